@@ -23,7 +23,7 @@ import (
 
 const partitions = topics.EmbeddedPartitions
 
-// brokerDir names the directory when the test binary plays the broker.
+// brokerDir is the variable with the directory if the test binary runs as the broker.
 const brokerDir = "BENCH_BROKER_DIR"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// playBroker serves an embedded broker and says where.
+// playBroker serves an embedded broker and prints its address.
 func playBroker(ctx context.Context, dir string) error {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", "127.0.0.1:0"
@@ -52,7 +52,7 @@ func playBroker(ctx context.Context, dir string) error {
 	return server.Close()
 }
 
-// wire is a broker in a process of its own, so that the CPU time of this one is that of the work alone.
+// wire is a broker in its own process, so that the CPU time of this process is that of the work alone.
 type wire struct {
 	b       *testing.B
 	kafka   topics.Kafka
@@ -98,7 +98,7 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	must(b, err)
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold spaces
+	_, rest, _ := strings.Cut(string(text), ") ") // the name may contain spaces
 	fields := strings.Fields(rest)
 	const user, system, tick = 11, 12, 10 * time.Millisecond // USER_HZ is 100 on Linux
 	var sum time.Duration
@@ -110,7 +110,7 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 	return sum
 }
 
-// held is what this process holds.
+// held returns the memory of this process.
 func held(b *testing.B) measure.Memory {
 	b.Helper()
 	m, err := measure.Held()

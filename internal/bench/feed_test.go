@@ -33,7 +33,7 @@ func (nobody) Len() int                { return 0 }
 
 func (nobody) Note(schemas.UserID, schemas.Micros) {}
 
-// scale shrinks every shape: BENCH_FEED_SCALE, 1 by default.
+// scale is the size factor of every benchmark: BENCH_FEED_SCALE, 1 by default.
 func scale(b *testing.B) float64 {
 	text := os.Getenv("BENCH_FEED_SCALE")
 	if text == "" {
@@ -121,7 +121,7 @@ func (p *pipeline) follow(follower, followee schemas.UserID) {
 	p.edge(follower, followee, schemas.Follow, 1)
 }
 
-// publish sends a new pin of an author.
+// publish publishes a new pin of an author.
 func (p *pipeline) publish(author schemas.UserID) schemas.PinID {
 	p.pins++
 	p.newest += 1000
@@ -133,7 +133,7 @@ func (p *pipeline) publish(author schemas.UserID) schemas.PinID {
 	return pin
 }
 
-// graph has each of so many people follow others.
+// graph makes each of a number of people follow others.
 func (p *pipeline) graph(people, each int) {
 	p.edges, p.each = make([][]int32, people), each
 	step := people/each | 1
@@ -148,7 +148,7 @@ func (p *pipeline) graph(people, each int) {
 	p.workOff()
 }
 
-// measured is what a piece of work took.
+// measured is the cost of a piece of work.
 type measured struct {
 	took, cpu, broker time.Duration
 	deliveries        int64
@@ -171,7 +171,7 @@ func (m measured) report(b *testing.B, prefix string) {
 	b.ReportMetric((m.cpu+m.broker).Seconds()*1e6/float64(m.deliveries), prefix+"with-broker-cpu-s/M")
 }
 
-// measure does a piece of work that ends in so many deliveries.
+// measure measures a piece of work that results in a number of deliveries.
 func (w *wire) measure(deliveries int, work func()) measured {
 	cpu, broker, began := cpuOf(w.b, os.Getpid()), cpuOf(w.b, w.broker), time.Now()
 	work()
@@ -191,16 +191,16 @@ func (p *pipeline) deliver(pins, people, each int) measured {
 	})
 }
 
-// pushed is a fan-out that pulls nobody.
+// pushed returns a fan-out without pulled followees.
 func pushed() fanout.Config {
 	cfg := fanout.DefaultConfig()
 	cfg.PullAbove = 1_000_000_000
 	return cfg
 }
 
-// BenchmarkFeed is fifty thousand people with thirty followers each, and 25,100 pins: 753,000 deliveries, scored,
-// durable, exactly once; beside it the bare loop over the same publications. It fails when a delivery costs more than most
-// times the CPU time that the bare loop takes for it: 1.3 times with nothing else running.
+// BenchmarkFeed has fifty thousand people with thirty followers each, and 25,100 pins: 753,000 deliveries, scored,
+// durable, exactly once. It also measures the bare loop over the same publications. It fails if a delivery costs more
+// than most times the CPU time of the bare loop: 1.3 times if nothing else is running.
 func BenchmarkFeed(b *testing.B) {
 	const most = 4
 	people, each := int(50_000*scale(b)), 30
@@ -223,15 +223,16 @@ func BenchmarkFeed(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// delivered returns the rows that pools has written.
+// delivered returns the number of rows that pools has written.
 func (p *pipeline) delivered() int64 { return p.groups[topics.Pools].Status().Counters.Rows }
 
-// BenchmarkFeedFull is fifteen hundred people with five hundred followers each, whose pools of 500 are filled, and then
-// filled again: what a delivery costs must not depend on what was there before, nor memory grow with it. Both are of the same
-// shape, but not of the same work: into an empty pool a delivery is one row, into a full one it is that row, the row that
-// leaves for it, and its part of the trim that finds that one. The bare loop beside it does the same two writes and no trim: it
-// remembers which row is the oldest. A publication that goes to five hundred is cheaper for each of
-// them than one that goes to thirty, so BenchmarkFeed stands between the two.
+// BenchmarkFeedFull has fifteen hundred people with five hundred followers each, whose pools of 500 are filled, and
+// then filled again. The cost of a delivery must not depend on previous deliveries, and memory must not grow with them.
+//
+// The two halves have the same shape but not the same work. Into an empty pool, a delivery is one row. Into a full one
+// it is that row, the row that leaves for it, and its part of the trim that finds the leaving row. The bare loop does
+// the same two writes and no trim: it remembers which row is the oldest. A publication to five hundred followers is
+// cheaper per follower than one to thirty, so BenchmarkFeed stands between the two.
 func BenchmarkFeedFull(b *testing.B) {
 	people, each := int(1500*scale(b)), 500
 	for range b.N {
@@ -240,7 +241,7 @@ func BenchmarkFeedFull(b *testing.B) {
 		each := min(each, people/2)
 		pins := people * 500 / each
 		p.deliver(pins, people, each).report(b, "empty-")
-		p.deliver(pins, people, each) // on average they are full now: some before others
+		p.deliver(pins, people, each) // on average the pools are full now: some before others
 		before := held(b)
 		p.deliver(pins, people, each).report(b, "full-")
 		b.ReportMetric(held(b).Resident-before.Resident, "MB-more")
@@ -252,9 +253,10 @@ func BenchmarkFeedFull(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkFeedGiant is one author with a million followers: how long a pin takes to reach all, and how long those of
-// others take meanwhile, beside how long they take in quiet. A 99th percentile of the few seconds of one pin is of a
-// handful of others, so there are five pins with quiet before each: the middle one and the worst are told.
+// BenchmarkFeedGiant has one author with a million followers. It measures how long a pin takes to reach all, and how
+// long the pins of others take meanwhile, compared with their latency before. During the few seconds of one pin, a 99th
+// percentile covers only a handful of others. Therefore there are five pins with a quiet period before each, and the
+// median and the worst are reported.
 func BenchmarkFeedGiant(b *testing.B) {
 	followers := int(1_000_000 * scale(b))
 	const rounds, others, each, giant = 5, 200, 20, "user:giant"
@@ -279,7 +281,7 @@ func BenchmarkFeedGiant(b *testing.B) {
 				one = p.measure(followers, func() {
 					p.publish(giant)
 					must(b, p.publisher.Flush(b.Context()))
-					p.workOff() // what others publish meanwhile is not waited for
+					p.workOff() // pins of others that are published meanwhile are not awaited
 				})
 			})
 			all.add(one)
@@ -300,14 +302,14 @@ func (p *pipeline) probe(d time.Duration) []time.Duration {
 	return p.probeDuring(func() { time.Sleep(d) })
 }
 
-// probeDuring is probe while work goes on.
+// probeDuring is probe while work runs.
 func (p *pipeline) probeDuring(work func()) []time.Duration {
 	done := make(chan struct{})
 	var mu sync.Mutex
 	var all []time.Duration
 	var probes sync.WaitGroup
 	probes.Go(func() {
-		tick := time.NewTicker(5 * time.Millisecond) // 200 pins a second
+		tick := time.NewTicker(5 * time.Millisecond) // 200 pins per second
 		defer tick.Stop()
 		for n := 0; ; n++ {
 			select {
@@ -332,7 +334,7 @@ func (p *pipeline) probeDuring(work func()) []time.Duration {
 	return all
 }
 
-// percentile returns the value that so many of a hundred are at or below.
+// percentile returns the n-th percentile.
 func percentile(all []time.Duration, n int) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -341,14 +343,14 @@ func percentile(all []time.Duration, n int) time.Duration {
 	return all[min(len(all)-1, len(all)*n/100)]
 }
 
-// bareTable is where the bare loop's changelog goes.
+// bareTable is the changelog topic of the bare loop.
 const bareTable = "bare-table"
 
-// bare is the limit: a loop that reads the same publications, finds the followers in a Pebble store, and writes a row for
-// each to a topic, in transactions, and to another store. It knows no owners, checks nothing, trims nothing.
+// bare is the lower bound: a loop that reads the same publications, finds the followers in a Pebble store, and writes a
+// row for each to a topic, in transactions, and to another store. It knows no owners, checks nothing and trims nothing.
 func (p *pipeline) bare() measured { return p.openBare(math.MaxInt).step(p.pins * p.each) }
 
-// openBare prepares the bare loop. Of whoever has more rows than most it takes the oldest away again.
+// openBare prepares the bare loop. It deletes the oldest row of a follower with more than most rows.
 func (p *pipeline) openBare(most int) *bareLoop {
 	b := p.b
 	admin, err := p.kafka.Admin()
@@ -370,7 +372,7 @@ func (p *pipeline) openBare(most int) *bareLoop {
 	return &bareLoop{pipeline: p, consumer: consumer, producer: producer, db: db, most: most, rows: map[string][][]byte{}}
 }
 
-// silent is a logger of Pebble that says nothing.
+// silent is a logger of Pebble that writes nothing.
 type silent struct{}
 
 func (silent) Infof(string, ...any)  {}
@@ -393,10 +395,10 @@ type bareLoop struct {
 	db                 *pebble.DB
 	delivered          int
 	most               int
-	rows               map[string][][]byte // of a follower, oldest first, if there is a most
+	rows               map[string][][]byte // rows of a follower, oldest first, if most is set
 }
 
-// step measures so many deliveries more.
+// step measures a number of further deliveries.
 func (l *bareLoop) step(deliveries int) measured {
 	until := l.delivered + deliveries
 	return l.measure(deliveries, func() {
@@ -456,7 +458,8 @@ func (l *bareLoop) produce(ctx context.Context, follower, key, value []byte) {
 	l.producer.Produce(ctx, &kgo.Record{Topic: bareTable, Partition: topics.PartitionBytes(follower, partitions), Key: key, Value: value}, nil)
 }
 
-// leave takes the oldest row of who has too many, of which key is the newest. It reads nothing for that: the loop knows them.
+// leave deletes the oldest row of a follower with too many rows, of which key is the newest. It reads nothing, because
+// the loop knows the rows.
 func (l *bareLoop) leave(ctx context.Context, batch *pebble.Batch, follower, key []byte) error {
 	if l.most == math.MaxInt {
 		return nil

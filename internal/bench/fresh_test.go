@@ -13,11 +13,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// crowd is authors with one to a thousand followers each, as many with ten as with a hundred or a thousand.
+// crowd is authors with one to a thousand followers each, equally many with ten, a hundred and a thousand.
 type crowd struct {
 	*pipeline
 	authors   []schemas.UserID
-	followers []int // by author; the first so many of the readers of its own
+	followers []int // by author: the number of followers, who are the first of its readers
 }
 
 func newCrowd(b *testing.B, authors int) *crowd {
@@ -39,7 +39,8 @@ func (c *crowd) reader(author, n int) schemas.UserID {
 	return schemas.UserID(fmt.Sprintf("user:reader-%d-%d", author, n))
 }
 
-// witnesses are a follower of each partition: a step of a walk reaches all of a partition in one transaction.
+// witnesses returns a follower in each partition: a step of a walk reaches all followers of a partition in one
+// transaction.
 func (c *crowd) witnesses(author int) []schemas.UserID {
 	var list []schemas.UserID
 	here := map[int32]bool{}
@@ -53,9 +54,9 @@ func (c *crowd) witnesses(author int) []schemas.UserID {
 	return list
 }
 
-// BenchmarkFeedFresh is 200 pins a second of authors with up to a thousand followers: how long a pin takes until it is in
-// the pools of all of them; and, one after the other meanwhile, how long one who follows waits for what was published
-// before, and one who unfollows until it is gone.
+// BenchmarkFeedFresh publishes 200 pins per second by authors with up to a thousand followers. It measures how long a
+// pin takes to reach the pools of all of them. Meanwhile it measures, in sequence, how long a new follower waits for
+// earlier pins, and how long they stay after an unfollow.
 func BenchmarkFeedFresh(b *testing.B) {
 	const authors, rate, lasts = 60, 200, 10 * time.Second
 	for range b.N {
@@ -83,7 +84,7 @@ func BenchmarkFeedFresh(b *testing.B) {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// publishAt publishes so many pins a second, each when its time has come whatever became of those before, and returns how
+// publishAt publishes pins at a rate per second, each at its due time whatever happened to earlier ones. It returns how
 // long each took from then to the pools of all followers.
 func (c *crowd) publishAt(rate int, lasts time.Duration) []time.Duration {
 	n := rate * int(lasts/time.Second)
@@ -97,7 +98,7 @@ func (c *crowd) publishAt(rate int, lasts time.Duration) []time.Duration {
 	for i := range n {
 		due := began.Add(time.Duration(i) * time.Second / time.Duration(rate))
 		time.Sleep(time.Until(due))
-		author := (i * 7) % len(c.authors) // 7 and 60 have no common divisor: each has its turn, small after large
+		author := (i * 7) % len(c.authors) // 7 and 60 have no common divisor: each author has its turn, small after large
 		pin := c.publish(c.authors[author])
 		arriving.Go(func() {
 			for _, reader := range witnesses[author] {
@@ -110,10 +111,10 @@ func (c *crowd) publishAt(rate int, lasts time.Duration) []time.Duration {
 	return took
 }
 
-// changes are how long follows and unfollows took to show.
+// changes holds how long follows and unfollows took to take effect.
 type changes struct{ follows, unfollows []time.Duration }
 
-// changeEdges has somebody new follow an author, and then unfollow, until done.
+// changeEdges makes new users follow an author, and then unfollow, until done.
 func (c *crowd) changeEdges(done <-chan struct{}) (all changes) {
 	for n := 0; ; n++ {
 		select {
@@ -133,7 +134,7 @@ func (c *crowd) changeEdges(done <-chan struct{}) (all changes) {
 	}
 }
 
-// edge changes a follow register at a time.
+// edge sets a follow register at a time.
 func (p *pipeline) edge(follower, followee schemas.UserID, verb schemas.Verb, at schemas.Micros) {
 	e := &schemas.FollowEvent{Event: schemas.Event{
 		ID: fmt.Sprintf("%s %s %d", follower, followee, at), Time: at, Actor: follower, Verb: verb, Object: schemas.ID(followee),
@@ -148,7 +149,7 @@ func (p *pipeline) awaitTop(user schemas.UserID, pin schemas.PinID) {
 	})
 }
 
-// awaitPool returns when the best hundred of the user's pool are as wanted.
+// awaitPool returns when the best hundred of the user's pool satisfy ok.
 func (p *pipeline) awaitPool(user schemas.UserID, ok func(*schemas.Pool) bool) {
 	for {
 		changed := p.groups[topics.Pools].View().Changed(string(user))

@@ -1,4 +1,4 @@
-// Package bounds says which value of a configuration is out of its bounds. It is a leaf: every layer may import it.
+// Package bounds checks configuration values against their bounds. It is a leaf: every layer may import it.
 package bounds
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Within reports a value of a field outside [low, high], NaN included: "pools.cap: 5: want 10 to 1000000".
+// Within returns an error if a field's value is outside [low, high] or NaN: "pools.cap: 5: want 10 to 1000000".
 func Within[T cmp.Ordered](field string, v, low, high T) error {
 	if v >= low && v <= high { // false for NaN
 		return nil
@@ -23,7 +23,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Short writes 24h where Duration.String writes 24h0m0s.
+// Short formats a duration as 24h where Duration.String returns 24h0m0s.
 func Short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -13,7 +13,7 @@ import (
 //go:embed accessible.js
 var accessible string
 
-// operated says whether a role is that of what people operate, or are shown instead of text.
+// operated reports whether a role is that of a control, or of content other than text.
 func operated(role string) bool {
 	switch role {
 	case "button", "link", "textbox", "combobox", "searchbox", "checkbox", "switch", "tab", "menuitem", "DisclosureTriangle",
@@ -23,9 +23,9 @@ func operated(role string) bool {
 	return false
 }
 
-// CheckAccessible fails the test for what some people could not use of the page as it is shown: controls, pictures and
-// regions without a name in the tree that screen readers are told, texts with too little contrast, controls too small to
-// be touched, a structure that does not lead through the page.
+// CheckAccessible fails the test for what some people could not use on the present page: controls, pictures and regions
+// without a name in the accessibility tree, texts with too little contrast, controls that are too small to touch, and a
+// structure that does not lead through the page.
 func (p *Page) CheckAccessible(what string) {
 	p.t.Helper()
 	for _, problem := range Eval[[]string](p, "("+accessible+")()") {
@@ -36,7 +36,7 @@ func (p *Page) CheckAccessible(what string) {
 	}
 }
 
-// unnamed finds what is operated and has no name.
+// unnamed returns elements with an operated role and without a name.
 func unnamed(ctx context.Context, tab *chromedp.Target) ([]string, error) {
 	tree, err := cdp.Call(ctx, tab, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 	if err != nil {
@@ -61,7 +61,7 @@ func unnamed(ctx context.Context, tab *chromedp.Target) ([]string, error) {
 	return problems, nil
 }
 
-// textOf is the text of a value, "" if it is none.
+// textOf returns the text of a value, or "" if it is not a text.
 func textOf(v *accessibility.Value) string {
 	var text string
 	if v == nil || json.Unmarshal(v.Value, &text) != nil {

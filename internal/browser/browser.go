@@ -1,8 +1,8 @@
-// Package browser lets tests use pages as a person does, in a headless Chromium: it looks, clicks, types, and keeps what
-// the page should not have said (errors on the console, broken policies, requests that came to nothing).
+// Package browser lets tests use pages like a person, in a headless Chromium. A test can read, click and type. The
+// package records problems of the page: errors on the console, policy violations, and failed requests.
 //
-// Chromium is looked for on the PATH. Without one a test is skipped, unless SMARTFEED_TEST_BROWSER is set: then it fails,
-// so that a gate cannot pass because nothing was looked at. What the variable holds, other than "1", is the program.
+// It looks for Chromium on the PATH. Without one, the test is skipped. If SMARTFEED_TEST_BROWSER is set, the test fails
+// instead, so that a gate cannot pass without the browser tests. A value other than "1" is the program.
 package browser
 
 import (
@@ -26,18 +26,18 @@ import (
 )
 
 const (
-	// Variable says that a browser must be there.
+	// Variable is the environment variable that requires a browser.
 	Variable = "SMARTFEED_TEST_BROWSER"
-	// Screenshots names the directory that Shot writes to; without it there are none.
+	// Screenshots is the environment variable with the directory of Shot; without it there are no screenshots.
 	Screenshots = "SMARTFEED_SCREENSHOTS"
-	// Patience is how long anything may take that a test waits for: the machine may be busy.
+	// Patience is the timeout for everything that a test waits for. It is long because the machine may be busy.
 	Patience = 30 * time.Second
 )
 
-// Browser is a Chromium without a window, of one test.
+// Browser is a headless Chromium of one test.
 type Browser struct{ ctx context.Context }
 
-// Open starts a Chromium that ends with the test.
+// Open starts a Chromium that stops with the test.
 func Open(t testing.TB) *Browser {
 	t.Helper()
 	program := find(t)
@@ -77,31 +77,31 @@ func find(t testing.TB) string {
 	return ""
 }
 
-// View is how a page is looked at.
+// View is the size and the display mode of a page.
 type View struct {
 	Width, Height int64 // in CSS pixels
-	Dark          bool  // what the person prefers
-	Phone         bool  // touched, not pointed at
+	Dark          bool  // preferred color scheme
+	Phone         bool  // touch instead of a pointer
 }
 
-// Page is one tab. Its methods fail the test that opened it, or the one that it was given to.
+// Page is one tab. Its methods fail the test that opened it, or the one that was passed to For.
 type Page struct {
 	t   testing.TB
 	ctx context.Context
 	*heard
 }
 
-// heard is what a tab said.
+// heard collects the problems of a tab.
 type heard struct {
 	mu       sync.Mutex
 	problems []string
 	excused  []string
 }
 
-// For returns the same tab for a part of the test.
+// For returns the same tab for a subtest.
 func (p *Page) For(t testing.TB) *Page { return &Page{t, p.ctx, p.heard} }
 
-// watch has a page keep the breaches of its policy, and the elements that hear of clicks, from its first script on.
+// watch makes a page record policy violations, and elements with click listeners, before its first script runs.
 const watch = `window.breaches = [];
 document.addEventListener('securitypolicyviolation', (e) => window.breaches.push(e.violatedDirective + ' ' + e.blockedURI));
 window.clicked = new Set();
@@ -119,7 +119,7 @@ func (b *Browser) Page(t testing.TB, v View) *Page {
 	ctx, end := chromedp.NewContext(b.ctx)
 	t.Cleanup(end)
 	p := &Page{t: t, ctx: ctx, heard: new(heard)}
-	// The first action makes the tab, which lives as long as its context: that must not be one that ends early.
+	// The first action creates the tab, which lives as long as its context. So the context must not end early.
 	err := chromedp.Do(ctx)
 	if err == nil {
 		err = chromedp.Listen(ctx, p.hear)
@@ -135,7 +135,7 @@ func (v View) device(metrics *emulation.SetDeviceMetricsOverrideParams, touch *e
 	metrics.Mobile, touch.Enabled = v.Phone, v.Phone
 }
 
-// prefer tells pages what the person prefers, and has them watch. Nothing moves.
+// prefer sets the preferences of the person, with reduced motion, and installs watch.
 func (v View) prefer(ctx context.Context, tab *chromedp.Target) error {
 	scheme := "light"
 	if v.Dark {
@@ -152,7 +152,7 @@ func (v View) prefer(ctx context.Context, tab *chromedp.Target) error {
 	return err
 }
 
-// hear keeps what the page should not have said.
+// hear records problems of the page.
 func (p *Page) hear(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -189,14 +189,14 @@ func (h *heard) note(problem string) {
 	h.problems = append(h.problems, problem)
 }
 
-// Excuse has Check pass over problems that hold a text: those that the test brings about.
+// Excuse makes Check ignore problems that contain a text: those that the test causes.
 func (p *Page) Excuse(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.excused = append(p.excused, text)
 }
 
-// Check fails the test for each error on the console, request that came to nothing, or breach of the page's policy.
+// Check fails the test for each error on the console, failed request, or policy violation.
 func (p *Page) Check() {
 	p.t.Helper()
 	for _, breach := range Eval[[]string](p, "window.breaches") {
@@ -230,13 +230,13 @@ func (p *Page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Go opens an address and waits until its scripts have run.
+// Go opens a URL and waits until its scripts have run.
 func (p *Page) Go(url string) {
 	p.t.Helper()
 	p.do("open "+url, chromedp.Navigate(url))
 }
 
-// value runs an action that has one, within Patience.
+// value runs an action with a result, within Patience.
 func value[T any](p *Page, what string, action chromedp.Action[T]) T {
 	p.t.Helper()
 	ctx, done := context.WithTimeout(p.ctx, Patience)
@@ -248,14 +248,14 @@ func value[T any](p *Page, what string, action chromedp.Action[T]) T {
 	return v
 }
 
-// Eval returns the value of a JavaScript expression; what it promises is awaited.
+// Eval returns the value of a JavaScript expression. It awaits promises.
 func Eval[T any](p *Page, expression string) T {
 	p.t.Helper()
 	return value(p, expression, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// Wait returns when a JavaScript expression is true; one that throws is not, such as that of an element that is not there
-// yet. After Patience it fails the test, saying what was waited for.
+// Wait returns when a JavaScript expression is true. An expression that throws counts as false, for example because an
+// element does not exist yet. After Patience, Wait fails the test with what.
 func (p *Page) Wait(what, expression string) {
 	p.t.Helper()
 	look := "(async () => { try { return !!(await (" + expression + ")); } catch { return false; } })()"
@@ -269,8 +269,8 @@ func (p *Page) Wait(what, expression string) {
 	}
 }
 
-// Click waits until the one element that a selector names stands still, scrolls to it, and clicks in its middle: while a page is
-// being filled, what is there a moment later may be another.
+// Click waits until the single element of a selector stops moving, scrolls to it, and clicks in its middle. While a
+// page is loading, another element may be in its place a moment later.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
 	p.Wait(selector+" stands still", fmt.Sprintf("(async () => { const e = document.querySelector(%s), at = () => JSON.stringify(e.getBoundingClientRect()); "+
@@ -278,26 +278,26 @@ func (p *Page) Click(selector string) {
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// Fill empties a field and types a text into it.
+// Fill clears a field and types a text into it.
 func (p *Page) Fill(selector, text string) {
 	p.t.Helper()
 	Eval[bool](p, fmt.Sprintf("(document.querySelector(%s).select(), true)", quoted(selector)))
 	p.do("type into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// Press presses keys, one after the other; see package kb of chromedp for those without a letter.
+// Press presses keys in sequence; see package kb of chromedp for keys without a letter.
 func (p *Page) Press(keys string) {
 	p.t.Helper()
 	p.do("press keys", chromedp.KeyEvent(keys))
 }
 
-// Texts returns what stands in the elements that a selector names.
+// Texts returns the texts of the elements of a selector.
 func (p *Page) Texts(selector string) []string {
 	p.t.Helper()
 	return Eval[[]string](p, fmt.Sprintf("[...document.querySelectorAll(%s)].map((e) => e.textContent)", quoted(selector)))
 }
 
-// Shot writes what the window shows to NAME.png in the directory that Screenshots names.
+// Shot writes a screenshot to NAME.png in the directory of Screenshots.
 func (p *Page) Shot(name string) {
 	p.t.Helper()
 	dir := os.Getenv(Screenshots)
@@ -315,6 +315,6 @@ func (p *Page) Shot(name string) {
 }
 
 func quoted(text string) string {
-	q, _ := json.Marshal(text) // a text has JSON, which is JavaScript
+	q, _ := json.Marshal(text) // a text can always be encoded, and JSON is JavaScript
 	return string(q)
 }

@@ -20,7 +20,7 @@ func (r *recorded) Errorf(format string, args ...any) {
 	r.said = append(r.said, fmt.Sprintf(format, args...))
 }
 
-// A page that breaks its policy, throws, complains and asks for what is not there is found out in all four.
+// A page that violates its policy, throws, logs an error and requests a missing file is reported for all four.
 func TestBrowserFindsWhatIsWrong(t *testing.T) {
 	const script = `
 		console.error('a complaint');
@@ -55,7 +55,7 @@ func TestBrowserFindsWhatIsWrong(t *testing.T) {
 	}
 	r := &recorded{TB: t}
 	p.t = r
-	p.Wait("everything was said", "window.asked") // what is heard arrives in order: this comes last
+	p.Wait("everything was said", "window.asked") // events arrive in order: this comes last
 	p.Check()
 	for _, want := range []string{"script-src", "a complaint", "404", "a surprise"} {
 		if !slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }) {
@@ -72,7 +72,8 @@ func TestBrowserFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A page that nobody without eyes, with weak ones, or with large fingers could use is found out in every point.
+// A page that is unusable for people without sight, with weak sight, or with large fingers is reported for every
+// violation.
 func TestBrowserFindsWhatSomeCannotUse(t *testing.T) {
 	const bad = `<!doctype html><html><link rel="icon" href="data:,"><title>Bad</title><body style="background:#fff">
 		<main><h1>One</h1><h3 id="twice">Three</h3><p id="twice" style="color:#999">pale</p>

@@ -1,5 +1,5 @@
-// Package command has what command lines are made of, so that all of them answer alike. It is a leaf: every layer may import
-// it.
+// Package command has the common parts of commands, so that all of them behave alike. It is a leaf: every layer may
+// import it.
 package command
 
 import (
@@ -13,26 +13,27 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// UsageError is a mistake on the command line or in the configuration: the program ends with its exit code for wrong usage.
+// UsageError is a mistake on the command line or in the configuration. The program exits with the code for wrong usage.
 type UsageError struct{ Err error }
 
-// Error is the mistake as it is.
+// Error returns the mistake unchanged.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the mistake.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Usagef formats a *UsageError as fmt.Errorf does.
+// Usagef formats a *UsageError like fmt.Errorf.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// Group returns a command that only holds others. By itself it is wrong usage, see Missing.
+// Group returns a command with subcommands. Without a subcommand it is wrong usage; see Missing.
 func Group(use, short, example string, children ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: Missing}
 	cmd.AddCommand(children...)
 	return cmd
 }
 
-// Missing is what a Group answers: a *UsageError that names the commands it has, and what was given instead of one.
+// Missing runs a Group without a valid subcommand. It returns a *UsageError with the subcommands and the given
+// arguments.
 func Missing(cmd *cobra.Command, args []string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -47,14 +48,14 @@ func Missing(cmd *cobra.Command, args []string) error {
 	return Usagef("%s needs one of its commands: %s%s", cmd.CommandPath(), strings.Join(names, ", "), given)
 }
 
-// PrintJSON prints v for programs, indented by two.
+// PrintJSON prints v as JSON, indented by two.
 func PrintJSON(out io.Writer, v any) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
-// Count is a number with its noun, in the plural for every number but 1: "1 event", "2 events".
+// Count formats a number with its noun, in the plural for every number but 1: "1 event", "2 events".
 func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -62,7 +63,7 @@ func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Operator returns the given name, or if it is empty the login name and host of whoever runs the command.
+// Operator returns the given name, or the login name and host of the current user if it is empty.
 func Operator(given string) string {
 	if given != "" {
 		return given

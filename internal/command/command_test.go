@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tree is a program with a group of two commands and a hidden one.
+// tree returns a program with a group of two commands and a hidden one.
 func tree() *cobra.Command {
 	child := func(use string, hidden bool) *cobra.Command {
 		return &cobra.Command{Use: use, Hidden: hidden, RunE: func(*cobra.Command, []string) error { return nil }}

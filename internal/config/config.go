@@ -1,14 +1,14 @@
-// Package config loads one configuration struct from four places, each over the one before it: the struct as it is
-// given (the defaults), a YAML file, environment variables, flags.
+// Package config loads a configuration struct from four places. Each overrides the previous one: the struct itself (the
+// defaults), a YAML file, environment variables, and flags.
 //
-// The struct's yaml tags name everything: the field Pools.Cap with tags pools and cap is pools.cap in error messages
-// and as the flag --pools.cap, and SMARTFEED_POOLS_CAP in the environment. Every value, wherever it comes from, is
-// written as it is in YAML: 90s, [a, b], true; a list of strings may also be given as a,b. The keys of a map are added to
-// those there are.
+// The struct's yaml tags define the names. The field Pools.Cap with the tags pools and cap is pools.cap in errors and
+// as the flag --pools.cap, and SMARTFEED_POOLS_CAP in the environment. Every value is written in YAML, wherever it
+// comes from: 90s, [a, b], true. A list of strings may also be written as a,b. The keys of a map are added to the
+// existing ones.
 //
-// All mistakes are reported together: keys that do not exist and values of the wrong type with the line of the file,
-// the name of the variable or of the flag; and then what Validate of the struct finds, with the line if the file has
-// set that value.
+// All mistakes are reported together. Unknown keys and values of the wrong type are reported with the line of the file,
+// or the name of the variable or flag. The errors of the struct's Validate are reported with the line if the file has
+// set the value.
 package config
 
 import (
@@ -26,29 +26,30 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// EnvPrefix starts the name of every environment variable that sets a value.
+// EnvPrefix is the prefix of every environment variable that sets a value.
 const EnvPrefix = "SMARTFEED_"
 
-// A FieldError is a problem of one value; Validate methods need not use it, but a problem whose text starts with the
-// value's path and a space or a colon ("pools.cap: …") is shown with the line that set it.
+// A FieldError is a problem of one value. Validate methods need not return it: a problem whose text starts with the
+// value's path and a space or a colon ("pools.cap: …") is shown with the line that set the value.
 type FieldError struct {
 	Where   string // "smartfeed.yaml:12", "SMARTFEED_POOLS_CAP", "--pools.cap"
 	Problem string
 }
 
-// Error has where the value was set before what is wrong with it.
+// Error returns the problem after the place where the value was set.
 func (e *FieldError) Error() string { return e.Where + ": " + e.Problem }
 
-// Source is where a load takes its values from. The zero Source gives the defaults.
+// Source holds the sources of a load. The zero Source gives the defaults.
 type Source struct {
 	File    string // path of the YAML file; "" for none
 	Environ []string
 	Flags   *pflag.FlagSet // as filled by AddFlags and parsed; nil for none
-	// Renamed maps paths of earlier versions to today's. Setting one of them is a mistake whose text names today's path.
+	// Renamed maps paths of earlier versions to the present ones. Setting an old path is a mistake whose text names the
+	// new one.
 	Renamed map[string]string
 }
 
-// leaf is one value that can be set.
+// leaf is a value that can be set.
 type leaf struct {
 	path  string
 	help  string
@@ -62,8 +63,8 @@ func envName(path string) string {
 	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
-// AddFlags gives flags a flag for every value of the struct that cfg points to, with its default as it is in cfg and
-// the text of its help tag. A nested value's flag is hidden: there are too many for one screen.
+// AddFlags adds a flag for every value of the struct that cfg points to. The default is the value in cfg, and the usage
+// text is its help tag. Flags of nested values are hidden, because there are too many for one screen.
 func AddFlags(cfg any, flags *pflag.FlagSet) {
 	for _, l := range leaves(cfg) {
 		if flags.Lookup(l.path) != nil {
@@ -78,7 +79,7 @@ func AddFlags(cfg any, flags *pflag.FlagSet) {
 	}
 }
 
-// Load sets what cfg points to and validates it, if it has a method Validate() error.
+// Load sets the struct that cfg points to and calls its method Validate() error, if it has one.
 func Load(cfg any, src Source) error {
 	all := leaves(cfg)
 	lines, problems := loadFile(cfg, src)
@@ -90,7 +91,7 @@ func Load(cfg any, src Source) error {
 	return errors.Join(problems...)
 }
 
-// Paths lists every value's path with its help text, in the order of the struct.
+// Paths returns the path and help text of every value, in the order of the struct.
 func Paths(cfg any) [][2]string {
 	var out [][2]string
 	for _, l := range leaves(cfg) {
@@ -124,7 +125,7 @@ func loadFile(cfg any, src Source) (map[string]int, []error) {
 	return lines, decodeErrors(decodeStrict(text, cfg), file, oldNames(src.Renamed, lines))
 }
 
-// oldNames maps the lines of a file that set a renamed path to what the error says instead of "field not found".
+// oldNames maps the lines of a file with a renamed path to the error that replaces "field not found".
 func oldNames(renamed map[string]string, lines map[string]int) map[string]string {
 	out := map[string]string{}
 	for before, now := range renamed {
@@ -135,7 +136,7 @@ func oldNames(renamed map[string]string, lines map[string]int) map[string]string
 	return out
 }
 
-// maxFileBytes bounds a configuration file: a thousand lines are a tenth of it.
+// maxFileBytes limits a configuration file: a thousand lines are a tenth of it.
 const maxFileBytes = 1 << 20
 
 func decodeStrict(text []byte, cfg any) error {
@@ -172,7 +173,7 @@ func decodeErrors(err error, file string, old map[string]string) []error {
 	return out
 }
 
-// goNames are the parts of yaml's messages that mean nothing to a person who writes a configuration.
+// goNames matches parts of yaml's messages that mean nothing to users.
 var goNames = regexp.MustCompile(` in type \S+`)
 
 func loadEnv(all []leaf, src Source) []error {
@@ -206,16 +207,17 @@ func unknownVariable(name string, renamed map[string]string) string {
 	return "no value of this name can be set"
 }
 
-// serviceLink matches the variables that Kubernetes adds to every pod for each Service of the namespace whose name begins with
-// smartfeed, in the form of Docker links. The value is part of the pattern: SMARTFEED_PORT=8080 was typed by a person.
+// serviceLink matches the variables that Kubernetes adds to every pod for each Service of the namespace whose name
+// starts with smartfeed, in the form of Docker links. The pattern includes the value, because SMARTFEED_PORT=8080 was
+// set by a person.
 var serviceLink = regexp.MustCompile(`^` + EnvPrefix + `([A-Z0-9_]+_)?(` +
 	`SERVICE_HOST=|SERVICE_PORT(_[A-Z0-9_]+)?=\d+$|` +
 	`PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://|PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)=)`)
 
 func isServiceLink(kv string) bool { return serviceLink.MatchString(kv) }
 
-// ServiceLinks returns the names of the variables that Load ignores because Kubernetes sets them for a Service whose name begins
-// with smartfeed, sorted.
+// ServiceLinks returns the names of the variables that Load ignores because Kubernetes sets them for a Service whose
+// name starts with smartfeed, sorted.
 func ServiceLinks(environ []string) []string {
 	var names []string
 	for _, kv := range environ {
@@ -228,7 +230,8 @@ func ServiceLinks(environ []string) []string {
 	return names
 }
 
-// FlagError returns the error of a command line with a renamed flag so that it names today's; any other error as it is.
+// FlagError makes the error of a command line with a renamed flag name the new flag. It returns any other error
+// unchanged.
 func FlagError(err error, renamed map[string]string) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && renamed[unknown.GetSpecifiedName()] != "" {
@@ -237,7 +240,7 @@ func FlagError(err error, renamed map[string]string) error {
 	return err
 }
 
-// otherVariables have the prefix but set no value of the configuration.
+// otherVariables are variables with the prefix that set no value of the configuration.
 var otherVariables = []string{EnvPrefix + "CONFIG", EnvPrefix + "TOKEN"}
 
 func loadFlags(all []leaf, flags *pflag.FlagSet) []error {
@@ -257,7 +260,7 @@ func loadFlags(all []leaf, flags *pflag.FlagSet) []error {
 	return problems
 }
 
-// located puts the line of the file that set a value before each problem that starts with the value's path.
+// located prepends the line of the file that set a value to each problem that starts with the value's path.
 func located(err error, file string, lines map[string]int) []error {
 	var out []error
 	for _, e := range split(err) {
@@ -270,7 +273,7 @@ func located(err error, file string, lines map[string]int) []error {
 	return out
 }
 
-// Under puts the name of a nested struct before each of its problems, so that they start with the value's whole path.
+// Under prepends the name of a nested struct to each of its problems, so that they start with the value's whole path.
 func Under(name string, err error) error {
 	var out []error
 	for _, e := range split(err) {
@@ -279,7 +282,7 @@ func Under(name string, err error) error {
 	return errors.Join(out...)
 }
 
-// split takes joined errors apart, at every depth.
+// split returns the errors in joined errors, at every depth.
 func split(err error) []error {
 	if err == nil {
 		return nil
@@ -315,7 +318,7 @@ func lineNumbers(root *yaml.Node) map[string]int {
 	return lines
 }
 
-// leaves lists the values of the struct that cfg points to, depth first.
+// leaves returns the values of the struct that cfg points to, depth first.
 func leaves(cfg any) []leaf {
 	var out []leaf
 	var walk func(v reflect.Value, path string)
@@ -378,7 +381,7 @@ func show(v reflect.Value) string {
 	return strings.TrimSpace(string(text))
 }
 
-// textValue is a flag that keeps its text until Load parses it, so that a mistake is reported among all others.
+// textValue is a flag that keeps its text until Load parses it, so that mistakes are reported together.
 type textValue struct{ text, kind string }
 
 func (t *textValue) String() string     { return t.text }

@@ -147,7 +147,7 @@ func TestUnderPrefixesEachProblem(t *testing.T) {
 	}
 }
 
-// The variables that a pod gets for a Service "smartfeed" and one "smartfeed-serve", as kubelet sets them.
+// The variables that kubelet sets in a pod for the Services "smartfeed" and "smartfeed-serve".
 func serviceLinks() []string {
 	return []string{
 		"SMARTFEED_SERVICE_HOST=10.96.0.10",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// FuzzLoad reads any text as a file, as a variable and as a flag: it is taken or refused, and never more than it says.
+// FuzzLoad loads any text as a file and as two variables. Load must not panic, and a valid variable must take effect.
 func FuzzLoad(f *testing.F) {
 	f.Add("pools:\n  cap: 3\nlist: [a, b]\n", "5s", "a,b")
 	f.Add("a: &a [*a]\n", "{", "[")

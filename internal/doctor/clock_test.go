@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// The embedded broker does not stamp records: what real ones do is given here.
+// The embedded broker does not stamp records, so the test supplies the timestamps of real brokers.
 func TestClocks(t *testing.T) {
 	sent := time.Date(2026, 1, 1, 12, 0, 0, 700_000, time.UTC)
 	acknowledged := sent.Add(20 * time.Millisecond)

@@ -1,12 +1,16 @@
-// Package doctor looks at everything that the product needs of the world around it (brokers, topics, registry, stores,
-// the local directory, clocks, running processes), and says of each what is wrong and what to do about it.
+// Package doctor checks everything that the product needs from its environment (brokers, topics, registry, stores, the
+// local directory, clocks, running processes). It reports what is wrong and what to do.
 //
-// A Check looks at one thing. Run takes all of them at once, each with a time of its own; one that makes no sense while
-// another has a problem is skipped. Looking changes nothing that anybody else can see: the one transaction that is tried
-// is aborted, and nothing is registered or created.
+// A Check examines one thing. Run runs all checks in parallel, each with its own timeout. A check is skipped if it
+// makes no sense while another has a problem. Checks have no visible side effects: the only transaction is aborted, and
+// nothing is registered or created.
 //
-// Levels: ok; a note, of what is not there and need not be; a warning, of what works and will not for long or not for
-// all; a problem, with which the product does not run or loses what it promises.
+// The levels are:
+//
+//   - ok;
+//   - note: something optional is missing;
+//   - warning: something works, but not for long or not for all;
+//   - problem: the product does not run or breaks a promise.
 package doctor
 
 import (
@@ -17,10 +21,10 @@ import (
 	"time"
 )
 
-// Level is how bad a finding is. A greater one is worse.
+// Level is the severity of a finding. A greater one is worse.
 type Level int
 
-// The levels, see the package.
+// The levels; see the package comment.
 const (
 	OK Level = iota
 	Note
@@ -31,25 +35,25 @@ const (
 // String returns the level's name.
 func (l Level) String() string { return [...]string{"ok", "note", "warning", "problem"}[l] }
 
-// MarshalText writes the level's name.
+// MarshalText returns the level's name.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// Finding is one thing that a check has to say.
+// Finding is a statement of a check.
 type Finding struct {
 	Level Level  `json:"level"`
 	Says  string `json:"says"`
-	Do    string `json:"do,omitempty"` // empty: nothing is to be done
+	Do    string `json:"do,omitempty"` // empty: nothing to do
 }
 
-// Findings collects what one check has to say.
+// Findings collects the findings of one check.
 type Findings []Finding
 
-// OK adds what is in order.
+// OK adds a finding that something is in order.
 func (f *Findings) OK(format string, args ...any) {
 	*f = append(*f, Finding{OK, fmt.Sprintf(format, args...), ""})
 }
 
-// Note adds what is not there and need not be; do may be empty.
+// Note adds a finding that something optional is missing. do may be empty.
 func (f *Findings) Note(do, format string, args ...any) {
 	*f = append(*f, Finding{Note, fmt.Sprintf(format, args...), do})
 }
@@ -64,7 +68,7 @@ func (f *Findings) Problem(do, format string, args ...any) {
 	*f = append(*f, Finding{Problem, fmt.Sprintf(format, args...), do})
 }
 
-// Level is the worst of the findings, OK without any.
+// Level returns the worst level of the findings, OK if there are none.
 func (f Findings) Level() Level {
 	worst := OK
 	for _, one := range f {
@@ -73,16 +77,16 @@ func (f Findings) Level() Level {
 	return worst
 }
 
-// Check looks at one thing. Look returns by the end of its context.
+// Check examines one thing. Look must return when its context is done.
 type Check struct {
 	Name  string
-	After string // name of an earlier check without which this one makes no sense; empty: none
-	// Instead has it look only if that one found nothing there, a note, and be silent otherwise.
+	After string // name of an earlier check that must succeed first; empty: none
+	// Instead makes the check run only if the earlier one found nothing there (a note), and report nothing otherwise.
 	Instead bool
 	Look    func(ctx context.Context, found *Findings)
 }
 
-// Result is what a check has found.
+// Result is the result of a check.
 type Result struct {
 	Name     string        `json:"name"`
 	Level    Level         `json:"level"`
@@ -90,7 +94,7 @@ type Result struct {
 	Findings Findings      `json:"findings"`
 }
 
-// MarshalJSON adds the time that the check took, in milliseconds.
+// MarshalJSON adds the duration of the check in milliseconds.
 func (r Result) MarshalJSON() ([]byte, error) {
 	type plain Result
 	return json.Marshal(struct {
@@ -99,8 +103,8 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	}{plain(r), float64(r.Took.Microseconds()) / 1e3})
 }
 
-// Run takes all checks at once and returns their results in the order of the checks. Each has so much time, from when
-// the one that it comes after is done.
+// Run runs all checks in parallel and returns their results in the order of the checks. The timeout of a check starts
+// when the check in its After is done.
 func Run(ctx context.Context, timeout time.Duration, checks ...Check) []Result {
 	results := make([]Result, len(checks))
 	done := map[string]*outcome{}
@@ -119,7 +123,7 @@ func Run(ctx context.Context, timeout time.Duration, checks ...Check) []Result {
 	return results
 }
 
-// outcome is how a check ended, once ready is closed.
+// outcome is the result of a check; it is valid after ready is closed.
 type outcome struct {
 	ready chan struct{}
 	level Level
@@ -138,7 +142,7 @@ func (c Check) run(ctx context.Context, timeout time.Duration, before *outcome) 
 			return r
 		}
 	}
-	began := time.Now() // before the timeout is: what took all of it took no less
+	began := time.Now() // before the timeout starts, so that a check that times out took at least the timeout
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
 	c.Look(ctx, &r.Findings)
@@ -146,7 +150,7 @@ func (c Check) run(ctx context.Context, timeout time.Duration, before *outcome) 
 	return r
 }
 
-// reason says why something failed: the end of the check's time, if that is it.
+// reason returns the cause of an error: the check's timeout, if it has passed.
 func reason(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// says is a check that has one thing to say.
+// says returns a check with one finding.
 func says(name, after string, say func(*doctor.Findings)) doctor.Check {
 	return doctor.Check{Name: name, After: after, Look: func(_ context.Context, found *doctor.Findings) { say(found) }}
 }
@@ -26,7 +26,7 @@ func warned(f *doctor.Findings)  { f.Warn("act", "so so") }
 func broken(f *doctor.Findings)  { f.Problem("mend", "broken") }
 func nothing(f *doctor.Findings) { f.Note("", "nothing there") }
 
-// lines are the findings of results, one a line.
+// lines returns the findings of results, one per line.
 func lines(results []doctor.Result) string {
 	var all []string
 	for _, r := range results {

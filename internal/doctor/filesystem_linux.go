@@ -2,7 +2,7 @@ package doctor
 
 import "syscall"
 
-// fileSystem names those file systems that a check has something to say of, by the magic numbers of statfs(2).
+// fileSystem returns the name of a file system that the checks care about, by the magic number of statfs(2).
 func fileSystem(st *syscall.Statfs_t) string {
 	switch uint32(st.Type) {
 	case 0x6969:

@@ -19,7 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Names of the checks on Kafka. All come after KafkaCheck, and those that need topics after TopicsCheck.
+// Names of the checks on Kafka. All run after KafkaCheck, and those that need topics after TopicsCheck.
 const (
 	KafkaCheck        = "kafka"
 	AccessCheck       = "access"
@@ -29,16 +29,16 @@ const (
 	LettersCheck      = "dead letters"
 )
 
-// Kafka is what the checks on brokers need to know.
+// Kafka configures the checks on brokers.
 type Kafka struct {
 	topics.Kafka
 	Readers []topics.Reader // that should be running
-	Own     bool            // the brokers are one that `smartfeed dev` brings, if they are there at all
-	Member  string          // names this machine in transactional ids
+	Own     bool            // the broker is that of `smartfeed dev`, which may not be running
+	Member  string          // name of this machine in transactional ids
 	Now     func() time.Time
 }
 
-// Checks returns the checks on brokers, the first of them KafkaCheck.
+// Checks returns the checks on brokers. The first is KafkaCheck.
 func (k Kafka) Checks() []Check {
 	return []Check{
 		{Name: KafkaCheck, Look: k.brokers},
@@ -50,7 +50,8 @@ func (k Kafka) Checks() []Check {
 	}
 }
 
-// brokers dials every address by itself, since one that works hides others that do not, and asks what the brokers are.
+// brokers connects to every address separately, because one that works hides others that do not. It then checks what
+// the brokers are.
 func (k Kafka) brokers(ctx context.Context, found *Findings) {
 	reached := 0
 	for _, address := range k.Brokers {
@@ -92,7 +93,7 @@ func (k Kafka) dial(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// needed are the requests without which exactly-once is impossible, by what they are for.
+// needed are the requests that exactly-once requires, with their purpose.
 var needed = []struct {
 	key kmsg.Key
 	is  string
@@ -137,7 +138,8 @@ func (k Kafka) versions(ctx context.Context, adm *kadm.Client, meta kadm.Metadat
 	found.OK("%s of cluster %s, Kafka %s", command.Count(len(meta.Brokers), "broker"), meta.Cluster, strings.Join(releases, ", "))
 }
 
-// access asks for which roles this user is allowed enough. One is enough to have: each may have a user of its own.
+// access checks for which roles this user has sufficient permissions. One role is enough, because each may have its own
+// user.
 func (k Kafka) access(ctx context.Context, found *Findings) {
 	var may, not, lacks []string
 	for _, role := range topics.Roles() {
@@ -174,7 +176,7 @@ func fewGrants(all []topics.Grant) string {
 	return few(list)
 }
 
-// topics holds the catalogue and the topics of generations against the brokers, and asks whether every partition has the
+// topics compares the catalogue and the topics of generations with the brokers, and checks that every partition has the
 // replicas that it needs.
 func (k Kafka) topics(ctx context.Context, found *Findings) {
 	profile, err := topics.ProfileOf(ctx, k.Kafka)
@@ -193,8 +195,8 @@ func (k Kafka) topics(ctx context.Context, found *Findings) {
 	}
 }
 
-// generations looks at the topics of generations, which few roles may see, and returns how many there are. Which they are is
-// itself a topic, which may not be there to read: so they are looked at last.
+// generations checks the topics of generations, which few roles may describe, and returns their number. The list of
+// generations is itself in a topic that this user may not be allowed to read, so this check comes last.
 func (k Kafka) generations(ctx context.Context, profile topics.Profile, found *Findings) int {
 	own, err := topics.TopicsOfGenerations(ctx, k.Kafka, profile)
 	if err == nil && len(own) > 0 {
@@ -209,7 +211,7 @@ func (k Kafka) generations(ctx context.Context, profile topics.Profile, found *F
 	return len(own)
 }
 
-// held holds topics against the brokers.
+// held compares topics with the brokers.
 func (k Kafka) held(ctx context.Context, want []topics.Topic, found *Findings) error {
 	plan, err := topics.Differences(ctx, k.Kafka, want)
 	if err != nil {
@@ -239,8 +241,8 @@ func thin(all []topics.Setting) string {
 	return few(list)
 }
 
-// replicas asks whether every partition has the replicas in sync that its topic wants, by the topic's own setting: what the
-// catalogue says goes by how many brokers are there, and some may be away.
+// replicas checks that every partition has the in-sync replicas that its topic requires, according to the topic's own
+// setting. The catalogue depends on the number of brokers, and some may be unavailable.
 func (k Kafka) replicas(ctx context.Context, want []topics.Topic, found *Findings) error {
 	adm, err := k.Admin()
 	if err != nil {
@@ -265,7 +267,7 @@ func (k Kafka) replicas(ctx context.Context, want []topics.Topic, found *Finding
 	return nil
 }
 
-// inSync counts the partitions of a topic that have fewer replicas in sync than are wanted, or than they have at all.
+// inSync counts the partitions of a topic with fewer in-sync replicas than required, or than they have replicas.
 func inSync(topic string, partitions kadm.PartitionDetails, wanted int, found *Findings) {
 	short, stopped := 0, 0
 	for _, p := range partitions {
@@ -284,7 +286,7 @@ func inSync(topic string, partitions kadm.PartitionDetails, wanted int, found *F
 	}
 }
 
-// wanted returns how many replicas of a topic must have a record before it is acknowledged, 1 where nobody says.
+// wanted returns a topic's min.insync.replicas, and 1 if it is unknown.
 func wanted(configs kadm.ResourceConfigs, topic string) int {
 	rc, _ := configs.On(topic, nil)
 	for _, c := range rc.Configs {
@@ -295,7 +297,7 @@ func wanted(configs kadm.ResourceConfigs, topic string) int {
 	return 1
 }
 
-// groups asks in which state each consumer is, and how much it has not worked off.
+// groups checks the state and the lag of each consumer group.
 func (k Kafka) groups(ctx context.Context, found *Findings) {
 	readers, lags, err := k.lags(ctx)
 	if err != nil {
@@ -328,13 +330,13 @@ func (k Kafka) groups(ctx context.Context, found *Findings) {
 	}
 }
 
-// lag is how far a group is behind, and whether records that it had not read were deleted.
+// lag is the lag of a group, and the partitions whose records were deleted before the group read them.
 type lag struct {
 	records int64
 	lost    []string // topic/partition
 }
 
-// farBehind is a lag worth a word: ten seconds of a busy product.
+// farBehind is the lag that is reported: ten seconds of a busy product.
 const farBehind = 100_000
 
 func group(g kadm.DescribedGroup, l lag, name string, found *Findings) {
@@ -353,7 +355,7 @@ func group(g kadm.DescribedGroup, l lag, name string, found *Findings) {
 	}
 }
 
-// start says which command runs a consumer: whoever runs a group runs every generation of it.
+// start returns the command that runs a consumer group. A process that runs a group runs every generation of it.
 func start(group string) string {
 	switch base := topics.GroupOf(group); {
 	case slices.Contains(topics.RowGroups(), base):
@@ -364,8 +366,8 @@ func start(group string) string {
 	return `start "smartfeed serve"`
 }
 
-// lags compares what the groups have committed with where the topics begin and end. Of a group it returns the generations
-// that there are, of readers that every process is by itself those processes.
+// lags compares the groups' committed offsets with the start and end offsets of the topics. For a group with
+// generations it returns the existing generations, and for a reader with one group per process the existing processes.
 func (k Kafka) lags(ctx context.Context) ([]topics.Reader, map[string]lag, error) {
 	l, err := topics.NewLog(k.Kafka)
 	if err != nil {
@@ -388,7 +390,7 @@ func (k Kafka) lags(ctx context.Context) ([]topics.Reader, map[string]lag, error
 	for group, positions := range all {
 		var sum lag
 		for _, p := range positions {
-			if p.Topic == topics.TicksOf(group) { // they only wake who is awake, and are kept for a day
+			if p.Topic == topics.TicksOf(group) { // ticks only wake running processes, and are kept for a day
 				continue
 			}
 			sum.records += p.End - max(p.Committed, p.Start)
@@ -414,7 +416,7 @@ func (k Kafka) letters(ctx context.Context, found *Findings) {
 	}
 }
 
-// count reads the committed records of a topic since a moment.
+// count reads the committed records of a topic since a time.
 func (k Kafka) count(ctx context.Context, topic string, since time.Time) (n int, err error) {
 	l, err := topics.NewLog(k.Kafka)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
-// wire is an embedded broker with what the doctor asks of it.
+// wire is an embedded broker with the checks of the doctor.
 type wire struct {
 	*embedded.Server
 	t      *testing.T
@@ -84,16 +84,16 @@ func (w *wire) produce(topic string, n int) {
 	}
 }
 
-// look runs the checks, and returns what they say.
+// look runs the checks and returns their output.
 func (w *wire) look() string {
 	w.t.Helper()
 	return lines(doctor.Run(w.t.Context(), patience, w.doctor.Checks()...))
 }
 
-// patience is for a busy machine: nothing here takes long.
+// patience is a timeout for busy machines: nothing here takes long.
 const patience = 30 * time.Second
 
-// want reports each of the lines that is not there.
+// want reports each missing line.
 func want(t *testing.T, got string, want ...string) {
 	t.Helper()
 	for _, line := range want {
@@ -132,7 +132,7 @@ func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
 	want(t, w.look(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note not looked at")
 }
 
-// three is a cluster of brokers that take the settings of topics, with those of the catalogue.
+// three returns a cluster of brokers that support the settings of topics, with the topics of the catalogue.
 func three(t *testing.T) (*wire, *kfake.Cluster) {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(3))
@@ -153,7 +153,8 @@ func (w *wire) lookAtTopics() string {
 	return run(w.t, w.doctor.Checks()[:3]...)
 }
 
-// What can be written goes by the replicas that a topic wants in sync, not by how many brokers are left.
+// Whether a partition is writable depends on the in-sync replicas that its topic requires, not on the number of running
+// brokers.
 func TestPartitionsThatCannotBeWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		left []int32
@@ -172,7 +173,7 @@ func TestPartitionsThatCannotBeWritten(t *testing.T) {
 			}
 			net := faultnet.New()
 			w.doctor.Dial = net.Dial
-			net.Alter(kmsg.Metadata, 1, func(r kmsg.Response) { // the brokers here forget replicas that are away
+			net.Alter(kmsg.Metadata, 1, func(r kmsg.Response) { // the fake brokers forget unavailable replicas
 				told, _ := r.(*kmsg.MetadataResponse)
 				for i := range told.Topics {
 					for j := range told.Topics[i].Partitions {
@@ -188,7 +189,7 @@ func TestPartitionsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// second makes the topics of a second generation of the pools, which answers from now on.
+// second creates the topics of a second generation of the pools and makes it active.
 func (w *wire) second(p topics.Profile) {
 	w.t.Helper()
 	if _, err := topics.Apply(w.t.Context(), w.kafka, topics.GenerationTopics(p, topics.Pools, 2)); err != nil {
@@ -204,7 +205,7 @@ func (w *wire) second(p topics.Profile) {
 	}
 }
 
-// set alters a topic behind everybody's back.
+// set changes a topic's setting directly.
 func (w *wire) set(topic, key, value string) {
 	w.t.Helper()
 	set := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}
@@ -213,10 +214,10 @@ func (w *wire) set(topic, key, value string) {
 	}
 }
 
-// The topics of the generation that answers are held against the brokers as those of the catalogue are.
+// The topics of the active generation are compared with the brokers like those of the catalogue.
 func TestTopicsOfGenerations(t *testing.T) {
 	w, _ := three(t)
-	w.second(topics.Profile{Partitions: 2, Replicas: 2}) // made while a broker was away
+	w.second(topics.Profile{Partitions: 2, Replicas: 2}) // created while a broker was unavailable
 	want(t, w.lookAtTopics(),
 		"topics warning with fewer replicas than there are brokers for: pools.2-table (2 of 3), pools.2-ticks (2 of 3)")
 	w.set("pools.2-table", "retention.ms", "3600000")
@@ -227,7 +228,7 @@ func TestTopicsOfGenerations(t *testing.T) {
 		"topics warning pools.2-table: retention.ms is 3600000 and should be -1", "topics problem pools.2-ticks is missing")
 }
 
-// Who has nothing to do with generations is told that their topics were not looked at, which is no problem.
+// A user without permissions for generations gets a note that their topics were not checked, which is not a problem.
 func TestTopicsOfGenerationsThatAreOthersBusiness(t *testing.T) {
 	const note = "topics note the topics of generations are not looked at: "
 	for role, says := range map[string]string{
@@ -243,7 +244,7 @@ func TestTopicsOfGenerationsThatAreOthersBusiness(t *testing.T) {
 	}
 }
 
-// answers has the broker answer one kind of request with an error, and counts how often.
+// answers makes the broker respond to one kind of request with an error, and counts the requests.
 func (w *wire) answers(key kmsg.Key, failed func(kmsg.Request) kmsg.Response) *int {
 	n := new(int)
 	w.Broker().ControlKey(key.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
@@ -323,8 +324,8 @@ func TestGroupsThatRun(t *testing.T) {
 	want(t, w.look(), "groups ok 1 group with 1 member, at most 0 records behind")
 }
 
-// generation makes the topics of a generation of the pools and returns how to end the one member that it gets, which has
-// worked all off.
+// generation creates the topics of a generation of the pools. It returns how to stop its single member, which has
+// processed all records.
 func (w *wire) generation(number int) (stop func()) {
 	w.t.Helper()
 	name := topics.GenerationName(topics.Pools, number)
@@ -355,7 +356,7 @@ func (w *wire) generation(number int) (stop func()) {
 	return member.Close
 }
 
-// ends adds up where the partitions of a topic end.
+// ends returns the sum of the end offsets of a topic's partitions.
 func (w *wire) ends(topic string) (sum int64) {
 	w.t.Helper()
 	listed, err := w.admin().ListEndOffsets(w.t.Context(), topic)
@@ -366,7 +367,7 @@ func (w *wire) ends(topic string) (sum int64) {
 	return sum
 }
 
-// says publishes which generations of the pools there are.
+// says publishes the generations of the pools.
 func (w *wire) says(g topics.Generation) {
 	w.t.Helper()
 	client, err := w.kafka.Client()
@@ -379,7 +380,7 @@ func (w *wire) says(g topics.Generation) {
 	}
 }
 
-// The generation that answers is looked at, and one that is being built; one that is over is nobody's business.
+// The active generation is checked, and one that is being built. A former one is not.
 func TestGroupsOfGenerations(t *testing.T) {
 	w := newWire(t)
 	w.apply()
@@ -415,7 +416,7 @@ func TestDeadLettersAreCounted(t *testing.T) {
 	want(t, w.look(), "dead letters ok none")
 }
 
-// head is a store that holds one position for everybody.
+// head is a store with the same position for every user.
 type head int64
 
 func (h head) Page(_ context.Context, user schemas.UserID, _ int64, _ int) ([]schemas.FeedEntry, int64, error) {
@@ -447,7 +448,7 @@ func TestStoresThatDrift(t *testing.T) {
 	}
 }
 
-// guarded is a broker that allows a user what the roles need, and nobody else anything.
+// guarded is a broker that grants a user the permissions of the roles, and no other permissions.
 func guarded(t *testing.T, roles ...string) *wire {
 	t.Helper()
 	acls := []kfake.ACL{}

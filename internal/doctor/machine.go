@@ -20,7 +20,7 @@ const (
 	PortsCheck     = "ports"
 )
 
-// Program returns the check that says what looks.
+// Program returns the check that reports the program itself.
 func Program(version, config string) Check {
 	return Check{Name: ProgramCheck, Look: func(_ context.Context, found *Findings) {
 		found.OK("smartfeed %s, %s on %s/%s, %d cores, configuration %s",
@@ -28,21 +28,21 @@ func Program(version, config string) Check {
 	}}
 }
 
-// Directory is where a process keeps its state.
+// Directory is the state directory of a process.
 type Directory struct {
 	Path     string
-	MinBytes int64 // free below it, processes stop their partitions
+	MinBytes int64 // processes stop their partitions if less is free
 	Files    uint64
 }
 
-// Limits of open files. A partition's store holds up to a thousand, a connection one.
+// Limits of open files. The store of a partition has up to a thousand, a connection one.
 const (
 	fewFiles  = 1024
 	goodFiles = 8192
 )
 
-// Check looks at the directory: whether it can be written, its room, its file system, who uses it; and at how many files
-// a process may open.
+// Check returns the check on the directory: whether it is writable, its free space, its file system and who uses it. It
+// also checks the limit of open files.
 func (d Directory) Check() Check {
 	return Check{Name: DirectoryCheck, Look: func(_ context.Context, found *Findings) {
 		d.files(found)
@@ -72,7 +72,7 @@ func (d Directory) files(found *Findings) {
 	}
 }
 
-// OpenFiles returns how many files this process may open, 0 if the system does not tell.
+// OpenFiles returns the limit of open files of this process, or 0 if the system does not report it.
 func OpenFiles() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -128,7 +128,7 @@ func (d Directory) use(found *Findings) {
 	}
 }
 
-// bytesOf is a size for people.
+// bytesOf formats a size.
 func bytesOf(n int64) string {
 	const unit = 1 << 10
 	if n < unit {
@@ -141,8 +141,8 @@ func bytesOf(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", size, names[0])
 }
 
-// Ports returns the check whether a process that is to be started could listen on its addresses, by what they are for.
-// It looks when ProcessCheck has found none.
+// Ports returns the check whether a new process could listen on its addresses, given by purpose. It runs if
+// ProcessCheck found no process.
 func Ports(addresses map[string]string) Check {
 	return Check{Name: PortsCheck, After: ProcessCheck, Instead: true, Look: func(_ context.Context, found *Findings) {
 		for what, address := range addresses {

@@ -42,16 +42,16 @@ func Process(client *http.Client, url, version string) Check {
 	}}
 }
 
-// lacks reports what a process cannot serve without.
+// lacks reports what prevents a process from serving.
 func lacks(who string, missing []string, found *Findings) {
 	for _, one := range missing {
 		found.Problem("wait if it has just started; else see its log and OPERATIONS.md", "%s cannot serve: %s", who, one)
 	}
 }
 
-// processState is what /v1/status tells of one process.
+// processState is the state of one process in /v1/status.
 type processState struct {
-	Address string   `json:"address"` // that others ask it at
+	Address string   `json:"address"` // at which other processes reach it
 	Version string   `json:"version"`
 	Missing []string `json:"missing"`
 	Parts   []struct {
@@ -61,17 +61,17 @@ type processState struct {
 	} `json:"parts"`
 }
 
-// unasked is what /v1/status is without: the address of a process, or something that brokers were asked for.
+// unasked is a part that /v1/status could not get: from a process, by its address, or from the brokers.
 type unasked struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
 }
 
-// state reports what /v1/status tells, of the process that was asked and of those that it has asked.
+// state reports the findings from /v1/status, about the responding process and those that it has queried.
 func state(ctx context.Context, client *http.Client, url, version string, found *Findings) {
 	var status struct {
 		processState
-		Processes []processState `json:"processes"` // the one that was asked first; absent: it asks no others
+		Processes []processState `json:"processes"` // the responding one first; absent: it does not query others
 		Unasked   []unasked      `json:"unasked"`
 	}
 	err := ask(ctx, client, url+"/v1/status", &status)
@@ -79,7 +79,7 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 		found.Note("", "%s does not tell its state: %v", url, reason(ctx, err))
 		return
 	}
-	status.Address, status.Missing = url, nil // /readyz has said what it lacks
+	status.Address, status.Missing = url, nil // reported from /readyz already
 	asked := status.processState
 	asked.report(asked, version, found)
 	others := status.Processes[min(1, len(status.Processes)):]
@@ -98,7 +98,7 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 	}
 }
 
-// report says what is wrong with a process: one beside that which was asked, or itself.
+// report reports what is wrong with a process: another one than the responding process, or that one itself.
 func (s processState) report(asked processState, version string, found *Findings) {
 	lacks(s.Address, s.Missing, found)
 	const do = "use one version for all"
@@ -115,7 +115,7 @@ func (s processState) report(asked processState, version string, found *Findings
 	}
 }
 
-// report warns of what nothing is known of.
+// report warns about a part whose state is unknown.
 func (u unasked) report(asked string, found *Findings) {
 	do := "see what is said here of kafka, access and groups"
 	if _, _, err := net.SplitHostPort(u.What); err == nil {
@@ -124,15 +124,15 @@ func (u unasked) report(asked string, found *Findings) {
 	found.Warn(do, "%s tells of all but %s: %s", asked, u.What, u.Why)
 }
 
-// refusal is an answer that asks who asks.
+// refusal is a response that requires authentication.
 type refusal struct{ status string }
 
 func (r *refusal) Error() string { return r.status }
 
-// maxStatusBytes bounds an answer: a status of a thousand partitions is a tenth of it.
+// maxStatusBytes limits a response: a status with a thousand partitions is a tenth of it.
 const maxStatusBytes = 8 << 20
 
-// ask reads JSON, of a failure, too: /readyz says with a 503 what is missing.
+// ask reads the JSON of a response, also of a failure: /readyz returns a 503 with what is missing.
 func ask(ctx context.Context, client *http.Client, url string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -156,7 +156,7 @@ func ask(ctx context.Context, client *http.Client, url string, into any) error {
 	return json.NewDecoder(io.LimitReader(res.Body, maxStatusBytes)).Decode(into)
 }
 
-// isAbsent says that nothing listens.
+// isAbsent reports whether no process listens at the address.
 func isAbsent(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, syscall.ECONNREFUSED) && errors.As(err, &op) && op.Op == "dial"

@@ -14,8 +14,8 @@ import (
 // RegistryCheck is the name of the check on the schema registry.
 const RegistryCheck = "registry"
 
-// Registry returns the check on a schema registry: that it answers, and that it has our schemas or would take them. own
-// says that it is the one of `smartfeed dev`, if it is there at all.
+// Registry returns the check on a schema registry: it must respond, and have our schemas or accept them. own says that
+// the registry is the one of `smartfeed dev`, which may not be running.
 func Registry(registry *schemas.Registry, own bool) Check {
 	return Check{Name: RegistryCheck, Look: func(ctx context.Context, found *Findings) {
 		settings, err := registry.Settings(ctx)
@@ -43,7 +43,7 @@ type lookUp struct {
 	fresh    []string
 }
 
-// Register returns the id that a schema has. A schema that is new gets one that nobody uses.
+// Register returns the id of a schema. A new schema gets an unused id.
 func (l *lookUp) Register(ctx context.Context, subject, schema string) (int, error) {
 	id, known, err := l.registry.Lookup(ctx, subject, schema)
 	switch {
@@ -60,7 +60,7 @@ func (l *lookUp) Register(ctx context.Context, subject, schema string) (int, err
 	return id, nil
 }
 
-// SchemaByID is never asked for: nothing is read.
+// SchemaByID always fails, because the check reads no records.
 func (l *lookUp) SchemaByID(ctx context.Context, id int) (string, error) {
 	return "", errors.New("nothing is read here")
 }
@@ -90,7 +90,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// few are the first of a list.
+// few formats the first elements of a list.
 func few(list []string) string {
 	if len(list) > 4 {
 		return strings.Join(list[:4], ", ") + fmt.Sprintf(" and %d more", len(list)-4)

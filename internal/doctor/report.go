@@ -9,9 +9,9 @@ import (
 	"github.com/smartfeed/smartfeed/internal/command"
 )
 
-// Report is the results of a run, counted.
+// Report holds the results of a run, with counts.
 type Report struct {
-	Version  string   `json:"version"` // of the program that looked
+	Version  string   `json:"version"` // of the program that ran the checks
 	Problems int      `json:"problems"`
 	Warnings int      `json:"warnings"`
 	Checks   []Result `json:"checks"`
@@ -33,7 +33,7 @@ func NewReport(version string, results []Result) Report {
 	return r
 }
 
-// Err is nil without a problem.
+// Err returns an error if there is a problem.
 func (r Report) Err() error {
 	if r.Problems == 0 {
 		return nil
@@ -41,14 +41,14 @@ func (r Report) Err() error {
 	return fmt.Errorf("%s found", command.Count(r.Problems, "problem"))
 }
 
-// JSON writes the report for programs.
+// JSON writes the report as JSON.
 func (r Report) JSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)
 }
 
-// Text writes the report for people, a finding a line, with what to do below it.
+// Text writes the report as text, one line per finding, followed by what to do.
 func (r Report) Text(out io.Writer) error {
 	for _, c := range r.Checks {
 		for i, f := range c.Findings {

@@ -21,8 +21,8 @@ const (
 	PinotCheck   = "pinot"
 )
 
-// FeedStore returns the check on one cluster of feeds. verify returns an error for each difference from what it should
-// be, or one that says that it cannot be reached.
+// FeedStore returns the check on one cluster of feeds. verify returns an error for each difference from the expected
+// state, or an error if the cluster cannot be reached.
 func FeedStore(name string, verify func(context.Context) error) Check {
 	return Check{Name: name, Look: func(ctx context.Context, found *Findings) {
 		err := verify(ctx)
@@ -36,22 +36,22 @@ func FeedStore(name string, verify func(context.Context) error) Check {
 	}}
 }
 
-// Heads reads the top of a frozen feed: the feed stores do.
+// Heads reads the top of a materialized feed. The feed stores implement it.
 type Heads interface {
 	Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error)
 }
 
-// Drift compares two feed stores by the feeds of those who visited lately.
+// Drift compares two feed stores by the feeds of recent visitors.
 type Drift struct {
 	Kafka topics.Kafka
-	// With calls use with both stores while they are connected. Its error says why they cannot be.
+	// With calls use with both stores connected. It returns an error if they cannot be.
 	With func(ctx context.Context, use func(primary, standby Heads)) error
 }
 
-// driftUsers is how many feeds are compared: enough to see a store that is behind, few to read.
+// driftUsers is the number of compared feeds: enough to see a store that lags, and few to read.
 const driftUsers = 50
 
-// Check compares them.
+// Check returns the check.
 func (d Drift) Check() Check {
 	return Check{Name: DriftCheck, After: TopicsCheck, Look: func(ctx context.Context, found *Findings) {
 		users, err := d.visitors(ctx)
@@ -97,7 +97,7 @@ func report(behind [2]int, users int, found *Findings) {
 	}
 }
 
-// head is the position of the newest item of a feed, -1 for an empty one.
+// head returns the position of the newest item of a feed, -1 for an empty one.
 func head(ctx context.Context, store Heads, user schemas.UserID) (int64, error) {
 	entries, _, err := store.Page(ctx, user, math.MaxInt64, 1)
 	if err != nil || len(entries) == 0 {
@@ -106,7 +106,7 @@ func head(ctx context.Context, store Heads, user schemas.UserID) (int64, error) 
 	return entries[0].Position, nil
 }
 
-// visitors are users whose feeds grew last: the keys at the end of feed-entries.
+// visitors returns the users whose feeds grew last: the keys at the end of feed-entries.
 func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 	l, err := topics.NewLog(d.Kafka)
 	if err != nil {
@@ -138,17 +138,17 @@ func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 	return users, nil
 }
 
-// Pinot is what the check on Pinot asks.
+// Pinot holds the functions of the check on Pinot.
 type Pinot struct {
-	Answers func(context.Context) (int, []error)     // how many brokers can be queried, and why the others cannot
-	Verify  func(context.Context) ([]string, error)  // how schema and table differ
-	Oldest  func(context.Context) (time.Time, error) // when the oldest action arrived that it does not have; zero: it has all
+	Answers func(context.Context) (int, []error)     // number of brokers that can be queried, and the errors of the others
+	Verify  func(context.Context) ([]string, error)  // differences of schema and table
+	Oldest  func(context.Context) (time.Time, error) // arrival of the oldest action that Pinot does not have; zero: it has all
 }
 
-// farBehindPinot is a lag of features that their readers notice: an action should be one within a second.
+// farBehindPinot is a lag of features that users notice: an action should be visible within a second.
 const farBehindPinot = 30 * time.Second
 
-// Check looks at table, controller, brokers and lag.
+// Check returns the check, which examines table, controller, brokers and lag.
 func (p Pinot) Check() Check {
 	return Check{Name: PinotCheck, Look: func(ctx context.Context, found *Findings) {
 		differ, errController := p.Verify(ctx)
@@ -168,7 +168,7 @@ func (p Pinot) Check() Check {
 	}}
 }
 
-// answers says whether queries are answered. One broker that does is enough.
+// answers reports whether queries are answered. One broker that answers is enough.
 func (p Pinot) answers(ctx context.Context, found *Findings) bool {
 	well, away := p.Answers(ctx)
 	for _, err := range away {
@@ -182,12 +182,12 @@ func (p Pinot) answers(ctx context.Context, found *Findings) bool {
 	return well > 0
 }
 
-// lag compares what Pinot has with the topic. Where actions are few, nothing is behind that has arrived.
+// lag compares Pinot's data with the topic. If there are few actions, everything that has arrived is there.
 func (p Pinot) lag(ctx context.Context, found *Findings) {
 	const do = "see kafka, and the ingestion state of Pinot's table: a segment that does not consume, too few servers"
 	oldest, err := p.Oldest(ctx)
 	switch behind := time.Since(oldest); {
-	case err != nil && len(*found) > 0: // as without its table
+	case err != nil && len(*found) > 0: // for example, its table is missing
 	case err != nil:
 		found.Warn(do, "how far it is cannot be found out: %v", reason(ctx, err))
 	case !oldest.IsZero() && behind > farBehindPinot:

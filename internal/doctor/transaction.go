@@ -13,11 +13,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// scratch is the topic in which a transaction is tried: nobody reads it but people.
+// scratch is the topic of the test transaction. Only people read it.
 const scratch = topics.DeadLetters
 
-// transaction writes a record into each partition of a topic, aborts them, and sees that readers get past them. Where
-// brokers stamp records, the stamps tell the brokers' clocks.
+// transaction writes a record into each partition of a topic, aborts the transaction, and checks that readers get past
+// the records. If the brokers stamp records, the timestamps show the brokers' clocks.
 func (k Kafka) transaction(ctx context.Context, found *Findings) {
 	tried, err := k.try(ctx)
 	var denied *kerr.Error
@@ -33,7 +33,7 @@ func (k Kafka) transaction(ctx context.Context, found *Findings) {
 	tried.compareClocks(found)
 }
 
-// compareClocks speaks of the broker's clock that is farthest off.
+// compareClocks reports the broker clock with the largest difference.
 func (t trial) compareClocks(found *Findings) {
 	if !t.stamped {
 		found.OK("clocks are not compared: records carry this machine's own time")
@@ -50,12 +50,13 @@ func (t trial) compareClocks(found *Findings) {
 
 const (
 	clockWarning = time.Second
-	clockProblem = time.Minute // events from a clock that is five minutes ahead are refused; this leaves time to act
+	clockProblem = time.Minute // events from a clock that is five minutes ahead are rejected; this leaves time to act
 )
 
 const keepTime = "let both keep time by NTP: windows, freshness and the order of events go by these clocks"
 
-// clock says what it means that a broker's clock is so much ahead of ours.
+// clock reports the consequences of a broker clock that is ahead of the local one by a duration, or behind it if
+// negative.
 func clock(ahead time.Duration, found *Findings) {
 	side := "ahead of"
 	if ahead < 0 {
@@ -71,22 +72,22 @@ func clock(ahead time.Duration, found *Findings) {
 	}
 }
 
-// trial is a transaction that was tried.
+// trial is the result of the test transaction.
 type trial struct {
 	stamps  []stamp
 	stamped bool // the brokers stamp records with their own clocks
 }
 
-// stamp is the time that a record has, and when by our clock it was sent and acknowledged.
+// stamp is the timestamp of a record, and the local times of sending and acknowledgement.
 type stamp struct{ sent, has, acknowledged time.Time }
 
-// clocks returns by how much each broker's clock is ahead of ours, at least: a stamp between sending and acknowledgement
-// tells no difference.
+// clocks returns the minimum lead of each broker's clock. A timestamp between sending and acknowledgement shows no
+// difference.
 func (t trial) clocks() []time.Duration {
 	var ahead []time.Duration
 	for _, s := range t.stamps {
 		switch {
-		case s.has.Before(s.sent.Truncate(time.Millisecond)): // stamps are milliseconds
+		case s.has.Before(s.sent.Truncate(time.Millisecond)): // timestamps are in milliseconds
 			ahead = append(ahead, s.has.Sub(s.sent))
 		case s.has.After(s.acknowledged):
 			ahead = append(ahead, s.has.Sub(s.acknowledged))
@@ -132,7 +133,7 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// write puts a record into each partition of scratch.
+// write writes a record into each partition of scratch.
 func (k Kafka) write(ctx context.Context, client *kgo.Client) ([]*kgo.Record, error) {
 	var records []*kgo.Record
 	for p := range k.Partitions {
@@ -141,8 +142,8 @@ func (k Kafka) write(ctx context.Context, client *kgo.Client) ([]*kgo.Record, er
 	return records, wrap("write", topics.Produce(ctx, client, records...))
 }
 
-// look sees that an aborted record does not reach readers and that they get past it, and reads its time as one who sees
-// what was aborted.
+// look checks that readers do not receive an aborted record and get past it. It reads the record's timestamp with the
+// isolation level read-uncommitted.
 func (k Kafka) look(ctx context.Context, r *kgo.Record) (has time.Time, stamped bool, err error) {
 	l, err := topics.NewLog(k.Kafka)
 	if err != nil {

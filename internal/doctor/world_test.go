@@ -186,7 +186,7 @@ func TestProcess(t *testing.T) {
 	want(t, run(t, doctor.Process(&http.Client{}, "http://127.0.0.1:1", "v1")), "process note none at http://127.0.0.1:1")
 }
 
-// process answers /v1/status with one text, and everything else with another.
+// process responds to /v1/status with one text, and to everything else with another.
 func process(t *testing.T, code int, kind, ready, status string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +202,7 @@ func process(t *testing.T, code int, kind, ready, status string) *httptest.Serve
 	return server
 }
 
-// The process that is asked tells of the others, and what is wrong with them is said as if each had been asked.
+// The responding process reports the state of the others. Their problems are reported as if each had been checked.
 func TestProcessTellsOfTheOthers(t *testing.T) {
 	const (
 		this       = `{"address":"a:1","version":"v1","ready":true,"missing":[],"parts":[{"name":"http","restarts":0}]}`

@@ -1,4 +1,4 @@
-// Package eventually is for tests that wait for something to become true.
+// Package eventually lets tests wait until a condition holds.
 package eventually
 
 import (
@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what must come: a busy machine is slow, and not wrong.
+// Patience is the default timeout. It is long, because a busy machine is slow but not wrong.
 const Patience = 2 * time.Minute
 
-// PatienceVariable names the environment variable with another Patience for True. Runs in which tests are to fail, such as
-// `make mutants`, set a short one.
+// PatienceVariable is the environment variable with another Patience for True. Runs in which tests are expected to
+// fail, such as `make mutants`, set a short one.
 const PatienceVariable = "SMARTFEED_TEST_PATIENCE"
 
-// Limit returns how long True waits: Patience, or what PatienceVariable says.
+// Limit returns the timeout of True: Patience, or the value of PatienceVariable.
 func Limit() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv(PatienceVariable)); err == nil {
 		return d
@@ -22,12 +22,12 @@ func Limit() time.Duration {
 	return Patience
 }
 
-// slowest is the longest time between two looks: a condition may be a question to a server.
+// slowest is the longest interval between two checks. It is not 0, because a condition may be a request to a server.
 const slowest = 5 * time.Millisecond
 
-// True looks at a condition until it holds, after a millisecond first and then more and more rarely, and ends the test
-// when it does not within Patience, or when the test has failed already. what says what was waited for. It is to be called by the
-// test's own goroutine.
+// True checks a condition until it holds, after a millisecond first and then at increasing intervals. It ends the test
+// if the condition does not hold within Patience, or if the test has already failed. what describes the condition. True
+// must be called by the test's own goroutine.
 func True(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	limit := Limit()

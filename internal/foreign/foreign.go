@@ -1,8 +1,8 @@
-// Package foreign tells what pages of other sites have a browser send to servers of this machine.
+// Package foreign detects requests that pages of other sites make browsers send to servers on this machine.
 //
-// A browser sends what a page asks for to any address that it reaches, this machine's included, and only keeps the answer
-// from the page. And a site can point a name of its own at this machine (DNS rebinding): its pages then read the answers,
-// too, but ask by that name. Servers that ask nobody who they are refuse both.
+// A browser sends the requests of a page to any address that it can reach, including this machine's, and only withholds
+// the response from the page. A site can also point its own name at this machine (DNS rebinding). Its pages then read
+// the responses, too, but their requests carry that name. Servers without authentication reject both.
 //
 // The package imports nothing of the module, and every layer may import it.
 package foreign
@@ -15,21 +15,21 @@ import (
 	"strings"
 )
 
-// otherSites knows what pages of other sites have a browser send.
+// otherSites detects cross-origin requests.
 var otherSites = http.NewCrossOriginProtection()
 
-// Change says whether the page of another site sends what changes something by its method.
+// Change reports whether a page of another site sent the request and its method changes something.
 func Change(r *http.Request) bool { return otherSites.Check(r) != nil }
 
-// Page says whether the page of another site sends the request, whatever its method.
+// Page reports whether a page of another site sent the request, whatever its method.
 func Page(r *http.Request) bool {
 	changing := r.WithContext(r.Context())
 	changing.Method = http.MethodPost
 	return Change(changing)
 }
 
-// Name reports whether a Host is a name, which any site could own, and neither an allowed one, nor an address, nor localhost,
-// with or without a port (digits: RFC 3986, 3.2.3). No browser sends an empty one.
+// Name reports whether a Host is a name that any site could own. It is not if it is an allowed name, an address, or
+// localhost, with or without a port (digits: RFC 3986, 3.2.3), or empty, which no browser sends.
 func Name(host string, allowed ...string) bool {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		if strings.Trim(port, "0123456789") != "" {
@@ -46,12 +46,12 @@ func Name(host string, allowed ...string) bool {
 	return host != "" && !isHost("localhost") && !slices.ContainsFunc(allowed, isHost)
 }
 
-// RefusePages answers 403 to what pages of other sites send; which of it counts is Change or Page.
+// RefusePages responds with 403 to requests from pages of other sites. counts is Change or Page.
 func RefusePages(next http.Handler, counts func(*http.Request) bool) http.Handler {
 	return refuse(next, counts, "pages of other sites may not send this")
 }
 
-// RefuseNames answers 403 to requests by a name that is not allowed.
+// RefuseNames responds with 403 to requests with a host name that is not allowed.
 func RefuseNames(next http.Handler, allowed ...string) http.Handler {
 	return refuse(next, func(r *http.Request) bool { return Name(r.Host, allowed...) },
 		"callers are not asked who they are here, so requests by a name are refused (any site can point a name of its own at "+

@@ -22,7 +22,7 @@ func TestNames(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	for _, c := range []struct {
 		method, host, header, value string
-		change, page                int // the codes
+		change, page                int // the status codes
 	}{
 		{"GET", "127.0.0.1:8081", "", "", 200, 200},
 		{"POST", "127.0.0.1:8081", "", "", 200, 200},

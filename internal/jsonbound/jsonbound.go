@@ -1,11 +1,11 @@
-// Package jsonbound bounds the memory that JSON of other systems takes once it is decoded. A limit of its bytes is not enough:
-// an empty object has two bytes and can become a struct of hundreds.
+// Package jsonbound limits the memory of decoded JSON from other systems. A limit of its bytes is not enough: an empty
+// object has two bytes and can become a struct of hundreds.
 package jsonbound
 
 import "fmt"
 
-// Check returns an error if a JSON text has more than most values: objects, arrays, and members of either. It counts an object
-// or an array that is itself a member twice, and does not check whether the text is valid. It allocates nothing.
+// Check returns an error if a JSON text has more than most values: objects, arrays, and members of either. It counts an
+// object or an array that is itself a member twice, and does not check whether the text is valid. It allocates nothing.
 func Check(text []byte, most int) error {
 	if n := Values(text); n > most {
 		return fmt.Errorf("answer of %d JSON values: at most %d", n, most)
@@ -13,7 +13,7 @@ func Check(text []byte, most int) error {
 	return nil
 }
 
-// Values returns an upper bound of how many values a JSON text has, as Check counts them.
+// Values returns an upper bound of the number of values in a JSON text, as Check counts them.
 func Values(text []byte) int {
 	n, quoted := 1, false
 	for i := 0; i < len(text); i++ {

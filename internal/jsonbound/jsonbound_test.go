@@ -32,7 +32,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// However a valid text is written, it is not counted as less than it is decoded to.
+// However a valid text is formatted, the count is not lower than the number of decoded values.
 func FuzzValues(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"b":"\"]"}],"c":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -46,7 +46,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// size returns how many values v is made of.
+// size returns the number of values in v.
 func size(v any) int {
 	n := 1
 	switch v := v.(type) {

@@ -22,7 +22,8 @@ const (
 	step    = time.Microsecond // width of the narrowest
 )
 
-// bucketOf returns where a duration is counted. Values below half have a bucket each; above, each power of two has half.
+// bucketOf returns the bucket of a duration. Values below half have a bucket each. Above, each power of two has half
+// buckets.
 func bucketOf(d time.Duration) int {
 	v := uint64(max(d, 0) / step)
 	if v < half {
@@ -32,7 +33,7 @@ func bucketOf(d time.Duration) int {
 	return min(power*half+int(v>>power), buckets-1)
 }
 
-// upTo is the greatest duration that a bucket counts.
+// upTo returns the greatest duration in a bucket.
 func upTo(bucket int) time.Duration {
 	if bucket < half {
 		return time.Duration(bucket+1)*step - 1
@@ -53,7 +54,7 @@ func (h *Histogram) Add(d time.Duration) {
 	}
 }
 
-// Count is how many durations were added.
+// Count returns the number of added durations.
 func (h *Histogram) Count() (n int64) {
 	for i := range h.counts {
 		n += h.counts[i].Load()
@@ -61,7 +62,7 @@ func (h *Histogram) Count() (n int64) {
 	return n
 }
 
-// Mean is their mean, 0 without any.
+// Mean returns the mean duration, 0 without any.
 func (h *Histogram) Mean() time.Duration {
 	if n := h.Count(); n > 0 {
 		return time.Duration(h.sum.Load() / n)
@@ -69,11 +70,11 @@ func (h *Histogram) Mean() time.Duration {
 	return 0
 }
 
-// Max is the greatest.
+// Max returns the longest duration.
 func (h *Histogram) Max() time.Duration { return time.Duration(h.most.Load()) }
 
-// Quantile returns a duration that the share q of them, 0 to 1, does not exceed: the top of a bucket, and never more than
-// Max. 0 without any.
+// Quantile returns a duration that the share q of the durations, 0 to 1, does not exceed: the upper bound of a bucket,
+// and never more than Max. It returns 0 without any durations.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	n := h.Count()
 	if n == 0 {
@@ -89,13 +90,13 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return h.Max()
 }
 
-// Bucket is how many durations were at most UpTo and more than the one before.
+// Bucket is the number of durations that are at most UpTo and more than that of the previous bucket.
 type Bucket struct {
 	UpTo  time.Duration
 	Count int64
 }
 
-// Buckets returns those that counted something, the shortest first.
+// Buckets returns the nonempty buckets, the shortest first.
 func (h *Histogram) Buckets() []Bucket {
 	var all []Bucket
 	for i := range h.counts {

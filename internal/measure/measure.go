@@ -1,10 +1,11 @@
-// Package measure makes requests at stated rates and tells how long they took.
+// Package measure sends requests at given rates and measures their latency.
 //
-// The loop is open: request n of a load is due at the start plus n divided by the rate, whatever became of those before
-// it, and its latency counts from when it was due. A server that stalls for a second so shows in every request that was
-// due in that second, and not in the one alone that met it: otherwise the slow server slows down its own measurement
-// (coordinated omission: Gil Tene, "How NOT to Measure Latency", Strange Loop 2015; wrk2 does the same). Requests wait
-// here when too many are under way, and the wait is part of their latency.
+// The loop is open: request n of a load is due at the start plus n divided by the rate, whatever happened to earlier
+// requests, and its latency counts from its due time. If a server stalls for a second, the latency of every request
+// that was due in that second shows it, and not only that of the one request that met the stall. Otherwise a slow
+// server would slow down its own measurement (coordinated omission: Gil Tene, "How NOT to Measure Latency", Strange
+// Loop 2015; wrk2 does the same). When too many requests are in flight, further ones wait, and the wait is part of
+// their latency.
 package measure
 
 import (
@@ -17,50 +18,50 @@ import (
 	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
-// ErrDegraded is returned by a request that was answered, but not with all that was asked for. Its latency counts.
+// ErrDegraded is returned for a request with an incomplete answer. Its latency counts.
 var ErrDegraded = errors.New("degraded")
 
 // Load is one kind of request.
 type Load struct {
 	Name string
-	Rate float64 // requests a second, above 0
-	// Do makes request n. It is called from many goroutines at once and returns by the end of its context.
+	Rate float64 // requests per second, above 0
+	// Do sends request n. It is called from many goroutines concurrently and must return when its context is done.
 	Do func(ctx context.Context, n int) error
 }
 
-// Config says how long and how much at once. See DefaultConfig.
+// Config limits the duration and concurrency of a run. See DefaultConfig.
 type Config struct {
-	WarmUp   time.Duration // requests that are due in it are made and not counted
+	WarmUp   time.Duration // requests that are due in it are sent but not counted
 	Lasting  time.Duration // after the warm-up
-	Timeout  time.Duration // of one request, from when it is made
-	InFlight int           // requests of one load at once; more wait
-	Done     func()        // called after each request, from many goroutines; nil: nobody is told
+	Timeout  time.Duration // of one request, from its sending
+	InFlight int           // maximum concurrent requests of one load; more wait
+	Done     func()        // called after each request, from many goroutines; may be nil
 }
 
-// DefaultConfig returns the defaults: half a minute after five seconds.
+// DefaultConfig returns the defaults: half a minute after a warm-up of five seconds.
 func DefaultConfig() Config {
 	return Config{WarmUp: 5 * time.Second, Lasting: 30 * time.Second, Timeout: 10 * time.Second, InFlight: 1024}
 }
 
-// Requests is how many requests a load makes in all, the warm-up included.
+// Requests returns the total number of requests of a load, including the warm-up.
 func (c Config) Requests(rate float64) int {
 	return int(rate * (c.WarmUp + c.Lasting).Seconds())
 }
 
-// Result is what came of a load after its warm-up.
+// Result is the result of a load after its warm-up.
 type Result struct {
 	Name     string
-	Rate     float64 // asked for
-	Done     float64 // answered a second, over the time until the last answer
-	Answered int64   // with or without all that was asked for
-	Degraded int64   // of those
+	Rate     float64 // requested
+	Done     float64 // answered per second, over the time until the last answer
+	Answered int64   // including incomplete answers
+	Degraded int64   // incomplete answers
 	Failed   int64
 	Failure  error // one of them
-	Missed   int64 // that were due and never made, because ctx ended
+	Missed   int64 // requests that were due and never sent, because ctx was done
 	Latency  *Histogram
 }
 
-// Run makes the requests of all loads and returns when the last is answered, or ctx has ended.
+// Run sends the requests of all loads and returns when the last is answered, or ctx is done.
 func Run(ctx context.Context, cfg Config, loads ...Load) []Result {
 	results := make([]Result, len(loads))
 	began := time.Now()
@@ -75,18 +76,18 @@ func Run(ctx context.Context, cfg Config, loads ...Load) []Result {
 	return results
 }
 
-// running is one load under way.
+// running is a load in progress.
 type running struct {
 	cfg   Config
 	load  Load
 	began time.Time
-	room  chan struct{} // a place for each request under way
+	room  chan struct{} // a slot for each request in flight
 
 	requests                   sync.WaitGroup
 	latency                    Histogram
 	answered, degraded, failed atomic.Int64
 	failure                    atomic.Pointer[error]
-	last                       atomic.Int64 // when the last answer came, nanoseconds after began
+	last                       atomic.Int64 // time of the last answer, nanoseconds after began
 }
 
 func (r *running) run(ctx context.Context) Result {
@@ -105,12 +106,12 @@ func (r *running) run(ctx context.Context) Result {
 	return r.result(int64(total - made))
 }
 
-// due is when request n should begin.
+// due returns when request n is due.
 func (r *running) due(n int) time.Time {
 	return r.began.Add(time.Duration(float64(n) / r.load.Rate * float64(time.Second)))
 }
 
-// await returns when request n is due and there is room for it; false: ctx has ended.
+// await waits until request n is due and there is a slot for it. It returns false if ctx is done.
 func (r *running) await(ctx context.Context, n int) bool {
 	if !pause.For(ctx, time.Until(r.due(n))) {
 		return false

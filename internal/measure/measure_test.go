@@ -30,7 +30,7 @@ func TestRequestsComeAtTheirTimes(t *testing.T) {
 	})
 }
 
-// A server that stands still for a second is met by every request that was due in it.
+// If a server stalls for a second, every request that was due in that second shows it.
 func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 	for name, inFlight := range map[string]int{"one at a time": 1, "many": 100} {
 		t.Run(name, func(t *testing.T) {

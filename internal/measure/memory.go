@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Memory is what this process holds, in MiB.
+// Memory is the memory of this process, in MiB.
 type Memory struct {
 	Resident float64 // now
-	Peak     float64 // the most so far
+	Peak     float64 // maximum so far
 }
 
-// Held asks the system what this process holds. Linux says it, in /proc/self/status (proc_pid_status(5)); elsewhere it is
-// an error.
+// Held returns the memory of this process. It reads /proc/self/status (proc_pid_status(5)) on Linux, and returns an
+// error on other systems.
 func Held() (m Memory, err error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -34,7 +34,7 @@ func Held() (m Memory, err error) {
 	return m, nil
 }
 
-// mebibytes reads a size as the system writes it: in kB, by which it means 1024 bytes.
+// mebibytes parses a size in the format of the system: in kB, which means 1024 bytes.
 func mebibytes(size string) (float64, error) {
 	kb, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(size), " kB"), 10, 64)
 	return float64(kb) / 1024, err

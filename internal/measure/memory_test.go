@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is written is held.
+// Written memory is resident.
 func TestHeldGrowsByWhatIsWritten(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Linux says what a process holds")
@@ -24,7 +24,7 @@ func TestHeldGrowsByWhatIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.KeepAlive(written)
-	// The race detector keeps two bytes of its own for each; a size in bytes taken for KiB would be a thousand times as much.
+	// The race detector adds two bytes for each. A size in bytes read as KiB would be a thousand times too large.
 	if grown := after.Resident - before.Resident; grown < more*3/4 || grown > more*6 {
 		t.Errorf("%.0f MiB more are held after %d were written", grown, more)
 	}

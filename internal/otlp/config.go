@@ -14,37 +14,37 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
-// Config says what is traced, and where spans go. See DefaultConfig.
+// Config configures tracing. See DefaultConfig.
 type Config struct {
-	// Endpoint takes traces; /v1/traces of it, if it has no path. Default none.
+	// Endpoint is the URL of the collector. Without a path, traces go to /v1/traces. Default none.
 	Endpoint string `yaml:"endpoint" help:"OTLP/HTTP collector that takes traces, such as http://127.0.0.1:4318; empty: nothing is traced"`
-	// Client says whom to believe there, and as whom to come.
+	// Client configures TLS and authentication.
 	Client secure.HTTP `yaml:",inline"`
-	// Headers are sent with each request beside its own. Default none.
+	// Headers are additional headers of each request. Default none.
 	Headers map[string]secure.Secret `yaml:"headers"`
-	// Sample is the share of what begins here that is traced, default 0.01, 0 to 1.
+	// Sample is the share of new traces that is sampled, default 0.01, 0 to 1.
 	Sample float64 `yaml:"sample" help:"share of what begins here that is traced, 0 to 1"`
-	// FromCallers has callers' traceparent decide for their requests. Default true.
+	// FromCallers makes the traceparent of a request decide whether it is sampled. Default true.
 	FromCallers bool `yaml:"from_callers"`
 	// Service is the service.name of the spans, default smartfeed, 1 to 128 bytes.
 	Service string `yaml:"service"`
-	// Queue is how many spans wait to be sent, more are dropped; default 8192, 1 to 1,000,000.
+	// Queue is the maximum number of queued spans. More are dropped. Default 8192, 1 to 1,000,000.
 	Queue int `yaml:"queue"`
-	// Batch is how many spans are sent at once, default 512, 1 to 10,000.
+	// Batch is the maximum number of spans per post, default 512, 1 to 10,000.
 	Batch int `yaml:"batch"`
-	// Every is the time between two sendings, at most, while there is something to send; default 1 s, 10 ms to 1 m.
+	// Every is the maximum time between two posts while spans are queued; default 1 s, 10 ms to 1 m.
 	Every time.Duration `yaml:"every"`
-	// Timeout is how long a sending may take with its repetitions, and the last one when the process ends; default 5 s, 100 ms
-	// to 1 m.
+	// Timeout limits a post including its retries, and the last post at the end of the process; default 5 s, 100 ms to
+	// 1 m.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
-// DefaultConfig returns the defaults of every field.
+// DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{Sample: 0.01, FromCallers: true, Service: "smartfeed", Queue: 8192, Batch: 512, Every: time.Second, Timeout: 5 * time.Second}
 }
 
-// Validate reports every field that is out of its bounds.
+// Validate reports every field that is out of range.
 func (c Config) Validate() error {
 	problems := []error{
 		bounds.Within("sample", c.Sample, 0, 1),
@@ -69,7 +69,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(problems, c.Client.Validate())...)
 }
 
-// checkEndpoint says what is wrong with an address without repeating it: it may hold a password.
+// checkEndpoint returns what is wrong with an address without repeating it, because it may contain a password.
 func checkEndpoint(address string) error {
 	if err := secure.CheckURL(address); err != nil {
 		return err
@@ -81,7 +81,7 @@ func checkEndpoint(address string) error {
 	return nil
 }
 
-// url is where traces are posted: https://opentelemetry.io/docs/specs/otlp/#otlphttp-request.
+// url returns the URL for posts: https://opentelemetry.io/docs/specs/otlp/#otlphttp-request.
 func (c Config) url() string {
 	if u, err := url.Parse(c.Endpoint); err == nil && strings.Trim(u.Path, "/") == "" {
 		return strings.TrimRight(c.Endpoint, "/") + "/v1/traces"
@@ -89,7 +89,7 @@ func (c Config) url() string {
 	return c.Endpoint
 }
 
-// header is that of every request.
+// header returns the header of every request.
 func (c Config) header() http.Header {
 	h := http.Header{"Content-Type": {"application/x-protobuf"}, "User-Agent": {"smartfeed"}}
 	for name, value := range c.Headers {

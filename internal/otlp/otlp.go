@@ -1,11 +1,11 @@
 // Package otlp sends spans to a collector, as protobuf over HTTP (https://opentelemetry.io/docs/specs/otlp/).
 //
-// Nothing waits for it: a span that ends goes into a queue, or is dropped if that is full; what the collector does not take
-// within a time-out is dropped as well. Both are counted in smartfeed_tracing_spans_total. Close sends what is there, within
-// the same time-out.
+// It never blocks its callers. A finished span is queued, or dropped if the queue is full. Spans that the collector
+// does not accept within a timeout are dropped, too. Both are counted in smartfeed_tracing_spans_total. Close sends the
+// queued spans, within the same timeout.
 //
-// What OTLP messages look like knows the module otlptrace. That they are posted from here, and not by its HTTP exporter,
-// keeps gRPC out of the binary, and lets queue and drops be seen.
+// The module otlptrace defines the OTLP messages. This package posts them itself, without its HTTP exporter. That keeps
+// gRPC out of the binary and makes the queue and drops observable.
 package otlp
 
 import (
@@ -26,15 +26,15 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-// Deps are the collaborators of an Exporter.
+// Deps are the dependencies of an Exporter.
 type Deps struct {
-	Instance string                // tells this process from others; "": it is not told
+	Instance string                // distinguishes this process from others; "": not reported
 	Version  string                // of the program
 	Metrics  prometheus.Registerer // nil: none
 	Log      *slog.Logger          // nil: none
 }
 
-// Exporter sends the spans of its Tracer. Close it.
+// Exporter sends the spans of its Tracer. The caller must call Close.
 type Exporter struct {
 	cfg      Config
 	log      *slog.Logger
@@ -43,23 +43,23 @@ type Exporter struct {
 	client   *poster
 	queue    chan sdk.ReadOnlySpan
 	spans    *prometheus.CounterVec
-	failing  atomic.Bool // so that a collector that is away is told of once
+	failing  atomic.Bool // so that an unavailable collector is logged once
 
-	ctx     context.Context // of sendings
+	ctx     context.Context // of posts
 	abandon context.CancelFunc
 	closing chan struct{}
 	close   func()
 	ended   sync.WaitGroup
 }
 
-// What becomes of a span, label outcome.
+// Outcomes of a span, in the label outcome.
 const (
 	sent   = "sent"
 	full   = "queue full"
 	failed = "not taken"
 )
 
-// Open checks the configuration, which must have an endpoint, and begins to send. It connects to nobody yet.
+// Open validates the configuration, which must have an endpoint, and starts to send. It does not connect yet.
 func Open(cfg Config, deps Deps) (*Exporter, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
@@ -87,12 +87,12 @@ func Open(cfg Config, deps Deps) (*Exporter, error) {
 	e.ctx, e.abandon = context.WithCancel(context.Background())
 	e.provider = sdk.NewTracerProvider(
 		sdk.WithSpanProcessor(e), sdk.WithResource(describe(cfg, deps)),
-		sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample()))) // the tracer decides what begins
+		sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample()))) // the tracer decides which traces are sampled
 	e.ended.Go(e.run)
 	return e, nil
 }
 
-// describe is what all spans have in common.
+// describe returns the attributes of all spans.
 func describe(cfg Config, deps Deps) *resource.Resource {
 	about := []attribute.KeyValue{attribute.String("service.name", cfg.Service), attribute.String("service.version", deps.Version)}
 	if deps.Instance != "" {
@@ -101,10 +101,10 @@ func describe(cfg Config, deps Deps) *resource.Resource {
 	return resource.NewSchemaless(about...)
 }
 
-// Tracer begins traces whose spans are sent.
+// Tracer returns a tracer whose spans are sent.
 func (e *Exporter) Tracer() *tracing.Tracer { return tracing.New(e.provider, e.cfg.Sample) }
 
-// Close sends what waits, for at most the time-out; spans that end later are dropped.
+// Close sends the queued spans, for at most the timeout. Spans that end later are dropped.
 func (e *Exporter) Close() {
 	e.close()
 	timer := time.AfterFunc(e.cfg.Timeout, e.abandon)
@@ -114,16 +114,16 @@ func (e *Exporter) Close() {
 	e.client.transport.CloseIdleConnections()
 }
 
-// OnStart is part of the SDK's SpanProcessor.
+// OnStart implements the SDK's SpanProcessor.
 func (e *Exporter) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
-// OnEnd puts a span into the queue, if there is room.
+// OnEnd queues a span, if there is room.
 func (e *Exporter) OnEnd(span sdk.ReadOnlySpan) {
 	if !span.SpanContext().IsSampled() {
 		return
 	}
 	select {
-	case <-e.closing: // nobody may be there to take it
+	case <-e.closing: // no goroutine may receive it anymore
 		e.count(failed, 1)
 		return
 	default:
@@ -135,15 +135,15 @@ func (e *Exporter) OnEnd(span sdk.ReadOnlySpan) {
 	}
 }
 
-// Shutdown is part of the SDK's SpanProcessor; Close does it.
+// Shutdown implements the SDK's SpanProcessor. Close does the work.
 func (e *Exporter) Shutdown(context.Context) error { return nil }
 
-// ForceFlush is part of the SDK's SpanProcessor; what waits is sent soon, or when Close is called.
+// ForceFlush implements the SDK's SpanProcessor. Queued spans are sent soon, or by Close.
 func (e *Exporter) ForceFlush(context.Context) error { return nil }
 
 func (e *Exporter) count(outcome string, n int) { e.spans.WithLabelValues(outcome).Add(float64(n)) }
 
-// run sends what ends, as soon as a batch is full or its first span has waited, until Close.
+// run sends finished spans until Close, when a batch is full or its first span has waited long enough.
 func (e *Exporter) run() {
 	for {
 		select {
@@ -156,7 +156,7 @@ func (e *Exporter) run() {
 	}
 }
 
-// gather adds to a batch what comes before it is full, or is to be sent.
+// gather adds spans to a batch until it is full or must be sent.
 func (e *Exporter) gather(first sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 	batch := []sdk.ReadOnlySpan{first}
 	timer := time.NewTimer(e.cfg.Every)
@@ -174,7 +174,7 @@ func (e *Exporter) gather(first sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 	return batch
 }
 
-// drain sends what is in the queue.
+// drain sends the spans in the queue.
 func (e *Exporter) drain() {
 	for {
 		batch := make([]sdk.ReadOnlySpan, 0, e.cfg.Batch)
@@ -188,7 +188,7 @@ func (e *Exporter) drain() {
 	}
 }
 
-// send posts a batch. The log has when that begins to fail, and when it works again.
+// send posts a batch. It logs the first failure and the recovery.
 func (e *Exporter) send(batch []sdk.ReadOnlySpan) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Timeout)
 	defer cancel()
@@ -206,7 +206,7 @@ func (e *Exporter) send(batch []sdk.ReadOnlySpan) {
 	}
 }
 
-// poster is the otlptrace.Client.
+// poster implements otlptrace.Client.
 type poster struct {
 	url       string
 	header    http.Header

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// config traces everything.
+// config returns a configuration that samples every trace.
 func config(endpoint string) otlp.Config {
 	cfg := otlp.DefaultConfig()
 	cfg.Endpoint, cfg.Sample, cfg.Every, cfg.Timeout = endpoint, 1, 10*time.Millisecond, 10*time.Second
@@ -38,7 +38,7 @@ func open(t *testing.T, cfg otlp.Config, deps otlp.Deps) *otlp.Exporter {
 	return e
 }
 
-// end ends so many spans.
+// end ends n spans.
 func end(t *testing.T, e *otlp.Exporter, n int) {
 	t.Helper()
 	for range n {
@@ -47,7 +47,7 @@ func end(t *testing.T, e *otlp.Exporter, n int) {
 	}
 }
 
-// outcomes are what the metric says.
+// outcomes returns the values of the metric.
 func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -89,7 +89,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 	}
 }
 
-// A collector that is busy is asked again.
+// A post to a busy collector is retried.
 func TestBusyCollectorIsAskedAgain(t *testing.T) {
 	collector, reg := otlptest.New(t), prometheus.NewRegistry()
 	collector.Says(http.StatusServiceUnavailable)
@@ -103,7 +103,7 @@ func TestBusyCollectorIsAskedAgain(t *testing.T) {
 	}
 }
 
-// Whatever the collector does, nobody waits for it, what is lost is counted, and the log has no secret.
+// Whatever the collector does, no caller waits for it, lost spans are counted, and the log contains no secret.
 func TestLostSpansAreCounted(t *testing.T) {
 	hanging, release := hang(t)
 	defer release()
@@ -141,7 +141,7 @@ func TestLostSpansAreCounted(t *testing.T) {
 	}
 }
 
-// hang is a server that never answers before it is released.
+// hang starts a server that does not respond before it is released.
 func hang(t *testing.T) (url string, release func()) {
 	t.Helper()
 	done := make(chan struct{})

@@ -17,18 +17,18 @@ import (
 	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
-// Start is part of otlptrace.Client.
+// Start implements otlptrace.Client.
 func (p *poster) Start(context.Context) error { return nil }
 
-// Stop is part of otlptrace.Client.
+// Stop implements otlptrace.Client.
 func (p *poster) Stop(context.Context) error { return nil }
 
-// firstPause is before the first repetition; each further one is twice as long.
+// firstPause is the delay before the first retry. Each further delay is twice as long.
 const firstPause = 100 * time.Millisecond
 
-// UploadTraces posts spans, and again when the collector asks for that or cannot be reached, until ctx ends.
+// UploadTraces posts spans. It retries if the collector asks for it or cannot be reached, until ctx is done.
 func (p *poster) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	// On the wire the request is the same message as the data: one list, field 1. That of the request comes with gRPC.
+	// On the wire, the request equals TracesData: one list, field 1. The request's own type would import gRPC.
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
@@ -41,7 +41,7 @@ func (p *poster) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	}
 }
 
-// post posts once. After an error it says how long to wait at least before the next attempt, less than 0: there is no use.
+// post posts once. After an error it returns the minimum delay before a retry; if it is negative, a retry is useless.
 func (p *poster) post(ctx context.Context, body []byte) (again time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
 	if err != nil {
@@ -53,14 +53,14 @@ func (p *poster) post(ctx context.Context, body []byte) (again time.Duration, er
 		return 0, fmt.Errorf("post: %w", cause(err))
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be reused
 	if resp.StatusCode/100 == 2 {
 		return 0, nil
 	}
 	return repeatable(resp), fmt.Errorf("post: %s", resp.Status)
 }
 
-// repeatable says when to post again: https://opentelemetry.io/docs/specs/otlp/#retryable-response-codes.
+// repeatable returns the delay before a retry: https://opentelemetry.io/docs/specs/otlp/#retryable-response-codes.
 func repeatable(resp *http.Response) time.Duration {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -72,7 +72,7 @@ func repeatable(resp *http.Response) time.Duration {
 	return -1
 }
 
-// cause is an error of the client without the URL.
+// cause returns an error of the client without the URL.
 func cause(err error) error {
 	var told *url.Error
 	if errors.As(err, &told) {

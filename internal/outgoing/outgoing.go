@@ -1,9 +1,9 @@
-// Package outgoing guards calls to addresses that a configuration or somebody else names: services of others, sets of
-// keys. Such a name can lead, by mistake or on purpose, to what is reachable from here alone: this machine, its network,
-// the metadata of a cloud. So an address is refused unless it is a public one or was allowed.
+// Package outgoing guards calls to addresses from a configuration or from an external party, such as external services
+// and key sets. By mistake or on purpose, such a name can lead to systems that only this machine can reach: itself, its
+// network, or the metadata service of a cloud. Therefore an address is refused unless it is public or allowed.
 //
-// The address is checked that a connection is about to be made to, after names were resolved: a name that resolves to
-// something else the second time, a redirect, an IPv4 address in the clothes of IPv6 are all met here.
+// The check applies to the address of the connection, after name resolution. So it covers a name that resolves
+// differently the second time, a redirect, and an IPv4 address in an IPv6 form.
 package outgoing
 
 import (
@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// Config says what may be reached beside public addresses.
+// Config lists what may be reached besides public addresses.
 type Config struct {
 	Allow []string `yaml:"allow" help:"networks beside public addresses that sources, models and sets of keys may be in: 127.0.0.0/8, fd00::/8"` // default none
 }
 
-// Validate reports every network that is none.
+// Validate reports every invalid network.
 func (c Config) Validate() error {
 	_, err := c.networks()
 	return err
@@ -43,19 +43,19 @@ func (c Config) networks() ([]netip.Prefix, error) {
 	return networks, errors.Join(problems...)
 }
 
-// ErrRefused says that an address is neither public nor allowed.
+// ErrRefused is returned for an address that is neither public nor allowed.
 var ErrRefused = errors.New("neither a public address nor one in outgoing.allow")
 
-// connectTimeout is for one address.
+// connectTimeout applies to each address.
 const connectTimeout = 2 * time.Second
 
-// Guard makes connections. It is safe for concurrent use.
+// Guard creates connections. It is safe for concurrent use.
 type Guard struct {
 	allow  []netip.Prefix
 	dialer net.Dialer
 }
 
-// New returns a guard; resolver may be nil, for that of the system.
+// New returns a guard. resolver may be nil, for that of the system.
 func New(cfg Config, resolver *net.Resolver) (*Guard, error) {
 	allow, err := cfg.networks()
 	if err != nil {
@@ -66,12 +66,12 @@ func New(cfg Config, resolver *net.Resolver) (*Guard, error) {
 	return g, nil
 }
 
-// DialContext connects, as that of net.Dialer does. It fails with an error that is ErrRefused.
+// DialContext connects like that of net.Dialer. For a refused address, the error wraps ErrRefused.
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return g.dialer.DialContext(ctx, network, address)
 }
 
-// control is called with the address that the socket is about to be connected to.
+// control is called with the address before the socket connects to it.
 func (g *Guard) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -83,7 +83,7 @@ func (g *Guard) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// allowed looks at an address, and at the IPv4 address that it may stand for.
+// allowed checks an address, and the IPv4 address that it may represent.
 func (g *Guard) allowed(a netip.Addr) bool {
 	a = a.WithZone("").Unmap()
 	for _, network := range g.allow {
@@ -97,7 +97,7 @@ func (g *Guard) allowed(a netip.Addr) bool {
 	return public(a)
 }
 
-// embedded returns the IPv4 address that translators (RFC 6052) and 6to4 (RFC 3056) make of an IPv6 address.
+// embedded returns the IPv4 address that translators (RFC 6052) and 6to4 (RFC 3056) derive from an IPv6 address.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	b := a.As16()
 	switch {
@@ -112,11 +112,12 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 var (
 	translated = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFour  = netip.MustParsePrefix("2002::/16")
-	unicast    = netip.MustParsePrefix("2000::/3") // all of IPv6 that is allocated for global unicast (RFC 4291)
+	unicast    = netip.MustParsePrefix("2000::/3") // all IPv6 addresses allocated for global unicast (RFC 4291)
 )
 
-// reserved are networks that are not public, beside those that netip knows and those outside of unicast: all entries of the
-// IANA special-purpose address registries (RFC 6890, as of October 2025) that are not globally reachable.
+// reserved are the networks that are not public, except those that netip knows and those outside of unicast: all
+// entries of the IANA special-purpose address registries (RFC 6890, as of October 2025) that are not globally
+// reachable.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),

@@ -55,7 +55,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// names is a resolver for which every name is at one address.
+// names returns a resolver that maps every name to one address.
 func names(t *testing.T, at string) (*net.Resolver, *atomic.Int32) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -107,7 +107,7 @@ func resolved(question []byte, at netip.Addr) ([]byte, error) {
 	return m.Pack()
 }
 
-// A name, a redirect and IPv6's ways to write an IPv4 address lead to this machine, and are refused; allowed, they are not.
+// A name, a redirect and the IPv6 forms of an IPv4 address that lead to this machine are refused, unless allowed.
 func TestWhatLeadsHere(t *testing.T) {
 	var answered atomic.Int32
 	mux := http.NewServeMux()
@@ -142,7 +142,7 @@ func TestWhatLeadsHere(t *testing.T) {
 			}
 		})
 	}
-	// What is allowed for one address is not for where that one sends us.
+	// An address is not allowed because an allowed one redirects to it.
 	g := guard(t, nil, "127.0.0.2/32")
 	if err := get(g, "http://127.0.0.1:"+port+"/redirect"); !errors.Is(err, ErrRefused) {
 		t.Errorf("got %v, want that it is refused", err)

@@ -1,6 +1,6 @@
-// Package packed puts the values of rows into bytes and reads them back: numbers as varints, sums and weights as eight
-// bytes (IEEE 754, big-endian), flags as one, texts and lists behind their length. What the fields are, and in which
-// order, is the business of who owns the row, who also begins it with a byte that tells its layout.
+// Package packed encodes and decodes the values of rows. Numbers are varints, sums and weights are eight bytes (IEEE
+// 754, big-endian), flags are one byte, and texts and lists follow their length. The owner of a row defines the fields
+// and their order, and starts the row with a byte for its layout.
 package packed
 
 import (
@@ -9,10 +9,10 @@ import (
 	"math"
 )
 
-// ErrTorn says that bytes are not what was appended: cut short, too long, or of another form.
+// ErrTorn is returned when bytes are truncated, too long, or of another format.
 var ErrTorn = errors.New("cut short, or not of a known form")
 
-// AppendText appends a text, or bytes, behind its length.
+// AppendText appends a text, or bytes, after its length.
 func AppendText[T ~string | ~[]byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
@@ -30,7 +30,7 @@ func AppendFloat(b []byte, x float64) []byte {
 	return binary.BigEndian.AppendUint64(b, math.Float64bits(x))
 }
 
-// AppendList appends how many items there are, and each by add, which appends a byte at least.
+// AppendList appends the number of items, and each item with add, which must append at least one byte.
 func AppendList[T any](b []byte, list []T, add func([]byte, T) []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
 	for _, x := range list {
@@ -39,8 +39,8 @@ func AppendList[T any](b []byte, list []T, add func([]byte, T) []byte) []byte {
 	return b
 }
 
-// Reader takes values from the front of bytes. Where they are torn it hands out zero values from then on, and End says so:
-// so a row is read field after field without a look at each.
+// Reader reads values from the front of bytes. After an error, it returns zero values, and End returns the error. So a
+// row can be read field by field without checking each one.
 type Reader struct {
 	rest []byte
 	torn bool
@@ -49,7 +49,7 @@ type Reader struct {
 // NewReader returns a reader of b, which it does not copy.
 func NewReader(b []byte) *Reader { return &Reader{rest: b} }
 
-// End returns ErrTorn if a value was not whole, or if anything is left.
+// End returns ErrTorn if a value was incomplete or bytes are left.
 func (r *Reader) End() error {
 	if r.torn || len(r.rest) > 0 {
 		return ErrTorn
@@ -57,7 +57,7 @@ func (r *Reader) End() error {
 	return nil
 }
 
-// take returns the next n bytes, none if there are fewer.
+// take returns the next n bytes, or nil if there are fewer.
 func (r *Reader) take(n uint64) []byte {
 	if r.torn || n > uint64(len(r.rest)) {
 		r.torn, r.rest = true, nil
@@ -76,7 +76,7 @@ func (r *Reader) Byte() byte {
 	return 0
 }
 
-// Flag is the reverse of AppendFlag. A byte above 1 is torn.
+// Flag is the reverse of AppendFlag. A byte above 1 is an error.
 func (r *Reader) Flag() bool {
 	b := r.Byte()
 	r.torn = r.torn || b > 1
@@ -105,7 +105,7 @@ func (r *Reader) length() uint64 {
 	return whole(r, v, n)
 }
 
-// whole takes the n bytes that v was read from; n of 0 or less says that there was none.
+// whole consumes the n bytes from which v was read. If n is 0 or less, it records an error.
 func whole[T int64 | uint64](r *Reader, v T, n int) T {
 	if n <= 0 {
 		r.torn, r.rest = true, nil
@@ -115,16 +115,17 @@ func whole[T int64 | uint64](r *Reader, v T, n int) T {
 	return v
 }
 
-// Bytes is the reverse of AppendText for bytes: a part of what is read, no copy.
+// Bytes is the reverse of AppendText for bytes. It returns a slice of the input, not a copy.
 func (r *Reader) Bytes() []byte { return r.take(r.length()) }
 
 // Text is the reverse of AppendText for texts.
 func Text[T ~string](r *Reader) T { return T(r.Bytes()) }
 
-// List is the reverse of AppendList, nil if there are no items. A number of items that cannot be there takes no memory.
+// List is the reverse of AppendList. It returns nil if there are no items. An impossible number of items allocates
+// nothing.
 func List[T any](r *Reader, item func(*Reader) T) []T {
 	n := r.length()
-	if n == 0 || n > uint64(len(r.rest)) { // an item takes a byte at least
+	if n == 0 || n > uint64(len(r.rest)) { // an item has at least one byte
 		r.torn = r.torn || n > 0
 		return nil
 	}

@@ -1,4 +1,4 @@
-// Package pause waits for a time that may end early.
+// Package pause provides a sleep that a context can interrupt.
 package pause
 
 import (
@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// For returns true after d, false as soon as ctx ends. A d of 0 or less is over at once, but for a ctx that has ended.
+// For sleeps for d and reports whether it was not interrupted. It returns false as soon as ctx is done. If d is 0 or
+// less, it returns at once, and true unless ctx is done.
 func For(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil || d <= 0 {
 		return ctx.Err() == nil

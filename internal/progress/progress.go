@@ -1,5 +1,5 @@
-// Package progress tells a person how far a long piece of work is: with a bar on a terminal, elsewhere with a plain
-// line every five seconds and one at the end.
+// Package progress shows the progress of a long task: with a bar on a terminal, and otherwise with a line every five
+// seconds and one at the end.
 package progress
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Unknown is the total of work of which nobody knows how much it is.
+// Unknown is the total of a task of unknown size.
 const Unknown = -1
 
 const (
@@ -21,29 +21,29 @@ const (
 	barEvery   = 100 * time.Millisecond
 )
 
-// Reporter writes the progress of one task after the other.
+// Reporter writes the progress of one task after another.
 type Reporter struct {
 	out      io.Writer
 	terminal bool
 	now      func() time.Time
 }
 
-// To returns a reporter that writes to w, with bars, which have no colours, if w is a terminal that can move its cursor.
+// To returns a reporter that writes to w. If w is a terminal that can move its cursor, it draws bars, without colors.
 func To(w io.Writer) *Reporter {
 	f, isFile := w.(*os.File)
 	return &Reporter{out: w, terminal: isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb", now: time.Now}
 }
 
-// Terminal tells whether progress is shown by bars.
+// Terminal reports whether progress is shown by bars.
 func (r *Reporter) Terminal() bool { return r.terminal }
 
-// Task is one piece of work under way. It is safe for concurrent use until Done.
+// Task is a task in progress. It is safe for concurrent use until Done.
 type Task struct {
 	r       *Reporter
 	what    string
 	total   int
 	started time.Time
-	bar     *progressbar.ProgressBar // nil on what is no terminal
+	bar     *progressbar.ProgressBar // nil if the output is not a terminal
 
 	mu    sync.Mutex
 	done  int
@@ -51,7 +51,7 @@ type Task struct {
 	told  time.Time
 }
 
-// Start begins a task with the name, of so many steps in total or Unknown.
+// Start starts a task with a name and a total number of steps, or Unknown.
 func (r *Reporter) Start(what string, total int) *Task {
 	t := &Task{r: r, what: what, total: total, started: r.now(), told: r.now()}
 	if r.terminal {
@@ -68,7 +68,7 @@ func (r *Reporter) Start(what string, total int) *Task {
 	return t
 }
 
-// Add says that n more steps are done.
+// Add adds n finished steps.
 func (t *Task) Add(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +76,7 @@ func (t *Task) Add(n int) {
 	t.tell(func() error { return t.bar.Add(n) })
 }
 
-// Say says in words where a task is whose steps are not counted.
+// Say sets the state of a task whose steps are not counted.
 func (t *Task) Say(state string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,13 +87,13 @@ func (t *Task) Say(state string) {
 	})
 }
 
-// Done ends the task and returns how long it took.
+// Done ends the task and returns its duration.
 func (t *Task) Done() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	took := t.r.now().Sub(t.started)
 	if t.bar != nil {
-		_ = t.bar.Finish() // a terminal that is gone wants no bar
+		_ = t.bar.Finish() // a closed terminal needs no bar
 	}
 	t.state = ""
 	fmt.Fprintf(t.r.out, "%s, %s\n", t.line(), took.Round(time.Millisecond))

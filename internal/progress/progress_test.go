@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// clock is a time that moves only when told.
+// clock is a time that only the test moves.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -22,7 +22,7 @@ func TestPlainLines(t *testing.T) {
 	counted := r.Start("pins", 30)
 	counted.Add(10)
 	c.at = c.at.Add(plainEvery)
-	counted.Add(10) // the only one that is told
+	counted.Add(10) // the only one that is reported
 	counted.Add(10)
 	c.at = c.at.Add(1500 * time.Millisecond)
 	if got, want := counted.Done(), plainEvery+1500*time.Millisecond; got != want {
@@ -59,7 +59,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// A bar is drawn without colours and other escapes: NO_COLOR has nothing to take away.
+// A bar has no colors or other escape sequences, so NO_COLOR has nothing to remove.
 func TestBarsHaveNoColours(t *testing.T) {
 	var out bytes.Buffer
 	r := To(&out)
@@ -73,7 +73,7 @@ func TestBarsHaveNoColours(t *testing.T) {
 	}
 }
 
-// What is no terminal, a file for instance, gets lines.
+// Output that is not a terminal, such as a file, gets lines.
 func TestFilesGetLines(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {

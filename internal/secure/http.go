@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// HTTP is how servers are asked over HTTP: whether over TLS, the address says. The zero value is nobody, and believes
-// whom the system does.
+// HTTP configures an HTTP client. The scheme of the address decides about TLS. The zero value sends no credentials and
+// trusts the authorities of the system.
 type HTTP struct {
 	TLS       Certificates `yaml:"tls"`
 	Login     `yaml:",inline"`
-	Token     Secret `yaml:"token"`      // sent as a bearer token, in place of user and password
+	Token     Secret `yaml:"token"`      // bearer token, instead of user and password
 	TokenFile string `yaml:"token_file"` // holds the token instead
 }
 
-// Validate reports every value that does not go with the others.
+// Validate reports every inconsistent value.
 func (h HTTP) Validate() error {
 	problems := []error{Under("tls", h.TLS.Validate()), h.Login.Validate(), oneOf("token", h.Token, "token_file", h.TokenFile)}
 	if h.Given() && h.bearer() {
@@ -29,8 +29,8 @@ func (h HTTP) Validate() error {
 
 func (h HTTP) bearer() bool { return h.Token != "" || h.TokenFile != "" }
 
-// Client returns a client that sends its requests over a transport, to which it gives the TLS settings, and tells in each
-// who asks. It follows no redirect to another server, which is not to learn that.
+// Client returns a client that uses transport, sets its TLS settings, and authenticates each request. It follows no
+// redirect to another server, which must not receive the credentials.
 func (h HTTP) Client(transport *http.Transport) (*http.Client, error) {
 	settings, err := h.TLS.Config()
 	if err != nil {
@@ -41,14 +41,14 @@ func (h HTTP) Client(transport *http.Transport) (*http.Client, error) {
 	if !h.Given() && !h.bearer() {
 		return out, nil
 	}
-	if _, err := h.authorization(); err != nil { // now rather than at the first request
+	if _, err := h.authorization(); err != nil { // now instead of at the first request
 		return nil, err
 	}
 	out.Transport = authorized{h, transport}
 	return out, nil
 }
 
-// authorization returns what is to be told of who asks.
+// authorization returns a function that adds the credentials to a request.
 func (h HTTP) authorization() (func(*http.Request), error) {
 	if h.bearer() {
 		token, err := reveal(h.Token, h.TokenFile)
@@ -58,7 +58,7 @@ func (h HTTP) authorization() (func(*http.Request), error) {
 	return func(req *http.Request) { req.SetBasicAuth(h.User, password) }, err
 }
 
-// authorized says in each request who asks.
+// authorized adds the credentials to each request.
 type authorized struct {
 	as   HTTP
 	next http.RoundTripper
@@ -69,11 +69,11 @@ func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	tell, err := a.as.authorization()
 	if err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // as the interface demands; nothing was sent
+			_ = req.Body.Close() // required by the interface; nothing was sent
 		}
 		return nil, err
 	}
-	req = req.Clone(req.Context()) // a RoundTripper must not change the caller's
+	req = req.Clone(req.Context()) // a RoundTripper must not change the caller's request
 	tell(req)
 	res, err := a.next.RoundTrip(req)
 	if err != nil || res.StatusCode < http.StatusBadRequest {
@@ -85,11 +85,11 @@ func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// maxRefusal is how much is read of an answer that is an error; what comes behind is left out.
+// maxRefusal is the maximum size of an error response that is read; the rest is dropped.
 const maxRefusal = 1 << 20
 
-// hideTold takes what a request told of who asks out of the answer of a server that refuses: such answers become errors,
-// and some servers say back what they were sent.
+// hideTold removes the credentials of a request from an error response, because such responses become errors and some
+// servers repeat what they received.
 func hideTold(req *http.Request, res *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	_ = res.Body.Close() // what is needed has been read
@@ -107,7 +107,7 @@ func hideTold(req *http.Request, res *http.Response) error {
 	return nil
 }
 
-// maxRedirects is how many are followed.
+// maxRedirects is the maximum number of redirects.
 const maxRedirects = 10
 
 func sameServer(req *http.Request, via []*http.Request) error {
@@ -120,19 +120,19 @@ func sameServer(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// CheckURL refuses an address that holds a password, without repeating it: addresses are shown. It refuses what ShownURL
-// returns of one with a query, too: it was copied from there.
+// CheckURL rejects an address that contains a password, without repeating it, because addresses are printed. It also
+// rejects the output of ShownURL for an address with a query, which was copied from such output.
 func CheckURL(address string) error {
 	if strings.HasSuffix(address, "?"+hidden) {
 		return errors.New("is what an address is shown as, not an address")
 	}
-	if strings.Contains(address, "@") { // whether it is a URL or not
+	if strings.Contains(address, "@") { // whether or not it is a URL
 		return errors.New("holds a user: give user and password as values of their own")
 	}
 	return nil
 }
 
-// ShownURL is an address as it may be printed: its query, which can be a key, is hidden.
+// ShownURL returns an address for printing. It hides the query, which may be a key.
 func ShownURL(address string) string {
 	before, _, has := strings.Cut(address, "?")
 	if !has {
@@ -141,7 +141,7 @@ func ShownURL(address string) string {
 	return before + "?" + hidden
 }
 
-// Under puts the name of a nested value before each of its problems.
+// Under prepends the name of a nested value to each of its problems.
 func Under(name string, err error) error {
 	if err == nil {
 		return nil

@@ -16,7 +16,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
 )
 
-// serve answers over TLS, and tells which Authorization it was sent; with a client's certificate only, if so wanted.
+// serve starts a TLS server that responds with the Authorization header it received. With mutual, it requires a client
+// certificate.
 func serve(t *testing.T, at func(string) string, mutual bool) *httptest.Server {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(at(securetest.Server), at(securetest.Server))
@@ -35,13 +36,13 @@ func serve(t *testing.T, at func(string) string, mutual bool) *httptest.Server {
 		server.TLS.ClientCAs, server.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		server.TLS.ClientCAs.AppendCertsFromPEM(text)
 	}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes are meant to fail
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server
 }
 
-// ask returns what the server was told.
+// ask returns the response of the server.
 func ask(t *testing.T, h secure.HTTP, url string) (string, error) {
 	t.Helper()
 	transport := new(http.Transport)
@@ -93,7 +94,7 @@ func TestWhoIsBelievedAndWhoAsks(t *testing.T) {
 	}
 }
 
-// A redirect must not carry who asks to somebody else.
+// A redirect must not send the credentials to another server.
 func TestNoSecretForAnotherServer(t *testing.T) {
 	at := certificates(t)
 	told := ""
@@ -122,8 +123,8 @@ func TestAddressesHoldNoPassword(t *testing.T) {
 	}
 }
 
-// A server that refuses may say back what it was told: that is in no answer that errors are made of. Other answers are as
-// they were sent.
+// A server that rejects a request may repeat the credentials. They are removed from responses that become errors. Other
+// responses are unchanged.
 func TestWhatIsSaidBackIsHidden(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/refused" {

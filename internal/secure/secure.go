@@ -1,9 +1,9 @@
-// Package secure is how a client of Kafka, the registry, Cassandra or Pinot proves who it is, and knows whom it talks to:
-// the same settings, with the same meaning, for each of them.
+// Package secure configures how a client of Kafka, the registry, Cassandra or Pinot authenticates, and which servers it
+// trusts. The settings and their meaning are the same for each of them.
 //
-// A secret comes from a file or from the configuration, where the environment can set it; it is in nothing that is
-// printed. Files of secrets and of a client's own certificate are read again for every new connection, so that a
-// replaced one needs no restart; certificates of authorities are read once.
+// A secret comes from a file or from the configuration, where the environment can set it. It is never printed. Files
+// with secrets and with a client's own certificate are read again for every new connection, so replacing one needs no
+// restart. Certificates of authorities are read once.
 //
 // The package imports nothing of the module, and every layer may import it.
 package secure
@@ -18,16 +18,16 @@ import (
 	"strings"
 )
 
-// Secret is a text that is never shown: not by fmt, not in a log, not in a configuration that is written.
+// Secret is a text that is never printed: not by fmt, in a log, or in a written configuration.
 type Secret string
 
-// hidden stands for a secret wherever one is shown.
+// hidden replaces a secret in all output.
 const hidden = "(hidden)"
 
 // Reveal returns the text.
 func (s Secret) Reveal() string { return string(s) }
 
-// Check refuses what a secret is shown as: it was copied from there.
+// Check rejects the replacement text of a secret, which was copied from output.
 func (s Secret) Check() error {
 	if s == hidden {
 		return errors.New("is what a secret is shown as, not a secret")
@@ -35,7 +35,7 @@ func (s Secret) Check() error {
 	return nil
 }
 
-// String shows whether there is one.
+// String returns "" or the replacement text.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -43,25 +43,25 @@ func (s Secret) String() string {
 	return hidden
 }
 
-// Format shows the same for every verb.
+// Format writes String for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText is what YAML and JSON hold of it.
+// MarshalText returns String for YAML and JSON.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Certificates say which servers are believed, and hold the client's own certificate. The zero value believes whom the
-// system does and has none.
+// Certificates holds the trusted authorities and the client's own certificate. The zero value trusts the authorities of
+// the system and has no client certificate.
 type Certificates struct {
-	CAFile   string `yaml:"ca_file"`   // PEM: authorities that are believed; without it those of the system
-	CertFile string `yaml:"cert_file"` // PEM: the client's own certificate, for servers that ask for one
+	CAFile   string `yaml:"ca_file"`   // PEM: trusted authorities; default those of the system
+	CertFile string `yaml:"cert_file"` // PEM: the client's own certificate, for servers that request one
 	KeyFile  string `yaml:"key_file"`  // PEM: its key
-	// ServerName is what the server's certificate must be for; without it, the host of the address.
+	// ServerName is the name that the server's certificate must have; default the host of the address.
 	ServerName string `yaml:"server_name"`
-	// InsecureSkipVerify believes every server, whoever it is: whoever is between can read and change everything.
+	// InsecureSkipVerify trusts every server. Anyone on the path can then read and change everything.
 	InsecureSkipVerify bool `yaml:"insecure_skip_verify"`
 }
 
-// Validate reports every value that does not go with the others.
+// Validate reports every inconsistent value.
 func (c Certificates) Validate() error {
 	var problems []error
 	if (c.CertFile == "") != (c.KeyFile == "") {
@@ -73,8 +73,8 @@ func (c Certificates) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Config returns the settings of connections, with TLS 1.2 at least. It fails when a file cannot be read or holds no
-// certificate.
+// Config returns the settings of connections, with at least TLS 1.2. It returns an error if a file cannot be read or
+// has no certificate.
 func (c Certificates) Config() (*tls.Config, error) {
 	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, InsecureSkipVerify: c.InsecureSkipVerify}
 	if c.CAFile != "" {
@@ -105,13 +105,13 @@ func (c Certificates) own(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	return &pair, nil
 }
 
-// TLS says whether connections are encrypted, where the address does not. The zero value: they are not.
+// TLS configures encryption for protocols whose address does not say whether to encrypt. The zero value disables it.
 type TLS struct {
 	Enabled      bool `yaml:"enabled"`
 	Certificates `yaml:",inline"`
 }
 
-// Validate reports every value that does not go with the others.
+// Validate reports every inconsistent value.
 func (t TLS) Validate() error {
 	err := t.Certificates.Validate()
 	if !t.Enabled && t.Certificates != (Certificates{}) {
@@ -120,7 +120,7 @@ func (t TLS) Validate() error {
 	return err
 }
 
-// Config is that of Certificates, nil without encryption.
+// Config returns the settings of Certificates, or nil if encryption is disabled.
 func (t TLS) Config() (*tls.Config, error) {
 	if !t.Enabled {
 		return nil, nil
@@ -128,17 +128,17 @@ func (t TLS) Config() (*tls.Config, error) {
 	return t.Certificates.Config()
 }
 
-// Login is a name with its password. The zero value is nobody.
+// Login is a user and password. The zero value is no user.
 type Login struct {
 	User         string `yaml:"user"`
-	Password     Secret `yaml:"password"`      // prefer a file, or the environment: a flag shows in the list of processes
-	PasswordFile string `yaml:"password_file"` // holds the password instead; a line break at its end does not count
+	Password     Secret `yaml:"password"`      // prefer a file or the environment: a flag is visible in the list of processes
+	PasswordFile string `yaml:"password_file"` // holds the password instead; a line break at its end is ignored
 }
 
-// Given tells whether somebody is named.
+// Given reports whether there is a user.
 func (l Login) Given() bool { return l.User != "" }
 
-// Validate reports every value that does not go with the others.
+// Validate reports every inconsistent value.
 func (l Login) Validate() error {
 	problems := []error{oneOf("password", l.Password, "password_file", l.PasswordFile)}
 	if has := l.Password != "" || l.PasswordFile != ""; has != l.Given() {
@@ -150,7 +150,7 @@ func (l Login) Validate() error {
 // Secret returns the password.
 func (l Login) Secret() (string, error) { return reveal(l.Password, l.PasswordFile) }
 
-// oneOf refuses a secret that is given twice, and one that was copied from where it is hidden.
+// oneOf rejects a secret that is given twice, and a replacement text.
 func oneOf(name string, text Secret, fileName, file string) error {
 	if text != "" && file != "" {
 		return fmt.Errorf("%s: is given, and %s, too", name, fileName)
@@ -161,7 +161,7 @@ func oneOf(name string, text Secret, fileName, file string) error {
 	return nil
 }
 
-// maxSecretBytes bounds a file that holds a secret.
+// maxSecretBytes limits a file with a secret.
 const maxSecretBytes = 64 << 10
 
 // reveal returns a secret, from its file if there is one.

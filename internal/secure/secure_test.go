@@ -17,7 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
 )
 
-// certificates writes those of the tests, and returns the path of each by its name.
+// certificates writes the certificates of the tests, and returns the path of each by its name.
 func certificates(t *testing.T) func(name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "certificates")
@@ -27,7 +27,7 @@ func certificates(t *testing.T) func(name string) string {
 	return func(name string) string { return filepath.Join(dir, name) }
 }
 
-// Whatever prints a secret, and what holds one, prints that there is one.
+// All ways to print a secret, or a value that contains one, print only that there is one.
 func TestSecretsAreNotShown(t *testing.T) {
 	const text = "correct-horse"
 	type holder struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// DB is a Pebble database that may be closed while others use it. Its methods may be called from any number of goroutines.
+// DB is a Pebble database that can be closed while it is used. It is safe for concurrent use.
 type DB struct {
 	closed error
 
@@ -17,10 +17,10 @@ type DB struct {
 	db *pebble.DB   // nil: closed
 }
 
-// Guard returns db as a DB, whose Use fails with the error closed once it is closed. Only the DB closes db from then on.
+// Guard returns db as a DB. After Close, its Use returns the error closed. Only the DB may close db from then on.
 func Guard(db *pebble.DB, closed error) *DB { return &DB{db: db, closed: closed} }
 
-// Use calls f with the database, which stays open meanwhile, and returns its error.
+// Use calls f with the database, which stays open during the call, and returns the error of f.
 func (d *DB) Use(f func(db *pebble.DB) error) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -30,7 +30,7 @@ func (d *DB) Use(f func(db *pebble.DB) error) error {
 	return f(d.db)
 }
 
-// Close closes the database when all calls of Use under way have returned. Further Close does nothing.
+// Close closes the database after all calls of Use in flight have returned. Further calls do nothing.
 func (d *DB) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,7 +42,8 @@ func (d *DB) Close() error {
 	return db.Close()
 }
 
-// Logger hands what Pebble says of a store to log, the store's name before it; what is no error at debug level.
+// Logger returns a logger that writes Pebble's messages to log, with the store's name. Messages other than errors are
+// logged at debug level.
 func Logger(log *slog.Logger, name string) pebble.Logger { return logger{log, name} }
 
 type logger struct {
@@ -56,9 +57,9 @@ func (l logger) Infof(format string, args ...any) { l.log.Debug(l.line(format, a
 // Errorf logs an error.
 func (l logger) Errorf(format string, args ...any) { l.log.Error(l.line(format, args)) }
 
-// Fatalf ends the process, as Pebble demands: its log or its manifest cannot be written (disk full, read-only), and what is in
-// memory may then not be taken for stored. What a store acknowledged is on disk, or else in Kafka; no offset is committed
-// past an unfinished write, so the next start goes on from there.
+// Fatalf exits the process, as Pebble requires: its log or its manifest cannot be written (disk full, read-only), and
+// the data in memory may not be durable. Data that a store acknowledged is on disk or in Kafka. No offset is committed
+// past an unfinished write, so the next start resumes there.
 func (l logger) Fatalf(format string, args ...any) {
 	l.log.Error(l.line("the process ends: "+format, args))
 	os.Exit(1)

@@ -13,7 +13,7 @@ import (
 
 var errGone = errors.New("the store is closed")
 
-// A database that is in use is closed when it no longer is, and then neither used nor closed again.
+// A database in use is closed after the last use. Afterwards it is neither used nor closed again.
 func TestCloseWaitsForUse(t *testing.T) {
 	pdb, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package stored has what all stores on Pebble need alike: reading a single row, closing what is in use, and a log. It is a leaf:
-// every layer may import it.
+// Package stored has the common parts of all stores on Pebble: reading a single row, closing a database in use, and a
+// log. It is a leaf: every layer may import it.
 package stored
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Row returns a copy of the row with the key, nil if there is none. An empty row is not nil.
+// Row returns a copy of the row with the key, or nil if there is none. An empty row is not nil.
 func Row(r pebble.Reader, key []byte) ([]byte, error) {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -6,8 +6,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A header is version, trace, span, flags: 00-<32 hex digits>-<16>-<2>, all lower case. Of a later version only this much
-// is read, as https://www.w3.org/TR/trace-context/#versioning-of-traceparent has it.
+// A header is version, trace, span, flags: 00-<32 hex digits>-<16>-<2>, all lower case. For a later version, only this
+// part is read, as required by https://www.w3.org/TR/trace-context/#versioning-of-traceparent.
 const (
 	headerBytes = 2 + 1 + 32 + 1 + 16 + 1 + 2
 	versionAt   = 0
@@ -16,7 +16,7 @@ const (
 	flagsAt     = 53
 )
 
-// Value returns the header of a span, nil if it is none.
+// Value returns the header of a span, or nil if the span context is invalid.
 func Value(of trace.SpanContext) []byte {
 	if !of.IsValid() {
 		return nil
@@ -33,7 +33,7 @@ func Value(of trace.SpanContext) []byte {
 	return append(out, "-00"...)
 }
 
-// Parse reads a header. What is none, or is not well formed, is a span context that is not valid.
+// Parse reads a header. It returns an invalid span context if the header is missing or malformed.
 func Parse(value []byte) trace.SpanContext {
 	if len(value) < headerBytes || value[2] != '-' || value[35] != '-' || value[52] != '-' {
 		return trace.SpanContext{}
@@ -53,7 +53,7 @@ func Parse(value []byte) trace.SpanContext {
 	})
 }
 
-// decode reads lower case hex digits, as many as fill out.
+// decode reads lower-case hex digits until out is full.
 func decode(out, text []byte) bool {
 	text = text[:2*len(out)]
 	for _, c := range text {

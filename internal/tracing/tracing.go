@@ -1,15 +1,15 @@
-// Package tracing makes spans of what goes through the product, after OpenTelemetry: of a request, of what a group does with
-// a record, of calls to what answers need.
+// Package tracing creates OpenTelemetry spans: for requests, for the processing of records by groups, and for calls
+// that answers depend on.
 //
-// Whether something is traced is decided once, where it begins: by the caller or producer who says so in traceparent
-// (https://www.w3.org/TR/trace-context/), else by chance. The decision travels with requests between processes and with
-// records, so that a trace is whole or absent. Below the beginning nobody needs a Tracer: Start makes a child of the span in
-// the context and costs a look into the context when there is none.
+// The sampling decision of a trace is made once, where it starts: by the caller's or producer's traceparent
+// (https://www.w3.org/TR/trace-context/), or by chance. The decision travels with requests between processes and with
+// records, so a trace is complete or absent. Only the start of a trace needs a Tracer. Start creates a child of the
+// span in the context. Without a span, it costs only a lookup in the context.
 //
-// Names and attributes are those of the semantic conventions for HTTP and for messaging
-// (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/): a record that is worked off by itself is a
-// child of what sent it; a batch is linked to the senders of its records, because it has more than one. No attribute holds
-// an id of a person or of a thing, a key, a path or the text of an error.
+// Names and attributes follow the semantic conventions for HTTP and for messaging
+// (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/). The span of a single processed record is a
+// child of its sender's span. The span of a batch is linked to the senders of its records, because there are several.
+// No attribute contains an id of a person or of a thing, a key, a path or the text of an error.
 package tracing
 
 import (
@@ -24,24 +24,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Header is the name of the header that tells what a record or request belongs to, in HTTP and in Kafka.
+// Header is the name of the trace context header, in HTTP and in Kafka.
 const Header = "traceparent"
 
-// scope names this program as the maker of its spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/smartfeed/smartfeed"
 
-// Tracer begins traces. A nil one begins none.
+// Tracer starts traces. A nil Tracer starts none.
 type Tracer struct {
 	provider trace.TracerProvider
 	share    float64
 }
 
-// New returns a tracer whose spans go where the provider has them go, which must record what has no parent. The share of
-// what begins here that is traced is 0 to 1.
+// New returns a tracer with the provider's spans. The provider must sample spans without a parent. share is the share
+// of new traces that is sampled, 0 to 1.
 func New(provider trace.TracerProvider, share float64) *Tracer { return &Tracer{provider, share} }
 
-// Decide says whether to trace what a sender asks for: as the sender says, or, if there is none, by chance. It is cheap, so
-// that what is not traced is.
+// Decide makes the sampling decision for a request or record: the sender's decision, or by chance if there is no
+// sender. It is cheap, so that requests that are not sampled are, too.
 func (t *Tracer) Decide(sender trace.SpanContext) bool {
 	switch {
 	case t == nil:
@@ -52,19 +52,19 @@ func (t *Tracer) Decide(sender trace.SpanContext) bool {
 	return rand.Float64() < t.share
 }
 
-// Unrecorded returns ctx as that of something that is not traced, so that others whom it reaches do not decide anew.
+// Unrecorded returns a context of a trace that is not sampled, so that later steps do not decide again.
 func Unrecorded(ctx context.Context, sender trace.SpanContext) context.Context {
 	if !sender.IsValid() {
 		var cfg trace.SpanContextConfig
-		binary.NativeEndian.PutUint64(cfg.TraceID[:], rand.Uint64()|1) // never all zero, which is none
+		binary.NativeEndian.PutUint64(cfg.TraceID[:], rand.Uint64()|1) // never all zero, which is invalid
 		binary.NativeEndian.PutUint64(cfg.SpanID[:], rand.Uint64()|1)
 		sender = trace.NewSpanContext(cfg)
 	}
 	return trace.ContextWithRemoteSpanContext(ctx, sender)
 }
 
-// Start begins a span of a kind below parent, without a valid one a trace, for which Decide has decided. A nil tracer
-// returns ctx and a span that is none.
+// Start starts a span that Decide has sampled: a child of parent, or a new trace if parent is invalid. A nil tracer
+// returns ctx and a span that does not record.
 func (t *Tracer) Start(ctx context.Context, parent trace.SpanContext, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
 	if t == nil {
 		return ctx, none
@@ -73,11 +73,11 @@ func (t *Tracer) Start(ctx context.Context, parent trace.SpanContext, name strin
 	return t.provider.Tracer(scope).Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
 }
 
-// maxLinks bounds the links of a batch.
+// maxLinks limits the links of a batch.
 const maxLinks = 64
 
-// Batch begins the span of what works off several records at once, given those of their senders that are recorded; of none
-// it is none. It is below the first and, if there are more, linked to each of the first 64.
+// Batch starts the span of a batch of records, given the sampled spans of their senders. Without any, the span does not
+// record. It is a child of the first and, if there are more, linked to each of the first 64.
 func (t *Tracer) Batch(ctx context.Context, senders []trace.SpanContext, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
 	if t == nil || len(senders) == 0 {
 		return ctx, none
@@ -89,13 +89,13 @@ func (t *Tracer) Batch(ctx context.Context, senders []trace.SpanContext, name st
 	for _, sender := range senders[:cap(links)] {
 		links = append(links, trace.Link{SpanContext: sender})
 	}
-	// It is recorded because they are, whatever chance would say of it by itself: hence a parent.
+	// A parent makes it sampled like the senders, independent of chance.
 	ctx = trace.ContextWithRemoteSpanContext(ctx, senders[0])
 	return t.provider.Tracer(scope).Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithLinks(links...), trace.WithAttributes(attributes...))
 }
 
-// Kafka returns the attributes of sending or working off records, "send" or "process", and more of them, by
+// Kafka returns the attributes of a "send" or "process" operation on records, plus more, following
 // https://opentelemetry.io/docs/specs/semconv/messaging/kafka/.
 func Kafka(operation string, more ...attribute.KeyValue) []attribute.KeyValue {
 	return append([]attribute.KeyValue{
@@ -105,7 +105,7 @@ func Kafka(operation string, more ...attribute.KeyValue) []attribute.KeyValue {
 	}, more...)
 }
 
-// Start begins a span below the one in ctx, if that is recorded; otherwise it returns ctx and a span that is none.
+// Start starts a child of the span in ctx, if that records. Otherwise it returns ctx and a span that does not record.
 func Start(ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -114,16 +114,16 @@ func Start(ctx context.Context, name string, kind trace.SpanKind, attributes ...
 	return parent.TracerProvider().Tracer(scope).Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
 }
 
-// none is a span that records nothing.
+// none is a span that does not record.
 var none = trace.SpanFromContext(context.Background())
 
-// None returns a span that records nothing.
+// None returns a span that does not record.
 func None() trace.Span { return none }
 
-// Recorded says whether what is done with ctx is part of a trace that is recorded.
+// Recorded reports whether ctx belongs to a sampled trace.
 func Recorded(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// ID returns the id of the recorded trace that ctx belongs to, "" of none.
+// ID returns the id of the sampled trace of ctx, or "".
 func ID(ctx context.Context) string {
 	if sc := trace.SpanContextFromContext(ctx); sc.IsSampled() {
 		return sc.TraceID().String()
@@ -131,7 +131,7 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
-// End ends a span with what came of it. The error is told by its kind alone: texts hold ids.
+// End ends a span with its error, if any. It records only the kind of the error, because texts contain ids.
 func End(span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
 		Fail(span, kindOf(err))
@@ -139,13 +139,13 @@ func End(span trace.Span, err error) {
 	span.End()
 }
 
-// Fail marks a span as failed, with a word of a fixed set or the name of a type.
+// Fail marks a span as failed. kind is from a fixed set of words or the name of a type.
 func Fail(span trace.Span, kind string) {
 	span.SetStatus(codes.Error, kind)
 	span.SetAttributes(attribute.String("error.type", kind))
 }
 
-// kindOf names an error by what a caller could do about it, else by the type of its cause.
+// kindOf names an error by what a caller could do about it, or by the type of its cause.
 func kindOf(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

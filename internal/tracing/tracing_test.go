@@ -71,14 +71,14 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// recorder returns a tracer that records what begins with the given chance.
+// recorder returns a tracer that samples new traces with the given probability.
 func recorder(chance float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())))
 	return tracing.New(provider, chance), spans
 }
 
-// sender is a span elsewhere, recorded or not.
+// sender returns a remote span, sampled or not.
 func sender(n byte, recorded bool) trace.SpanContext {
 	cfg := trace.SpanContextConfig{TraceID: trace.TraceID{n}, SpanID: trace.SpanID{n}, Remote: true}
 	if recorded {
@@ -188,7 +188,7 @@ func TestErrorsAreToldByKind(t *testing.T) {
 	}
 }
 
-// Nothing is allocated where nothing is traced.
+// Nothing is allocated if nothing is traced.
 func TestNothingTracedCostsNothing(t *testing.T) {
 	ctx := t.Context()
 	var off *tracing.Tracer

@@ -12,17 +12,17 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// Requests makes the requests of a run.
+// Requests sends the requests of a run.
 type Requests struct {
 	Config
 	Server    *client.Client
 	Publisher Publisher
-	Features  []string // that are asked for, see KnownFeatures
+	Features  []string // features to request; see KnownFeatures
 
 	watches [authors]watch
 }
 
-// Kinds are the kinds of requests, in the order in which they are reported.
+// Kinds returns the kinds of requests, in the order of the report.
 func Kinds() []string { return []string{"publish", "visits", "features", "actions"} }
 
 // Load returns the load of one of the Kinds at a rate.
@@ -85,10 +85,10 @@ func degraded(what []string) error {
 	return fmt.Errorf("%w: %s", measure.ErrDegraded, strings.Join(what, ", "))
 }
 
-// mostFeatures are asked for at once: what a recommender takes for one user.
+// mostFeatures is the number of features per request: what a recommender reads for one user.
 const mostFeatures = 10
 
-// KnownFeatures asks the server for the first of its features of users.
+// KnownFeatures returns the first of the server's features of users.
 func (r *Requests) KnownFeatures(ctx context.Context) ([]string, error) {
 	defs, err := r.Server.Definitions(ctx)
 	if err != nil {

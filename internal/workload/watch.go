@@ -12,15 +12,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// watch is the pool of one watcher, with the pins that are waited for in it. However many these are, one request at a
-// time looks: else a slow server would be asked the more the slower it is.
+// watch is the pool of a watcher and the pins that are awaited in it. However many they are, one request at a time
+// polls the pool. Otherwise a slower server would get more requests.
 type watch struct {
 	mu      sync.Mutex
 	waiting map[schemas.ID]chan struct{}
-	err     error // of the last look
+	err     error // of the last poll
 }
 
-// wait returns what is closed when the pin has been seen.
+// wait returns a channel that is closed when the pin has been seen.
 func (w *watch) wait(pin schemas.ID) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,21 +38,21 @@ func (w *watch) forget(pin schemas.ID) {
 	delete(w.waiting, pin)
 }
 
-// problem is why the last look failed, nil if it did not.
+// problem returns the error of the last poll, if any.
 func (w *watch) problem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// idle says that no pin is waited for.
+// idle reports whether no pin is awaited.
 func (w *watch) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.waiting) == 0
 }
 
-// saw tells those who wait for pins of a pool.
+// saw notifies the waiters of pins in a pool.
 func (w *watch) saw(pins []schemas.ID, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,13 +65,13 @@ func (w *watch) saw(pins []schemas.ID, err error) {
 	}
 }
 
-// lookEvery is how often a pool is looked at while something is waited for in it.
+// lookEvery is the interval between polls of a pool with awaited pins.
 const lookEvery = 2 * time.Millisecond
 
-// watched is how many of a pool's best are looked at: the newest, and as many as are under way at once.
+// watched is the number of a pool's best pins to read: the newest ones, up to the number in flight.
 const watched = 200
 
-// Watch looks at the watchers' pools until ctx ends. It is what requests of the kind publish wait for.
+// Watch polls the watchers' pools until ctx is done. Requests of the kind publish wait for it.
 func (r *Requests) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	for i := range r.watches {

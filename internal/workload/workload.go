@@ -1,14 +1,14 @@
-// Package workload is what `smartfeed bench` asks of a running product: users, follows and pins of its own, under a prefix
-// that no other run has, and requests by them.
+// Package workload generates the load of `smartfeed bench` on a running product. Each run has its own users, follows
+// and pins, with a prefix that no other run has, and requests by these users.
 //
-//	publish    a new pin of an author, from when it was due until it stands in the pool of a follower; every reader
-//	           follows the author, too, so that each publication is a fan-out to all of them
-//	visits     a reader asks for the feed: new items, if there are some, on top of old ones
+//	publish    a new pin of an author, from its due time until it is in the pool of a follower; every reader follows the
+//	           author, too, so that each publication is a fan-out to all of them
+//	visits     a reader requests the feed: new items, if there are some, on top of old ones
 //	features   up to ten features of a reader
-//	actions    a reader acts on a pin, until the brokers have acknowledged it
+//	actions    a reader acts on a pin, until the brokers have acknowledged the action
 //
-// Followers whose pools are looked at never visit, because a visit takes what it shows out of the pools. A pool is looked
-// at every two milliseconds, by one request at a time, and the time that it takes is a part of what is measured.
+// Followers whose pools are polled never visit, because a visit removes the shown pins from the pools. A pool is polled
+// every two milliseconds, by one request at a time, and the duration of this request is part of the measurement.
 package workload
 
 import (
@@ -21,23 +21,23 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Config says how large the made-up product is. See DefaultConfig.
+// Config is the size of the generated product. See DefaultConfig.
 type Config struct {
-	Prefix string // of all names; two runs at once need two
+	Prefix string // of all names; concurrent runs need different ones
 	Users  int    // readers, 1 to 100,000: each follows every author
-	Pins   int    // of each author at first, 0 to 1,000
+	Pins   int    // initial pins per author, 0 to 1,000
 	Limit  int    // items of a visit, 1 to 100
 }
 
-// authors is among how many publications are spread: enough to be in every partition, few for all readers to follow.
+// authors is the number of authors: enough for every partition, and few enough for all readers to follow.
 const authors = 8
 
-// DefaultConfig returns the defaults, with the name of a run.
+// DefaultConfig returns the defaults with the name of a run.
 func DefaultConfig(run string) Config {
 	return Config{Prefix: "bench-" + run, Users: 100, Pins: 50, Limit: 25}
 }
 
-// Validate reports every value that is out of its bounds.
+// Validate reports every value that is out of range.
 func (c Config) Validate() error {
 	problems := []error{
 		bounds.Within("--users", c.Users, 1, 100_000),
@@ -54,7 +54,7 @@ func (c Config) author(i int) schemas.UserID {
 	return schemas.UserID(fmt.Sprintf("user:%s-author-%d", c.Prefix, i%authors))
 }
 
-// watcher is the follower of an author whose pool is looked at.
+// watcher returns the follower of an author whose pool is polled.
 func (c Config) watcher(i int) schemas.UserID {
 	return schemas.UserID(fmt.Sprintf("user:%s-watcher-%d", c.Prefix, i%authors))
 }
@@ -63,12 +63,12 @@ func (c Config) reader(i int) schemas.UserID {
 	return schemas.UserID(fmt.Sprintf("user:%s-reader-%d", c.Prefix, i%c.Users))
 }
 
-// pin is one of those that there are at first.
+// pin returns an initial pin.
 func (c Config) pin(author, i int) schemas.ID {
 	return schemas.ID(fmt.Sprintf("pin:%s-old-%d-%d", c.Prefix, author, i))
 }
 
-// People are all users of the run.
+// People returns all users of the run.
 func (c Config) People() []schemas.UserID {
 	var all []schemas.UserID
 	for i := range authors {
@@ -80,12 +80,12 @@ func (c Config) People() []schemas.UserID {
 	return all
 }
 
-// event is one by a user, now.
+// event returns an event by a user at the present time.
 func (c Config) event(id string, actor schemas.UserID, verb schemas.Verb, object schemas.ID) schemas.Event {
 	return schemas.Event{ID: c.Prefix + "-" + id, Time: schemas.MicrosOf(time.Now()), Actor: actor, Verb: verb, Object: object}
 }
 
-// Load is the events that make the product.
+// Load returns the events that create the product.
 func (c Config) Load() []schemas.Line {
 	var lines []schemas.Line
 	follow := func(who, whom schemas.UserID) {
@@ -114,7 +114,7 @@ func (c Config) create(author schemas.UserID, pin schemas.ID) schemas.Line {
 	return schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()}
 }
 
-// act is action n of the run.
+// act returns action n of the run.
 func (c Config) act(n int) schemas.Line {
 	verbs := []schemas.Verb{schemas.View, schemas.View, schemas.Closeup, schemas.Click, schemas.Save}
 	pin := c.pin(n%authors, n/authors%max(c.Pins, 1))
@@ -122,7 +122,7 @@ func (c Config) act(n int) schemas.Line {
 	return schemas.Line{Stream: schemas.StreamActions, Event: e, Key: e.Key()}
 }
 
-// Delete is the events that delete everybody of the run, which takes their pins, edges, pools and feeds with them.
+// Delete returns the events that delete all users of the run, and thereby their pins, edges, pools and feeds.
 func (c Config) Delete() []schemas.Line {
 	var lines []schemas.Line
 	for _, user := range c.People() {
@@ -132,7 +132,7 @@ func (c Config) Delete() []schemas.Line {
 	return lines
 }
 
-// Publisher puts events into their topics; *topics.Publisher is one.
+// Publisher publishes events. *topics.Publisher implements it.
 type Publisher interface {
 	Publish(ctx context.Context, lines []schemas.Line) error
 }

@@ -1,4 +1,4 @@
-// Package otlptest is a collector for tests.
+// Package otlptest provides a trace collector for tests.
 package otlptest
 
 import (
@@ -14,27 +14,27 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a span that came, with ids in hex.
+// Span is a received span, with ids in hex.
 type Span struct {
 	Trace, ID, Parent string
 	Name              string
 	Error             bool
 	Links             int
-	Attributes        map[string]string // those that are text
+	Attributes        map[string]string // the text attributes
 }
 
-// Collector takes what is posted to it.
+// Collector accepts posted traces.
 type Collector struct {
 	URL string
 
 	mu    sync.Mutex
 	spans []Span
-	first *http.Request // the first, whose body is read
-	says  int           // status, 0: 200
+	first *http.Request // the first request, whose body has been read
+	says  int           // status; 0: 200
 	posts int
 }
 
-// New starts a collector, which ends with the test.
+// New starts a collector that stops with the test.
 func New(t *testing.T) *Collector {
 	t.Helper()
 	c := &Collector{}
@@ -44,7 +44,7 @@ func New(t *testing.T) *Collector {
 	return c
 }
 
-// ServeHTTP takes one post.
+// ServeHTTP accepts a post.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	c.mu.Lock()
@@ -82,14 +82,14 @@ func spanOf(s *tracepb.Span) Span {
 	return out
 }
 
-// Says has the collector answer with a status from now on, 0: take what is posted.
+// Says makes the collector respond with a status from now on; 0: accept posts.
 func (c *Collector) Says(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.says = status
 }
 
-// Posts returns how many requests came, and the header of the first.
+// Posts returns the number of requests and the header of the first.
 func (c *Collector) Posts() (n int, header http.Header) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *Collector) Posts() (n int, header http.Header) {
 	return c.posts, c.first.Header
 }
 
-// Spans returns what came so far.
+// Spans returns the received spans.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

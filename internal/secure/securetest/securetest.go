@@ -1,4 +1,4 @@
-// Package securetest makes what servers and clients of tests show one another. See Write.
+// Package securetest creates certificates and passwords for servers and clients in tests. See Write.
 package securetest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// The files that Write makes.
+// The files of Write.
 const (
 	CA      = "ca.pem"         // an authority
 	Other   = "other-ca.pem"   // an authority that has signed none of these
@@ -26,7 +26,7 @@ const (
 	Key     = "client-key.pem" // its key
 	Secret  = "password"       // of the user User
 	User    = "smartfeed"
-	Literal = "correct-horse" // what is in Secret
+	Literal = "correct-horse" // the contents of Secret
 )
 
 // pair is a certificate with its key.
@@ -35,7 +35,7 @@ type pair struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Write puts the files into a directory, for ten years. It changes nothing in one that has them.
+// Write writes the files to a directory. They are valid for ten years. It changes nothing if they exist.
 func Write(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, CA)); err == nil {
 		return nil
@@ -67,7 +67,7 @@ func Write(dir string) error {
 	})
 }
 
-// files puts all of them into a directory, or none.
+// files writes all files to a directory, or none.
 func files(dir string, texts map[string][]byte) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -85,7 +85,7 @@ func files(dir string, texts map[string][]byte) error {
 	return os.Rename(fresh, dir)
 }
 
-// issue makes a certificate signed by an authority; nil: an authority.
+// issue creates a certificate signed by an authority; nil: creates an authority.
 func issue(name string, by *pair) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *pair) certPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.cert.Raw})
 }
 
-// keyPEM is in the form that Java reads.
+// keyPEM returns the key in a format that Java reads.
 func (p *pair) keyPEM() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(p.key)
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
