@@ -1,8 +1,8 @@
-// Command embedded has the whole pipeline in a program of its own, with a source, a score and a rule in Go:
+// Command embedded runs the whole pipeline inside another program, with a source, a score and a rule in Go:
 //
 //	go run ./examples/embedded
 //
-// It publishes three pins, visits ada's feed, and prints what she is shown and why.
+// It publishes three pins, visits ada's feed, and prints which pins it shows and why.
 package main
 
 import (
@@ -32,12 +32,12 @@ func main() {
 	}
 }
 
-// own is what this program adds.
+// own returns the extensions of this program.
 func own() pools.Own {
 	return pools.Own{
-		// A source: what an editor has chosen, for everybody.
+		// A source: pins that an editor has selected for all users.
 		Sources: []pools.OwnSource{{Name: "editors", Limit: 10, Share: 0.2, Offer: chosen}},
-		// A score: pins with a picture of tea are worth more.
+		// A score: pins with a picture of tea get a higher score.
 		Score: func(_ context.Context, _ schemas.UserID, _ string, candidates []pools.Scored) (map[schemas.PinID]float64, error) {
 			scores := map[schemas.PinID]float64{}
 			for _, c := range candidates {
@@ -47,7 +47,7 @@ func own() pools.Own {
 			}
 			return scores, nil
 		},
-		// A rule: nobody is shown what mallory pins, as long as she is looked into. It waits, and is not lost.
+		// A rule: pins by mallory are held back during an investigation. They stay in the pools.
 		Admit: func(_ schemas.UserID, _ string, c rules.Candidate) bool { return c.Author != "user:mallory" },
 	}
 }
@@ -58,7 +58,7 @@ func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, 
 	}}, nil
 }
 
-// run starts the product in a directory that it removes, publishes, visits, and stops it.
+// run starts the product in a temporary directory, publishes, visits, and stops the product.
 func run(ctx context.Context, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "smartfeed-embedded-")
 	if err != nil {
@@ -71,7 +71,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}()
 	cfg := product.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
-	cfg.Feed.GeneratorTimeout = 10 * time.Second // this is about what is answered, on however busy a machine
+	cfg.Feed.GeneratorTimeout = 10 * time.Second // for busy machines: the example shows the contents of an answer, not its latency
 	p, err := product.Open(ctx, product.Options{Config: cfg, Own: own()})
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func visit(ctx context.Context, p *product.Product, out io.Writer) error {
 	return err
 }
 
-// events are three people whom ada follows, and a pin by each.
+// events returns three people whom ada follows, and a pin by each.
 func events() []schemas.Line {
 	var lines []schemas.Line
 	now := time.Now()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const asProgram = "EMBEDDED_TEST_AS_PROGRAM" // set: the test is the program
+const asProgram = "EMBEDDED_TEST_AS_PROGRAM" // if it is set, the test binary is the program
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// temporary has temporary files below a directory, which must be empty in the end.
+// temporary puts temporary files below a directory that must be empty at the end.
 func temporary(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestOwnSourceScoreAndRule(t *testing.T) {
 	}
 }
 
-// What fails is cleaned up after, too.
+// A failed run cleans up, too.
 func TestRunThatIsInterrupted(t *testing.T) {
 	temporary(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -62,7 +62,7 @@ func TestRunThatIsInterrupted(t *testing.T) {
 	}
 }
 
-// The exit code tells of an error.
+// The exit code reflects an error.
 func TestExitCode(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+filepath.Join(t.TempDir(), "none"))

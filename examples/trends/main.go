@@ -1,11 +1,11 @@
-// Command trends is a source of candidates over HTTP, as small as one can be: it offers everybody the pins that it is
-// started with, the first as the best.
+// Command trends is a minimal candidate source over HTTP. It offers the pins on its command line to all users, the best
+// first.
 //
 //	go run ./examples/trends 127.0.0.1:9700 pin:tea pin:boat
 //
-// The content generator POSTs {"user","feed","limit"} while a visit waits, and takes the candidates of an answer that comes
-// within the time-out of its configuration (generator.sources) and half of what the visit has left. TUTORIAL.md shows it at
-// work.
+// The content generator POSTs {"user","feed","limit"} while a visit waits. It uses the candidates of an answer that
+// arrives within the configured timeout (generator.sources) and within half of the visit's remaining time. TUTORIAL.md
+// shows it in use.
 package main
 
 import (
@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// question is what a source is asked.
+// question is a request for candidates.
 type question struct {
 	User  string `json:"user"`
 	Feed  string `json:"feed"`
 	Limit int    `json:"limit"`
 }
 
-// candidate is one pin that is offered. Who made it decides with the reader's blocks whether it may be shown.
+// candidate is an offered pin. Its author and the reader's blocks decide whether it may be shown.
 type candidate struct {
 	Pin     string    `json:"pin"`
 	Author  string    `json:"author"`
@@ -41,7 +41,7 @@ func main() {
 	os.Exit(1)
 }
 
-// offering answers with the pins, as many as are wanted.
+// offering responds with the pins, up to the requested number.
 func offering(pins []string, created time.Time) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q question
@@ -54,6 +54,6 @@ func offering(pins []string, created time.Time) http.Handler {
 			list = append(list, candidate{Pin: pin, Author: "user:trends", Created: created, Score: float64(-i)})
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"candidates": list}) // whoever asked is gone otherwise
+		_ = json.NewEncoder(w).Encode(map[string]any{"candidates": list}) // fails only if the client has disconnected
 	})
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/smartfeed/smartfeed/internal/browser"
 )
 
-// says is the expression of an element that is shown with a text, "" for one that is not shown.
+// says returns the expression that a visible element has a text; "": the element is not visible.
 func says(selector, text string) string {
-	q, _ := json.Marshal(text) // a text has JSON, which is JavaScript
+	q, _ := json.Marshal(text) // a text can always be encoded, and JSON is JavaScript
 	return "((e) => (e.checkVisibility() ? e.textContent : ''))(document.querySelector('" + selector + "')) === " + string(q)
 }
 
-// announced fails the test unless screen readers are told what changes in an element.
+// announced fails the test unless screen readers announce changes of an element.
 func announced(t *testing.T, p *browser.Page, selector string) {
 	t.Helper()
 	if !browser.Eval[bool](p, "document.querySelector('"+selector+"')?.getAttribute('role') === 'status'") {
@@ -27,13 +27,13 @@ func announced(t *testing.T, p *browser.Page, selector string) {
 	}
 }
 
-// feature is the expression of what stands for a feature of a user: its value, and what is said of it.
+// feature returns the expression for the display of a user's feature: its value, and what is said about it.
 func feature(place, name, want string) string {
 	section := "[...document.querySelectorAll('" + place + " .feature')].find((e) => e.dataset.key === '" + name + "')"
 	return "[..." + section + ".querySelectorAll('.is, .lack:not([hidden])')].map((e) => e.textContent).join('|') === '" + want + "'"
 }
 
-// featuresOf has a desk define features of users, and answers the values of user:a.
+// featuresOf makes a desk define features of users, and answer with values of user:a.
 func featuresOf(d *desk, values map[string]any, missing map[string]string, degraded ...string) {
 	var defined []any
 	for name := range values {
@@ -56,7 +56,7 @@ func featuresOf(d *desk, values map[string]any, missing map[string]string, degra
 
 func orNone[T any](list []T) []T { return append([]T{}, list...) }
 
-// With a store that is away features are not known, which is told from what nobody has done, with what was done without.
+// If the store is unavailable, features are shown as unknown, with the degraded reasons, and not as empty.
 func tellsUnknownFeaturesFromNothing(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	values := map[string]any{"saves": nil, "groups": nil, "mean": nil, "capped": 5, "partly": map[string]any{}, "none": map[string]any{}}
@@ -97,7 +97,7 @@ func tellsUnknownFeaturesFromNothing(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// However many features of users are defined, all are asked for, as many at once as an answer may have.
+// However many features of users are defined, all are requested, in requests of the maximum size of an answer.
 func asksForAllFeatures(t *testing.T, b *browser.Browser) {
 	const defined, atOnce = 150, 100
 	d := newDesk()
@@ -108,7 +108,7 @@ func asksForAllFeatures(t *testing.T, b *browser.Browser) {
 	d.answers("GET /features", 200, map[string]any{"features": list})
 	d.answers("POST /features", 200, func(asked []byte) any {
 		var q struct{ Features []string }
-		_ = json.Unmarshal(asked, &q) // then there is no value
+		_ = json.Unmarshal(asked, &q) // otherwise there is no value
 		values, missing, degraded, asOf := map[string]any{}, []any{}, []string{}, "2026-11-20T10:00:02Z"
 		for _, name := range q.Features {
 			values[name] = len(name)
@@ -142,7 +142,7 @@ func asksForAllFeatures(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// ofAllKinds defines a feature of each kind of entity.
+// ofAllKinds returns a feature of each kind of entity.
 func ofAllKinds() []any {
 	var list []any
 	for _, kind := range []string{"user", "pin", "pair"} {
@@ -151,17 +151,18 @@ func ofAllKinds() []any {
 	return list
 }
 
-// asked is what a question for features names.
+// asked is the entities and features of a request.
 type asked struct {
 	Features, Users, Pins []string
 	Pairs                 [][]string
 }
 
-// evaluated answers as the API does: each feature for the entities of its kind, which are those of a user, a pin, a pair.
+// evaluated answers like the API: each feature for the entities of its kind, which are those of a user, a pin, or a
+// pair.
 func evaluated(definitions []any, missing ...any) func([]byte) any {
 	return func(body []byte) any {
 		var q asked
-		_ = json.Unmarshal(body, &q) // then there is no value
+		_ = json.Unmarshal(body, &q) // otherwise there is no value
 		values := map[string]any{}
 		for _, u := range q.Users {
 			values[u] = map[string]any{"of_user": 1}
@@ -178,7 +179,7 @@ func evaluated(definitions []any, missing ...any) func([]byte) any {
 	}
 }
 
-// Features of pins, and of pairs of a user and a pin, are shown for the pin that somebody names.
+// Features of pins, and of pairs of a user and a pin, are shown for the pin that a person enters.
 func showsFeaturesOfPinsAndPairs(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	d.answers("GET /features", 200, map[string]any{"features": ofAllKinds()})
@@ -217,7 +218,7 @@ func showsFeaturesOfPinsAndPairs(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// A definition is tried for the entities of its kind; of one for which none are named that is said.
+// A definition is tried for the entities of its kind. If none are entered, the page says so.
 func triesFeaturesOfPinsAndPairs(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	d.answers("POST /features/try", 200, evaluated(ofAllKinds()[1:], map[string]any{"entity": "user:a|pin:2", "feature": "of_pair", "reason": "attribute"}))
@@ -258,8 +259,8 @@ func stateOf(held []any, degraded ...string) map[string]any {
 	}
 }
 
-// What a feed's state was answered without is told beside the feed and above the pools, where nothing may be held back for
-// want of what would tell.
+// The degraded reasons of a feed's state are shown next to the feed and above the pools, where missing data may hide
+// that a candidate is held back.
 func tellsWhatPoolsLack(t *testing.T, b *browser.Browser) {
 	const lacking, unread = "Answered without: items, affinities.", "The pools could not be read: the rows are away."
 	d := newDesk()
@@ -291,7 +292,7 @@ func tellsWhatPoolsLack(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// A feed without items is empty only if everything was asked and no page follows.
+// A feed without items is empty only if every source was read and there is no next page.
 func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	page := func(next any, items []any, degraded ...string) {
@@ -321,7 +322,7 @@ func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// Without the broker's word topics are not known, and not empty; shares lack what processes did that could not be asked.
+// Without the broker's answer, topics are unknown and not empty. Shares exclude processes that did not respond.
 func tellsWhatThePipelineLacks(t *testing.T, b *browser.Browser) {
 	s := status()
 	delete(s, "flows")

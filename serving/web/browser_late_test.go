@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/eventually"
 )
 
-// held makes an answer wait until it is let go, or the test has ended.
+// held delays an answer until it is released or the test has ended.
 func held(t *testing.T, answer any) (body func([]byte) any, letGo func()) {
 	wait := make(chan struct{})
 	return func([]byte) any {
@@ -23,7 +23,7 @@ func held(t *testing.T, answer any) (body func([]byte) any, letGo func()) {
 	}, func() { close(wait) }
 }
 
-// pageOf is a page of two items whose numbers begin at first.
+// pageOf returns a page of two items whose numbers start at first.
 func pageOf(first int, next string) map[string]any {
 	item := func(n int) map[string]any {
 		return map[string]any{
@@ -34,8 +34,8 @@ func pageOf(first int, next string) map[string]any {
 	return map[string]any{"items": []any{item(first), item(first + 1)}, "next": next, "degraded": []string{}}
 }
 
-// A visit may be answered while an older page is on its way: that one goes on below items that are not shown any more, and
-// would leave a gap.
+// A visit may be answered while an older page is in flight. That page continues below items that are no longer shown,
+// and would leave a gap.
 func leavesNoGapInAFeed(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	asked := func(n int) func() bool { return func() bool { return len(d.bodies("GET /feed")) == n } }
@@ -63,7 +63,7 @@ func leavesNoGapInAFeed(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// A plot says what was asked for when it was asked, and that is what the form said when it was sent.
+// A plot is labeled with the parameters of its request, which are those of the form when it was submitted.
 func labelsAFunnelAsItWasAsked(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	answer, letGo := held(t, map[string]any{"steps": []any{map[string]any{"verb": "view", "users": 3}}})
@@ -77,7 +77,7 @@ func labelsAFunnelAsItWasAsked(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// Sources that a feed does not name have the target of each, and nobody says how many they are.
+// Sources that a feed does not name have the target of each, and their number is not shown.
 func tellsNoTargetsOfSourcesWithoutNumber(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	share := func(source string, target float64, items int) map[string]any {
@@ -100,7 +100,7 @@ func tellsNoTargetsOfSourcesWithoutNumber(t *testing.T, b *browser.Browser) {
 	}
 }
 
-// An address that names no view shows the feed, also one that every object of JavaScript has a member of.
+// An address that names no view shows the feed, even if it is the name of a member of every JavaScript object.
 func goesOnAfterAnAddressOfNoView(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#constructor")
@@ -111,7 +111,8 @@ func goesOnAfterAnAddressOfNoView(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// An action whose event may have come is sent again with the same id, and one that was taken, or is under way, not at all.
+// An action whose event may have arrived is sent again with the same id. One that was accepted or is in flight is not
+// sent again.
 func countsAnActionOnce(t *testing.T, b *browser.Browser) {
 	const late = "the broker has not acknowledged every event: send them again"
 	d := newDesk()
@@ -178,7 +179,7 @@ func countsAnActionOnce(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// idsOf are the ids of events, in the order in which they were sent.
+// idsOf returns the ids of events, in the order in which they were sent.
 func idsOf(t *testing.T, sent []string) []string {
 	t.Helper()
 	var ids []string

@@ -18,22 +18,22 @@ import (
 	"github.com/smartfeed/smartfeed/internal/browser"
 )
 
-// hostile is what anybody may put into a title, an id or an attribute.
+// hostile is a text that anybody may put into a title, an id or an attribute.
 const hostile = `"><img src=x onerror="window.broken=1"><script>window.broken=2</script>{{7*7}}${7*7}`
 
-// desk answers the console instead of the API: what it answers can be changed by path.
+// desk is a fake API for the console. Tests can change its answers by path.
 type desk struct {
 	mu     sync.Mutex
 	said   map[string]answer   // by method and path
 	heard  map[string][]string // bodies, by method and path
-	asked  map[string][]string // queries, likewise
+	asked  map[string][]string // queries, by method and path
 	counts chan int            // of new items, for the stream
-	count  int                 // the last of them, with which a stream begins
+	count  int                 // the last of them, with which a stream starts
 }
 
 type answer struct {
 	code int
-	body any // or a func(asked []byte) any that makes it
+	body any // or a func(asked []byte) any that returns it
 }
 
 func newDesk() *desk {
@@ -77,7 +77,7 @@ func evidence(verb, pin string) map[string]any {
 	return map[string]any{"pin": pin, "verb": verb, "weight": 1, "time": time.Now().Add(-2 * time.Hour)}
 }
 
-// letter is a dead letter whose record lies at 1, or is a retry of that one.
+// letter returns a dead letter whose record has offset 1, or of a retry of that record.
 func letter(topic string, offset, attempts int, time string) map[string]any {
 	return map[string]any{
 		"letter_partition": 0, "letter_offset": offset, "retried": false, "attempts": attempts, "first_partition": 0, "first_offset": 1,
@@ -85,7 +85,7 @@ func letter(topic string, offset, attempts int, time string) map[string]any {
 	}
 }
 
-// retried is how far the retries of a record are.
+// retried returns the state of the retries of a record.
 func retried(state string, offset, attempts int) map[string]any {
 	r := map[string]any{
 		"kind": "actions/objects/" + hostile[:60], "topic": "actions", "partition": 0, "offset": offset, "group": "objects", "reason": hostile,
@@ -118,7 +118,7 @@ func status() map[string]any {
 	}
 }
 
-// answers has a call answered otherwise from now on.
+// answers changes the answer of a route.
 func (d *desk) answers(call string, code int, body any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,7 +131,7 @@ func (d *desk) bodies(call string) []string {
 	return slices.Clone(d.heard[call])
 }
 
-// queries are the values of a parameter of calls, in their order.
+// queries returns the values of a parameter in the requests to a route, in order.
 func (d *desk) queries(call, parameter string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,7 +155,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the page has gone
+		return // the page has disconnected
 	}
 	call := r.Method + " " + path
 	d.mu.Lock()
@@ -171,7 +171,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.code)
-	_ = json.NewEncoder(w).Encode(a.body) // the page may have gone
+	_ = json.NewEncoder(w).Encode(a.body) // the page may have disconnected
 }
 
 func (d *desk) stream(w http.ResponseWriter, r *http.Request) {
@@ -195,7 +195,7 @@ func (d *desk) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open shows the console with the desk behind it.
+// open shows the console in front of the desk.
 func (d *desk) open(t *testing.T, b *browser.Browser, v browser.View, address string) *browser.Page {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -218,7 +218,7 @@ func published(t *testing.T, h http.Handler) string {
 
 var wide = browser.View{Width: 1280, Height: 900}
 
-// TestBrowser opens the console in front of a desk, each time anew, in one browser.
+// TestBrowser opens the console in front of a new desk for each subtest, in one browser.
 func TestBrowser(t *testing.T) {
 	b := browser.Open(t)
 	for _, c := range []struct {
@@ -255,7 +255,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// Whatever stands in titles, ids, reasons and errors is shown as text, in every view.
+// Titles, ids, reasons and errors are shown as text, in every view.
 func showsHostileTextAsText(t *testing.T, b *browser.Browser) {
 	p := newDesk().open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
@@ -288,7 +288,7 @@ func showsHostileTextAsText(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// What goes wrong is said where it is looked for, and what there was stays.
+// Errors are shown where they belong, and the previous contents stay.
 func saysWhatIsWrong(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#features")
@@ -323,7 +323,8 @@ func saysWhatIsWrong(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// New items are announced as they come, and gone when there are none; those that a visit leaves behind are announced again.
+// New items are announced as they arrive, and the announcement disappears when there are none. Items that a visit did
+// not show are announced again.
 func announcesNewItems(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a")
@@ -346,7 +347,7 @@ func announcesNewItems(t *testing.T, b *browser.Browser) {
 	if n := len(d.bodies("GET /feed")); n != 2 {
 		t.Errorf("the feed was asked for %d times, want twice", n)
 	}
-	pill("3 new items") // the visit did not bring all, and the count is what it was
+	pill("3 new items") // the visit did not show all, and the count is unchanged
 	d.answers("GET /feed", 503, map[string]any{"detail": "not now"})
 	p.Click("#fresh")
 	p.Wait("the visit has failed", "document.querySelector('#notice').textContent.includes('not now')")
@@ -355,7 +356,7 @@ func announcesNewItems(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// An API that asks who it is gets the token that the person gives, with every call.
+// If the API requires authentication, every request has the token that the person enters.
 func givesAToken(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	d.answers("GET /insights/growth", 200, map[string]any{"days": []any{}})
@@ -406,7 +407,7 @@ func givesAToken(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// A decision is sent as it is chosen; one that is refused is said at its term, and one that is taken leaves the list.
+// A decision is sent as it is chosen. A rejected one shows the error at its term, and an accepted one leaves the list.
 func decidesAboutTerms(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#interests")
@@ -443,7 +444,8 @@ func decidesAboutTerms(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// Of a long dictionary the first terms are shown, then more, up to as many as the API answers; how to reach others is said.
+// For a long dictionary, the first terms are shown, then more, up to the maximum of the API. The page says how to reach
+// the others.
 func showsMoreTerms(t *testing.T, b *browser.Browser) {
 	const others = "there may be more. One that is not shown is decided about by smartfeed interests accept, reject, merge or reopen."
 	d := newDesk()
@@ -461,7 +463,7 @@ func showsMoreTerms(t *testing.T, b *browser.Browser) {
 		p.Wait("what is said of "+n, says("#terms-said", text)+" && document.querySelectorAll('#terms > li').length === "+n)
 	}
 	said("50", "The first 50 terms, by score; "+others)
-	p.Click("#live") // a look by itself would be answered with the terms for the next
+	p.Click("#live") // an automatic update would receive the terms for the next request
 	for _, n := range []int{250, 450, 650, 850, 1000} {
 		terms(n)
 		before := browser.Eval[int](p, "document.querySelectorAll('#terms > li').length")
@@ -485,7 +487,7 @@ func showsMoreTerms(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// A click on the button of a card, and one on the link of its title, are actions of the user.
+// Clicks on the button of a card, and on the link of its title, are actions of the user.
 func sendsClicks(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	item := map[string]any{
@@ -495,7 +497,7 @@ func sendsClicks(t *testing.T, b *browser.Browser) {
 	d.answers("GET /feed", 200, map[string]any{"items": []any{item}, "next": nil, "degraded": []any{}})
 	p := d.open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 1")
-	stay := "document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); })" // pins.example is nowhere
+	stay := "document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); })" // pins.example does not exist
 	browser.Eval[bool](p, "("+stay+", true)")
 	for i, at := range []string{".card [data-verb=click]", ".card h2 a"} {
 		p.Click(at)
@@ -515,7 +517,7 @@ func sendsClicks(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// Each record that failed is one line, however many letters came of it, with how far its retries are.
+// Each failed record has one line, however many dead letters it has, with the state of its retries.
 func showsHowLettersAreRetried(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	d.answers("GET /deadletters", 200, map[string]any{"letters": []any{
@@ -553,7 +555,7 @@ func showsHowLettersAreRetried(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// A kind's rate and priority are set in its line, and what is typed stays while numbers change.
+// The rate and priority of a kind are set in its line. Typed text stays while numbers change.
 func setsHowFastTheyAre(t *testing.T, b *browser.Browser) {
 	const kind = "actions/objects/verb"
 	d := newDesk()
@@ -608,12 +610,12 @@ func setsHowFastTheyAre(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// row is the expression of a table's row with some head, as a list of texts.
+// row returns the expression for the row of a table with a given head, as a list of texts.
 func row(table, head string) string {
 	return "[...document.querySelectorAll('" + table + " tbody tr')].filter((r) => r.children[0].textContent === '" + head + "').map((r) => [...r.children].map((c) => c.textContent).join('|'))[0]"
 }
 
-// The picture and its tables say how far readers are behind, how much goes through, and how often parts were started again.
+// The diagram and its tables show the lag of readers, the throughput, and the restarts of parts.
 func showsLagRatesAndRestarts(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/#pipeline")
@@ -647,14 +649,14 @@ func showsLagRatesAndRestarts(t *testing.T, b *browser.Browser) {
 	p.Wait("nothing comes any more, which is seen little by little", "parseFloat("+rate+".replace(',', '')) < 1000")
 	s = status()
 	part = s["parts"].([]any)[0].(map[string]any)
-	part["condition"], part["since"] = "running", time.Now().Add(time.Hour) // it does not become long ago while the test runs
+	part["condition"], part["since"] = "running", time.Now().Add(time.Hour) // so that its age does not change while the test runs
 	d.answers("GET /status", 200, s)
 	p.Wait("what has just been started again is marked", node+".classList.contains('sick') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
 	p.Excuse("503")
 	p.Check()
 }
 
-// Of a product of several processes all are told: their parts, groups over all of them, and who could not be asked.
+// With several processes, all are shown: their parts, groups over all of them, and processes that did not respond.
 func showsEveryProcess(t *testing.T, b *browser.Browser) {
 	part := func(name, condition string, restarts int) map[string]any {
 		return map[string]any{"name": name, "condition": condition, "since": "2026-11-20T10:00:00Z", "restarts": restarts}
@@ -695,7 +697,7 @@ func showsEveryProcess(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// The whole console can be used without pointing: from the skip link through every control to every view.
+// The whole console is usable without a pointer: from the skip link through every control to every view.
 func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/")
@@ -750,8 +752,8 @@ func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// walk tabs once around the page, opens what can be opened on the way, and fails the test for every control that is shown and
-// did not have the focus.
+// walk tabs once around the page and opens what can be opened on the way. It fails the test for every visible control
+// that did not get the focus.
 func walk(t *testing.T, p *browser.Page, view string) {
 	t.Helper()
 	const step = `((e) => {
@@ -786,7 +788,7 @@ func walk(t *testing.T, p *browser.Page, view string) {
 	}
 }
 
-// tabs presses tab until an element has the focus, and returns what had it on the way.
+// tabs presses tab until an element has the focus, and returns the elements that had it on the way.
 func tabs(p *browser.Page, until string, most int) []string {
 	var order []string
 	for range most {
@@ -799,7 +801,7 @@ func tabs(p *browser.Page, until string, most int) []string {
 	return order
 }
 
-// Colours follow the system until somebody chooses others, which are kept; updates can be stopped.
+// Colors follow the system until a person chooses others, which are kept. Updates can be stopped.
 func keepsWhatIsChosen(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, browser.View{Width: 1280, Height: 900, Dark: true}, "/?user=user:a")
@@ -822,7 +824,7 @@ func keepsWhatIsChosen(t *testing.T, b *browser.Browser) {
 	p.Wait("nothing is under way", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
 	before := len(d.bodies("GET /status"))
 	p.Wait("two seconds have gone", "new Promise((r) => setTimeout(() => r(true), 2000))")
-	if after := len(d.bodies("GET /status")); after > before+1 { // one may have been under way
+	if after := len(d.bodies("GET /status")); after > before+1 { // one may have been in flight
 		t.Errorf("the status was asked for %d times although updates are stopped", after-before)
 	}
 	p.Click("#live")

@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/web"
 )
 
-// The console in a server of one's own, beside the calls of package api that it needs. A page is asked for each time and
-// sent only when it has changed.
+// The console in another server, next to the routes of package api that it needs. A page is revalidated each time and
+// sent only if it has changed.
 func ExampleHandler() {
 	console, err := web.Handler()
 	if err != nil {

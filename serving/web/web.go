@@ -1,17 +1,18 @@
-// Package web is the console: a page that shows a feed as its user sees it, the pools behind it, live features, the
-// pipeline as a picture, and how the product is used. Static files in the binary; nothing is built and nothing is loaded
-// from elsewhere, and the page is told so (Content-Security-Policy). It talks to the calls of package api alone.
+// Package web serves the console: a page with a user's feed as the user sees it, the pools behind it, live features, a
+// diagram of the pipeline, and how the product is used. The static files are in the binary. There is no build step, and
+// the Content-Security-Policy forbids loading anything from other servers. The page only uses the routes of package
+// api.
 //
-//	js/main.js       whose feed, which view, what is asked for again while it is looked at
-//	js/feed.js …     a view each: feed with rail beside it, pools, features, interests, pipeline with picture, insights with plots
-//	js/api.js        calls, streams of events, tokens
-//	js/dom.js        building blocks; what comes from the API goes in as text, never as markup
+//	js/main.js       the user, the view, and periodic updates of the view
+//	js/feed.js …     one file per view: feed with sidebar, pools, features, interests, pipeline with diagram, insights with plots
+//	js/api.js        requests, event streams, tokens
+//	js/dom.js        building blocks; data from the API is inserted as text, never as markup
 //
-// What an answer lacks, and what could not be asked, is said where it would stand: what is not known is never shown as
-// nothing.
+// The page says what is missing from an answer, and what could not be requested, where the data would be. It never
+// shows unknown data as empty.
 //
-// Whoever cannot point or cannot see uses all of it: landmarks, a heading for each view that gets the focus, what changes
-// is announced, every plot is a table, too.
+// The console is accessible without a pointer and without sight: it has landmarks, each view has a heading that
+// receives the focus, changes are announced, and every plot is also a table.
 package web
 
 import (
@@ -30,12 +31,12 @@ import (
 //go:embed static
 var static embed.FS
 
-// policy allows the page its own files and calls, and nothing else; no text becomes markup or code. What is coloured or
-// sized by data is so through CSS custom properties that scripts set in the CSSOM, which needs no exception.
+// policy allows the page only its own files and requests. No text becomes markup or code. Colors and sizes that depend
+// on data are CSS custom properties that scripts set through the CSSOM, which needs no exception.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// types are those of the files there are; the system's own table may lack or differ.
+// types are the content types of the files. The system's own table may be incomplete or different.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -43,15 +44,15 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// file is one static file with its entity tag.
+// file is a static file with its entity tag.
 type file struct {
 	body []byte
 	etag string
 	kind string
 }
 
-// Handler serves the console at / and its files beside it; anything else is a 404. It is for GET and HEAD. It fails only if the program was built
-// without its files.
+// Handler serves the console at / and its files next to it; anything else is a 404. It serves GET and HEAD. It returns
+// an error only if the program was built without the files.
 func Handler() (http.Handler, error) {
 	files := map[string]file{}
 	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
@@ -84,13 +85,13 @@ func serve(files map[string]file, w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-cache") // kept, but asked for each time: a new binary shows at once
+	h.Set("Cache-Control", "no-cache") // cached, but revalidated each time, so that a new binary is visible at once
 	h.Set("ETag", f.etag)
 	h.Set("Content-Type", f.kind)
 	http.ServeContent(w, r, r.URL.Path, time.Time{}, bytes.NewReader(f.body))
 }
 
-// notFound answers as the API does (RFC 9457).
+// notFound responds as the API does (RFC 9457).
 func notFound(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")

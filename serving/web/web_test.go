@@ -59,7 +59,7 @@ func TestFilesAndTheirTypes(t *testing.T) {
 	}
 }
 
-// What the policy forbids would be dead in a browser, and what the page names must be there.
+// A browser ignores what the policy forbids, and the files that the page names must exist.
 func TestPageKeepsItsPolicy(t *testing.T) {
 	h := handler(t)
 	body := text(t, h, "/")
@@ -87,7 +87,7 @@ func text(t *testing.T, h http.Handler, path string) string {
 	return string(body)
 }
 
-// scripts are the console's, by path.
+// scripts returns the console's scripts, by path.
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := fs.Glob(static, "static/js/*.js")
@@ -102,7 +102,7 @@ func scripts(t *testing.T) map[string]string {
 	return texts
 }
 
-// What comes from the API must not become markup or code, and what scripts look for must be on the page.
+// Data from the API must not become markup or code, and elements that scripts look for must be on the page.
 func TestScriptsKeepToThePage(t *testing.T) {
 	page, looked := text(t, handler(t), "/"), 0
 	for path, script := range scripts(t) {
@@ -123,7 +123,7 @@ func TestScriptsKeepToThePage(t *testing.T) {
 	}
 }
 
-// What a script imports is there, under the name by which it is imported.
+// Every import of a script exists, under the imported name.
 func TestScriptsFindEachOther(t *testing.T) {
 	all, found := scripts(t), 0
 	for path, script := range all {
@@ -146,7 +146,7 @@ func TestScriptsFindEachOther(t *testing.T) {
 	}
 }
 
-// A name without a label is nothing to a screen reader.
+// Screen readers need a label for every field.
 func TestFieldsHaveLabels(t *testing.T) {
 	page := text(t, handler(t), "/")
 	for _, m := range regexp.MustCompile(`<(?:input|select|textarea) id="([\w-]+)"`).FindAllStringSubmatch(page, -1) {
