@@ -112,7 +112,7 @@ const minActionsKept = 24 * time.Hour
 // EmbeddedConfig limits the embedded broker of `smartfeed dev`.
 type EmbeddedConfig struct {
 	MaxBytes   int64 `yaml:"max_bytes"`   // maximum size of the broker's files, at least 1 MiB; the program stops above it
-	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, at two thirds of the throughput
+	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, at a third of the throughput
 }
 
 // renamed maps the keys of earlier versions to their present names, so that the error for an old key names the new one.

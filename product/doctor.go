@@ -143,7 +143,7 @@ func orDefaults(file string) string {
 	return file
 }
 
-// asker sends requests to a process on this machine, whatever its certificate and host name.
+// asker sends requests to a process on this machine. It returns responses of any status.
 type asker struct {
 	url, token string
 	transport  *http.Transport

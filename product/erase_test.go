@@ -309,9 +309,13 @@ func (s *started) sweepPools() {
 	}
 }
 
-// mayRemain reports whether an erasure leaves a trace: that the user is deleted; hidden items in the materialized feeds
-// of others; affinities of others, until they are sent next; pins that were last saved to a board; that the user saw a
-// pin, for interests.attribution_window.
+// mayRemain reports whether an erasure leaves a trace. It leaves:
+//
+//   - that the user is deleted;
+//   - hidden items in the materialized feeds of others;
+//   - affinities of others, until they are sent next;
+//   - pins that were last saved to a board;
+//   - that the user saw a pin, for interests.attribution_window.
 func mayRemain(trace string) bool {
 	return trace == `actors-table: "user:gone" "u"` ||
 		strings.HasPrefix(trace, `pools-table: "user:`) && !strings.Contains(trace, erased) && slices.Contains([]string{`"a"`, `"e"`}, trace[len(trace)-3:]) ||

@@ -21,8 +21,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Benchmarks of features on one machine, with everything in one process: the broker, the groups, the server and its
-// clients. `make bench-features` runs them, and with them the benchmarks of the store alone.
+// Benchmarks of features on one machine, with the broker, the groups, the server and its clients in one process. `make
+// bench-features` runs them, and with them the benchmarks of the store alone.
 
 const (
 	benchUsers   = 500

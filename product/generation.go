@@ -26,7 +26,7 @@ type built struct {
 	Generation int             `json:"generation"`       // the new active generation
 	Former     int             `json:"former"`           // the previous active generation
 	Copied     *rows.Copied    `json:"copied,omitempty"` // nil: an earlier run copied the rows
-	Left       int             `json:"left,omitempty"`   // candidates of related that were scored with another half-life and are not carried over
+	Left       int             `json:"left,omitempty"`   // candidates of related that were scored with another time constant and are not carried over
 	Asked      operate.Rebuilt `json:"asked"`
 	Seconds    float64         `json:"seconds"`
 }
@@ -129,8 +129,8 @@ func (b *builder) from(ctx context.Context, now *topics.Generation) (done built,
 	return done, topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: now.Building})
 }
 
-// refuse returns an error that says how to resume the generation that is being built, if this run must not resume it:
-// because another command started it, or because the run must not resume anything.
+// refuse returns an error if this run must not resume the generation that is being built: because another command
+// started it, or because the run must not resume anything. The error says how to resume it.
 func (b *builder) refuse(now topics.Generation, resume bool) error {
 	if now.Building == 0 || resume && commandOf(now) == b.command {
 		return nil

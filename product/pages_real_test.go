@@ -593,8 +593,9 @@ func (r passed) checkStandby(t *testing.T) {
 
 func (r passed) lack() float64 { return float64(r.pages.Degraded) / float64(r.pages.Answered) }
 
-// checkTimely checks three things if a store is healthy and the machine was not busy: hardly any page was incomplete,
-// the standby answered for a bad primary, and pages took the usual time, plus the hedge delay if the primary is bad.
+// checkTimely runs only if a store is healthy and the machine was not busy. It checks that hardly any page was
+// incomplete, and that the standby answered for a bad primary. Pages must take the usual time, plus the hedge delay if
+// the primary is bad.
 func (r passed) checkTimely(t *testing.T, s pageState, usual time.Duration) {
 	t.Helper()
 	if s.none {

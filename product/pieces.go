@@ -204,7 +204,7 @@ func openGroups(names []string) opener {
 	}
 }
 
-// openPools runs the active generation of the pools, and the content generator on its rows.
+// openPools runs the generations of the pools, and the content generator on the rows of the active one.
 func (p *product) openPools(ctx context.Context, cfg rows.Config, env rows.Env) error {
 	var err error
 	p.generations, err = newGenerations(ctx, p, func(number int) (*rows.Runner, error) {

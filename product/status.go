@@ -106,9 +106,8 @@ func (p *product) readerGroups() (names []string) {
 	return names
 }
 
-// addLag requests the end offsets of the inputs, one request per group: a request with a topic that this process may
-// not describe, such as a generation's, fails as a whole. Groups without an answer have no lag and are listed in
-// Unasked.
+// addLag requests the end offsets of the inputs, one request per group. A request for a topic that this process may not
+// describe, such as a generation's, fails as a whole. Groups without an answer have no lag and are listed in Unasked.
 func (s *status) addLag(ctx context.Context, from endsLister) {
 	errs := make([]error, len(s.Groups))
 	var all sync.WaitGroup

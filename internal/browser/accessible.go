@@ -23,9 +23,12 @@ func operated(role string) bool {
 	return false
 }
 
-// CheckAccessible fails the test for what some people could not use on the present page: controls, pictures and regions
-// without a name in the accessibility tree, texts with too little contrast, controls that are too small to touch, and a
-// structure that does not lead through the page.
+// CheckAccessible fails the test for parts of the present page that some people could not use:
+//
+//   - controls, pictures and regions without a name in the accessibility tree;
+//   - texts with too little contrast;
+//   - controls that are too small to touch;
+//   - a structure that does not lead through the page.
 func (p *Page) CheckAccessible(what string) {
 	p.t.Helper()
 	for _, problem := range Eval[[]string](p, "("+accessible+")()") {

@@ -115,8 +115,8 @@ var (
 	unicast    = netip.MustParsePrefix("2000::/3") // all IPv6 addresses allocated for global unicast (RFC 4291)
 )
 
-// reserved are the networks that are not public, except those that netip knows and those outside of unicast: all
-// entries of the IANA special-purpose address registries (RFC 6890, as of October 2025) that are not globally
+// reserved are the networks that are not public, except those that netip knows and those outside of unicast. They are
+// all entries of the IANA special-purpose address registries (RFC 6890, as of October 2025) that are not globally
 // reachable.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),

@@ -16,7 +16,7 @@ type definitionSet struct {
 	known map[string]*chosen // by names: models request the same list again and again
 }
 
-// maxKnown is the maximum number of cached lists of names. Above it, the list of each request is compiled anew.
+// maxKnown is the maximum number of cached lists of names. Above it, the list of each request is compiled from scratch.
 const maxKnown = 256
 
 func newDefinitionSet(defs []Definition) (*definitionSet, error) {

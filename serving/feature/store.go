@@ -20,8 +20,10 @@ import (
 // Store evaluates definitions over the data that it stores.
 type Store interface {
 	// Actions evaluates definitions of entity user or pair over one user's actions, as Reference does. It returns the
-	// results in the order of the definitions. fresh is the arrival time of the newest action in the store's part that
-	// holds the user's data, usually a partition. It is zero if the store does not report it.
+	// results in the order of the definitions.
+	//
+	// fresh is the arrival time of the newest action in the part of the store, usually a partition, that holds the
+	// user's data. It is zero if the store does not report it.
 	Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) (results []Result, fresh time.Time, err error)
 	// Items evaluates definitions of entity pin over the counts of each pin, as ReferenceItems does. It returns the
 	// results of each pin in the order of the definitions.

@@ -41,8 +41,8 @@ func (v *Verifier) AddPin(p *schemas.PinAttributes, arrived schemas.Micros) {
 // store.
 func (v *Verifier) Whole() { v.whole = true }
 
-// at returns the data of the pin in a store that has all records which arrived up to by, as feature.Store defines it.
-// said is false if no record had arrived: the store may have the pin from records that the topics have deleted.
+// at returns the data of the pin, as feature.Store defines it, in a store with all records that arrived up to by. said
+// is false if no record had arrived. The store may then have the pin from records that the topics have deleted.
 func (h *pinHistory) at(by schemas.Micros) (own feature.PinAttributes, known, said bool) {
 	if h == nil {
 		return feature.PinAttributes{}, false, false

@@ -65,9 +65,9 @@ func appendActs(acts []act, d day, row []byte, verbs []schemas.Verb) ([]act, err
 	return acts, nil
 }
 
-// eachDay visits the days from one day to another, user by user, and the days of a user ascending. visit gets the
-// actions with one of the verbs, by time, and may use the slices until it returns. Only one day of one user is in
-// memory at a time.
+// eachDay visits the days from one day to another, by user and, for each user, in ascending order. visit receives the
+// actions with one of the verbs, by time. It may use the slices until it returns. Only one day of one user is in memory
+// at a time.
 func (s *Store) eachDay(ctx context.Context, from, to day, verbs []schemas.Verb, visit func(user []byte, acts []act)) error {
 	return s.db.Use(func(db *pebble.DB) error {
 		at := db.NewSnapshot() // so that all days of a user are consistent

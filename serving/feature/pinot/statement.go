@@ -103,9 +103,12 @@ func commonVerbs(defs []feature.Definition) []string {
 	return verbs
 }
 
-// count returns the query with which Pinot counts a definition's actions. It returns false if Pinot cannot: for a
-// half-life, for attributes without a column, because Pinot's functions do not distinguish an absent attribute from a
-// value, and for texts that releases read differently.
+// count returns the query with which Pinot counts a definition's actions. It returns false if Pinot cannot count them:
+//
+//   - if the definition has a half-life;
+//   - if it reads attributes without a column, because Pinot's functions do not distinguish an absent attribute from a
+//     value;
+//   - if it has texts that releases read differently.
 func count(user schemas.UserID, d feature.Definition, after, upTo int64, most int) (statement, bool) {
 	counts := d.Aggregate == feature.Count || d.Aggregate == feature.Rate
 	if !counts || d.HalfLife != 0 || ambiguous(string(user)) || slices.ContainsFunc(texts(d.Verbs), ambiguous) {
