@@ -26,7 +26,8 @@ func (s *started) healthy() bool {
 		seen["directory"] = "ok" // acceptable in a test
 	}
 	if !strings.Contains(out, s.cfg.Dir) {
-		s.t.Fatalf("the directory %s of the process is not looked at: %s", s.cfg.Dir, out)
+		s.t.Logf("the directory %s of the process is not looked at, as when it answers late: %s", s.cfg.Dir, out)
+		return false
 	}
 	for _, name := range []string{"directory", "process", "kafka", "topics", "transactions", "registry"} {
 		if seen[name] != "ok" {
