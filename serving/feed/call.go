@@ -10,9 +10,9 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-// gate bounds the calls to one collaborator that are under way, those included that nobody waits for any more.
+// gate limits the calls to one dependency that are in flight, including calls whose caller has stopped waiting.
 type gate struct {
-	name  string // of the collaborator, in traces
+	name  string // of the dependency, in traces
 	slots chan struct{}
 	calls *sync.WaitGroup
 }
@@ -23,9 +23,9 @@ func newGate(name string, most int, calls *sync.WaitGroup) *gate {
 
 func (g *gate) underWay() int { return len(g.slots) }
 
-// call is a call under way, with a deadline. Either wait or leave must be called; both may be.
+// call is a call in flight, with a deadline. The caller must call wait or leave, and may call both.
 type call[T any] struct {
-	ctx     context.Context // of the callee, with the deadline
+	ctx     context.Context // passed to the callee, with the deadline
 	results chan result[T]
 	left    chan struct{}
 	leave   func()
@@ -36,8 +36,8 @@ type result[T any] struct {
 	err   error
 }
 
-// begin starts f. It need not heed its ctx for wait to return in time. late, if not nil, gets the result when nobody
-// waits for it any more.
+// begin starts f. wait returns in time even if f ignores its ctx. If late is not nil, it receives the result if the caller
+// has stopped waiting.
 func begin[T any](
 	ctx context.Context, g *gate, within time.Duration, f func(context.Context) (T, error), late func(T, error),
 ) *call[T] {
@@ -57,7 +57,7 @@ func begin[T any](
 	return c
 }
 
-// enter calls f as soon as there is room for one more call.
+// enter calls f as soon as fewer calls than the limit are in flight.
 func enter[T any](ctx context.Context, g *gate, f func(context.Context) (T, error)) result[T] {
 	select {
 	case g.slots <- struct{}{}:
@@ -69,7 +69,7 @@ func enter[T any](ctx context.Context, g *gate, f func(context.Context) (T, erro
 	return result[T]{value, err}
 }
 
-// deliver hands the result over at the moment it is waited for, so that it is either used or known to be late.
+// deliver passes the result to a waiting caller, or to late. Every result is therefore either used or known to be late.
 func (c *call[T]) deliver(r result[T], late func(T, error)) {
 	select {
 	case c.results <- r:
@@ -80,11 +80,11 @@ func (c *call[T]) deliver(r result[T], late func(T, error)) {
 	}
 }
 
-// wait returns the result, or the reason why it is not waited for any longer: the deadline, or the end of ctx.
+// wait returns the result. It returns an error at the deadline and when ctx ends.
 func (c *call[T]) wait() (T, error) {
 	defer c.leave()
 	select {
-	case r := <-c.results: // was there before the deadline, which may have passed before anybody asked
+	case r := <-c.results: // arrived before the deadline, even if the deadline has passed by now
 		return r.value, r.err
 	default:
 	}

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// A result that was there in time counts, however late it is asked for: a slow generator must not cost the store's rows.
+// A result that arrived in time is used, however late the caller waits for it: a slow generator must not lose the store's
+// rows.
 func TestResultInTimeIsUsedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls sync.WaitGroup
-		for range 50 { // a fair select would lose half of them
+		for range 50 { // a fair select would lose half of the results
 			c := begin(t.Context(), newGate("callee", 1, &calls), time.Second, func(context.Context) (int, error) { return 7, nil },
 				func(int, error) { t.Error("the result was called late") })
 			<-time.After(2 * time.Second)
@@ -30,7 +31,7 @@ func TestLateResultIsHandedOver(t *testing.T) {
 		var calls sync.WaitGroup
 		var late []int
 		c := begin(t.Context(), newGate("callee", 1, &calls), time.Second, func(context.Context) (int, error) {
-			<-time.After(time.Minute) // does not heed its deadline
+			<-time.After(time.Minute) // ignores its deadline
 			return 7, nil
 		}, func(n int, err error) { late = append(late, n) })
 		if _, err := c.wait(); !errors.Is(err, context.DeadlineExceeded) {

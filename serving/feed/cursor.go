@@ -17,29 +17,30 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A cursor is base64url of
+// A cursor is the base64url encoding of
 //
 //	version 1 byte, kind 1 byte, fields (each its length as a varint, then its bytes), mac 16 bytes
 //
-// The mac is HMAC-SHA256 over all before it, cut to 128 bits: a cursor is what this service gave, or an ErrBadCursor.
+// The mac is the HMAC-SHA256 of all preceding bytes, truncated to 128 bits. A cursor that this service did not issue is an
+// ErrBadCursor.
 const (
 	cursorVersion = 1
 	feedKind      = 'f' // user, feed, below
 	listKind      = 'l' // followee, place
 	macBytes      = 16
 	minKey        = 16
-	// maxCursor is above the longest one: three fields of at most 300 bytes, in base64.
+	// maxCursor is above the longest possible cursor: three fields of at most 300 bytes, in base64.
 	maxCursor   = 2048
 	maxFeedName = 64
 )
 
-// cursors seals and opens cursors with one key.
+// cursors signs and verifies cursors with one key.
 type cursors struct{ key []byte }
 
-// feedCursor is a place in a user's frozen feed: math.MaxInt64 is above everything.
+// feedCursor is a place in a user's materialized feed. math.MaxInt64 is above every position.
 type feedCursor struct {
 	user  schemas.UserID
-	feed  string // the named feed that the visit was of
+	feed  string // the named feed of the visit
 	below int64
 }
 
@@ -53,7 +54,7 @@ func (c cursors) sealFeed(at feedCursor) string {
 	return c.seal(feedKind, string(at.user), at.feed, strconv.FormatInt(at.below, 10))
 }
 
-// openFeed opens a cursor that was given to user.
+// openFeed verifies a cursor that was issued to user.
 func (c cursors) openFeed(text string, user schemas.UserID) (feedCursor, error) {
 	fields, err := c.open(text, feedKind, 3)
 	if err != nil {
@@ -73,7 +74,7 @@ func (c cursors) sealList(at listCursor) string {
 	return c.seal(listKind, string(at.followee), at.place)
 }
 
-// openList opens a cursor of followee's list.
+// openList verifies a cursor of followee's list.
 func (c cursors) openList(text string, followee schemas.Followee) (listCursor, error) {
 	fields, err := c.open(text, listKind, 2)
 	if err != nil {
@@ -93,13 +94,13 @@ func (c cursors) seal(kind byte, fields ...string) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, c.mac(b)...))
 }
 
-// open checks a cursor and returns its fields, exactly n of them.
+// open verifies a cursor and returns its n fields.
 func (c cursors) open(text string, kind byte, n int) ([]string, error) {
 	if len(text) > maxCursor {
 		return nil, fmt.Errorf("%w: %d bytes", ErrBadCursor, len(text))
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) < 2+macBytes || strings.ContainsAny(text, "\r\n") { // the decoder passes over ends of lines
+	if err != nil || len(raw) < 2+macBytes || strings.ContainsAny(text, "\r\n") { // the decoder ignores line breaks
 		return nil, fmt.Errorf("%w: damaged", ErrBadCursor)
 	}
 	body, mac := raw[:len(raw)-macBytes], raw[len(raw)-macBytes:]
@@ -119,7 +120,7 @@ func (c cursors) mac(body []byte) []byte {
 	return h.Sum(nil)[:macBytes]
 }
 
-// split reads fields to the end of b.
+// split splits b into its fields.
 func split(b []byte) (fields []string, ok bool) {
 	for len(b) > 0 {
 		n, size := binary.Uvarint(b)
@@ -132,8 +133,8 @@ func split(b []byte) (fields []string, ok bool) {
 	return fields, true
 }
 
-// LoadKey returns the key for cursors that the file holds. A file that is not there is made, readable by its owner only,
-// with 32 random bytes; of several processes that make it at once all get the same.
+// LoadKey returns the cursor key in the file. If the file does not exist, LoadKey creates it with 32 random bytes, readable
+// only by its owner. If several processes create it at the same time, all get the same key.
 func LoadKey(file string) ([]byte, error) {
 	key, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,9 +149,10 @@ func LoadKey(file string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey writes a whole file beside and links it into place: a link, unlike a rename, leaves an earlier one alone.
+// makeKey writes the key to a temporary file and links it into place. A link, unlike a rename, does not replace an existing
+// file.
 func makeKey(file string) (key []byte, err error) {
-	temp, err := os.CreateTemp(filepath.Dir(file), ".cursor-key-*") // made with mode 0600
+	temp, err := os.CreateTemp(filepath.Dir(file), ".cursor-key-*") // mode 0600
 	if err != nil {
 		return nil, err
 	}

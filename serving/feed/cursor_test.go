@@ -84,8 +84,8 @@ func TestBadCursors(t *testing.T) {
 	}
 }
 
-// A cursor of another version is refused also where its mac is right: its fields may mean something else. One of this version,
-// made in the same way, opens.
+// A cursor of another version is rejected even if its mac is correct, because its fields may have another meaning. A cursor
+// of this version that is built in the same way opens.
 func TestCursorsOfOtherVersionsAreRefused(t *testing.T) {
 	c := testCursors()
 	at := feedCursor{user: viewer, feed: "home", below: 5}

@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// deletedUsers is a complete set.
+// deletedUsers is a complete set of deleted users.
 type deletedUsers map[schemas.UserID]bool
 
 func (d deletedUsers) Has(user schemas.UserID) bool { return d[user] }
@@ -18,7 +18,7 @@ func (deletedUsers) Ready() <-chan struct{} {
 	return ready
 }
 
-// fakeNeighbours has the same neighbours for everything.
+// fakeNeighbours returns the same neighbors for every id.
 type fakeNeighbours []schemas.PinID
 
 func (n fakeNeighbours) Neighbours(context.Context, schemas.ID, int) (items []schemas.RelatedItem, err error) {
@@ -28,7 +28,7 @@ func (n fakeNeighbours) Neighbours(context.Context, schemas.ID, int) (items []sc
 	return items, nil
 }
 
-// fullRig has something to answer to every question about the viewer.
+// fullRig returns a rig in which every method has something to return for the viewer.
 func fullRig(t *testing.T, deleted DeletedUsers) *rig {
 	r := newRig(t, nil)
 	r.deps.Deleted = deleted
@@ -41,7 +41,7 @@ func fullRig(t *testing.T, deleted DeletedUsers) *rig {
 	return r
 }
 
-// The store lags behind the deletion, and the pools still have everything.
+// The store does not have the deletion yet, and the pools still contain everything.
 func TestService_AnswersDeletedUserUniformly(t *testing.T) {
 	r := fullRig(t, deletedUsers{viewer: true})
 	ctx := t.Context()
@@ -70,7 +70,7 @@ func TestService_AnswersDeletedUserUniformly(t *testing.T) {
 	}
 }
 
-// The process knows of the deletion before the store does.
+// The process reads the deletion before the store has it.
 func TestService_HidesPinsOfDeletedAuthors(t *testing.T) {
 	r := fullRig(t, deletedUsers{"user:friend": true})
 	r.store.lists["board:1"] = []schemas.PinVersion{{Pin: "pin:1", Facets: schemas.Facets{Author: "user:friend", Board: "board:1"}}}

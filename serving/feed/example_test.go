@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// away is a content generator that does not answer.
+// away is a content generator that is unavailable.
 type away struct{}
 
 var errAway = errors.New("away")
@@ -23,7 +23,7 @@ func (away) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk, error)
 func (away) Settle(schemas.UserID, string, schemas.Outcome)                      {}
 func (away) Waiting(context.Context, schemas.UserID) (int, error)                { return 0, errAway }
 
-// There is always an answer: without the generator it is the frozen feed, and it says what is missing.
+// A visit always gets an answer. Without the generator it is the materialized feed, and Degraded names the missing part.
 func ExampleService_Visit() {
 	if err := visit(context.Background()); err != nil {
 		fmt.Println(err)

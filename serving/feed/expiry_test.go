@@ -11,8 +11,8 @@ import (
 
 const day = 24 * time.Hour
 
-// aged is the stocked rig with a TTL of a day. Of its frozen feed the lower half was served two days ago, and the upper
-// half an hour ago; what the store lacks of it is as given.
+// aged returns the stocked rig with a TTL of a day. The lower half of its materialized feed was served two days ago, and the
+// upper half an hour ago. The store lacks the given positions.
 func aged(t *testing.T, lacks ...int64) *rig {
 	r := stocked(t)
 	r.deps.TTL = day
@@ -29,7 +29,7 @@ func aged(t *testing.T, lacks ...int64) *rig {
 	return r
 }
 
-// served is an entry of the rig's feed with its time.
+// served returns an entry of the rig's feed with its time.
 func (r *rig) served(position int64) schemas.FeedEntry {
 	e, age := entry(position), time.Hour
 	if position <= 5 {
@@ -39,7 +39,7 @@ func (r *rig) served(position int64) schemas.FeedEntry {
 	return e
 }
 
-// A feed ends where the store's TTL has cut it, and has a hole where it cannot have.
+// A feed ends where the store's TTL has removed entries, and has a hole where the TTL cannot have removed one.
 func TestEndOfWhatHasExpired(t *testing.T) {
 	expired := []int64{1, 2, 3, 4, 5}
 	all := append([]int64{6, 7, 8, 9, 10}, expired...)
@@ -95,7 +95,7 @@ func TestEndOfWhatHasExpired(t *testing.T) {
 	}
 }
 
-// Whoever pages until there is no next comes to an end.
+// A client that requests pages until next is null reaches the end.
 func TestPagingOverWhatHasExpiredEnds(t *testing.T) {
 	for limit := 1; limit <= 6; limit++ {
 		synctest.Test(t, func(t *testing.T) {

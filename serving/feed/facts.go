@@ -8,13 +8,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// facts is what one answer knows of the present: the cards, the user's edges, and who is deleted. What was asked for
-// and is not there counts as known.
+// facts is the current state as far as one answer knows it: the cards, the user's edges, and the deleted users. A value that
+// was read and does not exist counts as known.
 type facts struct {
-	user  schemas.UserID                   // "": nobody in particular
+	user  schemas.UserID                   // "": no particular user
 	cards map[schemas.PinID]*schemas.Card  // nil: the store has none
-	edges map[schemas.ID]map[register]bool // live or dead; no register: there never was such an edge
-	gone  map[schemas.UserID]bool          // as the store says; asked while deleted is incomplete
+	edges map[schemas.ID]map[register]bool // live or dead; no register: the edge never existed
+	gone  map[schemas.UserID]bool          // as read from the store, while deleted is incomplete
 
 	deleted DeletedUsers
 }
@@ -31,7 +31,7 @@ func newFacts(user schemas.UserID, deleted DeletedUsers) facts {
 // isDeleted reports whether a user is known to be deleted.
 func (f *facts) isDeleted(user schemas.UserID) bool { return f.deleted.Has(user) || f.gone[user] }
 
-// facets returns the pin's facets of now; those of then if its card is not known.
+// facets returns the current facets of the pin, or those in the item if the card is not known.
 func (f *facts) facets(it *schemas.ServedItem) *schemas.Facets {
 	if c := f.cards[it.Pin]; c != nil {
 		return &c.Facets
@@ -39,13 +39,14 @@ func (f *facts) facets(it *schemas.ServedItem) *schemas.Facets {
 	return &it.Facets
 }
 
-// hides reports whether the item may not be in the user's feed, whatever brought it: it is withheld, or the user's own.
+// hides reports whether the item must not be in the user's feed, whatever its source: it is withheld, or the pin is the
+// user's own.
 func (f *facts) hides(it *schemas.ServedItem) bool {
 	return f.facets(it).Author == f.user && f.user != "" || f.withholds(it)
 }
 
-// withholds reports whether the user may not be shown the item anywhere: the pin or its author is deleted, the author or the
-// user blocks the other, or the user blocks the board or an interest.
+// withholds reports whether the user must not be shown the item anywhere. This is so if the pin or its author is deleted,
+// the author or the user blocks the other, or the user blocks the board or an interest.
 func (f *facts) withholds(it *schemas.ServedItem) bool {
 	card, facets := f.cards[it.Pin], f.facets(it)
 	if card != nil && card.Deleted || f.isDeleted(facets.Author) {
@@ -55,9 +56,9 @@ func (f *facts) withholds(it *schemas.ServedItem) bool {
 		anyOf(facets, func(id schemas.ID) bool { return f.edges[id][schemas.BlockEdge] })
 }
 
-// justifies says whether the user may still be shown a frozen item: it came by no edge, or any edge to its author,
-// board or interests is live, of whatever source. An explored one came as its pool brought it; where that is not known, by no
-// edge if there has never been one.
+// justifies reports whether the user may still be shown a materialized item. An item that an edge delivered needs a live
+// edge to its author, its board or one of its interests, of any source. An exploration item counts as an item of its pool.
+// If its pool is not known, it needs a live edge only if there has ever been an edge. All other items are justified.
 func (f *facts) justifies(it *schemas.ServedItem) bool {
 	facets := f.facets(it)
 	followed := func(id schemas.ID) bool { return f.edges[id][schemas.FollowEdge] }
@@ -74,13 +75,13 @@ func (f *facts) justifies(it *schemas.ServedItem) bool {
 	return true
 }
 
-// cameByEdge reports whether an edge brought the item into its pool.
+// cameByEdge reports whether an edge delivered the item to its pool.
 func cameByEdge(it *schemas.ServedItem) bool {
 	pool := cmp.Or(it.Pool, it.Source)
 	return pool == schemas.Following || pool == schemas.FromInterest
 }
 
-// anyOf says whether ok holds for the author, the board or an interest.
+// anyOf reports whether ok holds for the author, the board or an interest.
 func anyOf(f *schemas.Facets, ok func(schemas.ID) bool) bool {
 	return slices.ContainsFunc(ids(f), ok)
 }
@@ -99,7 +100,7 @@ func ids(f *schemas.Facets) []schemas.ID {
 	return all
 }
 
-// item is an item of an answer, with the pin as it is now.
+// item returns the item for an answer, with the current state of the pin.
 func (f *facts) item(it *schemas.ServedItem, isNew bool) Item {
 	pin := schemas.Card{PinVersion: schemas.PinVersion{Pin: it.Pin, Facets: it.Facets, Created: it.Created}}
 	if c := f.cards[it.Pin]; c != nil {
@@ -113,19 +114,19 @@ func (f *facts) newPins(items []schemas.ServedItem) []schemas.PinID {
 	return missing(items, f.cards, func(it *schemas.ServedItem) []schemas.PinID { return []schemas.PinID{it.Pin} })
 }
 
-// newOthers returns the ids towards which the user's edges are not known. It needs the cards.
+// newOthers returns the ids towards which the user's edges are not known. It requires the cards.
 func (f *facts) newOthers(items []schemas.ServedItem) []schemas.ID {
 	return missing(items, f.edges, func(it *schemas.ServedItem) []schemas.ID { return ids(f.facets(it)) })
 }
 
-// newAuthors returns the authors of whom it is not known whether they are deleted. It needs the cards.
+// newAuthors returns the authors whose deletion state is not known. It requires the cards.
 func (f *facts) newAuthors(items []schemas.ServedItem) []schemas.UserID {
 	return missing(items, f.gone, func(it *schemas.ServedItem) []schemas.UserID {
 		return []schemas.UserID{f.facets(it).Author}
 	})
 }
 
-// missing returns, once each and in order, what of the items is not among the known.
+// missing returns the sorted, distinct keys of the items that are not in known.
 func missing[K ~string, V any](items []schemas.ServedItem, known map[K]V, of func(*schemas.ServedItem) []K) []K {
 	wanted := map[K]bool{}
 	for i := range items {

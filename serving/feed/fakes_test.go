@@ -20,9 +20,9 @@ import (
 
 const viewer schemas.UserID = "user:viewer"
 
-// fault is what goes wrong with the calls to a fake, and how often it did.
+// fault injects a fault into the calls to a fake and counts how often it occurred.
 type fault struct {
-	delay time.Duration   // before the answer; heeds the caller's deadline
+	delay time.Duration   // before the answer; ends at the caller's deadline
 	hang  <-chan struct{} // no answer before it is closed, whatever the deadline
 	err   error
 	then  func() // called before the answer
@@ -51,7 +51,7 @@ func (f *fault) strike(ctx context.Context) error {
 
 var errFake = errors.New("broken on purpose")
 
-// fakeStore holds rows in memory.
+// fakeStore keeps rows in memory.
 type fakeStore struct {
 	mu      sync.Mutex
 	entries map[int64]schemas.FeedEntry // of the viewer
@@ -89,7 +89,7 @@ func (s *fakeStore) freeze(entries ...schemas.FeedEntry) {
 	}
 }
 
-// late is freeze while answers are made.
+// late is freeze for use while answers are computed.
 func (s *fakeStore) late(e schemas.FeedEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *fakeStore) Page(ctx context.Context, user schemas.UserID, below int64, 
 	return rows[:min(n, len(rows))], s.floor, err
 }
 
-// strikeLocked is strike for a fake that is locked: it does not hold the lock while it waits.
+// strikeLocked is strike for a locked fake. It releases the lock while it waits.
 func (f *fault) strikeLocked(ctx context.Context, mu *sync.Mutex) error {
 	mu.Unlock()
 	defer mu.Lock()
@@ -154,7 +154,7 @@ func (s *fakeStore) Gone(ctx context.Context, users []schemas.UserID) (map[schem
 	return gone, nil
 }
 
-// List names a place by the pin before it.
+// List uses the pin before a place as the name of the place.
 func (s *fakeStore) List(ctx context.Context, f schemas.Followee, from string, n int) ([]schemas.PinVersion, string, error) {
 	if err := s.list.strike(ctx); err != nil {
 		return nil, "", err
@@ -175,7 +175,7 @@ type settled struct {
 	Outcome schemas.Outcome
 }
 
-// fakeGenerator hands out the chunk it is given.
+// fakeGenerator returns a fixed chunk.
 type fakeGenerator struct {
 	mu      sync.Mutex
 	chunk   schemas.Chunk
@@ -206,7 +206,7 @@ func (g *fakeGenerator) Waiting(ctx context.Context, _ schemas.UserID) (int, err
 	return 7, g.fault.strike(ctx)
 }
 
-// fakeLog remembers what was published.
+// fakeLog records what was published.
 type fakeLog struct {
 	mu        sync.Mutex
 	fault     fault
@@ -227,7 +227,7 @@ func (l *fakeLog) Publish(ctx context.Context, s *schemas.Served) (schemas.Outco
 	return schemas.Acknowledged, nil
 }
 
-// rig is a service on fakes.
+// rig is a service with fake dependencies.
 type rig struct {
 	*Service
 	gen   *fakeGenerator
@@ -255,13 +255,13 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	return r
 }
 
-// item returns an item of the pin with this name, from an author that everybody in the tests follows.
+// item returns an item of the pin with this name, by an author whom the viewer follows in most tests.
 func item(name string) schemas.ServedItem {
 	return schemas.ServedItem{Pin: schemas.PinID("pin:" + name), Source: schemas.Following,
 		Facets: schemas.Facets{Author: "user:friend"}, Score: 1, Created: 1e6}
 }
 
-// entry is a frozen item: its pin is named after its position.
+// entry returns a materialized item whose pin is named after its position.
 func entry(position int64) schemas.FeedEntry {
 	return schemas.FeedEntry{User: viewer, Position: position, ServedItem: item(fmt.Sprintf("f%d", position))}
 }
@@ -273,7 +273,7 @@ func entriesDown(from, to int64) (down []schemas.FeedEntry) {
 	return down
 }
 
-// names writes a page's pins in short, new ones with a star.
+// names returns the pins of a page in a short form, new ones with a star.
 func names(items []Item) string {
 	var all []string
 	for _, it := range items {
@@ -286,7 +286,7 @@ func names(items []Item) string {
 	return strings.Join(all, " ")
 }
 
-// below opens a page's cursor; -1 for none.
+// below returns the position in a page's cursor, or -1 if there is none.
 func (r *rig) below(t testing.TB, next *string) int64 {
 	t.Helper()
 	if next == nil {

@@ -6,10 +6,12 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// List answers what a followee published, the newest created first: from the newest with cursor "", else where the page
-// that gave the cursor stopped. Deleted pins, and all pins of deleted authors, are left out; also what blocks withhold from
-// viewer, who is "" where nobody in particular is shown the list. It fails with ErrBadLimit and ErrBadCursor only; without the
-// store the page is empty, says "store", and its Next is the same place.
+// List answers with the publications of a followee, most recently created first. With cursor "" it starts at the newest, and
+// otherwise at the end of the page that returned the cursor. It omits deleted pins, all pins of deleted authors, and pins
+// that a block hides from viewer. viewer is "" if the list is not for a particular user.
+//
+// The only errors are ErrBadLimit and ErrBadCursor. If the store is unavailable, the page is empty, Degraded contains
+// "store", and Next is the same place.
 func (s *Service) List(
 	ctx context.Context, followee schemas.Followee, viewer schemas.UserID, cursor string, limit int,
 ) (ListPage, error) {
@@ -32,7 +34,7 @@ func (s *Service) List(
 	return page, nil
 }
 
-// listed is what the store has of a stretch of a list.
+// listed is a range of a list, as read from the store.
 type listed struct {
 	pins []schemas.PinVersion
 	next string
@@ -58,7 +60,7 @@ func (s *Service) list(ctx context.Context, at listCursor, viewer schemas.UserID
 		if part.next == "" {
 			return page
 		}
-		if at.place = part.next; len(part.pins) == 0 { // the store has read on for long enough
+		if at.place = part.next; len(part.pins) == 0 { // the store has reached its own limit for reading on
 			break
 		}
 	}
@@ -67,18 +69,19 @@ func (s *Service) list(ctx context.Context, at listCursor, viewer schemas.UserID
 	return page
 }
 
-// blocks reports whether a block lies between the user and a followee. Its whole list is withheld then, and looks as if
+// blocks reports whether a block exists between the user and a followee. The whole list is then withheld and looks as if
 // nothing had been published.
 func (r *reading) blocks(ctx context.Context, followee schemas.Followee) bool {
 	if r.user == "" || r.user == schemas.UserID(followee) {
 		return false
 	}
-	r.learnEdges(ctx, []schemas.ServedItem{{Facets: schemas.Facets{Author: schemas.UserID(followee)}}}) // any id goes as an author
+	// Any id can stand for an author.
+	r.learnEdges(ctx, []schemas.ServedItem{{Facets: schemas.Facets{Author: schemas.UserID(followee)}}})
 	registers := r.facts.edges[schemas.ID(followee)]
 	return registers[schemas.BlockEdge] || registers[schemas.BlockedEdge]
 }
 
-// pins returns what of items may be shown.
+// pins returns the pins of items that may be shown.
 func (r *reading) pins(items []schemas.ServedItem) (pins []Pin) {
 	for i := range items {
 		if r.facts.withholds(&items[i]) {

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the service's, one series an answer's kind: visit, older, list, related, why.
+// metrics are the metrics of the service. The kinds of answers are visit, older, list, related and why.
 type metrics struct {
 	seconds  *prometheus.HistogramVec
 	degraded *prometheus.CounterVec
@@ -42,7 +42,7 @@ func newMetrics(reg prometheus.Registerer, gates map[string]*gate) (*metrics, er
 	return m, nil
 }
 
-// time starts a stopwatch; the function it returns stops it.
+// time starts a timer. The returned function records the elapsed time.
 func (m *metrics) time(kind string, now func() time.Time) (stop func()) {
 	start := now()
 	return func() { m.seconds.WithLabelValues(kind).Observe(now().Sub(start).Seconds()) }

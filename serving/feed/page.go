@@ -6,34 +6,34 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Page is the answer to a visit, or an older page of one.
+// Page is the answer to a visit or to a request for an older page.
 type Page struct {
 	Items    []Item   `json:"items"`
-	Next     *string  `json:"next"`     // for Older; nil at the end of the frozen feed, and only there
-	Degraded []string `json:"degraded"` // what is missing, see the package comment; [] when nothing is
+	Next     *string  `json:"next"`     // cursor for Older; nil only at the end of the materialized feed
+	Degraded []string `json:"degraded"` // missing parts, see the package comment; [] if nothing is missing
 }
 
 // Item is a pin in a feed.
 type Item struct {
 	Pin
 	New    bool           `json:"new"`    // first shown by this answer
-	Source schemas.Source `json:"source"` // of the pool it was taken from
-	Score  float64        `json:"score"`  // the generator's, when it was first shown
+	Source schemas.Source `json:"source"` // of the pool that the item came from
+	Score  float64        `json:"score"`  // the generator's score when the item was first shown
 }
 
-// Pin is what is shown of a pin, as it is now. Without its card (the store is away, or has not got it yet) facets and
-// time are those of the moment it was first shown, and title and link are empty.
+// Pin is the current state of a pin. The card can be missing, because the store is unavailable or does not have it yet.
+// Facets and time are then those of the first time that the pin was shown, and title and link are empty.
 type Pin struct {
 	ID        schemas.PinID        `json:"pin"`
-	Time      time.Time            `json:"time"` // of its creation
+	Time      time.Time            `json:"time"` // of creation
 	Author    schemas.UserID       `json:"author"`
-	Board     *schemas.BoardID     `json:"board"` // nil: on none
+	Board     *schemas.BoardID     `json:"board"` // nil: none
 	Interests []schemas.InterestID `json:"interests"`
 	Title     string               `json:"title"`
 	Link      string               `json:"link"`
 }
 
-// ListPage is a page of what a followee published.
+// ListPage is a page of a followee's publications.
 type ListPage struct {
 	Items    []Pin    `json:"items"`
 	Next     *string  `json:"next"`
@@ -54,7 +54,7 @@ func pinOf(c *schemas.Card) Pin {
 	return p
 }
 
-// full makes empty lists of missing ones, so that they are [] in JSON.
+// full replaces nil lists by empty ones, which JSON encodes as [].
 func (p Page) full() Page {
 	if p.Items == nil {
 		p.Items = []Item{}

@@ -58,7 +58,7 @@ func golden(t *testing.T, file string, v any) {
 	same(t, file, string(got), string(want))
 }
 
-// Event times have no lower bound, and JSON cannot hold every one: an answer must never fail over a pin's age.
+// Event times have no lower bound, and JSON cannot represent all of them. The age of a pin must not make an answer fail.
 func TestEveryTimeCanBeWritten(t *testing.T) {
 	const yearOne, last schemas.Micros = -62135596800 * 1e6, 253402300800*1e6 - 1
 	for _, created := range []schemas.Micros{math.MinInt64, yearOne - 1, yearOne, 0, last, last + 1, math.MaxInt64} {

@@ -12,22 +12,22 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// product is the rest of the pipeline for one user, in a few lines: it offers pins, freezes what was served, and lets
-// its store lag behind. Everything it says is true; whatever it may say, the pages must join.
+// product simulates the rest of the pipeline for one user: it offers pins, materializes what was served, and makes its store
+// lag. Its data is always correct. Whatever it returns, the pages must join.
 type product struct {
 	rt    *rapid.T
 	store *fakeStore
-	feed  []schemas.FeedEntry // frozen, oldest first
-	fated int                 // for so many of them it is drawn whether they are hidden
-	lag   int                 // of the newest entries, how many the store has not
+	feed  []schemas.FeedEntry // materialized, oldest first
+	fated int                 // the number of entries for which it is decided whether they are hidden
+	lag   int                 // how many of the newest entries the store lacks
 	offer int                 // pins offered so far
 
-	// What the next calls do; drawn before them, because they run in goroutines of their own.
-	supply, memory         int // new items in a chunk, frozen items it remembers
+	// The behavior of the next calls. It is drawn before them, because they run in other goroutines.
+	supply, memory         int // new items in a chunk, materialized items that it remembers
 	forgetful              bool
 	generatorDown, logDown bool
 	outcome                schemas.Outcome // of a publication while the log is down
-	applied                bool            // whether that one is in the log all the same
+	applied                bool            // whether that publication is in the log nevertheless
 }
 
 func (p *product) Chunk(_ context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
@@ -64,7 +64,7 @@ func (p *product) Publish(_ context.Context, s *schemas.Served) (schemas.Outcome
 	return schemas.Acknowledged, nil
 }
 
-// freeze appends what was served to the frozen feed; the store has it when the lag is drawn anew.
+// freeze appends what was served to the materialized feed. The store receives it when disturb draws the next lag.
 func (p *product) freeze(s *schemas.Served) {
 	for _, it := range s.Items {
 		p.feed = append(p.feed, schemas.FeedEntry{User: viewer, Position: int64(len(p.feed)) + 1, ServedItem: it})
@@ -74,8 +74,8 @@ func (p *product) freeze(s *schemas.Served) {
 
 func (p *product) visible(position int64) bool { return !p.store.cards[p.feed[position-1].Pin].Deleted }
 
-// disturb hides some of what was frozen since, lets the store have all but the newest lag entries, trims, and draws what
-// is broken.
+// disturb hides some of the new materialized items, writes all but the newest lag entries to the store, trims, and draws the
+// next faults.
 func (p *product) disturb() {
 	for ; p.fated < len(p.feed); p.fated++ {
 		if pin := p.feed[p.fated].Pin; rapid.IntRange(0, 2).Draw(p.rt, "hidden") == 0 {
@@ -104,17 +104,17 @@ func (p *product) disturb() {
 	}
 }
 
-// session is one visit and the pages below it, as a reader sees them.
+// session is one visit and the pages below it, as a client sees them.
 type session struct {
 	shown map[schemas.PinID]bool
-	met   map[string]int // what happened to answers, over all sessions
-	at    int64          // every visible item of the frozen feed above it and at most the session's head has been shown
+	met   map[string]int // how often each event occurred in answers, over all sessions
+	at    int64          // every visible materialized item from the session's head down to just above it has been shown
 	next  *string
 }
 
-// TestPagesJoin lets visits and pages of many sessions alternate while new items arrive, the store lags, things break
-// and items get trimmed: in every session the frozen items come one below the other, none twice, none visible left
-// out, down to the floor; and no pin is ever new twice.
+// TestPagesJoin alternates visits and pages of many sessions while new items arrive, the store lags, dependencies fail, and
+// items are trimmed. In every session the materialized items come in descending order without a duplicate and without
+// missing a visible item, down to the trim position. No pin is ever new twice.
 func TestPagesJoin(t *testing.T) {
 	met := map[string]int{}
 	lacking := func() (what []string) {
@@ -125,7 +125,7 @@ func TestPagesJoin(t *testing.T) {
 		}
 		return what
 	}
-	const rounds = 20 // with few checks each, as beside the race detector, what is rare is not met in all of them
+	const rounds = 20 // with few checks per round, as with the race detector, rare events do not occur in every round
 	for round := 0; round == 0 || len(lacking()) > 0 && round < rounds; round++ {
 		rapid.Check(t, func(rt *rapid.T) { joinPages(rt, met) })
 	}
@@ -134,7 +134,7 @@ func TestPagesJoin(t *testing.T) {
 	}
 }
 
-// joinPages is one run of visits and pages; met counts what happens to answers.
+// joinPages runs one sequence of visits and pages. met counts the events in answers.
 func joinPages(rt *rapid.T, met map[string]int) {
 	p := &product{rt: rt, store: newFakeStore()}
 	p.store.follow("user:friend", true)
@@ -166,7 +166,7 @@ func joinPages(rt *rapid.T, met map[string]int) {
 			}
 			s.at = head + 1
 			if page.Next != nil && mustOpen(rt, svc, *page.Next) > head+1 {
-				continue // nobody knew the head: the session begins when the store answers
+				continue // the head is unknown: the session starts when the store answers
 			}
 			s.check(rt, p, page, limit, everNew)
 			continue
@@ -191,7 +191,7 @@ func mustOpen(rt *rapid.T, svc *Service, cursor string) int64 {
 	return at.below
 }
 
-// check takes the next page of a session.
+// check verifies the next page of a session.
 func (s *session) check(rt *rapid.T, p *product, page Page, limit int, everNew map[schemas.PinID]bool) {
 	if len(page.Items) > limit {
 		rt.Fatalf("%d items, limit %d", len(page.Items), limit)
@@ -199,7 +199,7 @@ func (s *session) check(rt *rapid.T, p *product, page Page, limit int, everNew m
 	for _, what := range page.Degraded {
 		s.met[what]++
 	}
-	unchecked := slices.Contains(page.Degraded, degradedStore) // nobody could tell what is hidden
+	unchecked := slices.Contains(page.Degraded, degradedStore) // the visibility of the items is unknown
 	for _, it := range page.Items {
 		if s.shown[it.ID] {
 			rt.Fatalf("%s twice in one session", it.ID)
@@ -242,7 +242,7 @@ func (s *session) check(rt *rapid.T, p *product, page Page, limit int, everNew m
 	s.at = below.below
 }
 
-// passed fails if a visible item that nobody trimmed lies between the last one shown and position.
+// passed fails if a visible item that was not trimmed lies between the last one shown and position.
 func (s *session) passed(rt *rapid.T, p *product, position int64) {
 	if position >= s.at {
 		rt.Fatalf("position %d shown after %d", position, s.at)

@@ -7,25 +7,26 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Pools reads the candidates of users, changing nothing.
+// Pools reads the candidates of users. It changes nothing.
 type Pools interface {
-	// Pool returns the best candidates of a user and source, limit of them, and how many there are.
+	// Pool returns the best candidates of a user and source, at most limit, and their total number.
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
-	// FeedState returns what a feed remembers of a user and holds back. An unconfigured feed is schemas.ErrUnknownFeed.
+	// FeedState returns the state that a feed keeps for a user, including deferred items. It returns schemas.ErrUnknownFeed
+	// if the feed is not configured.
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }
 
-// poolLook is of how many candidates of a pool the cards are looked at.
+// poolLook is how many candidates of a pool are checked against their cards.
 const poolLook = 1000
 
-// Pool answers the best candidates of a user and source, at most limit of them, and how many there are. A candidate that came
-// by no edge waits in its pool also when its pin is deleted: what the card says so of is left out, among the best 1000. Without the
-// store nothing is left out. It fails when the pools cannot be read.
+// Pool answers with the best candidates of a user and source, at most limit, and their total number. Candidates that no edge
+// delivered stay in the pool when their pin is deleted. Pool checks the cards of the best 1000 of them and omits deleted
+// pins. If the store is unavailable, it omits nothing. It returns an error if the pools cannot be read.
 func (s *Service) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	if s.deps.Deleted.Has(user) {
 		return &schemas.Pool{Source: source}, nil
 	}
-	if source == schemas.Following || source == schemas.FromInterest { // deletions travel along edges
+	if source == schemas.Following || source == schemas.FromInterest { // edges deliver deletions
 		return s.deps.Pools.Pool(ctx, user, source, limit)
 	}
 	pool, err := s.deps.Pools.Pool(ctx, user, source, max(limit, poolLook))
@@ -51,7 +52,7 @@ func (s *Service) Pool(ctx context.Context, user schemas.UserID, source schemas.
 	}, nil
 }
 
-// FeedState answers what a feed remembers of a user and holds back. Its errors are those of Pools.
+// FeedState answers with the state that a feed keeps for a user. Its errors are those of Pools.
 func (s *Service) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
 	if s.deps.Deleted.Has(user) {
 		return &schemas.FeedState{Feed: feed}, nil

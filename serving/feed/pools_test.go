@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// fakePools has one pool, whatever is asked.
+// fakePools returns one pool for every user and source.
 type fakePools []schemas.PinID
 
 func (p fakePools) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
@@ -22,7 +22,7 @@ func (fakePools) FeedState(_ context.Context, _ schemas.UserID, feed string) (*s
 	return &schemas.FeedState{Feed: feed, Affinities: []schemas.Affinity{{Facet: "interest:x", Value: 1}}}, nil
 }
 
-// A pool hears of deletions along edges alone; of what came by none the cards tell.
+// Only edges deliver deletions to a pool. For candidates without an edge, the cards have them.
 func TestPoolsLeaveOutWhatTheCardsSayIsDeleted(t *testing.T) {
 	for _, c := range []struct {
 		name   string

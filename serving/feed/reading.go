@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// What can be missing from an answer, in the order in which it is told.
+// The parts that can be missing from an answer, in the order in which they are listed.
 const (
 	degradedGenerator = "generator"
 	degradedServed    = "served"
@@ -20,30 +20,30 @@ const (
 	degradedRelated   = "related"
 )
 
-// unknown is the next position as long as nobody has said what the newest is.
+// unknown is the next position while the newest position is not known.
 const unknown = math.MaxInt64 - 1
 
-// maxBatch is how many frozen items are looked at together at most.
+// maxBatch is how many materialized items are checked together at most.
 const maxBatch = MaxLimit
 
-// reading goes down one frozen feed for one answer: from the position next, one by one, to the trim floor.
+// reading reads one materialized feed downwards for one answer: from the position next, one by one, to the trim position.
 type reading struct {
 	svc  *Service
 	user schemas.UserID
 
-	chunk  *schemas.Chunk              // nil: none; remembers what the store may not have
-	recent map[int64]schemas.FeedEntry // what it remembers; nil: it was not asked
-	stored map[int64]schemas.FeedEntry // what the store gave
-	next   int64                       // the position to look at
-	floor  int64                       // there is nothing at or below it
+	chunk  *schemas.Chunk              // nil: none; remembers entries that the store may not have
+	recent map[int64]schemas.FeedEntry // entries that the chunk remembers; nil: not read yet
+	stored map[int64]schemas.FeedEntry // entries read from the store
+	next   int64                       // the next position to read
+	floor  int64                       // the trim position: nothing exists at or below it
 
 	facts    facts
 	onPage   map[schemas.PinID]bool
-	skipped  int           // invisible items passed over
-	left     time.Duration // of the time for the store
-	patience time.Duration // of the time to wait for entries on their way
-	broken   bool          // the store failed: it is not asked again
-	stale    bool          // the store lags: what it does not hide is shown only if the generator shows it
+	skipped  int           // number of invisible items so far
+	left     time.Duration // remaining time for reads of the store
+	patience time.Duration // remaining time to wait for entries that have not reached the store
+	broken   bool          // the store failed and is not read again
+	stale    bool          // the store lags: items are shown only if the generator vouches for them
 	degraded []string
 }
 
@@ -61,13 +61,13 @@ func (r *reading) degrade(reason string) {
 	}
 }
 
-// below starts at what was the newest when the chunk was built: whatever the store has above it can be the chunk's own.
+// below starts the reading at the newest position at the time the chunk was built. Entries above it may be the chunk's own.
 func (r *reading) below(c *schemas.Chunk) {
 	r.next, r.chunk = c.Head, c
 }
 
-// recall asks the generator's memory for an entry, which is read the first time. What cannot be read is not there: the
-// answer says that the store lacks it, too.
+// recall looks up a position among the entries that the generator remembers. The first call loads them. If they cannot be
+// read, they count as missing: the answer then reports that the store lacks the entry, too.
 func (r *reading) recall(ctx context.Context, position int64) (schemas.FeedEntry, bool) {
 	if r.recent == nil && r.chunk != nil {
 		entries, err := r.chunk.Remembered(ctx)
@@ -83,13 +83,13 @@ func (r *reading) recall(ctx context.Context, position int64) (schemas.FeedEntry
 	return e, ok
 }
 
-// frozenRows is what the store has of a stretch of a feed.
+// frozenRows is a range of a materialized feed, as read from the store.
 type frozenRows struct {
 	entries []schemas.FeedEntry
 	floor   int64
 }
 
-// read is a call of the store for at most n entries.
+// read returns a store call that reads at most n entries.
 func (r *reading) read(below int64, n int) func(context.Context) (frozenRows, error) {
 	return func(ctx context.Context) (frozenRows, error) {
 		entries, floor, err := r.svc.deps.Store.Page(ctx, r.user, below, n)
@@ -97,7 +97,7 @@ func (r *reading) read(below int64, n int) func(context.Context) (frozenRows, er
 	}
 }
 
-// absorb takes what the store gave. Without a chunk the first of it is the newest there is.
+// absorb adds rows from the store. Without a chunk, the first of them is the newest position.
 func (r *reading) absorb(rows frozenRows) {
 	r.floor = max(r.floor, rows.floor)
 	for _, e := range rows.entries {
@@ -111,7 +111,7 @@ func (r *reading) absorb(rows frozenRows) {
 	}
 }
 
-// ask calls the store within what is left of its time, see await.
+// ask calls the store within the remaining time, see await.
 func ask[T any](ctx context.Context, r *reading, f func(context.Context) (T, error)) (value T, ok bool) {
 	if r.broken {
 		return value, false
@@ -119,8 +119,8 @@ func ask[T any](ctx context.Context, r *reading, f func(context.Context) (T, err
 	return await(r, begin(ctx, r.svc.store, r.left, f, nil))
 }
 
-// await waits for a call of the store, and takes the time it waits from what is left. It returns false when the call
-// fails or is late; the store is not asked again then.
+// await waits for a call to the store and subtracts the time from the rest. It returns false if the call fails or is late.
+// After that, the store is not called again.
 func await[T any](r *reading, c *call[T]) (value T, ok bool) {
 	start := r.svc.deps.Now()
 	value, err := c.wait()
@@ -137,13 +137,13 @@ func await[T any](r *reading, c *call[T]) (value T, ok bool) {
 	return value, err == nil
 }
 
-// ended says whether there is nothing more to be read, ever.
+// ended reports whether the feed has no further entries.
 func (r *reading) ended() bool { return r.next <= r.floor }
 
-// at returns the entry at a position, reading n more from the store if need be. found is false at a hole, when the store is
-// broken, and at the floor: the first entry that has expired is it, or the first one looked for of a user who was erased. A hole
-// is most often an entry on its way: what a visit a moment ago froze reaches the store within milliseconds. So it is looked for
-// again for as long as Config.CatchUpTimeout allows.
+// at returns the entry at a position. If necessary, it reads n more entries from the store. found is false at a hole, at the
+// floor, and if the store is broken. The first expired entry becomes the floor, and so does the first position read for an
+// erased user. A hole is usually an entry in flight: an entry of a recent visit reaches the store within milliseconds.
+// Therefore at retries for as long as Config.CatchUpTimeout allows.
 func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
 	for {
 		if e, found = r.known(ctx, position); found {
@@ -163,8 +163,8 @@ func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.Feed
 	}
 }
 
-// erased says whether the user is deleted: then the store has let go of the whole feed, its floor included, and nothing is on
-// its way. It is asked only where the store has nothing of the user.
+// erased reports whether the user is deleted. The store has then deleted the whole feed with its trim position, and no entry
+// is in flight. It asks the store only if the store has returned no entry of the user.
 func (r *reading) erased(ctx context.Context) bool {
 	if len(r.stored) > 0 {
 		return false
@@ -173,16 +173,19 @@ func (r *reading) erased(ctx context.Context) bool {
 	return r.learnGone(ctx, []schemas.ServedItem{me}) && r.facts.isDeleted(r.user)
 }
 
-// expired says whether Deps.TTL has taken the entry at a position, below which the store has nothing, and so all that is
-// older. It has if the entry was served that long ago. Where nobody remembers it, the store itself tells: it gets the
-// entries of a user in their order, so that one below those it has is not on its way. But a store that lacks what is too
-// young to have gone, just above, has lost it, or has not got it yet, and the rest like it.
+// expired reports whether the entry at position, and all older entries, were removed because of Deps.TTL. The store has no
+// entry below position. The entry has expired if it was served more than the TTL ago.
+//
+// If the generator does not remember the entry, the content of the store decides. The store receives the entries of a user
+// in order, so an entry below others that it has is not in flight. The exception is a store that lacks the entry just above
+// although it is too young to have expired. Such a store has lost that entry or not yet received it, and the same can be
+// true of this one.
 func (r *reading) expired(ctx context.Context, position int64) bool {
 	if r.svc.deps.TTL <= 0 {
 		return false
 	}
 	if _, remembered := r.recall(ctx, position); remembered {
-		return true // known has taken it for too old
+		return true // known has rejected it as too old
 	}
 	_, above := r.recall(ctx, position+1)
 	if _, stored := r.stored[position+1]; above && !stored {
@@ -197,13 +200,13 @@ func (r *reading) expired(ctx context.Context, position int64) bool {
 	return ok && len(newest.entries) > 0 && newest.entries[0].Position > position
 }
 
-// old says whether an entry was served so long ago that the store has let go of it.
+// old reports whether an entry was served so long ago that the store has removed it.
 func (r *reading) old(e *schemas.FeedEntry) bool {
 	ttl := r.svc.deps.TTL
 	return ttl > 0 && r.svc.deps.Now().Sub(e.Time.Time()) >= ttl
 }
 
-// pause lets a store that lags catch up a little. It returns false when the patience of this answer is used up.
+// pause waits a moment for a store that lags. It returns false when the catch-up time of this answer is used up.
 func (r *reading) pause(ctx context.Context) bool {
 	const step = 5 * time.Millisecond
 	if r.patience < step || r.left < step {
@@ -214,7 +217,7 @@ func (r *reading) pause(ctx context.Context) bool {
 	return pause.For(ctx, step)
 }
 
-// fetch reads at most n entries from the store, and returns how many it gave.
+// fetch reads at most n entries from the store and returns how many it got.
 func (r *reading) fetch(ctx context.Context, below int64, n int) int {
 	rows, ok := ask(ctx, r, r.read(below, n))
 	if ok {
@@ -227,18 +230,18 @@ func (r *reading) known(ctx context.Context, position int64) (schemas.FeedEntry,
 	if position <= r.floor {
 		return schemas.FeedEntry{}, false
 	}
-	if e, ok := r.stored[position]; ok && !r.broken { // without the store nobody says whether it may be shown
+	if e, ok := r.stored[position]; ok && !r.broken { // without the store, the visibility of e is unknown
 		return e, true
 	}
 	e, ok := r.recall(ctx, position)
-	if ok && !r.broken && r.old(&e) { // remembered here for longer than there: the pages below could not go on
+	if ok && !r.broken && r.old(&e) { // the generator remembers it for longer than the store: the pages below could not continue
 		return schemas.FeedEntry{}, false
 	}
 	return e, ok
 }
 
-// collect returns up to n entries from next downwards, up to a hole, the floor, or the end of what a broken store
-// leaves.
+// collect returns up to n entries from next downwards. It stops at a hole, at the floor, or at the end of the remembered
+// entries if the store is broken.
 func (r *reading) collect(ctx context.Context, n int) (batch []schemas.FeedEntry) {
 	if r.next == unknown {
 		r.fetch(ctx, math.MaxInt64, n)
@@ -253,10 +256,10 @@ func (r *reading) collect(ctx context.Context, n int) (batch []schemas.FeedEntry
 	return batch
 }
 
-// fill appends visible frozen items until there are want, the feed ends, or an answer may not read on.
+// fill appends visible materialized items until there are want, the feed ends, or MaxSkipped items were skipped.
 func (r *reading) fill(ctx context.Context, items []Item, want int) []Item {
 	for len(items) < want && r.skipped < r.svc.cfg.MaxSkipped && !r.ended() {
-		// As much as is missing; where much is hidden, ever more at once.
+		// Read as many as are missing, and more at once when many are hidden.
 		n := min(max(want-len(items), r.skipped), maxBatch, r.svc.cfg.MaxSkipped)
 		batch := r.collect(ctx, n)
 		if len(batch) == 0 {
@@ -266,7 +269,7 @@ func (r *reading) fill(ctx context.Context, items []Item, want int) []Item {
 			break
 		}
 		if !r.learn(ctx, served(batch)) {
-			continue // with what a broken store leaves
+			continue // with the entries that are available without the store
 		}
 		if batch = r.vouched(ctx, batch); len(batch) == 0 {
 			break
@@ -276,8 +279,8 @@ func (r *reading) fill(ctx context.Context, items []Item, want int) []Item {
 	return items
 }
 
-// vouched returns the newest of the batch that may be shown although the store lags: those the generator remembers, as it
-// does. It leaves a batch of a store that does not lag as it is.
+// vouched returns the newest entries of the batch that may be shown although the store lags: those that the generator
+// remembers, in the generator's version. If the store does not lag, vouched returns the batch unchanged.
 func (r *reading) vouched(ctx context.Context, batch []schemas.FeedEntry) []schemas.FeedEntry {
 	if !r.stale {
 		return batch
@@ -292,7 +295,7 @@ func (r *reading) vouched(ctx context.Context, batch []schemas.FeedEntry) []sche
 	return batch
 }
 
-// take appends the visible ones of a batch until there are want, and moves on behind the last that it looked at.
+// take appends the visible items of a batch until there are want, and moves next below the last item that it checked.
 func (r *reading) take(items []Item, batch []schemas.FeedEntry, want int) []Item {
 	for i := range batch {
 		if len(items) == want || r.skipped == r.svc.cfg.MaxSkipped {
@@ -316,14 +319,14 @@ func served(batch []schemas.FeedEntry) []schemas.ServedItem {
 	return items
 }
 
-// prepare learns at once what the first look at the chunk's items and at the frozen ones below needs.
+// prepare loads at once all facts for the chunk's items and for the materialized items below them.
 func (r *reading) prepare(ctx context.Context, chunk []schemas.ServedItem, limit int) {
 	below := served(r.collect(ctx, max(limit-len(chunk), 0)))
 	r.learn(ctx, slices.Concat(chunk, below))
 }
 
-// learn asks the store what is true now of items, where that is not known yet. It returns false when the store breaks
-// over it; one that is broken is not asked, and what is known has to do.
+// learn loads the current facts about items that are not known yet from the store. It returns false if the store fails
+// during the call. If the store is already broken, learn returns true, and the known facts must suffice.
 func (r *reading) learn(ctx context.Context, items []schemas.ServedItem) bool {
 	return r.broken || r.learnCards(ctx, items) && r.learnEdges(ctx, items) && r.learnGone(ctx, items)
 }
@@ -342,9 +345,9 @@ func (r *reading) learnCards(ctx context.Context, items []schemas.ServedItem) bo
 	return ok
 }
 
-// learnEdges comes after learnCards: a pin's facets of now decide which edges matter.
+// learnEdges runs after learnCards: the current facets of a pin determine which edges matter.
 func (r *reading) learnEdges(ctx context.Context, items []schemas.ServedItem) bool {
-	if r.user == "" { // nobody in particular: no edge counts
+	if r.user == "" { // no particular user: edges do not matter
 		return true
 	}
 	others := r.facts.newOthers(items)
@@ -360,8 +363,8 @@ func (r *reading) learnEdges(ctx context.Context, items []schemas.ServedItem) bo
 	return ok
 }
 
-// learnGone comes after learnCards, too: they name the authors. The store is asked only until this process has read who is
-// deleted: a store may lag.
+// learnGone also runs after learnCards, which provides the authors. It asks the store only until this process has read the
+// deleted users, because a store may lag.
 func (r *reading) learnGone(ctx context.Context, items []schemas.ServedItem) bool {
 	if isComplete(r.svc.deps.Deleted) {
 		return true
@@ -379,9 +382,9 @@ func (r *reading) learnGone(ctx context.Context, items []schemas.ServedItem) boo
 	return ok
 }
 
-// fresh returns the chunk's items that nothing hides. That an edge justifies them the generator knows better: the
-// store may not have the edge yet. Of those that came by no edge the generator does not know whether the pin is deleted: when
-// the store lags they are left out, and stay in the frozen feed.
+// fresh returns the chunk's items that nothing hides. It does not check that an edge justifies them: the generator has
+// checked it, and the store may not have the edge yet. For items that no edge delivered, the generator does not know whether
+// the pin is deleted. If the store lags, fresh omits them, and they stay in the materialized feed.
 func (r *reading) fresh(chunk []schemas.ServedItem) []Item {
 	items := make([]Item, 0, len(chunk))
 	for i := range chunk {
@@ -393,7 +396,7 @@ func (r *reading) fresh(chunk []schemas.ServedItem) []Item {
 	return items
 }
 
-// frozen returns a frozen item as it is to be shown, if it is.
+// frozen returns a materialized item as it is to be shown, and false if it is not visible.
 func (r *reading) frozen(it *schemas.ServedItem) (Item, bool) {
 	swept := it.Pin == ""
 	if swept || r.onPage[it.Pin] || r.facts.hides(it) || !r.broken && !r.facts.justifies(it) {
@@ -403,7 +406,7 @@ func (r *reading) frozen(it *schemas.ServedItem) (Item, bool) {
 	return r.facts.item(it, false), true
 }
 
-// page makes the answer: Next is where the reading stopped.
+// page builds the answer. Next points at the position where the reading stopped.
 func (r *reading) page(feed string, items []Item) Page {
 	p := Page{Items: items, Degraded: r.degraded}
 	if !r.ended() {

@@ -76,7 +76,7 @@ func TestOlder(t *testing.T) {
 			want: "", next: 8, degraded: "store"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // whose time flies while a hole is waited for
+			synctest.Test(t, func(t *testing.T) { // in which waiting for a hole takes no real time
 				r := stocked(t)
 				if c.setup != nil {
 					c.setup(r)
@@ -93,7 +93,7 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// After MaxSkipped hidden items a page is short, even empty, and goes on.
+// After MaxSkipped hidden items a page is short or even empty, and the next page continues.
 func TestSkippingIsBounded(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.MaxSkipped = 40 })
 	r.store.follow("user:friend", true)
@@ -115,7 +115,7 @@ func TestSkippingIsBounded(t *testing.T) {
 	same(t, "newest and oldest", got[0]+" … "+got[7], "f300 f299 f298 f297 f296 f295 f294 f293 f292 f291 … f4 f3 f2 f1")
 }
 
-// What is hidden far from what is shown must not cost a read each.
+// Hidden items below the shown ones must not cost one read each.
 func TestReadingOnTakesFewReads(t *testing.T) {
 	r := newRig(t, nil)
 	r.store.follow("user:friend", true)
@@ -123,7 +123,7 @@ func TestReadingOnTakesFewReads(t *testing.T) {
 	for p := int64(90); p <= 576; p++ {
 		r.store.cards[entry(p).Pin] = schemas.Card{PinVersion: schemas.PinVersion{Deleted: true}}
 	}
-	page := r.older(t, 601, 25) // 24 are seen at once, the last one after 487 hidden ones
+	page := r.older(t, 601, 25) // 24 items are read at once, the last one after 487 hidden ones
 	same(t, "oldest shown", page.Items[len(page.Items)-1].ID, entry(89).Pin)
 	if r.store.reads > 15 {
 		t.Errorf("%d reads", r.store.reads)
@@ -133,7 +133,7 @@ func TestReadingOnTakesFewReads(t *testing.T) {
 func TestAVisitHoldsNoPinTwice(t *testing.T) {
 	r := stocked(t)
 	e := entry(9)
-	e.ServedItem = item("b") // as if the generator had handed out what is frozen
+	e.ServedItem = item("b") // as if the generator had returned an item that is already materialized
 	r.gen.chunk.Recent[1] = e
 	r.store.freeze(e)
 	page, err := r.Visit(t.Context(), viewer, "home", 6)
@@ -237,7 +237,7 @@ func TestFrozenVisibility(t *testing.T) {
 	}
 }
 
-// A new item is the generator's to justify; what hides hides it, too.
+// The generator decides that an edge justifies a new item. Whatever hides an item also hides a new one.
 func TestNewItemsNeedNoEdgeInTheStore(t *testing.T) {
 	r := newRig(t, nil)
 	r.gen.chunk.Served.Items = []schemas.ServedItem{item("a"), item("b")}
@@ -253,7 +253,7 @@ func TestNewItemsNeedNoEdgeInTheStore(t *testing.T) {
 	same(t, "blocked", names(page.Items), "")
 }
 
-// pinsOf makes a list of n versions of pins by the author.
+// pinsOf returns a list of n versions of pins by the author.
 func pinsOf(author schemas.UserID, n int) (pins []schemas.PinVersion) {
 	for i := range n {
 		pins = append(pins, schemas.PinVersion{Pin: schemas.PinID(fmt.Sprintf("pin:l%02d", i)), Created: schemas.Micros(n-i) * 1e6,
@@ -291,7 +291,7 @@ func TestList(t *testing.T) {
 	}
 	t.Run("deleted pins are left out", func(t *testing.T) {
 		r := newList(t)
-		for _, p := range r.store.lists["board:1"][1:11] { // more in a row than an answer passes over
+		for _, p := range r.store.lists["board:1"][1:11] { // more in a row than MaxSkipped
 			r.store.cards[p.Pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: p.Pin, Deleted: true}}
 		}
 		got, _ := read(t, r, 2)

@@ -6,42 +6,44 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Neighbours tells which pins, and which interests, go together.
+// Neighbours returns related pins and related interests.
 type Neighbours interface {
-	// Neighbours returns the strongest neighbours of a pin or an interest, at most so many, strongest first.
+	// Neighbours returns at most most neighbors of a pin or an interest, strongest first.
 	Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error)
 }
 
-// RelatedPin is a pin that goes together with another.
+// RelatedPin is a pin that is related to another pin.
 type RelatedPin struct {
 	Pin
-	Score float64 `json:"score"` // its share of all that the other was seen with, 0 to 1, recent times weighing more
+	Score float64 `json:"score"` // its share of all co-occurrences of the other pin, 0 to 1; recent ones weigh more
 }
 
-// RelatedPins are the neighbours of a pin, the strongest first.
+// RelatedPins are the neighbors of a pin, strongest first.
 type RelatedPins struct {
 	Items    []RelatedPin `json:"items"`
 	Degraded []string     `json:"degraded"`
 }
 
-// RelatedInterest is an interest that goes together with another.
+// RelatedInterest is an interest that is related to another interest.
 type RelatedInterest struct {
 	Interest schemas.InterestID `json:"interest"`
-	Score    float64            `json:"score"` // as of RelatedPin
+	Score    float64            `json:"score"` // see RelatedPin
 }
 
-// RelatedInterests are the neighbours of an interest, the strongest first.
+// RelatedInterests are the neighbors of an interest, strongest first.
 type RelatedInterests struct {
 	Items    []RelatedInterest `json:"items"`
 	Degraded []string          `json:"degraded"`
 }
 
-// hiddenNeighbours is how many more neighbours are asked for than are wanted: some may be deleted.
+// hiddenNeighbours is how many neighbors are requested beyond the limit, because some may be deleted.
 const hiddenNeighbours = 20
 
-// RelatedPins answers which pins go together with a pin. Deleted ones, and those of deleted authors, are left out, as far
-// as the store can say; also what blocks withhold from viewer, who is "" where nobody in particular is shown the answer. For a
-// viewer the answer is empty when the store cannot say. It fails with ErrBadLimit only; without the neighbours the answer is empty and says "related".
+// RelatedPins answers with the neighbors of a pin. As far as the store knows, it omits deleted pins, pins of deleted
+// authors, and pins that a block hides from viewer. viewer is "" if the answer is not for a particular user. For a viewer,
+// the answer is empty if the store is unavailable. If the store lags, the answer is always empty.
+//
+// The only error is ErrBadLimit. If the neighbors are unavailable, the answer is empty and Degraded contains "related".
 func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, viewer schemas.UserID, limit int) (RelatedPins, error) {
 	if err := checkLimit(limit); err != nil {
 		return RelatedPins{}, err
@@ -66,8 +68,8 @@ func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, viewer sch
 	return answer, nil
 }
 
-// RelatedInterests answers which interests go together with an interest. It fails with ErrBadLimit only; without the
-// neighbours the answer is empty and says "related".
+// RelatedInterests answers with the neighbors of an interest. The only error is ErrBadLimit. If the neighbors are
+// unavailable, the answer is empty and Degraded contains "related".
 func (s *Service) RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (RelatedInterests, error) {
 	if err := checkLimit(limit); err != nil {
 		return RelatedInterests{}, err
@@ -83,7 +85,7 @@ func (s *Service) RelatedInterests(ctx context.Context, interest schemas.Interes
 	return answer, nil
 }
 
-// neighbours asks within the time that a visit waits for its chunk: they come from the same processes.
+// neighbours reads neighbors within GeneratorTimeout, because the same processes serve them.
 func (s *Service) neighbours(ctx context.Context, r *reading, of schemas.ID, most int) []schemas.RelatedItem {
 	list, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) ([]schemas.RelatedItem, error) {
 		return s.deps.Neighbours.Neighbours(ctx, of, most)

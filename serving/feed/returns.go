@@ -16,13 +16,14 @@ type ReturnTopic struct {
 	stream topics.Stream[schemas.Return]
 }
 
-// NewReturnTopic publishes through client, which topics.Kafka.Client made and the caller closes.
+// NewReturnTopic returns a ReturnTopic that publishes through client. The client comes from topics.Kafka.Client, and the
+// caller closes it.
 func NewReturnTopic(client *kgo.Client, s *topics.Streams) *ReturnTopic {
 	return &ReturnTopic{client: client, stream: s.Returns}
 }
 
-// Announce implements ReturnLog. When ctx ends first the client goes on trying, for at most topics.DeliveryTimeout: a
-// return that is told late, or twice, does no harm.
+// Announce implements ReturnLog. If ctx ends first, the client continues to retry for at most topics.DeliveryTimeout. A late
+// or repeated announcement does no harm.
 func (t *ReturnTopic) Announce(ctx context.Context, r *schemas.Return) error {
 	value, err := t.stream.Encode(r)
 	if err != nil {
@@ -30,7 +31,7 @@ func (t *ReturnTopic) Announce(ctx context.Context, r *schemas.Return) error {
 	}
 	done := make(chan error, 1)
 	record := &kgo.Record{Topic: t.stream.Name, Key: []byte(r.User), Value: value, Headers: topics.WithTrace(ctx, nil)}
-	// As a Served: never with a context that ends, and never waiting for room.
+	// As in ServedTopic.Publish: without a context that ends, and without waiting for buffer space.
 	t.client.TryProduce(context.WithoutCancel(ctx), record, func(_ *kgo.Record, err error) { done <- err })
 	select {
 	case err = <-done:

@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// fakeReturns remembers who was announced.
+// fakeReturns records the announced users.
 type fakeReturns struct {
 	mu        sync.Mutex
 	fault     fault
@@ -33,7 +33,7 @@ func (l *fakeReturns) Announce(ctx context.Context, r *schemas.Return) error {
 	return err
 }
 
-// awayGenerator hands its chunk to those alone whose return is announced.
+// awayGenerator returns its chunk only after the user's return is announced.
 type awayGenerator struct{ *fakeGenerator }
 
 func (g awayGenerator) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
@@ -72,7 +72,7 @@ func TestReturnIsAnnouncedBeforeTheChunk(t *testing.T) {
 				r.deps.Generator = awayGenerator{r.gen}
 				want := "*a *b *c f10"
 				if name == "nobody takes an answer" {
-					want = "f10 f9 f8 f7" // a deployment in which nobody is ever away would not see this chunk
+					want = "f10 f9 f8 f7" // a deployment without inactive users would not see this chunk
 				} else {
 					r.deps.Returns = returns
 				}
@@ -130,7 +130,7 @@ func TestVisitWithoutItemsIsAnnouncedWhenItIsTime(t *testing.T) {
 	}
 }
 
-// TestReturnTopic is on a real wire, which goes away in the end.
+// TestReturnTopic uses a real broker and stops it at the end.
 func TestReturnTopic(t *testing.T) {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"

@@ -18,14 +18,15 @@ type ServedTopic struct {
 	stream topics.Stream[schemas.Served]
 }
 
-// NewServedTopic publishes through client, which topics.Kafka.Client made and the caller closes.
+// NewServedTopic returns a ServedTopic that publishes through client. The client comes from topics.Kafka.Client, and the
+// caller closes it.
 func NewServedTopic(client *kgo.Client, s *topics.Streams) *ServedTopic {
 	return &ServedTopic{client: client, stream: s.Served}
 }
 
-// Publish returns Acknowledged when every in-sync replica has the record; Failed when the record is certain not to be
-// in the log; and Unknown when ctx ends before the brokers have answered, or an answer leaves it open. The client then
-// goes on trying to deliver it, for at most topics.DeliveryTimeout.
+// Publish returns Acknowledged when every in-sync replica has the record, and Failed when the record is certainly not in the
+// log. It returns Unknown when ctx ends before the brokers answer, or when an answer leaves the outcome open. In that case
+// the client continues to retry for at most topics.DeliveryTimeout.
 func (t *ServedTopic) Publish(ctx context.Context, s *schemas.Served) (schemas.Outcome, error) {
 	value, err := t.stream.Encode(s)
 	if err != nil {
@@ -33,8 +34,8 @@ func (t *ServedTopic) Publish(ctx context.Context, s *schemas.Served) (schemas.O
 	}
 	record := &kgo.Record{Topic: t.stream.Name, Key: []byte(s.User), Value: value, Headers: topics.WithTrace(ctx, nil)}
 	done := make(chan error, 1)
-	// Not with ctx: a record whose context ends takes those of other users in the same batch with it. And never
-	// waiting for room: with the brokers away the buffer fills, and the answer has to go out.
+	// Not with ctx: when the context of a record ends, other records in the same batch fail with it. TryProduce does not
+	// wait for buffer space: if the brokers are unavailable, the buffer fills up, and the answer must still be sent.
 	t.client.TryProduce(context.WithoutCancel(ctx), record, func(_ *kgo.Record, err error) { done <- err })
 	select {
 	case err = <-done:
@@ -47,11 +48,11 @@ func (t *ServedTopic) Publish(ctx context.Context, s *schemas.Served) (schemas.O
 	return schemas.Acknowledged, nil
 }
 
-// outcomeOf says what an error of the client means for the record. In doubt it is Unknown.
+// outcomeOf returns the outcome for an error of the client. In doubt it is Unknown.
 func outcomeOf(err error) schemas.Outcome {
 	for _, refused := range []error{
 		kgo.ErrMaxBuffered,   // never left the client
-		kgo.ErrRecordTimeout, // an idempotent client gives up only what it has not sent, or knows to be refused
+		kgo.ErrRecordTimeout, // an idempotent client expires only records that it has not sent or that the broker has rejected
 		kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord,
 		kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.UnknownTopicOrPartition,
 	} {

@@ -1,44 +1,52 @@
-// Package feed answers what a user sees: a visit is a chunk of new items from the content generator on top of the
-// frozen feed from the store; older pages are frozen items only.
+// Package feed answers requests for a user's feed. A visit shows a chunk of new items from the content generator on top of
+// the materialized feed from the store. An older page contains only materialized items.
 //
-//	visit   ask the generator for a chunk and the store for the newest frozen items, at the same time;
-//	        publish what the chunk shows (served) and wait for its acknowledgement;
-//	        fill up to the limit with frozen items below the position that was the newest when the chunk was built
+//	visit   request a chunk from the generator and the newest materialized items from the store, in parallel;
+//	        publish the items that the chunk shows (served) and wait for the acknowledgement;
+//	        fill up to the limit with materialized items below the position that was the newest when the chunk was built
 //	older   continue below the position that the cursor names
 //
-// There is always an answer. What was late or failed is named in Page.Degraded, and the rest is answered:
+// # Degraded answers
 //
-//	generator   no new items
-//	served      the chunk was not acknowledged in time: no new items; the generator is told the outcome
-//	returning   the user was away, and not all that was published meanwhile is here yet
+// Every request gets an answer. Page.Degraded names each part that was late or failed, and the answer contains the rest:
+//
+//	generator   there are no new items
+//	served      the chunk was not acknowledged in time: there are no new items, and the generator is notified of the outcome
+//	returning   the user was inactive, and the backfill of the publications since then is not complete
 //	items, pulled, affinities, model, source:NAME
-//	            the generator chose new items without knowing how often they were shown, what followees with many followers
-//	            published, what the user cares for, what a model says, what an external source offers
-//	store       the chunk, and of the frozen feed what the generator remembers and may still show; pins that are deleted
-//	            may be among these two, because only the store knows that, and titles are missing
-//	related     the neighbours of a pin or an interest could not be asked for: the answer is empty
-//	stale       the store lacks a position that was frozen, also after Config.CatchUpTimeout: items down to the hole,
-//	            Page.Next at it; or no store that has all edges, cards and deletions answers: what the generator vouches for,
-//	            Page.Next at the first item below that; a list or related pins are empty
+//	            the generator chose new items without the item counters, the publications of pulled followees, the
+//	            user's affinities, the external model, or the candidates of an external source
+//	store       the answer contains the chunk, and of the materialized feed only the items that the generator remembers and
+//	            that may still be shown; either may include deleted pins, because only the store has the deletions;
+//	            titles are missing
+//	related     the neighbors of a pin or an interest were unavailable: the answer is empty
+//	stale       the store lacks a materialized position, even after Config.CatchUpTimeout: the answer has the items down to
+//	            the hole, and Page.Next points at it; or no available store has all edges, cards and deletions: the answer has
+//	            the items that the generator vouches for, and Page.Next points at the first item below them; a list or
+//	            related pins are empty
 //
-// Where the store lets go of entries after a time (Deps.TTL), what is lacking at the end of a feed has expired: the feed ends
-// above it, and nothing is degraded.
+// If the store expires entries (Deps.TTL), entries that are missing at the end of a feed have expired. The feed ends above
+// them, and the answer is not degraded.
 //
-// A frozen item is shown while any live edge justifies it and nothing hides it, by the edges and cards in the store at
-// the moment of the answer: nothing of them is cached here, because a block or a deletion must show in every answer
-// after it was worked off. (The embedded store has a block cache of its own; an answer of 25 items takes about
-// 0.25 ms of CPU, see BenchmarkAnswer.) What is hidden is passed over by reading on.
+// # Visibility
 //
-// A deleted user gets an empty answer from every method, as soon as this process knows of the deletion, and nobody is shown
-// their pins.
+// A materialized item is shown while any live edge justifies it and nothing hides it. The edges and cards come from the
+// store at the time of the answer. This package does not cache them: a block or a deletion must apply to every answer after
+// it is processed. (The embedded store has its own block cache. An answer of 25 items takes about 0.25 ms of CPU, see
+// BenchmarkAnswer.) The reader skips hidden items and reads further.
 //
-// Positions are dense, and one below the other, so pages join without a gap or a repetition whatever arrives on top.
+// A deleted user gets an empty answer from every method, as soon as this process knows of the deletion. Nobody is shown the
+// pins of a deleted user.
 //
-// A visit shows items as new only if their Served was acknowledged within Config.Longest of the moment at which the visit asked
-// for the chunk, by the clock of this process. It checks the clock when the acknowledgement has come, so it does not matter where
-// the process was stopped meanwhile. The owner of the partition reads the pools after that moment, and an owner that takes the
-// partition over waits for Config.Longest before it reads the end of the topic served. So it knows of everything that any visit
-// shows as new on a chunk of the previous owner.
+// # Consistency
+//
+// Positions are dense and descending. Therefore pages join without a gap or a duplicate, whatever arrives on top.
+//
+// A visit shows items as new only if their Served is acknowledged within Config.Longest of the moment at which the visit
+// requested the chunk, by the clock of this process. The visit checks the clock after the acknowledgement, so it does not
+// matter where the process was paused in the meantime. The owner of the partition reads the pools after that moment. A new
+// owner waits for Config.Longest before it reads the end of the topic served. It therefore knows every item that a visit
+// shows as new from a chunk of the previous owner.
 package feed
 
 import (
@@ -56,91 +64,92 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Generator makes chunks of new items.
+// Generator builds chunks of new items.
 type Generator interface {
-	// Chunk returns what a visit shows. What it hands out stays reserved until its Served record has been applied, or
-	// Settle says that it failed. An unconfigured feed is schemas.ErrUnknownFeed.
+	// Chunk returns the items for a visit. They stay reserved until their Served record is applied, or Settle reports that
+	// it failed. If the feed is not configured, Chunk returns schemas.ErrUnknownFeed.
 	Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error)
-	// Settle says what became of the Served record of a ChunkRequest; of one that got no chunk, that it failed. It
-	// does not block, and ignores an id it does not know.
+	// Settle reports the outcome of the Served record of a ChunkRequest. The outcome of a request that got no chunk is
+	// Failed. Settle does not block, and ignores an unknown id.
 	Settle(user schemas.UserID, served string, o schemas.Outcome)
-	// Waiting returns how many new items a visit could bring, at most 100.
+	// Waiting returns how many new items a visit could show, at most 100.
 	Waiting(ctx context.Context, user schemas.UserID) (int, error)
 }
 
-// Explainer says what has become of a pin for a user, or would at a visit now.
+// Explainer reports the state of a pin for a user, or how a visit now would handle it.
 type Explainer interface {
 	Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error)
 }
 
-// Frozen reads frozen feeds.
+// Frozen reads materialized feeds.
 type Frozen interface {
-	// Page returns at most n entries at positions below the given one, newest first, and the trim floor. Entries that
-	// have not reached the store are left out.
+	// Page returns at most n entries at positions below the given one, newest first, and the trim position. It omits entries
+	// that have not reached the store.
 	Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error)
 }
 
-// Present reads what is true now, and hides or shows frozen items.
+// Present reads the current state that hides or shows materialized items.
 type Present interface {
 	Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)
-	// Edges returns the known registers of user towards the others, live and dead.
+	// Edges returns the known registers of user towards others, live and dead.
 	Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error)
-	// Gone returns those of the users who are deleted.
+	// Gone returns the deleted users among users.
 	Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error)
 }
 
-// Lists reads what a followee published, newest first. next is the place to continue at, "" at the end.
+// Lists reads the publications of a followee, newest first. next is the place to continue at, or "" at the end.
 type Lists interface {
 	List(ctx context.Context, followee schemas.Followee, from string, n int) (
 		pins []schemas.PinVersion, next string, err error)
 }
 
-// ErrStale is returned with an answer that lacks records which have already had their effect elsewhere: a block or a deletion
-// may be among them. What the answer hides is hidden; what it does not hide may not be shown for that.
+// ErrStale is returned together with a value when the store lacks records that other parts of the system have already
+// applied. A block or a deletion may be among them. The caller may hide items because of the value, but must not show items
+// because the value does not hide them.
 var ErrStale = errors.New("the feed store lags")
 
-// Store is the feed store as answers need it. Reads of Present and Lists may return a value together with ErrStale.
+// Store is the feed store that answers read. Methods of Present and Lists may return a value together with ErrStale.
 type Store interface {
 	Frozen
 	Present
 	Lists
 }
 
-// ServedLog publishes what was shown.
+// ServedLog publishes the items shown by visits.
 type ServedLog interface {
-	// Publish returns Acknowledged, or else Failed or Unknown with the reason.
+	// Publish returns Acknowledged, or Failed or Unknown with an error that states the reason.
 	Publish(ctx context.Context, s *schemas.Served) (schemas.Outcome, error)
 }
 
-// ReturnLog publishes that a user is here.
+// ReturnLog announces visits of users.
 type ReturnLog interface {
-	// Announce returns nil once the record is acknowledged.
+	// Announce returns nil after the record is acknowledged.
 	Announce(ctx context.Context, r *schemas.Return) error
 }
 
-// Config bounds the time and work of an answer. See DefaultConfig.
+// Config limits the time and the work of an answer. See DefaultConfig.
 type Config struct {
-	// GeneratorTimeout is how long a visit waits for its chunk, default 150 ms; external sources have half of it at most, and a
-	// model half of what is left then.
+	// GeneratorTimeout is how long a visit waits for its chunk. Default 150 ms. External sources get at most half of it, and
+	// a model at most half of the rest.
 	GeneratorTimeout time.Duration `yaml:"generator_timeout"`
-	// StoreTimeout is how long an answer waits for the store, all its reads together, default 150 ms.
+	// StoreTimeout is how long an answer waits for the store, over all its reads. Default 150 ms.
 	StoreTimeout time.Duration `yaml:"store_timeout"`
-	// CatchUpTimeout is how much of StoreTimeout an answer spends waiting for frozen items that have not reached the store yet,
-	// before it is stale; default 75 ms, 0 to 1 minute.
+	// CatchUpTimeout is how much of StoreTimeout an answer waits for materialized items that have not reached the store yet.
+	// After it, the answer is stale. Default 75 ms, 0 to 1 minute.
 	CatchUpTimeout time.Duration `yaml:"catch_up_timeout"`
-	// ServedTimeout is how long a visit waits for the acknowledgement of what it shows, default 500 ms.
+	// ServedTimeout is how long a visit waits for the acknowledgement of the items that it shows. Default 500 ms.
 	ServedTimeout time.Duration `yaml:"served_timeout"`
-	// MaxSkipped is how many invisible items an answer passes over before it is short, default 500, 1 to 10,000.
+	// MaxSkipped is how many invisible items an answer skips before it returns a short page. Default 500, 1 to 10,000.
 	MaxSkipped int `yaml:"max_skipped"`
-	// MaxCalls is how many calls to the generator, to the store and to the log may be under way, each, default 256, 1
-	// to 100,000. More wait, within their deadlines: a collaborator that hangs does not gather goroutines.
+	// MaxCalls is how many calls each of the generator, the store and the log may have in flight. Default 256, 1 to 100,000.
+	// Further calls wait within their deadlines, so a dependency that hangs does not accumulate goroutines without limit.
 	MaxCalls int `yaml:"max_calls"`
-	// CursorKeyFile holds the key that signs cursors, relative to the directory of all state; it is made if it is not there.
-	// Processes that serve the same users must have the same. Default cursor.key.
+	// CursorKeyFile is the file with the key that signs cursors, relative to the data directory. It is created if it does
+	// not exist. All processes that serve the same users need the same key. Default cursor.key.
 	CursorKeyFile string `yaml:"cursor_key_file"`
 }
 
-// DefaultConfig returns the defaults of every field.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
 		GeneratorTimeout: 150 * time.Millisecond, StoreTimeout: 150 * time.Millisecond, CatchUpTimeout: 75 * time.Millisecond,
@@ -149,12 +158,12 @@ func DefaultConfig() Config {
 	}
 }
 
-// Longest is how long after a visit has asked for its chunk what it shows as new is acknowledged at most: what is acknowledged
-// later is not shown as new. It has to be the same in all processes. A partition whose pools come to another process has no
-// chunks for so long. Default 800 ms.
+// Longest returns the maximum time between a visit's request for a chunk and the acknowledgement of its new items. Items
+// that are acknowledged later are not shown as new. It must be the same in all processes. When the pools of a partition move
+// to another process, the partition builds no chunks for this time. Default 800 ms.
 func (c Config) Longest() time.Duration { return c.GeneratorTimeout + c.StoreTimeout + c.ServedTimeout }
 
-// Validate reports every field that is out of its bounds; a duration is 1 ms to 1 minute.
+// Validate reports every field that is out of bounds. Durations are 1 ms to 1 minute.
 func (c Config) Validate() error {
 	problems := []error{
 		bounds.Within("generator_timeout", c.GeneratorTimeout, time.Millisecond, time.Minute),
@@ -170,33 +179,33 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Deps are the collaborators of a Service.
+// Deps are the dependencies of a Service.
 type Deps struct {
 	Generator  Generator
-	Explainer  Explainer  // answers Why; nil: nobody
-	Pools      Pools      // nil: Pool may not be called
-	Neighbours Neighbours // nil: RelatedPins and RelatedInterests may not be called
+	Explainer  Explainer  // for Why; nil: Why returns an error
+	Pools      Pools      // nil: Pool must not be called
+	Neighbours Neighbours // nil: RelatedPins and RelatedInterests must not be called
 	Store      Store
-	Deleted    DeletedUsers  // answered as if they had never been there; nil: as far as Store knows them
-	TTL        time.Duration // after which Store lets go of entries, by itself; 0: never
+	Deleted    DeletedUsers  // answered as if they had never existed; nil: only the deletions in Store count
+	TTL        time.Duration // after which Store expires entries; 0: never
 	Served     ServedLog
-	Returns    ReturnLog        // nil: nobody is ever away
-	CursorKey  []byte           // signs cursors, at least 16 bytes, the same in every process that serves; see LoadKey
+	Returns    ReturnLog        // nil: no user is ever treated as inactive
+	CursorKey  []byte           // signs cursors; at least 16 bytes, the same in every process that serves; see LoadKey
 	Now        func() time.Time // nil: time.Now
-	NewID      func() string    // of Served records, unique; nil: 128 random bits
+	NewID      func() string    // for Served records, unique; nil: 128 random bits
 	Metrics    prometheus.Registerer
 }
 
-// MaxLimit is how many items a page has at most.
+// MaxLimit is the maximum number of items on a page.
 const MaxLimit = 100
 
-// Mistakes of the caller.
+// Errors for invalid arguments of the caller.
 var (
 	ErrBadLimit  = errors.New("bad limit")  // not 1 to MaxLimit
-	ErrBadCursor = errors.New("bad cursor") // not one that this service gave for this user or list
+	ErrBadCursor = errors.New("bad cursor") // not issued by this service for this user or list
 )
 
-// Service answers visits and pages. Its methods may be called from any number of goroutines.
+// Service answers visits and pages. Its methods are safe for concurrent use.
 type Service struct {
 	cfg     Config
 	deps    Deps
@@ -207,7 +216,7 @@ type Service struct {
 	generator, store, served *gate
 }
 
-// New checks the configuration and registers the metrics.
+// New validates the configuration and registers the metrics.
 func New(cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feed: %w", err)
@@ -236,7 +245,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	return s, nil
 }
 
-// Close waits for the calls that answers no longer wait for, until ctx ends. Call it when no answer is being made.
+// Close waits until ctx ends for calls that no answer waits for any more. Call it when no answer is in flight.
 func (s *Service) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -251,7 +260,8 @@ func (s *Service) Close(ctx context.Context) error {
 	}
 }
 
-// Visit answers a visit: at most limit items, new ones first. It fails with ErrBadLimit and schemas.ErrUnknownFeed only.
+// Visit answers a visit with at most limit items, new ones first. The only errors are ErrBadLimit and
+// schemas.ErrUnknownFeed.
 func (s *Service) Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
 	if err := checkLimit(limit); err != nil {
 		return Page{}, err
@@ -268,7 +278,7 @@ func (s *Service) Visit(ctx context.Context, user schemas.UserID, feed string, l
 	return page, err
 }
 
-// Older answers the page that a former answer's Page.Next names. It fails with ErrBadLimit and ErrBadCursor only.
+// Older answers the page at cursor, the Page.Next of an earlier answer. The only errors are ErrBadLimit and ErrBadCursor.
 func (s *Service) Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (Page, error) {
 	if err := checkLimit(limit); err != nil {
 		return Page{}, err
@@ -292,7 +302,7 @@ func (s *Service) Older(ctx context.Context, user schemas.UserID, cursor string,
 	return page, nil
 }
 
-// Waiting returns how many new items a visit could bring, at most 100. It fails when the generator does.
+// Waiting returns how many new items a visit could show, at most 100. It returns an error if the generator does.
 func (s *Service) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
 	if s.deps.Deleted.Has(user) {
 		return 0, nil

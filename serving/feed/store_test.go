@@ -17,7 +17,7 @@ import (
 
 const viewer schemas.UserID = "user:viewer"
 
-// generator hands out chunks of fixed items and remembers nothing.
+// generator returns chunks of fixed items and remembers nothing.
 type generator struct{ chunk schemas.Chunk }
 
 func (g *generator) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk, error) {
@@ -34,7 +34,7 @@ func (acknowledging) Publish(context.Context, *schemas.Served) (schemas.Outcome,
 	return schemas.Acknowledged, nil
 }
 
-// newService is a service on the embedded store, which has a frozen feed of n items by 50 authors whom the viewer
+// newService returns a service on the embedded store, which has a materialized feed of n items by 50 authors whom the viewer
 // follows.
 func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generator) {
 	t.Helper()
@@ -44,7 +44,7 @@ func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generato
 	must(t, store.Write(t.Context(), frozen(n)))
 	gen := &generator{schemas.Chunk{Head: int64(n)}}
 	cfg := feed.DefaultConfig()
-	cfg.StoreTimeout, cfg.GeneratorTimeout = time.Minute, time.Minute // a busy machine is not what is tested
+	cfg.StoreTimeout, cfg.GeneratorTimeout = time.Minute, time.Minute // the test must not fail on a busy machine
 	svc, err := feed.New(cfg, feed.Deps{
 		Generator: gen, Store: store, Served: acknowledging{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 	})
@@ -74,7 +74,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestStoredFactsShowAtOnce writes what materialize writes and reads the next answer.
+// TestStoredFactsShowAtOnce writes rows as materialize does and checks the next answer.
 func TestStoredFactsShowAtOnce(t *testing.T) {
 	svc, store, _ := newService(t, 100)
 	newest := func() schemas.PinID {
@@ -142,7 +142,7 @@ func TestListFromTheStore(t *testing.T) {
 	}
 }
 
-// BenchmarkAnswer makes answers of 25 items; "rows alone" is what reading the entries takes without anything else.
+// BenchmarkAnswer measures answers of 25 items. "rows alone" measures only the read of the entries.
 func BenchmarkAnswer(b *testing.B) {
 	svc, store, gen := newService(b, 2000)
 	for i := range 10 {

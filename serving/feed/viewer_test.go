@@ -7,8 +7,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// viewedRig has a list of six pins of different authors, boards and interests, which are all related to a pin as well. Blocks
-// and deletions withhold all but the last from the viewer, and the deletion withholds one from everybody.
+// viewedRig returns a rig with a list of six pins of different authors, boards and interests. All of them are also related
+// to one pin. Blocks and deletions withhold all but the last from the viewer. A deletion withholds one of them from
+// everybody.
 func viewedRig(t *testing.T) *rig {
 	r := newRig(t, nil)
 	r.deps.Deleted = deletedUsers{"user:deleted": true}
@@ -55,12 +56,12 @@ func TestList_WithholdsWhatBlocksHideFromViewer(t *testing.T) {
 	}
 }
 
-// The list of a user with a block in either direction looks like that of a user who has published nothing.
+// The list of a user with a block in either direction looks like that of a user without publications.
 func TestList_OfBlockerLooksEmpty(t *testing.T) {
 	r := viewedRig(t)
 	for _, followee := range []schemas.Followee{"user:blocker", "user:blocked", "board:blocked", "interest:blocked"} {
 		r.store.lists[followee] = nil
-		for i := range DefaultConfig().MaxSkipped + 1 { // more than an answer passes over
+		for i := range DefaultConfig().MaxSkipped + 1 { // more than MaxSkipped
 			p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:of-", i)), Facets: schemas.Facets{Author: schemas.UserID(followee)}}
 			r.store.lists[followee] = append(r.store.lists[followee], p)
 		}
@@ -83,7 +84,7 @@ func TestRelatedPins_WithholdsWhatBlocksHideFromViewer(t *testing.T) {
 	}
 }
 
-// What cannot be known to be visible is not shown to a viewer.
+// Items of unknown visibility are not shown to a viewer.
 func TestLists_EmptyForViewerWithoutTheStore(t *testing.T) {
 	r := viewedRig(t)
 	r.store.facts.err = errFake

@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// visit is Visit without its bounds and metrics.
+// visit answers Visit, without its checks of arguments and its metrics. The only error is schemas.ErrUnknownFeed.
 func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
 	began := s.deps.Now()
 	asked := s.askChunk(ctx, schemas.ChunkRequest{
@@ -36,8 +36,8 @@ func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, l
 	return r.page(feed, items), nil
 }
 
-// askChunk asks for a chunk. One that comes too late, or fails, is settled as failed when the generator is done with
-// it: its items are free again.
+// askChunk requests a chunk. If the chunk fails or comes too late, askChunk settles it as failed once the generator has
+// returned. This releases its items.
 func (s *Service) askChunk(ctx context.Context, req schemas.ChunkRequest) *call[*schemas.Chunk] {
 	free := func() { s.deps.Generator.Settle(req.User, req.Served, schemas.Failed) }
 	return begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (*schemas.Chunk, error) {
@@ -53,8 +53,8 @@ func (s *Service) askChunk(ctx context.Context, req schemas.ChunkRequest) *call[
 	})
 }
 
-// chunk asks for a chunk. The return of one who was away is announced first: the followees then bring what was published
-// meanwhile.
+// chunk requests a chunk. For an inactive user it first announces the visit and requests the chunk again: the announcement
+// makes the followees deliver a backfill of the publications since the last visit.
 func (s *Service) chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
 	chunk, err := s.deps.Generator.Chunk(ctx, req)
 	if err != nil || s.deps.Returns == nil {
@@ -62,7 +62,7 @@ func (s *Service) chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas
 	}
 	if chunk.Away {
 		if err := s.announce(ctx, req); err != nil {
-			s.metrics.unannounced.Inc() // the chunk will say that it is degraded, and its Served brings the user back, too
+			s.metrics.unannounced.Inc() // the chunk is then degraded; its Served also reactivates the user
 		}
 		req.Returned = true
 		return s.deps.Generator.Chunk(ctx, req)
@@ -77,7 +77,8 @@ func (s *Service) announce(ctx context.Context, req schemas.ChunkRequest) error 
 	return s.deps.Returns.Announce(ctx, &schemas.Return{User: req.User, Time: req.Time})
 }
 
-// announceLater announces a visit that leaves no Served. Nobody waits for it, and the next visit tries again.
+// announceLater announces a visit that leaves no Served record. No caller waits for it. If it fails, the next visit tries
+// again.
 func (s *Service) announceLater(ctx context.Context, req schemas.ChunkRequest) {
 	announced := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.announce(ctx, req)
@@ -89,8 +90,8 @@ func (s *Service) announceLater(ctx context.Context, req schemas.ChunkRequest) {
 	})
 }
 
-// show publishes the chunk and returns its items, if they are acknowledged before a moment, on top of frozen ones. The store is
-// read while the acknowledgement is under way.
+// show publishes the chunk. It returns the chunk's items on top of materialized ones if they are acknowledged before until,
+// and otherwise only materialized items. It reads the store while the acknowledgement is in flight.
 func (s *Service) show(ctx context.Context, r *reading, chunk *schemas.Chunk, limit int, until time.Time) []Item {
 	for _, reason := range chunk.Degraded {
 		r.degrade(reason)
@@ -109,21 +110,21 @@ func (s *Service) show(ctx context.Context, r *reading, chunk *schemas.Chunk, li
 	return r.fill(ctx, items[len(fresh):], limit)
 }
 
-// publish starts to publish what a chunk shows. The function it returns waits for the outcome, tells it to the
-// generator, and returns whether the items are the user's: they are if the acknowledgement came before until, see the package
-// comment.
+// publish starts to publish the items of a chunk. The returned function waits for the outcome, settles it with the
+// generator, and reports whether the items were acknowledged before until. Only then may they be shown as new, see the
+// package comment.
 func (s *Service) publish(ctx context.Context, served *schemas.Served, until time.Time) (acknowledged func() bool) {
 	settle := func(o schemas.Outcome) bool {
 		s.deps.Generator.Settle(served.User, served.ID, o)
 		return o == schemas.Acknowledged
 	}
-	if ctx.Err() != nil || s.passed(until) { // nobody is there to be shown anything, or it may not be shown any more
+	if ctx.Err() != nil || s.passed(until) { // the client has disconnected, or it is too late to show the items
 		return func() bool { return settle(schemas.Failed) }
 	}
-	// A client that goes away now must not make the outcome uncertain: that would hold up its next visit.
+	// If the client disconnects now, the outcome must stay certain: an uncertain one delays the user's next visit.
 	published := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (schemas.Outcome, error) {
 		outcome, err := s.deps.Served.Publish(ctx, served)
-		// The clock decides: a process that was stopped may see the acknowledgement before its timers have fired.
+		// The clock decides: a process that was paused may see the acknowledgement before its timers fire.
 		if outcome == schemas.Acknowledged && (err != nil || ctx.Err() != nil || s.passed(until)) {
 			outcome = schemas.Unknown
 		}
@@ -131,14 +132,14 @@ func (s *Service) publish(ctx context.Context, served *schemas.Served, until tim
 	}, nil)
 	return func() bool {
 		outcome, err := published.wait()
-		if err != nil || outcome == "" { // the deadline
+		if err != nil || outcome == "" { // deadline exceeded
 			outcome = schemas.Unknown
 		}
 		return settle(outcome)
 	}
 }
 
-// passed reports whether a moment has passed, by the monotonic clock or by the wall clock: the first stands still while the
+// passed reports whether until has passed by the monotonic clock or by the wall clock. The monotonic clock stops while the
 // machine is suspended.
 func (s *Service) passed(until time.Time) bool {
 	now := s.deps.Now()

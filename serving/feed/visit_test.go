@@ -16,8 +16,8 @@ import (
 
 const ms = time.Millisecond
 
-// stocked is a rig whose frozen feed is 10 … 1, with three new items on top, of which the generator remembers the
-// newest four.
+// stocked returns a rig whose materialized feed is 10 … 1, with three new items on top. The generator remembers the newest
+// four materialized items.
 func stocked(t testing.TB) *rig {
 	r := newRig(t, nil)
 	r.store.follow("user:friend", true)
@@ -27,7 +27,7 @@ func stocked(t testing.TB) *rig {
 	return r
 }
 
-// What the generator remembers is read once, and only where the store lacks something.
+// The remembered entries are read once, and only if the store lacks an entry.
 func TestTheGeneratorIsAskedToRecallWhatTheStoreLacks(t *testing.T) {
 	for name, c := range map[string]struct {
 		lacks   []int64
@@ -165,8 +165,8 @@ func TestVisit(t *testing.T) {
 	}
 }
 
-// The log may acknowledge after the deadline while the answer still waits for the store: by then the pools may be with a process
-// that gives the same items to another visit.
+// The log may acknowledge after the deadline while the answer still waits for the store. By then another process may own the
+// pools and offer the same items to another visit.
 func TestWhatIsAcknowledgedTooLateIsNotNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)
@@ -188,12 +188,12 @@ func TestWhatIsAcknowledgedTooLateIsNotNew(t *testing.T) {
 	})
 }
 
-// A process may be stopped anywhere, such as by SIGSTOP or a pause of its machine, until another owner of the partition has given
-// the same items to another visit. Where it was stopped before it published, nothing is published.
+// A process may be paused at any point, for example by SIGSTOP or with its machine, until another owner of the partition has
+// offered the same items to another visit. If it was paused before it published, it publishes nothing.
 func TestVisit_ShowsNothingNewAfterAStop(t *testing.T) {
 	const stopped = 2 * time.Second
 	for name, c := range map[string]struct {
-		stop    func(r *rig, forward func()) // stop the process by setting its clock forward
+		stop    func(r *rig, forward func()) // pauses the process by setting its clock forward
 		settled schemas.Outcome
 	}{
 		"with the chunk":           {func(r *rig, forward func()) { r.gen.fault.then = forward }, schemas.Failed},
@@ -219,7 +219,7 @@ func TestVisit_ShowsNothingNewAfterAStop(t *testing.T) {
 	}
 }
 
-// A machine that was suspended finds its monotonic clock where it was.
+// The monotonic clock stops while a machine is suspended.
 func TestVisit_HeedsTheWallClock(t *testing.T) {
 	r := stocked(t)
 	until := time.Now().Add(time.Minute)
@@ -231,7 +231,7 @@ func TestVisit_HeedsTheWallClock(t *testing.T) {
 	}
 }
 
-// checkSettled compares what the generator was told with what it must be: once, or never when nothing was handed out.
+// checkSettled checks that the generator was notified of the outcome once, or never if it returned no items.
 func (r *rig) checkSettled(t *testing.T, want schemas.Outcome) {
 	t.Helper()
 	var all []settled
@@ -244,8 +244,8 @@ func (r *rig) checkSettled(t *testing.T, want schemas.Outcome) {
 	}
 }
 
-// checkFaultsWereHit fails when a test injected a fault that nothing ran into. Only the log may be spared: without a
-// chunk nothing is published.
+// checkFaultsWereHit fails if an injected fault did not occur. Only the fault of the log may be unused: without a chunk
+// nothing is published.
 func (r *rig) checkFaultsWereHit(t *testing.T) {
 	t.Helper()
 	for name, f := range map[string]*fault{"generator": &r.gen.fault, "feed": &r.store.feed, "facts": &r.store.facts} {
@@ -266,7 +266,7 @@ func TestVisitPublishesWhatItShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "items", names(page.Items), "*a *c f10 f9") // a deleted pin is hidden, and spent all the same
+	same(t, "items", names(page.Items), "*a *c f10 f9") // a deleted pin is hidden, but still counts as served
 	want := schemas.Served{ID: "served-1", User: viewer, Feed: "plain", Time: r.gen.asked[0].Time,
 		Items: []schemas.ServedItem{item("a"), item("b"), item("c")}}
 	same(t, "published", r.log.published, []schemas.Served{want})
@@ -277,12 +277,12 @@ func TestVisitPublishesWhatItShows(t *testing.T) {
 	}
 }
 
-// A chunk that comes after its deadline is nobody's: its items have to be free again, when it has come.
+// A chunk that arrives after its deadline is not used. Its items must be released when it arrives.
 func TestLateChunkIsSettledWhenItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)
 		release := make(chan struct{})
-		r.gen.fault.hang = release // a generator that does not heed its deadline
+		r.gen.fault.hang = release // a generator that ignores its deadline
 		page, err := r.Visit(t.Context(), viewer, "home", 2)
 		if err != nil {
 			t.Fatal(err)
@@ -315,7 +315,7 @@ func TestVisitOfAClientThatLeft(t *testing.T) {
 	})
 }
 
-// The client left when its chunk was just there.
+// The client disconnects just after its chunk has arrived.
 func TestChunkForNobodyIsNotPublished(t *testing.T) {
 	r := stocked(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -326,7 +326,7 @@ func TestChunkForNobodyIsNotPublished(t *testing.T) {
 	r.checkSettled(t, schemas.Failed)
 }
 
-// A client that leaves while the acknowledgement is under way must not turn it into an unknown outcome.
+// A client that disconnects while the acknowledgement is in flight must not cause an unknown outcome.
 func TestClientLeavesDuringPublication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -340,7 +340,8 @@ func TestClientLeavesDuringPublication(t *testing.T) {
 	})
 }
 
-// Collaborators that hang, deadlines or not, hold at most MaxCalls goroutines each, and every visit is answered.
+// Dependencies that hang, with or without regard to deadlines, hold at most MaxCalls goroutines each, and every visit is
+// answered.
 func TestHungStoreIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)

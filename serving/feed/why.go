@@ -9,50 +9,50 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Why is what has become of a pin for a user, or would at a visit now.
+// Why is the state of a pin for a user, or how a visit now would handle it.
 type Why struct {
 	User schemas.UserID `json:"user"`
 	Pin  schemas.PinID  `json:"pin"`
 	Feed string         `json:"feed"`
-	Arm  string         `json:"arm,omitempty"` // of the feed that the user is in; "": none
+	Arm  string         `json:"arm,omitempty"` // the experiment arm of the feed that the user is in; "": none
 
 	Fate   schemas.Fate   `json:"fate"`
 	Reason schemas.Reason `json:"reason,omitempty"`
-	By     []schemas.ID   `json:"by"`              // who or what is the reason
-	Place  int            `json:"place,omitempty"` // in the chunk of a visit now, from 1, of what is next
+	By     []schemas.ID   `json:"by"`              // the users or objects that are the reason
+	Place  int            `json:"place,omitempty"` // from 1, in the chunk of a visit now, if the pin would be in it
 	Since  *time.Time     `json:"since,omitempty"` // when it was deferred
 
-	Shown      *Shown         `json:"shown"` // nil: it was not
+	Shown      *Shown         `json:"shown"` // nil: it was not shown
 	Candidates []WhyCandidate `json:"candidates"`
-	Degraded   []string       `json:"degraded"` // what could not be asked
+	Degraded   []string       `json:"degraded"` // the parts that were unavailable
 }
 
-// Shown says how a pin was shown.
+// Shown describes how a pin was shown.
 type Shown struct {
 	Time     time.Time      `json:"time"`
-	Position int64          `json:"position"`         // in the frozen feed, from 1 for what was shown first
-	Source   schemas.Source `json:"source,omitempty"` // with Score: "" when the frozen feed does not hold it any more
+	Position int64          `json:"position"`         // in the materialized feed; the item that was shown first has position 1
+	Source   schemas.Source `json:"source,omitempty"` // like Score, "" when the materialized feed no longer holds the item
 	Score    *float64       `json:"score,omitempty"`
 }
 
 // WhyCandidate is a pin in the pool of one source.
 type WhyCandidate struct {
 	Source schemas.Source     `json:"source"`
-	Reason schemas.Reason     `json:"reason,omitempty"` // why it does not wait there; "": it does
-	Rank   int                `json:"rank,omitempty"`   // among those that wait, from 1, by write-time score
-	Edges  []schemas.ID       `json:"edges"`            // live ones that bring it
-	Score  float64            `json:"score"`            // that would be answered
-	Parts  map[string]float64 `json:"parts"`            // whose sum the score is
+	Reason schemas.Reason     `json:"reason,omitempty"` // why it is not a visible candidate; "": it is one
+	Rank   int                `json:"rank,omitempty"`   // among the visible candidates, from 1, by write-time score
+	Edges  []schemas.ID       `json:"edges"`            // live edges that justify it
+	Score  float64            `json:"score"`            // the score that a response would contain
+	Parts  map[string]float64 `json:"parts"`            // the terms whose sum is the score
 }
 
-// thoughtOf is the limit of the visit that Why thinks of.
+// thoughtOf is the limit of the hypothetical visit that Why evaluates.
 const thoughtOf = 25
 
 var errNobodyExplains = errors.New("nobody here can tell why")
 
-// Why says what has become of a pin for a user in a feed. masked: the answer is for the user, and does not tell who blocks
-// them. It fails with schemas.ErrUnknownFeed, and when the generator
-// cannot be asked; without the store it knows less, and says so.
+// Why reports the state of a pin for a user in a feed. If masked is set, the answer is for that user and does not disclose
+// who blocks them. Why returns schemas.ErrUnknownFeed, or an error if the generator is unavailable. If the store is
+// unavailable, the answer is less complete and its Degraded says so.
 func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID, masked bool) (Why, error) {
 	if len(feed) > maxFeedName {
 		return Why{}, fmt.Errorf("feed of %d bytes: %w", len(feed), schemas.ErrUnknownFeed)
@@ -86,7 +86,7 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 	return r.why(ctx, request, said), nil
 }
 
-// why puts the answer together.
+// why returns the answer for the generator's result.
 func (r *reading) why(ctx context.Context, asked schemas.WhyRequest, said *schemas.Why) Why {
 	w := Why{
 		User: asked.User, Pin: asked.Pin, Feed: asked.Feed, Arm: said.Arm, Fate: said.Fate, Reason: said.Reason,
@@ -105,7 +105,7 @@ func (r *reading) why(ctx context.Context, asked schemas.WhyRequest, said *schem
 	return w
 }
 
-// shown says how a pin was shown; of what the generator does not remember any more the frozen feed is asked.
+// shown describes how a pin was shown. If the generator no longer remembers it, shown reads the materialized feed.
 func (r *reading) shown(ctx context.Context, pin schemas.PinID, seen *schemas.WhySeen) *Shown {
 	if seen == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// fakeExplainer answers what it is given, and remembers the question.
+// fakeExplainer returns a fixed answer and records the request.
 type fakeExplainer struct {
 	fault  fault
 	answer schemas.Why
@@ -60,7 +60,7 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 	})
 }
 
-// What the generator does not remember of a pin that was shown the frozen feed may.
+// The materialized feed provides what the generator no longer remembers of a shown pin.
 func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
 	r, e := newWhyRig(t)
 	r.store.freeze(entriesDown(3, 1)...)
