@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A value is its rank, fixed in length and ordered as bytes, and then the row's fields: text as a length and its
-// bytes, whole numbers as varints, fractions as eight bytes. What the key says is not repeated.
+// A value is a rank of fixed length, ordered as bytes, followed by the fields of the row. Texts are encoded as their length
+// and bytes, integers as varints, and floats as eight bytes. Fields that are in the key are not repeated.
 //
 //	entry     swept byte, time 8 | pin source author board interests score created [pool]
 //	edge      time 8, wins byte  |
@@ -19,9 +19,9 @@ import (
 //	gone      time 8             |
 //	place                        |
 //
-// The pool is left out where there is none, as it is of entries of former builds.
-// The rank of a swept entry is above that of any item, and the winner of a tie between two states of an edge has the
-// greater byte: dead for a follow, live for a block.
+// The pool is omitted if the entry has none, and in entries written by earlier builds. The rank of a swept entry is above
+// that of any item. In a tie between two states of an edge, the winner has the greater byte: dead for a follow, live for a
+// block.
 
 func appendText[S ~string](b []byte, s S) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
@@ -74,7 +74,7 @@ func appendEdge(b []byte, e *schemas.Edge) []byte {
 
 var errCorrupt = errors.New("corrupt row")
 
-// decoder reads a value from its beginning. After the first field that is not there it gives zeros, and err.
+// decoder reads the fields of a value in order. After the first missing field it returns zeros and sets err.
 type decoder struct {
 	rest []byte
 	err  error
@@ -134,7 +134,7 @@ func text[S ~string](d *decoder) S { return S(d.take(d.count())) }
 func (d *decoder) facets() schemas.Facets {
 	f := schemas.Facets{Author: text[schemas.UserID](d), Board: text[schemas.BoardID](d)}
 	n := d.count()
-	if n > uint64(len(d.rest)) { // each takes a byte at least: a damaged count must not size the memory
+	if n > uint64(len(d.rest)) { // each takes at least one byte: a damaged count must not determine how much memory is allocated
 		d.rest, d.err = nil, errCorrupt
 		return f
 	}
@@ -147,7 +147,7 @@ func (d *decoder) facets() schemas.Facets {
 	return f
 }
 
-// end returns the first error, or that bytes are left over.
+// end returns the first error, or an error if bytes are left over.
 func (d *decoder) end() error {
 	if d.err == nil && len(d.rest) > 0 {
 		d.err = errCorrupt

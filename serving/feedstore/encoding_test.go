@@ -33,7 +33,7 @@ func sampleCard() schemas.Card {
 		Facets: schemas.Facets{Author: "user:2"}}}
 }
 
-// TestGoldenRows pins the layout on disk: a change of it needs another format number.
+// TestGoldenRows pins the layout on disk. A change requires another format number.
 func TestGoldenRows(t *testing.T) {
 	e, c := sampleEntry(), sampleCard()
 	swept := schemas.FeedEntry{User: "user:1", Position: 7, Time: 5}

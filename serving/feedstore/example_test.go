@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// A frozen feed: written once or twice in whatever order, it is read newest first.
+// The entries of a feed may be written repeatedly and in any order. They are read newest first.
 func ExampleStore() {
 	if err := frozen(context.Background()); err != nil {
 		fmt.Println(err)

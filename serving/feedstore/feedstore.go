@@ -1,35 +1,37 @@
-// Package feedstore keeps, on one machine's disk, what answers are made of: frozen feeds, who may see what, the
-// present state of pins, and the lists of what a followee published.
+// Package feedstore is the embedded feed store. It keeps the data of feed answers on a local disk: materialized feeds,
+// edges, the current state of pins, and the lists of followees' publications.
 //
-//	entry     user, position ↓         an item of a frozen feed, or an empty row where one was swept
+//	entry     user, position ↓         an item of a materialized feed, or an empty row where one was swept
 //	floor     user                     positions at or below it were trimmed
 //	edge      user, other, kind        the state of one register
 //	card      pin                      the newest version: facets, title, link, deleted or not
-//	place     followee, created ↓, pin where a pin stands in the followee's list, now or formerly
-//	listing   followee, pin            the newest version that the followee was told of; decides the place
+//	place     followee, created ↓, pin the place of a pin in the followee's list, current or former
+//	listing   followee, pin            the newest version published for the followee; determines the place
 //	gone      user                     deleted for good
 //
-// Every row is a register: its value begins with a rank, and of two values written under one key the greater stays.
-// Nothing is read in order to write. So a repeated write changes nothing, and any order of the same writes ends in
-// the same rows; a Cassandra table does the same with USING TIMESTAMP. The exception is what is erased: an edge that says
-// so, and everything under a user of Batch.Erased, feed, edges and list. It is gone when the batch is written, and whoever
-// writes puts nothing of it back. What a store must do beyond this text is in the
-// suite of package conformance, which every implementation passes.
+// Every row is a register: its value starts with a rank, and of two values written to one key, the greater remains. A write
+// reads nothing. Therefore a repeated write changes nothing, and any order of the same writes leads to the same rows. A
+// Cassandra table does the same with USING TIMESTAMP.
 //
-// Deletion. What deletes each kind of rows, by the first byte of their keys. An erasure deletes all rows under the user.
+// Erased data is the exception: an edge with Erased set, and all rows of a user in Batch.Erased (feed, edges and list).
+// These rows are deleted when the batch is written, and writers must not write them again. The suite of package conformance
+// states the remaining requirements, and every implementation passes it.
 //
-//	'f'  entries    cap: MaxFeed and a tenth, by ranges; erasure
+// Deletion. The following deletes each kind of rows, by the first byte of their keys. An erasure deletes all rows of the
+// user.
+//
+//	'f'  entries    cap: MaxFeed plus a tenth, by ranges; erasure
 //	't'  floors     erasure; one for each user
-//	'e'  edges      erasure of either side; a dead one stays, because an older state may come again
-//	'c'  cards      never: feeds and candidates refer to a deleted pin without an end, and the card hides it there; it has its
-//	                version, creation and quality, and no text
-//	'l'  places     erasure of the followee; a place of a deleted pin stays, 20 bytes and ids, and reads pass it by: in Cassandra
-//	                its tombstone would be in the way of every page
-//	'p'  listings   erasure of the followee; of a deleted pin the version stays, because an older one may come again
+//	'e'  edges      erasure of either side; a dead edge stays, because an older state may be written again
+//	'c'  cards      never: feeds and candidates refer to a deleted pin without a time limit, and its card hides the pin there; the
+//	                card of a deleted pin has its version, creation time and quality, but no text
+//	'l'  places     erasure of the followee; the place of a deleted pin stays (20 bytes plus ids), and reads skip it: in
+//	                Cassandra, its tombstone would slow down every page
+//	'p'  listings   erasure of the followee; the version of a deleted pin stays, because an older one may be written again
 //	'g'  gone       never: a delete is final
 //	'v'  format     never: one row
 //
-// A Write that returned nil is on disk: it survives the process being killed.
+// After Write has returned nil, the batch is on disk and survives a kill of the process.
 package feedstore
 
 import (
@@ -44,26 +46,26 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// format numbers the layout of keys and values below. A directory of another format is refused, never guessed at.
+// format is the version of the layout of keys and values. Open rejects a directory with another format.
 const format = 1
 
-// Config of a Store. See DefaultConfig.
+// Config configures a Store. See DefaultConfig.
 type Config struct {
-	// MaxFeed is how many items of a frozen feed are kept, default 2000, at least 10. A feed is trimmed each time it
-	// has grown by a tenth of it, so it holds up to a tenth more.
+	// MaxFeed is how many items of a materialized feed are kept. Default 2000, at least 10. A feed is trimmed each time it
+	// has grown by a tenth of MaxFeed, so it holds up to a tenth more.
 	MaxFeed int `yaml:"max_feed"`
-	// CacheBytes bounds the memory for blocks read from disk, default 64 MiB, at least 1 MiB.
+	// CacheBytes limits the memory for blocks read from disk. Default 64 MiB, at least 1 MiB.
 	CacheBytes int64 `yaml:"cache_bytes"`
-	// MemtableBytes bounds each of up to four tables of rows not yet in a sorted file, default 16 MiB, at least 1 MiB.
+	// MemtableBytes is the size of a memtable. Up to four memtables are in memory. Default 16 MiB, 1 MiB to 1 GiB.
 	MemtableBytes int64 `yaml:"memtable_bytes"`
 }
 
-// DefaultConfig returns the defaults of every field.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{MaxFeed: 2000, CacheBytes: 64 << 20, MemtableBytes: 16 << 20}
 }
 
-// Validate reports every field that is out of its bounds.
+// Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
 	problems := []error{bounds.Within("memtable_bytes", c.MemtableBytes, 1<<20, 1<<30)}
 	if c.MaxFeed < 10 {
@@ -75,25 +77,25 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Batch is what one Write brings, in any order and any number of times. It is an alias of an unnamed struct, so that a
-// writer may declare the same struct under a name of its own and need not import this package.
+// Batch is the content of one Write. The order of its records does not matter, and records may repeat. Batch is an alias of
+// an unnamed struct, so a writer can declare the same struct under its own name without importing this package.
 type Batch = struct {
-	Entries      []schemas.FeedEntry   // an empty Pin is an empty row: the item was swept
-	Edges        []schemas.Edge        //
-	Publications []schemas.Publication // list the pin, or take it off the list
-	Cards        []schemas.Card        //
-	Deleted      []schemas.DeletedUser //
-	Erased       []schemas.DeletedUser // take away what is there under these users, but that they are gone; all of it is older than Time
+	Entries      []schemas.FeedEntry // an empty Pin is an empty row: the item was swept
+	Edges        []schemas.Edge
+	Publications []schemas.Publication // add the pin to the list or remove it
+	Cards        []schemas.Card
+	Deleted      []schemas.DeletedUser
+	Erased       []schemas.DeletedUser // delete all rows of these users but the record of their deletion; all are older than Time
 }
 
-// Store is the embedded feed store. Its methods may be called from any number of goroutines.
+// Store is the embedded feed store. Its methods are safe for concurrent use.
 type Store struct {
 	db   *pebble.DB
 	trim Trimming
 }
 
-// Open opens the store in dir, or makes an empty one. It fails when another process has it open, when it was written in
-// another format, and when its files are damaged.
+// Open opens the store in dir, or creates an empty one. It returns an error if another process has the store open, if the
+// store has another format, or if its files are damaged.
 func Open(dir string, cfg Config, log *slog.Logger) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feed store: %w", err)
@@ -113,8 +115,7 @@ func Open(dir string, cfg Config, log *slog.Logger) (*Store, error) {
 	return &Store{db: db, trim: NewTrimming(cfg.MaxFeed)}, nil
 }
 
-// Close waits for running reads' iterators to be closed by their owners and closes the files. Nothing acknowledged is
-// lost without it.
+// Close closes the files. All reads and writes must have returned. Acknowledged writes survive without Close.
 func (s *Store) Close() error {
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close feed store: %w", err)
@@ -122,7 +123,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// claimFormat writes the format into a new database and compares it in an old one.
+// claimFormat writes the format to a new database and checks it in an existing one.
 func claimFormat(db *pebble.DB) error {
 	value, closer, err := db.Get(formatKey())
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The first byte of a key says what the row is. Ids hold no control characters, so a zero byte ends one.
+// The first byte of a key is the kind of the row. Ids contain no control characters, so a zero byte ends an id.
 const (
 	kindCard    = 'c' // pin
 	kindEdge    = 'e' // user 0 other 0 register
@@ -16,10 +16,10 @@ const (
 	kindPlace   = 'l' // followee 0 created, newest first, pin
 	kindListing = 'p' // followee 0 pin
 	kindFloor   = 't' // user
-	kindFormat  = 'v' //
+	kindFormat  = 'v'
 )
 
-// registerByte gives each kind of edge its byte in the key.
+// registerByte returns the byte of a kind of edge in the key, and false if the kind is unknown.
 func registerByte(k schemas.EdgeKind) (byte, bool) {
 	switch k {
 	case schemas.FollowEdge:
@@ -49,7 +49,7 @@ func key[S ~string](kind byte, id S) []byte {
 	return append(append(k, kind), id...)
 }
 
-// prefix is the key of kind and id with the id's end, and room for what follows.
+// prefix returns the start of a key: kind, id and the terminator of the id. It has capacity for room further bytes.
 func prefix[S ~string](kind byte, id S, room int) []byte {
 	k := make([]byte, 0, 2+len(id)+room)
 	return append(append(append(k, kind), id...), 0)
@@ -63,10 +63,10 @@ func entryKey(user schemas.UserID, position int64) []byte {
 	return appendDown(prefix(kindEntry, user, 8), position)
 }
 
-// positionOf takes the position from the end of an entry's key.
+// positionOf returns the position from the key of an entry.
 func positionOf(key []byte) int64 { return down(key[len(key)-8:]) }
 
-// edgesKey is the start of the registers of user towards other.
+// edgesKey returns the prefix of the registers of user towards other.
 func edgesKey(user schemas.UserID, other schemas.ID) []byte {
 	return append(append(prefix(kindEdge, user, len(other)+2), other...), 0)
 }
@@ -75,7 +75,7 @@ func edgeKey(user schemas.UserID, other schemas.ID, register byte) []byte {
 	return append(edgesKey(user, other), register)
 }
 
-// edgesEnd is the first key behind all registers of user.
+// edgesEnd returns the first key after all registers of user.
 func edgesEnd(user schemas.UserID) []byte { return append(key(kindEdge, user), 1) }
 
 func listingKey(followee schemas.Followee, pin schemas.PinID) []byte {
@@ -89,21 +89,21 @@ func placeKey(followee schemas.Followee, p Place) []byte {
 
 func placesEnd(followee schemas.Followee) []byte { return append(key(kindPlace, followee), 1) }
 
-// placeOf reads the place from the key of a list's row.
+// placeOf returns the place from the key of a list row.
 func placeOf(followee schemas.Followee, key []byte) Place {
 	rest := key[2+len(followee):]
 	return Place{Created: schemas.Micros(down(rest[:8])), Pin: schemas.PinID(rest[8:])}
 }
 
-// after is the first key behind key.
+// after returns the first key after key.
 func after(key []byte) []byte { return append(bytes.Clone(key), 0) }
 
-// appendUp writes n so that bytes order as the numbers do, negative ones first.
+// appendUp appends n so that the bytes sort like the numbers, negative ones first.
 func appendUp(b []byte, n int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)^(1<<63)) }
 
 func up(b []byte) int64 { return int64(binary.BigEndian.Uint64(b) ^ (1 << 63)) }
 
-// appendDown writes n so that bytes order against the numbers, the greatest first.
+// appendDown appends n so that the bytes sort in the reverse order of the numbers, the greatest first.
 func appendDown(b []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(b, ^(uint64(n) ^ (1 << 63)))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// childDir names the environment variable that makes the test binary a writer into the directory it holds.
+// childDir names the environment variable that turns the test binary into a process that writes to the directory in it.
 const childDir = "FEEDSTORE_TEST_CHILD_DIR"
 
 func TestMain(m *testing.M) {
@@ -30,10 +30,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeForEver appends entries to one feed, and tells each position once it is acknowledged.
+// writeForEver appends entries to one feed and prints each position after it is acknowledged.
 func writeForEver(dir string, out io.Writer) error {
 	cfg := feedstore.DefaultConfig()
-	cfg.MaxFeed, cfg.MemtableBytes = 1_000_000, 1<<20 // small tables: kills hit flushes, too
+	cfg.MaxFeed, cfg.MemtableBytes = 1_000_000, 1<<20 // small memtables, so that kills also hit flushes
 	store, err := feedstore.Open(dir, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func writeForEver(dir string, out io.Writer) error {
 	}
 }
 
-// TestAcknowledgedSurvivesKill kills a writing process again and again, and finds everything that it had acknowledged.
+// TestAcknowledgedSurvivesKill repeatedly kills a writing process and checks that all acknowledged entries are there.
 func TestAcknowledgedSurvivesKill(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := int64(0)
@@ -86,8 +86,8 @@ func TestAcknowledgedSurvivesKill(t *testing.T) {
 	}
 }
 
-// writeAndKill lets a child write until it has acknowledged so many batches, kills it while it goes on, and returns the
-// last position that it told.
+// writeAndKill runs a child until it has acknowledged the given number of batches, kills it while it writes, and returns the
+// last position that the child printed.
 func writeAndKill(t *testing.T, dir string, batches int) (last int64) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^$")

@@ -11,28 +11,28 @@ import (
 	"github.com/smartfeed/smartfeed/internal/stored"
 )
 
-// options is every setting of Pebble that differs from its defaults.
+// options returns every setting of Pebble that differs from its defaults.
 func options(cfg Config, cache *pebble.Cache, log *slog.Logger) *pebble.Options {
 	o := &pebble.Options{
 		Cache:                       cache,
 		Merger:                      greatest(),
 		FormatMajorVersion:          pebble.FormatNewest, // no older program reads these directories
 		MemTableSize:                uint64(cfg.MemtableBytes),
-		MemTableStopWritesThreshold: 4,   // memory is bounded by four tables, then writers wait
+		MemTableStopWritesThreshold: 4,   // four memtables limit the memory; then writers wait
 		MaxOpenFiles:                500, // below the usual limit of 1024 descriptors, with room for sockets
 		Logger:                      stored.Logger(log, "feed store"),
 	}
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
 	for i := range o.Levels {
-		// 10 bits a key: one lookup in a hundred for an absent card or edge goes on to a block.
+		// 10 bits per key: one in a hundred lookups of an absent card or edge reads a block.
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	return o
 }
 
-// greatest is the rule of every row: of all values written under one key, the greatest by bytes is the row's value.
-// It is commutative, associative and idempotent, so neither order nor repetition matters, and nothing has to be read
-// to write.
+// greatest is the merge rule of every row: of all values written to one key, the greatest by bytes is the value of the row.
+// The rule is commutative, associative and idempotent. Therefore order and repetition do not matter, and a write reads
+// nothing.
 func greatest() *pebble.Merger {
 	return &pebble.Merger{
 		Name: "smartfeed.greatest", // stored in the files: a database opens only with the merger it was written with
@@ -44,15 +44,15 @@ func greatest() *pebble.Merger {
 
 type register struct{ value []byte }
 
-// MergeNewer takes a value written later; when it was written makes no difference.
+// MergeNewer merges a later value. The time of the write does not matter.
 func (r *register) MergeNewer(value []byte) error {
 	if bytes.Compare(value, r.value) > 0 {
-		r.value = append(r.value[:0], value...) // value is only lent
+		r.value = append(r.value[:0], value...) // value is only valid during the call
 	}
 	return nil
 }
 
-// MergeOlder takes a value written earlier.
+// MergeOlder merges an earlier value.
 func (r *register) MergeOlder(value []byte) error { return r.MergeNewer(value) }
 
 // Finish returns the greatest value.

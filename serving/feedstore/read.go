@@ -12,12 +12,14 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Every read sees one moment of the store. An ended ctx is noticed between rows, not inside a disk access.
+// Every read sees a consistent state of the store. A read notices the end of ctx between rows, not during a disk access.
 
-// Page returns at most n entries of a frozen feed at positions below the given one, newest first, and the trim floor, 0
-// if nothing was trimmed. math.MaxInt64 reads from the newest. No entry is at or below the floor. Positions are dense,
-// so an entry that is not there, at the beginning, between two or above the floor, has not reached this store yet:
-// the caller, who knows what it may expect, looks for it.
+// Page returns at most n entries of a materialized feed at positions below the given one, newest first, and the trim
+// position. The trim position is 0 if nothing was trimmed. math.MaxInt64 reads from the newest entry. No entry is at or
+// below the trim position.
+//
+// Positions are dense. Therefore an entry that is missing at the start, between two entries, or above the trim position has
+// not reached this store yet. The caller checks this, because it knows which entries to expect.
 func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	snap := s.db.NewSnapshot()
 	defer snap.Close()
@@ -66,7 +68,7 @@ func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas
 		return nil, fmt.Errorf("read edges of %s: %w", user, err)
 	}
 	defer it.Close()
-	for _, other := range slices.Compact(slices.Sorted(slices.Values(others))) { // in the order of the keys
+	for _, other := range slices.Compact(slices.Sorted(slices.Values(others))) { // in key order
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -77,7 +79,7 @@ func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas
 	return edges, nil
 }
 
-// appendEdges appends the registers towards other, which stand together.
+// appendEdges appends the registers towards other, which are adjacent rows.
 func appendEdges(edges []schemas.Edge, it *pebble.Iterator, user schemas.UserID, other schemas.ID) ([]schemas.Edge, error) {
 	start := edgesKey(user, other)
 	for more := it.SeekGE(start); more && bytes.HasPrefix(it.Key(), start); more = it.Next() {
@@ -94,7 +96,7 @@ func appendEdges(edges []schemas.Edge, it *pebble.Iterator, user schemas.UserID,
 	return edges, it.Error()
 }
 
-// Cards returns the present state of those pins that the store knows.
+// Cards returns the current state of the pins that the store knows.
 func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
 	cards := make(map[schemas.PinID]schemas.Card, len(pins))
 	for _, pin := range pins {
@@ -112,7 +114,7 @@ func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.Pi
 	return cards, nil
 }
 
-// Gone returns those of the users who are deleted.
+// Gone returns the deleted users among users.
 func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
 	gone := map[schemas.UserID]bool{}
 	for _, user := range users {
@@ -130,10 +132,10 @@ func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.U
 	return gone, nil
 }
 
-// List returns at most n pins of a followee, the newest created first, ties by pin, beginning behind the place from; ""
-// begins with the newest. Each pin is as the followee was last told. next is where to go on, "" at the end; a page can
-// be short, even empty, and have one. A place is "<created in micros>/<pin>" in every store; anything else is an
-// ErrBadPlace.
+// List returns at most n pins of a followee after the place from, most recently created first, ties by pin. "" starts at the
+// newest. Each pin has the version that was last published for the followee. next is the place to continue at, or "" at the
+// end. A page can be short or even empty and still have a next. A place is "<created in micros>/<pin>" in every store. For
+// any other text List returns ErrBadPlace.
 func (s *Store) List(
 	ctx context.Context, followee schemas.Followee, from string, n int,
 ) (pins []schemas.PinVersion, next string, err error) {
@@ -147,7 +149,7 @@ func (s *Store) List(
 	dead := 0
 	err = scan(ctx, snap, start, placesEnd(followee), func(key, _ []byte) (bool, error) {
 		if len(pins) == n || dead == MaxDead {
-			next = last.String() // only now is it certain that something follows
+			next = last.String() // only now is it certain that another row follows
 			return false, nil
 		}
 		last = placeOf(followee, key)
@@ -176,7 +178,7 @@ func listStart(followee schemas.Followee, from string) ([]byte, error) {
 	return after(placeKey(followee, p)), nil
 }
 
-// readListing returns the newest version of the pin at a place, and whether that version still stands there.
+// readListing returns the newest version of the pin at a place, and reports whether the place is current for that version.
 func readListing(r pebble.Reader, followee schemas.Followee, at Place) (p schemas.PinVersion, ok bool, err error) {
 	_, err = get(r, listingKey(followee, at.Pin), func(value []byte) (err error) {
 		p, err = decodeListing(at.Pin, value)
@@ -188,7 +190,7 @@ func readListing(r pebble.Reader, followee schemas.Followee, at Place) (p schema
 	return p, p.Created == at.Created && Listed(followee, &p), nil
 }
 
-// get calls f with the value of a row if there is one.
+// get calls f with the value of a row if the row exists. It reports whether it does.
 func get(r pebble.Reader, key []byte, f func(value []byte) error) (found bool, err error) {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -201,7 +203,7 @@ func get(r pebble.Reader, key []byte, f func(value []byte) error) (found bool, e
 	return true, f(value)
 }
 
-// scan visits the rows in [from, to) in order until visit returns false or an error.
+// scan calls visit for the rows in [from, to) in order until visit returns false or an error.
 func scan(ctx context.Context, r pebble.Reader, from, to []byte, visit func(key, value []byte) (bool, error)) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {

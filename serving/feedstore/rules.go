@@ -10,9 +10,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The rules that every store keeps alike, so that several of them, fed by the same log, hold and answer the same.
+// These rules are the same for every store, so that stores fed by the same log hold the same data and return the same
+// results.
 
-// Check returns an error when a record of the batch has an empty id or one with a zero byte, or an edge is of an unknown
+// Check returns an error if a record of the batch has an empty id or an id with a zero byte, or if an edge is of an unknown
 // kind. A store writes nothing of such a batch.
 func Check(b Batch) error {
 	var c checker
@@ -41,10 +42,10 @@ func Check(b Batch) error {
 	return c.err
 }
 
-// checker keeps the first problem.
+// checker keeps the first error.
 type checker struct{ err error }
 
-// ids refuses what would run two keys into one another.
+// ids rejects ids that would make two keys ambiguous.
 func (c *checker) ids(ids ...string) {
 	for _, id := range ids {
 		if c.err == nil && (id == "" || strings.IndexByte(id, 0) >= 0) {
@@ -53,33 +54,33 @@ func (c *checker) ids(ids ...string) {
 	}
 }
 
-// Listed says whether a version of a pin belongs in the list of followee.
+// Listed reports whether a version of a pin belongs in the list of followee.
 func Listed(followee schemas.Followee, p *schemas.PinVersion) bool {
 	return !p.Deleted && (string(p.Author) == string(followee) || string(p.Board) == string(followee) ||
 		slices.Contains(p.Interests, schemas.InterestID(followee)))
 }
 
-// WinsTie says whether the state of an edge wins over the other one at the same time: unfollow and block do. It is its
-// own inverse in live, so it also reads the state back.
+// WinsTie reports whether a state of an edge wins over the other state at the same time: unfollow and block win. The
+// function is its own inverse in live, so it also decodes the state.
 func WinsTie(k schemas.EdgeKind, live bool) bool { return live != (k == schemas.FollowEdge) }
 
-// MaxDead is how many places without a pin a List passes over before it gives a short page. A place dies when
-// its pin is deleted, leaves the followee, or turns out to have been created at another time.
+// MaxDead is how many dead places a List skips before it returns a short page. A place is dead when its pin is deleted, no
+// longer belongs to the followee, or has another creation time.
 const MaxDead = 500
 
-// ErrBadPlace says that a list cannot be continued from the text given.
+// ErrBadPlace is returned when the text is not a valid place in a list.
 var ErrBadPlace = errors.New("bad place")
 
-// Place is where a pin stands in a list: newest first, ties by pin.
+// Place is the place of a pin in a list: newest first, ties by pin.
 type Place struct {
 	Created schemas.Micros
 	Pin     schemas.PinID
 }
 
-// String is the form in which a reader carries a place from one page of a list to the next: "<created in micros>/<pin>".
+// String returns the form in which a client passes a place from one page of a list to the next: "<created in micros>/<pin>".
 func (p Place) String() string { return strconv.FormatInt(int64(p.Created), 10) + "/" + string(p.Pin) }
 
-// ParsePlace reads what String wrote; anything else is an ErrBadPlace.
+// ParsePlace parses the result of String. It returns ErrBadPlace for any other text.
 func ParsePlace(text string) (Place, error) {
 	created, pin, ok := strings.Cut(text, "/")
 	n, err := strconv.ParseInt(created, 10, 64)
@@ -89,24 +90,24 @@ func ParsePlace(text string) (Place, error) {
 	return Place{Created: schemas.Micros(n), Pin: schemas.PinID(pin)}, nil
 }
 
-// Trimming decides by positions alone when a feed is trimmed and how far, so that the order of arrival does not matter
-// and nothing is read.
+// Trimming decides from positions alone when and how far a feed is trimmed. The order of arrival does not matter, and
+// nothing is read.
 type Trimming struct{ keep, step int64 }
 
-// NewTrimming keeps maxFeed items of a feed, and up to a tenth more.
+// NewTrimming returns a Trimming that keeps maxFeed items of a feed, and up to a tenth more.
 func NewTrimming(maxFeed int) Trimming {
 	return Trimming{keep: int64(maxFeed), step: int64(maxFeed) / 10}
 }
 
-// Cut is what is trimmed of a feed: the positions from Floor down. What arrives below the floor later, because an old
-// part of the log is read again, is hidden by the floor, and goes with the cuts that this part brings about again.
+// Cut is the range to trim from a feed: the positions from Floor down. When an old part of the log is read again, entries
+// arrive below the floor. The floor hides them, and the cuts that this part of the log causes again delete them.
 type Cut struct {
 	Floor int64          // positions at or below it are trimmed
-	Time  schemas.Micros // of the latest entry that brought the cut about: no trimmed entry should be later
-	end   int64          // how far Pebble deletes, see trim
+	Time  schemas.Micros // of the latest entry that caused the cut: no trimmed entry should be later
+	end   int64          // the lower end of the range that Pebble deletes, see trim
 }
 
-// Cuts returns what the entries of each user bring about; nothing for most.
+// Cuts returns the cut that the entries of each user cause. Most entries cause none.
 func (t Trimming) Cuts(entries []schemas.FeedEntry) map[schemas.UserID]Cut {
 	var cuts map[schemas.UserID]Cut
 	for i := range entries {

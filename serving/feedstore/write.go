@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Write stores the batch, whole, and returns when it is on disk. It fails, and stores nothing, when an id holds a zero
-// byte or an edge is of an unknown kind: no such record passes the doors of the pipeline.
+// Write stores the whole batch and returns when it is on disk. If an id is empty or contains a zero byte, or an edge is of
+// an unknown kind, Write returns an error and stores nothing. The pipeline rejects such records before they get here.
 func (s *Store) Write(ctx context.Context, b Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -33,10 +33,10 @@ func (s *Store) Write(ctx context.Context, b Batch) error {
 	return nil
 }
 
-// writer fills a batch. After the first error it does nothing more.
+// writer fills a batch. After the first error it does nothing.
 type writer struct {
 	batch *pebble.Batch
-	value []byte // reused: the batch copies
+	value []byte // reused, because the batch copies it
 	err   error
 }
 
@@ -64,7 +64,7 @@ func (w *writer) all(b Batch, t Trimming) {
 	}
 }
 
-// put offers a value to the register of key.
+// put merges a value into the register of key.
 func (w *writer) put(key, value []byte) {
 	w.value = value
 	if w.err == nil {
@@ -89,8 +89,8 @@ func (w *writer) card(c *schemas.Card) {
 	w.put(cardKey(c.Pin), appendCard(w.value[:0], c))
 }
 
-// publication tells the listing of the version and, when the pin is to be listed, makes a place for it. A place is
-// never taken away: the newest version of the listing says whether one still counts.
+// publication writes the version to the listing and, if the pin is listed, its place. It never deletes a place: the newest
+// version in the listing determines whether a place is current.
 func (w *writer) publication(p *schemas.Publication) {
 	w.put(listingKey(p.Followee, p.Pin), appendVersion(w.value[:0], &p.PinVersion))
 	if Listed(p.Followee, &p.PinVersion) {
@@ -98,8 +98,8 @@ func (w *writer) publication(p *schemas.Publication) {
 	}
 }
 
-// trim raises the floor of user and deletes the cut with one range. It reaches down as far as a whole feed, and not to
-// the first position: ranges that all overlap cost the square of their number until they are compacted.
+// trim raises the floor of user and deletes the cut with one range. The range covers the length of one feed and does not
+// reach down to the first position: if all ranges overlap, their cost until compaction is quadratic in their number.
 func (w *writer) trim(user schemas.UserID, c Cut) {
 	w.put(floorKey(user), appendUp(w.value[:0], c.Floor))
 	if w.err == nil {
@@ -107,14 +107,14 @@ func (w *writer) trim(user schemas.UserID, c Cut) {
 	}
 }
 
-// delete takes one row away.
+// delete deletes one row.
 func (w *writer) delete(key []byte) {
 	if w.err == nil {
 		w.err = w.batch.Delete(key, nil)
 	}
 }
 
-// erase takes everything away that is kept under a user.
+// erase deletes all rows of a user.
 func (w *writer) erase(user schemas.UserID) {
 	w.delete(floorKey(user))
 	for _, kind := range []byte{kindEntry, kindEdge, kindPlace, kindListing} {

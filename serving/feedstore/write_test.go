@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// TestTrimmedRowsAreDeleted looks at the rows themselves: the floor alone would hide them from every read.
+// TestTrimmedRowsAreDeleted checks the rows themselves, because the floor alone would hide them from every read.
 func TestTrimmedRowsAreDeleted(t *testing.T) {
 	const keep, last = 40, 1000
 	for name, together := range map[string]int{"one by one": 1, "all at once": last, "in polls": 130} {
@@ -20,7 +20,7 @@ func TestTrimmedRowsAreDeleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			for range 2 { // the second time the whole log is read again
+			for range 2 { // the second time simulates that the whole log is read again
 				for from := int64(1); from <= last; from += int64(together) {
 					var b Batch
 					for p := from; p < min(from+int64(together), last+1); p++ {

@@ -1,35 +1,37 @@
-// Package cassandra keeps on an Apache Cassandra cluster what package feedstore keeps on one machine's disk: a feed store
-// for more than one process, with copies.
+// Package cassandra implements the feed store on an Apache Cassandra cluster. Unlike the embedded store of package
+// feedstore, it is replicated, and several processes can share it.
 //
-//	feeds     user | position ↓             an item of a frozen feed; floor, static; swept
+//	feeds     user | position ↓             an item of a materialized feed; floor, static; swept
 //	edges     user | other, kind            the state of one register
 //	cards     pin                           the newest version
-//	places    followee | created ↓, pin     where a pin stands in a list, now or formerly
-//	listings  followee | pin                the newest version that the followee was told of
+//	places    followee | created ↓, pin     the place of a pin in a list, current or former
+//	listings  followee | pin                the newest version published for the followee
 //	gone      user                          deleted for good
 //
-// Every cell is written with the record's own time, or its version, as the write time, which is what decides in
-// Cassandra: so nothing is read to write, a repeat changes nothing, and any order of the same writes ends in the same
-// rows, as the conformance suite demands. At one time the greater value stays, which an edge makes use of. A write time
-// in the far future could be neither overwritten nor deleted: the doors of the pipeline refuse such events.
+// Every cell is written with the time or the version of its record as the write time, and the write time decides in
+// Cassandra. Therefore a write reads nothing, a repeat changes nothing, and any order of the same writes leads to the same
+// rows, as the conformance suite requires. At the same write time the greater value remains; edges rely on this. A write
+// time in the far future could be neither overwritten nor deleted, so the pipeline rejects such events before they get here.
 //
-// An entry, the floor and the range that is trimmed go to one partition in one mutation, so that a page and its floor
-// are of one moment. A row is deleted only by trimming, with one range for all that is below the floor: the newest page
-// never meets it.
+// An entry, the floor and the range that is trimmed are written to one partition in one mutation, so that a page and its
+// floor are consistent. Trimming and erasure are the only deletes of feeds. Trimming deletes everything below the floor with
+// one range tombstone, which the newest page never reads.
 //
-// Deletion. What deletes the rows of each table. An erasure deletes all rows under the user.
+// Deletion. The following deletes the rows of each table. An erasure deletes all rows of the user.
 //
-//	feeds     cap: MaxFeed and a tenth, by ranges; TTL, if one is configured; erasure
-//	edges     erasure of either side; a dead one stays, as in package feedstore
-//	cards     never: of a deleted pin the tombstone stays, as in package feedstore
+//	feeds     cap: MaxFeed plus a tenth, by ranges; TTL, if one is configured; erasure
+//	edges     erasure of either side; a dead edge stays, as in package feedstore
+//	cards     never: the card of a deleted pin stays as its tombstone, as in package feedstore
 //	places    erasure of the followee; those of deleted pins stay, as in package feedstore
-//	listings  erasure of the followee; of a deleted pin the version stays
+//	listings  erasure of the followee; the version of a deleted pin stays
 //	gone      never: a delete is final
 //
-// There is no counter, no lightweight transaction, no batch over several partitions, and nothing is bound to null, which
-// would write a tombstone. Writes are acknowledged by a quorum of the datacenter, and reads ask one, so that a read after
-// a Write has it. What an acknowledgement is worth on a node that is killed is commitlog_sync in its cassandra.yaml:
-// periodic, which is the default, loses what came in its last moments, group and batch do not.
+// The store uses no counters, no lightweight transactions and no batches over several partitions. It binds no nulls, because
+// a null writes a tombstone.
+//
+// A quorum of the datacenter acknowledges writes and answers reads, so a read after a Write sees it. The setting
+// commitlog_sync in cassandra.yaml decides whether a killed node keeps its acknowledged writes. With periodic, which is the
+// default, it loses the last moments; with group and batch it does not.
 package cassandra
 
 import (
@@ -49,29 +51,30 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// Config is what all clusters of a product have alike. See DefaultConfig.
+// Config is the configuration that all clusters share. See DefaultConfig.
 type Config struct {
-	// Keyspace holds the tables, default "smartfeed": a letter, then at most 47 of a-z, 0-9 and _.
+	// Keyspace contains the tables. Default "smartfeed": a letter, then at most 47 of a-z, 0-9 and _.
 	Keyspace string `yaml:"keyspace"`
-	// Timeout bounds one request to a node, default 2 s, 10 ms to 1 minute. A read usually ends earlier, with its context.
+	// Timeout limits one request to a node. Default 2 s, 10 ms to 1 minute. A read usually ends earlier, with its context.
 	Timeout time.Duration `yaml:"timeout"`
-	// Writers is how many mutations of one Write are under way, default 16, 1 to 1024.
+	// Writers is how many mutations of one Write are in flight. Default 16, 1 to 1024.
 	Writers int `yaml:"writers"`
-	// TTL of the items of frozen feeds, default 0: none, at most 20 years, whole seconds. Trimming bounds a feed already;
-	// a TTL lets go of what people have who never come back, and the feed of whoever does ends with what is younger. It
-	// holds for what is written after apply has set it.
+	// TTL is the time to live of the items of materialized feeds, in whole seconds. Default 0: none, at most 20 years.
+	// Trimming already limits the length of a feed; a TTL also removes the items of users who never return. The feed of a
+	// user who does return ends with the items that have not expired. The TTL applies to items written after apply has set
+	// it.
 	TTL time.Duration `yaml:"ttl"`
 }
 
-// DefaultConfig returns the defaults of every field.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{Keyspace: "smartfeed", Timeout: 2 * time.Second, Writers: 16}
 }
 
-// maxTTL is what Cassandra takes.
+// maxTTL is the maximum TTL that Cassandra accepts.
 const maxTTL = 20 * 365 * 24 * time.Hour
 
-// Validate reports every field that is out of its bounds.
+// Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
 	problems := []error{
 		bounds.Within("timeout", c.Timeout, 10*time.Millisecond, time.Minute),
@@ -86,34 +89,35 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// isKeyspace allows only what needs no quoting: the name becomes a part of statements.
+// isKeyspace reports whether a name needs no quoting, because the name becomes a part of statements.
 func isKeyspace(name string) bool {
 	return name != "" && len(name) <= 48 && name[0] >= 'a' && name[0] <= 'z' &&
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// Cluster is where one cluster is. See DefaultCluster.
+// Cluster is the address and the access to one cluster. See DefaultCluster.
 type Cluster struct {
-	// Hosts are some of its nodes, host:port or host with the port 9042; the others are found through these. Default:
-	// none, which is no cluster.
+	// Hosts are the addresses of some of its nodes: host:port, or host with the port 9042. The driver discovers the other
+	// nodes. Default none, which means that the cluster does not exist.
 	Hosts []string `yaml:"hosts"`
-	// Datacenter is the one that answers, default "datacenter1", which is what a node without a topology says.
+	// Datacenter is the datacenter that serves reads and writes. Default "datacenter1", the name on a node without a
+	// topology.
 	Datacenter string `yaml:"datacenter"`
-	// Replicas is how many nodes of the datacenter have each row, default 3, 1 to 9: of the keyspace, when it is made.
+	// Replicas is how many nodes of the datacenter hold each row, default 3, 1 to 9. It is set when the keyspace is created.
 	Replicas int `yaml:"replicas"`
-	// TLS of every connection, default: none.
+	// TLS applies to every connection. Default none.
 	TLS secure.TLS `yaml:"tls"`
-	// Login is as whom its nodes are asked, default: nobody. The role needs SELECT and MODIFY on the keyspace, and for
-	// apply CREATE and ALTER.
+	// Login is the role of the client. Default none. The role needs SELECT and MODIFY on the keyspace, and for apply also
+	// CREATE and ALTER.
 	Login secure.Login `yaml:"login"`
 }
 
-// DefaultCluster returns the defaults of every field.
+// DefaultCluster returns the default configuration of a cluster.
 func DefaultCluster() Cluster {
 	return Cluster{Hosts: []string{}, Datacenter: "datacenter1", Replicas: 3}
 }
 
-// Validate reports every field that is out of its bounds.
+// Validate reports every field that is out of bounds.
 func (c Cluster) Validate() error {
 	problems := []error{bounds.Within("replicas", c.Replicas, 1, 9)}
 	for _, host := range c.Hosts {
@@ -128,11 +132,11 @@ func (c Cluster) Validate() error {
 	return errors.Join(problems...)
 }
 
-// ErrAway says that there is no connection to the cluster at present. Run goes on trying.
+// ErrAway is returned while there is no session with the cluster. Run keeps trying to connect.
 var ErrAway = errors.New("the cluster cannot be reached")
 
-// Store is a feed store on one cluster. Its methods may be called from any number of goroutines, and fail with an
-// ErrAway at once while there is no session: Run makes it, and keeps it.
+// Store is a feed store on one cluster. Its methods are safe for concurrent use. They return ErrAway at once while there is
+// no session. Run creates the session and maintains it.
 type Store struct {
 	name    string
 	cfg     Config
@@ -140,12 +144,13 @@ type Store struct {
 	trim    feedstore.Trimming
 	log     *slog.Logger
 	driver  driver
-	answers atomic.Bool // a node did, at the last look
+	answers atomic.Bool // whether a node answered the last check
 	session atomic.Pointer[gocql.Session]
-	why     atomic.Pointer[error] // there is no session
+	why     atomic.Pointer[error] // why there is no session
 }
 
-// New makes a store that keeps maxFeed items of a feed, 10 at least. It dials nothing yet. name is for errors and the log.
+// New returns a store that keeps maxFeed items of a feed, at least 10. It does not connect yet. name is for errors and the
+// log.
 func New(name string, cfg Config, cluster Cluster, maxFeed int, log *slog.Logger) (*Store, error) {
 	problems := errors.Join(cfg.Validate(), cluster.Validate())
 	if len(cluster.Hosts) == 0 {
@@ -164,10 +169,10 @@ func New(name string, cfg Config, cluster Cluster, maxFeed int, log *slog.Logger
 	}, nil
 }
 
-// Name is the name given to New.
+// Name returns the name passed to New.
 func (s *Store) Name() string { return s.name }
 
-// conn returns the session.
+// conn returns the session, or ErrAway with the last reason.
 func (s *Store) conn() (*gocql.Session, error) {
 	if session := s.session.Load(); session != nil {
 		return session, nil
@@ -178,14 +183,14 @@ func (s *Store) conn() (*gocql.Session, error) {
 	return nil, fmt.Errorf("feed store %s: %w", s.name, ErrAway)
 }
 
-// Connected tells whether there is a session. It may be one whose nodes have gone since: see Answers.
+// Connected reports whether there is a session. Its nodes may have become unavailable since, see Answers.
 func (s *Store) Connected() bool { return s.session.Load() != nil }
 
-// Answers tells whether a node of the cluster answered when Run last asked, which it does each second; of one that hangs it
-// knows after Config.Timeout.
+// Answers reports whether a node of the cluster answered the last check of Run. Run checks every second, and detects a node
+// that hangs after Config.Timeout.
 func (s *Store) Answers() bool { return s.answers.Load() }
 
-// Metric is a gauge of Answers, with the store's name.
+// Metric returns a gauge of Answers with the store's name.
 func (s *Store) Metric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "smartfeed_feedstore_connected", Help: "1 while a node of the store answers, which is asked each second.",

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// realCassandra names the variable with the addresses of the primary and, after a comma, of the standby: clusters that
-	// tests may use; they leave a keyspace behind.
+	// realCassandra names the variable with the addresses of the primary and, after a comma, of the standby. Tests may use
+	// these clusters; they leave a keyspace behind.
 	realCassandra = "SMARTFEED_TEST_CASSANDRA"
-	// realServices names the variable with the names, in the same order, by which .ci/services kills and starts them.
+	// realServices names the variable with the service names, in the same order, for .ci/services to kill and start them.
 	realServices = "SERVICES_UP"
 )
 
-// patience is how long a test waits for what must come: a busy machine is slow, and not wrong.
+// patience is how long a test waits for an expected event. It is long because the machine may be busy.
 const patience = 2 * time.Minute
 
-// at returns one of the clusters that realCassandra names.
+// at returns one of the clusters in the variable realCassandra.
 func at(t testing.TB, i int) cassandra.Cluster {
 	t.Helper()
 	addrs := strings.Split(os.Getenv(realCassandra), ",")
@@ -43,7 +43,7 @@ func config() cassandra.Config {
 	return cfg
 }
 
-// start makes a store on an applied schema, and runs it until the test ends.
+// start returns a store on an applied schema and runs it until the test ends.
 func start(t testing.TB, cfg cassandra.Config, cluster cassandra.Cluster, maxFeed int) *cassandra.Store {
 	t.Helper()
 	if _, err := cassandra.Apply(t.Context(), cfg, cluster); err != nil {
@@ -74,7 +74,7 @@ func run(t testing.TB, s *cassandra.Store) {
 	}
 }
 
-// service has .ci/services do something to a server.
+// service runs a command of .ci/services for a server.
 func service(t testing.TB, command string, i int) {
 	t.Helper()
 	names := strings.Fields(os.Getenv(realServices))

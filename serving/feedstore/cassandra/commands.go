@@ -11,16 +11,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Setup is what the commands need of the program's configuration.
+// Setup is the configuration that the commands need.
 type Setup struct {
 	Config           Config
 	Primary, Standby Cluster // without hosts: none
 }
 
-// errNone says that there is nothing to do, in the words of the configuration.
+// errNone is returned when no cluster is configured.
 var errNone = errors.New("feed_store.cassandra.primary.hosts is empty: the embedded feed store needs neither apply nor verify")
 
-// Commands returns apply and verify. setup is called when one of them runs.
+// Commands returns the commands apply and verify. setup is called when one of them runs.
 func Commands(setup func(*cobra.Command) (Setup, error)) []*cobra.Command {
 	var asJSON bool
 	commands := []*cobra.Command{{
@@ -47,10 +47,10 @@ there stays.`,
 	return commands
 }
 
-// report is what a command says of one cluster.
+// report is the result of a command for one cluster.
 type report struct {
 	Cluster  string   `json:"cluster"` // primary or standby
-	OK       bool     `json:"ok"`      // it is as it should be
+	OK       bool     `json:"ok"`      // the cluster matches the configuration
 	Done     []string `json:"done"`
 	Problems []string `json:"problems"`
 }
@@ -63,7 +63,7 @@ func newReport(cluster string, done []string, err error) report {
 	return r
 }
 
-// print leaves the problems to the error when it is for people.
+// print writes the report. In plain text it omits the problems, because the returned error contains them.
 func (r report) print(out io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(r)
@@ -77,7 +77,7 @@ func (r report) print(out io.Writer, asJSON bool) error {
 	return nil
 }
 
-// each does something to each cluster, also when it fails for one.
+// each calls do for each cluster, even if it fails for one.
 func each(setup func(*cobra.Command) (Setup, error), do func(cmd *cobra.Command, name string, cfg Config, at Cluster) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		s, err := setup(cmd)
@@ -95,7 +95,7 @@ func each(setup func(*cobra.Command) (Setup, error), do func(cmd *cobra.Command,
 	}
 }
 
-// named puts the cluster's name before each line of an error.
+// named prefixes each line of an error with the cluster's name.
 func named(name string, err error) error {
 	if err == nil {
 		return nil

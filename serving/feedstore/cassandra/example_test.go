@@ -7,7 +7,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
-// Whoever does not let the program make tables shows an operator what it would run (`smartfeed feedstore apply` runs it).
+// If the program must not create tables itself, an operator can review these statements. `smartfeed feedstore apply` runs
+// them.
 func ExampleStatements() {
 	cfg, cluster := cassandra.DefaultConfig(), cassandra.DefaultCluster()
 	cfg.Keyspace, cluster.Datacenter = "acme", "dublin"

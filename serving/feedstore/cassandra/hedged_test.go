@@ -26,11 +26,11 @@ import (
 const (
 	readers      = 200 // users with a feed
 	feedLength   = 200
-	readRate     = 200              // pages a second
-	readDeadline = 10 * time.Second // of a page: a busy machine is slow, and not wrong
+	readRate     = 200              // pages per second
+	readDeadline = 10 * time.Second // of a page; long, for a busy machine
 )
 
-// readsVariable says how many pages are read in each state, 2,000 without it.
+// readsVariable names the variable with the number of pages to read in each state. It is 2,000 if the variable is not set.
 const readsVariable = "CASSANDRA_TEST_READS"
 
 // watched counts the reads of a store.
@@ -44,11 +44,11 @@ func (w *watched) Page(ctx context.Context, user schemas.UserID, below int64, n 
 	return w.Store.Page(ctx, user, below, n)
 }
 
-// pair is two clusters with the same feeds, and what reads them as one.
+// pair is two clusters with the same feeds, and the hedged store that reads from both.
 type pair struct {
 	*hedged.Store
 	stores  [2]*watched
-	proxies [2]*cassandratest.Proxy // before the clusters
+	proxies [2]*cassandratest.Proxy // in front of the clusters
 	users   []schemas.UserID
 }
 
@@ -68,8 +68,8 @@ func newPair(t *testing.T) *pair {
 	}
 	p.write(t, 1, feedLength)
 	reads := hedged.DefaultConfig()
-	reads.Recover = 20 // a primary that is well again is first again after five seconds
-	// Extra reads are then at most 0.05 + 0.02 + 40 / 2000 a read, and those few under way when the stores change places.
+	reads.Recover = 20 // a healthy primary is first again after five seconds
+	// The number of extra reads is then at most 0.05 + 0.02 + 40 / 2000 per read, plus the few in flight during a swap.
 	reads.Burst = 2 * reads.Losses
 	var err error
 	p.Store, err = hedged.New(reads, hedged.Stores{Primary: p.stores[0], Standby: p.stores[1]}, prometheus.NewRegistry())
@@ -80,7 +80,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// write gives each user the entries of some positions, in both stores, as often as it takes.
+// write writes the entries of some positions for each user to both stores, and retries until it succeeds.
 func (p *pair) write(t *testing.T, from, to int64) {
 	t.Helper()
 	for _, user := range p.users {
@@ -104,7 +104,7 @@ func (p *pair) write(t *testing.T, from, to int64) {
 	}
 }
 
-// outcome is what came of reading.
+// outcome is the result of the reads.
 type outcome struct {
 	failed int64
 	took   []time.Duration // sorted
@@ -113,7 +113,7 @@ type outcome struct {
 
 func (o outcome) percentile(p float64) time.Duration { return o.took[int(float64(len(o.took)-1)*p)] }
 
-// extra is how many more calls there were than reads; calls of a store that refuses them at once are none.
+// extra returns the number of extra calls per read. It excludes the calls of a store that refuses them at once.
 func (o outcome) extra(refuses int) float64 {
 	calls := o.calls[0] + o.calls[1]
 	if refuses >= 0 {
@@ -122,7 +122,7 @@ func (o outcome) extra(refuses int) float64 {
 	return float64(calls)/float64(len(o.took)) - 1
 }
 
-// read reads newest pages of random users, so many a second whatever becomes of them.
+// read reads the newest pages of random users at a constant rate, whatever the results.
 func (p *pair) read(t *testing.T, n int) outcome {
 	t.Helper()
 	var o outcome
@@ -147,7 +147,7 @@ func (p *pair) read(t *testing.T, n int) outcome {
 		})
 	}
 	wg.Wait()
-	p.Close() // also what nobody waits for
+	p.Close() // also waits for warm reads
 	for i, s := range p.stores {
 		o.calls[i] += s.pages.Load()
 	}
@@ -156,12 +156,13 @@ func (p *pair) read(t *testing.T, n int) outcome {
 	return o
 }
 
-// TestRealCassandraHedged has one of two clusters be well, dead, hang, and be slow, while pages are read. It asserts that
-// all are answered, and the extra reads; times are printed and not asserted: the machine may have other things to do.
+// TestRealCassandraHedged reads pages while both of two clusters are up, and while one of them is dead, hangs, or is slow.
+// It checks that all reads are answered, and the number of extra reads. It prints times but does not check them, because the
+// machine may be busy.
 func TestRealCassandraHedged(t *testing.T) {
 	p := newPair(t)
 	n := cassandratest.Count(t, readsVariable)
-	p.read(t, 1000) // the servers' code is compiled, the stores' p99.9 known
+	p.read(t, 1000) // warms up the servers and establishes the p99.9 of the stores
 	p.settle(t)
 	for _, c := range []struct {
 		name     string
@@ -205,7 +206,7 @@ func TestRealCassandraHedged(t *testing.T) {
 	p.equal(t)
 }
 
-// settle waits until both stores answer, and the primary is first again.
+// settle waits until both stores answer and the primary is first again.
 func (p *pair) settle(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(2 * patience)
@@ -220,7 +221,7 @@ func (p *pair) settle(t *testing.T) {
 	}
 }
 
-// equal holds both stores to the same rows.
+// equal checks that both stores have the same rows.
 func (p *pair) equal(t *testing.T) {
 	t.Helper()
 	for _, user := range p.users {

@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// A mutation that holds another partition, or is too long, would not be one.
+// A batch that spans partitions, or is too long, would not be one mutation.
 func TestMutationsAreOfOnePartitionAndBounded(t *testing.T) {
 	var b feedstore.Batch
 	for i := range int64(1000) {
@@ -58,7 +58,8 @@ func partitionOf(t *testing.T, st statement) string {
 	return ""
 }
 
-// The floor must not be seen before the entries above it are there, nor what is trimmed go before the floor is raised.
+// The floor must not be visible before the entries above it, and trimmed entries must not disappear before the floor is
+// raised.
 func TestFloorAndRangeAreTheEndOfAFeed(t *testing.T) {
 	for n := int64(110); n < 300; n += 10 {
 		var b feedstore.Batch
@@ -77,7 +78,7 @@ func TestFloorAndRangeAreTheEndOfAFeed(t *testing.T) {
 	}
 }
 
-// Without the event's time, or with another one, a repeat or another order of arrival would end in another state.
+// Without the event's time as the write time, a repeat or another order of arrival would lead to other rows.
 func TestStatements_CarryTheTimeOfTheEvent(t *testing.T) {
 	pin := schemas.PinVersion{Pin: "pin:1", Version: 7, Created: 3}
 	for name, c := range map[string]struct {
@@ -101,7 +102,7 @@ func TestStatements_CarryTheTimeOfTheEvent(t *testing.T) {
 	}
 }
 
-// A null that is bound writes a tombstone, and the driver binds a nil slice as null.
+// Binding a null writes a tombstone, and the driver binds a nil slice as null.
 func TestStatements_WriteNoNulls(t *testing.T) {
 	for name, st := range map[string]statement{
 		"entry":   entryStatement(&schemas.FeedEntry{ServedItem: schemas.ServedItem{Pin: "pin:1"}}),

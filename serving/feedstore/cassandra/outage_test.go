@@ -43,7 +43,7 @@ func TestRealCassandraSchema(t *testing.T) {
 	}
 }
 
-// A product may begin before its store, and lives on without it.
+// A process can start before its store is up, and runs without it.
 func TestStoreThatIsAway(t *testing.T) {
 	cluster := cassandra.DefaultCluster()
 	cluster.Hosts = []string{"127.0.0.1:1"}
@@ -72,7 +72,7 @@ func TestStoreThatIsAway(t *testing.T) {
 	running.Wait()
 }
 
-// A writer that has nothing else to do waits for the store, and for no bad batch.
+// An Insisting store retries until ctx ends, but not for an invalid batch.
 func TestInsisting(t *testing.T) {
 	cluster := cassandra.DefaultCluster()
 	cluster.Hosts = []string{"127.0.0.1:1"}
@@ -92,7 +92,7 @@ func TestInsisting(t *testing.T) {
 	}
 }
 
-// numbered writes entries of one user in order, many users at once, and keeps how many were acknowledged.
+// numbered writes the entries of each user in order, for many users in parallel, and counts the acknowledged ones.
 type numbered struct {
 	s      *cassandra.Store
 	prefix string
@@ -122,7 +122,7 @@ func writeNumbered(ctx context.Context, s *cassandra.Store, users int) *numbered
 
 func (w *numbered) user(i int) schemas.UserID { return schemas.UserID(fmt.Sprint(w.prefix, i)) }
 
-// pageOf reads the newest page, as often as it takes: the node may have been started a moment ago.
+// pageOf reads the newest page and retries, because the node may have just been started.
 func pageOf(t *testing.T, s *cassandra.Store, user schemas.UserID, n int) []schemas.FeedEntry {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
@@ -136,13 +136,13 @@ func pageOf(t *testing.T, s *cassandra.Store, user schemas.UserID, n int) []sche
 	}
 }
 
-// What was acknowledged is there after a kill; the session mends itself, without the store being told.
+// Acknowledged entries survive a kill, and the session recovers by itself.
 func TestRealCassandraKilled(t *testing.T) {
 	s := start(t, config(), at(t, 0), 100_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	w := writeNumbered(ctx, s, 32)
 	for range 3 {
-		time.Sleep(500 * time.Millisecond) // traffic to be hit
+		time.Sleep(500 * time.Millisecond) // so that the kill hits traffic
 		service(t, "kill", 0)
 		service(t, "start", 0)
 		back := time.Now()
@@ -170,7 +170,7 @@ func TestRealCassandraKilled(t *testing.T) {
 	t.Logf("%d entries acknowledged, %d writes failed", written, failed)
 }
 
-// A store that hangs costs a read its context's time and no more, and comes back by itself.
+// If a store hangs, a read ends with its context. The store recovers by itself.
 func TestRealCassandraPaused(t *testing.T) {
 	s := start(t, config(), at(t, 0), 100)
 	service(t, "pause", 0)
@@ -182,7 +182,7 @@ func TestRealCassandraPaused(t *testing.T) {
 	if _, _, err := s.Page(ctx, "user:1", math.MaxInt64, 10); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Page of a store that hangs: got %v, want %v", err, context.DeadlineExceeded)
 	}
-	if took := time.Since(began); took > config().Timeout/2 { // that is, it waited for the node
+	if took := time.Since(began); took > config().Timeout/2 { // then it waited for the node
 		t.Errorf("it took %s, want about 200 ms", took)
 	}
 	resume()

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// The statements of reading. The write time of a row is the time or the version of its record.
+// The read statements. The write time of a row is the time or the version of its record.
 const (
 	getPage = `SELECT position, pin, source, author, board, interests, score, created, pool, writetime(pin), swept, floor
 		FROM feeds WHERE user = ? AND position < ? LIMIT ?`
@@ -27,10 +27,10 @@ const (
 		FROM listings WHERE followee = ? AND pin IN ?`
 )
 
-// maxKeys is how many partitions one statement asks for: more would make one node work for many.
+// maxKeys is how many partitions one statement reads. With more, one coordinator would work for many nodes.
 const maxKeys = 25
 
-// Page is as the embedded store has it. The rows and the floor are of one moment.
+// Page implements feed.Store, see feedstore.Store. The rows and the floor are consistent.
 func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	session, err := s.begin(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n in
 	return entries, floor, nil
 }
 
-// begin returns the session unless ctx has ended.
+// begin returns the session, or an error if ctx has ended or there is no session.
 func (s *Store) begin(ctx context.Context) (*gocql.Session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -61,14 +61,14 @@ func readPage(ctx context.Context, session *gocql.Session, user schemas.UserID, 
 		}
 	}
 	if len(entries) > 0 {
-		// What came late lies at the end, below the floor.
+		// Entries that arrived late are at the end, below the floor.
 		end := slices.IndexFunc(entries, func(e schemas.FeedEntry) bool { return e.Position <= floor })
 		if end >= 0 {
 			entries = entries[:end]
 		}
 		return entries, floor, nil
 	}
-	// No row has brought the floor along. It is read after the rows: what was trimmed in between was not there before.
+	// No row contained the floor. It is read after the rows: entries that are trimmed in between were not there before.
 	var known *int64
 	err := session.Query(getFloor, user).ScanContext(ctx, &known)
 	if err != nil && err != gocql.ErrNotFound { //nolint:errorlint // the driver returns it as it is
@@ -112,7 +112,7 @@ func interestsOf(names []string) []schemas.InterestID {
 	return all
 }
 
-// Edges is as the embedded store has it.
+// Edges implements feed.Store, see feedstore.Store.
 func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) (edges []schemas.Edge, err error) {
 	session, err := s.begin(ctx)
 	if err != nil || len(others) == 0 {
@@ -141,7 +141,7 @@ func texts[S ~string](ids []S) []string {
 	return all
 }
 
-// Cards is as the embedded store has it.
+// Cards implements feed.Store, see feedstore.Store.
 func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
 	session, err := s.begin(ctx)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.Pi
 	return cards, nil
 }
 
-// scanVersion reads a row of a version: pin, facets, created, quality, deleted, then more, then the write time.
+// scanVersion scans a row of a version: pin, facets, created, quality, deleted, then more, then the write time.
 func scanVersion(rows *gocql.Iter, p *schemas.PinVersion, more ...any) bool {
 	var names []string
 	var created, written int64
@@ -179,7 +179,7 @@ func scanVersion(rows *gocql.Iter, p *schemas.PinVersion, more ...any) bool {
 	return true
 }
 
-// gather asks for keys, some at a time and all at once.
+// gather calls ask for chunks of the keys, all in parallel.
 func gather[K ~string, T any](ctx context.Context, keys []K, ask func(ctx context.Context, some []string) ([]T, error)) ([]T, error) {
 	asked := slices.Compact(slices.Sorted(slices.Values(keys)))
 	chunks := slices.Collect(slices.Chunk(texts(asked), maxKeys))
@@ -197,7 +197,7 @@ func gather[K ~string, T any](ctx context.Context, keys []K, ask func(ctx contex
 	return slices.Concat(found...), nil
 }
 
-// Gone is as the embedded store has it.
+// Gone implements feed.Store, see feedstore.Store.
 func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
 	session, err := s.begin(ctx)
 	if err != nil {
@@ -220,8 +220,8 @@ func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.U
 	return gone, nil
 }
 
-// List is as the embedded store has it, but that its rows are not of one moment: a pin whose place changes meanwhile may
-// be passed over, or come twice.
+// List implements feed.Store, see feedstore.Store. Its rows are not read at one moment: a pin whose place changes meanwhile
+// may be missing or appear twice.
 func (s *Store) List(ctx context.Context, followee schemas.Followee, from string, n int) (pins []schemas.PinVersion, next string, err error) {
 	var at *feedstore.Place
 	if from != "" {
@@ -242,7 +242,7 @@ func (s *Store) List(ctx context.Context, followee schemas.Followee, from string
 	return w.pins, w.next, nil
 }
 
-// walk goes down the places of a list.
+// walk reads the places of a list in order.
 type walk struct {
 	session  *gocql.Session
 	followee schemas.Followee
@@ -254,7 +254,7 @@ type walk struct {
 
 func (w *walk) run(ctx context.Context) error {
 	for {
-		limit := max(w.n-len(w.pins), maxKeys) + 1 // one more: it tells whether something follows
+		limit := max(w.n-len(w.pins), maxKeys) + 1 // one more, to detect whether another place follows
 		places, err := w.places(ctx, limit)
 		if err != nil {
 			return err
@@ -269,7 +269,7 @@ func (w *walk) run(ctx context.Context) error {
 	}
 }
 
-// pass takes the pins at places; true: the page is full, or enough places were dead.
+// pass collects the pins at places. It returns true when the page is full or MaxDead places were dead.
 func (w *walk) pass(places []feedstore.Place, told map[schemas.PinID]schemas.PinVersion) bool {
 	for _, at := range places {
 		if len(w.pins) == w.n || w.dead == feedstore.MaxDead {
@@ -289,7 +289,7 @@ func (w *walk) pass(places []feedstore.Place, told map[schemas.PinID]schemas.Pin
 	return false
 }
 
-// places returns the next ones. Those of the same time as the last stand before older ones.
+// places returns the next places. Those with the same time as the last one precede older ones.
 func (w *walk) places(ctx context.Context, limit int) ([]feedstore.Place, error) {
 	if w.at == nil {
 		return scanPlaces(w.session.Query(getTop, w.followee, limit).IterContext(ctx))

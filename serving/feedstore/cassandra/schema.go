@@ -13,24 +13,25 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
-// column of a table. A key is "partition", "up" or "down" (clustering, and its order); others are "" or "static".
+// column is a column of a table. key is "partition", "up" or "down" for a key (clustering, and its order), else "" or
+// "static".
 type column struct{ name, kind, key string }
 
-// table is what one has to be, and is made as.
+// table is the required definition of a table.
 type table struct {
 	name    string
 	columns []column // the keys first, in their order
 	options map[string]string
 }
 
-// facets are the columns of a pin's version.
+// facets appends the columns of a pin's version.
 func facets(own ...column) []column {
 	return append(own, []column{
 		{"author", "text", ""}, {"board", "text", ""}, {"interests", "frozen<list<text>>", ""}, {"created", "bigint", ""},
 	}...)
 }
 
-// tables are all tables of a keyspace.
+// tables returns all tables of a keyspace.
 func tables(ttl time.Duration) []table {
 	feeds := []column{
 		{"user", "text", "partition"}, {"position", "bigint", "down"}, {"floor", "bigint", "static"},
@@ -49,21 +50,22 @@ func tables(ttl time.Duration) []table {
 	}
 }
 
-// options differ from the defaults where these serve other loads.
+// options returns the table options that differ from the defaults.
 func options(ttl time.Duration) map[string]string {
 	return map[string]string{
-		// Rows of a partition come in over months and are read together: levelled, a read touches few files. Writes are
-		// small beside reads.
+		// Rows of a partition arrive over months and are read together: with leveled compaction a read touches few files.
+		// The write load is small compared with the read load.
 		"compaction": "{'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L4'}",
-		// A read takes a page of some kilobytes or a card of some hundred bytes; chunks of 16 KiB would be read for each.
+		// A read takes a page of some kilobytes or a card of some hundred bytes. The default would read a chunk of 16 KiB
+		// for each.
 		"compression": "{'class': 'LZ4Compressor', 'chunk_length_in_kb': '4'}",
-		// Reads are hedged between clusters, with a budget; a second read within one would be outside of it.
+		// Reads are hedged between clusters, within a budget. A speculative read within a cluster would exceed it.
 		"speculative_retry":    "'NEVER'",
 		"default_time_to_live": strconv.Itoa(int(ttl / time.Second)),
 	}
 }
 
-// create is the statement that makes the table.
+// create returns the statement that creates the table.
 func (t table) create(keyspace string) string {
 	var partition, clustering, order, columns []string
 	for _, c := range t.columns {
@@ -102,7 +104,7 @@ func createKeyspace(keyspace string, at Cluster) string {
 		keyspace, at.Datacenter, at.Replicas)
 }
 
-// Statements are what Apply runs on an empty cluster.
+// Statements returns the statements that Apply runs on an empty cluster.
 func Statements(cfg Config, at Cluster) []string {
 	all := []string{createKeyspace(cfg.Keyspace, at)}
 	for _, t := range tables(cfg.TTL) {
@@ -111,9 +113,9 @@ func Statements(cfg Config, at Cluster) []string {
 	return all
 }
 
-// Apply makes the keyspace, the tables and the columns that are not there, and sets options that differ. What cannot be changed in
-// place, a column of another type for instance, it reports and leaves alone, having changed nothing. It returns what it
-// has done.
+// Apply creates the keyspace, tables and columns that are missing, and sets options that differ. If there is a difference
+// that cannot be changed in place, such as the type of a column, Apply reports all such differences and changes nothing. It
+// returns what it has changed.
 func Apply(ctx context.Context, cfg Config, at Cluster) (done []string, err error) {
 	session, err := admin(cfg, at)
 	if err != nil {
@@ -137,7 +139,7 @@ func Apply(ctx context.Context, cfg Config, at Cluster) (done []string, err erro
 	return done, nil
 }
 
-// Verify returns an error for each way in which the cluster differs from what Apply would make of it.
+// Verify returns an error for each difference between the cluster and the result of Apply.
 func Verify(ctx context.Context, cfg Config, at Cluster) error {
 	session, err := admin(cfg, at)
 	if err != nil {
@@ -155,7 +157,7 @@ func Verify(ctx context.Context, cfg Config, at Cluster) error {
 	return errors.Join(problems...)
 }
 
-// admin makes a session for statements that change the schema: in no keyspace, and with time.
+// admin creates a session for schema changes: without a keyspace, and with a long timeout.
 func admin(cfg Config, at Cluster) (*gocql.Session, error) {
 	c, err := settings(cfg, at)
 	if err == nil {
@@ -168,7 +170,7 @@ func admin(cfg Config, at Cluster) (*gocql.Session, error) {
 	return session, nil
 }
 
-// schema is what a cluster has.
+// schema is the schema that a cluster has.
 type schema struct {
 	replication map[string]string // nil: no keyspace
 	tables      map[string]tableFound
@@ -229,7 +231,7 @@ func (s schema) lookColumns(ctx context.Context, session *gocql.Session, keyspac
 	return nil
 }
 
-// literal writes a map as CQL does, without the package of a class, which the server adds.
+// literal formats a map as CQL does. It omits the package of a class, which the server adds.
 func literal(m map[string]string) string {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -238,7 +240,7 @@ func literal(m map[string]string) string {
 	return "{" + strings.Join(all, ", ") + "}"
 }
 
-// difference is one that a statement mends.
+// difference is a difference that a statement can repair.
 type difference struct{ what, mend string }
 
 func (s schema) differences(cfg Config, at Cluster) (mend []difference, hopeless []error) {
@@ -261,7 +263,7 @@ func (s schema) differences(cfg Config, at Cluster) (mend []difference, hopeless
 	return mend, hopeless
 }
 
-// columnDifferences tells the columns to be added from those that cannot be mended. A key cannot be added.
+// columnDifferences separates the columns to be added from the differences that cannot be repaired. A key cannot be added.
 func (t table) columnDifferences(keyspace string, found tableFound) (mend []difference, hopeless []error) {
 	for _, c := range t.columns {
 		got, there := found.columns[c.name]
@@ -287,8 +289,9 @@ func (t table) optionDifferences(keyspace string, found tableFound) (mend []diff
 	return mend
 }
 
-// covers says whether the option found is the one wanted. A map the server shows in an order and with defaults of its
-// own: every setting of ours must be among it. Of anything else a part may be another value.
+// covers reports whether the option found matches the wanted one. The server returns a map in its own order and with its own
+// defaults, so every wanted setting must be contained in it. Any other option must be equal: a substring may be another
+// value.
 func covers(got, want string) bool {
 	if !strings.HasPrefix(want, "{") {
 		return got == want

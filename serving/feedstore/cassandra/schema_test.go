@@ -32,7 +32,7 @@ func TestGoldenSchema(t *testing.T) {
 	}
 }
 
-// A number is not as it should be because its digits hold those of the one wanted.
+// A number does not match because its digits contain those of the wanted one.
 func TestOptionsOfTTLs(t *testing.T) {
 	const hour, month = time.Hour, 720 * time.Hour
 	for _, c := range []struct{ made, want time.Duration }{{month, 0}, {10 * hour, hour}, {hour, 10 * hour}, {0, month}, {0, 0}, {month, month}} {
@@ -55,7 +55,7 @@ func TestOptionsOfTTLs(t *testing.T) {
 	}
 }
 
-// has is the schema as Apply leaves it, as the server tells it.
+// has returns the schema that Apply creates, as the server reports it.
 func has(cfg Config, at Cluster) schema {
 	s := schema{replication: map[string]string{"class": "x", at.Datacenter: "3"}, tables: map[string]tableFound{}}
 	for _, t := range tables(cfg.TTL) {

@@ -16,14 +16,14 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
-// The variables with the address of a node that wants a login and takes TLS, as .ci/services starts cassandra-secured, and
-// with the directory of its certificates.
+// The variables with the address of a node that requires a login and TLS, as .ci/services starts cassandra-secured, and with
+// the directory of its certificates.
 const (
 	realSecured      = "SMARTFEED_TEST_CASSANDRA_SECURED"
 	realCertificates = "SMARTFEED_TEST_CERTIFICATES"
 )
 
-// securedAt returns the cluster, and the path of each of its certificates.
+// securedAt returns the cluster and a function that returns the path of a certificate.
 func securedAt(t *testing.T) (cassandra.Cluster, func(name string) string) {
 	t.Helper()
 	at := os.Getenv(realSecured)
@@ -34,14 +34,14 @@ func securedAt(t *testing.T) (cassandra.Cluster, func(name string) string) {
 	c := cassandra.DefaultCluster()
 	c.Hosts, c.Replicas = []string{at}, 1
 	c.TLS = secure.TLS{Enabled: true, Certificates: secure.Certificates{CAFile: file(securetest.CA)}}
-	c.Login = secure.Login{User: "cassandra", Password: "cassandra"} // whom a new cluster knows
+	c.Login = secure.Login{User: "cassandra", Password: "cassandra"} // the default login of a new cluster
 	return c, file
 }
 
 func TestRealSecuredCassandra(t *testing.T) {
 	cluster, file := securedAt(t)
 	deadline := time.Now().Add(patience)
-	for { // a new cluster knows nobody for a moment
+	for { // a new cluster does not know any role for a moment
 		_, err := cassandra.Apply(t.Context(), config(), cluster)
 		if err == nil {
 			break

@@ -8,19 +8,19 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
-// settings are those of every session that reads and writes rows. It fails when a file of certificates or of a secret
-// cannot be read.
+// settings returns the settings of every session that reads and writes rows. It returns an error if a certificate or secret
+// file cannot be read.
 func settings(cfg Config, at Cluster) (*gocql.ClusterConfig, error) {
 	c := gocql.NewCluster(at.Hosts...)
 	c.Keyspace = cfg.Keyspace
-	c.Timeout = cfg.Timeout        // 11 s by default
-	c.ConnectTimeout = cfg.Timeout // a node that hangs must not hold up the making of a session for longer
+	c.Timeout = cfg.Timeout        // the default is 11 s
+	c.ConnectTimeout = cfg.Timeout // a node that hangs must not delay the creation of a session for longer
 	c.Consistency = gocql.LocalQuorum
-	c.DefaultTimestamp = false // every statement has a time of its own
+	c.DefaultTimestamp = false // every statement sets its own write time
 	c.DefaultIdempotence = true
 	c.RetryPolicy = &gocql.SimpleRetryPolicy{NumRetries: 1} // on the next node; with one node there is none
 	c.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.DCAwareRoundRobinPolicy(at.Datacenter), gocql.ShuffleReplicas())
-	c.ReconnectInterval = time.Second // a node that was away is used again soon
+	c.ReconnectInterval = time.Second // a node that was down is used again soon
 	c.WriteCoalesceWaitTime = 0       // latency first
 	c.NextPagePrefetch = 0            // no read here is longer than a page of the protocol
 	if err := secured(c, at); err != nil {
@@ -29,7 +29,7 @@ func settings(cfg Config, at Cluster) (*gocql.ClusterConfig, error) {
 	return c, nil
 }
 
-// secured says how connections are encrypted, and who asks.
+// secured configures encryption and authentication of connections.
 func secured(c *gocql.ClusterConfig, at Cluster) error {
 	encryption, err := at.TLS.Config()
 	if err != nil {
@@ -46,7 +46,8 @@ func secured(c *gocql.ClusterConfig, at Cluster) error {
 	return err
 }
 
-// authenticator says who asks on a new connection, with the password as it is now: its file may have been replaced.
+// authenticator returns the credentials for a new connection. It reads the current password, because the file may have been
+// replaced.
 func authenticator(at Cluster) (gocql.Authenticator, error) {
 	password, err := at.Login.Secret()
 	if err != nil {
@@ -56,19 +57,19 @@ func authenticator(at Cluster) (gocql.Authenticator, error) {
 }
 
 const (
-	retryEvery = time.Second      // another attempt to make a session, or a look at the one there is
-	deadAfter  = 20 * time.Second // a session that has failed for so long is made anew: the nodes may have other addresses
+	retryEvery = time.Second      // interval of attempts to create a session, and of checks of the session
+	deadAfter  = 20 * time.Second // a session that fails for this long is replaced, because the nodes may have other addresses
 )
 
-// driver makes sessions, and asks them: gocql, or a test's.
+// driver creates sessions and checks them: gocql, or a test's.
 type driver struct {
 	open  func() (*gocql.Session, error)
 	ask   func(ctx context.Context, session *gocql.Session) error // nil: a node answers
 	close func(session *gocql.Session)
 }
 
-// Run makes the session, as often as it takes, watches it, and makes it anew when it seems dead; until ctx ends (nil).
-// It may be called again after it returned.
+// Run creates the session, retrying until it succeeds, checks it every second, and replaces it when it seems dead. It
+// returns nil when ctx ends. It may be called again after it has returned.
 func (s *Store) Run(ctx context.Context) error {
 	defer s.end()
 	defer s.answers.Store(false)
@@ -76,7 +77,7 @@ func (s *Store) Run(ctx context.Context) error {
 	defer tick.Stop()
 	well := time.Now()
 	for {
-		// The look is taken first: what failed for long, and answers now, is alive, and may be in the middle of a read.
+		// Check first: a session that failed for long but answers now is alive, and may be in use by a read.
 		answers := s.alive(ctx) || (s.session.Load() == nil || time.Since(well) > deadAfter) && s.connect()
 		if s.answers.Store(answers); answers {
 			well = time.Now()
@@ -89,7 +90,7 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
-// connect makes a session; the one there is stays if that fails.
+// connect creates a session. If that fails, the current session stays.
 func (s *Store) connect() bool {
 	session, err := s.driver.open()
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *Store) connect() bool {
 	return true
 }
 
-// open makes a session of settings, if there are some.
+// open creates a session from settings, or returns their error.
 func open(c *gocql.ClusterConfig, err error) (*gocql.Session, error) {
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func open(c *gocql.ClusterConfig, err error) (*gocql.Session, error) {
 	return c.CreateSession()
 }
 
-// refused keeps the reason, and logs it when it is another one.
+// refused stores the reason why there is no session, and logs it if it has changed.
 func (s *Store) refused(err error) {
 	old := s.why.Swap(&err)
 	if old == nil || (*old).Error() != err.Error() {
@@ -117,9 +118,9 @@ func (s *Store) refused(err error) {
 	}
 }
 
-// swap puts a session in the place of the one there is, and has that closed, which nobody waits for: a session that seems dead
-// may never have ended (gocql's control connection is told to quit by a channel that it may have stopped to read). The
-// channel is closed when it has.
+// swap replaces the session and closes the former one in the background. No caller waits for the close, because a session
+// that seems dead may never end: gocql stops its control connection by a channel that it may no longer read. The returned
+// channel is closed after the former session.
 func (s *Store) swap(session *gocql.Session) <-chan struct{} {
 	closed := make(chan struct{})
 	old := s.session.Swap(session)
@@ -132,7 +133,7 @@ func (s *Store) swap(session *gocql.Session) <-chan struct{} {
 	return closed
 }
 
-// end lets the session go, and waits a moment for it.
+// end closes the session and waits for at most Config.Timeout.
 func (s *Store) end() {
 	select {
 	case <-s.swap(nil):
@@ -141,7 +142,7 @@ func (s *Store) end() {
 	}
 }
 
-// alive tells whether there is a session and any node answers.
+// alive reports whether there is a session and any node answers.
 func (s *Store) alive(ctx context.Context) bool {
 	session := s.session.Load()
 	if session == nil {
@@ -152,7 +153,7 @@ func (s *Store) alive(ctx context.Context) bool {
 	return s.driver.ask(ctx, session) == nil
 }
 
-// ask asks any node for what each has.
+// ask reads a row that every node has from any node.
 func ask(ctx context.Context, session *gocql.Session) error {
 	var key string
 	return session.Query("SELECT key FROM system.local").ScanContext(ctx, &key)

@@ -21,13 +21,13 @@ import (
 
 var errDown = errors.New("no node answers")
 
-// cluster is one whose nodes have addresses: a session finds those that there were when it was made.
+// cluster simulates a cluster whose nodes change addresses. A session knows only the addresses at the time of its creation.
 type cluster struct {
 	address atomic.Int64 // 0: there are no nodes
 	opened  atomic.Int64
-	failed  atomic.Int64  // to be opened
+	failed  atomic.Int64  // attempts to open a session
 	closing atomic.Int64  // sessions whose close was called
-	hang    chan struct{} // until when closing hangs; nil: it does not
+	hang    chan struct{} // close hangs until it is closed; nil: close does not hang
 	mu      sync.Mutex
 	knows   map[*gocql.Session]int64
 }
@@ -63,7 +63,7 @@ func (c *cluster) ask(_ context.Context, session *gocql.Session) error {
 	return nil
 }
 
-// watch runs a store on a cluster in a bubble, whose time flies.
+// watch runs a store on a cluster in a synctest bubble.
 func watch(t *testing.T, check func(s *Store, c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,13 +92,13 @@ func watch(t *testing.T, check func(s *Store, c *cluster)) {
 	})
 }
 
-// after lets time pass, and the store do what it does meanwhile.
+// after advances the time and lets the store run meanwhile.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// A session whose nodes have all got other addresses finds none of them again: it is made anew, once.
+// A session whose nodes all have new addresses cannot reach any of them. It is replaced once.
 func TestDeadSessionIsMadeAnew(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		first, err := s.conn()
@@ -126,7 +126,7 @@ func TestDeadSessionIsMadeAnew(t *testing.T) {
 	})
 }
 
-// A dead session that does not close holds up neither the next one nor the end.
+// A dead session that does not close delays neither the next session nor the shutdown.
 func TestSessionThatDoesNotClose(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		first, err := s.conn()
@@ -145,7 +145,7 @@ func TestSessionThatDoesNotClose(t *testing.T) {
 	})
 }
 
-// While there is nobody to make a session with, the one there is stays: its nodes may come back. That is seen.
+// While no new session can be created, the current one stays, because its nodes may recover. A recovery is detected.
 func TestSessionStaysWhileNoneCanBeMade(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		reg := prometheus.NewRegistry()
@@ -197,7 +197,7 @@ func TestSessionThatComesBackStays(t *testing.T) {
 	})
 }
 
-// A password that was replaced is what the next connection says.
+// A new connection uses the replaced password.
 func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
 	t.Parallel()
 	at := DefaultCluster()
@@ -230,7 +230,7 @@ func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
 	}
 }
 
-// The driver's defaults are other values for each of these.
+// The driver has other defaults for each of these settings.
 func TestSettings_AreForServing(t *testing.T) {
 	cfg, at := DefaultConfig(), DefaultCluster()
 	cfg.Timeout, at.Hosts = 123*time.Millisecond, []string{"127.0.0.1:1"}

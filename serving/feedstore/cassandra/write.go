@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// The statements of writing. Every one has its time.
+// The write statements. Each sets its write time.
 const (
 	putEntry = `INSERT INTO feeds (user, position, pin, source, author, board, interests, score, created, pool)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
@@ -35,8 +35,8 @@ const (
 	putGone      = `INSERT INTO gone (user, time) VALUES (?, ?) USING TIMESTAMP ?`
 )
 
-// maxTogether is how many statements one mutation holds: a statement has 66 KiB at most (256 interests of 256 bytes),
-// and a mutation may have half a segment of the commit log, 16 MiB by default.
+// maxTogether is how many statements one mutation holds. A statement has at most 66 KiB (256 interests of 256 bytes), and a
+// mutation may take half a segment of the commit log, 16 MiB by default.
 const maxTogether = 50
 
 // statement is one write.
@@ -45,11 +45,11 @@ type statement struct {
 	args []any
 }
 
-// lane is what is written one after the other: mutations of one partition of one table each.
+// lane is a sequence of mutations that are written in order, each to one partition of one table.
 type lane [][]statement
 
-// Write stores the batch and returns when a quorum has it. After an error a part of it may be stored: written again, it
-// changes nothing. It fails, and stores nothing, when a record fails feedstore.Check.
+// Write stores the batch and returns when a quorum has it. After an error, a part of the batch may be stored; repeating the
+// Write is safe. If a record fails feedstore.Check, Write returns an error and stores nothing.
 func (s *Store) Write(ctx context.Context, b feedstore.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -72,16 +72,16 @@ func (s *Store) Write(ctx context.Context, b feedstore.Batch) error {
 	return nil
 }
 
-// Insisting is a Store for a writer that has nothing else to do than to wait for it.
+// Insisting is a Store whose Write retries until it succeeds, for a writer that has nothing else to do.
 type Insisting struct{ *Store }
 
-// Between attempts of an Insisting store.
+// Bounds of the pause between the attempts of an Insisting store.
 const (
 	leastPause = 50 * time.Millisecond
 	mostPause  = time.Second
 )
 
-// Write writes until the store has it all, ctx ends, or feedstore.Check fails.
+// Write retries until the store has the whole batch or ctx ends. It returns an error at once if feedstore.Check fails.
 func (s Insisting) Write(ctx context.Context, b feedstore.Batch) error {
 	if err := feedstore.Check(b); err != nil {
 		return fmt.Errorf("write feed store %s: %w", s.name, err)
@@ -115,15 +115,15 @@ func mutate(ctx context.Context, session *gocql.Session, mutation []statement) e
 	if len(mutation) == 1 {
 		return session.Query(mutation[0].text, mutation[0].args...).ExecContext(ctx)
 	}
-	batch := session.Batch(gocql.UnloggedBatch) // of one partition: it is one mutation, and needs no log
+	batch := session.Batch(gocql.UnloggedBatch) // in one partition a batch is one mutation and needs no log
 	for _, st := range mutation {
 		batch.Query(st.text, st.args...)
 	}
 	return batch.ExecContext(ctx)
 }
 
-// lanes are the writes of a batch by partition. Those of a user's feed end with the floor and what is trimmed, so that
-// no floor is there before the entries above it. A listing is there before its place.
+// lanes returns the writes of a batch by partition. The lane of a user's feed ends with the floor and the trimmed range, so
+// that the floor never precedes the entries above it. A listing is written before its place.
 func lanes(b feedstore.Batch, trim feedstore.Trimming) (all []lane) {
 	cuts := trim.Cuts(b.Entries)
 	for user, entries := range by(b.Entries, func(e *schemas.FeedEntry) schemas.UserID { return e.User }, entryStatement) {
@@ -154,7 +154,7 @@ func lanes(b feedstore.Batch, trim feedstore.Trimming) (all []lane) {
 	return all
 }
 
-// by makes a statement of each record, by partition.
+// by returns a statement for each record, grouped by partition.
 func by[K comparable, T any](records []T, key func(*T) K, make func(*T) statement) map[K][]statement {
 	all := map[K][]statement{}
 	for i := range records {
@@ -164,7 +164,8 @@ func by[K comparable, T any](records []T, key func(*T) K, make func(*T) statemen
 	return all
 }
 
-// mutations cuts what one partition gets into what goes together; the last two statements, a floor and its range, do.
+// mutations splits the statements of one partition into mutations. The last two statements, a floor and its range, stay
+// together.
 func mutations(statements []statement) (l lane) {
 	for len(statements) > maxTogether {
 		n := maxTogether - 2
@@ -181,7 +182,7 @@ func followeeOf(p *schemas.Publication) schemas.Followee { return p.Followee }
 
 func unlisted(p schemas.Publication) bool { return !feedstore.Listed(p.Followee, &p.PinVersion) }
 
-// writeTime is the write time of what happened then. Cassandra refuses the least of 64 bits, which a producer may send.
+// writeTime returns the write time for a record's time. Cassandra rejects the minimum int64, which a producer may send.
 func writeTime(t schemas.Micros) int64 { return max(int64(t), math.MinInt64+1) }
 
 func entryStatement(e *schemas.FeedEntry) statement {
@@ -192,8 +193,8 @@ func entryStatement(e *schemas.FeedEntry) statement {
 		int64(e.Created), e.Pool, writeTime(e.Time)}}
 }
 
-// cutStatements raise the floor and delete what is below it, up to the time of the entry that brought that about. The
-// floor's own write time is the floor: the highest stays.
+// cutStatements raise the floor and delete the entries below it, up to the time of the entry that caused the cut. The write
+// time of the floor is the floor itself, so that the highest floor remains.
 func cutStatements(user schemas.UserID, c feedstore.Cut) []statement {
 	return []statement{
 		{putFloor, []any{c.Floor, c.Floor, user}},
@@ -201,7 +202,7 @@ func cutStatements(user schemas.UserID, c feedstore.Cut) []statement {
 	}
 }
 
-// edgeStatement writes which of two states at one time wins: there the greater value stays, and true is greater.
+// edgeStatement writes whether the state wins a tie. At the same write time the greater value remains, and true is greater.
 func edgeStatement(e *schemas.Edge) statement {
 	if e.Erased {
 		return statement{dropEdge, []any{writeTime(e.Time), e.User, e.Other, string(e.Kind)}}
@@ -223,7 +224,7 @@ func cardStatement(c *schemas.Card) statement {
 		c.Title, c.Link, int64(c.Version)}}
 }
 
-// interests is never nil, which would write a tombstone.
+// interests never returns nil, because nil would write a tombstone.
 func interests(f *schemas.Facets) []string {
 	all := make([]string, len(f.Interests))
 	for i, id := range f.Interests {

@@ -1,4 +1,4 @@
-// Package conformance is what every feed store must do, embedded or remote: a test of an implementation calls Run.
+// Package conformance is the test suite of feed stores, embedded and remote. The test of an implementation calls Run.
 package conformance
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// Store is a feed store as the pipeline uses it: Write by materialize, the rest by the feed service. The embedded
-// store documents each method.
+// Store is a feed store as the pipeline uses it: materialize calls Write, and the feed service calls the other methods. The
+// embedded store documents each method.
 type Store interface {
 	feed.Store
 	Write(ctx context.Context, b feedstore.Batch) error
 }
 
-// Opener returns a store that keeps maxFeed items of a feed and is closed when the test ends. It need not be empty:
-// each test uses ids of its own.
+// Opener returns a store that keeps maxFeed items of a feed and is closed when the test ends. The store need not be empty:
+// each test uses its own ids.
 type Opener func(t *testing.T, maxFeed int) Store
 
 // Run runs the suite.
@@ -59,12 +59,12 @@ func Run(t *testing.T, open Opener) {
 
 const top = math.MaxInt64
 
-// fresh makes ids that no other test has.
+// fresh returns an id that no other test uses.
 func fresh() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 func newUser() schemas.UserID { return schemas.UserID("user:" + fresh()) }
 
-// entry is one of following, or, every third, an explored one.
+// entry returns an entry of the source following, or for every third position an exploration item.
 func entry(user schemas.UserID, position int64) schemas.FeedEntry {
 	source, pool := schemas.Following, schemas.Source("")
 	if position%3 == 0 {
@@ -187,8 +187,8 @@ func testTrimming(t *testing.T, open Opener) {
 	}
 }
 
-// testTrimmingWhileRead reads pages while they are trimmed: floor and rows must be of one moment, or the reader takes
-// the trimmed end for rows that have not arrived.
+// testTrimmingWhileRead reads pages while they are trimmed. The floor and the rows must be consistent, or the caller
+// mistakes trimmed entries for entries that have not arrived.
 func testTrimmingWhileRead(t *testing.T, open Opener) {
 	s, user := open(t, 20), newUser()
 	write(t, s, feedstore.Batch{Entries: entries(user, 1, 20)})
@@ -223,8 +223,8 @@ func testLateBelowFloor(t *testing.T, open Opener) {
 		t.Fatalf("floor %d, want 40", floor)
 	}
 	odd := entry(user, 40)
-	odd.Time = 1e12                           // by a clock that was ahead: later than all that came after it
-	late := append(entries(user, 1, 30), odd) // the log is read again from its beginning
+	odd.Time = 1e12                           // by a fast clock: later than all entries after it
+	late := append(entries(user, 1, 30), odd) // the log is read again from the start
 	write(t, s, feedstore.Batch{Entries: late})
 	got, again := page(t, s, user, top, 100)
 	same(t, "entries", got, before)
@@ -281,7 +281,7 @@ func testEdges(t *testing.T, open Opener) {
 	}
 }
 
-// testBeginningOfTime writes what happened at the least time that there is, which a store may tell from the next one or not.
+// testBeginningOfTime writes records at the minimum time, which a store may or may not distinguish from the next one.
 func testBeginningOfTime(t *testing.T, open Opener) {
 	s, user, other := open(t, 100), newUser(), schemas.ID("user:"+fresh())
 	write(t, s, feedstore.Batch{
@@ -308,7 +308,7 @@ func publication(followee schemas.Followee, pin schemas.PinID, v schemas.Version
 		Pin: pin, Version: v, Created: created, Quality: 1, Facets: schemas.Facets{Author: schemas.UserID(followee)}}}
 }
 
-// listAll pages through a list, n at a time.
+// listAll reads all pages of a list, n pins at a time.
 func listAll(t testing.TB, s Store, followee schemas.Followee, n int) (all []schemas.PinVersion) {
 	t.Helper()
 	for from, turns := "", 0; ; turns++ {
@@ -330,7 +330,7 @@ func testListPaging(t *testing.T, open Opener) {
 	s, author := open(t, 100), schemas.Followee(newUser())
 	var b feedstore.Batch
 	for i := range 23 {
-		// Three share each creation time, one lies before 1970.
+		// Three pins share each creation time, and one is before 1970.
 		p := publication(author, schemas.PinID(fmt.Sprintf("pin:%02d/x", i)), 1, schemas.Micros(i/3-1)*1e6)
 		b.Publications = append(b.Publications, p)
 	}
@@ -391,7 +391,7 @@ func testListBadPlace(t *testing.T, open Opener) {
 	}
 }
 
-// testNeighbours has ids that begin with one another, so that a sloppy key would run one's rows into the other's.
+// testNeighbours uses ids that are prefixes of one another, so that ambiguous keys would mix up their rows.
 func testNeighbours(t *testing.T, open Opener) {
 	s, user := open(t, 100), newUser()
 	longer := user + "0"
@@ -422,7 +422,7 @@ func testNeighbours(t *testing.T, open Opener) {
 	same(t, "gone", gone, map[schemas.UserID]bool{longer: true})
 }
 
-// testErased has users erased beside others whose ids begin with theirs, with what is repeated of it.
+// testErased erases users next to users whose ids share a prefix with theirs, and repeats the erasure.
 func testErased(t *testing.T, open Opener) {
 	s, user := open(t, 100), newUser()
 	shorter, longer := user[:len(user)-1], user+"0"
@@ -443,7 +443,7 @@ func testErased(t *testing.T, open Opener) {
 		Erased: []schemas.DeletedUser{{User: user, Time: 1 << 50}}, Deleted: []schemas.DeletedUser{{User: user, Time: 1}},
 		Edges: []schemas.Edge{
 			{User: longer, Other: "board:1", Kind: schemas.FollowEdge, Time: 9, Erased: true},
-			{User: longer, Other: "board:2", Kind: schemas.BlockEdge, Time: 9, Erased: true}, // there is none
+			{User: longer, Other: "board:2", Kind: schemas.BlockEdge, Time: 9, Erased: true}, // it does not exist
 		},
 	}
 	write(t, s, last)
@@ -494,8 +494,8 @@ func testEnded(t *testing.T, open Opener) {
 	}
 }
 
-// testAnyOrder writes the same records in drawn orders, cut into batches, some again and again, and compares all that
-// can be read with a model that knows every record.
+// testAnyOrder writes the same records in random order, in random batches and with repeats. It compares all reads with a
+// model that knows every record.
 func testAnyOrder(t *testing.T, open Opener) {
 	s := open(t, 10)
 	rapid.Check(t, func(rt *rapid.T) {

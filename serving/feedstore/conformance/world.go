@@ -14,8 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// world is a small set of records about one user and one author, and the model: what must be read of them is computed
-// from all records at once, by the words of the rules.
+// world is a small set of records about one user and one author, and the model. The model computes the expected result of
+// each read from all records at once, as the rules state it.
 type world struct {
 	user   schemas.UserID
 	author schemas.Followee
@@ -46,8 +46,8 @@ func drawWorld(rt *rapid.T) *world {
 	return w
 }
 
-// drawVersions gives pin some versions: each numbered once, with or without the author among its facets, now and then
-// created at another time, now and then deleted.
+// drawVersions draws versions of pin with distinct numbers: with or without the author among the facets, and sometimes with
+// another creation time or deleted.
 func (w *world) drawVersions(rt *rapid.T, pin schemas.PinID) {
 	for v := range rapid.IntRange(0, 5).Draw(rt, "versions") {
 		p := schemas.PinVersion{
@@ -65,7 +65,7 @@ func (w *world) drawVersions(rt *rapid.T, pin schemas.PinID) {
 	}
 }
 
-// singles is the batch in parts of one record each.
+// singles splits the batch into batches of one record each.
 func (w *world) singles() (all []feedstore.Batch) {
 	for i := range w.Entries {
 		all = append(all, feedstore.Batch{Entries: w.Entries[i : i+1]})
@@ -122,7 +122,7 @@ func compareEdges(a, b schemas.Edge) int {
 	return strings.Compare(string(a.Other)+string(a.Kind), string(b.Other)+string(b.Kind))
 }
 
-// edges is, of every register, the latest state; at one time unfollow, block and blocked.
+// edges returns the latest state of every register. In a tie, unfollow, block and blocked win.
 func (w *world) edges() []schemas.Edge {
 	latest := map[string]schemas.Edge{}
 	for _, e := range w.Edges {
@@ -141,7 +141,7 @@ func (w *world) edges() []schemas.Edge {
 	return all
 }
 
-// cards is the highest version of each pin.
+// cards returns the highest version of each pin.
 func (w *world) cards() map[schemas.PinID]schemas.Card {
 	highest := map[schemas.PinID]schemas.Card{}
 	for _, c := range w.Cards {
@@ -152,7 +152,7 @@ func (w *world) cards() map[schemas.PinID]schemas.Card {
 	return highest
 }
 
-// list is the pins whose highest version is alive and the author's, newest first.
+// list returns the pins whose highest version is not deleted and belongs to the author, newest first.
 func (w *world) list() []schemas.PinVersion {
 	var listed []schemas.Publication
 	for _, c := range w.cards() {

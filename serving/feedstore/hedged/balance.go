@@ -21,18 +21,18 @@ func (s side) String() string {
 	return "standby"
 }
 
-// balance decides which store is first, and what extra reads there may be. It counts reads and knows no clock.
+// balance decides which store is first and which extra reads are allowed. It counts reads and uses no clock.
 type balance struct {
 	mu      sync.Mutex
 	cfg     Config
 	first   side
-	tokens  float64    // extra reads saved
-	credit  [2]float64 // late reads that each store may still be asked for beyond them
-	follows float64    // late reads that may follow a change of places beyond both
-	missed  [2]int     // calls of each store in a row that were not answered in time
-	lost    float64    // by the first store, less what those that it has won pay for
-	warm    float64    // reads to be sent to the second store
-	good    int        // of the primary in a row, while it is second
+	tokens  float64    // saved extra reads
+	credit  [2]float64 // late reads that may still be sent to each store on credit
+	follows float64    // remaining reads that may follow a swap, beyond budget and credit
+	missed  [2]int     // consecutive calls of each store without an answer in time
+	lost    float64    // reads lost by the first store, less Config.Budget for each read it won
+	warm    float64    // reads due to be sent to the second store
+	good    int        // consecutive successful warm reads of the primary while it is second
 }
 
 func newBalance(cfg Config) *balance {
@@ -40,12 +40,11 @@ func newBalance(cfg Config) *balance {
 	return &balance{cfg: cfg, tokens: full, credit: [2]float64{full, full}, follows: followers * full}
 }
 
-// followers is how many times Config.Burst of reads that wait may follow a change of places: some hundreds are under way when a
-// store hangs. Each answer in time earns Config.Budget of one. Two stores that have too much to do change places again and
-// again, and earn next to nothing.
+// followers times Config.Burst is how many waiting reads may follow a swap: some hundreds are in flight when a store hangs.
+// Each answer in time earns Config.Budget of one. Two overloaded stores swap repeatedly, and earn next to nothing.
 const followers = 10
 
-// begin counts a read, and says which store is first and whether this read warms the second.
+// begin counts a read. It returns which store is first, and whether this read also warms the second.
 func (b *balance) begin() (first side, warm bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +56,7 @@ func (b *balance) begin() (first side, warm bool) {
 	return b.first, warm
 }
 
-// spend takes an extra read from what is saved.
+// spend takes an extra read from the budget. It reports whether one was available.
 func (b *balance) spend() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +67,7 @@ func (b *balance) spend() bool {
 	return true
 }
 
-// borrow takes an extra read from a store's credit.
+// borrow takes an extra read from a store's credit. It reports whether one was available.
 func (b *balance) borrow(of side) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +78,7 @@ func (b *balance) borrow(of side) bool {
 	return true
 }
 
-// follow takes a read of those that may follow a change of places.
+// follow takes a read from the allowance for reads after a swap. It reports whether one was available.
 func (b *balance) follow() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,14 +89,14 @@ func (b *balance) follow() bool {
 	return true
 }
 
-// giveBack returns what a call has borrowed that was not waited for.
+// giveBack returns the credit of a call that was canceled early.
 func (b *balance) giveBack(to side) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.credit[to] = min(b.credit[to]+1, float64(b.cfg.Burst))
 }
 
-// inTime counts an answer that came in time; borrowed: to a read on credit.
+// inTime counts an answer in time. borrowed is set if the call was on credit.
 func (b *balance) inTime(of side, borrowed bool) {
 	back := b.cfg.Budget
 	if borrowed {
@@ -110,7 +109,7 @@ func (b *balance) inTime(of side, borrowed bool) {
 	b.credit[of] = min(b.credit[of]+back, float64(b.cfg.Burst))
 }
 
-// late counts a call that was not answered in time. One on credit has cost it already.
+// late counts a call that was not answered in time. A call on credit has already paid for it.
 func (b *balance) late(of side, borrowed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,26 +119,26 @@ func (b *balance) late(of side, borrowed bool) {
 	}
 }
 
-// miss counts a call that a read with an answer, which had a hole, has given up.
+// miss counts a call that a read with a hole in its answer no longer waits for.
 func (b *balance) miss(of side) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.missed[of]++
 }
 
-// silent is how many calls in a row a store must have missed to be taken for one that does not answer. The reads that warm it
-// tell that it does again.
+// silent is how many consecutive calls a store must miss before it counts as unresponsive. Warm reads detect that it
+// responds again.
 const silent = 3
 
-// answers says whether a store is one that answers at present.
+// answers reports whether a store currently responds.
 func (b *balance) answers(of side) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.missed[of] < silent
 }
 
-// win counts a read that the first store has won. Reads that nobody won count for neither: a store that hangs must not
-// keep its place by them.
+// win counts a read that the first store won. Reads without a winner count for neither store: they must not keep a store
+// that hangs first.
 func (b *balance) win(first side) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,11 +147,11 @@ func (b *balance) win(first side) {
 	}
 }
 
-// lose counts a read that the other store won although first was asked earlier; changed: it is not first any more.
+// lose counts a read that the other store won although first was queried earlier. It reports whether the stores swapped.
 func (b *balance) lose(first side) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.first != first { // it is second already
+	if b.first != first { // it is already second
 		return false
 	}
 	b.lost++
@@ -163,7 +162,7 @@ func (b *balance) lose(first side) (changed bool) {
 	return true
 }
 
-// probe counts a read of the second store that nobody waited for; changed: the primary is first again.
+// probe counts a warm read. It reports whether the primary became first again.
 func (b *balance) probe(of side, ok bool) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -182,7 +181,7 @@ func (b *balance) probe(of side, ok bool) (changed bool) {
 	return true
 }
 
-// change has the stores change places. mu is held.
+// change swaps the stores. mu is held.
 func (b *balance) change() {
 	b.first = b.first.other()
 	b.lost, b.good = 0, 0

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore/hedged"
 )
 
-// store answers with one title, or fails.
+// store returns one title, or an error.
 type store struct {
 	feed.Store
 	title string
@@ -23,7 +23,7 @@ func (s store) Cards(_ context.Context, pins []schemas.PinID) (map[schemas.PinID
 	return map[schemas.PinID]schemas.Card{pins[0]: {Title: s.title}}, s.err
 }
 
-// The primary is down, and the standby answers; only when both fail does the read.
+// The primary is down, and the standby answers. The read fails only if both stores fail.
 func ExampleStore_Cards() {
 	down := store{err: errors.New("down")}
 	for _, standby := range []store{{title: "Tea for two"}, down} {

@@ -1,38 +1,52 @@
-// Package hedged reads from two feed stores that are fed by the same log, a primary and a standby, so that an answer
-// comes although either is down, hangs, is slow, or lags.
+// Package hedged reads from two feed stores that are fed by the same log, a primary and a standby. A read succeeds although
+// one of them is down, hangs, is slow, or lags.
 //
-// One of them is first: the primary, as long as it is well. A read asks the first. It asks the second, too,
+// # Order
+//
+// One store is first: the primary, while it is healthy. A read queries the first store. It also queries the second store
 //
 //	at once                 if the first fails
-//	at once                 if the first's answer has a hole, see Page, the second answers at present, and there is budget
+//	at once                 if the first's answer has a hole (see Page), the second currently responds, and there is budget
 //	after the first's p99.9 of the same kind of read, within bounds, if there is budget
-//	after Config.Late       if the second store is in time itself, or there is budget
+//	after Config.Late       if the second store itself is in time, or there is budget
 //
-// and the first success wins; the other call is cancelled. An answer with a hole is no success, but better than none:
-// of two, the one that goes further. It waits for the other store's for as long as that usually takes, and no longer: what is
-// missing is most often on its way to both. Only when both have failed is the read an error.
+// The first success wins, and the other call is canceled. An answer with a hole is not a success, but better than no answer.
+// Of two such answers, the one that goes further wins. An answer with a hole waits for the other store only as long as that
+// store usually takes, because a missing entry is usually in flight to both stores. A read returns an error only if both
+// stores fail.
 //
-// The budget bounds what a slow first store costs the second: a read earns Config.Budget of an extra read, up to
-// Config.Burst of them are saved. What is late is asked for beyond it, but on credit: each store has Config.Burst, which a
-// call gives back, with Config.Budget as interest, if its answer comes within Config.Late. So a store that is in time
-// in all but one of twenty calls is asked whatever is late; and when both are late, because they have too much to do,
-// neither is asked twice as much. Only after a failure does an extra read cost nothing: it comes instead of the
-// one that failed.
+// # Budget and credit
 //
-// A store that loses more reads than the budget would pay for, Config.Losses on balance, is unwell: then the two change
-// places, and the reads that still wait for it ask the other, too, ten times Config.Burst of them at most; answers in time earn
-// that back like the budget. Two stores that have too much to do change places again and again. Where budget and credit were spent
-// before, because both were late, that takes Config.Losses / Config.Budget reads (400), most of which wait in vain if the
-// first store hangs.
+// The budget limits the load that a slow first store causes on the second. Each read earns Config.Budget of an extra read,
+// and up to Config.Burst extra reads are saved. Late reads may exceed the budget on credit. Each store has a credit of
+// Config.Burst. A call that is answered within Config.Late returns its credit, with Config.Budget as interest. Therefore:
 //
-// Whether a frozen item may be shown is read from edges, cards and deletions, which a store that lags does not have. So when
-// Stores.Lag says that one of the two lacks records of the keys that are read, which the other has, the other is asked first,
-// whichever is first otherwise. The answer of the one that lags is no success: it is returned, with feed.ErrStale, when the
-// other store fails or is late.
+//   - a store that is in time for all but one of twenty calls is queried for every late read;
+//   - if both stores are late because they are overloaded, neither gets twice the load.
 //
-// A share of reads, Config.Warm, is sent to the second store without being waited for: it keeps its caches warm, shows
-// whether the two hold the same, and tells when the primary is well again, which it is after Config.Recover good ones in
-// a row; then it is first again.
+// An extra read after a failure is free, because it replaces the failed read.
+//
+// # Swapping the order
+//
+// A first store is unhealthy if it loses more reads than the budget would pay for: Config.Losses on balance. The stores then
+// swap places, and the reads that still wait for the former first store query the other one, too. At most ten times
+// Config.Burst reads may do so; answers in time earn this allowance back like the budget.
+//
+// Two overloaded stores swap repeatedly. If budget and credit are used up because both stores were late, a swap takes
+// Config.Losses / Config.Budget reads (400 by default). If the first store hangs, most of these reads wait in vain.
+//
+// # Lag
+//
+// Edges, cards and deletions decide whether a materialized item may be shown, and a store that lags does not have all of
+// them. If Stores.Lag reports that one store lacks records of the requested keys that the other store has, the other store
+// is queried first, whatever the order. The answer of the store that lags is not a success. It is returned with
+// feed.ErrStale if the other store fails or is late.
+//
+// # Warm reads
+//
+// A share of the reads, Config.Warm, is also sent to the second store, and no caller waits for the answer. These reads keep
+// its caches warm, show whether both stores hold the same data, and detect that the primary is healthy again. After
+// Config.Recover successful warm reads in a row, the primary is first again.
 package hedged
 
 import (
@@ -53,31 +67,31 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Config of a Store. See DefaultConfig.
+// Config configures a Store. See DefaultConfig.
 type Config struct {
-	// Least and Most bound the time after which the second store is asked, too; defaults 5 ms and 60 ms. Until a store
-	// has answered a thousand reads of a kind, it is Most.
+	// Least and Most are the bounds of the time after which the second store is also queried. Defaults 5 ms and 60 ms. Until
+	// a store has answered a thousand reads of a kind, the time is Most.
 	Least time.Duration `yaml:"least"`
 	Most  time.Duration `yaml:"most"`
-	// Late is what is no longer in time: then the second store is asked on credit; default 100 ms, at least Most, at most
-	// 1 minute.
+	// Late is the time after which a call is late and the second store is queried on credit. Default 100 ms, Most to 1
+	// minute.
 	Late time.Duration `yaml:"late"`
-	// Budget is how many extra reads a read earns, default 0.05, 0 to 1.
+	// Budget is how many extra reads a read earns. Default 0.05, 0 to 1.
 	Budget float64 `yaml:"budget"`
-	// Burst is how many of them are saved at most, and a store's credit; default 50, 1 to 10,000.
+	// Burst is the maximum number of saved extra reads, and the credit of a store. Default 50, 1 to 10,000.
 	Burst int `yaml:"burst"`
-	// Losses on balance make the first store second, default 20, 1 to 10,000.
+	// Losses is how many lost reads, on balance, make the first store second. Default 20, 1 to 10,000.
 	Losses int `yaml:"losses"`
-	// Warm is the share of reads that are sent to the second store without being waited for, default 0.02, 0 to 0.5.
+	// Warm is the share of reads that are also sent to the second store without waiting. Default 0.02, 0 to 0.5.
 	Warm float64 `yaml:"warm"`
-	// Recover is how many of these in a row must go well until the primary is first again, default 50, 1 to 10,000.
+	// Recover is how many warm reads in a row must succeed before the primary is first again. Default 50, 1 to 10,000.
 	Recover int `yaml:"recover"`
-	// MaxLag is how far one store may lag behind the other in edges, cards, lists and deletions before its answers are stale;
-	// a store that lags longer is found out within twice this time; default 2 s, 100 ms to 1 minute.
+	// MaxLag is how far a store may lag behind the other in edges, cards, lists and deletions before its answers are stale.
+	// A store that lags longer is detected within twice this time. Default 2 s, 100 ms to 1 minute.
 	MaxLag time.Duration `yaml:"max_lag"`
 }
 
-// DefaultConfig returns the defaults of every field.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
 		Least: 5 * time.Millisecond, Most: 60 * time.Millisecond, Late: 100 * time.Millisecond,
@@ -85,7 +99,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every field that is out of its bounds.
+// Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
 	problems := []error{
 		bounds.Within("late", c.Late, c.Most, time.Minute),
@@ -102,27 +116,27 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Stores are the two stores of a product. Both hear of a read's end through its context, and then return soon.
+// Stores are the two stores. Their reads must return soon after their context ends.
 type Stores struct {
 	Primary, Standby feed.Store
-	Lag              Lag // nil: neither lags
+	Lag              Lag // nil: neither store lags
 }
 
-// Lag knows which store lacks records that the other one has.
+// Lag reports which store lacks records that the other one has.
 type Lag interface {
 	// Behind reports whether a store, "primary" or "standby", lacks records of a topic with one of the keys.
 	Behind(store, topic string, keys ...string) bool
 }
 
-// Store is the two of them as one, for reading. Its methods may be called from any number of goroutines.
+// Store combines two stores for reading. Its methods are safe for concurrent use.
 type Store struct {
 	cfg     Config
 	stores  [2]feed.Store // by side
-	lag     Lag           // nil: neither lags
+	lag     Lag           // nil: neither store lags
 	balance *balance
 	metrics *metrics
 	calls   sync.WaitGroup
-	warming chan struct{} // a place for each read that nobody waits for
+	warming chan struct{} // one slot for each warm read in flight
 
 	page  kind[pageRead]
 	edges kind[[]schemas.Edge]
@@ -131,10 +145,10 @@ type Store struct {
 	list  kind[listRead]
 }
 
-// maxWarming bounds the reads under way that nobody waits for; further ones are left out.
+// maxWarming is the maximum number of warm reads in flight. Further ones are skipped.
 const maxWarming = 16
 
-// New checks the configuration and registers the metrics.
+// New validates the configuration and registers the metrics.
 func New(cfg Config, stores Stores, reg prometheus.Registerer) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("hedged feed store: %w", err)
@@ -155,10 +169,10 @@ func New(cfg Config, stores Stores, reg prometheus.Registerer) (*Store, error) {
 	return s, nil
 }
 
-// Close waits for the calls that nobody waits for any more. Nothing may be read any more.
+// Close waits for the calls that no read waits for any more. No read may start after it.
 func (s *Store) Close() { s.calls.Wait() }
 
-// pageRead is what Page returns, and what was asked.
+// pageRead is the result of Page and its arguments.
 type pageRead struct {
 	entries []schemas.FeedEntry
 	floor   int64
@@ -166,7 +180,7 @@ type pageRead struct {
 	n       int
 }
 
-// unbroken is how many entries follow one another from the position below down.
+// unbroken returns how many entries are consecutive from the position below downwards.
 func (p pageRead) unbroken() int {
 	next := p.below - 1
 	if len(p.entries) > 0 && p.below >= top {
@@ -181,10 +195,11 @@ func (p pageRead) unbroken() int {
 	return len(p.entries)
 }
 
-// top is asked below for the newest entries, whichever they are: the position before the first cannot be told.
+// top is the smallest value of below that requests the newest entries, whose first position is unknown.
 const top = 1<<63 - 2
 
-// whole says whether the page has no hole: below what was asked, between two entries, and above the floor at its end.
+// whole reports whether the page has no hole: below the requested position, between two entries, and above the floor at its
+// end.
 func (p pageRead) whole() bool {
 	n := p.unbroken()
 	if n < len(p.entries) {
@@ -206,8 +221,8 @@ func (p pageRead) same(q pageRead) bool {
 	return p.floor == q.floor && slices.EqualFunc(p.entries, q.entries, sameEntry)
 }
 
-// Page is as a feed.Store has it. An answer that lacks a position, below the one given, between two entries, or at its
-// end above the floor, has a hole.
+// Page implements feed.Store. An answer has a hole if it lacks a position below the given one, between two entries, or at
+// its end above the trim position.
 func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	p, err := read(ctx, s, &s.page, func(ctx context.Context, from feed.Store) (pageRead, error) {
 		entries, floor, err := from.Page(ctx, user, below, n)
@@ -216,28 +231,28 @@ func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n in
 	return p.entries, p.floor, err
 }
 
-// Edges is as a feed.Store has it.
+// Edges implements feed.Store.
 func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error) {
 	return read(ctx, s, &s.edges, func(ctx context.Context, from feed.Store) ([]schemas.Edge, error) {
 		return from.Edges(ctx, user, others)
 	}, string(user))
 }
 
-// Cards is as a feed.Store has it.
+// Cards implements feed.Store.
 func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
 	return read(ctx, s, &s.cards, func(ctx context.Context, from feed.Store) (map[schemas.PinID]schemas.Card, error) {
 		return from.Cards(ctx, pins)
 	}, texts(pins)...)
 }
 
-// Gone is as a feed.Store has it.
+// Gone implements feed.Store.
 func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
 	return read(ctx, s, &s.gone, func(ctx context.Context, from feed.Store) (map[schemas.UserID]bool, error) {
 		return from.Gone(ctx, users)
 	}, texts(users)...)
 }
 
-// listRead is what List returns.
+// listRead is the result of List.
 type listRead struct {
 	pins []schemas.PinVersion
 	next string
@@ -247,7 +262,7 @@ func (l listRead) same(m listRead) bool {
 	return l.next == m.next && slices.EqualFunc(l.pins, m.pins, samePin)
 }
 
-// List is as a feed.Store has it.
+// List implements feed.Store.
 func (s *Store) List(ctx context.Context, followee schemas.Followee, from string, n int) ([]schemas.PinVersion, string, error) {
 	l, err := read(ctx, s, &s.list, func(ctx context.Context, store feed.Store) (listRead, error) {
 		pins, next, err := store.List(ctx, followee, from, n)
@@ -286,7 +301,7 @@ func sameCards(a, b map[schemas.PinID]schemas.Card) bool {
 	})
 }
 
-// sameEdges compares in any order.
+// sameEdges compares edges in any order.
 func sameEdges(a, b []schemas.Edge) bool {
 	order := func(x, y schemas.Edge) int {
 		return strings.Compare(string(x.Other)+"\x00"+string(x.Kind), string(y.Other)+"\x00"+string(y.Kind))

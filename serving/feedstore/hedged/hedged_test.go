@@ -25,15 +25,15 @@ const ms = time.Millisecond
 
 var errDown = errors.New("down")
 
-// fake is a store whose answers take a time, and may be cut off.
+// fake is a store whose reads take a given time and can be canceled.
 type fake struct {
 	takes   func(call int64) time.Duration
 	err     func(call int64) error
-	newest  int64 // positions 1 to newest are there …
-	lacks   int64 // … but this one
+	newest  int64 // positions 1 to newest exist …
+	lacks   int64 // … except this one
 	calls   atomic.Int64
 	cutOff  atomic.Int64
-	longest atomic.Int64 // a call took, ns
+	longest atomic.Int64 // the longest call, ns
 }
 
 func takes(d time.Duration) func(int64) time.Duration { return func(int64) time.Duration { return d } }
@@ -42,7 +42,7 @@ func newFake(d time.Duration) *fake {
 	return &fake{takes: takes(d), err: func(int64) error { return nil }, newest: 30}
 }
 
-// hung answers nothing until it is cut off.
+// hung never answers; its calls end when they are canceled.
 func hung() *fake { return newFake(time.Hour) }
 
 func down() *fake {
@@ -109,7 +109,7 @@ func newStore(t *testing.T, cfg Config, a, b feed.Store) *Store {
 	return s
 }
 
-// cold is the defaults with nothing sent to the second store for its own sake.
+// cold returns the default configuration without warm reads.
 func cold() Config {
 	cfg := DefaultConfig()
 	cfg.Warm = 0
@@ -197,7 +197,7 @@ func TestOneRead(t *testing.T) {
 	}
 }
 
-// An answer with a hole is there before the read's time ends, however little that is.
+// An answer with a hole is returned before the read's deadline, however short the remaining time is.
 func TestHoleIsToldInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newFake(10 * ms)
@@ -214,8 +214,8 @@ func TestHoleIsToldInTime(t *testing.T) {
 	})
 }
 
-// A standby that hangs costs a few reads their wait for it where the primary has a hole, and no more; when it answers again
-// it is asked again, and first as soon as it has had what the primary lacks often enough.
+// If the primary has a hole, a standby that hangs delays only a few reads. When it responds again, it is queried again. It
+// becomes first after it has won enough reads of entries that the primary lacks.
 func TestStandbyThatHangsFillsNoHoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newFake(5*ms), hung()
@@ -223,11 +223,11 @@ func TestStandbyThatHangsFillsNoHoles(t *testing.T) {
 		s := newStore(t, DefaultConfig(), a, b)
 		asked := func() float64 { return count(t, s.metrics.extra.WithLabelValues("stale")) }
 		took := traffic(t, s, 2000, 5*ms)
-		// Two of the first 60 ms, in which a dozen begin, count as missed before any other is decided.
+		// Two of the reads in the first 60 ms, in which a dozen start, count as missed before any other is decided.
 		if waited := share(took, 5*ms) * 2000; waited > 20 || waited != asked() || waited < silent {
 			t.Errorf("%v of 2000 reads have waited for a standby that hangs, %v asked it; want a few", waited, asked())
 		}
-		synctest.Wait() // calls that nobody waits for have begun
+		synctest.Wait() // calls without a waiting caller have started
 		b.takes = takes(5 * ms)
 		traffic(t, s, 2000, 5*ms)
 		if s.balance.isFirst(primary) {
@@ -236,7 +236,7 @@ func TestStandbyThatHangsFillsNoHoles(t *testing.T) {
 	})
 }
 
-// span tells the runs of positions, from the first to the last of each.
+// span formats the runs of consecutive positions, the first and the last of each.
 func span(entries []schemas.FeedEntry) string {
 	var runs []string
 	for from := 0; from < len(entries); {
@@ -320,7 +320,7 @@ func TestEndedContextEndsTheRead(t *testing.T) {
 	})
 }
 
-// traffic reads n times, gap apart, each within its own second, and returns how long they took. All are answered.
+// traffic makes n reads, gap apart, each with a timeout of a second, and returns their durations. All must succeed.
 func traffic(t *testing.T, s *Store, n int, gap time.Duration) []time.Duration {
 	t.Helper()
 	took, failed := attempts(t, s, n, gap)
@@ -330,7 +330,7 @@ func traffic(t *testing.T, s *Store, n int, gap time.Duration) []time.Duration {
 	return took
 }
 
-// attempts is traffic of which some may fail.
+// attempts is traffic in which reads may fail.
 func attempts(t *testing.T, s *Store, n int, gap time.Duration) (each []time.Duration, failed int) {
 	t.Helper()
 	took, done := make([]time.Duration, n), make(chan error, n)
@@ -353,7 +353,7 @@ func attempts(t *testing.T, s *Store, n int, gap time.Duration) (each []time.Dur
 	return took, failed
 }
 
-// share is how many of the reads took longer than d.
+// share returns the share of the reads that took longer than d.
 func share(took []time.Duration, d time.Duration) float64 {
 	n := 0
 	for _, t := range took {
@@ -364,8 +364,8 @@ func share(took []time.Duration, d time.Duration) float64 {
 	return float64(n) / float64(len(took))
 }
 
-// TestFaults is the table of faults: whatever is wrong with one store, every read is answered, soon, and the other is not
-// asked much more than it would be.
+// TestFaults is the table of faults. Whatever fault one store has, every read is answered soon, and the other store gets
+// little extra load.
 func TestFaults(t *testing.T) {
 	const n = 20_000
 	slowly := func(call int64) time.Duration { // 500 ms more for one call in ten
@@ -389,7 +389,7 @@ func TestFaults(t *testing.T) {
 		name   string
 		a, b   *fake
 		within time.Duration // 99 of 100
-		extra  float64       // calls of both stores over reads, less one
+		extra  float64       // calls of both stores per read, minus one
 		first  side
 	}{
 		{name: "both are well", a: newFake(5 * ms), b: newFake(5 * ms), within: 5 * ms, extra: 0.021, first: primary},
@@ -467,7 +467,7 @@ func TestCredit(t *testing.T) {
 	for i, step := range []struct {
 		name string
 		do   func()
-		want float64 // the standby's
+		want float64 // of the standby
 	}{
 		{"an answer in time, with all of it there", func() { b.inTime(standby, false) }, 2},
 		{"two reads on credit", func() { b.borrow(standby); b.borrow(standby) }, 0},
@@ -522,7 +522,7 @@ func TestBudgetIsEarned(t *testing.T) {
 	}
 }
 
-// The primary is first again when it is well, and not before.
+// The primary is first again when it is healthy, and not before.
 func TestPlacesChangeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var well atomic.Bool
@@ -542,7 +542,7 @@ func TestPlacesChangeBack(t *testing.T) {
 			t.Errorf("places changed %v times, want once", got)
 		}
 		well.Store(true)
-		traffic(t, s, 49*50, 5*ms) // one read in fifty is sent to the second store
+		traffic(t, s, 49*50, 5*ms) // one read in fifty is a warm read
 		if s.balance.isFirst(primary) {
 			t.Error("the primary is first before 50 reads have gone well")
 		}
@@ -556,7 +556,7 @@ func TestPlacesChangeBack(t *testing.T) {
 	})
 }
 
-// With the budget spent a slow store is waited for, but not beyond Late, as long as the other one is in time.
+// When the budget is used up, a read waits for a slow store, but not beyond Late while the other store is in time.
 func TestBudgetIsSpent(t *testing.T) {
 	tenth := newFake(0)
 	tenth.takes = func(call int64) time.Duration {
@@ -579,7 +579,7 @@ func TestBudgetIsSpent(t *testing.T) {
 		{name: "late, and the second no better", a: newFake(300 * ms), b: newFake(time.Second), reads: 10, slow: 3, late: 3, took: 300 * ms},
 		{name: "late, and the second well", a: hung(), b: newFake(3 * ms), reads: 100, gap: 5 * ms, slow: 3, late: 97, took: 103 * ms},
 		{name: "late in a tenth", a: tenth, b: newFake(3 * ms), reads: 1000, gap: 5 * ms, slow: 3, late: 97, took: 103 * ms},
-		// After 100 ms three of ten are asked for; when their answers are there the others look again, three by three.
+		// After 100 ms three of ten are sent. When their answers arrive, the other reads check again, three at a time.
 		{name: "late, all at once", a: hung(), b: newFake(3 * ms), reads: 10, slow: 3, late: 7, took: 113 * ms},
 		{name: "failed", a: down(), b: newFake(5 * ms), reads: 10, took: 5 * ms},
 	} {
@@ -595,8 +595,8 @@ func TestBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// A first store that is late by a hair wins each race. That says nothing of the second, which is asked as before when the first
-// answers no more.
+// A first store that is late by a hair wins each race. That says nothing about the second store, which is queried as before
+// when the first stops responding.
 func TestCallsThatAreCutOffCostNoCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()
@@ -611,33 +611,33 @@ func TestCallsThatAreCutOffCostNoCredit(t *testing.T) {
 		}
 		s := newStore(t, cfg, first, second)
 		traffic(t, s, before, 200*ms)
-		check(t, "calls of the second that were cut off", second.cutOff.Load(), int64(before-3), nil) // three were slow, and of the budget
+		check(t, "calls of the second that were cut off", second.cutOff.Load(), int64(before-3), nil) // three were slow and used the budget
 		check(t, "the longest read", slices.Max(traffic(t, s, 10, 200*ms)), 105*ms, nil)
 	})
 }
 
-// Reads that wait when the stores change places ask the other one, whatever there is of budget and credit.
+// Reads that wait when the stores swap query the other one, without regard to budget and credit.
 func TestWhoWaitsMovesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()
 		cfg.Budget, cfg.Burst, cfg.Losses = 0, 2, 2
 		s := newStore(t, cfg, hung(), newFake(150*ms))
-		// Two are asked for after 60 ms, two after 100; the answers after 210 ms decide.
-		// Who looks again 5 ms later than others is a matter of whose turn it is.
+		// Two reads query the second store after 60 ms, and two after 100 ms. The answers after 210 ms decide. The scheduler
+		// determines which reads check again 5 ms later than others.
 		if took := slices.Max(traffic(t, s, 10, 0)); took < 360*ms || took > 365*ms {
 			t.Errorf("the longest read took %s, want 360 to 365 ms", took)
 		}
 	})
 }
 
-// When both stores have too much to do, whatever they do with it, a second read of everything would be the last they need.
+// When both stores are overloaded, in whatever way, a second query for every read would make the overload much worse.
 func TestBothOverloaded(t *testing.T) {
 	const n, gap = 5000, 5 * ms
 	made := int64(0)
 	some := func(share int64, then time.Duration) *fake {
 		f := newFake(0)
 		made++
-		other := made % 2 * 50 // the two are not late with the same
+		other := made % 2 * 50 // the two stores are late for different calls
 		f.takes = func(call int64) time.Duration {
 			if (call*7919+other)%100 < share {
 				return then
@@ -664,14 +664,15 @@ func TestBothOverloaded(t *testing.T) {
 				a, b := c.new(), c.new()
 				s := newStore(t, DefaultConfig(), a, b)
 				attempts(t, s, n, gap)
-				s.Close() // also what nobody waits for
+				s.Close() // also waits for warm reads
 				if a.calls.Load()+b.calls.Load() == n {
 					t.Error("nothing was asked twice: the fault was none")
 				}
 				if extra := float64(a.calls.Load()+b.calls.Load())/n - 1; extra > 0.1 {
 					t.Errorf("%.3f extra reads a read, want at most 0.1", extra)
 				}
-				// One of them gets over it, while the other hangs: with nothing saved, after 400 reads and those under way.
+				// One store recovers, while the other hangs: with nothing saved, it becomes first after 400 reads and those
+				// in flight.
 				for _, f := range []*fake{a, b} {
 					f.takes = takes(5 * ms)
 				}
@@ -692,7 +693,7 @@ func TestBothOverloaded(t *testing.T) {
 	}
 }
 
-// What one store has and the other has not is seen by the reads that warm the second.
+// Warm reads show differences between the stores.
 func TestDriftIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		newest          int64
@@ -758,18 +759,18 @@ func TestP999(t *testing.T) {
 	if got := l.p999(); got < 200*ms || got > 220*ms {
 		t.Errorf("many slow: got %s, want a tenth above 200 ms at most", got)
 	}
-	for range 50_000 { // the slow ones are forgotten
+	for range 50_000 { // displaces the slow ones
 		l.record(10 * ms)
 	}
 	if got := l.p999(); got < 10*ms || got > 11*ms {
 		t.Errorf("later: got %s, want a tenth above 10 ms at most", got)
 	}
 	for _, d := range []time.Duration{0, 1, 100 * time.Microsecond, time.Hour} {
-		l.record(d) // in bounds
+		l.record(d) // must not go out of bounds
 	}
 }
 
-// The hedge follows the store it is for, within its bounds.
+// The hedge follows the latency of its store, within its bounds.
 func TestHedgeFollowsTheStore(t *testing.T) {
 	for _, c := range []struct {
 		takes, low, high time.Duration
@@ -787,7 +788,7 @@ func TestHedgeFollowsTheStore(t *testing.T) {
 	}
 }
 
-// A call that is cut off took longer than that: taken for quick, a slow store would be hedged ever sooner.
+// A canceled call took longer than measured. If it counted as fast, a slow store would be hedged ever sooner.
 func TestCallsCutOffCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()

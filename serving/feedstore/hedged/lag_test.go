@@ -18,7 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// lagOf are stores that lag in every key of the topics.
+// lagOf maps a store to the topics in which it lags, for every key.
 type lagOf map[string]string
 
 func (l lagOf) Behind(store, topic string, _ ...string) bool {
@@ -44,7 +44,7 @@ func TestRead_LaggingStoreIsNoSuccess(t *testing.T) {
 		lag   lagOf
 		took  time.Duration
 		err   error
-		known bool // there is an answer
+		known bool // whether there is an answer
 		asked [2]int64
 	}{
 		{name: "the standby lags", a: newFake(10 * ms), b: newFake(0), lag: lagOf{"standby": everything},
@@ -103,7 +103,7 @@ func TestRead_EveryKindKnowsItsTopic(t *testing.T) {
 	}
 }
 
-// outage is a store that fails, if it is told to.
+// outage is a store that fails while down is set.
 type outage struct {
 	feed.Store
 	down bool
@@ -141,7 +141,7 @@ func (o *outage) List(ctx context.Context, f schemas.Followee, from string, n in
 	return pins, next, errors.Join(err, o.err())
 }
 
-// pools are the generator of one user: it remembers the newest two entries, and that the second may not be shown.
+// pools is the generator of one user. It remembers the newest two entries, and that the second must not be shown.
 type pools struct{ feed.Generator }
 
 func (pools) Chunk(_ context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
@@ -170,7 +170,8 @@ func frozen(position int64, author schemas.UserID) schemas.FeedEntry {
 		Pin: pin, Source: schemas.Following, Facets: schemas.Facets{Author: author, Board: "board:1"}}}
 }
 
-// bothStores are two stores on disk with four entries, of an author whom the user follows and one who will be hidden.
+// bothStores returns two stores on disk with four entries, by an author whom the user follows and by one who is hidden
+// later.
 func bothStores(t *testing.T) (both [2]*feedstore.Store) {
 	before := feedstore.Batch{}
 	for position, author := range []schemas.UserID{"user:friend", "user:foe", "user:foe", "user:friend"} {
@@ -205,7 +206,7 @@ func shown[T any](items []T, id func(T) schemas.PinID) string {
 	return strings.Join(pins, " ")
 }
 
-// The standby is held back behind what the primary has; then the primary fails. Nothing that was hidden comes back.
+// The standby lags behind the primary, then the primary fails. Hidden items must not reappear.
 func TestAnswers_NothingHiddenComesBackFromLaggingStandby(t *testing.T) {
 	foe := func(kind schemas.EdgeKind, live bool) feedstore.Batch {
 		return feedstore.Batch{Edges: []schemas.Edge{{User: "user:1", Other: "user:foe", Kind: kind, Live: live, Time: 2}}}
@@ -224,7 +225,7 @@ func TestAnswers_NothingHiddenComesBackFromLaggingStandby(t *testing.T) {
 			stores, lag := bothStores(t), lagOf{}
 			primary := &outage{Store: stores[0]}
 			cfg := feed.DefaultConfig()
-			cfg.GeneratorTimeout, cfg.StoreTimeout, cfg.CatchUpTimeout = time.Minute, time.Minute, 0 // a busy machine is not what is tested
+			cfg.GeneratorTimeout, cfg.StoreTimeout, cfg.CatchUpTimeout = time.Minute, time.Minute, 0 // the test must not fail on a busy machine
 			svc, err := feed.New(cfg, feed.Deps{
 				Generator: pools{}, Neighbours: pools{}, Served: pools{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 				Store: newLaggingStore(t, cold(), primary, stores[1], lag),

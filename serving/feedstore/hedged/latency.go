@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// latency is a moving histogram of how long a store takes: a tenth wide each, from 100 µs to some ten seconds. When it
-// holds maxSamples, all counts are halved, so that the last few thousand reads decide.
+// latency is a moving histogram of the latency of a store. Each bucket is a tenth wider than the one before, from 100 µs to
+// about ten seconds. At maxSamples, all counts are halved, so that the last few thousand reads decide.
 type latency struct {
 	mu      sync.Mutex
 	counts  [buckets]uint32
 	total   uint32
-	changed uint32        // since quantile was computed
-	at      time.Duration // the p99.9 then; 0: unknown
+	changed uint32        // samples since at was computed
+	at      time.Duration // the last computed p99.9; 0: unknown
 }
 
 const (
 	buckets    = 121
-	minSamples = 1000 // below it there is no p99.9 to speak of
+	minSamples = 1000 // with fewer samples, a p99.9 is meaningless
 	maxSamples = 16_384
-	computeAt  = 64 // new samples: computing takes a hundred steps
+	computeAt  = 64 // new samples between computations; one takes about a hundred steps
 )
 
-// bucketOf returns the index of the bucket that holds d: 100 µs * 1.1^i and more.
+// bucketOf returns the index of the bucket for d. Bucket i starts at 100 µs * 1.1^i.
 func bucketOf(d time.Duration) int {
 	if d <= 100*time.Microsecond {
 		return 0
@@ -31,7 +31,7 @@ func bucketOf(d time.Duration) int {
 	return min(int(math.Log(float64(d)/float64(100*time.Microsecond))/math.Log(1.1)), buckets-1)
 }
 
-// bound is the upper end of a bucket.
+// bound returns the upper bound of a bucket.
 func bound(bucket int) time.Duration {
 	return time.Duration(float64(100*time.Microsecond) * math.Pow(1.1, float64(bucket+1)))
 }
@@ -52,7 +52,7 @@ func (l *latency) record(d time.Duration) {
 	}
 }
 
-// p999 is the time within which all but one read in a thousand end, at most a tenth too long; 0 if too few are known.
+// p999 returns the p99.9 of the latency, at most a tenth too high. It returns 0 if there are too few samples.
 func (l *latency) p999() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *latency) p999() time.Duration {
 	return l.at
 }
 
-// compute goes down from the slowest until more than a thousandth is passed.
+// compute sums the counts from the slowest bucket down until they exceed a thousandth of the total.
 func (l *latency) compute() time.Duration {
 	slower, most := uint32(0), l.total/1000
 	for i := buckets - 1; i > 0; i-- {

@@ -22,7 +22,7 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 		compared: prometheus.NewCounterVec(counter("compared_total", "Reads answered by both stores: alike or not."), []string{"result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "smartfeed_feedstore_read_seconds", Help: "Time of a read, of whichever store answered it.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s: the second store is asked after 100 ms at the latest
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s: the second store is queried after 100 ms at the latest
 		}, []string{"kind"}),
 		stale:   prometheus.NewCounter(counter("stale_total", "Reads that were answered with a hole, or by a store that lags.")),
 		failed:  prometheus.NewCounter(counter("failed_total", "Reads that both stores failed.")),
@@ -55,7 +55,7 @@ func gauge(name, help string, labels prometheus.Labels, value func() float64) pr
 	}, value)
 }
 
-// afters are the times by kind of read.
+// afters returns the time after which the second store is queried, by kind of read.
 func (s *Store) afters(first side) map[string]func() float64 {
 	return map[string]func() float64{
 		s.page.name:  func() float64 { return s.page.after(first, s.cfg).Seconds() },

@@ -13,19 +13,19 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// kind is one kind of read: what is known of its answers, and how long each store takes.
+// kind is a kind of read: the properties of its answers, and the latency of each store.
 type kind[T any] struct {
 	name    string
-	topic   string            // whose records the answers are made of, if a store that lags may not answer; "": it may
-	whole   func(T) bool      // the answer has no hole; nil: none can have
-	further func(a, b T) bool // a goes further than b, both with holes
+	topic   string            // the topic whose records make up the answers, for reads in which lag matters; "": it does not
+	whole   func(T) bool      // reports that the answer has no hole; nil: no answer can have one
+	further func(a, b T) bool // reports that a goes further than b, both with holes
 	same    func(a, b T) bool
 	took    [2]latency // by side
 }
 
 func (k *kind[T]) isWhole(v T) bool { return k.whole == nil || k.whole(v) }
 
-// after is when the second store is asked, too.
+// after returns the time after which the second store is also queried.
 func (k *kind[T]) after(first side, cfg Config) time.Duration {
 	p := k.took[first].p999()
 	if p == 0 {
@@ -34,10 +34,10 @@ func (k *kind[T]) after(first side, cfg Config) time.Duration {
 	return min(max(p, cfg.Least), cfg.Most)
 }
 
-// ask is one read of one store.
+// ask is a read of one store.
 type ask[T any] func(ctx context.Context, from feed.Store) (T, error)
 
-// answer is what came of it.
+// answer is the result of an ask.
 type answer[T any] struct {
 	from  side
 	value T
@@ -45,24 +45,24 @@ type answer[T any] struct {
 	took  time.Duration
 }
 
-// race is one read under way.
+// race is a read in flight.
 type race[T any] struct {
 	s        *Store
 	kind     *kind[T]
 	ask      ask[T]
-	ctx      context.Context // of the calls, ended when the race is decided
+	ctx      context.Context // of the calls, canceled when the race is decided
 	first    side
-	lags     [2]bool        // the store lacks records that the other one has
-	answers  chan answer[T] // room for both
+	lags     [2]bool        // by side: the store lacks records that the other one has
+	answers  chan answer[T] // capacity for both
 	running  int
-	second   bool             // the second store was asked
-	borrowed bool             // … on credit
+	second   bool             // the second store was queried
+	borrowed bool             // the second store was queried on credit
 	fallback *answer[T]       // with a hole
-	enough   <-chan time.Time // when the other answer is not waited for any longer; nil: it is
+	enough   <-chan time.Time // fires when the other answer is no longer waited for; nil: not set
 	errs     []error
 }
 
-// read asks until a store succeeds. keys are those of the records that the answer is made of.
+// read runs a race. keys are the keys of the records that make up the answer.
 func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T], keys ...string) (T, error) {
 	first, warm := s.balance.begin()
 	lags := s.lagging(k.topic, keys)
@@ -87,7 +87,7 @@ func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T], keys ...st
 	return won.value, nil
 }
 
-// lagging returns by side which stores lack records with the keys.
+// lagging reports for each side whether the store lacks records with the keys.
 func (s *Store) lagging(topic string, keys []string) (lags [2]bool) {
 	if s.lag == nil || topic == "" {
 		return lags
@@ -98,7 +98,7 @@ func (s *Store) lagging(topic string, keys []string) (lags [2]bool) {
 	return lags
 }
 
-// tell says in the trace which store's answer was taken, and whether both were asked.
+// tell records in the trace which store's answer was taken, and whether both were queried.
 func (r *race[T]) tell(span trace.Span, won answer[T], err error) {
 	if err == nil && span.IsRecording() {
 		span.SetAttributes(attribute.String("smartfeed.store.won", won.from.String()), attribute.Bool("smartfeed.store.hedged", r.second))
@@ -113,8 +113,8 @@ func (r *race[T]) start(from side) {
 	})
 }
 
-// call asks a store and measures it. A call that was cut off, because the other store was faster or the read had no more
-// time, would have taken at least what is measured.
+// call queries a store and measures the latency. A call can be canceled because the other store was faster or the read's
+// time ran out. Its latency would have been at least the measured one.
 func (r *race[T]) call(ctx context.Context, from side) answer[T] {
 	ctx, span := tracing.Start(ctx, "feedstore "+r.kind.name, trace.SpanKindClient, attribute.String("smartfeed.store", from.String()))
 	began := time.Now()
@@ -124,22 +124,22 @@ func (r *race[T]) call(ctx context.Context, from side) answer[T] {
 	if err == nil || ctx.Err() != nil && a.took >= r.s.cfg.Least {
 		r.kind.took[from].record(a.took)
 	}
-	borrowed := from != r.first && r.borrowed // in this order: only the second call comes after it is set
+	borrowed := from != r.first && r.borrowed // read second: only the second call comes after borrowed is set
 	switch b := r.s.balance; {
 	case err == nil && a.took <= r.s.cfg.Late:
 		b.inTime(from, borrowed)
 	case a.took > r.s.cfg.Late || ctx.Err() == nil:
 		b.late(from, borrowed)
-	case borrowed: // a call that was cut off earlier tells nothing
+	case borrowed: // a call that was canceled earlier says nothing about the store
 		b.giveBack(from)
 	}
 	return a
 }
 
-// againAfter is how long a late read waits until it looks for credit or budget again.
+// againAfter is the interval at which a late read checks for credit or budget again.
 const againAfter = 5 * time.Millisecond
 
-// run waits for the first success, and asks the second store when it is time.
+// run waits for the first success and queries the second store when it is time.
 func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 	hedge := time.NewTimer(r.kind.after(r.first, r.s.cfg))
 	defer hedge.Stop()
@@ -170,7 +170,7 @@ func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 	}
 }
 
-// take judges an answer; done: it is the read's.
+// take handles an answer. It reports whether the answer decides the race.
 func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) {
 	switch {
 	case a.err == nil && r.kind.isWhole(a.value) && !r.lags[a.from]:
@@ -178,11 +178,11 @@ func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) 
 		return true, nil
 	case ctx.Err() != nil:
 		return true, ctx.Err()
-	case errors.Is(a.err, feedstore.ErrBadPlace): // it is the question that is wrong
+	case errors.Is(a.err, feedstore.ErrBadPlace): // the request is wrong, not the store
 		return true, a.err
 	case a.err != nil:
 		r.errs = append(r.errs, a.err)
-		if !r.second { // instead of the first
+		if !r.second { // replaces the failed read
 			r.startSecond("failed")
 		}
 	default:
@@ -197,8 +197,8 @@ func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) 
 	return false, nil
 }
 
-// patience is how long an answer with a hole waits for the other store's: as long as that usually takes, and not for all the
-// time that the read has, or a store that hangs would cost its reader what is known already.
+// patience returns how long an answer with a hole waits for the other store's: as long as that store usually takes, but at
+// most half of the remaining time. Otherwise a store that hangs would cost the caller the answer that is already known.
 func (r *race[T]) patience(ctx context.Context, other side) time.Duration {
 	usual := r.kind.after(other, r.s.cfg)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -207,8 +207,9 @@ func (r *race[T]) patience(ctx context.Context, other side) time.Duration {
 	return usual
 }
 
-// askSecond asks the second store, once, if there is budget; credit: or on its credit; or, if it is the first by now, after
-// the change of places. why goes into the metrics.
+// askSecond queries the second store at most once, if there is budget. With credit set, it may also use the second store's
+// credit. If the second store has become the first, it may use the allowance for reads after a swap. why is the label of the
+// metric.
 func (r *race[T]) askSecond(why string, credit bool) {
 	b, second := r.s.balance, r.first.other()
 	if r.second {
@@ -240,7 +241,7 @@ func (r *race[T]) won(by side) {
 	}
 }
 
-// settle is for when no store has succeeded, or the one that may is not waited for.
+// settle returns the result if no store has succeeded, or if the read no longer waits for the one that may.
 func (r *race[T]) settle() (answer[T], error) {
 	if r.fallback != nil {
 		r.s.metrics.stale.Inc()
@@ -253,12 +254,12 @@ func (r *race[T]) settle() (answer[T], error) {
 	return answer[T]{}, errors.Join(r.errs...)
 }
 
-// warm asks the second store the same, with nobody waiting, and compares.
+// warm sends the same read to the second store without a waiting caller, and compares the answers.
 func (r *race[T]) warm(ctx context.Context, won answer[T]) {
 	select {
 	case r.s.warming <- struct{}{}:
 	default:
-		return // enough of them are under way
+		return // at the limit
 	}
 	r.s.metrics.extra.WithLabelValues("warm").Inc()
 	r.s.calls.Go(func() {

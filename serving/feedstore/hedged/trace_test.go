@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-// told is what a span says: its name, and its attributes as name=value, by name.
+// told is the content of a span: its name, and its attributes as name=value, sorted by name.
 type told struct {
 	Name       string
 	Attributes []string
@@ -29,14 +29,14 @@ func toldBy(span sdk.ReadOnlySpan) told {
 	return t
 }
 
-// A call of either store is a span with the store's name; the span above says whose answer was taken, and whether both
-// were asked.
+// A call of either store is a span with the store's name. The parent span records whose answer was taken, and whether both
+// stores were queried.
 func TestReadsAreTraced(t *testing.T) {
 	call := func(attributes ...string) told { return told{"feedstore page", attributes} }
 	for _, c := range []struct {
 		name string
 		a, b *fake
-		want []told // by attributes, that of the request last
+		want []told // sorted by attributes, the parent span last
 	}{
 		{"in time", newFake(5 * ms), newFake(5 * ms), []told{
 			call("smartfeed.store=primary"),
@@ -67,7 +67,7 @@ func TestReadsAreTraced(t *testing.T) {
 				cfg.Warm = 0
 				s := newStore(t, cfg, c.a, c.b)
 				ctx, span := tracer.Start(t.Context(), trace.SpanContext{}, "request", trace.SpanKindServer)
-				_, _, _ = s.Page(ctx, "user:1", top, 10) // what it answers is for other tests
+				_, _, _ = s.Page(ctx, "user:1", top, 10) // other tests check the answer
 				s.Close()
 				tracing.End(span, nil)
 				var got []told

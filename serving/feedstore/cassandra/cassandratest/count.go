@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Count is how many reads a test makes of stores in each state: what an environment variable says, 400 at least, and 2,000
-// without it.
+// Count returns how many reads a test makes in each state of the stores: the value of an environment variable, at least 400,
+// or 2,000 if it is not set.
 func Count(t *testing.T, variable string) int {
 	t.Helper()
 	text := os.Getenv(variable)

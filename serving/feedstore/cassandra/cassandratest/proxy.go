@@ -1,5 +1,5 @@
-// Package cassandratest makes a Cassandra node look slow or overloaded to those who ask it through a Proxy. What is away or
-// hangs needs none: the node itself is killed or stopped.
+// Package cassandratest makes a Cassandra node appear slow or overloaded to clients that connect through a Proxy. To test a
+// node that is down or hangs, kill or pause the node itself.
 package cassandratest
 
 import (
@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// Proxy stands before a node, and can hold back what it answers: the rest of the same connection passes an answer that is
-// held, as it does when a node takes long over one read. It knows the frames of the protocol's version 5, no more. Its
-// methods may be called from any number of goroutines.
+// Proxy forwards connections to a node and can delay the node's answers. Other answers on the same connection overtake a
+// delayed one, as when a node takes long for one read. Proxy supports only frames of version 5 of the protocol. Its methods
+// are safe for concurrent use.
 type Proxy struct {
 	t    *testing.T
 	l    net.Listener
 	node string
 	slow atomic.Bool
 	seen atomic.Int64 // answers while it is slow
-	held atomic.Int64 // answers that came late
+	held atomic.Int64 // delayed answers
 	line line
 	wg   sync.WaitGroup
 
@@ -32,13 +32,13 @@ type Proxy struct {
 	conns []net.Conn
 }
 
-// What a slow node does: LateBy more for one answer in LateEvery.
+// A slow node answers one in LateEvery requests LateBy later.
 const (
 	LateBy    = 500 * time.Millisecond
 	LateEvery = 10
 )
 
-// Before starts a proxy before the node at an address. It ends with the test.
+// Before starts a proxy for the node at an address. The proxy stops when the test ends.
 func Before(t *testing.T, node string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,17 +59,17 @@ func Before(t *testing.T, node string) *Proxy {
 	return p
 }
 
-// Address is where the node is asked through the proxy.
+// Address returns the address of the proxy.
 func (p *Proxy) Address() string { return p.l.Addr().String() }
 
-// Slow has one answer in LateEvery come LateBy later, or no more.
+// Slow turns on or off that one in LateEvery answers is LateBy late.
 func (p *Proxy) Slow(slow bool) { p.slow.Store(slow) }
 
-// Overload has the node answer so many times a second and no more: answers wait in line, each for Longest at most. 0: it
-// answers as it does.
+// Overload limits the node to perSecond answers per second. Further answers are queued, each for at most Longest. 0 removes
+// the limit.
 func (p *Proxy) Overload(perSecond int) { p.line.open(perSecond) }
 
-// Held is how many answers have come late since it was asked last.
+// Held returns the number of delayed answers since the last call.
 func (p *Proxy) Held() int64 { return p.held.Swap(0) }
 
 func (p *Proxy) accept() {
@@ -100,13 +100,14 @@ func (p *Proxy) accept() {
 	}
 }
 
-// left tells whether an error only says that a node was killed, amid an answer perhaps, or that a client has left.
+// left reports whether an error only means that the node was killed, perhaps during an answer, or that the client has
+// disconnected.
 func left(err error) bool {
 	var network net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network)
 }
 
-// answer hands on what a node says: frames as they are until it is ready, then segments.
+// answer forwards the node's answers: frames without a delay until READY, then segments.
 func (p *Proxy) answer(client io.Writer, node *bufio.Reader) error {
 	out := &lateWriter{to: client}
 	defer out.wg.Wait()
@@ -135,7 +136,7 @@ func (p *Proxy) answer(client io.Writer, node *bufio.Reader) error {
 	}
 }
 
-// late is how long the next answer is held.
+// late returns the delay of the next answer.
 func (p *Proxy) late() time.Duration {
 	late := p.line.wait(time.Now())
 	if p.slow.Load() && p.seen.Add(1)%LateEvery == 0 {
@@ -147,14 +148,14 @@ func (p *Proxy) late() time.Duration {
 	return late
 }
 
-// Longest is how long an overloaded node takes at most: what waits longer goes first.
+// Longest is the maximum delay of an overloaded node. An answer that would wait longer overtakes the queue.
 const Longest = time.Second
 
-// line is where the answers of an overloaded node wait.
+// line is the queue for the answers of an overloaded node.
 type line struct {
 	mu   sync.Mutex
-	each time.Duration // 0: there is none
-	next time.Time     // the first free place
+	each time.Duration // 0: no limit
+	next time.Time     // the first free slot
 }
 
 func (l *line) open(perSecond int) {
@@ -166,7 +167,7 @@ func (l *line) open(perSecond int) {
 	}
 }
 
-// wait takes a place in the line, and returns how long it takes until that is at its head.
+// wait takes a slot in the queue and returns the time until that slot.
 func (l *line) wait(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,8 +196,8 @@ func readFrame(r *bufio.Reader) (frame []byte, opcode byte, err error) {
 	return frame, frame[4], err
 }
 
-// readSegment reads a segment: 17 bits of length, one that says whether it holds whole envelopes, a checksum (3), the
-// payload, a checksum (4).
+// readSegment reads a segment: 17 bits of length, a bit that is set if the segment contains whole envelopes, a checksum (3),
+// the payload, a checksum (4).
 func readSegment(r *bufio.Reader) (segment []byte, whole bool, err error) {
 	head, err := r.Peek(6)
 	if err != nil {
@@ -211,7 +212,7 @@ func readSegment(r *bufio.Reader) (segment []byte, whole bool, err error) {
 	return segment, bits>>17&1 == 1, err
 }
 
-// lateWriter writes pieces at once, or later, while others pass.
+// lateWriter writes pieces immediately, or later while others overtake them.
 type lateWriter struct {
 	mu sync.Mutex
 	to io.Writer
@@ -222,7 +223,7 @@ func (w *lateWriter) write(piece []byte, late time.Duration) error {
 	if late > 0 {
 		w.wg.Go(func() {
 			time.Sleep(late)
-			_ = w.write(piece, 0) // the connection may be gone
+			_ = w.write(piece, 0) // the connection may be closed
 		})
 		return nil
 	}

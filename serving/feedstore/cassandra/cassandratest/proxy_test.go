@@ -18,23 +18,23 @@ func TestLine(t *testing.T) {
 			t.Errorf("after %s: wait %s, want %s", after, got, want)
 		}
 	}
-	wait(0, 0) // there is none
+	wait(0, 0) // no limit is set
 	wait(0, 0)
 	l.open(4)
 	wait(0, 0)
 	wait(0, 250*ms)
 	wait(100*ms, 400*ms)
-	wait(2000*ms, 0) // all are gone
+	wait(2000*ms, 0) // the queue is empty
 	for range 4 {
 		l.wait(now.Add(2000 * ms))
 	}
-	wait(2000*ms, Longest) // the fifth place is a second and a quarter away
+	wait(2000*ms, Longest) // the fifth slot is a second and a quarter away
 	wait(2000*ms, Longest)
 	l.open(0)
 	wait(2000*ms, 0)
 }
 
-// A node may die amid an answer; what is no answer at all is a fault of the proxy's.
+// A node may die during an answer. Bytes that are not an answer are a fault of the proxy.
 func TestNodeThatDiesHasLeft(t *testing.T) {
 	ready := []byte{0x85, 0, 0, 0, 0x02, 0, 0, 0, 0}
 	segment := []byte{4, 0, 2, 0, 0, 0, 'b', 'o', 'd', 'y', 0, 0, 0, 0}

@@ -9,10 +9,10 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
-// patience is how long a node is waited for: a new one knows nobody for a moment, and a busy machine is slow.
+// patience is how long a test waits for a node: a new node does not know any role for a moment, and the machine may be busy.
 const patience = 2 * time.Minute
 
-// Do runs statements on a cluster, as whom the cluster names.
+// Do runs statements on a cluster, with the login of the cluster.
 func Do(t *testing.T, at cassandra.Cluster, statements ...string) {
 	t.Helper()
 	encryption, err := at.TLS.Config()
