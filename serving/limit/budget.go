@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Budget bounds how many bytes callers hold at once, all of them and each. It is safe for concurrent use. It remembers
-// those alone who hold some.
+// Budget limits how many bytes callers hold at once, in total and per caller. It is safe for concurrent use. It keeps state
+// only for callers that hold bytes.
 type Budget struct {
 	most, each int64
 
@@ -15,28 +15,28 @@ type Budget struct {
 	held map[string]int64
 }
 
-// What a Share grows beyond.
+// Errors for a Share that exceeds a limit.
 var (
 	ErrAll  = errors.New("all callers hold as much as there is")
 	ErrEach = errors.New("the caller holds as much as one may")
 )
 
-// NewBudget lets all hold so many bytes at most, and each caller so many of them.
+// NewBudget returns a Budget that limits all callers to most bytes in total, and each caller to each bytes.
 func NewBudget(most, each int64) *Budget {
 	return &Budget{most: most, each: each, held: map[string]int64{}}
 }
 
-// Share is what is held for one request. It is its request's alone, and not safe for concurrent use. End it.
+// Share is the number of bytes held for one request. It is not safe for concurrent use. The caller must call End.
 type Share struct {
 	of     *Budget
 	caller string
 	bytes  int64
 }
 
-// Share begins with nothing. A caller "" has no bound but that of all.
+// Share returns an empty Share. The caller "" has no limit of its own.
 func (b *Budget) Share(caller string) *Share { return &Share{of: b, caller: caller} }
 
-// Fits says whether the share could hold so many bytes in all now: nil, ErrEach or ErrAll.
+// Fits returns nil if the share could now hold bytes in total, and otherwise ErrEach or ErrAll.
 func (s *Share) Fits(bytes int64) error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -54,7 +54,8 @@ func (s *Share) fits(bytes int64) error {
 	return nil
 }
 
-// Grow has the share hold so many bytes in all. It fails as Fits does, and holds what it held then. It never shrinks.
+// Grow increases the share to bytes in total. If it does not fit, Grow returns the error of Fits and leaves the share
+// unchanged. It never shrinks the share.
 func (s *Share) Grow(bytes int64) error {
 	if bytes <= s.bytes {
 		return nil
@@ -68,7 +69,7 @@ func (s *Share) Grow(bytes int64) error {
 	return nil
 }
 
-// End gives everything back.
+// End releases all bytes of the share.
 func (s *Share) End() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()

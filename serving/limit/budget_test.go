@@ -32,8 +32,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Whatever shares do, no more is held than may be, by all and by each; who is refused was above a bound; and in the end
-// nothing is held or remembered.
+// In any sequence of calls, the limits in total and per caller hold, and a rejection means that a limit was reached. At the
+// end nothing is held or remembered.
 func TestBudgetHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most, each := rapid.Int64Range(1, 50).Draw(t, "most"), rapid.Int64Range(1, 50).Draw(t, "each")

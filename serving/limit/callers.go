@@ -9,14 +9,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Callers holds each caller to a rate. It is safe for concurrent use.
+// Callers limits the request rate of each caller. It is safe for concurrent use.
 type Callers struct {
 	cfg Config
 	now func() time.Time
 
 	mu     sync.Mutex
-	places map[string]*list.Element // of a *bucket in order
-	order  *list.List               // who came last is in front
+	places map[string]*list.Element // the elements of order, each with a *bucket
+	order  *list.List               // the most recently seen caller is in front
 }
 
 type bucket struct {
@@ -24,7 +24,7 @@ type bucket struct {
 	*rate.Limiter
 }
 
-// NewCallers takes a valid configuration. now may be nil, for time.Now.
+// NewCallers requires a valid configuration. If now is nil, it uses time.Now.
 func NewCallers(cfg Config, now func() time.Time) *Callers {
 	if now == nil {
 		now = time.Now
@@ -32,19 +32,19 @@ func NewCallers(cfg Config, now func() time.Time) *Callers {
 	return &Callers{cfg: cfg, now: now, places: map[string]*list.Element{}, order: list.New()}
 }
 
-// User takes a request off a user's rate, and returns after how long there is one again if there was none.
+// User takes a request from a user's rate. If none is available, ok is false, and again is the time until one is.
 func (c *Callers) User(subject string) (again time.Duration, ok bool) {
 	return c.take("u"+subject, c.cfg.Rate, c.cfg.Burst)
 }
 
-// Service does the same for a service.
+// Service takes a request from a service's rate, as User does for a user.
 func (c *Callers) Service(subject string) (again time.Duration, ok bool) {
 	return c.take("s"+subject, c.cfg.ServiceRate, c.cfg.ServiceBurst)
 }
 
-// Address does the same for somebody who is known by his address, host:port. Loopback addresses have no bound: they are
-// this machine's own programs, and proxies that pass on what others ask. An IPv6 network of 64 bits is one caller: that is
-// what one customer has.
+// Address takes a request from the rate of an address, host:port. Loopback addresses have no limit: they are local programs,
+// and proxies that forward the requests of others. An IPv6 /64 network counts as one caller, because it is what one customer
+// gets.
 func (c *Callers) Address(remote string) (again time.Duration, ok bool) {
 	who, bounded := AddressOf(remote)
 	if !bounded {
@@ -53,7 +53,7 @@ func (c *Callers) Address(remote string) (again time.Duration, ok bool) {
 	return c.take("a"+who, c.cfg.Rate, c.cfg.Burst)
 }
 
-// AddressOf returns which caller an address, host:port, is, and whether that one has bounds; see Callers.Address.
+// AddressOf returns the caller for an address, host:port, and reports whether that caller has a limit; see Callers.Address.
 func AddressOf(remote string) (who string, bounded bool) {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -77,13 +77,13 @@ func (c *Callers) take(caller string, perSecond float64, burst int) (again time.
 	defer c.mu.Unlock()
 	reservation := c.bucket(caller, perSecond, burst).ReserveN(now, 1)
 	if again = reservation.DelayFrom(now); again > 0 {
-		reservation.CancelAt(now) // who is refused does not pay
+		reservation.CancelAt(now) // a rejected request costs nothing
 		return again, false
 	}
 	return 0, true
 }
 
-// bucket returns that of a caller, a full one for a new caller.
+// bucket returns the bucket of a caller. A new caller gets a full one.
 func (c *Callers) bucket(caller string, perSecond float64, burst int) *rate.Limiter {
 	if place, known := c.places[caller]; known {
 		c.order.MoveToFront(place)

@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/limit"
 )
 
-// Two requests of a class at once, while processors have nothing better to do; the third is refused and not kept waiting.
+// A class has a limit of two requests, and the machine is idle. The third request is rejected and does not wait.
 func ExampleGates() {
 	idle := func() (_ time.Duration, of uint64) { return 0, 0 }
 	gates := limit.NewGates(limit.DefaultConfig(), 2, idle, nil)

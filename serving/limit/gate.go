@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	look   = 100 * time.Millisecond // between two looks at the machine
-	shrink = 0.8                    // of what was under way, when it is too much
-	grow   = 8                      // places, when a bound was met and there was time for more
+	look   = 100 * time.Millisecond // interval between two measurements
+	shrink = 0.8                    // factor for the peak of requests in flight, on overload
+	grow   = 8                      // added to a limit that was reached, without overload
 
-	// enough goroutines must have waited for one in twenty of them to say something. The scheduler measures one in eight.
+	// enough is the minimum number of goroutines for a meaningful measurement. The scheduler measures one in eight.
 	enough = 40
 )
 
-// Waits tells how long goroutines waited for a processor since it was last asked: one in twenty waited longer than the
-// duration, of so many in all.
+// Waits reports how long goroutines waited for a processor since the last call: one in twenty of the measured goroutines
+// waited longer than long. of is how many were measured.
 type Waits func() (long time.Duration, of uint64)
 
-// Gates bound what is under way, by class. They are safe for concurrent use.
+// Gates limits the requests in flight by class. It is safe for concurrent use.
 type Gates struct {
 	cfg   Config
 	most  int
@@ -31,16 +31,16 @@ type Gates struct {
 	looked  time.Time
 }
 
-// class is what is under way of one class of requests.
+// class is the state of one class of requests.
 type class struct {
 	under int
-	peak  int // of under since the last look
+	peak  int // maximum of under since the last measurement
 	bound int
-	met   bool // the bound, since the last look
+	met   bool // whether the bound was reached since the last measurement
 }
 
-// NewGates lets at most so many requests of each class in. now may be nil, for time.Now, and waits for those of this
-// program.
+// NewGates returns Gates that admit at most most requests of each class. If now is nil, it uses time.Now; if waits is nil,
+// it measures this program.
 func NewGates(cfg Config, most int, waits Waits, now func() time.Time) *Gates {
 	if now == nil {
 		now = time.Now
@@ -51,8 +51,8 @@ func NewGates(cfg Config, most int, waits Waits, now func() time.Time) *Gates {
 	return &Gates{cfg: cfg, most: most, waits: waits, now: now, classes: map[string]*class{}, looked: now()}
 }
 
-// Enter lets a request in; Leave must follow then. It never waits: the queue that there is, that for processors, is long
-// enough.
+// Enter admits a request and reports whether it did. The caller must call Leave for an admitted request. Enter never waits:
+// the queue for processors is long enough.
 func (g *Gates) Enter(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,8 +70,9 @@ func (g *Gates) Enter(name string) bool {
 	return true
 }
 
-// Return takes a place again that was left, to wait for something, and Leave must follow then as before. Who was let in once
-// is refused only if there is no place at all, not because it has become late for new ones.
+// Return takes a place again for a request that left it to wait for something. It reports whether it did; the caller must
+// then call Leave as before. An admitted request is rejected only if all places are taken, not because the machine is
+// overloaded.
 func (g *Gates) Return(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,14 +85,14 @@ func (g *Gates) Return(name string) bool {
 	return true
 }
 
-// Leave gives a place back.
+// Leave returns the place of a request.
 func (g *Gates) Leave(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.class(name).under--
 }
 
-// Bounds returns how many requests of each class may be under way now.
+// Bounds returns the current limit of each class.
 func (g *Gates) Bounds() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,14 +112,14 @@ func (g *Gates) class(name string) *class {
 	return c
 }
 
-// adapt moves the bounds by what has happened since the last look.
+// adapt adjusts the limits to the last measurement.
 func (g *Gates) adapt() {
 	long, of := g.waits()
 	late := of >= enough && long > g.cfg.Wait
 	for _, c := range g.classes {
 		switch {
 		case late:
-			// What was under way was too much; what could have been on top of it would be, too.
+			// The requests in flight were too many, and so would be any on top of them.
 			c.bound = min(c.bound, max(g.least(), int(shrink*float64(c.peak))))
 		case c.met:
 			c.bound = min(g.most, c.bound+grow)
@@ -129,7 +130,7 @@ func (g *Gates) adapt() {
 
 func (g *Gates) least() int { return min(g.cfg.Least, g.most) }
 
-// schedulerWaits reads what Go's scheduler measures.
+// schedulerWaits returns a Waits that reads the metrics of Go's scheduler.
 func schedulerWaits() Waits {
 	sample := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
 	var before []uint64
@@ -145,7 +146,7 @@ func schedulerWaits() Waits {
 	}
 }
 
-// longest returns the lower end of the bucket that the nineteenth of twenty is in, of what was counted since before.
+// longest returns the lower bound of the bucket with the 95th percentile of the counts since before, and their number.
 func longest(h *metrics.Float64Histogram, before []uint64) (time.Duration, uint64) {
 	count := func(i int) uint64 {
 		if i < len(before) {

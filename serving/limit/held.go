@@ -2,8 +2,8 @@ package limit
 
 import "sync"
 
-// Held bounds how many places each caller holds at once. It is safe for concurrent use. It remembers those alone who hold
-// some, so what bounds the places bounds it.
+// Held limits how many places each caller holds at once. It is safe for concurrent use. It keeps state only for callers that
+// hold places, so its size is bounded by the number of places.
 type Held struct {
 	most int
 
@@ -11,10 +11,11 @@ type Held struct {
 	held map[string]int
 }
 
-// NewHeld gives each caller at most so many places.
+// NewHeld returns a Held that allows each caller at most most places.
 func NewHeld(most int) *Held { return &Held{most: most, held: map[string]int{}} }
 
-// Take takes a place for a caller, until leave, which is called once. False: the caller holds as many as one may.
+// Take takes a place for a caller. ok is false if the caller is at its limit. leave releases the place and must be called
+// once.
 func (h *Held) Take(caller string) (leave func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// clock is a time that tests move.
+// clock is a clock that tests set.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time      { return c.at }
@@ -28,7 +28,7 @@ func TestCallersHaveARate(t *testing.T) {
 			t.Fatal("a request of the burst is refused")
 		}
 	}
-	for range 5 { // to be refused costs nothing
+	for range 5 { // a rejected request costs nothing
 		if again, ok := callers.User("user:a"); ok || again != 100*time.Millisecond {
 			t.Fatalf("got %v, %v, want to come again in 100ms", ok, again)
 		}
@@ -45,7 +45,7 @@ func TestCallersHaveARate(t *testing.T) {
 	}
 }
 
-// Whatever comes when, a caller gets no more than the burst and what the time brings.
+// In any sequence of requests, a caller gets at most the burst plus its rate.
 func TestRateHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
@@ -93,7 +93,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// However many callers come, so many are remembered; who came last is.
+// The number of remembered callers is bounded, and the most recent ones are kept.
 func TestCallersAreForgotten(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Callers, cfg.Burst = 100, 1
@@ -116,7 +116,7 @@ func TestCallersAreForgotten(t *testing.T) {
 	}
 }
 
-// machine says how long goroutines wait.
+// machine returns fixed waiting times of goroutines.
 type machine struct{ wait time.Duration }
 
 func (m *machine) waits() (time.Duration, uint64) { return m.wait, 1000 }
@@ -159,7 +159,7 @@ func TestGatesFollowTheMachine(t *testing.T) {
 	}
 }
 
-// Who was let in and waited comes back also when it has become late for new ones, up to the places that there are.
+// An admitted request can return after waiting, even during overload, as long as there are places.
 func TestWhoWaitedReturns(t *testing.T) {
 	c, m := &clock{time.Unix(1e9, 0)}, &machine{wait: 10 * time.Millisecond}
 	cfg := DefaultConfig()
@@ -184,7 +184,7 @@ func TestWhoWaitedReturns(t *testing.T) {
 	}
 }
 
-// What is under way never passes the bound, and every place comes back.
+// The requests in flight never exceed the limit, and every place is returned.
 func TestGatesHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, m := &clock{time.Unix(1e9, 0)}, &machine{}
@@ -211,7 +211,7 @@ func TestGatesHold(t *testing.T) {
 	})
 }
 
-// Too few goroutines say nothing of the machine.
+// A measurement of too few goroutines is ignored.
 func TestFewWaitsSayNothing(t *testing.T) {
 	c := &clock{time.Unix(1e9, 0)}
 	g := NewGates(DefaultConfig(), 512, func() (time.Duration, uint64) { return time.Second, enough - 1 }, c.now)
@@ -245,14 +245,14 @@ func TestLongest(t *testing.T) {
 	}
 }
 
-// What the scheduler measures is there, and moves when goroutines wait.
+// The scheduler's metrics exist and change when goroutines wait.
 func TestSchedulerWaits(t *testing.T) {
 	waits := schedulerWaits()
 	waits()
 	done := make(chan struct{}, 1000)
 	for range cap(done) {
 		go func() {
-			for began := time.Now(); time.Since(began) < 100*time.Microsecond; { // a processor is kept
+			for began := time.Now(); time.Since(began) < 100*time.Microsecond; { // keeps a processor busy
 			}
 			done <- struct{}{}
 		}()
