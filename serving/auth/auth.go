@@ -1,17 +1,17 @@
-// Package auth says who asks, by bearer tokens (RFC 6750) that are JSON web tokens (RFC 7519).
+// Package auth authenticates callers by bearer tokens (RFC 6750) that are JSON web tokens (RFC 7519).
 //
-//	sub    a user, user:…, or a service, service:…; Config can name other prefixes, and a claim that services have
-//	scope  what a service may do, separated by spaces; see Scopes
-//	exp    must be there; nbf, iss and aud are held to what is configured
+//	sub    a user, user:…, or a service, service:…; Config can set other prefixes, and a claim that marks services
+//	scope  the permissions of a service, separated by spaces; see Scopes
+//	exp    required; nbf, iss and aud are checked against the configuration
 //
-// A token is signed with RS256 or ES256 by a key of a JSON web key set, in a file or at a URL, or with HS256 by a secret in a
-// file, which is for trying out: whoever checks such a token can make one. The algorithm decides which of the two is asked,
-// so that no public key is ever taken for a secret.
+// A token is signed with RS256 or ES256 by a key of a JSON web key set, in a file or at a URL. Alternatively, it is signed
+// with HS256 by a secret in a file. HS256 is for evaluation: anyone who can check such a token can also create one. The
+// algorithm decides between key set and secret, so that a public key is never used as a secret.
 //
-// The set is read again when it is old and when a token names a key that is not in it; while it cannot be read, the keys
-// that were last read hold, for Config.MaxKeyAge.
+// The key set is reloaded when it is old, and when a token names a key that is not in it. While it cannot be read, the keys
+// of the last read stay valid for Config.MaxKeyAge.
 //
-// Processes of the product know one another by tokens of their own, see Peers.
+// Processes of a deployment authenticate each other by separate tokens, see Peers.
 package auth
 
 import (
@@ -30,18 +30,18 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// What a service may do.
+// Scopes of a service.
 const (
-	Feed     = "feed"     // read feeds, pools and lists of everybody
-	Features = "features" // ask for features of everybody, try definitions
+	Feed     = "feed"     // read the feeds, pools and lists of all users
+	Features = "features" // read the features of all users, try definitions
 	Events   = "events"   // publish events of all streams, except deletes of users
-	Operate  = "operate"  // see the state of the program, retry dead letters
+	Operate  = "operate"  // read the state of the program, retry dead letters
 
-	// DeleteUsers permits deletes of users, which cannot be undone, and nothing else.
+	// DeleteUsers permits only deletes of users, which cannot be undone.
 	DeleteUsers = Events + ":users:delete"
 )
 
-// EventsOf returns the scope that permits events of one stream, except deletes of users.
+// EventsOf returns the scope for events of one stream, except deletes of users.
 func EventsOf(stream string) string { return Events + ":" + stream }
 
 // Scopes returns all scopes.
@@ -52,28 +52,28 @@ func Scopes() []string {
 	}
 }
 
-// Config says whose tokens are taken. With neither a set of keys nor a secret nobody is asked who they are.
+// Config configures authentication. Without a key set and a secret, authentication is disabled.
 type Config struct {
-	JWKS       string `yaml:"jwks"`        // file or https URL of the key set; "": none. http is taken for loopback addresses alone
-	SecretFile string `yaml:"secret_file"` // with the secret of HS256, at least 32 bytes; "": none
-	Issuer     string `yaml:"issuer"`      // that tokens must name; "": any
-	Audience   string `yaml:"audience"`    // that tokens must name; "": any, which a key set does not allow
+	JWKS       string `yaml:"jwks"`        // file or https URL of the key set; "": none. http is accepted only for loopback addresses
+	SecretFile string `yaml:"secret_file"` // with the secret for HS256, at least 32 bytes; "": none
+	Issuer     string `yaml:"issuer"`      // required issuer of tokens; "": any
+	Audience   string `yaml:"audience"`    // required audience of tokens; "": any, which is an error with a key set
 	Identities `yaml:",inline"`
-	Leeway     time.Duration `yaml:"leeway"`      // by which clocks may differ, 0s-5m; default 30s
-	Refresh    time.Duration `yaml:"refresh"`     // after which the set is read again, 1s-24h; default 5m
-	MaxKeyAge  time.Duration `yaml:"max_key_age"` // after which a set that cannot be read again no longer holds, refresh to 720h; default 24h
-	TokenFile  string        `yaml:"token_file"`  // with the token that commands send, where SMARTFEED_TOKEN is not set; "": none
+	Leeway     time.Duration `yaml:"leeway"`      // tolerated clock difference, 0s-5m; default 30s
+	Refresh    time.Duration `yaml:"refresh"`     // after which the key set is reloaded, 1s-24h; default 5m
+	MaxKeyAge  time.Duration `yaml:"max_key_age"` // after which a key set that cannot be reloaded expires, refresh to 720h; default 24h
+	TokenFile  string        `yaml:"token_file"`  // with the token that commands send if SMARTFEED_TOKEN is not set; "": none
 }
 
-// DefaultConfig asks nobody.
+// DefaultConfig returns the default configuration, in which authentication is disabled.
 func DefaultConfig() Config {
 	return Config{Identities: DefaultIdentities(), Leeway: 30 * time.Second, Refresh: 5 * time.Minute, MaxKeyAge: 24 * time.Hour}
 }
 
-// On says whether callers are asked who they are.
+// On reports whether authentication is enabled.
 func (c Config) On() bool { return c.JWKS != "" || c.SecretFile != "" }
 
-// Validate reports every field that is out of its bounds.
+// Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
 	problems := []error{
 		c.Identities.Validate(),
@@ -90,7 +90,7 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// source tells a file from a URL.
+// source returns the file or the URL of the key set.
 func (c Config) source() (file string, at *url.URL, err error) {
 	if !strings.Contains(c.JWKS, "://") {
 		return c.JWKS, nil, nil
@@ -101,28 +101,28 @@ func (c Config) source() (file string, at *url.URL, err error) {
 	at, err = url.Parse(c.JWKS)
 	switch {
 	case err != nil:
-		return "", nil, errors.New("is no URL") // the error has the text, which may hold a password
+		return "", nil, errors.New("is no URL") // the text of the error contains the URL, which may contain a password
 	case at.Scheme == "https" && at.Host != "", at.Scheme == "http" && onLoopback(at.Hostname()):
 		return "", at, nil
 	}
 	return "", nil, fmt.Errorf("%s: want a file, or an https URL: whoever can change the set on its way can be anybody", shown(at))
 }
 
-// shown is a URL without what in it may be secret.
+// shown formats a URL without the parts that may be secret.
 func shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// A TokenError says why a token is not taken. It holds nothing of the token.
+// A TokenError is returned when a token is rejected. It contains nothing of the token.
 type TokenError struct{ Reason string }
 
-// Error says that the token is refused, and why.
+// Error returns the reason for the rejection.
 func (e *TokenError) Error() string { return "token refused: " + e.Reason }
 
-// ErrNoKeys is returned when tokens cannot be checked: the set of keys has never been read, or not for Config.MaxKeyAge.
+// ErrNoKeys is returned when tokens cannot be checked: the key set has never been read, or not for Config.MaxKeyAge.
 var ErrNoKeys = errors.New("the keys of tokens are not known yet")
 
-// Verifier checks tokens. It is safe for concurrent use. Run it.
+// Verifier verifies tokens. It is safe for concurrent use. The caller must run Run.
 type Verifier struct {
 	cfg    Config
 	secret []byte // nil: none
@@ -130,10 +130,10 @@ type Verifier struct {
 	parser *jwt.Parser
 }
 
-// MaxTokenBytes bounds a token: one with a few hundred claims is below it.
+// MaxTokenBytes is the maximum length of a token. A token with a few hundred claims is below it.
 const MaxTokenBytes = 8 << 10
 
-// NewVerifier reads the secret. cfg must be on.
+// NewVerifier returns a Verifier and reads the secret file. Authentication must be enabled in cfg.
 func NewVerifier(cfg Config, deps Deps) (*Verifier, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("auth: %w", err)
@@ -155,7 +155,7 @@ func NewVerifier(cfg Config, deps Deps) (*Verifier, error) {
 	return v, nil
 }
 
-// rules are what a token must say.
+// rules returns the checks of the claims of a token.
 func rules(cfg Config, deps Deps) []jwt.ParserOption {
 	options := []jwt.ParserOption{
 		jwt.WithExpirationRequired(), jwt.WithLeeway(cfg.Leeway), jwt.WithTimeFunc(deps.now()), jwt.WithStrictDecoding(),
@@ -169,7 +169,8 @@ func rules(cfg Config, deps Deps) []jwt.ParserOption {
 	return options
 }
 
-// Verify returns who a token is of. It fails with a *TokenError, with an *IdentityError, with ErrNoKeys, or with that of ctx.
+// Verify returns the caller that a token identifies. It returns a *TokenError, an *IdentityError, or ErrNoKeys, which is
+// joined with the error of ctx if ctx has ended.
 func (v *Verifier) Verify(ctx context.Context, token string) (Caller, error) {
 	if len(token) > MaxTokenBytes {
 		return Caller{}, &TokenError{"it is too long"}
@@ -189,7 +190,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Caller, error) {
 	return c, err
 }
 
-// key returns what a token's signature is checked with, by its algorithm.
+// key returns the key for the signature of a token, by its algorithm.
 func (v *Verifier) key(ctx context.Context, t *jwt.Token) (any, error) {
 	if t.Method == jwt.SigningMethodHS256 {
 		return v.secret, nil
@@ -198,7 +199,7 @@ func (v *Verifier) key(ctx context.Context, t *jwt.Token) (any, error) {
 	return v.keys.find(ctx, kid, t.Method.Alg())
 }
 
-// reason says what is wrong with a token without anything of what it says.
+// reason describes why a token is rejected, without quoting it.
 func reason(err error) string {
 	for _, known := range []struct {
 		err  error
@@ -220,7 +221,7 @@ func reason(err error) string {
 	return "it cannot be checked"
 }
 
-// Run keeps the set of keys fresh until ctx ends.
+// Run reloads the key set until ctx ends.
 func (v *Verifier) Run(ctx context.Context) error {
 	if v.keys == nil {
 		<-ctx.Done()
@@ -229,10 +230,10 @@ func (v *Verifier) Run(ctx context.Context) error {
 	return v.keys.run(ctx)
 }
 
-// Ready says whether tokens can be checked.
+// Ready reports whether tokens can be verified.
 func (v *Verifier) Ready() bool { return v.keys == nil || v.keys.known() != nil }
 
-// onLoopback says whether a host's name is one of this machine alone.
+// onLoopback reports whether a host name is a loopback address or localhost.
 func onLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()

@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// now is everybody's clock.
+// now is the time of every clock in these tests.
 var now = time.Unix(1_800_000_000, 0)
 
-// signer is somebody who makes tokens, and what his set of keys says of his key.
+// signer signs tokens, and has the entry of its key in the key set.
 type signer struct {
 	method jwt.SigningMethod
 	kid    string
@@ -72,7 +72,7 @@ func ecSignerOf(t testing.TB, kid string, key *ecdsa.PrivateKey) signer {
 	}}
 }
 
-// sign makes a token that says what is given beside a good one's claims; nil takes a claim away.
+// sign returns a token with the claims of a valid one and the given changes. nil removes a claim.
 func (s signer) sign(t testing.TB, change jwt.MapClaims) string {
 	t.Helper()
 	said := jwt.MapClaims{"sub": "user:ada", "exp": now.Add(time.Hour).Unix(), "iss": "https://id", "aud": "smartfeed", "scope": "feed events"}
@@ -146,7 +146,7 @@ func TestTokens(t *testing.T) {
 	unnamed.kid, renamed.kid = "", "e-2"
 	good := mine.sign(t, nil)
 	for _, c := range []struct {
-		name, token, want string // want: "" for taken
+		name, token, want string // want: "" if the token is accepted
 	}{
 		{"HS256", good, ""},
 		{"RS256", rs.sign(t, nil), ""},
@@ -186,7 +186,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Without a secret the key of HS256 would be empty, which anybody has.
+// Without a secret, the key for HS256 would be empty, so anybody could sign tokens.
 func TestVerify_RefusesHS256WithoutASecret(t *testing.T) {
 	rs := rsaSigner(t, "r-1", 2048)
 	cfg := configured()
@@ -204,7 +204,7 @@ func TestVerify_RefusesHS256WithoutASecret(t *testing.T) {
 	}
 }
 
-// forged gives a token the rights of an operator, with the signature as it was.
+// forged gives a token the scope operate and keeps the signature.
 func forged(token string) string {
 	parts := strings.Split(token, ".")
 	body, _ := base64.RawURLEncoding.DecodeString(parts[1])
@@ -292,7 +292,7 @@ func TestMint_FollowsConfiguredIdentities(t *testing.T) {
 	}
 }
 
-// A subject that would be a user's, and is none, is no service's either: the scopes of one count.
+// A subject with a user's prefix but an invalid name is not a service either: a service's scopes would count.
 func TestNoServiceIsCalledLikeAUser(t *testing.T) {
 	secret := strings.Repeat("s", MinSecretBytes)
 	cfg := DefaultConfig()
@@ -391,7 +391,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// call is a request to a process, signed by a peer if there is one.
+// call returns a request to a process, signed by by if it is not nil.
 func call(t *testing.T, by *Peers, url, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))

@@ -24,17 +24,18 @@ type Caller struct {
 // May reports whether the caller has a scope.
 func (c Caller) May(scope string) bool { return slices.Contains(c.Scopes, scope) }
 
-// Identities tells users from services. A token that identifies neither, or both, is refused: a service has rights over
-// everybody's data, so no subject is one by default.
+// Identities defines which tokens identify users and which identify services. A token that identifies neither, or both, is
+// rejected. Services can access the data of all users, so no subject is a service by default.
 type Identities struct {
-	// UserPrefix is how the subject of a user starts; what follows is the user's name, so that auth0|7 is user:7 for the
-	// prefix auth0|. Empty: every subject that is no service's is a user's name. Default "user:", at most 128 bytes.
+	// UserPrefix is the prefix of the subject of a user. The rest is the user's name: with the prefix auth0|, auth0|7 is
+	// user:7. If UserPrefix is empty, every subject that is not a service's is a user's name. Default "user:", at most 128
+	// bytes.
 	UserPrefix string `yaml:"user_prefix"`
-	// ServicePrefix is how the subject of a service starts. Empty: no service is known by its subject. Default "service:",
-	// at most 128 bytes.
+	// ServicePrefix is the prefix of the subject of a service. If it is empty, no service is identified by its subject.
+	// Default "service:", at most 128 bytes.
 	ServicePrefix string `yaml:"service_prefix"`
-	// ServiceClaim is a claim that makes a token a service's when it is ServiceClaimValue, or a list that contains it, such
-	// as gty and client-credentials. Default none; at most 128 bytes each.
+	// ServiceClaim is a claim that identifies a service if its value is ServiceClaimValue or a list that contains it, for
+	// example gty and client-credentials. Default none; at most 128 bytes each.
 	ServiceClaim      string `yaml:"service_claim"`
 	ServiceClaimValue string `yaml:"service_claim_value"`
 }
@@ -44,10 +45,10 @@ func DefaultIdentities() Identities {
 	return Identities{UserPrefix: schemas.KindUser + ":", ServicePrefix: "service:"}
 }
 
-// maxPrefixBytes leaves room for a name in a subject.
+// maxPrefixBytes leaves space for a name in a subject.
 const maxPrefixBytes = 128
 
-// Validate reports every field that is out of its bounds or does not go with the others.
+// Validate reports every field that is out of bounds or contradicts another.
 func (i Identities) Validate() error {
 	var problems []error
 	for _, field := range []struct{ name, value string }{
@@ -71,7 +72,7 @@ func (i Identities) Validate() error {
 // An IdentityError is returned for a valid token that identifies neither a user nor a service, or both.
 type IdentityError struct{ Reason string }
 
-// Error says what the token should identify.
+// Error returns the reason, which says what the token should identify.
 func (e *IdentityError) Error() string { return "token identifies no caller: " + e.Reason }
 
 // claims are the claims that this package reads.
@@ -81,7 +82,7 @@ type claims struct {
 	all map[string]json.RawMessage
 }
 
-// UnmarshalJSON keeps all claims, of which a configured one may say that the token is a service's.
+// UnmarshalJSON keeps all claims, because ServiceClaim can name any of them.
 func (c *claims) UnmarshalJSON(text []byte) error {
 	type known claims
 	return errors.Join(json.Unmarshal(text, (*known)(c)), json.Unmarshal(text, &c.all))

@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// A token for trying out, made and checked with the same secret.
+// A token for evaluation, created and verified with the same secret.
 func ExampleVerifier() {
 	if err := tryOut(context.Background()); err != nil {
 		fmt.Println(err)

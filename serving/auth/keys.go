@@ -22,11 +22,11 @@ import (
 	"github.com/smartfeed/smartfeed/internal/jsonbound"
 )
 
-// Deps are what a Verifier uses.
+// Deps are the dependencies of a Verifier.
 type Deps struct {
-	Client *http.Client     // asks for the set of keys at a URL; nil: one that may connect anywhere
+	Client *http.Client     // requests the key set at a URL; nil: a client that may connect to any address
 	Now    func() time.Time // nil: time.Now
-	Log    *slog.Logger     // nil: none
+	Log    *slog.Logger     // nil: no logging
 }
 
 func (d Deps) now() func() time.Time {
@@ -40,36 +40,36 @@ const (
 	fetchTimeout = 5 * time.Second
 	maxSetBytes  = 1 << 20
 	maxSetKeys   = 1000
-	keyValues    = 32 // JSON values of a key; those of RFC 7517 and 7518 have up to 16, and a chain of certificates
-	maxSameName  = 8  // each is tried
+	keyValues    = 32 // JSON values per key; keys of RFC 7517 and 7518 have up to 16, plus a certificate chain
+	maxSameName  = 8  // a signature is checked against each of them
 	minRSABits   = 2048
 
-	// between is the least time between two looks at the set that unknown keys cause: who sends tokens with keys of his
-	// own invention troubles the one who has the set no more than that.
+	// between is the minimum interval between two reads of the key set because of unknown keys. A client that sends tokens
+	// with invented keys cannot cause more load on the server of the key set.
 	between = 5 * time.Second
 
-	// impatience is between two looks at a set that has never been read.
+	// impatience is the interval between reads of a key set that has never been read.
 	impatience = time.Second
 )
 
 var errUnknownKey = errors.New("unknown key")
 
-// keyName is a key as tokens name it.
+// keyName identifies a key by the fields of a token's header.
 type keyName struct{ kid, alg string }
 
-// keySet has all keys of a name: RFC 7517 lets a set give one to several, and none to some.
+// keySet has all keys of each name. RFC 7517 allows a key set to give several keys the same name, or no name.
 type keySet map[keyName]jwt.VerificationKeySet
 
-// readSet is a set as it was read at a time.
+// readSet is a key set and the time at which it was read.
 type readSet struct {
 	keys keySet
 	at   time.Time
 }
 
-// keys are the keys of a set that is somewhere else.
+// keys is the key set at a file or URL.
 type keys struct {
 	file    string
-	at      *url.URL // nil: it is in the file
+	at      *url.URL // nil: the set is in the file
 	refresh time.Duration
 	maxAge  time.Duration
 	client  *http.Client
@@ -77,8 +77,8 @@ type keys struct {
 	log     *slog.Logger
 
 	current atomic.Pointer[readSet] // nil: never read; see known
-	reading chan struct{}           // holds one while somebody reads the set
-	asked   time.Time               // end of the last reading; belongs to who reads
+	reading chan struct{}           // holds an element while a goroutine reads the key set
+	asked   time.Time               // end of the last read; belongs to the goroutine that reads
 }
 
 func newKeys(cfg Config, deps Deps) *keys {
@@ -93,9 +93,9 @@ func newKeys(cfg Config, deps Deps) *keys {
 	return k
 }
 
-// find returns the keys of a name. One that is not in the set may be new: the set is read again, unless that was just done.
-// While somebody does that, the set that is known holds: who sends keys of his own invention would otherwise have as many
-// requests wait as he likes, for as long as the place hangs.
+// find returns the keys of a name. A key that is not in the set may be new, so find reads the set again, unless that was
+// just done. While another goroutine reads the set, find uses the known set. Otherwise a client with invented keys could
+// make any number of requests wait while the server of the key set hangs.
 func (k *keys) find(ctx context.Context, kid, alg string) (jwt.VerificationKeySet, error) {
 	name := keyName{kid, alg}
 	if key, ok := k.look(name); ok {
@@ -105,7 +105,7 @@ func (k *keys) find(ctx context.Context, kid, alg string) (jwt.VerificationKeySe
 		return jwt.VerificationKeySet{}, err
 	}
 	defer func() { <-k.reading }()
-	key, ok := k.look(name) // whoever read it before us may have found it
+	key, ok := k.look(name) // another goroutine may have read it in the meantime
 	if !ok && k.now().Sub(k.asked) >= between {
 		k.read(ctx)
 		key, ok = k.look(name)
@@ -119,7 +119,8 @@ func (k *keys) find(ctx context.Context, kid, alg string) (jwt.VerificationKeySe
 	return jwt.VerificationKeySet{}, errUnknownKey
 }
 
-// enter waits for who reads the set only while there is none to say with that a key is not known.
+// enter acquires the right to read the key set. It waits for another reader only if no set is known: without one, it cannot
+// reject a key as unknown.
 func (k *keys) enter(ctx context.Context) error {
 	if k.known() != nil {
 		select {
@@ -142,8 +143,8 @@ func (k *keys) look(name keyName) (jwt.VerificationKeySet, bool) {
 	return key, ok
 }
 
-// known returns the set as it was last read; nil if it never was, or too long ago: a key that was withdrawn since would
-// still count.
+// known returns the last key set. It returns nil if the set was never read, or if the last read is older than maxAge: a key
+// that was withdrawn since then would still be accepted.
 func (k *keys) known() keySet {
 	last := k.current.Load()
 	if last == nil || k.now().Sub(last.at) > k.maxAge {
@@ -152,7 +153,7 @@ func (k *keys) known() keySet {
 	return last.keys
 }
 
-// run reads the set at once, and again whenever it is old.
+// run reads the key set at once, and again at the refresh interval.
 func (k *keys) run(ctx context.Context) error {
 	for {
 		select {
@@ -174,11 +175,11 @@ func (k *keys) run(ctx context.Context) error {
 	}
 }
 
-// read takes over what the set holds now. What cannot be read changes nothing.
+// read loads the current key set. If that fails, the known set stays.
 func (k *keys) read(ctx context.Context) {
 	first := k.asked.IsZero()
-	defer func() { k.asked = k.now() }() // at its end: one that hung is not begun again at once
-	// The caller who caused it may go; others wait for the same keys.
+	defer func() { k.asked = k.now() }() // at the end: a read that hung is not repeated at once
+	// Not with the context of the caller: other callers wait for the same keys.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 	defer cancel()
 	text, err := k.fetch(ctx)
@@ -190,7 +191,7 @@ func (k *keys) read(ctx context.Context) {
 		k.current.Store(&readSet{set, k.now()})
 		return
 	}
-	if first || k.current.Load() != nil { // not each second while it has never been read
+	if first || k.current.Load() != nil { // not every second while the set has never been read
 		k.log.WarnContext(ctx, "the keys of tokens cannot be read; those known before hold until auth.max_key_age", "from", k.from(), "error", err)
 	}
 }
@@ -220,7 +221,7 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	res, err := client.Do(req)
 	if err != nil {
-		var failed *url.Error // its text has the URL
+		var failed *url.Error // its text contains the URL
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
@@ -241,8 +242,8 @@ func bounded(r io.Reader) ([]byte, error) {
 	return text, err
 }
 
-// parseSet reads a set of keys. Keys that are for something else are passed over; a set without any key for tokens is an
-// error, and so is a key that is damaged or weak: whoever signs with it is to hear of it.
+// parseSet parses a key set. It ignores keys for other uses. It returns an error if the set has no key for tokens, or if a
+// key is damaged or weak: the operator who signs with it must learn of it.
 func parseSet(text []byte) (keySet, error) {
 	var document jwkset.JWKSMarshal
 	if err := jsonbound.Check(text, maxSetKeys*keyValues); err != nil {
@@ -281,13 +282,12 @@ func parseSet(text []byte) (keySet, error) {
 	return set, nil
 }
 
-// parseKey returns a public key and the algorithm that it is for. Chains of certificates are not looked at: nothing is
-// fetched for a key.
+// parseKey returns a public key and its algorithm. It ignores certificate chains, so that no key causes an outgoing request.
 func parseKey(k jwkset.JWKMarshal) (any, string, error) {
 	k.X5U, k.X5C, k.X5T, k.X5TS256 = "", nil, "", ""
 	parsed, err := jwkset.NewJWKFromMarshal(k, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{SkipAll: true})
 	if err != nil {
-		return nil, "", errors.New("it is damaged") // the text of the error has parts of the key
+		return nil, "", errors.New("it is damaged") // the text of the error contains parts of the key
 	}
 	switch key := parsed.Key().(type) {
 	case *rsa.PublicKey:

@@ -25,11 +25,11 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// place is where a set of keys is; without text it is away.
+// place is the server of a key set. Without text it is unavailable.
 type place struct {
 	mu    sync.Mutex
 	text  []byte
-	hangs atomic.Bool // takes questions, and never answers
+	hangs atomic.Bool // accepts requests, and never answers
 	asked atomic.Int32
 }
 
@@ -39,7 +39,7 @@ func (p *place) put(text []byte) {
 	p.text = text
 }
 
-// RoundTrip answers for the whole net.
+// RoundTrip answers requests to every address.
 func (p *place) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.asked.Add(1)
 	if p.hangs.Load() {
@@ -54,7 +54,7 @@ func (p *place) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(string(p.text)))}, nil
 }
 
-// onPlace runs test with a verifier of a set at a URL, in its own time.
+// onPlace runs test with a verifier of a key set at a URL, in a synctest bubble.
 func onPlace(t *testing.T, test func(t *testing.T, p *place, v *Verifier, verify func(signer) error)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &place{}
@@ -167,7 +167,7 @@ func TestKeys_HoldForMaxKeyAgeAtMost(t *testing.T) {
 	})
 }
 
-// Who invents keys has the set read no more often than every few seconds.
+// Invented keys cause a read of the key set only every few seconds.
 func TestUnknownKeysDoNotTroubleThePlace(t *testing.T) {
 	known := ecSigner(t, "1")
 	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
@@ -188,8 +188,8 @@ func TestUnknownKeysDoNotTroubleThePlace(t *testing.T) {
 	})
 }
 
-// Who invents keys while the place hangs waits for it alone, and every few seconds: the others are refused at once, and
-// hold no place of the server meanwhile.
+// If the server of the key set hangs, only one request with an invented key waits for it, every few seconds. The other ones
+// are rejected at once and do not occupy the server.
 func TestUnknownKeysDoNotWaitForAPlaceThatHangs(t *testing.T) {
 	known := ecSigner(t, "1")
 	onPlace(t, func(t *testing.T, p *place, _ *Verifier, verify func(signer) error) {
@@ -231,7 +231,7 @@ func TestUnknownKeysDoNotWaitForAPlaceThatHangs(t *testing.T) {
 	})
 }
 
-// Without any set nobody can be refused: all wait for the one look that is under way, and not each for one of his own.
+// Without a key set no token can be rejected: all requests wait for the one read in flight, and do not start their own.
 func TestAPlaceThatHangsIsAskedOnceForAllWhoWait(t *testing.T) {
 	key := ecSigner(t, "1")
 	onPlace(t, func(t *testing.T, p *place, _ *Verifier, verify func(signer) error) {
@@ -279,7 +279,8 @@ func TestSetsThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// A set may give several keys the same name, or none: a token of each is taken, and one of another's key is not.
+// Several keys in a set may have the same name, or none. A token of each is accepted, and a token of any other key is
+// rejected.
 func TestKeysOfOneName(t *testing.T) {
 	for _, kid := range []string{"", "same"} {
 		all := []signer{rsaSigner(t, kid, 2048), rsaSigner(t, kid, 2048), ecSigner(t, kid), ecSigner(t, kid)}
@@ -299,7 +300,7 @@ func TestKeysOfOneName(t *testing.T) {
 	}
 }
 
-// Nothing of what may be secret is logged when a set cannot be read, redirects are not followed, and bodies have a bound.
+// When a key set cannot be read, no secret is logged, redirects are not followed, and the size of bodies is bounded.
 func TestTheSetCannotBeRead(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -316,7 +317,7 @@ func TestTheSetCannotBeRead(t *testing.T) {
 		var text strings.Builder
 		cfg := configured()
 		cfg.JWKS = server.URL + path + "?key=canary"
-		if path == "://" { // nobody answers
+		if path == "://" { // no server listens
 			cfg.JWKS, want = "https://127.0.0.1:1/?key=canary", "refused"
 		}
 		v, err := NewVerifier(cfg, Deps{Client: server.Client(), Log: slog.New(slog.NewTextHandler(&text, nil))})
@@ -338,8 +339,8 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// sameSigners are of each algorithm, with keys that are the same in every process of a fuzzing: the inputs of one are run in
-// others.
+// sameSigners returns a signer of each algorithm. Their keys are the same in every process, because fuzzing runs the inputs
+// of one process in others.
 func sameSigners(t testing.TB, secret []byte) []signer {
 	t.Helper()
 	scalar := sha256.Sum256([]byte("the key of no one"))
@@ -359,7 +360,7 @@ func sameSigners(t testing.TB, secret []byte) []signer {
 	return []signer{{jwt.SigningMethodHS256, "", secret, nil}, rsaSignerOf("r-1", r), ecSignerOf(t, "e-1", ec)}
 }
 
-// prime is the first one of 1024 bits at or above a number that the text decides.
+// prime returns the first 1024-bit prime at or above a number derived from the text.
 func prime(text string) *big.Int {
 	var digits []byte
 	for i := range 4 {
@@ -375,17 +376,16 @@ func prime(text string) *big.Int {
 	return n
 }
 
-// signed is what of a token its signature is over.
+// signed returns the part of a token that its signature covers.
 func signed(token string) string { return token[:strings.LastIndex(token, ".")+1] }
 
-// withHeader is a token with another header, its signature as it was.
+// withHeader returns a token with another header and the same signature.
 func withHeader(token, header string) string {
 	_, rest, _ := strings.Cut(token, ".")
 	return segment([]byte(header)) + "." + rest
 }
 
-// Whatever is taken says what somebody signed whose key is known: of all three algorithms, however a token's header names
-// them and its key.
+// Every accepted token was signed with a known key, for all three algorithms, whatever algorithm and key its header names.
 func FuzzVerify(f *testing.F) {
 	secret := []byte(strings.Repeat("s", MinSecretBytes))
 	signers := sameSigners(f, secret)
@@ -435,7 +435,7 @@ func FuzzParseSet(f *testing.F) {
 	})
 }
 
-// A set of empty keys is short, and would be large when it is decoded.
+// A set of many empty keys is short, but would be large when decoded.
 func TestParseSet_BoundsValues(t *testing.T) {
 	text := []byte(`{"keys":[` + strings.Repeat("{},", maxSetBytes/3-10) + `{}]}`)
 	var before, after runtime.MemStats

@@ -13,10 +13,10 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Peers proves to another process of the product that a call is from one, by a secret that all processes share. The secret
-// is never sent: each call has a token of its own, signed with it. A token holds for one process, path and body, and for
-// some seconds, so that a process that receives a call cannot use the token for another one. Peers is safe for concurrent
-// use.
+// Peers authenticates calls between the processes of a deployment by a secret that all processes share. The secret is never
+// sent: each call has its own token, signed with the secret. A token is valid for one process, path and body. Therefore a
+// process that receives a call cannot use its token for another call. A token expires after 10 s, plus 30 s of leeway. Peers
+// is safe for concurrent use.
 type Peers struct {
 	secret []byte
 	now    func() time.Time
@@ -26,21 +26,21 @@ type Peers struct {
 const (
 	peerAudience = "smartfeed-peer "
 	peerLife     = 10 * time.Second
-	peerLeeway   = 30 * time.Second // clocks differ
+	peerLeeway   = 30 * time.Second // for clock differences
 )
 
-// MaxPeerBytes bounds the body of a call between processes.
+// MaxPeerBytes is the maximum length of the body of a call between processes.
 const MaxPeerBytes = 64 << 10
 
-// peerClaims are the claims of a call's token.
+// peerClaims are the claims of the token of a call.
 type peerClaims struct {
 	Path string `json:"path"`
 	Body string `json:"body"` // SHA-256, base64
 	jwt.RegisteredClaims
 }
 
-// NewPeers takes the secret of all processes, and the address, host:port, by which others call this one. now may be nil, for
-// time.Now.
+// NewPeers returns Peers with the shared secret. self is the address, host:port, at which other processes call this one. If
+// now is nil, it uses time.Now.
 func NewPeers(secret []byte, self string, now func() time.Time) *Peers {
 	if now == nil {
 		now = time.Now
@@ -50,7 +50,7 @@ func NewPeers(secret []byte, self string, now func() time.Time) *Peers {
 		jwt.WithExpirationRequired(), jwt.WithLeeway(peerLeeway), jwt.WithTimeFunc(now), jwt.WithStrictDecoding())}
 }
 
-// Sign adds to a call the token for its address, path and body.
+// Sign adds the token for the address, path and body of a call to its header.
 func (p *Peers) Sign(r *http.Request, body []byte) error {
 	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, peerClaims{r.URL.Path, digest(body), jwt.RegisteredClaims{
 		Audience: jwt.ClaimStrings{peerAudience + r.URL.Host}, ExpiresAt: jwt.NewNumericDate(p.now().Add(peerLife)),
@@ -62,8 +62,8 @@ func (p *Peers) Sign(r *http.Request, body []byte) error {
 	return nil
 }
 
-// Check fails with a *TokenError unless a request is a call of a peer to this process. It reads the body of a request whose
-// token is signed by a peer, at most MaxPeerBytes of it, and leaves it to be read again.
+// Check returns a *TokenError unless a request is a call of a peer to this process. If the token is valid, Check reads the
+// body, at most MaxPeerBytes of it, and replaces it so that it can be read again.
 func (p *Peers) Check(r *http.Request) error {
 	token, ok := Bearer(r)
 	if !ok || len(token) > MaxTokenBytes {
@@ -90,7 +90,7 @@ func digest(body []byte) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// Bearer returns the token of a request's Authorization header, false if there is none of that kind.
+// Bearer returns the token in the Authorization header of a request, and false if the header has no bearer token.
 func Bearer(r *http.Request) (string, bool) {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// ScrapeToken is a static token in a file, for programs that cannot renew a JSON web token, such as Prometheus. It opens the
-// metrics and nothing else. The file is read for each request, so that a changed token needs no restart.
+// ScrapeToken is a static token in a file, for programs that cannot renew a JSON web token, such as Prometheus. It permits
+// only reading the metrics. The file is read for each request, so that a changed token needs no restart.
 type ScrapeToken struct{ File string }
 
-// Check fails with a *TokenError unless token is what the file holds, and with another error when the file cannot be read or holds
-// fewer than MinSecretBytes. The comparison takes the same time wherever the two differ.
+// Check returns a *TokenError if token differs from the content of the file. It returns another error if the file cannot be
+// read or holds fewer than MinSecretBytes. The comparison takes constant time.
 func (s ScrapeToken) Check(token string) error {
 	want, err := ReadSecret(s.File)
 	if err != nil {

@@ -17,10 +17,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// MinSecretBytes is how long a secret is at least: that of HS256's output, RFC 7518, 3.2.
+// MinSecretBytes is the minimum length of a secret: the length of HS256's output, RFC 7518, 3.2.
 const MinSecretBytes = 32
 
-// ReadSecret returns what a file holds, without the line's end.
+// ReadSecret returns the content of a file without trailing line breaks. It returns an error if that is shorter than
+// MinSecretBytes.
 func ReadSecret(file string) ([]byte, error) {
 	secret, err := os.ReadFile(file)
 	if err != nil {
@@ -33,8 +34,8 @@ func ReadSecret(file string) ([]byte, error) {
 	return secret, nil
 }
 
-// MakeSecret returns the secret in a file. A file that is not there is made, with 256 random bits as one line of text,
-// for its owner to read alone.
+// MakeSecret returns the secret in a file. If the file does not exist, MakeSecret creates it with 256 random bits as one
+// line of text, readable only by its owner. made reports whether it did.
 func MakeSecret(file string) (secret []byte, made bool, err error) {
 	secret, err = ReadSecret(file)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +48,7 @@ func MakeSecret(file string) (secret []byte, made bool, err error) {
 	_, _ = rand.Read(random) // never fails
 	text := base64.RawURLEncoding.EncodeToString(random) + "\n"
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) { // somebody else was faster
+	if errors.Is(err, fs.ErrExist) { // another process was faster
 		secret, err = ReadSecret(file)
 		return secret, false, err
 	}
@@ -61,9 +62,9 @@ func MakeSecret(file string) (secret []byte, made bool, err error) {
 	return []byte(strings.TrimSpace(text)), true, nil
 }
 
-// Grant is what a token is to say.
+// Grant is the content of a new token.
 type Grant struct {
-	User    schemas.UserID // whose token it is; "": Service's
+	User    schemas.UserID // the user of the token; "": Service is set instead
 	Service string         // the service's name, with or without Identities.ServicePrefix
 	Scopes  []string
 	For     time.Duration
@@ -81,7 +82,7 @@ func (g Grant) subject(i Identities) jwt.MapClaims {
 	return said
 }
 
-// Mint makes a token for trying out, signed with the configured secret, for the configured issuer and audience.
+// Mint returns a token for evaluation, signed with the configured secret, for the configured issuer and audience.
 func Mint(cfg Config, secret []byte, g Grant, now time.Time) (string, error) {
 	said := g.subject(cfg.Identities)
 	said["iat"], said["exp"] = jwt.NewNumericDate(now), jwt.NewNumericDate(now.Add(g.For))
@@ -97,7 +98,8 @@ func Mint(cfg Config, secret []byte, g Grant, now time.Time) (string, error) {
 	return token, nil
 }
 
-// SentToken returns the token that commands send: that of the environment's SMARTFEED_TOKEN, or of the file; "" for none.
+// SentToken returns the token that commands send: from the environment variable SMARTFEED_TOKEN, or from the file; "" for
+// none.
 func (c Config) SentToken(environ []string) (string, error) {
 	for _, kv := range environ {
 		if token, ok := strings.CutPrefix(kv, TokenVariable+"="); ok && token != "" {
