@@ -26,7 +26,7 @@ func read[T any](answer json.RawMessage, err error) (v T, _ error) {
 	return v, nil
 }
 
-// limited puts a limit into a query; 0 is the server's default.
+// limited sets the limit in a query. 0 is the server's default.
 func limited(query url.Values, limit int) url.Values {
 	if limit != 0 {
 		query.Set("limit", strconv.Itoa(limit))
@@ -34,7 +34,7 @@ func limited(query url.Values, limit int) url.Values {
 	return query
 }
 
-// named puts a feed's name into a query; "" is the server's default.
+// named sets the name of the feed in a query. "" is the server's default.
 func named(query url.Values, feed string) url.Values {
 	if feed != "" {
 		query.Set("feed", feed)
@@ -42,63 +42,64 @@ func named(query url.Values, feed string) url.Values {
 	return query
 }
 
-// VisitOptions are what a visit may ask for.
+// VisitOptions are the options of a visit.
 type VisitOptions struct {
 	Feed  string // "": home
 	Limit int    // 0: 25
 }
 
-// Visit visits a user's feed: what is new counts as shown.
+// Visit visits a user's feed. The server records its new items as shown.
 func (c *Client) Visit(ctx context.Context, user schemas.UserID, o VisitOptions) (feed.Page, error) {
 	return read[feed.Page](c.call(ctx, http.MethodGet, limited(named(url.Values{}, o.Feed), o.Limit), "", once{}, []string{"v1", "users", string(user), "feed"}))
 }
 
-// Older reads on where a page's Next says; limit 0 is 25.
+// Older returns the page at cursor, the Next of an earlier page. A limit of 0 means 25.
 func (c *Client) Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error) {
 	return read[feed.Page](c.Get(ctx, limited(url.Values{"cursor": {cursor}}, limit), "v1", "users", string(user), "feed"))
 }
 
-// count is how much a visit would bring.
+// count is the number of new items of a visit.
 type count struct {
 	Count int `json:"count"`
 }
 
-// Waiting counts what a visit would bring, up to 100.
+// Waiting returns how many new items a visit would show, at most 100.
 func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
 	answer, err := read[count](c.Get(ctx, nil, "v1", "users", string(user), "feed", "new"))
 	return answer.Count, err
 }
 
-// Why tells what has become of a pin for a user.
+// Why reports the state of a pin for a user in a feed.
 func (c *Client) Why(ctx context.Context, user schemas.UserID, feedName string, pin schemas.PinID) (feed.Why, error) {
 	return read[feed.Why](c.Get(ctx, named(url.Values{"pin": {string(pin)}}, feedName), "v1", "users", string(user), "feed", "why"))
 }
 
-// Pool is what waits for a user from one source: candidates that may be seen and never were.
+// Pool is the candidates of a user from one source: visible and unseen.
 type Pool struct {
 	Source schemas.Source `json:"source"`
-	Total  int            `json:"total"` // candidates that wait; Items are the best of them
+	Total  int            `json:"total"` // number of candidates; Items are the best of them
 	Items  []PoolItem     `json:"items"` // best first
 }
 
-// PoolItem is a candidate that waits.
+// PoolItem is a candidate in a pool.
 type PoolItem struct {
 	Pin       schemas.PinID        `json:"pin"`
-	Score     float64              `json:"score"` // write-time with the edge weight; it compares within the source alone
+	Score     float64              `json:"score"` // write-time score including the edge weight; comparable only within the source
 	Time      time.Time            `json:"time"`  // of the pin's creation
 	Author    schemas.UserID       `json:"author"`
-	Board     *schemas.BoardID     `json:"board"` // nil: on none
+	Board     *schemas.BoardID     `json:"board"` // nil: none
 	Interests []schemas.InterestID `json:"interests"`
 }
 
-// Pool looks at the candidates of a source ("following", "interest" …), which changes nothing; limit is at most 1000, 0 is
-// 25.
+// Pool returns the candidates of a source ("following", "interest" …) and changes nothing. The limit is at most 1000; 0
+// means 25.
 func (c *Client) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (Pool, error) {
 	query := limited(url.Values{"source": {string(source)}}, limit)
 	return read[Pool](c.Get(ctx, query, "v1", "users", string(user), "pools"))
 }
 
-// Published lists what a user, board or interest published, newest first. An empty cursor is the beginning, limit 0 is 25.
+// Published returns the publications of a user, board or interest, newest first. An empty cursor starts at the newest. A
+// limit of 0 means 25.
 func (c *Client) Published(ctx context.Context, by schemas.Followee, cursor string, limit int) (feed.ListPage, error) {
 	query := limited(url.Values{}, limit)
 	if cursor != "" {
@@ -107,18 +108,18 @@ func (c *Client) Published(ctx context.Context, by schemas.Followee, cursor stri
 	return read[feed.ListPage](c.Get(ctx, query, "v1", schemas.ID(by).Kind()+"s", string(by), "pins"))
 }
 
-// RelatedPins lists what goes together with a pin, strongest first; limit 0 is 25.
+// RelatedPins returns the pins related to a pin, strongest first. A limit of 0 means 25.
 func (c *Client) RelatedPins(ctx context.Context, pin schemas.PinID, limit int) (feed.RelatedPins, error) {
 	return read[feed.RelatedPins](c.Get(ctx, limited(url.Values{}, limit), "v1", "pins", string(pin), "related"))
 }
 
-// RelatedInterests lists what goes together with an interest, strongest first; limit 0 is 25.
+// RelatedInterests returns the interests related to an interest, strongest first. A limit of 0 means 25.
 func (c *Client) RelatedInterests(ctx context.Context, of schemas.InterestID, limit int) (feed.RelatedInterests, error) {
 	return read[feed.RelatedInterests](c.Get(ctx, limited(url.Values{}, limit), "v1", "interests", string(of), "related"))
 }
 
-// Engagement tells what became of an interest's pins by where they came from, sources by name: counts by verb, and impressions
-// under schemas.ImpressionCount. days, today included, are at most 400; 0 is 28.
+// Engagement returns the actions on an interest's pins by the source of the pins, sorted by name. Each source has counts by
+// verb, and its impressions under schemas.ImpressionCount. days includes today and is at most 400; 0 means 28.
 func (c *Client) Engagement(ctx context.Context, of schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
 	query := url.Values{}
 	if days != 0 {
@@ -130,7 +131,7 @@ func (c *Client) Engagement(ctx context.Context, of schemas.InterestID, days int
 	return answer.Sources, err
 }
 
-// Definitions lists the features that there are.
+// Definitions returns the definitions of all features.
 func (c *Client) Definitions(ctx context.Context) ([]feature.Definition, error) {
 	answer, err := read[struct {
 		Features json.RawMessage `json:"features"`
@@ -138,7 +139,7 @@ func (c *Client) Definitions(ctx context.Context) ([]feature.Definition, error) 
 	if err != nil {
 		return nil, err
 	}
-	// Each has the keys that it has in the file, and JSON is YAML.
+	// Each definition has the keys of the file, and JSON is YAML.
 	defs, err := feature.Parse("answer", fmt.Appendf(nil, `{"features":%s}`, answer.Features))
 	if err != nil {
 		return nil, fmt.Errorf("read definitions: %w", err)
@@ -146,18 +147,18 @@ func (c *Client) Definitions(ctx context.Context) ([]feature.Definition, error) 
 	return defs, nil
 }
 
-// Features asks for features.
+// Features requests the values of features.
 func (c *Client) Features(ctx context.Context, r feature.Request) (feature.Answer, error) {
 	return read[feature.Answer](c.Post(ctx, r, "v1", "features"))
 }
 
-// Attributes asks what is known of pins.
+// Attributes requests the attributes of pins.
 func (c *Client) Attributes(ctx context.Context, r feature.AttributesRequest) (feature.AttributesAnswer, error) {
 	return read[feature.AttributesAnswer](c.Post(ctx, r, "v1", "features", "attributes"))
 }
 
-// Publish sends events, one JSON object a line, and returns how many were accepted: all or none. An error that is not of
-// the events leaves open whether they were; to send them again has no second effect.
+// Publish sends events, one JSON object per line, and returns how many were accepted: all or none. After an error that does
+// not concern the events themselves, it is unknown whether they were accepted. Publishing them again has no second effect.
 func (c *Client) Publish(ctx context.Context, lines io.Reader) (int, error) {
 	answer, err := read[struct {
 		Accepted int `json:"accepted"`

@@ -1,4 +1,4 @@
-// Package client calls a server of this product over HTTP, as /v1/openapi.json describes it.
+// Package client is an HTTP client of the smartfeed API, which /v1/openapi.json describes.
 //
 //	c, err := client.New(client.Config{Address: "https://feeds.example", Token: token})
 //	page, err := c.Visit(ctx, "user:ada", client.VisitOptions{Limit: 25})
@@ -6,9 +6,9 @@
 //		page, err = c.Older(ctx, "user:ada", *page.Next, 25)
 //	}
 //
-// What a server refuses is an *Error, with what it says is wrong. Nothing that changes something is sent twice: whether a
-// visit that was not answered may be made again is the caller's to say, and so is when a stream that ended is asked for
-// again. Events may always be published again, because they have ids.
+// If the server rejects a request, the method returns an *Error with the server's reason. The client never repeats a request
+// that changes something: the caller decides whether to repeat a visit without an answer, and when to reopen a stream that
+// ended. Events can always be published again, because they have ids.
 package client
 
 import (
@@ -25,13 +25,13 @@ import (
 	"time"
 )
 
-// Config says whom to ask, and as whom.
+// Config is the server and the credentials of a Client.
 type Config struct {
-	Address string        // host:port, or a URL below which the calls are
+	Address string        // host:port, or a base URL
 	Token   string        // a bearer token; "": none
-	TLS     *tls.Config   // for https; nil: what the system believes
-	Timeout time.Duration // of one call, of a stream until it begins; 0: 30 seconds
-	Most    int64         // bytes of an answer, more is an error; 0: 64 MiB
+	TLS     *tls.Config   // for https; nil: the root certificates of the system
+	Timeout time.Duration // of a call, or of the start of a stream; 0: 30 seconds
+	Most    int64         // maximum bytes of an answer, more is an error; 0: 64 MiB
 }
 
 const (
@@ -39,25 +39,25 @@ const (
 	defaultMost    = 64 << 20
 )
 
-// An AddressError says that an address is none.
+// An AddressError is returned for an invalid address.
 type AddressError struct{ Address string }
 
-// Error has the address and what one is.
+// Error returns the address and the expected form.
 func (e *AddressError) Error() string {
 	return fmt.Sprintf("server %q: want host:port or a URL", e.Address)
 }
 
-// An Error is an answer that refuses. It is what problem documents (RFC 9457) say.
+// An Error is returned when the server rejects a request. It is a problem document (RFC 9457).
 type Error struct {
 	Status     int      `json:"status"`
 	Title      string   `json:"title"`
 	Detail     string   `json:"detail"`
-	Errors     []string `json:"errors"` // each problem of the request, where there are several
-	RequestID  string   `json:"-"`      // names the request in the server's log
-	RetryAfter int      `json:"-"`      // seconds, after which to ask again; 0: not said
+	Errors     []string `json:"errors"` // each problem of the request, if there are several
+	RequestID  string   `json:"-"`      // identifies the request in the server's log
+	RetryAfter int      `json:"-"`      // seconds to wait before the next request; 0: not given
 }
 
-// Error has everything that the server said is wrong.
+// Error returns the status, the title and the detail.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%d %s", e.Status, e.Title)
 	if e.Detail != "" {
@@ -66,7 +66,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Client calls one server. It is safe for concurrent use. Close it.
+// Client calls one server. It is safe for concurrent use. The caller must call Close.
 type Client struct {
 	base  *url.URL
 	token string
@@ -74,7 +74,7 @@ type Client struct {
 	most  int64
 }
 
-// New fails with an *AddressError. It connects to nobody yet.
+// New returns a Client, or an *AddressError. It does not connect yet.
 func New(cfg Config) (*Client, error) {
 	base, err := baseOf(cfg)
 	if err != nil {
@@ -92,11 +92,12 @@ func New(cfg Config) (*Client, error) {
 	}
 	return &Client{base: base, token: cfg.Token, most: cfg.Most, http: &http.Client{
 		Timeout: cfg.Timeout, Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // there are none, and tokens are for one server
+		// The server sends no redirects, and the token is only for this server.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// baseOf takes host:port for https if there is something to check it with.
+// baseOf returns the base URL. For host:port it uses https if cfg.TLS is set.
 func baseOf(cfg Config) (*url.URL, error) {
 	addr := cfg.Address
 	if !strings.Contains(addr, "://") {
@@ -116,15 +117,15 @@ func baseOf(cfg Config) (*url.URL, error) {
 	return base, nil
 }
 
-// Close gives idle connections up.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Get asks path, whose segments are given unescaped, and returns the answer as it is.
+// Get requests a path, given as unescaped segments, and returns the body of the answer.
 func (c *Client) Get(ctx context.Context, query url.Values, path ...string) (json.RawMessage, error) {
 	return c.call(ctx, http.MethodGet, query, "", nil, path)
 }
 
-// Post sends a value as JSON and returns the answer as it is.
+// Post sends a value as JSON and returns the body of the answer.
 func (c *Client) Post(ctx context.Context, body any, path ...string) (json.RawMessage, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -143,19 +144,19 @@ func (c *Client) call(ctx context.Context, method string, query url.Values, kind
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the server: %w", err) // it names method and address
+		return nil, fmt.Errorf("ask the server: %w", err) // err names the method and the address
 	}
 	defer func() { _ = res.Body.Close() }()
 	return c.answer(res)
 }
 
-// once is an empty body, with which a request is sent once: net/http sends a GET anew by itself when a kept connection ends
-// before the answer has begun, but not with a body that it cannot read anew. Over HTTP/1.1 no byte of it is sent.
+// once is an empty body that makes net/http send a request at most once. If a kept connection ends before the answer starts,
+// net/http repeats a GET, but not one with a body that it cannot rewind. Over HTTP/1.1 the body adds no byte.
 type once struct{}
 
 func (once) Read([]byte) (int, error) { return 0, io.EOF }
 
-// request makes a request of whoever the client asks as.
+// request returns a request with the client's token.
 func (c *Client) request(ctx context.Context, method, to string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to, body)
 	if err != nil {
@@ -167,7 +168,7 @@ func (c *Client) request(ctx context.Context, method, to string, body io.Reader)
 	return req, nil
 }
 
-// answer reads an answer that is not a stream; one that refuses is an error.
+// answer reads an answer that is not a stream. A status other than 200 and 202 is an error.
 func (c *Client) answer(res *http.Response) (json.RawMessage, error) {
 	from := res.Request.URL
 	answer, err := io.ReadAll(io.LimitReader(res.Body, c.most+1))
@@ -182,7 +183,7 @@ func (c *Client) answer(res *http.Response) (json.RawMessage, error) {
 	return answer, nil
 }
 
-// at is the URL of a call.
+// at returns the URL of a call.
 func (c *Client) at(query url.Values, path []string) string {
 	segments := make([]string, len(path))
 	for i, s := range path {
@@ -193,7 +194,7 @@ func (c *Client) at(query url.Values, path []string) string {
 	return to.String()
 }
 
-// refusal makes an error of an answer that is none.
+// refusal returns the error for an answer with an error status.
 func refusal(res *http.Response, body []byte) *Error {
 	e := &Error{}
 	isProblem := strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json")
@@ -201,6 +202,6 @@ func refusal(res *http.Response, body []byte) *Error {
 		e = &Error{Title: http.StatusText(res.StatusCode)}
 	}
 	e.Status, e.RequestID = res.StatusCode, res.Header.Get("X-Request-Id")
-	e.RetryAfter, _ = strconv.Atoi(res.Header.Get("Retry-After")) // a date is not what the server sends
+	e.RetryAfter, _ = strconv.Atoi(res.Header.Get("Retry-After")) // the server sends seconds, not a date
 	return e
 }

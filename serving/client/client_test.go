@@ -59,7 +59,7 @@ func TestAnswersTooLongAreNotRead(t *testing.T) {
 	}
 }
 
-// Every call asks what its name says: method, path, query, body.
+// Every call sends the request that its name says: method, path, query, body.
 func TestCalls(t *testing.T) {
 	var got string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +111,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// A server may have made a visit, and be gone before it could say so. What only reads is asked again.
+// A server may have processed a visit and then failed before it answered. Only requests that change nothing are repeated.
 func TestAVisitIsNotMadeTwice(t *testing.T) {
 	var mu sync.Mutex
 	var heard []string
@@ -144,7 +144,7 @@ func TestAVisitIsNotMadeTwice(t *testing.T) {
 		heard = nil
 		mu.Unlock()
 		client := connected(t, Config{Address: server.URL})
-		if _, err := c.ask(client); err != nil { // leaves a connection that is kept
+		if _, err := c.ask(client); err != nil { // leaves a connection open
 			t.Fatal(err)
 		}
 		_, err := c.ask(client)

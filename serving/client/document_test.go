@@ -17,7 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// document is what the tests need of what servers say of themselves.
+// document is the part of the server's OpenAPI document that the tests need.
 type document struct {
 	Paths      map[string]map[string]operation
 	Components struct{ Parameters map[string]parameter }
@@ -49,7 +49,7 @@ func documented(t *testing.T) document {
 	return d
 }
 
-// operation finds what a request asks for, and whether all that it says in its query is said there, too.
+// operation returns the operation of a request, and reports whether all parameters of its query are documented.
 func (d document) operation(r *http.Request) (op operation, ok bool) {
 	for path, methods := range d.Paths {
 		form := regexp.MustCompile(`{\w+}`).ReplaceAllString(path, "[^/]+")
@@ -70,7 +70,7 @@ func (d document) operation(r *http.Request) (op operation, ok bool) {
 	return op, ok
 }
 
-// example is the answer that is documented where all is well, and its type; "" if there is none.
+// example returns the documented answer for success and its content type; "" if there is none.
 func (o operation) example() (text, kind string) {
 	for code, res := range o.Responses {
 		for kind, content := range res.Content {
@@ -87,8 +87,8 @@ func (o operation) example() (text, kind string) {
 	return "", ""
 }
 
-// Every call is one of the document's, and what the document has as its answer is there in what the call returns, all of it
-// and under the same names.
+// Every call is in the document, and the values that the call returns contain the whole documented answer under the same
+// names.
 func TestCallsAreThoseOfTheDocument(t *testing.T) {
 	doc := documented(t)
 	var asked, answer string
@@ -150,7 +150,7 @@ func TestCallsAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// plain is a value, or a text of JSON, as JSON has it.
+// plain returns a value, or a JSON text, in the generic form of encoding/json.
 func plain(t *testing.T, v any) (all any) {
 	t.Helper()
 	text, ok := v.([]byte)

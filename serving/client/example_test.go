@@ -10,13 +10,13 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// A visit: what a user is shown, and where older items go on.
+// A visit returns the items for a user and the cursor of older items.
 func ExampleClient_Visit() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"items":[{"pin":"pin:tea","new":true,"source":"following","score":1,"time":"2026-11-20T10:00:00Z","author":"user:bob"}],"next":null,"degraded":[]}`)
 	}))
 	defer server.Close()
-	c, err := client.New(client.Config{Address: server.URL}) // and a Token, where callers are asked
+	c, err := client.New(client.Config{Address: server.URL}) // plus a Token, if authentication is enabled
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -33,8 +33,8 @@ func ExampleClient_Visit() {
 	// Output: pin:tea from following
 }
 
-// How much is new, for as long as somebody looks. When the server ends the stream, or the connection is lost, it is asked
-// for again after a while.
+// The stream reports the number of new items until the loop stops. When the server ends the stream, or the connection is
+// lost, the caller opens it again after a while.
 func ExampleClient_WaitingStream() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

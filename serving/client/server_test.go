@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// answers are what a server asks, as far as it is asked here.
+// answers implements the parts of the server's dependencies that the test calls.
 type answers struct {
 	api.Feed
 	counts chan int
@@ -35,7 +35,7 @@ func (answers) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, 
 	return &schemas.Pool{Source: source, Total: 7, Items: slices.Repeat([]schemas.PoolItem{item}, limit)}, nil
 }
 
-// The product's own server is understood: its pools, and its stream until the server stops.
+// The client understands the real server: its pools, and its stream until the server stops.
 func TestTheServerIsUnderstood(t *testing.T) {
 	given := answers{counts: make(chan int, 3)}
 	metrics := prometheus.NewRegistry()

@@ -15,15 +15,21 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// quiet is how long a stream may say nothing at all: servers send a comment every 15 seconds, so this one has gone.
+// quiet is how long a stream may be silent. Servers send a comment every 15 seconds, so a server that is silent for longer
+// is unreachable.
 const quiet = 45 * time.Second
 
 var errQuiet = errors.New("the server has said nothing for too long")
 
-// WaitingStream counts what a visit would bring, up to 100: at once, and then whenever that has changed, until ctx ends
-// or the loop is left. The last pair says why there are no more and has no count: the cause of ctx's end, an *Error, io.EOF
-// when the server has ended the stream, as it does when it stops, and otherwise what became of the connection, which
-// counts as lost after 45 seconds of silence. Each loop over it asks once.
+// WaitingStream yields how many new items a visit would show, at most 100: at once, and then after each change, until ctx
+// ends or the loop stops. The last pair has no count, and an error that states why the stream ended:
+//
+//   - the cause of ctx
+//   - an *Error
+//   - io.EOF if the server ended the stream, as it does when it stops
+//   - any other error of the connection, which counts as lost after 45 seconds of silence
+//
+// Each loop makes one request.
 func (c *Client) WaitingStream(ctx context.Context, user schemas.UserID) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
 		ctx, end := context.WithCancelCause(ctx)
@@ -44,7 +50,7 @@ func (c *Client) WaitingStream(ctx context.Context, user schemas.UserID) iter.Se
 	}
 }
 
-// counts hands counts over until one is not taken, which is no error.
+// counts yields counts until yield returns false. This is not an error.
 func counts(in events, yield func(int, error) bool) error {
 	for {
 		n, err := read[count](in.next("new"))
@@ -57,7 +63,7 @@ func counts(in events, yield func(int, error) bool) error {
 	}
 }
 
-// listen asks for a stream of events; ctx bounds how long it goes on. Close it.
+// listen requests a stream of events, which lasts at most until ctx ends. The caller must close it.
 func (c *Client) listen(ctx context.Context, path ...string) (io.ReadCloser, error) {
 	req, err := c.request(ctx, http.MethodGet, c.at(nil, path), nil)
 	if err != nil {
@@ -65,10 +71,10 @@ func (c *Client) listen(ctx context.Context, path ...string) (io.ReadCloser, err
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	asking := *c.http
-	asking.Timeout = 0 // it would end the stream, too
+	asking.Timeout = 0 // it would also end the stream
 	res, err := asking.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the server: %w", err) // it names method and address
+		return nil, fmt.Errorf("ask the server: %w", err) // err names the method and the address
 	}
 	if kind := res.Header.Get("Content-Type"); res.StatusCode == http.StatusOK && strings.HasPrefix(kind, "text/event-stream") {
 		return res.Body, nil
@@ -80,15 +86,16 @@ func (c *Client) listen(ctx context.Context, path ...string) (io.ReadCloser, err
 	return nil, err
 }
 
-// events are read from a stream as a browser reads them (https://html.spec.whatwg.org/#event-stream-interpretation), but
-// for lone carriage returns, which end no line here. One event is at most as long as a line of a scanner, 64 KiB.
+// events reads events from a stream as a browser does (https://html.spec.whatwg.org/#event-stream-interpretation), except
+// that a lone carriage return does not end a line. A line of an event is at most as long as a line of a scanner, 64 KiB, and
+// so is its data.
 type events struct {
 	lines   *bufio.Scanner
-	silence *time.Timer // runs while a line is waited for
+	silence *time.Timer // runs while a line is awaited
 }
 
-// next returns the data of the next event of a name, and io.EOF at the end. Other events, comments and fields are passed
-// over, for servers may add some.
+// next returns the data of the next event with a name, and io.EOF at the end. It ignores other events, comments and fields,
+// because servers may add some.
 func (e events) next(name string) (json.RawMessage, error) {
 	var of string
 	var data []byte
@@ -115,8 +122,8 @@ func (e events) next(name string) (json.RawMessage, error) {
 	}
 }
 
-// line returns the next line, and io.EOF behind the last. Only waiting counts as silence, and not what the loop over
-// the events takes.
+// line returns the next line, and io.EOF after the last. Only the time spent here counts as silence, not the time that the
+// caller's loop takes.
 func (e events) line() (string, error) {
 	e.silence.Reset(quiet)
 	defer e.silence.Stop()

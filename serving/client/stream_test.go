@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// streaming answers every request with a stream of this text, and then with its end.
+// streaming returns a client of a server that answers every request with a stream of text and then ends it.
 func streaming(t *testing.T, text string) *Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -25,7 +25,7 @@ func streaming(t *testing.T, text string) *Client {
 	return connected(t, Config{Address: server.URL})
 }
 
-// listened takes counts to the last pair.
+// listened returns the counts and the error of the last pair.
 func listened(ctx context.Context, c *Client) (got []int, last error) {
 	for n, err := range c.WaitingStream(ctx, "user:a") {
 		if err != nil {
@@ -36,7 +36,7 @@ func listened(ctx context.Context, c *Client) (got []int, last error) {
 	return got, nil
 }
 
-// Whatever else a stream may hold, the counts of its events named new are what comes out.
+// Whatever else a stream contains, the result is the counts of its events named new.
 func TestStreamsAreReadAsBrowsersReadThem(t *testing.T) {
 	seven := "event: new\ndata: {\"count\":7}\n\n"
 	for name, c := range map[string]struct {
@@ -109,7 +109,7 @@ func TestStreamsAreAskedForAndRefused(t *testing.T) {
 	}
 }
 
-// Whoever leaves the loop, or ends its context, gives the server its place back.
+// When the client leaves the loop or ends its context, the server releases the stream's slot.
 func TestStreamsEndWithTheirReader(t *testing.T) {
 	left := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +141,7 @@ func TestStreamsEndWithTheirReader(t *testing.T) {
 	<-left
 }
 
-// answering is a server without a wire: it answers with a stream that write fills.
+// answering is a server without a network: it answers with a stream that the function writes.
 type answering func(ctx context.Context, write func(text string))
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -153,8 +153,8 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A stream may go on for long after the time-out of a call, and its reader may think for as long; a server that is not even
-// heard of has gone.
+// A stream may last much longer than the timeout of a call, and its reader may take as long between events. A server that
+// sends nothing at all counts as lost.
 func TestStreamsOutliveTheTimeoutAndNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connected(t, Config{Address: "a.example"})
