@@ -10,17 +10,17 @@ import (
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
-// here is the generator of the process that has the pools; pools.Generator is one.
+// here is the generator of the process that owns the pools, such as pools.Generator.
 type here struct{ peers.Generator }
 
 func (here) Waiting(context.Context, schemas.UserID) (int, error) { return 7, nil }
 
-// directory says who has which partition; peers.Members asks the brokers.
+// directory maps partitions to owners; peers.Members reads them from the brokers.
 type directory map[int32]string
 
 func (d directory) Owners(context.Context) (map[int32]string, error) { return d, nil }
 
-// One process answers for the pools that it has; another one, which serves, asks it for a user whose partition is there.
+// One process owns the pools. Another process serves requests and calls the owner of the user's partition.
 func ExampleClient_Waiting() {
 	process := httptest.NewServer(peers.Handler(peers.Here{Generator: here{}}))
 	defer process.Close()

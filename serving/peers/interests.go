@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Interests tells what terms there are, and what users and interests are known for, of the partitions that are here.
+// Interests returns terms, the interests of users and the engagement of interests, for the partitions in this process.
 type Interests interface {
 	Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error)
 	Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error)
@@ -50,18 +50,18 @@ func handleInterests(mux *http.ServeMux, i Interests) {
 	}))
 }
 
-// Terms asks for the terms of a partition.
+// Terms returns the terms of a partition, from its owner.
 func (c *Client) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
 	rows := target{&c.interests, "partition " + strconv.Itoa(int(partition)), partition}
 	return ask[[]schemas.DictionaryTerm](ctx, c, callTerms, rows, termsRequest{partition, most, named})
 }
 
-// Interests asks for a user's interests.
+// Interests returns a user's interests, from the owner of the partition.
 func (c *Client) Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
 	return ask[[]schemas.UserInterest](ctx, c, callInterests, c.interestsOf(string(user)), interestsRequest{user, most})
 }
 
-// Engagement asks for what became of an interest's pins.
+// Engagement returns the actions on an interest's pins by source, from the owner of the partition.
 func (c *Client) Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
 	return ask[[]schemas.SourceEngagement](ctx, c, callEngagement, c.interestsOf(string(interest)), engagementRequest{interest, days})
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Directory tells who can be asked.
+// Directory finds the owners of partitions.
 type Directory interface {
-	// Owners returns the address of the process that has each partition; one that nobody has is left out.
+	// Owners returns the address of the owner of each partition. It omits partitions without an owner.
 	Owners(ctx context.Context) (map[int32]string, error)
 }
 
-// Members is the directory that the brokers keep of a group: those of its members that name an address.
+// Members is the directory of a consumer group on the brokers: the members whose client id contains an address.
 type Members struct {
 	Admin *kadm.Client
 	Group string
-	Topic string // an input of the group: how it is assigned the group is
+	Topic string // an input of the group; its assignment is that of the group
 
-	// Generation returns the number of the group's generation that answers; nil: the first.
+	// Generation returns the number of the group's active generation; nil: the first.
 	Generation func() int
 }
 
-// group is the name of the members' consumer group.
+// group returns the name of the members' consumer group.
 func (m Members) group() string {
 	if m.Generation == nil {
 		return m.Group
@@ -38,7 +38,7 @@ func (m Members) group() string {
 	return topics.GenerationName(m.Group, m.Generation())
 }
 
-// Owners asks the brokers.
+// Owners reads the assignment from the brokers.
 func (m Members) Owners(ctx context.Context) (map[int32]string, error) {
 	group := m.group()
 	described, err := m.Admin.DescribeGroups(ctx, group)
@@ -58,7 +58,7 @@ func (m Members) Owners(ctx context.Context) (map[int32]string, error) {
 	return by, nil
 }
 
-// note enters a member's partitions of a topic.
+// note records a member's partitions of a topic.
 func note(by map[int32]string, assigned *kmsg.ConsumerMemberAssignment, topic, address string) {
 	for _, t := range assigned.Topics {
 		if t.Topic != topic {
@@ -70,24 +70,25 @@ func note(by map[int32]string, assigned *kmsg.ConsumerMemberAssignment, topic, a
 	}
 }
 
-// owners is what the directory last said.
+// owners caches the result of a directory.
 type owners struct {
 	directory Directory
 
 	flight singleflight.Group
 	mu     sync.RWMutex
 	known  map[int32]string // address by partition
-	asked  time.Time        // when the directory was last asked
+	asked  time.Time        // time of the last read of the directory
 }
 
-// freshness is how long the directory is not asked again: that is how often all the calls that fail in a rebalance can
-// trouble the brokers, together.
+// freshness is the minimum interval between two reads of the directory. It limits the load on the brokers from all calls
+// that fail during a rebalance.
 const freshness = 50 * time.Millisecond
 
-// refreshTimeout bounds one question to the directory. It outlives the call that asked: others wait for the same answer.
+// refreshTimeout limits one read of the directory. The read outlives the call that started it, because other calls wait for
+// the same result.
 const refreshTimeout = 5 * time.Second
 
-// owner returns the address of the process that has the partition. Without one that can be asked the error is
+// owner returns the address of the owner of the partition. If there is no owner with an address, the error is
 // schemas.ErrElsewhere.
 func (o *owners) owner(ctx context.Context, partition int32) (string, error) {
 	if address, ok := o.lookUp(partition); ok {
@@ -109,7 +110,7 @@ func (o *owners) lookUp(partition int32) (string, bool) {
 	return address, ok
 }
 
-// forget drops what turned out to be wrong, unless somebody has learned better meanwhile.
+// forget removes an address that turned out to be wrong, unless it has been replaced in the meantime.
 func (o *owners) forget(partition int32, address string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -118,7 +119,7 @@ func (o *owners) forget(partition int32, address string) {
 	}
 }
 
-// refresh asks the directory, once for all who wait.
+// refresh reads the directory, once for all waiting calls.
 func (o *owners) refresh(ctx context.Context) error {
 	done := o.flight.DoChan("owners", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
@@ -133,7 +134,7 @@ func (o *owners) refresh(ctx context.Context) error {
 	}
 }
 
-// ask reads the directory, if what it said is not fresh.
+// ask reads the directory unless the last result is fresh.
 func (o *owners) ask(ctx context.Context) error {
 	o.mu.RLock()
 	asked := o.asked

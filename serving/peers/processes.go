@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Process tells how the process is that is here, and not how others are: JSON of a form that this package does not know.
+// Process reports the status of this process only, as JSON that this package does not interpret.
 type Process interface {
 	Process(ctx context.Context) (json.RawMessage, error)
 }
@@ -29,19 +29,20 @@ func handleProcess(mux *http.ServeMux, p Process) {
 	}))
 }
 
-// Everybody tells which processes there are.
+// Everybody lists the processes.
 type Everybody interface {
-	// Addresses returns where they can be asked, in order. It may return some, and an error of what it could not see.
+	// Addresses returns the addresses of the processes, sorted. It may return some of them together with an error for the
+	// others.
 	Addresses(ctx context.Context) ([]string, error)
 }
 
-// AllMembers is every process that the brokers name as a member of one of some groups.
+// AllMembers lists every process that the brokers know as a member of any of the groups.
 type AllMembers struct {
 	Admin  *kadm.Client
-	Groups func() []string // consumer groups, as the brokers name them
+	Groups func() []string // names of consumer groups on the brokers
 }
 
-// Addresses asks the brokers. A group that has never had a member has none.
+// Addresses reads the members from the brokers. A group that has never had a member has none.
 func (a AllMembers) Addresses(ctx context.Context) ([]string, error) {
 	described, err := a.Admin.DescribeGroups(ctx, a.Groups()...)
 	if err != nil {
@@ -62,24 +63,24 @@ func (a AllMembers) Addresses(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(there)), errors.Join(problems...)
 }
 
-// Heard is what came of asking one process.
+// Heard is the result of a status request to one process.
 type Heard struct {
 	Address string
-	Said    json.RawMessage // what its Process returned; nil if Err is not
+	Said    json.RawMessage // the result of its Process; nil if Err is set
 	Err     error
 }
 
 const (
-	// everybodyTimeout bounds the question which processes there are, and processTimeout what each is asked for, all at
-	// once: who asks wants to know what is wrong, which one that does not answer may be.
+	// everybodyTimeout limits the listing of the processes, and processTimeout the status requests, which run in parallel.
+	// The caller wants to find faults, and a process that does not answer may be one.
 	everybodyTimeout = time.Second
 	processTimeout   = time.Second
 
-	// processesAtOnce is how many are asked at once.
+	// processesAtOnce is the maximum number of status requests in flight.
 	processesAtOnce = 64
 )
 
-// everybody is the directory with whom it last knew of.
+// everybody is a directory that remembers the last known processes.
 type everybody struct {
 	directory Everybody
 	timeout   time.Duration // everybodyTimeout
@@ -88,7 +89,7 @@ type everybody struct {
 	known []string
 }
 
-// now returns who is there; when that cannot be asked, who was, and the error.
+// now returns the current processes. If they cannot be listed, it returns the last known ones and the error.
 func (e *everybody) now(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
@@ -104,9 +105,9 @@ func (e *everybody) now(ctx context.Context) ([]string, error) {
 	return slices.Compact(all), err
 }
 
-// Processes asks every process but the one at an address how it is, and returns when all have answered, or two seconds are
-// over. What each said, or why it said nothing, is in the order of the addresses. The error is why there may be more of
-// them than were asked: the groups cannot be looked at; then those are asked who were there before.
+// Processes requests the status of every process except the one at the address but. It returns after all have answered, or
+// after two seconds. The results are in the order of the addresses, each with the status or an error. Processes returns an
+// error if the groups cannot be read: there may then be further processes, and the last known ones are asked.
 func (c *Client) Processes(ctx context.Context, but string) ([]Heard, error) {
 	addresses, err := c.everybody.now(ctx)
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a == but })
@@ -123,6 +124,6 @@ func (c *Client) Processes(ctx context.Context, but string) ([]Heard, error) {
 			return nil
 		})
 	}
-	_ = group.Wait() // each has its own error
+	_ = group.Wait() // the results contain the errors
 	return all, err
 }

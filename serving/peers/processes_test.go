@@ -18,7 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/eventually"
 )
 
-// said is a process that says something, or fails.
+// said is a process that returns a status, or fails.
 type said struct {
 	text string
 	err  error
@@ -53,7 +53,7 @@ func listening(t *testing.T, h http.Handler) string {
 	return s.Listener.Addr().String()
 }
 
-// hanging is where a process listens that is asked, and does not answer before the test ends.
+// hanging returns the address of a process that accepts requests but does not answer before the test ends.
 func hanging(t *testing.T) (address string, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -66,7 +66,7 @@ func hanging(t *testing.T) (address string, asked *atomic.Int64) {
 	return s.Listener.Addr().String(), asked
 }
 
-// heardOf is of how many processes it is known what came of asking them.
+// heardOf returns the number of processes whose result is counted.
 func heardOf(t *testing.T, c *Client) (n float64) {
 	t.Helper()
 	for _, outcome := range []string{"answered", "elsewhere", "late", "failed"} {
@@ -79,8 +79,8 @@ func heardOf(t *testing.T, c *Client) (n float64) {
 	return n
 }
 
-// Every process is asked but oneself; who hangs, fails, is gone or is of a release that has no answer holds up nobody, and
-// is named.
+// Every process except the caller's is asked. One that hangs, fails, is down, or is of a release without this call does not
+// delay the others, and the result names it.
 func TestProcessesAreAskedAllAtOnce(t *testing.T) {
 	hangs, hung := hanging(t)
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -93,7 +93,7 @@ func TestProcessesAreAskedAllAtOnce(t *testing.T) {
 		listening(t, Handler(Here{Process: said{text: `{"ready":false}`}})),
 		"itself:1",
 	}}
-	gone.Close() // now that all others listen: one of them could have its port otherwise
+	gone.Close() // only now, because another server could otherwise get its port
 	c := asking(t, e)
 	c.timeout, c.everybody.timeout = time.Hour, time.Hour // a busy machine may not answer within a second
 	ctx, cancel := context.WithCancel(t.Context())
@@ -128,7 +128,7 @@ func TestProcessesAreAskedAllAtOnce(t *testing.T) {
 	}
 }
 
-// Who hangs is given up after a while, and so is the question who is there.
+// A process that hangs is given up after a timeout, and so is a directory that hangs.
 func TestProcessesThatHangAreGivenUp(t *testing.T) {
 	address, hung := hanging(t)
 	e := &everyone{addresses: []string{address}}
@@ -136,7 +136,7 @@ func TestProcessesThatHangAreGivenUp(t *testing.T) {
 	if c.timeout != time.Second || c.everybody.timeout != time.Second {
 		t.Errorf("an answer is waited for for %s, and who is there for %s: want a second each", c.timeout, c.everybody.timeout)
 	}
-	for c.timeout = 100 * time.Millisecond; hung.Load() == 0; c.timeout *= 2 { // until a call arrives within it
+	for c.timeout = 100 * time.Millisecond; hung.Load() == 0; c.timeout *= 2 { // until a call arrives within the timeout
 		heard, err := c.Processes(t.Context(), "")
 		if err != nil || len(heard) != 1 || !errors.Is(heard[0].Err, context.DeadlineExceeded) {
 			t.Fatalf("%v, %v: want that one has not answered in time", heard, err)
@@ -156,7 +156,7 @@ func (lost) Addresses(ctx context.Context) ([]string, error) {
 	return nil, ctx.Err()
 }
 
-// While nobody can say who is there, those are asked who were.
+// While the processes cannot be listed, the last known ones are asked.
 func TestProcessesThatWereThereAreAskedWhileTheGroupsAreNotKnown(t *testing.T) {
 	e := &everyone{err: errors.New("no broker")}
 	c := asking(t, e)

@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Retries tells how the dead letters of topics stand, of the partitions that are here.
+// Retries reports the state of the dead letters of topics, for the partitions in this process.
 type Retries interface {
 	RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error)
 	RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error)
@@ -39,12 +39,12 @@ func handleRetries(mux *http.ServeMux, r Retries) {
 	}))
 }
 
-// RetryKinds asks for the kinds of a topic's dead letters.
+// RetryKinds returns the kinds of dead letters of a topic, from the owner of its partition.
 func (c *Client) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error) {
 	return ask[[]schemas.RetryKind](ctx, c, callRetryKinds, c.retriesOf(topic), retryKindsRequest{topic})
 }
 
-// RetriedLetters asks for the dead letters of a topic.
+// RetriedLetters returns the dead letters of a topic, from the owner of its partition.
 func (c *Client) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
 	return ask[[]schemas.RetriedLetter](ctx, c, callRetried, c.retriesOf(topic), retriedRequest{topic, kind, state, most})
 }

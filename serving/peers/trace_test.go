@@ -17,8 +17,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-// A call of another process is a span with the call's name and address, which the other process is told of; no attribute
-// holds the user.
+// A call to another process is a span with the name and the address of the call, and its context is propagated. No attribute
+// contains the user.
 func TestCallsAreTraced(t *testing.T) {
 	const name = "POST " + Path + callWaiting
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func TestCallsAreTraced(t *testing.T) {
 			if kind, has := got["error.type"]; has != c.failed || (kind == "") == c.failed {
 				t.Errorf("error.type: got %q", kind)
 			}
-			delete(got, "error.type") // the name of a type of Go
+			delete(got, "error.type") // the name of a Go type
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("attributes (-want +got):\n%s", diff)
 			}

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// CheckAddress fails for an address, host:port, that this process must not call. Addresses come from the client ids of the
-// members of a group, so whoever may join one can name any. Beyond loopback only TLS shows that the answer is a peer's.
+// CheckAddress returns an error for an address, host:port, that this process must not call. Addresses come from the client
+// ids of group members, so anybody who may join a group can name any address. Beyond loopback, only TLS proves that a peer
+// answers.
 func (c Config) CheckAddress(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -29,7 +30,8 @@ func onLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// allows reports whether a host matches an entry: an IP address its networks, a name its suffixes and names.
+// allows reports whether a host matches an entry. An IP address matches networks and equal entries; a name matches suffixes
+// and equal entries.
 func (c Config) allows(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	for _, entry := range c.Allow {

@@ -16,7 +16,7 @@ func TestCheckAddress(t *testing.T) {
 	for _, c := range []struct {
 		cfg     Config
 		address string
-		want    string // part of the error; "": may be called
+		want    string // part of the error; "": the address is allowed
 	}{
 		{plain, "127.0.0.1:80", ""},
 		{plain, "[::1]:80", ""},
@@ -56,7 +56,7 @@ func TestConfig_ValidatesAllow(t *testing.T) {
 	}
 }
 
-// anywhere is a directory of one address.
+// anywhere is a directory with one address.
 type anywhere string
 
 func (a anywhere) Owners(context.Context) (map[int32]string, error) {
