@@ -12,42 +12,42 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// Verifier says whose a token is; auth.Verifier does.
+// Verifier verifies tokens, as auth.Verifier does.
 type Verifier interface {
-	// Verify fails with an *auth.TokenError if the token is not taken, with an *auth.IdentityError if it identifies neither
-	// a user nor a service, and with auth.ErrNoKeys if that cannot be said.
+	// Verify returns an *auth.TokenError if the token is rejected, an *auth.IdentityError if it identifies neither a user
+	// nor a service or both, and auth.ErrNoKeys if tokens cannot be checked.
 	Verify(ctx context.Context, token string) (auth.Caller, error)
 }
 
-// ScrapeCheck checks the static token of the metrics; auth.ScrapeToken does.
+// ScrapeCheck checks the static token of the metrics, as auth.ScrapeToken does.
 type ScrapeCheck interface {
-	// Check fails unless the token is the one of the metrics.
+	// Check returns an error unless the token is the one of the metrics.
 	Check(token string) error
 }
 
-// PeerCheck says whether a request is from another process of the product; auth.Peers does.
+// PeerCheck checks that a request is from another process of the deployment, as auth.Peers does.
 type PeerCheck interface {
 	Check(r *http.Request) error
 }
 
-// access is who may make a call. The zero access lets everybody, without a token.
+// access states who may make a call. The zero access permits everybody, without a token.
 type access struct {
-	scope  string // with which a service's token opens it for everybody's data; "": no token is needed
-	users  whose  // what the token of a user opens without the scope
-	parts  bool   // scopes below it, such as events:pins, admit a caller too; the handler checks what they permit
-	scrape bool   // the static token of the metrics opens it, too
+	scope  string // required in a service's token, for the data of all users; "": no token is required
+	users  whose  // what a user's token permits without the scope
+	parts  bool   // narrower scopes, such as events:pins, also admit a caller; the handler checks what they permit
+	scrape bool   // the static token of the metrics also permits the call
 }
 
-// whose data a user's own token opens.
+// whose is the data that a user's own token permits to read.
 type whose int
 
 const (
 	nobodys whose = iota
-	own           // that of the user in the path
-	all           // of everybody: it is published
+	own           // the data of the user in the path
+	all           // the data of all users, because it is published
 )
 
-// class is what a call is bounded with.
+// class returns the class of the call for the limits of requests in flight.
 func (a access) class() string {
 	if a.scope == "" {
 		return "open"
@@ -55,8 +55,8 @@ func (a access) class() string {
 	return a.scope
 }
 
-// check returns nil for whoever may make the call. Scopes are a service's: one in a user's token, which whoever issues tokens
-// may put into all of them, opens nobody else's data.
+// check returns nil if the caller may make the call. Scopes are only for services: an issuer may put them into every user's
+// token, so a scope in a user's token permits no access to other users' data.
 func (a access) check(c auth.Caller, r *http.Request) error {
 	switch {
 	case a.scope == "", c.User == "" && a.permits(c), c.User != "" && a.users == all:
@@ -84,19 +84,19 @@ func (a access) needs() string {
 	return "this needs a service's token with the scope " + a.scope
 }
 
-// callerKey is where the context of a request has its auth.Caller.
+// callerKey is the context key of a request's auth.Caller.
 type callerKey struct{}
 
-// callerOf returns who sent a request; the zero Caller if nobody was asked.
+// callerOf returns the caller of a request, or the zero Caller without authentication.
 func callerOf(r *http.Request) auth.Caller {
 	c, _ := r.Context().Value(callerKey{}).(auth.Caller)
 	return c
 }
 
-// admit lets a request through whose caller may make the call and is within his rate. Who that is it returns where callers
-// are asked, and have said it.
+// admit returns an error unless the caller may make the call and is within its rate. It returns the caller if authentication
+// is enabled and the request has a valid token.
 func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
-	if s.deps.Auth == nil { // addresses are then this machine's, or those of what stands in front: of everybody
+	if s.deps.Auth == nil { // all addresses are then local ones, or those of a proxy for all callers
 		return auth.Caller{}, nil
 	}
 	token, given := auth.Bearer(r)
@@ -113,7 +113,7 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 	}
 	c, err := s.deps.Auth.Verify(r.Context(), token)
 	if err != nil {
-		if within := s.withinAddress(r); within != nil || a.scope == "" { // what is open is so for bad tokens, too
+		if within := s.withinAddress(r); within != nil || a.scope == "" { // an open call also works with an invalid token
 			return auth.Caller{}, within
 		}
 		return auth.Caller{}, unverified(err)
@@ -124,7 +124,7 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 	return c, a.check(c, r)
 }
 
-// scraper is the name of callers with the static token of the metrics.
+// scraper is the subject of callers with the static token of the metrics.
 const scraper = "metrics.token_file"
 
 // isScraper reports whether a token is the static one of the metrics.
@@ -140,7 +140,7 @@ func (s *Server) isScraper(token string) bool {
 	return err == nil
 }
 
-// unverified is the answer to a token that is not taken.
+// unverified returns the answer to a token that was rejected.
 func unverified(err error) error {
 	var refused *auth.TokenError
 	var neither *auth.IdentityError
@@ -159,7 +159,7 @@ func unverified(err error) error {
 	return err
 }
 
-// within takes the request off the caller's rate.
+// within takes the request from the caller's rate.
 func (s *Server) within(c auth.Caller) error {
 	if c.User != "" {
 		return tooMany(s.callers.User(c.Subject))
@@ -167,12 +167,12 @@ func (s *Server) within(c auth.Caller) error {
 	return tooMany(s.callers.Service(c.Subject))
 }
 
-// withinAddress does the same for who is known by his address alone.
+// withinAddress takes the request from the rate of an address without a token.
 func (s *Server) withinAddress(r *http.Request) error {
 	return tooMany(s.callers.Address(r.RemoteAddr))
 }
 
-// tooMany is a 429 unless there was a request left.
+// tooMany returns a 429 unless ok is set.
 func tooMany(again time.Duration, ok bool) error {
 	if ok {
 		return nil
@@ -182,7 +182,7 @@ func tooMany(again time.Duration, ok bool) error {
 	return p
 }
 
-// checkPeer lets other processes of the product through.
+// checkPeer returns an error unless the request is from another process of the deployment.
 func (s *Server) checkPeer(r *http.Request) error {
 	if s.deps.Peers == nil {
 		return nil

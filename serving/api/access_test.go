@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// tokens are callers by their tokens. A token that says "away" cannot be checked.
+// tokens maps tokens to callers. The token "away" cannot be checked.
 type tokens map[string]auth.Caller
 
 func (k tokens) Verify(_ context.Context, token string) (auth.Caller, error) {
@@ -31,7 +31,7 @@ func (k tokens) Verify(_ context.Context, token string) (auth.Caller, error) {
 	return c, nil
 }
 
-// someTokens are one of user:a and one of user:b, and one of each scope.
+// someTokens returns a token of user:a, one of user:b, and one of each scope.
 func someTokens() tokens {
 	k := tokens{
 		"a": {Subject: "user:a", User: "user:a"}, "b": {Subject: "user:b", User: "user:b"},
@@ -45,7 +45,7 @@ func someTokens() tokens {
 
 func whoIsAsked(_ *Config, d *Deps) { d.Auth = someTokens() }
 
-// guarded are requests of others for what the first good one of each call asks. The calls here are open.
+// guarded returns requests with other tokens for the first successful one of each call. The calls in done are open.
 func guarded(good []asking) []asking {
 	var all []asking
 	done := map[string]bool{"GET /v1/openapi.json": true, "GET /healthz": true, "GET /readyz": true, "": true}
@@ -70,11 +70,11 @@ func guarded(good []asking) []asking {
 	}
 	open := asking{name: "too many of one address", route: "/v1/openapi.json", method: "GET", path: "/v1/openapi.json", code: 429}
 	open.change = func(c *Config, d *Deps) { whoIsAsked(c, d); c.Limits.Rate, c.Limits.Burst = 0.5, 1 }
-	open.prepare = func(s *Server) { s.callers.Address("192.0.2.1:1234") } // that of httptest
+	open.prepare = func(s *Server) { s.callers.Address("192.0.2.1:1234") } // the address of httptest
 	return append(all, open)
 }
 
-// withToken is a with a token: "none" has no rights at all, "all" has every scope, "again" comes too often.
+// withToken returns a with a token: "none" has no scopes, "all" has every scope, "again" exceeds its rate.
 func withToken(a asking, token string, code int, says string) asking {
 	a.name, a.code, a.says = fmt.Sprintf("token %q", token), code, says
 	if token != "" {
@@ -95,7 +95,7 @@ func withToken(a asking, token string, code int, says string) asking {
 	return a
 }
 
-// The document says of each call who may make it, and the table of routes says the same.
+// The OpenAPI document states for each call who may make it, and the table of routes agrees.
 func TestDocumentSaysWhoMayCall(t *testing.T) {
 	doc := document(t)
 	of := map[string]access{}
@@ -137,7 +137,7 @@ func TestDocumentSaysWhoMayCall(t *testing.T) {
 	}
 }
 
-// Every call that is not one of these needs a token.
+// Every call that is not in this list needs a token.
 func TestOpenCalls(t *testing.T) {
 	var got []string
 	for _, r := range listen(t, &fakes{}, nil).routes() {
@@ -156,7 +156,7 @@ func TestOpenCalls(t *testing.T) {
 	}
 }
 
-// Features of people, defined or tried, are for services that have that scope: for no user, not even of the user.
+// Features of people, defined or tried, are only for services with that scope, and not even for the user.
 func TestFeaturesAreForServices(t *testing.T) {
 	s := listen(t, &fakes{}, whoIsAsked)
 	calls := map[string]string{
@@ -177,7 +177,7 @@ func TestFeaturesAreForServices(t *testing.T) {
 	}
 }
 
-// Trials have places of their own: as many as there may be leave other questions for features alone.
+// Trials have their own places: the maximum number of trials does not block other requests for features.
 func TestTrialsTakeNoPlaceOfOthers(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
 	if !s.trials.TryAcquire(maxTrials) {
@@ -237,7 +237,7 @@ func TestUsersReadTheirOwn(t *testing.T) {
 	}
 }
 
-// Scopes are a service's: a user's token with some opens no more than the user's own.
+// Scopes are for services: a user's token with scopes permits no more than the user's own data.
 func TestScopesOfAUserOpenNothing(t *testing.T) {
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
 		d.Auth = tokens{"a": {Subject: "user:a", User: "user:a", Scopes: auth.Scopes()}}
@@ -304,7 +304,7 @@ func TestMetrics_OpenWithTheScrapeTokenAlone(t *testing.T) {
 	asked("/metrics", auth.Operate, 200)
 }
 
-// peersOnly knows one peer.
+// peersOnly accepts one peer.
 type peersOnly struct{}
 
 func (peersOnly) Check(r *http.Request) error {
@@ -331,7 +331,7 @@ func TestExposure(t *testing.T) {
 		name  string
 		deps  Exposure
 		allow bool
-		want  string // of an address that others reach; "": let
+		want  string // for an address that others can reach; "": accepted
 	}{
 		{"nobody is asked", Exposure{}, false, "set auth.jwks or auth.secret_file"},
 		{"nobody is asked, and that is said", Exposure{}, true, ""},
@@ -357,7 +357,7 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// What is in a token, right or wrong, is neither logged nor answered.
+// The content of a token, valid or not, is neither logged nor answered.
 func TestTokensAreToldToNobody(t *testing.T) {
 	var log logged
 	s := listen(t, &fakes{fail: errors.New("broken")}, func(_ *Config, d *Deps) {

@@ -23,7 +23,7 @@ import (
 
 const save = `{"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7","verb":"save","object":"pin:42"}`
 
-// asking is one request and what must come of it.
+// asking is one request and the expected answer.
 type asking struct {
 	name         string
 	route        string // of the document; "": none
@@ -33,16 +33,16 @@ type asking struct {
 	fakes        fakesMaker
 	change       func(*Config, *Deps)
 	prepare      func(*Server)
-	slow, gone   bool // the body's end never comes; its sender has gone
-	plain        bool // over a connection that has no deadlines
+	slow, gone   bool // the end of the body never arrives; its sender has disconnected
+	plain        bool // over a connection without deadlines
 	code         int
-	says         string // stands in the answer
+	says         string // contained in the answer
 }
 
-// classes are what requests are bounded by.
+// classes are all classes of requests.
 var classes = append(auth.Scopes(), access{}.class(), peerClass)
 
-// fill takes every place there is.
+// fill takes every place of the server.
 func fill(s *Server) {
 	for _, class := range classes {
 		for s.gates.Enter(class) {
@@ -60,10 +60,10 @@ func lacking() *fakes { return &fakes{missing: []string{"pools is waiting"}} }
 
 var askings = slices.Concat(plainAskings, guarded(plainAskings), unchanged(plainAskings))
 
-// plainAskings come where nobody is asked who they are.
+// plainAskings are the requests without authentication.
 var plainAskings = slices.Concat(readings(), featureAskings(), attributeAskings(), tryAskings(), insightAskings(), eventAskings(), letterAskings(), interestAskings(), operations(), strays())
 
-// readings are the calls that read what belongs to an id.
+// readings are the calls that read by an id.
 func readings() []asking {
 	var all []asking
 	for _, c := range []struct{ route, path, query string }{
@@ -108,7 +108,7 @@ func readings() []asking {
 		full := get("no place", kind+":a", c.query, 503, "which is the most")
 		full.prepare = fill
 		switch {
-		case strings.HasSuffix(c.path, "/events"): // a stream lives on without counts
+		case strings.HasSuffix(c.path, "/events"): // a stream continues without counts
 			failing.fakes, failing.plain = nil, true
 			all = append(all, failing, full)
 		case strings.HasSuffix(c.path, "/new"), strings.HasSuffix(c.path, "/pools"), strings.HasSuffix(c.path, "/why"), strings.HasSuffix(c.path, "/state"):
@@ -122,7 +122,7 @@ func readings() []asking {
 	return append(all, limits()...)
 }
 
-// another is an id of another kind.
+// another returns an id of another kind.
 func another(kind string) string {
 	if kind == schemas.KindPin {
 		return "user:1"
@@ -130,7 +130,7 @@ func another(kind string) string {
 	return "pin:1"
 }
 
-// limits are the parameters of a page.
+// limits are requests with the parameters of a page.
 func limits() []asking {
 	get := func(name, route, path string, code int, says string) asking {
 		return asking{name: name, route: route, method: "GET", path: path, code: code, says: says}
@@ -457,7 +457,7 @@ func operations() []asking {
 	}
 }
 
-// strays are requests that no route takes.
+// strays are requests without a route.
 func strays() []asking {
 	return []asking{
 		{name: "console", method: "GET", path: "/", code: 200, says: "the console"},
@@ -474,7 +474,7 @@ func strays() []asking {
 	}
 }
 
-// answered does what a says, and returns the answer with its body.
+// answered sends the request of a, and returns the answer and its body.
 func answered(t *testing.T, a asking) (*http.Response, []byte) {
 	t.Helper()
 	f := &fakes{}
@@ -530,7 +530,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// checkHeader holds what every answer has.
+// checkHeader checks the headers that every answer has.
 func checkHeader(t *testing.T, a asking, res *http.Response) {
 	t.Helper()
 	if res.Header.Get("X-Request-Id") == "" {
@@ -584,7 +584,7 @@ func TestVisitGetsWhatWasAsked(t *testing.T) {
 	}
 }
 
-// Who asks for the header alone sees no pins, and so none are to count as shown.
+// A HEAD request shows no pins, so none may count as shown.
 func TestHeadIsNoVisit(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, nil)
@@ -625,7 +625,7 @@ func TestFeaturesRequestArrives(t *testing.T) {
 	}
 }
 
-// Every bad line is named, however many there are; their problems stop at a bound.
+// Every bad line is listed by number. The total length of the listed problems is limited.
 func TestEveryBadLineIsNamed(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
 	unknown := `{"stream":"pins"` + strings.Repeat(`,"`+strings.Repeat("x", 60)+`%d":1`, 6) + "}\n"
@@ -702,7 +702,7 @@ func TestPanicIsAProblemOfItsRequest(t *testing.T) {
 	}
 }
 
-// A refusal under load is no news for the log, and neither is a caller who has gone.
+// A rejection under load is not logged, and neither is a caller that has disconnected.
 func TestLogHasCausesOnly(t *testing.T) {
 	var log logged
 	f := &fakes{fail: errBroken}

@@ -1,10 +1,10 @@
-// Package api is the HTTP door: feeds, pools, lists, features and events in, JSON out, errors as problem documents.
-// The document at /v1/openapi.json describes every call; a test holds it against the routes.
+// Package api is the HTTP server: feeds, pools, lists, features and events in and out as JSON, and errors as problem
+// documents. The OpenAPI document at /v1/openapi.json describes every call; a test compares it with the routes.
 //
-// The server is meant to stand where anybody may reach it. Everything that a request can hold is bounded (header, body,
-// time, requests at once, requests of one caller), and what comes above a bound is refused at once with the reason. Each
-// call says in the table of routes who may make it; callers say who they are by bearer tokens, see package auth. Where
-// nobody is asked the server listens on loopback addresses alone, unless it is told that something else guards it.
+// The server can be exposed to untrusted clients. Everything that a request can use has a limit: header, body, time,
+// requests in flight, and requests per caller. A request above a limit is rejected at once with the reason. The table of
+// routes states who may make each call. Callers authenticate by bearer tokens, see package auth. Without authentication, the
+// server listens only on loopback addresses, unless the configuration says that something else protects it.
 package api
 
 import (
@@ -31,71 +31,73 @@ import (
 	"github.com/smartfeed/smartfeed/serving/limit"
 )
 
-// Config bounds the server. See DefaultConfig.
+// Config configures the server. See DefaultConfig.
 type Config struct {
-	// Insecure has the server listen on other than loopback addresses although nobody is asked who they are: something else
-	// guards them, such as a container whose port is published on loopback. Default false.
+	// Insecure allows the server to listen on addresses beyond loopback without authentication. Set it only if something
+	// else protects the address, such as a container whose port is published on loopback. Default false.
 	Insecure bool `yaml:"insecure"`
-	// AllowedHosts are the host names, without port, by which requests are accepted while authentication is off, beside
-	// addresses and localhost: any site can have a name of its own lead here. Default none.
+	// AllowedHosts are the host names, without port, that requests may use while authentication is off, in addition to IP
+	// addresses and localhost. Other names are rejected, because any site can make its own name resolve to this address.
+	// Default none.
 	AllowedHosts []string `yaml:"allowed_hosts" help:"host names by which requests are accepted while authentication is off; those in http and advertise always are"`
-	// TLS is the certificate to serve with, default none: plain HTTP.
+	// TLS is the server's certificate. Default none: plain HTTP.
 	TLS TLSConfig `yaml:"tls"`
-	// Limits are those of callers, and of what is under way.
+	// Limits are the rate limits of callers and the limits of requests in flight.
 	Limits limit.Config `yaml:"limits"`
 
-	// MaxHeaderBytes bounds a request's line and header, default 16 KiB, 1 KiB to 1 MiB.
+	// MaxHeaderBytes limits the request line and the header. Default 16 KiB, 1 KiB to 1 MiB.
 	MaxHeaderBytes int `yaml:"max_header_bytes"`
-	// MaxEventsBytes bounds the body of POST /v1/events, default 8 MiB, 64 KiB to 64 MiB.
+	// MaxEventsBytes limits the body of POST /v1/events. Default 8 MiB, 64 KiB to 64 MiB.
 	MaxEventsBytes int64 `yaml:"max_events_bytes"`
-	// MaxEvents bounds the lines of that body, default 20,000, 1 to 1,000,000.
+	// MaxEvents limits the lines of that body. Default 20,000, 1 to 1,000,000.
 	MaxEvents int `yaml:"max_events"`
-	// MaxBodiesBytes bounds what has come of all bodies of POST /v1/events at once, and as much of those of all other calls;
-	// more are refused with 503. Default 64 MiB, MaxEventsBytes to 4 GiB.
+	// MaxBodiesBytes limits the bytes received of all bodies of POST /v1/events in flight, and separately those of all other
+	// calls. Further bodies are rejected with 503. Default 64 MiB, MaxEventsBytes to 4 GiB.
 	MaxBodiesBytes int64 `yaml:"max_bodies_bytes"`
-	// CallerBytes bounds one caller's part of them; more are refused with 429. One body of the largest may always be sent.
-	// Default 16 MiB, 64 KiB to 4 GiB.
+	// CallerBytes limits one caller's part of these bytes. Further bodies are rejected with 429. One body of the maximum
+	// size is always possible. Default 16 MiB, 64 KiB to 4 GiB.
 	CallerBytes int64 `yaml:"caller_bytes"`
-	// MaxFeatureBytes bounds the body of POST /v1/features, default 1 MiB, 1 KiB to 16 MiB.
+	// MaxFeatureBytes limits the body of POST /v1/features. Default 1 MiB, 1 KiB to 16 MiB.
 	MaxFeatureBytes int64 `yaml:"max_feature_bytes"`
 
-	// HeaderTimeout is how long a header may take to come, default 5 s, 100 ms to 5 m.
+	// HeaderTimeout limits the time to receive a header. Default 5 s, 100 ms to 5 m.
 	HeaderTimeout time.Duration `yaml:"header_timeout"`
-	// ReadTimeout is how long a whole request may take to come, default 30 s, 100 ms to 5 m.
+	// ReadTimeout limits the time to receive a whole request. Default 30 s, 100 ms to 5 m.
 	ReadTimeout time.Duration `yaml:"read_timeout"`
-	// WriteTimeout is how long it may take from the end of the header to the end of the answer, or of a stream for each event;
-	// default 60 s, 100 ms to 5 m, and no less than ReadTimeout and PublishTimeout together.
+	// WriteTimeout limits the time from the end of the header to the end of the answer, or to send one event of a stream.
+	// Default 60 s, 100 ms to 5 m, and at least ReadTimeout plus PublishTimeout.
 	WriteTimeout time.Duration `yaml:"write_timeout"`
-	// IdleTimeout is how long a connection may rest between requests, default 2 m, 100 ms to 1 h.
+	// IdleTimeout limits how long a connection may be idle between requests. Default 2 m, 100 ms to 1 h.
 	IdleTimeout time.Duration `yaml:"idle_timeout"`
-	// PublishTimeout is how long the broker may take to acknowledge events, default 15 s, 100 ms to 5 m.
+	// PublishTimeout limits how long the broker may take to acknowledge events. Default 15 s, 100 ms to 5 m.
 	PublishTimeout time.Duration `yaml:"publish_timeout"`
 
-	// MaxRequests bounds the requests of a scope that are under way at once, and fewer may be while there is no time for them;
-	// more are refused with 503. Default 512, 1 to 1,000,000.
+	// MaxRequests limits the requests in flight of each scope. Under load, the limit is lower. Further requests are rejected
+	// with 503. Default 512, 1 to 1,000,000.
 	MaxRequests int `yaml:"max_requests"`
-	// CallerRequests bounds those of one user, of all scopes; more are refused with 429. Default 64, 1 to 1,000,000.
-	CallerRequests int `yaml:"caller_requests"`
-	// MaxStreams bounds the event streams that are open at once; more are refused with 503. Default 256, 1 to 1,000,000.
-	MaxStreams int `yaml:"max_streams"`
-	// CallerStreams bounds those of one user, or of one address without a token; more are refused with 429. Default 4, 1 to
+	// CallerRequests limits those of one user, over all scopes. Further requests are rejected with 429. Default 64, 1 to
 	// 1,000,000.
+	CallerRequests int `yaml:"caller_requests"`
+	// MaxStreams limits the open event streams. Further streams are rejected with 503. Default 256, 1 to 1,000,000.
+	MaxStreams int `yaml:"max_streams"`
+	// CallerStreams limits those of one user, or of one address without a token. Further streams are rejected with 429.
+	// Default 4, 1 to 1,000,000.
 	CallerStreams int `yaml:"caller_streams"`
-	// ServiceStreams bounds those of one service; more are refused with 429. Default 64, 1 to 1,000,000.
+	// ServiceStreams limits those of one service. Further streams are rejected with 429. Default 64, 1 to 1,000,000.
 	ServiceStreams int `yaml:"service_streams"`
-	// StreamPoll is the time between two looks of a stream at its count, default 250 ms, 10 ms to 1 m.
+	// StreamPoll is the interval at which a stream checks its count. Default 250 ms, 10 ms to 1 m.
 	StreamPoll time.Duration `yaml:"stream_poll"`
 
-	// ShutdownTimeout is how long requests under way may take when the server stops, default 10 s, 100 ms to
+	// ShutdownTimeout limits how long requests in flight may take when the server stops. Default 10 s, 100 ms to
 	// MaxShutdownTimeout.
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`
 }
 
-// MaxShutdownTimeout bounds Config.ShutdownTimeout: what the requests that have ended leave to be written has as long again, and
-// the whole process ends within 45 s.
+// MaxShutdownTimeout is the maximum of Config.ShutdownTimeout. Writing the data of completed requests may take as long
+// again, and the whole process stops within 45 s.
 const MaxShutdownTimeout = 20 * time.Second
 
-// DefaultConfig returns the defaults of every field.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
 		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxBodiesBytes: 64 << 20, CallerBytes: 16 << 20, MaxFeatureBytes: 1 << 20,
@@ -105,7 +107,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every field that is out of its bounds.
+// Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
 	const least, most = 100 * time.Millisecond, 5 * time.Minute
 	problems := []error{
@@ -140,12 +142,12 @@ func (c Config) Validate() error {
 	return errors.Join(append(problems, secure.Under("tls", c.TLS.Validate()), secure.Under("limits", c.Limits.Validate()))...)
 }
 
-// budget bounds bodies of which one has at most so many bytes.
+// budget returns the budget for bodies that have at most largest bytes each.
 func (c Config) budget(largest int64) *limit.Budget {
 	return limit.NewBudget(max(c.MaxBodiesBytes, largest), max(c.CallerBytes, largest))
 }
 
-// Feed answers visits, pages and lists; feed.Service does.
+// Feed answers visits, pages and lists, as feed.Service does.
 type Feed interface {
 	Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (feed.Page, error)
 	Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error)
@@ -158,7 +160,7 @@ type Feed interface {
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }
 
-// Features answers what recommenders ask; feature.Service does.
+// Features answers requests for features, as feature.Service does.
 type Features interface {
 	Answer(ctx context.Context, req feature.Request) (feature.Answer, error)
 	Attributes(ctx context.Context, req feature.AttributesRequest) (feature.AttributesAnswer, error)
@@ -166,14 +168,14 @@ type Features interface {
 	Definitions() []feature.Definition
 }
 
-// Publisher puts events into the log; it returns nil when all are acknowledged.
+// Publisher publishes events.
 type Publisher interface {
-	// Deletes are recorded with the operator who sent them.
+	// PublishAs returns nil when all events are acknowledged. It records deletes with the operator who sent them.
 	PublishAs(ctx context.Context, operator string, lines []schemas.Line) error
 }
 
-// Deps are what the server asks. Every part is needed where nothing else is said. Calls whose collaborator is nil are
-// not there: a process that only computes answers for its state alone.
+// Deps are the dependencies of a Server. They are required unless stated otherwise. A call whose dependency is nil has no
+// route: a process that only computes has only the routes for its state.
 type Deps struct {
 	Feed        Feed                      // nil: none
 	Features    Features                  // nil: none
@@ -184,15 +186,15 @@ type Deps struct {
 	Dictionary  Dictionary                // nil: none
 	Verbs       schemas.Verbs             // of actions, for validation
 	Status      func(context.Context) any // GET /v1/status, encoded as JSON
-	Ready       func() []Lack             // what is missing to serve; empty: ready
+	Ready       func() []Lack             // what is not ready; empty: ready
 	Console     http.Handler              // GET / and below; nil: there is none
-	Peer        http.Handler              // what other processes of the product ask, below peers.Path; nil: nothing
-	Auth        Verifier                  // says who asks; nil: nobody is asked
-	Scrape      ScrapeCheck               // the static token of the metrics, where callers are asked; nil: none
-	Peers       PeerCheck                 // knows the other processes; nil: nobody is asked
-	Tracer      *tracing.Tracer           // begins the traces of requests; nil: none
-	FromCallers bool                      // callers say by traceparent whether their requests are traced
-	Metrics     prometheus.Registerer     // of the server's own
+	Peer        http.Handler              // handles requests of other processes, below peers.Path; nil: no route
+	Auth        Verifier                  // verifies tokens; nil: no authentication
+	Scrape      ScrapeCheck               // checks the static token of the metrics, with authentication; nil: none
+	Peers       PeerCheck                 // authenticates other processes; nil: no authentication
+	Tracer      *tracing.Tracer           // traces requests; nil: no traces
+	FromCallers bool                      // callers decide by traceparent whether their requests are traced
+	Metrics     prometheus.Registerer     // for the server's own metrics
 	Gatherer    prometheus.Gatherer       // GET /metrics
 	Now         func() time.Time          // nil: time.Now
 	Log         *slog.Logger              // nil: none
@@ -204,24 +206,25 @@ type Server struct {
 	deps     Deps
 	log      *slog.Logger
 	addr     string
-	listener net.Listener // until a Run takes it
+	listener net.Listener // until a Run uses it
 	gates    *limit.Gates
 	callers  *limit.Callers
 	cert     *certificate // nil: plain HTTP
 	pack     func(http.Handler) http.HandlerFunc
 	streams  *semaphore.Weighted
-	held     *limit.Held // of streams, by user or address
-	services *limit.Held // of streams, by service
-	asking   *limit.Held // requests under way, by user
+	held     *limit.Held // streams by user or address
+	services *limit.Held // streams by service
+	asking   *limit.Held // requests in flight, by user
 	scrapes  *semaphore.Weighted
 	trials   *semaphore.Weighted
-	lines    *limit.Budget // of bodies of events
-	objects  *limit.Budget // of other bodies
+	lines    *limit.Budget // for bodies of events
+	objects  *limit.Budget // for other bodies
 	refusals auditLines
 	metrics  *metrics
 }
 
-// Listen checks the configuration and takes the address, so that a port in use is an error at start. Serve with Run.
+// Listen validates the configuration and opens the address, so that a port in use is an error at the start. Run serves
+// requests.
 func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
@@ -266,15 +269,15 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// Exposure says who is authenticated at an address.
+// Exposure describes which senders of requests to an address are authenticated.
 type Exposure struct {
 	Callers bool // callers need tokens
-	Peer    bool // other processes of the product send requests here
-	Peers   bool // and prove that they are
+	Peer    bool // other processes of the deployment send requests to the address
+	Peers   bool // those processes are authenticated
 }
 
-// CheckExposure refuses an address that others can reach while callers, or those who say they are other processes of the
-// product, are not asked who they are.
+// CheckExposure returns an error if other machines can reach the address while callers are not authenticated. It also
+// returns an error if callers are authenticated but the other processes of the deployment are not.
 func CheckExposure(addr string, cfg Config, e Exposure) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -296,7 +299,7 @@ func onLoopback(host string) bool {
 	return host == "localhost" || (err == nil && ip.IsLoopback())
 }
 
-// warn says what others may do here.
+// warn logs what unauthenticated or eavesdropping clients could do.
 func (s *Server) warn(addr string) {
 	host, _, _ := net.SplitHostPort(addr) // checked
 	if s.deps.Auth == nil {
@@ -306,7 +309,7 @@ func (s *Server) warn(addr string) {
 	}
 }
 
-// loadTLS reads the certificate, if there is one.
+// loadTLS loads the certificate, if one is configured.
 func (s *Server) loadTLS() (err error) {
 	if s.cfg.TLS.CertFile == "" {
 		return nil
@@ -317,10 +320,10 @@ func (s *Server) loadTLS() (err error) {
 	return err
 }
 
-// Bounds returns how many requests of each scope may be under way now; see package limit.
+// Bounds returns the current limit of requests in flight of each scope; see package limit.
 func (s *Server) Bounds() map[string]int { return s.gates.Bounds() }
 
-// Scheme is what a URL of the server begins with.
+// Scheme returns the scheme of the server's URLs, http or https.
 func (s *Server) Scheme() string {
 	if s.cert != nil {
 		return "https"
@@ -328,11 +331,11 @@ func (s *Server) Scheme() string {
 	return "http"
 }
 
-// Addr is the address that the server listens on, with the port that a port 0 became.
+// Addr returns the address that the server listens on, with the actual port if port 0 was configured.
 func (s *Server) Addr() string { return s.addr }
 
-// Run serves until ctx ends; then it takes no new requests, ends the streams and waits for the requests under way, at
-// most the shutdown time-out. It may be called again after it returned: then it takes the same address anew.
+// Run serves requests until ctx ends. It then accepts no new requests, ends the streams, and waits at most ShutdownTimeout
+// for the requests in flight. It may be called again after it has returned, and then listens on the same address.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := s.take()
 	if err != nil {
@@ -364,7 +367,7 @@ func (s *Server) serve(server *http.Server, listener net.Listener) error {
 	return server.ServeTLS(listener, "", "")
 }
 
-// take returns what Listen has opened, to the first Run, and listens again for the others.
+// take returns the listener of Listen to the first Run, and a new one to later calls.
 func (s *Server) take() (net.Listener, error) {
 	listener := s.listener
 	s.listener = nil
@@ -378,7 +381,7 @@ func (s *Server) take() (net.Listener, error) {
 	return listener, nil
 }
 
-// server has every bound of a connection. stopping is closed when it begins to stop.
+// server returns an http.Server with all limits of a connection. stopping is closed when the shutdown starts.
 func (s *Server) server(stopping <-chan struct{}) *http.Server {
 	return &http.Server{
 		Handler:           s.handler(),
@@ -387,15 +390,15 @@ func (s *Server) server(stopping <-chan struct{}) *http.Server {
 		WriteTimeout:      s.cfg.WriteTimeout,
 		IdleTimeout:       s.cfg.IdleTimeout,
 		MaxHeaderBytes:    s.cfg.MaxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken connections: nobody's concern
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken connections need no attention
 		BaseContext: func(net.Listener) context.Context {
 			return context.WithValue(context.Background(), stoppingKey{}, stopping)
 		},
 	}
 }
 
-// stoppingKey is where a request's context has the channel that is closed when its server begins to stop. The context
-// itself goes on then: requests under way are to be answered, and only streams end at once.
+// stoppingKey is the context key of the channel that is closed when the server starts to shut down. The context itself stays
+// valid: requests in flight are completed, and only streams end at once.
 type stoppingKey struct{}
 
 func stopping(r *http.Request) <-chan struct{} {
@@ -403,7 +406,7 @@ func stopping(r *http.Request) <-chan struct{} {
 	return c
 }
 
-// Close gives the address back if Run was never called. Call it when Run is not running.
+// Close closes the address if Run was never called. It must not be called while Run is running.
 func (s *Server) Close() error {
 	if s.listener == nil {
 		return nil

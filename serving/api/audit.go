@@ -21,8 +21,8 @@ type operator struct {
 // operatorKey is the context key of a request's *operator.
 type operatorKey struct{}
 
-// attributed adds the operator to a request's context. Requests that operate the product have an audit line, refused ones
-// included; of events, only deletes have one, see auditDeletes.
+// attributed adds the operator to a request's context. Requests that operate the product get an audit line, including
+// rejected ones. Of events, only deletes get one, see auditDeletes.
 func attributed(c auth.Caller, a access, w http.ResponseWriter, r *http.Request) *http.Request {
 	o := &operator{name: c.Subject, caller: c}
 	if o.name == "" {
@@ -43,7 +43,8 @@ func operatorOf(ctx context.Context) *operator {
 	return &operator{}
 }
 
-// or returns who a change is attributed to: the subject of the token; without authentication the given name, if any.
+// or returns the name to which a change is attributed: the subject of the token, or without authentication the given name,
+// if any.
 func (o *operator) or(said string) string {
 	if o.caller.Subject == "" && said != "" {
 		return said
@@ -54,8 +55,8 @@ func (o *operator) or(said string) string {
 // change adds what a request changed to its audit line.
 func (o *operator) change(attrs ...slog.Attr) { o.changed = append(o.changed, attrs...) }
 
-// audit logs a call that operates the product: changes at level info, reads at debug. Calls without a valid token can come
-// in any number, so only some of their lines are logged; see auditLines.
+// audit logs a call that operates the product: changes at level info, reads at debug. The number of calls without a valid
+// token is unlimited, so only some of them are logged; see auditLines.
 func (s *Server) audit(r *http.Request, route string, a *answer) {
 	level := slog.LevelInfo
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -76,7 +77,7 @@ func (s *Server) audit(r *http.Request, route string, a *answer) {
 	s.log.LogAttrs(r.Context(), level, "operated", append(attrs, a.operator.changed...)...)
 }
 
-// auditDeletes logs each accepted delete: it cannot be undone.
+// auditDeletes logs each accepted delete, because a delete cannot be undone.
 func (s *Server) auditDeletes(ctx context.Context, request string, lines []schemas.Line) {
 	for _, l := range lines {
 		if object, event, ok := l.Deletes(); ok {
@@ -86,7 +87,8 @@ func (s *Server) auditDeletes(ctx context.Context, request string, lines []schem
 	}
 }
 
-// checkEvents refuses events that the caller's scopes do not permit. Nothing of the request is published then.
+// checkEvents rejects a request with events that the caller's scopes do not permit. Nothing of the request is published
+// then.
 func (s *Server) checkEvents(ctx context.Context, lines []schemas.Line) error {
 	if s.deps.Auth == nil {
 		return nil
@@ -110,7 +112,7 @@ func (s *Server) checkEvents(ctx context.Context, lines []schemas.Line) error {
 	return p
 }
 
-// maxRefused bounds how many events a refusal names.
+// maxRefused is the maximum number of events that a rejection lists.
 const maxRefused = 3
 
 // scopeOf returns the narrowest scope that permits an event.

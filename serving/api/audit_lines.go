@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// auditLines bounds log lines that callers without a valid token cause. It is safe for concurrent use.
+// auditLines limits the log lines of requests without a valid token. It is safe for concurrent use.
 type auditLines struct {
 	mu      sync.Mutex
-	second  time.Time // in which lines were last logged
+	second  time.Time // in which a line was last logged
 	logged  int       // in that second
 	omitted int64     // since a line was last logged
 }
 
-// linesPerSecond bounds the audit lines of requests without a valid token.
+// linesPerSecond is the maximum number of audit lines per second for requests without a valid token.
 const linesPerSecond = 10
 
 // next reports whether a line may be logged now, and how many were omitted before it.

@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// limiter is what DeadLetters were told, and by whom.
+// limiter records the limits that DeadLetters received, and the operator.
 type limiter struct {
 	DeadLetters
 	by string
@@ -25,15 +25,15 @@ func (l *limiter) Limit(_ context.Context, _ schemas.RetryLimit, operator string
 	return nil
 }
 
-// A change is attributed to the subject of the token, whatever the body says; and every call that operates is logged, with
-// who was refused.
+// A change is attributed to the subject of the token, whatever the body says. Every call that operates the product is
+// logged, including rejected ones.
 func TestOperatorIsWhoTheTokenSays(t *testing.T) {
 	const limit, ann = "/v1/deadletters/limits", `{"kind":"actions","rate":0,"operator":"ann"}`
 	for _, test := range []struct {
 		name, token, body string
 		asked             bool
 		code              int
-		by                string // of the change; "": none was made
+		by                string // the operator of the change; "": no change
 		log               string
 	}{
 		{"somebody else's name", auth.Operate, ann, true, 200, "operate-service", "level=INFO msg=operated operator=operate-service method=POST route=/v1/deadletters/limits code=200"},
@@ -68,7 +68,7 @@ func TestOperatorIsWhoTheTokenSays(t *testing.T) {
 	}
 }
 
-// Who only looks is not in the log at level info.
+// A read is not logged at level info.
 func TestLookingIsLoggedForDebugging(t *testing.T) {
 	var log bytes.Buffer
 	level := new(slog.LevelVar)
@@ -85,7 +85,7 @@ func TestLookingIsLoggedForDebugging(t *testing.T) {
 	}
 }
 
-// One caller cannot hold the streams of all.
+// One caller cannot use up the streams of all.
 func TestStreamsOfOneCallerAreBounded(t *testing.T) {
 	change := func(c *Config, d *Deps) {
 		whoIsAsked(c, d)

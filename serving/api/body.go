@@ -10,9 +10,9 @@ import (
 	"github.com/smartfeed/smartfeed/serving/limit"
 )
 
-// incoming is the body of a request that is on its way. What has come of it is taken off what bodies may have, and nothing is
-// for what is announced; while more is waited for, the request has no place among those that are worked off. End it when
-// what was made of it is no longer needed.
+// incoming is the body of a request while it is received. Only the bytes received count against the limits of bodies, not
+// the announced length. While the body waits for further bytes, the request gives up its place among the requests in flight.
+// The caller must end share when the content of the body is no longer needed.
 type incoming struct {
 	in    io.Reader
 	share *limit.Share
@@ -20,8 +20,8 @@ type incoming struct {
 	came  int64
 }
 
-// receive begins to read a body of at most so many bytes. What it takes to read it at all, the least, is taken at once. A body
-// that is told to be too large, or for which there is no room now, is refused unread.
+// receive starts to read a body of at most most bytes. It reserves least bytes, the minimum to read a body, at once. A body
+// that announces a greater length, or that exceeds the current limits, is rejected unread.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, most, least int64, room *limit.Budget) (*incoming, error) {
 	if r.ContentLength > most {
 		return nil, &http.MaxBytesError{Limit: most}
@@ -35,7 +35,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, most, least int
 	return b, nil
 }
 
-// Read waits without a place.
+// Read waits for bytes without a place.
 func (b *incoming) Read(p []byte) (int, error) {
 	b.place.leave()
 	n, err := b.in.Read(p)
@@ -49,7 +49,7 @@ func (b *incoming) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusal is the answer to a body that there is no room for.
+// refusal returns the answer to a body that exceeds a limit of bodies.
 func refusal(err error) error {
 	if errors.Is(err, limit.ErrAll) {
 		return unavailable("as many bytes of bodies are being worked off as there is room for")
@@ -59,8 +59,8 @@ func refusal(err error) error {
 	return p
 }
 
-// checkContent refuses a body that says it is something else, or that is packed. A body that says nothing is taken for
-// what is wanted.
+// checkContent rejects a body with another content type or with a content encoding. A body without a content type is
+// accepted.
 func checkContent(r *http.Request, want string) error {
 	if packed := r.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
 		return problem(http.StatusUnsupportedMediaType, "the body is packed with %q; it must not be", packed)
@@ -75,8 +75,8 @@ func checkContent(r *http.Request, want string) error {
 	return nil
 }
 
-// readError tells a body that is too large, or that there is no room for, from one that did not arrive in time, and from one
-// whose sender has gone.
+// readError distinguishes a body that is too large or exceeds a limit, one that did not arrive in time, and one whose sender
+// disconnected.
 func readError(err error) error {
 	var tooBig *http.MaxBytesError
 	var refused *Problem

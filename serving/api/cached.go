@@ -11,16 +11,16 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 )
 
-// leastPacked is the length of answers, in bytes, from which they are packed: one packet holds what is shorter.
+// leastPacked is the minimum length in bytes of a compressed answer. A shorter one fits one packet.
 const leastPacked = 1400
 
-// packedTag is what the packer adds to the tag of an answer that it packs.
+// packedTag is the suffix that the packer adds to the ETag of a compressed answer.
 const packedTag = "-gzip"
 
 const ifNoneMatch = "If-None-Match"
 
-// packer makes what packs answers for those who take gzip, and knows them again by the tags of what was packed. Streams are
-// not among them: each event is to leave at once.
+// packer returns a middleware that compresses answers with gzip for clients that accept it, and that recognizes the ETags of
+// compressed answers. It must not be used for streams: each event must be sent at once.
 func packer() (func(http.Handler) http.HandlerFunc, error) {
 	pack, err := gzhttp.NewWrapper(
 		gzhttp.MinSize(leastPacked), gzhttp.CompressionLevel(1), // feeds shrink to a fifth; a higher level saves little more
@@ -41,8 +41,8 @@ func packer() (func(http.Handler) http.HandlerFunc, error) {
 	}, nil
 }
 
-// writeCached answers a value that changes rarely. Caches may keep it, for its caller alone, and ask each time whether it
-// still holds: what is deleted must not be shown for a while longer.
+// writeCached writes a value that changes rarely. Only the caller's own cache may keep it, and must revalidate it each time,
+// because a deleted item must not stay visible.
 func writeCached(w http.ResponseWriter, r *http.Request, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -52,7 +52,7 @@ func writeCached(w http.ResponseWriter, r *http.Request, value any) error {
 	return nil
 }
 
-// writeTagged answers JSON, or 304 to whoever has it.
+// writeTagged writes JSON, or 304 if the caller has the current version.
 func writeTagged(w http.ResponseWriter, r *http.Request, control string, body []byte) {
 	sum := sha256.Sum256(body)
 	tag := base64.RawURLEncoding.EncodeToString(sum[:12])
@@ -66,7 +66,7 @@ func writeTagged(w http.ResponseWriter, r *http.Request, control string, body []
 	write(w, http.StatusOK, "application/json", body)
 }
 
-// has looks for a tag in a list of them, RFC 9110, 13.1.2. A weak one stands for the same.
+// has reports whether a list of ETags contains a tag, RFC 9110, 13.1.2. Weak tags match, too.
 func has(list, tag string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		one = strings.Trim(strings.TrimPrefix(strings.TrimSpace(one), "W/"), `"`)

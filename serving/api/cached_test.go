@@ -20,7 +20,7 @@ var cachedRoutes = []string{
 	"/v1/interests/{interest}/related", "/v1/features", "/v1/openapi.json",
 }
 
-// cacheControl is what an answer is to say of caches.
+// cacheControl returns the expected Cache-Control of an answer.
 func cacheControl(a asking) string {
 	switch {
 	case a.code != 200 && a.code != 304 || a.method != "GET" || !slices.Contains(cachedRoutes, a.route):
@@ -31,7 +31,7 @@ func cacheControl(a asking) string {
 	return "private, no-cache"
 }
 
-// unchanged ask again for what the first good one of each call brought.
+// unchanged returns conditional requests for the first successful answer of each cached call.
 func unchanged(good []asking) []asking {
 	var all []asking
 	for _, route := range cachedRoutes {
@@ -70,7 +70,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// manyDefinitions is more than fits a packet.
+// manyDefinitions is larger than a packet.
 type manyDefinitions struct{ *fakes }
 
 func (m manyDefinitions) Definitions() []feature.Definition {
@@ -134,7 +134,7 @@ func TestLongAnswersArePacked(t *testing.T) {
 	}
 }
 
-// theConsole is the real one.
+// theConsole returns the real console.
 func theConsole(t *testing.T) http.Handler {
 	t.Helper()
 	h, err := web.Handler()

@@ -18,11 +18,11 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
-// Names are what shells may offer for arguments. Users are not among them.
+// Names are the names that a shell can complete in arguments. Users are not among them.
 type Names struct{ Feeds, Sources, Features []string }
 
-// Commands returns query and interests, which ask a running server. server is called when one of its subcommands runs, and says which
-// one, and as whom; names when a shell wants to complete a command line.
+// Commands returns the commands query and interests, which call a running server. When one of their subcommands runs, server
+// returns the address and the credentials. names returns the names for the completion of a command line.
 func Commands(server func(*cobra.Command) (client.Config, error), names func(*cobra.Command) Names) []*cobra.Command {
 	q := &querying{server: server, names: names}
 	cmd := command.Group("query", "ask a running server for feeds, pools, features and its state",
@@ -32,14 +32,14 @@ func Commands(server func(*cobra.Command) (client.Config, error), names func(*co
 	return []*cobra.Command{cmd, q.interestsCommand()}
 }
 
-// querying is what the subcommands of query have in common.
+// querying has the common state of the subcommands.
 type querying struct {
 	server func(*cobra.Command) (client.Config, error)
 	names  func(*cobra.Command) Names
 	asJSON bool
 }
 
-// offer completes the argument after `after` others, and all that follow it, with some of the names.
+// offer completes the argument after the first `after` ones, and all that follow it, with some of the names.
 func (q *querying) offer(after int, some func(Names) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) < after {
@@ -68,7 +68,7 @@ func (q *querying) client(cmd *cobra.Command) (*client.Client, error) {
 	return c, err
 }
 
-// told has each problem of a refused request on a line of its own, where there are several.
+// told returns an error with each problem of a rejected request on its own line, if there are several.
 func told(err error) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || len(refused.Errors) < 2 {
@@ -81,7 +81,7 @@ func told(err error) error {
 	return errors.Join(problems...)
 }
 
-// show prints an answer: as it is, or read into a T and as a table.
+// show prints an answer: unchanged, or decoded into a T and as a table.
 func show[T any](q *querying, cmd *cobra.Command, answer json.RawMessage, table func(*tables, T)) (T, error) {
 	var v T
 	if err := json.Unmarshal(answer, &v); err != nil {
@@ -133,7 +133,7 @@ the older items that follow it. --all reads on to the end; with --json it prints
 	return cmd
 }
 
-// getAndShow asks for a T and prints it.
+// getAndShow requests a T and prints it.
 func getAndShow[T any](q *querying, cmd *cobra.Command, query url.Values, table func(*tables, T), path ...string) error {
 	c, err := q.client(cmd)
 	if err != nil {
@@ -147,7 +147,7 @@ func getAndShow[T any](q *querying, cmd *cobra.Command, query url.Values, table 
 	return err
 }
 
-// feed prints one page, or all of them.
+// feed prints one page, or all pages.
 func (q *querying) feed(cmd *cobra.Command, user schemas.UserID, query url.Values, all bool) error {
 	c, err := q.client(cmd)
 	if err != nil {
@@ -192,7 +192,7 @@ func (q *querying) poolCommand() *cobra.Command {
 	return cmd
 }
 
-// asked are the entities and the time of query feature, as they stand on the command line.
+// asked are the entities and the time on the command line of query feature.
 type asked struct {
 	users, pins, pairs []string
 	at                 string
@@ -232,7 +232,7 @@ func (q *querying) featureCommand() *cobra.Command {
 	return cmd
 }
 
-// flags adds the flags that say of whom.
+// flags adds the flags for the entities and the time.
 func (a *asked) flags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&a.users, "user", nil, "of this user (repeatable)")
 	cmd.Flags().StringArrayVar(&a.pins, "pin", nil, "of this pin (repeatable)")
@@ -249,7 +249,7 @@ func (q *querying) definitions(cmd *cobra.Command, c *client.Client) error {
 	return err
 }
 
-// request puts the flags together; what is wrong with them is a *command.UsageError.
+// request returns the request for the flags, or a *command.UsageError.
 func (a asked) request(names []string) (feature.Request, error) {
 	if (len(names) > 0) != (len(a.users)+len(a.pins)+len(a.pairs) > 0) {
 		return feature.Request{}, command.Usagef("want names of features and a --user, --pin or --pair; or none of them, to list the features")
@@ -259,7 +259,7 @@ func (a asked) request(names []string) (feature.Request, error) {
 	return req, err
 }
 
-// entities reads whom the flags name, and when.
+// entities parses the entities and the time in the flags.
 func (a asked) entities() (req feature.Request, err error) {
 	if req.Users, err = parsed(a.users, schemas.ParseUserID); err != nil {
 		return req, err
@@ -292,7 +292,7 @@ func parsed[T any](texts []string, parse func(string) (T, error)) ([]T, error) {
 	return all, nil
 }
 
-// parsePair reads a pair as answers name it, user:…|pin:…. A name that has |pin: inside is taken to end there.
+// parsePair parses a pair in the form of answers, user:…|pin:…. The user ends at the first |pin:.
 func parsePair(text string) (feature.UserPin, error) {
 	user, pin, ok := strings.Cut(text, "|pin:")
 	if !ok {
@@ -306,7 +306,7 @@ func parsePair(text string) (feature.UserPin, error) {
 	return feature.UserPin{User: u, Pin: p}, err
 }
 
-// readyCommand is for health checks where there is no other client of HTTP.
+// readyCommand is for health checks on machines without another HTTP client.
 func (q *querying) readyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ready",

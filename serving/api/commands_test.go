@@ -18,7 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
-// serveTo runs a server of f's answers and returns its address.
+// serveTo runs a server with f as its dependencies and returns its address.
 func serveTo(t *testing.T, f *fakes) string {
 	t.Helper()
 	server := httptest.NewServer(listen(t, f, nil).handler())
@@ -26,13 +26,13 @@ func serveTo(t *testing.T, f *fakes) string {
 	return server.URL
 }
 
-// query runs one command line of query.
+// query runs a command line of query.
 func query(t *testing.T, addr string, args ...string) (string, error) {
 	t.Helper()
 	return run(t, addr, append([]string{"query"}, args...)...)
 }
 
-// command runs one command line.
+// run runs a command line.
 func run(t *testing.T, addr string, args ...string) (string, error) {
 	t.Helper()
 	root := &cobra.Command{Use: "smartfeed", SilenceErrors: true, SilenceUsage: true}
@@ -46,7 +46,7 @@ func run(t *testing.T, addr string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// table joins lines, and moves the fakes' time to where this machine is.
+// table joins lines, and converts the time of the fakes to the local time zone.
 func table(lines ...string) string {
 	at := now.Local().Format(time.DateTime)
 	return strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "2026-11-20 12:00:00", at)
@@ -186,7 +186,7 @@ func TestWrongUsage(t *testing.T) {
 		"a time that is none":        "feature a --user user:a --at yesterday",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := query(t, "127.0.0.1:1", strings.Fields(line)...) // nobody is asked
+			_, err := query(t, "127.0.0.1:1", strings.Fields(line)...) // no server is called
 			if !errors.As(err, new(*command.UsageError)) {
 				t.Errorf("got %v, want wrong usage", err)
 			}
@@ -210,7 +210,7 @@ func TestRefusalsAreToldInWords(t *testing.T) {
 	defer talker.Close()
 	f := &fakes{}
 	good := serveTo(t, f)
-	closed.Close() // now that all others listen: one of them could have its port otherwise
+	closed.Close() // only now, because another server could otherwise get its port
 	for name, c := range map[string]struct {
 		addr, line string
 		want       []string
@@ -239,7 +239,7 @@ func TestRefusalsAreToldInWords(t *testing.T) {
 	}
 }
 
-// A feed that answers the same place again and again, as it does without its store, is not read for ever.
+// When a feed returns the same cursor again and again, as it does without its store, reading stops.
 func TestAllStopsWhereTheFeedDoes(t *testing.T) {
 	asked := 0
 	stuck := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -14,41 +14,42 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// DeadLetters are the records that could not be worked off.
+// DeadLetters manages the dead letters: the records that could not be processed.
 type DeadLetters interface {
-	// List returns the newest ones, the newest last.
+	// List returns the newest dead letters, newest last.
 	List(ctx context.Context, limit int) ([]operate.Letter, error)
-	// Retry has what came since the last call retried at once.
+	// Retry retries the dead letters since its last call at once.
 	Retry(ctx context.Context, operator string) (operate.Retried, error)
-	// Kinds returns how all kinds stand, by name.
+	// Kinds returns the state of all kinds, by name.
 	Kinds(ctx context.Context) ([]schemas.RetryKind, error)
-	// Retries returns letters of a kind in a state ("": of all), at most limit, who came into it last first.
+	// Retries returns at most limit dead letters of a kind in a state ("": all), the most recent state change first.
 	Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedLetter, error)
-	// Limit sets how fast letters of a scope are retried. What is wrong with it is a *schemas.BadRecordError.
+	// Limit sets the rate at which dead letters of a scope are retried. It returns a *schemas.BadRecordError for an invalid
+	// limit.
 	Limit(ctx context.Context, limit schemas.RetryLimit, operator string) error
 }
 
 const maxLetters = 1000
 
-// letter is a dead letter as callers see it.
+// letter is the JSON form of a dead letter.
 type letter struct {
-	LetterPartition int32     `json:"letter_partition"` // where it lies
+	LetterPartition int32     `json:"letter_partition"` // its place in the dead-letter topic
 	LetterOffset    int64     `json:"letter_offset"`
-	Retried         bool      `json:"retried"` // it came before the last call of Retry
+	Retried         bool      `json:"retried"` // it arrived before the last call of Retry
 	Attempts        int32     `json:"attempts"`
 	FirstPartition  int32     `json:"first_partition"` // of the record that failed first, of which this is a retry
 	FirstOffset     int64     `json:"first_offset"`
-	Topic           string    `json:"topic"` // where it came from
+	Topic           string    `json:"topic"` // the topic of the record
 	Partition       int32     `json:"partition"`
 	Offset          int64     `json:"offset"`
-	Group           string    `json:"group"` // who could not work it off
+	Group           string    `json:"group"` // the group that could not process it
 	Reason          string    `json:"reason"`
-	Time            time.Time `json:"time"`  // arrival of the record
-	Key             []byte    `json:"key"`   // in base64, as the value is
-	Value           []byte    `json:"value"` // nil: it is too long to be listed
+	Time            time.Time `json:"time"`  // arrival time of the record
+	Key             []byte    `json:"key"`   // in base64, like the value
+	Value           []byte    `json:"value"` // nil: too long for a list
 }
 
-// letterOf has the reason why a letter cannot be read instead of the one that is in it.
+// letterOf returns the JSON form of a letter. If the letter cannot be read, its reason says why.
 func letterOf(l *operate.Letter) letter {
 	reason := l.Reason
 	if l.Unreadable != "" {
@@ -80,20 +81,20 @@ func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	return listOf(w, "letters", list, nil)
 }
 
-// retryKind is a schemas.RetryKind as callers see it.
+// retryKind is the JSON form of a schemas.RetryKind.
 type retryKind struct {
 	schemas.RetryKind
-	Next *time.Time `json:"next"` // when one is retried next; nil: none waits
+	Next *time.Time `json:"next"` // time of the next retry; nil: no letter is waiting
 }
 
-// retriedLetter is a schemas.RetriedLetter as callers see it.
+// retriedLetter is the JSON form of a schemas.RetriedLetter.
 type retriedLetter struct {
 	schemas.RetriedLetter
-	Since time.Time  `json:"since"` // when it came into its state
-	Due   *time.Time `json:"due"`   // when it is retried; nil: it is not
+	Since time.Time  `json:"since"` // time of the last state change
+	Due   *time.Time `json:"due"`   // time of the next retry; nil: none
 }
 
-// timeOf returns nil for no time.
+// timeOf returns nil for the zero time.
 func timeOf(at schemas.Micros) *time.Time {
 	if at == 0 {
 		return nil
@@ -141,25 +142,25 @@ func (s *Server) retriedLetters(w http.ResponseWriter, r *http.Request) error {
 	return listOf(w, "letters", list, nil)
 }
 
-// maxKindBytes is above any kind's name.
+// maxKindBytes is longer than the name of any kind.
 const maxKindBytes = 512
 
 // limitRequest is the body of POST /v1/deadletters/limits.
 type limitRequest struct {
 	Kind     string   `json:"kind"`
-	Rate     *float64 `json:"rate"` // nil: as configured
+	Rate     *float64 `json:"rate"` // nil: the configured rate
 	Priority int32    `json:"priority"`
 	Operator string   `json:"operator"`
 }
 
-// limited is its answer.
+// limited is the answer of POST /v1/deadletters/limits.
 type limited struct {
 	Kind     string   `json:"kind"`
 	Rate     *float64 `json:"rate"`
 	Priority int32    `json:"priority"`
 }
 
-// limitRetries answers when the limit is acknowledged; it is in force a moment later.
+// limitRetries answers after the limit is acknowledged. The limit takes effect a moment later.
 func (s *Server) limitRetries(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(s, w, r, func(ctx context.Context, req limitRequest) (limited, error) {
 		limit := schemas.RetryLimit{Scope: req.Kind, Rate: -1, Priority: req.Priority}
@@ -189,8 +190,8 @@ func (s *Server) limitRetries(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// retryDeadLetters answers when the retries are ordered. What is interrupted may be ordered again by the next call; what
-// this process may not do itself, no further call of it mends.
+// retryDeadLetters answers after the retries are published. After an interruption, the next call may publish some of them
+// again. If this process may not write the topic of a long letter, further calls fail, too; see operate.TooLongError.
 func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	if err := parametersOf(r).err(); err != nil {
 		return err

@@ -16,8 +16,8 @@ type accepted struct {
 	Accepted int `json:"accepted"`
 }
 
-// events publishes the lines of the body, all or none: a bad line publishes nothing. It answers when the broker has
-// acknowledged every event. Sent again, events have no second effect: they have ids.
+// events publishes the lines of the body, all or none: one bad line rejects the request. It answers after the broker has
+// acknowledged every event. A repeat has no second effect, because events have ids.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/x-ndjson")); err != nil {
 		return err
@@ -101,10 +101,11 @@ func (s *Server) parseLine(text []byte, read error, now schemas.Micros) (schemas
 	return line, err
 }
 
-// maxTold bounds the problems that an answer tells in full, in bytes; of the lines beyond it tells the numbers.
+// maxTold limits the length of the problems in an answer, in bytes. Beyond it, the answer contains only the numbers of the
+// lines.
 const maxTold = 4 << 20
 
-// badLines gathers what is wrong, by line.
+// badLines collects the problems by line.
 type badLines struct {
 	told  []string
 	bytes int

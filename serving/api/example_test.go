@@ -12,12 +12,12 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// seven is a feed in which seven pins are new; feed.Service is the product's.
+// seven is a feed with seven new pins. In production, use feed.Service.
 type seven struct{ api.Feed }
 
 func (seven) Waiting(context.Context, schemas.UserID) (int, error) { return 7, nil }
 
-// The HTTP door to a feed of one's own, on a port that is free. What it has no collaborator for it does not answer.
+// A server for your own feed, on a free port. It has no routes for dependencies that are not set.
 func ExampleListen() {
 	metrics := prometheus.NewRegistry()
 	server, err := api.Listen("127.0.0.1:0", api.DefaultConfig(), api.Deps{Feed: seven{}, Metrics: metrics, Gatherer: metrics})

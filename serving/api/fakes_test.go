@@ -28,18 +28,18 @@ var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 var errBroken = errors.New("secret inside")
 
-// fakes stand for everything behind the server. The zero value answers well; fail makes every call fail.
+// fakes implements all dependencies of the server. The zero value succeeds; fail makes every call fail.
 type fakes struct {
 	fail    error
-	hold    func(context.Context) // called by visits, publications and counts; nil: nothing is held
+	hold    func(context.Context) // called by visits, publications and counts; nil: no delay
 	missing []string
 
 	mu        sync.Mutex
 	count     int
-	counted   int // times that Waiting was called
+	counted   int // number of calls of Waiting
 	visits    []visit
 	published [][]schemas.Line
-	publisher string // operator of the last of them
+	publisher string // operator of the last publication
 	asked     []feature.Request
 	seen      []any // viewers of lists and related pins, and whether whys were masked
 }
@@ -172,7 +172,7 @@ func (f *fakes) FeedState(_ context.Context, _ schemas.UserID, name string) (*sc
 	}, f.fail
 }
 
-// letters are dead letters, as the fakes have them.
+// letters implements DeadLetters.
 type letters struct{ fail error }
 
 func (l letters) List(_ context.Context, limit int) ([]operate.Letter, error) {
@@ -212,7 +212,7 @@ func (l letters) Limit(_ context.Context, limit schemas.RetryLimit, _ string) er
 	return l.fail
 }
 
-// terms are a dictionary, as the fakes have it.
+// terms implements Dictionary.
 type terms struct{ fail error }
 
 func (d terms) Terms(_ context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
@@ -232,7 +232,7 @@ func (d terms) Blocked(term string) string {
 	return ""
 }
 
-// Decided knows of one term, which was opened again an hour ago.
+// Decided has a decision on one term, which was reopened an hour ago.
 func (d terms) Decided(term string) (schemas.InterestDecision, bool) {
 	at := schemas.MicrosOf(now.Add(-time.Hour))
 	return schemas.InterestDecision{Term: term, State: schemas.TermCandidate, Time: at}, term == "reopened"
@@ -284,7 +284,7 @@ func (f *fakes) Attributes(_ context.Context, req feature.AttributesRequest) (fe
 	}, f.fail
 }
 
-// within refuses what insight.Service does.
+// within rejects the values that insight.Service rejects.
 func within(name string, n, most int) error {
 	if n < 1 || n > most {
 		return &insight.RequestError{Problem: fmt.Sprintf("%s: want 1 to %d", name, most)}
@@ -336,7 +336,7 @@ func (f *fakes) Try(_ context.Context, req feature.TryRequest) (feature.TryAnswe
 
 func (f *fakes) Definitions() []feature.Definition {
 	if f.fail != nil {
-		panic(f.fail) // it has no other way to fail
+		panic(f.fail) // Definitions has no other way to fail
 	}
 	return []feature.Definition{{Name: "interests", Description: "what it counts", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}}
 }
@@ -366,7 +366,7 @@ func (m brokenMetric) Collect(to chan<- prometheus.Metric) {
 
 func (f *fakes) status(context.Context) any {
 	if f.fail != nil {
-		return f.hold // a function has no JSON
+		return f.hold // a function cannot be encoded as JSON
 	}
 	return map[string]any{
 		"version": "v1", "ready": true, "missing": []string{},
@@ -416,7 +416,7 @@ func (f *fakes) deps() Deps {
 	}
 }
 
-// listen makes a server on a free port; tests call its handler, or Run.
+// listen returns a server on a free port. Tests call its handler or Run.
 func listen(t testing.TB, f *fakes, change func(*Config, *Deps)) *Server {
 	t.Helper()
 	cfg, deps := DefaultConfig(), f.deps()
@@ -435,20 +435,20 @@ func listen(t testing.TB, f *fakes, change func(*Config, *Deps)) *Server {
 	return s
 }
 
-// recorder takes deadlines, as a connection does.
+// recorder accepts deadlines, as a connection does.
 type recorder struct{ *httptest.ResponseRecorder }
 
 func (recorder) SetReadDeadline(time.Time) error  { return nil }
 func (recorder) SetWriteDeadline(time.Time) error { return nil }
 
-// withoutDeadlines hides them from h.
+// withoutDeadlines hides the support for deadlines from h.
 func withoutDeadlines(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
 	})
 }
 
-// ask has the server's handler answer one request. A stream ends after its first event.
+// ask sends one request to the server's handler. A stream ends after its first event.
 func ask(s *Server, method, path, body string, header ...string) *http.Response {
 	return askHandler(s.handler(), method, path, strings.NewReader(body), header...)
 }
@@ -471,7 +471,7 @@ func askHandler(h http.Handler, method, path string, body io.Reader, header ...s
 	return w.Result()
 }
 
-// logged keeps what a server logs.
+// logged keeps the log of a server.
 type logged struct {
 	mu   sync.Mutex
 	text strings.Builder

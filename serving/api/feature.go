@@ -43,17 +43,18 @@ func (s *Server) attributes(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(s, w, r, s.deps.Features.Attributes)
 }
 
-// maxTrials is how many trials of definitions are under way at once; more are refused with 503.
+// maxTrials is how many trials of definitions may be in flight. Further ones are rejected with 503.
 const maxTrials = 8
 
-// try is for services that ask for features: whoever may ask for what is defined of everybody learns nothing from it that
-// the same actions would not tell. A user's own token opens it for nobody, not even for the user: a definition may look at
-// whatever is known of an action. What it may cost is bounded, and not by what is defined; see feature.TryRequest.
+// try is for services with the scope of features. They can read all defined features of all users, so a trial reveals
+// nothing that the same actions would not reveal. A user's own token does not permit it, not even for the user, because a
+// definition may read everything known about an action. The cost of a trial is limited independently of the definition; see
+// feature.TryRequest.
 func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(s, w, r, s.deps.Features.Try)
 }
 
-// answerJSON reads the request that the body holds, and writes what it is answered.
+// answerJSON parses the request in the body, and writes the answer to it.
 func answerJSON[Q, A any](s *Server, w http.ResponseWriter, r *http.Request, ask func(context.Context, Q) (A, error)) error {
 	if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/json")); err != nil {
 		return err
@@ -78,12 +79,12 @@ func answerJSON[Q, A any](s *Server, w http.ResponseWriter, r *http.Request, ask
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// leastObject is what a request takes whose body is a JSON object, in bytes: its connection's buffer.
+// leastObject is the minimum number of bytes for a request with a JSON object: the buffer of its connection.
 const leastObject = 4 << 10
 
-// parseBody takes one JSON object without unknown fields; what it asks for is checked by who answers it.
+// parseBody parses one JSON object without unknown fields. The handler checks its content.
 func parseBody[Q any](body []byte) (req Q, err error) {
-	// Unmarshal refuses what follows the object, which a Decoder would leave unread.
+	// Unmarshal rejects data after the object, which a Decoder would leave unread.
 	var whole json.RawMessage
 	if err := json.Unmarshal(body, &whole); err != nil {
 		return req, badJSON(err)

@@ -13,12 +13,12 @@ import (
 const (
 	defaultLimit = 25
 	maxPoolLimit = 1000
-	// DefaultFeed is the feed of a visit that names none.
+	// DefaultFeed is the feed of a visit without the parameter feed.
 	DefaultFeed = "home"
 )
 
-// feed answers a visit or, with a cursor, an older page. All feeds of a user have the same older items, so with a cursor
-// the feed's name does not matter.
+// feed answers a visit or, with a cursor, an older page. All feeds of a user share the older items, so with a cursor the
+// feed's name does not matter.
 func (s *Server) feed(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
 	user, limit := p.user(), p.limit(defaultLimit, feed.MaxLimit)
@@ -32,7 +32,7 @@ func (s *Server) feed(w http.ResponseWriter, r *http.Request) error {
 	var page feed.Page
 	var err error
 	if cursor == "" {
-		if r.Method == http.MethodHead { // pins that nobody sees would count as shown
+		if r.Method == http.MethodHead { // it would mark pins as shown that nobody sees
 			return onlyMethods(http.MethodGet)(w, r)
 		}
 		if err := s.notForeignVisit(r); err != nil {
@@ -66,7 +66,7 @@ func (s *Server) waiting(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, count{n})
 }
 
-// why answers what has become of a pin for a user.
+// why answers with the state of a pin for a user.
 func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
 	user, pin, name := p.user(), p.pin(), p.text("feed")
@@ -89,21 +89,21 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
 // feedState is the answer of feed/state.
 type feedState struct {
 	Feed       string                `json:"feed"`
-	Arm        string                `json:"arm,omitempty"` // of the feed that the user is in; "": none
+	Arm        string                `json:"arm,omitempty"` // the experiment arm of the feed that the user is in; "": none
 	Sources    []schemas.SourceState `json:"sources"`
 	Held       []heldBack            `json:"held"`
 	Affinities []schemas.Affinity    `json:"affinities"`
 	Degraded   []string              `json:"degraded"`
 }
 
-// heldBack is a candidate that a visit now would leave for a later session.
+// heldBack is a candidate that a visit now would defer to a later session.
 type heldBack struct {
 	Pin    schemas.PinID  `json:"pin"`
 	Reason schemas.Reason `json:"reason"`
 	Since  *time.Time     `json:"since,omitempty"` // when it was deferred
 }
 
-// feedState answers what a feed remembers of a user, and what it holds back.
+// feedState answers with the state that a feed keeps for a user, including the candidates that it holds back.
 func (s *Server) feedState(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
 	user, name := p.user(), p.text("feed")
@@ -138,7 +138,7 @@ func stateAnswer(s *schemas.FeedState) feedState {
 	return answer
 }
 
-// orEmpty has JSON write [] where there is nothing.
+// orEmpty replaces a nil list by an empty one, which JSON encodes as [].
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -159,13 +159,13 @@ func (s *Server) pool(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, poolAnswer(pool))
 }
 
-// poolItem is a candidate as callers see it.
+// poolItem is the JSON form of a candidate.
 type poolItem struct {
 	Pin       schemas.PinID        `json:"pin"`
 	Score     float64              `json:"score"`
 	Time      time.Time            `json:"time"`
 	Author    schemas.UserID       `json:"author"`
-	Board     *schemas.BoardID     `json:"board"` // nil: on none
+	Board     *schemas.BoardID     `json:"board"` // nil: none
 	Interests []schemas.InterestID `json:"interests"`
 }
 
@@ -195,7 +195,7 @@ func poolItemOf(c *schemas.PoolItem) poolItem {
 	return item
 }
 
-// list answers what a followee published.
+// list answers with the publications of a followee.
 func list[T ~string](s *Server, name string, parse func(string) (T, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		p := parametersOf(r)

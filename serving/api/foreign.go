@@ -6,7 +6,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/foreign"
 )
 
-// notForeign refuses what changes something, by its method, and was sent by another site's page.
+// notForeign rejects a request of another site's page if its method changes something.
 func notForeign(r *http.Request) error {
 	if foreign.Change(r) {
 		return fromOtherSite()
@@ -14,8 +14,8 @@ func notForeign(r *http.Request) error {
 	return nil
 }
 
-// notForeignVisit does the same for a visit: it changes something although it is a GET, which an image on any page is.
-// Who has to send a token is no such page: a browser adds none by itself.
+// notForeignVisit rejects a visit of another site's page. A visit changes something although it is a GET, and an image on
+// any page is a GET. With authentication it accepts all visits: a browser does not add a bearer token on its own.
 func (s *Server) notForeignVisit(r *http.Request) error {
 	if s.deps.Auth == nil && foreign.Page(r) {
 		return fromOtherSite()
@@ -27,8 +27,9 @@ func fromOtherSite() *Problem {
 	return problem(http.StatusForbidden, "pages of other sites may not send this")
 }
 
-// notRenamed refuses, where nobody is asked who they are, who asks by a name: any site can point one of its own at this
-// machine, and a browser then takes the server for a part of that site, whose pages may read every answer. The server's own names are Config.AllowedHosts.
+// notRenamed rejects requests by an unknown host name if authentication is disabled. Any site can make one of its names
+// resolve to this machine. A browser then treats the server as a part of that site, and the site's pages could read every
+// answer. The server's own names are Config.AllowedHosts.
 func (s *Server) notRenamed(r *http.Request) error {
 	if s.deps.Auth != nil || !foreign.Name(r.Host, s.cfg.AllowedHosts...) {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Where nobody is asked who they are, a page of another site can have a browser send what it likes: a visit changes
-// something, although it is a GET. A token is in no browser's keeping: whoever sends one, sends it himself.
+// Without authentication, a page of another site can make a browser send any request, and a visit changes something although
+// it is a GET. A browser does not store bearer tokens: a client that sends one does so deliberately.
 func TestOtherSitesMakeNoVisits(t *testing.T) {
 	const visit, older = "/v1/users/user:a/feed", "/v1/users/user:a/feed?cursor=good"
 	for _, c := range []struct {
@@ -52,8 +52,8 @@ func TestOtherSitesAreNoPeers(t *testing.T) {
 	}
 }
 
-// A site may have its name lead to this machine, and its pages are then of the server's own origin: but they ask by that
-// name.
+// A site can make its name resolve to this machine. Its pages then have the same origin as the server, but their requests
+// use that name.
 func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
 	bare := func(_ *Config, d *Deps) { d.Peer = http.NotFoundHandler() }
 	insecure := func(c *Config, _ *Deps) { c.Insecure, c.AllowedHosts = true, []string{"process-1"} }
@@ -75,7 +75,7 @@ func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
 		{"[::1]", bare, false},
 		{"localhost:8080", bare, false},
 		{"LocalHost", bare, false},
-		{"", bare, false}, // of HTTP/1.0: no browser's
+		{"", bare, false}, // from HTTP/1.0, which no browser uses
 		{"feed.example", whoIsAsked, false},
 		{"process-1:8080", insecure, false},
 		{"Process-1", insecure, false},

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fuzzed is a handler whose callers have no rate: whoever fuzzes has one address.
+// fuzzed returns a handler without rate limits, because all fuzzed requests have the same address.
 func fuzzed(f *testing.F, asked bool) http.Handler {
 	f.Helper()
 	cfg, deps := DefaultConfig(), (&fakes{}).deps()
@@ -25,9 +25,9 @@ func fuzzed(f *testing.F, asked bool) http.Handler {
 	return s.handler()
 }
 
-// FuzzRequest has the whole handler answer, where callers are asked who they are and where not: whatever a request line, a
-// Host, a header and a body hold, the answer is one of the codes that the document names, and never that something broke. No
-// name is answered where nobody is asked, and nothing that needs a token is answered without one that is known.
+// FuzzRequest sends any request line, Host, header and body to the whole handler, with and without authentication. The
+// answer has a status that the OpenAPI document names, and is never an internal error. Without authentication, no unknown
+// host name gets an answer. With authentication, a call that needs a token gets an answer only with a known token.
 func FuzzRequest(f *testing.F) {
 	handlers := map[bool]http.Handler{false: fuzzed(f, false), true: fuzzed(f, true)}
 	for _, a := range plainAskings {
@@ -49,13 +49,13 @@ func FuzzRequest(f *testing.F) {
 		f.Add("GET", "/v1/status", "feed.example", "authorization\n"+authorization, "", true)
 		f.Add("POST", "/v1/events", "feed.example", "Authorization\n"+authorization, save, true)
 	}
-	f.Add("GET", "/v1%2Fstatus", "feed.example", "", "", true) // one segment, so no call: the console answers
+	f.Add("GET", "/v1%2Fstatus", "feed.example", "", "", true) // a single segment, so not a call: the console answers
 	f.Add("GET", "/v1/users/user:a/feed/%65vents", "127.0.0.1:8080", "", "", false)
 	f.Add("GET", "/v1/status", "feed.example", "Authorization\nBearer every scope but feed", "", true)
 	fine := []int{200, 202, 304, 400, 401, 403, 404, 405, 409, 413, 415}
 	f.Fuzz(func(t *testing.T, method, path, host, header, body string, asked bool) {
 		if !strings.HasPrefix(path, "/") {
-			t.Skip() // a line that is none does not come through net/http
+			t.Skip() // net/http rejects an invalid line
 		}
 		r, err := http.NewRequest(method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
 		if err != nil || strings.Contains(r.URL.Path, "/feed/events") {
@@ -67,11 +67,11 @@ func FuzzRequest(f *testing.F) {
 			r.Header.Set(lines[i], lines[i+1])
 		}
 		if strings.Contains(r.Header.Get("Authorization"), "away") {
-			t.Skip() // that token cannot be checked: a 503
+			t.Skip() // that token cannot be checked: 503
 		}
 		w := httptest.NewRecorder()
 		handlers[asked].ServeHTTP(w, r)
-		// The mux sends paths that are not clean to clean ones.
+		// The mux redirects paths that are not clean.
 		if !slices.Contains(fine, w.Code) && (w.Code < 300 || w.Code >= 309) {
 			t.Errorf("%s %q of %q with %q and %q: got %d %s", method, path, host, header, body, w.Code, w.Body)
 		}
@@ -81,9 +81,9 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// mayAsk says by other means than the server's whether a request can be one that is answered.
+// mayAsk decides independently of the server whether a request may get an answer.
 func mayAsk(r *http.Request, asked bool) bool {
-	if !asked { // letters that are in no address, nor in localhost
+	if !asked { // letters that occur in no IP address, nor in localhost
 		return !strings.ContainsAny(strings.ToLower(r.Host), "gijkmnpqruvwyz")
 	}
 	open := []string{"/v1/openapi.json", "/healthz", "/readyz"}
@@ -99,7 +99,7 @@ func mayAsk(r *http.Request, asked bool) bool {
 	return token != "a" && token != "b" || !slices.Contains(ofServices, r.URL.Path)
 }
 
-// firstSegment is what the mux goes by: a slash that is escaped ends no segment.
+// firstSegment returns the segment that the mux matches: an escaped slash ends no segment.
 func firstSegment(r *http.Request) string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	unescaped, err := url.PathUnescape(first)

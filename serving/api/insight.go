@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/insight"
 )
 
-// Insights answers how the product grows and what is liked when; insight.Service does.
+// Insights computes growth, retention, funnels and popularity, as insight.Service does.
 type Insights interface {
 	Growth(ctx context.Context, days int) ([]insight.GrowthDay, error)
 	Xd28s(ctx context.Context) ([]insight.Xd28, error)
@@ -20,7 +20,7 @@ type Insights interface {
 	Popularity(ctx context.Context, limit int) ([]insight.Popular, error)
 }
 
-// Defaults of what is not said.
+// Defaults of parameters.
 const (
 	defaultGrowthDays     = 28
 	defaultRetentionWeeks = 8
@@ -29,7 +29,7 @@ const (
 	defaultPopular        = 20
 )
 
-// listOf is the answer of a list under a name.
+// listOf writes a list under a name.
 func listOf[T any](w http.ResponseWriter, name string, list []T, err error) error {
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Server) popularity(w http.ResponseWriter, r *http.Request) error {
 	return listOf(w, "interests", list, err)
 }
 
-// number returns a whole number, whose bounds are the answerer's to check.
+// number returns an integer. The called service checks its bounds.
 func (p *parameters) number(name string, byDefault int) int {
 	text := p.text(name)
 	if text == "" {

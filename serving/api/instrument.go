@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requestID is the header that names a request in answers and in the log. A caller may bring its own, up to 64 printable
-// bytes.
+// requestID is the header with the id of a request, in answers and in the log. A caller may send its own id of up to 64
+// printable bytes.
 const requestID = "X-Request-Id"
 
 type metrics struct {
@@ -32,7 +32,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, errors.Join(reg.Register(m.seconds), reg.Register(m.omitted))
 }
 
-// identified gives every answer the id of its request.
+// identified adds the id of the request to every answer.
 func (s *Server) identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(requestID)
@@ -59,7 +59,7 @@ func (s *Server) instrument(route string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		answer := &answer{ResponseWriter: w, status: http.StatusOK}
-		defer func() { s.note(r, route, answer, time.Since(start)) }() // also of an answer that was given up
+		defer func() { s.note(r, route, answer, time.Since(start)) }() // also for an aborted answer
 		next.ServeHTTP(answer, r)
 	})
 }
@@ -75,7 +75,7 @@ func (s *Server) note(r *http.Request, route string, a *answer, took time.Durati
 		slog.String("request", a.Header().Get(requestID)), traceAttr(a.trace))
 }
 
-// method keeps the label's values few: a caller can invent methods.
+// method limits the values of the label, because a caller can invent methods.
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodPatch, http.MethodOptions:
@@ -84,15 +84,15 @@ func method(m string) string {
 	return "other"
 }
 
-// answer remembers what was answered.
+// answer records the answer that was written.
 type answer struct {
 	http.ResponseWriter
 	begun  bool
 	status int
 	bytes  int64
-	trace  string // the id of the recorded trace that the request belongs to, "": none
+	trace  string // the id of the recorded trace of the request, "": none
 
-	operator *operator // who operates the product with it; nil: it does not
+	operator *operator // the operator; nil: the request does not operate the product
 }
 
 func (a *answer) WriteHeader(status int) {
@@ -109,5 +109,5 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -11,21 +11,21 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Dictionary knows the terms that could be interests, and what users and interests are known for.
+// Dictionary contains the terms that could be interests, the interests of users, and the engagement of interests.
 type Dictionary interface {
-	// Terms returns the terms of a state, at most limit: candidates by score, the others by name.
+	// Terms returns at most limit terms of a state: candidates by score, the others by name.
 	Terms(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error)
-	// Fold returns the term that a text is, "" if it is none.
+	// Fold returns the normalized term of a text, or "" if the text is not a term.
 	Fold(text string) string
-	// Blocked returns why the configuration has a term mean no interest, whatever is decided; "" if it does not.
+	// Blocked returns why the configuration blocks a term from being an interest, whatever was decided; "" if it does not.
 	Blocked(term string) string
-	// Decided returns what was decided about a term last, as far as this process knows; false: nothing.
+	// Decided returns the last decision on a term that this process knows, and false if there is none.
 	Decided(term string) (schemas.InterestDecision, bool)
-	// Decide takes a decision down; it is in force a moment later.
+	// Decide records a decision. It takes effect a moment later.
 	Decide(ctx context.Context, decision schemas.InterestDecision) error
-	// Interests returns a user's interests, the strongest first, at most limit.
+	// Interests returns at most limit of a user's interests, strongest first.
 	Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error)
-	// Engagement returns what became of an interest's pins in the last days, by source.
+	// Engagement returns the actions on an interest's pins in the last days, by source.
 	Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error)
 }
 
@@ -36,10 +36,10 @@ const (
 	maxReasonBytes = 1000
 )
 
-// dictionaryTerm is a schemas.DictionaryTerm as callers see it.
+// dictionaryTerm is the JSON form of a schemas.DictionaryTerm.
 type dictionaryTerm struct {
 	schemas.DictionaryTerm
-	Decided *time.Time `json:"decided"` // nil: nothing was decided
+	Decided *time.Time `json:"decided"` // nil: no decision
 }
 
 func (s *Server) dictionary(w http.ResponseWriter, r *http.Request) error {
@@ -70,14 +70,14 @@ func (s *Server) dictionary(w http.ResponseWriter, r *http.Request) error {
 type decisionRequest struct {
 	Term     string             `json:"term"`
 	State    schemas.TermState  `json:"state"`
-	Interest schemas.InterestID `json:"interest"` // accepted; "": the one of the term's name
-	Into     string             `json:"into"`     // merged
-	Reason   string             `json:"reason"`   // rejected
+	Interest schemas.InterestID `json:"interest"` // for accepted; "": the interest with the term's name
+	Into     string             `json:"into"`     // for merged
+	Reason   string             `json:"reason"`   // for rejected
 	Operator string             `json:"operator"`
-	Time     *time.Time         `json:"time"` // when it was decided, so that a repeat is the same decision; nil: now
+	Time     *time.Time         `json:"time"` // of the decision, so that a repeat is the same decision; nil: now
 }
 
-// decide answers when the decision is acknowledged.
+// decide answers after the decision is acknowledged.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(s, w, r, func(ctx context.Context, req decisionRequest) (dictionaryTerm, error) {
 		req.Operator = operatorOf(ctx).or(req.Operator)
@@ -98,9 +98,9 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// newest refuses a decision that says when it was made where a later one is known: it may be a repeat, whose sender could not
-// know whether it had come, and somebody else has decided meanwhile. The topic keeps the last record, whatever its time, so
-// that this cannot be left to its readers.
+// newest rejects a decision with a time if a later decision is known. The request may be a repeat by a client that did not
+// learn the outcome, while somebody else has made another decision. The topic keeps the last record whatever its time, so
+// readers cannot resolve this.
 func (s *Server) newest(req decisionRequest, d schemas.InterestDecision) error {
 	if req.Time == nil {
 		return nil
@@ -113,7 +113,7 @@ func (s *Server) newest(req decisionRequest, d schemas.InterestDecision) error {
 		"it counts", quote(d.Term), last.State, last.Time.Writable().Time().Format(time.RFC3339Nano))
 }
 
-// decision is what a request asks for, and what is wrong with it.
+// decision returns the decision in a request, and the problems of the request.
 func (s *Server) decision(req decisionRequest) (d schemas.InterestDecision, problems []string) {
 	wrong := func(ok bool, problem string) {
 		if !ok {
@@ -155,13 +155,13 @@ func (s *Server) decision(req decisionRequest) (d schemas.InterestDecision, prob
 	return d, problems
 }
 
-// userInterest is a schemas.UserInterest as callers see it.
+// userInterest is the JSON form of a schemas.UserInterest.
 type userInterest struct {
 	schemas.UserInterest
 	Evidence []evidence `json:"evidence"`
 }
 
-// evidence is a schemas.Evidence as callers see it.
+// evidence is the JSON form of a schemas.Evidence.
 type evidence struct {
 	schemas.Evidence
 	Time time.Time `json:"time"`
@@ -187,7 +187,7 @@ func (s *Server) interests(w http.ResponseWriter, r *http.Request) error {
 	return listOf(w, "interests", list, nil)
 }
 
-// engagement answers what became of an interest's pins by where they came from.
+// engagement answers with the actions on an interest's pins by source.
 func (s *Server) engagement(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
 	interest, days := id(p, "interest", schemas.ParseInterestID), p.number("days", defaultDays)

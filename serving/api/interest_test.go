@@ -9,11 +9,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// decided is a dictionary that keeps the last decision, and tells some senders that it is not certain.
+// decided is a dictionary that keeps the last decision, and reports some decisions as uncertain.
 type decided struct {
 	terms
 	last map[string]schemas.InterestDecision
-	lost bool // what is decided comes, and its sender does not learn of it
+	lost bool // the decision is recorded, but its sender does not learn of it
 }
 
 func (d *decided) Decided(term string) (schemas.InterestDecision, bool) {
@@ -29,7 +29,7 @@ func (d *decided) Decide(_ context.Context, decision schemas.InterestDecision) e
 	return nil
 }
 
-// A decision that is sent again, because nobody said whether it had come, does not undo what somebody else has decided since.
+// A decision that is repeated because its outcome was unknown does not undo a later decision.
 func TestARepeatedDecisionIsNoNewOne(t *testing.T) {
 	for _, c := range []struct {
 		time   string // of the first decision
@@ -51,7 +51,7 @@ func TestARepeatedDecisionIsNoNewOne(t *testing.T) {
 		d.lost = true
 		decide(503, accept)
 		d.lost = false
-		decide(200, accept) // as it is: nobody has decided since
+		decide(200, accept) // accepted, because there is no later decision
 		decide(200, `{"term":"oolong","state":"rejected","reason":"a brand"}`)
 		decide(c.repeat, accept)
 		if got := d.last["oolong"].State; got != c.want {

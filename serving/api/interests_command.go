@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// interestsCommand is the dictionary of terms that could be interests: what is in it, and what is decided about it.
+// interestsCommand returns the command interests, which lists the terms that could be interests and decides on them.
 func (q *querying) interestsCommand() *cobra.Command {
 	cmd := command.Group("interests", "the dictionary of terms that could be interests, what users are interested in, and how interests do",
 		"  smartfeed interests list\n  smartfeed interests accept gaiwan --interest interest:tea",
@@ -25,7 +25,7 @@ A decision holds for what comes after it, wherever groups run, and can be taken 
 	return cmd
 }
 
-// termList is the answer of GET /v1/dictionary, as it is read.
+// termList is the decoded answer of GET /v1/dictionary.
 type termList struct {
 	Terms []dictionaryTerm `json:"terms"`
 }
@@ -55,7 +55,7 @@ func (q *querying) termsCommand() *cobra.Command {
 	return cmd
 }
 
-// deciding is a command that takes a decision about its first argument.
+// deciding completes a command that decides on its first argument.
 func (q *querying) deciding(cmd *cobra.Command, decision func(args []string) (decisionRequest, error)) *cobra.Command {
 	var operator string
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -131,7 +131,7 @@ func (q *querying) reopenCommand() *cobra.Command {
 	}, func([]string) (decisionRequest, error) { return decisionRequest{State: schemas.TermCandidate}, nil })
 }
 
-// interestList is the answer of GET /v1/users/{user}/interests, as it is read.
+// interestList is the decoded answer of GET /v1/users/{user}/interests.
 type interestList struct {
 	Interests []userInterest `json:"interests"`
 }
@@ -157,7 +157,7 @@ func (q *querying) interestsOfCommand() *cobra.Command {
 	return cmd
 }
 
-// engagementList is the answer of GET /v1/interests/{interest}/engagement, as it is read.
+// engagementList is the decoded answer of GET /v1/interests/{interest}/engagement.
 type engagementList struct {
 	Sources []schemas.SourceEngagement `json:"sources"`
 }
@@ -195,7 +195,7 @@ func (t *tables) decided(d dictionaryTerm) {
 	t.line(printed(d.Term + " is " + string(d.State) + ": " + d.decision()))
 }
 
-// decision says for people as what a term was decided about, by whom, when; of a new candidate that nothing is decided.
+// decision describes the decision on a term: what, by whom, when. Without one it says that nothing is decided.
 func (d dictionaryTerm) decision() string {
 	var parts []string
 	for _, part := range []string{string(d.Interest), d.Into, d.Reason} {
@@ -226,7 +226,7 @@ func (t *tables) interests(list interestList) {
 	}
 }
 
-// engagement has a row for each source, and a column for impressions and each verb that there was.
+// engagement writes a row for each source, with columns for impressions and for each verb that occurs.
 func (t *tables) engagement(list engagementList) {
 	verbs := map[string]bool{}
 	for _, s := range list.Sources {

@@ -14,7 +14,7 @@ import (
 func TestInterestsAsTables(t *testing.T) {
 	addr := serveTo(t, &fakes{})
 	at := local(now)
-	decided := ", by anonymous@127.0.0.1, " + at + "\n" // where nobody is asked for a token, nor has said who decides
+	decided := ", by anonymous@127.0.0.1, " + at + "\n" // without authentication and without --operator
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -89,7 +89,7 @@ func TestInterestsRefuses(t *testing.T) {
 	addr := serveTo(t, &fakes{})
 	for name, c := range map[string]struct {
 		args  []string
-		usage bool // nobody is asked
+		usage bool // the command line is invalid, and no server is called
 	}{
 		"no command":         {nil, true},
 		"of no user":         {[]string{"of", "pin:1"}, true},

@@ -17,10 +17,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// object is a JSON object of the document.
+// object is a JSON object of the OpenAPI document.
 type object = map[string]any
 
-// document reads what the server publishes.
+// document returns the document that the server publishes.
 func document(t *testing.T) object {
 	t.Helper()
 	var doc object
@@ -30,7 +30,7 @@ func document(t *testing.T) object {
 	return doc
 }
 
-// at goes down by names; what is not there is nil.
+// at returns the value at a path of names, or nil if it is missing.
 func at(o object, names ...string) object {
 	for _, n := range names {
 		o, _ = o[n].(object)
@@ -119,7 +119,7 @@ func TestReferencesResolveAndAllPartsAreUsed(t *testing.T) {
 	}
 }
 
-// A path parameter that is missing, or stands in no path, makes clients that cannot be built.
+// A path parameter that is undocumented, or that occurs in no path, breaks generated clients.
 func TestPathParametersAreDocumented(t *testing.T) {
 	doc := document(t)
 	eachOperation(t, doc, func(method, path string, op object) {
@@ -143,8 +143,8 @@ func TestPathParametersAreDocumented(t *testing.T) {
 	})
 }
 
-// The answers of all requests of this package's table have the codes, types and forms that the document names, and it
-// names no code that none of them had.
+// The answers to all requests in this package's tables have documented statuses, types and forms, and every documented
+// status occurs.
 func TestDocumentMatchesAnswers(t *testing.T) {
 	doc := document(t)
 	seen := map[string]map[string]bool{}
@@ -173,7 +173,7 @@ func TestDocumentMatchesAnswers(t *testing.T) {
 	})
 }
 
-// documented compares an answer with what the document says of it.
+// documented compares an answer with the document.
 func documented(doc object, a asking, res *http.Response, body []byte) error {
 	answer := at(doc, "paths", a.route, strings.ToLower(a.method), "responses", strconv.Itoa(res.StatusCode))
 	if answer == nil {
@@ -224,7 +224,7 @@ func TestExamplesConform(t *testing.T) {
 	}
 }
 
-// What the server takes as an event and what the document calls one is the same for these lines.
+// For these lines, the server and the document agree on what is a valid event.
 func TestLinesConform(t *testing.T) {
 	doc := document(t)
 	event := at(doc, "components", "schemas", "Event")
@@ -265,7 +265,7 @@ func TestLinesConform(t *testing.T) {
 	}
 }
 
-// conforms checks a JSON text against a schema: the part of JSON Schema that the document uses, and no other.
+// conforms checks a JSON text against a schema. It supports only the part of JSON Schema that the document uses.
 func conforms(doc, schema object, text []byte) error {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// parameters reads the parts of a request line and gathers what is wrong with them, so that one answer names it all.
+// parameters reads the parts of a request line and collects all problems, so that one answer lists them all.
 type parameters struct {
 	r        *http.Request
 	query    url.Values
@@ -33,7 +33,7 @@ func parametersOf(r *http.Request) *parameters {
 
 func (p *parameters) wrong(problem string) { p.problems = append(p.problems, problem) }
 
-// text returns a query parameter, "" if it is absent or empty.
+// text returns a query parameter, or "" if it is absent or empty.
 func (p *parameters) text(name string) string {
 	p.known[name] = true
 	values := p.query[name]
@@ -60,7 +60,7 @@ func (p *parameters) limit(byDefault, most int) int {
 	return n
 }
 
-// source returns the parameter source, which must be there.
+// source returns the parameter source, which is required.
 func (p *parameters) source() schemas.Source {
 	text := p.text("source")
 	switch {
@@ -72,7 +72,7 @@ func (p *parameters) source() schemas.Source {
 	return schemas.Source(text)
 }
 
-// pin returns the parameter pin, which must be there.
+// pin returns the parameter pin, which is required.
 func (p *parameters) pin() schemas.PinID {
 	text := p.text("pin")
 	if text == "" {
@@ -86,7 +86,7 @@ func (p *parameters) pin() schemas.PinID {
 	return pin
 }
 
-// quote quotes what a caller sent, at most 64 bytes of it.
+// quote quotes a caller's text, at most 64 bytes of it.
 func quote(text string) string {
 	const most = 64
 	if len(text) > most {
@@ -104,7 +104,7 @@ func id[T ~string](p *parameters, name string, parse func(string) (T, error)) T 
 	return v
 }
 
-// err returns a 400 that names every problem, unknown query parameters among them, or nil.
+// err returns a 400 that lists every problem, including unknown query parameters, or nil.
 func (p *parameters) err() error {
 	for _, name := range slices.Sorted(maps.Keys(p.query)) {
 		if !p.known[name] {
@@ -119,8 +119,8 @@ func (p *parameters) err() error {
 
 func (p *parameters) user() schemas.UserID { return id(p, "user", schemas.ParseUserID) }
 
-// viewer returns the user who is shown the answer: the one whose token the request has, or the one that a service names; "" is
-// nobody in particular.
+// viewer returns the user for whom the answer is: the user of the token, or the user that a service names. "" means no
+// particular user.
 func (p *parameters) viewer() schemas.UserID {
 	text, own := p.text("viewer"), callerOf(p.r).User
 	switch {

@@ -10,16 +10,16 @@ import (
 	"github.com/smartfeed/smartfeed/serving/limit"
 )
 
-// place is what a request takes of what bounds those that are under way. It is left while the request waits for what its
-// caller sends, so that nobody takes the places of others by sending slowly.
+// place is a request's share of the limit of requests in flight. The request gives it up while it waits for its body, so
+// that slow senders do not occupy the places of others.
 type place struct {
 	server *Server
 	route  route
-	holder string // whose the request is, "" until that is known, and for whom there is no bound
+	holder string // the caller, "" while it is unknown or if it has no limit
 	held   bool
 }
 
-// enter takes a place for a call; leave must follow.
+// enter takes a place for a call. The caller must call leave.
 func (s *Server) enter(r route) (*place, error) {
 	p := &place{server: s, route: r}
 	if places, most := s.places(r.kind); places != nil {
@@ -28,7 +28,7 @@ func (s *Server) enter(r route) (*place, error) {
 	return p, p.take(r.kind == probe || s.gates.Enter(r.access.class()), 0)
 }
 
-// again takes the place that was left; it is refused if there is none at all.
+// again takes the place back. It returns an error if all places are taken.
 func (p *place) again() error {
 	if places, most := p.server.places(p.route.kind); places != nil {
 		return p.take(places.TryAcquire(1), most)
@@ -47,7 +47,7 @@ func (p *place) take(ok bool, most int) error {
 	return overloaded()
 }
 
-// leave gives the place back, if the request has it.
+// leave returns the place, if the request has it.
 func (p *place) leave() {
 	if !p.held {
 		return
@@ -60,7 +60,7 @@ func (p *place) leave() {
 	}
 }
 
-// places are those of the kinds of calls that have a fixed number; nil: the others.
+// places returns the places of kinds of calls that have a fixed number, and nil for the others.
 func (s *Server) places(k kind) (places *semaphore.Weighted, most int) {
 	switch k {
 	case stream:
@@ -77,10 +77,10 @@ func overloaded() *Problem {
 	return unavailable("as many requests of this kind are under way as there is time for, which is the most")
 }
 
-// placeKey is where the context of a request that can have a body has its place.
+// placeKey is the context key of the place of a request that can have a body.
 type placeKey struct{}
 
-// with has what reads the body of a request know its place.
+// with adds the place to the context of a request that can have a body.
 func (p *place) with(c auth.Caller, r *http.Request) *http.Request {
 	if r.Method != http.MethodPost {
 		return r
@@ -91,8 +91,9 @@ func (p *place) with(c auth.Caller, r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), placeKey{}, p))
 }
 
-// hold takes one of a caller's streams, or of a user's requests, until leave. A service asks for many users, and who has no
-// token may be many behind one address: their requests have no bound but that of all.
+// hold takes one of a caller's streams, or of a user's requests, until leave is called. The requests of services and of
+// addresses without a token have only the common limit: a service acts for many users, and many clients can share an
+// address.
 func (s *Server) hold(k kind, c auth.Caller, r *http.Request) (leave func(), err error) {
 	switch {
 	case k == stream && c.Subject != "" && c.User == "":
@@ -117,7 +118,7 @@ func held(by *limit.Held, who, what string, most int) (leave func(), err error) 
 	return leave, nil
 }
 
-// holder returns who holds a stream or a body, and whether there is a bound for them.
+// holder returns the caller that a stream or body counts for, and whether that caller has a limit.
 func holder(c auth.Caller, r *http.Request) (who string, bounded bool) {
 	if c.Subject != "" {
 		return "t" + c.Subject, true

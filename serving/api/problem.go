@@ -17,25 +17,25 @@ import (
 	"github.com/smartfeed/smartfeed/serving/insight"
 )
 
-// Problem is an error answer after RFC 9457, application/problem+json. It is an error, so that a handler returns it.
+// Problem is an error answer after RFC 9457, application/problem+json. It is an error, so that handlers can return it.
 type Problem struct {
-	Type   string   `json:"type"` // always about:blank: Title is the status in words
+	Type   string   `json:"type"` // always about:blank: Title is the text of the status
 	Title  string   `json:"title"`
 	Status int      `json:"status"`
 	Detail string   `json:"detail,omitempty"`
-	Errors []string `json:"errors,omitempty"` // each problem of the request, where there may be several
+	Errors []string `json:"errors,omitempty"` // each problem of the request, if there may be several
 
-	Request string `json:"request,omitempty"` // its id, as in the header and in the log
-	Trace   string `json:"trace,omitempty"`   // the id of its trace, if it is recorded
+	Request string `json:"request,omitempty"` // the id of the request, as in the header and in the log
+	Trace   string `json:"trace,omitempty"`   // the id of the trace, if it is recorded
 
 	retryAfter int    // seconds, header Retry-After; 0: none
 	challenge  string // header WWW-Authenticate; "": none
 }
 
-// Error has the status and what is wrong, for the log; the problems one by one are in the answer alone.
+// Error returns the status and the detail for the log. Errors is only in the answer.
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
 
-// setHeaders says what else there is to say of an error.
+// setHeaders sets the headers of the error.
 func (p *Problem) setHeaders(h http.Header) {
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
@@ -45,13 +45,13 @@ func (p *Problem) setHeaders(h http.Header) {
 	}
 }
 
-// problem makes an error answer with a status and a sentence for a person.
+// problem returns a Problem with a status and a sentence for people.
 func problem(status int, format string, args ...any) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// problemOf maps what handlers return to what callers see. What is not the caller's doing becomes a 500 or 503 without
-// its text, which may name insides; the log has it.
+// problemOf returns the answer to an error of a handler. An error that the caller did not cause becomes a 500 or 503 without
+// its text, which may contain internals; the log contains it.
 func problemOf(err error) *Problem {
 	var (
 		p       *Problem
@@ -76,7 +76,7 @@ func problemOf(err error) *Problem {
 	return problem(http.StatusInternalServerError, "the request could not be worked off; its id is in the log")
 }
 
-// listed is a 400 that names every problem of a request.
+// listed returns a 400 that names every problem of a request.
 func listed(problems []string) *Problem {
 	p := problem(http.StatusBadRequest, "%s", strings.Join(problems[:min(len(problems), 3)], "; "))
 	if more := len(problems) - 3; more > 0 {
@@ -86,15 +86,15 @@ func listed(problems []string) *Problem {
 	return p
 }
 
-// unavailable is a 503 that asks the caller to come again in a second.
+// unavailable returns a 503 that asks the caller to retry after a second.
 func unavailable(format string, args ...any) *Problem {
 	p := problem(http.StatusServiceUnavailable, format, args...)
 	p.retryAfter = 1
 	return p
 }
 
-// answerError answers what a handler returned. What has a cause inside, and is not just an answer, is logged; a caller
-// who has gone is no cause.
+// answerError writes the answer to an error of a handler. It logs server errors that wrap a cause, unless the caller has
+// disconnected.
 func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
 	if _, bare := err.(*Problem); !bare && p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
@@ -109,7 +109,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 	told := *p
 	told.Request, told.Trace = w.Header().Get(requestID), tracing.ID(r.Context())
 	body, err := json.Marshal(told)
-	if err != nil { // it is made of text and numbers: this cannot be
+	if err != nil { // unreachable: it contains only text and numbers
 		w.WriteHeader(p.Status)
 		return
 	}
@@ -117,7 +117,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 	write(w, p.Status, "application/problem+json", body)
 }
 
-// writeJSON answers a value that caches may not keep: feeds and features are different a moment later.
+// writeJSON writes a value that must not be cached, because feeds and features change at any moment.
 func writeJSON(w http.ResponseWriter, status int, value any) error {
 	body, err := encode(value)
 	if err != nil {
@@ -128,7 +128,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
-// encode writes a value as JSON: by its own method, if it has one.
+// encode returns a value as JSON. It uses the value's AppendJSON, if there is one.
 func encode(value any) ([]byte, error) {
 	if v, ok := value.(interface {
 		AppendJSON(dst []byte) ([]byte, error)
@@ -138,7 +138,7 @@ func encode(value any) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// write sends a body whole. An error of the connection is nobody's to handle: the caller has gone.
+// write sends a whole body. It ignores errors of the connection, because the caller has disconnected.
 func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// operation is what the document says of the call that an asking is of; nil: it says nothing.
+// operation returns the documented operation of an asking, or nil.
 func operation(doc object, a asking) object {
 	return at(doc, "paths", a.route, strings.ToLower(a.method))
 }
 
-// parametersIn are the documented parameters of a call in the path or the query, by name.
+// parametersIn returns the documented parameters of a call in the path or the query, by name.
 func parametersIn(t *testing.T, doc, op object, in string) map[string]object {
 	t.Helper()
 	all := map[string]object{}
@@ -33,7 +33,7 @@ func parametersIn(t *testing.T, doc, op object, in string) map[string]object {
 	return all
 }
 
-// inPath are the values of a path's wildcards.
+// inPath returns the values of a path's wildcards.
 func inPath(t *testing.T, a asking) map[string]string {
 	t.Helper()
 	values := map[string]string{}
@@ -51,7 +51,7 @@ func inPath(t *testing.T, a asking) map[string]string {
 	return values
 }
 
-// queryOf are the parameters of a path's query, each given once.
+// queryOf returns the parameters of a path's query, each given once.
 func queryOf(t *testing.T, a asking) map[string]string {
 	t.Helper()
 	_, text, _ := strings.Cut(a.path, "?")
@@ -66,7 +66,7 @@ func queryOf(t *testing.T, a asking) map[string]string {
 	return values
 }
 
-// conformsText checks what stands in a path or a query against its schema.
+// conformsText checks a text in a path or query against its schema.
 func conformsText(doc, schema object, text string) error {
 	schema, err := resolve(doc, schema)
 	if err != nil {
@@ -82,7 +82,7 @@ func conformsText(doc, schema object, text string) error {
 	return check(doc, schema, n)
 }
 
-// conformsAll checks values against the parameters of these names, and that those which must be there are.
+// conformsAll checks values against the documented parameters, and that the required ones are present.
 func conformsAll(doc object, documented map[string]object, values map[string]string) error {
 	for name, p := range documented {
 		if _, given := values[name]; !given && p["required"] == true {
@@ -100,7 +100,7 @@ func conformsAll(doc object, documented map[string]object, values map[string]str
 	return nil
 }
 
-// conformsBody checks what was sent as a body, which may be absent only where the document has none.
+// conformsBody checks the body of a request. It may be absent only if the document has none.
 func conformsBody(doc, op object, body string) error {
 	content := at(op, "requestBody", "content")
 	switch {
@@ -122,7 +122,7 @@ func conformsBody(doc, op object, body string) error {
 	return nil
 }
 
-// keysOf are those of a JSON object; none of anything else.
+// keysOf returns the keys of a JSON object, and nothing for any other text.
 func keysOf(body string) []string {
 	var o object
 	if json.Unmarshal([]byte(body), &o) != nil {
@@ -131,7 +131,7 @@ func keysOf(body string) []string {
 	return slices.Collect(maps.Keys(o))
 }
 
-// propertiesOf are the keys that an object of a schema can have.
+// propertiesOf returns the keys that an object of a schema can have.
 func propertiesOf(t *testing.T, doc, schema object) []string {
 	t.Helper()
 	schema, err := resolve(doc, schema)
@@ -141,8 +141,8 @@ func propertiesOf(t *testing.T, doc, schema object) []string {
 	return slices.Collect(maps.Keys(at(schema, "properties")))
 }
 
-// What the server takes is what the document says that it takes; and all that the document has is sent and taken: every
-// parameter of a query, and every key of a body.
+// The server accepts the documented requests, and the tests send everything that is documented: every query parameter, and
+// every key of a body.
 func TestDocumentMatchesRequests(t *testing.T) {
 	doc := document(t)
 	taken := map[string]map[string]bool{} // by call
@@ -179,7 +179,7 @@ func TestDocumentMatchesRequests(t *testing.T) {
 	})
 }
 
-// beyond are values that a schema refuses, by what is wrong with them.
+// beyond returns values that a schema does not allow, by their fault.
 func beyond(t *testing.T, doc, p object) map[string]string {
 	t.Helper()
 	schema, err := resolve(doc, at(p, "schema"))
@@ -209,7 +209,7 @@ func beyond(t *testing.T, doc, p object) map[string]string {
 	return all
 }
 
-// Whatever of a query is beyond what the document allows, is refused, and so is a request that lacks what must be there.
+// The server rejects query values that the document does not allow, and requests without a required parameter.
 func TestQueriesBeyondTheDocumentAreRefused(t *testing.T) {
 	doc := document(t)
 	tried := map[string]bool{}

@@ -13,14 +13,15 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// RetryCommands returns kinds and retries, which ask a running server how dead letters stand, for a command that has the
-// persistent flag --json. server is called when one of them runs, and says which server, and as whom.
+// RetryCommands returns the commands kinds and retries, which request the state of dead letters from a running server. The
+// parent command must have the persistent flag --json. When one of them runs, server returns the address and the
+// credentials.
 func RetryCommands(server func(*cobra.Command) (client.Config, error)) []*cobra.Command {
 	q := &querying{server: server}
 	return []*cobra.Command{q.retryKindsCommand(), q.retriesCommand()}
 }
 
-// retryKindList is the answer of GET /v1/deadletters/kinds, as it is read.
+// retryKindList is the decoded answer of GET /v1/deadletters/kinds.
 type retryKindList struct {
 	Kinds []retryKind `json:"kinds"`
 }
@@ -40,7 +41,7 @@ many wait, are sent, are done, or are parked, which are not retried by themselve
 	}
 }
 
-// retriedList is the answer of GET /v1/deadletters/retries, as it is read.
+// retriedList is the decoded answer of GET /v1/deadletters/retries.
 type retriedList struct {
 	Letters []retriedLetter `json:"letters"`
 }
@@ -79,7 +80,7 @@ its state last stands first.`,
 	return cmd
 }
 
-// getRetries asks for a T below /v1/deadletters and prints it, as the flag --json of the command above says.
+// getRetries requests a T below /v1/deadletters and prints it, as the flag --json of the parent command says.
 func getRetries[T any](q *querying, cmd *cobra.Command, query url.Values, table func(*tables, T), name string) error {
 	var err error
 	if q.asJSON, err = cmd.Flags().GetBool("json"); err != nil {
@@ -115,7 +116,7 @@ func (t *tables) retried(list retriedList) {
 	}
 }
 
-// when writes a time that may be none.
+// when formats a time, or a dash for nil.
 func when(t *time.Time) string {
 	if t == nil {
 		return "–"

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// deadletters runs one command line of deadletters.
+// deadletters runs a command line of deadletters.
 func deadletters(t *testing.T, addr string, args ...string) (string, error) {
 	t.Helper()
 	root := &cobra.Command{Use: "deadletters", SilenceErrors: true, SilenceUsage: true}

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
-// handler is a call of the API. What it returns is answered as a problem document.
+// handler handles a call of the API. Its error is answered as a problem document.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // route is one call.
@@ -24,18 +24,18 @@ type route struct {
 	kind         kind
 }
 
-// kind is how a call is bounded.
+// kind determines which limits apply to a call.
 type kind int
 
 const (
-	request  kind = iota // by time, and by the number of requests at once
-	stream               // by the number of streams at once, and not by time
-	probe                // by time only: who watches the server is answered also when it is full
-	scraping             // by time, and by the number of scrapes at once
-	trial                // by time, and by the number of trials at once: they take no place of other questions
+	request  kind = iota // limited by time and by the requests in flight
+	stream               // limited by the open streams, not by time
+	probe                // limited only by time, so that monitoring works even when the server is at capacity
+	scraping             // limited by time and by the scrapes in flight
+	trial                // limited by time and by the trials in flight, which take no places of other requests
 )
 
-// routes are the calls of the API whose collaborators are here, in the order of the document that describes them.
+// routes returns the calls whose dependencies are set, in the order of the OpenAPI document.
 func (s *Server) routes() []route {
 	return slices.Concat(
 		present(s.deps.Feed != nil,
@@ -89,7 +89,7 @@ func (s *Server) routes() []route {
 		})
 }
 
-// present are routes, if their collaborator is here.
+// present returns the routes if here is set.
 func present(here bool, routes ...route) []route {
 	if !here {
 		return nil
@@ -97,7 +97,7 @@ func present(here bool, routes ...route) []route {
 	return routes
 }
 
-// handler puts the routes together with what every request goes through.
+// handler returns the handler of all routes with the checks that apply to every request.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	allowed := map[string][]string{}
@@ -109,7 +109,7 @@ func (s *Server) handler() http.Handler {
 		mux.Handle(r.method+" "+r.path, h)
 		allowed[r.path] = append(allowed[r.path], r.method)
 	}
-	for path, methods := range allowed { // a pattern without a method is less specific: it gets the rest
+	for path, methods := range allowed { // a pattern without a method is less specific and gets the rest
 		mux.Handle(path, s.instrument(path, s.problems(wrongMethod(methods...))))
 	}
 	if s.deps.Peer != nil {
@@ -120,7 +120,7 @@ func (s *Server) handler() http.Handler {
 	return s.identified(mux)
 }
 
-// console answers whatever is no call of the API.
+// console answers every request that is not a call of the API.
 func (s *Server) console(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case s.deps.Console == nil:
@@ -136,7 +136,7 @@ func noSuchCall(_ http.ResponseWriter, r *http.Request) error {
 	return problem(http.StatusNotFound, "there is no %s %s in this process; /v1/openapi.json lists what there can be", r.Method, r.URL.Path)
 }
 
-// wrongMethod names the methods that there are; net/http answers HEAD wherever there is GET.
+// wrongMethod answers with the allowed methods. net/http answers HEAD wherever GET is allowed.
 func wrongMethod(methods ...string) handler {
 	if slices.Contains(methods, http.MethodGet) {
 		methods = append(slices.Clone(methods), http.MethodHead)
@@ -144,7 +144,7 @@ func wrongMethod(methods ...string) handler {
 	return onlyMethods(methods...)
 }
 
-// onlyMethods names the methods that a request may have.
+// onlyMethods answers with the allowed methods.
 func onlyMethods(methods ...string) handler {
 	allow := strings.Join(methods, ", ")
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -153,8 +153,9 @@ func onlyMethods(methods ...string) handler {
 	}
 }
 
-// bounded refuses what another site has a browser send, what is above the number of requests, or of streams, at once, and
-// who may not make the call or makes too many. To be refused for want of places costs the least, so that comes first.
+// bounded rejects requests above the limit of requests in flight or streams, requests that another site makes a browser
+// send, callers without permission, and callers above their rate. The limit comes first, because this rejection costs the
+// least.
 func (s *Server) bounded(r route) http.Handler {
 	return s.problems(func(w http.ResponseWriter, req *http.Request) error {
 		place, err := s.enter(r)
@@ -190,7 +191,8 @@ func (s *Server) bounded(r route) http.Handler {
 	})
 }
 
-// peer answers another process of the product. Its calls have places of their own: whoever asks them was let in already.
+// peer answers another process of the deployment. Its calls have their own places, because the process that sends them has
+// already admitted the original request.
 func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
 	if !s.gates.Enter(peerClass) {
 		return overloaded()
@@ -208,9 +210,9 @@ func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
 
 const peerClass = "peer"
 
-// problems answers what h returns if the request is by a name that is answered, and a panic as what it is: a mistake
-// of this program, for this request alone. Of an answer that has begun nothing can be taken back: the connection is given
-// up, so that nobody takes it for whole.
+// problems writes the error of h, or the error for an unknown host name, as a problem document. A panic is a bug of this
+// program and fails only this request. If the answer has already started, problems aborts the connection, so that the client
+// does not take the answer for complete.
 func (s *Server) problems(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -219,7 +221,7 @@ func (s *Server) problems(h handler) http.Handler {
 				return
 			}
 			if cause == http.ErrAbortHandler {
-				panic(cause) // net/http's own way to give a connection up
+				panic(cause) // net/http's own way to abort a connection
 			}
 			s.answerError(w, r, fmt.Errorf("handle request: panic: %v\n%s", cause, debug.Stack()))
 		}()

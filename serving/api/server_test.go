@@ -80,7 +80,7 @@ func TestListenRefuses(t *testing.T) {
 	}
 }
 
-// What fails after the address was taken gives it back.
+// An error after the address was opened closes the address.
 func TestListenGivesTheAddressBack(t *testing.T) {
 	first := listen(t, &fakes{}, nil)
 	addr := first.Addr()
@@ -111,7 +111,7 @@ func TestRunAgainServesOnTheSameAddress(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
-		res, err := client.Get("http://" + s.Addr() + "/healthz") // a first Run has the listener already; a second one:
+		res, err := client.Get("http://" + s.Addr() + "/healthz") // the first Run already has the listener; the second one opens it again
 		for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); {
 			res, err = client.Get("http://" + s.Addr() + "/healthz")
 		}

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// endless is a text over and over, as much of it as somebody takes.
+// endless sends a text repeatedly until the receiver stops reading.
 type endless struct {
 	text string
 	most int64 // bytes
 	took int64
 }
 
-// send writes until everything is written, or the other side takes no more.
+// send writes until all bytes are sent, or the receiver stops reading.
 func (e *endless) send(conn net.Conn) {
 	piece := []byte(strings.Repeat(e.text, max(1, 64<<10/len(e.text))))
 	for e.took < e.most {
@@ -28,8 +28,8 @@ func (e *endless) send(conn net.Conn) {
 	}
 }
 
-// A thousand times what a request may hold is refused with a status that says so, before more than a little beyond the bound
-// is read, and without memory for it.
+// A request of a thousand times the allowed size is rejected with a matching status. The server reads only a little beyond
+// the limit and allocates no memory for the rest.
 func TestAThousandTimesTooMuch(t *testing.T) {
 	const (
 		post     = " HTTP/1.1\r\nHost: localhost\r\n"
@@ -37,7 +37,7 @@ func TestAThousandTimesTooMuch(t *testing.T) {
 		features = "POST /v1/features" + post
 		chunked  = "Transfer-Encoding: chunked\r\n\r\n"
 		chunk    = "10000\r\n" // 64 KiB
-		limit    = 100 << 20   // bytes of memory, of all that is made: well above what a largest good body takes
+		limit    = 100 << 20   // bytes of all allocations: well above those for a body of the maximum size
 	)
 	cfg := DefaultConfig()
 	body, object, header := 1000*cfg.MaxEventsBytes, 1000*cfg.MaxFeatureBytes, 1000*int64(cfg.MaxHeaderBytes)
@@ -47,8 +47,8 @@ func TestAThousandTimesTooMuch(t *testing.T) {
 	lines += strings.Repeat(" ", 64<<10-len(lines))
 	for _, c := range []struct {
 		name, begin, more string
-		most              int64 // bytes that are sent if the server takes them
-		takes             int64 // at most, of these
+		most              int64 // bytes to send if the server reads them
+		takes             int64 // the maximum that the server may read
 		code              int
 	}{
 		{"events, their length told", events + told(body), "\n", body, 0, 413},
@@ -92,7 +92,7 @@ func TestAThousandTimesTooMuch(t *testing.T) {
 				if res.StatusCode != c.code || err != nil {
 					t.Errorf("got %d, %v, want %d", res.StatusCode, err, c.code)
 				}
-				if allowed := c.takes + 512<<10; more.took > allowed { // what net/http reads of a body that is refused
+				if allowed := c.takes + 512<<10; more.took > allowed { // net/http reads some bytes of a rejected body
 					t.Errorf("%d bytes were taken, want at most %d", more.took, allowed)
 				}
 				if made := after.TotalAlloc - before.TotalAlloc; made > limit {
@@ -109,7 +109,7 @@ func TestAThousandTimesTooMuch(t *testing.T) {
 	}
 }
 
-// What just fits into a header is answered, however many parts it has, without memory for more than that.
+// A header of almost the maximum size is answered, however many parts it has, without memory for more than that.
 func TestAHeaderFullOfParts(t *testing.T) {
 	room := DefaultConfig().MaxHeaderBytes - 2000
 	s := listen(t, &fakes{}, nil)
@@ -125,7 +125,7 @@ func TestAHeaderFullOfParts(t *testing.T) {
 		"an escaped id":    {"/v1/users/user:" + strings.Repeat("%20", room/3) + "/feed", nil, 400},
 		"parts of a path":  {"/v1/" + strings.Repeat("x/", room/2), nil, 404},
 		"a cursor":         {"/v1/users/user:a/feed?cursor=" + strings.Repeat("A", room), nil, 400},
-		"a token":          {"/v1/status", []string{"Authorization", "Bearer " + strings.Repeat("a.", room/2)}, 200}, // nobody is asked
+		"a token":          {"/v1/status", []string{"Authorization", "Bearer " + strings.Repeat("a.", room/2)}, 200}, // authentication is disabled
 		"verbs":            {"/v1/insights/funnel?steps=" + strings.Repeat("view,", room/5), nil, 400},
 	} {
 		var before, after runtime.MemStats
@@ -142,7 +142,7 @@ func TestAHeaderFullOfParts(t *testing.T) {
 	}
 }
 
-// numbered are parameters of different names.
+// numbered returns parameters with different names.
 func numbered(bytes int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < bytes; i++ {

@@ -12,13 +12,13 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// begun opens a request with a body of so many bytes, sends the text that it begins with and leaves it there.
+// begun opens a request with a body of the given length, sends the start of it, and then stops.
 func (w *wire) begun(t *testing.T, token, path string, length int64, text string) net.Conn {
 	t.Helper()
 	return w.send(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", path, token, length, text))
 }
 
-// posted sends a whole request and returns the answer's code.
+// posted sends a whole request and returns the status of the answer.
 func (w *wire) posted(t *testing.T, token, path, body string) int {
 	t.Helper()
 	conn := w.begun(t, token, path, int64(len(body)), body)
@@ -26,7 +26,7 @@ func (w *wire) posted(t *testing.T, token, path, body string) int {
 	return readAnswer(t, conn).StatusCode
 }
 
-// twoOfEach are two services for each scope.
+// twoOfEach configures two services for each scope.
 func twoOfEach(c *Config, d *Deps) {
 	k := someTokens()
 	for _, scope := range auth.Scopes() {
@@ -35,13 +35,13 @@ func twoOfEach(c *Config, d *Deps) {
 	d.Auth = k
 }
 
-// Bodies that are announced and do not come take nothing of what there is for all: no bytes, and no place of those that are
-// worked off, however many there may be.
+// Announced bodies that do not arrive use none of the common limits: no bytes, and no place of a request in flight, however
+// many there are.
 func TestSlowBodiesTakeNothingOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		name, scope, path string
 		slow              int   // requests
-		length            int64 // announced by each, at most what the call takes
+		length            int64 // announced by each, at most the limit of the call
 		good              string
 		code              int
 		change            func(*Config)
@@ -73,7 +73,7 @@ func TestSlowBodiesTakeNothingOfOthers(t *testing.T) {
 	}
 }
 
-// A user who does not read what is answered has a share of the places alone. Other users have theirs, and so has this one
+// A user who does not read the answers uses only a share of the places. Other users are not affected, and this user recovers
 // when the answers are read.
 func TestRequestsOfOneUserAreBounded(t *testing.T) {
 	change := func(c *Config, d *Deps) {
@@ -111,7 +111,7 @@ func TestRequestsOfOneUserAreBounded(t *testing.T) {
 	})
 }
 
-// What has come of one caller's bodies is at most a share of what there is for all, and the caller is told so.
+// One caller's bodies use at most a share of the common limit, and the rejection says so.
 func TestBodiesOfOneCallerAreBounded(t *testing.T) {
 	const half = 512 << 10
 	change := func(c *Config, d *Deps) {
@@ -121,7 +121,7 @@ func TestBodiesOfOneCallerAreBounded(t *testing.T) {
 	line := save + strings.Repeat(" ", half/4-len(save)-1) + "\n"
 	for _, c := range []struct {
 		path, scope, chunk, good string
-		taken                    int // its code
+		taken                    int // expected status
 	}{
 		{"/v1/events", auth.Events, strings.Repeat(line, 4), strings.Repeat(line, 3), 202},
 		{"/v1/features", auth.Features, strings.Repeat(" ", half), `{"features":["a"]}` + strings.Repeat(" ", half-100), 200},
@@ -152,12 +152,12 @@ func TestBodiesOfOneCallerAreBounded(t *testing.T) {
 	}
 }
 
-// chunked sends a body in one chunk, in the background: the server may stop reading before its end.
+// chunked sends a body as one chunk in the background, because the server may stop reading before its end.
 func chunked(conn net.Conn, body string) {
 	go func() { _, _ = fmt.Fprintf(conn, "%x\r\n%s\r\n0\r\n\r\n", len(body), body) }()
 }
 
-// Who waited and finds every place taken is refused then.
+// A request that waited for its body is rejected if all places are then taken.
 func TestWhoWaitedIsRefusedWhereThereIsNoPlace(t *testing.T) {
 	for path, body := range map[string]string{"/v1/events": save, "/v1/features": `{"features":["a"]}`, "/v1/features/try": `{"definition":"a"}`} {
 		f := &fakes{}

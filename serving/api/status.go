@@ -34,19 +34,19 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, liveness{"alive"})
 }
 
-// Lack is one thing that a process lacks to do its work.
+// Lack is a reason why a process is not ready.
 type Lack struct {
-	Part    string `json:"part"`              // what is not there: kafka, a part as /v1/status names it, a group, a topic that is held whole, a store
-	State   string `json:"state"`             // how it is: idle, waiting, ended or failed, as parts are; joining, recovering, reading or unreachable
-	Percent *int   `json:"percent,omitempty"` // of the rows that are to be recovered; nil: there is no such number
-	Text    string `json:"-"`                 // the same for a person
+	Part    string `json:"part"`              // kafka, a part as in /v1/status, a group, a global table, or a store
+	State   string `json:"state"`             // idle, waiting, ended or failed (parts); joining, recovering, reading or unreachable (others)
+	Percent *int   `json:"percent,omitempty"` // share of the rows that have been recovered; nil: unknown
+	Text    string `json:"-"`                 // the same for people
 }
 
 // readiness is the answer of /readyz.
 type readiness struct {
 	Ready   bool     `json:"ready"`
 	Missing []string `json:"missing"` // for people
-	Parts   []Lack   `json:"parts"`   // the same for programs
+	Parts   []Lack   `json:"parts"`   // for programs
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
@@ -62,7 +62,7 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, a)
 }
 
-// maxScrapes is how many scrapes of the metrics are under way at once; more are refused with 503.
+// maxScrapes is how many scrapes of the metrics may be in flight. Further ones are rejected with 503.
 const maxScrapes = 4
 
 func (s *Server) scrape() handler {

@@ -9,10 +9,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// silence is after how long a stream that has nothing to say sends a comment, so that no proxy takes it for dead.
+// silence is the time after which an idle stream sends a comment, so that proxies keep the connection open.
 const silence = 15 * time.Second
 
-// waitingStream sends the count of new items as it changes, as server-sent events.
+// waitingStream sends the number of new items as server-sent events whenever it changes.
 func (s *Server) waitingStream(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
 	user := p.user()
@@ -20,14 +20,14 @@ func (s *Server) waitingStream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := eventStream{w: w, control: http.NewResponseController(w), timeout: s.cfg.WriteTimeout}
-	// The server's deadlines are those of a request; reading goes on for as long as the stream, to notice that the
-	// caller has gone.
+	// The server's deadlines are for requests. Reading continues for as long as the stream lasts, to notice that the caller
+	// has disconnected.
 	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("stream new items of %s: %w", user, err)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not gather events
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer events
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return nil
@@ -39,8 +39,8 @@ func (s *Server) waitingStream(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// streamCounts sends the count whenever it has changed, until the caller or the server goes, or the token expires. While it cannot be read
-// the last one stands.
+// streamCounts sends the count whenever it has changed, until the caller disconnects, the server stops, or the token
+// expires. While the count cannot be read, the last one stays valid.
 func (s *Server) streamCounts(out eventStream, r *http.Request, user schemas.UserID) {
 	tick := time.NewTicker(s.cfg.StreamPoll)
 	defer tick.Stop()
@@ -60,24 +60,24 @@ func (s *Server) streamCounts(out eventStream, r *http.Request, user schemas.Use
 		}
 		select {
 		case <-tick.C:
-		case <-r.Context().Done(): // the caller has gone, or the token has expired
+		case <-r.Context().Done(): // the caller has disconnected, or the token has expired
 			_ = out.bound()
 			return
 		case <-stopping(r):
-			_ = out.bound() // the end of the answer is written, too
+			_ = out.bound() // for the end of the answer
 			return
 		}
 	}
 }
 
-// eventStream writes to a caller who may stop reading.
+// eventStream writes to a caller that may stop reading.
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	timeout time.Duration // for one write
+	timeout time.Duration // of one write
 }
 
-// send fails when the caller does not take the text within the time-out.
+// send returns an error if the caller does not read the text within the timeout.
 func (e eventStream) send(text string) error {
 	if err := e.bound(); err != nil {
 		return err
@@ -91,9 +91,9 @@ func (e eventStream) send(text string) error {
 	return e.unbound()
 }
 
-// bound has what is written from now on fail when the caller does not take it within the time-out.
+// bound sets the deadline for the next writes: they fail if the caller does not read within the timeout.
 func (e eventStream) bound() error { return e.control.SetWriteDeadline(time.Now().Add(e.timeout)) }
 
-// unbound takes the bound away until there is a text: over HTTP/2 a deadline that passes resets the stream also when nothing
-// is being written.
+// unbound removes the deadline until the next text. Over HTTP/2, a deadline that passes resets the stream even if nothing is
+// being written.
 func (e eventStream) unbound() error { return e.control.SetWriteDeadline(time.Time{}) }

@@ -63,7 +63,7 @@ func TestStreamSendsCountsAsTheyChange(t *testing.T) {
 	})
 }
 
-// The deadlines of a request are not those of a stream, and silence is broken before a proxy takes it for the end.
+// The deadlines of requests do not apply to a stream, and an idle stream sends a comment before a proxy closes it.
 func TestStreamOutlivesDeadlines(t *testing.T) {
 	f := &fakes{}
 	onWire(t, f, nil, func(t *testing.T, w *wire) {
@@ -83,11 +83,11 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 	})
 }
 
-// Over HTTP/2 a deadline that passes resets its stream also when nothing is being written: a stream that has nothing to say
-// lives on nevertheless, from its first moment on.
+// Over HTTP/2 a deadline that passes resets its stream even if nothing is being written. An idle stream must nevertheless
+// stay open from its first moment on.
 func TestQuietStreamsLiveOverHTTP2(t *testing.T) {
 	f, looks := &fakes{}, 0
-	f.hold = func(context.Context) { // the looks of the first two seconds fail
+	f.hold = func(context.Context) { // the reads of the count fail for the first two seconds
 		f.fail = nil
 		if looks++; looks < 9 {
 			f.fail = errors.New("away")
@@ -134,7 +134,7 @@ func TestQuietStreamsLiveOverHTTP2(t *testing.T) {
 func TestStreamGoesOnWhileCountsFail(t *testing.T) {
 	f := &fakes{count: 1}
 	var looks atomic.Int64
-	f.hold = func(context.Context) { // the first look is answered, the next three fail
+	f.hold = func(context.Context) { // the first read succeeds, the next three fail
 		f.fail = nil
 		if n := looks.Add(1); n > 1 && n < 5 {
 			f.fail = errors.New("away")
@@ -168,7 +168,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 	})
 }
 
-// A stream whose caller has gone, or does not read, gives its place back.
+// A stream whose caller disconnects or stops reading releases its place.
 func TestStreamGivesItsPlaceBack(t *testing.T) {
 	for name, leave := range map[string]func(w *wire, conn net.Conn) error{
 		"caller gone": func(_ *wire, conn net.Conn) error { return conn.Close() },
@@ -219,7 +219,7 @@ func TestStream_EndsWhenTokenExpires(t *testing.T) {
 		conn := w.send(t, "GET "+countsPath+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\n\r\n")
 		defer conn.Close()
 		res := readAnswer(t, conn)
-		end := time.AfterFunc(time.Hour, func() { _ = conn.Close() }) // of a stream that does not end
+		end := time.AfterFunc(time.Hour, func() { _ = conn.Close() }) // closes a stream that does not end
 		defer end.Stop()
 		text, err := io.ReadAll(res.Body)
 		if took := time.Since(start); err != nil || took != time.Minute || !strings.HasPrefix(string(text), "event: new") {

@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
-// tables writes answers for a person. Write errors are kept until flush.
+// tables writes answers for people. It keeps the first write error until flush.
 type tables struct {
 	out *tabwriter.Writer
 	err error
@@ -26,8 +26,7 @@ func newTables(out io.Writer) *tables {
 	return &tables{out: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 }
 
-// row writes one line of cells. What came from outside stands in it without control characters: a title must not
-// command a terminal.
+// row writes one line of cells. It replaces control characters, because a title must not control a terminal.
 func (t *tables) row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = printed(c)
@@ -35,7 +34,7 @@ func (t *tables) row(cells ...string) {
 	t.line(strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 }
 
-// line writes a line as it is. One without a tab ends the columns above it.
+// line writes a line unchanged. A line without a tab ends the columns above it.
 func (t *tables) line(text string) {
 	if _, err := fmt.Fprintln(t.out, text); t.err == nil {
 		t.err = err
@@ -54,7 +53,7 @@ func (t *tables) flush() error {
 
 func printed(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) { // Cf: direction marks and the like
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) { // Cf: for example direction marks
 			return '\uFFFD'
 		}
 		return r
@@ -65,7 +64,7 @@ func local(at time.Time) string { return at.Local().Format(time.DateTime) }
 
 func score(s float64) string { return strconv.FormatFloat(s, 'f', 3, 64) }
 
-// feed writes a page whose first item is number shown+1. where says how to read on.
+// feed writes a page whose first item has the number shown+1. If where is set, it also writes how to read the next page.
 func (t *tables) feed(p feed.Page, shown int, where bool) {
 	if shown == 0 {
 		t.row("", "PIN", "SOURCE", "SCORE", "CREATED", "AUTHOR", "TITLE")
@@ -105,7 +104,7 @@ func (t *tables) pool(p poolBody) {
 	t.row(fmt.Sprintf("%d of %d that wait", len(p.Items), p.Total))
 }
 
-// definition is a feature.Definition as it is answered.
+// definition is the JSON form of a feature.Definition.
 type definition struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -121,7 +120,7 @@ func (t *tables) definitions(d struct{ Features []definition }) {
 	}
 }
 
-// values is a feature.Answer as it is answered: values may be of any form.
+// values is the JSON form of a feature.Answer. A value may have any form.
 type values struct {
 	Values  map[string]map[string]any `json:"values"`
 	Missing []struct {
@@ -149,7 +148,7 @@ func (t *tables) features(v values) {
 	t.row("as of " + local(v.AsOf))
 }
 
-// spelled writes a value, a text for each of its parts: the groups, greatest first, or the entries of a list.
+// spelled formats a value as one text per part: the groups, greatest first, or the entries of a list.
 func spelled(value any) (texts []string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -183,7 +182,7 @@ func spelledList(list []any) (texts []string) {
 	return texts
 }
 
-// vector writes the first numbers of a vector and how many there are.
+// vector formats the first numbers of a vector and how many there are.
 func vector(list []any) string {
 	const most = 4
 	first := make([]string, min(len(list), most))
@@ -209,7 +208,7 @@ func compareNumbers(a, b any) int {
 	return 0
 }
 
-// cell writes a whole number in full, another with six digits, a text as it is, and anything else as JSON.
+// cell formats an integer in full, any other number with six digits, a text unchanged, and anything else as JSON.
 func cell(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -226,7 +225,7 @@ func cell(v any) string {
 	return string(text)
 }
 
-// partState is a part of a process.
+// partState is the state of a part of a process.
 type partState struct {
 	Name      string    `json:"name"`
 	Condition string    `json:"condition"`
@@ -235,7 +234,7 @@ type partState struct {
 	LastError string    `json:"last_error"`
 }
 
-// state is the part of /v1/status that a person wants first.
+// state is the part of /v1/status that is most useful to people.
 type state struct {
 	Version   string      `json:"version"`
 	Ready     bool        `json:"ready"`
@@ -284,7 +283,7 @@ func (t *tables) status(s state) {
 	}
 }
 
-// parts writes those of the process that was asked, or of all that it has asked.
+// parts writes the parts of the process that answered, or of all processes that it asked.
 func (t *tables) parts(s state) {
 	head := []string{"PART", "CONDITION", "SINCE", "RESTARTS", "LAST ERROR"}
 	if len(s.Processes) == 0 {
@@ -315,7 +314,7 @@ func (p partState) cells() []string {
 	return []string{p.Name, p.Condition, local(p.Since), strconv.Itoa(p.Restarts), p.LastError}
 }
 
-// lag adds the topics up.
+// lag returns the sum over all topics.
 func lag(byTopic map[string]int64) string {
 	if byTopic == nil {
 		return "unknown"

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// TLSConfig is the server's certificate. Changed files are taken over without a restart.
+// TLSConfig is the server's certificate. The files are reloaded when they change.
 type TLSConfig struct {
-	CertFile string `yaml:"cert_file"` // PEM: the chain, the server's own first; "": plain HTTP
+	CertFile string `yaml:"cert_file"` // PEM: the chain, the server's own certificate first; "": plain HTTP
 	KeyFile  string `yaml:"key_file"`  // PEM
 }
 
-// Validate reports a certificate without key, and a key without certificate.
+// Validate returns an error for a certificate without a key, and for a key without a certificate.
 func (c TLSConfig) Validate() error {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return errors.New("cert_file and key_file: one without the other")
@@ -23,21 +23,21 @@ func (c TLSConfig) Validate() error {
 	return nil
 }
 
-// glance is between two looks at the files.
+// glance is the minimum interval between two checks of the files.
 const glance = time.Second
 
-// certificate is what the files hold.
+// certificate is the loaded certificate.
 type certificate struct {
 	cfg    TLSConfig
-	failed func(error) // told of files that cannot be taken over
+	failed func(error) // called with the error if changed files cannot be loaded
 
 	mu     sync.Mutex
 	pair   *tls.Certificate
-	seen   [2]time.Time // when the files were changed
+	seen   [2]time.Time // modification times of the files
 	looked time.Time
 }
 
-// loadCertificate reads the files; those that do not fit are an error here, and later leave the pair that there is.
+// loadCertificate loads the files. It returns an error if they do not match; a later reload then keeps the current pair.
 func loadCertificate(cfg TLSConfig, failed func(error)) (*certificate, error) {
 	c := &certificate{cfg: cfg, failed: failed, looked: time.Now()}
 	var err error
@@ -81,8 +81,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// glance takes changed files over. Files of which one is already new and the other not yet do not fit: they are looked at
-// again.
+// glance reloads changed files. If only one of the files is already new, they do not match, and the next check tries again.
 func (c *certificate) glance() {
 	seen, err := c.changed()
 	if err == nil && seen == c.seen {
@@ -98,7 +97,7 @@ func (c *certificate) glance() {
 	c.seen = seen
 }
 
-// settings are what a listener of the server needs; nil for plain HTTP.
+// settings returns the TLS configuration of the listener.
 func (c *certificate) settings() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get, NextProtos: []string{"h2", "http/1.1"}}
 }

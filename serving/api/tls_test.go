@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
 )
 
-// certificates writes a pair, and returns the file and who believes it.
+// certificates writes a certificate and its key, and returns the file and a client configuration that trusts it.
 func certificates(t *testing.T) (pair string, believes *tls.Config) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "made")
@@ -39,14 +39,14 @@ func copyFile(t *testing.T, to, from string, at time.Time) {
 		err = os.WriteFile(to, text, 0o600)
 	}
 	if err == nil {
-		err = os.Chtimes(to, at, at) // two writes may have one time
+		err = os.Chtimes(to, at, at) // two writes may have the same time
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// getTLS asks the server once, over a connection of its own.
+// getTLS sends one request to the server over a new connection.
 func getTLS(addr string, believes *tls.Config) (*http.Response, error) {
 	transport := &http.Transport{TLSClientConfig: believes, ForceAttemptHTTP2: true, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
@@ -57,7 +57,7 @@ func getTLS(addr string, believes *tls.Config) (*http.Response, error) {
 	return res, res.Body.Close()
 }
 
-// A certificate that is replaced is taken over; one that is damaged is not, and is told of.
+// A replaced certificate is reloaded. A damaged one is not, and is reported.
 func TestCertificatesAreTakenOver(t *testing.T) {
 	first, believesFirst := certificates(t)
 	second, believesSecond := certificates(t)

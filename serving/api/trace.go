@@ -14,8 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
-// traced begins the trace of a call's requests, or goes on with the caller's. Streams are none: they have no end that
-// anybody waits for; nor are probes.
+// traced starts a trace for the requests of a call, or continues the caller's. It traces only calls of the kind request:
+// streams, for example, have no end that a caller waits for.
 func (s *Server) traced(r route, next http.Handler) http.Handler {
 	if s.deps.Tracer == nil || r.kind != request {
 		return next
@@ -30,13 +30,13 @@ func (s *Server) traced(r route, next http.Handler) http.Handler {
 			return
 		}
 		ctx, span := s.begin(w, req, caller, r.path)
-		defer span.End() // also of an answer that was given up
+		defer span.End() // also for an aborted answer
 		next.ServeHTTP(w, req.WithContext(ctx))
 		outcome(span, w)
 	})
 }
 
-// tracePeer goes on with the trace of another process of the product, which is known to be one.
+// tracePeer continues the trace of another process of the deployment, which is authenticated.
 func (s *Server) tracePeer(w http.ResponseWriter, req *http.Request, next http.Handler) {
 	caller := callerTrace(req)
 	if s.deps.Tracer == nil || !caller.IsSampled() {
@@ -53,8 +53,8 @@ func callerTrace(req *http.Request) trace.SpanContext {
 	return tracing.Parse([]byte(req.Header.Get(tracing.Header)))
 }
 
-// begin names the span after https://opentelemetry.io/docs/specs/semconv/http/http-spans/. The path is left out where it
-// is not the route: it holds ids.
+// begin starts a span named after https://opentelemetry.io/docs/specs/semconv/http/http-spans/. It omits the path, which
+// contains ids, and uses the route instead.
 func (s *Server) begin(w http.ResponseWriter, req *http.Request, caller trace.SpanContext, route string) (context.Context, trace.Span) {
 	verb := method(req.Method)
 	ctx, span := s.deps.Tracer.Start(req.Context(), caller, verb+" "+route, trace.SpanKindServer,
@@ -66,7 +66,7 @@ func (s *Server) begin(w http.ResponseWriter, req *http.Request, caller trace.Sp
 	return ctx, span
 }
 
-// outcome says how a request was answered. Only what is the server's doing is an error of its span.
+// outcome records in the span how a request was answered. Only a server error is an error of the span.
 func outcome(span trace.Span, w http.ResponseWriter) {
 	a, ok := w.(*answer)
 	if !ok || !span.IsRecording() {
@@ -78,7 +78,7 @@ func outcome(span trace.Span, w http.ResponseWriter) {
 	}
 }
 
-// traceAttr names the trace of a request in the log, if it is recorded.
+// traceAttr returns the log attribute with the id of a trace. It is empty if the trace is not recorded.
 func traceAttr(id string) slog.Attr {
 	if id != "" {
 		return slog.String("trace", id)

@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-// What a request for a page costs the server, of a feed that answers at once: with no tracer, with one that traces none of
-// them, and one that traces all.
+// BenchmarkPageTraced measures the server's cost of a page from a feed that answers at once: without a tracer, with one that
+// samples no request, and with one that samples all.
 func BenchmarkPageTraced(b *testing.B) {
 	for _, c := range []struct {
 		name   string

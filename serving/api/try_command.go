@@ -12,11 +12,11 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// maxDefinitionBytes is how long the text of features to try may be, as the server has it.
+// maxDefinitionBytes is the maximum length of a definition to try, the same as on the server.
 const maxDefinitionBytes = 16 << 10
 
-// TryCommand returns try, which asks a running server what definitions that are in no file would answer. server is called
-// when it runs, and says which one, and as whom.
+// TryCommand returns the command try, which requests the values of undefined features from a running server. When it runs,
+// server returns the address and the credentials.
 func TryCommand(server func(*cobra.Command) (client.Config, error)) *cobra.Command {
 	q := &querying{server: server}
 	var a asked
@@ -49,7 +49,7 @@ definition, a list of at most ten, or what features.yaml holds. Nothing is kept.
 	return cmd
 }
 
-// trial puts the file and the flags together; what is wrong with the flags is a *command.UsageError.
+// trial returns the request for the file and the flags. Invalid flags are a *command.UsageError.
 func (a asked) trial(stdin io.Reader, file string) (feature.TryRequest, error) {
 	if len(a.users)+len(a.pins)+len(a.pairs) == 0 {
 		return feature.TryRequest{}, command.Usagef("want a --user, --pin or --pair")
@@ -62,7 +62,7 @@ func (a asked) trial(stdin io.Reader, file string) (feature.TryRequest, error) {
 	return feature.TryRequest{Definition: text, Users: of.Users, Pins: of.Pins, Pairs: of.Pairs, At: of.At}, err
 }
 
-// definitionIn reads a file, or standard input, as far as a server would take it.
+// definitionIn reads a file, or standard input for "-", up to the limit of the server.
 func definitionIn(stdin io.Reader, file string) (string, error) {
 	if file != "-" {
 		f, err := os.Open(file)

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// try runs one command line of try, with a text on standard input.
+// try runs a command line of try with a text on standard input.
 func try(t *testing.T, addr, stdin string, args ...string) (string, error) {
 	t.Helper()
 	cmd := TryCommand(func(*cobra.Command) (client.Config, error) { return client.Config{Address: addr}, nil })

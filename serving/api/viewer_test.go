@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// The user of a token is who is shown the answer; a service names the user, or nobody in particular.
+// The viewer is the user of the token. A service names the viewer, or none.
 func TestViewer_IsTheTokensUserOrNamedByService(t *testing.T) {
 	for _, path := range []string{
 		"/v1/users/user:c/pins", "/v1/boards/board:c/pins", "/v1/interests/interest:c/pins", "/v1/pins/pin:c/related",
@@ -41,7 +41,7 @@ func TestWhy_IsMaskedForUsers(t *testing.T) {
 	}
 }
 
-// checkSeen sends a request, and compares what the feed was asked with.
+// checkSeen sends a request, and compares the viewers that the feed received.
 func checkSeen(t *testing.T, path, token string, code int, want []any) {
 	t.Helper()
 	f, change := &fakes{}, func(*Config, *Deps) {}

@@ -52,7 +52,7 @@ func (q *querying) whyCommand() *cobra.Command {
 	return cmd
 }
 
-// because says a reason in words.
+// because describes a reason in words.
 func because(r schemas.Reason) string {
 	return inWords(r, map[schemas.Reason]string{
 		schemas.ReasonBehind:     "others are better, or their source is due",
@@ -80,7 +80,7 @@ func because(r schemas.Reason) string {
 	})
 }
 
-// fate says what becomes of a pin in words.
+// fate describes the fate of a pin in words.
 func fate(f schemas.Fate) string {
 	return inWords(f, map[schemas.Fate]string{
 		schemas.FateUnderWay: "is about to be shown",
@@ -92,7 +92,8 @@ func fate(f schemas.Fate) string {
 	})
 }
 
-// inWords is what words say for a name, or the name: a newer server may know others.
+// inWords returns the words for a name. It returns the name itself if there are none, because a newer server may use further
+// names.
 func inWords[T ~string](name T, words map[T]string) string {
 	if text, ok := words[name]; ok {
 		return text
@@ -122,7 +123,7 @@ func (t *tables) why(w feed.Why) {
 	t.degraded(w.Degraded)
 }
 
-// whyLine is the answer in one sentence.
+// whyLine returns the answer as one sentence.
 func whyLine(w *feed.Why) string {
 	text := string(w.Pin) + " " + fate(w.Fate)
 	if s := w.Shown; s != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// pipes is a listener whose connections hold no byte: who does not read lets the other side wait. With synctest, time
-// passes as soon as everybody waits.
+// pipes is a listener whose connections have no buffer: a side that does not read blocks the other. With synctest, time
+// advances when all goroutines wait.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -52,7 +52,7 @@ func (p *pipes) dial(t *testing.T) net.Conn {
 	return ours
 }
 
-// wire is a server under way on pipes.
+// wire is a running server on pipes.
 type wire struct {
 	*Server
 	pipes *pipes
@@ -60,7 +60,7 @@ type wire struct {
 	ended chan error
 }
 
-// onWire runs f with a server in a bubble of its own time, and stops the server.
+// onWire runs f with a server in a synctest bubble, and then stops the server.
 func onWire(t *testing.T, f *fakes, change func(*Config, *Deps), test func(t *testing.T, w *wire)) {
 	t.Helper()
 	s := listen(t, f, change)
@@ -82,7 +82,7 @@ func onWire(t *testing.T, f *fakes, change func(*Config, *Deps), test func(t *te
 	})
 }
 
-// send opens a connection and writes text into it.
+// send opens a connection and writes text to it.
 func (w *wire) send(t *testing.T, text string) net.Conn {
 	t.Helper()
 	conn := w.pipes.dial(t)
@@ -92,7 +92,7 @@ func (w *wire) send(t *testing.T, text string) net.Conn {
 	return conn
 }
 
-// get sends a request and returns the connection and the answer's header; its body is unread.
+// get sends a request and returns the connection and the answer's header. The body is unread.
 func (w *wire) get(t *testing.T, path string) (net.Conn, *http.Response) {
 	t.Helper()
 	conn := w.send(t, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -115,7 +115,7 @@ func (w *wire) code(t *testing.T, path string) int {
 	return res.StatusCode
 }
 
-// closedAfter waits until the server has closed conn and returns how long that took, and what it sent.
+// closedAfter waits until the server has closed conn, and returns the time that took and the bytes received.
 func closedAfter(t *testing.T, conn net.Conn) (time.Duration, string) {
 	t.Helper()
 	start := time.Now()
@@ -136,7 +136,7 @@ func TestSlowHeaderIsCutOff(t *testing.T) {
 	})
 }
 
-// A sender who always sends a little more is cut off like one who has stopped.
+// A sender that keeps sending a little is cut off like one that has stopped.
 func TestSlowBodyIsCutOff(t *testing.T) {
 	for path, kind := range map[string]string{"/v1/events": "application/x-ndjson", "/v1/features": "application/json"} {
 		t.Run(path, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 	}
 }
 
-// A body that says how large it is takes no time of the server, and none of what all bodies may have.
+// A body that announces too great a length is rejected unread, and uses none of the common limit of bodies.
 func TestTooLargeBodyIsRefusedUnread(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		start := time.Now()
@@ -194,7 +194,7 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 	})
 }
 
-// Who does not read an answer loses it, and the place it took is free again.
+// A client that does not read an answer is cut off, and its place is released.
 func TestSlowReaderIsCutOff(t *testing.T) {
 	one := func(c *Config, _ *Deps) { c.MaxRequests = 1 }
 	onWire(t, &fakes{}, one, func(t *testing.T, w *wire) {
@@ -322,7 +322,7 @@ func TestShutdownAnswersWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// What is still under way at the end of the time-out loses its connection, and with it its context.
+// A request that is still in flight at the end of the timeout loses its connection, and its context ends.
 func TestShutdownHasAnEnd(t *testing.T) {
 	f := &fakes{hold: func(ctx context.Context) { <-ctx.Done() }}
 	onWire(t, f, nil, func(t *testing.T, w *wire) {

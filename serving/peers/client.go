@@ -25,7 +25,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Deps are what a Client asks.
+// Deps are the dependencies of a Client.
 type Deps struct {
 	Pools      Directory             // who has the pools of users
 	Related    Directory             // who has the neighbours of pins and interests
@@ -34,17 +34,17 @@ type Deps struct {
 	Known      map[string]Directory  // who has the rows of users, by group
 	Everybody  Everybody             // which processes there are
 	Partitions int32                 // of both groups
-	Prove      Prove                 // says that a call is from a peer; nil: nobody asks
-	Check      func(string) error    // fails for addresses that must not be called; nil: all may be
+	Prove      Prove                 // signs a call; nil: no authentication
+	Check      func(string) error    // returns an error for addresses that must not be called; nil: all are permitted
 	TLS        *tls.Config           // for calls over https; nil: over plain HTTP
 	Metrics    prometheus.Registerer // nil: none
 }
 
-// Prove adds to a request with a body what shows that it is from another process of the product; auth.Peers.Sign does.
+// Prove adds to a request with a body the proof that it is from another process of the deployment, as auth.Peers.Sign does.
 type Prove func(r *http.Request, body []byte) error
 
-// Client is the content generator of all users, and knows the neighbours of all pins and interests, wherever these are.
-// It is safe for concurrent use. Close it.
+// Client is the content generator of all users, and returns the neighbors of all pins and interests, by calls to the owners
+// of their partitions. It is safe for concurrent use. The caller must call Close.
 type Client struct {
 	partitions     int32
 	pools, related owners
@@ -54,7 +54,7 @@ type Client struct {
 	everybody      everybody
 	timeout        time.Duration // processTimeout
 	http           *http.Client
-	scheme         string // and what follows it
+	scheme         string // scheme of URLs, including "://"
 	prove          Prove
 	check          func(address string) error
 	transport      *http.Transport
@@ -66,27 +66,27 @@ type Client struct {
 }
 
 const (
-	// settlers is how many settlements are on their way at once, and settleQueue how many may wait; what is more is
-	// dropped, and the generator settles it by itself.
+	// settlers is how many settlements are in flight, and settleQueue how many may be queued. Further ones are dropped, and
+	// the generator settles them itself.
 	settlers      = 4
 	settleQueue   = 1024
 	settleTimeout = 2 * time.Second
 
-	// callTimeout bounds a call whose caller has no deadline, such as a request over HTTP: it holds one of the server's
-	// places, and an owner that hangs, or that there is none, would have it hold that for ever. A rebalance is often
-	// over by then.
+	// callTimeout limits a call whose caller has no deadline, such as an HTTP request. The request occupies one of the
+	// server's places. Without a limit, an owner that hangs, or a missing owner, would occupy it forever. A rebalance often
+	// ends within this time.
 	callTimeout = 2 * time.Second
 
-	// lookAgain is between two looks for an owner whom the group does not know yet.
+	// lookAgain is the interval between two lookups of an owner that the group does not know yet.
 	lookAgain = 10 * time.Millisecond
 
-	idlePerPeer = 128 // connections kept: as many as calls to one generator are usually under way
+	idlePerPeer = 128 // idle connections: the usual number of calls in flight to one generator
 )
 
-// NewClient registers its metrics; it connects to nobody yet.
+// NewClient returns a Client and registers its metrics. It does not connect yet.
 func NewClient(deps Deps) (*Client, error) {
 	transport := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: time.Second}).DialContext, // a peer that is gone
+		DialContext:         (&net.Dialer{Timeout: time.Second}).DialContext, // short, because a peer may be down
 		MaxIdleConnsPerHost: idlePerPeer,
 		IdleConnTimeout:     time.Minute,
 		TLSClientConfig:     deps.TLS,
@@ -128,21 +128,21 @@ func NewClient(deps Deps) (*Client, error) {
 	return c, nil
 }
 
-// Close drops the settlements that are not sent yet. Call it when no call is under way.
+// Close drops the settlements that are not sent yet. No call may be in flight.
 func (c *Client) Close() {
 	c.stop()
 	c.settlers.Wait()
 	c.transport.CloseIdleConnections()
 }
 
-// Chunk asks the generator that has the user's pools. Beside that one's errors it fails with one that is
-// schemas.ErrElsewhere when nobody has them until ctx ends, or for callTimeout where that has no deadline.
+// Chunk requests a chunk from the generator that owns the user's pools, and returns its errors. It also returns an error
+// that wraps schemas.ErrElsewhere if the pools have no owner until ctx ends, or for callTimeout if ctx has no deadline.
 func (c *Client) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
 	return ask[*schemas.Chunk](ctx, c, callChunk, c.poolsOf(r.User), r)
 }
 
-// Settle passes on what became of a Served. It does not block: what cannot be passed on is settled by the generator
-// itself, later.
+// Settle sends the outcome of a Served record to the generator. It does not block. If the outcome cannot be sent, the
+// generator settles the record itself, later.
 func (c *Client) Settle(user schemas.UserID, served string, o schemas.Outcome) {
 	select {
 	case c.settling <- settlement{user, served, o}:
@@ -166,11 +166,11 @@ func (c *Client) settleAll(ctx context.Context) {
 func (c *Client) settle(ctx context.Context, s settlement) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	// It has no one to answer to: the outcome is in the metrics.
+	// No caller waits for the result. The metrics count the outcome.
 	_, _ = ask[struct{}](ctx, c, callSettle, c.poolsOf(s.User), s)
 }
 
-// Waiting counts the pins that a visit could bring.
+// Waiting returns the number of new pins that a visit could show.
 func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
 	a, err := ask[waitingAnswer](ctx, c, callWaiting, c.poolsOf(user), waitingRequest{user})
 	return a.Count, err
@@ -181,13 +181,13 @@ func (c *Client) Pool(ctx context.Context, user schemas.UserID, source schemas.S
 	return ask[*schemas.Pool](ctx, c, callPool, c.poolsOf(user), poolRequest{user, source, limit})
 }
 
-// Neighbours returns the strongest neighbours of a pin or an interest.
+// Neighbours returns the strongest neighbors of a pin or an interest.
 func (c *Client) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
 	rows := target{&c.related, string(of), topics.Partition(string(of), c.partitions)}
 	return ask[[]schemas.RelatedItem](ctx, c, callRelated, rows, relatedRequest{of, most})
 }
 
-// target is whose rows a call is about, and who knows which process has them.
+// target is the owner of the rows that a call reads, and the directory that finds its process.
 type target struct {
 	owners    *owners
 	owner     string
@@ -198,18 +198,18 @@ func (c *Client) poolsOf(user schemas.UserID) target {
 	return target{&c.pools, string(user), topics.Partition(string(user), c.partitions)}
 }
 
-// Why says what has become of a pin for a user. Its errors are those of Chunk.
+// Why reports the state of a pin for a user. Its errors are those of Chunk.
 func (c *Client) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error) {
 	return ask[*schemas.Why](ctx, c, callWhy, c.poolsOf(r.User), r)
 }
 
-// FeedState says what a feed remembers of a user. Its errors are those of Chunk.
+// FeedState returns the state that a feed keeps for a user. Its errors are those of Chunk.
 func (c *Client) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
 	return ask[*schemas.FeedState](ctx, c, callState, c.poolsOf(user), stateRequest{user, feed})
 }
 
-// ask sends a call to the process that has the rows, and looks for another one while that has not, until ctx ends, or,
-// where that has no deadline, for callTimeout.
+// ask sends a call to the owner of the rows. While the called process is not the owner, it looks up the owner again until
+// ctx ends, or for callTimeout if ctx has no deadline.
 func ask[Resp any](ctx context.Context, c *Client, call string, rows target, request any) (resp Resp, err error) {
 	defer func() { c.count(call, err) }()
 	if _, bounded := ctx.Deadline(); !bounded {
@@ -231,7 +231,7 @@ func ask[Resp any](ctx context.Context, c *Client, call string, rows target, req
 			break
 		}
 	}
-	if err != nil && elsewhere != nil && ctx.Err() != nil { // the time went on looking, whatever was under way at its end
+	if err != nil && elsewhere != nil && ctx.Err() != nil { // the time was spent on lookups, whatever was in flight at the end
 		err = elsewhere
 	}
 	if err != nil {
@@ -240,9 +240,9 @@ func ask[Resp any](ctx context.Context, c *Client, call string, rows target, req
 	return resp, nil
 }
 
-// once asks whoever is known to be the owner. When that one is not, or does not listen, nothing was worked off: the
-// error is schemas.ErrElsewhere. After any failure the next call looks anew: one that hangs says nothing, and the group
-// has another owner before long.
+// once calls the last known owner. If that process is not the owner, or does not listen, the call was not processed, and the
+// error is schemas.ErrElsewhere. After any error, the next call looks up the owner again: a process that hangs does not
+// answer 421, and the group soon assigns another owner.
 func once[Resp any](ctx context.Context, c *Client, call string, rows target, body []byte) (resp Resp, err error) {
 	address, err := rows.owners.owner(ctx, rows.partition)
 	if err != nil {
@@ -282,8 +282,8 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	// Go sends a request again by itself when a kept connection turns out to be closed, if it may: without GetBody it
-	// may not, once bytes of it have gone out.
+	// Go repeats a request when a kept connection turns out to be closed. Without GetBody, it does not repeat a request of
+	// which bytes were sent.
 	req.GetBody = nil
 	if c.prove != nil {
 		if err := c.prove(req, body); err != nil {

@@ -33,7 +33,7 @@ func (nowhere) FeedState(context.Context, schemas.UserID, string) (*schemas.Feed
 	return nil, schemas.ErrElsewhere
 }
 
-// FuzzCall has the handler of peers' calls read any body: it answers, is refused as no JSON, or says that it is elsewhere.
+// FuzzCall sends any body to the handler of calls. It answers 200, rejects the body as invalid JSON, or answers 421.
 func FuzzCall(f *testing.F) {
 	h := Handler(Here{Generator: nowhere{}, Known: nowhere{}})
 	for _, call := range []string{callChunk, callSettle, callWaiting, callPool, callWhy, callState, callKnown} {
@@ -41,7 +41,7 @@ func FuzzCall(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, call, body string) {
 		if strings.ContainsFunc(call, func(r rune) bool { return r < 'a' || r > 'z' }) {
-			t.Skip() // no call
+			t.Skip() // not a call
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", Path+call, strings.NewReader(body)))

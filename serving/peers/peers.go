@@ -1,20 +1,20 @@
-// Package peers lets a process that serves ask the one that has a user's pools.
+// Package peers sends requests to the process that owns a user's pools.
 //
-// The content generator reads the rows of the group pools where they are, in the process that owns the user's partition.
-// Which one that is the group's own metadata say: a process that can be asked names its address in its client id (see
-// ClientID), and the brokers tell every member's client id and partitions. So there is no registry of processes beside
-// Kafka, and a process that takes a partition over is found as soon as the group knows it.
+// The content generator reads the rows of the group pools locally, in the process that owns the user's partition. The
+// metadata of the consumer group names that process: a process that accepts calls puts its address into its client id (see
+// ClientID), and the brokers report the client id and the partitions of every member. Therefore Kafka is the only registry
+// of processes, and a new owner is found as soon as the group knows it.
 //
-// A call is one POST of JSON below Path. The owner of a moment ago answers 421 Misdirected Request; then, or when
-// nothing listens at the address, the Client reads the metadata again and asks once more, until its context ends, or for
-// two seconds where that has no deadline. It says how long its caller waits, so that whoever works it off has the same
-// deadline. A request that may have been worked off is never sent twice: a chunk that was handed out and lost is settled by
-// the generator itself.
+// A call is a POST of JSON below Path. A previous owner answers 421 Misdirected Request. After that answer, or if no process
+// listens at the address, the Client reads the metadata again and retries until its context ends, or for two seconds if the
+// context has no deadline. A call carries the time that its caller waits, so that the called process has the same deadline.
+// A request that may have been processed is never sent twice. If a chunk is lost on its way to the caller, the generator
+// settles it itself.
 //
-// How a process is (Client.Processes) is asked of every one that a group names as its member, each once.
+// Client.Processes requests the status of every process that a group reports as a member, each once.
 //
-// A peer may ask for everybody's, so it proves that it is one by the secret that all processes share (Config). Who answers
-// has that checked before anything of a call is read; see auth.Peers and package api.
+// A peer can request the data of all users, so it proves by the secret that all processes share (Config) that it is a peer.
+// The called process checks this before it handles a call; see auth.Peers and package api.
 package peers
 
 import (
@@ -32,36 +32,36 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Config is how processes of the product talk to one another, the same for all of them.
+// Config configures the calls between processes. It must be the same for all of them.
 type Config struct {
-	SecretFile string              `yaml:"secret_file"` // with the secret that they share, at least 32 bytes; "": nobody is asked, on loopback
-	HTTPS      bool                `yaml:"https"`       // they have api.tls; default false
-	TLS        secure.Certificates `yaml:"tls"`         // whom to believe then; the commands that ask a server do the same
-	// Insecure permits calls over plain HTTP to addresses beyond loopback: another process on the network can then read calls
-	// and forge answers. Default false.
+	SecretFile string              `yaml:"secret_file"` // the file with the shared secret, at least 32 bytes; "": no authentication, on loopback
+	HTTPS      bool                `yaml:"https"`       // peers serve api.tls; default false
+	TLS        secure.Certificates `yaml:"tls"`         // trusted certificates for HTTPS; the commands that call a server use the same
+	// Insecure permits calls over plain HTTP to addresses beyond loopback. Another process on the network can then read
+	// calls and forge answers. Default false.
 	Insecure bool `yaml:"insecure"`
-	// Allow lists where other processes may be: networks (10.0.0.0/8), host names, and suffixes of host names
-	// (.pods.example.com). Empty: anywhere. Default empty.
+	// Allow lists the permitted addresses of other processes: networks (10.0.0.0/8), host names, and suffixes of host names
+	// (.pods.example.com). Default empty, which permits all addresses.
 	Allow []string `yaml:"allow"`
 }
 
-// Validate reports every value that is out of its bounds or does not go with the others.
+// Validate reports every value that is out of bounds or contradicts another.
 func (c Config) Validate() error {
 	return errors.Join(secure.Under("tls", c.TLS.Validate()), c.validateAllow())
 }
 
-// Path is below which a process answers its peers.
+// Path is the prefix of the paths of calls between processes.
 const Path = "/peer/"
 
-// Bounds of a call's bodies, bytes.
+// Limits of the bodies of a call.
 const (
-	maxRequest = 64 << 10 // as auth.MaxPeerBytes
-	maxValues  = 1 << 18  // JSON values of an answer: a pool has at most 75 a candidate
-	maxAnswer  = 16 << 20 // a pool of 1,000 candidates of the longest ids and facets is above any real one
+	maxRequest = 64 << 10 // bytes, as auth.MaxPeerBytes
+	maxValues  = 1 << 18  // JSON values of an answer: a pool has at most 75 per candidate
+	maxAnswer  = 16 << 20 // bytes; a pool of 1,000 candidates with the longest ids and facets is above any real one
 )
 
-// Generator is what peers ask: the content generator of the pools that are here. It fails with an error that is
-// schemas.ErrElsewhere for users whose pools are not.
+// Generator is the content generator of the pools in this process. For other users it returns an error that wraps
+// schemas.ErrElsewhere.
 type Generator interface {
 	Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error)
 	Settle(user schemas.UserID, served string, o schemas.Outcome)
@@ -71,21 +71,21 @@ type Generator interface {
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }
 
-// Neighbours is what else peers ask: which pins and interests go together, of the partitions that are here.
+// Neighbours returns related pins and interests, for the partitions in this process.
 type Neighbours interface {
 	Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error)
 }
 
-// ClientID is the client id of a process that can be asked at address, host:port.
+// ClientID returns the client id of a process that accepts calls at address, host:port.
 func ClientID(address string) string { return topics.DefaultClientID + "@" + address }
 
-// addressOf returns the address in a client id, "" if it holds none.
+// addressOf returns the address in a client id, or "" if there is none.
 func addressOf(clientID string) string {
 	_, address, _ := strings.Cut(clientID, "@")
 	return address
 }
 
-// The calls, and what they carry beside what schemas has.
+// The names of the calls, and the types of their bodies that are not in schemas.
 const (
 	callChunk   = "chunk"
 	callSettle  = "settle"
@@ -126,7 +126,7 @@ type relatedRequest struct {
 	Most int        `json:"most"`
 }
 
-// Here is what this process can be asked for; what is nil is not here at all.
+// Here has the parts of this process that accept calls. A nil part is not in this process.
 type Here struct {
 	Generator  Generator
 	Neighbours Neighbours
@@ -136,7 +136,7 @@ type Here struct {
 	Process    Process
 }
 
-// Handler answers the calls of peers, below Path.
+// Handler handles the calls of peers, below Path.
 func Handler(here Here) http.Handler {
 	mux := http.NewServeMux()
 	if here.Generator != nil {
@@ -181,7 +181,7 @@ func handleGenerator(mux *http.ServeMux, g Generator) {
 	}))
 }
 
-// whole is a chunk with all that it could recall here: who asks cannot.
+// whole returns a chunk with all entries that it can recall, because the caller cannot recall them.
 func whole(ctx context.Context, g Generator, r schemas.ChunkRequest) (*schemas.Chunk, error) {
 	chunk, err := g.Chunk(ctx, r)
 	if err == nil {
@@ -190,7 +190,7 @@ func whole(ctx context.Context, g Generator, r schemas.ChunkRequest) (*schemas.C
 	return chunk, err
 }
 
-// answer makes a handler of a call.
+// answer returns the handler of a call.
 func answer[Req, Resp any](call func(context.Context, Req) (Resp, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req Req
@@ -219,18 +219,18 @@ func answer[Req, Resp any](call func(context.Context, Req) (Resp, error)) http.H
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // the caller may have gone
+		_, _ = w.Write(body) // the caller may have disconnected
 	})
 }
 
-// waitsFor is the header of a call that says how long its caller waits, as time.Duration writes it: a time, and not a
-// moment, because clocks differ.
+// waitsFor is the header with the time that the caller of a call waits, in the format of time.Duration. It is a duration and
+// not a point in time, because clocks differ.
 const waitsFor = "X-Waits-For"
 
-// waited is the context of a call, which ends when nobody waits for it any more.
+// waited returns the context of a call, which ends when its caller stops waiting.
 func waited(r *http.Request) (context.Context, context.CancelFunc, error) {
 	text := r.Header.Get(waitsFor)
-	if text == "" { // from a process of a former release
+	if text == "" { // from a process of an earlier release
 		return r.Context(), func() {}, nil
 	}
 	wait, err := time.ParseDuration(text)
@@ -241,17 +241,17 @@ func waited(r *http.Request) (context.Context, context.CancelFunc, error) {
 	return ctx, cancel, nil
 }
 
-// unknownFeed is the header of a 404 that is schemas.ErrUnknownFeed: whatever else answers at an address has 404s, too.
+// unknownFeed is the header that marks a 404 as schemas.ErrUnknownFeed. Any other server at an address may also answer 404.
 const unknownFeed = "X-Unknown-Feed"
 
-// statusOf and errorOf are each other's inverse for the errors that a caller tells apart.
+// statusOf and errorOf are inverse to each other for the errors that callers distinguish.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, schemas.ErrElsewhere):
 		return http.StatusMisdirectedRequest
 	case errors.Is(err, schemas.ErrUnknownFeed):
 		return http.StatusNotFound
-	case errors.Is(err, context.DeadlineExceeded): // the caller's, who may hear of it just before its own
+	case errors.Is(err, context.DeadlineExceeded): // the caller's deadline, which may arrive here just before it does at the caller
 		return http.StatusGatewayTimeout
 	}
 	return http.StatusServiceUnavailable

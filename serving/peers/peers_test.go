@@ -24,12 +24,12 @@ import (
 
 const user = schemas.UserID("user:7")
 
-// fakeGenerator answers for the pools of one process.
+// fakeGenerator is the generator of one process.
 type fakeGenerator struct {
 	name    string
 	calls   atomic.Int64
 	err     error         // of every call
-	hang    chan struct{} // calls wait for it, or for their end; nil: they do not
+	hang    chan struct{} // calls wait until it is closed, or until they end; nil: they do not
 	settled chan settlement
 }
 
@@ -82,7 +82,7 @@ func (g *fakeGenerator) FeedState(ctx context.Context, user schemas.UserID, feed
 		Affinities: []schemas.Affinity{{Facet: schemas.ID(user), Value: 0.1}}}, g.answer(ctx)
 }
 
-// directory is what the group says, and how often it was asked.
+// directory returns a fixed owner and counts its reads.
 type directory struct {
 	mu     sync.Mutex
 	owner  string
@@ -144,7 +144,7 @@ func TestCallsArriveAndComeBackWhole(t *testing.T) {
 	}
 	defer c.Close()
 	want, _ := g.Chunk(t.Context(), request)
-	want.Recent, _ = want.Remembered(t.Context()) // who asks from afar cannot
+	want.Recent, _ = want.Remembered(t.Context()) // a remote caller cannot recall
 	want.Recall = nil
 	got, err := c.Chunk(t.Context(), request)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -172,7 +172,7 @@ func TestCallsArriveAndComeBackWhole(t *testing.T) {
 	}
 }
 
-// fakeNeighbours are of pin:1 alone.
+// fakeNeighbours has neighbors only for pin:1.
 type fakeNeighbours struct{}
 
 func (fakeNeighbours) Neighbours(_ context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
@@ -182,7 +182,7 @@ func (fakeNeighbours) Neighbours(_ context.Context, of schemas.ID, most int) ([]
 	return []schemas.RelatedItem{{ID: "pin:2", Score: 1.0 / 3, Facets: schemas.Facets{Author: "user:a"}, Created: schemas.Micros(most)}}, nil
 }
 
-// Neighbours are asked of those who have them, who need not be those that have pools.
+// The owners of neighbors need not be the owners of pools.
 func TestNeighboursHaveOwnersOfTheirOwn(t *testing.T) {
 	s := httptest.NewServer(Handler(Here{Neighbours: fakeNeighbours{}}))
 	defer s.Close()
@@ -243,7 +243,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		name  string
 		err   error
 		is    error
-		again bool // the process is asked again and again, and otherwise once
+		again bool // the process is called repeatedly, and otherwise once
 	}{
 		{"a feed that nobody knows", schemas.ErrUnknownFeed, schemas.ErrUnknownFeed, false},
 		{"not the owner", schemas.ErrElsewhere, schemas.ErrElsewhere, true},
@@ -268,7 +268,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// askUntil asks for a chunk, and gives the call up as soon as something holds.
+// askUntil requests a chunk, and cancels the call as soon as a condition holds.
 func askUntil(t *testing.T, c *Client, what string, holds func() bool) error {
 	t.Helper()
 	ctx, giveUp := context.WithCancel(within(t, time.Minute))
@@ -283,8 +283,8 @@ func askUntil(t *testing.T, c *Client, what string, holds func() bool) error {
 	return <-ended
 }
 
-// Who answers at an address with a 404 of his own, such as a proxy or another program, says nothing of feeds: he is a peer
-// that fails, and is left.
+// A 404 from another server at an address, such as a proxy, does not mean that a feed is unknown. The peer counts as failed,
+// and the owner is looked up again.
 func TestAStrangersNotFoundIsNoUnknownFeed(t *testing.T) {
 	stranger := httptest.NewServer(http.NotFoundHandler())
 	defer stranger.Close()
@@ -303,7 +303,7 @@ func TestAStrangersNotFoundIsNoUnknownFeed(t *testing.T) {
 	}
 }
 
-// The owner of a moment ago says that it is not, or has gone: the next one is found within the same call.
+// A previous owner answers that it is not the owner, or is down. The next owner is found within the same call.
 func TestAnotherOwnerIsFound(t *testing.T) {
 	next := &fakeGenerator{name: "next"}
 	for name, former := range map[string]func(*testing.T) string{
@@ -332,7 +332,7 @@ func TestAnotherOwnerIsFound(t *testing.T) {
 	}
 }
 
-// One that hangs says nothing: it is left when the group has another owner.
+// An owner that hangs does not answer 421. The next owner is found when the group has one.
 func TestAHangingOwnerIsLeft(t *testing.T) {
 	hanging := &fakeGenerator{hang: make(chan struct{})}
 	defer close(hanging.hang)
@@ -350,7 +350,7 @@ func TestAHangingOwnerIsLeft(t *testing.T) {
 	}
 }
 
-// pressed notes how long it is waited for.
+// pressed records how long its caller waits.
 type pressed struct {
 	*fakeGenerator
 	left chan time.Duration
@@ -362,7 +362,7 @@ func (p pressed) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Ch
 	return p.fakeGenerator.Chunk(ctx, r)
 }
 
-// Who works a call off knows how long its caller waits: the generator shares that time out among those that it asks itself.
+// The called process knows how long its caller waits, because the generator divides that time among its own calls.
 func TestADeadlineTravels(t *testing.T) {
 	left := make(chan time.Duration, 1)
 	s := httptest.NewServer(Handler(Here{Generator: pressed{&fakeGenerator{}, left}}))
@@ -386,11 +386,11 @@ func TestADeadlineTravels(t *testing.T) {
 	}
 }
 
-// A call whose caller sets no deadline ends nevertheless, whether the owner hangs or there is none: who waits for it holds
-// a place of the server.
+// A call without a deadline ends nevertheless, whether the owner hangs or there is none, because its caller occupies a place
+// of the server.
 func TestCallsEndByThemselves(t *testing.T) {
 	for name, c := range map[string]struct {
-		owner string // who is said to have the pools; "": nobody
+		owner string // the owner of the pools; "": none
 		want  error
 	}{
 		"the owner takes the call, and never answers": {"10.0.0.1:80", context.DeadlineExceeded},
@@ -400,7 +400,7 @@ func TestCallsEndByThemselves(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asking := client(t, &directory{owner: c.owner})
 				asking.transport.DialContext = silent
-				for _, own := range []time.Duration{0, callTimeout / 2, 2 * callTimeout} { // the caller's; 0: none
+				for _, own := range []time.Duration{0, callTimeout / 2, 2 * callTimeout} { // the caller's timeout; 0: none
 					ctx, want := t.Context(), callTimeout
 					if own > 0 {
 						ctx, want = within(t, own), own
@@ -416,14 +416,14 @@ func TestCallsEndByThemselves(t *testing.T) {
 	}
 }
 
-// silent is a connection to a process that takes all and says nothing.
+// silent connects to a process that reads everything and sends nothing.
 func silent(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, theirs) }() // until ours is closed
 	return ours, nil
 }
 
-// However many calls fail, the brokers are asked a bounded number of times.
+// However many calls fail, the number of reads of the directory is bounded.
 func TestTheDirectoryIsNotStormed(t *testing.T) {
 	d := &directory{}
 	c := client(t, d)
@@ -453,9 +453,9 @@ func TestABrokenDirectoryIsTheError(t *testing.T) {
 	}
 }
 
-// Settle must never hold up an answer.
+// Settle must never delay an answer.
 func TestSettleDoesNotBlock(t *testing.T) {
-	c := client(t, &directory{}) // nobody there
+	c := client(t, &directory{}) // there is no owner
 	for range settleQueue + settlers + 10 {
 		c.Settle(user, "s", schemas.Acknowledged)
 	}
