@@ -181,7 +181,7 @@ type Deps struct {
 	Features    Features                  // nil: none
 	Insights    Insights                  // nil: none
 	Publisher   Publisher                 // nil: none
-	Known       KnownUsers                // nil: deletes of users are refused
+	Known       KnownUsers                // nil: deletes of users are rejected
 	DeadLetters DeadLetters               // nil: none
 	Dictionary  Dictionary                // nil: none
 	Verbs       schemas.Verbs             // of actions, for validation

@@ -15,20 +15,20 @@ import (
 
 // KnownUsers reports whether users are known.
 type KnownUsers interface {
-	// Known reports whether the processors have anything of a user, or the user was deleted before.
+	// Known reports whether the processors have any data of a user, or the user was deleted before.
 	Known(ctx context.Context, user schemas.UserID) (bool, error)
 }
 
-// Every process keeps the id of each deleted user in memory for good, so a request can delete only users who are known.
+// Every process keeps the id of each deleted user in memory for good. Therefore a request can delete only known users.
 const (
-	// maxUserDeletes bounds the deletes of users of one request, and knownCalls those that are checked at once.
+	// maxUserDeletes limits the deletes of users in one request, and knownCalls the checks in flight.
 	maxUserDeletes = 100
 	knownCalls     = 8
 
-	// knownTimeout bounds the check of all of them together.
+	// knownTimeout limits the time of all checks of a request.
 	knownTimeout = 3 * time.Second
 
-	// arrivalTime is how long the first events of a user may take to be processed: until then, unknown users are looked up
+	// arrivalTime is how long the first events of a user may take to be processed. Until then, unknown users are checked
 	// again every knownEvery.
 	arrivalTime = time.Second
 	knownEvery  = 250 * time.Millisecond
@@ -37,7 +37,7 @@ const (
 // userDelete is an event that deletes a user.
 type userDelete struct {
 	line int // of the body, from 1
-	at   int // events before it
+	at   int // number of events before it
 	user schemas.UserID
 }
 
@@ -47,7 +47,7 @@ func deletesUser(l schemas.Line) bool {
 	return deletes && l.Stream == schemas.StreamUsers
 }
 
-// checkDeletes refuses deletes of unknown users. A user of whom the request has another event before the delete is known.
+// checkDeletes rejects deletes of unknown users. A user with another event earlier in the request counts as known.
 func (s *Server) checkDeletes(ctx context.Context, lines []schemas.Line, deletes []userDelete) error {
 	switch {
 	case len(deletes) == 0:
@@ -69,7 +69,7 @@ func (s *Server) checkDeletes(ctx context.Context, lines []schemas.Line, deletes
 	return bad.err(len(lines))
 }
 
-// hasEvent reports whether one of the events is the user's, and no delete.
+// hasEvent reports whether any of the events is one of the user, other than a delete.
 func hasEvent(lines []schemas.Line, user schemas.UserID) bool {
 	return slices.ContainsFunc(lines, func(l schemas.Line) bool {
 		_, _, deletes := l.Deletes()

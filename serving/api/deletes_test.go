@@ -18,13 +18,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// knownFunc is a KnownUsers.
+// knownFunc implements KnownUsers.
 type knownFunc func(context.Context, schemas.UserID) (bool, error)
 
 func (f knownFunc) Known(ctx context.Context, user schemas.UserID) (bool, error) { return f(ctx, user) }
 
-// sendDeletes sends events to a server that knows what known says, and returns the answer, its problem, how many requests were
-// published, and the time it took.
+// sendDeletes sends events to a server with the given KnownUsers. It returns the answer, its problem, the number of
+// published requests, and the time it took.
 func sendDeletes(t *testing.T, known KnownUsers, lines string) (res *http.Response, p Problem, published int, took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

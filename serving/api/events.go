@@ -55,10 +55,10 @@ func (s *Server) publish(ctx context.Context, lines []schemas.Line, deletes []us
 	return err
 }
 
-// linesBuffer is what a body of events is read through, in bytes.
+// linesBuffer is the size of the buffer for a body of events, in bytes.
 const linesBuffer = 16 << 10
 
-// readLines parses and validates every line of the body, and returns which of them delete users. Blank lines are passed over.
+// readLines parses and validates every line of the body, and returns which of them delete users. It skips blank lines.
 func (s *Server) readLines(body io.Reader) (lines []schemas.Line, deletes []userDelete, err error) {
 	var (
 		now = schemas.MicrosOf(s.deps.Now())

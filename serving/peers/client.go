@@ -27,13 +27,13 @@ import (
 
 // Deps are the dependencies of a Client.
 type Deps struct {
-	Pools      Directory             // who has the pools of users
-	Related    Directory             // who has the neighbours of pins and interests
-	Retries    Directory             // who has the dead letters of topics
-	Interests  Directory             // who has terms, and what users and interests are known for
-	Known      map[string]Directory  // who has the rows of users, by group
-	Everybody  Everybody             // which processes there are
-	Partitions int32                 // of both groups
+	Pools      Directory             // owners of the pools of users
+	Related    Directory             // owners of the neighbors of pins and interests
+	Retries    Directory             // owners of the dead letters of topics
+	Interests  Directory             // owners of terms, of users' interests, and of engagement
+	Known      map[string]Directory  // owners of the rows of users, by group
+	Everybody  Everybody             // lists the processes
+	Partitions int32                 // number of partitions of each group
 	Prove      Prove                 // signs a call; nil: no authentication
 	Check      func(string) error    // returns an error for addresses that must not be called; nil: all are permitted
 	TLS        *tls.Config           // for calls over https; nil: over plain HTTP

@@ -9,10 +9,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Known reports whether groups have rows of users, for the partitions that this process owns.
+// Known reports whether groups have rows of users, for the partitions in this process.
 type Known interface {
-	// Known reports whether the named group has any row of a user. It fails with an error that is schemas.ErrElsewhere when
-	// this process does not own the user's partition of the group.
+	// Known reports whether the named group has any row of a user. If this process does not own the user's partition of the
+	// group, the error is schemas.ErrElsewhere.
 	Known(ctx context.Context, group string, user schemas.UserID) (bool, error)
 }
 
@@ -29,7 +29,8 @@ func handleKnown(mux *http.ServeMux, k Known) {
 	}))
 }
 
-// Known asks the owner of the user's partition of the group, which must be one of Deps.Known. Its errors are those of Chunk.
+// Known reports whether the group has any row of a user, from the owner of the partition. The group must be one of
+// Deps.Known. Its errors are those of Chunk.
 func (c *Client) Known(ctx context.Context, group string, user schemas.UserID) (bool, error) {
 	owners := c.known[group]
 	if owners == nil {

@@ -1,15 +1,15 @@
 // Package peers sends requests to the process that owns a user's pools.
 //
 // The content generator reads the rows of the group pools locally, in the process that owns the user's partition. The
-// metadata of the consumer group names that process: a process that accepts calls puts its address into its client id (see
+// metadata of the consumer group names that process. A process that accepts calls puts its address into its client id (see
 // ClientID), and the brokers report the client id and the partitions of every member. Therefore Kafka is the only registry
 // of processes, and a new owner is found as soon as the group knows it.
 //
 // A call is a POST of JSON below Path. A previous owner answers 421 Misdirected Request. After that answer, or if no process
-// listens at the address, the Client reads the metadata again and retries until its context ends, or for two seconds if the
-// context has no deadline. A call carries the time that its caller waits, so that the called process has the same deadline.
-// A request that may have been processed is never sent twice. If a chunk is lost on its way to the caller, the generator
-// settles it itself.
+// listens at the address, the Client reads the metadata again and retries. It gives up when its context ends, or after two
+// seconds if the context has no deadline. A call carries the time that its caller waits, so that the called process has the
+// same deadline. A request that may have been processed is never sent twice. If a chunk is lost on its way to the caller,
+// the generator settles it itself.
 //
 // Client.Processes requests the status of every process that a group reports as a member, each once.
 //

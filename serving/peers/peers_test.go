@@ -200,7 +200,7 @@ func TestNeighboursHaveOwnersOfTheirOwn(t *testing.T) {
 	}
 }
 
-// fakeKnown are the rows of one group, which has rows of user:7.
+// fakeKnown is a group that has rows only of user:7.
 type fakeKnown string
 
 func (f fakeKnown) Known(_ context.Context, group string, of schemas.UserID) (bool, error) {
