@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
@@ -31,6 +32,9 @@ const (
 	defaultQuiet   = time.Minute
 	// commitTimeout bounds committing, and bounds leaving the group, after ctx has been canceled.
 	commitTimeout = 5 * time.Second
+	// coordinatorTimeout bounds the wait for a group coordinator, and coordinatorPoll is the time between two requests.
+	coordinatorTimeout = 30 * time.Second
+	coordinatorPoll    = 100 * time.Millisecond
 )
 
 // Consume joins a group and passes committed records to handle, in order within each partition. A new group starts at the
@@ -67,9 +71,9 @@ func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
 		return err
 	}
 	defer adm.Close()
-	committed, err := adm.FetchOffsets(ctx, cfg.Group)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return fmt.Errorf("fetch offsets: %w", err)
+	committed, err := fetchOffsets(ctx, adm, cfg.Group)
+	if err != nil {
+		return err
 	}
 	marks := Marks{}
 	committed.Each(func(o kadm.OffsetResponse) {
@@ -79,6 +83,22 @@ func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
 	})
 	_, err = resumeWithoutGap(ctx, cfg.Kafka, cfg.Topics, marks)
 	return err
+}
+
+// fetchOffsets returns the committed offsets of a group, which may not exist. It waits up to coordinatorTimeout for a
+// coordinator: a cluster that never had a group first creates the topic that stores the offsets.
+func fetchOffsets(ctx context.Context, adm *kadm.Client, group string) (kadm.OffsetResponses, error) {
+	ctx, cancel := context.WithTimeout(ctx, coordinatorTimeout)
+	defer cancel()
+	for {
+		committed, err := adm.FetchOffsets(ctx, group)
+		switch {
+		case err == nil, errors.Is(err, kerr.GroupIDNotFound):
+			return committed, nil
+		case !errors.Is(err, kerr.CoordinatorNotAvailable) || !pause.For(ctx, coordinatorPoll):
+			return nil, fmt.Errorf("fetch offsets: %w", err)
+		}
+	}
 }
 
 // committable holds the offset of the next record, by topic and partition, as the client commits it.
