@@ -315,11 +315,10 @@ printf '%s\n' "${COMPREPLY[@]}"`)
 	}
 }
 
-// The README names the package that the bash script needs, as long as cobra's script calls a function of another
-// package.
-func TestReadmeSaysWhatCompletionNeeds(t *testing.T) {
+// The guide names the package that the completion script needs, as long as it needs it: cobra's script calls a function of it.
+func TestToolsDocument_NamesWhatCompletionNeeds(t *testing.T) {
 	_, script, _ := execute(t, nil, "completion", "bash")
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../docs/how-to/tools.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +327,7 @@ func TestReadmeSaysWhatCompletionNeeds(t *testing.T) {
 	const lent = "_get_comp_words_by_ref"
 	needs := strings.Contains(script, lent) && !strings.Contains(script, lent+"()")
 	if says := strings.Contains(sentence, "`bash-completion`"); says != needs {
-		t.Errorf("the script needs bash-completion: %t; README says so: %t, in %q", needs, says, sentence)
+		t.Errorf("the script needs bash-completion: %t; docs/how-to/tools.md says so: %t, in %q", needs, says, sentence)
 	}
 }
 

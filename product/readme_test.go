@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,24 @@ func consoleSteps(t *testing.T, file string) []step {
 	return steps
 }
 
-// TestReadme runs every command of the README as written, except for the ports, against the demo.
+// documents returns the paths of all documents: those at the root, except the changelog, and those in docs.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 {
+			t.Errorf("no documents match %s", pattern)
+		}
+		all = append(all, found...)
+	}
+	return slices.DeleteFunc(all, func(file string) bool { return filepath.Base(file) == "CHANGELOG.md" })
+}
+
+// TestReadme runs every console command of the README, and then of docs/how-to, against the demo product, on its own ports.
 func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
@@ -53,8 +71,18 @@ func TestReadme(t *testing.T) {
 	t.Parallel()
 	needTools(t, "bash", "curl")
 	steps := consoleSteps(t, "../README.md")
-	if len(steps) < 5 {
-		t.Fatalf("%d commands found", len(steps))
+	if len(steps) < 10 {
+		t.Fatalf("%d commands found in README.md", len(steps))
+	}
+	guides, err := filepath.Glob("../docs/how-to/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range guides {
+		steps = append(steps, consoleSteps(t, file)...)
+	}
+	if len(steps) < 16 {
+		t.Fatalf("%d commands found in README.md and %d guides", len(steps), len(guides))
 	}
 	c := newChild(t, t.TempDir())
 	c.args = append(c.args, "--demo")
@@ -110,8 +138,8 @@ func needTools(t *testing.T, tools ...string) {
 // The program accepts the commands and files in the documents.
 func TestDocumentsAreUnderstood(t *testing.T) {
 	commands, files := 0, 0
-	for _, name := range []string{"README.md", "OPERATIONS.md", "SECURITY.md", "TUTORIAL.md", "ARCHITECTURE.md", "BENCHMARKS.md"} {
-		text, err := os.ReadFile(filepath.Join("..", name))
+	for _, name := range documents(t) {
+		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,4 +164,51 @@ func TestDocumentsAreUnderstood(t *testing.T) {
 	if commands < 40 || files < 3 {
 		t.Errorf("%d commands and %d files were found", commands, files)
 	}
+}
+
+// TestDocuments_LinkToExistingFilesAndHeadings checks the relative links of all documents.
+func TestDocuments_LinkToExistingFilesAndHeadings(t *testing.T) {
+	links := 0
+	for _, name := range documents(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllSubmatch(text, -1) {
+			target, heading, _ := strings.Cut(string(m[1]), "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			file := name
+			if target != "" {
+				file = filepath.Join(filepath.Dir(name), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: link to %s: %v", name, m[1], err)
+				continue
+			}
+			if heading != "" && !slices.Contains(anchors(t, file), heading) {
+				t.Errorf("%s: link to %s: %s has no such heading", name, m[1], file)
+			}
+		}
+	}
+	if links < 40 {
+		t.Errorf("%d links found", links)
+	}
+}
+
+// anchors returns the anchors of a document's headings, as GitHub makes them.
+func anchors(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, m := range regexp.MustCompile("(?m)^#+ (.*)$").FindAllSubmatch(text, -1) {
+		anchor := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(string(m[1])), "")
+		all = append(all, strings.ReplaceAll(anchor, " ", "-"))
+	}
+	return all
 }
