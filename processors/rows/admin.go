@@ -8,6 +8,9 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // adminTimeout is the timeout of each metadata request.
@@ -53,10 +56,23 @@ func (m topicManager) ensure(topic string, n int) error {
 	return nil
 }
 
-// GetOffset returns the first offset of a partition, or its end offset including uncommitted records (the high watermark).
+// GetOffset returns the first offset of a partition, or its end offset including uncommitted records (the high watermark). It
+// repeats the request while brokers elect a leader, or the client knows a former one.
 func (m topicManager) GetOffset(topic string, partition int32, at int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
+	for {
+		offset, err := m.offset(ctx, topic, partition, at)
+		if err == nil || !kerr.IsRetriable(err) || !pause.For(ctx, offsetPoll) {
+			return offset, err
+		}
+	}
+}
+
+// offsetPoll is the time between two requests for an offset.
+const offsetPoll = 50 * time.Millisecond
+
+func (m topicManager) offset(ctx context.Context, topic string, partition int32, at int64) (int64, error) {
 	list := m.admin.ListEndOffsets
 	if at == sarama.OffsetOldest {
 		list = m.admin.ListStartOffsets
