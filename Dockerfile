@@ -6,7 +6,7 @@ RUN go mod download
 COPY . .
 ARG VERSION=unknown
 # With cgo, Pebble's caches and memory tables are not in Go's heap: its collector does not let them grow by as much again.
-RUN CGO_ENABLED=1 go build -trimpath -ldflags "-s -w -X github.com/smartfeed/smartfeed/product.version=${VERSION}" -o /smartfeed . && mkdir /data
+RUN CGO_ENABLED=1 go build -trimpath -ldflags "-s -w -X github.com/smartfeed/smartfeed/app.version=${VERSION}" -o /smartfeed . && mkdir /data
 
 # The C library of the Debian release that the program was built on.
 FROM gcr.io/distroless/base-nossl-debian12:nonroot

@@ -5,7 +5,7 @@ DIR     ?= data
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # Without what only debuggers read, a third less: stack traces and profiles have names and lines all the same, which Go keeps
 # in a table of its own. For a debugger: go build.
-LDFLAGS := -s -w -X github.com/smartfeed/smartfeed/product.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/smartfeed/smartfeed/app.version=$(VERSION)
 # The long ones: minutes each.
 LONG    := Lastfm$$
 # In a real browser: a part of its own.
@@ -81,10 +81,10 @@ test-race: ## every test but the long imports under the race detector
 	$(GOTEST) -race -skip '$(LONG)|$(BROWSER)' ./...
 
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
-	$(GOTEST) -run '$(LONG)' -v ./product
+	$(GOTEST) -run '$(LONG)' -v ./app
 
 test-browser: ## the console in a headless Chromium, which must be there; pictures go to SMARTFEED_SCREENSHOTS, if it is set
-	SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1} $(GOTEST) -count=1 -timeout 20m -run '$(BROWSER)' ./internal/browser ./serving/web ./product
+	SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1} $(GOTEST) -count=1 -timeout 20m -run '$(BROWSER)' ./internal/testkit/browser ./serving/web ./app
 
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 
@@ -97,7 +97,7 @@ test-cassandra: ## a primary and a standby
 
 test-secured: ## Kafka, a registry and Cassandra that want TLS and a login
 	.ci/services with kafka-secured registry-secured cassandra-secured -- env $(SECURED) \
-	  $(GOTEST) -p 1 -count=1 -timeout 10m -run RealSecured -v ./schemas ./topics ./serving/feedstore/cassandra ./product
+	  $(GOTEST) -p 1 -count=1 -timeout 10m -run RealSecured -v ./schemas ./topics ./serving/feedstore/cassandra ./app
 
 test-pinot: ## Pinot with its ZooKeeper
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/pinot
@@ -107,7 +107,7 @@ test-product: build ## every role a process of its own, on Kafka, a registry, tw
 
 test-pages: ## pages over HTTP while the feed stores are well, slow, hang, dead, overloaded; PAGES_TEST_COUNT=20000 in each state; STATES='up|standby' for some
 	.ci/services with kafka registry $(CASSANDRAS) -- env SMARTFEED_TEST_PAGES=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA) \
-	  $(GOTEST) -count=1 -timeout 60m -run 'RealPages/($(or $(STATES),.))' -v ./product
+	  $(GOTEST) -count=1 -timeout 60m -run 'RealPages/($(or $(STATES),.))' -v ./app
 
 # What `make test-lastfm-real` does with the real set, and Pinot's own tests behind it: the servers are the same.
 test-import: ## a small set of the Last.fm shape through real servers, against brute force, and what is asked of Pinot
@@ -115,12 +115,12 @@ test-import: ## a small set of the Last.fm shape through real servers, against b
 
 .PHONY: on-all-servers
 on-all-servers:
-	SMARTFEED_TEST_SERVERS=$(SERVERS) LASTFM_SCALE=0.015 $(GOTEST) -count=1 -run RealServersTakeLastfm -v ./product
+	SMARTFEED_TEST_SERVERS=$(SERVERS) LASTFM_SCALE=0.015 $(GOTEST) -count=1 -run RealServersTakeLastfm -v ./app
 	SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/pinot
 
 test-lastfm-real: ## the Last.fm set through real servers, each role a process, against brute force; prints what each took
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
-	  $(GOTEST) -count=1 -timeout 60m -run RealServersTakeLastfm -v ./product
+	  $(GOTEST) -count=1 -timeout 60m -run RealServersTakeLastfm -v ./app
 
 nightly: test-race test-browser test-lastfm-real test-kafka test-product footprint mutants ## everything that is too slow for the gate: all races, kills, faults and pages in full; each fuzz target for half a minute; every protection switched off once
 	FUZZTIME=30s .ci/fuzz
@@ -149,11 +149,11 @@ fmt: ## format
 bench-short: ## what fails when rows, deliveries or pages cost a multiple of the bare loop's; of the others that they run
 	$(GOTEST) -run '^$$' -bench . -benchtime 1x ./schemas ./serving/...
 	$(GOTEST) -run '^$$' -bench 'Rows$$' -benchtime 1x ./processors/rows
-	BENCH_FEED_SCALE=0.1 $(GOTEST) -run '^$$' -bench 'Feed$$' -benchtime 1x ./internal/bench
-	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
+	BENCH_FEED_SCALE=0.1 $(GOTEST) -run '^$$' -bench 'Feed$$' -benchtime 1x ./internal/tools/bench
+	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 
 bench-features: ## features over HTTP, and beside them the store alone and the bare rows
-	$(GOTEST) -run '^$$' -bench 'Features$$' -benchtime 1x ./product
+	$(GOTEST) -run '^$$' -bench 'Features$$' -benchtime 1x ./app
 	$(GOTEST) -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
 
 bench-pinot: ## features of users from a real Pinot, which .ci/services brings
@@ -161,17 +161,17 @@ bench-pinot: ## features of users from a real Pinot, which .ci/services brings
 
 .PHONY: fuzz bench-sizing
 bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate, an action, a visit: what OPERATIONS.md computes with
-	$(GOTEST) -run '^$$' -bench 'Sizing$$' -benchtime 1x ./product
+	$(GOTEST) -run '^$$' -bench 'Sizing$$' -benchtime 1x ./app
 
 fuzz: ## every fuzz target for FUZZTIME (10s), two at a time
 	.ci/fuzz
 
 bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; memory over five minutes; who asks is a process of its own
-	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
-	$(GOTEST) -run '^$$' -bench 'Steady$$' -benchtime 1x ./product
+	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
+	$(GOTEST) -run '^$$' -bench 'Steady$$' -benchtime 1x ./app
 
 bench-feed: ## the feed's write path beside the bare loop, full pools, a giant, latencies, chunks; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
-	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x ./internal/bench
+	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x ./internal/tools/bench
 	$(GOTEST) -run '^$$' -bench Deliveries -benchtime 1x ./processors/pools
 	$(GOTEST) -run '^$$' -bench 'Chunk|Waiting' -benchtime 4000x ./processors/pools
 

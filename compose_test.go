@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/smartfeed/smartfeed/product"
+	"github.com/smartfeed/smartfeed/app"
 )
 
 // composed reads docker-compose.yml as docker does, with every profile.
@@ -117,7 +117,7 @@ func TestComposeRoles(t *testing.T) {
 		}
 		for _, args := range commands {
 			var out, problems strings.Builder
-			if code := product.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems); code != 0 ||
+			if code := app.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems); code != 0 ||
 				args[0] != "config" && !strings.Contains(out.String(), "smartfeed "+strings.Join(args[:1], " ")) {
 				t.Errorf("%s: %q ends with exit code %d: %s", name, args, code, problems.String())
 			}
@@ -321,7 +321,7 @@ func TestComposeRolesCollectBeforeTheyAreKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := product.DefaultConfig().Rows
+	rows := app.DefaultConfig().Rows
 	roles := 0
 	for name, s := range composed(t).Services {
 		if is, goesOn := ours(s); !is || !goesOn {
@@ -389,7 +389,7 @@ func TestDockerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"FROM golang:" + goVersion(t) + "-bookworm AS build\n", "-X github.com/smartfeed/smartfeed/product.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot\n", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
+	for _, want := range []string{"FROM golang:" + goVersion(t) + "-bookworm AS build\n", "-X github.com/smartfeed/smartfeed/app.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot\n", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q", want)
 		}
@@ -415,7 +415,7 @@ func TestDockerfile_DefaultCommandIsReachableThroughAPublishedPort(t *testing.T)
 	}
 	args = append(slices.Concat([]string{"config", "check"}, args), "--dir", t.TempDir())
 	var out, problems strings.Builder
-	if code := product.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
+	if code := app.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
 		t.Errorf("the command is refused: %s", &problems)
 	}
 }
@@ -423,8 +423,8 @@ func TestDockerfile_DefaultCommandIsReachableThroughAPublishedPort(t *testing.T)
 // The time that a role has to end is longer than the time after which it ends by itself.
 func TestComposeRolesMayEnd(t *testing.T) {
 	for name, s := range composed(t).Services {
-		if is, goesOn := ours(s); is && goesOn && (s.StopGracePeriod == nil || time.Duration(*s.StopGracePeriod) <= product.EndTimeout) {
-			t.Errorf("%s has %v to end, want more than %s", name, s.StopGracePeriod, product.EndTimeout)
+		if is, goesOn := ours(s); is && goesOn && (s.StopGracePeriod == nil || time.Duration(*s.StopGracePeriod) <= app.EndTimeout) {
+			t.Errorf("%s has %v to end, want more than %s", name, s.StopGracePeriod, app.EndTimeout)
 		}
 	}
 }

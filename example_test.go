@@ -8,15 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/config"
-	"github.com/smartfeed/smartfeed/product"
 )
 
 const exampleFile = "smartfeed.example.yaml"
 
 // The example holds every value with its default; UPDATE=1 writes it anew.
 func TestExampleFileIsTheWholeConfiguration(t *testing.T) {
-	want := product.DefaultConfig()
+	want := app.DefaultConfig()
 	var text bytes.Buffer
 	text.WriteString("# Every value with its default. Keep what you change; `smartfeed config check` reports mistakes with their line.\n")
 	if err := want.Write(&text); err != nil {
@@ -34,7 +34,7 @@ func TestExampleFileIsTheWholeConfiguration(t *testing.T) {
 	if diff := cmp.Diff(text.String(), string(file)); diff != "" {
 		t.Errorf("%s is not what `smartfeed config show` prints (UPDATE=1 go test . writes it):\n%s", exampleFile, diff)
 	}
-	got := product.Config{}
+	got := app.Config{}
 	if err := config.Load(&got, config.Source{File: exampleFile}); err != nil {
 		t.Fatal(err)
 	}

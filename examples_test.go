@@ -17,7 +17,6 @@ var withoutExample = map[string]string{
 	"serving/feedstore/cassandra/cassandratest": "helps tests, and needs a server",
 	"serving/feature/conformance":               "is the suite that stores are held to: their tests show how it is run",
 	"serving/feedstore/conformance":             "is the suite that stores are held to: their tests show how it is run",
-	"topics/topicstest":                         "helps the tests of the packages beside it",
 }
 
 // onlyCompiled are packages whose examples need what a plain `go test` has not got, so that nobody compares what they print.

@@ -11,13 +11,13 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/smartfeed/smartfeed/product"
+	"github.com/smartfeed/smartfeed/app"
 )
 
 func main() {
 	keepFilesPrivate()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := product.Execute(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+	code := app.Execute(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
 
 func main() {

@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
-	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
 
 // Uses a registry with TLS and authentication, as .ci/services starts registry-secured. Schemas keep their ids. A schema

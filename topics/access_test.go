@@ -18,7 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
-	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 

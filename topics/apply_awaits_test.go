@@ -6,8 +6,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
 // Kafka brokers report a setting a moment after they accept it.

@@ -13,12 +13,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
+	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/secure"
-	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/operate"
-	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // grantsOf returns the permissions of a role, by resource.
@@ -289,20 +289,20 @@ func TestServingIsAllowedWhatItDoes(t *testing.T) {
 		t.Errorf("the ends of a generation's ticks: %v", err)
 	}
 	retry := func(k topics.Kafka) (int, error) {
-		done, err := operate.RetryDeadLetters(t.Context(), k, streams, "ann")
+		done, err := ops.RetryDeadLetters(t.Context(), k, streams, "ann")
 		return done.Published, err
 	}
 	long := strings.Repeat("x", topics.MaxRetriedBytes)
 	root.bury(t, topics.Deliveries, 0, "user:a", "short", 1)
 	root.bury(t, topics.Pins, 0, "pin:1", long, 2)
-	if list, err := operate.ListDeadLetters(t.Context(), serve.kafka, streams, 10); err != nil || len(list) != 2 {
+	if list, err := ops.ListDeadLetters(t.Context(), serve.kafka, streams, 10); err != nil || len(list) != 2 {
 		t.Errorf("%d letters are listed, %v, want 2", len(list), err)
 	}
 	if n, err := retry(serve.kafka); err != nil || n != 2 {
 		t.Errorf("%d letters are retried, %v, want 2", n, err)
 	}
 	root.bury(t, topics.Deliveries, 0, "user:a", long, 3)
-	var tooLong *operate.TooLongError
+	var tooLong *ops.TooLongError
 	for range 2 {
 		n, err := retry(serve.kafka)
 		if !errors.As(err, &tooLong) || tooLong.Topic != topics.Deliveries || n != 0 || !strings.Contains(err.Error(), "Write on topic deliveries") {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // realKafka names the variable with the address of a Kafka broker for tests. Tests leave topics behind.
@@ -173,7 +173,7 @@ func TestRealKafkaDeadLetters(t *testing.T) {
 		w.bury(t, topics.Pins, 0, fmt.Sprintf("pin:%d", i), "v", int64(5-i))
 	}
 	for _, want := range []int{5, 0} {
-		done, err := operate.RetryDeadLetters(t.Context(), w.kafka, w.streams, "ann")
+		done, err := ops.RetryDeadLetters(t.Context(), w.kafka, w.streams, "ann")
 		if err != nil || done.Published != want || done.Skipped != 0 {
 			t.Errorf("%d dead letters are retried, skipped %d, %v, want %d and 0", done.Published, done.Skipped, err, want)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // oneBroker is a profile with topic configuration that fits one broker.

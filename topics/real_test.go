@@ -11,10 +11,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
 // These tests hold a real broker to what other files test on the embedded one, and test behavior specific to Kafka: see

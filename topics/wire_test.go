@@ -8,9 +8,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
-	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // wire is an embedded broker and registry with every topic of the catalogue.

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 )
 
 func main() {

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/rules"
-	"github.com/smartfeed/smartfeed/product"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
 )
@@ -69,10 +69,10 @@ func run(ctx context.Context, out io.Writer) (err error) {
 			err = failed
 		}
 	}()
-	cfg := product.DefaultConfig()
+	cfg := app.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.Feed.GeneratorTimeout = 10 * time.Second // for busy machines: the example shows the contents of an answer, not its latency
-	p, err := product.Open(ctx, product.Options{Config: cfg, Own: own()})
+	p, err := app.Open(ctx, app.Options{Config: cfg, Own: own()})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return err
 }
 
-func visit(ctx context.Context, p *product.Product, out io.Writer) error {
+func visit(ctx context.Context, p *app.Product, out io.Writer) error {
 	if err := p.Ready(ctx); err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/otlp"
-	"github.com/smartfeed/smartfeed/internal/otlp/otlptest"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
-	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
 
 // serve starts a TLS server that responds with the Authorization header it received. With mutual, it requires a client

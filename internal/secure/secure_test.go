@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
-	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
 
 // certificates writes the certificates of the tests, and returns the path of each by its name.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
-	"github.com/smartfeed/smartfeed/processors/proctest"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 

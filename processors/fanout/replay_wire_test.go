@@ -3,8 +3,8 @@ package fanout_test
 import (
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
-	"github.com/smartfeed/smartfeed/processors/proctest"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )

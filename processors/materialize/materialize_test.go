@@ -18,13 +18,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
-	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -322,8 +322,8 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 		return len(got)
 	}
 	stop := fill(openStore(t))
-	var working *operate.MembersError
-	if _, err := operate.Refill(t.Context(), w.kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
+	var working *ops.MembersError
+	if _, err := ops.Refill(t.Context(), w.kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
 		t.Errorf("Refill while the sink runs: got %v, want its member", err)
 	}
 	if n := w.behind(t, group); n != 0 {
@@ -336,8 +336,8 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	if n := count(empty); n != 0 {
 		t.Fatalf("%d entries in an empty store: is there nothing to be mended?", n)
 	}
-	done, err := operate.Refill(t.Context(), w.kafka, "standby")
-	want := operate.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
+	done, err := ops.Refill(t.Context(), w.kafka, "standby")
+	want := ops.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
 	same(t, "what is read again", done, want, err)
 	must(t, fill(empty)())
 	if n := count(empty); n != entries {
@@ -345,8 +345,8 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	}
 	edges, err := empty.Edges(t.Context(), "user:1", []schemas.ID{"board:3"})
 	same(t, "edges", edges, []schemas.Edge{edge}, err)
-	done, err = operate.Refill(t.Context(), w.kafka, "") // a group that never existed
-	same(t, "of a new store", done, operate.Refilled{Group: "materialize", Records: entries + 1}, err)
+	done, err = ops.Refill(t.Context(), w.kafka, "") // a group that never existed
+	same(t, "of a new store", done, ops.Refilled{Group: "materialize", Records: entries + 1}, err)
 }
 
 // If topics lost records before they were written, the store lacks blocks and deletions. The sink stops and reports what to
@@ -376,7 +376,7 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 	if !errors.As(err, &changed) || !strings.Contains(err.Error(), `run "smartfeed feedstore refill --store standby"`) {
 		t.Errorf("got %v, want a ChangedTopicError that names the command", err)
 	}
-	_, err = operate.Refill(t.Context(), w.kafka, "standby")
+	_, err = ops.Refill(t.Context(), w.kafka, "standby")
 	must(t, err)
 	must(t, running(t, sink)())
 }

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
 // Only Kafka compacts tables. The embedded broker keeps all records.

@@ -3,7 +3,7 @@ package rows_test
 import (
 	"testing"
 
-	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
-	"github.com/smartfeed/smartfeed/topics/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 )
 
 // These tests run tests of other files on Kafka instead of the embedded broker.

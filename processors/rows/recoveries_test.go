@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 )
 

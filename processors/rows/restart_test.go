@@ -16,9 +16,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
 // runUntilDone runs a group until it has committed the offsets of the n records of t-in. It restarts the group after an

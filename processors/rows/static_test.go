@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 )
 
 func TestStaticMembers(t *testing.T) {

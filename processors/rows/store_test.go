@@ -22,8 +22,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/stored"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 )
 
 // storesEqualLog opens every local store in the directories and compares each row with the changelog up to the store's

@@ -14,11 +14,11 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 const save = `{"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7","verb":"save","object":"pin:42"}`
@@ -416,7 +416,7 @@ func letterAskings() []asking {
 		ask("POST", retry, "from another site", "", 403, "", foreign),
 		ask("POST", retry, "broker away", "", 503, "retry again", fail),
 		ask("POST", retry, "of a topic that this process may not write", "", 500, "Write on topic deliveries", func(a *asking) {
-			a.fakes = broken(fmt.Errorf("retry dead letters: %w", &operate.TooLongError{Topic: topics.Deliveries}))
+			a.fakes = broken(fmt.Errorf("retry dead letters: %w", &ops.TooLongError{Topic: topics.Deliveries}))
 		}),
 		ask("POST", retry, "broken", "", 500, "", none),
 		ask("POST", retry, "no place", "", 503, "", full),

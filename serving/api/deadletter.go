@@ -10,16 +10,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // DeadLetters manages the dead letters: the records that could not be processed.
 type DeadLetters interface {
 	// List returns the newest dead letters, newest last.
-	List(ctx context.Context, limit int) ([]operate.Letter, error)
+	List(ctx context.Context, limit int) ([]ops.Letter, error)
 	// Retry retries the dead letters since its last call at once.
-	Retry(ctx context.Context, operator string) (operate.Retried, error)
+	Retry(ctx context.Context, operator string) (ops.Retried, error)
 	// Kinds returns the state of all kinds, by name.
 	Kinds(ctx context.Context) ([]schemas.RetryKind, error)
 	// Retries returns at most limit dead letters of a kind in a state ("": all), the most recent state change first.
@@ -50,7 +50,7 @@ type letter struct {
 }
 
 // letterOf returns the JSON form of a letter. If the letter cannot be read, its reason says why.
-func letterOf(l *operate.Letter) letter {
+func letterOf(l *ops.Letter) letter {
 	reason := l.Reason
 	if l.Unreadable != "" {
 		reason = "the letter cannot be read: " + l.Unreadable
@@ -191,7 +191,7 @@ func (s *Server) limitRetries(w http.ResponseWriter, r *http.Request) error {
 }
 
 // retryDeadLetters answers after the retries are published. After an interruption, the next call may publish some of them
-// again. If this process may not write the topic of a long letter, further calls fail, too; see operate.TooLongError.
+// again. If this process may not write the topic of a long letter, further calls fail, too; see ops.TooLongError.
 func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	if err := parametersOf(r).err(); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error 
 	by := operatorOf(r.Context())
 	done, err := s.deps.DeadLetters.Retry(r.Context(), by.name)
 	by.change(slog.Int("retried", done.Published), slog.Int("skipped", done.Skipped))
-	var tooLong *operate.TooLongError
+	var tooLong *ops.TooLongError
 	if errors.As(err, &tooLong) {
 		return fmt.Errorf("%w (%w)", problem(http.StatusInternalServerError, "%v", tooLong), err)
 	}

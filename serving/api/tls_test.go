@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/eventually"
-	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
 
 // certificates writes a certificate and its key, and returns the file and a client configuration that trusts it.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/smartfeed/smartfeed/internal/browser"
+	"github.com/smartfeed/smartfeed/internal/testkit/browser"
 )
 
 // says returns the expression that a visible element has a text; "": the element is not visible.

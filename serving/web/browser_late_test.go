@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/smartfeed/smartfeed/internal/browser"
-	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/browser"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 )
 
 // held delays an answer until it is released or the test has ended.

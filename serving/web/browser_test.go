@@ -15,7 +15,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/smartfeed/smartfeed/internal/browser"
+	"github.com/smartfeed/smartfeed/internal/testkit/browser"
 )
 
 // hostile is a text that anybody may put into a title, an id or an attribute.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
-	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/smartfeed/smartfeed/internal/foreign"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/auth"
+)
+
+// admin serves profiles and metrics on its own address. On loopback, or if something else guards the address, requests
+// need no token. Otherwise it serves only metrics, to requests with the static token: a profile shows memory and may
+// use as much CPU time as the request demands.
+type admin struct {
+	listener net.Listener
+	metrics  prometheus.Gatherer
+	hosts    []string        // host names that requests may use
+	scrape   api.ScrapeCheck // beyond loopback; nil: requests need no token
+}
+
+func listenAdmin(cfg Config, scrape api.ScrapeCheck, metrics prometheus.Gatherer) (*admin, error) {
+	l, err := net.Listen("tcp", cfg.Admin)
+	if err != nil {
+		return nil, fmt.Errorf("admin server: listen on %s: %w", cfg.Admin, err)
+	}
+	host, _, _ := net.SplitHostPort(cfg.Admin) // validated
+	if cfg.API.Insecure || isLoopback(host) {
+		scrape = nil
+	}
+	return &admin{l, metrics, cfg.hosts(), scrape}, nil
+}
+
+// Run serves until ctx is done. It must be called only once.
+func (a *admin) Run(ctx context.Context) error {
+	server := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // profiles in flight are worthless when incomplete
+	defer stop()
+	if err := server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve profiles on %s: %w", a.listener.Addr(), err)
+	}
+	return nil
+}
+
+func (a *admin) handler() http.Handler {
+	mux := http.NewServeMux()
+	metrics := promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	if a.scrape != nil {
+		mux.Handle("/metrics", a.scraped(metrics))
+		return foreign.RefusePages(mux, foreign.Page)
+	}
+	mux.Handle("/metrics", metrics)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return a.fenced(mux)
+}
+
+// scraped rejects requests without the static token of the metrics.
+func (a *admin) scraped(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, given := auth.Bearer(r)
+		if !given || a.scrape.Check(token) != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "this needs the token in metrics.token_file", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// fenced rejects requests that a browser sends for pages of other sites, because a profile takes CPU time, and requests
+// with an unknown host name (DNS rebinding).
+func (a *admin) fenced(h http.Handler) http.Handler {
+	return foreign.RefuseNames(foreign.RefusePages(h, foreign.Page), a.hosts...)
+}
+
+// closeListener closes a listener unless its server has closed it.
+func closeListener(l net.Listener) func() error {
+	return func() error {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("close %s: %w", l.Addr(), err)
+		}
+		return nil
+	}
+}

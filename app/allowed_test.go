@@ -1,0 +1,191 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// fenced is a broker and a registry. On the broker each role is a user with the role's name and has only the
+// permissions that "topics acls" prints for it, on all topics.
+type fenced struct {
+	t        *testing.T
+	brokers  []string
+	registry string
+}
+
+func newFenced(t *testing.T) *fenced {
+	t.Helper()
+	const root = "root"
+	opts := []kfake.Opt{
+		kfake.NumBrokers(1), kfake.ClusterID(topics.EmbeddedCluster + "fenced"),
+		kfake.GroupMinSessionTimeout(time.Second), kfake.SleepOutOfOrder(),
+		kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(topics.ScramSHA256, root, securetest.Literal),
+	}
+	for _, role := range topics.Roles() {
+		opts = append(opts, kfake.User(topics.ScramSHA256, role, securetest.Literal))
+	}
+	cluster, err := kfake.NewCluster(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	registry := srfake.New()
+	t.Cleanup(registry.Close)
+	f := &fenced{t, cluster.ListenAddrs(), registry.URL()}
+	f.run(root, "topics", "apply")
+	adm, err := topics.Kafka{Brokers: f.brokers, SASL: loginOf(root)}.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer adm.Close()
+	for _, role := range topics.Roles() {
+		allow(t, adm, f.run(root, "topics", "acls", role, "--principal", "User:"+role))
+	}
+	return f
+}
+
+func loginOf(user string) topics.SASL {
+	return topics.SASL{Mechanism: topics.ScramSHA256, Login: secure.Login{User: user, Password: securetest.Literal}}
+}
+
+// start starts a role as its user.
+func (f *fenced) start(role string, pieces []opener) *started {
+	f.t.Helper()
+	cfg := testConfig(f.t.TempDir())
+	cfg.Kafka, cfg.Registry, cfg.HTTP = f.brokers, f.registry, freeAddress(f.t)
+	cfg.Pools.AwayAfter = time.Second
+	cfg.KafkaClient.SASL = loginOf(role)
+	return startPieces(f.t, cfg, pieces)
+}
+
+// run executes a command line as a user and returns its output.
+func (f *fenced) run(user string, args ...string) string {
+	f.t.Helper()
+	environ := []string{
+		"SMARTFEED_KAFKA_CLIENT_SASL_MECHANISM=" + topics.ScramSHA256, "SMARTFEED_KAFKA_CLIENT_SASL_USER=" + user,
+		"SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD=" + securetest.Literal,
+	}
+	var out, problems bytes.Buffer
+	args = append(args, "--kafka", f.brokers[0], "--registry", f.registry)
+	if code := Execute(f.t.Context(), args, environ, new(bytes.Buffer), &out, &problems); code != 0 {
+		f.t.Fatalf("%v as %s: exit code %d\n%s%s", args, user, code, out.String(), problems.String())
+	}
+	return out.String()
+}
+
+// groups returns the doctor's findings about the groups, by level.
+func (f *fenced) groups(at string) map[string][]string {
+	f.t.Helper()
+	var report struct {
+		Checks []struct {
+			Name     string
+			Findings []struct{ Level, Says string }
+		}
+	}
+	out := f.run(topics.RoleOperate, "doctor", "--json", "--http", at, "--dir", f.t.TempDir(), "--timeout", patience.String())
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		f.t.Fatalf("%v: %s", err, out)
+	}
+	says := map[string][]string{}
+	for _, c := range report.Checks {
+		for _, found := range c.Findings {
+			if c.Name == "groups" {
+				says[found.Level] = append(says[found.Level], found.Says)
+			}
+		}
+	}
+	return says
+}
+
+// After a cut-over, each role still works with only the permissions that "topics acls" prints for it. A serving process
+// reports the lag of the new generation, lists dead letters and retries them. The doctor checks the new generation, and
+// no longer the previous one.
+func TestRolesNeedNoMoreAfterACutOver(t *testing.T) {
+	t.Parallel()
+	f := newFenced(t)
+	process := f.start(topics.RoleProcess, processing(topics.RowGroups()))
+	front := f.start(topics.RoleServe, serving())
+	f.run(topics.RoleOperate, "rebuild", "all", "--generation", "--timeout", workedOff)
+	process.answersFrom(2)
+	front.checkLag("pools.2", topics.TicksOf("pools.2"))
+	front.checkLetters()
+
+	var says map[string][]string
+	eventually.True(t, "the doctor finds the groups well", func() bool {
+		says = f.groups(front.server.Addr())
+		return slices.Equal(slices.Collect(maps.Keys(says)), []string{"ok"})
+	})
+	process.stop()
+	says = f.groups(front.server.Addr())
+	names := func(group string) bool {
+		return slices.ContainsFunc(says["warning"], func(text string) bool { return strings.HasPrefix(text, group+": no member") })
+	}
+	if !names("pools.2") || !names(topics.Objects) || names(topics.Pools) {
+		t.Errorf("without a process the doctor says %q: want pools.2 and objects in it, and not pools", says)
+	}
+}
+
+// checkLag makes a user follow another and become inactive a second later. It checks that the status then reports the
+// lag of the group of other processes that handles this, including its ticks.
+func (s *started) checkLag(group, ticks string) {
+	s.t.Helper()
+	follow := schemas.Event{ID: "f", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "follow", Object: "user:a"}
+	s.tell(schemas.Line{Stream: topics.Follows, Key: "user:a", Event: &schemas.FollowEvent{Event: follow}})
+	var now status
+	var of groupStatus
+	eventually.True(s.t, group+" has applied a tick", func() bool {
+		now = get[status](s.door(), "/v1/status")
+		if at := slices.IndexFunc(now.Groups, func(g groupStatus) bool { return g.Group == group }); at >= 0 {
+			of = now.Groups[at]
+		}
+		return slices.ContainsFunc(of.Partitions, func(p partitionStatus) bool { _, ticked := p.Applied[ticks]; return ticked })
+	})
+	if _, told := of.Lag[ticks]; !told || len(now.Unasked) > 0 {
+		s.t.Errorf("%s has a lag of %v, without %v, want all of it", group, of.Lag, now.Unasked)
+	}
+}
+
+func (s *started) tell(line schemas.Line) {
+	s.t.Helper()
+	if err := s.publisher.Publish(s.t.Context(), []schemas.Line{line}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// checkLetters lists and retries a record that cannot be processed.
+func (s *started) checkLetters() {
+	s.t.Helper()
+	dance := schemas.Event{ID: "d", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "dance", Object: "pin:1"}
+	s.tell(schemas.Line{Stream: topics.Actions, Key: "pin:1", Event: &schemas.ActionEvent{Event: dance}})
+	eventually.True(s.t, "the dead letter is listed", func() bool {
+		list := get[struct{ Letters []struct{ Retried bool } }](s.door(), "/v1/deadletters").Letters
+		return len(list) > 0 && !list[len(list)-1].Retried
+	})
+	res, err := http.Post(s.url("/v1/deadletters/retry"), "", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var done ops.Retried
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || json.Unmarshal(text, &done) != nil || done.Published == 0 {
+		s.t.Errorf("retry: %d %s (%v), want that the letter is retried", res.StatusCode, text, err)
+	}
+}

@@ -1,0 +1,134 @@
+package app
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// New brokers are restored from a mirror of the inputs that is copied back in the order of OPERATIONS.md.
+func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
+	t.Parallel()
+	d := readDataset(t, generated(t, 0.03))
+	lost, found := startBroker(t), startBroker(t)
+	workers, front := startPieces(t, roleConfig(t, lost), processing(topics.RowGroups())), startPieces(t, roleConfig(t, lost), serving())
+	front.importSet(d)
+	front.stop()
+	workers.stop()
+
+	restored := func(pieces []opener) *started {
+		cfg := roleConfig(t, found)
+		cfg.Registry = lost.RegistryURL() // records refer to schemas by its ids
+		return startPieces(t, cfg, pieces)
+	}
+	workers, after := restored(processing(topics.RowGroups())), restored(serving())
+	for _, part := range [][]string{{topics.Users, topics.Follows, topics.InterestDecisions}, {topics.Pins}, {topics.Actions, topics.Candidates}} {
+		mirror(t, lost, found, part...)
+		if out, err := after.run("wait", "--timeout", workedOff); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	limit := DefaultConfig().Pools.Cap
+	after.checkPools(d, limit)
+	after.door().checkFeatures(d)
+	after.checkLists(d)
+	after.door().checkRelated(d)
+	after.door().checkVisits(d, limit)
+	workers.checkNothingWasLost()
+}
+
+// mirror copies topics as MirrorMaker does: it keeps partitions, keys, values and headers, but not offsets or topic
+// ids.
+func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
+	t.Helper()
+	log, err := topics.NewLog(from.Kafka(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	ends, err := log.Ends(t.Context(), names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := from.Kafka(0).Client(kgo.ConsumeTopics(names...), kgo.KeepControlRecords()) // a marker may be a partition's last record
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := to.Kafka(0).Client(
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RecordDeliveryTimeout(0)) // it counts from a record's timestamp, and these are old
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	left := map[string]map[int32]bool{}
+	for topic, partitions := range ends {
+		for p, end := range partitions {
+			if end > 0 {
+				if left[topic] == nil {
+					left[topic] = map[int32]bool{}
+				}
+				left[topic][p] = true
+			}
+		}
+	}
+	for len(left) > 0 {
+		fetched := in.PollFetches(t.Context())
+		if err := fetched.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range fetched.Records() {
+			if !r.Attrs.IsControl() {
+				copied := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
+				out.Produce(t.Context(), copied, func(_ *kgo.Record, err error) {
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			if r.Offset+1 >= ends[r.Topic][r.Partition] {
+				if delete(left[r.Topic], r.Partition); len(left[r.Topic]) == 0 {
+					delete(left, r.Topic)
+				}
+			}
+		}
+	}
+	if err := out.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Only records from outside the groups cannot be recomputed. The runbook names each topic that has them.
+func TestTheBackupKnowsWhatCannotBeMadeAgain(t *testing.T) {
+	text, err := os.ReadFile("../OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n### Backup and restore\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	if !found {
+		t.Fatal("OPERATIONS.md says nothing of backups")
+	}
+	outside := 0
+	for _, topic := range topics.Catalogue(topics.Profile{}) {
+		if !slices.ContainsFunc(topic.Writers, func(writer string) bool {
+			return slices.Contains([]string{topics.Producers, topics.Serving, topics.Operators}, writer)
+		}) {
+			continue
+		}
+		outside++
+		if !strings.Contains(section, "`"+topic.Name+"`") {
+			t.Errorf("the backup does not name %s, which %v write", topic.Name, topic.Writers)
+		}
+	}
+	if outside < 10 {
+		t.Errorf("%d topics are written from outside: the catalogue is not read", outside)
+	}
+}

@@ -1,0 +1,241 @@
+package app
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
+	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/serving/auth"
+)
+
+// canary is in every secret of TestSecretsAreShownNowhere. It has 32 bytes, the minimum for token secrets.
+const canary = "canary-0123456789abcdef012345678"
+
+// echo is an external server that rejects requests and repeats in its response all that it received, as badly written
+// servers do.
+type echo struct {
+	url string
+
+	mu   sync.Mutex
+	told []string
+	well []byte // the first response, which is not a rejection; nil: none
+}
+
+func newEcho(t *testing.T, well []byte) *echo {
+	t.Helper()
+	e := &echo{well: well}
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	e.url = server.URL
+	return e
+}
+
+// ServeHTTP rejects all requests, except the first if well is set.
+func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	authorization := r.Header.Get("Authorization")
+	if basic, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(authorization, "Basic ")); err == nil {
+		authorization += " " + string(basic)
+	}
+	said := r.URL.String() + " " + authorization
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.told = append(e.told, said)
+	if e.well != nil && len(e.told) == 1 {
+		_, _ = w.Write(e.well)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnauthorized)
+	fmt.Fprintf(w, `{"error_code":401,"message":%q}`, said)
+}
+
+// knows reports whether the server has received the canary, after its first response if that was not a rejection.
+func (e *echo) knows() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.well != nil && len(e.told) < 2 {
+		return false
+	}
+	return slices.ContainsFunc(e.told, func(said string) bool { return strings.Contains(said, canary) })
+}
+
+// someKeys returns a JSON web key set.
+func someKeys(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	point, err := key.PublicKey.Bytes() // 4, then both coordinates
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := base64.RawURLEncoding.EncodeToString
+	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"1","x":%q,"y":%q}]}`, text(point[1:33]), text(point[33:]))
+}
+
+// plant sets each Secret below a value to the canary, and returns their number.
+func plant(v reflect.Value) (n int) {
+	if v.Type() == reflect.TypeFor[secure.Secret]() {
+		v.SetString(canary)
+		return 1
+	}
+	if v.Kind() == reflect.Struct {
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				n += plant(v.Field(i))
+			}
+		}
+	}
+	return n
+}
+
+// shown collects everything that is visible to users and operators.
+type shown struct {
+	t *testing.T
+	said
+}
+
+func (s *shown) note(what, text string) {
+	s.t.Helper()
+	if strings.Contains(text, canary) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("ada:"+canary))) {
+		s.t.Errorf("%s shows a secret: %s", what, text)
+	}
+	fmt.Fprintf(s, "%s: %s\n", what, text)
+}
+
+// ask records the whole response to a request with a token.
+func (s *shown) ask(base, path, token string) {
+	s.t.Helper()
+	res, body := getAs(s.t, token, base+path)
+	s.note(path, fmt.Sprint(res.StatusCode, res.Header, body))
+}
+
+// secretFile returns a file with the canary.
+func secretFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(name, []byte(canary), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// Every secret of the configuration is used, some of them on servers that reject and repeat it. None is in a log,
+// response, metric or span.
+func TestSecretsAreShownNowhere(t *testing.T) {
+	t.Parallel()
+	source, keys, collector := newEcho(t, nil), newEcho(t, someKeys(t)), otlptest.New(t)
+	file := secretFile(t)
+	cfg := testConfig(t.TempDir())
+	if n := plant(reflect.ValueOf(&cfg).Elem()); n < 9 {
+		t.Fatalf("%d secrets: were they found?", n)
+	}
+	cfg.Tracing.Endpoint, cfg.Tracing.Sample, cfg.Tracing.Every = collector.URL, 1, 10*time.Millisecond
+	cfg.Tracing.Headers = map[string]secure.Secret{"X-Key": canary}
+	cfg.Tracing.Client.Password = "" // or the token
+	cfg.Auth.SecretFile, cfg.Peers.SecretFile, cfg.Feed.CursorKeyFile = file, file, file
+	cfg.Auth.JWKS, cfg.Auth.Audience, cfg.Auth.Refresh = keys.url+"/keys?key="+canary, "smartfeed", time.Second
+	cfg.Outgoing = outgoing.Config{Allow: []string{"127.0.0.0/8"}}
+	cfg.Generator.Model.URL = source.url + "/scores?key=" + canary
+	cfg.Generator.Sources = []pools.ExternalSource{{
+		Name: "trends", Config: outside.Config{URL: source.url + "/trends?key=" + canary, Timeout: time.Second}, Limit: 10, Share: 0.1,
+	}}
+	cfg.Admin = freeAddress(t)
+	s := &shown{t: t}
+	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: errorText}
+	p := startLogging(t, cfg, slog.New(slog.NewTextHandler(&s.said, options)), everything())
+
+	signed := func(args ...string) string {
+		return minted(t, file, append(args, "--auth.audience", "smartfeed")...)
+	}
+	ada, operator := signed("--user", "user:ada"), signed("--service", "ops", "--scope", strings.Join(auth.Scopes(), ","))
+	base := p.url("")
+	for _, path := range []string{
+		"/readyz", "/v1/status", "/metrics", "/v1/users/user:ada/feed", "/v1/users/user:ada/feed?cursor=x", "/v1/users/user:ada/feed/why?pin=pin:1",
+		"/v1/users/user:ada/feed/state", "/v1/features", "/v1/deadletters/kinds", "/v1/dictionary", "/v1/nothing", "/v1/openapi.json",
+	} {
+		for _, token := range []string{ada, operator, canary} {
+			s.ask(base, path, token)
+		}
+	}
+	for _, path := range []string{"/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=1"} {
+		s.ask("http://"+cfg.Admin, path, "")
+	}
+	eventually.True(t, "the source and the model are asked, the keys again, and spans are sent", func() bool {
+		s.ask(base, "/v1/users/user:ada/feed", ada)
+		posts, header := collector.Posts()
+		return source.knows() && keys.knows() && posts > 0 && header.Get("X-Key") == canary && header.Get("Authorization") == "Bearer "+canary
+	})
+	collector.Says(http.StatusUnauthorized) // the log has the reason
+	eventually.True(t, "the collector's refusal is in the log", func() bool {
+		s.ask(base, "/v1/users/user:ada/feed", ada)
+		return s.holds("401") && s.holds("keys of tokens cannot be read")
+	})
+	p.stop()
+	s.note("spans", fmt.Sprint(collector.Spans()))
+	for _, token := range []string{canary, ada, operator} {
+		if s.holds(token) {
+			t.Errorf("%.20q is in what is shown", token)
+		}
+	}
+}
+
+// If a server rejects a login and repeats it, commands fail without showing it. The same holds for addresses at which
+// no server listens.
+func TestRefusedSecretsAreNotShown(t *testing.T) {
+	t.Parallel()
+	refusing := newEcho(t, nil)
+	s := &shown{t: t}
+	broker := startBroker(t)
+	kafka := broker.Kafka(0).Brokers[0]
+	environ := []string{
+		"SMARTFEED_REGISTRY_CLIENT_TOKEN=" + canary, "SMARTFEED_PINOT_CLIENT_USER=ada", "SMARTFEED_PINOT_CLIENT_PASSWORD=" + canary,
+		"SMARTFEED_FEED_STORE_CASSANDRA_PRIMARY_LOGIN_USER=ada", "SMARTFEED_FEED_STORE_CASSANDRA_PRIMARY_LOGIN_PASSWORD=" + canary, "SMARTFEED_TOKEN=" + canary,
+	}
+	login := []string{"SMARTFEED_KAFKA_CLIENT_SASL_MECHANISM=SCRAM-SHA-256", "SMARTFEED_KAFKA_CLIENT_SASL_USER=ada", "SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD=" + canary}
+	for _, c := range []struct {
+		name    string
+		environ []string
+		args    []string
+	}{
+		{"registry", nil, []string{"process", "--kafka", kafka, "--registry", refusing.url, "--dir", t.TempDir(), "--http", freeAddress(t)}},
+		{"brokers without logins", login, []string{"topics", "verify", "--kafka", kafka, "--registry", broker.RegistryURL()}},
+		{"pinot", nil, []string{"pinot", "apply", "--pinot.controller", strings.TrimPrefix(refusing.url, "http://"), "--kafka", kafka, "--partitions", "4"}},
+		{"cassandra", nil, []string{"feedstore", "apply", "--feed_store.cassandra.primary.hosts", "127.0.0.1:1"}},
+		{"http", nil, []string{"query", "status", "--http", strings.TrimPrefix(refusing.url, "http://")}},
+		{"doctor", login, []string{"doctor", "--kafka", kafka, "--registry", refusing.url, "--dir", t.TempDir(), "--http", strings.TrimPrefix(refusing.url, "http://")}},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var out, problems strings.Builder
+		code := Execute(ctx, c.args, slices.Concat(environ, c.environ), strings.NewReader(""), &out, &problems)
+		cancel()
+		s.note(c.name, out.String()+problems.String())
+		if code == 0 || code == 2 {
+			t.Errorf("%s: exit code %d, want that it is refused: %s%s", c.name, code, out.String(), problems.String())
+		}
+	}
+	if !refusing.knows() {
+		t.Error("nobody has sent a secret")
+	}
+}

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/auth"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// roles returns the roles of a process. Each has a command with its name.
+func roles() []Role { return []Role{Dev, Process, Serve, Materialize} }
+
+// check reports every configuration problem that prevents a role from starting, as a usage error. Each role calls it
+// before it opens anything, and so does "config check". It reads files, but neither writes nor connects. For the role
+// "" it reports the problems that affect every role. groups are the groups of the role process; none: all.
+func (c *Config) check(role Role, groups ...string) error {
+	err := c.Validate()
+	if err == nil {
+		err = errors.Join(c.checkRole(role, groups), c.checkFiles(role))
+	}
+	if err != nil {
+		return &command.UsageError{Err: err}
+	}
+	return nil
+}
+
+// checkRole reports values that are valid by themselves but not for a role.
+func (c *Config) checkRole(role Role, groups []string) error {
+	problems := []error{api.CheckExposure(c.HTTP, c.API, api.Exposure{
+		Callers: c.Auth.On(), Peer: role == Process && answersPeers(groups), Peers: c.Peers.SecretFile != "",
+	})}
+	switch role {
+	case Dev:
+		problems = append(problems, config.Under("embedded", c.broker().Validate()))
+	case Process, Serve, Materialize:
+		problems = append(problems, checkPort(c.peerAddress()))
+	}
+	if role == Materialize && !c.FeedStore.remote() {
+		problems = append(problems, errors.New("feed_store.cassandra.primary.hosts: is empty: an embedded feed store is filled by the process that serves"))
+	}
+	return errors.Join(problems...)
+}
+
+// answersPeers reports whether other processes send requests to a process with these groups; none: all.
+func answersPeers(groups []string) bool {
+	asked := append(userGroups(), topics.Related, topics.Interests, topics.Retries)
+	return len(groups) == 0 || slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(asked, g) })
+}
+
+// checkPort rejects port 0, because other processes need the address.
+func checkPort(address string) error {
+	if _, port, err := net.SplitHostPort(address); err == nil && port == "0" {
+		return fmt.Errorf("http: %s: other processes must know the port: give one, or --advertise", address)
+	}
+	return nil
+}
+
+// checkFiles reports every file that a role needs, at its start or later, and that is unreadable or has invalid
+// contents.
+func (c *Config) checkFiles(role Role) error {
+	var problems []error
+	add := func(needed bool, path string, err func() error) {
+		if !needed {
+			return
+		}
+		if err := err(); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	serves := role == "" || role == Dev || role == Serve
+	stores := serves || role == Materialize
+	primary, standby := c.FeedStore.Cassandra.Primary, c.FeedStore.Cassandra.Standby
+	add(role != Dev, "kafka", func() error { _, err := c.kafka(); return err })
+	add(role != Dev, "registry_client", checkClient(c.RegistryClient))
+	add(serves, "features", func() error { _, err := feature.Load(c.Features); return err })
+	add(serves, "feed.cursor_key_file", c.checkCursorKey)
+	add(serves && c.actionsInPinot(), "pinot.client", checkClient(c.Pinot.Client))
+	add(stores && len(primary.Hosts) > 0, "feed_store.cassandra.primary", checkCluster(primary))
+	add(stores && len(standby.Hosts) > 0, "feed_store.cassandra.standby", checkCluster(standby))
+	add(c.API.TLS.CertFile != "", "api.tls", func() error { _, err := tls.LoadX509KeyPair(c.API.TLS.CertFile, c.API.TLS.KeyFile); return err })
+	add(c.Auth.SecretFile != "", "auth.secret_file", checkSecret(c.Auth.SecretFile))
+	add(c.Metrics.TokenFile != "", "metrics.token_file", checkSecret(c.Metrics.TokenFile))
+	add(c.Peers.SecretFile != "", "peers.secret_file", checkSecret(c.Peers.SecretFile))
+	add(c.Peers.HTTPS, "peers.tls", func() error { _, err := c.Peers.TLS.Config(); return err })
+	add(c.Tracing.Endpoint != "", "tracing", checkClient(c.Tracing.Client))
+	return errors.Join(problems...)
+}
+
+func checkClient(as secure.HTTP) func() error {
+	return func() error { _, err := as.Client(&http.Transport{}); return err }
+}
+
+func checkSecret(file string) func() error {
+	return func() error { _, err := auth.ReadSecret(file); return err }
+}
+
+func checkCluster(at cassandra.Cluster) func() error {
+	return func() error {
+		_, err := at.TLS.Config()
+		_, secret := at.Login.Secret()
+		return errors.Join(err, secret)
+	}
+}
+
+// checkCursorKey checks an existing key. A missing one is created at the start.
+func (c *Config) checkCursorKey() error {
+	file := c.below(c.Feed.CursorKeyFile)
+	if _, err := os.Stat(file); err != nil {
+		return nil
+	}
+	_, err := feed.LoadKey(file)
+	return err
+}

@@ -1,0 +1,143 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// refusedAtStart returns configurations that prevent roles from starting, with the expected error. Files are below dir,
+// which contains short, a file of six bytes.
+func refusedAtStart(dir string) map[string]struct {
+	args  []string
+	roles []Role // that fail; none: all
+	want  string
+} {
+	none, short := filepath.Join(dir, "none"), filepath.Join(dir, "short")
+	cassandra := []string{"--feed_store.cassandra.primary.hosts", deaf, "--feed_store.cassandra.primary.tls.enabled", "--feed_store.cassandra.primary.tls.ca_file", none}
+	stores, serves, remote := []Role{Dev, Serve, Materialize}, []Role{Dev, Serve}, []Role{Process, Serve, Materialize}
+	return map[string]struct {
+		args  []string
+		roles []Role
+		want  string
+	}{
+		"value out of bounds":        {[]string{"--pools.cap", "1"}, nil, "pools.cap"},
+		"open address":               {[]string{"--http", "0.0.0.0:8080"}, nil, "callers are not asked who they are"},
+		"open admin address":         {[]string{"--admin", "0.0.0.0:6060"}, nil, "admin: "},
+		"peers without a secret":     {[]string{"--auth.jwks", "https://id.example/keys", "--auth.audience", "x"}, []Role{Process}, "peers.secret_file"},
+		"missing secret":             {[]string{"--auth.secret_file", none}, nil, "auth.secret_file: "},
+		"short secret":               {[]string{"--auth.secret_file", short}, nil, "want at least 32"},
+		"missing scrape token":       {[]string{"--metrics.token_file", none}, nil, "metrics.token_file: "},
+		"missing secret of peers":    {[]string{"--peers.secret_file", none}, nil, "peers.secret_file: "},
+		"missing certificate":        {[]string{"--api.tls.cert_file", none, "--api.tls.key_file", none}, nil, "api.tls: "},
+		"missing CA of peers":        {[]string{"--peers.https", "--peers.tls.ca_file", none}, nil, "peers.tls: "},
+		"missing CA of a collector":  {[]string{"--tracing.endpoint", "https://x.example", "--tracing.tls.ca_file", none}, nil, "tracing: "},
+		"missing definitions":        {[]string{"--features", none}, serves, "features: "},
+		"broken definitions":         {[]string{"--features", short}, serves, "features: "},
+		"short cursor key":           {[]string{"--feed.cursor_key_file", short}, serves, "feed.cursor_key_file: "},
+		"missing CA of Pinot":        {[]string{"--pinot.brokers", deaf, "--pinot.client.tls.ca_file", none}, serves, "pinot.client: "},
+		"missing CA of Cassandra":    {cassandra, stores, "feed_store.cassandra.primary: "},
+		"missing CA of Kafka":        {[]string{"--kafka_client.tls.enabled", "--kafka_client.tls.ca_file", none}, remote, "kafka_client.tls: "},
+		"missing CA of the registry": {[]string{"--registry_client.tls.ca_file", none}, remote, "registry_client: "},
+		"no port":                    {[]string{"--http", "127.0.0.1:0"}, remote, "other processes must know the port"},
+		"broker beyond loopback":     {[]string{"--kafka", "10.0.0.1:9092"}, []Role{Dev}, "not a loopback address"},
+		"registry beyond loopback":   {[]string{"--registry", "10.0.0.1:8081"}, []Role{Dev}, "not a loopback address"},
+		"small broker":               {[]string{"--embedded.max_bytes", "1"}, []Role{Dev}, "max_bytes"},
+		"embedded feed store":        {nil, []Role{Materialize}, "feed_store.cassandra.primary.hosts"},
+	}
+}
+
+// "config check" rejects what a role rejects at its start, in the same words. A role that "config check" approves is
+// not rejected for any such reason.
+func TestConfigCheck_RefusesWhatEachRoleRefuses(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "short"), []byte("short:"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range refusedAtStart(dir) {
+		for _, role := range roles() {
+			refuses := len(c.roles) == 0 || slices.Contains(c.roles, role)
+			args := append([]string{"--dir", dir, "--kafka", deaf, "--registry", deaf, "--feed_store.cassandra.keyspace", "k"}, c.args...)
+			if role == Materialize && name != "embedded feed store" {
+				args = append([]string{"--feed_store.cassandra.primary.hosts", deaf}, args...)
+			}
+			check := func(command ...string) (bool, string) {
+				code, out, errOut := execute(t, nil, append(command, args...)...)
+				return code == 2 && strings.Contains(errOut, c.want), out + errOut
+			}
+			if got, said := check("config", "check", string(role)); got != refuses {
+				t.Errorf("%s: config check %s refuses %t, want %t: %s", name, role, got, refuses, said)
+			}
+			if !refuses {
+				continue // it would start
+			}
+			if got, said := check(string(role)); !got {
+				t.Errorf("%s: %s does not refuse with %q: %s", name, role, c.want, said)
+			}
+		}
+	}
+}
+
+// The check reads every file that the configuration can name, except these.
+func TestConfigCheck_ReadsEveryFile(t *testing.T) {
+	elsewhere := []string{"auth.token_file", "feed.cursor_key_file"} // sent by commands; created at the start
+	base := func() Config {
+		cfg := DefaultConfig()
+		cfg.Dir = t.TempDir()
+		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = []string{deaf}, []string{deaf}
+		cfg.Pinot.Brokers, cfg.Peers.HTTPS, cfg.Tracing.Endpoint = []string{deaf}, true, "https://x.example"
+		return cfg
+	}
+	cfg := base()
+	var files []string
+	for _, path := range config.Paths(&cfg) {
+		if strings.HasSuffix(path[0], "_file") && !slices.Contains(elsewhere, path[0]) {
+			files = append(files, path[0])
+		}
+	}
+	if len(files) < 25 {
+		t.Fatalf("only %d files are known: %v", len(files), files)
+	}
+	for _, path := range append(files, "features") {
+		cfg, environ := base(), []string{}
+		set := func(path, value string) {
+			environ = append(environ, "SMARTFEED_"+strings.ToUpper(strings.ReplaceAll(path, ".", "_"))+"="+value)
+		}
+		parent, name, _ := cutLast(path)
+		set(path, filepath.Join(cfg.Dir, "none"))
+		switch name {
+		case "cert_file":
+			set(parent+".key_file", "none")
+		case "key_file":
+			set(parent+".cert_file", "none")
+		case "password_file":
+			set(parent+".user", "u")
+		}
+		if parent == "kafka_client.sasl" {
+			set(parent+".mechanism", topics.ScramSHA256)
+		}
+		if strings.HasPrefix(path, "kafka_client.tls") || strings.Contains(path, "cassandra") && strings.Contains(path, ".tls.") {
+			set(parent+".enabled", "true")
+		}
+		if err := config.Load(&cfg, config.Source{Environ: environ}); err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if err := cfg.check(""); err == nil || !strings.Contains(err.Error(), "none") {
+			t.Errorf("%s names a file that is not there: got %v, want an error that names it", path, err)
+		}
+	}
+}
+
+func cutLast(path string) (parent, name string, ok bool) {
+	i := strings.LastIndexByte(path, '.')
+	if i < 0 {
+		return "", path, false
+	}
+	return path[:i], path[i+1:], true
+}

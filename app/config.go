@@ -1,0 +1,329 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/foreign"
+	"github.com/smartfeed/smartfeed/internal/otlp"
+	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/interests"
+	"github.com/smartfeed/smartfeed/processors/materialize"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/related"
+	"github.com/smartfeed/smartfeed/processors/retries"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/auth"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
+	"github.com/smartfeed/smartfeed/serving/featurelog"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/insight"
+	"github.com/smartfeed/smartfeed/serving/peers"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// Config holds all settings. They come from smartfeed.yaml, from SMARTFEED_… variables or from flags.
+// smartfeed.example.yaml lists all of them with their defaults.
+type Config struct {
+	Dir            string              `yaml:"dir" help:"directory of all state; one process at a time uses it"`
+	HTTP           string              `yaml:"http" help:"host:port that the HTTP server listens on, or is asked at"`
+	Advertise      string              `yaml:"advertise" help:"host:port at which other processes reach this one's HTTP server; empty: what http says"`
+	Admin          string              `yaml:"admin" help:"host:port of profiles (pprof); empty: none"`
+	Kafka          []string            `yaml:"kafka" help:"brokers, host:port[,host:port…]; of dev: where its own broker listens"`
+	Registry       string              `yaml:"registry" help:"schema registry, URL or host:port; of dev: where its own one listens"`
+	KafkaClient    topics.ClientConfig `yaml:"kafka_client"`
+	RegistryClient secure.HTTP         `yaml:"registry_client"`
+
+	Features   string        `yaml:"features" help:"file of feature definitions; without it the built-in ones"`
+	Partitions int32         `yaml:"partitions" help:"of every topic of the groups; can never change once the topics exist. 0: 4 on the embedded broker; other brokers need a number"`
+	Actions    ActionsConfig `yaml:"actions"`
+	Verbs      schemas.Verbs `yaml:"verbs" help:"verbs of actions with their weights; added to the built-in ones"`
+	Log        LogConfig     `yaml:"log"`
+
+	Embedded EmbeddedConfig `yaml:"embedded"`
+
+	Rows        rows.Config           `yaml:"rows"`
+	Objects     objects.Config        `yaml:"objects"`
+	Actors      actors.Config         `yaml:"actors"`
+	Fanout      fanout.Config         `yaml:"fanout"`
+	Related     related.Config        `yaml:"related"`
+	Pools       pools.Config          `yaml:"pools"`
+	Generator   pools.GeneratorConfig `yaml:"generator"`
+	Materialize materialize.Config    `yaml:"materialize"`
+	Interests   interests.Config      `yaml:"interests"`
+	Retries     retries.Config        `yaml:"retries"`
+
+	FeedStore  FeedStoreConfig   `yaml:"feed_store"`
+	Feed       feed.Config       `yaml:"feed"`
+	Feature    feature.Config    `yaml:"feature"`
+	Insight    insight.Config    `yaml:"insight"`
+	Pinot      pinot.Config      `yaml:"pinot"`
+	FeatureLog featurelog.Config `yaml:"feature_log"`
+	API        api.Config        `yaml:"api"`
+	Auth       auth.Config       `yaml:"auth"`
+	Metrics    MetricsConfig     `yaml:"metrics"`
+	Peers      peers.Config      `yaml:"peers"`
+	Tracing    otlp.Config       `yaml:"tracing"`
+	Outgoing   outgoing.Config   `yaml:"outgoing"`
+}
+
+// ActionsConfig configures the retention of the input topic of actions.
+type ActionsConfig struct {
+	// Retention is the retention time on the brokers, at least 24 h, default 168 h. It is the longest downtime of the
+	// groups without lost actions, and how far back another consumer of the topic can start. It must be the same in
+	// every process and in `topics apply`.
+	Retention time.Duration `yaml:"retention" help:"how long brokers keep the topic actions, at least 24h; topics apply sets it"`
+}
+
+// MetricsConfig configures access to the metrics for others than operators.
+type MetricsConfig struct {
+	// TokenFile holds a static token of at least 32 bytes. The token gives access to GET /metrics only, where requests
+	// need tokens, and at an admin address beyond loopback. The file is read for each scrape. Default "": none.
+	TokenFile string `yaml:"token_file"`
+}
+
+// LogConfig configures the log, which goes to standard error.
+type LogConfig struct {
+	Level  slog.Level `yaml:"level"`  // debug, info, warn or error; default info
+	Format string     `yaml:"format"` // text or json; default text
+}
+
+// minActionsKept leaves operators a day to restart the groups.
+const minActionsKept = 24 * time.Hour
+
+// EmbeddedConfig limits the embedded broker of `smartfeed dev`.
+type EmbeddedConfig struct {
+	MaxBytes   int64 `yaml:"max_bytes"`   // maximum size of the broker's files, at least 1 MiB; the program stops above it
+	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, at a third of the throughput
+}
+
+// renamed maps the keys of earlier versions to their present names, so that the error for an old key names the new one.
+func renamed() map[string]string {
+	return map[string]string{
+		"feed.generator":      "feed.generator_timeout",
+		"feed.store":          "feed.store_timeout",
+		"feed.patience":       "feed.catch_up_timeout",
+		"feed.served":         "feed.served_timeout",
+		"generator.welcome":   "generator.reactivation_timeout",
+		"interests.attribute": "interests.attribution_window",
+	}
+}
+
+// DefaultConfig returns the defaults, for one process on one machine.
+func DefaultConfig() Config {
+	broker := embedded.DefaultConfig()
+	return Config{
+		Dir:         "data",
+		HTTP:        "127.0.0.1:8080",
+		Kafka:       []string{broker.Kafka},
+		Registry:    broker.Registry,
+		Actions:     ActionsConfig{Retention: 7 * 24 * time.Hour},
+		Verbs:       schemas.DefaultVerbs(),
+		Log:         LogConfig{Format: "text"},
+		Embedded:    EmbeddedConfig{MaxBytes: broker.MaxBytes},
+		Rows:        rows.DefaultConfig(),
+		Objects:     objects.DefaultConfig(),
+		Actors:      actors.DefaultConfig(),
+		Fanout:      fanout.DefaultConfig(),
+		Related:     related.DefaultConfig(),
+		Pools:       pools.DefaultConfig(),
+		Generator:   pools.DefaultGeneratorConfig(),
+		Materialize: materialize.DefaultConfig(),
+		Interests:   interests.DefaultConfig(),
+		Retries:     retries.DefaultConfig(),
+		FeedStore:   defaultFeedStoreConfig(),
+		Feed:        feed.DefaultConfig(),
+		Feature:     feature.DefaultConfig(),
+		Insight:     insight.DefaultConfig(),
+		Pinot:       pinot.DefaultConfig(),
+		FeatureLog:  featurelog.DefaultConfig(),
+		API:         api.DefaultConfig(),
+		Auth:        auth.DefaultConfig(),
+		Tracing:     otlp.DefaultConfig(),
+	}
+}
+
+// Validate copies shared values to the parts and reports every value that is out of range, with its path.
+func (c *Config) Validate() error {
+	c.settle()
+	return errors.Join(
+		c.validateOwn(),
+		config.Under("kafka_client", c.KafkaClient.Validate()),
+		config.Under("registry_client", c.RegistryClient.Validate()),
+		config.Under("rows", c.Rows.Validate()),
+		config.Under("objects", c.Objects.Validate()),
+		config.Under("actors", c.Actors.Validate()),
+		config.Under("fanout", c.Fanout.Validate()),
+		config.Under("related", c.Related.Validate()),
+		config.Under("pools", c.Pools.Validate()),
+		config.Under("generator", c.Generator.Validate()),
+		config.Under("materialize", c.Materialize.Validate()),
+		config.Under("interests", c.Interests.Validate()),
+		config.Under("retries", c.Retries.Validate()),
+		config.Under("feed_store", c.FeedStore.Validate()),
+		config.Under("feed", c.Feed.Validate()),
+		config.Under("feature", c.Feature.Validate()),
+		config.Under("insight", c.Insight.Validate()),
+		config.Under("pinot", c.Pinot.Validate()),
+		config.Under("feature_log", c.FeatureLog.Validate()),
+		config.Under("api", c.API.Validate()),
+		config.Under("auth", c.Auth.Validate()),
+		config.Under("peers", c.Peers.Validate()),
+		config.Under("tracing", c.Tracing.Validate()),
+		config.Under("outgoing", c.Outgoing.Validate()),
+	)
+}
+
+func (c *Config) validateOwn() error {
+	var problems []error
+	if c.Dir == "" {
+		problems = append(problems, errors.New("dir: is empty: a directory is needed"))
+	}
+	if len(c.Kafka) == 0 {
+		problems = append(problems, errors.New("kafka: is empty: at least one host:port is needed"))
+	}
+	for _, addr := range append([]string{c.HTTP, c.peerAddress()}, c.Kafka...) {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			problems = append(problems, fmt.Errorf("http, advertise or kafka: %q is not host:port", addr))
+		}
+	}
+	if c.Partitions < 0 || c.Partitions > 1024 || c.Partitions&(c.Partitions-1) != 0 {
+		problems = append(problems, fmt.Errorf("partitions: %d is neither 0 nor a power of two from 1 to 1024", c.Partitions))
+	}
+	if c.Actions.Retention < minActionsKept {
+		problems = append(problems, fmt.Errorf("actions.retention: %s is less than %s", c.Actions.Retention, minActionsKept))
+	}
+	problems = append(problems, c.checkAdmin())
+	if err := secure.CheckURL(c.registryURL()); err != nil {
+		problems = append(problems, fmt.Errorf("registry: the address %w", err))
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		problems = append(problems, fmt.Errorf("log.format: %q is neither text nor json", c.Log.Format))
+	}
+	if c.Fanout.StepEdges*4 > c.Rows.MaxRecordRows { // a delivery writes a row per edge, and trims pools with the remaining rows
+		problems = append(problems, fmt.Errorf("rows.max_record_rows: %d is less than four times fanout.step_edges, %d",
+			c.Rows.MaxRecordRows, c.Fanout.StepEdges))
+	}
+	return errors.Join(problems...)
+}
+
+// Write prints the configuration as a file, without secrets.
+func (c *Config) Write(w io.Writer) error {
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(c.shown()); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	return enc.Close()
+}
+
+// shown returns the configuration with addresses that may be printed. Secrets mask themselves.
+func (c *Config) shown() *Config {
+	out := *c
+	out.Auth.JWKS = secure.ShownURL(c.Auth.JWKS)
+	out.Generator.Model.URL = secure.ShownURL(c.Generator.Model.URL)
+	out.Generator.Sources = slices.Clone(c.Generator.Sources)
+	for i := range out.Generator.Sources {
+		out.Generator.Sources[i].URL = secure.ShownURL(out.Generator.Sources[i].URL)
+	}
+	return &out
+}
+
+// settle copies values that several parts share to each of them.
+func (c *Config) settle() {
+	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
+	c.Generator.FeedMax, c.Generator.HalfLife = c.FeedStore.MaxFeed, c.Fanout.HalfLife
+	c.Generator.Elsewhere = c.Feed.Longest()
+	c.Related.ScoreHalfLife = c.Fanout.HalfLife
+}
+
+// below resolves a path relative to the state directory.
+func (c *Config) below(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(c.Dir, path)
+}
+
+// peerAddress returns the address at which other processes reach this one.
+func (c *Config) peerAddress() string {
+	if c.Advertise != "" {
+		return c.Advertise
+	}
+	return c.HTTP
+}
+
+// hosts returns the host names that requests may use: configured ones, and those in the process's own addresses.
+func (c *Config) hosts() []string {
+	names := slices.Clone(c.API.AllowedHosts)
+	for _, address := range []string{c.HTTP, c.peerAddress(), c.Admin} {
+		if host, _, err := net.SplitHostPort(address); err == nil && foreign.Name(host) {
+			names = append(names, host)
+		}
+	}
+	return names
+}
+
+// registryURL returns the registry's address as a URL.
+func (c *Config) registryURL() string {
+	if strings.Contains(c.Registry, "://") {
+		return c.Registry
+	}
+	return "http://" + c.Registry
+}
+
+// broker returns the configuration of the embedded broker.
+func (c *Config) broker() embedded.Config {
+	return embedded.Config{
+		Dir: c.Dir, Kafka: c.Kafka[0], Registry: c.Registry,
+		MaxBytes: c.Embedded.MaxBytes, SyncWrites: c.Embedded.SyncWrites,
+	}
+}
+
+// actionsInPinot reports whether features of users come from Pinot. The embedded store then has no actions.
+func (c *Config) actionsInPinot() bool { return len(c.Pinot.Brokers) > 0 }
+
+// partitions returns the number of partitions of the groups' topics, by default that of the embedded broker.
+func (c *Config) partitions() int32 {
+	if c.Partitions == 0 {
+		return topics.EmbeddedPartitions
+	}
+	return c.Partitions
+}
+
+// outsiders returns the external consumers, which read topics without a consumer group.
+func (c *Config) outsiders() ([]topics.Outsider, error) {
+	if !c.actionsInPinot() {
+		return nil, nil
+	}
+	o, err := pinot.NewOutsider(c.Pinot)
+	return []topics.Outsider{o}, err
+}
+
+// kafka returns how clients reach the brokers.
+func (c *Config) kafka() (topics.Kafka, error) {
+	k, err := c.KafkaClient.Kafka(c.Kafka, c.partitions())
+	k.Assumed, k.Actions = c.Partitions == 0, c.Actions.Retention
+	if c.KafkaClient.Static {
+		k.Member = c.peerAddress()
+	}
+	return k, err
+}

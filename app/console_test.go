@@ -1,0 +1,558 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/browser"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/tools/simulate"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// consoleEvents returns a reader who follows an author of sixty pins, a person whose pool has low scores except for its
+// best, and people who acted on many days.
+func consoleEvents(now time.Time) []map[string]any {
+	var events []map[string]any
+	event := func(stream, verb, actor, object string, at time.Time, more map[string]any) {
+		e := map[string]any{
+			"stream": stream, "verb": verb, "actor": actor, "object": object, "id": fmt.Sprint("console-", len(events)), "time": at.Format(time.RFC3339Nano),
+		}
+		for k, v := range more {
+			e[k] = v
+		}
+		events = append(events, e)
+	}
+	pin := func(author, id string, at time.Time) {
+		event("pins", "create", author, id, at, map[string]any{"title": "About " + id, "interests": []string{"interest:tea"}, "link": "https://pins.example/" + id})
+	}
+	event("follows", "follow", "user:reader", "user:author", now.Add(-time.Hour), nil)
+	event("follows", "follow", "user:keeper", "user:old", now.Add(-time.Hour), nil)
+	for i := range 60 {
+		pin("user:author", fmt.Sprintf("pin:r%02d", i), now.Add(-time.Duration(60-i)*time.Minute))
+	}
+	pin("user:old", "pin:fresh", now.Add(-time.Minute))
+	for i := range 5 {
+		pin("user:old", fmt.Sprint("pin:old", i), now.AddDate(-1, 0, -i))
+	}
+	chance := rand.New(rand.NewPCG(1, 2))
+	for person := range 90 {
+		first, user := chance.IntN(40), fmt.Sprint("user:past", person)
+		for day := first; day >= 0; day-- {
+			if day != first && chance.IntN(100) > 55-first {
+				continue
+			}
+			at := now.AddDate(0, 0, -day).Add(-time.Duration(chance.IntN(8*60)) * time.Minute)
+			for step, verb := range []string{"view", "click", "save"}[:1+chance.IntN(3)] {
+				event("actions", verb, user, fmt.Sprintf("pin:r%02d", chance.IntN(60)), at.Add(time.Duration(step)*time.Second), nil)
+			}
+		}
+	}
+	return events
+}
+
+// get reads a response of the API.
+func get[T any](s door, path string) (answer T) {
+	s.t.Helper()
+	res, err := http.Get(s.base + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %d, %v", path, res.StatusCode, err)
+	}
+	return answer
+}
+
+type pinList struct{ Items []struct{ Pin string } }
+
+func (l pinList) pins() []string {
+	var pins []string
+	for _, i := range l.Items {
+		pins = append(pins, i.Pin)
+	}
+	return pins
+}
+
+// stateBody is the part of feed/state that the console reads.
+type stateBody struct {
+	Affinities []struct{ Facet string }
+	Held       []struct{ Pin, Reason string }
+}
+
+// visitor is a person who uses the console of a product.
+type visitor struct {
+	*browser.Page
+	t *testing.T
+	s *started
+}
+
+// cards returns the pins on the page, in order.
+func (v *visitor) cards() []string {
+	return browser.Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].map((c) => c.dataset.pin)")
+}
+
+// view follows the link to a view.
+func (v *visitor) view(name string) {
+	v.t.Helper()
+	v.Click(`nav a[href="#` + name + `"]`)
+	v.Wait(name+" is shown", "!document.querySelector('#view-"+name+"').hidden")
+}
+
+// TestBrowserConsole uses the console like a person. The page shows what the API returns, and the person's actions take
+// effect.
+func TestBrowserConsole(t *testing.T) {
+	chromium := browser.Open(t)
+	cfg := testConfig(t.TempDir())
+	home := cfg.Generator.Feeds[rules.Home]
+	home.Defer.Floor, home.Defer.Budget = 3, 0
+	cfg.Generator.Feeds[rules.Home] = home
+	s := start(t, cfg)
+	s.publish(consoleEvents(time.Now())...)
+	v := &visitor{Page: chromium.Page(t, browser.View{Width: 1280, Height: 900}), t: t, s: s}
+	v.Go(s.url("/"))
+	for _, step := range []struct {
+		name string
+		do   func(*visitor)
+	}{
+		{"a user is chosen and the feed is in the order of the API, to its end", (*visitor).readsAll},
+		{"why is opened", (*visitor).asksWhy},
+		{"a new pin is announced, and comes to the top", (*visitor).seesANewPin},
+		{"a save changes affinities and features", (*visitor).saves},
+		{"clicks on a card are actions", (*visitor).clicks},
+		{"pools are those of the API, and what is held back is told", (*visitor).looksIntoPools},
+		{"a definition is tried", (*visitor).triesADefinition},
+		{"a dead letter is inspected, stopped and retried", (*visitor).retriesADeadLetter},
+		{"insights are plots and tables", (*visitor).readsInsights},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.do(&visitor{v.Page.For(t), t, s}) }) {
+			break // the next step starts where this one ends
+		}
+	}
+	v.Check()
+}
+
+func (v *visitor) readsAll() {
+	first := get[pinList](v.s.door(), "/v1/users/user:reader/feed?limit=50").pins()
+	if len(first) != 50 {
+		v.t.Fatalf("a visit brings %d pins, want 50", len(first))
+	}
+	v.Wait("it is asked whose feed", "!document.querySelector('#suggest').hidden")
+	v.Fill("#user", "reader")
+	v.Click("#who button")
+	v.Wait("a page is shown", "document.querySelectorAll('.card').length === 24")
+	for _, page := range []struct{ first, last int }{{25, 48}, {49, 60}} {
+		v.Click("#more")
+		v.Wait(fmt.Sprint(page.last, " items are shown"), fmt.Sprintf("document.querySelectorAll('.card').length === %d", page.last))
+		v.Wait("the first of the older ones has the focus", fmt.Sprintf("document.activeElement.id === 'title-%d'", page.first))
+	}
+	v.Wait("that is all", "document.querySelector('#more').hidden && !document.querySelector('#end').hidden")
+	all := get[pinList](v.s.door(), "/v1/users/user:reader/feed?limit=100").pins() // nothing is new anymore
+	if diff := cmp.Diff(all, v.cards()); diff != "" || len(all) != 60 {
+		v.t.Errorf("%d pins; the page differs from the API (-api +page):\n%s", len(all), diff)
+	}
+	if got := v.cards()[10:]; !slices.Equal(got, first) {
+		v.t.Errorf("what was shown before is %v, want %v", got, first)
+	}
+}
+
+func (v *visitor) asksWhy() {
+	pin := v.cards()[0]
+	why := get[struct {
+		Fate  string
+		Shown struct{ Position int }
+	}](v.s.door(), "/v1/users/user:reader/feed/why?pin="+pin)
+	v.Click(".card .ask")
+	v.Wait("why is answered", "document.querySelector('.card .why .fate')")
+	if got, want := v.Texts(".card .why .fate")[0], fmt.Sprintf("as number %d of all", why.Shown.Position); why.Fate != "shown" || !strings.Contains(got, want) {
+		v.t.Errorf("why says %q, want %q in it; the API says %s", got, want, why.Fate)
+	}
+	v.CheckAccessible("why is open")
+	v.Click(".card .ask")
+	v.Wait("why is closed", "document.querySelector('.card .why').hidden")
+}
+
+func (v *visitor) seesANewPin() {
+	v.Wait("nothing new is announced", "document.querySelector('#fresh').hidden")
+	v.s.publish(map[string]any{
+		"stream": "pins", "verb": "create", "actor": "user:author", "object": "pin:newest", "id": "newest", "time": time.Now().Format(time.RFC3339Nano), "title": "The newest",
+		"interests": []string{"interest:tea"}, "board": "board:new",
+	})
+	v.Wait("it is announced", "!document.querySelector('#fresh').hidden && document.querySelector('#fresh').textContent === '1 new item'")
+	waiting := "[...document.querySelectorAll('#rail-pools li')].filter((e) => e.querySelector('.label').textContent === 'following').map((e) => e.querySelector('.value').textContent)[0]"
+	v.Wait("the pool beside the feed has it", waiting+" === '1'")
+	v.Click("#fresh")
+	v.Wait("it is on top", "document.querySelector('.card').dataset.pin === 'pin:newest'")
+	v.Wait("it is new, and the others are not", "document.querySelectorAll('.tile .new').length === 1 && document.querySelector('.divide')")
+	v.Wait("the pool has it no more", waiting+" === undefined")
+	for i, want := range []string{"1", "2"} {
+		v.s.publish(map[string]any{
+			"stream": "pins", "verb": "create", "actor": "user:author", "object": fmt.Sprint("pin:later", i), "id": fmt.Sprint("later", i), "time": time.Now().Format(time.RFC3339Nano),
+			"interests": []string{"interest:tea"},
+		})
+		v.Wait("the pool grows by itself to "+want, waiting+" === '"+want+"'")
+	}
+	v.Click("#fresh")
+	v.Wait("and is empty after a visit", waiting+" === undefined")
+}
+
+// clicks acts with the button of a card and with the link of its title.
+func (v *visitor) clicks() {
+	linked := browser.Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].filter((c) => c.querySelector('h2 a')).map((c) => c.dataset.pin)")
+	first, second := linked[0], linked[1]
+	browser.Eval[bool](v.Page, "(document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); }), true)") // their targets do not exist
+	v.Click(".card[data-pin='" + first + "'] [data-verb=click]")
+	v.Wait("the button is pressed", "document.querySelector('.card[data-pin=\""+first+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
+	v.Click(".card[data-pin='" + second + "'] h2 a")
+	v.Wait("following the link is a click, too", "document.querySelector('.card[data-pin=\""+second+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
+	if out, err := v.s.run("wait", "--timeout", workedOff); err != nil {
+		v.t.Fatalf("wait: %v %s", err, out)
+	}
+	out, err := v.s.run("query", "feature", "last_actions", "--user", "user:reader")
+	if err != nil || !strings.Contains(out, "click "+first+" ") || !strings.Contains(out, "click "+second+" ") {
+		v.t.Errorf("the last actions are %v %s, want clicks on %s and %s", err, out, first, second)
+	}
+}
+
+func (v *visitor) saves() {
+	labels := "[...document.querySelectorAll('#rail-%s .label')].some((e) => e.textContent === '%s')"
+	v.Wait("features are shown", "document.querySelector('#rail-features .feature')")
+	if browser.Eval[bool](v.Page, fmt.Sprintf(labels, "affinities", "tea")) {
+		v.t.Fatal("the reader is said to like tea before having done anything")
+	}
+	v.Click(".card [data-verb=save]")
+	v.Wait("the button is pressed", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
+	v.Wait("the affinities change", fmt.Sprintf(labels, "affinities", "tea"))
+	v.Wait("the features change", fmt.Sprintf(labels, "features", "tea"))
+	if out, err := v.s.run("wait", "--timeout", workedOff); err != nil {
+		v.t.Fatalf("wait: %v %s", err, out)
+	}
+	for _, a := range get[stateBody](v.s.door(), "/v1/users/user:reader/feed/state").Affinities {
+		_, name, _ := strings.Cut(a.Facet, ":")
+		v.Wait("affinity "+name+" is shown", fmt.Sprintf(labels, "affinities", name))
+	}
+	v.Click(".card [data-verb=hide]")
+	v.Wait("what is hidden steps back", "document.querySelector('.card').classList.contains('gone')")
+	v.CheckAccessible("a card is hidden")
+}
+
+func (v *visitor) looksIntoPools() {
+	if n := len(get[pinList](v.s.door(), "/v1/users/user:keeper/feed").Items); n != 1 {
+		v.t.Fatalf("a visit brings %d pins, want the one that is not weak", n)
+	}
+	if out, err := v.s.run("wait", "--timeout", workedOff); err != nil {
+		v.t.Fatalf("wait: %v %s", err, out)
+	}
+	v.view("pools")
+	v.Fill("#user", "user:keeper")
+	v.Click("#who button")
+	v.Wait("the pool is shown", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
+	lines := "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => e.dataset.key)"
+	want := get[pinList](v.s.door(), "/v1/users/user:keeper/pools?source=following").pins()
+	if diff := cmp.Diff(want, browser.Eval[[]string](v.Page, lines)); diff != "" {
+		v.t.Errorf("bars (-api +page):\n%s", diff)
+	}
+	widths := browser.Eval[[]float64](v.Page, "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => parseFloat(e.style.getPropertyValue('--part')))")
+	if !slices.IsSortedFunc(widths, func(a, b float64) int { return int(b - a) }) || widths[0] != 100 {
+		v.t.Errorf("bars are %v wide, want the best at 100, then less and less", widths)
+	}
+	held := get[stateBody](v.s.door(), "/v1/users/user:keeper/feed/state").Held
+	if len(held) != 5 || held[0].Reason != "deferred" {
+		v.t.Fatalf("held back: %+v, want five deferred", held)
+	}
+	v.Wait("what is held back is told", "document.querySelectorAll('#held li').length === 5 && document.querySelectorAll('.pool li.held').length === 5")
+	v.Click("#held li .plain")
+	v.Wait("and why", "document.querySelector('#held .why .fate').textContent.includes('held back for a later session')")
+	v.CheckAccessible("pools with what is held back")
+}
+
+func (v *visitor) triesADefinition() {
+	v.view("features")
+	v.Wait("features are shown", "document.querySelectorAll('#features .feature').length > 5")
+	v.Fill("#try-definition", "name: teas\nentity: user\nwindow: 97h\naggregate: count\n")
+	v.Fill("#try-users", "user:reader")
+	v.Click("#try button")
+	v.Excuse("status of 400")
+	v.Wait("the mistake is told", "document.querySelector('#try-problems').textContent.includes('96h')")
+	v.CheckAccessible("a definition with a mistake")
+	v.Fill("#try-definition", "name: teas\nentity: user\nverbs: [save]\nwindow: 6h\ngroup_by: objectAttributes.interests\naggregate: count\n")
+	v.Click("#try button")
+	v.Wait("the values are told", "document.querySelector('#try-answer table')")
+	if got := v.Texts("#try-answer td"); len(got) != 1 || strings.TrimSpace(got[0]) != "tea 1" {
+		v.t.Errorf("the definition answers %q, want one save of tea", got)
+	}
+	v.CheckAccessible("a definition with its answer")
+	v.Fill("#pin", "pin:r01")
+	v.Click("#pin-form button")
+	v.Wait("the pin's features and the reader's with it are shown", "['of the pin', 'of the user and the pin'].every((of) => "+
+		"[...document.querySelectorAll('#of-pin .feature')].some((e) => e.querySelector('h3 span').textContent.startsWith(of)))")
+	v.Fill("#try-definition", "- {name: acts, entity: pin, verbs: [click, save], group_by: verb, aggregate: count}\n- {name: author, entity: pair, group_by: objectAttributes.author, aggregate: count}\n")
+	v.Fill("#try-pins", "pin:later0\npin:later1")
+	v.Fill("#try-pairs", "user:reader pin:r01")
+	v.Click("#try button")
+	v.Wait("what a pin and a pair have", "document.querySelectorAll('#try-answer table').length === 2 && [...document.querySelectorAll('#try-answer td')].some((e) => e.textContent === 'save 1')")
+	v.CheckAccessible("definitions of a pin and a pair with their answers")
+	v.Wait("the mistake is gone", "!document.querySelector('#try-problems').textContent")
+}
+
+func (v *visitor) retriesADeadLetter() {
+	v.view("pipeline")
+	names := append(topics.RowGroups(), topics.Materialize, topics.Features, topics.Insights, topics.FeatureFiles, topics.Producers, topics.Serving)
+	v.Wait("every group is in the picture", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
+	v.Wait("there are no dead letters", "document.querySelector('#letters-said').textContent.includes('There are none')")
+	client, err := v.s.kafka.Client()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer client.Close()
+	bad := &kgo.Record{Topic: topics.Actions, Key: []byte("pin:r01"), Value: []byte("not <b>avro</b> at all")}
+	if err := client.ProduceSync(v.t.Context(), bad).FirstErr(); err != nil {
+		v.t.Fatal(err)
+	}
+	fate := "document.querySelector('#letters .fate')?.textContent"
+	v.Wait("the dead letter appears, and waits to be retried", "document.querySelectorAll('#letters li.open').length === 1 && "+fate+" === 'waiting'")
+	v.Wait("when that is", "document.querySelector('#letters .next').textContent.startsWith('next in ')")
+	v.Click("#letters summary")
+	v.Wait("its bytes can be read", "document.querySelector('#letters pre').textContent.includes('not <b>avro</b>')")
+	v.CheckAccessible("a dead letter is open")
+	v.stopsAKind()
+	v.Click("#letters-retry")
+	v.Wait("it is retried at once", "document.querySelector('#letters-did').textContent === '1 letter is retried at once.'")
+	v.Wait("but not at the rate of its kind, which is zero", fate+" === 'waiting' && !document.querySelector('#letters .next').textContent.startsWith('next in ')")
+	if n := v.letters(); n != 1 {
+		v.t.Errorf("%d dead letters although the kind is stopped, want one", n)
+	}
+	v.Click("#kinds button[type=button]")
+	v.Wait("it goes on", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
+	v.Wait("it could not be worked off again, which the same line tells", "document.querySelectorAll('#letters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#letters .next').textContent.startsWith('1 retry · next in ')")
+	if n := v.letters(); n != 2 {
+		v.t.Errorf("%d dead letters, want the one and the one that came of its retry", n)
+	}
+}
+
+// stopsAKind sets the rate of the only kind to zero.
+func (v *visitor) stopsAKind() {
+	v.t.Helper()
+	v.Wait("its kind is told", "document.querySelectorAll('#kinds tr').length === 1 && document.querySelector('#kinds [data-of=waiting]').textContent === '1'")
+	v.Fill("#kinds input[name=rate]", "0")
+	v.Click("#kinds button[type=submit]")
+	v.Wait("what was set", "document.querySelector('#kinds-did').textContent.endsWith('no retries, priority 0.')")
+	v.Wait("the kind is stopped, and by whom", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
+	for kind, k := range v.s.door().retryKinds() {
+		if k.Rate != 0 || k.States[schemas.RetryWaiting] != 1 {
+			v.t.Errorf("%s is %+v, want that one letter waits, at the rate 0", kind, k)
+		}
+	}
+}
+
+// letters returns the number of dead letters in their topic.
+func (v *visitor) letters() int {
+	return len(get[struct{ Letters []struct{ Retried bool } }](v.s.door(), "/v1/deadletters").Letters)
+}
+
+func quotedList(list []string) string {
+	text, _ := json.Marshal(list) // texts can always be encoded
+	return string(text)
+}
+
+func (v *visitor) readsInsights() {
+	v.view("insights")
+	v.Wait("every plot is there", "document.querySelectorAll('#plots figure').length >= 6 && document.querySelectorAll('#plots svg').length >= 5")
+	if missing := v.Texts("#plots .notice"); len(missing) > 0 {
+		v.t.Errorf("missing: %q", missing)
+	}
+	figures := "[...document.querySelectorAll('#plots figure')]"
+	if n := browser.Eval[int](v.Page, figures+".filter((f) => f.querySelectorAll('table tbody tr').length === 0).length"); n > 0 {
+		v.t.Errorf("%d plots have no table", n)
+	}
+	if n := browser.Eval[int](v.Page, figures+".filter((f) => f.querySelector('svg') && !f.querySelector('svg[role=img][aria-label]')).length"); n > 0 {
+		v.t.Errorf("%d plots say nothing to who cannot see them", n)
+	}
+	v.Fill("#funnel-steps", "view click save")
+	v.Click("#funnel-form button")
+	answer := get[struct{ Steps []struct{ Users int } }](v.s.door(), "/v1/insights/funnel?steps=view,click,save")
+	v.Wait("the funnel is asked for", "document.querySelectorAll('#plot-funnel tbody tr').length === 3")
+	for i, got := range v.Texts("#plot-funnel tbody td:nth-child(2)") {
+		if want := fmt.Sprint(answer.Steps[i].Users); got != want {
+			v.t.Errorf("step %d: %s users, want %s", i, got, want)
+		}
+	}
+}
+
+// TestBrowserConsoleCanBeUsedByAll checks the accessibility of every view, wide and on a phone, in light and dark mode,
+// while people act. With SMARTFEED_SCREENSHOTS it saves screenshots.
+func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
+	chromium := browser.Open(t)
+	cfg := testConfig(t.TempDir())
+	home := cfg.Generator.Feeds[rules.Home]
+	home.Defer.Floor, home.Defer.Budget = 4, 20
+	cfg.Generator.Feeds[rules.Home] = home
+	s := start(t, cfg)
+	s.act(t)
+	s.publish(consoleEvents(time.Now())...)
+	for _, look := range []struct {
+		name string
+		browser.View
+	}{
+		{"wide", browser.View{Width: 1280, Height: 900}},
+		{"wide-dark", browser.View{Width: 1280, Height: 900, Dark: true}},
+		{"phone", browser.View{Width: 390, Height: 844, Phone: true}},
+		{"phone-dark", browser.View{Width: 390, Height: 844, Phone: true, Dark: true}},
+	} {
+		t.Run(look.name, func(t *testing.T) {
+			p := chromium.Page(t, look.View)
+			p.Go(s.url("/?user=user:ada"))
+			p.Wait("the first page is counted as shown", "/shown [1-9]/.test(document.querySelector('#rail-pools').textContent)")
+			for _, at := range []struct{ view, there string }{
+				{"feed", "#rail-affinities li"}, {"pools", "#pools li"}, {"features", "#features .feature li"},
+				{"interests", "#mine-list li"}, {"pipeline", ".flow:not(.still)"}, {"insights", "#plot-popularity figure svg"},
+			} {
+				browser.Eval[string](p, "location.hash = '"+at.view+"'")
+				p.Wait(at.view+" is shown", "document.querySelector('"+at.there+"')")
+				p.CheckAccessible(at.view)
+				p.Shot(at.view + "-" + look.name)
+			}
+			p.Check()
+		})
+	}
+}
+
+// TestBrowserInterestsAreDecided is an operator who rejects a term in the console and reverts that.
+func TestBrowserInterestsAreDecided(t *testing.T) {
+	chromium := browser.Open(t)
+	s := start(t, testConfig(t.TempDir()))
+	s.act(t)
+	p := chromium.Page(t, browser.View{Width: 1280, Height: 900})
+	p.Go(s.url("/?user=user:ada#interests"))
+	p.Wait("candidates are there", "document.querySelector('#terms li')")
+	term := p.Texts("#terms li strong")[0]
+	states := func(state schemas.TermState) []string {
+		var terms []string
+		for _, d := range get[struct{ Terms []struct{ Term string } }](s.door(), "/v1/dictionary?limit=1000&state="+string(state)).Terms {
+			terms = append(terms, d.Term)
+		}
+		return terms
+	}
+	set := func(selector, value string) {
+		browser.Eval[bool](p, "((e) => { e.value = '"+value+"'; e.dispatchEvent(new Event('change')); return true; })(document.querySelector('"+selector+"'))")
+	}
+	first := "[...document.querySelectorAll('#terms strong')].some((e) => e.textContent === '" + term + "')"
+	p.Click("#terms li summary")
+	set("#terms li select", "rejected")
+	p.Fill("#terms li input", "says nothing")
+	p.Click("#terms li button")
+	p.Wait("it is no candidate any more", "!"+first)
+	eventually.True(t, term+" is rejected", func() bool { return slices.Contains(states(schemas.TermRejected), term) })
+	set("#terms-state", "rejected")
+	p.Wait("it stands among the rejected", first+" && document.querySelector('#terms .fact').textContent.includes('says nothing')")
+	p.Click("#terms li summary")
+	p.Click("#terms li button")
+	p.Wait("it does no more", "!"+first)
+	eventually.True(t, term+" is a candidate again", func() bool { return slices.Contains(states(schemas.TermCandidate), term) })
+	p.Check()
+}
+
+// act loads a product and makes its people act until the test ends. First, ada does something.
+func (s *started) act(t *testing.T) {
+	t.Helper()
+	setup := topics.Setup{Kafka: s.kafka, Registry: s.registry(), Verbs: s.cfg.Verbs, Log: s.log}
+	cfg := simulate.DefaultConfig()
+	cfg.Users, cfg.Pins, cfg.Interests = 60, 600, 16
+	ctx, stop := context.WithCancel(context.Background())
+	loaded, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := simulate.Run(ctx, setup, cfg, simulate.Forever, func(context.Context) error { close(loaded); return nil })
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-loaded:
+	case err := <-ended:
+		t.Fatalf("the product was not loaded: %v", err)
+	}
+	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
+		t.Fatalf("wait: %v %s", err, out)
+	}
+	var acts []map[string]any
+	for i, item := range get[pinList](s.door(), "/v1/users/user:ada/pools?source=following&limit=12").Items {
+		acts = append(acts, map[string]any{
+			"stream": "actions", "verb": []string{"click", "save", "view"}[i%3], "actor": "user:ada", "object": item.Pin, "id": fmt.Sprint("ada-", i), "time": time.Now().Format(time.RFC3339Nano),
+		})
+	}
+	s.publish(acts...)
+}
+
+// If authentication is enabled, the console asks for a token. With a user's token it shows the user's feed, and names
+// what needs another token.
+func TestBrowserConsoleWithTokens(t *testing.T) {
+	chromium := browser.Open(t)
+	secret := filepath.Join(t.TempDir(), "token.secret")
+	reader := minted(t, secret, "--user", "user:reader")
+	operator := minted(t, secret, "--service", "ops", "--scope", "feed,features,events,operate")
+	cfg := testConfig(t.TempDir())
+	cfg.Auth.SecretFile = secret
+	s := start(t, cfg)
+	for _, c := range []struct{ name, token, wants string }{
+		{"of the user", reader, "document.querySelector('#state-text').textContent.includes('scope operate')"},
+		{"of an operator", operator, "document.querySelector('#state-text').textContent === 'ready'"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := chromium.Page(t, browser.View{Width: 1280, Height: 900})
+			p.Go(s.url("/?user=user:reader"))
+			p.Wait("it is asked for a token", "document.querySelector('#ask').open")
+			p.Fill("#token", c.token)
+			p.Click("#ask .main")
+			p.Wait("the feed is answered", "!document.querySelector('#empty').hidden")
+			p.Wait("the state is told", c.wants)
+			p.Excuse("status of 401")
+			p.Excuse("status of 403")
+			p.Check()
+		})
+	}
+}
+
+// The console also works with separate processes: it shows the groups and the chosen items of all processes.
+func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
+	chromium := browser.Open(t)
+	broker := startBroker(t)
+	first := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
+	second := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
+	front := startPieces(t, roleConfig(t, broker), serving())
+	front.publish(consoleEvents(time.Now())...)
+	p := chromium.Page(t, browser.View{Width: 1280, Height: 900})
+	p.Go(front.url("/?user=user:reader"))
+	p.Wait("a visit is shown", "document.querySelectorAll('.card').length === 24")
+	browser.Eval[string](p, "location.hash = 'pipeline'")
+	row := func(table, head string) string {
+		return "[...document.querySelectorAll('" + table + " tbody tr')].filter((r) => r.children[0].textContent === '" + head + "').map((r) => [...r.children].map((c) => c.textContent))[0]"
+	}
+	for _, group := range topics.RowGroups() {
+		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(front.cfg.partitions())+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+")")
+	}
+	for _, s := range []*started{first, second, front} {
+		p.Wait("the process is told", row("#processes", s.cfg.HTTP)+"?.[2] === 'ready'")
+	}
+	p.CheckAccessible("a pipeline of several processes")
+	browser.Eval[string](p, "location.hash = 'insights'")
+	p.Wait("what was chosen is told", "document.querySelector('#plot-shares figure')?.textContent.includes('of 24 items chosen')")
+	p.Check()
+}

@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/peers"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// deadLetters gives the API access to the dead letters of a cluster.
+type deadLetters struct {
+	kafka   topics.Kafka
+	streams *topics.Streams
+	states  peers.Retries
+	retries *semaphore.Weighted // one at a time: two would request a retry of each letter twice
+}
+
+func newDeadLetters(k topics.Kafka, s *topics.Streams, states peers.Retries) deadLetters {
+	return deadLetters{kafka: k, streams: s, states: states, retries: semaphore.NewWeighted(1)}
+}
+
+// List returns the newest letters, the newest last.
+func (d deadLetters) List(ctx context.Context, limit int) ([]ops.Letter, error) {
+	return ops.ListDeadLetters(ctx, d.kafka, d.streams, limit)
+}
+
+// Retry requests an immediate retry of the letters since the last call.
+func (d deadLetters) Retry(ctx context.Context, operator string) (ops.Retried, error) {
+	if err := d.retries.Acquire(ctx, 1); err != nil {
+		return ops.Retried{}, err
+	}
+	defer d.retries.Release(1)
+	return ops.RetryDeadLetters(ctx, d.kafka, d.streams, operator)
+}
+
+// Limit sets the retry rate for dead letters of a scope.
+func (d deadLetters) Limit(ctx context.Context, limit schemas.RetryLimit, operator string) error {
+	return ops.LimitRetries(ctx, d.kafka, d.streams, limit, operator)
+}
+
+// Kinds returns the kinds of all letters, by name.
+func (d deadLetters) Kinds(ctx context.Context) ([]schemas.RetryKind, error) {
+	list, err := ofTopics(ctx, d.topics(""), d.states.RetryKinds)
+	slices.SortFunc(list, func(a, b schemas.RetryKind) int { return strings.Compare(a.Kind, b.Kind) })
+	return list, err
+}
+
+// Retries returns at most limit letters of a kind ("": all) in a state ("": all), the latest state changes first.
+func (d deadLetters) Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedLetter, error) {
+	list, err := ofTopics(ctx, d.topics(kind), func(ctx context.Context, topic string) ([]schemas.RetriedLetter, error) {
+		return d.states.RetriedLetters(ctx, topic, kind, state, limit)
+	})
+	slices.SortStableFunc(list, func(a, b schemas.RetriedLetter) int { return int(b.Since - a.Since) })
+	return list[:min(limit, len(list))], err
+}
+
+// topics returns the topics from which letters of a kind may come.
+func (d deadLetters) topics(kind string) []string {
+	if topic, _, ok := strings.Cut(kind, "/"); ok {
+		return []string{topic}
+	}
+	var names []string
+	for _, t := range topics.Catalogue(topics.Profile{}) {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// topicsAtOnce limits concurrent requests, so that one call does not take all connections to a peer.
+const topicsAtOnce = 8
+
+// ofTopics calls ask for each topic and returns the answers in the order of the topics.
+func ofTopics[T any](ctx context.Context, names []string, ask func(context.Context, string) ([]T, error)) ([]T, error) {
+	answers := make([][]T, len(names))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(topicsAtOnce)
+	for i, name := range names {
+		g.Go(func() error {
+			var err error
+			answers[i], err = ask(ctx, name)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(answers...), nil
+}

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// healthy reports whether the doctor finds no problem in a running product.
+func (s *started) healthy() bool {
+	s.t.Helper()
+	out, err := s.run("doctor", "--json", "--timeout", "30s") // the process reports its directory
+	var report struct {
+		Problems int
+		Checks   []struct{ Name, Level string }
+	}
+	if err != nil || json.Unmarshal([]byte(out), &report) != nil || report.Problems != 0 {
+		s.t.Fatalf("%v, %s", err, out)
+	}
+	seen := map[string]string{}
+	for _, c := range report.Checks {
+		seen[c.Name] = c.Level
+	}
+	if seen["directory"] == "warning" && strings.Contains(out, "is in memory (tmpfs)") {
+		seen["directory"] = "ok" // acceptable in a test
+	}
+	if !strings.Contains(out, s.cfg.Dir) {
+		s.t.Logf("the directory %s of the process is not looked at, as when it answers late: %s", s.cfg.Dir, out)
+		return false
+	}
+	for _, name := range []string{"directory", "process", "kafka", "topics", "transactions", "registry"} {
+		if seen[name] != "ok" {
+			s.t.Fatalf("%s is %q, want ok: %s", name, seen[name], out)
+		}
+	}
+	return seen["groups"] == "ok"
+}
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	away := []string{"--kafka", "127.0.0.1:1", "--registry", "127.0.0.1:1", "--http", "127.0.0.1:1"}
+	t.Run("of a product that runs", func(t *testing.T) {
+		s := start(t, testConfig(t.TempDir()))
+		// Members of groups may still be joining.
+		deadline := time.Now().Add(time.Minute)
+		for !s.healthy() {
+			if time.Now().After(deadline) {
+				t.Fatal("not well after a minute")
+			}
+		}
+		dir := s.cfg.Dir
+		s.stop()
+		out, err := runCommand(t.Context(), append(away, "doctor", "--dir", dir)...)
+		if err != nil || !strings.Contains(out, "note     kafka         no broker at 127.0.0.1:1") || !strings.Contains(out, "0 problems") {
+			t.Errorf("stopped: %v, %s", err, out)
+		}
+	})
+	t.Run("of brokers that are away", func(t *testing.T) {
+		out, err := runCommand(t.Context(), append(away, "doctor", "--dir", t.TempDir())...)
+		if err == nil || !strings.HasPrefix(err.Error(), "exit code 1: smartfeed: ") || !strings.Contains(out, "problem  kafka         127.0.0.1:1 cannot be reached") {
+			t.Errorf("%v, %s", err, out)
+		}
+	})
+	t.Run("of stores that are away", func(t *testing.T) {
+		out, err := runCommand(t.Context(), append(away, "doctor", "--dir", t.TempDir(), "--timeout", "5s",
+			"--feed_store.cassandra.primary.hosts", "127.0.0.1:1", "--feed_store.cassandra.standby.hosts", "127.0.0.1:1",
+			"--pinot.brokers", "127.0.0.1:1", "--pinot.controller", "127.0.0.1:1")...)
+		for _, want := range []string{"problem  feed store", "problem  standby", "warning  pinot", "note     drift"} {
+			if err == nil || !strings.Contains(out, want) {
+				t.Errorf("%v: no %q in\n%s", err, want, out)
+			}
+		}
+	})
+}

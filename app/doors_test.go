@@ -1,0 +1,239 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
+	"github.com/smartfeed/smartfeed/serving/client"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// minted creates a token with the command.
+func minted(t *testing.T, secret string, args ...string) string {
+	t.Helper()
+	out, err := runCommand(t.Context(), append([]string{"token", "--auth.secret_file", secret}, args...)...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	return lines[len(lines)-1] // the lines before it say that a secret was created
+}
+
+// with sends a request with a token and returns the status code.
+func (s *started) with(token, path string) int {
+	s.t.Helper()
+	res, _ := getAs(s.t, token, s.url(path))
+	return res.StatusCode
+}
+
+// getAs sends a request to a URL with a token.
+func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if res, err = http.DefaultClient.Do(req); err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(text)
+}
+
+// With a secret, callers and commands must authenticate. Metrics are for operators, or at the admin address.
+func TestCallersAreAsked(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "token.secret")
+	ada, operator := minted(t, secret, "--user", "user:ada"), minted(t, secret, "--service", "ops", "--scope", "operate,events")
+	cfg := testConfig(t.TempDir())
+	cfg.Auth.SecretFile, cfg.Admin = secret, freeAddress(t)
+	scraper := strings.Repeat("s", 32)
+	cfg.Metrics.TokenFile = filepath.Join(t.TempDir(), "scrape.token")
+	if err := os.WriteFile(cfg.Metrics.TokenFile, []byte(scraper), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, cfg)
+	for _, c := range []struct {
+		token, path string
+		want        int
+	}{
+		{"", "/", 200}, {"", "/healthz", 200}, {"", "/readyz", 200}, {"", "/v1/openapi.json", 200},
+		{"", "/v1/status", 401}, {"", "/metrics", 401}, {"", "/v1/users/user:ada/feed", 401},
+		{ada, "/v1/users/user:ada/feed", 200}, {ada, "/v1/users/user:bob/feed", 403}, {ada, "/metrics", 403},
+		{operator, "/v1/status", 200}, {operator, "/metrics", 200}, {operator, "/v1/users/user:ada/feed", 403},
+		{ada + "x", "/v1/users/user:ada/feed", 401},
+		{scraper, "/metrics", 200}, {scraper, "/v1/status", 401}, {scraper, "/v1/users/user:ada/feed", 401},
+		{minted(t, filepath.Join(t.TempDir(), "another"), "--user", "user:ada"), "/v1/users/user:ada/feed", 401},
+	} {
+		if got := s.with(c.token, c.path); got != c.want {
+			t.Errorf("%s with the token %.20q: got %d, want %d", c.path, c.token, got, c.want)
+		}
+	}
+	res, err := http.Get("http://" + cfg.Admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "smartfeed_http_request_seconds") {
+		t.Errorf("metrics at the admin address: got %.200s, %v", text, err)
+	}
+	s.askedByCommands(operator)
+}
+
+// askedByCommands runs a command with a token from each possible place, and with none.
+func (s *started) askedByCommands(token string) {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	args := []string{"query", "status", "--http", s.server.Addr()}
+	for _, c := range []struct {
+		environ, args []string
+		code          int
+	}{
+		{nil, args, 1},
+		{[]string{"SMARTFEED_TOKEN=" + token}, args, 0},
+		{nil, append(args, "--auth.token_file", file), 0},
+		{[]string{"SMARTFEED_TOKEN=canary"}, args, 1},
+	} {
+		var out, problems strings.Builder
+		code := Execute(s.t.Context(), c.args, c.environ, strings.NewReader(""), &out, &problems)
+		if code != c.code || (code == 1) != strings.Contains(problems.String(), "401") || strings.Contains(problems.String(), "canary") {
+			s.t.Errorf("%v, %d variables: got exit code %d and %s", c.args, len(c.environ), code, problems.String())
+		}
+	}
+}
+
+// Separate processes authenticate to each other over TLS. One with another secret gets no answer.
+func TestPeersProveThemselves(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "made")
+	if err := securetest.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	callers, shared, other := filepath.Join(dir, "callers"), filepath.Join(dir, "shared"), filepath.Join(dir, "other")
+	ada := minted(t, callers, "--user", "user:ada")
+	minted(t, shared, "--user", "user:x")
+	minted(t, other, "--user", "user:x")
+	broker := startBroker(t)
+	role := func(secret string) Config {
+		cfg := roleConfig(t, broker)
+		cfg.API.TLS.CertFile, cfg.API.TLS.KeyFile = filepath.Join(dir, securetest.Server), filepath.Join(dir, securetest.Server)
+		cfg.Peers.HTTPS, cfg.Peers.TLS.CAFile = true, filepath.Join(dir, securetest.CA)
+		cfg.Auth.SecretFile, cfg.Peers.SecretFile = callers, secret
+		return cfg
+	}
+	pools := startPieces(t, role(shared), processing(topics.RowGroups()))
+	front := startPieces(t, role(shared), serving())
+	stranger := startPieces(t, role(other), serving())
+	settings, err := front.cfg.Peers.TLS.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := func(at *started) error {
+		c, err := client.New(client.Config{Address: at.server.Addr(), Token: ada, TLS: settings})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, err = c.Waiting(t.Context(), "user:ada")
+		return err
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for err = waiting(front); err != nil && time.Now().Before(deadline); err = waiting(front) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err != nil {
+		t.Errorf("with the secret: got %v, want an answer", err)
+	}
+	if err := waiting(stranger); err == nil {
+		t.Error("with another secret: got an answer")
+	}
+	if code := postTLS(t, settings, "https://"+pools.server.Addr()+"/peer/waiting", `{"user":"user:ada"}`); code != 401 {
+		t.Errorf("somebody: got %d, want 401", code)
+	}
+}
+
+func postTLS(t *testing.T, settings *tls.Config, url, body string) int {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: settings}
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	return res.StatusCode
+}
+
+func TestTokenCommandRefuses(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nobody":         {nil, "--user or --service"},
+		"both":           {[]string{"--user", "user:a", "--service", "b", "--scope", "feed"}, "--user or --service"},
+		"a user's scope": {[]string{"--user", "user:a", "--scope", "feed"}, "--scope: is for --service"},
+		"no user":        {[]string{"--user", "ada"}, "--user: "},
+		"called a user": {[]string{"--auth.service_prefix", "", "--auth.service_claim", "gty", "--auth.service_claim_value", "x", "--service", "user:x", "--scope", "feed"},
+			"starts with auth.user_prefix"},
+		"no services":    {[]string{"--auth.service_prefix", "", "--service", "b", "--scope", "feed"}, "so no token is a service's"},
+		"no scope":       {[]string{"--service", "b"}, "may do nothing"},
+		"unknown scope":  {[]string{"--service", "b", "--scope", "all"}, `there is no "all"`},
+		"for ever":       {[]string{"--user", "user:a", "--for", "9999h"}, "want 1s to"},
+		"no secret":      {[]string{"--user", "user:a", "--auth.secret_file", ""}, "auth.secret_file: is empty"},
+		"no loopback":    {[]string{"--user", "user:a", "--auth.jwks", "http://id.example/keys", "--auth.audience", "x"}, "want a file, or an https URL"},
+		"no such prefix": {[]string{"--user", "user:a", "--outgoing.allow", "10.0.0.1"}, "is no network"},
+	} {
+		var out, problems strings.Builder
+		code := Execute(t.Context(), append([]string{"token", "--auth.secret_file", secret}, c.args...), nil, strings.NewReader(""), &out, &problems)
+		if code != 2 || !strings.Contains(problems.String(), c.want) || out.String() != "" {
+			t.Errorf("%s: got exit code %d, %q and %s, want 2 and %q", name, code, out.String(), problems.String(), c.want)
+		}
+	}
+	if _, err := os.Stat(secret); err == nil {
+		t.Error("a refused command has made a secret")
+	}
+}
+
+// Addresses that others can reach are rejected without authentication.
+func TestOpenDoorsAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"admin":              {[]string{"--http", "127.0.0.1:0", "--admin", "0.0.0.0:0"}, "admin: "},
+		"no such secret":     {[]string{"--http", "127.0.0.1:0", "--auth.secret_file", filepath.Join(dir, "none")}, "auth.secret_file: "},
+		"no such peers' one": {[]string{"--http", "127.0.0.1:0", "--peers.secret_file", filepath.Join(dir, "none")}, "peers.secret_file: "},
+		"no key":             {[]string{"--http", "127.0.0.1:0", "--api.tls.cert_file", filepath.Join(dir, "none")}, "api.tls.cert_file and key_file"},
+	} {
+		var out, problems strings.Builder
+		args := append([]string{"dev", "--dir", t.TempDir(), "--kafka", "127.0.0.1:0", "--registry", "127.0.0.1:0"}, c.args...)
+		if code := Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code == 0 || !strings.Contains(problems.String(), c.want) {
+			t.Errorf("%s: got exit code %d and %s, want %q", name, code, problems.String(), c.want)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
+	"github.com/smartfeed/smartfeed/serving/client"
+)
+
+// An embedding program reaches its server with every configuration: over TLS, as the configured caller or as another.
+func TestClientAsksItsOwnServer(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "made")
+	if err := securetest.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	secret, file := filepath.Join(dir, "callers"), filepath.Join(dir, "token")
+	ada, operator := minted(t, secret, "--user", "user:ada"), minted(t, secret, "--service", "ops", "--scope", "operate")
+	if err := os.WriteFile(file, []byte(operator+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := testConfig(t.TempDir())
+	cfg.API.TLS.CertFile, cfg.API.TLS.KeyFile = filepath.Join(dir, securetest.Server), filepath.Join(dir, securetest.Server)
+	cfg.Peers.TLS.CAFile = filepath.Join(dir, securetest.CA)
+	cfg.Auth.SecretFile, cfg.Auth.TokenFile = secret, file
+	p := &Product{start(t, cfg).product}
+	status := func(c *client.Client, err error) (code int) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, err = c.Get(t.Context(), nil, "v1", "status")
+		var refused *client.Error
+		switch {
+		case errors.As(err, &refused):
+			return refused.Status
+		case err != nil:
+			t.Fatal(err)
+		}
+		return 200
+	}
+	if got := status(p.Client()); got != 200 {
+		t.Errorf("with the token of the configuration: got %d, want 200", got)
+	}
+	if got := status(p.ClientAs(ada)); got != 403 {
+		t.Errorf("as a user: got %d, want 403", got)
+	}
+	if got := status(p.ClientAs("")); got != 401 {
+		t.Errorf("as nobody: got %d, want 401", got)
+	}
+	p.inner.cfg.Auth.TokenFile, p.inner.cfg.Peers.TLS.CAFile = file+"x", file+"y"
+	if _, err := p.Client(); err == nil || !strings.Contains(err.Error(), "auth.token_file") {
+		t.Errorf("no file of a token: got %v", err)
+	}
+	if _, err := p.ClientAs(ada); err == nil || !strings.Contains(err.Error(), "peers.tls") {
+		t.Errorf("no file of an authority: got %v", err)
+	}
+}

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/ops"
+)
+
+// replaceDir replaces a directory with a copy of another.
+func replaceDir(t *testing.T, dir, with string) {
+	t.Helper()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(with)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eraseUsersAgain runs the command and returns its result.
+func (s *started) eraseUsersAgain(args ...string) (done ops.ErasedAgain) {
+	s.t.Helper()
+	out, err := s.run(append([]string{"erase", "again", "--json", "--timeout", workedOff}, args...)...)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &done)
+	}
+	if err != nil {
+		s.t.Fatalf("erase again: %v: %s", err, out)
+	}
+	return done
+}
+
+// Restoring a copy of the whole directory from before an erasure restores the user. The list of erased users, which was
+// stored separately, erases them again.
+func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	cfg := testConfig(filepath.Join(root, "live"))
+	backup, list := filepath.Join(root, "backup"), filepath.Join(root, "erased-users.txt")
+
+	s := start(t, cfg)
+	s.publish(lifeOfAUser(time.Now())...)
+	s.door().show() // visits: materialized feeds have the pins
+	s.stop()
+	replaceDir(t, backup, cfg.Dir)
+
+	s = start(t, cfg)
+	if out, err := s.run("erase", erased); err != nil {
+		t.Fatalf("erase: %v: %s", err, out)
+	}
+	out, err := s.run("erase", "list")
+	if err != nil || !strings.HasPrefix(out, erased+" ") || strings.Count(out, "\n") != 1 {
+		t.Fatalf("erase list: %v: %q", err, out)
+	}
+	if err := os.WriteFile(list, []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	replaceDir(t, cfg.Dir, backup)
+
+	s = start(t, cfg)
+	if shown := s.door().show(); len(shown) < 10 {
+		t.Fatalf("the restored copy shows only %v: there is nothing to erase again", shown)
+	}
+	if done := s.eraseUsersAgain(list); done.Users != 1 || done.Restored != 1 {
+		t.Errorf("erase again after a restore: %+v, want one user, who was restored", done)
+	}
+	s.door().checkErased()
+	for _, args := range [][]string{{list}, nil} { // without a file: the users that the brokers have
+		if done := s.eraseUsersAgain(args...); done.Users != 1 || done.Restored != 0 {
+			t.Errorf("erase again %v, once more: %+v, want one user, who was not restored", args, done)
+		}
+	}
+	s.door().checkErased()
+}
+
+func TestEraseAgain_RefusesAWrongLine(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "erased-users.txt")
+	if err := os.WriteFile(file, []byte("# erased\nuser:ada 2026-01-02T03:04:05Z\n\nada\npin:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := runCommand(t.Context(), "erase", "again", file)
+	for _, want := range []string{"exit code 2", "line 4", "line 5"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+var errBroken = errors.New("broken by the test")
+
+// breakable is a part that a test can make fail until it is repaired.
+type breakable struct {
+	run func(context.Context) error
+
+	mu     sync.Mutex
+	broken bool
+	end    context.CancelFunc // of the running Run
+}
+
+func (b *breakable) Run(ctx context.Context) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if b.begin(end) {
+		return errBroken
+	}
+	err := b.run(ctx)
+	if b.begin(nil) {
+		return errBroken
+	}
+	return err
+}
+
+// begin stores the function that stops a Run, and reports whether the part is broken.
+func (b *breakable) begin(end context.CancelFunc) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.end = end
+	return b.broken
+}
+
+func (b *breakable) set(broken bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.broken = broken
+	if broken && b.end != nil {
+		b.end()
+	}
+}
+
+// faulty is a product of one role whose parts, brokers and registry can be made unavailable.
+type faulty struct {
+	*started
+	parts    map[string]*breakable
+	net      *faultnet.Net
+	registry *httptest.Server
+}
+
+// dialTimeout is the clients' timeout for a host that does not respond, if they dial themselves.
+const dialTimeout = 5 * time.Second
+
+// dialled makes later Kafka clients use a fault-injecting network.
+func dialled(n *faultnet.Net) opener {
+	return func(p *product, _ context.Context) error {
+		p.kafka.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
+			return n.Dial(ctx, network, address)
+		}
+		return nil
+	}
+}
+
+// startFaulty starts pieces. The brokers are known after the first two; after the first alone if they are embedded.
+func startFaulty(t *testing.T, pieces []opener, change func(*Config)) *faulty {
+	t.Helper()
+	broker := startBroker(t)
+	at, err := url.Parse(broker.RegistryURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &faulty{parts: map[string]*breakable{}, net: faultnet.New(), registry: httptest.NewServer(httputil.NewSingleHostReverseProxy(at))}
+	t.Cleanup(f.registry.Close)
+	cfg := roleConfig(t, broker)
+	cfg.Registry = f.registry.URL
+	change(&cfg)
+	pieces = slices.Insert(pieces, 2, dialled(f.net))
+	f.started = launch(t, cfg, slog.New(slog.DiscardHandler), append(pieces, f.wrap))
+	return f
+}
+
+// wrap makes every part breakable.
+func (f *faulty) wrap(p *product, _ context.Context) error {
+	for i := range p.parts {
+		b := &breakable{run: p.parts[i].Run}
+		f.parts[p.parts[i].Name] = b
+		p.parts[i].Run = b.Run
+	}
+	return nil
+}
+
+// lack returns the response and status of /readyz.
+func (f *faulty) lack() (int, []api.Lack) {
+	f.t.Helper()
+	res, err := http.Get(f.url("/readyz"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Ready bool
+		Parts []api.Lack
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		f.t.Fatal(err)
+	}
+	if answer.Ready != (res.StatusCode == 200) || answer.Ready != (len(answer.Parts) == 0) {
+		f.t.Errorf("/readyz says %t and %v with status %d", answer.Ready, answer.Parts, res.StatusCode)
+	}
+	return res.StatusCode, answer.Parts
+}
+
+// awaitLack waits until /readyz responds with a status and names a part in a state ("": no part).
+func (f *faulty) awaitLack(status int, part, state string) {
+	f.t.Helper()
+	var got []api.Lack
+	var code int
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("/readyz answers %d with %+v", code, got)
+		}
+	}()
+	eventually.True(f.t, fmt.Sprintf("/readyz answers %d and names %q as %q", status, part, state), func() bool {
+		code, got = f.lack()
+		named := part == "" || slices.ContainsFunc(got, func(l api.Lack) bool { return l.Part == part && l.State == state })
+		return code == status && named
+	})
+}
+
+// /readyz names whatever a role needs while it is unavailable, and no longer after it has recovered.
+func TestReadyzNamesWhatIsAway(t *testing.T) {
+	nobody := []string{"127.0.0.1:1"}
+	for role, c := range map[string]struct {
+		pieces []opener
+		change func(*Config)
+		parts  []string
+		lacks  string // the part that is always unreachable; "": none
+	}{
+		"process": {
+			pieces: processing(topics.RowGroups()), change: func(*Config) {},
+			parts: append(topics.RowGroups(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
+		},
+		"serve": {
+			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = nobody, nobody[0] }, // features are missing in answers, but the process is ready
+			parts: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, topics.Insights, "feature-definitions", "feature-lateness", "materialize"},
+		},
+		"serve without a feed store": {
+			pieces: serving(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = nobody },
+			parts: []string{"feed-store-primary"}, lacks: "feed-store",
+		},
+		"serve without the keys of tokens": {
+			pieces: serving(), change: func(c *Config) { c.Auth.JWKS, c.Auth.Audience = "http://"+nobody[0]+"/keys", "smartfeed" },
+			parts: []string{"auth"}, lacks: "auth",
+		},
+		"materialize": {
+			pieces: materializing(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = nobody },
+			parts: []string{topics.UsersDeleted, topics.InterestDecisions, "feed-store-primary", "materialize"}, lacks: "feed-store",
+		},
+	} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			f := startFaulty(t, c.pieces, c.change)
+			calm := func() {
+				t.Helper()
+				if c.lacks != "" {
+					f.awaitLack(503, c.lacks, "unreachable")
+					return
+				}
+				f.awaitLack(200, "", "")
+			}
+			calm()
+			f.registry.Close() // the schemas were read at the start
+			for _, part := range c.parts {
+				f.parts[part].set(true)
+				f.awaitLack(503, part, "waiting")
+				f.parts[part].set(false)
+			}
+			calm()
+
+			f.net.Hold()
+			defer f.net.Release()
+			f.awaitLack(503, "kafka", "unreachable")
+			f.called("PartLacking kafka")
+			f.net.Release()
+			calm()
+		})
+	}
+}
+
+// The broker of dev is one of its parts.
+func TestReadyzOfDevNamesWhatIsAway(t *testing.T) {
+	t.Parallel()
+	f := &faulty{parts: map[string]*breakable{}}
+	f.started = startPieces(t, testConfig(t.TempDir()), append(everything(), f.wrap))
+	for part, b := range f.parts {
+		if part == "http" { // then nothing can be requested
+			continue
+		}
+		b.set(true)
+		f.awaitLack(503, part, "waiting")
+		b.set(false)
+	}
+	f.awaitLack(200, "", "")
+}
+
+func TestReachSeesARefusal(t *testing.T) {
+	r := &reach{kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}}}
+	if r.away() {
+		t.Error("away before anybody was asked")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	eventually.True(t, "it is away: nobody listens", r.away)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}

@@ -1,0 +1,294 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Benchmarks of features on one machine, with the broker, the groups, the server and its clients in one process. `make
+// bench-features` runs them, and with them the benchmarks of the store alone.
+
+const (
+	benchUsers   = 500
+	benchActions = 200 // of each user
+	benchPins    = 1000
+)
+
+// benchProduct is a product with users who have acted.
+type benchProduct struct {
+	*product
+	b      testing.TB
+	client *http.Client
+	events atomic.Int64
+
+	refused atomic.Int64 // answers since the last report
+	failed  sync.Once    // reports the first unexpected answer: thousands may be like it
+}
+
+func startBench(b *testing.B) *benchProduct {
+	b.Helper()
+	cfg := testConfig(b.TempDir())
+	p, err := openProduct(b.Context(), cfg, slog.New(slog.DiscardHandler), everything())
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, p.Close()); err != nil {
+			b.Errorf("stop: %v", err)
+		}
+	})
+	if !p.awaitReady(b.Context()) {
+		b.Fatal("not ready")
+	}
+	// The client wants no gzip, like one in the same data center.
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
+	return &benchProduct{product: p, b: b, client: client}
+}
+
+func (p *benchProduct) pin(i int) schemas.Line {
+	embedding := make([]float32, 16)
+	for j := range embedding {
+		embedding[j] = float32(i+j) / 16
+	}
+	e := &schemas.PinEvent{
+		Event:     p.event("user:author", schemas.Create, fmt.Sprint("pin:", i), time.Now().Add(-time.Hour)),
+		Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprint("interest:", i%20)), "interest:all"},
+		Embedding: embedding, Attributes: map[string]string{"price": fmt.Sprint(i % 90)},
+	}
+	return schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()}
+}
+
+func (p *benchProduct) action(user schemas.UserID, i int, at time.Time) schemas.Line {
+	verbs := []schemas.Verb{schemas.View, schemas.Closeup, schemas.Click, schemas.Save}
+	e := &schemas.ActionEvent{
+		Event:   p.event(user, verbs[i%len(verbs)], fmt.Sprint("pin:", (i*7)%benchPins), at),
+		Surface: "home", Attributes: map[string]string{"device": "ios"},
+	}
+	return schemas.Line{Stream: schemas.StreamActions, Event: e, Key: e.Key()}
+}
+
+func (p *benchProduct) event(actor schemas.UserID, verb schemas.Verb, object string, at time.Time) schemas.Event {
+	return schemas.Event{ID: fmt.Sprint("bench-", p.events.Add(1)), Time: schemas.MicrosOf(at), Actor: actor, Verb: verb, Object: schemas.ID(object)}
+}
+
+// publish returns how long it took until all actions were in features and everything else was processed, too.
+func (p *benchProduct) publish(lines []schemas.Line) time.Duration {
+	p.b.Helper()
+	start := time.Now()
+	if err := p.publisher.Publish(p.b.Context(), lines); err != nil {
+		p.b.Fatal(err)
+	}
+	recording := slices.DeleteFunc(topics.ReadersOf(topics.Catalogue(topics.Profile{Embedded: true})), func(r topics.Reader) bool {
+		return r.Group != topics.Objects && r.Group != topics.Actors && r.Group != topics.Features
+	})
+	if err := topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil, recording...); err != nil {
+		p.b.Fatal(err)
+	}
+	took := time.Since(start)
+	if err := topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
+		p.b.Fatal(err)
+	}
+	return took
+}
+
+// ask posts to /v1/features and returns how long the whole response took. If others use the machine, too, a burst may
+// exceed the limit of requests in flight. Rejected requests are counted, and are not answers.
+func (p *benchProduct) ask(body []byte) (took time.Duration, answer []byte) {
+	start := time.Now()
+	res, err := p.client.Post("http://"+p.server.Addr()+"/v1/features", "application/json", bytes.NewReader(body))
+	if err != nil {
+		p.failed.Do(func() { p.b.Error(err) })
+		return 0, nil
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if res.StatusCode == http.StatusServiceUnavailable {
+		p.refused.Add(1)
+		return time.Since(start), nil
+	}
+	if err != nil || res.StatusCode != http.StatusOK || !bytes.Contains(text, []byte(`"degraded":[]`)) {
+		p.failed.Do(func() { p.b.Errorf("%d %.300s %v", res.StatusCode, text, err) })
+	}
+	return time.Since(start), text
+}
+
+func request(b testing.TB, req feature.Request) []byte {
+	b.Helper()
+	body, err := json.Marshal(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return body
+}
+
+// atRate sends n requests at the given rate per second, whether or not earlier ones have been answered. It returns how
+// long each answer took.
+func (p *benchProduct) atRate(rate, n int, body func(i int) []byte) []time.Duration {
+	const refused = -1
+	took := make([]time.Duration, n)
+	var asking sync.WaitGroup
+	start := time.Now()
+	for i := range n {
+		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
+		asking.Go(func() {
+			var answer []byte
+			if took[i], answer = p.ask(body(i)); answer == nil {
+				took[i] = refused
+			}
+		})
+	}
+	asking.Wait()
+	took = slices.DeleteFunc(took, func(d time.Duration) bool { return d == refused })
+	slices.Sort(took)
+	return took
+}
+
+// usedCPU returns the CPU time of the process, which other programs affect less than elapsed time.
+func usedCPU(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func (p *benchProduct) report(b *testing.B, took []time.Duration) {
+	b.ReportMetric(float64(p.refused.Swap(0)), "refused")
+	b.ReportMetric(milliseconds(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(milliseconds(took[len(took)*99/100]), "p99-ms")
+	b.ReportMetric(0, "ns/op") // the time of the whole run is meaningless
+}
+
+func BenchmarkFeatures(b *testing.B) {
+	p := startBench(b)
+	lines := make([]schemas.Line, 0, benchPins)
+	for i := range benchPins {
+		lines = append(lines, p.pin(i))
+	}
+	p.publish(lines)
+	now := time.Now()
+	lines = lines[:0]
+	for u := range benchUsers {
+		for i := range benchActions {
+			lines = append(lines, p.action(schemas.UserID(fmt.Sprint("user:", u)), u+i, now.Add(-time.Duration(i)*7*time.Minute)))
+		}
+	}
+	began := usedCPU(b)
+	recorded := p.publish(lines)
+	used := usedCPU(b) - began
+	b.Run("recording, to the last feature", func(b *testing.B) {
+		b.ReportMetric(float64(len(lines))/recorded.Seconds(), "actions/s")
+		b.ReportMetric(used.Seconds()/float64(len(lines))*1e6, "CPU-s/M") // of everything that results from the actions
+		b.ReportMetric(0, "ns/op")
+	})
+	ten := []string{"interests_24h", "authors_24h", "top_interests_96h", "verbs_1h", "actions_per_hour_24h", "pins_24h", "last_actions", "last_hides", "taste_24h", "taste_6h"}
+	ofUser := func(i int) []byte {
+		return request(b, feature.Request{Features: ten, Users: []schemas.UserID{schemas.UserID(fmt.Sprint("user:", i%benchUsers))}})
+	}
+	b.Run("ten features of a user, 3000 a second", func(b *testing.B) { p.report(b, p.atRate(3000, 3*3000, ofUser)) })
+	b.Run("ten features of a user, 8 clients", func(b *testing.B) { p.capacity(b, ofUser) })
+	b.Run("one feature of a user, 8 clients", func(b *testing.B) {
+		p.capacity(b, func(i int) []byte {
+			return request(b, feature.Request{Features: ten[:1], Users: []schemas.UserID{schemas.UserID(fmt.Sprint("user:", i%benchUsers))}})
+		})
+	})
+	pins := make([]schemas.PinID, benchPins)
+	for i := range pins {
+		pins[i] = schemas.PinID(fmt.Sprint("pin:", i))
+	}
+	ofPins := request(b, feature.Request{Features: []string{"pin_actions_24h", "pin_saves_per_hour_1h", "pin_save_share_24h", "pin_actors_24h"}, Pins: pins})
+	b.Run("four features of 1000 candidates, 5 a second", func(b *testing.B) {
+		p.report(b, p.atRate(5, 50, func(int) []byte { return ofPins }))
+	})
+	b.Run("action to feature, at 1000 actions a second", func(b *testing.B) { p.freshness(b) })
+}
+
+// capacity sends requests as fast as eight clients can, for some seconds.
+func (p *benchProduct) capacity(b *testing.B, body func(i int) []byte) {
+	const clients, lasts = 8, 3 * time.Second
+	bodies := make([][]byte, benchUsers)
+	for i := range bodies {
+		bodies[i] = body(i)
+	}
+	var asked atomic.Int64
+	var asking sync.WaitGroup
+	end := time.Now().Add(lasts)
+	for c := range clients {
+		asking.Go(func() {
+			for i := c; time.Now().Before(end); i += clients {
+				if _, answer := p.ask(bodies[i%len(bodies)]); answer != nil {
+					asked.Add(1)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	b.ReportMetric(float64(p.refused.Swap(0)), "refused")
+	b.ReportMetric(float64(asked.Load())/lasts.Seconds(), "answers/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// freshness publishes at a rate, and measures for some actions when they are visible in a feature of their user.
+func (p *benchProduct) freshness(b *testing.B) {
+	const rate, lasts, probes = 1000, 4, 200
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	load.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			for j := range rate / 100 {
+				p.publisher.Send(b.Context(), p.action(schemas.UserID(fmt.Sprint("user:load-", i%50)), i+j, time.Now()), func(error) {})
+			}
+		}
+	})
+	var took []time.Duration
+	for i := range probes {
+		user := schemas.UserID(fmt.Sprint("user:probe-", i))
+		body := request(b, feature.Request{Features: []string{"verbs_1h"}, Users: []schemas.UserID{user}})
+		start := time.Now()
+		if err := p.publisher.Publish(b.Context(), []schemas.Line{p.action(user, i, start)}); err != nil {
+			b.Fatal(err)
+		}
+		for {
+			if _, answer := p.ask(body); answer != nil && !bytes.Contains(answer, []byte(`"verbs_1h":{}`)) {
+				break
+			}
+			time.Sleep(500 * time.Microsecond)
+		}
+		took = append(took, time.Since(start))
+		time.Sleep(time.Until(start.Add(lasts * time.Second / probes)))
+	}
+	close(stop)
+	load.Wait()
+	slices.Sort(took)
+	p.report(b, took)
+}

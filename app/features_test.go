@@ -1,0 +1,464 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/featurelog"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// publish posts events, one JSON object per line, and waits until all are processed.
+func (s *started) publish(events ...map[string]any) {
+	s.t.Helper()
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	for _, e := range events {
+		if err := enc.Encode(e); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	res, err := http.Post(s.url("/v1/events"), "application/x-ndjson", &body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted {
+		s.t.Fatalf("events: %d %s", res.StatusCode, text)
+	}
+	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
+		s.t.Fatalf("wait: %v %s", err, out)
+	}
+}
+
+// liking returns a few pins with embeddings and attributes, users with embeddings, and the users' actions on the pins.
+func liking(at time.Time) []map[string]any {
+	var events []map[string]any
+	event := func(stream, verb, actor, object string, at time.Time, more map[string]any) {
+		e := map[string]any{
+			"stream": stream, "verb": verb, "actor": actor, "object": object,
+			"id": fmt.Sprint("e-", len(events)), "time": at.Format(time.RFC3339Nano),
+		}
+		for k, v := range more {
+			e[k] = v
+		}
+		events = append(events, e)
+	}
+	for i := range 5 {
+		event("pins", "create", "user:author", fmt.Sprint("pin:", i), at.Add(-time.Hour), map[string]any{
+			"interests": []string{fmt.Sprint("interest:", i%2)}, "embedding": []float64{float64(i), 1}, "attributes": map[string]string{"price": fmt.Sprint(10 * i)},
+		})
+	}
+	for u := range 3 {
+		user := fmt.Sprint("user:", u)
+		event("users", "update", user, user, at.Add(-time.Hour), map[string]any{"embedding": []float64{1, float64(u)}})
+		for i := range 4 {
+			verb := []string{"view", "click", "save", "save"}[i]
+			event("actions", verb, user, fmt.Sprint("pin:", i), at.Add(-time.Duration(i)*time.Minute), nil)
+		}
+	}
+	return events
+}
+
+// Answers are logged, filed once, and recomputed to the same values. A late action is told apart.
+func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	cfg.FeatureLog.Rules = []featurelog.Rule{{Entity: feature.User, Share: 1}, {Entity: feature.Pin, Share: 1}, {Entity: feature.Pair, Share: 1}}
+	cfg.FeatureLog.MaxFileAge = time.Second
+	cfg.Features, cfg.Feature.ReloadEvery = filepath.Join(cfg.Dir, "features.yaml"), 100*time.Millisecond
+	definitions := feature.Builtin + `
+  - {name: taste_now, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, lookup: true}
+  - {name: pair_taste_now, entity: pair, aggregate: cosine, lookup: true}
+  - {name: pair_price, entity: pair, aggregate: count, group_by: objectAttributes.price}
+`
+	define(t, cfg.Features, definitions)
+	s := start(t, cfg)
+	at := time.Now().Truncate(time.Millisecond)
+	s.publish(liking(at)...)
+
+	for call, want := range map[string]string{
+		"xd28s": `{"days":1,"users":3}`, "funnel?steps=save,click,view": `{"verb":"view","users":3}`, "popularity?limit=1": `"actions":6`,
+		"retention?weeks=1": `"users":3`, "growth?days=1": `"new":3`,
+	} {
+		res, err := http.Get(s.url("/v1/insights/" + call))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: got %s, %v, want %s in it", call, text, err, want)
+		}
+	}
+
+	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "taste_6h", "pins_24h", "taste_now", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h", "pin_impressions_24h",
+		"pair_author_96h", "pair_taste", "pair_taste_now", "pair_price"}
+	req := feature.Request{
+		Features: names, Users: []schemas.UserID{"user:0", "user:1", "user:2", "user:none"}, Pins: []schemas.PinID{"pin:0", "pin:4", "pin:none"},
+		Pairs: []feature.UserPin{{User: "user:0", Pin: "pin:1"}, {User: "user:none", Pin: "pin:4"}, {User: "user:1", Pin: "pin:none"}, {User: "user:other", Pin: "pin:0"}},
+	}
+	s.door().ask(req)
+	drifts := s.verify()
+	for _, d := range drifts {
+		if want := 4; d.Feature[:4] != "pin_" && d.Compared != want || d.Equal != d.Compared || d.Compared == 0 {
+			t.Errorf("%+v: want all equal", d)
+		}
+	}
+	if len(drifts) != len(names) {
+		t.Errorf("%d features were logged, want %d", len(drifts), len(names))
+	}
+
+	// An action that happened a moment ago arrives only now: the answers were right at their time.
+	s.publish(map[string]any{
+		"stream": "actions", "verb": "save", "actor": "user:0", "object": "pin:4", "id": "late", "time": at.Add(-time.Second).Format(time.RFC3339Nano),
+	})
+	untouched := []string{"pin_impressions_24h", "pair_price"} // not changed by that action
+	for _, d := range s.verify() {
+		if d.Late == 0 && !slices.Contains(untouched, d.Feature) || d.Bad() > 0 {
+			t.Errorf("%+v: want a late value, and none that differs otherwise", d)
+		}
+	}
+	if _, err := s.run("features", "verify", "--features", cfg.Features); err != nil {
+		t.Errorf("verify in words: %v", err)
+	}
+	define(t, cfg.Features, definitions+"  - {name: added, entity: user, aggregate: count}\n")
+	eventually.True(t, "the definition that was added is there", func() bool {
+		return slices.ContainsFunc(s.features.Definitions(), func(d feature.Definition) bool { return d.Name == "added" })
+	})
+	s.stop() // closes the files
+	counts := map[string]int{}
+	err := featurelog.ReadFiles(filepath.Join(cfg.Dir, "feature-log"), func(rec *schemas.FiledFeatures) error {
+		counts[rec.Entity]++
+		return nil
+	})
+	if err != nil || len(counts) != 11 {
+		t.Errorf("got %v in files, %v, want 11 entities", counts, err)
+	}
+	for entity, n := range counts {
+		if n != 1 {
+			t.Errorf("%s is filed %d times", entity, n)
+		}
+	}
+}
+
+// With actions in Pinot, features of users come from there. The embedded store holds only the data of pins.
+func TestActionsAreInPinotAlone(t *testing.T) {
+	t.Parallel()
+	pinot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":1,"numServersResponded":1}`)
+	}))
+	defer pinot.Close()
+	cfg := testConfig(t.TempDir())
+	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{pinot.URL}, pinot.URL
+	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
+	define(t, cfg.Features, `
+features:
+- {name: all, entity: user, aggregate: count}
+- {name: pin_all, entity: pin, aggregate: count}
+`)
+	s := start(t, cfg)
+	s.publish(liking(time.Now())...)
+	got := s.door().ask(feature.Request{Features: []string{"all", "pin_all"}, Users: []schemas.UserID{"user:0"}, Pins: []schemas.PinID{"pin:0"}})
+	want := map[string]map[string]any{"user:0": {"all": 7.0}, "pin:0": {"pin_all": 3.0}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	s.stop()
+	defs, err := feature.Load(cfg.Features)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := feature.OpenEmbedded(filepath.Join(cfg.Dir, "features"), cfg.Feature, slog.New(slog.DiscardHandler), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	now := schemas.MicrosOf(time.Now())
+	results, _, err := store.Actions(t.Context(), "user:0", feature.Span{AsOf: now, Now: now}, defs[:1])
+	if err != nil || results[0].Value != feature.Number(0) {
+		t.Errorf("the embedded store has %v actions, %v, want none", results, err)
+	}
+}
+
+// pinotThat returns a fake Pinot that behaves as told: well, down, slow, partial.
+func pinotThat(t *testing.T, does *atomic.Value) string {
+	t.Helper()
+	answer := func(w http.ResponseWriter, responded int) {
+		fmt.Fprintf(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":2,"numServersResponded":%d}`, responded)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the caller cancels
+		switch does.Load() {
+		case "well":
+			answer(w, 2)
+		case "down":
+			w.WriteHeader(http.StatusBadGateway)
+		case "slow":
+			<-r.Context().Done()
+		case "partial":
+			answer(w, 1)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// While the feature store is down, slow, or answers in part, feeds are unchanged and every features answer says what is
+// missing and why. The circuit breaker opens and closes again, and nothing piles up. (Not parallel: it counts
+// goroutines.)
+func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
+	var does atomic.Value
+	does.Store("well")
+	cfg := testConfig(t.TempDir())
+	pinot := pinotThat(t, &does)
+	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{pinot}, pinot
+	cfg.Feature.Deadline, cfg.Feature.BreakAfter, cfg.Feature.BreakFor = 50*time.Millisecond, 3, 500*time.Millisecond
+	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
+	define(t, cfg.Features, "features: [{name: all, entity: user, aggregate: count}]")
+	s := start(t, cfg)
+	at := time.Now()
+	s.publish(append(liking(at), map[string]any{
+		"stream": "follows", "verb": "follow", "actor": "user:0", "object": "interest:0", "id": "follow", "time": at.Format(time.RFC3339Nano),
+	})...)
+	s.feedOf("user:0")
+	s.featuresAreWell()
+	before := runtime.NumGoroutine()
+	for fault, reason := range map[string]string{"down": "store", "slow": "deadline", "partial": "store"} {
+		does.Store(fault)
+		opened, said := false, map[string]bool{}
+		for range 20 {
+			value, degraded := s.askAll()
+			if value != "null" || degraded != "store" && degraded != "deadline" { // store while the breaker is open, deadline on a busy machine
+				t.Errorf("%s: got %s, degraded %q", fault, value, degraded)
+			}
+			said[degraded] = true
+			s.feedOf("user:0")
+			opened = opened || s.metric("smartfeed_features_breaker_open") == "1"
+		}
+		if !opened || !said[reason] || !said["store"] {
+			t.Errorf("%s: left alone %v, said %v, want it left alone, and %s said", fault, opened, said, reason)
+		}
+		does.Store("well")
+		s.featuresAreWell()
+		if got := s.metric("smartfeed_features_breaker_open"); got != "0" {
+			t.Errorf("%s: when all is well again the gauge is %s, want 0", fault, got)
+		}
+	}
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+20; time.Sleep(time.Millisecond) { // connections come and go
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+		}
+	}
+}
+
+// feedOf visits, and expects items and an answer that is not degraded.
+func (s *started) feedOf(user string) {
+	s.t.Helper()
+	res, err := http.Get(s.url("/v1/users/" + user + "/feed?limit=2"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var page struct {
+		Items    []any    `json:"items"`
+		Degraded []string `json:"degraded"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&page); err != nil || len(page.Items) != 2 || len(page.Degraded) > 0 {
+		s.t.Errorf("feed: %d, %+v, %v, want two items and nothing degraded", res.StatusCode, page, err)
+	}
+}
+
+// askAll requests the feature all of user:0, and returns its value and the degraded reasons.
+func (s *started) askAll() (value, degraded string) {
+	s.t.Helper()
+	res, err := http.Post(s.url("/v1/features"), "application/json", strings.NewReader(`{"features":["all"],"users":["user:0"]}`))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Values  map[string]map[string]json.RawMessage `json:"values"`
+		Missing []struct {
+			Reason string `json:"reason"`
+		} `json:"missing"`
+		Degraded []string `json:"degraded"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || len(answer.Missing) != len(answer.Degraded) {
+		s.t.Errorf("features: %d, %+v, %v", res.StatusCode, answer, err)
+	}
+	return string(answer.Values["user:0"]["all"]), strings.Join(answer.Degraded, " ")
+}
+
+// featuresAreWell sends requests until an answer is complete: on a busy machine the deadline may pass occasionally.
+func (s *started) featuresAreWell() {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		value, degraded := s.askAll()
+		if value == "7" && degraded == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("features: %s, degraded %q, want 7 and nothing degraded", value, degraded)
+		}
+	}
+}
+
+// metric returns the value of a metric without labels.
+func (s *started) metric(name string) string {
+	s.t.Helper()
+	res, err := http.Get(s.url("/metrics"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\n"+name+" ")
+	value, _, _ := strings.Cut(after, "\n")
+	return value
+}
+
+// define writes a definitions file.
+func define(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *started) verify() []featurelog.Drift {
+	s.t.Helper()
+	out, err := s.run("features", "verify", "--json", "--features", s.cfg.Features)
+	if err != nil {
+		s.t.Fatalf("verify: %v\n%s", err, out)
+	}
+	var drifts []featurelog.Drift
+	if err := json.Unmarshal([]byte(out), &drifts); err != nil {
+		s.t.Fatal(err)
+	}
+	return drifts
+}
+
+// copying is a fake Pinot whose servers have ingested all actions, or none. Their offsets stay before the marker after
+// the last action, because they never pass markers.
+type copying struct {
+	url  string
+	done atomic.Bool
+	log  atomic.Pointer[topics.Log] // of the product, once it exists
+}
+
+func newCopying(t *testing.T) *copying {
+	t.Helper()
+	c := new(copying)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/tables/actions_enriched/consumingSegmentsInfo" {
+			_, _ = io.WriteString(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":1000}`)
+			return
+		}
+		log := c.log.Load()
+		if log == nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		ends, err := log.Ends(r.Context(), topics.ActionsEnriched)
+		if r.Context().Err() != nil { // the caller no longer waits
+			return
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		segments := map[string]any{}
+		for p, end := range ends[topics.ActionsEnriched] {
+			at := int64(0)
+			if c.done.Load() {
+				at = max(0, end-1)
+			}
+			offsets := map[string]string{fmt.Sprint(p): fmt.Sprint(at)}
+			segments[fmt.Sprintf("actions_enriched__%d__0__x", p)] = []any{map[string]any{"partitionToOffsetMap": offsets}}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"_segmentToConsumingInfoMap": segments})
+	}))
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+// While Pinot does not ingest actions, wait does not return and the freshness gauge grows. Both end when Pinot has the
+// actions.
+func TestActionsAreWaitedForInPinot(t *testing.T) {
+	t.Parallel()
+	behind := newCopying(t)
+	cfg := testConfig(t.TempDir())
+	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{behind.url}, behind.url
+	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
+	define(t, cfg.Features, "features: [{name: all, entity: user, aggregate: count}]")
+	s := launch(t, cfg, slog.New(slog.DiscardHandler), everything())
+	behind.log.Store(s.ends)
+	if !s.awaitReady(t.Context()) {
+		t.Fatal("not ready")
+	}
+	s.publish(liking(time.Now())...) // waits without regard to Pinot
+	wait := func(timeout string) (string, error) {
+		return s.run("wait", "--json", "--timeout", timeout, "--pinot.brokers", behind.url, "--pinot.controller", behind.url)
+	}
+	eventually.True(t, "wait names Pinot", func() bool { // on a busy machine the time may be over before the first check
+		out, err := wait("2s")
+		if err == nil {
+			t.Fatalf("Pinot has no action, and wait says %s", out)
+		}
+		return strings.Contains(err.Error(), "still behind: pinot: ") && strings.Contains(out, `"group": "pinot"`)
+	})
+	inside := &Product{inner: s.product}
+	eventually.True(t, "Wait names Pinot", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		err := inside.Wait(ctx)
+		if err == nil {
+			t.Fatal("Pinot has no action, and Wait returns")
+		}
+		return strings.Contains(err.Error(), "pinot")
+	})
+	seconds := func() float64 {
+		value, err := strconv.ParseFloat(s.metric("smartfeed_features_freshness_seconds"), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	eventually.True(t, "the gauge says that actions wait", func() bool { return seconds() > 2 })
+	behind.done.Store(true)
+	if out, err := wait("1m"); err != nil {
+		t.Errorf("Pinot has all actions, and wait says %v, %s", err, out)
+	}
+	if err := inside.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	eventually.True(t, "the gauge says that none waits", func() bool { return seconds() < 1 })
+	answer, err := s.features.Answer(t.Context(), feature.Request{Features: []string{"all"}, Users: []schemas.UserID{"user:0"}})
+	if err != nil || answer.Fresh == nil || !answer.Fresh.Equal(time.Unix(1, 0)) {
+		t.Errorf("fresh to %v, %v, want what Pinot said in its answer", answer.Fresh, err)
+	}
+}

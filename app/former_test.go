@@ -1,0 +1,100 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// After a cut-over, an erasure writes no tombstones to the previous changelog. The command counts the rows that remain
+// there, until prune deletes the topic.
+func TestErase_CountsRowsOfFormerGenerations(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	s.publish(lifeOfAUser(time.Now())...)
+	s.generate()
+	eventually.True(t, "the former generation is stopped", func() bool {
+		_, err := os.Stat(s.localRows(1))
+		return len(s.generations.running()) == 1 && errors.Is(err, fs.ErrNotExist)
+	})
+	erase := func() (left []string) {
+		t.Helper()
+		out, err := s.run("erase", erased, "--json")
+		var done ops.Erased
+		if err != nil || json.Unmarshal([]byte(out), &done) != nil {
+			t.Fatalf("erase: %v: %s", err, out)
+		}
+		for _, r := range done.Remains {
+			if r.Where == topics.TableOf(topics.Pools) {
+				left = append(left, r.What)
+			}
+		}
+		return left
+	}
+	if left := erase(); len(left) != 1 || strings.HasPrefix(left[0], "0 ") {
+		t.Errorf("of the former changelog: %q, want a number of rows", left)
+	}
+	if _, err := os.Stat(s.localRows(2)); err != nil {
+		t.Errorf("local rows of the active generation: %v", err)
+	}
+	s.prune()
+	if left := erase(); len(left) != 0 {
+		t.Errorf("of the former changelog, deleted: %q", left)
+	}
+	if out, err := s.run("topics", "verify"); err != nil {
+		t.Errorf("topics verify: %v: %s", err, out)
+	}
+	s.publish(map[string]any{
+		"stream": "follows", "id": "after", "actor": "user:reader", "verb": "follow", "object": "user:author-2", "time": time.Now(),
+	})
+	edges, err := s.store.Edges(t.Context(), "user:reader", []schemas.ID{"user:author-2"})
+	if err != nil || len(edges) != 1 {
+		t.Errorf("after prune the pools have edges %v, %v", edges, err)
+	}
+}
+
+// localRows returns the directory of a generation of the pools.
+func (s *started) localRows(number int) string {
+	return filepath.Join(s.cfg.below(s.cfg.Rows.Dir), topics.TableOf(topics.GenerationName(topics.Pools, number)))
+}
+
+// A process that was stopped during the cut-over removes the directory of the previous generation when it starts.
+func TestGenerations_RemoveLocalRowsOfFormerOnesAtTheStart(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	s := start(t, cfg)
+	former, active := s.localRows(7), s.localRows(1)
+	s.stop()
+	if err := os.MkdirAll(filepath.Join(former, "0"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, cfg)
+	if _, err := os.Stat(former); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v, want that it is removed", former, err)
+	}
+	if _, err := os.Stat(active); err != nil {
+		t.Errorf("local rows of the active generation: %v", err)
+	}
+}
+
+// prune deletes the topics of former generations after the process has left them.
+func (s *started) prune() {
+	s.t.Helper()
+	eventually.True(s.t, "no process is a member of the former generation", func() bool {
+		out, err := s.run("topics", "prune")
+		if err == nil && !strings.Contains(out, "deleted "+topics.TableOf(topics.Pools)) || err != nil && !strings.Contains(err.Error(), "members") {
+			s.t.Fatalf("topics prune: %v: %s", err, out)
+		}
+		return err == nil
+	})
+}

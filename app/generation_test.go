@@ -1,0 +1,546 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// generate builds a generation and returns the result of the command.
+func (s *started) generate() (done built) {
+	s.t.Helper()
+	out, err := s.run("rebuild", "all", "--generation", "--json", "--rate", "100000", "--timeout", workedOff)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &done)
+	}
+	if err != nil {
+		s.t.Fatalf("rebuild --generation: %v: %s", err, out)
+	}
+	s.answersFrom(done.Generation)
+	return done
+}
+
+// answersFrom waits until a generation of the pools is active.
+func (s *started) answersFrom(number int) {
+	s.t.Helper()
+	name := topics.GenerationName(topics.Pools, number)
+	s.awaitGeneration(name+" answers", func(status rows.Status) bool { return status.Group == name && status.Ready })
+}
+
+// sharesPartitions waits until this process owns some partitions of the active generation, but not all.
+func (s *started) sharesPartitions() {
+	s.t.Helper()
+	s.awaitGeneration("this process has some partitions, and not all", func(status rows.Status) bool {
+		n := len(status.Partitions)
+		return n > 0 && n < int(s.cfg.partitions())
+	})
+}
+
+// awaitGeneration waits until the status of the active pools group satisfies a condition.
+func (s *started) awaitGeneration(what string, so func(rows.Status) bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience * 3); ; time.Sleep(10 * time.Millisecond) {
+		status := s.generations.running()[0].Status()
+		if so(status) {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not so: %s: %+v", what, status)
+		}
+	}
+}
+
+// A builder works without a progress display.
+func TestABuilderWithoutProgressWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := &builder{setup: topics.Setup{Kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}, Partitions: 1}}}
+	if err := b.wait(ctx, "catch up"); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait = %v, want that the context has ended", err)
+	}
+}
+
+// records returns all committed records of a topic.
+func (s *started) records(topic string) (list []*kgo.Record) {
+	s.t.Helper()
+	ends, err := s.ends.Ends(s.t.Context(), topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for p, end := range ends[topic] {
+		err := s.ends.ReadTo(s.t.Context(), topic, p, 0, end, func(r *kgo.Record) error { list = append(list, r); return nil })
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return list
+}
+
+// saidOnce checks that each shown item is in the materialized feed once, in dense positions, and was reported once.
+func (s *started) saidOnce() {
+	s.t.Helper()
+	said := map[string]int{}
+	positions := map[schemas.UserID][]int64{}
+	for _, r := range s.records(topics.FeedEntries) {
+		f, err := s.streams.FeedEntries.Decode(r.Value)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for e := range f.All() {
+			said[fmt.Sprint("entry of ", e.User, " ", e.Pin)]++
+			positions[e.User] = append(positions[e.User], e.Position)
+		}
+	}
+	for _, r := range s.records(topics.Impressions) {
+		i, err := s.streams.Impressions.Decode(r.Value)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for shown := range i.All() {
+			said[fmt.Sprint("impression of ", i.User, " ", shown.Pin)]++
+		}
+	}
+	for what, n := range said {
+		if n != 1 {
+			s.t.Errorf("%d times the %s", n, what)
+		}
+	}
+	shown := 0
+	for user, list := range positions {
+		slices.Sort(list)
+		for i, at := range list {
+			if at != int64(i+1) {
+				s.t.Fatalf("positions of %s: %v", user, list)
+			}
+		}
+		shown += len(list)
+	}
+	if len(said) != 2*shown || shown == 0 {
+		s.t.Errorf("%d items shown, %d things said of them", shown, len(said))
+	}
+}
+
+// A new generation with another cap has the pools that brute force computes, and shown pins stay shown. It is there
+// after a restart, and another one can follow it.
+func TestGenerationWithAnotherCap(t *testing.T) {
+	t.Parallel()
+	d := readDataset(t, generated(t, 0.02))
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap = 20
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // redelivered pins have the present weight of their edge
+	s := start(t, cfg)
+	s.importSet(d)
+	s.stop()
+
+	cfg.Pools.Cap = DefaultConfig().Pools.Cap
+	s = start(t, cfg)
+	if done := s.generate(); done.Former != 1 || done.Generation != 2 || done.Copied == nil || done.Copied.Rows == 0 || done.Asked.Users < len(d.users) {
+		t.Errorf("built %+v", done)
+	}
+	s.checkPools(d, cfg.Pools.Cap)
+	shown := &reading{started: s, user: d.users[0], limit: 20, shown: map[schemas.PinID]visits.Item{}}
+	if shown.visit(); len(shown.shown) == 0 {
+		t.Fatal("nothing was shown")
+	}
+	shown.applied()
+	before := s.poolsOf(d.users)
+	s.stop()
+
+	s = start(t, cfg)
+	s.answersFrom(2)
+	shown.started = s
+	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
+		t.Fatalf("pools after a start (-before +after):\n%.3000s", diff)
+	}
+	if done := s.generate(); done.Former != 2 || done.Generation != 3 {
+		t.Errorf("built %+v", done)
+	}
+	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
+		t.Fatalf("pools after another generation (-before +after):\n%.3000s", diff)
+	}
+	shown.visit() // checks that nothing is new again
+	shown.applied()
+	s.saidOnce()
+}
+
+// Users who arrived during a later generation are in the next one, and rebuilds and erasures include them.
+func TestWhoCameToALaterGenerationIsInTheNext(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	told := &story{now: time.Now().Add(-time.Hour)}
+	told.tell("follows", "user:early", "follow", "interest:tea", nil)
+	for n := range 10 {
+		told.tell("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{"interest:tea"}})
+	}
+	s.publish(told.events...)
+	s.generate()
+	eventually.True(t, "the former generation ends", func() bool { return len(s.generations.running()) <= 1 })
+	late := map[string]any{"stream": "follows", "id": "late", "actor": "user:late", "verb": "follow", "object": "interest:tea", "time": time.Now().UnixMicro()}
+	s.publish(late)
+	both := []schemas.UserID{"user:early", "user:late"}
+	before := s.poolsOf(both)
+	if total := before["user:late interest"].Total; total != 10 {
+		t.Fatalf("the late one has %d pins", total)
+	}
+	s.rebuilt("user:late")
+	if done := s.generate(); done.Generation != 3 || done.Asked.Users != 2 {
+		t.Errorf("built %+v", done)
+	}
+	if diff := cmp.Diff(before, s.poolsOf(both)); diff != "" {
+		t.Errorf("pools (-before +after):\n%.3000s", diff)
+	}
+	out, err := s.run("erase", "user:late", "--json")
+	var done ops.Erased
+	if err != nil || json.Unmarshal([]byte(out), &done) != nil || done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 {
+		t.Errorf("erase: %v: %s", err, out)
+	}
+}
+
+// life makes people visit and authors publish while a test runs.
+type life struct {
+	s       *started
+	readers []*reading
+	pins    int // used by one goroutine
+	told    atomic.Int64
+	wg      sync.WaitGroup
+	stop    chan struct{}
+}
+
+const authors = 5
+
+func (s *started) beginLife(readers int) *life {
+	l := &life{s: s, stop: make(chan struct{})}
+	follows := &story{now: time.Now().Add(-time.Hour)}
+	for n := range readers {
+		r := &reading{started: s, user: schemas.UserID(fmt.Sprint("user:reader-", n)), limit: 5, shown: map[schemas.PinID]visits.Item{}}
+		l.readers = append(l.readers, r)
+		for a := range authors {
+			follows.tell("follows", string(r.user), "follow", fmt.Sprint("user:author-", a), nil)
+		}
+	}
+	s.publish(follows.events...)
+	l.publish(200)
+	return l
+}
+
+// publish publishes pins that are delivered to every reader.
+func (l *life) publish(n int) {
+	told := &story{now: time.Now().Add(-time.Minute)}
+	for range n {
+		told.tell("pins", fmt.Sprint("user:author-", l.pins%authors), "create", fmt.Sprint("pin:", l.pins), nil)
+		told.events[len(told.events)-1]["id"] = fmt.Sprint("life-", l.pins)
+		l.pins++
+	}
+	l.s.publish(told.events...)
+	l.told.Store(int64(l.pins))
+}
+
+// goOn publishes and visits until end is called.
+func (l *life) goOn() {
+	l.wg.Go(func() {
+		for !l.ended() {
+			l.publish(3)
+		}
+	})
+	for _, r := range l.busy() {
+		l.wg.Go(func() {
+			for !l.ended() {
+				r.visit()
+			}
+		})
+	}
+}
+
+// busy returns the readers who visit, and quiet the others.
+func (l *life) busy() []*reading  { return l.readers[:2] }
+func (l *life) quiet() []*reading { return l.readers[2:] }
+
+func (l *life) ended() bool {
+	select {
+	case <-l.stop:
+		return true
+	case <-time.After(5 * time.Millisecond):
+		return false
+	}
+}
+
+func (l *life) end() {
+	close(l.stop)
+	l.wg.Wait()
+}
+
+// check checks that every reader has been shown every pin or has it as a candidate, and none twice.
+func (l *life) check() {
+	l.s.t.Helper()
+	for _, r := range l.readers {
+		waiting := 0
+		for _, source := range []schemas.Source{schemas.Following} {
+			pool, err := l.s.generator.Pool(l.s.t.Context(), r.user, source, everyCap)
+			if err != nil {
+				l.s.t.Fatal(err)
+			}
+			for _, item := range pool.Items {
+				if _, again := r.shown[item.Pin]; again {
+					l.s.t.Errorf("%s waits for %s, who was shown it", item.Pin, r.user)
+				}
+			}
+			waiting += pool.Total
+		}
+		if got := waiting + len(r.shown); got != l.pins {
+			l.s.t.Errorf("%s has %d pins waiting and %d shown, want all %d", r.user, waiting, len(r.shown), l.pins)
+		}
+	}
+}
+
+// While a generation is built and cut over to, people visit and authors publish, in walks of many steps. Nothing is
+// lost, doubled, or new twice.
+func TestCutOverInTheMiddleOfLife(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = 5000, 5000, 3
+	s := start(t, cfg)
+	l := s.beginLife(20)
+	l.goOn()
+	for want := 2; want <= 3; want++ {
+		if done := s.generate(); done.Generation != want {
+			t.Errorf("built %+v, want generation %d", done, want)
+		}
+	}
+	pins := l.told.Load()
+	eventually.True(t, "it is still published", func() bool { return l.told.Load() >= pins+30 })
+	l.end()
+	l.readers[0].applied()
+	l.check()
+	s.saidOnce()
+}
+
+// A command that stops in the middle is restarted and resumes. An aborted generation leaves nothing behind.
+func TestGenerationIsResumedAndGivenUp(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap, cfg.Fanout.Recents = 5000, 5000
+	s := start(t, cfg)
+	l := s.beginLife(300)
+	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "no generation is being built") {
+		t.Errorf("nothing was given up: %v %s", err, out)
+	}
+	for _, then := range []string{"given up", "resumed"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := runCommand(ctx, "rebuild", "all", "--generation", "--rate", "50", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
+				"--partitions", strconv.Itoa(int(s.cfg.partitions())))
+			ended <- err
+		}()
+		asked := s.effect(topics.Pools, "rebuilt")
+		eventually.True(t, "some are asked", func() bool { return s.effect(topics.Pools, "rebuilt") >= asked+110 })
+		cancel()
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" goes on`) {
+			t.Fatalf("the run was over, or does not say how it goes on: %v", err)
+		}
+		l.publish(5)
+		if then == "given up" {
+			if out, err := s.run("rebuild", "all", "--abort"); err != nil {
+				t.Fatalf("give up: %v %s", err, out)
+			}
+			l.publish(5)
+			l.check()
+			continue
+		}
+		s.refusedOver("rebuild all --generation", "replay", "all", "--resume", "--half-life", "240h")
+		if done := s.generate(); done.Generation != 3 || done.Copied != nil || done.Asked.Before == 0 {
+			t.Errorf("resumed: %+v", done)
+		}
+	}
+	l.publish(5)
+	l.check()
+	s.cutOverInPart()
+	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "it is being cut over already") {
+		t.Errorf("given up when the generation that answers was silent: %v %s", err, out)
+	}
+	l.publish(5)
+	l.readers[0].visit()
+	if done := s.generate(); done.Generation != 4 || done.Copied != nil {
+		t.Errorf("ended: %+v", done)
+	}
+	l.publish(5)
+	l.readers[0].visit()
+	l.readers[0].applied()
+	l.check()
+	s.saidOnce()
+}
+
+// cutOverInPart builds a generation, and fails after the markers of all inputs but one have been written.
+func (s *started) cutOverInPart() {
+	s.t.Helper()
+	before := s.marks(topics.Deliveries)
+	refused := s.broker.Broker().Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Topic: topics.Candidates, Err: kerr.InvalidRecord, Count: -1, // only the cut-over writes there
+	})
+	out, err := s.run("rebuild", "all", "--generation", "--rate", "100000", "--timeout", workedOff)
+	refused.Remove()
+	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" ends that`) {
+		s.t.Fatalf("the run was over, or does not say how it ends: %v %s", err, out)
+	}
+	if marks := s.marks(topics.Deliveries) - before; refused.Hits() == 0 || marks != int(s.cfg.partitions()) {
+		s.t.Fatalf("%d marks are refused, %d out", refused.Hits(), marks)
+	}
+}
+
+// marks returns the number of cut-over markers in a topic.
+func (s *started) marks(topic string) (n int) {
+	s.t.Helper()
+	for _, r := range s.records(topic) {
+		if topics.IsCutOver(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// Two processes share the partitions of both generations, each generation in its own way. A serving process sends
+// requests to the owner of a user in the active generation.
+func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t)
+	config := func() Config {
+		cfg := roleConfig(t, broker)
+		cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = 5000, 5000, 3
+		return cfg
+	}
+	first := startPieces(t, config(), processing(topics.RowGroups()))
+	second := startPieces(t, config(), processing(topics.RowGroups()))
+	front := startPieces(t, config(), serving())
+	l := front.beginLife(20)
+	out, err := front.run("rebuild", "all", "--generation", "--timeout", workedOff)
+	if err != nil || !strings.Contains(out, "generation 2 of the pools answers, of 20 users") {
+		t.Fatalf("rebuild --generation: %v: %s", err, out)
+	}
+	for _, s := range []*started{first, second} {
+		s.answersFrom(2)
+		s.sharesPartitions()
+	}
+	l.publish(10)
+	for _, r := range l.readers[:5] {
+		r.visit()
+	}
+	l.readers[0].applied()
+	l.check()
+	front.saidOnce()
+}
+
+// A generation that is aborted while another run builds it is not cut over to.
+func TestWhatWasGivenUpIsNotCutOverTo(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t)
+	b, err := newBuilder(t.Context(), topics.Setup{Kafka: broker.Kafka(0), Registry: broker.RegistryURL()}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	now := topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Command: rebuildGeneration}
+	if err := errors.Join(topics.SetGeneration(t.Context(), b.client, now), b.abort(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cutOver(t.Context(), &now); !errors.Is(err, errEnded) {
+		t.Errorf("cut over to what was given up: %v", err)
+	}
+	ends, err := b.log.Ends(t.Context(), poolsInputs()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, partitions := range ends {
+		for p, end := range partitions {
+			if end != 0 {
+				t.Errorf("%s/%d was marked", topic, p)
+			}
+		}
+	}
+}
+
+// The program is killed repeatedly while a generation is built. The command is restarted each time.
+func TestGenerationKilledInTheMiddle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: not with -short")
+	}
+	t.Parallel()
+	const users, pins = 400, 30
+	c := newChild(t, t.TempDir())
+	c.start()
+	told := &story{now: time.Now().Add(-time.Hour)}
+	for n := range users {
+		told.tell("follows", fmt.Sprint("user:", n), "follow", "interest:tea", nil)
+	}
+	for n := range pins {
+		told.tell("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{"interest:tea"}})
+	}
+	c.publish(told.events...)
+	at := door{t, c.http}
+	shown := at.newPins("user:1")
+	built := c.insist(func(killed bool) []string {
+		args := []string{"rebuild", "all", "--generation", "--timeout", workedOff, "--rate"}
+		if killed {
+			return append(args, "100000")
+		}
+		return append(args, "30") // all would take thirteen seconds
+	})
+	built.survives(c, fault{"rebuilt", 5}, fault{"rebuilt", 10}, fault{"rebuilt", 15})
+	c.until("answering from the new generation", func() bool {
+		return slices.ContainsFunc(c.counts(), func(g groupStatus) bool { return strings.HasPrefix(g.Group, "pools.") && g.Ready })
+	})
+	for _, pin := range at.newPins("user:1") {
+		if slices.Contains(shown, pin) {
+			t.Errorf("%s is new again", pin)
+		}
+	}
+	for n := range users {
+		path := fmt.Sprintf("/v1/users/user:%d/pools?source=interest&limit=1000", n)
+		if text := at.get(path); n != 1 && !strings.Contains(text, fmt.Sprintf(`"total":%d`, pins)) {
+			t.Fatalf("%s: %.200s, want %d pins", path, text, pins)
+		}
+	}
+}
+
+// newPins visits and returns the new pins.
+func (s door) newPins(user schemas.UserID) (pins []schemas.PinID) {
+	s.t.Helper()
+	from := &visits.HTTP{URL: s.base, Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 10}
+	page, err := from.Visit(s.t.Context(), user)
+	if err != nil || len(page.Degraded) > 0 {
+		s.t.Fatalf("visit of %s: degraded %v, %v", user, page.Degraded, err)
+	}
+	for _, item := range page.Items {
+		if item.New {
+			pins = append(pins, item.Pin)
+		}
+	}
+	if len(pins) == 0 {
+		s.t.Errorf("nothing is new to %s", user)
+	}
+	return pins
+}

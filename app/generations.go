@@ -1,0 +1,244 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/processors"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// generations manages the generations of the pools in this process: the active one, and one that is being built, if
+// any. It follows the topic that names them, and gives readers of the pools the rows of the active one. Readers hold no
+// reference to a generation.
+type generations struct {
+	p     *product
+	watch *topics.GenerationWatch
+	open  func(number int) (*rows.Runner, error)
+
+	view atomic.Pointer[activeRows]
+
+	mu       sync.Mutex
+	active   int
+	switched time.Time // when another one became active
+	runners  map[int]*rows.Runner
+	stops    map[int]context.CancelFunc
+}
+
+// lingering is how long the previous generation keeps running for other processes: until cutOverReaches, plus the
+// maximum duration of a chunk that was started then.
+const lingering = 5 * time.Second
+
+// cutOverReaches is the time after which every process knows about a cut-over, including the check itself. Until then,
+// a process may still get chunks from the previous generation.
+const cutOverReaches = 2 * topics.WatchEvery
+
+// newGenerations reads which generation is active, and opens it.
+func newGenerations(ctx context.Context, p *product, open func(number int) (*rows.Runner, error)) (*generations, error) {
+	g := &generations{
+		p: p, open: open, watch: &topics.GenerationWatch{Log: p.ends},
+		runners: map[int]*rows.Runner{}, stops: map[int]context.CancelFunc{},
+	}
+	if err := g.watch.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	g.active = g.watch.Of(topics.Pools).Active
+	g.removeFormer(ctx, 0)
+	runner, err := open(g.active)
+	if err != nil {
+		return nil, err
+	}
+	g.runners[g.active] = runner
+	g.view.Store(&activeRows{View: runner.View()})
+	return g, nil
+}
+
+// activeRows are the rows of the active generation.
+type activeRows struct {
+	*rows.View
+	since time.Time // when all processes had switched to it; zero: before the process started
+}
+
+// Read reads the rows of the active generation.
+func (g *generations) Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error {
+	a := g.view.Load()
+	if a.since.IsZero() {
+		return a.View.Read(ctx, owner, f)
+	}
+	return a.View.Read(ctx, owner, func(s rows.Snapshot) error { return f(putInFront{s, a.since}) })
+}
+
+// putInFront is a snapshot of a generation that replaced another one, whose partition may have been owned by another
+// process.
+type putInFront struct {
+	rows.Snapshot
+	at time.Time
+}
+
+// Since returns when this process became the owner, but no earlier than the generation became active.
+func (s putInFront) Since() time.Time {
+	if since := s.Snapshot.Since(); since.After(s.at) {
+		return since
+	}
+	return s.at
+}
+
+// Changed returns the channel of the generation that is active now.
+func (g *generations) Changed(owner string) <-chan struct{} { return g.view.Load().Changed(owner) }
+
+// first runs the generation that was active when the process started, until another one is.
+func (g *generations) first() (run func(context.Context) error) {
+	number := g.active
+	return func(ctx context.Context) error {
+		own, cancel := context.WithCancel(ctx)
+		defer cancel()
+		g.mu.Lock()
+		runner := g.runners[number]
+		g.stops[number] = cancel
+		g.mu.Unlock()
+		if runner == nil { // it was retired while it was not running
+			<-ctx.Done()
+			return nil
+		}
+		err := runner.Run(own)
+		if own.Err() != nil {
+			g.removeFormer(ctx, number)
+			<-ctx.Done()
+			return nil
+		}
+		return err
+	}
+}
+
+// Run runs all generations but the first, as they start and retire.
+func (g *generations) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return g.watch.Run(ctx, func(err error) {
+			if err != nil {
+				g.p.log.DebugContext(ctx, "generations are not known", "error", err)
+				return
+			}
+			g.follow(ctx, group)
+		})
+	})
+	return group.Wait()
+}
+
+// follow starts, activates and stops generations as the topic says.
+func (g *generations) follow(ctx context.Context, group *errgroup.Group) {
+	now := g.watch.Of(topics.Pools)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, number := range []int{now.Active, now.Building} {
+		if number != 0 && g.runners[number] == nil {
+			g.start(ctx, group, number)
+		}
+	}
+	if runner := g.runners[now.Active]; runner != nil && now.Active != g.active {
+		g.active, g.switched = now.Active, time.Now()
+		g.view.Store(&activeRows{runner.View(), g.switched.Add(cutOverReaches)})
+		g.p.log.InfoContext(ctx, "another generation of the pools answers", "generation", now.Active)
+	}
+	for number, stop := range g.stops {
+		if number != g.active && number != now.Building && time.Since(g.switched) > lingering {
+			stop()
+			delete(g.stops, number)
+			delete(g.runners, number)
+		}
+	}
+}
+
+// start runs a generation under its own supervisor. mu is held.
+func (g *generations) start(ctx context.Context, group *errgroup.Group, number int) {
+	runner, err := g.open(number)
+	if err != nil {
+		g.p.log.ErrorContext(ctx, "a generation of the pools cannot be opened", "generation", number, "error", err)
+		return
+	}
+	own, stop := context.WithCancel(ctx)
+	g.runners[number], g.stops[number] = runner, stop
+	part := processors.Part{Name: topics.GenerationName(topics.Pools, number), Run: g.p.knowing(runner.Run)}
+	supervisor := processors.NewSupervisor(processors.DefaultBackoff(), g.p.log, part)
+	group.Go(func() error {
+		defer stop()
+		err := supervisor.Run(own)
+		g.removeFormer(ctx, number)
+		return err
+	})
+}
+
+// removeFormer removes the local directories of a former generation, or of all former ones if number is 0. They are
+// copies of changelogs that no process reads. No runner of such a generation may be running. A directory that cannot be
+// removed is logged and removed at the next start.
+func (g *generations) removeFormer(ctx context.Context, number int) {
+	dir := g.p.cfg.below(g.p.cfg.Rows.Dir)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		g.p.log.WarnContext(ctx, "local rows cannot be listed", "dir", dir, "error", err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	for _, f := range g.watch.Former(names) {
+		if number != 0 && f.Number != number {
+			continue
+		}
+		former := filepath.Join(dir, topics.TableOf(f.Name))
+		if err := os.RemoveAll(former); err != nil {
+			g.p.log.WarnContext(ctx, "local rows of a former generation cannot be removed", "dir", former, "error", err)
+			continue
+		}
+		g.p.log.InfoContext(ctx, "local rows of a former generation are removed", "dir", former)
+	}
+}
+
+// running returns the generations in this process, the active one first.
+func (g *generations) running() []*rows.Runner {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := []*rows.Runner{g.runners[g.active]}
+	for number, r := range g.runners {
+		if number != g.active {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// isActive reports whether a runner belongs to the active generation of its group.
+func (p *product) isActive(r *rows.Runner) bool {
+	if p.generations == nil {
+		return true
+	}
+	for i, other := range p.generations.running() {
+		if other == r {
+			return i == 0
+		}
+	}
+	return true
+}
+
+// groupsNow returns the groups that run here, every generation of them.
+func (p *product) groupsNow() []*rows.Runner {
+	if p.generations == nil {
+		return p.groups
+	}
+	var list []*rows.Runner
+	for _, r := range p.groups {
+		if r != p.firstPools {
+			list = append(list, r)
+		}
+	}
+	return append(list, p.generations.running()...)
+}

@@ -1,0 +1,169 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// reading is a user of a product who visits feed home.
+type reading struct {
+	*started
+	user  schemas.UserID
+	limit int
+	shown map[schemas.PinID]visits.Item
+	lacks []string // degraded reasons that answers may have; nil: none
+}
+
+func (r *reading) visit() []visits.Item {
+	r.t.Helper()
+	from := &visits.HTTP{URL: r.url(""), Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: r.limit}
+	page, err := from.Visit(r.t.Context(), r.user)
+	unexpected := slices.ContainsFunc(page.Degraded, func(why string) bool { return !slices.Contains(r.lacks, why) })
+	if err != nil || unexpected {
+		r.t.Fatalf("visit of %s: degraded %v, %v", r.user, page.Degraded, err)
+	}
+	var fresh []visits.Item
+	for _, item := range page.Items {
+		if !item.New {
+			continue
+		}
+		if _, again := r.shown[item.Pin]; again {
+			r.t.Errorf("%s is new again", item.Pin)
+		}
+		r.shown[item.Pin] = item
+		fresh = append(fresh, item)
+	}
+	return fresh
+}
+
+// why runs the command.
+func (r *reading) why(pin schemas.PinID) string {
+	r.t.Helper()
+	out, err := r.run("query", "why", string(r.user), string(pin))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+// applied waits until the shown pins are in the rows.
+func (r *reading) applied() {
+	r.t.Helper()
+	if out, err := r.run("wait", "--timeout", workedOff); err != nil {
+		r.t.Fatalf("wait: %v %s", err, out)
+	}
+}
+
+// generatorEvents returns twenty authors whom the reader follows, with 120 pins that the reader's interest delivers,
+// too, and sixty old pins by others, which only the interest delivers.
+func generatorEvents(now time.Time) []map[string]any {
+	var events []map[string]any
+	event := func(stream, actor, verb, object string, at time.Time, more map[string]any) {
+		e := map[string]any{"stream": stream, "id": fmt.Sprint("generator-", len(events)), "time": at.Format(time.RFC3339Nano),
+			"actor": actor, "verb": verb, "object": object}
+		maps.Copy(e, more)
+		events = append(events, e)
+	}
+	for a := range 20 {
+		event("follows", "user:reader", "follow", fmt.Sprintf("user:author-%d", a), now, nil)
+	}
+	event("follows", "user:reader", "follow", "interest:tea", now, nil)
+	event("follows", "user:other", "follow", "interest:tea", now, nil)
+	for n := range 120 {
+		more := map[string]any{"board": fmt.Sprintf("board:%d", n%30), "interests": []string{fmt.Sprintf("interest:%d", n%9), "interest:tea"}}
+		event("pins", fmt.Sprintf("user:author-%d", n%20), "create", fmt.Sprintf("pin:%d", n), now.Add(-time.Duration(n)*time.Minute), more)
+	}
+	for n := range 60 { // seven time constants below the others
+		more := map[string]any{"interests": []string{"interest:tea"}}
+		event("pins", fmt.Sprintf("user:writer-%d", n), "create", fmt.Sprintf("pin:old-%d", n), now.Add(-7*24*time.Hour), more)
+	}
+	return events
+}
+
+// Events produce a feed with every rule enabled: shares, exploration that ends with its impressions, deferral, and an
+// explanation by why for each.
+func TestGeneratorOfTheProduct(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	home := cfg.Generator.Feeds[rules.Home]
+	home.Shares = maps.Clone(home.Shares)
+	home.Shares[schemas.Explore] = 0.25
+	home.Explore = rules.Explore{Pin: 1}
+	home.Defer.Floor, home.Defer.Budget = 5, 0
+	cfg.Generator.Feeds[rules.Home] = home
+	cfg.Objects.Hot.From = 1
+	s := start(t, cfg)
+	now := time.Now()
+	s.publish(generatorEvents(now)...)
+	r := &reading{started: s, user: "user:reader", limit: 50, shown: map[schemas.PinID]visits.Item{}}
+	whyOf := func(pin schemas.PinID, want string) {
+		t.Helper()
+		if out := r.why(pin); !strings.Contains(out, want) {
+			t.Errorf("why of %s: got %s, want it to say %q", pin, out, want)
+		}
+	}
+
+	first := r.visit()
+	r.applied()
+	bySource := map[schemas.Source]int{}
+	for _, item := range first {
+		bySource[item.Source]++
+	}
+	if n := bySource[schemas.Explore]; len(first) != 50 || n < 9 || n > 13 || bySource[schemas.Following] < bySource[schemas.FromInterest] {
+		t.Errorf("%d items by source: %v, want 50, about 11 of them explored, and twice as many followed as of interests", len(first), bySource)
+	}
+	whyOf(first[0].Pin, "was shown")
+	whyOf("pin:old-1", "is held back")
+	whyOf("pin:nowhere", "there is no such pin")
+	if n, err := s.feed.Waiting(t.Context(), r.user); err != nil || n != 70 {
+		t.Errorf("%d wait, %v, want 70: the old ones are held back", n, err)
+	}
+	second, third := r.visit(), r.visit()
+	r.applied()
+	if len(second) != 50 || len(third) != 20 || len(r.visit()) != 0 {
+		t.Errorf("then %d and %d items, want 50, 20 and none", len(second), len(third))
+	}
+	effects := map[string]int64{}
+	for _, g := range s.groups {
+		maps.Copy(effects, g.Status().Effects)
+	}
+	if effects["deferred"] != 30 {
+		t.Errorf("effects %v, want thirty deferred: that many places were left", effects)
+	}
+
+	// Pins that were shown to one reader are offered to another, and none of them is new to all.
+	other := &reading{started: s, user: "user:other", limit: 50, shown: map[schemas.PinID]visits.Item{}}
+	for _, item := range other.visit() {
+		if item.Source == schemas.Explore {
+			t.Errorf("%s is explored, and was shown before", item.Pin)
+		}
+	}
+	s.publish(map[string]any{"stream": "follows", "id": "block", "time": now.Format(time.RFC3339Nano), "actor": "user:reader",
+		"verb": "block", "object": "user:writer-2"})
+	whyOf("pin:old-2", "there is a block (user:writer-2)")
+}
+
+// After a restart, a product's chunks are as large as before, and no pin is shown twice.
+func TestChunksAreAsLargeAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	s := start(t, cfg)
+	s.publish(generatorEvents(time.Now())...)
+	r := &reading{started: s, user: "user:reader", limit: 30, shown: map[schemas.PinID]visits.Item{}}
+	before := len(r.visit())
+	s.stop()
+	s = start(t, cfg)
+	r.started = s
+	if after := len(r.visit()); before != 30 || after < before {
+		t.Errorf("%d items before, %d after, want 30 both times", before, after)
+	}
+}

@@ -1,0 +1,196 @@
+package app
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// post sends lines to POST /v1/events and returns status and body.
+func (s door) post(lines string) (int, string) {
+	s.t.Helper()
+	res, err := http.Post(s.base+"/v1/events", "application/x-ndjson", strings.NewReader(lines))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// goesOn publishes a pin to a follower and waits until it is in the follower's pool.
+func (s *started) goesOn(n int) {
+	s.t.Helper()
+	now := time.Now().UnixMicro()
+	status, body := s.door().post(fmt.Sprintf(
+		`{"stream":"follows","id":"f-%d","time":%d,"actor":"user:fan","verb":"follow","object":"user:star"}
+{"stream":"pins","id":"p-%d","time":%d,"actor":"user:star","verb":"create","object":"pin:%d","title":"t"}
+`, n, now, n, now, n))
+	if status != http.StatusAccepted {
+		s.t.Fatalf("good events: %d %s", status, body)
+	}
+	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
+		s.t.Fatalf("wait: %v %s", err, out)
+	}
+	pool, err := s.generator.Pool(s.t.Context(), "user:fan", schemas.Following, 1000)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	want := schemas.PinID(fmt.Sprintf("pin:%d", n))
+	for _, item := range pool.Items {
+		if item.Pin == want {
+			return
+		}
+	}
+	s.t.Errorf("%s is not in the pool after wait: the pipeline did not go on", want)
+}
+
+func TestBadEventsOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	future := time.Now().Add(time.Hour).UnixMicro()
+	for name, c := range map[string]struct {
+		lines  string
+		status int
+		want   []string
+	}{
+		"broken JSON":  {"{\"stream\":\n", 400, []string{"line 1"}},
+		"wrong id":     {`{"stream":"pins","id":"x","time":1,"actor":"ada","verb":"create","object":"pin:1"}`, 400, []string{"line 1", "actor"}},
+		"future":       {fmt.Sprintf(`{"stream":"pins","id":"x","time":%d,"actor":"user:a","verb":"create","object":"pin:1"}`, future), 400, []string{"line 1", "time"}},
+		"unknown verb": {`{"stream":"actions","id":"x","time":1,"actor":"user:a","verb":"juggle","object":"pin:1"}`, 400, []string{"line 1", "juggle"}},
+		"several": {"{}\n" + `{"stream":"pins","id":"good","time":1,"actor":"user:a","verb":"create","object":"pin:never"}` + "\nnonsense\n",
+			400, []string{"line 1", "line 3", "nothing was published"}},
+		"nothing":      {"\n\n", 400, []string{"no event"}},
+		"10 MB":        {strings.Repeat(strings.Repeat("x", 1023)+"\n", 10<<10), 413, []string{"larger"}},
+		"a NUL in id":  {`{"stream":"users","id":"x","time":1,"actor":"user:\u0000","verb":"update","object":"user:\u0000"}`, 400, []string{"line 1"}},
+		"deep nesting": {strings.Repeat("[", 100_000) + "\n", 400, []string{"line 1"}},
+	} {
+		status, body := s.door().post(c.lines)
+		if status != c.status {
+			t.Errorf("%s: %d %.300s, want %d", name, status, body, c.status)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %.300s lacks %q", name, body, want)
+			}
+		}
+	}
+	s.goesOn(1)
+	if card, err := s.feed.List(t.Context(), "user:a", "", "", 10); err != nil || len(card.Items) != 0 {
+		t.Errorf("a line beside bad ones was published: %+v %v", card, err)
+	}
+}
+
+// TestGarbageOnEveryTopic writes invalid bytes to each topic that a group or a sink reads. Each record becomes a dead
+// letter with its reason, or is dropped, and later valid records are processed.
+func TestGarbageOnEveryTopic(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	client, err := s.kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	garbage := [][]byte{
+		nil, {}, {0}, []byte("not avro at all"),
+		{0, 0, 0xff, 0xff, 0xff, 1, 2, 3},                  // an unknown schema id
+		append([]byte{0, 0, 0, 0, 1}, 0xff, 0xff, 0xff),    // a body that ends within a number
+		append([]byte{0, 0, 0, 0, 1}, make([]byte, 99)...), // zeros
+	}
+	sent := 0
+	for _, topic := range topics.Catalogue(topics.Profile{Embedded: true, Partitions: s.cfg.partitions()}) {
+		if len(topic.Readers) == 0 || topic.Record == "" {
+			continue
+		}
+		for i, value := range garbage {
+			key := fmt.Sprintf("user:garbage-%d", i)
+			if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic.Name, Key: []byte(key), Value: value}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			sent++
+		}
+	}
+	s.goesOn(2)
+	out, err := s.run("deadletters", "list", "--limit", "1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range []string{topics.Pins, topics.Follows, topics.Actions, topics.Users, topics.Publications, topics.Deliveries,
+		topics.Served, topics.Edges, topics.FeedEntries, topics.ActionsEnriched} {
+		if !strings.Contains(out, topic) {
+			t.Errorf("no dead letter of %s in %d lines", topic, strings.Count(out, "\n"))
+		}
+	}
+	for _, st := range s.supervisor.State() {
+		if st.Restarts > 0 {
+			t.Errorf("%s was started again: %s", st.Name, st.LastError)
+		}
+	}
+	t.Logf("%d garbage records", sent)
+}
+
+func TestWhatIsWrongIsSaidAtTheStart(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	file := filepath.Join(t.TempDir(), "a-file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	features := filepath.Join(t.TempDir(), "features.yaml")
+	if err := os.WriteFile(features, []byte("features:\n  - name: Bad Name\n    entity: user\n    aggregate: juggle\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	free := []string{"--kafka", "127.0.0.1:0", "--registry", "127.0.0.1:0"}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"HTTP port in use":     {append([]string{"dev", "--dir", t.TempDir(), "--http", taken.Addr().String()}, free...), 1, []string{taken.Addr().String(), "in use"}},
+		"Kafka port in use":    {[]string{"dev", "--dir", t.TempDir(), "--http", "127.0.0.1:0", "--registry", "127.0.0.1:0", "--kafka", taken.Addr().String()}, 1, []string{taken.Addr().String(), "in use"}},
+		"DIR is a file":        {append([]string{"dev", "--dir", file, "--http", "127.0.0.1:0"}, free...), 1, []string{file, "not a directory"}},
+		"DIR below a file":     {append([]string{"dev", "--dir", filepath.Join(file, "x"), "--http", "127.0.0.1:0"}, free...), 1, []string{file}},
+		"open to the world":    {append([]string{"dev", "--dir", t.TempDir(), "--http", "0.0.0.0:0"}, free...), 2, []string{"api.insecure"}},
+		"bad definitions":      {append([]string{"dev", "--dir", t.TempDir(), "--http", "127.0.0.1:0", "--features", features}, free...), 2, []string{features, "juggle", "Bad Name"}},
+		"no such config":       {[]string{"config", "check", "--config", "/no/such/file"}, 2, []string{"/no/such/file"}},
+		"wrong values":         {[]string{"config", "check", "--pools.cap", "1", "--rows.gap", "soon", "--partitions", "3"}, 2, []string{"--rows.gap"}},
+		"values out of bounds": {[]string{"config", "check", "--pools.cap", "1", "--partitions", "3"}, 2, []string{"pools.cap", "partitions: 3"}},
+		"unknown command":      {[]string{"feeed"}, 2, []string{"feeed"}},
+		"unknown flag":         {[]string{"dev", "--nosuch"}, 2, []string{"--nosuch"}},
+		"argument too many":    {[]string{"dev", "here"}, 2, []string{"takes no arguments"}},
+		"no files to import":   {[]string{"import", "lastfm", t.TempDir()}, 1, []string{"user_artists.dat"}},
+		"no DIR to import":     {[]string{"import", "lastfm"}, 2, []string{"accepts 1 arg"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, problems bytes.Buffer
+			code := Execute(t.Context(), c.args, nil, new(bytes.Buffer), &out, &problems)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d: %s", code, c.code, problems.String())
+			}
+			for _, want := range c.want {
+				if !strings.Contains(problems.String(), want) {
+					t.Errorf("%q lacks %q", problems.String(), want)
+				}
+			}
+		})
+	}
+}

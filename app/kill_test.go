@@ -1,0 +1,327 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
+)
+
+// childVariable makes the test binary run the program, so that a test can kill it.
+const childVariable = "SMARTFEED_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		os.Unsetenv(childVariable)
+		for _, name := range []string{realServers, realPages} { // variables of the tests, which are not configuration
+			os.Unsetenv(name)
+		}
+		os.Exit(Execute(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+	}
+	// These tests wait for groups and processes more than they compute.
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// interruptible is canceled when the process is asked to stop, as in main.
+func interruptible() context.Context {
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	return ctx
+}
+
+// child is `smartfeed dev` in its own process.
+type child struct {
+	t     *testing.T
+	args  []string
+	http  string
+	flags []string // for other commands to reach it
+	cmd   *exec.Cmd
+}
+
+// newChild takes free ports and keeps them over restarts.
+func newChild(t *testing.T, dir string) *child {
+	t.Helper()
+	kafka, registry, web := freeAddress(t), freeAddress(t), freeAddress(t)
+	c := &child{t: t, http: "http://" + web, flags: []string{"--kafka", kafka, "--registry", registry}}
+	c.args = append([]string{"dev", "--dir", dir, "--http", web}, c.flags...)
+	for _, wait := range []string{"feed.generator_timeout", "feed.store_timeout", "feed.catch_up_timeout", "feed.served_timeout", "feature.deadline"} {
+		c.args = append(c.args, "--"+wait, patience.String())
+	}
+	t.Cleanup(c.kill)
+	return c
+}
+
+// start starts the program and returns when it is ready.
+func (c *child) start() {
+	c.t.Helper()
+	c.launch()
+	c.until("ready", c.ready)
+}
+
+func (c *child) launch() {
+	c.t.Helper()
+	c.cmd = exec.Command(os.Args[0], c.args...)
+	c.cmd.Env = append(os.Environ(), childVariable+"=1")
+	c.cmd.Stderr = c.t.Output()
+	if err := c.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *child) ready() bool {
+	res, err := http.Get(c.http + "/readyz")
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// until waits for a condition.
+func (c *child) until(what string, cond func() bool) {
+	c.t.Helper()
+	eventually.True(c.t, what, cond)
+}
+
+func (c *child) kill() {
+	if c.cmd == nil || c.cmd.ProcessState != nil {
+		return
+	}
+	_ = c.cmd.Process.Signal(syscall.SIGKILL) // it may have exited; Wait tells
+	_ = c.cmd.Wait()
+}
+
+// insisted is a command that is run again until it succeeds, while the program is killed.
+type insisted struct {
+	ended  chan struct{}
+	killed atomic.Bool // for the last time, or about to be
+}
+
+// insist runs the command that args returns, again after each failure. A kill must hit the command in the middle,
+// however busy the machine is. Therefore the command is slow until killed says that no other kill will come.
+func (c *child) insist(args func(killed bool) []string) *insisted {
+	i := &insisted{ended: make(chan struct{})}
+	go func() {
+		defer close(i.ended)
+		for c.t.Context().Err() == nil {
+			if _, err := runCommand(c.t.Context(), append(args(i.killed.Load()), c.flags...)...); err == nil {
+				return
+			}
+		}
+	}()
+	return i
+}
+
+func (i *insisted) over() bool {
+	select {
+	case <-i.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// fault is a kill after the program has had an effect a number of times since its start.
+type fault struct {
+	effect string
+	times  int64
+}
+
+// survives kills the program at each of the faults, restarts it, and returns when the command has succeeded.
+func (i *insisted) survives(c *child, faults ...fault) {
+	c.t.Helper()
+	for n, f := range faults {
+		c.until(fmt.Sprintf("at %d %s", f.times, f.effect), func() bool { return c.effect(f.effect) >= f.times || i.over() })
+		if i.over() {
+			c.t.Fatalf("the kill at %d %s came too late", f.times, f.effect)
+		}
+		i.killed.Store(n == len(faults)-1)
+		c.kill()
+		c.start()
+	}
+	c.until("done", i.over)
+}
+
+// counts returns the status of the groups, or none if the process does not respond.
+func (c *child) counts() (groups []groupStatus) {
+	res, err := http.Get(c.http + "/v1/status")
+	if err != nil {
+		return nil
+	}
+	defer res.Body.Close()
+	var st status
+	if json.NewDecoder(res.Body).Decode(&st) != nil {
+		return nil
+	}
+	return st.Groups
+}
+
+// records returns the number of input records that the groups have applied since the start of the process.
+func (c *child) records() (n int64) {
+	for _, g := range c.counts() {
+		n += int64(g.Counters.Records)
+	}
+	return n
+}
+
+// effect returns how often an effect has happened since the start of the process.
+func (c *child) effect(name string) (n int64) {
+	for _, g := range c.counts() {
+		n += int64(g.Effects[name])
+	}
+	return n
+}
+
+// testKills imports a dataset while the program is killed again and again, each time after at most a number of records.
+// It compares the result with brute force: nothing missing, nothing doubled. A resumed import sends every event again,
+// so the groups process at least that many records: most must be smaller.
+func testKills(t *testing.T, dir string, kills int, most int64) {
+	d := readDataset(t, dir)
+	c := newChild(t, t.TempDir())
+	c.start()
+	import_ := func(ctx context.Context) error {
+		_, err := runCommand(ctx, append([]string{"import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339)}, c.flags...)...)
+		return err
+	}
+	late := 0
+	for done := 0; done < kills; {
+		goal := rand.Int64N(most>>late) + 1
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		had := c.records()
+		go func() { ended <- import_(ctx) }()
+		over := false
+		c.until(fmt.Sprintf("past %d records", goal), func() bool {
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Fatalf("the import ended before the kill: %v", err)
+				}
+				over = true
+			default:
+			}
+			return over || c.records() >= had+goal
+		})
+		if over { // on a busy machine the end may come first: try again, and kill sooner
+			if cancel(); late == 5 {
+				t.Fatalf("the kill at %d records came too late, as five before it", goal)
+			}
+			late++
+			continue
+		}
+		done++
+		t.Logf("kill %d after %d records", done, c.records())
+		c.kill()
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("the import did not notice the kill")
+		}
+		c.start()
+	}
+	if err := import_(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.compare(d)
+}
+
+// compare checks the program's answers over HTTP.
+func (c *child) compare(d *dataset) {
+	c.t.Helper()
+	limit := DefaultConfig().Pools.Cap
+	server := &visits.HTTP{URL: c.http, Client: &http.Client{Timeout: 2 * patience}}
+	for _, user := range d.users {
+		if err := visits.CheckPools(c.t.Context(), server, d.product, user, limit); err != nil {
+			c.t.Errorf("pools of %s: %.3000v", user, err)
+		}
+	}
+	at := door{c.t, c.http}
+	at.checkFeatures(d)
+	at.checkItems(d)
+	at.checkVisits(d, limit)
+}
+
+func TestKilledInTheMiddleOfAnImport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: not with -short")
+	}
+	t.Parallel()
+	testKills(t, generated(t, 0.03), 3, 3_000)
+}
+
+func TestKilledInTheMiddleOfLastfm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports the whole set: not with -short")
+	}
+	testKills(t, lastfmDir(t), 5, 140_000)
+}
+
+// The directory belongs to one process, whatever its ports.
+func TestSecondProcessIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	first := newChild(t, dir)
+	first.start()
+	second := newChild(t, dir)
+	cmd := exec.Command(os.Args[0], second.args...)
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "in use by another process") || !strings.Contains(string(out), dir) {
+		t.Errorf("second process: %v, %s", err, out)
+	}
+}
+
+// post publishes events and returns when they are acknowledged.
+func (c *child) post(events []map[string]any) {
+	c.t.Helper()
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	for _, e := range events {
+		if err := enc.Encode(e); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	res, err := http.Post(c.http+"/v1/events", "application/x-ndjson", &body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusAccepted {
+		c.t.Fatalf("events: %s", res.Status)
+	}
+}
+
+// publish publishes events and returns when they have been processed.
+func (c *child) publish(events ...map[string]any) {
+	c.t.Helper()
+	c.post(events)
+	c.wait()
+}
+
+func (c *child) wait() {
+	c.t.Helper()
+	if out, err := runCommand(c.t.Context(), append([]string{"wait", "--timeout", workedOff}, c.flags...)...); err != nil {
+		c.t.Fatalf("wait: %v %s", err, out)
+	}
+}

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// deleteUser sends a delete of a user and returns status and body.
+func (s door) deleteUser(id, user string) (int, string) {
+	s.t.Helper()
+	line, err := json.Marshal(map[string]any{"stream": "users", "id": id, "time": time.Now().UnixMicro(), "actor": user, "verb": "delete", "object": user})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.post(string(line))
+}
+
+// knownByOneEvent are events of users who are each known by a single one.
+func knownByOneEvent() []map[string]any {
+	story := &story{now: time.Now().Add(-time.Minute)}
+	story.tell("users", "user:profile", "update", "user:profile", nil)
+	story.tell("follows", "user:reader", "follow", "user:followed", nil)
+	story.tell("follows", "user:blocker", "block", "board:b", nil)
+	story.tell("pins", "user:author", "create", "pin:1", nil)
+	story.tell("actions", "user:actor", "save", "pin:1", nil)
+	return story.events
+}
+
+// deletesKnownUsers holds that deletes of known users are accepted, again too, and those of unknown users refused.
+func (s *started) deletesKnownUsers() {
+	s.t.Helper()
+	s.publish(knownByOneEvent()...)
+	if status, body := s.door().deleteUser("never", "user:never"); status != http.StatusBadRequest || !strings.Contains(body, "nothing is known of") {
+		s.t.Errorf("delete of an unknown user: got %d %s, want 400", status, body)
+	}
+	users := []string{"user:profile", "user:reader", "user:followed", "user:blocker", "user:author", "user:actor"}
+	for round := range 2 {
+		for _, user := range users {
+			if status, body := s.door().deleteUser("delete-"+user, user); status != http.StatusAccepted {
+				s.t.Errorf("delete of %s, round %d: got %d %s, want 202", user, round, status, body)
+			}
+		}
+		if out, err := s.run("wait", "--timeout", workedOff); err != nil {
+			s.t.Fatalf("wait: %v %s", err, out)
+		}
+	}
+	if out, err := s.run("erase", "list"); err != nil || strings.Contains(out, "user:never") || strings.Count(out, "user:") != len(users) {
+		s.t.Errorf("erase list: %v: %s, want %v", err, out, users)
+	}
+}
+
+func TestDeletesOfUsers_NeedAKnownUser(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	s.deletesKnownUsers()
+	for i := range 3 { // created and deleted at once: nothing waits for the first event to be processed
+		user := fmt.Sprint("user:short-", i)
+		story := &story{now: time.Now()}
+		story.tell("users", user, "update", user, map[string]any{"id": "update-" + user})
+		line, err := json.Marshal(story.events[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, body := s.door().post(string(line)); status != http.StatusAccepted {
+			t.Fatalf("update: %d %s", status, body)
+		}
+		if status, body := s.door().deleteUser("delete-"+user, user); status != http.StatusAccepted {
+			t.Errorf("delete of a user whose only event was sent just before: got %d %s, want 202", status, body)
+		}
+	}
+}
+
+// The rows are in another process than the one that is asked.
+func TestDeletesOfUsers_NeedAUserKnownToAnyProcess(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t)
+	processor := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
+	front := startPieces(t, roleConfig(t, broker), serving())
+	front.deletesKnownUsers()
+	if status, body := processor.door().deleteUser("elsewhere", "user:profile"); status != http.StatusBadRequest || !strings.Contains(body, "send deletes of users to a process that serves feeds") {
+		t.Errorf("delete sent to a process without feeds: got %d %s, want 400", status, body)
+	}
+	processor.stop()
+	if status, body := front.door().deleteUser("late", "user:unknown"); status != http.StatusServiceUnavailable {
+		t.Errorf("delete of a user whose owner has stopped: got %d %s, want 503", status, body)
+	}
+	if status, body := front.door().deleteUser("again", "user:profile"); status != http.StatusAccepted {
+		t.Errorf("repeated delete while the owner has stopped: got %d %s, want 202", status, body)
+	}
+}

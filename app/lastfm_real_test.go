@@ -1,0 +1,159 @@
+package app
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// realServers is the variable with the addresses of Kafka, registry, Cassandra primary and standby, Pinot's controller
+// and broker, in this order. A test may fill these servers, which must be empty.
+const realServers = "SMARTFEED_TEST_SERVERS"
+
+// lastfmScale is the variable with the size of a generated dataset with the shape of Last.fm; the real one has size 1.
+// Empty: the real dataset.
+const lastfmScale = "LASTFM_SCALE"
+
+func lastfmSet(t *testing.T) string {
+	t.Helper()
+	text := os.Getenv(lastfmScale)
+	if text == "" {
+		return lastfmDir(t)
+	}
+	scale, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", lastfmScale, err)
+	}
+	return generated(t, scale)
+}
+
+// TestRealServersTakeLastfm imports the whole dataset, or the size in lastfmScale, through real servers, with each role
+// in a process. It compares the result with brute force. It prints the duration of the import, and the CPU time and
+// peak memory of every process. It compares the contents of answers and not their latency: the deadlines are far longer
+// than in production.
+func TestRealServersTakeLastfm(t *testing.T) {
+	at := strings.Split(os.Getenv(realServers), ",")
+	if len(at) != 6 {
+		t.Skipf("set %s to the addresses of Kafka, registry, two Cassandras, Pinot's controller and broker", realServers)
+	}
+	d := readDataset(t, lastfmSet(t))
+	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
+	text := fmt.Sprintf(`
+kafka: [%s]
+registry: http://%s/apis/ccompat/v7
+partitions: 8
+feed_store:
+  cassandra:
+    primary: {hosts: [%q], replicas: 1}
+    standby: {hosts: [%q], replicas: 1}
+pinot: {controller: %q, brokers: [%q]}
+feed: {generator_timeout: 10s, store_timeout: 2s, catch_up_timeout: 2s, served_timeout: 2s}
+feature: {deadline: 1m}
+`, at[0], at[1], at[2], at[3], at[4], at[5])
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := func(args ...string) string {
+		t.Helper()
+		out, err := runCommand(t.Context(), append(args, "--config", file)...)
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return out
+	}
+	for _, args := range [][]string{{"topics", "apply"}, {"feedstore", "apply"}, {"pinot", "apply"}} {
+		command(args...)
+	}
+	var roles []*child
+	for _, role := range []string{"process", "process", "materialize", "serve"} {
+		web := freeAddress(t)
+		c := &child{t: t, http: "http://" + web, args: []string{role, "--config", file, "--dir", t.TempDir(), "--http", web}}
+		t.Cleanup(c.kill)
+		c.launch()
+		roles = append(roles, c)
+	}
+	for _, c := range roles {
+		c.until("ready", c.ready)
+	}
+	front := roles[len(roles)-1]
+	began := time.Now()
+	t.Log(command("import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339), "--http", strings.TrimPrefix(front.http, "http://")))
+	command("wait", "--timeout", "30m") // also until Pinot has all actions
+	t.Logf("import, and all worked off: %s", time.Since(began).Round(time.Second))
+	front.compare(d)
+	for _, c := range roles {
+		t.Logf("%s: %s", c.args[0], used(t, c.cmd.Process.Pid))
+	}
+	for _, name := range strings.Fields(os.Getenv("SERVICES_UP")) {
+		t.Logf("%s: %s", name, used(t, session(t, name)...))
+	}
+}
+
+// used returns the resources of processes so far: their total CPU time, and the peak memory of each.
+func used(t *testing.T, pids ...int) string {
+	t.Helper()
+	ticks, kib := int64(0), int64(0)
+	for _, pid := range pids {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := bytes.Cut(stat, []byte(") "))             // from the third field on
+		for _, f := range strings.Fields(string(rest))[11:13] { // utime, stime
+			n, err := strconv.ParseInt(f, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticks += n
+		}
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(status)) {
+			if value, is := strings.CutPrefix(line, "VmHWM:"); is {
+				var n int64
+				if _, err := fmt.Sscan(value, &n); err != nil {
+					t.Fatal(err)
+				}
+				kib += n
+			}
+		}
+	}
+	return fmt.Sprintf("%d CPU-seconds, %d MiB at most", ticks/100, kib>>10)
+}
+
+// session returns the processes of a server that .ci/services has started: its leader, and the leader's session.
+func session(t *testing.T, name string) (pids []int) {
+	t.Helper()
+	dir := os.Getenv("SERVICES_DIR")
+	if dir == "" {
+		dir = "../.ci/state"
+	}
+	text, err := os.ReadFile(filepath.Join(dir, name+".pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := strings.TrimSpace(string(text))
+	all, err := exec.Command("ps", "-o", "pid=", "-s", leader).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range strings.Fields(string(all)) {
+		pid, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if syscall.Kill(pid, 0) == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,202 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A separate process generates the load, so that its cost is not measured with the server's: this test binary, started
+// again with loadVariable set. It implements HTTP/1.1 itself, on persistent connections; a client of net/http would
+// cost as much as the server.
+const loadVariable = "SMARTFEED_TEST_LOAD"
+
+// load is the load to generate.
+type load struct {
+	Address string
+	Paths   []string // in turn
+	Conns   int
+	Rate    int // requests per second, whether or not earlier ones are answered; 0: each connection sends the next request after an answer
+	For     time.Duration
+}
+
+// loaded is the result of a load.
+type loaded struct {
+	Seconds float64
+	Sent    int
+	Codes   map[int]int
+	Took    map[int][]time.Duration // sorted, from the due time of a request, by status code
+	Late    int                     // requests that were due and not sent in time, because all connections were waiting
+}
+
+func (l loaded) perSecond(code int) float64 { return float64(l.Codes[code]) / l.Seconds }
+
+func (l loaded) quantile(code int, q float64) time.Duration {
+	took := l.Took[code]
+	if len(took) == 0 {
+		return 0
+	}
+	return took[min(int(q*float64(len(took))), len(took)-1)]
+}
+
+// ask generates the load in another process.
+func (l load) ask(b *testing.B) loaded {
+	b.Helper()
+	what, err := json.Marshal(l)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), l.For+time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestLoad$")
+	cmd.Env = append(os.Environ(), loadVariable+"="+loadVariable)
+	cmd.Stdin = bytes.NewReader(what)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		b.Fatalf("%v\n%s%s", err, &out, &problems)
+	}
+	var result loaded
+	if err := json.NewDecoder(&out).Decode(&result); err != nil {
+		b.Fatal(err)
+	}
+	return result
+}
+
+// TestLoad is the other process.
+func TestLoad(t *testing.T) {
+	if os.Getenv(loadVariable) != loadVariable {
+		t.Skipf("%s is not set: this is a part of the benchmark of serving", loadVariable)
+	}
+	var l load
+	if err := json.NewDecoder(os.Stdin).Decode(&l); err != nil {
+		t.Fatal(err)
+	}
+	result, err := l.run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// due is a request and the time at which it is due.
+type due struct {
+	at   time.Time
+	path string
+}
+
+func (l load) run() (loaded, error) {
+	var (
+		queue   = make(chan due, l.Conns)
+		results = make([]loaded, l.Conns)
+		errs    = make([]error, l.Conns)
+		askers  sync.WaitGroup
+	)
+	began := time.Now()
+	for i := range l.Conns {
+		askers.Go(func() { results[i], errs[i] = l.asker(queue) })
+	}
+	late := l.feed(queue, began)
+	close(queue)
+	askers.Wait()
+	total := loaded{Seconds: time.Since(began).Seconds(), Codes: map[int]int{}, Took: map[int][]time.Duration{}, Late: late}
+	for i, r := range results {
+		if errs[i] != nil {
+			return total, errs[i]
+		}
+		for code, took := range r.Took {
+			total.Took[code] = append(total.Took[code], took...)
+			total.Codes[code] += len(took)
+			total.Sent += len(took)
+		}
+	}
+	for _, took := range total.Took {
+		slices.Sort(took)
+	}
+	return total, nil
+}
+
+// feed queues the due requests until the time is over, and counts those for which no connection was free.
+func (l load) feed(queue chan<- due, began time.Time) (late int) {
+	for i := 0; time.Since(began) < l.For; i++ {
+		d := due{time.Now(), l.Paths[i%len(l.Paths)]}
+		if l.Rate == 0 {
+			queue <- d
+			continue
+		}
+		d.at = began.Add(time.Duration(i) * time.Second / time.Duration(l.Rate))
+		time.Sleep(time.Until(d.at))
+		select {
+		case queue <- d:
+		default:
+			late++
+		}
+	}
+	return late
+}
+
+// asker sends due requests on one connection.
+func (l load) asker(queue <-chan due) (loaded, error) {
+	r := loaded{Took: map[int][]time.Duration{}}
+	conn, err := net.Dial("tcp", l.Address)
+	if err != nil {
+		return r, err
+	}
+	defer conn.Close()
+	in := bufio.NewReaderSize(conn, 64<<10)
+	for d := range queue {
+		if l.Rate == 0 {
+			d.at = time.Now()
+		}
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", d.path); err != nil {
+			return r, err
+		}
+		code, err := answer(in)
+		if err != nil {
+			return r, err
+		}
+		r.Took[code] = append(r.Took[code], time.Since(d.at))
+	}
+	return r, nil
+}
+
+// answer reads a response with a Content-Length.
+func answer(in *bufio.Reader) (code int, err error) {
+	length := -1
+	for first := true; ; first = false {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		text := strings.TrimRight(string(line), "\r\n")
+		name, value, _ := strings.Cut(text, ":")
+		switch {
+		case first && len(text) > 12:
+			code, err = strconv.Atoi(text[9:12])
+		case strings.EqualFold(name, "Content-Length"):
+			length, err = strconv.Atoi(strings.TrimSpace(value))
+		case text == "" && length < 0:
+			err = fmt.Errorf("an answer %d without length", code)
+		case text == "":
+			_, err = io.CopyN(io.Discard, in, int64(length))
+			return code, err
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}

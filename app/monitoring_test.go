@@ -1,0 +1,329 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// metric describes a metric, which may have no values yet.
+type metric struct {
+	help   string
+	labels []string
+}
+
+// described adds the metrics of a product.
+func described(t *testing.T, found map[string]metric, cfg Config, pieces ...opener) {
+	t.Helper()
+	p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(chan *prometheus.Desc)
+	go func() {
+		defer close(all)
+		p.metrics.Describe(all)
+	}()
+	form := regexp.MustCompile(`fqName: "(\w+)", help: "(.*)", constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
+	for d := range all {
+		m := form.FindStringSubmatch(d.String())
+		if m == nil {
+			t.Fatalf("%s: of another form", d)
+		}
+		labels := strings.Split(m[4], ",")
+		for _, pair := range strings.Split(m[3], ",") {
+			label, _, _ := strings.Cut(pair, "=")
+			labels = append(labels, label)
+		}
+		found[m[1]] = metric{m[2], append(found[m[1]].labels, labels...)}
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// metrics returns the metrics of all roles, with their labels.
+func metrics(t *testing.T) map[string]metric {
+	t.Helper()
+	found := map[string]metric{"up": {}} // Prometheus's own
+	one := testConfig(t.TempDir())
+	one.Tracing.Endpoint = "http://127.0.0.1:1"
+	described(t, found, one, everything()...)
+	two := testConfig(t.TempDir())
+	nobody := []string{"127.0.0.1:1"}
+	two.FeedStore.Cassandra.Primary.Hosts, two.FeedStore.Cassandra.Standby.Hosts = nobody, nobody
+	reach := func(p *product, _ context.Context) error {
+		p.kafka = topics.Kafka{Brokers: nobody}
+		return nil
+	}
+	described(t, found, two, reach, (*product).openFeedStore, (*product).openPeers)
+	return found
+}
+
+// expressions returns the expressions of the dashboard and the alerts, by title.
+func expressions(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	text, err := os.ReadFile("../deploy/monitoring/grafana/smartfeed.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			Targets []struct{ Expr, RefID string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			found[fmt.Sprintf("panel %d %s %s", panel.ID, panel.Title, target.RefID)] = target.Expr // two rows have panels with the same title
+		}
+	}
+	for alert, rule := range alerts(t) {
+		found["alert "+alert] = rule.Expr
+	}
+	return found
+}
+
+// rule is an alert.
+type rule struct {
+	Alert       string
+	Expr        string
+	Annotations map[string]string
+}
+
+func alerts(t *testing.T) map[string]rule {
+	t.Helper()
+	text, err := os.ReadFile("../deploy/monitoring/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct{ Groups []struct{ Rules []rule } }
+	if err := yaml.Unmarshal(text, &rules); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]rule{}
+	for _, group := range rules.Groups {
+		for _, r := range group.Rules {
+			found[r.Alert] = r
+		}
+	}
+	return found
+}
+
+// The metrics and labels in the dashboard and the alerts exist.
+func TestMonitoringAsksForWhatThereIs(t *testing.T) {
+	there := metrics(t)
+	name := regexp.MustCompile(`\b(smartfeed_\w+|go_\w+|process_\w+|up)\b`)
+	grouping := regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
+	matcher := regexp.MustCompile(`(\w+)=~?"`)
+	all := expressions(t)
+	for title, expr := range all {
+		labels := []string{"instance", "job", "role", "le", ""} // added by Prometheus
+		for _, m := range name.FindAllString(expr, -1) {
+			base := m
+			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+				if trimmed, is := strings.CutSuffix(m, suffix); is {
+					base = trimmed
+				}
+			}
+			own, known := there[base]
+			if !known {
+				t.Errorf("%s asks for %s, and there is no such metric", title, m)
+			}
+			labels = append(labels, own.labels...)
+		}
+		var asked []string
+		for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
+			asked = append(asked, strings.Split(strings.ReplaceAll(m[1], " ", ""), ",")...)
+		}
+		for _, m := range matcher.FindAllStringSubmatch(expr, -1) {
+			asked = append(asked, m[1])
+		}
+		for _, label := range asked {
+			if !slices.Contains(labels, label) {
+				t.Errorf("%s asks for the label %s, and the metric has but %v", title, label, labels)
+			}
+		}
+		if strings.Count(expr, "(") != strings.Count(expr, ")") {
+			t.Errorf("%s: %s is not closed", title, expr)
+		}
+	}
+	if len(all) < 30 {
+		t.Errorf("%d expressions: were they found?", len(all))
+	}
+}
+
+// A changed name, help or label breaks somebody's dashboard, so a change must be visible. UPDATE=1 rewrites the golden
+// file.
+func TestMetricsHaveTheNamesThatPeopleUse(t *testing.T) {
+	const file = "testdata/metrics.golden"
+	found := metrics(t)
+	var lines []string
+	for name, m := range found {
+		labels := slices.DeleteFunc(m.labels, func(label string) bool { return label == "" })
+		slices.Sort(labels)
+		if strings.HasPrefix(name, "smartfeed_") {
+			lines = append(lines, name+"{"+strings.Join(slices.Compact(labels), ",")+"} "+m.help+"\n")
+		}
+	}
+	slices.Sort(lines)
+	got := strings.Join(lines, "")
+	if os.Getenv("UPDATE") != "" {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("metrics are not those of %s (-want +got):\n%s", file, diff)
+	}
+}
+
+// Each objective in OPERATIONS.md has a histogram, an alert on it, and a panel that shows it.
+func TestPromisesAreWatched(t *testing.T) {
+	text, err := os.ReadFile("../OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, rules := metrics(t), alerts(t)
+	promises := regexp.MustCompile("(?m)^\\| .* \\| `(smartfeed_\\w+)`[^|]*\\|[^|]*\\| (\\w+) \\|$").FindAllStringSubmatch(string(text), -1)
+	if len(promises) < 7 {
+		t.Fatalf("%d promises: were they found?", len(promises))
+	}
+	panels := ""
+	for title, expr := range expressions(t) {
+		if strings.HasPrefix(title, "panel ") {
+			panels += expr + "\n"
+		}
+	}
+	for _, p := range promises {
+		if !strings.Contains(panels, "("+p[1]+"_bucket[") {
+			t.Errorf("%s: no panel shows it", p[1])
+		}
+		if _, known := there[p[1]]; !known {
+			t.Errorf("%s is promised to show, and there is no such metric", p[1])
+		}
+		rule, known := rules[p[2]]
+		if !known || !strings.Contains(rule.Expr, p[1]+"_bucket") {
+			t.Errorf("%s: the alert %s does not ask for it: %q", p[1], p[2], rule.Expr)
+		}
+	}
+	for _, name := range regexp.MustCompile("`(smartfeed_\\w+)`").FindAllStringSubmatch(string(text), -1) {
+		if _, known := there[name[1]]; !known {
+			t.Errorf("OPERATIONS.md names %s, and there is no such metric", name[1])
+		}
+	}
+}
+
+// Alerts fire for dead letters of any origin, for dead letters that are no longer retried, and for definitions that
+// differ from the file. A panel shows each.
+func TestWhatNeedsSomebodyCallsSomebody(t *testing.T) {
+	panels, calls := "", alerts(t)
+	for title, expr := range expressions(t) {
+		if strings.HasPrefix(title, "panel ") {
+			panels += expr + "\n"
+		}
+	}
+	shown := func(name string) {
+		t.Helper()
+		if !strings.Contains(panels, name) {
+			t.Errorf("%s: no panel shows it", name)
+		}
+	}
+	writers := 0
+	for name := range metrics(t) {
+		if !strings.HasSuffix(name, "_dead_letters_total") {
+			continue
+		}
+		writers++
+		shown(name)
+		for _, part := range []string{"increase(" + name + "[10m])", "(" + name + " unless " + name + " offset 10m)"} { // including a first value
+			if !strings.Contains(calls["DeadLetters"].Expr, part) {
+				t.Errorf("the alert DeadLetters does not ask for %s", part)
+			}
+		}
+	}
+	if writers < 4 {
+		t.Errorf("%d metrics of dead letters: were they found?", writers)
+	}
+	const parked = `smartfeed_rows_effects_total{group="retries", effect="parked"}`
+	if expr := calls["DeadLettersParked"].Expr; !strings.Contains(expr, "("+parked+" unless "+parked+" offset 10m) or increase("+parked+"[10m])") {
+		t.Errorf("the alert DeadLettersParked asks for %q", expr)
+	}
+	shown(`smartfeed_rows_effects_total{group="retries"}`)
+	if expr := calls["DefinitionsStale"].Expr; expr != "smartfeed_features_definitions_stale == 1" {
+		t.Errorf("the alert DefinitionsStale asks for %q", expr)
+	}
+	shown("smartfeed_features_definitions_stale")
+}
+
+// OPERATIONS.md explains every alert.
+func TestAlertsAreExplained(t *testing.T) {
+	text, err := os.ReadFile("../OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(alerts(t))) {
+		if !strings.Contains(string(text), "**"+name+"**") {
+			t.Errorf("OPERATIONS.md does not say what to do about %s", name)
+		}
+	}
+}
+
+// Each test that OPERATIONS.md names as proof of a failure exists.
+func TestFailuresAreShownByTests(t *testing.T) {
+	text, err := os.ReadFile("../OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	written := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, name := range written.FindAllStringSubmatch(string(source), -1) {
+			there[name[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1)
+	if len(named) < 30 {
+		t.Errorf("OPERATIONS.md names %d tests: the table is not read", len(named))
+	}
+	for _, name := range named {
+		if !there[name[1]] {
+			t.Errorf("OPERATIONS.md names %s, and there is no such test", name[1])
+		}
+	}
+}

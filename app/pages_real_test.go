@@ -1,0 +1,682 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/measure"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra/cassandratest"
+)
+
+const (
+	// realPages is the variable with the addresses of Kafka, registry, Cassandra primary and standby, in this order. A
+	// test may fill them. They are servers of .ci/services, which kills and restarts them.
+	realPages = "SMARTFEED_TEST_PAGES"
+	// pagesVariable is the variable with the number of pages to request in each state, 2,000 if it is empty.
+	pagesVariable = "PAGES_TEST_COUNT"
+
+	pageRate    = 200 // per second
+	visitRate   = 4   // in parallel: items are added to materialized feeds while a store is unavailable
+	bareRate    = 20  // of requests without work: their latency is that of the machine
+	pageItems   = 25
+	pageReaders = 100 // who request pages; as many others visit
+	pageAuthors = 12
+	pagePins    = 40 // of each author; all of them fit into a pool
+	mending     = 5 * time.Minute
+
+	// The objectives: the latency of pages with both stores up, the delay before the second store is read, and the
+	// share of incomplete pages while one store is healthy. The test asserts five times these values, and only if the
+	// bare requests took no longer than machineP99. Otherwise at least half of the pages must be complete.
+	pageP99      = 60 * time.Millisecond
+	pageHedge    = 60 * time.Millisecond
+	pageLack     = 0.05
+	pageRoom     = 5
+	machineP99   = 10 * time.Millisecond
+	pageLackBusy = 0.5
+
+	// Extra reads per read, whatever the machine does. A hedged store may have saved up for some more, for a bad store
+	// and for a change of roles.
+	pageExtra = 0.1
+	pageSaved = 100
+
+	enoughAfter = 500 // pages: a busy machine takes seconds to kill a store, and reads to change roles
+)
+
+// pageStores are the two feed stores, by their names in .ci/services.
+var pageStores = [2]string{"cassandra-primary", "cassandra-standby"}
+
+// pageState is a fault of the stores while pages are requested.
+type pageState struct {
+	name   string
+	strike func() error
+	heal   func() error
+	away   []string // servers that must not respond after the fault
+	late   []int    // stores whose proxies must have delayed answers
+	first  string   // store that must be first at the end; "": depends on the timing
+	other  bool     // the standby must have answered
+	none   bool     // no store can answer in time
+	cold   bool     // the store that answers next has been restarted
+}
+
+// TestRealPagesThroughFaults requests pages of materialized feeds at 200 per second over HTTP, and some visits, from a
+// product whose roles are processes, on Kafka, a registry and two Cassandra clusters. The stores are healthy, slow,
+// hang, are killed or overloaded, each after a quarter of the requests.
+//
+// Every page is answered: with the same items as before, or with fewer of them and a degraded reason. If the primary
+// fails, the standby answers, and an unavailable store stays second. No visit shows a pin that was shown before. At the
+// end both stores have the same contents, including all shown pins. The test prints the latencies of pages and visits,
+// and of bare requests at the same time.
+func TestRealPagesThroughFaults(t *testing.T) {
+	at := strings.Split(os.Getenv(realPages), ",")
+	if len(at) != 4 {
+		t.Skipf("set %s to the addresses of Kafka, registry and two Cassandras of .ci/services", realPages)
+	}
+	p := startPages(t, at)
+	p.fill()
+	count := cassandratest.Count(t, pagesVariable)
+	p.warm(count)
+	report := &strings.Builder{}
+	table := tabwriter.NewWriter(report, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "state\tpages\tdegraded\tp50\tp99\tmax\tvisits\tdegraded\tp50\tp99\textra reads\tplaces changed\tbare p99")
+	usual := pageP99 // later the latency with both stores up, measured in the first state
+	for i, s := range p.states() {
+		t.Run(s.name, func(t *testing.T) {
+			r := p.through(t, s, count)
+			r.print(table, s.name)
+			r.check(t, s)
+			r.checkTimely(t, s, usual)
+			if i == 0 {
+				usual = max(usual, r.pages.Latency.Quantile(0.99))
+			}
+		})
+		if p.mend(); s.cold {
+			p.warm(count)
+		}
+	}
+	_ = table.Flush() // into memory
+	t.Logf("\n%s", report)
+	p.compareStores(at[2:])
+}
+
+// warm requests pages until they are answered in time, at most for the duration of count pages or six thousand. Freshly
+// started stores still compile their code. The usual latency of each store is then known, too.
+func (p *pagesProduct) warm(count int) {
+	p.t.Helper()
+	const round = 1000
+	late := pageP99
+	for n := 0; late >= pageP99 && n < max(6, count/round); n++ {
+		r := p.ask(round, func() {})
+		late = r.pages.Latency.Quantile(0.99)
+		p.t.Logf("warming: pages took %s at the 99th percentile, bare requests %s", late, r.bare.Latency.Quantile(0.99))
+	}
+	p.mend()
+}
+
+// pagesProduct is a product on real servers, and what its readers must see.
+type pagesProduct struct {
+	t       *testing.T
+	front   *child
+	config  string
+	client  *http.Client
+	bare    *httptest.Server // responds at once
+	proxies [2]*cassandratest.Proxy
+	older   []string          // the path of each reader's older page
+	items   [][]schemas.PinID // the items on that page
+
+	mu    sync.Mutex
+	shown map[schemas.UserID][]schemas.PinID // shown to a visitor as new
+}
+
+// startPages starts the roles. The serving process reads the stores through proxies; the processes that fill them do
+// not use proxies.
+func startPages(t *testing.T, at []string) *pagesProduct {
+	t.Helper()
+	p := &pagesProduct{
+		t: t, shown: map[schemas.UserID][]schemas.PinID{},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
+		bare:   httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })),
+	}
+	t.Cleanup(p.bare.Close)
+	for i := range p.proxies {
+		p.proxies[i] = cassandratest.Before(t, at[2+i])
+	}
+	p.config = p.configure(at[0], at[1], at[2], at[3])
+	for _, args := range [][]string{{"topics", "apply"}, {"feedstore", "apply"}} {
+		p.command(args...)
+	}
+	proxied := p.configure(at[0], at[1], p.proxies[0].Address(), p.proxies[1].Address())
+	var roles []*child
+	for role, file := range map[string]string{"process": p.config, "materialize": p.config, "serve": proxied} {
+		web := freeAddress(t)
+		c := &child{t: t, http: "http://" + web, args: []string{role, "--config", file, "--dir", t.TempDir(), "--http", web}}
+		t.Cleanup(c.kill)
+		c.launch()
+		roles = append(roles, c)
+		if role == "serve" {
+			p.front = c
+		}
+	}
+	for _, c := range roles {
+		c.until("ready", c.ready)
+	}
+	return p
+}
+
+// configure writes a configuration. The hedging of reads has its defaults, except how soon the primary becomes first
+// again. Other timeouts are longer, because the machine may be busy.
+func (p *pagesProduct) configure(kafka, registry, primary, standby string) string {
+	p.t.Helper()
+	file := filepath.Join(p.t.TempDir(), "smartfeed.yaml")
+	text := fmt.Sprintf(`
+kafka: [%q]
+registry: http://%s/apis/ccompat/v7
+partitions: 4
+feed_store:
+  cassandra:
+    primary: {hosts: [%q], replicas: 1}
+    standby: {hosts: [%q], replicas: 1}
+  hedge: {recover: 5}
+feed: {generator_timeout: 2s, store_timeout: 1s}
+api: {limits: {least: 1000}}
+`, kafka, registry, primary, standby)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	return file
+}
+
+func (p *pagesProduct) command(args ...string) {
+	p.t.Helper()
+	if out, err := runCommand(p.t.Context(), append(args, "--config", p.config)...); err != nil {
+		p.t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+}
+
+func pageReader(i int) schemas.UserID {
+	return schemas.UserID(fmt.Sprint("user:pages-reader-", i%pageReaders))
+}
+func pageVisitor(i int) schemas.UserID {
+	return schemas.UserID(fmt.Sprint("user:pages-visitor-", i%pageReaders))
+}
+
+func feedPath(user schemas.UserID, limit int) string {
+	return fmt.Sprintf("/v1/users/%s/feed?limit=%d", user, limit)
+}
+
+// fill makes everybody follow every author, and reads the readers' pages before any fault.
+func (p *pagesProduct) fill() {
+	p.t.Helper()
+	now := time.Now().UTC().Format(time.RFC3339)
+	var events []map[string]any
+	for a := range pageAuthors {
+		author := fmt.Sprint("user:pages-author-", a)
+		for i := range pageReaders {
+			for _, user := range []schemas.UserID{pageReader(i), pageVisitor(i)} {
+				events = append(events, map[string]any{"stream": "follows", "id": fmt.Sprintf("pages-f-%s-%d", user, a), "time": now, "actor": user, "verb": "follow", "object": author})
+			}
+		}
+		for i := range pagePins {
+			events = append(events, map[string]any{"stream": "pins", "id": fmt.Sprintf("pages-p-%d-%d", a, i), "time": now, "actor": author, "verb": "create",
+				"object": fmt.Sprintf("pin:pages-%d-%d", a, i), "title": "a title of some length", "link": "https://pins.example/1"})
+		}
+	}
+	p.front.post(events)
+	p.command("wait", "--timeout", "120s")
+	for i := range pageReaders {
+		p.open(pageReader(i))
+	}
+}
+
+// open makes a reader visit until a whole page is in the materialized feed below the visit's own items, and records the
+// page.
+func (p *pagesProduct) open(user schemas.UserID) {
+	p.t.Helper()
+	for deadline := time.Now().Add(mending); ; {
+		first, err := p.get(p.t.Context(), feedPath(user, pageItems))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if first.Next != nil {
+			path := feedPath(user, pageItems) + "&cursor=" + url.QueryEscape(*first.Next)
+			if page, err := p.get(p.t.Context(), path); err == nil && len(page.Degraded) == 0 && len(page.Items) == pageItems {
+				p.older, p.items = append(p.older, path), append(p.items, pinsOf(page))
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s has no older page: %+v", user, first)
+		}
+	}
+}
+
+func pinsOf(page feed.Page) []schemas.PinID {
+	pins := make([]schemas.PinID, len(page.Items))
+	for i, item := range page.Items {
+		pins[i] = item.ID
+	}
+	return pins
+}
+
+func (p *pagesProduct) get(ctx context.Context, path string) (page feed.Page, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.front.http+path, nil)
+	if err != nil {
+		return page, err
+	}
+	res, err := p.client.Do(req)
+	if err != nil {
+		return page, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return page, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return page, fmt.Errorf("get %s: %s: %s", path, res.Status, body)
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return page, fmt.Errorf("get %s: %w", path, err)
+	}
+	return page, nil
+}
+
+// page requests a reader's page and checks its items: all of them, or the first ones and a degraded reason.
+func (p *pagesProduct) page(ctx context.Context, n int) error {
+	reader := n % pageReaders
+	page, err := p.get(ctx, p.older[reader])
+	if err != nil {
+		return err
+	}
+	pins, want := pinsOf(page), p.items[reader]
+	if len(page.Degraded) == 0 {
+		if !slices.Equal(pins, want) {
+			return fmt.Errorf("page of %s: %v, want %v, or what is missing", pageReader(n), pins, want)
+		}
+		return nil
+	}
+	for _, why := range page.Degraded {
+		if why != "store" && why != "stale" {
+			return fmt.Errorf("page of %s: lacks %q: want the store alone", pageReader(n), page.Degraded)
+		}
+	}
+	if len(pins) > len(want) || !slices.Equal(pins, want[:len(pins)]) {
+		return fmt.Errorf("page of %s: %v, want the beginning of %v", pageReader(n), pins, want)
+	}
+	return measure.ErrDegraded
+}
+
+// visit makes a user visit. No pin is new twice.
+func (p *pagesProduct) visit(ctx context.Context, n int) error {
+	user := pageVisitor(n)
+	page, err := p.get(ctx, feedPath(user, 10))
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, item := range page.Items {
+		if !item.New {
+			continue
+		}
+		if slices.Contains(p.shown[user], item.ID) {
+			return fmt.Errorf("visit of %s: %s is new again", user, item.ID)
+		}
+		p.shown[user] = append(p.shown[user], item.ID)
+	}
+	if len(page.Degraded) > 0 {
+		return measure.ErrDegraded
+	}
+	return nil
+}
+
+// nothing sends a request without work.
+func (p *pagesProduct) nothing(ctx context.Context, _ int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.bare.URL, nil)
+	if err != nil {
+		return err
+	}
+	res, err := p.client.Do(req)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+// ask requests n pages at pageRate, and calls strike when a quarter of them is answered.
+func (p *pagesProduct) ask(n int, strike func()) (r passed) {
+	var answered, struck atomic.Int64
+	var striking sync.WaitGroup
+	cfg := measure.Config{Lasting: time.Duration(n) * time.Second / pageRate, Timeout: 10 * time.Second, InFlight: 4096}
+	results := measure.Run(p.t.Context(), cfg,
+		measure.Load{Name: "pages", Rate: pageRate, Do: func(ctx context.Context, i int) error {
+			err := p.page(ctx, i)
+			if answered.Add(1) == int64(n/4) {
+				striking.Go(func() {
+					strike()
+					struck.Store(answered.Load())
+				})
+			}
+			return err
+		}},
+		measure.Load{Name: "visits", Rate: visitRate, Do: p.visit},
+		measure.Load{Name: "bare requests", Rate: bareRate, Do: p.nothing})
+	striking.Wait()
+	return passed{pages: results[0], visits: results[1], bare: results[2], after: answered.Load() - struck.Load()}
+}
+
+// mend waits until the stores are healthy: of a hundred sequential pages, hardly any is incomplete, and the primary is
+// first.
+func (p *pagesProduct) mend() {
+	p.t.Helper()
+	for deadline := time.Now().Add(mending); ; {
+		lack := 0
+		for n := range pageReaders {
+			err := p.page(p.t.Context(), n)
+			if errors.Is(err, measure.ErrDegraded) {
+				lack++
+			} else if err != nil {
+				p.t.Fatal(err)
+			}
+		}
+		if lack <= 5 && p.first() == "primary" {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s after a fault %d of %d pages lack something, or the primary is not first", mending, lack, pageReaders)
+		}
+	}
+}
+
+// metric returns the sum of a metric's values whose labels contain a text.
+func (p *pagesProduct) metric(name, labels string) (sum float64) {
+	p.t.Helper()
+	res, err := p.client.Get(p.front.http + "/metrics")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, name+"{") && !strings.HasPrefix(line, name+" ") || !strings.Contains(line, labels) {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndex(line, " "):]), 64)
+		if err != nil {
+			p.t.Fatalf("%s: %v", line, err)
+		}
+		sum += value
+	}
+	return sum
+}
+
+// services runs a command of .ci/services on servers.
+func services(command string, names ...string) error {
+	out, err := exec.Command("../.ci/services", append([]string{command}, names...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("services %s %v: %w: %s", command, names, err, out)
+	}
+	return nil
+}
+
+// states returns the faults of the stores in sequence. The first is no fault. The last restarts the stores, which then
+// compile their code on the processors that the readers need.
+func (p *pagesProduct) states() []pageState {
+	nothing := func() error { return nil }
+	does := func(command string, names ...string) func() error {
+		return func() error { return services(command, names...) }
+	}
+	slow := func(i int, slow bool) func() error {
+		return func() error { p.proxies[i].Slow(slow); return nil }
+	}
+	// A page takes three or four answers: this rate suffices for only a few pages.
+	overload := func(perSecond int) func() error {
+		return func() error {
+			for _, proxy := range p.proxies {
+				proxy.Overload(perSecond)
+			}
+			return nil
+		}
+	}
+	primary, standby := pageStores[:1], pageStores[1:]
+	return []pageState{
+		{name: "both up", strike: nothing, heal: nothing},
+		{name: "primary slow", strike: slow(0, true), heal: slow(0, false), late: []int{0}, other: true},
+		{name: "primary hangs", strike: does("pause", primary...), heal: does("resume", primary...), away: primary, first: "standby", other: true},
+		{name: "standby slow", strike: slow(1, true), heal: slow(1, false), late: []int{1}},
+		{name: "standby hangs", strike: does("pause", standby...), heal: does("resume", standby...), away: standby, first: "primary"},
+		{name: "both overloaded", strike: overload(40), heal: overload(0), late: []int{0, 1}, none: true},
+		{name: "primary killed", strike: does("kill", primary...), heal: does("start", primary...), away: primary, first: "standby", other: true, cold: true},
+		{name: "standby killed", strike: does("kill", standby...), heal: does("start", standby...), away: standby, first: "primary"},
+		{name: "both killed", strike: does("kill", pageStores[:]...), heal: does("start", pageStores[:]...), away: pageStores[:], none: true},
+	}
+}
+
+// passed is the result of the requests in a state.
+type passed struct {
+	pages, visits, bare measure.Result
+	counted
+	first string // of the stores, at the end
+	after int64  // pages answered after the stores had reached the state
+}
+
+// counted is the product's own metrics of its reads.
+type counted struct {
+	reads   float64 // of the pair of stores
+	extra   float64 // in addition to these, without a failed one
+	standby float64 // won by the standby
+	changes float64 // of roles
+}
+
+func (p *pagesProduct) counters() counted {
+	p.t.Helper()
+	failed := p.metric("smartfeed_feedstore_extra_reads_total", `reason="failed"`)
+	return counted{
+		reads:   p.metric("smartfeed_feedstore_reads_total", ""),
+		extra:   p.metric("smartfeed_feedstore_extra_reads_total", "") - failed,
+		standby: p.metric("smartfeed_feedstore_wins_total", `store="standby"`),
+		changes: p.metric("smartfeed_feedstore_changes_total", ""),
+	}
+}
+
+func (c counted) since(before counted) counted {
+	return counted{c.reads - before.reads, c.extra - before.extra, c.standby - before.standby, c.changes - before.changes}
+}
+
+func (p *pagesProduct) first() string {
+	p.t.Helper()
+	if p.metric("smartfeed_feedstore_first", `store="primary"`) == 1 {
+		return "primary"
+	}
+	return "standby"
+}
+
+// through requests pages while the stores enter a state, and ends the state.
+func (p *pagesProduct) through(t *testing.T, s pageState, n int) passed {
+	t.Helper()
+	for _, proxy := range p.proxies {
+		proxy.Held()
+	}
+	before := p.counters()
+	var err error
+	r := p.ask(n, func() { err = s.strike() })
+	if err != nil {
+		t.Error(err)
+	}
+	r.counted, r.first = p.counters().since(before), p.first()
+	for _, name := range s.away {
+		if services("ready", name) == nil {
+			t.Errorf("%s answers: the fault was none", name)
+		}
+	}
+	for _, i := range s.late {
+		if p.proxies[i].Held() == 0 {
+			t.Errorf("no answer of %s came late: the fault was none", pageStores[i])
+		}
+	}
+	if err := s.heal(); err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+func (r passed) print(w io.Writer, state string) {
+	ms := func(r measure.Result, q float64) string {
+		return fmt.Sprintf("%.1f", float64(r.Latency.Quantile(q).Microseconds())/1e3)
+	}
+	fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%.1f %%\t%.0f\t%s\n", state,
+		r.pages.Answered, r.pages.Degraded, ms(r.pages, 0.5), ms(r.pages, 0.99), ms(r.pages, 1),
+		r.visits.Answered, r.visits.Degraded, ms(r.visits, 0.5), ms(r.visits, 0.99), 100*r.extra/max(r.reads, 1), r.changes, ms(r.bare, 0.99))
+}
+
+// check checks what holds on a busy machine, too.
+func (r passed) check(t *testing.T, s pageState) {
+	t.Helper()
+	for _, load := range []measure.Result{r.pages, r.visits} {
+		if load.Failed+load.Missed > 0 {
+			t.Errorf("%s: %d failed and %d were not made, want none: %v", load.Name, load.Failed, load.Missed, load.Failure)
+		}
+	}
+	if lack := r.lack(); s.none && lack < 0.25 {
+		t.Errorf("%.3f of the pages lack something: the fault was none", lack)
+	}
+	if most := pageExtra*r.reads + pageSaved; r.extra > most {
+		t.Errorf("%.0f extra reads of %.0f, want at most %.0f", r.extra, r.reads, most)
+	}
+	if lack := r.lack(); !s.none && lack > pageLackBusy {
+		t.Errorf("%.3f of the pages lack something although a store is well, want at most %.2f however busy the machine is", lack, pageLackBusy)
+	}
+	if r.after < enoughAfter {
+		t.Logf("only %d pages were answered with the stores in this state: who is asked then is not asserted", r.after)
+		return
+	}
+	if s.other && len(s.away) > 0 {
+		r.checkStandby(t)
+	}
+	if s.first != "" && r.first != s.first {
+		t.Errorf("in the end the %s is first, want the %s", r.first, s.first)
+	}
+}
+
+// checkStandby checks that the standby has answered for the primary.
+func (r passed) checkStandby(t *testing.T) {
+	t.Helper()
+	if n := float64(r.after); r.standby < n/4 {
+		t.Errorf("the standby has won %.0f reads: want a quarter of the %.0f pages since", r.standby, n)
+	}
+}
+
+func (r passed) lack() float64 { return float64(r.pages.Degraded) / float64(r.pages.Answered) }
+
+// checkTimely runs only if a store is healthy and the machine was not busy. It checks that hardly any page was
+// incomplete, and that the standby answered for a bad primary. Pages must take the usual time, plus the hedge delay if
+// the primary is bad.
+func (r passed) checkTimely(t *testing.T, s pageState, usual time.Duration) {
+	t.Helper()
+	if s.none {
+		return
+	}
+	if late := r.bare.Latency.Quantile(0.99); late > machineP99 {
+		t.Logf("%s: bare requests took %s at the 99th percentile: the machine has too much else to do for more to be asserted", s.name, late)
+		return
+	}
+	want := usual
+	if s.other {
+		want += pageHedge
+		r.checkStandby(t)
+	}
+	if lack := r.lack(); lack > pageRoom*pageLack {
+		t.Errorf("%.3f of the pages lack something although a store is well, want at most %.2f", lack, pageRoom*pageLack)
+	}
+	if got := r.pages.Latency.Quantile(0.99); got > pageRoom*want {
+		t.Errorf("pages took %s at the 99th percentile, want at most five times %s", got, want)
+	}
+}
+
+// compareStores waits until both stores have the same contents, including all that was shown.
+func (p *pagesProduct) compareStores(at []string) {
+	p.t.Helper()
+	var stores [2]*cassandra.Store
+	cfg, cluster := cassandra.DefaultConfig(), cassandra.DefaultCluster()
+	cfg.Timeout, cluster.Replicas = patience, 1
+	for i, host := range at {
+		cluster.Hosts = []string{host}
+		stores[i] = openStore(p.t, pageStores[i], cfg, cluster)
+	}
+	entries := 0
+	for i := range pageReaders {
+		for _, user := range []schemas.UserID{pageReader(i), pageVisitor(i)} {
+			entries += p.compareFeed(stores, user)
+		}
+	}
+	p.t.Logf("both stores hold the same %d entries", entries)
+}
+
+// compareFeed returns how many entries a user's feed has in both stores.
+func (p *pagesProduct) compareFeed(stores [2]*cassandra.Store, user schemas.UserID) int {
+	p.t.Helper()
+	for deadline := time.Now().Add(mending); ; time.Sleep(100 * time.Millisecond) {
+		var rows [2][]schemas.FeedEntry
+		var errs [2]error
+		for i, s := range stores {
+			rows[i], _, errs[i] = s.Page(p.t.Context(), user, math.MaxInt64, 10_000)
+		}
+		err := errors.Join(errs[:]...)
+		diff := cmp.Diff(rows[0], rows[1])
+		if err == nil && diff == "" {
+			if err = frozenOnce(rows[0], p.shown[user]); err == nil {
+				return len(rows[0])
+			}
+		}
+		if time.Now().After(deadline) {
+			p.t.Errorf("feed of %s: %v; primary -, standby +:\n%s", user, err, diff)
+			return 0
+		}
+	}
+}
+
+// frozenOnce returns an error unless a feed has every pin once, includes all shown ones, and has positions without a
+// gap.
+func frozenOnce(rows []schemas.FeedEntry, shown []schemas.PinID) error {
+	at := map[schemas.PinID]int64{}
+	for i, e := range rows {
+		if other, twice := at[e.Pin]; twice {
+			return fmt.Errorf("%s is at %d and %d", e.Pin, e.Position, other)
+		}
+		if i > 0 && e.Position != rows[i-1].Position-1 {
+			return fmt.Errorf("position %d is below %d", e.Position, rows[i-1].Position)
+		}
+		at[e.Pin] = e.Position
+	}
+	for _, pin := range shown {
+		if _, is := at[pin]; !is {
+			return fmt.Errorf("%s was shown and is not in the feed", pin)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The state contains what people see and do, and secrets.
+func TestState_IsTheUsersAlone(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	start(t, testConfig(dir))
+	inside, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(inside) < 5 {
+		t.Fatalf("got %q, %v, want the directories of all parts", inside, err)
+	}
+	parts, err := filepath.Glob(filepath.Join(dir, "rows", "*", "*"))
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("got %q, %v, want the directories of partitions", parts, err)
+	}
+	for _, path := range append(append(inside, parts...), dir) {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.IsDir() && info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: got %v, want 0700", path, info.Mode())
+		}
+	}
+}

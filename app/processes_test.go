@@ -1,0 +1,187 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// hurry is how long a visit waits for its chunk in a product that prefers fast answers to complete ones.
+const hurry = 100 * time.Millisecond
+
+// startProcess starts `smartfeed process` in its own process, with additional flags.
+func startProcess(t *testing.T, broker *embedded.Server, flags ...string) *child {
+	t.Helper()
+	web := freeAddress(t)
+	c := &child{t: t, http: "http://" + web, flags: []string{"--kafka", broker.Kafka(0).Brokers[0], "--registry", broker.RegistryURL()}}
+	c.args = slices.Concat([]string{"process", "--dir", t.TempDir(), "--http", web}, c.flags, flags)
+	t.Cleanup(c.kill)
+	c.start()
+	return c
+}
+
+// drain asks the process to stop, and checks that it shuts down cleanly.
+func (c *child) drain() {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.cmd.Wait(); err != nil {
+		c.t.Errorf("a process that was told to end: %v", err)
+	}
+}
+
+// running returns the partitions of a group that run in the process.
+func (c *child) running(group string) (partitions []int32) {
+	for _, g := range c.counts() {
+		if g.Group != group {
+			continue
+		}
+		for _, p := range g.Partitions {
+			if p.Stage == rows.StageRunning {
+				partitions = append(partitions, p.Partition)
+			}
+		}
+	}
+	return partitions
+}
+
+// share waits until exactly these processes run every partition of every group, and each has some of each group. It
+// returns the owners of the pools.
+func share(t *testing.T, processes ...*child) map[int32]*child {
+	t.Helper()
+	all := topics.EmbeddedPartitions
+	of := map[int32]*child{}
+	processes[0].until(fmt.Sprintf("shared by %d processes", len(processes)), func() bool {
+		for _, group := range topics.RowGroups() {
+			clear(of)
+			total := 0
+			for _, c := range processes {
+				mine := c.running(group)
+				for _, partition := range mine {
+					of[partition] = c
+				}
+				if total += len(mine); len(mine) == 0 {
+					return false
+				}
+			}
+			if total != all || len(of) != all {
+				return false
+			}
+		}
+		return true
+	})
+	clear(of)
+	for _, c := range processes {
+		for _, partition := range c.running(topics.Pools) {
+			of[partition] = c
+		}
+	}
+	return of
+}
+
+// readerOf returns a quiet reader whose pools are in one of these partitions.
+func readerOf(l *life, partitions ...int32) *reading {
+	quiet := l.quiet()
+	i := slices.IndexFunc(quiet, func(r *reading) bool {
+		return slices.Contains(partitions, topics.Partition(string(r.user), topics.EmbeddedPartitions))
+	})
+	if i < 0 {
+		l.s.t.Fatalf("no reader of %d is in one of the partitions %v", len(quiet), partitions)
+	}
+	return quiet[i]
+}
+
+// moved returns the partitions with a new owner.
+func moved(before, after map[int32]*child) (partitions []int32) {
+	for partition, c := range after {
+		if before[partition] != c {
+			partitions = append(partitions, partition)
+		}
+	}
+	return partitions
+}
+
+// withoutSinks returns a serving process that fills no feed store. With an embedded one it would take half of the
+// partitions from another process, which would then lack their data.
+func withoutSinks() []opener {
+	return []opener{
+		(*product).openDir, openKafka(topics.RoleServe), (*product).openStreams, (*product).openPeers,
+		(*product).openFeatures, (*product).openFeedStore, (*product).openFeed, (*product).openServer,
+	}
+}
+
+// lacks visits with a short timeout and returns the degraded reasons.
+func lacks(front *started, user schemas.UserID) []string {
+	front.t.Helper()
+	from := &visits.HTTP{URL: front.url(""), Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 5}
+	page, err := from.Visit(front.t.Context(), user)
+	if err != nil {
+		front.t.Fatalf("a visit of %s is not answered: %v", user, err)
+	}
+	return page.Degraded
+}
+
+// A third process joins two, one is killed, and one is drained, while authors publish and people visit. Nothing is
+// lost, doubled or new twice. Chunks come from the present owner of the partition. While there is none, a request that
+// waits is answered completely, and one that does not is answered without a chunk.
+func TestThreeProcessesShareTheGroups(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: not with -short")
+	}
+	t.Parallel()
+	broker := startBroker(t)
+	cfg := roleConfig(t, broker)
+	flags := []string{"--pools.cap", strconv.Itoa(everyCap), "--fanout.recents", "5000", "--fanout.step_edges", "3"}
+	first, second := startProcess(t, broker, flags...), startProcess(t, broker, flags...)
+	front := startPieces(t, cfg, serving())
+	hasty := roleConfig(t, broker)
+	hasty.Feed.GeneratorTimeout = hurry
+	soon := startPieces(t, hasty, withoutSinks())
+	two := share(t, first, second)
+	l := front.beginLife(20)
+	for _, r := range l.busy() {
+		r.lacks = []string{"generator"} // the request may go to it at the moment of its kill
+	}
+	l.goOn()
+
+	third := startProcess(t, broker, flags...)
+	three := share(t, first, second, third)
+	if got := moved(two, three); len(got) == 0 {
+		t.Error("no partition of pools has moved to the third process")
+	} else {
+		readerOf(l, got...).visit()
+	}
+
+	lost := first.running(topics.Pools)
+	orphan := readerOf(l, lost...)
+	first.kill()
+	if got := lacks(soon, orphan.user); !slices.Contains(got, "generator") {
+		t.Errorf("a visit lacks %q while nobody has the pools, want that it says so", got)
+	}
+	orphan.visit() // complete, once the partitions have an owner
+	share(t, second, third)
+
+	leaves := readerOf(l, second.running(topics.Pools)...)
+	second.drain()
+	leaves.visit()
+	share(t, third)
+
+	pins := l.told.Load()
+	third.until("publishing again", func() bool { return l.told.Load() >= pins+30 })
+	l.end()
+	l.readers[0].applied()
+	l.check()
+	front.saidOnce()
+}

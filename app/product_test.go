@@ -1,0 +1,535 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
+	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
+	"github.com/smartfeed/smartfeed/internal/tools/lastfm"
+	"github.com/smartfeed/smartfeed/internal/tools/simulate"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// started is a product that runs in this process, as `smartfeed dev` runs it.
+type started struct {
+	*product
+	t    *testing.T
+	stop func()
+}
+
+// checkRelated requests the neighbors of pins with actions. There are some, and neighbors are mutual unless a pin has
+// more than are kept.
+func (s door) checkRelated(d *dataset) {
+	s.t.Helper()
+	found := 0
+	for _, p := range d.product.Pins() {
+		if found >= 20 {
+			return
+		}
+		for _, other := range s.related(p.ID) {
+			found++
+			if back := s.related(other); len(back) < DefaultConfig().Related.Keep && !slices.Contains(back, p.ID) {
+				s.t.Errorf("%s is related to %s, but not the other way round", other, p.ID)
+			}
+		}
+	}
+	if found == 0 {
+		s.t.Error("no pin has neighbours")
+	}
+}
+
+func (s door) related(pin schemas.PinID) []schemas.PinID {
+	s.t.Helper()
+	res, err := http.Get(s.base + "/v1/pins/" + string(pin) + "/related?limit=100")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer feed.RelatedPins
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != 200 || len(answer.Degraded) > 0 {
+		s.t.Fatalf("related to %s: %d, degraded %v (%v)", pin, res.StatusCode, answer.Degraded, err)
+	}
+	var pins []schemas.PinID
+	for _, item := range answer.Items {
+		pins = append(pins, item.ID)
+	}
+	return pins
+}
+
+// patience is a long timeout for answers, for tests of their contents: a busy machine is slower than a user would wait.
+const patience = min(slowly*20*time.Second, time.Minute) // the maximum of the setting
+
+// workedOff is how long a test waits until everything has been processed.
+var workedOff = (max(slowly, 5) * time.Minute).String()
+
+// testConfig returns the configuration of a product on free ports.
+func testConfig(dir string) Config {
+	cfg := DefaultConfig()
+	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.ServedTimeout = patience, patience, patience, patience
+	cfg.Feature.Deadline = patience
+	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
+	cfg.settle()
+	briefly(&cfg)
+	return cfg
+}
+
+// briefly makes the generator wait for visits elsewhere only as long as visits wait by default: in tests they have a
+// long timeout but are short. Loading a configuration resets it.
+func briefly(cfg *Config) { cfg.Generator.Elsewhere = feed.DefaultConfig().Longest() }
+
+func start(t *testing.T, cfg Config) *started {
+	t.Helper()
+	return startPieces(t, cfg, everything())
+}
+
+func startPieces(t *testing.T, cfg Config, pieces []opener) *started {
+	t.Helper()
+	return startLogging(t, cfg, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})), pieces)
+}
+
+func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
+	t.Helper()
+	s := launch(t, cfg, log, pieces)
+	ready, done := context.WithTimeout(t.Context(), slowly*time.Minute)
+	defer done()
+	if !s.awaitReady(ready) {
+		t.Fatalf("not ready in time: %v", s.missing())
+	}
+	return s
+}
+
+// launch starts a product without waiting until it is ready.
+func launch(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
+	t.Helper()
+	p, err := openProduct(t.Context(), cfg, log, pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	s := &started{product: p, t: t}
+	s.stop = func() {
+		cancel()
+		if err := errors.Join(<-ended, p.Close()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		s.stop = func() {}
+	}
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// url returns the URL of a path.
+func (s *started) url(path string) string { return "http://" + s.server.Addr() + path }
+
+// registry returns the address of the registry.
+func (s *started) registry() string {
+	if s.broker != nil {
+		return s.broker.RegistryURL()
+	}
+	return s.cfg.registryURL()
+}
+
+// run executes a command line against the product and returns its output.
+func (s *started) run(args ...string) (string, error) {
+	s.t.Helper()
+	return runCommand(s.t.Context(), append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
+		"--partitions", strconv.Itoa(int(s.cfg.partitions())), "--http", s.server.Addr())...)
+}
+
+func runCommand(ctx context.Context, args ...string) (string, error) {
+	var out, problems bytes.Buffer
+	if code := Execute(ctx, args, nil, new(bytes.Buffer), &out, &problems); code != 0 {
+		return out.String(), fmt.Errorf("exit code %d: %s", code, problems.String())
+	}
+	return out.String(), nil
+}
+
+// lastAction returns the time of the newest action of an imported dataset: now, truncated to seconds like an import.
+func lastAction() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
+// dataset is a directory of files with the shape of Last.fm, and the product that brute force computes from them.
+type dataset struct {
+	dir     string
+	last    time.Time
+	product *oracle.Product
+	// deliveries is the number of pairs of an edge and a pin that it delivers, including repeats of a user, source and
+	// pin.
+	deliveries int
+	users      []schemas.UserID // a sample of 50, spread over all
+}
+
+func readDataset(t *testing.T, dir string) *dataset {
+	t.Helper()
+	set, err := lastfm.Read(os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dataset{dir: dir, last: lastAction(), product: oracle.New(oracle.Config{HalfLife: DefaultConfig().Fanout.HalfLife})}
+	shift := set.ShiftTo(d.last)
+	for line := range set.Users(shift) {
+		d.product.Apply(line)
+	}
+	for line := range set.Follows(shift) {
+		d.product.Apply(line)
+	}
+	for line := range set.Pins(shift) {
+		d.product.Apply(line)
+	}
+	for line := range set.Actions(shift) {
+		d.product.Apply(line)
+	}
+	d.product.StopWaiting()
+	d.deliveries = countDeliveries(set.Follows(shift), set.Pins(shift))
+	all := d.product.Users()
+	for i := 0; i < len(all) && len(d.users) < 50; i += max(1, len(all)/50) {
+		d.users = append(d.users, all[i])
+	}
+	return d
+}
+
+// countDeliveries counts the followers of each pin's author and interests. An author who follows an interest receives
+// the own pin, too, and never sees it.
+func countDeliveries(follows, pins iter.Seq[schemas.Line]) int {
+	followers := map[schemas.ID]int{}
+	for line := range follows {
+		e, _ := line.Event.(*schemas.FollowEvent)
+		followers[e.Object]++
+	}
+	n := 0
+	for line := range pins {
+		e, _ := line.Event.(*schemas.PinEvent)
+		n += followers[schemas.ID(e.Actor)]
+		for _, interest := range e.Interests {
+			n += followers[schemas.ID(interest)]
+		}
+	}
+	return n
+}
+
+// generated writes a dataset with the shape of Last.fm.
+func generated(t *testing.T, scale float64) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := simulate.LikeLastfm(scale, 7).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// lastfmDir returns the directory of the real files: LASTFM_DIR, or one next to the project.
+func lastfmDir(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("LASTFM_DIR")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared", "data", "lastfm-2k")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "user_artists.dat")); errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("the Last.fm files are not in %s: set LASTFM_DIR to where they are", dir)
+	}
+	return dir
+}
+
+func (s *started) importSet(d *dataset) {
+	s.t.Helper()
+	out, err := s.run("import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Log(out)
+	if s.hasAll() {
+		if want := fmt.Sprintf("%-18s %8d\n", "deliveries", d.deliveries); !strings.Contains(out, want) {
+			s.t.Errorf("the import does not end with %q", want)
+		}
+	}
+}
+
+// hasAll reports whether this process counts every delivery.
+func (s *started) hasAll() bool { return s.broker != nil }
+
+// everyCap is larger than every pool of the datasets here.
+const everyCap = 100_000
+
+func TestProductOfAGeneratedSet(t *testing.T) {
+	t.Parallel()
+	testProduct(t, generated(t, 0.03))
+}
+
+// Nothing is delivered: reads merge everything from the slots. The rest of the pipeline must behave the same.
+func TestPulledProductOfAGeneratedSet(t *testing.T) {
+	t.Parallel()
+	d := readDataset(t, generated(t, 0.02))
+	d.deliveries = 0
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap, cfg.FeedStore.MaxFeed, cfg.Fanout.PullAbove, cfg.Fanout.Recents = everyCap, everyCap, 0, 10_000
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // a pulled pin has the present weight of its edge; brute force has no weights
+	s := start(t, cfg)
+	s.importSet(d)
+	s.checkPools(d, everyCap)
+	s.door().checkVisits(d, DefaultConfig().Pools.Cap)
+	s.checkNothingWasLost()
+	for _, g := range s.groups {
+		if status := g.Status(); status.Group == topics.Fanout && status.Effects["pulled"] == 0 {
+			t.Errorf("nothing was pulled: %v", status.Effects)
+		}
+	}
+}
+
+func TestProductOfLastfm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports the whole set twice: not with -short")
+	}
+	testProduct(t, lastfmDir(t))
+}
+
+// testProduct imports a dataset, with a cap above all pools and with the default one, and compares every answer with
+// brute force. Each case computes its own, because visits change it.
+func testProduct(t *testing.T, dir string) {
+	for name, limit := range map[string]int{"cap above all supply": everyCap, "default cap": DefaultConfig().Pools.Cap} {
+		t.Run(name, func(t *testing.T) {
+			d := readDataset(t, dir)
+			cfg := testConfig(t.TempDir())
+			cfg.Pools.Cap = limit
+			s := start(t, cfg)
+			s.importSet(d)
+			s.checkPools(d, limit)
+			s.door().checkFeatures(d)
+			s.door().checkItems(d)
+			s.checkLists(d)
+			s.door().checkRelated(d)
+			if limit == DefaultConfig().Pools.Cap {
+				s.checkCapWasMet()
+				s.door().checkVisits(d, limit)
+			}
+			s.checkNothingWasLost()
+		})
+	}
+}
+
+// checkCapWasMet checks that some pool had more candidates than it keeps.
+func (s *started) checkCapWasMet() {
+	s.t.Helper()
+	for _, g := range s.groups {
+		if status := g.Status(); status.Group == topics.Pools && status.Dropped["cap"] == 0 {
+			s.t.Errorf("no pool was over its cap: dropped %v", status.Dropped)
+		}
+	}
+}
+
+func (s *started) checkPools(d *dataset, limit int) {
+	s.t.Helper()
+	checked := 0
+	for _, user := range d.users {
+		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+			want := d.product.Pool(user, source, limit)
+			got, err := s.generator.Pool(s.t.Context(), user, source, limit)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if got.Total != len(want) {
+				s.t.Errorf("pool %s of %s holds %d, want %d", source, user, got.Total, len(want))
+			}
+			if diff := cmp.Diff(want, got.Items, cmpopts.EquateEmpty()); diff != "" {
+				s.t.Fatalf("pool %s of %s (-want +got):\n%.4000s", source, user, diff)
+			}
+			checked += len(want)
+		}
+	}
+	if checked == 0 {
+		s.t.Error("no candidate was compared")
+	}
+	s.t.Logf("%d candidates of %d users compared", checked, len(d.users))
+}
+
+// door is a running product as seen by clients.
+type door struct {
+	t    *testing.T
+	base string // http://host:port
+}
+
+func (s *started) door() door { return door{s.t, s.url("")} }
+
+// ask posts to /v1/features.
+func (s door) ask(req feature.Request) map[string]map[string]any {
+	s.t.Helper()
+	body, err := json.Marshal(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	res, err := http.Post(s.base+"/v1/features", "application/json", bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Values   map[string]map[string]any `json:"values"`
+		Degraded []string                  `json:"degraded"`
+	}
+	text, err := io.ReadAll(res.Body)
+	if err := errors.Join(err, json.Unmarshal(text, &answer)); err != nil || res.StatusCode != 200 || len(answer.Degraded) > 0 {
+		s.t.Fatalf("features: %d %s (%v)", res.StatusCode, text, err)
+	}
+	return answer.Values
+}
+
+func (s door) checkFeatures(d *dataset) {
+	s.t.Helper()
+	at := d.last.Add(time.Second)
+	names := []string{"interests_24h", "authors_24h", "pins_24h", "last_actions"}
+	values := s.ask(feature.Request{Features: names, Users: d.users, At: &at})
+	liked := oracle.Feature{Verbs: []schemas.Verb{schemas.Click, schemas.Save}, Window: 24 * time.Hour}
+	counted := 0
+	for _, user := range d.users {
+		got := values[string(user)]
+		s.sameCounts(user, got["interests_24h"], d.product.CountBy(user, liked, "objectAttributes.interests", schemas.MicrosOf(at)))
+		s.sameCounts(user, got["authors_24h"], d.product.CountBy(user, liked, "objectAttributes.author", schemas.MicrosOf(at)))
+		pins := map[schemas.ID]bool{}
+		for _, a := range d.product.Matching(user, oracle.Feature{Window: 24 * time.Hour}, schemas.MicrosOf(at)) {
+			pins[a.Object] = true
+		}
+		if got["pins_24h"] != float64(len(pins)) {
+			s.t.Errorf("pins_24h of %s: got %v, want %d", user, got["pins_24h"], len(pins))
+		}
+		var want []string
+		for _, a := range d.product.Last(user, oracle.Feature{Window: 96 * time.Hour}, 20, schemas.MicrosOf(at)) {
+			want = append(want, string(a.Verb)+" "+string(a.Object))
+		}
+		if diff := cmp.Diff(want, actionsOf(got["last_actions"]), cmpopts.EquateEmpty()); diff != "" {
+			s.t.Errorf("last_actions of %s (-want +got):\n%s", user, diff)
+		}
+		counted += len(want)
+	}
+	if counted == 0 {
+		s.t.Error("no action was compared")
+	}
+}
+
+func (s door) sameCounts(user schemas.UserID, got any, want map[string]int) {
+	s.t.Helper()
+	counts := map[string]int{}
+	groups, _ := got.(map[string]any)
+	for k, v := range groups {
+		n, _ := v.(float64)
+		counts[k] = int(math.Round(n))
+	}
+	if !maps.Equal(counts, want) {
+		s.t.Errorf("counts of %s (-want +got):\n%s", user, cmp.Diff(want, counts))
+	}
+}
+
+func actionsOf(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for _, x := range list {
+		a, _ := x.(map[string]any)
+		out = append(out, fmt.Sprint(a["verb"], " ", a["object"]))
+	}
+	return out
+}
+
+// checkItems compares the counts of pins over all users. Counts move in steps of five minutes, and the window ends now.
+// The dataset's last action is long ago or just now, so the test compares pins whose actions are all within the window.
+func (s door) checkItems(d *dataset) {
+	s.t.Helper()
+	var pins []schemas.PinID
+	want := map[schemas.PinID]map[string]int{}
+	oldest := schemas.MicrosOf(time.Now().Add(-23 * time.Hour))
+	for _, p := range d.product.Pins() {
+		steps := d.product.ItemCounts(p.ID)
+		if len(steps) == 0 || steps[0].Start < oldest || len(pins) == 500 {
+			continue
+		}
+		pins = append(pins, p.ID)
+		want[p.ID] = map[string]int{}
+		for _, step := range steps {
+			for verb, n := range step.Counts {
+				want[p.ID][verb] += int(n)
+			}
+		}
+	}
+	if len(pins) == 0 {
+		s.t.Fatal("no pin with actions in the window")
+	}
+	for pin, features := range s.ask(feature.Request{Features: []string{"pin_actions_24h"}, Pins: pins}) {
+		s.sameCounts(schemas.UserID(pin), features["pin_actions_24h"], want[schemas.PinID(pin)])
+	}
+}
+
+func (s *started) checkLists(d *dataset) {
+	s.t.Helper()
+	for _, user := range d.users[:10] {
+		want := d.product.List(schemas.Followee(user))
+		var got []schemas.PinID
+		cursor := ""
+		for {
+			page, err := s.feed.List(s.t.Context(), schemas.Followee(user), "", cursor, 100)
+			if err != nil || len(page.Degraded) > 0 {
+				s.t.Fatalf("list of %s: %v %v", user, page.Degraded, err)
+			}
+			for _, pin := range page.Items {
+				got = append(got, pin.ID)
+			}
+			if page.Next == nil {
+				break
+			}
+			cursor = *page.Next
+		}
+		if !slices.Equal(got, want) {
+			s.t.Errorf("list of %s (-want +got):\n%.2000s", user, cmp.Diff(want, got))
+		}
+	}
+}
+
+// checkVisits reads feeds until nothing is new, and plain ones to their end.
+func (s door) checkVisits(d *dataset, limit int) {
+	s.t.Helper()
+	client := &http.Client{Timeout: 2 * patience}
+	for i, user := range d.users[:12] {
+		name := []string{"plain", "home"}[i%2]
+		from := &visits.HTTP{URL: s.base, Client: client, Feed: name, Limit: 50}
+		reader := visits.NewReader(visits.Config{Limit: 50, Cap: limit, Plain: name == "plain"}, from, d.product, user)
+		if err := reader.ReadAll(s.t.Context()); err != nil {
+			s.t.Errorf("%s of %s: %.3000v", name, user, err)
+		}
+		if reader.Shown() == 0 && len(d.product.Pool(user, schemas.Following, 1)) > 0 {
+			s.t.Errorf("nothing was shown to %s", user)
+		}
+	}
+}
+
+// checkNothingWasLost checks the status for effects that valid events must not have.
+func (s *started) checkNothingWasLost() {
+	s.t.Helper()
+	for _, g := range s.groups {
+		st := g.Status()
+		if st.Counters.DeadLetters != 0 || st.Counters.Misplaced != 0 {
+			s.t.Errorf("%s: %d dead letters, %d misplaced", st.Group, st.Counters.DeadLetters, st.Counters.Misplaced)
+		}
+	}
+}

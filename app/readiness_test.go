@@ -1,0 +1,90 @@
+package app
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/serving/api"
+)
+
+func TestGroupsSayHowFarTheyAre(t *testing.T) {
+	part := func(stage rows.Stage, table, end int64) rows.PartitionStatus {
+		return rows.PartitionStatus{Stage: stage, Table: table, End: end}
+	}
+	for _, test := range []struct {
+		name    string
+		status  rows.Status
+		state   string
+		percent int // -1: none
+	}{
+		{"joining", rows.Status{Group: "pools"}, "joining", -1},
+		{"nothing read", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, -1, 50)}}, "recovering", 0},
+		{"no end known", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, -1, 0)}}, "recovering", 0},
+		{"those that run do not count", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{
+			part(rows.StageRecovering, 9, 50), part(rows.StageRecovering, 49, 50), part(rows.StageRunning, 1000, 0), part(rows.StageStandby, 5, 10),
+		}}, "recovering", 60},
+		{"beyond its end", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, 99, 50)}}, "recovering", 100},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := lackOf(test.status)
+			percent := -1
+			if got.Percent != nil {
+				percent = *got.Percent
+			}
+			if got.Part != "pools" || got.State != test.state || percent != test.percent || got.Text == "" {
+				t.Errorf("got %+v with %d %%, want %s with %d %%", got, percent, test.state, test.percent)
+			}
+		})
+	}
+}
+
+// Before anything runs, every part is listed as missing by name, and the global tables are unread.
+func TestNothingIsReadyBeforeItRuns(t *testing.T) {
+	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	got := map[string][]string{}
+	for _, l := range p.lacking() {
+		got[l.Part] = append(got[l.Part], l.State)
+	}
+	for part, state := range map[string]string{
+		"http": "idle", "materialize": "idle", "objects": "joining", "pools": "joining", "users-deleted": "reading", "recents-pulled": "reading", "hot-pins": "reading",
+	} {
+		if !slices.Contains(got[part], state) {
+			t.Errorf("%s: got %q, want %s among it", part, got[part], state)
+		}
+	}
+}
+
+// A running product reports readiness in a machine-readable form.
+func TestReadinessIsReadByPrograms(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	res, err := http.Get(s.url("/readyz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Ready bool
+		Parts []api.Lack
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || res.StatusCode != 200 || !answer.Ready || answer.Parts == nil || len(answer.Parts) > 0 {
+		t.Errorf("got %d %s (%v), want that nothing is missing", res.StatusCode, text, err)
+	}
+}

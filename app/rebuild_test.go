@@ -1,0 +1,150 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// poolsOf returns the pools of some users, as the API shows them.
+func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
+	s.t.Helper()
+	all := map[string]*schemas.Pool{}
+	for _, user := range users {
+		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related} {
+			pool, err := s.generator.Pool(s.t.Context(), user, source, everyCap)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			all[string(user)+" "+string(source)] = pool
+		}
+	}
+	return all
+}
+
+// rebuilt runs a rebuild and returns its result.
+func (s *started) rebuilt(args ...string) (done ops.Rebuilt) {
+	s.t.Helper()
+	out, err := s.run(append([]string{"rebuild", "--json", "--rate", "100000"}, args...)...)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &done)
+	}
+	if err != nil {
+		s.t.Fatalf("rebuild %v: %v: %s", args, err, out)
+	}
+	return done
+}
+
+// effect returns how often a local group has had an effect.
+func (s *started) effect(group, name string) (n int64) {
+	for _, g := range s.groups {
+		if status := g.Status(); status.Group == group {
+			n += int64(status.Effects[name])
+		}
+	}
+	return n
+}
+
+// A rebuilt pool equals the previous one without the shown pins. With another cap it equals what brute force computes.
+func TestRebuiltPoolsAreAsTheyWere(t *testing.T) {
+	t.Parallel()
+	d := readDataset(t, generated(t, 0.02))
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap = 20
+	// Redelivered pins have the present weight of their edge; brute force has no weights.
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}}
+	s := start(t, cfg)
+	s.importSet(d)
+	s.checkPools(d, 20)
+	s.stop()
+
+	cfg.Pools.Cap = DefaultConfig().Pools.Cap
+	s = start(t, cfg)
+	if done := s.rebuilt("all"); done.Users < len(d.users) || s.effect(topics.Pools, "rebuilt") != int64(done.Users) {
+		t.Errorf("%+v, %d pools rebuilt", done, s.effect(topics.Pools, "rebuilt"))
+	}
+	s.checkPools(d, cfg.Pools.Cap)
+
+	shown := d.users[0]
+	r := &reading{started: s, user: shown, limit: 20, shown: map[schemas.PinID]visits.Item{}}
+	if r.visit(); len(r.shown) == 0 {
+		t.Fatal("nothing was shown")
+	}
+	r.applied()
+	before := s.poolsOf(d.users)
+	for _, what := range [][]string{{string(shown)}, {string(shown), "--source", "interest"}, {"following"}, {"interest"}, {"all"}} {
+		s.rebuilt(what...)
+		if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
+			t.Fatalf("pools after rebuild %v (-before +after):\n%.3000s", what, diff)
+		}
+	}
+	r.visit() // checks that nothing is new again
+}
+
+// An interrupted rebuild of all users resumes where it stopped.
+func TestRebuildIsResumed(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	told := &story{now: time.Now().Add(-time.Hour)}
+	var users []schemas.UserID
+	for n := range 400 {
+		users = append(users, schemas.UserID(fmt.Sprint("user:", n)))
+		told.tell("follows", string(users[n]), "follow", fmt.Sprint("interest:", n%7), nil)
+	}
+	for n := range 70 {
+		told.tell("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{fmt.Sprint("interest:", n%7)}})
+	}
+	s.publish(told.events...)
+	before := s.poolsOf(users)
+	if _, err := s.run("rebuild", "all", "--resume"); err == nil || !strings.Contains(err.Error(), "no run to resume") {
+		t.Errorf("resumed without a run: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := runCommand(ctx, "rebuild", "all", "--rate", "40", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
+			"--partitions", strconv.Itoa(int(s.cfg.partitions())))
+		ended <- err
+	}()
+	eventually.True(t, "some are rebuilt", func() bool { return s.effect(topics.Pools, "rebuilt") >= 110 })
+	cancel()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "--resume") {
+		t.Fatalf("the run was over, or does not say how it goes on: %v", err)
+	}
+	if done := s.rebuilt("all", "--resume"); done.Before == 0 || done.Before == done.Users {
+		t.Errorf("resumed: %+v", done)
+	}
+	if diff := cmp.Diff(before, s.poolsOf(users)); diff != "" {
+		t.Errorf("pools (-before +after):\n%.3000s", diff)
+	}
+}
+
+func TestRebuildSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"rebuild related", "neither following, interest nor all"},
+		{"rebuild user:1 --source related", "only what followees bring"},
+		{"rebuild all --source following", "--source is for a user"},
+		{"rebuild user:1 --resume --rate 0", "--resume is for a run of everybody\n--rate 0"},
+		{"rebuild", "accepts 1 arg"},
+	} {
+		_, err := runCommand(t.Context(), strings.Fields(c.args)...)
+		if err == nil || !strings.Contains(err.Error(), "exit code 2") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.args, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,456 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
+	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+const (
+	replayReaders = 8
+	replayCap     = 10
+)
+
+// replayConfig keeps few pins per followee, so that the rules decide which ones are kept.
+func replayConfig(t *testing.T) Config {
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = replayCap, 4*replayCap, 3
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // brute force has no weights
+	return cfg
+}
+
+// gold is a quality rule: one author in three has such pins.
+func gold(factor float64) []objects.QualityRule {
+	return []objects.QualityRule{{Field: "attributes.tier", Equals: "gold", Factor: factor}}
+}
+
+// randomProduct returns people who follow, unfollow and block each other, and the pins of authors over many days, some
+// of a better tier. With changes, some pins are moved and some deleted; the contents of a pool beyond its cap then
+// depend on the order of arrival.
+func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
+	random := rand.New(rand.NewPCG(seed, 1))
+	begin := time.Now().Add(-40 * 24 * time.Hour)
+	var events []map[string]any
+	tell := func(stream, actor, verb, object string, at time.Time, more map[string]any) {
+		e := map[string]any{
+			"stream": stream, "id": fmt.Sprint("random-", len(events)), "actor": actor, "verb": verb, "object": object, "time": at.UnixMicro(),
+		}
+		for k, v := range more {
+			e[k] = v
+		}
+		events = append(events, e)
+	}
+	followees := []string{"user:author-0", "user:author-1", "user:author-2", "board:b-0", "board:b-1", "interest:i-0", "interest:i-1"}
+	for n := range replayReaders {
+		reader := fmt.Sprint("user:reader-", n)
+		for _, f := range followees {
+			switch random.IntN(8) {
+			case 0:
+			case 1:
+				tell("follows", reader, "follow", f, begin, nil)
+				tell("follows", reader, "unfollow", f, begin.Add(time.Hour), nil)
+			default:
+				tell("follows", reader, "follow", f, begin, nil)
+			}
+		}
+		if n == 1 {
+			tell("follows", reader, "block", "user:author-2", begin, nil)
+		}
+	}
+	for n := range pins {
+		author, pin := fmt.Sprint("user:author-", random.IntN(3)), fmt.Sprint("pin:", n)
+		at := begin.Add(time.Duration(random.Int64N(int64(35 * 24 * time.Hour))))
+		facets := func() map[string]any {
+			return map[string]any{"board": fmt.Sprint("board:b-", random.IntN(3)), "interests": []string{fmt.Sprint("interest:i-", random.IntN(3))}}
+		}
+		create := facets()
+		if random.IntN(3) == 0 {
+			create["attributes"] = map[string]string{"tier": "gold"}
+		}
+		tell("pins", author, "create", pin, at, create)
+		if !changes {
+			continue
+		}
+		for k := range random.IntN(3) {
+			tell("pins", author, "update", pin, at.Add(time.Duration(k+1)*time.Minute), facets())
+		}
+		if random.IntN(10) == 0 {
+			tell("pins", author, "delete", pin, at.Add(time.Hour), nil)
+		}
+	}
+	return events
+}
+
+// edgesFirst publishes the edges and, after they have been processed, the pins. If an unfollow or a block arrives after
+// pins that it hides, a pool beyond its cap has fewer candidates than brute force computes.
+func edgesFirst(publish func(...map[string]any), events []map[string]any) {
+	pins := slices.IndexFunc(events, func(e map[string]any) bool { return e["stream"] == "pins" })
+	publish(events[:pins]...)
+	publish(events[pins:]...)
+}
+
+// bruteForce computes the result of the events with the rules of a configuration.
+func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
+	t.Helper()
+	d := &dataset{product: oracle.New(oracle.Config{HalfLife: cfg.Fanout.HalfLife, Quality: func(e *schemas.PinEvent) float64 {
+		q := 1.0
+		for _, r := range cfg.Objects.Quality {
+			if e.Attributes["tier"] == r.Equals {
+				q *= r.Factor
+			}
+		}
+		return q
+	}})}
+	for _, e := range events {
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := schemas.ParseLine(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.product.Apply(line)
+	}
+	for n := range replayReaders {
+		d.users = append(d.users, schemas.UserID(fmt.Sprint("user:reader-", n)))
+	}
+	return d
+}
+
+// replay runs the command and returns its result.
+func (s *started) replay(args ...string) (done replayed) {
+	s.t.Helper()
+	out, err := s.run(append([]string{"replay", "--json", "--rate", "100000", "--users", "100000", "--timeout", workedOff}, args...)...)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &done)
+	}
+	if err != nil {
+		s.t.Fatalf("replay %v: %v: %s", args, err, out)
+	}
+	if done.Built != nil {
+		s.answersFrom(done.Built.Generation)
+	}
+	return done
+}
+
+// countedTopics returns the topics to which a replay must write no duplicates.
+func countedTopics() []string {
+	return []string{topics.Impressions, topics.ItemFeatures, topics.ActionsJoined, topics.ActionsEnriched, topics.FeedEntries, topics.HotPins,
+		topics.Edges, topics.PinAttributes}
+}
+
+// said returns the number of records in the counted topics.
+func (s *started) said() map[string]int {
+	said := map[string]int{}
+	for _, topic := range countedTopics() {
+		for _, r := range s.records(topic) {
+			if !topics.IsCutOver(r) {
+				said[topic]++
+			}
+		}
+	}
+	return said
+}
+
+// After a replay, published pins are ranked by the changed rules, as brute force computes. Before it, pools keep their
+// contents.
+func TestReplayByOtherRules(t *testing.T) {
+	t.Parallel()
+	roomy := func(c *Config) { c.Pools.Cap, c.Fanout.Recents = 500, 1000 }
+	for name, c := range map[string]struct {
+		changes       bool
+		before, after func(*Config)
+	}{
+		"a longer half-life, more pins than are kept": {false, func(*Config) {}, func(c *Config) { c.Fanout.HalfLife *= 10 }},
+		"a shorter half-life and another quality, pulled": {
+			false,
+			func(c *Config) { c.Fanout.PullAbove, c.Objects.Quality = 2, gold(1.5) },
+			func(c *Config) {
+				c.Fanout.PullAbove, c.Fanout.HalfLife, c.Objects.Quality = 2, c.Fanout.HalfLife/4, gold(20)
+			},
+		},
+		"another quality, of pins that were moved and deleted": {
+			true,
+			func(c *Config) { roomy(c); c.Objects.Quality = gold(50) },
+			func(c *Config) { roomy(c); c.Objects.Quality = gold(0.05) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := replayConfig(t)
+			changed := cfg
+			c.before(&cfg)
+			c.after(&changed)
+			changed.settle()
+			testReplay(t, cfg, changed, randomProduct(7, 200, c.changes))
+		})
+	}
+}
+
+func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
+	s := start(t, cfg)
+	edgesFirst(s.publish, events)
+	s.checkPools(bruteForce(t, cfg, events), cfg.Pools.Cap)
+	s.stop()
+
+	s = start(t, changed)
+	s.publish(
+		map[string]any{"stream": "actions", "id": "a-1", "actor": "user:reader-0", "verb": "save", "object": "pin:1", "time": time.Now().UnixMicro(), "board": "board:x"},
+		map[string]any{"stream": "actions", "id": "a-2", "actor": "user:reader-0", "verb": "click", "object": "pin:2", "time": time.Now().UnixMicro()})
+	r := &reading{started: s, user: "user:visitor", limit: 5, shown: map[schemas.PinID]visits.Item{}}
+	follow := map[string]any{"stream": "follows", "id": "v-1", "actor": "user:visitor", "verb": "follow", "object": "user:author-0", "time": time.Now().UnixMicro()}
+	s.publish(follow)
+	if r.visit(); len(r.shown) == 0 {
+		t.Fatal("nothing was shown")
+	}
+	r.applied()
+	before := s.said()
+	done := s.replay("all", "--half-life", changed.Fanout.HalfLife.String())
+	if done.Events.Events == 0 || done.Built.Former != 1 || done.Built.Generation != 2 || done.Built.Left != 0 {
+		t.Errorf("replayed %+v, built %+v", done.Events, done.Built)
+	}
+	if diff := cmp.Diff(before, s.said()); diff != "" {
+		t.Errorf("said again (-before +after):\n%s", diff)
+	}
+	s.checkPools(bruteForce(t, changed, events), cfg.Pools.Cap)
+	r.visit() // checks that nothing is new again
+	r.applied()
+	s.saidOnce()
+	s.checkCards(changed, events)
+
+	again := s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"})
+	s.replay("following")
+	s.replay("user:reader-0")
+	if diff := cmp.Diff(again, s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("replayed again (-before +after):\n%.3000s", diff)
+	}
+}
+
+// checkCards checks that cards have the present quality.
+func (s *started) checkCards(cfg Config, events []map[string]any) {
+	s.t.Helper()
+	qualities := map[schemas.PinID]float64{}
+	for _, r := range s.records(topics.PinCards) {
+		if c, err := s.streams.PinCards.Decode(r.Value); err == nil && !c.Deleted {
+			qualities[c.Pin] = c.Quality
+		}
+	}
+	for _, pin := range bruteForce(s.t, cfg, events).product.Pins() {
+		if qualities[pin.ID] != pin.Quality {
+			s.t.Errorf("the card of %s has quality %v, want %v", pin.ID, qualities[pin.ID], pin.Quality)
+		}
+	}
+}
+
+// An interrupted run resumes where it stopped. While a generation is being built, another run is refused.
+func TestReplayIsResumedAndGivenUp(t *testing.T) {
+	t.Parallel()
+	cfg := replayConfig(t)
+	events := randomProduct(3, 150, false)
+	s := start(t, cfg)
+	edgesFirst(s.publish, events)
+	s.stop()
+	cfg.Fanout.HalfLife *= 5
+	cfg.settle()
+	s = start(t, cfg)
+	if _, err := s.run("replay", "all", "--resume"); err == nil || !strings.Contains(err.Error(), "no run to resume") {
+		t.Errorf("resumed without a run: %v", err)
+	}
+	s.interrupted(topics.Objects, "replayed", 40, "--rate", "100")
+	s.interrupted(topics.Pools, "rebuilt", 2, "--resume", "--rate", "100000", "--users", "1")
+	if _, err := s.run("replay", "all"); err == nil || !strings.Contains(err.Error(), `--abort" gives it up`) {
+		t.Errorf("begun beside what is being built: %v", err)
+	}
+	s.refusedOver("replay all --resume", "rebuild", "all", "--generation")
+	if out, err := s.run("replay", "all", "--abort"); err != nil {
+		t.Errorf("give up: %v %s", err, out)
+	}
+	if done := s.replay("all", "--resume"); done.Events.Before == 0 || done.Events.Events > 10 || done.Built.Generation != 3 {
+		t.Errorf("resumed: %+v, %+v", done.Events, done.Built)
+	}
+	s.checkPools(bruteForce(t, cfg, events), replayCap)
+}
+
+// refusedOver checks that a command does not resume what another one builds, and names the other one.
+func (s *started) refusedOver(other string, args ...string) {
+	s.t.Helper()
+	if out, err := s.run(args...); err == nil || !strings.Contains(err.Error(), strconv.Quote("smartfeed "+other)+" goes on with it") {
+		s.t.Errorf("%v over what %s began: %v %s", args, other, err, out)
+	}
+}
+
+// interrupted runs a replay of all until an effect has happened a number of times, and checks that the error says how
+// to resume.
+func (s *started) interrupted(group, effect string, times int64, args ...string) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	had := s.effect(group, effect)
+	go func() {
+		_, err := runCommand(ctx, append([]string{"replay", "all", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
+			"--partitions", strconv.Itoa(int(s.cfg.partitions()))}, args...)...)
+		ended <- err
+	}()
+	eventually.True(s.t, "somebody is "+effect, func() bool { return s.effect(group, effect) >= had+times })
+	cancel()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "--resume") {
+		s.t.Fatalf("the run was over, or does not say how it goes on: %v", err)
+	}
+}
+
+// The program is killed while the log is processed again, while the generation is built, and at the cut-over. The
+// command is restarted each time.
+func TestReplayKilledInTheMiddle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: not with -short")
+	}
+	t.Parallel()
+	cfg := replayConfig(t)
+	events := randomProduct(11, 200, false)
+	c := newChild(t, t.TempDir())
+	c.args = append(c.args, "--pools.cap", strconv.Itoa(replayCap), "--fanout.recents", strconv.Itoa(4*replayCap))
+	c.start()
+	edgesFirst(c.publish, events)
+	c.kill()
+	cfg.Fanout.HalfLife = 10 * 24 * time.Hour
+	c.args = append(c.args, "--fanout.half_life", "240h")
+	c.start()
+	var again []string
+	done := c.insist(func(killed bool) []string {
+		args := append([]string{"replay", "all", "--timeout", workedOff}, again...)
+		again = []string{"--resume"}
+		if killed {
+			return append(args, "--rate", "100000", "--users", "100000")
+		}
+		return append(args, "--rate", "40", "--users", "1") // all would take five seconds, and eight
+	})
+	done.survives(c, fault{"replayed", 20}, fault{"replayed", 40}, fault{"rebuilt", 2}, fault{"rebuilt", 1})
+	c.until("answering from the new generation", func() bool {
+		for _, g := range c.counts() {
+			if strings.HasPrefix(g.Group, "pools.") && g.Ready {
+				return true
+			}
+		}
+		return false
+	})
+	at := door{t, c.http}
+	d := bruteForce(t, cfg, events)
+	for _, user := range d.users {
+		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+			var got struct {
+				Items []struct{ Pin schemas.PinID }
+			}
+			text := at.get(fmt.Sprintf("/v1/users/%s/pools?source=%s&limit=1000", user, source))
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatalf("pools: %v: %.300s", err, text)
+			}
+			var pins, want []schemas.PinID
+			for _, item := range got.Items {
+				pins = append(pins, item.Pin)
+			}
+			for _, item := range d.product.Pool(user, source, replayCap) {
+				want = append(want, item.Pin)
+			}
+			if diff := cmp.Diff(want, pins); diff != "" {
+				t.Errorf("pool %s of %s (-want +got):\n%s", source, user, diff)
+			}
+		}
+	}
+}
+
+// The record of a generation decides which command resumes or aborts it.
+func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t) // no groups run, and generation 2 has no topics: a command that resumes it waits and ends
+	b, err := newBuilder(t.Context(), topics.Setup{Kafka: broker.Kafka(0), Registry: broker.RegistryURL()}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	const rebuilding, replaying = "rebuild all --generation", "replay following --since 2026-11-01T00:00:00Z --half-life 48h --resume"
+	named := strconv.Quote("smartfeed " + replaying)
+	for name, c := range map[string]struct {
+		command     string
+		cuttingOver bool
+		args, want  string
+	}{
+		"another replay":                              {replaying, false, "replay all --resume", named + " goes on with it"},
+		"a rebuild over a replay":                     {replaying, false, "rebuild all --generation", named + " goes on with it"},
+		"a replay over a rebuild":                     {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" goes on with it`},
+		"another half-life":                           {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
+		"not to go on":                                {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" gives it up`},
+		"not to go on any more":                       {"replay all --resume", true, "replay all", `it is being cut over already: "smartfeed replay all --resume" ends that`},
+		"the same":                                    {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
+		"given up at the cut-over":                    {replaying, true, "rebuild all --abort", named + " ends that"},
+		"of a release that did not say, by a replay":  {"", false, "replay all --resume", `"smartfeed rebuild all --generation" ends it`},
+		"of a release that did not say, by a rebuild": {"", false, "rebuild all --generation", "catch up"},
+		"of a release that did not say, given up":     {"", false, "replay all --abort", "cannot be given up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}
+			if err := topics.SetGeneration(t.Context(), b.client, g); err != nil {
+				t.Fatal(err)
+			}
+			args := append(strings.Fields(c.args), "--timeout", "20s", "--kafka", b.setup.Kafka.Brokers[0], "--registry", b.setup.Registry)
+			if out, err := runCommand(t.Context(), args...); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v %s, want %s", err, out, c.want)
+			}
+			if err := b.watch.Refresh(t.Context()); err != nil || b.watch.Of(topics.Pools) != g {
+				t.Errorf("%+v has become %+v, %v", g, b.watch.Of(topics.Pools), err)
+			}
+		})
+	}
+}
+
+// Another number of partitions is refused before anything is published.
+func TestReplayRefusesOtherPartitions(t *testing.T) {
+	t.Parallel()
+	s := start(t, replayConfig(t))
+	s.publish(randomProduct(1, 5, false)...)
+	_, err := runCommand(t.Context(), "replay", "all", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(), "--partitions", "8")
+	if err == nil || !strings.Contains(err.Error(), "the topics have 4 partitions, partitions is 8") || !strings.Contains(err.Error(), "exit code 1") {
+		t.Errorf("replay with other partitions: %v", err)
+	}
+	if n := len(s.records(topics.Replays)); n != 0 {
+		t.Errorf("%d events were published all the same", n)
+	}
+}
+
+func TestReplaySaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"replay related", "neither following, interest nor all"},
+		{"replay all --group actors", "--group actors: affinities are sums over actions that are kept for days only"},
+		{"replay all --group tea", "--group tea: is none of objects"},
+		{"replay user:1 --resume --rate 0 --users 0", "--resume is for a run of everybody\n--rate 0: above 0 to 1000000\n--users 0"},
+		{"replay user:1 --abort --half-life 1s", "--half-life 1s: from 1m to 8760h\n--abort is for all"},
+		{"replay all --since yesterday", `--since "yesterday": want a time`},
+		{"replay all --since 2026-01-02T00:00:00Z --until 2026-01-01T00:00:00Z", "is not before --until"},
+		{"replay", "accepts 1 arg"},
+	} {
+		_, err := runCommand(t.Context(), strings.Fields(c.args)...)
+		if err == nil || !strings.Contains(err.Error(), "exit code 2") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.args, err, c.want)
+		}
+	}
+}

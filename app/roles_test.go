@@ -1,0 +1,235 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// startBroker runs a broker and a registry with every topic, in place of external ones.
+func startBroker(t *testing.T) *embedded.Server {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	broker, err := embedded.Start(t.Context(), cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if out, err := runCommand(t.Context(), "topics", "apply", "--kafka", broker.Kafka(0).Brokers[0], "--registry", broker.RegistryURL()); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return broker
+}
+
+// roleConfig returns the configuration of a separate process on a broker.
+func roleConfig(t *testing.T, broker *embedded.Server) Config {
+	t.Helper()
+	cfg := testConfig(t.TempDir())
+	cfg.Kafka, cfg.Registry, cfg.HTTP = broker.Kafka(0).Brokers, broker.RegistryURL(), freeAddress(t)
+	return cfg
+}
+
+// given has the ports that freeAddress has returned, or found in use.
+var given sync.Map
+
+// freeAddress returns an address on which no process listens and which it has not returned before: the receiver may not
+// listen yet. Its port is below the range of ephemeral ports, so that no outgoing connection can take it in the
+// meantime.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := 22_000 + rand.IntN(10_000)
+		if _, before := given.LoadOrStore(port, true); before {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("a hundred ports are taken")
+	return ""
+}
+
+// Two processes share the groups and a third answers. Then one of the two leaves, and the other has all pools.
+func TestRolesInProcessesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	d := readDataset(t, generated(t, 0.03))
+	limit := DefaultConfig().Pools.Cap
+	broker := startBroker(t)
+	first := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
+	second := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
+	front := startPieces(t, roleConfig(t, broker), serving())
+	front.importSet(d)
+	for _, s := range []*started{first, second} {
+		if n := s.partitions(topics.Pools); n == 0 || n == int(s.cfg.partitions()) {
+			t.Fatalf("one process has %d of %d partitions of pools: want some, not all", n, s.cfg.partitions())
+		}
+	}
+	front.checkPools(d, limit)
+	front.door().checkFeatures(d)
+	front.checkLists(d)
+	front.door().checkRelated(d)
+
+	first.stop()
+	front.awaitPools(d.users)
+	if n := second.partitions(topics.Pools); n != int(second.cfg.partitions()) {
+		t.Errorf("the process that stayed has %d partitions of pools, want all %d", n, second.cfg.partitions())
+	}
+	front.checkPools(d, limit)
+	front.door().checkVisits(d, limit)
+	second.checkNothingWasLost()
+}
+
+// Each of two serving processes knows the features and insights of all users, and which users are deleted. A process
+// that lost its directory reads everything again.
+func TestEveryServeKnowsEverybody(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t)
+	startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
+	lost := roleConfig(t, broker)
+	first, second := startPieces(t, roleConfig(t, broker), serving()), startPieces(t, lost, serving())
+	now, users := time.Now(), []string{}
+	events := []map[string]any{{
+		"stream": "pins", "id": "p", "time": now.UnixMicro(), "actor": "user:author", "verb": "create", "object": "pin:1", "interests": []string{"interest:tea"},
+	}}
+	for i := range 12 {
+		user := fmt.Sprint("user:", i)
+		users = append(users, user)
+		events = append(events, map[string]any{
+			"stream": "actions", "id": user, "time": now.UnixMicro(), "actor": user, "verb": "save", "object": "pin:1",
+		})
+	}
+	first.publish(events...)
+	for _, s := range []*started{first, second} {
+		eventually.True(t, s.url("")+" knows everybody", func() bool { return s.knows(users, 12) })
+	}
+
+	if out, err := first.run("erase", users[0]); err != nil {
+		t.Fatalf("erase: %v: %s", err, out)
+	}
+	second.stop()
+	if err := os.RemoveAll(lost.Dir); err != nil {
+		t.Fatal(err)
+	}
+	second = startPieces(t, lost, serving())
+	for _, s := range []*started{first, second} {
+		eventually.True(t, s.url("")+" knows the others", func() bool { return s.knows(users[1:], 11) })
+		if got := s.interestsOf(users[0]); got != "null" {
+			t.Errorf("%s: the interests of who is gone are %s", s.url(""), got)
+		}
+	}
+}
+
+// knows reports whether a process knows the actions of each of the users, and the number of active ones.
+func (s *started) knows(users []string, active int) bool {
+	s.t.Helper()
+	for _, user := range users {
+		if s.interestsOf(user) != `{"interest:tea":1}` {
+			return false
+		}
+	}
+	return strings.Contains(s.door().get("/v1/insights/xd28s"), fmt.Sprintf(`"users":%d`, active))
+}
+
+// interestsOf returns the feature interests_24h of a user, as answered.
+func (s *started) interestsOf(user string) string {
+	s.t.Helper()
+	res, err := http.Post(s.url("/v1/features"), "application/json", strings.NewReader(`{"features":["interests_24h"],"users":["`+user+`"]}`))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Values map[string]map[string]json.RawMessage
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		s.t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := json.Compact(&text, answer.Values[user]["interests_24h"]); err != nil {
+		s.t.Fatal(err)
+	}
+	return text.String()
+}
+
+// partitions returns the number of a group's partitions that run here.
+func (s *started) partitions(group string) int {
+	for _, g := range s.groups {
+		if st := g.Status(); st.Group == group {
+			return len(st.Partitions)
+		}
+	}
+	return 0
+}
+
+// awaitPools returns when the pools of all users can be read.
+func (s *started) awaitPools(users []schemas.UserID) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for _, user := range users {
+		if _, err := s.generator.Pool(ctx, user, schemas.Following, 1); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func TestRolesSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t)
+	used := roleConfig(t, broker)
+	startPieces(t, used, processing([]string{topics.Objects}))
+	flags := func(partitions, http, dir string) []string {
+		return []string{"--kafka", used.Kafka[0], "--registry", used.Registry, "--partitions", partitions, "--http", http, "--dir", dir}
+	}
+	for name, c := range map[string]struct {
+		args  []string
+		says  string
+		usage bool // wrong usage instead of a failure
+	}{
+		"no such group":       {append([]string{"process", "feeds"}, flags("4", "127.0.0.1:1", t.TempDir())...), `there is no group "feeds", but objects`, true},
+		"named twice":         {append([]string{"process", "pools", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "named twice", true},
+		"no fixed port":       {append([]string{"process"}, flags("4", "127.0.0.1:0", t.TempDir())...), "give one, or --advertise", true},
+		"other partitions":    {append([]string{"process"}, flags("8", "127.0.0.1:1", t.TempDir())...), "partitions is 4 and must be 8", false},
+		"directory in use":    {append([]string{"serve"}, flags("4", "127.0.0.1:1", used.Dir)...), "another process", false},
+		"no broker":           {[]string{"process", "--kafka", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1", false},
+		"no registry":         {[]string{"serve", "--kafka", used.Kafka[0], "--registry", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1: the schema registry is of no help", false},
+		"arguments for serve": {append([]string{"serve", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "takes no arguments", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			code := 1
+			if c.usage {
+				code = 2
+			}
+			out, err := runCommand(ctx, c.args...)
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), fmt.Sprintf("exit code %d: ", code)) {
+				t.Errorf("got %v, %s\nwant exit code %d and an error that says %q", err, out, code, c.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,432 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra/cassandratest"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// The variables with the addresses of a Kafka broker, a registry and a Cassandra node that require TLS and a login, as
+// .ci/services starts kafka-secured, registry-secured and cassandra-secured, and with the directory of their
+// certificates.
+const (
+	realSecured          = "SMARTFEED_TEST_KAFKA_SECURED"
+	realSecuredRegistry  = "SMARTFEED_TEST_REGISTRY_SECURED"
+	realSecuredCassandra = "SMARTFEED_TEST_CASSANDRA_SECURED"
+	realCertificates     = "SMARTFEED_TEST_CERTIFICATES"
+)
+
+// securedFile writes the configuration of a product whose connections are all secured, followed by more.
+func securedFile(t *testing.T, more string) string {
+	t.Helper()
+	kafka, registry := os.Getenv(realSecured), os.Getenv(realSecuredRegistry)
+	if kafka == "" || registry == "" {
+		t.Skipf("set %s and %s to the addresses of a Kafka broker and a registry that want TLS and a login", realSecured, realSecuredRegistry)
+	}
+	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
+	text := fmt.Sprintf(`
+kafka: [%[1]s]
+kafka_client:
+  tls: {enabled: true, ca_file: %[3]s/ca.pem}
+  sasl: {mechanism: SCRAM-SHA-512, user: smartfeed, password_file: %[3]s/password}
+registry: https://%[2]s/apis/ccompat/v7
+registry_client: {tls: {ca_file: %[3]s/ca.pem}, user: smartfeed, password_file: %[3]s/password}
+partitions: 4
+`, kafka, registry, os.Getenv(realCertificates))
+	if err := os.WriteFile(file, []byte(text+more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Topics are created, groups run, and an event reaches a feed, with TLS and a login on every connection.
+func TestRealSecuredProduct(t *testing.T) {
+	file := securedFile(t, "")
+	command := func(args ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		out, err := runCommand(ctx, append(args, "--config", file)...)
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return out
+	}
+	command("topics", "apply")
+	role := func(pieces []opener) *started {
+		cfg := testConfig(t.TempDir())
+		if err := config.Load(&cfg, config.Source{File: file}); err != nil {
+			t.Fatal(err)
+		}
+		briefly(&cfg)
+		cfg.HTTP = freeAddress(t)
+		return startPieces(t, cfg, pieces)
+	}
+	role(processing(topics.RowGroups()))
+	front := role(serving())
+	events := filepath.Join(t.TempDir(), "events.jsonl")
+	now := time.Now().UTC().Format(time.RFC3339)
+	text := fmt.Sprintf(`{"stream":"follows","id":"f-%[1]s","time":"%[1]s","actor":"user:ada","verb":"follow","object":"user:bob"}
+{"stream":"pins","id":"p-%[1]s","time":"%[1]s","actor":"user:bob","verb":"create","object":"pin:1","title":"t","link":"https://example.com"}
+`, now)
+	if err := os.WriteFile(events, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command("publish", events)
+	command("wait", "--timeout", workedOff)
+	res, err := http.Get(front.url("/v1/users/user:ada/feed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:1"`) {
+		t.Errorf("the feed: %s, %v, want pin:1", answer, err)
+	}
+	for name, says := range map[string]string{"SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD": "SASL_AUTHENTICATION_FAILED", "SMARTFEED_REGISTRY_CLIENT_PASSWORD": "401"} {
+		t.Run("wrong "+name, func(t *testing.T) { wrongPassword(t, file, name, says) })
+	}
+}
+
+// Each role works as its own user with only the permissions that "topics acls" prints for it, and in the feed store
+// those of OPERATIONS.md. A role that lacks a permission stops at its start and names it.
+func TestRealSecuredRolesNeedNoMore(t *testing.T) {
+	g := newGuarded(t)
+	for _, role := range topics.Roles() {
+		g.admit(role)
+	}
+	g.as("", "topics", "apply")
+	g.as(topics.RoleOperate, "feedstore", "apply")
+	g.as(topics.RoleOperate, "feedstore", "verify")
+	g.grant(topics.RoleMaterialize, "SELECT", "MODIFY")
+	g.grant(topics.RoleServe, "SELECT")
+	g.start(topics.RoleProcess, processing(topics.RowGroups()))
+	g.start(topics.RoleMaterialize, materializing())
+	front := g.start(topics.RoleServe, serving())
+	events := filepath.Join(t.TempDir(), "events.jsonl")
+	now := time.Now().UTC().Format(time.RFC3339)
+	text := fmt.Sprintf(`{"stream":"follows","id":"f-%[2]s","time":"%[1]s","actor":"user:%[2]s","verb":"follow","object":"user:bob-%[2]s"}
+{"stream":"pins","id":"p-%[2]s","time":"%[1]s","actor":"user:bob-%[2]s","verb":"create","object":"pin:%[2]s","title":"t","link":"https://example.com"}
+{"stream":"actions","id":"a-%[2]s","time":"%[1]s","actor":"user:%[2]s","verb":"click","object":"pin:%[2]s","surface":"home"}
+`, now, g.run)
+	if err := os.WriteFile(events, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.as(topics.RoleProduce, "publish", events)
+	g.as(topics.RoleOperate, "wait", "--timeout", workedOff)
+	g.as(topics.RoleOperate, "topics", "verify")
+	g.as(topics.RoleOperate, "deadletters", "list")
+	front.checkLetters()
+	res, err := http.Get(front.url("/v1/users/user:" + g.run + "/feed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:`+g.run+`"`) || !strings.Contains(string(answer), `"degraded":[]`) {
+		t.Errorf("the feed: %s, %v, want pin:%s, and nothing missing", answer, err, g.run)
+	}
+	g.as(topics.RoleOperate, "wait", "--timeout", workedOff) // the result of the visit
+	g.checkFrozen()
+	g.takeAway(topics.RoleProcess, topics.Deliveries)
+	_, err = openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(topics.RowGroups()))
+	if err == nil || !strings.Contains(err.Error(), "on topic deliveries") || !strings.Contains(err.Error(), "topics acls process") {
+		t.Errorf("without a grant: %v, want that it is named", err)
+	}
+	err = topics.VerifyAccess(t.Context(), g.kafka(topics.RoleProduce), topics.RoleServe)
+	for _, says := range []string{"Read on group features*", "Read on group dead-letters*", "Describe on topic pools.*"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("a producer as a server: %v, want %q in it", err, says)
+		}
+	}
+}
+
+// guarded is a product in which every role has its own user in Kafka and in the feed store, named after the role and
+// the run.
+type guarded struct {
+	t         *testing.T
+	file, run string
+	keyspace  string
+	cluster   cassandra.Cluster // as a user with all permissions
+}
+
+func newGuarded(t *testing.T) *guarded {
+	t.Helper()
+	at, ca := os.Getenv(realSecuredCassandra), filepath.Join(os.Getenv(realCertificates), securetest.CA)
+	if at == "" {
+		t.Skipf("set %s to the address of a Cassandra node that wants a login", realSecuredCassandra)
+	}
+	g := &guarded{t: t, run: fmt.Sprint(time.Now().UnixNano()), cluster: cassandra.DefaultCluster()}
+	g.keyspace = "smartfeed_" + g.run
+	g.cluster.Hosts, g.cluster.Replicas = []string{at}, 1
+	g.cluster.TLS = secure.TLS{Enabled: true, Certificates: secure.Certificates{CAFile: ca}}
+	g.cluster.Login = secure.Login{User: "cassandra", Password: "cassandra"} // the default user of a new cluster
+	g.file = securedFile(t, fmt.Sprintf(`feed_store:
+  cassandra:
+    keyspace: %s
+    timeout: 30s
+    primary:
+      hosts: [%q]
+      replicas: 1
+      tls: {enabled: true, ca_file: %s}
+      login: {user: nobody, password: %s}
+`, g.keyspace, at, ca, securetest.Literal))
+	return g
+}
+
+// checkFrozen compares the feed store, read as the serving role, with the only visit.
+func (g *guarded) checkFrozen() {
+	g.t.Helper()
+	cfg := g.config(topics.RoleServe).FeedStore
+	store := openStore(g.t, "checked", cfg.Cassandra.Config, cfg.Cassandra.Primary)
+	rows, _, err := store.Page(g.t.Context(), schemas.UserID("user:"+g.run), math.MaxInt64, 10)
+	if err != nil || len(rows) != 1 || rows[0].Pin != schemas.PinID("pin:"+g.run) {
+		g.t.Errorf("the feed store has %+v, %v, want pin:%s", rows, err, g.run)
+	}
+	err = store.Write(g.t.Context(), feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:ada", Time: 1}}})
+	if err == nil || !strings.Contains(err.Error(), "MODIFY") {
+		g.t.Errorf("a write as who serves: %v, want that it is not allowed", err)
+	}
+}
+
+// openStore opens a feed store until the test ends.
+func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Cluster) *cassandra.Store {
+	t.Helper()
+	s, err := cassandra.New(name, cfg, at, DefaultConfig().FeedStore.MaxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	limited, end := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer end()
+	if err := s.Connect(limited); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// grant grants permissions in the feed store to a role's user.
+func (g *guarded) grant(role string, permissions ...string) {
+	g.t.Helper()
+	for _, p := range permissions {
+		cassandratest.Do(g.t, g.cluster, fmt.Sprintf("GRANT %s ON KEYSPACE %s TO %q", p, g.keyspace, g.user(role)))
+	}
+}
+
+func (g *guarded) user(role string) string { return role + "-" + g.run }
+
+// config returns the configuration of a role; "" is a user with all permissions.
+func (g *guarded) config(role string) Config {
+	g.t.Helper()
+	cfg := testConfig(g.t.TempDir())
+	if err := config.Load(&cfg, config.Source{File: g.file}); err != nil {
+		g.t.Fatal(err)
+	}
+	if role != "" {
+		cfg.KafkaClient.SASL.User = g.user(role)
+		cfg.FeedStore.Cassandra.Primary.Login.User = g.user(role)
+	}
+	briefly(&cfg)
+	cfg.HTTP = freeAddress(g.t)
+	return cfg
+}
+
+func (g *guarded) kafka(role string) topics.Kafka {
+	g.t.Helper()
+	cfg := g.config(role)
+	k, err := cfg.kafka()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return k
+}
+
+func (g *guarded) start(role string, pieces []opener) *started {
+	return startPieces(g.t, g.config(role), pieces)
+}
+
+// as runs a command.
+func (g *guarded) as(role string, args ...string) string {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), 2*time.Minute)
+	defer cancel()
+	var environ []string
+	if role != "" {
+		environ = []string{
+			"SMARTFEED_KAFKA_CLIENT_SASL_USER=" + g.user(role), "SMARTFEED_FEED_STORE_CASSANDRA_PRIMARY_LOGIN_USER=" + g.user(role),
+		}
+	}
+	var out, problems strings.Builder
+	if code := Execute(ctx, append(args, "--config", g.file), environ, strings.NewReader(""), &out, &problems); code != 0 {
+		g.t.Fatalf("%v as %s: exit code %d\n%s%s", args, role, code, out.String(), problems.String())
+	}
+	return out.String()
+}
+
+func (g *guarded) admin() *kadm.Client {
+	g.t.Helper()
+	adm, err := g.kafka("").Admin()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(adm.Close)
+	return adm
+}
+
+// admit creates a role's user with the permissions that the command prints. The user of operate may also create
+// keyspaces.
+func (g *guarded) admit(role string) {
+	g.t.Helper()
+	adm, name := g.admin(), g.user(role)
+	_, err := adm.AlterUserSCRAMs(g.t.Context(), nil, []kadm.UpsertSCRAM{{User: name, Mechanism: kadm.ScramSha512, Iterations: 4096, Password: securetest.Literal}})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	cassandratest.Do(g.t, g.cluster, fmt.Sprintf("CREATE ROLE %q WITH PASSWORD = '%s' AND LOGIN = true", name, securetest.Literal))
+	if role == topics.RoleOperate {
+		cassandratest.Do(g.t, g.cluster, fmt.Sprintf("GRANT CREATE ON ALL KEYSPACES TO %q", name)) // and thus has all permissions on the one it creates
+	}
+	allow(g.t, adm, g.as("", "topics", "acls", role, "--principal", "User:"+name))
+}
+
+// allow creates the ACLs that "topics acls" has printed.
+func allow(t *testing.T, adm *kadm.Client, printed string) {
+	t.Helper()
+	for line := range strings.Lines(printed) {
+		results, err := adm.CreateACLs(t.Context(), parseACL(t, strings.Fields(line)))
+		if err == nil && results[0].Err != nil {
+			err = results[0].Err
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+}
+
+// parseACL parses the arguments of kafka-acls.sh.
+func parseACL(t *testing.T, args []string) *kadm.ACLBuilder {
+	t.Helper()
+	flags := pflag.NewFlagSet("kafka-acls.sh", pflag.ContinueOnError)
+	_ = flags.Bool("add", false, "")
+	principal := flags.String("allow-principal", "", "")
+	names := flags.StringArray("operation", nil, "")
+	topic, group, id := flags.String("topic", "", ""), flags.String("group", "", ""), flags.String("transactional-id", "", "")
+	pattern := flags.String("resource-pattern-type", "literal", "")
+	if err := flags.Parse(args); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	b := kadm.NewACLs().Allow(*principal).AllowHosts()
+	switch {
+	case *topic != "":
+		b = b.Topics(*topic)
+	case *group != "":
+		b = b.Groups(*group)
+	case *id != "":
+		b = b.TransactionalIDs(*id)
+	}
+	p, err := kmsg.ParseACLResourcePatternType(*pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ops []kadm.ACLOperation
+	for _, name := range *names {
+		op, err := kmsg.ParseACLOperation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops = append(ops, op)
+	}
+	return b.ResourcePatternType(p).Operations(ops...)
+}
+
+// takeAway removes a role's permissions on a topic.
+func (g *guarded) takeAway(role, topic string) {
+	g.t.Helper()
+	b := kadm.NewACLs().Allow("User:" + g.user(role)).AllowHosts().Topics(topic).ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpAny)
+	results, err := g.admin().DeleteACLs(g.t.Context(), b)
+	if err != nil || len(results) != 1 || len(results[0].Deleted) == 0 {
+		g.t.Fatalf("take away %s: %v, %+v", topic, err, results)
+	}
+}
+
+// wrongPassword starts a role with a wrong password in the environment. It stops, says why, and does not repeat the
+// password.
+func wrongPassword(t *testing.T, file, name, says string) {
+	const wrong = "battery-staple"
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	clear := strings.TrimSuffix(name, "PASSWORD") + "PASSWORD_FILE="
+	var out, problems strings.Builder
+	args := []string{"process", "--config", file, "--dir", t.TempDir(), "--http", freeAddress(t)}
+	code := Execute(ctx, args, []string{name + "=" + wrong, clear}, strings.NewReader(""), &out, &problems)
+	if code != 1 || ctx.Err() != nil || !strings.Contains(problems.String(), says) || strings.Contains(problems.String()+out.String(), wrong) {
+		t.Errorf("exit code %d, %s%s\nwant 1, and %q said, in time", code, out.String(), problems.String(), says)
+	}
+}
+
+// A configured secret is in no output of the commands about the configuration.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	const secret = "correct-horse"
+	var environ []string
+	for _, name := range []string{
+		"KAFKA_CLIENT_SASL_PASSWORD", "REGISTRY_CLIENT_PASSWORD", "PINOT_CLIENT_PASSWORD",
+		"FEED_STORE_CASSANDRA_PRIMARY_LOGIN_PASSWORD", "FEED_STORE_CASSANDRA_STANDBY_LOGIN_PASSWORD",
+	} {
+		environ = append(environ, "SMARTFEED_"+name+"="+secret, "SMARTFEED_"+strings.TrimSuffix(name, "PASSWORD")+"USER=ada")
+	}
+	mechanism := "SMARTFEED_KAFKA_CLIENT_SASL_MECHANISM="
+	stream := `SMARTFEED_PINOT_STREAM={sasl.jaas.config: ` + secret + `}`
+	with := func(more ...string) []string { return slices.Concat(environ, more) }
+	for _, c := range []struct {
+		name    string
+		environ []string
+		args    []string
+		code    int
+		says    string
+	}{
+		{"in order", with(mechanism+"SCRAM-SHA-256", stream), []string{"config", "check"}, 0, "in order"},
+		{"shown", with(mechanism+"SCRAM-SHA-256", stream), []string{"config", "show"}, 0, "password: (hidden)"},
+		{"in addresses", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://host/keys?key="+secret, "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?key="+secret,
+			"SMARTFEED_GENERATOR_SOURCES=[{name: trends, url: 'https://host/trends?key="+secret+"', timeout: 40ms, limit: 10, share: 0.1}]"), []string{"config", "show"}, 0, "https://host/trends?(hidden)"},
+		{"an address as it is shown", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?(hidden)"), []string{"config", "check"}, 2, "is what an address is shown as"},
+		{"a mistake beside it", with(mechanism + "NONE"), []string{"config", "check"}, 2, "mechanism"},
+		{"a mistake in it", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_REGISTRY=https://ada:"+secret+"@host"), []string{"config", "check"}, 2, "registry: the address holds a user"},
+		{"in the address of keys", with("SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://ada:"+secret+"@host/keys"), []string{"config", "check"}, 2, "auth.jwks: holds a user"},
+		{"in the address of a model", with("SMARTFEED_GENERATOR_MODEL_URL=ftp://host/?key=" + secret), []string{"config", "check"}, 2, "ftp://host/"},
+	} {
+		var out, problems strings.Builder
+		code := Execute(t.Context(), c.args, c.environ, strings.NewReader(""), &out, &problems)
+		all := out.String() + problems.String()
+		if code != c.code || !strings.Contains(all, c.says) || strings.Contains(all, secret) {
+			t.Errorf("%s: exit code %d, want %d, %q and no secret in:\n%s", c.name, code, c.code, c.says, all)
+		}
+	}
+}

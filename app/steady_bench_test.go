@@ -1,0 +1,55 @@
+package app
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/measure"
+)
+
+// A process answers for six minutes, in which its caches and memtables fill, and then for five minutes, and how much
+// its memory may grow in these.
+const (
+	steadyWarm  = 12
+	steadyParts = 10
+	steadyPart  = 30 * time.Second
+	steadyRate  = 1000 // per second: pages, and a visit for every thirty
+	steadyMore  = 0.1
+)
+
+// BenchmarkSteady answers pages and visits for five minutes. It fails if the memory grows by more than a tenth in that
+// time.
+func BenchmarkSteady(b *testing.B) {
+	p := startBench(b)
+	p.fillFeeds()
+	pages, visits := p.pages(), visitPaths()
+	var paths []string
+	for i := range 30 * len(visits) {
+		if i%30 == 0 {
+			paths = append(paths, visits[i/30])
+		}
+		paths = append(paths, pages[i%len(pages)])
+	}
+	for range b.N {
+		var held []float64
+		for range steadyWarm + steadyParts {
+			asked := load{Address: p.server.Addr(), Paths: paths, Conns: 64, Rate: steadyRate, For: steadyPart}.ask(b)
+			if n := asked.Codes[http.StatusOK]; n < asked.Sent*95/100 || n < steadyRate*int(steadyPart.Seconds())/2 {
+				b.Errorf("answered: %v of %d, %d late: want nearly all", asked.Codes, asked.Sent, asked.Late)
+			}
+			now, err := measure.Held()
+			if err != nil {
+				b.Skip(err)
+			}
+			held = append(held, now.Resident)
+		}
+		first, last := held[steadyWarm-1], held[len(held)-1]
+		b.Logf("MiB held every %s: %.0f", steadyPart, held)
+		b.ReportMetric(first, "MiB-when-warm")
+		b.ReportMetric(last, "MiB-5m-later")
+		if last > (1+steadyMore)*first {
+			b.Errorf("%.0f MiB, and %.0f five minutes before: want %.0f at most", last, first, (1+steadyMore)*first)
+		}
+	}
+}

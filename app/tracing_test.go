@@ -1,0 +1,210 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
+)
+
+// The trace and span of a caller, as in its header.
+const (
+	callersTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	callersSpan  = "00f067aa0ba902b7"
+)
+
+// traced is a product whose spans go to a collector.
+type traced struct {
+	*started
+	collector *otlptest.Collector
+}
+
+// startTraced starts a product that follows the callers' sampling decision, and samples a share of the rest.
+func startTraced(t *testing.T, share float64) traced {
+	t.Helper()
+	collector := otlptest.New(t)
+	cfg := testConfig(t.TempDir())
+	cfg.Tracing.Endpoint, cfg.Tracing.Sample, cfg.Tracing.Every = collector.URL, share, 10*time.Millisecond
+	return traced{start(t, cfg), collector}
+}
+
+// send sends a request in a caller's trace, sampled or not, and returns the response's body.
+func (s traced) send(method, path, body, trace string, recorded bool) (status int, answer string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url(path), strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	flags := "00"
+	if recorded {
+		flags = "01"
+	}
+	req.Header.Set("traceparent", "00-"+trace+"-"+callersSpan+"-"+flags)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/x-ndjson")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// publish sends one event.
+func (s traced) publish(recorded bool, line string) {
+	s.t.Helper()
+	if status, answer := s.send("POST", "/v1/events", line, callersTrace, recorded); status != http.StatusAccepted {
+		s.t.Fatalf("publish: %d %s", status, answer)
+	}
+}
+
+// settled waits until everything published has been processed.
+func (s traced) settled() {
+	s.t.Helper()
+	if _, err := s.run("wait", "--timeout", workedOff); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// nameOf returns the name of a span, with the group if it processed a record.
+func nameOf(span otlptest.Span) string {
+	if group := span.Attributes["messaging.consumer.group.name"]; group != "" {
+		return group + ": " + span.Name
+	}
+	return span.Name
+}
+
+// until waits for spans with these names in a trace, and returns all spans of the trace.
+func (s traced) until(trace string, names ...string) (spans []otlptest.Span) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		spans = nil
+		var there []string
+		for _, span := range s.collector.Spans() {
+			if span.Trace == trace {
+				spans, there = append(spans, span), append(there, nameOf(span))
+			}
+		}
+		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(there, name) })
+		if len(missing) == 0 {
+			return spans
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("within a minute no span %q; there are %q", missing, there)
+		}
+	}
+}
+
+// connected checks that the parent of every span is another span of its trace, or the caller's.
+func connected(t *testing.T, spans []otlptest.Span) {
+	t.Helper()
+	known := map[string]bool{callersSpan: true}
+	for _, span := range spans {
+		known[span.ID] = true
+	}
+	for _, span := range spans {
+		if !known[span.Parent] {
+			t.Errorf("%s is below %s, which is not there", nameOf(span), span.Parent)
+		}
+		if span.Error {
+			t.Errorf("%s is an error: %v", nameOf(span), span.Attributes)
+		}
+	}
+}
+
+// path returns the names from the caller down to the first span with a name.
+func path(spans []otlptest.Span, to string) (names []string) {
+	byID := map[string]otlptest.Span{}
+	at := ""
+	for _, span := range spans {
+		byID[span.ID] = span
+		if nameOf(span) == to && at == "" {
+			at = span.ID
+		}
+	}
+	for at != callersSpan && at != "" {
+		names = append(names, nameOf(byID[at]))
+		at = byID[at].Parent
+	}
+	slices.Reverse(names)
+	return names
+}
+
+const follow = `{"stream":"follows","id":"f-%d","time":%d,"actor":"user:ada","verb":"follow","object":"user:bob"}`
+const create = `{"stream":"pins","id":"p-%d","time":%d,"actor":"user:bob","verb":"create","object":"pin:%[1]d","title":"a pin"}`
+
+// A sampled event has one trace, from the request to the pool. An event that is not sampled has none.
+func TestTraceGoesFromPublishToPoolToPage(t *testing.T) {
+	s := startTraced(t, 0)
+	now := time.Now().UnixMicro()
+	s.publish(false, fmt.Sprintf(follow, 1, now))
+	s.publish(false, fmt.Sprintf(create, 1, now))
+	s.settled()
+	s.publish(true, fmt.Sprintf(create, 2, now))
+	s.settled()
+	const pool = "pools: process deliveries"
+	spans := s.until(callersTrace, "POST /v1/events", "send", "objects: process pins", "fanout: process publications", pool,
+		"materialize: process", "feedstore write")
+	connected(t, spans)
+	want := []string{"POST /v1/events", "send", "objects: process pins", "fanout: process publications", pool}
+	if got := path(spans, pool); !slices.Equal(got, want) {
+		t.Errorf("the way to the pool: got %q, want %q", got, want)
+	}
+	if n := len(s.collector.Spans()); n != len(spans) {
+		t.Errorf("%d spans, and %d of them of what is traced: nothing else was to be", n, len(spans))
+	}
+
+	const pageTrace = "aaf92f3577b34da6a3ce929d0e0e4736"
+	status, page := s.send("GET", "/v1/users/user:ada/feed", "", pageTrace, true)
+	if status != 200 || !strings.Contains(page, "pin:2") {
+		t.Fatalf("page: %d %s", status, page)
+	}
+	spans = s.until(pageTrace, "GET /v1/users/{user}/feed", "generator", "store", "served", "pools: process served",
+		"materialize: process", "feedstore write")
+	connected(t, spans)
+	for _, span := range s.collector.Spans() {
+		for name, value := range span.Attributes {
+			if strings.Contains(value, "ada") || strings.Contains(value, "bob") || strings.Contains(value, "pin:") {
+				t.Errorf("%s tells of whom it is: %s=%s", nameOf(span), name, value)
+			}
+		}
+	}
+
+	status, problem := s.send("GET", "/v1/users/user:ada/feed?limit=0", "", pageTrace, true)
+	if status != 400 || !strings.Contains(problem, `"trace":"`+pageTrace+`"`) || !strings.Contains(problem, `"request":"`) {
+		t.Errorf("a problem names neither trace nor request: %d %s", status, problem)
+	}
+}
+
+// The sampling decision for a new trace is made once, for events from Kafka producers, too, whichever group processes
+// them.
+func TestTracesBeginByChance(t *testing.T) {
+	s := startTraced(t, 1)
+	now := time.Now().UnixMicro()
+	s.started.publish(map[string]any{
+		"stream": "pins", "id": "p", "time": now, "actor": "user:bob", "verb": "create", "object": "pin:1", "title": "a pin",
+	})
+	s.settled()
+	var trace string
+	for deadline := time.Now().Add(time.Minute); trace == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		for _, span := range s.collector.Spans() {
+			if span.Name == "process pins" {
+				trace = span.Trace
+			}
+		}
+	}
+	spans := s.until(trace, "POST /v1/events", "objects: process pins", "fanout: process publications")
+	if got := path(spans, "objects: process pins"); !slices.Equal(got, []string{"POST /v1/events", "send", "objects: process pins"}) {
+		t.Errorf("the way to the group: got %q", got)
+	}
+}

@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/serving/client"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// askTimeout limits the request for the status, which is small and answered from memory.
+const askTimeout = 5 * time.Second
+
+// askWork requests the progress of the groups from the process at an HTTP address.
+func (p *program) askWork(ctx context.Context, cfg Config) (topics.Work, error) {
+	at, err := p.asked(cfg)
+	if err != nil {
+		return topics.Work{}, err
+	}
+	s, err := askStatus(ctx, at)
+	if err != nil {
+		return topics.Work{}, fmt.Errorf("ask the process at --http: %w", err)
+	}
+	if !slices.ContainsFunc(s.Groups, func(g groupStatus) bool { return topics.GroupOf(g.Group) == topics.Pools }) {
+		return topics.Work{}, fmt.Errorf("the process at %s runs no pools", cfg.HTTP)
+	}
+	return workOf(s.Groups), nil
+}
+
+func askStatus(ctx context.Context, at client.Config) (s status, err error) {
+	at.Timeout = askTimeout
+	c, err := client.New(at)
+	if err != nil {
+		return s, err
+	}
+	defer c.Close()
+	answer, err := c.Get(ctx, nil, "v1", "status")
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(answer, &s); err != nil {
+		return s, fmt.Errorf("read status: %w", err)
+	}
+	return s, nil
+}
+
+// workOf adds up the progress of a process's groups.
+func workOf(groups []groupStatus) topics.Work {
+	w := topics.Work{Dropped: map[string]int64{}, DeadLetters: map[string]int64{}}
+	counted := map[string]bool{}
+	for _, g := range groups {
+		name := topics.GroupOf(g.Group)
+		if counted[name] { // another generation of the group: the active one comes first
+			continue
+		}
+		counted[name] = true
+		w.Deliveries += g.Effects["deliveries"]
+		addReasons(w.Dropped, name, g.Dropped)
+		addReasons(w.DeadLetters, name, g.Letters)
+	}
+	return w
+}
+
+func addReasons(all map[string]int64, group string, by map[string]int64) {
+	for reason, n := range by {
+		all[group+": "+reason] += n
+	}
+}

@@ -1,0 +1,315 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Letter is a dead letter with its position in the dead-letter topic.
+type Letter struct {
+	Partition int32 `json:"letterPartition"`
+	Offset    int64 `json:"letterOffset"`
+	Retried   bool  `json:"retried"`
+	schemas.DeadLetter
+	Unreadable string `json:"unreadable,omitempty"` // why the dead letter cannot be decoded; then DeadLetter is empty
+}
+
+// maxListedValue bounds the length of a listed value: list holds many dead letters, and one can be 2 MiB long.
+const maxListedValue = 4 << 10
+
+// letters calls visit for the dead letters from the given offsets up to the current end, partition by partition.
+func letters(ctx context.Context, l *topics.Log, s *topics.Streams, from topics.Offsets, visit func(Letter) error) error {
+	ends, err := l.Ends(ctx, topics.DeadLetters)
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Sorted(maps.Keys(ends[topics.DeadLetters])) {
+		err := l.ReadTo(ctx, topics.DeadLetters, p, from[topics.DeadLetters][p], ends[topics.DeadLetters][p], func(r *kgo.Record) error {
+			return visit(letterOf(s, r))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func letterOf(s *topics.Streams, r *kgo.Record) Letter {
+	letter := Letter{Partition: r.Partition, Offset: r.Offset}
+	rec, err := s.DeadLetters.Decode(r.Value)
+	if err != nil {
+		letter.Unreadable = err.Error()
+		return letter
+	}
+	letter.DeadLetter = *rec
+	return letter
+}
+
+// retriedTo returns the offsets before which all dead letters have been retried.
+func retriedTo(ctx context.Context, l *topics.Log) (topics.Offsets, error) {
+	at, err := l.Positions(ctx, []topics.Reader{{Group: topics.RetriedGroup, Topics: []string{topics.DeadLetters}}})
+	if err != nil {
+		return nil, err
+	}
+	to := topics.Offsets{topics.DeadLetters: {}}
+	for _, p := range at[topics.RetriedGroup] {
+		to[p.Topic][p.Partition] = max(0, p.Committed)
+	}
+	return to, nil
+}
+
+// listedBehind is the number of offsets to read per requested dead letter. A transaction adds a marker after its records,
+// and some transactions are aborted.
+const listedBehind = 4
+
+// ListDeadLetters returns at most limit dead letters, the newest if there are more, ordered by the time of the failed
+// record. From each partition it reads the last 1,000 offsets, or four times limit if that is more. It omits values over 4
+// KiB.
+func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, limit int) ([]Letter, error) {
+	l, err := topics.NewLog(k)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	retried, err := retriedTo(ctx, l)
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", err)
+	}
+	ends, err := l.Ends(ctx, topics.DeadLetters)
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", err)
+	}
+	from := topics.Offsets{topics.DeadLetters: {}}
+	for p, end := range ends[topics.DeadLetters] {
+		from[topics.DeadLetters][p] = max(0, end-int64(max(1000, listedBehind*limit)))
+	}
+	var list []Letter
+	err = letters(ctx, l, s, from, func(letter Letter) error {
+		letter.Retried = letter.Offset < retried[topics.DeadLetters][letter.Partition]
+		if len(letter.Value) > maxListedValue {
+			letter.Value = nil
+		}
+		if list = append(list, letter); len(list) >= 2*limit+1000 { // sort rarely, hold few
+			list = newest(list, limit)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", err)
+	}
+	return newest(list, limit), nil
+}
+
+func newest(list []Letter, limit int) []Letter {
+	slices.SortStableFunc(list, func(a, b Letter) int { return cmp.Compare(a.Time, b.Time) })
+	return slices.Clone(list[max(0, len(list)-limit):])
+}
+
+// Retried is the result of RetryDeadLetters.
+type Retried struct {
+	Published int            `json:"published"` // dead letters retried or ordered to be, see RetryDeadLetters
+	Topics    map[string]int `json:"topics"`    // the same, by topic
+	Skipped   int            `json:"skipped"`   // undecodable dead letters, and those of topics that take no retries
+}
+
+// retryBatch is the number of dead letters that are published before their offsets are committed.
+const retryBatch = 500
+
+// RetryDeadLetters retries every dead letter that arrived since the last call. It sends orders to the group retries, which
+// skips dead letters that have been processed meanwhile or are in flight. That group does not keep dead letters over
+// MaxRetriedBytes, so RetryDeadLetters publishes these to their original topics itself. It returns when everything is
+// acknowledged, and commits its position. After an interruption, the next call may order some retries again. A record that
+// still cannot be processed becomes a new dead letter. RetryDeadLetters returns a *TooLongError if the user of k has no
+// permission to write the topic of such a large dead letter. The operator is recorded in the orders, and in the header
+// topics.OperatorHeader of large dead letters.
+func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (Retried, error) {
+	r, err := newRetrier(ctx, k, s, operator)
+	if err != nil {
+		return Retried{}, fmt.Errorf("retry dead letters: %w", err)
+	}
+	defer r.close()
+	from, err := retriedTo(ctx, r.log)
+	if err == nil {
+		err = letters(ctx, r.log, s, from, func(l Letter) error { return r.add(ctx, l) })
+	}
+	if err = errors.Join(err, r.flush(ctx)); err != nil {
+		return r.done, fmt.Errorf("retry dead letters: %w", err)
+	}
+	return r.done, nil
+}
+
+// retrier collects retries and publishes them in batches.
+type retrier struct {
+	log     *topics.Log
+	client  *kgo.Client
+	streams *topics.Streams
+	known   map[string]topics.Topic
+	done    Retried
+	by      string // operator; "": unknown
+
+	orders []*kgo.Record
+	long   []*kgo.Record // retries of large dead letters, see RetryDeadLetters
+	of     []string      // the original topic of each order and each long retry
+	next   kadm.Offsets  // offsets to commit when these are published
+}
+
+func newRetrier(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (*retrier, error) {
+	profile, err := topics.ProfileOf(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	l, err := topics.NewLog(k)
+	if err != nil {
+		return nil, err
+	}
+	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	r := &retrier{log: l, client: client, streams: s, by: operator, known: map[string]topics.Topic{}, next: kadm.Offsets{}}
+	r.done.Topics = map[string]int{}
+	for _, t := range topics.Catalogue(profile) {
+		r.known[t.Name] = t
+	}
+	return r, nil
+}
+
+func (r *retrier) close() {
+	r.client.Close()
+	r.log.Close()
+}
+
+func (r *retrier) add(ctx context.Context, l Letter) error {
+	topic, known := r.known[l.Topic]
+	if l.Unreadable != "" || !known || !topic.CanRetry() || topic.RetryTo(&l.DeadLetter) >= topic.Partitions {
+		r.done.Skipped++
+		r.pass(l)
+		return nil
+	}
+	if len(l.Key)+len(l.Value) > topics.MaxRetriedBytes {
+		r.long = append(r.long, r.retryOf(topic, &l.DeadLetter))
+	} else {
+		order, err := r.order(topic, &l.DeadLetter)
+		if err != nil {
+			return err
+		}
+		r.orders = append(r.orders, order)
+	}
+	r.pass(l)
+	if r.of = append(r.of, l.Topic); len(r.of) < retryBatch {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+// pass advances the offset past a dead letter. flush commits it after publishing the batch.
+func (r *retrier) pass(l Letter) { r.next.AddOffset(topics.DeadLetters, l.Partition, l.Offset+1, -1) }
+
+// retryOf returns the retry of a dead letter that is too large for an order.
+func (r *retrier) retryOf(topic topics.Topic, l *schemas.DeadLetter) *kgo.Record {
+	retry := topics.Retry{Group: l.Group, Attempt: l.Attempts + 1}
+	retry.Partition, retry.Offset = l.First()
+	headers := []kgo.RecordHeader{{Key: topics.RetryHeader, Value: retry.Value()}, {Key: topics.OperatorHeader, Value: []byte(r.by)}}
+	return &kgo.Record{Topic: l.Topic, Partition: topic.RetryTo(l), Key: l.Key, Value: l.Value, Headers: headers}
+}
+
+// order returns the order to retry a dead letter.
+func (r *retrier) order(topic topics.Topic, l *schemas.DeadLetter) (*kgo.Record, error) {
+	order := schemas.RetryOrder{Topic: l.Topic, Operator: r.by, Time: schemas.MicrosOf(time.Now()), Letters: []schemas.DeadLetter{*l}}
+	value, err := r.streams.RetryOrders.Encode(&order)
+	if err != nil {
+		return nil, fmt.Errorf("order retry: %w", err)
+	}
+	to := topics.Partition(l.Topic, topic.Partitions)
+	return &kgo.Record{Topic: topics.RetryOrders, Partition: to, Key: []byte(l.Topic), Value: value}, nil
+}
+
+// TooLongError is returned when a dead letter is too large for the group retries, and this user has no permission to write
+// its original topic. Nothing is lost: the next call by a user with the permission retries it and all later ones.
+type TooLongError struct{ Topic string }
+
+// Error names the role and the permission that are needed.
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("a dead letter of more than %d bytes goes back to the topic %s itself, which the brokers do not allow "+
+		"this process to write: run \"smartfeed deadletters retry\" in the role %s, or allow it %s on topic %s",
+		topics.MaxRetriedBytes, e.Topic, topics.RoleOperate, topics.Write, e.Topic)
+}
+
+// Unwrap returns Kafka's own error.
+func (e *TooLongError) Unwrap() error { return kerr.TopicAuthorizationFailed }
+
+// publish returns when the whole batch is acknowledged. Every role that retries may write the topic of the orders.
+func (r *retrier) publish(ctx context.Context) error {
+	if err := topics.Produce(ctx, r.client, r.orders...); err != nil {
+		return err
+	}
+	for _, retry := range r.long { // one by one, so that the error is about one topic
+		err := topics.Produce(ctx, r.client, retry)
+		if errors.Is(err, kerr.TopicAuthorizationFailed) {
+			return &TooLongError{retry.Topic}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flush publishes the batch and then commits the offsets after it.
+func (r *retrier) flush(ctx context.Context) error {
+	if err := r.publish(ctx); err != nil {
+		return err
+	}
+	if len(r.next) > 0 {
+		if err := kadm.NewClient(r.client).CommitAllOffsets(ctx, topics.RetriedGroup, r.next); err != nil {
+			return fmt.Errorf("commit offsets: %w", err)
+		}
+	}
+	for _, topic := range r.of {
+		r.done.Published++
+		r.done.Topics[topic]++
+	}
+	r.orders, r.long, r.of, r.next = nil, nil, nil, kadm.Offsets{}
+	return nil
+}
+
+// LimitRetries sets the retry rate for the dead letters of a scope (see schemas.RetryLimit), and records the operator. It
+// returns when the order is acknowledged. It returns a *schemas.BadRecordError if the scope's topic does not exist or the
+// rate is out of range.
+func LimitRetries(ctx context.Context, k topics.Kafka, s *topics.Streams, limit schemas.RetryLimit, operator string) error {
+	topic, _, _ := strings.Cut(limit.Scope, "/")
+	if !slices.ContainsFunc(topics.Catalogue(topics.Profile{}), func(t topics.Topic) bool { return t.Name == topic && t.CanRetry() }) {
+		return schemas.Bad(fmt.Sprintf("limit retries of %.128q: there is no topic %.64q that takes retries", limit.Scope, topic))
+	}
+	order := schemas.RetryOrder{Topic: topic, Operator: operator, Time: schemas.MicrosOf(time.Now()), Limits: []schemas.RetryLimit{limit}}
+	if err := order.Validate(topic); err != nil {
+		return err
+	}
+	value, err := s.RetryOrders.Encode(&order)
+	if err != nil {
+		return fmt.Errorf("limit retries: %w", err)
+	}
+	client, err := k.Client()
+	if err != nil {
+		return fmt.Errorf("limit retries: %w", err)
+	}
+	defer client.Close()
+	if err := topics.Produce(ctx, client, &kgo.Record{Topic: topics.RetryOrders, Key: []byte(topic), Value: value}); err != nil {
+		return fmt.Errorf("limit retries: %w", err)
+	}
+	return nil
+}

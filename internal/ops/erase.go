@@ -1,0 +1,234 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Erased is the result of Eraser.Erase.
+type Erased struct {
+	User    schemas.UserID `json:"user"`
+	Before  *time.Time     `json:"deleted_before,omitempty"` // when the user had been deleted already
+	Had     map[string]int `json:"rows_before"`              // rows of the user, by group
+	Has     map[string]int `json:"rows_after"`               // the same; the rows that remain record that the user is deleted
+	Remains []Remain       `json:"remains"`
+}
+
+// Remain is data of an erased user that is still stored, though no response contains it.
+type Remain struct {
+	Where string     `json:"where"`
+	What  string     `json:"what"`
+	Until *time.Time `json:"until"` // nil: forever, or as Note says
+	Note  string     `json:"note,omitempty"`
+}
+
+// String returns one line for people.
+func (r Remain) String() string {
+	until := "for ever"
+	switch {
+	case r.Until != nil:
+		until = "until " + r.Until.UTC().Format("2006-01-02 15:04 MST")
+	case r.Note != "":
+		until = r.Note
+	}
+	return fmt.Sprintf("%-24s %s: %s", r.Where, r.What, until)
+}
+
+// ErrNothingKnown is returned when no data of a user exists. Most often the id has a typo, and a delete is final.
+var ErrNothingKnown = errors.New("nothing is known of the user")
+
+// Eraser erases users.
+type Eraser struct {
+	Kafka   topics.Kafka
+	Streams *topics.Streams
+	Readers []topics.Reader // readers to wait for; none: those of the catalogue
+	Unknown bool            // also erase a user without any data
+	// Operator is recorded in the delete, see topics.OperatorHeader. "": unknown.
+	Operator string
+	Say      func(state string)
+}
+
+// Erase deletes a user permanently. It returns when the delete has had its whole effect in rows, stores and responses. It
+// returns ErrNothingKnown if no data of the user exists, and then changes nothing. It returns a *WaitError if ctx is
+// canceled while it waits; the published delete still takes effect. Erasing a user again verifies that nothing is left.
+func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) {
+	l, err := topics.NewLog(e.Kafka)
+	if err != nil {
+		return Erased{}, err
+	}
+	defer l.Close()
+	done := Erased{User: user}
+	if done.Before, err = e.deletedAt(ctx, l, user); err != nil {
+		return done, err
+	}
+	if done.Had, err = e.known(ctx, l, user); err != nil {
+		return done, err
+	}
+	if !e.Unknown && done.Before == nil && len(done.Had) == 0 {
+		return done, fmt.Errorf("erase %s: %w", user, ErrNothingKnown)
+	}
+	if err := e.publish(ctx, user); err != nil {
+		return done, err
+	}
+	if err := e.wait(ctx); err != nil {
+		return done, err
+	}
+	if done.Has, err = countRows(ctx, l, e.Kafka, user, topics.RowGroups()...); err != nil {
+		return done, err
+	}
+	done.Remains, err = remainsOfFormer(ctx, l, e.Kafka, user)
+	return done, err
+}
+
+// remainsOfFormer reports the rows of a user in the changelogs of former generations, which get no tombstones.
+func remainsOfFormer(ctx context.Context, l *topics.Log, k topics.Kafka, user schemas.UserID) ([]Remain, error) {
+	former, err := topics.FormerGenerations(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	var list []Remain
+	for _, f := range former {
+		rows, err := rowsIn(ctx, l, k, f.Topics[0], user)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Remain{
+			Where: f.Topics[0], Note: `until "smartfeed topics prune" deletes the topic`,
+			What: fmt.Sprintf("%d rows of the user, and the user's pins in rows of others: no process reads this former generation", len(rows)),
+		})
+	}
+	return list, nil
+}
+
+// known returns the number of rows of a user, by group. If there are none, it waits first, because the user may be new.
+func (e Eraser) known(ctx context.Context, l *topics.Log, user schemas.UserID) (map[string]int, error) {
+	had, err := countRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
+	if err != nil || len(had) > 0 || e.Unknown {
+		return had, err
+	}
+	if err := e.wait(ctx); err != nil {
+		return nil, err
+	}
+	return countRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
+}
+
+func (e Eraser) wait(ctx context.Context) error {
+	return topics.Wait(ctx, e.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { e.say(s.String()) }, e.Readers...)
+}
+
+func (e Eraser) say(state string) {
+	if e.Say != nil {
+		e.Say(state)
+	}
+}
+
+// deletedAt returns when a user was deleted, or nil if the user is not deleted.
+func (e Eraser) deletedAt(ctx context.Context, l *topics.Log, user schemas.UserID) (*time.Time, error) {
+	var at *time.Time
+	err := readKeyed(ctx, l, e.Kafka, topics.UsersDeleted, string(user), func(r *kgo.Record) error {
+		if string(r.Key) != string(user) {
+			return nil
+		}
+		if rec, err := e.Streams.UsersDeleted.Decode(r.Value); err == nil && at == nil {
+			t := rec.Time.Time()
+			at = &t
+		}
+		return nil
+	})
+	return at, err
+}
+
+// remnants returns, for each topic that may contain data of a user, what that data is.
+func remnants() map[string]string {
+	events, derived, shown := "the user's events", "records made of them", "what was shown"
+	unread, shares := "records that could not be read", "anonymous shares in counts, sketches and means"
+	return map[string]string{
+		topics.Users: "profile and delete", topics.Follows: "follows and blocks", topics.Pins: "the pins' events, deletes included",
+		topics.Actions: events, topics.Candidates: "what was offered to the user", topics.Publications: derived,
+		topics.PinCards: derived, topics.PinAttributes: derived, topics.ActionsJoined: derived, topics.ActionsEnriched: derived,
+		topics.PinActors: "the user's embedding, without a name", topics.ItemFeatures: shares,
+		topics.HotPins: "whose pins were shown often", topics.EdgeWeights: derived, topics.Affinities: derived,
+		topics.UsersDeleted: "that the user is deleted", topics.Erasures: "what was to be erased", topics.Edges: derived,
+		topics.FanoutLoop: derived, topics.EdgeModes: derived, topics.RecentsPulled: derived, topics.Returns: "visits",
+		topics.RelatedRequests: derived, topics.BoardSaves: derived, topics.RelatedPairs: derived, topics.InterestMarks: derived,
+		topics.Deliveries: derived, topics.Served: shown, topics.FeedEntries: shown, topics.Impressions: shown,
+		topics.Rebuilds: "that pools were to be rebuilt", topics.Replays: "the pins' events, again",
+		topics.FeatureLog: "answered features", topics.DeadLetters: unread, topics.RetryOrders: unread,
+	}
+}
+
+// Remains reports which records of an erased user are kept, and until when. A record that was just written is deleted when
+// the retention of its topic on the brokers has passed. now is the time of the erasure.
+func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, error) {
+	profile, err := topics.ProfileOf(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	adm, err := k.Admin()
+	if err != nil {
+		return nil, err
+	}
+	defer adm.Close()
+	var list []Remain
+	what := remnants()
+	catalogue := slices.DeleteFunc(topics.Catalogue(profile), func(t topics.Topic) bool { return what[t.Name] == "" })
+	names := make([]string, len(catalogue))
+	for i, t := range catalogue {
+		names[i] = t.Name
+	}
+	configs, err := adm.DescribeTopicConfigs(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("describe topics: %w", err)
+	}
+	for _, t := range catalogue {
+		rc, err := configs.On(t.Name, nil)
+		if err = errors.Join(err, rc.Err); err != nil {
+			return nil, fmt.Errorf("describe topic %s: %w", t.Name, err)
+		}
+		list = append(list, remainOf(t, what[t.Name], rc.Configs, now))
+	}
+	return append(list, Remain{
+		Where: "changelogs of the groups", What: "rows that are no more", Note: compactedNote(profile.Embedded),
+	}), nil
+}
+
+const embeddedNote = "for ever: the embedded broker deletes nothing"
+
+func compactedNote(embedded bool) string {
+	if embedded {
+		return embeddedNote
+	}
+	return "until the brokers compact the topics"
+}
+
+// remainOf returns what is kept of a topic with the brokers' settings.
+func remainOf(t topics.Topic, what string, configs []kadm.Config, now time.Time) Remain {
+	r := Remain{Where: t.Name, What: what}
+	if t.Embedded {
+		if t.Retention != 0 || t.Compact {
+			r.Note = embeddedNote
+		}
+		return r
+	}
+	if t.Compact && t.Name != topics.UsersDeleted { // the erasure has replaced the records
+		r.Note = compactedNote(false)
+	}
+	for _, c := range configs {
+		ms, err := strconv.ParseInt(c.MaybeValue(), 10, 64)
+		if c.Key == "retention.ms" && err == nil && ms >= 0 && !t.Compact {
+			until := now.Add(time.Duration(ms) * time.Millisecond)
+			r.Until = &until
+		}
+	}
+	return r
+}

@@ -1,0 +1,115 @@
+package ops
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// recordTypes returns the types of records by name.
+func recordTypes(t *testing.T) map[string]reflect.Type {
+	t.Helper()
+	byName := map[string]reflect.Type{}
+	for _, stream := range reflect.VisibleFields(reflect.TypeFor[topics.Streams]()) {
+		decode, ok := stream.Type.MethodByName("Decode")
+		if !ok {
+			t.Fatalf("%s is no stream", stream.Name)
+		}
+		record := decode.Type.Out(0).Elem()
+		byName[record.Name()] = record
+	}
+	return byName
+}
+
+// mayName reports whether records of a type can name a user: by an id, or in the bytes of another record.
+func mayName(t reflect.Type) bool {
+	named := []reflect.Type{
+		reflect.TypeFor[schemas.UserID](), reflect.TypeFor[schemas.Followee](), reflect.TypeFor[schemas.ID](), reflect.TypeFor[[]byte](),
+	}
+	if slices.Contains(named, t) {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return mayName(t.Elem())
+	case reflect.Map:
+		return mayName(t.Key()) || mayName(t.Elem())
+	case reflect.Struct:
+		return slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return mayName(f.Type) })
+	}
+	return false
+}
+
+// An erasure reports every topic that may contain data of the user.
+func TestRemnantsAreOfEveryTopicThatMayNameAUser(t *testing.T) {
+	types, what := recordTypes(t), remnants()
+	for _, topic := range topics.Catalogue(topics.Profile{}) {
+		if topic.Record == "" {
+			continue
+		}
+		record := types[topic.Record]
+		if record == nil {
+			t.Errorf("topic %s: no stream has records of type %q", topic.Name, topic.Record)
+			continue
+		}
+		if mayName(record) && what[topic.Name] == "" {
+			t.Errorf("topic %s: a %s may name a user, and the remnants do not have it", topic.Name, topic.Record)
+		}
+		delete(what, topic.Name)
+	}
+	for name := range what {
+		t.Errorf("the remnants have %s, which is no topic with records", name)
+	}
+}
+
+// On Kafka, only the input topics from which everything can be rebuilt and the record of the deletion are kept forever.
+func TestWhatStaysForEver(t *testing.T) {
+	forEver, what := []string{topics.Pins, topics.Follows, topics.Users, topics.UsersDeleted}, remnants()
+	for _, topic := range topics.Catalogue(topics.Profile{}) {
+		if what[topic.Name] == "" {
+			continue
+		}
+		ms := strconv.FormatInt(topic.Retention.Milliseconds(), 10)
+		if topic.Retention == 0 {
+			ms = "-1"
+		}
+		r := remainOf(topic, what[topic.Name], []kadm.Config{{Key: "retention.ms", Value: &ms}}, time.Now())
+		if got, want := strings.Contains(r.String(), "for ever"), slices.Contains(forEver, topic.Name); got != want {
+			t.Errorf("%s, for ever: %t, want %t", r, got, want)
+		}
+	}
+}
+
+func TestEraser_RecordsOperator(t *testing.T) {
+	_, setup := topicstest.Wire(t)
+	streams, err := setup.Streams(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (Eraser{Kafka: setup.Kafka, Streams: streams, Operator: "ann@host"}).publish(t.Context(), "user:7"); err != nil {
+		t.Fatal(err)
+	}
+	l, err := topics.NewLog(setup.Kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var got []kgo.RecordHeader
+	err = readKeyed(t.Context(), l, setup.Kafka, topics.Users, "user:7", func(r *kgo.Record) error {
+		got = r.Headers
+		return nil
+	})
+	if err != nil || len(got) != 1 || got[0].Key != topics.OperatorHeader || string(got[0].Value) != "ann@host" {
+		t.Errorf("got the headers %v, %v, want the operator", got, err)
+	}
+}

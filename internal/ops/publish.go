@@ -1,0 +1,279 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Published is the result of publish.
+type Published struct {
+	Events  int            `json:"events"`  // acknowledged events
+	Streams map[string]int `json:"streams"` // the same, by stream
+	Bad     int            `json:"bad"`     // bad lines, which were skipped
+	Seconds float64        `json:"seconds"`
+}
+
+// String returns one line for people.
+func (p Published) String() string {
+	var parts []string
+	for _, stream := range []string{topics.Users, topics.Follows, topics.Pins, topics.Actions, topics.Candidates} {
+		if n := p.Streams[stream]; n > 0 {
+			parts = append(parts, command.Count(n, strings.TrimSuffix(stream, "s")))
+		}
+	}
+	s := "published " + command.Count(p.Events, "event")
+	if len(parts) > 0 {
+		s += ": " + strings.Join(parts, ", ")
+	}
+	if p.Bad > 0 {
+		s += "; " + command.Count(p.Bad, "bad line") + " left out"
+	}
+	return s
+}
+
+func publishCommand(setup func(*cobra.Command) (topics.Setup, error)) *cobra.Command {
+	var skipBad, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "publish [FILE...]",
+		Short: "publish events, one JSON object a line, from files or standard input",
+		Long: `Publish events from files, or from standard input if there are none or one is "-", in the order given.
+One JSON object a line: {"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7",...}
+
+All lines are checked before anything is published. Every bad one is named on standard error, and then nothing is
+published and the exit code is 1, unless --skip-bad leaves them out. It returns when the brokers have everything.`,
+		Example: "  smartfeed publish events.ndjson\n  zcat events.ndjson.gz | smartfeed publish --skip-bad --json",
+		RunE: run(setup, func(cmd *cobra.Command, s topics.Setup, args []string) error {
+			done, err := publishFiles(cmd, s, args, skipBad)
+			if done.Events > 0 || err == nil {
+				err = errors.Join(err, printPublished(cmd.OutOrStdout(), done, asJSON))
+			}
+			return err
+		}),
+	}
+	cmd.Flags().BoolVar(&skipBad, "skip-bad", false, "leave bad lines out instead of publishing nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
+	return cmd
+}
+
+func printPublished(out io.Writer, p Published, asJSON bool) error {
+	if asJSON {
+		return command.PrintJSON(out, p)
+	}
+	_, err := fmt.Fprintln(out, p)
+	return err
+}
+
+// publishFiles checks all lines, then publishes them.
+func publishFiles(cmd *cobra.Command, s topics.Setup, names []string, skipBad bool) (Published, error) {
+	if s.Verbs == nil {
+		s.Verbs = schemas.DefaultVerbs()
+	}
+	files, err := openFiles(names, cmd.InOrStdin())
+	defer closeFiles(files)
+	if err != nil {
+		return Published{}, err
+	}
+	ctx, arrival := cmd.Context(), schemas.MicrosOf(time.Now())
+	check := func(l schemas.Line) error { return l.Validate(arrival, s.Verbs) }
+	good, bad, err := checkFiles(ctx, files, check, cmd.ErrOrStderr())
+	if err != nil {
+		return Published{}, err
+	}
+	if bad > 0 && !skipBad {
+		return Published{}, fmt.Errorf("publish: %s: nothing was published", command.Count(bad, "bad line"))
+	}
+	done, err := sendFiles(ctx, s, files, check, good)
+	done.Bad = bad
+	return done, err
+}
+
+// source is a file that can be read twice.
+type source struct {
+	*os.File
+	name string
+	temp bool
+}
+
+// openFiles opens every file, and copies standard input to a temporary one. The caller must close the result even after an
+// error.
+func openFiles(names []string, stdin io.Reader) ([]source, error) {
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	var files []source
+	for _, name := range names {
+		f, err := openFile(name, stdin)
+		if err != nil {
+			return files, fmt.Errorf("publish: %w", err)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func openFile(name string, stdin io.Reader) (source, error) {
+	if name != "-" {
+		f, err := os.Open(name)
+		return source{File: f, name: name}, err
+	}
+	f, err := os.CreateTemp("", "smartfeed-publish-*")
+	if err != nil {
+		return source{}, fmt.Errorf("keep standard input: %w", err)
+	}
+	s := source{File: f, name: "standard input", temp: true}
+	if _, err := io.Copy(f, stdin); err != nil {
+		closeFiles([]source{s})
+		return source{}, fmt.Errorf("read standard input: %w", err)
+	}
+	return s, nil
+}
+
+func closeFiles(files []source) {
+	for _, f := range files {
+		_ = f.Close() // the file was only read
+		if f.temp {
+			_ = os.Remove(f.Name()) // otherwise the system's clean-up deletes it
+		}
+	}
+}
+
+// checkFiles counts good and bad lines, and prints the bad ones to problems.
+func checkFiles(ctx context.Context, files []source, check func(schemas.Line) error, problems io.Writer) (good, bad int, err error) {
+	for _, f := range files {
+		err := f.lines(ctx, func(number int, l schemas.Line, err error) error {
+			if err == nil {
+				err = check(l)
+			}
+			if err == nil {
+				good++
+				return nil
+			}
+			bad++
+			_, err = fmt.Fprintf(problems, "%s:%d: %v\n", f.name, number, err)
+			return err
+		})
+		if err != nil {
+			return good, bad, err
+		}
+	}
+	return good, bad, nil
+}
+
+// lines calls visit for every line that is not empty, with the parsed line or the syntax error.
+func (f source) lines(ctx context.Context, visit func(number int, l schemas.Line, err error) error) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read %s from the start (a pipe goes to standard input): %w", f.name, err)
+	}
+	in := schemas.NewLineReader(f, 64<<10)
+	for number := 1; ctx.Err() == nil; number++ {
+		text, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, schemas.ErrLongLine) {
+			return fmt.Errorf("read %s: %w", f.name, err)
+		}
+		var l schemas.Line
+		if err == nil {
+			if len(text) == 0 {
+				continue
+			}
+			l, err = schemas.ParseLine(text)
+		}
+		if err := visit(number, l, err); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// sendFiles publishes the good lines and counts the acknowledged ones. It stops at the first error.
+func sendFiles(ctx context.Context, s topics.Setup, files []source, check func(schemas.Line) error, good int) (Published, error) {
+	streams, err := s.Streams(ctx)
+	if err != nil {
+		return Published{}, err
+	}
+	p, err := topics.NewPublisher(s.Kafka, streams)
+	if err != nil {
+		return Published{}, err
+	}
+	defer p.Close()
+	p.Operator = command.Operator("")
+	started := time.Now()
+	tally := &tally{task: s.Start("publish", good), acked: map[string]int{}}
+	defer tally.task.Done()
+	for _, f := range files {
+		err := f.lines(ctx, func(_ int, l schemas.Line, err error) error {
+			if err != nil || check(l) != nil {
+				return nil // checkFiles has reported it
+			}
+			p.Send(ctx, l, tally.done(l.Stream))
+			return tally.failure()
+		})
+		if err != nil {
+			return tally.published(started), &topics.PublishError{Certain: tally.sum(), Events: good, Err: err}
+		}
+	}
+	err = errors.Join(p.Flush(ctx), tally.failure())
+	if err != nil {
+		err = &topics.PublishError{Certain: tally.sum(), Events: good, Err: err}
+	}
+	return tally.published(started), err
+}
+
+// tally counts acknowledgements.
+type tally struct {
+	task topics.Progress
+
+	mu    sync.Mutex
+	acked map[string]int
+	err   error // the first error
+}
+
+func (t *tally) done(stream string) func(error) {
+	return func(err error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if err != nil {
+			if t.err == nil {
+				t.err = err
+			}
+			return
+		}
+		t.acked[stream]++
+		t.task.Add(1)
+	}
+}
+
+func (t *tally) failure() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+func (t *tally) sum() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, acked := range t.acked {
+		n += acked
+	}
+	return n
+}
+
+func (t *tally) published(started time.Time) Published {
+	n := t.sum()
+	return Published{Events: n, Streams: t.acked, Seconds: time.Since(started).Seconds()}
+}

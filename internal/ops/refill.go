@@ -1,0 +1,98 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Refilled is the result of Refill.
+type Refilled struct {
+	Group   string `json:"group"`
+	Records int64  `json:"records"` // records to read again, including markers: all that the topics contain
+	Again   int64  `json:"again"`   // of these, records that the group had processed
+}
+
+// String returns one line for people.
+func (r Refilled) String() string {
+	return fmt.Sprintf("%s is at the oldest record of its topics again: of %d it had worked off %d", r.Group, r.Records, r.Again)
+}
+
+// MembersError is returned when the offsets of a group cannot be reset, because the group has members.
+type MembersError struct {
+	Group   string
+	State   string // as Kafka names it
+	Members int
+}
+
+// Error says what to do first.
+func (e *MembersError) Error() string {
+	return fmt.Sprintf("%s is %s with %s: end every process that fills its store, wait until they are out of the group (6s after a kill), then do it again",
+		e.Group, e.State, command.Count(e.Members, "member"))
+}
+
+// Refill resets the group of a feed store to the oldest offsets. The next sink then fills the store from all records in the
+// topics. The store may keep its data: every record has a key and a time, and a repeat changes nothing. Refill returns a
+// *MembersError if the group has members, because their commits would override the reset.
+func Refill(ctx context.Context, k topics.Kafka, store string) (Refilled, error) {
+	l, err := topics.NewLog(k)
+	if err != nil {
+		return Refilled{}, err
+	}
+	defer l.Close()
+	adm, err := k.Admin()
+	if err != nil {
+		return Refilled{}, err
+	}
+	defer adm.Close()
+	group := topics.MaterializeGroup(store)
+	if err := emptyGroup(ctx, adm, group); err != nil {
+		return Refilled{}, fmt.Errorf("refill: %w", err)
+	}
+	done, back, err := oldest(ctx, l, topics.Reader{Group: group, Topics: topics.ReadBy(topics.Materialize)})
+	if err == nil {
+		err = adm.CommitAllOffsets(ctx, group, back) // the brokers reject this if a member has joined meanwhile
+	}
+	if err != nil {
+		return Refilled{}, fmt.Errorf("refill: set %s back: %w", group, err)
+	}
+	return done, nil
+}
+
+// oldest returns the oldest offsets of the topics that a group reads, and how many records the group would read again.
+func oldest(ctx context.Context, l *topics.Log, of topics.Reader) (Refilled, kadm.Offsets, error) {
+	done, back := Refilled{Group: of.Group}, kadm.Offsets{}
+	at, err := l.Positions(ctx, []topics.Reader{of})
+	if err != nil {
+		return done, nil, err
+	}
+	for _, p := range at[of.Group] {
+		back.AddOffset(p.Topic, p.Partition, p.Start, -1)
+		done.Records += max(0, p.End-p.Start)
+		done.Again += max(0, p.Committed-p.Start)
+	}
+	return done, back, nil
+}
+
+// emptyGroup returns nil for a group without members, and for a group that does not exist.
+func emptyGroup(ctx context.Context, adm *kadm.Client, name string) error {
+	groups, err := adm.DescribeGroups(ctx, name)
+	if err == nil {
+		err = groups[name].Err
+	}
+	switch g := groups[name]; {
+	case errors.Is(err, kerr.GroupIDNotFound), errors.Is(err, kerr.CoordinatorNotAvailable): // the error of brokers that never had a group
+		return nil
+	case err != nil:
+		return fmt.Errorf("describe group %s: %w", name, err)
+	case len(g.Members) > 0 || g.State != "Empty" && g.State != "Dead":
+		return &MembersError{Group: name, State: g.State, Members: len(g.Members)}
+	}
+	return nil
+}

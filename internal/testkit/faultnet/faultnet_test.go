@@ -1,0 +1,109 @@
+package faultnet_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func newAdmin(t *testing.T, n *faultnet.Net) (*kadm.Client, topics.Kafka) {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	k := topics.Kafka{Brokers: c.ListenAddrs(), Dial: n.Dial}
+	admin, err := k.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(admin.Close)
+	return admin, k
+}
+
+func TestCutAnswersAreOfWhatWasDone(t *testing.T) {
+	n := faultnet.New()
+	admin, k := newAdmin(t, n)
+	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	n.Cut(kmsg.Produce, 2)
+	const records = 6
+	for range records { // the producer repeats records without a response, and the broker recognizes them
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "t"}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ends, err := admin.ListEndOffsets(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end, _ := ends.Lookup("t", 0); end.Offset != records {
+		t.Errorf("the log ends at %d, want %d", end.Offset, records)
+	}
+	if got := n.Hits(kmsg.Produce); got < records/2 {
+		t.Errorf("%d answers lost, want at least %d", got, records/2)
+	}
+	if got := n.Hits(kmsg.ListOffsets); got != 0 {
+		t.Errorf("%d answers of another kind lost", got)
+	}
+}
+
+func TestAlteredAnswersAreOfWhatWasDone(t *testing.T) {
+	n := faultnet.New()
+	admin, _ := newAdmin(t, n)
+	n.Alter(kmsg.CreateTopics, 1, func(resp kmsg.Response) {
+		resp.(*kmsg.CreateTopicsResponse).Topics[0].ErrorCode = kerr.PolicyViolation.Code
+	})
+	made, err := admin.CreateTopics(t.Context(), 1, 1, nil, "made")
+	if err != nil || !errors.Is(made["made"].Err, kerr.PolicyViolation) {
+		t.Errorf("answer %+v, %v; want the altered one", made, err)
+	}
+	if list, err := admin.ListTopics(t.Context(), "made"); err != nil || list["made"].Err != nil {
+		t.Errorf("topics %v, %v; want the topic that was made", list, err)
+	}
+	if got := n.Hits(kmsg.CreateTopics); got != 1 {
+		t.Errorf("%d answers altered, want 1", got)
+	}
+}
+
+func TestHeldTrafficPassesAfterRelease(t *testing.T) {
+	n := faultnet.New()
+	admin, _ := newAdmin(t, n)
+	if _, err := admin.ListTopics(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.Hold()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := admin.ListEndOffsets(ctx, "t"); err == nil {
+		t.Error("an answer while traffic is held")
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := admin.ListEndOffsets(t.Context(), "t")
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Errorf("answered while traffic is held: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	n.Release()
+	if err := <-done; err != nil {
+		t.Errorf("after Release: %v", err)
+	}
+}

@@ -1,0 +1,84 @@
+package oracle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// While no delivery is applied, a walk of several steps does not finish, and ten thousand publications wait for it. The queue
+// stays within a few times its cap. In the end every pool holds the best of all pins.
+func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
+	t.Parallel()
+	const followers, pins, most, author = 5, 10_000, 20, "user:author"
+	cfg := pools.DefaultConfig()
+	cfg.AwayAfter, cfg.Cap = 0, most
+	p := newPipeline(t, cfg)
+	rules := rules(never, never)
+	rules.Recents = 2 * most
+	member := p.Start("fanout", fanout.Group(rules, p.Kafka.Partitions, p.Streams, p.deleted))
+	var lines []schemas.Line
+	for n := range followers {
+		lines = append(lines, edgeEvent(n, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Follow, author))
+	}
+	p.tell(lines)
+	p.WaitIdle()
+	rng := rand.New(rand.NewPCG(15, 1))
+	var all []*schemas.Publication
+	for _, n := range rng.Perm(pins) {
+		at := schemas.Micros(1_700_000_000_000_000 + n*1_000_000)
+		facets := schemas.Facets{Author: author}
+		pub := &schemas.Publication{Followee: author, PinVersion: schemas.PinVersion{
+			Pin: schemas.PinID(fmt.Sprintf("pin:%d", n)), Version: schemas.Version(at), Created: at, Quality: 1, Facets: facets,
+		}}
+		if all = append(all, pub); n%10 == 0 { // the pin is deleted later
+			gone := *pub
+			gone.Version++
+			gone.Deleted = true
+			all = append(all, &gone)
+		}
+	}
+	proctest.Publish(p.Wire, p.Streams.Publications, author, all...)
+	p.WaitIdle()
+	queued := 0
+	for _, row := range p.Rows(topics.Fanout, author) {
+		if row.Name[0] == 'q' {
+			queued++
+		}
+	}
+	if dropped := member.Status(topics.Fanout).Dropped["queue_cap"]; queued > 20*rules.Recents || dropped == 0 {
+		t.Errorf("%d walks are queued and %d were dropped, want at most some times %d, and the others dropped", queued, dropped, rules.Recents)
+	}
+
+	var want []schemas.PinID
+	for n := pins - 1; len(want) < most; n-- {
+		if n%10 > 0 {
+			want = append(want, schemas.PinID(fmt.Sprintf("pin:%d", n)))
+		}
+	}
+	p.attach(p.Start("pools", pools.Group(cfg, p.Streams, p.deleted)))
+	p.WaitIdle()
+	for n := range followers {
+		user := schemas.UserID(fmt.Sprintf("user:%d", n))
+		p.Eventually("the rows of "+string(user), func() bool { return p.member.Owns(topics.Pools, string(user)) })
+		pool, err := p.generator.Pool(t.Context(), user, schemas.Following, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []schemas.PinID
+		for _, item := range pool.Items {
+			got = append(got, item.Pin)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("pool of %s (-want +got):\n%s", user, diff)
+		}
+	}
+}

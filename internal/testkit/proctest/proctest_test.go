@@ -1,0 +1,222 @@
+package proctest_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// tally counts each user's edges in row "n" and emits an edge weight for each edge.
+func tally(s *topics.Streams) rows.Group {
+	return rows.Group{
+		Name: topics.Pools,
+		Inputs: []rows.Input{rows.Keyed(s.Edges, func(tx *rows.Tx, e *schemas.Edge) error {
+			value, err := tx.Own().Get([]byte("n"))
+			if err != nil {
+				return err
+			}
+			var n uint64
+			if value != nil {
+				n = binary.BigEndian.Uint64(value)
+			}
+			if err := tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1)); err != nil {
+				return err
+			}
+			return rows.Send(tx, s.EdgeWeights, tx.Key(), &schemas.EdgeWeight{Followee: schemas.Followee(e.User), User: e.User, Weight: 1})
+		})},
+		Outputs: []string{topics.EdgeWeights},
+	}
+}
+
+// share returns how many users' partitions a member owns.
+func share(m *proctest.Member, users int) int {
+	n := 0
+	for u := range users {
+		if m.Owns(topics.Pools, fmt.Sprintf("user:%d", u)) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestMembersCountOnceThroughKillsAndMoves(t *testing.T) {
+	w := proctest.New(t)
+	a := w.Start("a", tally(w.Streams))
+	const users, rounds = 20, 6
+	for round := range rounds {
+		for u := range users {
+			user := schemas.UserID(fmt.Sprintf("user:%d", u))
+			proctest.Publish(w, w.Streams.Edges, string(user),
+				&schemas.Edge{User: user, Other: "user:x", Kind: schemas.FollowEdge, Live: true, Time: schemas.Micros(round)})
+		}
+		switch round {
+		case 1:
+			b := w.Start("b", tally(w.Streams))
+			w.Eventually("both have a share", func() bool { return share(a, users) > 0 && share(b, users) > 0 })
+		case 2:
+			a.Kill()
+			if share(a, users) != 0 {
+				t.Error("a killed member owns partitions")
+			}
+		case 3:
+			a.Restart()
+		}
+	}
+	w.WaitIdle()
+	for u := range users {
+		owner := fmt.Sprintf("user:%d", u)
+		got := w.Rows(topics.Pools, owner)
+		if len(got) != 1 || binary.BigEndian.Uint64(got[0].Value) != rounds {
+			t.Errorf("%s: rows %v, want one that counts %d", owner, got, rounds)
+		}
+	}
+	if got := len(proctest.Drain(w, w.Streams.EdgeWeights)); got != users*rounds {
+		t.Errorf("%d records emitted, want %d", got, users*rounds)
+	}
+}
+
+func TestPausedMemberChangesNothingLate(t *testing.T) {
+	w := proctest.New(t)
+	a, b := w.Start("a", tally(w.Streams)), w.Start("b", tally(w.Streams))
+	const users, rounds = 20, 4
+	w.Eventually("both have a share", func() bool { return share(a, users) > 0 && share(b, users) > 0 })
+	lost := a.Faults()
+	lost.Cut(kmsg.EndTxn, 3)
+	lost.Cut(kmsg.Produce, 4)
+	for round := range rounds {
+		for u := range users {
+			user := schemas.UserID(fmt.Sprintf("user:%d", u))
+			proctest.Publish(w, w.Streams.Edges, string(user),
+				&schemas.Edge{User: user, Other: "user:x", Kind: schemas.FollowEdge, Live: true, Time: schemas.Micros(round)})
+		}
+		switch round {
+		case 1:
+			b.Pause()
+			w.Eventually("the other has all", func() bool { return share(a, users) == users })
+		case 2:
+			b.Resume()
+		}
+	}
+	w.WaitIdle()
+	for u := range users {
+		owner := fmt.Sprintf("user:%d", u)
+		got := w.Rows(topics.Pools, owner)
+		if len(got) != 1 || binary.BigEndian.Uint64(got[0].Value) != rounds {
+			t.Errorf("%s: rows %v, want one that counts %d", owner, got, rounds)
+		}
+	}
+	if got := len(proctest.Drain(w, w.Streams.EdgeWeights)); got != users*rounds {
+		t.Errorf("%d records emitted, want %d", got, users*rounds)
+	}
+	if lost.Hits(kmsg.EndTxn) == 0 || lost.Hits(kmsg.Produce) == 0 {
+		t.Errorf("%d answers to EndTxn lost, %d to Produce: want some", lost.Hits(kmsg.EndTxn), lost.Hits(kmsg.Produce))
+	}
+}
+
+// newest stores each user's last edge by time in row "e". It is a register and therefore converges.
+func newest(s *topics.Streams) rows.Group {
+	return rows.Group{
+		Name: topics.Pools,
+		Inputs: []rows.Input{rows.Keyed(s.Edges, func(tx *rows.Tx, e *schemas.Edge) error {
+			old, err := tx.Own().Get([]byte("e"))
+			if err != nil {
+				return err
+			}
+			if old != nil && int64(binary.BigEndian.Uint64(old)) >= int64(e.Time) {
+				return nil
+			}
+			return tx.Own().Put([]byte("e"), binary.BigEndian.AppendUint64(nil, uint64(e.Time)))
+		})},
+	}
+}
+
+// converging returns a case for newest. tally does not pass it, because repeats change its counts.
+func converging(group func(*topics.Streams) rows.Group) proctest.Case[schemas.Edge, map[string]uint64] {
+	c := proctest.Case[schemas.Edge, map[string]uint64]{
+		Start: func(w *proctest.Wire) *proctest.Member { return w.Start("a", group(w.Streams)) },
+		Publish: func(w *proctest.Wire, e schemas.Edge) {
+			proctest.Publish(w, w.Streams.Edges, string(e.User), &e)
+		},
+		State: func(w *proctest.Wire) map[string]uint64 {
+			got := map[string]uint64{}
+			for _, row := range w.Rows(topics.Pools, "") {
+				got[row.Owner] = binary.BigEndian.Uint64(row.Value)
+			}
+			return got
+		},
+		Want: map[string]uint64{},
+	}
+	for i := range 40 {
+		user := schemas.UserID(fmt.Sprintf("user:%d", i%7))
+		c.Events = append(c.Events, schemas.Edge{User: user, Other: "user:x", Kind: schemas.FollowEdge, Time: schemas.Micros(i + 1)})
+		c.Want[string(user)] = uint64(i + 1)
+	}
+	return c
+}
+
+func TestConvergeHoldsEveryArrangementAgainstTheOracle(t *testing.T) {
+	proctest.Converge(t, 4, converging(newest))
+}
+
+func TestArrangementsKeepEveryEventAndRepeatSome(t *testing.T) {
+	events := make([]int, 100)
+	for i := range events {
+		events[i] = i
+	}
+	cuts, repeats, moved := 0, 0, 0
+	for seed := range uint64(20) {
+		pieces := proctest.Arrange(rand.New(rand.NewPCG(seed, 0)), events)
+		cuts += len(pieces) - 1
+		times := make([]int, len(events))
+		at := 0
+		for _, piece := range pieces {
+			if len(piece) == 0 {
+				t.Errorf("seed %d: an empty piece", seed)
+			}
+			for _, e := range piece {
+				times[e]++
+				if e != at {
+					moved++
+				}
+				at++
+			}
+		}
+		for e, n := range times {
+			if n == 0 {
+				t.Errorf("seed %d: event %d is missing", seed, e)
+			}
+			repeats += n - 1
+		}
+	}
+	if cuts == 0 || repeats < 500 || moved < 1500 {
+		t.Errorf("%d cuts, %d repeats, %d events moved in 20 arrangements of 100", cuts, repeats, moved)
+	}
+}
+
+func TestRecordsKeepTheirTimeAndOrigin(t *testing.T) {
+	w := proctest.New(t)
+	w.Start("a", tally(w.Streams))
+	at := time.UnixMilli(1_700_000_000_000)
+	proctest.PublishAt(w, w.Streams.Edges, at, "user:1", &schemas.Edge{User: "user:1", Other: "user:x", Kind: schemas.FollowEdge})
+	w.PublishBytes(topics.Edges, "user:1", []byte("no avro"))
+	w.WaitIdle()
+	out := proctest.Drain(w, w.Streams.EdgeWeights)
+	if len(out) != 1 || out[0].Since != schemas.MicrosOf(at) || out[0].Key != "user:1" || out[0].Value.User != "user:1" {
+		t.Errorf("emitted %+v", out)
+	}
+	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) != 1 || string(letters[0].Value.Value) != "no avro" {
+		t.Errorf("dead letters %+v", letters)
+	}
+	if w.Rows(topics.Pools, "user:2") == nil || len(w.Rows(topics.Pools, "user:2")) != 0 {
+		t.Error("rows of a user without any")
+	}
+}

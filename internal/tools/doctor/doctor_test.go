@@ -1,0 +1,114 @@
+package doctor_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/internal/tools/doctor"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// says returns a check with one finding.
+func says(name, after string, say func(*doctor.Findings)) doctor.Check {
+	return doctor.Check{Name: name, After: after, Look: func(_ context.Context, found *doctor.Findings) { say(found) }}
+}
+
+func fine(f *doctor.Findings)    { f.OK("fine") }
+func warned(f *doctor.Findings)  { f.Warn("act", "so so") }
+func broken(f *doctor.Findings)  { f.Problem("mend", "broken") }
+func nothing(f *doctor.Findings) { f.Note("", "nothing there") }
+
+// lines returns the findings of results, one per line.
+func lines(results []doctor.Result) string {
+	var all []string
+	for _, r := range results {
+		for _, f := range r.Findings {
+			all = append(all, r.Name+" "+f.Level.String()+" "+f.Says)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestChecksThatDependOnOthers(t *testing.T) {
+	instead := says("instead", "a", fine)
+	instead.Instead = true
+	for _, c := range []struct {
+		name string
+		a    func(*doctor.Findings)
+		want string
+	}{
+		{"fine", fine, "a ok fine\nb ok fine"},
+		{"a warning", warned, "a warning so so\nb ok fine"},
+		{"a problem", broken, "a problem broken\nb note not looked at without a"},
+		{"nothing there", nothing, "a note nothing there\nb note not looked at without a\ninstead ok fine"},
+	} {
+		results := doctor.Run(t.Context(), time.Minute, says("a", "", c.a), says("b", "a", fine), instead)
+		if diff := cmp.Diff(c.want, lines(results)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestACheckHasItsTime(t *testing.T) {
+	var cause error
+	hangs := doctor.Check{Name: "hangs", Look: func(ctx context.Context, found *doctor.Findings) {
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		found.Problem("", "%v", cause)
+	}}
+	results := doctor.Run(t.Context(), time.Millisecond, hangs, says("other", "", fine))
+	if got, want := lines(results), "hangs problem no answer within 1ms\nother ok fine"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if results[0].Took < time.Millisecond {
+		t.Errorf("took %s, want what it took", results[0].Took)
+	}
+}
+
+func TestReport(t *testing.T) {
+	results := []doctor.Result{
+		{Name: "one", Level: doctor.Problem, Took: 12 * time.Millisecond, Findings: doctor.Findings{
+			{Level: doctor.Problem, Says: "it is broken", Do: "mend it"}, {Level: doctor.Warning, Says: "it is old"},
+		}},
+		{Name: "two", Level: doctor.OK, Findings: doctor.Findings{{Level: doctor.OK, Says: "fine"}}},
+	}
+	r := doctor.NewReport("v1", results)
+	const want = `problem  one           it is broken  (12ms)
+                       → mend it
+warning                it is old
+ok       two           fine
+1 problem, 1 warning
+`
+	var text, js bytes.Buffer
+	if err := r.Text(&text); err != nil || text.String() != want {
+		t.Errorf("text: %v (-want +got):\n%s", err, cmp.Diff(want, text.String()))
+	}
+	if err := r.Err(); err == nil || err.Error() != "1 problem found" {
+		t.Errorf("err = %v, want that one problem was found", err)
+	}
+	if err := doctor.NewReport("v1", results[1:]).Err(); err != nil {
+		t.Errorf("err = %v without a problem", err)
+	}
+	var back struct {
+		Problems, Warnings int
+		Checks             []struct {
+			Name, Level string
+			TookMS      float64 `json:"took_ms"`
+		}
+	}
+	if err := r.JSON(&js); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(js.Bytes(), &back); err != nil || back.Problems != 1 || back.Warnings != 1 ||
+		len(back.Checks) != 2 || back.Checks[0].Level != "problem" || back.Checks[0].TookMS != 12 {
+		t.Errorf("json: %v %+v of %s", err, back, js.String())
+	}
+}

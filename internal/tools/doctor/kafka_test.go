@@ -1,0 +1,520 @@
+package doctor_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/tools/doctor"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// wire is an embedded broker with the checks of the doctor.
+type wire struct {
+	*embedded.Server
+	t      *testing.T
+	kafka  topics.Kafka
+	doctor doctor.Kafka
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	s, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	k := s.Kafka(2)
+	k.Embedded = false
+	return &wire{s, t, k, doctor.Kafka{Kafka: k, Member: "test", Now: time.Now, Readers: []topics.Reader{
+		{Group: topics.Fanout, Topics: []string{topics.Follows}}, {Group: topics.Features, Topics: []string{topics.ActionsEnriched}},
+	}}}
+}
+
+func (w *wire) apply() {
+	w.t.Helper()
+	if _, err := topics.Apply(w.t.Context(), w.kafka, topics.Catalogue(topics.Profile{Embedded: true, Partitions: 2})); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *wire) admin() *kadm.Client {
+	w.t.Helper()
+	adm, err := w.kafka.Admin()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(adm.Close)
+	return adm
+}
+
+func (w *wire) produce(topic string, n int) {
+	w.t.Helper()
+	client, err := w.kafka.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	for i := range n {
+		r := &kgo.Record{Topic: topic, Key: []byte("user:" + strconv.Itoa(i)), Value: []byte("x")}
+		if err := client.ProduceSync(w.t.Context(), r).FirstErr(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// look runs the checks and returns their output.
+func (w *wire) look() string {
+	w.t.Helper()
+	return lines(doctor.Run(w.t.Context(), patience, w.doctor.Checks()...))
+}
+
+// patience is a timeout for busy machines: nothing here takes long.
+const patience = 30 * time.Second
+
+// want reports each missing line.
+func want(t *testing.T, got string, want ...string) {
+	t.Helper()
+	for _, line := range want {
+		if !strings.Contains("\n"+got, "\n"+line) {
+			t.Errorf("nothing says %q, but\n%s", line, got)
+		}
+	}
+}
+
+func TestBrokersThatAreWell(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	want(t, w.look(), "kafka ok the embedded broker", "topics ok ",
+		"transactions ok one was begun, written to 2 partitions, and aborted", "transactions ok clocks are not compared",
+		"groups warning fanout: no member; 0 records unprocessed", "dead letters ok none")
+	// The transaction left nothing for readers.
+	want(t, w.look(), "dead letters ok none")
+}
+
+func TestBrokersThatCannotBeReached(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	reached := w.kafka.Brokers[0]
+	w.doctor.Brokers = []string{reached, "127.0.0.1:1"}
+	want(t, w.look(), "kafka problem 127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "topics note not looked at")
+	w.doctor.Brokers = []string{"127.0.0.1:1"}
+	w.doctor.Own = true
+	want(t, w.look(), "kafka note no broker at 127.0.0.1:1", "topics note not looked at without kafka", "groups note not looked at without topics")
+}
+
+func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
+	w := newWire(t)
+	if _, err := w.admin().CreateTopic(t.Context(), 3, 1, nil, topics.Pins); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w.look(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note not looked at")
+}
+
+// three returns a cluster of brokers that support the settings of topics, with the topics of the catalogue.
+func three(t *testing.T) (*wire, *kfake.Cluster) {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	k := topics.Kafka{Brokers: c.ListenAddrs()[:1], Partitions: 2}
+	if _, err := topics.Apply(t.Context(), k, topics.Catalogue(topics.Profile{Partitions: 2})); err != nil {
+		t.Fatal(err)
+	}
+	return &wire{t: t, kafka: k, doctor: doctor.Kafka{Kafka: k, Member: "test", Now: time.Now}}, c
+}
+
+// lookAtTopics runs the checks up to that of topics.
+func (w *wire) lookAtTopics() string {
+	w.t.Helper()
+	return run(w.t, w.doctor.Checks()[:3]...)
+}
+
+// Whether a partition is writable depends on the in-sync replicas that its topic requires, not on the number of running
+// brokers.
+func TestPartitionsThatCannotBeWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		left []int32
+		want string
+	}{
+		"all there": {[]int32{0, 1, 2}, "topics ok "},
+		"one away":  {[]int32{0, 1}, "topics warning pins: 2 partitions without all of its replicas"},
+		"two away":  {[]int32{0}, "topics problem pins: 2 partitions cannot be written: fewer in-sync replicas than 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, brokers := three(t)
+			for away := int32(len(c.left)); away < 3; away++ {
+				if err := brokers.RemoveNode(away); err != nil {
+					t.Fatal(err)
+				}
+			}
+			net := faultnet.New()
+			w.doctor.Dial = net.Dial
+			net.Alter(kmsg.Metadata, 1, func(r kmsg.Response) { // the fake brokers forget unavailable replicas
+				told, _ := r.(*kmsg.MetadataResponse)
+				for i := range told.Topics {
+					for j := range told.Topics[i].Partitions {
+						told.Topics[i].Partitions[j].Replicas, told.Topics[i].Partitions[j].ISR = []int32{0, 1, 2}, c.left
+					}
+				}
+			})
+			want(t, w.lookAtTopics(), c.want)
+			if net.Hits(kmsg.Metadata) == 0 {
+				t.Error("nobody was told of replicas")
+			}
+		})
+	}
+}
+
+// second creates the topics of a second generation of the pools and makes it active.
+func (w *wire) second(p topics.Profile) {
+	w.t.Helper()
+	if _, err := topics.Apply(w.t.Context(), w.kafka, topics.GenerationTopics(p, topics.Pools, 2)); err != nil {
+		w.t.Fatal(err)
+	}
+	client, err := w.kafka.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	if err := topics.SetGeneration(w.t.Context(), client, topics.Generation{Group: topics.Pools, Active: 2}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// set changes a topic's setting directly.
+func (w *wire) set(topic, key, value string) {
+	w.t.Helper()
+	set := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}
+	if _, err := w.admin().AlterTopicConfigs(w.t.Context(), set, topic); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The topics of the active generation are compared with the brokers like those of the catalogue.
+func TestTopicsOfGenerations(t *testing.T) {
+	w, _ := three(t)
+	w.second(topics.Profile{Partitions: 2, Replicas: 2}) // created while a broker was unavailable
+	want(t, w.lookAtTopics(),
+		"topics warning with fewer replicas than there are brokers for: pools.2-table (2 of 3), pools.2-ticks (2 of 3)")
+	w.set("pools.2-table", "retention.ms", "3600000")
+	if _, err := w.admin().DeleteTopics(t.Context(), "pools.2-ticks"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w.lookAtTopics(),
+		"topics warning pools.2-table: retention.ms is 3600000 and should be -1", "topics problem pools.2-ticks is missing")
+}
+
+// A user without permissions for generations gets a note that their topics were not checked, which is not a problem.
+func TestTopicsOfGenerationsThatAreOthersBusiness(t *testing.T) {
+	const note = "topics note the topics of generations are not looked at: "
+	for role, says := range map[string]string{
+		topics.RoleMaterialize: note, topics.RoleServe: note,
+		topics.RoleProcess: "topics warning pools.2-table: ", topics.RoleOperate: "topics warning pools.2-table: ",
+	} {
+		t.Run(role, func(t *testing.T) {
+			w := guarded(t, role)
+			w.second(topics.Profile{Partitions: 2, Replicas: 1})
+			w.set("pools.2-table", "retention.ms", "3600000")
+			want(t, w.lookAtTopics(), says)
+		})
+	}
+}
+
+// answers makes the broker respond to one kind of request with an error, and counts the requests.
+func (w *wire) answers(key kmsg.Key, failed func(kmsg.Request) kmsg.Response) *int {
+	n := new(int)
+	w.Broker().ControlKey(key.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		*n++
+		return failed(r), nil, true
+	})
+	return n
+}
+
+func TestTransactionsThatDoNotWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		code *kerr.Error
+		want string
+	}{
+		"refused": {kerr.TransactionalIDAuthorizationFailed, "transactions problem a transaction is refused: "},
+		"broken":  {kerr.InvalidProducerEpoch, "transactions problem a transaction does not work: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t)
+			w.apply()
+			hit := w.answers(kmsg.InitProducerID, func(r kmsg.Request) kmsg.Response {
+				resp, _ := r.ResponseKind().(*kmsg.InitProducerIDResponse)
+				resp.ErrorCode = c.code.Code
+				return resp
+			})
+			want(t, w.look(), c.want)
+			if *hit == 0 {
+				t.Error("no request met the fault")
+			}
+		})
+	}
+}
+
+func TestGroupsThatAreBehindOrHaveLostRecords(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.produce(topics.Follows, 7)
+	adm := w.admin()
+	commit := func(at int64) {
+		t.Helper()
+		var offsets kadm.Offsets
+		for p := range int32(2) {
+			offsets.Add(kadm.Offset{Topic: topics.Follows, Partition: p, At: at})
+		}
+		if err := adm.CommitAllOffsets(t.Context(), topics.Fanout, offsets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(0)
+	want(t, w.look(), "groups warning fanout: no member; 7 records unprocessed")
+	var gone kadm.Offsets
+	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 0, At: 1})
+	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 1, At: 1})
+	if _, err := adm.DeleteRecords(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w.look(), "groups problem fanout: retention deleted records of follows/")
+}
+
+func TestGroupsThatRun(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.doctor.Readers = w.doctor.Readers[:1]
+	member, err := w.kafka.Client(kgo.ConsumerGroup(topics.Fanout), kgo.ConsumeTopics(topics.Follows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer member.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	w.produce(topics.Follows, 1)
+	member.PollRecords(ctx, 1)
+	if err := member.CommitUncommittedOffsets(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w.look(), "groups ok 1 group with 1 member, at most 0 records behind")
+}
+
+// generation creates the topics of a generation of the pools. It returns how to stop its single member, which has
+// processed all records.
+func (w *wire) generation(number int) (stop func()) {
+	w.t.Helper()
+	name := topics.GenerationName(topics.Pools, number)
+	if number > topics.FirstGeneration {
+		own := topics.GenerationTopics(topics.Profile{Embedded: true, Partitions: 2}, topics.Pools, number)
+		if _, err := topics.Apply(w.t.Context(), w.kafka, own); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	member, err := w.kafka.Client(kgo.ConsumerGroup(name), kgo.ConsumeTopics(topics.Deliveries))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(member.Close)
+	w.produce(topics.Deliveries, 1)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	ends := w.ends(topics.Deliveries)
+	for at := int64(0); at < ends; {
+		at += int64(member.PollRecords(ctx, 0).NumRecords())
+		if ctx.Err() != nil {
+			w.t.Fatalf("%s has read %d of %d records", name, at, ends)
+		}
+	}
+	if err := member.CommitUncommittedOffsets(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	return member.Close
+}
+
+// ends returns the sum of the end offsets of a topic's partitions.
+func (w *wire) ends(topic string) (sum int64) {
+	w.t.Helper()
+	listed, err := w.admin().ListEndOffsets(w.t.Context(), topic)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	listed.Each(func(o kadm.ListedOffset) { sum += o.Offset })
+	return sum
+}
+
+// says publishes the generations of the pools.
+func (w *wire) says(g topics.Generation) {
+	w.t.Helper()
+	client, err := w.kafka.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	if err := topics.SetGeneration(w.t.Context(), client, g); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The active generation is checked, and one that is being built. A former one is not.
+func TestGroupsOfGenerations(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.doctor.Readers = []topics.Reader{{Group: topics.Pools, Topics: []string{topics.Deliveries, topics.TicksOf(topics.Pools)}}}
+	stop := w.generation(1)
+	w.says(topics.Generation{Group: topics.Pools, Active: 1, Building: 2})
+	stopNext := w.generation(2)
+	w.produce(topics.TicksOf("pools.2"), 5)
+	want(t, w.look(), "groups ok 2 groups with 2 members, at most 1 record behind") // the first has not read the second's record
+
+	w.says(topics.Generation{Group: topics.Pools, Active: 2})
+	stop()
+	want(t, w.look(), "groups ok 1 group with 1 member, at most 0 records behind")
+
+	stopNext()
+	w.produce(topics.Deliveries, 3)
+	results := doctor.Run(t.Context(), patience, w.doctor.Checks()...)
+	at := slices.IndexFunc(results, func(r doctor.Result) bool { return r.Name == doctor.GroupsCheck })
+	diff := cmp.Diff(doctor.Findings{{
+		Level: doctor.Warning, Says: "pools.2: no member; 3 records unprocessed", Do: `start "smartfeed process pools"`,
+	}}, results[at].Findings)
+	if diff != "" {
+		t.Errorf("with nobody in the generation that answers (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeadLettersAreCounted(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.produce(topics.DeadLetters, 3)
+	want(t, w.look(), "dead letters warning 3 records in the last 24 h")
+	w.doctor.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	want(t, w.look(), "dead letters ok none")
+}
+
+// head is a store with the same position for every user.
+type head int64
+
+func (h head) Page(_ context.Context, user schemas.UserID, _ int64, _ int) ([]schemas.FeedEntry, int64, error) {
+	if h < 0 {
+		return nil, 0, nil
+	}
+	return []schemas.FeedEntry{{User: user, Position: int64(h)}}, 0, nil
+}
+
+func TestStoresThatDrift(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.produce(topics.FeedEntries, 5)
+	for name, c := range map[string]struct {
+		primary, standby head
+		want             string
+	}{
+		"alike":          {4, 4, "drift ok both stores have the same newest item of the 5 feeds visited last"},
+		"empty":          {-1, -1, "drift ok both stores"},
+		"standby behind": {4, 3, "drift warning the standby is behind in 5 of the 5 feeds"},
+		"primary empty":  {-1, 3, "drift warning the primary is behind in 5 of the 5 feeds"},
+	} {
+		with := func(_ context.Context, use func(primary, standby doctor.Heads)) error {
+			use(c.primary, c.standby)
+			return nil
+		}
+		check := doctor.Drift{Kafka: w.kafka, With: with}.Check()
+		t.Run(name, func(t *testing.T) { want(t, lines(doctor.Run(t.Context(), patience, check)), c.want) })
+	}
+}
+
+// guarded is a broker that grants a user the permissions of the roles, and no other permissions.
+func guarded(t *testing.T, roles ...string) *wire {
+	t.Helper()
+	acls := []kfake.ACL{}
+	for _, role := range roles {
+		grants, err := topics.Grants(role, topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range grants {
+			acls = append(acls, acl(t, g)...)
+		}
+	}
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(),
+		kfake.Superuser(topics.Plain, "root", "secret"), kfake.User(topics.Plain, "ada", "secret", acls...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	as := func(user string) topics.Kafka {
+		return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2, SASL: topics.SASL{
+			Mechanism: topics.Plain, Login: secure.Login{User: user, Password: "secret"},
+		}}
+	}
+	if _, err := topics.Apply(t.Context(), as("root"), topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1})); err != nil {
+		t.Fatal(err)
+	}
+	return &wire{t: t, kafka: as("root"), doctor: doctor.Kafka{Kafka: as("ada"), Member: "test", Now: time.Now}}
+}
+
+func acl(t *testing.T, g topics.Grant) (all []kfake.ACL) {
+	t.Helper()
+	resource, err := kmsg.ParseACLResourceType(g.Kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := kmsg.ACLResourcePatternTypeLiteral
+	if g.Prefix {
+		pattern = kmsg.ACLResourcePatternTypePrefixed
+	}
+	for _, name := range g.Operations {
+		op, err := kmsg.ParseACLOperation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, kfake.ACL{Resource: resource, Name: g.Name, Pattern: pattern, Operation: op, Allow: true})
+	}
+	return all
+}
+
+func TestAccess(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		roles []string
+		want  []string
+	}{
+		{"all", topics.Roles(), []string{"access ok this user may do what every role does", "topics ok "}},
+		{"a role and those within it", []string{topics.RoleServe}, []string{"access note this user may materialize, serve, produce, and not process, operate", "topics ok "}},
+		{"none", nil, []string{"access problem this user is allowed too little: for the role process it lacks ", "topics problem Describe on topic "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := "\n" + guarded(t, c.roles...).lookAtTopics()
+			for _, want := range c.want {
+				if !strings.Contains(got, "\n"+want) {
+					t.Errorf("no line begins with %q:\n%s", want, got)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,296 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+
+	"github.com/smartfeed/smartfeed/internal/tools/doctor"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+func run(t *testing.T, checks ...doctor.Check) string {
+	t.Helper()
+	return lines(doctor.Run(t.Context(), patience, checks...))
+}
+
+func TestRegistry(t *testing.T) {
+	const older = `{"type":"record","name":"PinEvent","namespace":"smartfeed","fields":[{"name":"id","type":"long"}]}`
+	for _, c := range []struct {
+		name   string
+		before func(t *testing.T, ours *schemas.Registry, theirs *sr.Client)
+		want   []string
+	}{
+		{"empty", func(*testing.T, *schemas.Registry, *sr.Client) {}, []string{"registry note ", "registry ok 0 schemas with their ids, compatibility BACKWARD"}},
+		{"after a first start", open, []string{"registry ok "}},
+		{"that takes everything", set(sr.CompatNone), []string{"registry warning it takes incompatible schemas"}},
+		{"the wrong way round", set(sr.CompatForward), []string{"registry warning its compatibility is FORWARD"}},
+		{"read only", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
+			if got := theirs.SetMode(t.Context(), sr.ModeReadOnly); got[0].Err != nil {
+				t.Fatal(got[0].Err)
+			}
+		}, []string{"registry problem "}},
+		{"with another schema", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
+			if _, err := theirs.CreateSchema(t.Context(), topics.SubjectOf(topics.Pins), sr.Schema{Schema: older}); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"registry problem open streams: register pins-value: the schema can not read"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fake := srfake.New()
+			defer fake.Close()
+			theirs, err := sr.NewClient(sr.URLs(fake.URL()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, err := schemas.NewRegistry(fake.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ours.Close()
+			c.before(t, ours, theirs)
+			defer http.DefaultClient.CloseIdleConnections()
+			before := subjects(t, theirs)
+			want(t, run(t, doctor.Registry(ours, false)), c.want...)
+			if after := subjects(t, theirs); after != before {
+				t.Errorf("%d subjects after looking, %d before", after, before)
+			}
+		})
+	}
+}
+
+func subjects(t *testing.T, theirs *sr.Client) int {
+	t.Helper()
+	all, err := theirs.Subjects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// open registers all schemas.
+func open(t *testing.T, ours *schemas.Registry, _ *sr.Client) {
+	t.Helper()
+	if _, err := topics.Open(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func set(level sr.CompatibilityLevel) func(*testing.T, *schemas.Registry, *sr.Client) {
+	return func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
+		t.Helper()
+		if got := theirs.SetCompatibility(t.Context(), sr.SetCompatibility{Level: level}); got[0].Err != nil {
+			t.Fatal(got[0].Err)
+		}
+	}
+}
+
+func TestRegistryThatIsAway(t *testing.T) {
+	away, err := schemas.NewRegistry("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, run(t, doctor.Registry(away, false)), "registry problem list subjects at schema registry")
+	want(t, run(t, doctor.Registry(away, true)), "registry note none answers: ")
+}
+
+func TestDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	used := t.TempDir()
+	lock, err := embedded.LockDir(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, c := range []struct {
+		name, want string
+		dir        doctor.Directory
+	}{
+		{"well", "directory ok ", doctor.Directory{Path: t.TempDir(), Files: 1 << 16}},
+		{"not there", "directory note ", doctor.Directory{Path: filepath.Join(used, "none"), Files: 1 << 16}},
+		{"a file", "directory problem " + file + " is no directory", doctor.Directory{Path: file, Files: 1 << 16}},
+		{"used", "directory ok " + used + " can be written; a process uses it", doctor.Directory{Path: used, Files: 1 << 16}},
+		{"full", "directory problem " + used + " has ", doctor.Directory{Path: used, MinBytes: 1 << 60, Files: 1 << 16}},
+		{"few files", "directory problem a process may open 256 files only", doctor.Directory{Path: used, Files: 256}},
+		{"not many files", "directory warning a process may open 4096 files", doctor.Directory{Path: used, Files: 4096}},
+	} {
+		t.Run(c.name, func(t *testing.T) { want(t, run(t, c.dir.Check()), c.want) })
+	}
+	if left, err := filepath.Glob(filepath.Join(used, ".doctor-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+	if doctor.OpenFiles() == 0 {
+		t.Error("the system does not tell how many files may be open")
+	}
+}
+
+func TestPorts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	absent := says(doctor.ProcessCheck, "", nothing)
+	want(t, run(t, absent, doctor.Ports(map[string]string{"http": l.Addr().String()})), "ports problem http: something else listens on "+l.Addr().String())
+	want(t, run(t, absent, doctor.Ports(map[string]string{"http": "127.0.0.1:0"})), "ports ok ")
+	if got := run(t, says(doctor.ProcessCheck, "", fine), doctor.Ports(map[string]string{"http": l.Addr().String()})); got != "process ok fine" {
+		t.Errorf("while a process runs: %s", got)
+	}
+}
+
+func TestProcess(t *testing.T) {
+	const status = `{"version":"v1","parts":[{"name":"pools","restarts":0}]}`
+	for _, c := range []struct {
+		name        string
+		code        int
+		ready, kind string
+		status      string
+		want        string
+	}{
+		{"well", 200, `{"ready":true,"missing":[]}`, "application/json", status, "process ok "},
+		{"not ready", 503, `{"ready":false,"missing":["pools is waiting"]}`, "application/json", `{"version":"v1","missing":["pools is waiting"]}`, "process problem http://"},
+		{"another version", 200, `{"ready":true}`, "application/json", `{"version":"v0"}`, "process warning http://"},
+		{"restarted", 200, `{"ready":true}`, "application/json", `{"version":"v1","parts":[{"name":"pools","restarts":3,"last_error":"disk"}]}`, "process warning http://"},
+		{"another program", 200, `<html>`, "text/html", "", "process problem http://"},
+		{"no answer of ours", 200, `{}`, "application/json", "", "process problem http://"},
+		{"asks who asks", 401, `{}`, "application/json", "", "process note one at http://"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := process(t, c.code, c.kind, c.ready, c.status)
+			got := run(t, doctor.Process(server.Client(), server.URL, "v1"))
+			if want(t, got, c.want); strings.Contains(got, "\n") {
+				t.Errorf("more than one finding:\n%s", got)
+			}
+		})
+	}
+	want(t, run(t, doctor.Process(&http.Client{}, "http://127.0.0.1:1", "v1")), "process note none at http://127.0.0.1:1")
+}
+
+// process responds to /v1/status with one text, and to everything else with another.
+func process(t *testing.T, code int, kind, ready, status string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		if r.URL.Path == "/v1/status" {
+			_, _ = w.Write([]byte(status))
+			return
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(ready))
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// The responding process reports the state of the others. Their problems are reported as if each had been checked.
+func TestProcessTellsOfTheOthers(t *testing.T) {
+	const (
+		this       = `{"address":"a:1","version":"v1","ready":true,"missing":[],"parts":[{"name":"http","restarts":0}]}`
+		older      = `{"address":"b:1","version":"v0","ready":true,"missing":[],"parts":[]}`
+		restarted  = `{"address":"c:1","version":"v1","ready":true,"missing":[],"parts":[{"name":"pools","restarts":2,"last_error":"disk"}]}`
+		lacking    = `{"address":"d:1","version":"v1","ready":false,"missing":["pools is waiting","no broker of Kafka answers"],"parts":[]}`
+		oneVersion = "\n  → use one version for all"
+		reached    = "\n  → see its log, if it runs, and whether others reach it there (--advertise)"
+		brokers    = "\n  → see what is said here of kafka, access and groups"
+		wait       = "\n  → wait if it has just started; else see its log and OPERATIONS.md"
+	)
+	for _, c := range []struct{ name, version, rest, want string }{
+		{"none", "v1", "", "ok URL is ready, 1 part running"},
+		{"itself alone", "v1", `"processes":[` + this + `]`, "ok URL is ready, 1 part running"},
+		{"well", "v1", `"processes":[` + this + `,{"address":"b:1","version":"v1","ready":true}]`, "ok URL is ready, 1 part running, and of 1 other there is nothing to say"},
+		{"of another version than both", "v1", `"processes":[` + this + "," + older + `]`, "warning b:1 is version v0, this is v1" + oneVersion},
+		{"of this version, beside one that is not", "v0", `"processes":[` + this + "," + restarted + "," + older + `]`,
+			"warning URL is version v0, this is v1" + oneVersion + "\nwarning c:1 is version v1, URL is v0" + oneVersion +
+				"\nwarning c:1: pools was started again 2 times: disk\n  → see its log\nwarning b:1 is version v0, this is v1" + oneVersion},
+		{"not ready", "v1", `"processes":[` + this + "," + lacking + `]`,
+			"problem d:1 cannot serve: pools is waiting" + wait + "\nproblem d:1 cannot serve: no broker of Kafka answers" + wait},
+		{"not asked", "v1", `"processes":[` + this + `],"unasked":[{"what":"e:1","why":"nobody answers"},{"what":"the lag of pools, fanout","why":"not allowed"}]`,
+			"warning URL tells of all but e:1: nobody answers" + reached + "\nwarning URL tells of all but the lag of pools, fanout: not allowed" + brokers},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status := `{"version":"` + c.version + `","ready":true,"missing":[],"parts":[{"name":"http","restarts":0}]`
+			if c.rest != "" {
+				status += "," + c.rest
+			}
+			server := process(t, 200, "application/json", `{"ready":true,"missing":[]}`, status+"}")
+			var got []string
+			for _, f := range doctor.Run(t.Context(), patience, doctor.Process(server.Client(), server.URL, "v1"))[0].Findings {
+				line := f.Level.String() + " " + f.Says
+				if f.Do != "" {
+					line += "\n  → " + f.Do
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(c.want, strings.ReplaceAll(strings.Join(got, "\n"), server.URL, "URL")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFeedStore(t *testing.T) {
+	two := errors.Join(errors.New("table feeds: not there"), errors.New("table edges: not there"))
+	want(t, run(t, doctor.FeedStore("standby", func(context.Context) error { return two })),
+		"standby problem table feeds: not there", "standby problem table edges: not there")
+	want(t, run(t, doctor.FeedStore("standby", func(context.Context) error { return nil })), "standby ok reachable")
+}
+
+func TestPinot(t *testing.T) {
+	now := time.Now()
+	well := doctor.Pinot{
+		Verify:  func(context.Context) ([]string, error) { return nil, nil },
+		Answers: func(context.Context) (int, []error) { return 2, nil },
+		Oldest:  func(context.Context) (time.Time, error) { return time.Time{}, nil },
+	}
+	for _, c := range []struct {
+		name, want string
+		damage     func(*doctor.Pinot)
+	}{
+		{"well", "pinot ok answers queries", func(*doctor.Pinot) {}},
+		{"no table", "pinot problem table: is not there", func(p *doctor.Pinot) {
+			p.Verify = func(context.Context) ([]string, error) { return []string{"table: is not there"}, nil }
+		}},
+		{"no controller", "pinot warning the controller does not answer: away", func(p *doctor.Pinot) {
+			p.Verify = func(context.Context) ([]string, error) { return nil, errors.New("away") }
+		}},
+		{"no broker", "pinot problem it does not answer queries: away", func(p *doctor.Pinot) {
+			p.Answers = func(context.Context) (int, []error) { return 0, []error{errors.New("away")} }
+		}},
+		{"one broker less", "pinot warning it does not answer queries: broker b: away", func(p *doctor.Pinot) {
+			p.Answers = func(context.Context) (int, []error) { return 1, []error{errors.New("broker b: away")} }
+		}},
+		{"an action that just arrived", "pinot ok answers queries", func(p *doctor.Pinot) {
+			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Second), nil }
+		}},
+		{"behind", "pinot warning it lacks actions, the oldest of which arrived 1h0m", func(p *doctor.Pinot) {
+			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Hour), nil }
+		}},
+		{"nobody consumes", "pinot warning how far it is cannot be found out: no server", func(p *doctor.Pinot) {
+			p.Oldest = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no server") }
+		}},
+	} {
+		p := well
+		c.damage(&p)
+		t.Run(c.name, func(t *testing.T) { want(t, run(t, p.Check()), c.want) })
+	}
+}

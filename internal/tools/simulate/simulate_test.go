@@ -1,0 +1,409 @@
+package simulate
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/tools/load"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// noon is the start time of the live events.
+func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// first returns the events of the initial product.
+func first(cfg Config) iter.Seq[schemas.Line] {
+	w := newWorld(cfg)
+	return load.Concat(w.users(), w.follows(), w.pins(noon()))
+}
+
+// acting returns n live events, one per second.
+func acting(cfg Config, run string, n int) iter.Seq[schemas.Line] {
+	seconds := func(yield func(time.Time) bool) {
+		for i := range n {
+			if !yield(noon().Add(time.Duration(i) * time.Second)) {
+				return
+			}
+		}
+	}
+	return newLive(newWorld(cfg), run).all(seconds)
+}
+
+func eventOf(line schemas.Line) schemas.Event {
+	switch e := line.Event.(type) {
+	case *schemas.UserEvent:
+		return e.Event
+	case *schemas.FollowEvent:
+		return e.Event
+	case *schemas.PinEvent:
+		return e.Event
+	case *schemas.ActionEvent:
+		return e.Event
+	}
+	return schemas.Event{}
+}
+
+// text returns events as lines of JSON.
+func text(t *testing.T, lines iter.Seq[schemas.Line]) []string {
+	t.Helper()
+	var all []string
+	for line := range lines {
+		json, err := schemas.AppendLine(nil, line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(json))
+	}
+	return all
+}
+
+func TestEveryEventIsAcceptedAndItsOwn(t *testing.T) {
+	tests := []struct {
+		name string
+		cfg  Config
+	}{
+		{"default", DefaultConfig()},
+		{"smallest", Config{Users: 2, Interests: 1}},
+		{"pins without boards", Config{Users: 3, Interests: 2, Pins: 50}},
+		{"many boards", Config{Users: 5, BoardsPerUser: maxBoards, Interests: 3, Pins: 50}},
+		{"more than there are words", Config{Users: 250, BoardsPerUser: 2, Interests: 150, Pins: 500, Seed: math.MaxUint64}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if err := test.cfg.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			ids := map[string]bool{}
+			for line := range load.Concat(first(test.cfg), acting(test.cfg, "run", 2000)) {
+				e := eventOf(line)
+				if err := line.Validate(schemas.MicrosOf(noon().Add(time.Hour)), schemas.DefaultVerbs()); err != nil {
+					t.Fatalf("%s: %v", e.ID, err)
+				}
+				if ids[e.ID] {
+					t.Fatalf("event id %s a second time", e.ID)
+				}
+				if ids[e.ID] = true; schemas.ID(e.Actor) == e.Object && line.Stream == schemas.StreamFollows {
+					t.Fatalf("%s: %s follows itself", e.ID, e.Actor)
+				}
+			}
+		})
+	}
+}
+
+func TestSameSeedSameProduct(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Users, cfg.Pins = 50, 200
+	if diff := cmp.Diff(text(t, first(cfg)), text(t, first(cfg))); diff != "" {
+		t.Errorf("the product differs from itself:\n%s", diff)
+	}
+	if diff := cmp.Diff(text(t, acting(cfg, "a", 500)), text(t, acting(cfg, "a", 500))); diff != "" {
+		t.Errorf("the run differs from itself:\n%s", diff)
+	}
+	other := cfg
+	other.Seed++
+	if slices.Equal(text(t, first(cfg)), text(t, first(other))) {
+		t.Error("another seed is the same product")
+	}
+	if slices.Equal(text(t, acting(cfg, "a", 500)), text(t, acting(cfg, "b", 500))) {
+		t.Error("another run is the same run")
+	}
+}
+
+func TestRunsShareNoIDs(t *testing.T) {
+	cfg := DefaultConfig()
+	seen := map[string]string{}
+	for _, run := range []string{"a", "b"} {
+		for line := range acting(cfg, run, 1000) {
+			e := eventOf(line)
+			names := []string{e.ID}
+			if e.Verb == schemas.Create {
+				names = append(names, string(e.Object))
+			}
+			for _, name := range names {
+				if in, ok := seen[name]; ok {
+					t.Fatalf("%s in run %s and in run %s", name, in, run)
+				}
+				seen[name] = run
+			}
+		}
+	}
+}
+
+// A product that is loaded again has the same events, apart from the creation times of its pins.
+func TestLoadingAgain(t *testing.T) {
+	w := newWorld(DefaultConfig())
+	again, stop := iter.Pull(w.pins(noon().Add(72 * time.Hour)))
+	defer stop()
+	for line := range w.pins(noon()) {
+		later, _ := again()
+		a, b := *line.Event.(*schemas.PinEvent), *later.Event.(*schemas.PinEvent)
+		if b.Time-a.Time != schemas.Micros(72*time.Hour/time.Microsecond) {
+			t.Fatalf("%s moved by %d µs", a.ID, b.Time-a.Time)
+		}
+		b.Time = a.Time
+		if diff := cmp.Diff(a, b); diff != "" {
+			t.Fatalf("%s:\n%s", a.ID, diff)
+		}
+	}
+	for line := range load.Concat(w.users(), w.follows()) {
+		if e := eventOf(line); e.Time != founded {
+			t.Fatalf("%s at %s, want %s", e.ID, e.Time.Time(), founded.Time())
+		}
+	}
+}
+
+func TestPinsGetNewer(t *testing.T) {
+	var last schemas.Micros
+	oldest := schemas.MicrosOf(noon().Add(-past))
+	for line := range newWorld(DefaultConfig()).pins(noon()) {
+		e := eventOf(line)
+		if e.Time <= last || e.Time < oldest || e.Time >= schemas.MicrosOf(noon()) {
+			t.Fatalf("%s at %s after %s", e.ID, e.Time.Time(), last.Time())
+		}
+		last = e.Time
+	}
+}
+
+// A pin is on the board named after its first interest, if the author has boards.
+func TestPinsAreOnTheirBoards(t *testing.T) {
+	for boards := range 4 {
+		cfg := DefaultConfig()
+		cfg.BoardsPerUser = boards
+		w := newWorld(cfg)
+		for line := range load.Concat(w.pins(noon()), acting(cfg, "run", 1000)) {
+			pin, ok := line.Event.(*schemas.PinEvent)
+			if !ok {
+				continue
+			}
+			want := schemas.BoardID("")
+			if boards > 0 {
+				want = schemas.BoardID("board:" + schemas.ID(pin.Actor).Name() + "-" + schemas.ID(pin.Interests[0]).Name())
+			}
+			if pin.Board != want {
+				t.Fatalf("%d boards: %s is on %q, want %q", boards, pin.Object, pin.Board, want)
+			}
+		}
+	}
+}
+
+func TestFollowsAndAStar(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Users, cfg.BoardsPerUser, cfg.Follows, cfg.Star = 1000, 0, 4, 700
+	w, followers, follows := newWorld(cfg), 0, 0
+	for person := range cfg.Users {
+		list := w.followees(person)
+		follows += len(list)
+		if slices.Contains(list, schemas.ID(w.user(0))) {
+			followers++
+		}
+		if len(list) > 5 {
+			t.Errorf("%s follows %d", w.user(person), len(list))
+		}
+	}
+	if followers < 700 || follows < 3500 {
+		t.Errorf("%d of 1000 follow the first, want 700 or more; %d follows in all, want about 4 each", followers, follows)
+	}
+}
+
+func TestFewHaveMost(t *testing.T) {
+	cfg := DefaultConfig()
+	authors, followers := map[schemas.ID]int{}, map[schemas.ID]int{}
+	for line := range first(cfg) {
+		switch e := eventOf(line); line.Stream {
+		case schemas.StreamPins:
+			authors[schemas.ID(e.Actor)]++
+		case schemas.StreamFollows:
+			if e.Object.Kind() == schemas.KindUser {
+				followers[e.Object]++
+			}
+		}
+	}
+	for name, counts := range map[string]map[schemas.ID]int{"pins": authors, "followers": followers} {
+		if got := topShare(counts, cfg.Users/10); got < 0.4 || got > 0.95 {
+			t.Errorf("a tenth of the people has %.0f %% of the %s, want 40 to 95", 100*got, name)
+		}
+		if len(counts) < cfg.Users/2 {
+			t.Errorf("only %d people of %d have any %s", len(counts), cfg.Users, name)
+		}
+	}
+}
+
+// topShare returns the share of the n highest counts in the total.
+func topShare(counts map[schemas.ID]int, n int) float64 {
+	sorted := slices.Sorted(maps.Values(counts))
+	top, all := 0, 0
+	for i, count := range sorted {
+		if all += count; i >= len(sorted)-n {
+			top += count
+		}
+	}
+	return float64(top) / float64(all)
+}
+
+func TestPeopleActOnWhatTheyLike(t *testing.T) {
+	cfg := DefaultConfig()
+	w := newWorld(cfg)
+	interests := map[schemas.ID][]schemas.InterestID{}
+	tastes := map[schemas.UserID][]schemas.InterestID{}
+	for person := range cfg.Users {
+		tastes[w.user(person)] = w.interestsOf(w.tastes(person))
+	}
+	authors := map[schemas.ID]schemas.UserID{}
+	liked, actions, byStream := 0, 0, map[string]int{}
+	for line := range load.Concat(w.pins(noon()), acting(cfg, "run", 20_000)) {
+		e := eventOf(line)
+		byStream[line.Stream]++
+		if pin, ok := line.Event.(*schemas.PinEvent); ok {
+			interests[e.Object], authors[e.Object] = pin.Interests, e.Actor
+		}
+		if line.Stream != schemas.StreamActions {
+			continue
+		}
+		if authors[e.Object] == e.Actor || authors[e.Object] == "" {
+			t.Fatalf("%s: %s acts on %s by %q", e.ID, e.Actor, e.Object, authors[e.Object])
+		}
+		actions++
+		if slices.ContainsFunc(interests[e.Object], func(i schemas.InterestID) bool { return slices.Contains(tastes[e.Actor], i) }) {
+			liked++
+		}
+	}
+	if share := float64(liked) / float64(actions); share < 0.75 {
+		t.Errorf("%.0f %% of the actions are on pins of the actor's interests, want 75 at least", 100*share)
+	}
+	live := map[string]int{"pins": byStream["pins"] - cfg.Pins, "follows": byStream["follows"], "actions": actions}
+	want := map[string]int{"pins": 1200, "follows": 1100, "actions": 17_700} // of 20,000
+	for stream, n := range want {
+		if got := live[stream]; math.Abs(float64(got-n)) > 0.15*float64(n) {
+			t.Errorf("%d events of %s, want about %d", got, stream, n)
+		}
+	}
+}
+
+func TestAlikeEmbeddingsAreNear(t *testing.T) {
+	w := newWorld(DefaultConfig())
+	r := w.random("test", 0)
+	dot := func(a, b []float32) (sum float64) {
+		for d := range a {
+			sum += float64(a[d]) * float64(b[d])
+		}
+		return sum
+	}
+	a, b, other := w.embedding(r, []int{1}), w.embedding(r, []int{1}), w.embedding(r, []int{2})
+	if len(a) != dimensions || math.Abs(dot(a, a)-1) > 1e-5 {
+		t.Errorf("%d dimensions, length² %f; want %d, 1", len(a), dot(a, a), dimensions)
+	}
+	if dot(a, b) < 0.7 || dot(a, other) > dot(a, b) {
+		t.Errorf("same interest %f, another one %f", dot(a, b), dot(a, other))
+	}
+}
+
+func TestWords(t *testing.T) {
+	v := newVocabulary()
+	word := regexp.MustCompile(`^[a-zé]+(-[a-z]+)*$`)
+	lists := map[string][]string{"names": v.names, "themes": v.themes}
+	for _, i := range v.interests {
+		lists["interests"] = append(lists["interests"], i.name)
+		if len(i.subjects) != 5 || slices.Contains(i.subjects, "") {
+			t.Errorf("subjects of %s: %q", i.name, i.subjects)
+		}
+	}
+	for list, words := range lists {
+		sorted := slices.Sorted(slices.Values(words))
+		if len(slices.Compact(sorted)) != len(words) {
+			t.Errorf("%s: a word stands there twice", list)
+		}
+		for _, w := range words {
+			if !word.MatchString(w) {
+				t.Errorf("%s: %q makes no good id", list, w)
+			}
+		}
+	}
+	if len(v.themes) < maxBoards {
+		t.Errorf("%d themes for %d boards", len(v.themes), maxBoards)
+	}
+}
+
+func TestTitlesAndIDsReadWell(t *testing.T) {
+	if got, want := DemoUsers(3), []schemas.UserID{"user:ada", "user:ben", "user:chloe"}; !slices.Equal(got, want) {
+		t.Errorf("demo users %v, want %v", got, want)
+	}
+	title := regexp.MustCompile(`^[A-Z][\pL,' -]+$`)
+	n := 0
+	for line := range newWorld(DefaultConfig()).pins(noon()) {
+		pin := line.Event.(*schemas.PinEvent)
+		if !title.MatchString(pin.Title) || strings.Contains(pin.Title, "  ") {
+			t.Fatalf("title %q", pin.Title)
+		}
+		name := schemas.ID(pin.Object).Name()
+		if want := "user:" + name[:strings.LastIndex(name, "-")]; string(pin.Actor) != want {
+			t.Fatalf("%s by %s", pin.Object, pin.Actor)
+		}
+		n++
+	}
+	if n != DefaultConfig().Pins {
+		t.Errorf("%d pins", n)
+	}
+}
+
+func TestLoadIsBounded(t *testing.T) {
+	l := newLive(newWorld(Config{Users: 2, Interests: 1, Pins: 10}), "run")
+	for range 5 * shelfPins {
+		l.post(0, 0)
+	}
+	if got := len(l.shelves[0]); got > 2*shelfPins {
+		t.Errorf("%d pins on a shelf, want at most %d", got, 2*shelfPins)
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, perSecond := range []float64{0.5, 50, 2000} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			n := 0.0
+			for range ticks(ctx, perSecond) {
+				n++
+			}
+			if want := 20 * perSecond; math.Abs(n-want) > 1+want/50 {
+				t.Errorf("%.0f ticks in 20 s at %g a second", n, perSecond)
+			}
+		})
+	}
+}
+
+func TestTicksAsFastAsPossible(t *testing.T) {
+	n := 0
+	for range ticks(t.Context(), 0) {
+		if n++; n == 100_000 {
+			return
+		}
+	}
+	t.Errorf("only %d ticks", n)
+}
+
+func TestConfigProblemsAreAllNamed(t *testing.T) {
+	_, err := check(Config{Users: 1, BoardsPerUser: 13, Interests: 0, Pins: -1, Rate: math.NaN(), Follows: 101, Star: 1}, "soon")
+	for _, want := range []string{"users: 1:", "boards_per_user: 13:", "interests: 0:", "pins: -1:", "rate: NaN:", "follows: 101:", "star: 1:", `for: "soon",`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not name %q", err, want)
+		}
+	}
+	for span, want := range map[string]time.Duration{"forever": Forever, "0": 0, "90s": 90 * time.Second} {
+		if got, err := check(DefaultConfig(), span); err != nil || got != want {
+			t.Errorf("--for %s: %s, %v", span, got, err)
+		}
+	}
+	if _, err := check(DefaultConfig(), "-1s"); err == nil {
+		t.Error("a negative time passes")
+	}
+}

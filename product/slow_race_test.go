@@ -1,6 +1,0 @@
-//go:build race
-
-package product
-
-// slowly is the slowdown by the race detector.
-const slowly = 8
