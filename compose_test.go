@@ -314,10 +314,10 @@ func TestComposeMemory(t *testing.T) {
 }
 
 // What Go collects for, with what Pebble holds outside of Go's heap, is less than the limit at which a role is killed, and
-// OPERATIONS.md gives the same sizes.
+// docs/operations.md gives the same sizes.
 func TestComposeRolesCollectBeforeTheyAreKilled(t *testing.T) {
 	const binary = 64 << 20 // its pages, and the stacks of C
-	text, err := os.ReadFile("OPERATIONS.md")
+	text, err := os.ReadFile("docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestComposeRolesCollectBeforeTheyAreKilled(t *testing.T) {
 			want += fmt.Sprintf(", %d MiB block cache and memtables", pebble>>20)
 		}
 		if !strings.Contains(string(text), want) {
-			t.Errorf("OPERATIONS.md does not say %s", want)
+			t.Errorf("docs/operations.md does not say %s", want)
 		}
 	}
 	if roles != 4 {

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/config"
 )
 
-const exampleFile = "smartfeed.example.yaml"
+const exampleFile = "deploy/smartfeed.example.yaml"
 
 // The example holds every value with its default; UPDATE=1 writes it anew.
 func TestExampleFileIsTheWholeConfiguration(t *testing.T) {

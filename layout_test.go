@@ -70,7 +70,7 @@ func TestImportsRunOneWay(t *testing.T) {
 
 // The map has every package of internal, and the leaves are those that it says are leaves.
 func TestTheMapHasEveryInternalPackage(t *testing.T) {
-	text, err := os.ReadFile("ARCHITECTURE.md")
+	text, err := os.ReadFile("docs/design/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestTheMapHasEveryInternalPackage(t *testing.T) {
 		slices.Sort(want.want)
 		slices.Sort(want.found)
 		if !slices.Equal(want.want, want.found) {
-			t.Errorf("%s: ARCHITECTURE.md has %v, there are %v", want.what, want.found, want.want)
+			t.Errorf("%s: docs/design/architecture.md has %v, there are %v", want.what, want.found, want.want)
 		}
 	}
 }

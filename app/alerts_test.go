@@ -69,7 +69,7 @@ func TestAlertsCallWhenTheyShould(t *testing.T) {
 
 // The alerts in the table of failures exist.
 func TestFailuresNameAlerts(t *testing.T) {
-	text, err := os.ReadFile("../OPERATIONS.md")
+	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// New brokers are restored from a mirror of the inputs that is copied back in the order of OPERATIONS.md.
+// New brokers are restored from a mirror of the inputs that is copied back in the order of docs/operations.md.
 func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
@@ -107,14 +107,14 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 
 // Only records from outside the groups cannot be recomputed. The runbook names each topic that has them.
 func TestTheBackupKnowsWhatCannotBeMadeAgain(t *testing.T) {
-	text, err := os.ReadFile("../OPERATIONS.md")
+	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(text), "\n### Backup and restore\n")
 	section, _, _ = strings.Cut(section, "\n### ")
 	if !found {
-		t.Fatal("OPERATIONS.md says nothing of backups")
+		t.Fatal("docs/operations.md says nothing of backups")
 	}
 	outside := 0
 	for _, topic := range topics.Catalogue(topics.Profile{}) {

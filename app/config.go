@@ -41,7 +41,7 @@ import (
 )
 
 // Config holds all settings. They come from smartfeed.yaml, from SMARTFEED_… variables or from flags.
-// smartfeed.example.yaml lists all of them with their defaults.
+// deploy/smartfeed.example.yaml lists all of them with their defaults.
 type Config struct {
 	Dir            string              `yaml:"dir" help:"directory of all state; one process at a time uses it"`
 	HTTP           string              `yaml:"http" help:"host:port that the HTTP server listens on, or is asked at"`

@@ -205,9 +205,9 @@ func TestMetricsHaveTheNamesThatPeopleUse(t *testing.T) {
 	}
 }
 
-// Each objective in OPERATIONS.md has a histogram, an alert on it, and a panel that shows it.
+// Each objective in docs/operations.md has a histogram, an alert on it, and a panel that shows it.
 func TestPromisesAreWatched(t *testing.T) {
-	text, err := os.ReadFile("../OPERATIONS.md")
+	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestPromisesAreWatched(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile("`(smartfeed_\\w+)`").FindAllStringSubmatch(string(text), -1) {
 		if _, known := there[name[1]]; !known {
-			t.Errorf("OPERATIONS.md names %s, and there is no such metric", name[1])
+			t.Errorf("docs/operations.md names %s, and there is no such metric", name[1])
 		}
 	}
 }
@@ -283,22 +283,22 @@ func TestWhatNeedsSomebodyCallsSomebody(t *testing.T) {
 	shown("smartfeed_features_definitions_stale")
 }
 
-// OPERATIONS.md explains every alert.
+// docs/operations.md explains every alert.
 func TestAlertsAreExplained(t *testing.T) {
-	text, err := os.ReadFile("../OPERATIONS.md")
+	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(alerts(t))) {
 		if !strings.Contains(string(text), "**"+name+"**") {
-			t.Errorf("OPERATIONS.md does not say what to do about %s", name)
+			t.Errorf("docs/operations.md does not say what to do about %s", name)
 		}
 	}
 }
 
-// Each test that OPERATIONS.md names as proof of a failure exists.
+// Each test that docs/operations.md names as proof of a failure exists.
 func TestFailuresAreShownByTests(t *testing.T) {
-	text, err := os.ReadFile("../OPERATIONS.md")
+	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,11 +319,11 @@ func TestFailuresAreShownByTests(t *testing.T) {
 	}
 	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1)
 	if len(named) < 30 {
-		t.Errorf("OPERATIONS.md names %d tests: the table is not read", len(named))
+		t.Errorf("docs/operations.md names %d tests: the table is not read", len(named))
 	}
 	for _, name := range named {
 		if !there[name[1]] {
-			t.Errorf("OPERATIONS.md names %s, and there is no such test", name[1])
+			t.Errorf("docs/operations.md names %s, and there is no such test", name[1])
 		}
 	}
 }

@@ -23,7 +23,7 @@ back to the oldest records that its topics hold, and "smartfeed materialize" goe
 embedded feed store. End every process that fills the store first: while one does, nothing is set back, and the exit code is 1.
 
 What the store still has may stay. What is older than the topics hold, 7 days, does not come back by this: it has to be copied
-from the other store, before or after; OPERATIONS.md says how.`,
+from the other store, before or after; docs/operations.md says how.`,
 		Example: "  smartfeed feedstore refill --store standby\n  smartfeed feedstore refill --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done, err := p.refill(cmd.Context(), cmd, store)

@@ -25,7 +25,7 @@ func TestTutorial(t *testing.T) {
 	}
 	t.Parallel()
 	needTools(t, "bash", "curl", "go", "sed", "grep")
-	steps := consoleSteps(t, "../TUTORIAL.md")
+	steps := consoleSteps(t, "../docs/tutorial.md")
 	if len(steps) < 30 {
 		t.Fatalf("%d commands found", len(steps))
 	}

@@ -45,7 +45,7 @@ func Process(client *http.Client, url, version string) Check {
 // lacks reports what prevents a process from serving.
 func lacks(who string, missing []string, found *Findings) {
 	for _, one := range missing {
-		found.Problem("wait if it has just started; else see its log and OPERATIONS.md", "%s cannot serve: %s", who, one)
+		found.Problem("wait if it has just started; else see its log and docs/operations.md", "%s cannot serve: %s", who, one)
 	}
 }
 

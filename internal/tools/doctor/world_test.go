@@ -212,7 +212,7 @@ func TestProcessTellsOfTheOthers(t *testing.T) {
 		oneVersion = "\n  → use one version for all"
 		reached    = "\n  → see its log, if it runs, and whether others reach it there (--advertise)"
 		brokers    = "\n  → see what is said here of kafka, access and groups"
-		wait       = "\n  → wait if it has just started; else see its log and OPERATIONS.md"
+		wait       = "\n  → wait if it has just started; else see its log and docs/operations.md"
 	)
 	for _, c := range []struct{ name, version, rest, want string }{
 		{"none", "v1", "", "ok URL is ready, 1 part running"},
