@@ -134,9 +134,10 @@ nightly: test-race test-browser test-lastfm-real test-kafka test-product footpri
 mutants: ## switch off one protection after the other: the tests named beside each in .ci/mutants/mutants.txt must fail. ONLY=rows: for some
 	nice $(GO) run ./.ci/mutants -only '$(ONLY)'
 
-vet: ## format and vet
+vet: ## format, vet, and whether the list of mutants fits the code
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
 	$(GO) vet $(FRUGAL) ./...
+	$(GO) run ./.ci/mutants -n
 
 check: vet test test-racy ## what to run before a commit
 

@@ -1,10 +1,11 @@
 // Mutants switches off the protections of the program one at a time, and requires that the tests named beside each fail.
 //
-//	go run ./.ci/mutants [-only REGEXP] [-list FILE] [-v]
+//	go run ./.ci/mutants [-only REGEXP] [-list FILE] [-n] [-v]
 //
 // mutants.txt lists them and describes its format. A mutant passes when its text occurs exactly once in its file, the changed
 // program compiles, and the tests fail within their time; compiling does not count. It fails when the tests pass, or only run out
-// of time. The changed file is an overlay of the compiler, so the tree stays as it is. The exit code is 1 unless all pass.
+// of time. The changed file is an overlay of the compiler, so the tree stays as it is. With -n, only
+// the list is checked: each text occurs once, and each test exists. The exit code is 1 unless all pass.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,9 +29,10 @@ import (
 func main() {
 	only := flag.String("only", "", "run the mutants whose names match")
 	list := flag.String("list", ".ci/mutants/mutants.txt", "file of mutants")
+	dry := flag.Bool("n", false, "check the list and run nothing")
 	verbose := flag.Bool("v", false, "print what the tests print")
 	flag.Parse()
-	ok, err := run(*list, *only, *verbose)
+	ok, err := run(*list, *only, *dry, *verbose)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 	}
@@ -38,7 +41,7 @@ func main() {
 	}
 }
 
-func run(list, only string, verbose bool) (ok bool, err error) {
+func run(list, only string, dry, verbose bool) (ok bool, err error) {
 	text, err := os.ReadFile(list)
 	if err != nil {
 		return false, err
@@ -57,17 +60,23 @@ func run(list, only string, verbose bool) (ok bool, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	l := laboratory{dir: dir, binaries: map[string]string{}, healthy: map[string]error{}}
+	try := l.try
+	if dry {
+		try = l.check
+	}
 	passed, failed := 0, 0
 	for _, m := range mutants {
 		if !pick.MatchString(m.name) {
 			continue
 		}
-		took, output, err := l.try(m)
+		took, output, err := try(m)
 		verdict := "ok  "
 		if passed++; err != nil {
 			verdict, passed, failed = "FAIL", passed-1, failed+1
 		}
-		fmt.Printf("%s  %5.1fs  %s\n", verdict, took.Seconds(), m.name)
+		if !dry || err != nil {
+			fmt.Printf("%s  %5.1fs  %s\n", verdict, took.Seconds(), m.name)
+		}
 		if err != nil {
 			fmt.Printf("      %s: %v\n", m.at, err)
 		}
@@ -126,6 +135,39 @@ func (l *laboratory) try(m mutant) (time.Duration, string, error) {
 	}
 	return took, output, nil
 }
+
+// check returns an error unless the text of m occurs once and its tests exist.
+func (l *laboratory) check(m mutant) (time.Duration, string, error) {
+	if _, err := l.overlay(m); err != nil {
+		return 0, "", err
+	}
+	files, err := filepath.Glob(filepath.Join(m.pkg, "*_test.go"))
+	if err != nil {
+		return 0, "", err
+	}
+	var names []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return 0, "", err
+		}
+		for _, found := range testName.FindAllSubmatch(text, -1) {
+			names = append(names, string(found[1]))
+		}
+	}
+	for pattern := range strings.SplitSeq(m.tests, "|") {
+		tests, err := regexp.Compile(strings.Trim(strings.Split(pattern, "/")[0], "()"))
+		if err != nil {
+			return 0, "", err
+		}
+		if !slices.ContainsFunc(names, tests.MatchString) {
+			return 0, "", fmt.Errorf("%s has no test %s", m.pkg, pattern)
+		}
+	}
+	return 0, "", nil
+}
+
+var testName = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 
 // overlay writes the changed file, and the file that tells the compiler of it.
 func (l *laboratory) overlay(m mutant) (string, error) {
