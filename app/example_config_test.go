@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"bytes"
@@ -8,15 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/config"
 )
 
-const exampleFile = "deploy/smartfeed.example.yaml"
+const exampleFile = "../deploy/smartfeed.example.yaml"
 
-// The example holds every value with its default; UPDATE=1 writes it anew.
-func TestExampleFileIsTheWholeConfiguration(t *testing.T) {
-	want := app.DefaultConfig()
+// The example file contains every value with its default. UPDATE=1 rewrites it.
+func TestExampleConfig_ContainsEveryDefault(t *testing.T) {
+	want := DefaultConfig()
 	var text bytes.Buffer
 	text.WriteString("# Every value with its default. Keep what you change; `smartfeed config check` reports mistakes with their line.\n")
 	if err := want.Write(&text); err != nil {
@@ -32,13 +31,13 @@ func TestExampleFileIsTheWholeConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(text.String(), string(file)); diff != "" {
-		t.Errorf("%s is not what `smartfeed config show` prints (UPDATE=1 go test . writes it):\n%s", exampleFile, diff)
+		t.Errorf("%s is not what `smartfeed config show` prints (UPDATE=1 go test ./app -run ExampleConfig rewrites it):\n%s", exampleFile, diff)
 	}
-	got := app.Config{}
+	got := Config{}
 	if err := config.Load(&got, config.Source{File: exampleFile}); err != nil {
 		t.Fatal(err)
 	}
-	if err := want.Validate(); err != nil { // hands shared values to the parts, as Load does
+	if err := want.Validate(); err != nil { // copies shared values to the parts, as Load does
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

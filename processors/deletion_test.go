@@ -1,4 +1,4 @@
-package main
+package processors_test
 
 import (
 	"go/ast"
@@ -7,51 +7,45 @@ import (
 	"maps"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// stores are the packages that keep rows beside the groups: the kernel's own rows, and what serving answers from.
-var stores = []string{
-	"processors/rows", "serving/feature", "serving/feedstore", "serving/feedstore/cassandra", "serving/insight",
+// packagesWithRows are the groups, the rows that the kernel itself keeps, and the stores of serving.
+var packagesWithRows = []string{
+	"objects", "actors", "fanout", "related", "pools", "interests", "retries", "rows",
+	"../serving/feature", "../serving/feedstore", "../serving/feedstore/cassandra", "../serving/insight",
 }
 
 var (
 	// kindName matches the constants that begin the names of rows, whose values are single bytes.
 	kindName = regexp.MustCompile(`^(row|kind)[A-Z]|(Row|Table|Kind)$`)
-	// deletedBy matches a line of the section: the kind, what it holds, and what deletes it.
+	// deletedBy matches a line of the section: the kind, its content, and what deletes it.
 	deletedBy = regexp.MustCompile(`^\t('.'|[a-z]+) +(\S.*)$`)
-	// means are what can delete a row; never must say why.
+	// means are the things that can delete a row; never must give the reason.
 	means = regexp.MustCompile(`\b(event|cap|timer|sweep|TTL|erasure)\b|\bnever: \S`)
 )
 
-// Every kind of row, of every group and store, has a line in the section "Deletion" of the package comment that says what
-// deletes it, so that no row stays for ever by oversight.
-func TestEveryKindOfRowSaysWhatDeletesIt(t *testing.T) {
-	packages := slices.Clone(stores)
-	for _, group := range groups {
-		if group != "materialize" { // it has no rows
-			packages = append(packages, "processors/"+group)
-		}
-	}
-	for _, dir := range packages {
+// For every kind of row, the section "Deletion" of the package comment says what deletes it, so no row is kept forever by
+// oversight.
+func TestRowKinds_DocumentTheirDeletion(t *testing.T) {
+	for _, dir := range packagesWithRows {
 		kinds, documented := kindsOf(t, dir)
 		if len(kinds) < 3 {
-			t.Errorf("%s: found the kinds of rows %q: want at least three", dir, kinds)
+			t.Errorf("%s: found only the kinds of rows %q, want at least three", dir, kinds)
 		}
 		for _, kind := range kinds {
 			switch text, found := documented[kind]; {
 			case !found:
-				t.Errorf("%s: the section Deletion of the package comment has no line for rows of kind %s", dir, kind)
+				t.Errorf("%s: the section Deletion of the package comment has no line for kind %s", dir, kind)
 			case !means.MatchString(text):
-				t.Errorf("%s: rows of kind %s: %q: want an event, cap, timer, sweep, TTL or erasure that deletes them, or never: and why", dir, kind, text)
+				t.Errorf("%s: kind %s: %q names no event, cap, timer, sweep, TTL or erasure; if nothing deletes it, write never: and the reason", dir, kind, text)
 			}
 			delete(documented, kind)
 		}
 		for kind := range documented {
-			t.Errorf("%s: the section Deletion has %s, which is no kind of row", dir, kind)
+			t.Errorf("%s: the section Deletion has %s, which is not a kind of row", dir, kind)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package layout
 
 import (
 	"encoding/json"
@@ -33,14 +33,15 @@ var leaves = []string{
 // groups are the packages of processors that compute; none may import another.
 var groups = []string{"objects", "actors", "fanout", "related", "pools", "materialize", "interests", "retries"}
 
-func TestImportsRunOneWay(t *testing.T) {
+func TestImports_RunOneWay(t *testing.T) {
 	seen := map[string]bool{}
-	for path, imports := range packages(t) {
+	for path, all := range importsOf(t) {
+		imports := own(all)
 		layer, _, _ := strings.Cut(path, "/")
 		if slices.Contains(leaves, path) {
 			seen[path] = true
 			if len(imports) > 0 {
-				t.Errorf("%s imports %v: it may import nothing of the module", path, imports)
+				t.Errorf("%s imports %v: a leaf may not import packages of the module", path, imports)
 			}
 		}
 		allowed, ruled := layers[layer]
@@ -63,13 +64,13 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 	for _, layer := range slices.Concat(slices.Collect(maps.Keys(layers)), leaves) {
 		if !seen[layer] {
-			t.Errorf("no package of %s was looked at", layer)
+			t.Errorf("no package of %s was checked", layer)
 		}
 	}
 }
 
-// The map has every package of internal, and the leaves are those that it says are leaves.
-func TestTheMapHasEveryInternalPackage(t *testing.T) {
+// The package table of the architecture lists every package of internal, and marks exactly the leaves as leaves.
+func TestArchitecture_ListsInternalPackages(t *testing.T) {
 	text, err := os.ReadFile("docs/design/architecture.md")
 	if err != nil {
 		t.Fatal(err)
@@ -99,10 +100,10 @@ func TestTheMapHasEveryInternalPackage(t *testing.T) {
 	}
 }
 
-// What flows and what computes has no commands: other programs have it in them without. Commands stand beside it.
-func TestTopicsAndProcessorsHaveNoCommands(t *testing.T) {
+// Programs embed topics and processors, so these packages define no commands.
+func TestImports_TopicsAndProcessorsDefineNoCommands(t *testing.T) {
 	const commands = "github.com/spf13/cobra"
-	looked, found := 0, 0
+	checked, found := 0, 0
 	for path, imports := range importsOf(t) {
 		has := slices.Contains(imports, commands)
 		if has {
@@ -111,12 +112,12 @@ func TestTopicsAndProcessorsHaveNoCommands(t *testing.T) {
 		if path != "topics" && path != "processors" && !strings.HasPrefix(path, "processors/") {
 			continue
 		}
-		if looked++; has {
-			t.Errorf("%s imports %s: it may have no commands", path, commands)
+		if checked++; has {
+			t.Errorf("%s imports %s: it may not define commands", path, commands)
 		}
 	}
-	if looked < len(groups)+2 || found == 0 {
-		t.Errorf("%d packages were looked at, %d of all have commands", looked, found)
+	if checked < len(groups)+2 || found == 0 {
+		t.Errorf("%d packages were checked, %d of all packages define commands", checked, found)
 	}
 }
 
@@ -129,8 +130,8 @@ func groupOf(path string) string {
 	return ""
 }
 
-// What documents say that tests show, tests of these names show.
-func TestDocumentsNameTestsThatThereAre(t *testing.T) {
+// The tests that documents name exist.
+func TestDocuments_NameExistingTests(t *testing.T) {
 	have := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -162,49 +163,57 @@ func TestDocumentsNameTestsThatThereAre(t *testing.T) {
 		for _, name := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`").FindAllSubmatch(text, -1) {
 			named++
 			if !have[string(name[1])] {
-				t.Errorf("%s names %s, which is not there", document, name[1])
+				t.Errorf("%s names %s, which does not exist", document, name[1])
 			}
 		}
 	}
 	if named < 20 {
-		t.Errorf("%d names of tests were found in %v", named, documents)
+		t.Errorf("found only %d names of tests in %v", named, documents)
 	}
 }
 
-// packages maps each package of the module, without the module's path, to the module's packages it imports outside
-// of tests.
-func packages(t *testing.T) map[string][]string {
-	t.Helper()
-	all := map[string][]string{}
-	for path, imports := range importsOf(t) {
-		var own []string
-		for _, imp := range imports {
-			if rest, ok := strings.CutPrefix(imp, module); ok {
-				own = append(own, rest)
-			}
+// own returns the packages of the module among imports, without the module's path.
+func own(imports []string) (paths []string) {
+	for _, imp := range imports {
+		if path, ok := strings.CutPrefix(imp, module); ok {
+			paths = append(paths, path)
 		}
-		all[path] = own
 	}
-	return all
+	return paths
 }
 
 // importsOf maps each package of the module, without the module's path, to all packages it imports outside of tests.
 func importsOf(t *testing.T) map[string][]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	all := map[string][]string{}
+	for _, p := range packages(t) {
+		all[p.path()] = p.Imports
+	}
+	return all
+}
+
+// listed is a package as `go list` prints it.
+type listed struct {
+	ImportPath, Name, Dir              string
+	Imports, TestGoFiles, XTestGoFiles []string
+}
+
+// path returns the import path without the module's path.
+func (p listed) path() string { return strings.TrimPrefix(p.ImportPath, module) }
+
+// packages lists the packages of the module.
+func packages(t *testing.T) (all []listed) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,Imports,TestGoFiles,XTestGoFiles", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	all := map[string][]string{}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
-		var p struct {
-			ImportPath string
-			Imports    []string
-		}
+		var p listed
 		if err := dec.Decode(&p); err != nil {
 			t.Fatalf("go list: %v", err)
 		}
-		all[strings.TrimPrefix(p.ImportPath, module)] = p.Imports
+		all = append(all, p)
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package main
+package layout
 
 import (
 	"go/ast"
@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// logging are the functions that take what a line of the log says, by how many of their arguments come before the fields.
+// logging maps logging functions to the number of arguments before the attributes.
 var logging = map[string]int{
 	"Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "With": 0, "Log": 3, "LogAttrs": 3,
 	"DebugContext": 2, "InfoContext": 2, "WarnContext": 2, "ErrorContext": 2,
-	"Any": 0, "String": 0, // of slog: a field of its own
+	"Any": 0, "String": 0, // of slog: one attribute
 }
 
-// What went wrong stands in the log under one key, so that one search finds it whoever says it.
-func TestErrorsAreLoggedUnderOneKey(t *testing.T) {
+// Errors are logged under one key, so one search finds all of them.
+func TestLog_ErrorsHaveOneKey(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -36,7 +36,7 @@ func TestErrorsAreLoggedUnderOneKey(t *testing.T) {
 					found++
 				}
 				if wrong := key == "err" || key == "errors"; wrong || isError(value) && key != "error" {
-					t.Errorf("%s: what went wrong is logged as %q, want error", files.Position(n.Pos()), key)
+					t.Errorf("%s: an error is logged under the key %q, want error", files.Position(n.Pos()), key)
 				}
 			}
 			return true
@@ -47,11 +47,11 @@ func TestErrorsAreLoggedUnderOneKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found < 20 {
-		t.Errorf("%d errors that are logged were found", found)
+		t.Errorf("found only %d logged errors", found)
 	}
 }
 
-// fieldsOf are the fields that a call gives to the log, by key; nil: it gives none.
+// fieldsOf returns the attributes of a logging call by key, or nil for other calls.
 func fieldsOf(n ast.Node) map[string]ast.Expr {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -69,10 +69,10 @@ func fieldsOf(n ast.Node) map[string]ast.Expr {
 	for args := call.Args[before:]; len(args) > 0; args = args[1:] {
 		literal, ok := args[0].(*ast.BasicLit)
 		if !ok || literal.Kind != token.STRING || len(args) < 2 {
-			continue // a field that is made elsewhere: one by one up to the next key
+			continue // an attribute built elsewhere: skip to the next key
 		}
 		key, err := strconv.Unquote(literal.Value)
-		if err == nil && !strings.Contains(key, " ") { // a text for fmt is no key
+		if err == nil && !strings.Contains(key, " ") { // a format string is no key
 			fields[key] = args[1]
 		}
 		args = args[1:]
@@ -80,7 +80,7 @@ func fieldsOf(n ast.Node) map[string]ast.Expr {
 	return fields
 }
 
-// isError says whether a value is an error by its name, as it is or in words.
+// isError reports whether an expression is an error or its text, judged by its name.
 func isError(value ast.Expr) bool {
 	switch v := value.(type) {
 	case *ast.Ident:
