@@ -220,7 +220,7 @@ func TestRefusalsAreToldInWords(t *testing.T) {
 			"400 Bad Request", "\n  source ", "\n  limit \"0\" is no number",
 		}},
 		"forged cursor": {good, "feed user:a --cursor forged", []string{"bad cursor"}},
-		"nobody there":  {closed.URL, "status", []string{"ask the server", "connection refused"}},
+		"nobody there":  {closed.URL, "status", []string{"call server", "connection refused"}},
 		"not ready":     {serveTo(t, &fakes{missing: []string{"pools"}}), "ready", []string{"503"}},
 		"somebody else": {stranger.URL, "status", []string{"404 Not Found"}},
 		"no JSON":       {talker.URL, "status", []string{"read answer"}},

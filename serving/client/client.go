@@ -144,7 +144,7 @@ func (c *Client) call(ctx context.Context, method string, query url.Values, kind
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the server: %w", err) // err names the method and the address
+		return nil, fmt.Errorf("call server: %w", err) // err names the method and the address
 	}
 	defer func() { _ = res.Body.Close() }()
 	return c.answer(res)
@@ -160,7 +160,7 @@ func (once) Read([]byte) (int, error) { return 0, io.EOF }
 func (c *Client) request(ctx context.Context, method, to string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to, body)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", to, err)
+		return nil, fmt.Errorf("call %s: %w", to, err)
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
@@ -178,7 +178,7 @@ func (c *Client) answer(res *http.Response) (json.RawMessage, error) {
 	case int64(len(answer)) > c.most:
 		return nil, fmt.Errorf("answer of %s is longer than %d bytes", from, c.most)
 	case res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted:
-		return nil, fmt.Errorf("ask %s: %w", from, refusal(res, answer))
+		return nil, fmt.Errorf("call %s: %w", from, refusal(res, answer))
 	}
 	return answer, nil
 }

@@ -11,12 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
-
-	"github.com/smartfeed/smartfeed/serving/feature"
-	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,7 +27,7 @@ func connected(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-func TestAddresses(t *testing.T) {
+func TestNew_Address(t *testing.T) {
 	for addr, want := range map[string]string{
 		"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://127.0.0.1:8080", "[::1]:80": "http://[::1]:80",
 		"https://feeds.example/base": "https://feeds.example/base", "ftp://x": "", "http://": "", "": "", "http://a b": "",
@@ -48,7 +44,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestAnswersTooLongAreNotRead(t *testing.T) {
+func TestGet_RejectsLongAnswer(t *testing.T) {
 	long := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `"12345"`) }))
 	defer long.Close()
 	for most, refused := range map[int64]bool{6: true, 7: false} {
@@ -60,7 +56,7 @@ func TestAnswersTooLongAreNotRead(t *testing.T) {
 }
 
 // Every call sends the request that its name says: method, path, query, body.
-func TestCalls(t *testing.T) {
+func TestClient_SendsDocumentedRequests(t *testing.T) {
 	var got string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -88,9 +84,9 @@ func TestCalls(t *testing.T) {
 		"GET /v1/interests/interest:t/engagement?days=7":   func() (any, error) { return c.Engagement(ctx, "interest:t", 7) },
 		"GET /v1/features":                                 func() (any, error) { return c.Definitions(ctx) },
 		`POST /v1/features application/json {"features":["f"]`: func() (any, error) {
-			return c.Features(ctx, feature.Request{Features: []string{"f"}})
+			return c.Features(ctx, FeaturesRequest{Features: []string{"f"}})
 		},
-		"POST /v1/features/attributes application/json {": func() (any, error) { return c.Attributes(ctx, feature.AttributesRequest{}) },
+		"POST /v1/features/attributes application/json {": func() (any, error) { return c.Attributes(ctx, AttributesRequest{}) },
 		"POST /v1/events application/x-ndjson {}":         func() (any, error) { return c.Publish(ctx, strings.NewReader("{}")) },
 	} {
 		if _, err := call(); err != nil || !strings.HasPrefix(got, want) {
@@ -103,16 +99,16 @@ func TestCalls(t *testing.T) {
 	if n, err := c.Publish(ctx, strings.NewReader("{}")); n != 2 || err != nil {
 		t.Errorf("got %d, %v, want 2", n, err)
 	}
-	if d, err := c.Definitions(ctx); len(d) != 1 || d[0].Name != "f" || d[0].Window != 24*time.Hour || err != nil {
+	if d, err := c.Definitions(ctx); len(d) != 1 || d[0].Name != "f" || d[0].Window != "24h" || err != nil {
 		t.Errorf("got %v, %v, want f over a day", d, err)
 	}
-	if a, err := c.Features(ctx, feature.Request{}); a.Values["user:a"]["f"] != feature.Number(3) || err != nil {
+	if a, err := c.Features(ctx, FeaturesRequest{}); string(a.Values["user:a"]["f"]) != "3" || err != nil {
 		t.Errorf("got %v, %v, want 3", a, err)
 	}
 }
 
 // A server may have processed a visit and then failed before it answered. Only requests that change nothing are repeated.
-func TestAVisitIsNotMadeTwice(t *testing.T) {
+func TestVisit_IsNeverRepeated(t *testing.T) {
 	var mu sync.Mutex
 	var heard []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,11 +129,11 @@ func TestAVisitIsNotMadeTwice(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	visit := func(c *Client) (feed.Page, error) { return c.Visit(t.Context(), "user:a", VisitOptions{}) }
-	older := func(c *Client) (feed.Page, error) { return c.Older(t.Context(), "user:a", "x", 0) }
+	visit := func(c *Client) (Page, error) { return c.Visit(t.Context(), "user:a", VisitOptions{}) }
+	older := func(c *Client) (Page, error) { return c.Older(t.Context(), "user:a", "x", 0) }
 	for _, c := range []struct {
 		name     string
-		ask      func(*Client) (feed.Page, error)
+		ask      func(*Client) (Page, error)
 		requests int
 	}{{"visit", visit, 2}, {"older", older, 3}} {
 		mu.Lock()
@@ -160,7 +156,7 @@ func TestAVisitIsNotMadeTwice(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestGet_ReturnsProblem(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "r-1")
 		switch r.URL.Path {

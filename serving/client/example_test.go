@@ -57,5 +57,5 @@ func ExampleClient_WaitingStream() {
 	// Output:
 	// 3 new
 	// 5 new
-	// count what waits for user:ada: EOF
+	// count new items of user:ada: EOF
 }

@@ -36,7 +36,7 @@ func (answers) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, 
 }
 
 // The client understands the real server: its pools, and its stream until the server stops.
-func TestTheServerIsUnderstood(t *testing.T) {
+func TestClient_ReadsServer(t *testing.T) {
 	given := answers{counts: make(chan int, 3)}
 	metrics := prometheus.NewRegistry()
 	cfg := api.DefaultConfig()
@@ -60,7 +60,7 @@ func TestTheServerIsUnderstood(t *testing.T) {
 		t.Fatalf("got %+v, %v, want two of seven", pool, err)
 	}
 	if got := pool.Items[1]; got.Pin != "pin:tea" || got.Score != 1.5 || got.Author != "user:bob" || *got.Board != "board:cups" ||
-		schemas.MicrosOf(got.Time) != 1 || got.Interests == nil {
+		got.Time.UnixMicro() != 1 || got.Interests == nil {
 		t.Errorf("got %+v, want the pin with its facets", got)
 	}
 

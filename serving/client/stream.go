@@ -11,15 +11,13 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// quiet is how long a stream may be silent. Servers send a comment every 15 seconds, so a server that is silent for longer
+// maxSilence is how long a stream may be silent. Servers send a comment every 15 seconds, so a server that is silent for longer
 // is unreachable.
-const quiet = 45 * time.Second
+const maxSilence = 45 * time.Second
 
-var errQuiet = errors.New("the server has said nothing for too long")
+var errSilent = errors.New("the server sent nothing for too long")
 
 // WaitingStream yields how many new items a visit would show, at most 100: at once, and then after each change, until ctx
 // ends or the loop stops. The last pair has no count, and an error that states why the stream ended:
@@ -30,13 +28,13 @@ var errQuiet = errors.New("the server has said nothing for too long")
 //   - any other error of the connection, which counts as lost after 45 seconds of silence
 //
 // Each loop makes one request.
-func (c *Client) WaitingStream(ctx context.Context, user schemas.UserID) iter.Seq2[int, error] {
+func (c *Client) WaitingStream(ctx context.Context, user string) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
-		ctx, end := context.WithCancelCause(ctx)
-		defer end(nil)
-		silence := time.AfterFunc(c.http.Timeout, func() { end(errQuiet) })
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		silence := time.AfterFunc(c.http.Timeout, func() { cancel(errSilent) })
 		defer silence.Stop()
-		in, err := c.listen(ctx, "v1", "users", string(user), "feed", "events")
+		in, err := c.listen(ctx, "v1", "users", user, "feed", "events")
 		if err == nil {
 			defer func() { _ = in.Close() }()
 			if err = counts(events{bufio.NewScanner(in), silence}, yield); err == nil {
@@ -46,7 +44,7 @@ func (c *Client) WaitingStream(ctx context.Context, user schemas.UserID) iter.Se
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		yield(0, fmt.Errorf("count what waits for %s: %w", user, err))
+		yield(0, fmt.Errorf("count new items of %s: %w", user, err))
 	}
 }
 
@@ -70,18 +68,18 @@ func (c *Client) listen(ctx context.Context, path ...string) (io.ReadCloser, err
 		return nil, err
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	asking := *c.http
-	asking.Timeout = 0 // it would also end the stream
-	res, err := asking.Do(req)
+	unlimited := *c.http
+	unlimited.Timeout = 0 // it would also end the stream
+	res, err := unlimited.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the server: %w", err) // err names the method and the address
+		return nil, fmt.Errorf("call server: %w", err) // err names the method and the address
 	}
 	if kind := res.Header.Get("Content-Type"); res.StatusCode == http.StatusOK && strings.HasPrefix(kind, "text/event-stream") {
 		return res.Body, nil
 	}
 	defer func() { _ = res.Body.Close() }()
 	if _, err = c.answer(res); err == nil {
-		err = fmt.Errorf("ask %s: the answer is %q, want a stream of events", req.URL, res.Header.Get("Content-Type"))
+		err = fmt.Errorf("call %s: answer is %q, want text/event-stream", req.URL, res.Header.Get("Content-Type"))
 	}
 	return nil, err
 }
@@ -125,7 +123,7 @@ func (e events) next(name string) (json.RawMessage, error) {
 // line returns the next line, and io.EOF after the last. Only the time spent here counts as silence, not the time that the
 // caller's loop takes.
 func (e events) line() (string, error) {
-	e.silence.Reset(quiet)
+	e.silence.Reset(maxSilence)
 	defer e.silence.Stop()
 	switch {
 	case e.lines.Scan():

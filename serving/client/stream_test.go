@@ -37,7 +37,7 @@ func listened(ctx context.Context, c *Client) (got []int, last error) {
 }
 
 // Whatever else a stream contains, the result is the counts of its events named new.
-func TestStreamsAreReadAsBrowsersReadThem(t *testing.T) {
+func TestWaitingStream_ReadsEventsAsBrowsers(t *testing.T) {
 	seven := "event: new\ndata: {\"count\":7}\n\n"
 	for name, c := range map[string]struct {
 		text string
@@ -60,7 +60,7 @@ func TestStreamsAreReadAsBrowsersReadThem(t *testing.T) {
 	}
 }
 
-func TestStreamsThatAreNone(t *testing.T) {
+func TestWaitingStream_RejectsInvalidEvents(t *testing.T) {
 	space := strings.Repeat(" ", 1<<10)
 	for name, c := range map[string]struct {
 		text string
@@ -78,7 +78,7 @@ func TestStreamsThatAreNone(t *testing.T) {
 	}
 }
 
-func TestStreamsAreAskedForAndRefused(t *testing.T) {
+func TestWaitingStream_ReturnsProblem(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got := r.Method + " " + r.RequestURI + " " + r.Header.Get("Authorization")
 		if want := "GET /v1/users/user:a/feed/events Bearer t-1"; got != want {
@@ -110,7 +110,7 @@ func TestStreamsAreAskedForAndRefused(t *testing.T) {
 }
 
 // When the client leaves the loop or ends its context, the server releases the stream's slot.
-func TestStreamsEndWithTheirReader(t *testing.T) {
+func TestWaitingStream_EndsWithItsReader(t *testing.T) {
 	left := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -155,7 +155,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A stream may last much longer than the timeout of a call, and its reader may take as long between events. A server that
 // sends nothing at all counts as lost.
-func TestStreamsOutliveTheTimeoutAndNoSilence(t *testing.T) {
+func TestWaitingStream_EndsAfterSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connected(t, Config{Address: "a.example"})
 		c.http.Transport = answering(func(_ context.Context, write func(string)) {
@@ -172,13 +172,13 @@ func TestStreamsOutliveTheTimeoutAndNoSilence(t *testing.T) {
 		for n, err := range c.WaitingStream(t.Context(), "user:a") {
 			got, last = append(got, n), err
 			if err == nil {
-				time.Sleep(2 * quiet)
+				time.Sleep(2 * maxSilence)
 			}
 		}
-		if !slices.Equal(got, []int{7, 8, 0}) || !errors.Is(last, errQuiet) {
+		if !slices.Equal(got, []int{7, 8, 0}) || !errors.Is(last, errSilent) {
 			t.Errorf("got %v, %v, want 7, 8 and that nothing is heard", got, last)
 		}
-		if took, want := time.Since(began), 20*15*time.Second+5*quiet; took != want {
+		if took, want := time.Since(began), 20*15*time.Second+5*maxSilence; took != want {
 			t.Errorf("it took %s, want %s", took, want)
 		}
 	})
@@ -198,7 +198,7 @@ func TestStreamsBeginInTimeOrNot(t *testing.T) {
 		c.http.Transport = never{}
 		began := time.Now()
 		got, err := listened(t.Context(), c)
-		if took := time.Since(began); got != nil || !errors.Is(err, errQuiet) || took != time.Second {
+		if took := time.Since(began); got != nil || !errors.Is(err, errSilent) || took != time.Second {
 			t.Errorf("got %v, %v after %s, want that nothing is heard for a second", got, err, took)
 		}
 	})

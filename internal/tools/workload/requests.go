@@ -9,7 +9,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
-	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
 // Requests sends the requests of a run.
@@ -63,7 +62,7 @@ func (r *Requests) publish(ctx context.Context, n int) error {
 }
 
 func (r *Requests) visit(ctx context.Context, n int) error {
-	page, err := r.Server.Visit(ctx, r.reader(n), client.VisitOptions{Limit: r.Limit})
+	page, err := r.Server.Visit(ctx, string(r.reader(n)), client.VisitOptions{Limit: r.Limit})
 	if err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func (r *Requests) visit(ctx context.Context, n int) error {
 }
 
 func (r *Requests) features(ctx context.Context, n int) error {
-	answer, err := r.Server.Features(ctx, feature.Request{Features: r.Features, Users: []schemas.UserID{r.reader(n)}})
+	answer, err := r.Server.Features(ctx, client.FeaturesRequest{Features: r.Features, Users: []string{string(r.reader(n))}})
 	if err != nil {
 		return err
 	}
@@ -96,7 +95,7 @@ func (r *Requests) KnownFeatures(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, d := range defs {
-		if d.Entity == feature.User && len(names) < mostFeatures {
+		if d.Entity == "user" && len(names) < mostFeatures {
 			names = append(names, d.Name)
 		}
 	}
