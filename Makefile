@@ -11,7 +11,7 @@ LONG    := Lastfm$$
 # In a real browser: a part of its own.
 BROWSER := Browser
 # Where goroutines share state: `make test-racy` runs these under the race detector, `make test-race` everything.
-RACY    := ./processors ./processors/rows ./processors/pools ./processors/outside ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
+RACY    := ./processors ./processors/rows ./processors/pools/... ./processors/outside ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
 
 # Tests in memory, where 4 GiB of it are free as a file system that programs may run from: they make and delete tens of
 # thousands of small files, and ext4 passes by each that was deleted within some minutes when it looks for the place of a new one.

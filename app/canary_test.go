@@ -24,7 +24,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
 	"github.com/smartfeed/smartfeed/processors/outside"
-	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
@@ -158,7 +158,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 	cfg.Auth.JWKS, cfg.Auth.Audience, cfg.Auth.Refresh = keys.url+"/keys?key="+canary, "smartfeed", time.Second
 	cfg.Outgoing = outgoing.Config{Allow: []string{"127.0.0.0/8"}}
 	cfg.Generator.Model.URL = source.url + "/scores?key=" + canary
-	cfg.Generator.Sources = []pools.ExternalSource{{
+	cfg.Generator.Sources = []generator.ExternalSource{{
 		Name: "trends", Config: outside.Config{URL: source.url + "/trends?key=" + canary, Timeout: time.Second}, Limit: 10, Share: 0.1,
 	}}
 	cfg.Admin = freeAddress(t)

@@ -24,6 +24,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/related"
 	"github.com/smartfeed/smartfeed/processors/retries"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -60,16 +61,16 @@ type Config struct {
 
 	Embedded EmbeddedConfig `yaml:"embedded"`
 
-	Rows        rows.Config           `yaml:"rows"`
-	Objects     objects.Config        `yaml:"objects"`
-	Actors      actors.Config         `yaml:"actors"`
-	Fanout      fanout.Config         `yaml:"fanout"`
-	Related     related.Config        `yaml:"related"`
-	Pools       pools.Config          `yaml:"pools"`
-	Generator   pools.GeneratorConfig `yaml:"generator"`
-	Materialize materialize.Config    `yaml:"materialize"`
-	Interests   interests.Config      `yaml:"interests"`
-	Retries     retries.Config        `yaml:"retries"`
+	Rows        rows.Config        `yaml:"rows"`
+	Objects     objects.Config     `yaml:"objects"`
+	Actors      actors.Config      `yaml:"actors"`
+	Fanout      fanout.Config      `yaml:"fanout"`
+	Related     related.Config     `yaml:"related"`
+	Pools       pools.Config       `yaml:"pools"`
+	Generator   generator.Config   `yaml:"generator"`
+	Materialize materialize.Config `yaml:"materialize"`
+	Interests   interests.Config   `yaml:"interests"`
+	Retries     retries.Config     `yaml:"retries"`
 
 	FeedStore  FeedStoreConfig   `yaml:"feed_store"`
 	Feed       feed.Config       `yaml:"feed"`
@@ -145,7 +146,7 @@ func DefaultConfig() Config {
 		Fanout:      fanout.DefaultConfig(),
 		Related:     related.DefaultConfig(),
 		Pools:       pools.DefaultConfig(),
-		Generator:   pools.DefaultGeneratorConfig(),
+		Generator:   generator.DefaultConfig(),
 		Materialize: materialize.DefaultConfig(),
 		Interests:   interests.DefaultConfig(),
 		Retries:     retries.DefaultConfig(),

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/topics"
@@ -25,10 +25,10 @@ const (
 
 // Options configure a product that is embedded in another program.
 type Options struct {
-	Config Config       // DefaultConfig with changes
-	Role   Role         // "": Dev
-	Own    pools.Own    // sources, scoring and rules in Go; used by the generator, in Dev and Process
-	Log    *slog.Logger // nil: no log
+	Config Config               // DefaultConfig with changes
+	Role   Role                 // "": Dev
+	Own    generator.Extensions // sources, scoring and rules in Go; used by the generator, in Dev and Process
+	Log    *slog.Logger         // nil: no log
 }
 
 // Product is the pipeline as a part of another program. Call Open, then Run. Call Close even if Run was not called.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/smartfeed/smartfeed/app"
-	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -26,7 +26,7 @@ func ExampleOpen() {
 	cfg := app.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.Feed.GeneratorTimeout, cfg.Feed.ServedTimeout = 10*time.Second, 10*time.Second // for busy machines
-	own := pools.Own{Admit: func(_ schemas.UserID, _ string, c rules.Candidate) bool { return c.Author != "user:mallory" }}
+	own := generator.Extensions{Admit: func(_ schemas.UserID, _ string, c rules.Candidate) bool { return c.Author != "user:mallory" }}
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -17,6 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/related"
 	"github.com/smartfeed/smartfeed/processors/retries"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -243,23 +244,23 @@ func (p *product) group(name string) rows.Group {
 }
 
 // openGenerator creates the content generator on the local pools.
-func (p *product) openGenerator(view pools.Rows) error {
+func (p *product) openGenerator(view generator.Rows) error {
 	whole := topics.NewWhole(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
-	pulled := pools.NewPulled(whole.Ready())
+	pulled := generator.NewPulled(whole.Ready())
 	whole.OnChange(pulled.Change)
 	p.part(topics.RecentsPulled, whole.Run)
 	p.pulled = whole.Ready()
 	counts := topics.NewWhole(p.kafka, p.streams.HotPins, p.instance(), p.log)
-	p.hot = pools.NewHot(counts.Ready())
+	p.hot = generator.NewHot(counts.Ready())
 	counts.OnChange(p.hot.Change)
 	p.part(topics.HotPins, counts.Run)
 	guard, err := outgoing.New(p.cfg.Outgoing, nil)
 	if err != nil {
 		return err
 	}
-	p.local, err = pools.NewGenerator(p.cfg.Pools, p.generatorConfig(), pools.Deps{
-		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
-		Dial: guard.DialContext, Own: p.own, Metrics: p.metrics,
+	p.local, err = generator.New(p.cfg.Pools, p.generatorConfig(), generator.Deps{
+		Rows: view, End: generator.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
+		Dial: guard.DialContext, Extensions: p.own, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err
@@ -270,7 +271,7 @@ func (p *product) openGenerator(view pools.Rows) error {
 }
 
 // generatorConfig sets Elsewhere to 0 if the broker is embedded: no other process can have owned the pools.
-func (p *product) generatorConfig() pools.GeneratorConfig {
+func (p *product) generatorConfig() generator.Config {
 	cfg := p.cfg.Generator
 	if p.broker != nil {
 		cfg.Elsewhere = 0

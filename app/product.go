@@ -10,7 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/processors"
-	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -28,7 +28,7 @@ import (
 // Call Close even if Run was not called.
 type product struct {
 	cfg     Config
-	own     pools.Own // of the embedding program
+	own     generator.Extensions // of the embedding program
 	log     *slog.Logger
 	metrics *prometheus.Registry
 
@@ -41,16 +41,16 @@ type product struct {
 	deleted   topics.DeletedUsers
 	ends      *topics.Log // end offsets of topics
 	groups    []*rows.Runner
-	generator generator        // nil: this process requests no chunks
-	local     *pools.Generator // of the local pools; nil: this process has none
-	related   feed.Neighbours  // nil: this process requests no neighbors
-	interests peers.Interests  // nil: this process requests no terms and interests
-	known     peers.Known      // nil: this process reads no rows that make users known
-	others    others           // nil: this process does not request the state of others
+	generator contentGenerator     // nil: this process requests no chunks
+	local     *generator.Generator // of the local pools; nil: this process has none
+	related   feed.Neighbours      // nil: this process requests no neighbors
+	interests peers.Interests      // nil: this process requests no terms and interests
+	known     peers.Known          // nil: this process reads no rows that make users known
+	others    others               // nil: this process does not request the state of others
 	decided   *topics.Whole[schemas.InterestDecision]
 	retries   peers.Retries    // nil: this process does not request the state of retries
 	pulled    <-chan struct{}  // closed when local has read the recents of pulled followees
-	hot       *pools.Hot       // counts known to local; nil without local
+	hot       *generator.Hot   // counts known to local; nil without local
 	features  *feature.Service // nil: not served here
 	insights  *insight.Service // nil: not served here
 	store     feed.Store       // for reading feeds; nil: not here
@@ -73,8 +73,8 @@ type product struct {
 	closers    []func() error // in the order of opening; closed in reverse
 }
 
-// generator is the content generator, local or at the owners of the pools.
-type generator interface {
+// contentGenerator is the content generator, local or at the owners of the pools.
+type contentGenerator interface {
 	feed.Generator
 	feed.Explainer
 	feed.Pools
@@ -85,11 +85,11 @@ type opener func(*product, context.Context) error
 
 // openProduct opens every part in order. It reports problems of the machine or the configuration before anything runs.
 func openProduct(ctx context.Context, cfg Config, log *slog.Logger, pieces []opener) (*product, error) {
-	return openWith(ctx, cfg, pools.Own{}, log, pieces)
+	return openWith(ctx, cfg, generator.Extensions{}, log, pieces)
 }
 
 // openWith is openProduct with the extensions of the embedding program.
-func openWith(ctx context.Context, cfg Config, own pools.Own, log *slog.Logger, pieces []opener) (_ *product, err error) {
+func openWith(ctx context.Context, cfg Config, own generator.Extensions, log *slog.Logger, pieces []opener) (_ *product, err error) {
 	p := &product{cfg: cfg, own: own, log: log, metrics: prometheus.NewRegistry()}
 	defer func() {
 		if err != nil {

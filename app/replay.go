@@ -13,6 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -254,7 +255,7 @@ func (b *builder) replayOf(ctx context.Context, r ops.Replayer, user schemas.Use
 	if err != nil {
 		return done, err
 	}
-	r.Followees = pools.Follows(rows)
+	r.Followees = layout.Follows(rows)
 	events, err := r.Replay(ctx)
 	if done.Events = &events; err != nil {
 		return done, err

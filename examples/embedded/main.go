@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/smartfeed/smartfeed/app"
-	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -33,12 +33,12 @@ func main() {
 }
 
 // own returns the extensions of this program.
-func own() pools.Own {
-	return pools.Own{
+func own() generator.Extensions {
+	return generator.Extensions{
 		// A source: pins that an editor has selected for all users.
-		Sources: []pools.OwnSource{{Name: "editors", Limit: 10, Share: 0.2, Offer: chosen}},
+		Sources: []generator.ExtensionSource{{Name: "editors", Limit: 10, Share: 0.2, Offer: chosen}},
 		// A score: pins with a picture of tea get a higher score.
-		Score: func(_ context.Context, _ schemas.UserID, _ string, candidates []pools.Scored) (map[schemas.PinID]float64, error) {
+		Score: func(_ context.Context, _ schemas.UserID, _ string, candidates []generator.Scored) (map[schemas.PinID]float64, error) {
 			scores := map[schemas.PinID]float64{}
 			for _, c := range candidates {
 				if c.Pin == "pin:tea" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/score"
@@ -150,9 +151,9 @@ type putter struct {
 	base      float64
 	hash      uint64
 	value     []byte
-	other     []byte    // row with another score
-	candidate candidate // the pin as of its version
-	first     bool      // that version is the pin's first
+	other     []byte           // row with another score
+	candidate layout.Candidate // the pin as of its version
+	first     bool             // that version is the pin's first
 
 	floors     *floors
 	sourceHash uint64
@@ -165,7 +166,7 @@ func (p *putter) begin(f *floors, source schemas.Source, most int) {
 
 func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, base float64, body *ranked.Body) {
 	p.first = first
-	p.row = appendCandidate(p.row[:0], kindOf(first), p.source, base, pin, v)
+	p.row = layout.AppendCandidate(p.row[:0], layout.VersionKind(first), p.source, base, pin, v)
 	p.value = ranked.AppendBody(p.value[:0], body)
 	p.base, p.hash = base, ranked.Hash(pin)+uint64(v)
 }
@@ -173,7 +174,7 @@ func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, base floa
 // delivered is like pin, for a pin of a delivery.
 func (p *putter) delivered(d *schemas.DeliveredPin) {
 	p.pin(isFirst(d), d.Pin, d.Version, d.Score, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
-	p.candidate = candidate{pin: d.Pin, candidateBody: candidateBody{Facets: d.Facets, created: d.Created, deleted: d.Deleted}}
+	p.candidate = layout.Candidate{Pin: d.Pin, Content: layout.Content{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted}}
 }
 
 // rowFor returns the name of the pin's row for an edge with the given weight. It is valid until the next call.
@@ -233,14 +234,13 @@ func (g *group) trim(
 		return nil, true, nil
 	}
 	deletions := g.deleted.Len()
-	m := g.scratch.Get().(*scratch)
+	m := g.scratch.Get().(*layout.Buffers)
 	defer g.scratch.Put(m)
-	v, err := viewOf(own, user, g.deleted, tx.Time(), g.cfg.Expiry, m)
+	v, err := layout.NewView(own, user, g.deleted, tx.Time(), g.cfg.Expiry, m)
 	if err != nil {
 		return nil, false, err
 	}
-	v.below = below
-	list, t, err := v.trim(source, g.cfg.Cap)
+	list, t, err := trimRows(v, source, g.cfg.Cap, below)
 	if err != nil {
 		return nil, false, err
 	}
@@ -252,18 +252,18 @@ func (g *group) trim(
 
 // drop deletes the rows that a trim drops, as far as the record has room. If there is not enough room, the highest versions
 // are deleted last: without them, lower versions would determine the facets of a pin.
-func drop(tx *rows.Tx, own rows.Owner, list []candidateRow, t *trimmed) (more bool, err error) {
+func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (more bool, err error) {
 	const longestName = 1 << 10 // including the owner
 	order := t.dropped()
 	if rows, bytes := tx.Room(); len(order) > min(rows-freeRows, (bytes-freeBytes)/longestName) {
-		slices.SortFunc(order, func(i, j int) int { return cmp.Compare(list[i].version, list[j].version) })
+		slices.SortFunc(order, func(i, j int) int { return cmp.Compare(list[i].Version, list[j].Version) })
 	}
 	for _, i := range order {
 		if !roomy(tx) {
 			return true, nil
 		}
 		tx.Count(t.reasons[i])
-		if err := own.Delete([]byte(list[i].name)); err != nil {
+		if err := own.Delete([]byte(list[i].Name)); err != nil {
 			return false, err
 		}
 	}
@@ -315,7 +315,7 @@ func (g *group) admits(own rows.Owner, source schemas.Source) (bool, error) {
 	if source == schemas.Related {
 		return true, nil
 	}
-	list, err := sources(own)
+	list, err := layout.Sources(own)
 	if err != nil {
 		return false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -13,7 +14,7 @@ func TestCarry(t *testing.T) {
 	const day = 24 * time.Hour
 	created := schemas.Micros(1_700_000_000_000_000)
 	candidate := func(source schemas.Source, halfLife time.Duration) (row, value []byte) {
-		row = appendCandidate(nil, rowCandidate, source, score.Base(0.2, created, halfLife), "pin:1", 1)
+		row = layout.AppendCandidate(nil, layout.KindFirstVersion, source, score.Base(0.2, created, halfLife), "pin:1", 1)
 		return row, ranked.AppendBody(nil, &ranked.Body{Created: created})
 	}
 	rowOfSource := func(source schemas.Source) []byte { row, _ := candidate(source, day); return row }
@@ -26,8 +27,8 @@ func TestCarry(t *testing.T) {
 		want       bool
 		left       int
 	}{
-		{"what was seen", Carry{}, rowOf(rowSeen, schemas.PinID("pin:1")), []byte{1}, true, 0},
-		{"what was given up", Carry{}, []byte{rowGivenUp}, []byte("pin:1"), true, 0},
+		{"what was seen", Carry{}, layout.RowName(layout.KindSeen, schemas.PinID("pin:1")), []byte{1}, true, 0},
+		{"what was given up", Carry{}, []byte{layout.KindExpired}, []byte("pin:1"), true, 0},
 		{"what followees bring", Carry{}, rowOfSource(schemas.Following), body, false, 0},
 		{"its deletion", Carry{}, rowOfSource(schemas.Following), nil, false, 0},
 		{"the other source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.Following), body, true, 0},

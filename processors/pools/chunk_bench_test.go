@@ -9,6 +9,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -55,7 +56,7 @@ func BenchmarkWaiting(b *testing.B) {
 	b.ReportAllocs()
 	start := cpu(b)
 	for i := 0; b.Loop(); i++ {
-		if n, err := r.generator.Waiting(b.Context(), r.users[i%len(r.users)]); err != nil || n != pools.WaitingMost {
+		if n, err := r.generator.Waiting(b.Context(), r.users[i%len(r.users)]); err != nil || n != generator.WaitingMost {
 			b.Fatalf("%d waiting, %v", n, err)
 		}
 	}
@@ -72,7 +73,7 @@ func reportQuantiles(b *testing.B, took []time.Duration) {
 
 // chunkBench is a generator over the rows of some users.
 type chunkBench struct {
-	generator *pools.Generator
+	generator *generator.Generator
 	users     []schemas.UserID
 }
 
@@ -103,8 +104,8 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 		}
 	}
 	w.WaitIdle()
-	r.generator, err = pools.NewGenerator(pools.DefaultConfig(), pools.DefaultGeneratorConfig(), pools.Deps{
-		Rows: member.View(topics.Pools), End: pools.DataEnd{Log: log}, Streams: w.Streams, Deleted: deleted{}, Hot: benchHot(),
+	r.generator, err = generator.New(pools.DefaultConfig(), generator.DefaultConfig(), generator.Deps{
+		Rows: member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: w.Streams, Deleted: deleted{}, Hot: benchHot(),
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -160,10 +161,10 @@ func tellOf(w *proctest.Wire, user schemas.UserID) {
 }
 
 // benchHot returns counts for every second pin.
-func benchHot() *pools.Hot {
+func benchHot() *generator.Hot {
 	known := make(chan struct{})
 	close(known)
-	hot := pools.NewHot(known)
+	hot := generator.NewHot(known)
 	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related} {
 		for i := 0; i < 525; i += 2 {
 			p := benchPin(source, i)

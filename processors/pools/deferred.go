@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -37,7 +38,7 @@ func (g *group) defers(tx *rows.Tx, own rows.Owner, before *schemas.Memory, s *s
 	if err := g.giveUp(tx, own, s.Expired); err != nil {
 		return err
 	}
-	return noteGivenUp(own, s.Expired)
+	return noteExpired(own, s.Expired)
 }
 
 // giveUp drops the candidates of pins in all sources. Like all dropped candidates, they return with a new delivery.
@@ -46,27 +47,37 @@ func (g *group) giveUp(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) error 
 	for _, pin := range pins {
 		gone[pin] = true
 	}
-	list, err := sources(own)
+	list, err := layout.Sources(own)
 	if err != nil {
 		return err
 	}
 	for _, source := range list {
-		all, err := candidateRows(own, source)
+		all, err := layout.CandidateRows(own, source)
 		if err != nil {
 			return err
 		}
 		for i := range all {
-			if !gone[all[i].pin] {
+			if !gone[all[i].Pin] {
 				continue
 			}
-			if !counted[all[i].pin] { // a pin may have several rows
-				counted[all[i].pin] = true
+			if !counted[all[i].Pin] { // a pin may have several rows
+				counted[all[i].Pin] = true
 				tx.Count(dropDeferred)
 			}
-			if err := own.Delete([]byte(all[i].name)); err != nil {
+			if err := own.Delete([]byte(all[i].Name)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// noteExpired remembers pins that were deferred for too long. Only readers know which pins are pulled, so it remembers all of
+// them, including those that had a row: a pin of a pushed author is often pulled from an interest.
+func noteExpired(own rows.Owner, pins []schemas.PinID) error {
+	value, err := own.Get([]byte{layout.KindExpired})
+	if err != nil {
+		return err
+	}
+	return own.Put([]byte{layout.KindExpired}, layout.AppendExpired(value, pins))
 }

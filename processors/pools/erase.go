@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -95,11 +96,11 @@ func (g *group) dropTimers(tx *rows.Tx, own rows.Owner, e *schemas.Erasure) erro
 			return err
 		}
 	}
-	p, err := readPresence(own)
-	if err != nil || p == nil || p.looks == 0 {
+	p, err := layout.ReadActivity(own)
+	if err != nil || p == nil || p.CheckAt == 0 {
 		return err
 	}
-	return own.DropTimer(p.looks.Time(), []byte(timerAway))
+	return own.DropTimer(p.CheckAt.Time(), []byte(timerAway))
 }
 
 // someRows returns the names of the first rows of an owner with a prefix, at most most, except those that leave selects. more
@@ -129,9 +130,9 @@ func namesFollowee(row []byte) bool {
 // another is a row of that followee and is deleted there.
 func toldOf(row []byte) (schemas.ID, bool) {
 	switch {
-	case row[0] == rowFormer, row[0] == rowRefused:
+	case row[0] == layout.KindFormer, row[0] == layout.KindRefused:
 		return schemas.ID(row[1:]), true
-	case row[0] == rowGraph && len(row) > 2 && row[1] != regBlocked:
+	case row[0] == layout.KindGraph && len(row) > 2 && row[1] != layout.RegisterBlockedBy:
 		return schemas.ID(row[2:]), true
 	}
 	return "", false
@@ -155,7 +156,7 @@ var formerRefused = []byte{1}
 
 // endFollow records a former follow. The followee keeps its row for good, and must forget the user when the user is erased.
 func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) error {
-	row := rowOf(rowFormer, e.Other)
+	row := layout.RowName(layout.KindFormer, e.Other)
 	switch {
 	case e.Erased:
 		return own.Delete(row)
@@ -167,14 +168,14 @@ func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) error {
 
 // endBlock deletes a block that ended and records a former one; see endFollow.
 func endBlock(own rows.Owner, register byte, e *schemas.Edge) error {
-	if err := own.Delete(graphRow(register, e.Other)); err != nil {
+	if err := own.Delete(layout.GraphRow(register, e.Other)); err != nil {
 		return err
 	}
-	row := rowOf(rowFormer, e.Other)
+	row := layout.RowName(layout.KindFormer, e.Other)
 	switch {
 	case e.Erased:
 		return own.Delete(row)
-	case register == regBlocked:
+	case register == layout.RegisterBlockedBy:
 		return nil
 	}
 	if former, err := own.Get(row); err != nil || former != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -50,7 +51,7 @@ type floor struct {
 	place   string         // of the last waiting candidate
 	holds   int            // number of deleted users for which the threshold is valid
 	oldest  schemas.Micros // creation time of the oldest waiting candidate
-	user    *view          // without rows
+	user    *layout.View   // without rows
 	follows int            // number of edges and blocks in user
 }
 
@@ -176,31 +177,31 @@ func forgetting[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.T
 }
 
 // refuses reports whether the next trim would drop a candidate's row. now is the time of the record.
-func (l *level) refuses(row []byte, c *candidate, now time.Time, expiry time.Duration) bool {
+func (l *level) refuses(row []byte, c *layout.Candidate, now time.Time, expiry time.Duration) bool {
 	f := l.floor
-	return f != nil && string(row[1:]) > f.place && f.user.deleted.Len() == f.holds &&
-		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.user.standing(l.source, c) == waiting
+	return f != nil && string(row[1:]) > f.place && f.user.Deleted.Len() == f.holds &&
+		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.user.Standing(l.source, c) == layout.Waiting
 }
 
 // levelOf returns the level of a pool that was just trimmed, or nil if the pool is not full. deletions is the number of
 // deleted users when the trim started.
-func levelOf(v *view, source schemas.Source, list []candidateRow, t *trimmed, most, deletions int) *level {
+func levelOf(v *layout.View, source schemas.Source, list []layout.CandidateRow, t *trimmed, most, deletions int) *level {
 	if len(t.waiting) < most {
 		return nil
 	}
 	f := &floor{
-		holds: deletions, follows: len(v.graph.follows) + len(v.graph.blocks) + len(v.graph.blockedBy),
-		user: &view{
-			user: schemas.UserID(strings.Clone(string(v.user))), graph: v.graph, deleted: v.deleted, oldest: v.oldest,
-			state: state{Unseen: v.state.Unseen, Refused: v.state.Refused},
+		holds: deletions, follows: len(v.Graph.Follows) + len(v.Graph.Blocks) + len(v.Graph.BlockedBy),
+		user: &layout.View{
+			User: schemas.UserID(strings.Clone(string(v.User))), Graph: v.Graph, Deleted: v.Deleted, Oldest: v.Oldest,
+			State: layout.State{Unseen: v.State.Unseen, Refused: v.State.Refused},
 		},
 	}
 	for i, place := range t.waiting {
-		if r := &list[place]; i == 0 || r.created < f.oldest {
-			f.oldest = r.created
+		if r := &list[place]; i == 0 || r.Created < f.oldest {
+			f.oldest = r.Created
 		}
 	}
-	f.place = strings.Clone(list[t.waiting[most-1]].place())
+	f.place = strings.Clone(list[t.waiting[most-1]].Place())
 	return &level{source: source, room: most, floor: f}
 }
 

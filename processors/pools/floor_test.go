@@ -9,6 +9,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -16,12 +19,13 @@ import (
 type gone map[schemas.UserID]bool
 
 func (g gone) Has(user schemas.UserID) bool { return g[user] }
-func (g gone) Len() int                     { return len(g) }
+
+func (g gone) Len() int { return len(g) }
 
 // flooded is a pool with what its partition remembers of it, maintained as by the callbacks.
 type flooded struct {
 	t       *rapid.T
-	table   memory
+	table   memrows.Table
 	floors  *floors
 	gone    gone
 	now     time.Time
@@ -32,24 +36,24 @@ type flooded struct {
 	shown   int64 // pins
 }
 
-func (f *flooded) view(m memory) *view {
-	v, err := viewOf(m, owner, f.gone, f.now, f.expiry, new(scratch))
+func (f *flooded) view(m memrows.Table) *layout.View {
+	v, err := layout.NewView(m, poolstest.Owner, f.gone, f.now, f.expiry, new(layout.Buffers))
 	if err != nil {
-		f.t.Fatal(err, new(scratch))
+		f.t.Fatal(err, new(layout.Buffers))
 	}
 	return v
 }
 
 // trim does what a trim in a callback does to a table.
-func (f *flooded) trim(m memory) (*view, []candidateRow, *trimmed) {
+func (f *flooded) trim(m memrows.Table) (*layout.View, []layout.CandidateRow, *trimmed) {
 	v := f.view(m)
-	list, t, err := v.trim(schemas.Following, f.most)
+	list, t, err := trimRows(v, schemas.Following, f.most, sweepsNone)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	for i, reason := range t.reasons {
 		if reason != "" {
-			delete(m, list[i].name)
+			delete(m, list[i].Name)
 		}
 	}
 	return v, list, t
@@ -60,17 +64,17 @@ func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
 	f.put.begin(f.floors, schemas.Following, f.most)
 	f.put.delivered(d)
 	row := f.put.rowFor(weight)
-	l := f.floors.of(owner, schemas.Following)
+	l := f.floors.of(poolstest.Owner, schemas.Following)
 	if !f.put.enters(row, l, f.now, f.expiry) {
 		f.refused++
 		f.holdAgainstTrim(row)
 		return
 	}
 	f.table[string(row)] = append([]byte{}, f.put.value...)
-	if f.put.trimDue(owner, l) {
+	if f.put.trimDue(poolstest.Owner, l) {
 		deletions := f.gone.Len()
 		v, list, t := f.trim(f.table)
-		f.floors.trimmed(owner, schemas.Following, levelOf(v, schemas.Following, list, t, f.most, deletions), f.most)
+		f.floors.trimmed(poolstest.Owner, schemas.Following, levelOf(v, schemas.Following, list, t, f.most, deletions), f.most)
 	}
 }
 
@@ -87,27 +91,27 @@ func (f *flooded) holdAgainstTrim(row []byte) {
 
 // register changes an edge or a block.
 func (f *flooded) register(kind byte, other schemas.ID, live bool) {
-	f.floors.forget(owner)
-	if delete(f.table, string(graphRow(kind, other))); live {
-		f.table[string(graphRow(kind, other))] = []byte{}
+	f.floors.forget(poolstest.Owner)
+	if delete(f.table, string(layout.GraphRow(kind, other))); live {
+		f.table[string(layout.GraphRow(kind, other))] = []byte{}
 	}
 }
 
 func (f *flooded) see(pin schemas.PinID) {
-	f.floors.forget(owner)
+	f.floors.forget(poolstest.Owner)
 	f.shown++
-	f.table.see(pin, f.shown)
-	f.table[string(rowState)] = fmt.Appendf(nil, `{"head":%d}`, f.shown)
+	poolstest.See(f.table, pin, f.shown)
+	f.table[string(layout.KindState)] = fmt.Appendf(nil, `{"head":%d}`, f.shown)
 }
 
 // Whatever happens to a pool, a trim at that moment would drop each row that does not enter.
 func TestOnlyWhatATrimWouldDropDoesNotEnter(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memory{}, floors: newFloors().(*floors), gone: gone{}, most: 4, now: time.UnixMicro(100)}
+		f := &flooded{t: t, table: memrows.Table{}, floors: newFloors().(*floors), gone: gone{}, most: 4, now: time.UnixMicro(100)}
 		f.expiry = time.Duration(rapid.SampledFrom([]int{0, 60}).Draw(t, "expiry")) * time.Microsecond
 		for _, author := range []schemas.ID{"user:a", "user:b", "user:c"} {
-			f.register(regFollow, author, true)
+			f.register(layout.RegisterFollow, author, true)
 		}
 		versions := map[schemas.PinID]*schemas.DeliveredPin{}
 		for range rapid.IntRange(30, 120).Draw(t, "steps") {
@@ -127,9 +131,9 @@ func (f *flooded) step(versions map[schemas.PinID]*schemas.DeliveredPin) {
 	f.now = f.now.Add(time.Duration(rapid.IntRange(0, 2).Draw(f.t, "later")) * time.Microsecond)
 	switch rapid.IntRange(0, 24).Draw(f.t, "what") {
 	case 0:
-		f.register(regFollow, schemas.ID(author), rapid.Bool().Draw(f.t, "follows"))
+		f.register(layout.RegisterFollow, schemas.ID(author), rapid.Bool().Draw(f.t, "follows"))
 	case 1:
-		f.register(regBlock, schemas.ID(author), rapid.Bool().Draw(f.t, "blocks"))
+		f.register(layout.RegisterBlock, schemas.ID(author), rapid.Bool().Draw(f.t, "blocks"))
 	case 2:
 		f.see(schemas.PinID(fmt.Sprintf("pin:%d", rapid.IntRange(0, 40).Draw(f.t, "seen"))))
 	case 3:
@@ -170,11 +174,11 @@ func (f *flooded) version(versions map[schemas.PinID]*schemas.DeliveredPin, pin 
 // A pool that was full has room again when the oldest of its candidates expires.
 func TestFloorEndsWhenTheOldestExpires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memory{}, floors: newFloors().(*floors), gone: gone{}, most: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
-		f.register(regFollow, "user:a", true)
+		f := &flooded{t: t, table: memrows.Table{}, floors: newFloors().(*floors), gone: gone{}, most: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
+		f.register(layout.RegisterFollow, "user:a", true)
 		pin := func(n int, created schemas.Micros) *schemas.DeliveredPin {
 			return &schemas.DeliveredPin{
-				Pin: pinID(n), Version: schemas.Version(created), Created: created, Score: float64(created), Facets: schemas.Facets{Author: "user:a"},
+				Pin: poolstest.PinID(n), Version: schemas.Version(created), Created: created, Score: float64(created), Facets: schemas.Facets{Author: "user:a"},
 			}
 		}
 		oldest := schemas.Micros(30)
@@ -183,7 +187,7 @@ func TestFloorEndsWhenTheOldestExpires(t *testing.T) {
 			f.deliver(pin(n, created), 1e30)
 		}
 		for i := range f.pool() {
-			oldest = min(oldest, f.pool()[i].created)
+			oldest = min(oldest, f.pool()[i].Created)
 		}
 		f.deliver(pin(90, 35), 1)
 		if f.refused != 1 {
@@ -202,12 +206,8 @@ func TestFloorEndsWhenTheOldestExpires(t *testing.T) {
 	})
 }
 
-func (f *flooded) pool() []candidate {
-	all, err := f.view(f.table).pool(schemas.Following, f.most)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return all
+func (f *flooded) pool() []layout.Candidate {
+	return poolstest.Best(f.t, f.view(f.table), schemas.Following, f.most)
 }
 
 // The memory for levels is bounded for any number of users and sources, and its weight is tracked correctly.

@@ -49,7 +49,7 @@ func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
 		if err != nil {
 			return err
 		}
-		return g.tellMode(tx, other, p.away)
+		return g.tellMode(tx, other, p.Inactive)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -26,7 +27,7 @@ import (
 
 // followTable gives follows read and write access to the rows of an owner.
 type followTable interface {
-	table
+	layout.Table
 	Put(row, value []byte) error
 	Delete(row []byte) error
 }
@@ -63,7 +64,7 @@ type follows struct {
 // the follows.
 func openFollows(t followTable, most int, moved func(other schemas.ID, admitted bool) error) (*follows, error) {
 	f := &follows{followTable: t, most: most, stored: followCounts{admitted: -1}, moved: moved}
-	value, err := t.Get([]byte{rowFollows})
+	value, err := t.Get([]byte{layout.KindFollowCounts})
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +85,12 @@ func (f *follows) close() error {
 	if f.followCounts == f.stored {
 		return nil
 	}
-	return f.Put([]byte{rowFollows}, appendFollowCounts(nil, f.followCounts))
+	return f.Put([]byte{layout.KindFollowCounts}, appendFollowCounts(nil, f.followCounts))
 }
 
 // each visits the admitted follows, by id.
 func (f *follows) each(visit func(is follow)) error {
-	prefix := graphRow(regFollow, "")
+	prefix := layout.GraphRow(layout.RegisterFollow, "")
 	return f.Scan(rows.Scan{Prefix: prefix}, func(row, value []byte) bool {
 		visit(parseFollow(schemas.ID(row[len(prefix):]), value))
 		return true
@@ -98,14 +99,14 @@ func (f *follows) each(visit func(is follow)) error {
 
 // find returns a live follow, and reports whether it exists and whether it is admitted.
 func (f *follows) find(other schemas.ID) (is follow, live, admitted bool, err error) {
-	value, err := f.Get(graphRow(regFollow, other))
+	value, err := f.Get(layout.GraphRow(layout.RegisterFollow, other))
 	if err != nil || value != nil {
 		return parseFollow(other, value), value != nil, true, err
 	}
 	if f.refused == 0 {
 		return follow{}, false, false, nil
 	}
-	value, err = f.Get(rowOf(rowRefused, other))
+	value, err = f.Get(layout.RowName(layout.KindRefused, other))
 	return parseFollow(other, value), value != nil, false, err
 }
 
@@ -168,9 +169,9 @@ func (f *follows) insert(is follow, admitted bool) error {
 }
 
 func (f *follows) write(is follow, admitted bool) error {
-	row := rowOf(rowRefused, is.other)
+	row := layout.RowName(layout.KindRefused, is.other)
 	if admitted {
-		row = graphRow(regFollow, is.other)
+		row = layout.GraphRow(layout.RegisterFollow, is.other)
 	}
 	return f.Put(row, appendFollow(nil, is))
 }
@@ -178,13 +179,13 @@ func (f *follows) write(is follow, admitted bool) error {
 func (f *follows) remove(is follow, admitted bool) error {
 	if admitted {
 		f.admitted--
-		return f.Delete(graphRow(regFollow, is.other))
+		return f.Delete(layout.GraphRow(layout.RegisterFollow, is.other))
 	}
 	f.refused--
 	if err := f.Delete(refusedRow(is)); err != nil {
 		return err
 	}
-	return f.Delete(rowOf(rowRefused, is.other))
+	return f.Delete(layout.RowName(layout.KindRefused, is.other))
 }
 
 // admittedAtOnce is the maximum number of follows that one record admits: each one causes a backfill.
@@ -249,38 +250,36 @@ var errRefused = errors.New("read refused follows: the rows do not match their n
 // firstRefused returns the earliest refused follow. There must be one.
 func (f *follows) firstRefused() (first follow, err error) {
 	var other schemas.ID
-	err = f.Scan(rows.Scan{Prefix: []byte{rowRefusedBy}, Limit: 1}, func(row, _ []byte) bool {
-		other = schemas.ID(row[1+timeBytes:])
+	err = f.Scan(rows.Scan{Prefix: []byte{layout.KindRefusedByTime}, Limit: 1}, func(row, _ []byte) bool {
+		other = schemas.ID(row[1+layout.TimeBytes:])
 		return false
 	})
 	if err != nil {
 		return follow{}, err
 	}
-	value, err := f.Get(rowOf(rowRefused, other))
+	value, err := f.Get(layout.RowName(layout.KindRefused, other))
 	if err == nil && value == nil {
 		err = errRefused
 	}
 	return parseFollow(other, value), err
 }
 
-const timeBytes = 8
-
 // refusedRow returns the row that orders a refused follow for admission.
 func refusedRow(is follow) []byte {
-	row := ranked.AppendVersion([]byte{rowRefusedBy}, schemas.Version(is.time))
+	row := ranked.AppendVersion([]byte{layout.KindRefusedByTime}, schemas.Version(is.time))
 	return append(row, is.other...)
 }
 
 // appendFollow appends the value of a live follow: time (8 bytes), then weight (4 bytes) unless it is 1.
 func appendFollow(b []byte, is follow) []byte {
-	return append(ranked.AppendVersion(b, schemas.Version(is.time)), appendEdgeWeight(is.weight)...)
+	return append(ranked.AppendVersion(b, schemas.Version(is.time)), layout.AppendEdgeWeight(is.weight)...)
 }
 
 // parseFollow parses the value of a live follow. An earlier release wrote only the weight.
 func parseFollow(other schemas.ID, value []byte) follow {
-	is := follow{other: other, time: math.MinInt64, weight: parseEdgeWeight(value)}
-	if len(value) >= timeBytes {
-		is.time = schemas.Micros(ranked.Version(string(value[:timeBytes])))
+	is := follow{other: other, time: math.MinInt64, weight: layout.ParseEdgeWeight(value)}
+	if len(value) >= layout.TimeBytes {
+		is.time = schemas.Micros(ranked.Version(string(value[:layout.TimeBytes])))
 	}
 	return is
 }
@@ -292,11 +291,11 @@ func appendFollowCounts(b []byte, c followCounts) []byte {
 }
 
 func parseFollowCounts(value []byte) (c followCounts, err error) {
-	if len(value) < timeBytes {
+	if len(value) < layout.TimeBytes {
 		return c, errFollowCounts
 	}
-	c.newest = schemas.Micros(ranked.Version(string(value[:timeBytes])))
-	r := bytes.NewReader(value[timeBytes:])
+	c.newest = schemas.Micros(ranked.Version(string(value[:layout.TimeBytes])))
+	r := bytes.NewReader(value[layout.TimeBytes:])
 	admitted, err1 := binary.ReadUvarint(r)
 	refused, err2 := binary.ReadUvarint(r)
 	if err1 != nil || err2 != nil || r.Len() > 0 || admitted|refused >= 1<<40 {

@@ -8,18 +8,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // counting counts the rows that scans visit.
 type counting struct {
-	memory
+	memrows.Table
 	visited int
 }
 
 func (c *counting) Scan(s rows.Scan, visit func(row, value []byte) bool) error {
-	return c.memory.Scan(s, func(row, value []byte) bool {
+	return c.Table.Scan(s, func(row, value []byte) bool {
 		c.visited++
 		return visit(row, value)
 	})
@@ -36,7 +38,7 @@ type followWorld struct {
 
 func newFollowWorld(t rapid.TB, most int) *followWorld {
 	return &followWorld{
-		t: t, table: &counting{memory: memory{}}, most: most, live: map[schemas.ID]follow{}, told: map[schemas.ID]bool{},
+		t: t, table: &counting{Table: memrows.Table{}}, most: most, live: map[schemas.ID]follow{}, told: map[schemas.ID]bool{},
 	}
 }
 
@@ -87,11 +89,11 @@ func (w *followWorld) end(other schemas.ID) {
 
 // admitted returns the follows that a chunk reads.
 func (w *followWorld) admitted() map[schemas.ID]float32 {
-	g, err := readGraph(w.table, new(scratch))
+	g, err := layout.ReadGraph(w.table, new(layout.Buffers))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return g.follows
+	return g.Follows
 }
 
 // check compares the rows and the notifications with the model.
@@ -115,8 +117,8 @@ func (w *followWorld) check(when string) {
 		w.t.Fatalf("%s: followees were told (-want +got):\n%s", when, diff)
 	}
 	refused := 0
-	for name := range w.table.memory {
-		if name[0] == rowRefused || name[0] == rowRefusedBy {
+	for name := range w.table.Table {
+		if name[0] == layout.KindRefused || name[0] == layout.KindRefusedByTime {
 			refused++
 		}
 	}
@@ -172,7 +174,7 @@ func TestFollows_TakeOverRowsOfAnEarlierRelease(t *testing.T) {
 	w := newFollowWorld(t, 3)
 	for n := range 3 {
 		other := schemas.ID(fmt.Sprintf("user:%d", n))
-		w.table.memory[string(graphRow(regFollow, other))] = appendEdgeWeight(2)
+		w.table.Table[string(layout.GraphRow(layout.RegisterFollow, other))] = layout.AppendEdgeWeight(2)
 		w.live[other], w.told[other] = follow{other: other, time: -1 << 63, weight: 2}, true
 	}
 	w.put(follow{"user:new", 5, 1})

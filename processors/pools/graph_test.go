@@ -1,9 +1,10 @@
 package pools
 
 import (
-	"math"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -24,43 +25,37 @@ func TestVisible(t *testing.T) {
 	}
 	f := schemas.Facets{Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:y"}}
 	for name, c := range map[string]struct {
-		graph  graph
+		graph  layout.Graph
 		source schemas.Source
 		want   bool
 	}{
-		"no edge":                             {graph{}, schemas.Following, false},
-		"follows the author":                  {graph{follows: to("user:a")}, schemas.Following, true},
-		"follows the board":                   {graph{follows: to("board:b")}, schemas.Following, true},
-		"an interest does not justify":        {graph{follows: to("interest:x")}, schemas.Following, false},
-		"follows an interest":                 {graph{follows: to("interest:y")}, schemas.FromInterest, true},
-		"an author is no interest":            {graph{follows: to("user:a", "board:b")}, schemas.FromInterest, false},
-		"related needs no edge":               {graph{}, schemas.Related, true},
-		"offered needs no edge":               {graph{}, "editors", true},
-		"blocks the author":                   {graph{follows: to("board:b"), blocks: set("user:a")}, schemas.Following, false},
-		"is blocked by the author":            {graph{blockedBy: set("user:a")}, schemas.Related, false},
-		"blocks the board":                    {graph{follows: to("user:a"), blocks: set("board:b")}, schemas.Following, false},
-		"blocks an interest":                  {graph{blocks: set("interest:y")}, "editors", false},
-		"a block of somebody else":            {graph{blocks: set("user:z"), blockedBy: set("board:b")}, "editors", true},
-		"a followee that blocks stays hidden": {graph{follows: to("user:a"), blockedBy: set("user:a")}, schemas.Following, false},
+		"no edge":                             {layout.Graph{}, schemas.Following, false},
+		"follows the author":                  {layout.Graph{Follows: to("user:a")}, schemas.Following, true},
+		"follows the board":                   {layout.Graph{Follows: to("board:b")}, schemas.Following, true},
+		"an interest does not justify":        {layout.Graph{Follows: to("interest:x")}, schemas.Following, false},
+		"follows an interest":                 {layout.Graph{Follows: to("interest:y")}, schemas.FromInterest, true},
+		"an author is no interest":            {layout.Graph{Follows: to("user:a", "board:b")}, schemas.FromInterest, false},
+		"related needs no edge":               {layout.Graph{}, schemas.Related, true},
+		"offered needs no edge":               {layout.Graph{}, "editors", true},
+		"blocks the author":                   {layout.Graph{Follows: to("board:b"), Blocks: set("user:a")}, schemas.Following, false},
+		"is blocked by the author":            {layout.Graph{BlockedBy: set("user:a")}, schemas.Related, false},
+		"blocks the board":                    {layout.Graph{Follows: to("user:a"), Blocks: set("board:b")}, schemas.Following, false},
+		"blocks an interest":                  {layout.Graph{Blocks: set("interest:y")}, "editors", false},
+		"a block of somebody else":            {layout.Graph{Blocks: set("user:z"), BlockedBy: set("board:b")}, "editors", true},
+		"a followee that blocks stays hidden": {layout.Graph{Follows: to("user:a"), BlockedBy: set("user:a")}, schemas.Following, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := visible(c.graph, c.source, &f); got != c.want {
+			if got := poolstest.Visible(c.graph, c.source, &f); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
-	own := schemas.Facets{Author: owner, Board: "board:b"}
-	if visible(graph{follows: to("board:b")}, schemas.Following, &own) {
+	own := schemas.Facets{Author: poolstest.Owner, Board: "board:b"}
+	if poolstest.Visible(layout.Graph{Follows: to("board:b")}, schemas.Following, &own) {
 		t.Error("the user's own pin is visible")
 	}
 	boardless := schemas.Facets{Author: "user:z"}
-	if !visible(graph{follows: to("")}, "editors", &boardless) {
+	if !poolstest.Visible(layout.Graph{Follows: to("")}, "editors", &boardless) {
 		t.Error("a pin on no board is hidden")
 	}
-}
-
-// visible reports whether a pin that is not deleted is visible to the owner in a source.
-func visible(g graph, source schemas.Source, f *schemas.Facets) bool {
-	v := view{user: owner, graph: g, deleted: nobody{}, oldest: math.MinInt64}
-	return v.standing(source, &candidate{candidateBody: candidateBody{Facets: *f}}) == waiting
 }

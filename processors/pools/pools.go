@@ -86,20 +86,21 @@ import (
 	"cmp"
 	"sync"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers is the set of deleted users. It must be safe for concurrent use.
-type DeletedUsers interface {
-	Has(user schemas.UserID) bool
-	Len() int // number of deleted users; it never decreases
-}
+// Config holds the caps of the pools; see layout.Config.
+type Config = layout.Config
+
+// DefaultConfig returns layout.DefaultConfig.
+func DefaultConfig() Config { return layout.DefaultConfig() }
 
 // ErasedUsers is a set of deleted users that accepts a deletion before the global table contains it.
 type ErasedUsers interface {
-	DeletedUsers
+	layout.DeletedUsers
 	Note(user schemas.UserID, at schemas.Micros)
 }
 
@@ -109,7 +110,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted,
 		putters: sync.Pool{New: func() any { return new(putter) }},
-		scratch: sync.Pool{New: func() any { return new(scratch) }},
+		scratch: sync.Pool{New: func() any { return new(layout.Buffers) }},
 	}
 	return rows.Group{
 		Name: topics.Pools,

@@ -1,93 +1,25 @@
 package pools
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// presence records when a user was last active, in one row. A user without a visit for AwayAfter is inactive: the followees
-// are notified and deliver nothing new. When the user is reactivated, every followee is asked for a backfill, and the answers
-// are counted.
-type presence struct {
-	last  schemas.Micros // arrival of the last visit, or of the record that started the timer; 0: neither happened
-	away  bool
-	looks schemas.Micros // when the inactivity timer fires; 0 or in the past: none is set
-	asked schemas.Micros // time of the last backfill request (reactivation or rebuild), which its answers carry; 0: none
-	want  int            // answers expected to that request
-	came  int            // answers received
-}
-
-// returning reports whether answers are outstanding.
-func (p presence) returning() bool { return p.came < p.want }
-
-func appendPresence(b []byte, p presence) []byte {
-	away := byte(0)
-	if p.away {
-		away = 1
-	}
-	b = binary.BigEndian.AppendUint64(append(b, away), uint64(p.last))
-	b = binary.BigEndian.AppendUint64(b, uint64(p.asked))
-	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.want)), uint64(p.came))
-	return binary.BigEndian.AppendUint64(b, uint64(p.looks))
-}
-
-var errPresence = errors.New("parse presence: cut short or malformed")
-
-func parsePresence(value []byte) (presence, error) {
-	const head, tail = 17, 8
-	if len(value) < head || value[0] > 1 {
-		return presence{}, errPresence
-	}
-	p := presence{
-		away:  value[0] == 1,
-		last:  schemas.Micros(binary.BigEndian.Uint64(value[1:])),
-		asked: schemas.Micros(binary.BigEndian.Uint64(value[9:])),
-	}
-	want, n := binary.Uvarint(value[head:])
-	if n <= 0 {
-		return presence{}, errPresence
-	}
-	came, m := binary.Uvarint(value[head+n:])
-	if m <= 0 || want > 1<<40 || came > want {
-		return presence{}, errPresence
-	}
-	p.want, p.came = int(want), int(came)
-	switch rest := value[head+n+m:]; len(rest) {
-	case 0: // written by an earlier release, without looks
-	case tail:
-		p.looks = schemas.Micros(binary.BigEndian.Uint64(rest))
-	default:
-		return presence{}, errPresence
-	}
-	return p, nil
-}
-
-// readPresence reads the presence of a user. It returns nil if there is none.
-func readPresence(t table) (*presence, error) {
-	value, err := t.Get([]byte{rowPresence})
-	if err != nil || value == nil {
-		return nil, err
-	}
-	p, err := parsePresence(value)
-	return &p, err
-}
-
 // presenceOf is like readPresence, but returns the zero value instead of nil.
-func presenceOf(own rows.Owner) (*presence, error) {
-	p, err := readPresence(own)
+func presenceOf(own rows.Owner) (*layout.Activity, error) {
+	p, err := layout.ReadActivity(own)
 	if p == nil {
-		p = &presence{}
+		p = &layout.Activity{}
 	}
 	return p, err
 }
 
-func putPresence(own rows.Owner, p *presence) error {
-	return own.Put([]byte{rowPresence}, appendPresence(nil, *p))
+func putPresence(own rows.Owner, p *layout.Activity) error {
+	return own.Put([]byte{layout.KindActivity}, layout.AppendActivity(nil, *p))
 }
 
 // timerAway is the timer that checks whether a user is inactive.
@@ -111,21 +43,21 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 
 // watch sets the inactivity timer of an active user unless it is set. It is not set for a new user, nor after a period with
 // AwayAfter 0. In such a period timers have no effect and visits are not recorded, so the time counts from now.
-func (g *group) watch(tx *rows.Tx, own rows.Owner, p *presence) error {
+func (g *group) watch(tx *rows.Tx, own rows.Owner, p *layout.Activity) error {
 	now := schemas.MicrosOf(tx.Time())
-	if g.cfg.AwayAfter == 0 || p.away || p.looks > now {
+	if g.cfg.AwayAfter == 0 || p.Inactive || p.CheckAt > now {
 		return nil
 	}
-	p.last = max(p.last, now)
+	p.LastSeen = max(p.LastSeen, now)
 	if err := g.lookAgain(own, p); err != nil {
 		return err
 	}
 	return putPresence(own, p)
 }
 
-func (g *group) lookAgain(own rows.Owner, p *presence) error {
-	at := p.last.Time().Add(g.cfg.AwayAfter)
-	p.looks = schemas.MicrosOf(at)
+func (g *group) lookAgain(own rows.Owner, p *layout.Activity) error {
+	at := p.LastSeen.Time().Add(g.cfg.AwayAfter)
+	p.CheckAt = schemas.MicrosOf(at)
 	return own.SetTimer(at, []byte(timerAway))
 }
 
@@ -134,17 +66,17 @@ func (g *group) look(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	if g.cfg.AwayAfter == 0 || g.deleted.Has(user) {
 		return nil
 	}
-	p, err := readPresence(own)
-	if err != nil || p == nil || p.away || p.looks > schemas.MicrosOf(tx.Time()) { // a later timer checks
+	p, err := layout.ReadActivity(own)
+	if err != nil || p == nil || p.Inactive || p.CheckAt > schemas.MicrosOf(tx.Time()) { // a later timer checks
 		return err
 	}
-	if tx.Time().Before(p.last.Time().Add(g.cfg.AwayAfter)) {
+	if tx.Time().Before(p.LastSeen.Time().Add(g.cfg.AwayAfter)) {
 		if err := g.lookAgain(own, p); err != nil {
 			return err
 		}
 		return putPresence(own, p)
 	}
-	p.away, p.looks, p.want, p.came = true, 0, 0, 0
+	p.Inactive, p.CheckAt, p.Expected, p.Received = true, 0, 0, 0
 	tx.Effect(effectAway, 1)
 	if _, err := g.tell(tx, own, &schemas.Rebuild{User: user, Away: true}); err != nil {
 		return err
@@ -161,23 +93,23 @@ func (g *group) here(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	}
 	now := schemas.MicrosOf(tx.Time())
 	switch {
-	case p.away:
+	case p.Inactive:
 		return g.takeBack(tx, own, user, p)
-	case p.looks <= now || g.cfg.AwayAfter == 0:
+	case p.CheckAt <= now || g.cfg.AwayAfter == 0:
 		return g.watch(tx, own, p)
-	case now.Time().Sub(p.last.Time()) < g.cfg.AwayAfter/100: // recent enough: this saves a row per visit
+	case now.Time().Sub(p.LastSeen.Time()) < g.cfg.AwayAfter/100: // recent enough: this saves a row per visit
 		return nil
 	}
-	p.last = max(p.last, now)
+	p.LastSeen = max(p.LastSeen, now)
 	return putPresence(own, p)
 }
 
 // takeBack reactivates an inactive user: it asks every followee for a backfill.
-func (g *group) takeBack(tx *rows.Tx, own rows.Owner, user schemas.UserID, p *presence) (err error) {
+func (g *group) takeBack(tx *rows.Tx, own rows.Owner, user schemas.UserID, p *layout.Activity) (err error) {
 	now := schemas.MicrosOf(tx.Time())
-	p.away, p.last, p.asked, p.came = false, now, max(now, p.asked+1), 0
+	p.Inactive, p.LastSeen, p.BackfillID, p.Received = false, now, max(now, p.BackfillID+1), 0
 	tx.Effect(effectReturned, 1)
-	if p.want, err = g.tell(tx, own, &schemas.Rebuild{User: user, Asked: p.asked}); err != nil {
+	if p.Expected, err = g.tell(tx, own, &schemas.Rebuild{User: user, Asked: p.BackfillID}); err != nil {
 		return err
 	}
 	if g.cfg.AwayAfter > 0 {
@@ -202,13 +134,13 @@ func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge, entered bool
 	if err := g.watch(tx, own, p); err != nil || !entered {
 		return err
 	}
-	if !p.away && p.asked == 0 {
-		former, err := own.Get(rowOf(rowFormer, e.Other))
+	if !p.Inactive && p.BackfillID == 0 {
+		former, err := own.Get(layout.RowName(layout.KindFormer, e.Other))
 		if err != nil || len(former) == 0 {
 			return err
 		}
 	}
-	return g.tellMode(tx, e.Other, p.away)
+	return g.tellMode(tx, e.Other, p.Inactive)
 }
 
 // tellMode tells a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
@@ -234,10 +166,10 @@ func (g *group) back(tx *rows.Tx, r *schemas.Return) error {
 
 // answered counts a followee's answer to a request for backfills. It ignores answers to earlier requests.
 func (g *group) answered(own rows.Owner, asked schemas.Micros) error {
-	p, err := readPresence(own)
-	if err != nil || p == nil || p.asked != asked || !p.returning() {
+	p, err := layout.ReadActivity(own)
+	if err != nil || p == nil || p.BackfillID != asked || !p.IsBackfilling() {
 		return err
 	}
-	p.came++
+	p.Received++
 	return putPresence(own, p)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -50,8 +51,8 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 		if r.Keep {
 			break
 		}
-		for _, kind := range candidateKinds() {
-			more, err := dropRows(tx, own, sourcePrefix(kind, source), most)
+		for _, kind := range layout.CandidateKinds() {
+			more, err := dropRows(tx, own, layout.SourcePrefix(kind, source), most)
 			if err != nil {
 				return err
 			}
@@ -96,9 +97,9 @@ func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error 
 	switch {
 	case err != nil:
 		return err
-	case p.away && g.cfg.AwayAfter == 0:
+	case p.Inactive && g.cfg.AwayAfter == 0:
 		return g.takeBack(tx, own, r.User, p)
-	case p.away:
+	case p.Inactive:
 		return nil
 	}
 	if err := g.watch(tx, own, p); err != nil {
@@ -110,11 +111,11 @@ func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error 
 		return err
 	}
 	source := r.Source
-	if p.returning() {
+	if p.IsBackfilling() {
 		source = ""
 	}
-	p.asked, p.came = max(schemas.MicrosOf(tx.Time()), p.asked+1), 0
-	if p.want, err = g.tell(tx, own, &schemas.Rebuild{User: r.User, Source: source, Asked: p.asked}); err != nil {
+	p.BackfillID, p.Received = max(schemas.MicrosOf(tx.Time()), p.BackfillID+1), 0
+	if p.Expected, err = g.tell(tx, own, &schemas.Rebuild{User: r.User, Source: source, Asked: p.BackfillID}); err != nil {
 		return err
 	}
 	return putPresence(own, p)
@@ -132,15 +133,15 @@ type Carry struct {
 
 // Keep reports whether a record of the changelog is carried over. It must be called in the order of the changelog.
 func (c *Carry) Keep(owner, row, value []byte) bool {
-	if row[0] != rowCandidate && row[0] != rowChanged {
+	if row[0] != layout.KindFirstVersion && row[0] != layout.KindLaterVersion {
 		return true
 	}
 	for _, source := range rebuilt(c.Source) {
-		if bytes.HasPrefix(row, sourcePrefix(row[0], source)) {
+		if bytes.HasPrefix(row, layout.SourcePrefix(row[0], source)) {
 			return false
 		}
 	}
-	if c.HalfLife == 0 || !bytes.HasPrefix(row, sourcePrefix(row[0], schemas.Related)) {
+	if c.HalfLife == 0 || !bytes.HasPrefix(row, layout.SourcePrefix(row[0], schemas.Related)) {
 		return true
 	}
 	name := string(owner) + "\x00" + string(row)
@@ -168,6 +169,6 @@ const mostWithoutAge = 100
 // ofHalfLife reports whether the score of a candidate of related has the given time constant. It returns true for a malformed
 // row.
 func ofHalfLife(row, value []byte, halfLife time.Duration) bool {
-	r, err := parseCandidate(len(sourcePrefix(row[0], schemas.Related)), string(row), string(value))
-	return err != nil || math.Abs(r.score-score.Base(1, r.created, halfLife)) <= mostWithoutAge
+	r, err := layout.ParseCandidate(len(layout.SourcePrefix(row[0], schemas.Related)), string(row), string(value))
+	return err != nil || math.Abs(r.Score-score.Base(1, r.Created, halfLife)) <= mostWithoutAge
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -165,7 +166,7 @@ func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
 
 // patient makes a generator that waits for backfills without a practical limit.
 func (r *rig) patient() {
-	cfg := pools.DefaultGeneratorConfig()
+	cfg := generator.DefaultConfig()
 	cfg.ReactivationTimeout = time.Minute
 	r.attachWith(cfg)
 }

@@ -1,6 +1,8 @@
 package pools
 
-import "github.com/smartfeed/smartfeed/processors/rows"
+import (
+	"github.com/smartfeed/smartfeed/processors/rows"
+)
 
 // A step that writes as much as fits leaves this many rows and bytes of the record's bounds for its last writes.
 const (

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -20,11 +21,11 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 		return nil
 	}
 	own := tx.Own()
-	st, err := readState(own)
+	st, err := layout.ReadState(own)
 	if err != nil {
 		return err
 	}
-	if st.applied(s.ID) {
+	if st.Applied(s.ID) {
 		tx.Count(dropRepeat)
 		return nil
 	}
@@ -96,12 +97,12 @@ func checkMemory(m *schemas.Memory) error {
 }
 
 // show writes and emits the new items of a Served.
-func (g *group) show(tx *rows.Tx, own rows.Owner, st *state, s *schemas.Served) error {
+func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.Served) error {
 	seen, err := seenOf(own, s.Items)
 	if err != nil {
 		return err
 	}
-	added, repeats := st.show(s, seen)
+	added, repeats := st.Show(s, seen)
 	for range repeats {
 		tx.Count(dropShown)
 	}
@@ -136,18 +137,18 @@ func (g *group) tellPins(tx *rows.Tx, added *schemas.FeedEntries) error {
 	return nil
 }
 
-func putState(own rows.Owner, st *state) error {
+func putState(own rows.Owner, st *layout.State) error {
 	value, err := json.Marshal(st)
 	if err != nil {
 		return fmt.Errorf("encode state: %w", err)
 	}
-	return own.Put([]byte{rowState}, value)
+	return own.Put([]byte{layout.KindState}, value)
 }
 
 // trimAll trims every pool of a user; see trim. A pool that the record has no room for is trimmed with the next row that it
 // gets. more reports whether there are such pools.
 func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID, below schemas.Version) (more bool, err error) {
-	list, err := sources(own)
+	list, err := layout.Sources(own)
 	if err != nil {
 		return false, err
 	}
@@ -178,5 +179,8 @@ func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
 			return schemas.Bad(fmt.Sprintf("affinities: %q is %v: want a number", top.Facet, top.Value))
 		}
 	}
-	return rows.PutRecord(tx.Own(), []byte{rowAffinities}, g.streams.Affinities, a)
+	return rows.PutRecord(tx.Own(), []byte{layout.KindAffinities}, g.streams.Affinities, a)
 }
+
+// crossed reports whether a count passed a multiple of n on the way from from to to.
+func crossed(from, to, n int64) bool { return from/n != to/n }

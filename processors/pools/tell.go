@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -50,23 +51,23 @@ func (g *group) tellOn(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
 	switch {
 	case err != nil:
 		return err
-	case r.Away != p.away, !r.Away && r.Asked != greeted && r.Asked != p.asked:
+	case r.Away != p.Inactive, !r.Away && r.Asked != greeted && r.Asked != p.BackfillID:
 		return nil // a newer notification replaces this one
 	}
 	answers, err := g.tell(tx, own, r)
-	if err != nil || r.Asked != p.asked || !p.returning() {
+	if err != nil || r.Asked != p.BackfillID || !p.IsBackfilling() {
 		return err
 	}
-	p.want = max(p.want+answers-1, p.came)
+	p.Expected = max(p.Expected+answers-1, p.Received)
 	return putPresence(own, p)
 }
 
 // followeesBehind returns at most most followees of a source ("": all sources) that follow after ("": from the first), and
 // reports whether there are more.
 func followeesBehind(own rows.Owner, source schemas.Source, after schemas.Followee, most int) (list []schemas.Followee, more bool, err error) {
-	scan := rows.Scan{Prefix: []byte{rowGraph, regFollow}}
+	scan := rows.Scan{Prefix: []byte{layout.KindGraph, layout.RegisterFollow}}
 	if after != "" {
-		scan.From = append(graphRow(regFollow, schemas.ID(after)), 0) // the smallest name that can follow it
+		scan.From = append(layout.GraphRow(layout.RegisterFollow, schemas.ID(after)), 0) // the smallest name that can follow it
 	}
 	err = own.Scan(scan, func(row, _ []byte) bool {
 		followee := schemas.Followee(row[len(scan.Prefix):])

@@ -15,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -34,8 +35,8 @@ type rig struct {
 	t         *testing.T
 	cfg       pools.Config
 	member    *proctest.Member
-	generator *pools.Generator
-	pulled    *pools.Pulled // for generators that are made from now on; nil: none
+	generator *generator.Generator
+	pulled    *generator.Pulled // for generators that are made from now on; nil: none
 }
 
 var gone = deleted{"user:gone": true}
@@ -54,9 +55,9 @@ func newRigWith(t *testing.T, cfg pools.Config, adjust func(*rows.Config)) *rig 
 func narrow(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }
 
 // attach makes a generator on the member's current rows.
-func (r *rig) attach() { r.attachWith(pools.DefaultGeneratorConfig()) }
+func (r *rig) attach() { r.attachWith(generator.DefaultConfig()) }
 
-func (r *rig) attachWith(cfg pools.GeneratorConfig) {
+func (r *rig) attachWith(cfg generator.Config) {
 	log, err := topics.NewLog(r.Kafka)
 	if err != nil {
 		r.t.Fatal(err)
@@ -64,9 +65,9 @@ func (r *rig) attachWith(cfg pools.GeneratorConfig) {
 	r.t.Cleanup(log.Close)
 	known := make(chan struct{})
 	close(known) // no pin is hot
-	r.generator, err = pools.NewGenerator(r.cfg, cfg, pools.Deps{
-		Rows: r.member.View(topics.Pools), End: pools.DataEnd{Log: log}, Streams: r.Streams, Deleted: gone,
-		Hot: pools.NewHot(known), Pulled: r.pulled,
+	r.generator, err = generator.New(r.cfg, cfg, generator.Deps{
+		Rows: r.member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: r.Streams, Deleted: gone,
+		Hot: generator.NewHot(known), Pulled: r.pulled,
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -600,7 +601,7 @@ func testDeferred(t *testing.T, r *rig) {
 func TestPulledPinsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
-	r.pulled = new(pools.Pulled)
+	r.pulled = new(generator.Pulled)
 	r.attach()
 	for n := range 3 {
 		p := pin(n, schemas.Micros(1000+n), "user:star")

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
-// here is the generator of the process that owns the pools, such as pools.Generator.
+// here is the generator of the process that owns the pools, such as generator.Generator.
 type here struct{ peers.Generator }
 
 func (here) Waiting(context.Context, schemas.UserID) (int, error) { return 7, nil }

@@ -16,6 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -28,10 +29,10 @@ type pipeline struct {
 	product   *Product
 	publisher *topics.Publisher
 	deleted   topics.DeletedUsers
-	pulled    *pools.Pulled
+	pulled    *generator.Pulled
 	pools     pools.Config
 	member    *proctest.Member
-	generator *pools.Generator
+	generator *generator.Generator
 	effects   map[string]int64
 }
 
@@ -49,7 +50,7 @@ func newPipeline(t *testing.T, cfg pools.Config) *pipeline {
 	t.Helper()
 	p := &pipeline{
 		Wire: proctest.New(t), t: t, product: New(Config{HalfLife: time.Hour, MaxFollowees: cfg.MaxFollowees}), pools: cfg, effects: map[string]int64{},
-		pulled: new(pools.Pulled),
+		pulled: new(generator.Pulled),
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
@@ -97,7 +98,7 @@ func (p *pipeline) attach(member *proctest.Member) {
 	p.t.Helper()
 	p.member = member
 	var err error
-	p.generator, err = pools.NewGenerator(p.pools, pools.DefaultGeneratorConfig(), pools.Deps{
+	p.generator, err = generator.New(p.pools, generator.DefaultConfig(), generator.Deps{
 		Rows: p.member.View(topics.Pools), Streams: p.Streams, Deleted: p.deleted, Pulled: p.pulled,
 	})
 	if err != nil {
@@ -158,7 +159,7 @@ func (p *pipeline) compare(when string) {
 			}
 			compared += len(want)
 		}
-		if n, err := p.generator.Waiting(p.t.Context(), user); err != nil || n != min(len(waiting), pools.WaitingMost) {
+		if n, err := p.generator.Waiting(p.t.Context(), user); err != nil || n != min(len(waiting), generator.WaitingMost) {
 			p.t.Errorf("%s: %d wait for %s, %v, want %d", when, n, user, err, len(waiting))
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -50,7 +51,7 @@ type pipeline struct {
 	publisher *topics.Publisher
 	readers   []topics.Reader
 	groups    map[string]*rows.Runner
-	generator *pools.Generator
+	generator *generator.Generator
 	rng       *rand.Rand
 	edges     [][]int32 // followees by follower
 	each      int
@@ -93,7 +94,7 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 			}
 		})
 	}
-	p.generator, err = pools.NewGenerator(pool, pools.DefaultGeneratorConfig(), pools.Deps{
+	p.generator, err = generator.New(pool, generator.DefaultConfig(), generator.Deps{
 		Rows: p.groups[topics.Pools].View(), Streams: p.streams, Deleted: nobody{},
 	})
 	must(b, err)

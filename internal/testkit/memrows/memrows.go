@@ -1,0 +1,44 @@
+// Package memrows is a table of rows in memory, for tests of code that reads and writes the rows of one owner.
+package memrows
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+)
+
+// Table is a table without a store.
+type Table map[string][]byte
+
+func (m Table) Get(row []byte) ([]byte, error) { return m[string(row)], nil }
+
+func (m Table) Put(row, value []byte) error {
+	m[string(row)] = slices.Clone(value)
+	return nil
+}
+
+func (m Table) Delete(row []byte) error {
+	delete(m, string(row))
+	return nil
+}
+
+func (m Table) Scan(s rows.Scan, visit func(row, value []byte) bool) error {
+	names := slices.Sorted(maps.Keys(m))
+	if s.Reverse {
+		slices.Reverse(names)
+	}
+	visited := 0
+	for _, name := range names {
+		row := []byte(name)
+		order := bytes.Compare(row, s.From)
+		if !bytes.HasPrefix(row, s.Prefix) || s.From != nil && (order < 0) != s.Reverse && order != 0 {
+			continue
+		}
+		if visited++; s.Limit > 0 && visited > s.Limit || !visit(row, m[name]) {
+			break
+		}
+	}
+	return nil
+}

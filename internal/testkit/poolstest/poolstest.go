@@ -1,0 +1,205 @@
+// Package poolstest draws users, deliveries and seen pins for tests of pools, and computes the expected pools.
+package poolstest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Visible reports whether a pin that is not deleted is visible to the owner in a source.
+func Visible(g layout.Graph, source schemas.Source, f *schemas.Facets) bool {
+	v := layout.View{User: Owner, Graph: g, Deleted: Nobody{}, Oldest: math.MinInt64}
+	return v.Standing(source, &layout.Candidate{Content: layout.Content{Facets: *f}}) == layout.Waiting
+}
+
+// Nobody is an empty set of deleted users.
+type Nobody struct{}
+
+func (Nobody) Has(schemas.UserID) bool { return false }
+
+func (Nobody) Len() int { return 0 }
+
+func (Nobody) Note(schemas.UserID, schemas.Micros) {}
+
+const Owner schemas.UserID = "user:me"
+
+// put does what the deliver callback does for one user.
+func Deliver(m memrows.Table, source schemas.Source, d Delivered) {
+	first := !d.Deleted && schemas.Micros(d.Version) == d.Created
+	row := layout.AppendCandidate(nil, layout.VersionKind(first), source, d.Score, d.Pin, d.Version)
+	m[string(row)] = ranked.AppendBody(nil, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
+}
+
+// see marks a pin as seen, as freeze does.
+func See(m memrows.Table, pin schemas.PinID, position int64) {
+	m[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: position})
+	m[string(layout.PositionRow(layout.KindSeenIndex, position))] = []byte(pin)
+}
+
+// T is a test of package testing or of rapid.
+type T interface{ Fatal(args ...any) }
+
+func View(t T, m memrows.Table) *layout.View {
+	v, err := layout.NewView(m, Owner, Nobody{}, schemas.Micros(0).Time(), 0, new(layout.Buffers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func PoolOf(t T, m memrows.Table, source schemas.Source, n int) []Waiting {
+	all := Best(t, View(t, m), source, n)
+	list := []Waiting{}
+	for _, c := range all {
+		list = append(list, Waiting{c.Pin, c.Score})
+	}
+	return list
+}
+
+// Best returns the n best waiting candidates of a source.
+func Best(t T, v *layout.View, source schemas.Source, n int) []layout.Candidate {
+	l, err := v.Buffers.Iterate(v, source, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := v.Best(source, nil, l.Take, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+type Waiting struct {
+	Pin   schemas.PinID
+	Score float64
+}
+
+// Delivered is one version of a pin as it reaches the user over one edge.
+type Delivered struct {
+	Pin     schemas.PinID
+	Version schemas.Version
+	Score   float64
+	Created schemas.Micros
+	Deleted bool
+	schemas.Facets
+}
+
+// Oracle computes a pool from all deliveries by the definition: the highest version of a pin determines its content, and the
+// best score among the versions with the same creation time determines its place.
+func Oracle(all []Delivered, visible func(*Delivered) bool, seen map[schemas.PinID]bool, n int) []Waiting {
+	top := map[schemas.PinID]Delivered{}
+	for _, d := range all {
+		if t, ok := top[d.Pin]; !ok || d.Version > t.Version {
+			top[d.Pin] = d
+		}
+	}
+	list := []Waiting{}
+	for pin, t := range top {
+		if !visible(&t) || seen[pin] {
+			continue
+		}
+		best := t.Score
+		for _, d := range all {
+			if d.Pin == pin && d.Created == t.Created {
+				best = max(best, d.Score)
+			}
+		}
+		list = append(list, Waiting{pin, best})
+	}
+	slices.SortFunc(list, func(a, b Waiting) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Pin, b.Pin))
+	})
+	return list[:min(n, len(list))]
+}
+
+// World is a user with edges and seen pins.
+type World struct {
+	Table memrows.Table
+	Seen  map[schemas.PinID]bool
+	Graph layout.Graph
+}
+
+func DrawWorld(t *rapid.T) World {
+	w := World{Table: memrows.Table{}, Seen: map[schemas.PinID]bool{}, Graph: layout.Graph{
+		Follows: map[schemas.ID]float32{}, Blocks: map[schemas.ID]struct{}{}, BlockedBy: map[schemas.ID]struct{}{},
+	}}
+	draw := func(put func(schemas.ID), register byte, label string, ids ...schemas.ID) {
+		for _, id := range ids {
+			if rapid.Bool().Draw(t, label+string(id)) {
+				put(id)
+				w.Table[string(layout.GraphRow(register, id))] = []byte{}
+			}
+		}
+	}
+	draw(func(id schemas.ID) { w.Graph.Follows[id] = 1 }, layout.RegisterFollow, "follows ", "user:a", "user:b", "board:a")
+	draw(func(id schemas.ID) { w.Graph.Blocks[id] = struct{}{} }, layout.RegisterBlock, "blocks ", "user:c", "board:b", "interest:x")
+	draw(func(id schemas.ID) { w.Graph.BlockedBy[id] = struct{}{} }, layout.RegisterBlockedBy, "blocked by ", "user:b")
+	for n := range 6 {
+		if rapid.IntRange(0, 5).Draw(t, "seen") == 0 {
+			pin := PinID(n)
+			w.Seen[pin] = true
+			See(w.Table, pin, int64(len(w.Seen)))
+			// A small head makes a trim load all seen pins; a large one makes it look up each candidate.
+			head := rapid.SampledFrom([]int{len(w.Seen), 1e6}).Draw(t, "head")
+			w.Table[string(layout.KindState)] = fmt.Appendf(nil, `{"head":%d}`, head)
+		}
+	}
+	return w
+}
+
+func PinID(n int) schemas.PinID { return schemas.PinID(fmt.Sprintf("pin:%d", n)) }
+
+func (w World) Visible(d *Delivered) bool {
+	return !d.Deleted && Visible(w.Graph, schemas.Following, &d.Facets)
+}
+
+func DrawFacets(t *rapid.T) schemas.Facets {
+	return schemas.Facets{
+		Author:    rapid.SampledFrom([]schemas.UserID{"user:a", "user:b", "user:c", Owner}).Draw(t, "author"),
+		Board:     rapid.SampledFrom([]schemas.BoardID{"", "board:a", "board:b"}).Draw(t, "board"),
+		Interests: rapid.SliceOfN(rapid.SampledFrom([]schemas.InterestID{"interest:x", "interest:y"}), 0, 2).Draw(t, "interests"),
+	}
+}
+
+// DrawVersions draws deliveries of up to n pins: up to four versions, each over up to two edges with different weights.
+// Versions are assigned as in the group objects: at least the time of the event, and higher than the previous version.
+func DrawVersions(t *rapid.T, n int) []Delivered {
+	var all []Delivered
+	for i := range rapid.IntRange(1, n).Draw(t, "pins") {
+		created := schemas.Micros(rapid.IntRange(0, 3).Draw(t, "created"))
+		version := schemas.Version(created) + schemas.Version(rapid.IntRange(0, 1).Draw(t, "updated before"))
+		for range rapid.IntRange(1, 4).Draw(t, "versions") {
+			if rapid.IntRange(0, 4).Draw(t, "earlier") == 0 {
+				created--
+				version++
+			}
+			d := Delivered{
+				Pin: PinID(i), Version: version, Created: created, Deleted: rapid.IntRange(0, 7).Draw(t, "deleted") == 0,
+				Facets: DrawFacets(t),
+			}
+			version++
+			for range rapid.IntRange(1, 2).Draw(t, "edges") {
+				d.Score = float64(created) + float64(rapid.IntRange(0, 2).Draw(t, "weight"))
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+type Only schemas.UserID
+
+func (o Only) Has(user schemas.UserID) bool { return user == schemas.UserID(o) }
+
+func (o Only) Len() int { return 1 }
+
+func (w World) Follows(id schemas.ID) bool { _, ok := w.Graph.Follows[id]; return ok }

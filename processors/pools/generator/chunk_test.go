@@ -1,0 +1,404 @@
+package generator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Pins that were seen long ago and delivered again are recognized, however many there are.
+func TestWhatWasSeenLongAgoIsNotChosen(t *testing.T) {
+	d := newDesk(40)
+	put := func(pin schemas.PinID) {
+		d.rows[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
+	}
+	for n := range 37 {
+		put(poolstest.PinID(n))
+	}
+	d.rows[string(layout.KindState)] = []byte(`{"head":37}`)
+	c := visit(t, generatorOf(t, d), "v1")
+	if diff := cmp.Diff([]schemas.PinID{"pin:37", "pin:38"}, pinsOf(c.Served.Items)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// This holds even if more of them than a chunk considers precede the unseen pins.
+func TestWhatStandsBehindMuchThatWasSeenIsFound(t *testing.T) {
+	d := newDesk(300)
+	for n := range 250 {
+		d.rows[string(layout.RowName(layout.KindSeen, poolstest.PinID(n)))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
+	}
+	d.rows[string(layout.KindState)] = []byte(`{"head":250,"deferred":[{"pin":"pin:3","since":1}]}`)
+	c := visit(t, generatorOf(t, d), "v1")
+	if diff := cmp.Diff([]schemas.PinID{"pin:250", "pin:251"}, pinsOf(c.Served.Items)); diff != "" || len(c.Served.Deferred) != 0 {
+		t.Errorf("deferred %v; (-want +got):\n%s", c.Served.Deferred, diff)
+	}
+}
+
+// deskWith returns a desk whose user has a memory.
+func deskWith(t *testing.T, pins int, m schemas.Memory) *desk {
+	d := newDesk(pins)
+	value, err := json.Marshal(layout.State{Memory: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.rows[string(layout.KindState)] = value
+	return d
+}
+
+// The memory is read from the rows and written to the Served, for feeds with and without rules.
+func TestMemoryTravelsInServed(t *testing.T) {
+	before := schemas.Memory{
+		Mix: map[string]float64{"editors": 3}, Draws: 5, Began: 1, Visited: 2, Weak: 3,
+		Best: map[string]float64{"following": 7}, Deferred: []schemas.Deferred{{Pin: "pin:9", Since: 1}},
+	}
+	g := generatorOf(t, deskWith(t, 5, before))
+	plain := visit(t, g, "v1")
+	g.Settle(poolstest.Owner, "v1", schemas.Failed)
+	want := before
+	want.Mix = map[string]float64{"editors": plain.Served.Mix["editors"]}
+	if diff := cmp.Diff(want, plain.Served.Memory); diff != "" || plain.Served.Mix["editors"] <= 3 {
+		t.Errorf("plain (-want +got):\n%s", diff)
+	}
+	r := request("v2")
+	r.Feed, r.Time = rules.Home, 10
+	home, err := g.Chunk(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := home.Served.Memory; m.Visited != 10 || m.Began != 1 || m.Weak != 3 || len(m.Deferred) != 1 {
+		t.Errorf("home remembers %+v", m)
+	}
+}
+
+func TestExpiredCandidatesAreTold(t *testing.T) {
+	d := deskWith(t, 5, schemas.Memory{Began: 1, Visited: 2, Best: map[string]float64{}, Deferred: []schemas.Deferred{{Pin: "pin:0", Since: 1}}})
+	r := request("v1")
+	r.Feed, r.Time = rules.Home, 1e13
+	c, err := generatorOf(t, d).Chunk(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]schemas.PinID{"pin:0"}, c.Served.Expired); diff != "" {
+		t.Errorf("expired (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]schemas.PinID{"pin:1", "pin:2"}, pinsOf(c.Served.Items)); diff != "" {
+		t.Errorf("items (-want +got):\n%s", diff)
+	}
+}
+
+// registry assigns the id 1 to every schema.
+type registry struct{}
+
+func (registry) Register(context.Context, string, string) (int, error) { return 1, nil }
+
+func (registry) SchemaByID(context.Context, int) (string, error) {
+	return "", errors.New("the registry is away")
+}
+
+// Signals that the feed home uses and that are unavailable are reported as degraded. The feed plain uses none.
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	known, unknown := make(chan struct{}), make(chan struct{})
+	close(known)
+	for name, c := range map[string]struct {
+		hot    *Hot
+		pulled *Pulled
+		feed   string
+		torn   bool
+		want   []string
+	}{
+		"no counts":              {nil, nil, rules.Home, false, []string{degradedItems}},
+		"counts being read":      {NewHot(unknown), nil, rules.Home, false, []string{degradedItems}},
+		"counts":                 {NewHot(known), nil, rules.Home, false, nil},
+		"plain":                  {nil, nil, "plain", true, nil},
+		"affinities not known":   {NewHot(known), nil, rules.Home, true, []string{degradedAffinities}},
+		"pulled ones being read": {nil, NewPulled(unknown), "plain", false, []string{degradedPulled}},
+		"pulled ones":            {nil, NewPulled(known), "plain", false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(3)
+			if c.torn {
+				d.rows[string(layout.KindAffinities)] = []byte{1, 2, 3}
+			}
+			r := request("v1")
+			r.Feed = c.feed
+			g := generatorWith(t, DefaultConfig(), Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Hot: c.hot, Pulled: c.pulled})
+			var err error
+			if g.deps.Streams, err = topics.Open(t.Context(), registry{}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := g.Chunk(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got.Degraded); diff != "" || len(got.Served.Items) != 2 {
+				t.Errorf("%d items; degraded (-want +got):\n%s", len(got.Served.Items), diff)
+			}
+		})
+	}
+}
+
+// While the pulled pins are not loaded, reads of pools return an error instead of an incomplete answer.
+func TestPoolsAreNotReadWithoutWhatIsPulled(t *testing.T) {
+	ready := make(chan struct{})
+	d := newDesk(3)
+	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Pulled: NewPulled(ready)})
+	calls := map[string]func() error{
+		"pool":    func() error { _, err := g.Pool(t.Context(), poolstest.Owner, "editors", 1); return err },
+		"sources": func() error { _, err := g.Sources(t.Context(), poolstest.Owner); return err },
+		"waiting": func() error { _, err := g.Waiting(t.Context(), poolstest.Owner); return err },
+	}
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, errUnread) {
+			t.Errorf("%s: got %v, want that it is not known", name, err)
+		}
+	}
+	close(ready)
+	for name, call := range calls {
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnArmIsTold(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Feeds = maps.Clone(cfg.Feeds)
+	home := cfg.Feeds[rules.Home]
+	home.Arms = []rules.Arm{{Feed: "plain", Share: 1}}
+	cfg.Feeds[rules.Home] = home
+	d := newDesk(3)
+	r := request("v1")
+	r.Feed = rules.Home
+	c, err := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}}).Chunk(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Served.Feed != rules.Home || c.Served.Arm != "plain" || c.Degraded != nil {
+		t.Errorf("feed %q, arm %q, degraded %v, want home with the rules of plain", c.Served.Feed, c.Served.Arm, c.Degraded)
+	}
+}
+
+// Waiting returns what a visit of the feed home without a limit would show, without what is held back.
+func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Feeds = maps.Clone(cfg.Feeds)
+	home := cfg.Feeds[rules.Home]
+	home.Defer.Floor, home.Defer.Budget = 10, 5
+	cfg.Feeds[rules.Home] = home
+	d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
+	for n := range 30 { // 11 within the margin
+		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+	}
+	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+	expect := func(when string, want int) {
+		t.Helper()
+		if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != want {
+			t.Errorf("%s: %d wait, %v, want %d", when, n, err, want)
+		}
+	}
+	expect("at first", 16)
+	r := request("v1")
+	r.Feed, r.Limit, r.Time = rules.Home, 100, schemas.MicrosOf(g.deps.Now())
+	c, err := g.Chunk(t.Context(), r)
+	if err != nil || len(c.Served.Items) != 16 {
+		t.Fatalf("%d items, %v, want 16", len(c.Served.Items), err)
+	}
+	d.apply(t, &c.Served)
+	expect("the session is spent", 0)
+	delete(cfg.Feeds, rules.Home)
+	g = generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+	expect("without feed home", 14)
+}
+
+// A pin that was shown long ago and is in a pool again does not count, and other pins are not compared with it. A pin that
+// Own.Admit rejects does not count either, and other pins are not deferred because of it.
+func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
+	d := newDesk(0)
+	for n := range 20 {
+		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+	}
+	cfg := DefaultConfig()
+	cfg.Feeds = maps.Clone(cfg.Feeds)
+	home := cfg.Feeds[rules.Home]
+	home.Defer.Floor, home.Defer.Budget = 10, 0
+	cfg.Feeds[rules.Home] = home
+	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Extensions: Extensions{
+		Admit: func(_ schemas.UserID, feed string, c rules.Candidate) bool {
+			return feed != rules.Home || c.Score < -4 && c.Score != -7
+		},
+	}})
+	if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != 10 { // from -5, the best one, to -15
+		t.Errorf("%d wait, %v, want 10", n, err)
+	}
+	state, err := g.FeedState(t.Context(), poolstest.Owner, rules.Home)
+	if err != nil || len(state.Held) != 4 { // from -16 to -19
+		t.Errorf("%+v are held back, %v, want 4", state.Held, err)
+	}
+}
+
+func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Feeds = maps.Clone(cfg.Feeds)
+	home := cfg.Feeds[rules.Home]
+	home.Defer.Floor, home.Defer.Budget = 10, 5
+	cfg.Feeds[rules.Home] = home
+	tests := map[string]struct {
+		seen []int
+		want int
+	}{
+		"none":            {nil, 16}, // 11 within the margin, and the budget
+		"one that counts": {[]int{5}, 15},
+		"the best":        {[]int{0}, 16}, // the threshold falls with it
+		"all":             {[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
+			for n := range 20 {
+				poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+			}
+			d.rows[string(layout.KindState)] = []byte(`{"head":9}`)
+			for _, n := range test.seen { // older than the newest entries
+				d.rows[string(layout.RowName(layout.KindSeen, poolstest.PinID(n)))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
+			}
+			n, err := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}}).Waiting(t.Context(), poolstest.Owner)
+			if err != nil || n != test.want {
+				t.Errorf("%d wait, %v, want %d", n, err, test.want)
+			}
+		})
+	}
+}
+
+func TestHotAddsUpAuthors(t *testing.T) {
+	known := make(chan struct{})
+	h := NewHot(known)
+	if h.Ready() {
+		t.Error("ready before it is")
+	}
+	close(known)
+	a := &schemas.HotPin{Pin: "pin:a", Author: "user:x", Impressions: 10, Saves: 1}
+	b := &schemas.HotPin{Pin: "pin:b", Author: "user:x", Impressions: 5, Saves: 2}
+	other := &schemas.HotPin{Pin: "pin:b", Author: "user:y", Impressions: 6, Saves: 2}
+	nobodys := &schemas.HotPin{Pin: "pin:c", Impressions: 1}
+	check := func(when string, x, y rules.Count, authors int) {
+		t.Helper()
+		if gotX, gotY := h.Author("user:x"), h.Author("user:y"); gotX != x || gotY != y || len(h.authors) != authors {
+			t.Errorf("%s: got %+v and %+v of %d, want %+v and %+v of %d", when, gotX, gotY, len(h.authors), x, y, authors)
+		}
+	}
+	h.Change("", nil, a)
+	h.Change("", nil, b)
+	h.Change("", nil, nobodys)
+	check("two pins", rules.Count{Impressions: 15, Saves: 3}, rules.Count{}, 1)
+	h.Change("", b, other)
+	check("one is another's", rules.Count{Impressions: 10, Saves: 1}, rules.Count{Impressions: 6, Saves: 2}, 2)
+	if got := h.Pin("pin:b"); got != (rules.Count{Impressions: 6, Saves: 2}) || !h.Ready() {
+		t.Errorf("pin:b is %+v", got)
+	}
+	h.Change("", a, nil)
+	check("one has gone", rules.Count{}, rules.Count{Impressions: 6, Saves: 2}, 1)
+	if got := h.Pin("pin:a"); got != (rules.Count{}) {
+		t.Errorf("pin:a is %+v, want nothing", got)
+	}
+}
+
+func TestChunksAreCounted(t *testing.T) {
+	cfg := withoutLots()
+	home := cfg.Feeds[rules.Home]
+	home.Caps = rules.Caps{Window: 10, Author: 1}
+	cfg.Feeds[rules.Home] = home
+	reg := prometheus.NewRegistry()
+	outsideChunk(t, newDesk(50), cfg, reg)
+	for name, want := range map[string]map[string]float64{
+		"chunks_total":  {" home": 1}, // arm, feed
+		"items_total":   {" home others": 50},
+		"relaxed_total": {"home all": 1},
+		"short_total":   {"home following": 1, "home interest": 1, "home related": 1},
+	} {
+		if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_"+name)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Whatever is delivered, blocked, shown by any feed, failed, or lost in a restart in between: no pin is shown twice or while
+// it is hidden, and a chunk of the feed home is as large as the waiting candidates allow.
+func TestVisitsOverRandomHistories(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := DefaultConfig()
+		home := cfg.Feeds[rules.Home]
+		home.Defer = rules.Defer{Floor: 5, Budget: 2, Session: time.Minute, Expiry: time.Hour}
+		cfg.Feeds = rules.Feeds{rules.Home: home, "plain": cfg.Feeds["plain"]}
+		w := newWhyDesk(t, func(_ *layout.Config, c *Config) { c.Feeds = cfg.Feeds })
+		known := make(chan struct{})
+		close(known)
+		w.g.deps.Hot = NewHot(known)
+		shown := map[schemas.PinID]bool{}
+		blocked := schemas.UserID("")
+		pins := 0
+		for step := range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 5).Draw(rt, "what") {
+			case 0, 1:
+				for range rapid.IntRange(1, 20).Draw(rt, "pins") {
+					f := schemas.Facets{Author: schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 3).Draw(rt, "author")))}
+					w.deliver(schemas.Related, poolstest.PinID(pins), day*schemas.Micros(rapid.IntRange(0, 20).Draw(rt, "days")), f)
+					pins++
+				}
+			case 2:
+				delete(w.rows, string(layout.GraphRow(layout.RegisterBlock, schemas.ID(blocked))))
+				blocked = schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 3).Draw(rt, "blocked")))
+				w.graph(layout.RegisterBlock, schemas.ID(blocked))
+			case 3:
+				w.now += schemas.Micros(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Minute, 2 * time.Hour}).Draw(rt, "pause") / time.Microsecond)
+				w.change(func() { w.session++ })
+			default:
+				waiting, err := w.g.Waiting(t.Context(), poolstest.Owner)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				r := schemas.ChunkRequest{Served: fmt.Sprintf("v%d", step), User: poolstest.Owner, Time: w.now,
+					Feed: rapid.SampledFrom([]string{rules.Home, "plain"}).Draw(rt, "feed"), Limit: rapid.IntRange(1, 30).Draw(rt, "limit")}
+				c, err := w.g.Chunk(t.Context(), r)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if want := min(r.Limit, waiting); r.Feed == rules.Home && len(c.Served.Items) != want {
+					rt.Fatalf("%d items, want %d of the %d that wait", len(c.Served.Items), want, waiting)
+				}
+				for _, it := range c.Served.Items {
+					if shown[it.Pin] || it.Author == blocked {
+						rt.Fatalf("%s by %s: shown before, or blocked", it.Pin, it.Author)
+					}
+				}
+				if len(c.Served.Items) == 0 {
+					continue // nothing to publish
+				}
+				if rapid.IntRange(0, 3).Draw(rt, "fails") == 0 {
+					w.g.Settle(poolstest.Owner, r.Served, schemas.Failed)
+					continue
+				}
+				for _, it := range c.Served.Items {
+					shown[it.Pin] = true
+				}
+				w.g.Settle(poolstest.Owner, r.Served, schemas.Acknowledged)
+				w.apply(t, &c.Served)
+			}
+		}
+	})
+}

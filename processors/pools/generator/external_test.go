@@ -1,0 +1,287 @@
+package generator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// answering starts a service that responds with the result of answer; nil is a failure.
+func answering[Q any](t *testing.T, answer func(q Q) any) outside.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q Q
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			t.Errorf("question: %v", err)
+		}
+		a := answer(q)
+		if a == nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		if err := json.NewEncoder(w).Encode(a); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return outside.Config{URL: server.URL, Timeout: 10 * time.Second}
+}
+
+func answeringText(t *testing.T, text string) outside.Config {
+	return answering(t, func(any) any { return json.RawMessage(text) })
+}
+
+// outsideChunk makes a chunk of the feed home with all waiting and offered candidates.
+func outsideChunk(t *testing.T, d *desk, cfg Config, metrics prometheus.Registerer) *schemas.Chunk {
+	t.Helper()
+	known := make(chan struct{})
+	close(known)
+	hot := NewHot(known)
+	hot.Change("", nil, &schemas.HotPin{Pin: "pin:x", Author: "user:a", Impressions: 1e6})
+	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Only("user:deleted"), Hot: hot, Metrics: metrics})
+	r := request("v1")
+	r.Feed, r.Limit, r.Time = rules.Home, 100, 1e15
+	c, err := g.Chunk(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// withoutLots returns the default configuration without exploration, which is random, and without caps.
+func withoutLots() Config {
+	cfg := DefaultConfig()
+	home := cfg.Feeds[rules.Home]
+	home.Shares = maps.Clone(home.Shares)
+	delete(home.Shares, schemas.Explore)
+	home.Caps, home.Popularity = rules.Caps{}, 0
+	cfg.Feeds = rules.Feeds{rules.Home: home, "plain": cfg.Feeds["plain"]}
+	return cfg
+}
+
+func source(name schemas.Source, service outside.Config) ExternalSource {
+	return ExternalSource{Name: name, Config: service, Limit: 9, Share: 1}
+}
+
+func pinsFrom(c *schemas.Chunk, source schemas.Source) []schemas.PinID {
+	list := []schemas.PinID{}
+	for _, it := range c.Served.Items {
+		if it.Source == source {
+			list = append(list, it.Pin)
+		}
+	}
+	return list
+}
+
+// Candidates of external sources are filtered like all others: malformed, repeated, excess, seen and blocked ones are
+// dropped, and so are pins by the user or by a deleted author. The rest is returned best first.
+func TestOffersFromOutsideAreFiltered(t *testing.T) {
+	d := newDesk(0)
+	d.rows[string(layout.KindState)] = []byte(`{"head":1}`)
+	d.rows[string(layout.RowName(layout.KindSeen, schemas.PinID("pin:seen")))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
+	d.rows[string(layout.GraphRow(layout.RegisterBlock, "interest:no"))] = []byte{}
+	cfg := withoutLots()
+	const future = 1 << 60
+	cfg.Sources = []ExternalSource{source("trends", answering(t, func(q sourceQuestion) any {
+		if want := (sourceQuestion{User: poolstest.Owner, Feed: rules.Home, Limit: 9}); q != want {
+			t.Errorf("asked %+v, want %+v", q, want)
+		}
+		pin := func(id, author string, score float64, more ...any) map[string]any {
+			m := map[string]any{"pin": id, "author": author, "score": score, "created": "2020-01-01T00:00:00Z"}
+			for i := 0; i < len(more); i += 2 {
+				m[more[i].(string)] = more[i+1]
+			}
+			return m
+		}
+		return map[string]any{"candidates": []any{
+			pin("pin:low", "user:a", -5), pin("pin:seen", "user:a", 9), pin("pin:mine", string(poolstest.Owner), 9),
+			pin("pin:blocked", "user:a", 9, "interests", []string{"interest:no"}), pin("pin:orphan", "user:deleted", 9),
+			pin("pin:top", "user:a", 1), pin("pin:top", "user:a", 7, "created", 1577836800000000, "board", nil),
+			pin("bad", "user:a", 9), pin("pin:soon", "user:a", 9, "created", int64(future)), pin("pin:nobody", "", 9),
+			pin("pin:mid", "user:a", 3), pin("pin:2", "user:a", 2), pin("pin:over", "user:a", 8),
+		}}
+	}))}
+	reg := prometheus.NewRegistry()
+	c := outsideChunk(t, d, cfg, reg)
+	if diff := cmp.Diff([]schemas.PinID{"pin:top", "pin:mid", "pin:2", "pin:low"}, pinsFrom(c, "trends")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(c.Degraded) > 0 || len(c.Served.Items) != 4 || c.Served.Items[0].Created != 1577836800000000 {
+		t.Errorf("degraded %v, items %+v", c.Degraded, c.Served.Items)
+	}
+	if diff := cmp.Diff(map[string]float64{"trends": 4}, counted(t, reg, "smartfeed_generator_refused_total")); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+// counted returns the values of a counter by its labels, in the order of the label names.
+func counted(t *testing.T, reg prometheus.Gatherer, name string) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			values[strings.Join(labels, " ")] = m.GetCounter().GetValue()
+		}
+	}
+	return values
+}
+
+// The pool of a source and its external candidates are merged into one source.
+func TestOffersStandBesideTheirPool(t *testing.T) {
+	d := newDesk(3) // editors: 0, -1, -2
+	cfg := withoutLots()
+	cfg.Sources = []ExternalSource{source("editors", answeringText(t, `{"candidates":[
+		{"pin":"pin:new","author":"user:a","created":1,"score":-0.5},{"pin":"pin:2","author":"user:a","created":1,"score":5}]}`))}
+	c := outsideChunk(t, d, cfg, nil)
+	if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:0", "pin:new", "pin:1"}, pinsFrom(c, "editors")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// If external services fail, the chunk is still made and reports what is missing.
+func TestWhatIsOutsideMayFail(t *testing.T) {
+	cfg := withoutLots()
+	hang := make(chan struct{})
+	defer close(hang)
+	slow := answering(t, func(any) any { <-hang; return nil })
+	slow.Timeout = 10 * time.Millisecond
+	fails := func(any) any { return nil }
+	cfg.Sources = []ExternalSource{
+		source("slow", slow), source("broken", answering(t, fails)), source("odd", answeringText(t, `{"candidates":7}`)),
+		source("fine", answeringText(t, `{"candidates":[{"pin":"pin:fine","author":"user:a","created":1,"score":1}]}`)),
+		source("late", answeringText(t, `{"candidates":[{"pin":"pin:late","author":"user:a","created":"yesterday","score":1}]}`)),
+	}
+	cfg.Model = ExternalModel{Config: answering(t, fails), Candidates: 10}
+	reg := prometheus.NewRegistry()
+	c := outsideChunk(t, newDesk(2), cfg, reg)
+	if diff := cmp.Diff([]string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded); diff != "" {
+		t.Errorf("degraded (-want +got):\n%s", diff)
+	}
+	if len(c.Served.Items) != 3 {
+		t.Errorf("items %v, want two that wait and one that is offered", pinsOf(c.Served.Items))
+	}
+	want := map[string]float64{
+		"answered fine": 1, "failed broken": 1, "failed late": 1, "failed model": 1, "failed odd": 1, "late slow": 1,
+	}
+	if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_outside_total")); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestASourceWithoutAShareIsNotAsked(t *testing.T) {
+	cfg := withoutLots()
+	home := cfg.Feeds[rules.Home]
+	home.Shares = maps.Clone(home.Shares)
+	home.Shares["trends"] = 0
+	cfg.Feeds[rules.Home] = home
+	cfg.Sources = []ExternalSource{source("trends", answering(t, func(any) any {
+		t.Error("it was asked")
+		return nil
+	}))}
+	if c := outsideChunk(t, newDesk(2), cfg, nil); c.Degraded != nil {
+		t.Errorf("degraded %v", c.Degraded)
+	}
+}
+
+func TestAModelMovesScores(t *testing.T) {
+	d := newDesk(4)
+	cfg := withoutLots()
+	cfg.Model.Config = answering(t, func(q modelQuestion) any {
+		if q.User != poolstest.Owner || q.Feed != rules.Home || len(q.Candidates) != 3 {
+			t.Errorf("asked %+v, want three candidates", q)
+		}
+		first := modelCandidate{Pin: "pin:0", Source: "editors", Created: time.UnixMicro(0).UTC(), Facets: schemas.Facets{Author: "user:a"}}
+		if diff := cmp.Diff(first, q.Candidates[0]); diff != "" {
+			t.Errorf("candidate (-want +got):\n%s", diff)
+		}
+		return modelAnswer{map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
+	})
+	cfg.Model.Candidates = 3
+	c := outsideChunk(t, d, cfg, nil)
+	if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:0", "pin:3", "pin:1"}, pinsOf(c.Served.Items)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if score := c.Served.Items[0].Score; score != 3 {
+		t.Errorf("score %v, want -2 and 5", score)
+	}
+}
+
+func TestTopOfTakesFromAllPools(t *testing.T) {
+	pool := func(source schemas.Source, n int) rules.Pool {
+		p := rules.Pool{Source: source}
+		for i := range n {
+			p.Candidates = append(p.Candidates, rules.Candidate{Pin: schemas.PinID(fmt.Sprintf("pin:%s%d", source, i)), Created: -1 << 63})
+		}
+		return p
+	}
+	var got []schemas.PinID
+	for _, c := range topOf([]rules.Pool{pool("a", 1), pool("b", 3), pool("c", 2)}, 5) {
+		got = append(got, c.Pin)
+		if _, err := json.Marshal(c); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff([]schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if n := len(topOf([]rules.Pool{pool("a", 2)}, 5)); n != 2 {
+		t.Errorf("%d of two", n)
+	}
+}
+
+func TestGeneratorConfig(t *testing.T) {
+	good := DefaultConfig()
+	good.Sources = []ExternalSource{source("trends", outside.Config{URL: "http://x/", Timeout: time.Second})}
+	good.Model.URL = "http://y/"
+	if err := errors.Join(DefaultConfig().Validate(), good.Validate()); err != nil {
+		t.Errorf("not valid: %v", err)
+	}
+	bad := Config{Head: 1, FeedMax: 1, ReactivationTimeout: -1,
+		Sources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", Limit: 1, Config: outside.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", Limit: 1001}},
+		Model:   ExternalModel{Config: outside.Config{URL: "y"}}}
+	want := strings.Split(`head: 1: want 100 to 1000
+feed_max: 1: want 10 to 1000000000
+reactivation_timeout: -1ns: want 0s to 1m
+feeds: at least one is needed
+sources: 1. timeout: 0s: want 1ms to 10s
+sources: 1. url "": no http or https address
+sources: 1. limit: 0: want 1 to 1000
+sources: 1. name "following": the name is taken: following
+sources: 1. share: -1: want 0 or more
+sources: 3. timeout: 0s: want 1ms to 10s
+sources: 3. url "": no http or https address
+sources: 3. limit: 1001: want 1 to 1000
+sources: 3. name "x": there are two
+model.timeout: 0s: want 1ms to 10s
+model.url "y": no http or https address
+model.candidates: 0: want 1 to 1000`, "\n")
+	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

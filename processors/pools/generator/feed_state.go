@@ -1,0 +1,109 @@
+package generator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// FeedState returns what a feed remembers of a user and what a visit now would hold back. It changes nothing. It does not ask
+// external sources and the model, because it is called often.
+//
+// It returns an error that wraps schemas.ErrUnknownFeed, a *rows.NotHereError if this process does not own the user's
+// partition, or a read error.
+func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name string) (*schemas.FeedState, error) {
+	feed, arm, ok := g.cfg.Feeds.For(name, user)
+	if !ok {
+		return nil, fmt.Errorf("state of feed %q for %s: %w", name, user, schemas.ErrUnknownFeed)
+	}
+	s := &schemas.FeedState{Feed: name, Arm: arm}
+	if g.deps.Deleted.Has(user) {
+		return s, nil
+	}
+	var m *material
+	waiting := map[schemas.Source]int{}
+	err := g.read(ctx, user, func(v *reader, _ rows.Snapshot) (err error) {
+		if m, err = g.gather(v, feed, offers{}); err != nil {
+			return err
+		}
+		for _, p := range m.pools {
+			all, err := v.pool(p.Source, g.pools.Cap)
+			if err != nil {
+				return err
+			}
+			waiting[p.Source] = len(all)
+		}
+		return g.knowAffinities(m, v)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("state of feed %q for %s: %w", name, user, err)
+	}
+	s.Sources = standingOf(feed, waiting, m.memory.Mix)
+	s.Affinities, s.Degraded = m.known.Affinities, m.degraded
+	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: 1, Memory: m.memory}
+	for _, h := range feed.HeldBack(visit, g.deps.Extensions.admitted(user, name, m.pools), m.known) {
+		reason := schemas.ReasonWeak
+		if h.Fate == rules.Deferred {
+			reason = schemas.ReasonDeferred
+		}
+		s.Held = append(s.Held, schemas.HeldBack{Pin: h.Pin, Reason: reason, Since: h.Since})
+	}
+	return s, nil
+}
+
+// standingOf returns the state of each source that the feed names, that has candidates, or whose impressions are remembered.
+func standingOf(feed rules.Feed, waiting map[schemas.Source]int, mix map[string]float64) []schemas.SourceState {
+	known := slices.Collect(maps.Keys(waiting))
+	for source := range mix {
+		known = append(known, schemas.Source(source))
+	}
+	targets := feed.Targets(known...)
+	var list []schemas.SourceState
+	for _, source := range slices.Sorted(maps.Keys(targets)) {
+		list = append(list, schemas.SourceState{
+			Source: source, Waiting: waiting[source], Target: targets[source], Shown: mix[string(source)],
+		})
+	}
+	return list
+}
+
+// FeedShares returns how many items each source has contributed to the chunks of this process, by feed, arm and source.
+func (g *Generator) FeedShares() []schemas.FeedShare {
+	var list []schemas.FeedShare
+	for _, name := range slices.Sorted(maps.Keys(g.cfg.Feeds)) {
+		list = append(list, g.sharesOf(name, "", g.cfg.Feeds[name])...)
+		for _, arm := range g.cfg.Feeds[name].Arms {
+			list = append(list, g.sharesOf(name, arm.Feed, g.cfg.Feeds[arm.Feed])...)
+		}
+	}
+	return list
+}
+
+func (g *Generator) sharesOf(name, arm string, feed rules.Feed) []schemas.FeedShare {
+	share := func(source schemas.Source, target float64) schemas.FeedShare {
+		return schemas.FeedShare{
+			Feed: name, Arm: arm, Source: source, Target: target, Items: g.metrics.given(name, arm, string(source)),
+		}
+	}
+	var list []schemas.FeedShare
+	for _, source := range slices.Sorted(maps.Keys(feed.Shares)) {
+		list = append(list, share(source, feed.Shares[source]))
+	}
+	return append(list, share(otherSources, feed.Others))
+}
+
+// given returns how many items of a source were counted.
+func (m generatorMetrics) given(feed, arm, source string) int64 {
+	var counted dto.Metric
+	if m.items.WithLabelValues(feed, arm, source).Write(&counted) != nil { // a counter can always be written
+		return 0
+	}
+	return int64(counted.GetCounter().GetValue())
+}

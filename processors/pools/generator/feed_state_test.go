@@ -1,0 +1,99 @@
+package generator
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func (w *whyDesk) state() *schemas.FeedState {
+	w.t.Helper()
+	s, err := w.g.FeedState(w.t.Context(), poolstest.Owner, rules.Home)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// The state reflects what visits show, defer, and remove from the pools.
+func TestFeedStateFollowsVisits(t *testing.T) {
+	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+		home := cfg.Feeds[rules.Home]
+		home.Defer = rules.Defer{Floor: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+		home.Shares = map[schemas.Source]float64{schemas.Following: 3, schemas.FromInterest: 1}
+		cfg.Feeds[rules.Home] = home
+	})
+	w.deliver(schemas.Following, "pin:strong", 0, byA)
+	w.deliver(schemas.Following, "pin:weak", 3*day, byA)
+	standing := func(waiting int, shown float64) []schemas.SourceState {
+		return []schemas.SourceState{
+			{Source: schemas.Following, Waiting: waiting, Target: 0.75, Shown: shown},
+			{Source: schemas.FromInterest, Target: 0.25},
+		}
+	}
+	want := &schemas.FeedState{
+		Feed: rules.Home, Sources: standing(2, 0), Held: []schemas.HeldBack{{Pin: "pin:weak", Reason: schemas.ReasonWeak}},
+	}
+	if diff := cmp.Diff(want, w.state()); diff != "" {
+		t.Errorf("before a visit (-want +got):\n%s", diff)
+	}
+	c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: 3, Time: w.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.apply(t, &c.Served)
+	want.Sources = standing(1, 1)
+	want.Held = []schemas.HeldBack{{Pin: "pin:weak", Reason: schemas.ReasonDeferred, Since: w.now}}
+	if diff := cmp.Diff(want, w.state()); diff != "" {
+		t.Errorf("after a visit (-want +got):\n%s", diff)
+	}
+}
+
+func TestFeedStateErrors(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, "work"); !errors.Is(err, schemas.ErrUnknownFeed) {
+		t.Errorf("got %v, want that the feed is unknown", err)
+	}
+	if s, err := w.g.FeedState(t.Context(), "user:gone", rules.Home); err != nil || len(s.Sources) != 0 {
+		t.Errorf("a deleted user has %+v, %v", s, err)
+	}
+	w.rows[string([]byte{layout.KindAffinities})] = []byte{1, 2, 3}
+	if s := w.state(); len(s.Affinities) != 0 || !cmp.Equal(s.Degraded, []string{degradedAffinities}) {
+		t.Errorf("torn affinities: %+v", s)
+	}
+	w.session = 0
+	var gone *rows.NotHereError
+	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, rules.Home); !errors.As(err, &gone) {
+		t.Errorf("got %v, want that the partition is not here", err)
+	}
+}
+
+// Items of chunks are counted by source. Sources that the feed does not name are counted together.
+func TestFeedSharesCountItems(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Feeds = rules.Feeds{
+		"plain": {Shares: map[schemas.Source]float64{schemas.Following: 1}, Others: 0.5, Memory: 100, Arms: []rules.Arm{{Feed: "calm", Share: 0.1}}},
+		"calm":  {Others: 1, Memory: 100},
+	}
+	d := newDesk(5)
+	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Metrics: prometheus.NewRegistry()})
+	visit(t, g, "v1")
+	want := []schemas.FeedShare{
+		{Feed: "calm", Source: "others", Target: 1},
+		{Feed: "plain", Source: schemas.Following, Target: 1},
+		{Feed: "plain", Source: "others", Target: 0.5, Items: 2},
+		{Feed: "plain", Arm: "calm", Source: "others", Target: 1},
+	}
+	if diff := cmp.Diff(want, g.FeedShares()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

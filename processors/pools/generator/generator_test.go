@@ -1,0 +1,512 @@
+package generator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// desk is a fake of a partition that holds one user, and of the topic served.
+type desk struct {
+	mu      sync.Mutex
+	rows    memrows.Table
+	applied int64 // offset in served
+	end     int64 // end offset of served
+	asked   int   // number of reads of end
+	endErr  error
+	session uint64 // 0: this process does not own the partition
+	since   time.Time
+	changed chan struct{}
+}
+
+func newDesk(pins int) *desk {
+	d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
+	for n := range pins {
+		poolstest.Deliver(d.rows, "editors", poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+	}
+	return d
+}
+
+func (d *desk) Read(_ context.Context, owner string, f func(rows.Snapshot) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.session == 0 {
+		return &rows.NotHereError{Group: topics.Pools, Owner: owner, Partition: 3}
+	}
+	return f(snapshot{Table: maps.Clone(d.rows), applied: d.applied, session: d.session, since: d.since})
+}
+
+func (d *desk) Changed(string) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+func (d *desk) End(_ context.Context, topic string, partition int32) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if topic != topics.Served || partition != 3 {
+		return 0, errors.New("the end of something else")
+	}
+	d.asked++
+	return d.end, d.endErr
+}
+
+// change modifies the desk, as a commit would.
+func (d *desk) change(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f()
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// apply applies a Served that is at the end of the log.
+func (d *desk) apply(t *testing.T, s *schemas.Served) {
+	d.change(func() {
+		st, err := layout.ReadState(d.rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		added, _ := st.Show(s, map[schemas.PinID]bool{})
+		for e := range added.All() {
+			d.rows[string(layout.RowName(layout.KindSeen, e.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: e.Position})
+		}
+		value, err := json.Marshal(st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.rows[string(layout.KindState)] = value
+		d.applied, d.end = d.end, d.end+1
+	})
+}
+
+type snapshot struct {
+	memrows.Table
+	applied int64
+	session uint64
+	since   time.Time
+}
+
+func (s snapshot) Applied(string) int64 { return s.applied }
+
+func (s snapshot) Session() uint64 { return s.session }
+
+func (s snapshot) Since() time.Time { return s.since }
+
+func (s snapshot) Partition() int32 { return 3 }
+
+func generatorOf(t *testing.T, d *desk) *Generator {
+	t.Helper()
+	return generatorWith(t, DefaultConfig(), Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+}
+
+func generatorWith(t *testing.T, cfg Config, deps Deps) *Generator {
+	t.Helper()
+	deps.Streams = &topics.Streams{}
+	g, err := New(layout.DefaultConfig(), cfg, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
+}
+
+func pinsOf(items []schemas.ServedItem) []schemas.PinID {
+	list := []schemas.PinID{}
+	for _, it := range items {
+		list = append(list, it.Pin)
+	}
+	return list
+}
+
+func request(served string) schemas.ChunkRequest {
+	return schemas.ChunkRequest{Served: served, User: poolstest.Owner, Feed: "plain", Limit: 2}
+}
+
+// visit requests a chunk and fails if there is none.
+func visit(t *testing.T, g *Generator, served string) *schemas.Chunk {
+	t.Helper()
+	c, err := g.Chunk(t.Context(), request(served))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// waitingChunk is a chunk that was requested.
+type waitingChunk struct {
+	done  chan struct{} // closed after the other fields are written
+	chunk *schemas.Chunk
+	err   error
+}
+
+// ask requests a chunk without waiting for it. It must be called in a synctest bubble.
+func ask(ctx context.Context, g *Generator, served string) *waitingChunk {
+	w := &waitingChunk{done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		w.chunk, w.err = g.Chunk(ctx, request(served))
+	}()
+	return w
+}
+
+func (w *waitingChunk) expect(t *testing.T, when string, want bool) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-w.done:
+		if w.err != nil || !want {
+			t.Fatalf("%s: the chunk is there, with error %v", when, w.err)
+		}
+	default:
+		if want {
+			t.Fatalf("%s: the chunk is not there", when)
+		}
+	}
+}
+
+func TestChunkTakesTheBest(t *testing.T) {
+	g := generatorOf(t, newDesk(3))
+	c := visit(t, g, "v1")
+	if diff := cmp.Diff([]schemas.PinID{"pin:0", "pin:1"}, pinsOf(c.Served.Items)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want := schemas.Served{ID: "v1", User: poolstest.Owner, Feed: "plain", Items: c.Served.Items,
+		Memory: schemas.Memory{Mix: map[string]float64{"editors": 1.99}}}
+	if diff := cmp.Diff(want, c.Served); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNextChunkWaitsUntilTheVisitBeforeIsApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		g := generatorOf(t, d)
+		first := visit(t, g, "v1")
+		next := ask(t.Context(), g, "v2")
+		next.expect(t, "published", false)
+		g.Settle(poolstest.Owner, "v1", schemas.Acknowledged)
+		next.expect(t, "acknowledged", false)
+		d.apply(t, &first.Served)
+		next.expect(t, "applied", true)
+		if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:3"}, pinsOf(next.chunk.Served.Items)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if next.chunk.Head != 2 {
+			t.Errorf("head %d, want 2", next.chunk.Head)
+		}
+	})
+}
+
+func TestAFailedVisitFreesItsItems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := generatorOf(t, newDesk(5))
+		visit(t, g, "v1")
+		next := ask(t.Context(), g, "v2")
+		g.Settle(poolstest.Owner, "v0", schemas.Failed)
+		next.expect(t, "another one failed", false)
+		g.Settle(poolstest.Owner, "v1", schemas.Failed)
+		next.expect(t, "it failed", true)
+		if diff := cmp.Diff([]schemas.PinID{"pin:0", "pin:1"}, pinsOf(next.chunk.Served.Items)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A Served of unknown outcome can be appended as long as its producer tries to deliver it. After that it can be anywhere
+// before the end of the log. No amount of time by itself settles it.
+func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
+	for name, arrives := range map[string]bool{"it arrives": true, "it never arrives": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(5)
+				g := generatorOf(t, d)
+				first := visit(t, g, "v1")
+				asked := d.asked // at the assignment of the partition
+				g.Settle(poolstest.Owner, "v1", schemas.Unknown)
+				next := ask(t.Context(), g, "v2")
+				time.Sleep(topics.DeliveryTimeout - time.Millisecond)
+				d.change(func() {})
+				next.expect(t, "it can still come", false)
+				if d.asked != asked {
+					t.Error("the end was asked for too early")
+				}
+				d.change(func() { d.end = 1 })
+				time.Sleep(time.Millisecond)
+				next.expect(t, "the end is behind what is applied", false)
+				time.Sleep(time.Hour)
+				next.expect(t, "an hour later", false)
+				if arrives {
+					d.end = 0
+					d.apply(t, &first.Served)
+				} else {
+					d.change(func() { d.applied = 0 }) // a Served of another user
+				}
+				next.expect(t, "applied up to the end", true)
+				want := []schemas.PinID{"pin:0", "pin:1"}
+				if arrives {
+					want = []schemas.PinID{"pin:2", "pin:3"}
+				}
+				if diff := cmp.Diff(want, pinsOf(next.chunk.Served.Items)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAVisitNobodySettlesIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := generatorOf(t, newDesk(5))
+		visit(t, g, "v1")
+		next := ask(t.Context(), g, "v2")
+		time.Sleep(publishWithin + topics.DeliveryTimeout - time.Millisecond)
+		next.expect(t, "it may still be published", false)
+		time.Sleep(time.Millisecond)
+		next.expect(t, "it is not in the log", true)
+	})
+}
+
+func TestAnAcknowledgedVisitThatWasDroppedIsSettledByTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		g := generatorOf(t, d)
+		visit(t, g, "v1")
+		g.Settle(poolstest.Owner, "v1", schemas.Acknowledged)
+		d.change(func() { d.applied, d.end = 0, 1 }) // sent to the dead-letter topic
+		next := ask(t.Context(), g, "v2")
+		next.expect(t, "its id may come", false)
+		time.Sleep(ackPatience)
+		next.expect(t, "the log is applied", true)
+	})
+}
+
+func TestWhoGivesUpLeavesTheVisitBeforeUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := generatorOf(t, newDesk(5))
+		visit(t, g, "v1")
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			if _, err := g.Chunk(ctx, request("v2")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want the deadline", err)
+			}
+			cancel()
+		}
+		g.Settle(poolstest.Owner, "v1", schemas.Failed)
+		visit(t, g, "v3")
+	})
+}
+
+func TestAPartitionThatComesAnswersWhenServedIsApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		g := generatorOf(t, d)
+		d.end = 3
+		next := ask(t.Context(), g, "v1")
+		next.expect(t, "nothing is applied", false)
+		d.change(func() { d.applied = 1 })
+		next.expect(t, "one is missing", false)
+		d.change(func() { d.applied, d.end = 2, 9 })
+		next.expect(t, "applied up to the end read then", true)
+		g.Settle(poolstest.Owner, "v1", schemas.Failed)
+		visit(t, g, "v2")
+		g.Settle(poolstest.Owner, "v2", schemas.Failed)
+		if d.asked != 1 {
+			t.Errorf("the end was asked for %d times, want once", d.asked)
+		}
+		d.change(func() { d.session = 2 })
+		next = ask(t.Context(), g, "v3")
+		next.expect(t, "it came again", false)
+		d.change(func() { d.applied = 8 })
+		next.expect(t, "applied again", true)
+	})
+}
+
+// A visit with a chunk of another process has not published its Served when the partition moves. Its items are shown as new
+// only once.
+func TestWhatAnotherProcessGaveIsNotNewAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		cfg := DefaultConfig()
+		cfg.Elsewhere = 800 * time.Millisecond
+		former := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+		first := visit(t, former, "v1")
+		d.change(func() { d.session, d.since = 2, time.Now() })
+		asked := d.asked
+		next := ask(t.Context(), generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}}), "v2")
+		time.Sleep(cfg.Elsewhere - time.Millisecond)
+		next.expect(t, "the former visit may go on", false)
+		if d.asked != asked {
+			t.Error("the end was asked for too early")
+		}
+		d.change(func() { d.end = 1 })
+		time.Sleep(time.Millisecond)
+		next.expect(t, "the former visit is not applied", false)
+		d.end = 0
+		d.apply(t, &first.Served)
+		next.expect(t, "the former visit is applied", true)
+		if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:3"}, pinsOf(next.chunk.Served.Items)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A generator does not wait for a partition that no other process can have owned: it holds all reservations itself.
+func TestAPartitionThatWasHereAnswersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		cfg := DefaultConfig()
+		cfg.Elsewhere = 800 * time.Millisecond
+		d.since = time.Now()
+		g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+		time.Sleep(cfg.Elsewhere)
+		visit(t, g, "v1")
+		d.change(func() { d.session = 2 })
+		next := ask(t.Context(), g, "v2")
+		next.expect(t, "the visit before is under way", false)
+		g.Settle(poolstest.Owner, "v1", schemas.Failed)
+		next.expect(t, "it failed", true)
+	})
+}
+
+// While the process does not own the partition there are no chunks. Afterwards the chunks are as large as before.
+func TestChunksAreAsLargeAfterAnOutage(t *testing.T) {
+	d := newDesk(6)
+	g := generatorOf(t, d)
+	first := visit(t, g, "v1")
+	d.apply(t, &first.Served)
+	d.change(func() { d.session = 0 })
+	for n := range 5 {
+		if _, err := g.Chunk(t.Context(), request(fmt.Sprintf("away-%d", n))); err == nil {
+			t.Fatal("a chunk of rows that are not here")
+		}
+	}
+	d.change(func() { d.session = 2 })
+	for n := range 2 {
+		id := fmt.Sprintf("after-%d", n)
+		c := visit(t, g, id)
+		if len(c.Served.Items) != len(first.Served.Items) {
+			t.Errorf("%s: %d items, want %d as before", id, len(c.Served.Items), len(first.Served.Items))
+		}
+		d.apply(t, &c.Served)
+	}
+}
+
+func TestChunkErrors(t *testing.T) {
+	d := newDesk(5)
+	g := generatorOf(t, d)
+	bad := func(change func(*schemas.ChunkRequest)) error {
+		r := request("v")
+		change(&r)
+		_, err := g.Chunk(t.Context(), r)
+		return err
+	}
+	if err := bad(func(r *schemas.ChunkRequest) { r.Feed = "work" }); !errors.Is(err, schemas.ErrUnknownFeed) {
+		t.Errorf("unknown feed: %v", err)
+	}
+	for name, change := range map[string]func(*schemas.ChunkRequest){
+		"limit 0":   func(r *schemas.ChunkRequest) { r.Limit = 0 },
+		"limit 101": func(r *schemas.ChunkRequest) { r.Limit = 101 },
+		"served":    func(r *schemas.ChunkRequest) { r.Served = "" },
+	} {
+		if err := bad(change); err == nil || !strings.Contains(err.Error(), name[:5]) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	d.endErr = errors.New("brokers away")
+	if _, err := g.Chunk(t.Context(), request("v1")); !errors.Is(err, d.endErr) {
+		t.Errorf("got %v, want that the brokers are away", err)
+	}
+	d.endErr, d.session = nil, 0
+	var gone *rows.NotHereError
+	if _, err := g.Chunk(t.Context(), request("v2")); !errors.As(err, &gone) {
+		t.Errorf("got %v, want that the partition is not here", err)
+	}
+	d.session = 1
+	visit(t, g, "v3") // none of these left a reservation
+}
+
+func TestAnEmptyChunkReservesNothing(t *testing.T) {
+	g := generatorOf(t, newDesk(0))
+	for _, id := range []string{"v1", "v2"} {
+		if c := visit(t, g, id); len(c.Served.Items) != 0 {
+			t.Errorf("items %v of nothing", c.Served.Items)
+		}
+	}
+}
+
+func TestADeletedUserGetsNothing(t *testing.T) {
+	d := newDesk(5)
+	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, End: d, Deleted: poolstest.Only(poolstest.Owner)})
+	if c := visit(t, g, "v1"); len(c.Served.Items) != 0 {
+		t.Errorf("got %v", c.Served.Items)
+	}
+}
+
+func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := generatorOf(t, newDesk(5))
+		for _, user := range []schemas.UserID{"user:1", "user:2", "user:3", "user:4", "user:5"} {
+			r := request("v-" + string(user))
+			r.User = user
+			if _, err := g.Chunk(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(publishWithin + topics.DeliveryTimeout)
+		for range 10 {
+			visit(t, g, "v1")
+			g.Settle(poolstest.Owner, "v1", schemas.Failed)
+		}
+		if n := len(g.book.users); n != 0 {
+			t.Errorf("%d reservations are left", n)
+		}
+	})
+}
+
+func TestPoolAndWaiting(t *testing.T) {
+	d := newDesk(130)
+	poolstest.Deliver(d.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, Score: 5, Created: 7, Facets: schemas.Facets{Author: "user:a"}})
+	g := generatorOf(t, d)
+	got, err := g.Pool(t.Context(), poolstest.Owner, "related", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &schemas.Pool{Source: "related", Total: 1, Items: []schemas.PoolItem{
+		{Pin: "pin:0", Score: 5, Time: 7, Facets: schemas.Facets{Author: "user:a"}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p, err := g.Pool(t.Context(), poolstest.Owner, "editors", 4); err != nil || p.Total != 130 || len(p.Items) != 4 {
+		t.Errorf("got %d of %d, %v, want 4 of 130", len(p.Items), p.Total, err)
+	}
+	if p, err := g.Pool(t.Context(), poolstest.Owner, "nowhere", 4); err != nil || p.Total != 0 || p.Items == nil {
+		t.Errorf("got %+v, %v, want an empty list", p, err)
+	}
+	if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != WaitingMost {
+		t.Errorf("%d wait, %v, want %d", n, err, WaitingMost)
+	}
+	few := newDesk(3)
+	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, Score: 5, Facets: schemas.Facets{Author: "user:a"}})
+	if n, err := generatorOf(t, few).Waiting(t.Context(), poolstest.Owner); err != nil || n != 3 {
+		t.Errorf("%d wait, %v, want 3: a pin in two pools counts once", n, err)
+	}
+}

@@ -1,0 +1,76 @@
+package generator
+
+import (
+	"sync"
+
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Hot holds the impression and save counts of hot pins and of their authors. It is built from the topic hot-pins, a global
+// table. It implements rules.Counts and is safe for concurrent use.
+type Hot struct {
+	ready <-chan struct{}
+
+	mu      sync.RWMutex
+	pins    map[schemas.PinID]rules.Count
+	authors map[schemas.UserID]rules.Count // sum over the author's hot pins
+}
+
+// NewHot returns empty counts. Change fills them; they are complete when ready is closed.
+func NewHot(ready <-chan struct{}) *Hot {
+	return &Hot{ready: ready, pins: map[schemas.PinID]rules.Count{}, authors: map[schemas.UserID]rules.Count{}}
+}
+
+// Ready reports whether the counts are complete.
+func (h *Hot) Ready() bool {
+	select {
+	case <-h.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// Change replaces the counts of a pin. was is nil if there were none, and is is nil if there are none now. It is the callback
+// of topics.Whole.OnChange.
+func (h *Hot) Change(_ string, was, is *schemas.HotPin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if was != nil {
+		delete(h.pins, was.Pin)
+		h.add(was, -1)
+	}
+	if is != nil {
+		h.pins[is.Pin] = rules.Count{Impressions: is.Impressions, Saves: is.Saves}
+		h.add(is, 1)
+	}
+}
+
+// add adds a pin's counts, times sign, to those of its author.
+func (h *Hot) add(p *schemas.HotPin, sign int64) {
+	if p.Author == "" {
+		return
+	}
+	sum := h.authors[p.Author]
+	sum.Impressions += sign * p.Impressions
+	sum.Saves += sign * p.Saves
+	h.authors[p.Author] = sum
+	if sum == (rules.Count{}) {
+		delete(h.authors, p.Author)
+	}
+}
+
+// Pin implements rules.Counts.
+func (h *Hot) Pin(pin schemas.PinID) rules.Count {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.pins[pin]
+}
+
+// Author implements rules.Counts.
+func (h *Hot) Author(author schemas.UserID) rules.Count {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.authors[author]
+}

@@ -1,0 +1,50 @@
+package generator
+
+import (
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// materializedFrom returns at most most materialized entries, newest first, starting at the position head.
+func materializedFrom(t layout.Table, s topics.Stream[schemas.FeedEntries], head int64, most int) ([]schemas.FeedEntry, error) {
+	list := []schemas.FeedEntry{}
+	var bad error
+	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, head), Reverse: true}
+	err := t.Scan(scan, func(_, value []byte) bool {
+		var f *schemas.FeedEntries
+		if f, bad = s.Decode(value); bad != nil {
+			return false
+		}
+		for p := f.Last(); p >= f.First && len(list) < most; p-- {
+			list = append(list, f.At(p))
+		}
+		return len(list) < most
+	})
+	if err == nil {
+		err = bad
+	}
+	return list, err
+}
+
+// materializedAt returns the materialized entry at a position, or nil if it is no longer kept.
+func materializedAt(t layout.Table, s topics.Stream[schemas.FeedEntries], position int64) (*schemas.FeedEntry, error) {
+	var row []byte
+	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, position), Limit: 1}
+	err := t.Scan(scan, func(_, value []byte) bool {
+		row = slices.Clone(value)
+		return false
+	})
+	if err != nil || row == nil {
+		return nil, err
+	}
+	f, err := s.Decode(row)
+	if err != nil || position < f.First {
+		return nil, err
+	}
+	e := f.At(position)
+	return &e, nil
+}

@@ -1,0 +1,112 @@
+package generator
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Materialized entries are found as they were added, in rows of a visit or in rows of single entries by earlier releases.
+// They are found from any head down and one by one, whether or not the oldest rows were deleted.
+func TestFrozenEntriesAreFound(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	stream := w.g.deps.Streams.FeedEntries
+	same := cmpopts.EquateEmpty()
+	rapid.Check(t, func(t *rapid.T) {
+		table, all, heads := memrows.Table{}, []schemas.FeedEntry{}, []int64{0}
+		for _, size := range rapid.SliceOfN(rapid.IntRange(1, 5), 0, 8).Draw(t, "visits") {
+			items := make([]schemas.ServedItem, size)
+			for i := range items {
+				items[i] = schemas.ServedItem{Pin: schemas.PinID(rapid.StringMatching("pin:[a-z]{1,3}").Draw(t, "pin"))}
+			}
+			added := schemas.FeedEntriesOf(poolstest.Owner, schemas.Micros(len(all)), int64(len(all)+1), items)
+			value, err := stream.Encode(added)
+			if err != nil {
+				t.Fatal(err)
+			}
+			table[string(layout.PositionRow(layout.KindMaterialized, added.Last()))] = value
+			all, heads = slices.AppendSeq(all, added.All()), append(heads, added.Last())
+		}
+		gone := int64(0) // last position of the deleted rows
+		if len(all) > 0 && rapid.Bool().Draw(t, "thaw") {
+			to := rapid.Int64Range(0, int64(len(all))).Draw(t, "to")
+			for name := range table {
+				if at := layout.PositionOf([]byte(name)); at <= to {
+					delete(table, name)
+					gone = max(gone, at)
+				}
+			}
+		}
+		for i, want := range all {
+			got, err := materializedAt(table, stream, want.Position)
+			if err != nil || want.Position > gone && !cmp.Equal(got, &want, same) || want.Position <= gone && got != nil {
+				t.Fatalf("at %d of %d: got %+v, %v; up to %d are gone", i+1, len(all), got, err, gone)
+			}
+		}
+		most := rapid.IntRange(1, 20).Draw(t, "most")
+		head := rapid.SampledFrom(heads).Draw(t, "head")
+		want := slices.Clone(all[min(gone, head):head])
+		slices.Reverse(want)
+		want = want[:min(len(want), most)]
+		got, err := materializedFrom(table, stream, head, most)
+		if diff := cmp.Diff(want, got, same); err != nil || diff != "" {
+			t.Fatalf("%v; the newest %d (-want +got):\n%s", err, most, diff)
+		}
+	})
+}
+
+// If no store can report which entries are visible, answers use what the generator recalls.
+func TestRecall_EmptiesWhatMayNotBeShownAgain(t *testing.T) {
+	w := newWhyDesk(t, nil) // the user follows user:a
+	for _, blocked := range []schemas.ID{"user:blocked", "board:blocked"} {
+		w.graph(layout.RegisterBlock, blocked)
+	}
+	w.graph(layout.RegisterBlockedBy, "user:blocker")
+	by := func(author schemas.UserID, board schemas.BoardID) schemas.Facets {
+		return schemas.Facets{Author: author, Board: board}
+	}
+	items := []schemas.ServedItem{
+		{Pin: "pin:followed", Source: schemas.Following, Facets: by("user:a", "")},
+		{Pin: "pin:of-an-interest", Source: schemas.FromInterest, Facets: by("user:a", "")},
+		{Pin: "pin:related", Source: schemas.Related, Facets: by("user:other", "")},
+		{Pin: "pin:explored", Source: schemas.Explore, Facets: by("user:other", "")},
+		{Source: schemas.Following, Facets: by("user:unfollowed", "")},
+		{Source: schemas.Explore, Pool: schemas.Following, Facets: by("user:unfollowed", "")},
+		{Source: schemas.Related, Facets: by("user:blocked", "")},
+		{Source: schemas.Related, Facets: by("user:blocker", "")},
+		{Source: schemas.Following, Facets: by("user:a", "board:blocked")},
+		{Source: schemas.Related, Facets: by("user:gone", "")},
+	}
+	var want []schemas.PinID
+	for i := range items {
+		want = append(want, items[i].Pin)
+		if items[i].Pin == "" {
+			items[i].Pin = poolstest.PinID(i)
+		}
+	}
+	value, err := w.g.deps.Streams.FeedEntries.Encode(schemas.FeedEntriesOf(poolstest.Owner, 11, 1, items))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rows[string(layout.PositionRow(layout.KindMaterialized, int64(len(items))))] = value
+	w.rows[string(layout.KindState)] = []byte(`{"head":10}`)
+	entries, err := visit(t, w.g, "v1").Remembered(t.Context())
+	if err != nil || len(entries) != len(items) {
+		t.Fatalf("got %d entries, %v, want %d", len(entries), err, len(items))
+	}
+	got := make([]schemas.PinID, len(items))
+	for _, e := range entries {
+		got[e.Position-1] = e.Pin
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

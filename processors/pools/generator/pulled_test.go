@@ -1,0 +1,169 @@
+package generator
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// slot returns the record of the topic recents-pulled for a version.
+func slot(followee schemas.Followee, n int, d poolstest.Delivered, gone bool) *schemas.PulledPin {
+	return &schemas.PulledPin{Followee: followee, Slot: int32(n), Gone: gone, DeliveredPin: schemas.DeliveredPin{
+		Pin: d.Pin, Version: d.Version, Facets: d.Facets, Created: d.Created, Score: d.Score, Deleted: d.Deleted,
+	}}
+}
+
+// Some versions are pushed, and some are in slots of followees, which are added, changed and removed. The user does not
+// follow all of these followees. The pool equals the oracle of everything that reaches the user, with the content that any
+// slot knows of a pin.
+func TestPushedAndPulledAreOnePool(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := poolstest.DrawWorld(t)
+		for _, followee := range []schemas.ID{"user:a", "board:a"} {
+			if weight := rapid.SampledFrom([]float32{1, 2}).Draw(t, "weight"); w.Follows(followee) {
+				w.Graph.Follows[followee] = weight
+				w.Table[string(layout.GraphRow(layout.RegisterFollow, followee))] = layout.AppendEdgeWeight(weight)
+			}
+		}
+		pulled := new(Pulled)
+		var reaches []poolstest.Delivered // including the weight of the edge
+		slots := map[string]*schemas.PulledPin{}
+		fill := func(s *schemas.PulledPin) {
+			key := schemas.PulledKey(s.Followee, s.Slot)
+			pulled.Change(key, slots[key], s)
+			slots[key] = s
+		}
+		for i, d := range rapid.Permutation(poolstest.DrawVersions(t, 8)).Draw(t, "order") {
+			if rapid.Bool().Draw(t, "pushed") {
+				poolstest.Deliver(w.Table, schemas.Following, d)
+				reaches = append(reaches, d)
+				continue
+			}
+			followee := rapid.SampledFrom([]schemas.Followee{"user:a", "user:c", "board:a", "interest:x"}).Draw(t, "followee")
+			if i%3 == 0 {
+				fill(slot(followee, i, poolstest.Delivered{Pin: "pin:other", Version: 99, Score: 99}, false))
+			}
+			fill(slot(followee, i, d, rapid.IntRange(0, 4).Draw(t, "gone") == 0))
+		}
+		var known []poolstest.Delivered
+		for _, s := range slots {
+			d := poolstest.Delivered{Pin: s.Pin, Version: s.Version, Created: s.Created, Deleted: s.Deleted, Facets: s.Facets, Score: s.Score}
+			if weight := w.Graph.Follows[schemas.ID(s.Followee)]; weight > 0 && !s.Gone && s.Followee.Source() == schemas.Following {
+				d.Score = score.Weighted(s.Score, weight)
+				reaches = append(reaches, d)
+			}
+			known = append(known, d)
+		}
+		n := rapid.IntRange(1, 12).Draw(t, "n")
+		v := &reader{poolstest.View(t, w.Table), pulled}
+		all, err := v.pool(schemas.Following, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []poolstest.Waiting{}
+		for _, c := range all {
+			got = append(got, poolstest.Waiting{Pin: c.Pin, Score: c.Score})
+		}
+		if diff := gocmp.Diff(mergedOracle(reaches, known, w, n), got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// mergedOracle returns the oracle of the versions that reach the user. Each has the content of the highest known version.
+// Versions with another creation time than that one are dropped.
+func mergedOracle(reaches, known []poolstest.Delivered, w poolstest.World, n int) []poolstest.Waiting {
+	truth := map[schemas.PinID]poolstest.Delivered{}
+	for _, d := range append(slices.Clone(known), reaches...) {
+		if best, ok := truth[d.Pin]; !ok || d.Version > best.Version {
+			truth[d.Pin] = d
+		}
+	}
+	var all []poolstest.Delivered
+	for _, d := range reaches {
+		if best := truth[d.Pin]; best.Created == d.Created {
+			best.Score = d.Score
+			all = append(all, best)
+		}
+	}
+	return poolstest.Oracle(all, w.Visible, w.Seen, n)
+}
+
+func TestPulledForgetsWhatLeavesItsSlot(t *testing.T) {
+	var p Pulled
+	pin := func(n int) poolstest.Delivered {
+		return poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(n % 2)}
+	}
+	for i := range 10 {
+		p.Change("", nil, slot("user:a", i, pin(i), i%5 == 4))
+	}
+	if got := p.sources(map[schemas.ID]float32{"user:a": 1, "interest:x": 1}, nil); !slices.Equal(got, []schemas.Source{schemas.Following}) {
+		t.Errorf("sources %v", got)
+	}
+	list := slices.Clone(p.lists["user:a"])
+	gone := slices.Concat(p.pins[poolstest.PinID(4)], p.pins[poolstest.PinID(9)])
+	for _, s := range append(list, gone...) {
+		p.Change("", s, nil)
+	}
+	if len(p.lists) != 0 || len(p.pins) != 0 {
+		t.Errorf("%d lists and %d pins are left", len(p.lists), len(p.pins))
+	}
+}
+
+// BenchmarkMerge reads the head of a pool of 500, for a user who follows 20 pulled followees with 1000 pins each.
+func BenchmarkMerge(b *testing.B) {
+	table, pulled := memrows.Table{}, new(Pulled)
+	for f := range 20 {
+		followee := schemas.Followee(fmt.Sprintf("user:%d", f))
+		table[string(layout.GraphRow(layout.RegisterFollow, schemas.ID(followee)))] = []byte{}
+		for n := range 1000 {
+			d := poolstest.Delivered{Pin: poolstest.PinID(f*1000 + n), Version: 1, Score: float64(n*20 + f), Facets: schemas.Facets{Author: schemas.UserID(followee)}}
+			pulled.Change("", nil, slot(followee, n, d, false))
+			if n >= 975 {
+				poolstest.Deliver(table, schemas.Following, d)
+			}
+		}
+	}
+	v, err := layout.NewView(table, poolstest.Owner, poolstest.Nobody{}, schemas.Micros(0).Time(), 0, new(layout.Buffers))
+	if err != nil {
+		b.Fatal(err, new(layout.Buffers))
+	}
+	r := &reader{v, pulled}
+	for b.Loop() {
+		if _, err := r.pool(schemas.Following, 200); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Trims remove seen pins from the user's own rows, so recent ones need no lookup. Nothing removes them from slots.
+func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
+	table, pulled := memrows.Table{}, new(Pulled)
+	table[string(layout.GraphRow(layout.RegisterFollow, "user:a"))] = []byte{}
+	table[string(layout.KindState)] = []byte(`{"head":9}`)
+	for n := range 3 {
+		d := poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(n), Facets: schemas.Facets{Author: "user:a"}}
+		pulled.Change("", nil, slot("user:a", n, d, false))
+		if n > 0 {
+			table[string(layout.RowName(layout.KindSeen, d.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: int64(n)})
+		}
+	}
+	v := &reader{poolstest.View(t, table), pulled}
+	v.RecentlySeen = map[schemas.PinID]struct{}{poolstest.PinID(2): {}}
+	all, err := v.pool(schemas.Following, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 1 || all[0].Pin != poolstest.PinID(0) {
+		t.Errorf("%d candidates, want the one that was not seen: %+v", len(all), all)
+	}
+}

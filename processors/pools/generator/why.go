@@ -1,0 +1,398 @@
+package generator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Why reports what happened to a pin for a user, or what a visit now would do with it. It reserves nothing and changes
+// nothing. The exploration draws are those of the next visit. It asks external sources and the model, as a visit would.
+//
+// It returns an error that wraps schemas.ErrUnknownFeed, an error that is schemas.ErrElsewhere if this process does not own
+// the user's partition, or a read error.
+func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.Why, error) {
+	feed, arm, ok := g.cfg.Feeds.For(req.Feed, req.User)
+	if !ok {
+		return nil, fmt.Errorf("why %s for %s: feed %q: %w", req.Pin, req.User, req.Feed, schemas.ErrUnknownFeed)
+	}
+	o := order{feed: feed, arm: arm, ChunkRequest: schemas.ChunkRequest{
+		User: req.User, Feed: req.Feed, Limit: req.Limit, Time: req.Time,
+	}}
+	if err := checkLimit(&o.ChunkRequest); err != nil {
+		return nil, err
+	}
+	if g.deps.Deleted.Has(req.User) {
+		return &schemas.Why{Fate: schemas.FateOut, Reason: schemas.ReasonUserGone, Arm: arm}, nil
+	}
+	o.offers = g.external.ask(ctx, &o)
+	w := &inquiry{WhyRequest: req, answer: schemas.Why{Arm: arm}}
+	var m *material
+	err := g.read(ctx, req.User, func(v *reader, _ rows.Snapshot) (err error) {
+		if m, err = g.gather(v, feed, o.offers); err != nil {
+			return err
+		}
+		return g.look(w, v, o.offers)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("why %s for %s: %w", req.Pin, req.User, err)
+	}
+	g.external.score(ctx, &o, m)
+	w.answer.Degraded = m.degraded
+	g.decide(w, &o, m)
+	return &w.answer, nil
+}
+
+// inquiry is a request with its unfinished answer.
+type inquiry struct {
+	schemas.WhyRequest
+	answer schemas.Why
+	hidden schemas.Reason // why the pin is hidden; "": at least one source shows it
+	waits  bool           // in a pool, within its cap
+	ranked int            // best rank in those pools
+	absent schemas.Reason // why the pin is in no pool
+	edges  []schemas.ID   // edges that would have delivered it
+
+	refused []schemas.ID // follows over the cap that would deliver it
+}
+
+// look reads the state of the pin from the user's rows.
+func (g *Generator) look(w *inquiry, v *reader, o offers) error {
+	if err := g.lookBack(w, v); err != nil {
+		return err
+	}
+	list, err := v.sourcesWith(o)
+	if err != nil {
+		return err
+	}
+	var known *layout.Content
+	for _, source := range list {
+		c, rank, err := v.find(source, w.Pin, o.by[source])
+		if err != nil {
+			return err
+		}
+		if c != nil && w.masks(v, &c.Content) {
+			known = &c.Content
+			continue
+		}
+		if c != nil {
+			if w.Card != nil && w.Card.Deleted && !c.Deleted { // no edge delivered the deletion to the pool, but the card hides the pin
+				c.Deleted, rank = true, 0
+			}
+			known = &c.Content
+			g.lookAt(w, v, source, c, rank)
+		}
+	}
+	if known == nil && w.Card != nil {
+		known = &layout.Content{Facets: w.Card.Facets, Created: w.Card.Created, Deleted: w.Card.Deleted}
+	}
+	if known != nil && !w.waits { // sources have different versions of a pin: it is visible if one shows it
+		w.hidden, w.answer.By = w.viewFor(v).hides(known)
+	}
+	if len(w.answer.Candidates) == 0 {
+		w.absent, err = g.absence(w, v, known)
+	}
+	if known != nil && err == nil {
+		w.refused, err = v.refused(&known.Facets)
+	}
+	return err
+}
+
+// viewFor returns v without what the answer must not reveal: with Masked, blocks by others.
+func (w *inquiry) viewFor(v *reader) *reader {
+	if !w.Masked {
+		return v
+	}
+	told := *v.View
+	told.Graph.BlockedBy = nil
+	return &reader{&told, v.pulled}
+}
+
+// masks reports whether only a block that the answer must not reveal hides a pin.
+func (w *inquiry) masks(v *reader, c *layout.Content) bool {
+	return v.Hiding(c) != "" && w.viewFor(v).Hiding(c) == ""
+}
+
+// refused returns the follows over the cap that would deliver a pin.
+func (v *reader) refused(f *schemas.Facets) (list []schemas.ID, err error) {
+	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+		for _, id := range bringers(source, f) {
+			value, err := v.Get(layout.RowName(layout.KindRefused, id))
+			if err != nil {
+				return nil, err
+			}
+			if value != nil {
+				list = append(list, id)
+			}
+		}
+	}
+	return list, nil
+}
+
+// lookBack reads whether the pin was shown.
+func (g *Generator) lookBack(w *inquiry, v *reader) error {
+	value, err := v.Get(layout.RowName(layout.KindSeen, w.Pin))
+	if err != nil || value == nil {
+		return err
+	}
+	at, err := layout.ParseSeen(value)
+	if err != nil {
+		return err
+	}
+	w.answer.Seen = &schemas.WhySeen{Position: at.Position, Time: at.Time}
+	e, err := materializedAt(v, g.deps.Streams.FeedEntries, at.Position)
+	if err != nil {
+		return fmt.Errorf("read frozen entry: %w", err)
+	}
+	if e != nil {
+		w.answer.Seen.Item = &e.ServedItem
+	}
+	return nil
+}
+
+// find returns a pin's candidate among all candidates of a source, or nil. It also returns the rank among the waiting, unseen
+// candidates, or 0 if the pin is not one of them.
+func (v *reader) find(source schemas.Source, pin schemas.PinID, offered []layout.Candidate) (*layout.Candidate, int, error) {
+	next, done, err := v.candidates(source)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
+	all := slices.Clone(offered)
+	for c := next(); c != nil; c = next() {
+		if err := c.Open(&v.Buffers.Bodies); err != nil {
+			return nil, 0, err
+		}
+		all = append(all, *c)
+	}
+	rank := 0
+	for _, c := range bestOfEach(all) {
+		waits := v.Standing(source, &c) == layout.Waiting
+		if waits {
+			seen, err := v.HasSeen(&c)
+			if err != nil {
+				return nil, 0, err
+			}
+			waits = !seen
+		}
+		if waits {
+			rank++
+		}
+		if c.Pin == pin && waits {
+			return &c, rank, nil
+		}
+		if c.Pin == pin {
+			return &c, 0, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+// lookAt records the state of the pin in one pool.
+func (g *Generator) lookAt(w *inquiry, v *reader, source schemas.Source, c *layout.Candidate, rank int) {
+	is := schemas.WhyCandidate{Source: source, Rank: rank, Edges: v.edges(source, &c.Facets)}
+	switch v.Standing(source, c) {
+	case layout.Refused:
+		is.Reason = schemas.ReasonForgotten
+	case layout.Expired:
+		is.Reason = schemas.ReasonExpired
+	case layout.Hidden, layout.Erased:
+		is.Reason = cmp.Or(v.Hiding(&c.Content), schemas.ReasonNoEdge)
+	}
+	switch {
+	case rank > g.pools.Cap:
+		is.Reason = schemas.ReasonCap
+	case rank == 0 && is.Reason == "" && w.answer.Seen == nil: // the view counts pins that were deferred for too long as seen
+		is.Reason = schemas.ReasonGivenUp
+	case rank == 0 && is.Reason == "":
+		is.Reason = schemas.ReasonSeen
+	}
+	is.Score, is.Parts = c.Score, g.writeTime(source, c, w.Card)
+	if rank > 0 && rank <= g.pools.Cap {
+		if !w.waits || rank < w.ranked {
+			w.ranked = rank
+		}
+		w.waits = true
+	}
+	w.answer.Candidates = append(w.answer.Candidates, is)
+}
+
+// writeTime splits a write-time score into its parts. The score of an external source has only one part.
+func (g *Generator) writeTime(source schemas.Source, c *layout.Candidate, card *schemas.Card) map[string]float64 {
+	if !rules.Graded(source) || g.cfg.HalfLife == 0 {
+		return map[string]float64{"offered": c.Score}
+	}
+	parts := map[string]float64{"created": score.Base(1, c.Created, g.cfg.HalfLife)}
+	rest := c.Score - parts["created"]
+	if card == nil || !(card.Quality > 0) {
+		parts["quality_and_edge"] = rest
+		return parts
+	}
+	parts["quality"] = math.Log(card.Quality)
+	parts["edge"] = rest - parts["quality"]
+	return parts
+}
+
+// hides returns why a pin is hidden from the user, whatever its source, and the ids that cause it.
+func (v *reader) hides(c *layout.Content) (reason schemas.Reason, by []schemas.ID) {
+	switch reason = v.Hiding(c); reason {
+	case schemas.ReasonAuthorGone:
+		by = []schemas.ID{schemas.ID(c.Author)}
+	case schemas.ReasonBlock:
+		v.Graph.EachBlock(&c.Facets, func(id schemas.ID) bool {
+			by = append(by, id)
+			return true
+		})
+	}
+	return reason, by
+}
+
+// edges returns the live edges that justify a pin in a source.
+func (v *reader) edges(source schemas.Source, f *schemas.Facets) (live []schemas.ID) {
+	for _, id := range bringers(source, f) {
+		if _, ok := v.Graph.Follows[id]; ok {
+			live = append(live, id)
+		}
+	}
+	return live
+}
+
+// bringers returns the followees that can deliver a pin in a source.
+func bringers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
+	switch source {
+	case schemas.Following:
+		return []schemas.ID{schemas.ID(f.Author), schemas.ID(f.Board)}
+	case schemas.FromInterest:
+		for _, id := range f.Interests {
+			ids = append(ids, schemas.ID(id))
+		}
+	}
+	return ids
+}
+
+// absence returns why a pin is in no pool.
+func (g *Generator) absence(w *inquiry, v *reader, known *layout.Content) (schemas.Reason, error) {
+	switch {
+	case known == nil:
+		return schemas.ReasonUnknown, nil
+	case v.State.Refuses(known.Created):
+		return schemas.ReasonForgotten, nil
+	case known.Created < v.Oldest:
+		return schemas.ReasonExpired, nil
+	}
+	reason := schemas.ReasonNoEdge
+	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+		edges := v.edges(source, &known.Facets)
+		if len(edges) == 0 {
+			continue
+		}
+		w.edges = append(w.edges, edges...)
+		reason = schemas.ReasonNever
+		full, err := g.above(v, source, w.Card, edges)
+		if full || err != nil {
+			return schemas.ReasonCap, err
+		}
+	}
+	return reason, nil
+}
+
+// above reports whether a pool is full of better candidates than the pin would be.
+func (g *Generator) above(v *reader, source schemas.Source, card *schemas.Card, edges []schemas.ID) (bool, error) {
+	if g.cfg.HalfLife == 0 || card == nil || !(card.Quality > 0) {
+		return false, nil
+	}
+	pool, err := v.pool(source, g.pools.Cap)
+	if err != nil || len(pool) < g.pools.Cap {
+		return false, err
+	}
+	weight := float32(0)
+	for _, id := range edges {
+		weight = max(weight, v.Graph.Follows[id])
+	}
+	mine := score.Weighted(score.Base(card.Quality, card.Created, g.cfg.HalfLife), weight)
+	last := &pool[len(pool)-1]
+	return !before(mine, card.Pin, last.Score, last.Pin), nil
+}
+
+// decide applies the rules to the pools and completes the answer.
+func (g *Generator) decide(w *inquiry, o *order, m *material) {
+	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
+	admitted := g.deps.Extensions.admitted(o.User, o.Feed, m.pools)
+	visit, _ = fit(visit, func(v rules.Visit) rules.Chunk { return o.feed.Make(v, admitted, m.known) })
+	said := o.feed.Explain(visit, admitted, m.known, w.Pin)
+	for i := range w.answer.Candidates {
+		is := &w.answer.Candidates[i]
+		for _, s := range said.Scores {
+			if s.Source != is.Source {
+				continue
+			}
+			is.Score = s.Parts.Sum()
+			is.Parts["affinity"], is.Parts["popularity"], is.Parts["model"] = s.Parts.Affinity, s.Parts.Popularity, s.Parts.Model
+		}
+	}
+	a := &w.answer
+	a.Since = said.Since
+	switch {
+	case a.Seen != nil:
+		a.Fate, a.Reason = schemas.FateShown, w.hidden
+	case w.hidden != "":
+		a.Fate, a.Reason = schemas.FateHidden, w.hidden
+	case g.book.holds(w.User, w.Pin):
+		a.Fate = schemas.FateUnderWay
+	case !w.waits:
+		a.Fate, a.Reason = w.gone()
+		a.By = w.edges
+		if a.Reason == schemas.ReasonNoEdge && len(w.refused) > 0 {
+			a.Reason, a.By = schemas.ReasonFollowCap, w.refused
+		}
+	case g.deps.Extensions.refuses(w.User, o.Feed, w.Pin, m.pools):
+		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonOwnRule
+	case said.Fate == rules.NoShare && w.ranked > g.cfg.Head:
+		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonBeyondHead
+	default:
+		a.Fate, a.Reason = fateOf(&said)
+		a.Place = said.Place
+	}
+	a.By = slices.Compact(slices.Sorted(slices.Values(a.By)))
+}
+
+// gone returns the fate of a pin that waits in no pool.
+func (w *inquiry) gone() (schemas.Fate, schemas.Reason) {
+	reason := w.absent
+	for _, is := range w.answer.Candidates { // ReasonNoEdge is the least specific
+		if reason == "" || reason == schemas.ReasonNoEdge {
+			reason = is.Reason
+		}
+	}
+	if reason == schemas.ReasonNoEdge {
+		return schemas.FateHidden, reason
+	}
+	return schemas.FateOut, reason
+}
+
+// fateOf converts the decision of the rules to the terms of the answer.
+func fateOf(e *rules.Explanation) (schemas.Fate, schemas.Reason) {
+	switch e.Fate {
+	case rules.Shown:
+		return schemas.FateNext, ""
+	case rules.Capped:
+		return schemas.FateWaiting, schemas.Reason("cap_" + e.Cap)
+	case rules.Held:
+		return schemas.FateHeld, schemas.ReasonWeak
+	case rules.Deferred:
+		return schemas.FateHeld, schemas.ReasonDeferred
+	case rules.GivenUp:
+		return schemas.FateOut, schemas.ReasonGivenUp
+	case rules.NoShare:
+		return schemas.FateWaiting, schemas.ReasonNoShare
+	}
+	return schemas.FateWaiting, schemas.ReasonBehind
+}

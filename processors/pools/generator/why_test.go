@@ -1,0 +1,514 @@
+package generator
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// whyDesk is a desk whose user follows some ids, with a generator of the feed home without exploration.
+type whyDesk struct {
+	*desk
+	t   *testing.T
+	g   *Generator
+	now schemas.Micros
+}
+
+const day = schemas.Micros(24 * 3600 * 1e6)
+
+func newWhyDesk(t *testing.T, change func(pools *layout.Config, cfg *Config)) *whyDesk {
+	pools, cfg := layout.DefaultConfig(), withoutLots()
+	cfg.HalfLife = 24 * time.Hour
+	if change != nil {
+		change(&pools, &cfg)
+	}
+	w := &whyDesk{desk: newDesk(0), t: t, now: 1e15}
+	streams, err := topics.Open(t.Context(), registry{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.g, err = New(pools, cfg, Deps{
+		Rows: w.desk, End: w.desk, Streams: streams, Deleted: poolstest.Only("user:gone"),
+		Now: func() time.Time { return w.now.Time() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.g.Close)
+	w.graph(layout.RegisterFollow, "user:a")
+	return w
+}
+
+func (w *whyDesk) graph(register byte, other schemas.ID) {
+	w.rows[string(layout.GraphRow(register, other))] = layout.AppendEdgeWeight(1)
+}
+
+// deliver puts a pin of an age into a pool, over an edge with weight 1.
+func (w *whyDesk) deliver(source schemas.Source, pin schemas.PinID, age schemas.Micros, f schemas.Facets) *schemas.Card {
+	c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 1, Facets: f, Created: w.now - age, Quality: 1}}
+	poolstest.Deliver(w.rows, source, poolstest.Delivered{Pin: pin, Version: 1, Created: c.Created, Score: score.Base(1, c.Created, 24*time.Hour), Facets: f})
+	return c
+}
+
+// shown adds a pin to the materialized feed.
+func (w *whyDesk) shown(position int64, pin schemas.PinID) schemas.ServedItem {
+	w.t.Helper()
+	item := schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: byA, Score: 5, Created: 7}
+	value, err := w.g.deps.Streams.FeedEntries.Encode(schemas.FeedEntriesOf(poolstest.Owner, 11, position, []schemas.ServedItem{item}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.rows[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: position, Time: 11})
+	w.rows[string(layout.PositionRow(layout.KindMaterialized, position))] = value
+	return item
+}
+
+func (w *whyDesk) why(pin schemas.PinID, card *schemas.Card) *schemas.Why {
+	w.t.Helper()
+	got, err := w.g.Why(w.t.Context(), schemas.WhyRequest{User: poolstest.Owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}
+
+// expect compares the fate, the reason, and the ids that cause it.
+func (w *whyDesk) expect(got *schemas.Why, fate schemas.Fate, reason schemas.Reason, by ...schemas.ID) {
+	w.t.Helper()
+	type answer struct {
+		Fate   schemas.Fate
+		Reason schemas.Reason
+		By     []schemas.ID
+	}
+	if diff := cmp.Diff(answer{fate, reason, by}, answer{got.Fate, got.Reason, got.By}, cmpopts.EquateEmpty()); diff != "" {
+		w.t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+var byA = schemas.Facets{Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:x"}}
+
+func TestWhyOfWhatWaits(t *testing.T) {
+	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+		home := cfg.Feeds[rules.Home]
+		home.Caps = rules.Caps{Window: 2, Author: 1}
+		cfg.Feeds[rules.Home], cfg.Head = home, 100
+	})
+	w.graph(layout.RegisterFollow, "user:b")
+	card := w.deliver(schemas.Following, "pin:first", 0, byA)
+	w.deliver(schemas.Following, "pin:capped", 1, byA)
+	w.deliver(schemas.Following, "pin:second", 2, schemas.Facets{Author: "user:b"})
+	w.deliver(schemas.Following, "pin:third", 3, byA)
+	w.deliver(schemas.Following, "pin:later", 4, schemas.Facets{Author: "user:b"})
+	for n := range 100 {
+		w.deliver(schemas.Following, poolstest.PinID(n), 5, byA)
+	}
+	got := w.why("pin:first", card)
+	w.expect(got, schemas.FateNext, "")
+	want := []schemas.WhyCandidate{{
+		Source: schemas.Following, Rank: 1, Edges: []schemas.ID{"user:a"}, Score: float64(w.now) / float64(day),
+		Parts: map[string]float64{"created": float64(w.now) / float64(day), "quality": 0, "edge": 0, "affinity": 0, "popularity": 0, "model": 0},
+	}}
+	if diff := cmp.Diff(want, got.Candidates, cmpopts.EquateApprox(0, 1e-6)); diff != "" || got.Place != 1 {
+		t.Errorf("place %d, want 1; candidates (-want +got):\n%s", got.Place, diff)
+	}
+	w.expect(w.why("pin:capped", nil), schemas.FateWaiting, schemas.ReasonCapAuthor)
+	w.expect(w.why("pin:later", nil), schemas.FateWaiting, schemas.ReasonBehind)
+	w.expect(w.why("pin:99", nil), schemas.FateWaiting, schemas.ReasonBeyondHead)
+	if got := w.why("pin:third", nil); got.Place != 3 || got.Candidates[0].Rank != 4 {
+		t.Errorf("pin:third: place %d, rank %d, want 3 and 4", got.Place, got.Candidates[0].Rank)
+	}
+	visit(t, w.g, "v1")
+	w.expect(w.why("pin:first", nil), schemas.FateUnderWay, "")
+}
+
+// The parts of a score add up to it.
+func TestWhyTakesScoresApart(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	card := w.deliver(schemas.Following, "pin:1", 5*day, byA)
+	card.Quality = 2
+	created := float64(card.Created) / float64(day)
+	w.rows = memrows.Table{}
+	w.graph(layout.RegisterFollow, "user:a")
+	poolstest.Deliver(w.rows, schemas.Following, poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, Score: created + math.Log(2) + math.Log(3), Facets: byA})
+	poolstest.Deliver(w.rows, schemas.Related, poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, Score: created + 0.5, Facets: byA})
+	poolstest.Deliver(w.rows, "editors", poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, Score: 77, Facets: byA})
+	approx := cmpopts.EquateApprox(0, 1e-6)
+	got := w.why("pin:1", card)
+	want := []map[string]float64{
+		{"offered": 77}, {"created": created, "quality": math.Log(2), "edge": math.Log(3)}, {"created": created, "quality": math.Log(2), "edge": 0.5 - math.Log(2)},
+	}
+	for i, parts := range want {
+		for _, name := range []string{"affinity", "popularity", "model"} {
+			parts[name] = 0
+		}
+		if diff := cmp.Diff(parts, got.Candidates[i].Parts, approx); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", got.Candidates[i].Source, diff)
+		}
+	}
+	delete(want[1], "quality")
+	delete(want[1], "edge")
+	want[1]["quality_and_edge"] = math.Log(6)
+	if diff := cmp.Diff(want[1], w.why("pin:1", nil).Candidates[1].Parts, approx); diff != "" {
+		t.Errorf("without its card (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhyOfWhatIsHidden(t *testing.T) {
+	with := func(change func(*schemas.Facets)) schemas.Facets {
+		f := byA
+		change(&f)
+		return f
+	}
+	for name, c := range map[string]struct {
+		facets  schemas.Facets
+		prepare func(w *whyDesk)
+		deleted bool
+		reason  schemas.Reason
+		by      []schemas.ID
+	}{
+		"deleted":           {facets: byA, deleted: true, reason: schemas.ReasonDeleted},
+		"by a deleted user": {facets: with(func(f *schemas.Facets) { f.Author = "user:gone" }), reason: schemas.ReasonAuthorGone, by: []schemas.ID{"user:gone"}},
+		"the user's own":    {facets: with(func(f *schemas.Facets) { f.Author = poolstest.Owner }), reason: schemas.ReasonOwn},
+		"blocked author":    {facets: byA, prepare: func(w *whyDesk) { w.graph(layout.RegisterBlock, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
+		"blocked by author": {facets: byA, prepare: func(w *whyDesk) { w.graph(layout.RegisterBlockedBy, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
+		"blocked board and interest": {facets: byA, prepare: func(w *whyDesk) {
+			w.graph(layout.RegisterBlock, "interest:x")
+			w.graph(layout.RegisterBlock, "board:b")
+		}, reason: schemas.ReasonBlock, by: []schemas.ID{"board:b", "interest:x"}},
+		"unfollowed": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), reason: schemas.ReasonNoEdge},
+		"over the cap of followees": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), prepare: func(w *whyDesk) {
+			for _, other := range []schemas.ID{"user:z", "interest:x", "user:other"} {
+				w.rows[string(layout.RowName(layout.KindRefused, other))] = []byte{}
+			}
+		}, reason: schemas.ReasonFollowCap, by: []schemas.ID{"interest:x", "user:z"}},
+	} {
+		for _, delivered := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, delivered %v", name, delivered), func(t *testing.T) {
+				w := newWhyDesk(t, nil)
+				if c.prepare != nil {
+					c.prepare(w)
+				}
+				card := w.deliver(schemas.Following, "pin:1", 0, c.facets)
+				card.Deleted = c.deleted
+				if c.deleted {
+					w.rows = memrows.Table{}
+				}
+				if !delivered {
+					delete(w.rows, string(layout.AppendCandidate(nil, layout.KindFirstVersion, schemas.Following, score.Base(1, card.Created, 24*time.Hour), "pin:1", 1)))
+				}
+				w.expect(w.why("pin:1", card), schemas.FateHidden, c.reason, c.by...)
+			})
+		}
+	}
+}
+
+// A deletion is delivered over edges. For a candidate without an edge, only the card reports it.
+func TestWhyOfADeletedPinThatIsRelated(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	card := w.deliver(schemas.Related, "pin:1", 0, byA)
+	w.expect(w.why("pin:1", card), schemas.FateNext, "")
+	card.Deleted = true
+	got := w.why("pin:1", card)
+	w.expect(got, schemas.FateHidden, schemas.ReasonDeleted)
+	if len(got.Candidates) != 1 || got.Candidates[0].Rank != 0 || got.Candidates[0].Reason != schemas.ReasonDeleted {
+		t.Errorf("candidates %+v, want one that is deleted and has no rank", got.Candidates)
+	}
+}
+
+func TestWhyOfWhatIsOut(t *testing.T) {
+	t.Run("unknown", func(t *testing.T) {
+		w := newWhyDesk(t, nil)
+		w.expect(w.why("pin:1", nil), schemas.FateOut, schemas.ReasonUnknown)
+	})
+	t.Run("never delivered", func(t *testing.T) {
+		w := newWhyDesk(t, nil)
+		w.graph(layout.RegisterFollow, "interest:x")
+		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Facets: byA, Created: w.now, Quality: 1}}
+		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonNever, "interest:x", "user:a")
+	})
+	t.Run("trimmed, and beyond the cap", func(t *testing.T) {
+		w := newWhyDesk(t, func(pools *layout.Config, _ *Config) { pools.Cap = 10 })
+		for n := range 10 {
+			w.deliver(schemas.Following, poolstest.PinID(n), schemas.Micros(n), byA)
+		}
+		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:old", Facets: byA, Created: w.now - day, Quality: 1}}
+		w.expect(w.why("pin:old", card), schemas.FateOut, schemas.ReasonCap, "user:a")
+		card.Created = w.now + day
+		w.expect(w.why("pin:old", card), schemas.FateOut, schemas.ReasonNever, "user:a")
+		w.deliver(schemas.Following, "pin:stands", 11, byA)
+		w.expect(w.why("pin:stands", nil), schemas.FateOut, schemas.ReasonCap)
+	})
+	t.Run("expired", func(t *testing.T) {
+		w := newWhyDesk(t, func(pools *layout.Config, _ *Config) { pools.Expiry = time.Hour })
+		card := w.deliver(schemas.Following, "pin:1", day, byA)
+		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonExpired)
+		card.Pin = "pin:2"
+		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonExpired)
+	})
+	t.Run("forgotten", func(t *testing.T) {
+		w := newWhyDesk(t, nil)
+		w.rows[string(layout.KindState)] = []byte(fmt.Sprintf(`{"head":9,"unseen":3,"refused":%d}`, w.now))
+		card := w.deliver(schemas.Following, "pin:1", day, byA)
+		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonForgotten)
+		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonForgotten)
+	})
+	t.Run("a user who is gone", func(t *testing.T) {
+		w := newWhyDesk(t, nil)
+		got, err := w.g.Why(t.Context(), schemas.WhyRequest{User: "user:gone", Pin: "pin:1", Feed: rules.Home, Limit: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.expect(got, schemas.FateOut, schemas.ReasonUserGone)
+	})
+}
+
+func TestWhyOfWhatIsHeldBack(t *testing.T) {
+	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+		home := cfg.Feeds[rules.Home]
+		home.Defer = rules.Defer{Floor: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+		home.Shares[schemas.Related] = 0
+		cfg.Feeds[rules.Home] = home
+	})
+	w.deliver(schemas.Following, "pin:strong", 0, byA)
+	w.deliver(schemas.Following, "pin:weak", 3*day, byA)
+	w.deliver(schemas.Related, "pin:unwanted", 0, byA)
+	w.expect(w.why("pin:weak", nil), schemas.FateHeld, schemas.ReasonWeak)
+	w.expect(w.why("pin:unwanted", nil), schemas.FateWaiting, schemas.ReasonNoShare)
+	c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: 3, Time: w.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.apply(t, &c.Served)
+	since := w.now
+	got := w.why("pin:weak", nil)
+	w.expect(got, schemas.FateHeld, schemas.ReasonDeferred)
+	if got.Since != since {
+		t.Errorf("deferred at %d, want %d", got.Since, since)
+	}
+	w.now += schemas.Micros(61 * 60 * 1e6)
+	w.expect(w.why("pin:weak", nil), schemas.FateNext, "")
+	w.now += schemas.Micros(60 * 60 * 1e6)
+	w.expect(w.why("pin:weak", nil), schemas.FateOut, schemas.ReasonGivenUp)
+}
+
+func TestWhyOfWhatWasShown(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	w.deliver(schemas.Following, "pin:1", 0, byA)
+	w.rows[string(layout.KindState)] = []byte(`{"head":3}`)
+	item := w.shown(3, "pin:1")
+	w.rows[string(layout.RowName(layout.KindSeen, schemas.PinID("pin:0")))] = layout.AppendSeen(nil, layout.Seen{Position: 1, Time: 9})
+	got := w.why("pin:1", nil)
+	w.expect(got, schemas.FateShown, "")
+	if diff := cmp.Diff(&schemas.WhySeen{Position: 3, Time: 11, Item: &item}, got.Seen, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
+	}
+	if c := got.Candidates; len(c) != 1 || c[0].Reason != schemas.ReasonSeen || c[0].Rank != 0 {
+		t.Errorf("candidates %+v, want one that was seen", c)
+	}
+	w.graph(layout.RegisterBlock, "user:a")
+	w.expect(w.why("pin:1", nil), schemas.FateShown, schemas.ReasonBlock, "user:a")
+	if diff := cmp.Diff(&schemas.WhySeen{Position: 1, Time: 9}, w.why("pin:0", nil).Seen); diff != "" {
+		t.Errorf("long ago (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhyErrors(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	ask := func(feed string, limit int) error {
+		_, err := w.g.Why(t.Context(), schemas.WhyRequest{User: poolstest.Owner, Pin: "pin:1", Feed: feed, Limit: limit})
+		return err
+	}
+	if err := ask("work", 3); !errors.Is(err, schemas.ErrUnknownFeed) {
+		t.Errorf("got %v, want that the feed is unknown", err)
+	}
+	if err := ask(rules.Home, 0); err == nil {
+		t.Error("a limit of 0 is well")
+	}
+	w.session = 0
+	var gone *rows.NotHereError
+	if err := ask(rules.Home, 3); !errors.As(err, &gone) {
+		t.Errorf("got %v, want that the partition is not here", err)
+	}
+}
+
+// Why considers candidates of external sources, too.
+func TestWhyOfWhatIsOffered(t *testing.T) {
+	var service outside.Config
+	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+		service = answeringText(t, `{"candidates":[{"pin":"pin:1","author":"user:z","created":1,"score":1}]}`)
+		cfg.Sources = []ExternalSource{source("trends", service)}
+	})
+	got := w.why("pin:1", nil)
+	w.expect(got, schemas.FateNext, "")
+	if len(got.Candidates) != 1 || got.Candidates[0].Source != "trends" || got.Candidates[0].Parts["offered"] != 1 {
+		t.Errorf("candidates %+v", got.Candidates)
+	}
+}
+
+// A pin that was shown long ago and is still in a pool defers no other pin. This holds even if it is weak and a cap keeps it
+// out of the chunk.
+func TestSeenPinsTakeNoBudget(t *testing.T) {
+	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+		home := cfg.Feeds[rules.Home]
+		home.Caps = rules.Caps{Window: 4, Author: 1}
+		home.Defer = rules.Defer{Floor: 3, Budget: 1, Session: time.Hour, Expiry: 2 * time.Hour}
+		cfg.Feeds[rules.Home] = home
+	})
+	w.graph(layout.RegisterFollow, "user:b")
+	w.rows[string(layout.KindState)] = []byte(`{"head":1}`)
+	w.deliver(schemas.Following, "pin:best", 0, byA)
+	w.deliver(schemas.Following, "pin:next", day, byA)
+	w.deliver(schemas.Following, "pin:weak-seen", 4*day, byA)
+	w.deliver(schemas.Following, "pin:weak-of-b", 5*day, schemas.Facets{Author: "user:b", Board: "board:c"})
+	w.shown(7, "pin:weak-seen")
+	c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: 2, Time: w.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := pinsIn(c.Served.Items), []schemas.PinID{"pin:best", "pin:weak-of-b"}; !slices.Equal(got, want) {
+		t.Errorf("shows %v, want %v", got, want)
+	}
+}
+
+// For every pin of random pools, Why returns next if and only if a visit shows the pin. It returns hidden if and only if the
+// pin is hidden.
+func TestWhyAgreesWithVisits(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+			home := cfg.Feeds[rules.Home]
+			home.Caps = rules.Caps{Window: 4, Author: 1, Board: 1}
+			home.Defer = rules.Defer{Floor: 3, Budget: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+			cfg.Feeds[rules.Home] = home
+		})
+		if rapid.Bool().Draw(rt, "block") {
+			w.graph(layout.RegisterBlock, "board:1")
+		}
+		w.rows[string(layout.KindState)] = []byte(`{"head":1}`)
+		cards := map[schemas.PinID]*schemas.Card{}
+		for n := range rapid.IntRange(0, 25).Draw(rt, "pins") {
+			author := schemas.UserID([]string{"user:a", "user:b"}[rapid.IntRange(0, 1).Draw(rt, "author")])
+			for _, s := range []schemas.Source{schemas.Following, schemas.Related} {
+				if rapid.Bool().Draw(rt, string(s)) { // each source may know another version of the pin
+					f := schemas.Facets{Author: author, Board: schemas.BoardID(fmt.Sprintf("board:%d", rapid.IntRange(0, 3).Draw(rt, "board")))}
+					cards[poolstest.PinID(n)] = w.deliver(s, poolstest.PinID(n), day*schemas.Micros(rapid.IntRange(0, 6).Draw(rt, "days")), f)
+				}
+			}
+			if rapid.IntRange(0, 9).Draw(rt, "seen") == 0 {
+				w.shown(int64(n+1), poolstest.PinID(n))
+			}
+		}
+		said := map[schemas.PinID]*schemas.Why{}
+		for pin, card := range cards {
+			said[pin] = w.why(pin, card)
+		}
+		c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: 3, Time: w.now})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for i, it := range c.Served.Items {
+			why := said[it.Pin]
+			if why.Fate != schemas.FateNext || why.Place != i+1 {
+				rt.Fatalf("%s is item %d; why says %+v", it.Pin, i+1, why)
+			}
+			delete(said, it.Pin)
+		}
+		for pin, why := range said {
+			if why.Fate == schemas.FateNext {
+				rt.Fatalf("%s is not shown; why says %+v", pin, why)
+			}
+		}
+	})
+}
+
+// To a user, a block by another user looks as if nothing had delivered the pin. The user's own blocks are reported.
+func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
+	undelivered := func(f schemas.Facets, followed bool) *schemas.Why {
+		w := newWhyDesk(t, nil)
+		if !followed {
+			delete(w.rows, string(layout.GraphRow(layout.RegisterFollow, "user:a")))
+		}
+		return w.masked("pin:1", &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Facets: f, Created: w.now, Quality: 1}})
+	}
+	for name, c := range map[string]struct {
+		follows, shown, candidate bool
+		own                       schemas.ID // blocked by the user
+	}{
+		"followed":                     {follows: true, candidate: true},
+		"followed, no candidate":       {follows: true},
+		"not followed":                 {candidate: true},
+		"shown before":                 {follows: true, shown: true, candidate: true},
+		"the user blocks, too":         {follows: true, candidate: true, own: "user:a"},
+		"the user blocks the board":    {follows: true, candidate: true, own: "board:b"},
+		"the user blocks, no candiate": {follows: true, own: "user:a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := map[bool]*schemas.Why{} // by whether the author blocks the user
+			for _, blocked := range []bool{true, false} {
+				w := newWhyDesk(t, nil)
+				card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Facets: byA, Created: w.now, Quality: 1}}
+				if c.candidate {
+					card = w.deliver(schemas.Following, "pin:1", 0, byA)
+				}
+				if !c.follows {
+					delete(w.rows, string(layout.GraphRow(layout.RegisterFollow, "user:a")))
+				}
+				if c.shown {
+					w.shown(1, "pin:1")
+				}
+				if c.own != "" {
+					w.graph(layout.RegisterBlock, c.own)
+				}
+				if blocked {
+					w.graph(layout.RegisterBlockedBy, "user:a")
+				}
+				answers[blocked] = w.masked("pin:1", card)
+			}
+			want := answers[false]
+			if c.own == "" && !c.shown { // visible without the block
+				want = undelivered(byA, c.follows)
+			}
+			if c.shown {
+				want.Candidates = nil
+			}
+			if diff := cmp.Diff(want, answers[true], cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhy_MasksWithoutCard(t *testing.T) {
+	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) { cfg.HalfLife = time.Hour })
+	w.deliver(schemas.Following, "pin:1", 0, byA)
+	w.graph(layout.RegisterBlockedBy, "user:a")
+	w.expect(w.masked("pin:1", nil), schemas.FateOut, schemas.ReasonNever, "user:a")
+	w.expect(w.why("pin:1", nil), schemas.FateHidden, schemas.ReasonBlock, "user:a")
+}
+
+func (w *whyDesk) masked(pin schemas.PinID, card *schemas.Card) *schemas.Why {
+	w.t.Helper()
+	got, err := w.g.Why(w.t.Context(), schemas.WhyRequest{
+		User: poolstest.Owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card, Masked: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}

@@ -1,0 +1,57 @@
+package layout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The index has every pin at its position, also where earlier releases wrote one row per pin. remember loads the newest pins
+// except removed ones, whether the limit is inside a visit or between two.
+func TestSeenPinsAreIndexed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table, all := memrows.Table{}, []schemas.PinID{}
+		for _, size := range rapid.SliceOfN(rapid.IntRange(1, 5), 1, 8).Draw(t, "visits") {
+			var visit []byte
+			for range size {
+				all = append(all, schemas.PinID(fmt.Sprint("pin:", len(all))))
+				visit = AppendIndexed(visit, all[len(all)-1])
+			}
+			table[string(PositionRow(KindSeenIndex, int64(len(all))))] = visit
+		}
+		end := int64(len(all))
+		from := rapid.Int64Range(1, end).Draw(t, "from")
+		to := rapid.Int64Range(from, end+1).Draw(t, "to")
+		list, err := IndexedBetween(table, from, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pins []schemas.PinID
+		for i, p := range list {
+			_, ends := table[string(PositionRow(KindSeenIndex, p.Position))]
+			if pins = append(pins, p.Pin); p.Position != from+int64(i) || p.Last != ends {
+				t.Fatalf("from %d to %d of %d: %+v", from, to, end, list)
+			}
+		}
+		if diff := cmp.Diff(all[from-1:min(to, end)], pins); diff != "" {
+			t.Fatalf("from %d to %d of %d (-want +got):\n%s", from, to, end, diff)
+		}
+		v := &View{Table: table, State: State{Head: end, Unseen: rapid.Int64Range(0, end).Draw(t, "forgotten")}}
+		n := rapid.IntRange(1, 20).Draw(t, "remembered")
+		if err := v.LoadRecentlySeen(n); err != nil {
+			t.Fatal(err)
+		}
+		want := all[max(v.State.Unseen, end-int64(n)):]
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(v.RecentlySeen)), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("the newest %d of %d, %d forgotten (-want +got):\n%s", n, end, v.State.Unseen, diff)
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package layout
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestShowGivesDensePositionsToWhatIsNew(t *testing.T) {
+	st := State{Head: 7, ServedBy: []string{"before"}, Memory: schemas.Memory{Mix: map[string]float64{"following": 3}}}
+	rec := &schemas.Served{ID: "now", User: "user:me", Time: 5, Memory: schemas.Memory{Mix: map[string]float64{"following": 4}}}
+	for _, pin := range []schemas.PinID{"pin:a", "pin:seen", "pin:b", "pin:a"} {
+		rec.Items = append(rec.Items, schemas.ServedItem{Pin: pin})
+	}
+	added, repeats := st.Show(rec, map[schemas.PinID]bool{"pin:seen": true})
+	want := &schemas.FeedEntries{User: "user:me", First: 8, Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:b"}, More: []schemas.ServedItem{{Pin: "pin:a"}}}
+	if diff := cmp.Diff(want, added); diff != "" || repeats != 2 {
+		t.Errorf("%d repeats, want 2; entries (-want +got):\n%s", repeats, diff)
+	}
+	after := State{Head: 9, ServedBy: []string{"now", "before"}, Memory: schemas.Memory{Mix: map[string]float64{"following": 4}}}
+	if diff := cmp.Diff(after, st); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+}
+
+func TestStateRemembersTheNewestServed(t *testing.T) {
+	var st State
+	for i := range 2 * servedKept {
+		st.Show(&schemas.Served{ID: fmt.Sprint(i)}, nil)
+	}
+	if !st.Applied(fmt.Sprint(servedKept)) || st.Applied(fmt.Sprint(servedKept-1)) || len(st.ServedBy) != servedKept {
+		t.Errorf("remembers %v", st.ServedBy)
+	}
+}
+
+func TestNothingIsRefusedBeforeSomethingIsForgotten(t *testing.T) {
+	var st State
+	if st.Refuses(-1) {
+		t.Error("a pin from before 1970 is refused")
+	}
+	st.Unseen, st.Refused = 1, -10
+	st.Refuse(-5)
+	st.Refuse(-7)
+	if !st.Refuses(-6) || st.Refuses(-5) {
+		t.Errorf("refuses below %d, want -5", st.Refused)
+	}
+}

@@ -1,0 +1,138 @@
+package pools
+
+import (
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// trim does what a trim in a callback does.
+func trimOf(t poolstest.T, m memrows.Table, source schemas.Source, most int) map[string]int {
+	list, trimmed, err := trimRows(poolstest.View(t, m), source, most, sweepsNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropped := map[string]int{}
+	for i, reason := range trimmed.reasons {
+		if reason != "" {
+			dropped[reason]++
+			delete(m, list[i].Name)
+		}
+	}
+	return dropped
+}
+
+// While no cap is exceeded, a pool equals the oracle of all deliveries, for any order of arrival, repetitions and trims.
+func TestPoolIsTheOraclesInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const plenty = 10
+		w, all := poolstest.DrawWorld(t), poolstest.DrawVersions(t, plenty)
+		order := append(slices.Clone(all), rapid.SliceOfN(rapid.SampledFrom(all), 0, 5).Draw(t, "repeats")...)
+		for _, d := range rapid.Permutation(order).Draw(t, "order") {
+			poolstest.Deliver(w.Table, schemas.Following, d)
+			if rapid.IntRange(0, 3).Draw(t, "trim") == 0 {
+				trimOf(t, w.Table, schemas.Following, plenty)
+			}
+		}
+		n := rapid.IntRange(1, plenty).Draw(t, "n")
+		want := poolstest.Oracle(all, w.Visible, w.Seen, n)
+		if diff := gocmp.Diff(want, poolstest.PoolOf(t, w.Table, schemas.Following, n)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// With additions only, this also holds beyond the caps.
+func TestPoolKeepsTheBestBeyondTheCap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const most = 5
+		w := poolstest.DrawWorld(t)
+		var all []poolstest.Delivered
+		for i := range rapid.IntRange(1, 40).Draw(t, "pins") {
+			all = append(all, poolstest.Delivered{
+				Pin: poolstest.PinID(i), Version: 1, Score: float64(rapid.IntRange(0, 9).Draw(t, "score")), Facets: poolstest.DrawFacets(t),
+			})
+		}
+		dropped := 0
+		for _, d := range rapid.Permutation(all).Draw(t, "order") {
+			poolstest.Deliver(w.Table, schemas.Following, d)
+			if rapid.IntRange(0, most).Draw(t, "trim") == 0 {
+				for _, n := range trimOf(t, w.Table, schemas.Following, most) {
+					dropped += n
+				}
+			}
+		}
+		want := poolstest.Oracle(all, w.Visible, w.Seen, most)
+		if diff := gocmp.Diff(want, poolstest.PoolOf(t, w.Table, schemas.Following, most)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		for _, n := range trimOf(t, w.Table, schemas.Following, most) {
+			dropped += n
+		}
+		list, err := layout.CandidateRows(w.Table, schemas.Following)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) > 2*most {
+			t.Errorf("%d rows after a trim, at most %d visible and as many hidden", len(list), most)
+		}
+		if dropped+len(list) != len(all) {
+			t.Errorf("%d dropped and %d left of %d", dropped, len(list), len(all))
+		}
+	})
+}
+
+func TestTrimSaysWhy(t *testing.T) {
+	m := memrows.Table{string(layout.GraphRow(layout.RegisterFollow, "user:a")): {}}
+	poolstest.See(m, "pin:seen", 2)
+	poolstest.See(m, "pin:elsewhere", 3)
+	m[string(layout.KindState)] = []byte(`{"head":3,"unseen":1,"refused":-5}`)
+	followed, other := schemas.Facets{Author: "user:a"}, schemas.Facets{Author: "user:b"}
+	for _, d := range []poolstest.Delivered{
+		{Pin: "pin:best", Version: 1, Score: 9, Facets: followed},
+		{Pin: "pin:best", Version: 2, Score: 8, Facets: followed}, // the highest version
+		{Pin: "pin:best", Version: 1, Score: 7, Facets: followed}, // neither the best nor the highest
+		{Pin: "pin:seen", Version: 1, Score: 6, Facets: followed}, // takes up no place in the pool
+		{Pin: "pin:second", Version: 1, Score: 5, Facets: followed},
+		{Pin: "pin:moved", Version: 1, Score: 5, Facets: followed, Created: 1}, // its highest version has another place
+		{Pin: "pin:moved", Version: 2, Score: 1, Facets: followed},
+		{Pin: "pin:old", Version: 1, Score: 4, Facets: followed, Created: -6},
+		{Pin: "pin:hidden", Version: 1, Score: 3, Facets: other},
+		{Pin: "pin:gone", Version: 1, Score: 2, Facets: followed, Deleted: true},
+		{Pin: "pin:hidden3", Version: 1, Score: 1, Facets: other},
+	} {
+		poolstest.Deliver(m, schemas.Following, d)
+	}
+	want := map[string]int{dropDuplicate: 2, dropSeen: 1, dropCap: 1, dropRefused: 1, dropHiddenCap: 1}
+	if diff := gocmp.Diff(want, trimOf(t, m, schemas.Following, 2)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := gocmp.Diff([]poolstest.Waiting{{Pin: "pin:best", Score: 9}, {Pin: "pin:second", Score: 5}}, poolstest.PoolOf(t, m, schemas.Following, 9)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if again := trimOf(t, m, schemas.Following, 2); len(again) != 0 {
+		t.Errorf("a second trim drops %v", again)
+	}
+}
+
+func TestExpiryAndDeletedAuthors(t *testing.T) {
+	m := memrows.Table{}
+	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:new", Version: 1, Created: 90e6, Facets: schemas.Facets{Author: "user:a"}})
+	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:old", Version: 1, Created: 20e6, Facets: schemas.Facets{Author: "user:a"}})
+	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:orphan", Version: 1, Created: 90e6, Facets: schemas.Facets{Author: "user:gone"}})
+	v, err := layout.NewView(m, poolstest.Owner, poolstest.Only("user:gone"), schemas.Micros(100e6).Time(), 60e9, new(layout.Buffers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := poolstest.Best(t, v, "editors", 10)
+	if len(all) != 1 || all[0].Pin != "pin:new" {
+		t.Errorf("got %v, want pin:new", all)
+	}
+}
