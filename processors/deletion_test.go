@@ -20,7 +20,7 @@ var packagesWithRows = []string{
 
 var (
 	// kindName matches the constants that begin the names of rows, whose values are single bytes.
-	kindName = regexp.MustCompile(`^(row|kind)[A-Z]|(Row|Table|Kind)$`)
+	kindName = regexp.MustCompile(`^(row|[kK]ind)[A-Z]|(Row|Table|Kind)$`)
 	// deletedBy matches a line of the section: the kind, its content, and what deletes it.
 	deletedBy = regexp.MustCompile(`^\t('.'|[a-z]+) +(\S.*)$`)
 	// means are the things that can delete a row; never must give the reason.
@@ -50,15 +50,19 @@ func TestRowKinds_DocumentTheirDeletion(t *testing.T) {
 	}
 }
 
-// kindsOf returns the kinds of rows in the code of a package, and the lines of its section Deletion by kind.
+// kindsOf returns the kinds of rows in the code of a package and of its folder layout, and the lines of its section Deletion by kind.
 func kindsOf(t *testing.T, dir string) (kinds []string, documented map[string]string) {
 	t.Helper()
+	documented = map[string]string{}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented = map[string]string{}
-	for _, name := range files {
+	layout, err := filepath.Glob(filepath.Join(dir, "layout", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(files, layout...) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
