@@ -257,7 +257,7 @@ func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
 			opened = opened || s.metric("smartfeed_features_breaker_open") == "1"
 		}
 		if !opened || !said[reason] || !said["store"] {
-			t.Errorf("%s: left alone %v, said %v, want it left alone, and %s said", fault, opened, said, reason)
+			t.Errorf("%s: breaker open %v, degraded %v, want it open, and %s", fault, opened, said, reason)
 		}
 		does.Store("well")
 		s.featuresAreWell()

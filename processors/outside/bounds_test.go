@@ -24,8 +24,8 @@ func TestAsk_BoundsDecodedSize(t *testing.T) {
 	nested := []byte(`{"candidates":[{"interests":[` + strings.Repeat(`"",`, MaxAnswerBytes/3-20) + `""]}]}`)
 	for name, text := range map[string][]byte{"list": list, "map": scores, "nested list": nested} {
 		t.Run(name, func(t *testing.T) {
-			s := New(Config{URL: "http://source.example/", Timeout: time.Minute}, nil, time.Now)
-			s.client = &http.Client{Transport: roundTrip(func() []byte { return text })}
+			s := New(Config{URL: "http://source.example/", Timeout: time.Minute}, nil)
+			s.client = &http.Client{Transport: roundTrip(func() (int, []byte) { return http.StatusOK, text })}
 			var answer struct {
 				Candidates []struct {
 					largest
@@ -48,10 +48,10 @@ func TestAsk_BoundsDecodedSize(t *testing.T) {
 }
 
 // All answers in flight share one budget, whether they are decoded yet or not.
-func TestAsk_BoundsAnswersUnderWay(t *testing.T) {
+func TestAsk_BoundsAnswersInFlight(t *testing.T) {
 	const size, calls = 128 << 10, 3
 	release := make(chan struct{})
-	s, _ := serve(t, patience, func(w http.ResponseWriter, _ *http.Request) {
+	s := serve(t, patience, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(bytes.Repeat([]byte(" "), size))
 		_ = http.NewResponseController(w).Flush()
 		<-release
@@ -91,8 +91,10 @@ func TestAsk_BoundsAnswersUnderWay(t *testing.T) {
 
 // Decoded values count in addition to their text.
 func TestAsk_CountsDecodedValues(t *testing.T) {
-	s := New(Config{URL: "http://source.example/", Timeout: time.Minute}, nil, time.Now)
-	s.client = &http.Client{Transport: roundTrip(func() []byte { return []byte("[" + strings.Repeat("{},", 1000) + "{}]") })}
+	s := New(Config{URL: "http://source.example/", Timeout: time.Minute}, nil)
+	s.client = &http.Client{Transport: roundTrip(func() (int, []byte) {
+		return http.StatusOK, []byte("[" + strings.Repeat("{},", 1000) + "{}]")
+	})}
 	s.held = semaphore.NewWeighted(100 << 10)
 	if err := s.Ask(t.Context(), 1, new(any), 1<<20); !errors.Is(err, ErrBusy) {
 		t.Errorf("got %v, want %v", err, ErrBusy)

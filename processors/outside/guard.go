@@ -4,54 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"github.com/sony/gobreaker/v2"
 )
 
 // Guard is a circuit breaker with a deadline. It limits what calls to something that hangs or fails cost the caller, see the
 // package comment. It is safe for concurrent use.
 type Guard struct {
 	timeout time.Duration
-	most    int // calls in flight; 0: unlimited
-	now     func() time.Time
-
-	mu     sync.Mutex
-	calls  int
-	failed int       // in a row
-	rests  time.Time // until when the breaker is open, if failed has reached Failures
-	trying bool      // a call tests the service (half-open)
+	breaker *gobreaker.TwoStepCircuitBreaker[any]
 }
 
-// NewGuard returns a Guard without a limit on concurrent calls. Each call may take at most timeout.
-func NewGuard(timeout time.Duration, now func() time.Time) *Guard {
-	return &Guard{timeout: timeout, now: now}
+// NewGuard returns a Guard. Each call may take at most timeout.
+func NewGuard(timeout time.Duration) *Guard {
+	return &Guard{timeout, gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+		MaxRequests: 1, // while it is half-open
+		Timeout:     OpenFor,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= Failures },
+		IsExcluded:  func(err error) bool { return errors.Is(err, errInconclusive) },
+	})}
 }
+
+// errInconclusive is the outcome of a call that says nothing about the service: the caller had too little time, canceled, or
+// could not hold the answer.
+var errInconclusive = errors.New("inconclusive call")
 
 // Do calls f with a context that ends after the timeout, or after half of the remaining time of ctx, whichever is earlier. f
 // must return when its context ends. A later result is discarded: it counts as late.
 //
-// Do returns an error that wraps ErrResting or ErrBusy without calling f, one that wraps context.DeadlineExceeded if f is
-// late, or the error of f. It does not count as a failure if ctx is cancelled, or if f is late because ctx left it less than
-// Fair.
+// Do returns an error that wraps ErrOpen without calling f, one that wraps context.DeadlineExceeded if f is late, or the error
+// of f. It does not count as a failure if ctx is canceled, if f is late because ctx left it less than Fair, or if f returns
+// ErrBusy.
 func (g *Guard) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	trying, err := g.enter()
+	done, err := g.breaker.Allow()
 	if err != nil {
-		return err
+		return ErrOpen
 	}
-	given := g.given(ctx)
-	limited, cancel := context.WithTimeout(ctx, given)
+	timeout := g.timeoutWithin(ctx)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err = f(limited)
 	ended := limited.Err()
 	if errors.Is(ended, context.DeadlineExceeded) { // f is late even if it ignored its context
-		err = fmt.Errorf("no answer within %s: %w", given, ended)
+		err = fmt.Errorf("no answer within %s: %w", timeout, ended)
 	}
-	g.leave(trying, g.judge(err, ended, given))
+	done(g.outcome(err, ended, timeout))
 	return err
 }
 
-// given returns how long a call may take.
-func (g *Guard) given(ctx context.Context) time.Duration {
+// timeoutWithin returns how long a call may take.
+func (g *Guard) timeoutWithin(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return g.timeout
@@ -59,55 +62,11 @@ func (g *Guard) given(ctx context.Context) time.Duration {
 	return min(g.timeout, max(time.Until(deadline)/2, 0))
 }
 
-// enter starts a call. It reports whether the call tests a service whose breaker is half-open.
-func (g *Guard) enter() (trying bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.most > 0 && g.calls >= g.most:
-		return false, ErrBusy
-	case g.failed >= Failures && (g.trying || g.now().Before(g.rests)):
-		return false, ErrResting
-	}
-	trying = g.failed >= Failures
-	g.trying = g.trying || trying
-	g.calls++
-	return trying, nil
-}
-
-// outcome is what the result of a call says about the service.
-type outcome int
-
-const (
-	well    outcome = iota
-	broke           // failed or late
-	unknown         // the caller had too little time, cancelled, or could not hold the answer
-)
-
-// judge returns the outcome of a call that was given so much time. ended is the error of its context, or nil.
-func (g *Guard) judge(err, ended error, given time.Duration) outcome {
+// outcome returns err, or errInconclusive. ended is the error of the call's context, or nil.
+func (g *Guard) outcome(err, ended error, timeout time.Duration) error {
 	late := errors.Is(ended, context.DeadlineExceeded)
-	switch {
-	case err == nil:
-		return well
-	case late && given < min(g.timeout, Fair), ended != nil && !late, errors.Is(err, ErrBusy):
-		return unknown
+	if late && timeout < min(g.timeout, Fair) || err != nil && ended != nil && !late || errors.Is(err, ErrBusy) {
+		return errInconclusive
 	}
-	return broke
-}
-
-func (g *Guard) leave(trying bool, how outcome) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.calls--
-	if trying {
-		g.trying = false
-	}
-	switch how {
-	case well:
-		g.failed = 0
-	case broke:
-		g.failed++
-		g.rests = g.now().Add(Rest)
-	}
+	return err
 }

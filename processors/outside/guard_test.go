@@ -13,7 +13,7 @@ import (
 func heeding(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 // A late call is a failure if it had a fair amount of time. The caller always keeps half of its remaining time.
-func TestALateCallIsAFailure(t *testing.T) {
+func TestGuard_CountsLateCalls(t *testing.T) {
 	const ms = time.Millisecond
 	deaf := func(context.Context) error { time.Sleep(140 * ms); return nil }
 	for name, c := range map[string]struct {
@@ -22,7 +22,7 @@ func TestALateCallIsAFailure(t *testing.T) {
 		call          func(context.Context) error
 		took          time.Duration
 		want          error
-		rests         bool
+		opens         bool
 	}{
 		"its time-out":                {10 * ms, 150 * ms, 0, heeding, 10 * ms, context.DeadlineExceeded, true},
 		"half of what there is":       {5 * time.Second, 150 * ms, 0, heeding, 75 * ms, context.DeadlineExceeded, true},
@@ -36,7 +36,7 @@ func TestALateCallIsAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g, called := NewGuard(c.timeout, time.Now), 0
+				g, called := NewGuard(c.timeout), 0
 				do := func() (time.Duration, error) {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
@@ -57,8 +57,8 @@ func TestALateCallIsAFailure(t *testing.T) {
 					}
 				}
 				_, err := do()
-				if errors.Is(err, ErrResting) != c.rests || c.rests != (called == Failures) {
-					t.Errorf("got %v after %d calls; that it rests is to be %v", err, called, c.rests)
+				if errors.Is(err, ErrOpen) != c.opens || c.opens != (called == Failures) {
+					t.Errorf("got %v after %d calls; want an open breaker: %v", err, called, c.opens)
 				}
 			})
 		})
@@ -66,7 +66,7 @@ func TestALateCallIsAFailure(t *testing.T) {
 }
 
 // A service with a long timeout is also limited to half of the caller's remaining time.
-func TestAServiceThatHangsRests(t *testing.T) {
+func TestAsk_OpensForHangingService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connected := 0
 		silent := func(context.Context, string, string) (net.Conn, error) {
@@ -75,7 +75,7 @@ func TestAServiceThatHangsRests(t *testing.T) {
 			t.Cleanup(func() { _ = far.Close() })
 			return near, nil
 		}
-		s := New(Config{URL: "http://slow.example/", Timeout: 5 * time.Second}, silent, time.Now)
+		s := New(Config{URL: "http://slow.example/", Timeout: 5 * time.Second}, silent)
 		defer s.Close()
 		for n := range Failures + 1 {
 			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
@@ -86,7 +86,7 @@ func TestAServiceThatHangsRests(t *testing.T) {
 			cancel()
 			want := context.DeadlineExceeded
 			if n == Failures {
-				want = ErrResting
+				want = ErrOpen
 			}
 			if !errors.Is(err, want) {
 				t.Errorf("ask %d: got %v, want %v", n, err, want)
@@ -98,12 +98,25 @@ func TestAServiceThatHangsRests(t *testing.T) {
 	})
 }
 
-// A Guard without a service does not limit concurrent calls.
-func TestAGuardAloneHasAnyNumberOfPlaces(t *testing.T) {
-	g := NewGuard(time.Minute, time.Now)
-	for range MaxCalls + 1 {
-		if _, err := g.enter(); err != nil {
-			t.Fatal(err)
+// While the breaker is half-open, one call at a time tests the function. A test without a result is repeated at once.
+func TestGuard_TestsOneCallAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGuard(time.Minute)
+		failing := func(context.Context) error { return errors.New("broken") }
+		for range Failures {
+			_ = g.Do(t.Context(), failing)
 		}
-	}
+		time.Sleep(OpenFor + 1)
+		for range 2 {
+			err := g.Do(t.Context(), func(context.Context) error {
+				if err := g.Do(t.Context(), failing); !errors.Is(err, ErrOpen) {
+					t.Errorf("during a test: got %v, want %v", err, ErrOpen)
+				}
+				return ErrBusy
+			})
+			if !errors.Is(err, ErrBusy) {
+				t.Fatalf("got %v, want the error of the test", err)
+			}
+		}
+	})
 }

@@ -5,7 +5,7 @@
 //   - An answer must be JSON with status 200, of at most MaxAnswerBytes. It has at most as many values as the caller
 //     expects. Redirects are not followed.
 //   - At most MaxCalls calls are in flight, and their answers take at most MaxHeldBytes. Calls beyond that fail immediately.
-//   - After Failures failures in a row, the circuit breaker opens for Rest and calls fail immediately. Then it is half-open:
+//   - After Failures failures in a row, the circuit breaker opens for OpenFor and calls fail immediately. Then it is half-open:
 //     one call tests the service, and the others fail until that call succeeds. A late answer is a failure.
 //
 // Requests are JSON, sent by POST. The caller decides which addresses may be connected to, see Dial. Errors contain only the
@@ -38,18 +38,18 @@ const (
 	MaxHeldBytes   = 64 << 20 // per service; each decoded value counts as its text plus valueBytes
 	MaxTimeout     = 10 * time.Second
 	Failures       = 5
-	Rest           = 2 * time.Second
+	OpenFor        = 2 * time.Second
 
 	// Fair is the least time that a call must have had for a late answer to count as a failure. A shorter configured timeout
 	// replaces it. If the caller's own deadline was nearly over, a late answer says nothing about the service.
 	Fair = 20 * time.Millisecond
 )
 
-// ErrResting is returned while the circuit breaker is open. ErrBusy is returned when MaxCalls calls are in flight, or when the
+// ErrOpen is returned while the circuit breaker is open. ErrBusy is returned when MaxCalls calls are in flight, or when the
 // answers in flight exceed MaxHeldBytes.
 var (
-	ErrResting = errors.New("left alone after failures")
-	ErrBusy    = errors.New("too many calls or answers under way")
+	ErrOpen = errors.New("circuit breaker is open")
+	ErrBusy = errors.New("too many calls or answers in flight")
 )
 
 // Config configures one service.
@@ -79,6 +79,7 @@ type Service struct {
 	name   string // for errors
 	guard  *Guard
 	client *http.Client
+	calls  *semaphore.Weighted // limits the calls in flight
 	held   *semaphore.Weighted // limits the bytes of answers
 }
 
@@ -86,16 +87,18 @@ type Service struct {
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // New returns a client of a service. cfg must be valid. A nil dial connects to any address. Call Close after use.
-func New(cfg Config, dial Dial, now func() time.Time) *Service {
+func New(cfg Config, dial Dial) *Service {
 	transport := &http.Transport{
 		DialContext: dial, MaxIdleConnsPerHost: MaxCalls, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: cfg.Timeout,
 	}
-	guard := NewGuard(cfg.Timeout, now)
-	guard.most = MaxCalls
-	return &Service{url: cfg.URL, name: nameOf(cfg.URL), guard: guard, held: semaphore.NewWeighted(MaxHeldBytes), client: &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &Service{
+		url: cfg.URL, name: nameOf(cfg.URL), guard: NewGuard(cfg.Timeout),
+		calls: semaphore.NewWeighted(MaxCalls), held: semaphore.NewWeighted(MaxHeldBytes),
+		client: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
 }
 
 // Close closes the idle connections.
@@ -103,12 +106,16 @@ func (s *Service) Close() { s.client.CloseIdleConnections() }
 
 // Ask sends question and decodes the answer into answer. The answer may have at most values values, see jsonbound.Check.
 //
-// The error wraps ErrResting or ErrBusy if Ask rejects the call or the answer, and context.DeadlineExceeded if the answer is
+// The error wraps ErrOpen or ErrBusy if Ask rejects the call or the answer, and context.DeadlineExceeded if the answer is
 // late. Otherwise, it wraps the cause. Guard.Do describes what counts as a failure of the service.
 func (s *Service) Ask(ctx context.Context, question, answer any, values int) error {
+	if !s.calls.TryAcquire(1) {
+		return fmt.Errorf("call %s: %w", s.name, ErrBusy)
+	}
+	defer s.calls.Release(1)
 	err := s.guard.Do(ctx, func(ctx context.Context) error { return s.ask(ctx, question, answer, values) })
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", s.name, err)
+		return fmt.Errorf("call %s: %w", s.name, err)
 	}
 	return nil
 }

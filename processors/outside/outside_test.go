@@ -11,8 +11,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -20,39 +20,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a clock that tests set.
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
 // serve starts a service that handle answers.
-func serve(t *testing.T, timeout time.Duration, handle http.HandlerFunc) (*Service, *clock) {
+func serve(t *testing.T, timeout time.Duration, handle http.HandlerFunc) *Service {
 	t.Helper()
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
-	c := &clock{at: time.Unix(1e9, 0)}
-	s := New(Config{URL: server.URL, Timeout: timeout}, nil, c.now)
+	s := New(Config{URL: server.URL, Timeout: timeout}, nil)
 	t.Cleanup(s.Close)
-	return s, c
+	return s
 }
 
 const patience = 30 * time.Second
 
 func TestAsk(t *testing.T) {
-	s, _ := serve(t, patience, func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, patience, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("got %s of %s", r.Method, r.Header.Get("Content-Type"))
@@ -65,7 +46,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-func TestBadAnswers(t *testing.T) {
+func TestAsk_RejectsBadAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle http.HandlerFunc
 		want   string
@@ -84,7 +65,7 @@ func TestBadAnswers(t *testing.T) {
 		}, "read answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := serve(t, patience, c.handle)
+			s := serve(t, patience, c.handle)
 			if err := s.Ask(t.Context(), 1, new(any), 1<<20); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want it to say %q", err, c.want)
 			}
@@ -92,9 +73,9 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-func TestALateAnswerIsNotWaitedFor(t *testing.T) {
+func TestAsk_ReturnsAtTimeout(t *testing.T) {
 	hang := make(chan struct{})
-	s, _ := serve(t, 20*time.Millisecond, func(http.ResponseWriter, *http.Request) { <-hang })
+	s := serve(t, 20*time.Millisecond, func(http.ResponseWriter, *http.Request) { <-hang })
 	defer close(hang)
 	start := time.Now()
 	if err := s.Ask(t.Context(), 1, new(any), 1<<20); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > patience {
@@ -102,66 +83,42 @@ func TestALateAnswerIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// After failures, the breaker opens. Then one call at a time tests the service, and all calls pass once a test succeeds.
-func TestAFailingServiceRests(t *testing.T) {
-	var asked atomic.Int32
-	var well atomic.Bool
-	s, clock := serve(t, patience, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		if !well.Load() {
-			w.WriteHeader(500)
-			return
+// After failures, the breaker opens. Then one call tests the service, and all calls pass once a test succeeds.
+func TestAsk_OpensAndCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, status := 0, http.StatusInternalServerError
+		s := New(Config{URL: "http://ranker.example/", Timeout: patience}, nil)
+		s.client.Transport = roundTrip(func() (int, []byte) { calls++; return status, []byte("{}") })
+		ask := func(name string, open, fails bool) {
+			t.Helper()
+			err := s.Ask(t.Context(), 1, new(any), 1<<20)
+			if errors.Is(err, ErrOpen) != open || (err != nil) != fails {
+				t.Errorf("%s: got %v, want an error: %v, because the breaker is open: %v", name, err, fails, open)
+			}
 		}
-		_, _ = w.Write([]byte("{}"))
+		for range Failures {
+			ask("a failing service", false, true)
+		}
+		for range 3 {
+			ask("open", true, true)
+		}
+		time.Sleep(OpenFor + 1)
+		ask("a test that fails", false, true)
+		ask("open again", true, true)
+		status = http.StatusOK
+		time.Sleep(OpenFor + 1)
+		for range 2 {
+			ask("a service that has recovered", false, false)
+		}
+		if calls != Failures+3 {
+			t.Errorf("%d calls, want %d", calls, Failures+3)
+		}
 	})
-	ask := func() error { return s.Ask(t.Context(), 1, new(any), 1<<20) }
-	for range Failures {
-		if err := ask(); err == nil || errors.Is(err, ErrResting) {
-			t.Fatalf("got %v, want that it failed", err)
-		}
-	}
-	for range 3 {
-		if err := ask(); !errors.Is(err, ErrResting) {
-			t.Fatalf("got %v, want that it rests", err)
-		}
-	}
-	clock.add(Rest)
-	if err := ask(); err == nil || errors.Is(err, ErrResting) {
-		t.Fatalf("got %v, want that it was tried and failed", err)
-	}
-	if err := ask(); !errors.Is(err, ErrResting) {
-		t.Fatalf("got %v, want that it rests again", err)
-	}
-	well.Store(true)
-	clock.add(Rest)
-	for range 2 {
-		if err := ask(); err != nil {
-			t.Fatalf("got %v, want an answer", err)
-		}
-	}
-	if n := asked.Load(); n != Failures+3 {
-		t.Errorf("asked %d times, want %d", n, Failures+3)
-	}
 }
 
-func TestOneCallTriesAtATime(t *testing.T) {
-	s := New(Config{URL: "http://127.0.0.1:0", Timeout: time.Second}, nil, func() time.Time { return time.Unix(1e9, 0) })
-	s.guard.failed, s.guard.rests = Failures, time.Unix(1e9, 0)
-	if trying, err := s.guard.enter(); err != nil || !trying {
-		t.Fatalf("got %v, %v, want to try", trying, err)
-	}
-	if _, err := s.guard.enter(); !errors.Is(err, ErrResting) {
-		t.Errorf("got %v, want that another one tries", err)
-	}
-	s.guard.leave(true, unknown)
-	if trying, err := s.guard.enter(); err != nil || !trying {
-		t.Errorf("got %v, %v, want to try again", trying, err)
-	}
-}
-
-func TestCallsAreBounded(t *testing.T) {
+func TestAsk_BoundsCalls(t *testing.T) {
 	hang, hanging := make(chan struct{}), make(chan struct{})
-	s, _ := serve(t, patience, func(w http.ResponseWriter, _ *http.Request) {
+	s := serve(t, patience, func(w http.ResponseWriter, _ *http.Request) {
 		hanging <- struct{}{}
 		<-hang
 		_, _ = w.Write([]byte("{}"))
@@ -182,8 +139,8 @@ func TestCallsAreBounded(t *testing.T) {
 	calls.Wait()
 }
 
-func TestACallerWhoGoesIsNoFailure(t *testing.T) {
-	s, _ := serve(t, patience, func(http.ResponseWriter, *http.Request) {})
+func TestAsk_CancellationIsNoFailure(t *testing.T) {
+	s := serve(t, patience, func(http.ResponseWriter, *http.Request) {})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range Failures + 1 {
@@ -193,7 +150,7 @@ func TestACallerWhoGoesIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	if err := (Config{URL: "https://example.com/x", Timeout: time.Second}).Validate(); err != nil {
 		t.Error(err)
 	}
@@ -206,12 +163,12 @@ func TestValidate(t *testing.T) {
 }
 
 // Errors contain no query of a URL, because it may hold a key. URLs with user information are rejected.
-func TestErrorsHoldNoSecret(t *testing.T) {
+func TestErrors_ContainNoSecret(t *testing.T) {
 	refuse := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused by dial") }
-	s := New(Config{URL: "https://ranker.example/scores?key=canary", Timeout: time.Second}, refuse, time.Now)
+	s := New(Config{URL: "https://ranker.example/scores?key=canary", Timeout: time.Second}, refuse)
 	defer s.Close()
 	err := s.Ask(t.Context(), 1, new(any), 1<<20)
-	if err == nil || err.Error() != "ask https://ranker.example/scores: refused by dial" {
+	if err == nil || err.Error() != "call https://ranker.example/scores: refused by dial" {
 		t.Errorf("got %v, want the address without its query, and what dial said", err)
 	}
 	for _, url := range []string{"https://ada:canary@ranker.example/", "ftp://ranker.example/?key=canary", "http://\x7fcanary"} {
@@ -224,14 +181,14 @@ func TestErrorsHoldNoSecret(t *testing.T) {
 // FuzzAnswer feeds arbitrary answers to Ask. An accepted answer must be JSON.
 func FuzzAnswer(f *testing.F) {
 	var text []byte
-	serve := roundTrip(func() []byte { return text })
-	s := New(Config{URL: "http://ranker.example/", Timeout: time.Minute}, nil, time.Now)
+	serve := roundTrip(func() (int, []byte) { return http.StatusOK, text })
+	s := New(Config{URL: "http://ranker.example/", Timeout: time.Minute}, nil)
 	s.client = &http.Client{Transport: serve}
 	f.Add([]byte(`{"candidates":[{"pin":"pin:1","score":1e999}]}`))
 	f.Add([]byte(`{"scores":{"pin:1":null}}`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		text = answer
-		s.guard.failed = 0
+		s.guard = NewGuard(time.Minute) // with a closed breaker
 		var v any
 		if err := s.Ask(context.Background(), 1, &v, 1<<20); (err == nil) != json.Valid(answer) && len(answer) <= MaxAnswerBytes && !errors.As(err, new(*json.UnmarshalTypeError)) {
 			t.Errorf("%q: got %v, %v", answer, v, err)
@@ -240,8 +197,9 @@ func FuzzAnswer(f *testing.F) {
 }
 
 // roundTrip answers requests without a server.
-type roundTrip func() []byte
+type roundTrip func() (status int, body []byte)
 
 func (r roundTrip) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(r()))}, nil
+	status, body := r()
+	return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader(body))}, nil
 }

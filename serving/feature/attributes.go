@@ -91,7 +91,8 @@ func orEmpty[T any](list []T) []T {
 // has canceled.
 func (s *Service) within(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
 	f := newFindings()
-	if !s.breaks.allow() {
+	done, err := s.breaker.Allow()
+	if err != nil {
 		f.closed, f.allFailed = true, true
 		return f, nil
 	}
@@ -100,14 +101,13 @@ func (s *Service) within(ctx context.Context, work func(context.Context, *findin
 	work(limited, f)
 	f.close()
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		s.breaks.done(unknown)
+		done(errInconclusive)
 		return nil, err
 	}
-	how := went
 	if f.err != nil || f.late {
-		how = broke
+		done(errIncomplete)
+	} else {
+		done(nil)
 	}
-	s.breaks.done(how)
-	s.deps.Metrics.breaker(s.breaks.open())
 	return f, nil
 }

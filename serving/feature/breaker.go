@@ -1,74 +1,26 @@
 package feature
 
 import (
-	"sync"
-	"time"
+	"errors"
+
+	"github.com/sony/gobreaker/v2"
 )
 
-// breaker is the circuit breaker of the store. While it is open, answers fail at once instead of at their deadline, and
-// the store can recover. It opens after Config.BreakAfter consecutive answers that lack values because of the store.
-// After Config.BreakFor one answer probes the store: it closes the breaker, or opens it again.
-type breaker struct {
-	after int
-	pause time.Duration
-	now   func() time.Time
-
-	mu      sync.Mutex
-	failed  int       // consecutive failures
-	until   time.Time // end of the open period
-	probing bool      // an answer is probing the store
+// newBreaker returns the circuit breaker of the store. While it is open, answers fail at once instead of at their
+// deadline, and the store can recover. It opens after Config.BreakAfter consecutive answers that lack values because of
+// the store. After Config.BreakFor one answer probes the store: it closes the breaker, or opens it again.
+func newBreaker(cfg Config, metrics *Metrics) *gobreaker.TwoStepCircuitBreaker[any] {
+	return gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+		MaxRequests:   1, // while it is half-open
+		Timeout:       cfg.BreakFor,
+		ReadyToTrip:   func(c gobreaker.Counts) bool { return int64(c.ConsecutiveFailures) >= int64(cfg.BreakAfter) },
+		IsExcluded:    func(err error) bool { return errors.Is(err, errInconclusive) },
+		OnStateChange: func(_ string, _, to gobreaker.State) { metrics.breaker(to != gobreaker.StateClosed) },
+	})
 }
 
-func newBreaker(cfg Config, now func() time.Time) *breaker {
-	return &breaker{after: cfg.BreakAfter, pause: cfg.BreakFor, now: now}
-}
-
-// outcome is the result of reading from the store.
-type outcome int
-
-const (
-	went    outcome = iota
-	broke           // values are missing because of the store
-	unknown         // the caller canceled before the store answered
+// Outcomes of reading from the store; nil is a success.
+var (
+	errIncomplete   = errors.New("values are missing because of the store")
+	errInconclusive = errors.New("the caller canceled before the store answered")
 )
-
-// allow reports whether the store may be read. If it returns true, the caller must call done with the outcome.
-func (b *breaker) allow() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.failed < b.after {
-		return true
-	}
-	if b.probing || b.now().Before(b.until) {
-		return false
-	}
-	b.probing = true
-	return true
-}
-
-func (b *breaker) done(o outcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.probing = false
-	switch o {
-	case went:
-		b.failed = 0
-	case broke:
-		b.failed++
-		b.until = b.now().Add(b.pause)
-	}
-}
-
-// resting reports whether the breaker is open and it is too early for a probe.
-func (b *breaker) resting() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.failed >= b.after && b.now().Before(b.until)
-}
-
-// open reports whether the breaker is open or half-open.
-func (b *breaker) open() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.failed >= b.after
-}

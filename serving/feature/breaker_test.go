@@ -12,60 +12,60 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestBreakerOpensAndCloses(t *testing.T) {
-	at := time.Unix(0, 0)
-	b := newBreaker(Config{BreakAfter: 3, BreakFor: time.Second}, func() time.Time { return at })
-	steps := []struct {
-		name  string
-		pass  time.Duration
-		allow bool
-		then  outcome
-		open  bool
-	}{
-		{"first failure", 0, true, broke, false},
-		{"a success in between", 0, true, went, false},
-		{"first of three", 0, true, broke, false},
-		{"second", 0, true, broke, false},
-		{"who left says nothing", 0, true, unknown, false},
-		{"third", 0, true, broke, true},
-		{"left alone", 999 * time.Millisecond, false, 0, true},
-		{"a try that fails", time.Millisecond, true, broke, true},
-		{"left alone again", 999 * time.Millisecond, false, 0, true},
-		{"a try that nobody waits for", time.Millisecond, true, unknown, true},
-		{"a try that goes well", 0, true, went, false},
-		{"as before", 0, true, broke, false},
-	}
-	for _, s := range steps {
-		at = at.Add(s.pass)
-		if got := b.allow(); got != s.allow {
-			t.Fatalf("%s: allowed %v, want %v", s.name, got, s.allow)
+func TestBreaker_OpensAndCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics, err := NewMetrics(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
 		}
-		if s.allow {
-			b.done(s.then)
+		b := newBreaker(Config{BreakAfter: 3, BreakFor: time.Second}, metrics)
+		for _, s := range []struct {
+			name    string
+			pass    time.Duration
+			rejects bool
+			outcome error
+			state   gobreaker.State
+		}{
+			{"first failure", 0, false, errIncomplete, gobreaker.StateClosed},
+			{"a success in between", 0, false, nil, gobreaker.StateClosed},
+			{"first of three", 0, false, errIncomplete, gobreaker.StateClosed},
+			{"second", 0, false, errIncomplete, gobreaker.StateClosed},
+			{"an inconclusive call", 0, false, errInconclusive, gobreaker.StateClosed},
+			{"third", 0, false, errIncomplete, gobreaker.StateOpen},
+			{"open", time.Second, true, nil, gobreaker.StateOpen},
+			{"a probe that fails", 1, false, errIncomplete, gobreaker.StateOpen},
+			{"open again", time.Second, true, nil, gobreaker.StateOpen},
+			{"an inconclusive probe", 1, false, errInconclusive, gobreaker.StateHalfOpen},
+			{"a probe that succeeds", 0, false, nil, gobreaker.StateClosed},
+			{"closed", 0, false, errIncomplete, gobreaker.StateClosed},
+		} {
+			time.Sleep(s.pass)
+			done, err := b.Allow()
+			if (err != nil) != s.rejects {
+				t.Fatalf("%s: got %v, want an error: %v", s.name, err, s.rejects)
+			}
+			if err == nil {
+				if _, second := b.Allow(); second == nil && b.State() == gobreaker.StateHalfOpen {
+					t.Fatalf("%s: want one probe at a time", s.name)
+				}
+				done(s.outcome)
+			}
+			if got := b.State(); got != s.state {
+				t.Fatalf("%s: got %s, want %s", s.name, got, s.state)
+			}
 		}
-		if got := b.open(); got != s.open {
-			t.Fatalf("%s: open %v, want %v", s.name, got, s.open)
-		}
-	}
-}
-
-func TestOneTriesWhileTheBreakerIsOpen(t *testing.T) {
-	b := newBreaker(Config{BreakAfter: 1, BreakFor: time.Second}, time.Now)
-	b.allow()
-	b.done(broke)
-	b.until = time.Now()
-	if !b.allow() || b.allow() {
-		t.Error("want one that tries, and no other")
-	}
+	})
 }
 
 // While the store hangs, the breaker opens: answers return at once and no scans pile up. It closes after the store has
 // recovered.
-func TestAHangingStoreIsLeftAloneAndFoundAgain(t *testing.T) {
+func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
 		release := make(chan struct{})
@@ -109,7 +109,7 @@ func TestAHangingStoreIsLeftAloneAndFoundAgain(t *testing.T) {
 		}
 		down.Store(false)
 		close(release)
-		time.Sleep(cfg.BreakFor)
+		time.Sleep(cfg.BreakFor + 1)
 		if answer, _ := ask(); len(answer.Degraded) > 0 {
 			t.Errorf("when it has recovered: degraded %v", answer.Degraded)
 		}

@@ -53,7 +53,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smartfeed_features_breaker_open",
-			Help: "1 while the feature store is left alone, because answers lacked values one after the other.",
+			Help: "1 while the circuit breaker of the feature store is open or half-open, after consecutive answers that lacked values.",
 		}),
 		stale: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smartfeed_features_definitions_stale",

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sony/gobreaker/v2"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -36,7 +37,7 @@ type Service struct {
 	scans       *semaphore.Weighted
 	trials      *semaphore.Weighted // see Try
 	under       sync.WaitGroup      // running scans, including those whose answer has been returned
-	breaks      *breaker
+	breaker     *gobreaker.TwoStepCircuitBreaker[any]
 }
 
 // NewService returns a service. It returns an error if cfg is invalid or two definitions have the same name.
@@ -46,7 +47,7 @@ func NewService(cfg Config, deps Deps) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, deps: deps, scans: semaphore.NewWeighted(int64(cfg.Concurrency)), trials: semaphore.NewWeighted(maxTrials),
-		breaks: newBreaker(cfg, deps.Now),
+		breaker: newBreaker(cfg, deps.Metrics),
 	}
 	if err := s.Replace(deps.Definitions); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sony/gobreaker/v2"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -63,7 +64,7 @@ func (s *Service) Try(ctx context.Context, req TryRequest) (TryAnswer, error) {
 // the caller has canceled.
 func (s *Service) tried(ctx context.Context, q query) (*findings, error) {
 	f := newFindings()
-	if s.breaks.resting() {
+	if s.breaker.State() == gobreaker.StateOpen {
 		f.closed, f.allFailed = true, true
 		return f, nil
 	}

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -104,44 +105,45 @@ func TestATrialNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// However many trials are too expensive or fail, other answers are not affected. While the breaker is open, a trial
-// does not read from the store.
-func TestTrialsLeaveTheBreakerAlone(t *testing.T) {
-	cfg := DefaultConfig()
-	cfg.BreakAfter, cfg.BreakFor = 2, 10*time.Minute
-	var later atomic.Int64
-	store := &faulty{Store: empty{}, actions: func(context.Context, schemas.UserID) error { return errors.New("down") }}
-	s, _ := serviceOf{store: store, cfg: cfg, now: func() time.Time { return now.Time().Add(time.Duration(later.Load())) }}.start(t)
-	req := TryRequest{Definition: "{name: tried, entity: user, aggregate: count}", Users: []schemas.UserID{"user:1"}}
-	failed := []Missing{{"user:1", "tried", Failed}}
-	for range 5 {
-		a, err := s.Try(t.Context(), req)
-		if diff := cmp.Diff(failed, a.Missing); err != nil || diff != "" || !cmp.Equal(a.Degraded, []string{"store"}) {
-			t.Fatalf("degraded %q, %v (-want +got):\n%s", a.Degraded, err, diff)
+// However many trials fail, other answers are not affected. While the breaker is open, a trial does not read from the
+// store.
+func TestTry_DoesNotAffectBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.BreakAfter = 2
+		store := &faulty{Store: empty{}, actions: func(context.Context, schemas.UserID) error { return errors.New("down") }}
+		s, _ := serviceOf{store: store, cfg: cfg, now: time.Now}.start(t)
+		req := TryRequest{Definition: "{name: tried, entity: user, aggregate: count}", Users: []schemas.UserID{"user:1"}}
+		failed := []Missing{{"user:1", "tried", Failed}}
+		for range 5 {
+			a, err := s.Try(t.Context(), req)
+			if diff := cmp.Diff(failed, a.Missing); err != nil || diff != "" || !cmp.Equal(a.Degraded, []string{"store"}) {
+				t.Fatalf("degraded %q, %v (-want +got):\n%s", a.Degraded, err, diff)
+			}
 		}
-	}
-	if s.breaks.open() {
-		t.Fatal("trials opened the breaker")
-	}
-	for range 2 {
-		if _, err := s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: req.Users}); err != nil {
-			t.Fatal(err)
+		if got := s.breaker.State(); got != gobreaker.StateClosed {
+			t.Fatalf("after trials the breaker is %s", got)
 		}
-	}
-	if !s.breaks.open() {
-		t.Fatal("two failed answers did not open the breaker")
-	}
-	asked := store.hits.Load()
-	if a, err := s.Try(t.Context(), req); err != nil || !cmp.Equal(failed, a.Missing) || store.hits.Load() != asked {
-		t.Errorf("while the store is left alone: got %+v, %v, and it was asked %d times", a, err, store.hits.Load()-asked)
-	}
-	later.Store(int64(cfg.BreakFor))
-	if _, err := s.Try(t.Context(), req); err != nil || store.hits.Load() == asked {
-		t.Errorf("after that the store was not asked: %v", err)
-	}
-	if !s.breaks.open() {
-		t.Error("a trial closed the breaker")
-	}
+		for range 2 {
+			if _, err := s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: req.Users}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.breaker.State(); got != gobreaker.StateOpen {
+			t.Fatalf("after two failed answers the breaker is %s", got)
+		}
+		reads := store.hits.Load()
+		if a, err := s.Try(t.Context(), req); err != nil || !cmp.Equal(failed, a.Missing) || store.hits.Load() != reads {
+			t.Errorf("while it is open: got %+v, %v, and %d reads", a, err, store.hits.Load()-reads)
+		}
+		time.Sleep(cfg.BreakFor + 1)
+		if _, err := s.Try(t.Context(), req); err != nil || store.hits.Load() == reads {
+			t.Errorf("after that: the store was not read, %v", err)
+		}
+		if got := s.breaker.State(); got != gobreaker.StateHalfOpen {
+			t.Errorf("after a trial the breaker is %s", got)
+		}
+	})
 }
 
 func TestWhoeverLeavesATrialGetsItsError(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -18,7 +17,7 @@ import (
 // Offer and Score must return before their context ends: after half of the visit's remaining time, and after
 // outside.MaxTimeout at the latest. A later result is ignored. An error means that something is broken, not that there is
 // nothing to return. After outside.Failures consecutive failures, including late results, a function is not called for
-// outside.Rest. The chunk is made without it and is degraded, as with external sources and the model.
+// outside.OpenFor. The chunk is made without it and is degraded, as with external sources and the model.
 type Extensions struct {
 	Sources []ExtensionSource
 	// Score adds to the scores of candidates, like an ExternalModel, which it replaces. Feeds multiply the result by their
@@ -50,8 +49,8 @@ func inProcess() outside.Config {
 }
 
 // extensionBreaker returns the circuit breaker of one own function.
-func extensionBreaker(now func() time.Time) *outside.Guard {
-	return outside.NewGuard(inProcess().Timeout, now)
+func extensionBreaker() *outside.Guard {
+	return outside.NewGuard(inProcess().Timeout)
 }
 
 // validate validates the own sources together with the configured ones.
@@ -63,11 +62,11 @@ func (o Extensions) validate(c Config) error {
 }
 
 // external returns the own sources in the form that a generator uses.
-func (o Extensions) external(now func() time.Time) []*externalSource {
+func (o Extensions) external() []*externalSource {
 	var all []*externalSource
 	for _, s := range o.Sources {
 		all = append(all, &externalSource{
-			ExternalSource: ExternalSource{Name: s.Name, Limit: s.Limit, Share: s.Share}, own: s.Offer, guard: extensionBreaker(now),
+			ExternalSource: ExternalSource{Name: s.Name, Limit: s.Limit, Share: s.Share}, own: s.Offer, guard: extensionBreaker(),
 		})
 	}
 	return all

@@ -133,13 +133,13 @@ type externalSource struct {
 }
 
 func newExternal(cfg Config, own Extensions, dial outside.Dial, metrics generatorMetrics, now func() time.Time) *external {
-	x := &external{limit: cfg.Model.Candidates, own: own, scoring: extensionBreaker(now), metrics: metrics, now: now}
+	x := &external{limit: cfg.Model.Candidates, own: own, scoring: extensionBreaker(), metrics: metrics, now: now}
 	for _, s := range cfg.Sources {
-		x.sources = append(x.sources, &externalSource{ExternalSource: s, service: outside.New(s.Config, dial, now)})
+		x.sources = append(x.sources, &externalSource{ExternalSource: s, service: outside.New(s.Config, dial)})
 	}
-	x.sources = append(x.sources, own.external(now)...)
+	x.sources = append(x.sources, own.external()...)
 	if cfg.Model.URL != "" {
-		x.model = outside.New(cfg.Model.Config, dial, now)
+		x.model = outside.New(cfg.Model.Config, dial)
 	}
 	return x
 }
@@ -357,8 +357,8 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return "answered"
-	case errors.Is(err, outside.ErrResting):
-		return "resting"
+	case errors.Is(err, outside.ErrOpen):
+		return "open"
 	case errors.Is(err, outside.ErrBusy):
 		return "busy"
 	case errors.Is(err, context.DeadlineExceeded):

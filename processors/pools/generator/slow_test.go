@@ -125,7 +125,7 @@ func TestWhatHangsDoesNotTakeTheVisit(t *testing.T) {
 					if !slices.Contains(c.Degraded, hanging.degraded) || len(c.Served.Items) != 2 {
 						t.Errorf("visit %d: degraded %v, items %v", n, c.Degraded, pinsOf(c.Served.Items))
 					}
-					if resting := n == outside.Failures; resting != (took == 0) {
+					if open := n == outside.Failures; open != (took == 0) {
 						t.Errorf("visit %d took %s", n, took)
 					}
 				}
@@ -133,14 +133,14 @@ func TestWhatHangsDoesNotTakeTheVisit(t *testing.T) {
 					t.Errorf("asked %d times, want %d", n, outside.Failures)
 				}
 				label := map[bool]string{true: "model", false: "slow"}[hanging.degraded == degradedModel]
-				want := map[string]float64{"late " + label: outside.Failures, "resting " + label: 1}
+				want := map[string]float64{"late " + label: outside.Failures, "open " + label: 1}
 				if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_outside_total")); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
-				time.Sleep(outside.Rest)
+				time.Sleep(outside.OpenFor + 1)
 				visitWithin(t, g, visitTime, nil)
 				if n := slow.hits.Load(); n != outside.Failures+1 {
-					t.Errorf("asked %d times after its rest, want %d", n, outside.Failures+1)
+					t.Errorf("asked %d times after that, want %d", n, outside.Failures+1)
 				}
 			})
 		})
@@ -157,7 +157,7 @@ func TestWhatHungIsFoundAgain(t *testing.T) {
 			visitWithin(t, g, visitTime, nil)
 		}
 		slow.well.Store(true)
-		time.Sleep(outside.Rest)
+		time.Sleep(outside.OpenFor + 1)
 		for n := range 3 {
 			if c, _ := visitWithin(t, g, visitTime, nil); slices.Contains(c.Degraded, degradedModel) {
 				t.Errorf("visit %d: degraded %v", n, c.Degraded)

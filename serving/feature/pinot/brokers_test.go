@@ -196,7 +196,7 @@ func TestAnswersDoWithoutABroker(t *testing.T) {
 					t.Error("it was never asked")
 				}
 				if open := gauge(t, reg, "smartfeed_features_breaker_open"); open != 0 {
-					t.Error("the store is left alone")
+					t.Error("the circuit breaker is open")
 				}
 			})
 		})
