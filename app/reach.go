@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -33,16 +32,20 @@ func (r *reach) Run(ctx context.Context) error {
 	}
 	defer client.Close()
 	r.answered.Store(time.Now().UnixNano())
-	for pause.For(ctx, reachEvery) {
+	for {
+		select {
+		case <-time.After(reachEvery):
+		case <-ctx.Done():
+			return nil
+		}
 		err := client.Ping(ctx)
 		if ctx.Err() != nil {
-			break
+			return nil
 		}
 		if r.refused.Store(err != nil); err == nil {
 			r.answered.Store(time.Now().UnixNano())
 		}
 	}
-	return nil
 }
 
 // away also compares the time, because a request to a broker that hangs may take as long as the client allows.

@@ -15,7 +15,7 @@ func ExampleSupervisor() {
 	starts := 0
 	group := func(ctx context.Context) error {
 		if starts++; starts == 1 {
-			return errors.New("the broker is away")
+			return errors.New("no broker answers")
 		}
 		stop() // the restarted part runs: stop the example
 		<-ctx.Done()
@@ -23,7 +23,7 @@ func ExampleSupervisor() {
 	}
 	serve := func(ctx context.Context) error { <-ctx.Done(); return nil }
 	backoff := processors.DefaultBackoff()
-	backoff.Least = time.Millisecond
+	backoff.InitialInterval = time.Millisecond
 	s := processors.NewSupervisor(backoff, nil,
 		processors.Part{Name: "pools", Run: group}, processors.Part{Name: "http", Run: serve})
 	fmt.Println(s.Run(ctx))
@@ -32,6 +32,6 @@ func ExampleSupervisor() {
 	}
 	// Output:
 	// <nil>
-	// pools ended restarts: 1 the broker is away
+	// pools ended restarts: 1 no broker answers
 	// http ended restarts: 0
 }

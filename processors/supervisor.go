@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/pprof"
 	"sync"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/pause"
+	"github.com/cenkalti/backoff/v5"
 )
 
 // Part is a long-running component of the process. Run blocks until its context ends, and can be called again after it
@@ -47,26 +46,19 @@ type PartState struct {
 	NextTry   time.Time `json:"next_try,omitzero"`    // while waiting
 }
 
-// Backoff is the delay before a failed part is restarted: Least after the first failure, doubled after each further one, at
-// most Most. The delay is random, between half of this value and all of it. A part that ran for Healthy starts over with
-// Least.
+// Backoff is the delay before a failed part is restarted. It grows with each consecutive failure. After a part ran for
+// Healthy, the delay starts over.
 type Backoff struct {
-	Least, Most, Healthy time.Duration
-	Random               func() float64 // in [0, 1)
+	backoff.ExponentialBackOff
+	Healthy time.Duration
 }
 
-// DefaultBackoff returns a Backoff from 200 ms to 30 s. A part that ran for a minute counts as healthy.
+// DefaultBackoff returns a Backoff whose delays double from 100-200 ms to 15-30 s. A part that ran for a minute counts as
+// healthy.
 func DefaultBackoff() Backoff {
-	return Backoff{Least: 200 * time.Millisecond, Most: 30 * time.Second, Healthy: time.Minute, Random: rand.Float64}
-}
-
-// wait returns the delay after a number of consecutive failures, which is at least 1.
-func (b Backoff) wait(failures int) time.Duration {
-	most := b.Most
-	if doublings := failures - 1; doublings < 32 {
-		most = min(b.Least<<doublings, b.Most)
-	}
-	return most/2 + time.Duration(b.Random()*float64(most/2))
+	return Backoff{Healthy: time.Minute, ExponentialBackOff: backoff.ExponentialBackOff{
+		InitialInterval: 150 * time.Millisecond, MaxInterval: 22500 * time.Millisecond, Multiplier: 2, RandomizationFactor: 1.0 / 3,
+	}}
 }
 
 // Supervisor runs parts and restarts those that fail.
@@ -128,7 +120,8 @@ func (s *Supervisor) State() []PartState {
 
 // keep runs one part until it is stopped (nil) or fails permanently.
 func (s *Supervisor) keep(ctx context.Context, i int) error {
-	for failures := 0; ; {
+	delays := s.backoff.ExponentialBackOff
+	for {
 		s.set(i, Running, nil, time.Time{})
 		started := time.Now()
 		var err error
@@ -146,24 +139,25 @@ func (s *Supervisor) keep(ctx context.Context, i int) error {
 			return fmt.Errorf("%s: %w", s.parts[i].Name, err)
 		}
 		if time.Since(started) >= s.backoff.Healthy {
-			failures = 0
+			delays.Reset()
 		}
-		failures++
-		if !s.pause(ctx, i, err, s.backoff.wait(failures)) {
+		if !s.wait(ctx, i, err, delays.NextBackOff()) {
 			return nil
 		}
 	}
 }
 
-// pause waits before a restart. It returns false if the supervisor stops in the meantime.
-func (s *Supervisor) pause(ctx context.Context, i int, err error, wait time.Duration) bool {
-	s.set(i, Waiting, err, time.Now().Add(wait))
-	s.log.Error("part failed, to be started again", "part", s.parts[i].Name, "error", err, "in", wait)
-	whole := pause.For(ctx, wait)
-	if !whole {
+// wait waits before a restart. It returns false if the supervisor stops in the meantime.
+func (s *Supervisor) wait(ctx context.Context, i int, err error, delay time.Duration) bool {
+	s.set(i, Waiting, err, time.Now().Add(delay))
+	s.log.Error("part failed and will be restarted", "part", s.parts[i].Name, "error", err, "delay", delay)
+	select {
+	case <-time.After(delay):
+		return true
+	case <-ctx.Done():
 		s.set(i, Ended, nil, time.Time{})
+		return false
 	}
-	return whole
 }
 
 func (s *Supervisor) set(i int, c Condition, err error, next time.Time) {

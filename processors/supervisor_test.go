@@ -10,12 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"github.com/smartfeed/smartfeed/processors"
 )
 
-// exactly returns a Backoff without jitter: every delay has its full length.
+// exactly returns a Backoff without jitter: 1, 2, 4, 8, 10, 10 … seconds.
 func exactly() processors.Backoff {
-	return processors.Backoff{Least: time.Second, Most: 10 * time.Second, Healthy: time.Minute, Random: func() float64 { return 1 }}
+	delays := backoff.ExponentialBackOff{InitialInterval: time.Second, MaxInterval: 10 * time.Second, Multiplier: 2}
+	return processors.Backoff{ExponentialBackOff: delays, Healthy: time.Minute}
 }
 
 // failing is a part that runs for a fixed time and then fails. It records when it was started.
@@ -42,7 +45,7 @@ func supervise(t *testing.T, s *processors.Supervisor, forTime time.Duration) er
 	return s.Run(ctx)
 }
 
-func TestFailedPartIsStartedAgainWithGrowingPauses(t *testing.T) {
+func TestSupervisor_RestartsWithGrowingDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{began: time.Now()}
 		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: f.run})
@@ -62,7 +65,7 @@ func TestFailedPartIsStartedAgainWithGrowingPauses(t *testing.T) {
 	})
 }
 
-func TestHealthyRunResetsPauses(t *testing.T) {
+func TestSupervisor_HealthyRunResetsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{began: time.Now(), runs: time.Minute}
 		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: f.run})
@@ -76,19 +79,16 @@ func TestHealthyRunResetsPauses(t *testing.T) {
 	})
 }
 
-func TestJitterStaysBetweenHalfAndWhole(t *testing.T) {
-	for _, random := range []float64{0, 0.5, 0.999} {
-		synctest.Test(t, func(t *testing.T) {
-			f := &failing{began: time.Now()}
-			b := exactly()
-			b.Random = func() float64 { return random }
-			if err := supervise(t, processors.NewSupervisor(b, nil, processors.Part{Run: f.run}), 1100*time.Millisecond); err != nil {
-				t.Fatal(err)
+func TestDefaultBackoff_Jitter(t *testing.T) {
+	const ms = time.Millisecond
+	for range 100 {
+		delays := processors.DefaultBackoff()
+		for least := 100 * ms; least < time.Minute; least *= 2 {
+			bound := min(least, 15*time.Second)
+			if got := delays.NextBackOff(); got < bound || got > 2*bound+1 {
+				t.Errorf("got %s, want %s to %s", got, bound, 2*bound)
 			}
-			if len(f.starts) < 2 || f.starts[1] < 500*time.Millisecond || f.starts[1] > time.Second {
-				t.Errorf("random %v: started at %v, want the second after 0.5 s to 1 s", random, f.starts)
-			}
-		})
+		}
 	}
 }
 

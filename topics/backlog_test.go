@@ -113,9 +113,9 @@ func TestSinceOf(t *testing.T) {
 func TestBackoffGrowsToItsBound(t *testing.T) {
 	last := time.Duration(0)
 	for fails := range 100 {
-		d := backoff(fails)
+		d := retryBackoff(fails)
 		if d < last || d < 25*time.Millisecond || d > 2*time.Second {
-			t.Errorf("backoff(%d) = %s after %s", fails, d, last)
+			t.Errorf("retryBackoff(%d) = %s after %s", fails, d, last)
 		}
 		last = d
 	}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
@@ -90,15 +90,20 @@ func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
 func fetchOffsets(ctx context.Context, adm *kadm.Client, group string) (kadm.OffsetResponses, error) {
 	ctx, cancel := context.WithTimeout(ctx, coordinatorTimeout)
 	defer cancel()
-	for {
+	committed, err := backoff.Retry(ctx, func() (kadm.OffsetResponses, error) {
 		committed, err := adm.FetchOffsets(ctx, group)
 		switch {
-		case err == nil, errors.Is(err, kerr.GroupIDNotFound):
+		case errors.Is(err, kerr.GroupIDNotFound):
 			return committed, nil
-		case !errors.Is(err, kerr.CoordinatorNotAvailable) || !pause.For(ctx, coordinatorPoll):
-			return nil, fmt.Errorf("fetch offsets: %w", err)
+		case err != nil && !errors.Is(err, kerr.CoordinatorNotAvailable):
+			err = backoff.Permanent(err)
 		}
+		return committed, err
+	}, backoff.WithBackOff(backoff.NewConstantBackOff(coordinatorPoll)), backoff.WithMaxElapsedTime(coordinatorTimeout))
+	if err != nil {
+		return nil, fmt.Errorf("fetch offsets: %w", err)
 	}
+	return committed, nil
 }
 
 // committable holds the offset of the next record, by topic and partition, as the client commits it.

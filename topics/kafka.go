@@ -151,7 +151,7 @@ func (k Kafka) settings() []kgo.Opt {
 
 		kgo.DialTimeout(dialTimeout),                // an unreachable host must not delay a request for longer
 		kgo.RequestTimeoutOverhead(5 * time.Second), // in addition to the request's own timeout: detects a hung broker
-		kgo.RetryBackoffFn(backoff),                 // first retry soon: most failures are a moved leader
+		kgo.RetryBackoffFn(retryBackoff),                 // first retry soon: most failures are a moved leader
 		kgo.MetadataMinAge(100 * time.Millisecond),  // discover a new topic quickly
 		kgo.MetadataMaxAge(time.Minute),             // notice a moved leader without traffic
 
@@ -286,8 +286,8 @@ func (k Kafka) clientID() string {
 	return k.ClientID
 }
 
-// backoff returns a delay that doubles from 25 ms up to 2 s.
-func backoff(fails int) time.Duration {
+// retryBackoff returns a delay that doubles from 25 ms up to 2 s.
+func retryBackoff(fails int) time.Duration {
 	const least, most = 25 * time.Millisecond, 2 * time.Second
 	if fails > 7 { // 25 ms * 2^7 > 2 s
 		return most

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // Outsider is an external consumer: it reads a topic and commits no offsets, as a database does that ingests records
@@ -127,7 +125,10 @@ func AwaitOutsiders(ctx context.Context, k Kafka, progress func(WaitState), outs
 		if last.Err == nil && len(last.Behind) == 0 {
 			return nil
 		}
-		pause.For(ctx, outsidersEvery)
+		select {
+		case <-time.After(outsidersEvery):
+		case <-ctx.Done(): // reported by the next check
+		}
 	}
 	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // StoreLag detects feed stores that lack records which another feed store already has. It compares the committed offsets of
@@ -63,7 +61,9 @@ func (l *StoreLag) Run(ctx context.Context) error {
 			}
 			return err
 		}
-		if !pause.For(ctx, l.every) {
+		select {
+		case <-time.After(l.every):
+		case <-ctx.Done():
 			return nil
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // EndTransaction calls client.EndTransaction for a transaction whose records have been acknowledged. topics are the topics
@@ -22,7 +20,9 @@ import (
 func EndTransaction(ctx context.Context, client *kgo.Client, end kgo.TransactionEndTry, topics ...string) error {
 	for _, topic := range topics {
 		for !knows(client, topic) {
-			if !pause.For(ctx, 100*time.Microsecond) {
+			select {
+			case <-time.After(100 * time.Microsecond):
+			case <-ctx.Done():
 				return fmt.Errorf("wait until the client knows of %s: %w", topic, context.Cause(ctx))
 			}
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -168,7 +167,10 @@ func letWork(ctx context.Context, s WaitState) {
 	if lag > maxScan || s.Err != nil {
 		d = 200 * time.Millisecond
 	}
-	pause.For(ctx, d)
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 // waiter is one call of Wait.

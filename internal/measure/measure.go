@@ -14,8 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // ErrDegraded is returned for a request with an incomplete answer. Its latency counts.
@@ -113,8 +111,12 @@ func (r *running) due(n int) time.Time {
 
 // await waits until request n is due and there is a slot for it. It returns false if ctx is done.
 func (r *running) await(ctx context.Context, n int) bool {
-	if !pause.For(ctx, time.Until(r.due(n))) {
-		return false
+	if wait := time.Until(r.due(n)); wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return false
+		}
 	}
 	select {
 	case r.room <- struct{}{}:

@@ -11,10 +11,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // Start implements otlptrace.Client.
@@ -23,9 +22,6 @@ func (p *poster) Start(context.Context) error { return nil }
 // Stop implements otlptrace.Client.
 func (p *poster) Stop(context.Context) error { return nil }
 
-// firstPause is the delay before the first retry. Each further delay is twice as long.
-const firstPause = 100 * time.Millisecond
-
 // UploadTraces posts spans. It retries if the collector asks for it or cannot be reached, until ctx is done.
 func (p *poster) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	// On the wire, the request equals TracesData: one list, field 1. The request's own type would import gRPC.
@@ -33,9 +29,15 @@ func (p *poster) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	for wait := firstPause; ; wait *= 2 {
+	delays := backoff.ExponentialBackOff{InitialInterval: 100 * time.Millisecond, Multiplier: 2, MaxInterval: time.Minute}
+	for {
 		again, err := p.post(ctx, body)
-		if err == nil || again < 0 || !pause.For(ctx, max(again, wait)) {
+		if err == nil || again < 0 {
+			return err
+		}
+		select {
+		case <-time.After(max(again, delays.NextBackOff())):
+		case <-ctx.Done():
 			return err
 		}
 	}

@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/cenkalti/backoff/v5"
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-
-	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // adminTimeout is the timeout of each metadata request.
@@ -61,12 +60,13 @@ func (m topicManager) ensure(topic string, n int) error {
 func (m topicManager) GetOffset(topic string, partition int32, at int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
-	for {
+	return backoff.Retry(ctx, func() (int64, error) {
 		offset, err := m.offset(ctx, topic, partition, at)
-		if err == nil || !kerr.IsRetriable(err) || !pause.For(ctx, offsetPoll) {
-			return offset, err
+		if err != nil && !kerr.IsRetriable(err) {
+			err = backoff.Permanent(err)
 		}
-	}
+		return offset, err
+	}, backoff.WithBackOff(backoff.NewConstantBackOff(offsetPoll)), backoff.WithMaxElapsedTime(adminTimeout))
 }
 
 // offsetPoll is the time between two requests for an offset.

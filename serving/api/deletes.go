@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -85,8 +84,13 @@ func (s *Server) unknown(ctx context.Context, deletes []userDelete) (unknown []u
 	defer stop()
 	for unknown = deletes; ; {
 		unknown, err = s.lookUp(ctx, unknown)
-		if err != nil || len(unknown) == 0 || !pause.For(arrival, knownEvery) {
+		if err != nil || len(unknown) == 0 {
 			return unknown, err
+		}
+		select {
+		case <-time.After(knownEvery):
+		case <-arrival.Done():
+			return unknown, nil
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -214,7 +213,12 @@ func (r *reading) pause(ctx context.Context) bool {
 	}
 	r.patience -= step
 	r.left -= step
-	return pause.For(ctx, step)
+	select {
+	case <-time.After(step):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // fetch reads at most n entries from the store and returns how many it got.

@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/smartfeed/smartfeed/internal/jsonbound"
-	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -227,9 +226,13 @@ func ask[Resp any](ctx context.Context, c *Client, call string, rows target, req
 		if !errors.Is(err, schemas.ErrElsewhere) {
 			break
 		}
-		if elsewhere = err; !pause.For(ctx, lookAgain) {
-			break
+		elsewhere = err
+		select {
+		case <-time.After(lookAgain):
+			continue
+		case <-ctx.Done():
 		}
+		break
 	}
 	if err != nil && elsewhere != nil && ctx.Err() != nil { // the time was spent on lookups, whatever was in flight at the end
 		err = elsewhere
