@@ -13,6 +13,8 @@ import (
 // withoutExample are importable packages that have no example, with the reason.
 var withoutExample = map[string]string{
 	"serving/feedstore/cassandra/cassandratest": "supports tests, and needs a server",
+	"processors/pools":                          "the generator, which programs extend, has the example",
+	"processors/pools/layout":                   "only the group and the generator use it",
 	"serving/feature/conformance":               "is the conformance suite of stores: their tests show how to run it",
 	"serving/feedstore/conformance":             "is the conformance suite of stores: their tests show how to run it",
 }
