@@ -336,8 +336,7 @@ func TestErase(t *testing.T) {
 	for name, adjust := range map[string]func(*Config){
 		"pushed":                          func(*Config) {},
 		"in small steps":                  func(c *Config) { c.Fanout.StepEdges = 3 },
-		"in shards":                       func(c *Config) { c.Fanout.SpreadAbove, c.Fanout.StepEdges = 5, 4 },
-		"pulled":                          func(c *Config) { c.Fanout.SpreadAbove, c.Fanout.PullAbove = 3, 5 },
+		"pulled":                          func(c *Config) { c.Fanout.PullAbove = 5 },
 		"who cares for more than is kept": func(c *Config) { c.Actors.Top, c.Actors.MaxFacets = 1, 8 },
 	} {
 		t.Run(name, func(t *testing.T) {

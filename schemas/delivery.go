@@ -9,15 +9,14 @@ type Delivery struct {
 	Users   []UserID       `avro:"users" json:"users"`
 	Weights []float32      `avro:"weights" json:"weights,omitempty"` // of Users, in their order; empty: all 1
 
-	// Then is a record of the topic fanout-loop to send under ThenKey after this delivery is applied; empty: none.
-	// Therefore a long walk is only as fast as its deliveries are processed, and never queues ahead of other followees'
-	// deliveries.
-	Then    []byte `avro:"then" json:"then,omitempty"`
-	ThenKey string `avro:"then_key" json:"then_key,omitempty"`
+	// Continuation is a record of the topic fanout-loop; empty: none. pools sends it, under the key of the delivery, after it
+	// has applied the delivery. Therefore a long walk is only as fast as its deliveries are processed, and never queues ahead
+	// of other followees' deliveries.
+	Continuation []byte `avro:"continuation" json:"continuation,omitempty"`
 
-	// Asked marks the last delivery of a followee's answer to the EdgeMode with the same Asked; 0: it is not the last of
-	// one. Users then has only the user of that EdgeMode.
-	Asked Micros `avro:"asked" json:"asked,omitempty"`
+	// BackfillID marks the last delivery of a followee's answer to the EdgeMode with the same BackfillID; 0: it is not the
+	// last of one. Users then has only the user of that EdgeMode.
+	BackfillID Micros `avro:"backfill_id" json:"backfill_id,omitempty"`
 }
 
 // DeliveredPin is a pin with its write-time score, without the receiver's edge weight.

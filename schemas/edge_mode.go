@@ -5,10 +5,10 @@ package schemas
 type EdgeMode struct {
 	Followee Followee `avro:"followee" json:"followee"`
 	User     UserID   `avro:"user" json:"user"`
-	Away     bool     `avro:"away" json:"away"`
-	// Asked is the time of the backfill request, which the last delivery of the answer carries; or NotAwaited.
-	Asked Micros `avro:"asked" json:"asked"`
+	Inactive bool     `avro:"inactive" json:"inactive"`
+	// BackfillID is the time of the backfill request, which the last delivery of the answer carries; or NotAwaited.
+	BackfillID Micros `avro:"backfill_id" json:"backfill_id"`
 }
 
-// NotAwaited is the Asked of an EdgeMode whose answer no chunk waits for. No backfill request has this time.
+// NotAwaited is the BackfillID of an EdgeMode whose answer no chunk waits for. No backfill request has this time.
 const NotAwaited Micros = 1

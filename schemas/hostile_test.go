@@ -400,7 +400,7 @@ func TestFlippedBits(t *testing.T) {
 // so they decode.
 func TestExpansion(t *testing.T) {
 	manyUsers := appendLong([]byte{0, 0, 0, 0, testID, 0, 0}, MaxRecordBytes-20)
-	manyUsers = append(append(manyUsers, make([]byte, MaxRecordBytes-20)...), 0, 0, 0, 0, 0)
+	manyUsers = append(append(manyUsers, make([]byte, MaxRecordBytes-20)...), 0, 0, 0, 0)
 	counts := ItemCounts{Counts: map[string]int64{}}
 	for i := range 200_000 {
 		counts.Counts[string([]byte{byte(i & 127), byte(i >> 7 & 127), byte(i >> 14)})] = 0

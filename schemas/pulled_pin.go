@@ -5,9 +5,9 @@ import "strconv"
 // PulledPin is one slot of a pulled followee: one of its best pins. Topic recents-pulled, compacted; every process that
 // reads pools holds it as a global table. Key: PulledKey of followee and slot.
 type PulledPin struct {
-	Followee Followee `avro:"followee" json:"followee"`
-	Slot     int32    `avro:"slot" json:"slot"`
-	Gone     bool     `avro:"gone" json:"gone"` // deleted, or no longer the followee's: not a candidate, but reported to readers
+	Followee  Followee `avro:"followee" json:"followee"`
+	Slot      int32    `avro:"slot" json:"slot"`
+	Withdrawn bool     `avro:"withdrawn" json:"withdrawn"` // deleted, or no longer the followee's: not a candidate, but reported to readers
 	DeliveredPin
 }
 

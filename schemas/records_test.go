@@ -70,7 +70,7 @@ func records(t testing.TB, source SchemaSource) []record {
 		recordOf[EdgeWeight](t, source), recordOf[Affinities](t, source), recordOf[EnrichedAction](t, source),
 		recordOf[ItemCounts](t, source), recordOf[PinAttributes](t, source), recordOf[PinActor](t, source), recordOf[LoggedFeatures](t, source), recordOf[Served](t, source), recordOf[FeedEntries](t, source),
 		recordOf[Impressions](t, source), recordOf[DeletedUser](t, source), recordOf[DeadLetter](t, source),
-		recordOf[FanoutStep](t, source), recordOf[Tick](t, source), recordOf[HotPin](t, source), recordOf[EdgeMode](t, source),
+		recordOf[Continuation](t, source), recordOf[Tick](t, source), recordOf[HotPin](t, source), recordOf[EdgeMode](t, source),
 		recordOf[PulledPin](t, source), recordOf[Return](t, source), recordOf[Erasure](t, source), recordOf[RetryOrder](t, source), recordOf[InterestMarks](t, source), recordOf[InterestDecision](t, source), recordOf[Rebuild](t, source), recordOf[Replay](t, source),
 		recordOf[RelatedRequest](t, source), recordOf[BoardSave](t, source), recordOf[RelatedPairs](t, source),
 	}

@@ -98,8 +98,8 @@ func schemaFile(rec any) string {
 		return "board_save"
 	case *RelatedPairs:
 		return "related_pairs"
-	case *FanoutStep:
-		return "fanout_step"
+	case *Continuation:
+		return "continuation"
 	case *Tick:
 		return "tick"
 	}

@@ -67,7 +67,7 @@ func settle(wire any) {
 			w.Offer.Candidates[i] = c.Candidate
 		}
 	case *Delivery:
-		w.Then = slices.Clip(w.Then)
+		w.Continuation = slices.Clip(w.Continuation)
 	case *ItemCounts:
 		w.Actors = slices.Clip(w.Actors)
 	case *DeadLetter: // the library's slices have spare capacity that overlaps other records

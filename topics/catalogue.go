@@ -24,9 +24,9 @@ const (
 	EdgeWeights     = "edge-weights"     // followee
 	Affinities      = "affinities"       // user
 	UsersDeleted    = "users-deleted"    // user, compacted
-	Erasures        = "erasures"         // user, followee or a shard of it
+	Erasures        = "erasures"         // user or followee
 	Edges           = "edges"            // user
-	FanoutLoop      = "fanout-loop"      // followee, or a shard of it
+	FanoutLoop      = "fanout-loop"      // followee
 	EdgeModes       = "edge-modes"       // followee
 	RecentsPulled   = "recents-pulled"   // followee and slot, compacted
 	Returns         = "returns"          // user
@@ -202,9 +202,9 @@ func derived() []Topic {
 		{Name: EdgeWeights, Key: "followee", Record: "EdgeWeight", Writers: []string{Actors}, Readers: []string{Fanout}},
 		{Name: Affinities, Key: "user", Record: "Affinities", Writers: []string{Actors}, Readers: []string{Pools}},
 		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize, Interests}},
-		{Name: Erasures, Key: "user, followee or shard", Record: "Erasure", Writers: []string{Actors, Fanout, Pools}, Readers: []string{Fanout, Pools}},
+		{Name: Erasures, Key: "user or followee", Record: "Erasure", Writers: []string{Actors, Fanout, Pools}, Readers: []string{Fanout, Pools}},
 		{Name: Edges, Key: "user", Record: "Edge", Writers: []string{Fanout}, Readers: []string{Pools, Materialize}},
-		{Name: FanoutLoop, Key: "followee or shard", Record: "FanoutStep", Writers: []string{Fanout, Pools}, Readers: []string{Fanout}},
+		{Name: FanoutLoop, Key: "followee", Record: "Continuation", Writers: []string{Fanout, Pools}, Readers: []string{Fanout}},
 		{Name: BoardSaves, Key: "board", Record: "BoardSave", Writers: []string{Actors}, Readers: []string{Related}},
 		{Name: RelatedRequests, Key: "pin", Record: "RelatedRequest", Writers: []string{Actors}, Readers: []string{Related, Interests}},
 		{Name: RelatedPairs, Key: "none", Record: "RelatedPairs", Explicit: true, Writers: []string{Related}, Readers: []string{Related}},

@@ -44,7 +44,7 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 		UsersDeleted:    bind[schemas.DeletedUser](b, UsersDeleted),
 		Erasures:        bind[schemas.Erasure](b, Erasures),
 		Edges:           bind[schemas.Edge](b, Edges),
-		FanoutLoop:      bind[schemas.FanoutStep](b, FanoutLoop),
+		FanoutLoop:      bind[schemas.Continuation](b, FanoutLoop),
 		EdgeModes:       bind[schemas.EdgeMode](b, EdgeModes),
 		RecentsPulled:   bind[schemas.PulledPin](b, RecentsPulled),
 		Returns:         bind[schemas.Return](b, Returns),

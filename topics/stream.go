@@ -64,7 +64,7 @@ type Streams struct {
 	UsersDeleted    Stream[schemas.DeletedUser]
 	Erasures        Stream[schemas.Erasure]
 	Edges           Stream[schemas.Edge]
-	FanoutLoop      Stream[schemas.FanoutStep]
+	FanoutLoop      Stream[schemas.Continuation]
 	EdgeModes       Stream[schemas.EdgeMode]
 	RecentsPulled   Stream[schemas.PulledPin]
 	Returns         Stream[schemas.Return]

@@ -1,116 +1,93 @@
 package fanout
 
 import (
-	"encoding/binary"
 	"errors"
-	"time"
+	"fmt"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Repeated backfills. After an unfollow, the pools may have dropped the hidden candidates, and walks have skipped the
-// follower. Therefore every follow needs a backfill. A follower who toggles would make the followee deliver all its recents
-// each time. The first follow and mostBackfills more in an interval are served immediately. After these, a timer delivers
-// one backfill at the end of the interval if the edge is live then. It delivers the recents of that moment, so the pool
-// ends up the same.
-
-// mostBackfills is the number of immediate backfills per interval.
-const mostBackfills = 5
-
-// backfillBudget counts a follower's backfills in the current interval. The zero value has no interval.
-type backfillBudget struct {
-	start  schemas.Micros // arrival of the follow that started the interval
-	n      int
-	timing bool // a timer is set for the end of the interval
-}
-
-// spend returns the budget after a follow at a time, and reports whether its backfill is immediate.
-func (l backfillBudget) spend(now schemas.Micros, interval time.Duration) (backfillBudget, bool) {
-	switch {
-	case l.timing:
-		return l, false
-	case l.n == 0 || now >= l.end(interval):
-		return backfillBudget{start: now, n: 1}, true
-	case l.n < mostBackfills:
-		l.n++
-		return l, true
+// backfill delivers the recents to one follower, including withdrawn ones: the follower may have received an earlier version,
+// over this edge or another. The last delivery carries id, unless it is 0. The recents of a pulled followee are not delivered.
+func (g *group) backfill(tx *rows.Tx, o *ownerState, e edge, id schemas.Micros) error {
+	if o.pulled {
+		return g.deliverTo(tx, nil, e, id)
 	}
-	l.timing = true
-	return l, false
+	return g.resumeBackfill(tx, o, &schemas.Backfill{User: e.user, Weight: e.weight, BackfillID: id})
 }
 
-func (l backfillBudget) end(interval time.Duration) schemas.Micros {
-	return schemas.MicrosOf(l.start.Time().Add(interval))
-}
-
-// appendBudget appends the row's value: start (8 bytes), timing (1 byte), n as uvarint.
-func appendBudget(b []byte, l backfillBudget) []byte {
-	b = binary.BigEndian.AppendUint64(b, uint64(l.start))
-	timing := byte(0)
-	if l.timing {
-		timing = 1
+// resumeBackfill delivers the next recents to one follower.
+func (g *group) resumeBackfill(tx *rows.Tx, o *ownerState, b *schemas.Backfill) error {
+	if !(b.Weight > 0) {
+		return schemas.Bad(fmt.Sprintf("backfill: weight %v: want a positive number", b.Weight))
 	}
-	return binary.AppendUvarint(append(b, timing), uint64(l.n))
-}
-
-// parseBudget parses a row's value. For nil it returns the zero budget.
-func parseBudget(value []byte) (backfillBudget, error) {
-	const head = 9
-	if value == nil {
-		return backfillBudget{}, nil
-	}
-	if len(value) > head && value[8] <= 1 {
-		r := reader{rest: value[head:]}
-		n := r.number()
-		if !r.bad && len(r.rest) == 0 {
-			return backfillBudget{start: schemas.Micros(binary.BigEndian.Uint64(value)), n: int(n), timing: value[8] == 1}, nil
-		}
-	}
-	return backfillBudget{}, errors.New("parse backfill budget: cut short or malformed")
-}
-
-// backfillAgain delivers a backfill to a follower who followed before: immediately, or by the timer.
-func (g *group) backfillAgain(tx *rows.Tx, b *book, e edge) error {
-	row := rowOf(rowBudget, e.user)
-	value, err := b.Get(row)
+	pins, more, err := o.recentsAfter(b, g.cfg.Recents)
 	if err != nil {
 		return err
 	}
-	was, err := parseBudget(value)
-	if err != nil {
+	e := edge{b.User, b.Weight}
+	if !more {
+		return g.deliverTo(tx, pins, e, b.BackfillID)
+	}
+	if err := g.deliverTo(tx, pins, e, 0); err != nil {
 		return err
 	}
-	is, immediate := was.spend(schemas.MicrosOf(tx.Time()), g.cfg.BackfillInterval)
-	if is != was {
-		if err := b.Put(row, appendBudget(nil, is)); err != nil {
-			return err
-		}
-	}
-	if immediate {
-		return g.backfill(tx, b, e, 0)
-	}
-	tx.Effect(effectDeferred, 1)
-	if was.timing {
-		return nil
-	}
-	return b.SetTimer(is.end(g.cfg.BackfillInterval).Time(), row)
+	return g.continueLater(tx, schemas.Continuation{Backfill: b})
 }
 
-// backfillDeferred delivers the backfill of a follower whose timer fired, unless the user no longer follows.
-func (g *group) backfillDeferred(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
-	if err := own.Delete(rowOf(rowBudget, user)); err != nil {
-		return err
+// backfillBytes bounds the recents that one record delivers to one follower: the effect of a record is bounded, whatever the
+// length of the ids; see rows.Config.
+const backfillBytes = 512 << 10
+
+// recentsAfter returns the next recents of a backfill, among the first most of each kind, and advances b. The live ones come
+// first, best first. The withdrawn ones follow, for a follower whom the walks did not reach. more reports whether others remain.
+func (o *ownerState) recentsAfter(b *schemas.Backfill, most int) (pins []schemas.DeliveredPin, more bool, err error) {
+	size, after := 0, string(recentRow(kindOf(b.Withdrawn), b.Score, b.Pin))
+	resumed, inWithdrawn := b.Pin != "", b.Withdrawn
+	for _, withdrawn := range []bool{false, true} {
+		if inWithdrawn && !withdrawn || !withdrawn && !o.published || withdrawn && !o.withdrawn {
+			continue
+		}
+		var bad error
+		err = o.Scan(rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: most}, func(row, value []byte) bool {
+			if resumed && inWithdrawn == withdrawn && string(row) <= after {
+				return true // counts toward most, as it did in the previous records
+			}
+			if more = size > backfillBytes; more {
+				return false
+			}
+			var r recent
+			r, bad = parseRecent(string(row), string(value))
+			pins, size = append(pins, r.DeliveredPin), size+len(row)+len(value)
+			b.Withdrawn, b.Score, b.Pin = r.withdrawn, r.Score, r.Pin
+			return bad == nil
+		})
+		if err = errors.Join(err, bad); err != nil || more {
+			return pins, more, err
+		}
 	}
-	r, err := registerOf(own, rowFollow, user)
-	if err != nil || !r.live {
-		return err
+	return pins, false, nil
+}
+
+// deliverTo delivers pins to one follower. With a nonzero id it sends at least one delivery, because the last one carries id.
+func (g *group) deliverTo(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, id schemas.Micros) error {
+	d := schemas.Delivery{Source: schemas.Followee(tx.Key()).Source(), Users: []schemas.UserID{e.user}}
+	if e.weight != 1 {
+		d.Weights = []float32{e.weight}
 	}
-	return onBook(tx, func(b *book) error {
-		w, err := b.weightOf(user)
-		if err != nil {
+	portions := schemas.DeliveryPortions(pins)
+	if len(portions) == 0 && id != 0 {
+		portions = append(portions, nil)
+	}
+	for i, portion := range portions {
+		if d.Pins = portion; i == len(portions)-1 {
+			d.BackfillID = id
+		}
+		if err := rows.SendTo(tx, g.streams.Deliveries, topics.Partition(string(e.user), g.partitions), tx.Key(), &d); err != nil {
 			return err
 		}
-		return g.backfillAgain(tx, b, edge{user, w.value})
-	})
+	}
+	return nil
 }

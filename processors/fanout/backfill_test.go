@@ -32,9 +32,6 @@ func TestSpend_BoundsBackfillsOfAnyInterval(t *testing.T) {
 			if budget = is; ok {
 				immediate = append(immediate, now)
 			}
-			if round, err := parseBudget(appendBudget(nil, budget)); err != nil || round != budget {
-				t.Fatalf("the row of %+v is read as %+v, %v", budget, round, err)
-			}
 		}
 		for i, at := range immediate {
 			// Two intervals may be adjacent, so the bound on any stretch is that of two.
@@ -43,16 +40,4 @@ func TestSpend_BoundsBackfillsOfAnyInterval(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestParseBudget_RejectsMalformedRows(t *testing.T) {
-	value := appendBudget(nil, backfillBudget{start: 7, n: 300, timing: true})
-	for n := 1; n < len(value); n++ {
-		if got, err := parseBudget(value[:n]); err == nil {
-			t.Errorf("%d of %d bytes were read as %+v", n, len(value), got)
-		}
-	}
-	if got, err := parseBudget(append(value, 0)); err == nil {
-		t.Errorf("a byte too many was read as %+v", got)
-	}
 }

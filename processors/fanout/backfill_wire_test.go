@@ -18,7 +18,7 @@ func TestBackfills_AreBoundedForAFollowerWhoToggles(t *testing.T) {
 	const author, fan, pins, toggles, immediate = "user:author", "user:fan", 10, 100, 6
 	w := proctest.New(t)
 	cfg := fanout.Config{
-		HalfLife: halfLife, StepEdges: 3, Recents: 100, PullAbove: never, SpreadAbove: never, BackfillInterval: time.Hour,
+		HalfLife: halfLife, StepEdges: 3, Recents: 100, PullAbove: never, BackfillInterval: time.Hour,
 	}
 	m := w.Start("a", relay(w), group(w, cfg))
 	for n := range pins {
@@ -103,7 +103,7 @@ func TestBackfills_AreBoundedForRequestsThatNobodyAwaits(t *testing.T) {
 	publish(w, follow("1", 1, fan, schemas.Follow, author))
 	w.WaitIdle()
 	ask := func(asked schemas.Micros) {
-		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, Asked: asked})
+		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, BackfillID: asked})
 	}
 	for range 20 {
 		ask(schemas.NotAwaited)

@@ -2,76 +2,67 @@ package fanout
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // Erasure. A step reads the rows that are left, so it can be repeated after a crash. It first notes that the user is
-// deleted. Records in flight for the same rows, such as a walk or edges on their way to a shard, then find the user
-// deleted.
+// deleted. Records in flight for the same rows, such as a walk, then find the user deleted.
 
 // erase processes a step of an erasure. It ignores the steps of the pools group.
 func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
-	owner, err := checkErasure(tx.Key(), e)
-	if err != nil {
+	if err := checkErasure(tx.Key(), e); err != nil {
 		return err
 	}
 	g.deleted.Note(e.User, e.Time)
 	switch e.Step {
 	case schemas.EraseFollower:
-		return onBook(tx, func(b *book) error { return g.forget(tx, b, owner, e.User) })
+		return withState(tx, func(o *ownerState) error { return g.forget(tx, o, e.User) })
 	case schemas.EraseUser, schemas.EraseFollowee:
-		return onBook(tx, func(b *book) error { return g.clear(tx, b, e) })
+		return withState(tx, func(o *ownerState) error { return g.clear(tx, o, e) })
 	}
 	return nil
 }
 
-// checkErasure returns the followee whose rows the step erases.
-func checkErasure(key string, e *schemas.Erasure) (schemas.Followee, error) {
-	owner, shard := followeeOf(key)
+func checkErasure(key string, e *schemas.Erasure) error {
 	if _, err := schemas.ParseUserID(string(e.User)); err != nil {
-		return "", schemas.Bad("erasure: user: " + err.Error())
+		return schemas.Bad("erasure: user: " + err.Error())
 	}
 	switch e.Step {
 	case schemas.EraseFollower:
 		if _, err := schemas.ParseFollowee(key); err != nil {
-			return "", schemas.Bad("erasure: followee: " + err.Error())
+			return schemas.Bad("erasure: followee: " + err.Error())
 		}
-		return owner, nil
-	case schemas.EraseUser, schemas.EraseReader, schemas.EraseRest:
-		if shard {
-			return "", schemas.Bad(fmt.Sprintf("erasure: step %q at a shard", e.Step))
+		return nil
+	case schemas.EraseUser, schemas.EraseFollowee, schemas.EraseReader, schemas.EraseRest:
+		if key != string(e.User) {
+			return schemas.Bad(fmt.Sprintf("erasure: key %q is not the user %q", key, e.User))
 		}
-	case schemas.EraseFollowee:
-	default:
-		return "", schemas.Bad(fmt.Sprintf("erasure: unknown step %q", e.Step))
+		return nil
 	}
-	if owner != schemas.Followee(e.User) {
-		return "", schemas.Bad(fmt.Sprintf("erasure: key %q is not of the user %q", key, e.User))
-	}
-	return owner, nil
+	return schemas.Bad(fmt.Sprintf("erasure: unknown step %q", e.Step))
 }
 
-// isGone reports whether a followee is a deleted user.
-func (g *group) isGone(f schemas.Followee) bool {
+// isDeleted reports whether a followee is a deleted user.
+func (g *group) isDeleted(f schemas.Followee) bool {
 	return schemas.ID(f).Kind() == schemas.KindUser && g.deleted.Has(schemas.UserID(f))
 }
 
-// own maintains the list of an author's pins. Unlike the recents, the list is complete: it also holds pins that the recents
-// have dropped and that the index no longer knows.
-func (b *book) own(followee string, r *recent, was *known) error {
+// updateOwn maintains the list of an author's pins. Unlike the recents, the list is complete: it also holds pins that the
+// recents have dropped and that the index no longer knows.
+func (o *ownerState) updateOwn(followee string, r *recent, stored *known) error {
 	if schemas.ID(followee).Kind() != schemas.KindUser {
 		return nil
 	}
 	row := rowOf(rowOwn, r.Pin)
 	switch {
-	case r.gone || string(r.Author) != followee:
-		return b.Delete(row)
-	case was == nil || was.gone:
-		return b.Put(row, []byte{})
+	case r.withdrawn || string(r.Author) != followee:
+		return o.Delete(row)
+	case stored == nil || stored.withdrawn:
+		return o.Put(row, []byte{})
 	}
 	return nil
 }
@@ -100,77 +91,61 @@ func erasedID(pin schemas.PinID) string {
 }
 
 // forget removes a deleted user's follow, block, weight and backfill budget from a followee.
-func (g *group) forget(tx *rows.Tx, b *book, followee schemas.Followee, user schemas.UserID) error {
-	follow, err := registerOf(b.Owner, rowFollow, user)
+func (g *group) forget(tx *rows.Tx, o *ownerState, user schemas.UserID) error {
+	follow, err := registerOf(o.Owner, rowFollow, user)
 	if err != nil {
 		return err
 	}
-	block, err := registerOf(b.Owner, rowBlock, user)
+	block, err := registerOf(o.Owner, rowBlock, user)
 	if err != nil {
 		return err
 	}
 	if follow.live {
-		if err := g.leave(tx, b, user); err != nil {
+		if err := g.removeFollower(tx, o, edge{user: user}); err != nil {
 			return err
 		}
 	}
-	if err := g.dropBudgetTimer(b.Owner, rowOf(rowBudget, user)); err != nil {
+	if err := g.dropBudgetTimer(o.Owner, rowOf(rowBudget, user)); err != nil {
 		return err
 	}
 	for _, kind := range []byte{rowFollow, rowBlock, rowWeight, rowBudget} {
-		if err := b.deleteIfThere(rowOf(kind, user)); err != nil {
+		if err := o.deleteIfPresent(rowOf(kind, user)); err != nil {
 			return err
 		}
 	}
-	if block.id == "" || schemas.ID(followee).Kind() != schemas.KindUser {
+	if block.id == "" || schemas.ID(tx.Key()).Kind() != schemas.KindUser {
 		return nil
 	}
-	return g.tellErased(tx, schemas.UserID(followee), schemas.ID(user), schemas.BlockedEdge, block)
+	return g.sendErased(tx, schemas.UserID(tx.Key()), schemas.ID(user), schemas.BlockedEdge, block)
 }
 
-func (b *book) deleteIfThere(row []byte) error {
-	value, err := b.Get(row)
-	if err != nil || value == nil {
-		return err
-	}
-	return b.Delete(row)
-}
-
-// tellErased notifies one side of an edge that the other side is erased.
-func (g *group) tellErased(tx *rows.Tx, user schemas.UserID, other schemas.ID, kind schemas.EdgeKind, r register) error {
-	return g.tell(tx, schemas.Edge{
+// sendErased notifies one side of an edge that the other side is erased.
+func (g *group) sendErased(tx *rows.Tx, user schemas.UserID, other schemas.ID, kind schemas.EdgeKind, r register) error {
+	return g.sendEdge(tx, schemas.Edge{
 		User: user, Other: other, Kind: kind, Time: max(r.time, schemas.MicrosOf(tx.Time())), Erased: true,
 	})
 }
 
-// clear deletes the next rows of a deleted user or of one of the user's shards, and sends the next step.
-func (g *group) clear(tx *rows.Tx, b *book, e *schemas.Erasure) error {
-	more, err := g.clearSome(tx, b, e.User)
+// clear deletes the next rows of a deleted user, and sends the next step.
+func (g *group) clear(tx *rows.Tx, o *ownerState, e *schemas.Erasure) error {
+	more, err := g.clearSome(tx, o, e.User)
 	if err != nil {
 		return err
 	}
-	next := schemas.Erasure{User: e.User, Step: schemas.EraseFollowee, Time: e.Time}
 	if more {
+		next := schemas.Erasure{User: e.User, Step: schemas.EraseFollowee, Time: e.Time}
 		return rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
 	}
-	if b.spread {
-		for p := range g.partitions {
-			shard := shardOf(schemas.Followee(tx.Key()), p, g.partitions)
-			if err := rows.Send(tx, g.streams.Erasures, shard, &next); err != nil {
-				return err
-			}
-		}
-	}
-	b.state = state{}
+	o.state = state{}
 	return nil
 }
 
 // clearSome deletes at most Config.StepEdges rows and reports whether there are more. It keeps the state, which is deleted
 // last.
-func (g *group) clearSome(tx *rows.Tx, b *book, user schemas.UserID) (more bool, err error) {
+func (g *group) clearSome(tx *rows.Tx, o *ownerState, user schemas.UserID) (more bool, err error) {
 	type row struct{ name, value string }
 	var list []row
-	err = b.Scan(rows.Scan{Limit: g.cfg.StepEdges + 2}, func(name, value []byte) bool {
+	err = o.Scan(rows.Scan{Limit: g.cfg.StepEdges + 2}, func(name, value []byte) bool {
 		if name[0] != rowState {
 			list = append(list, row{string(name), string(value)})
 		}
@@ -181,17 +156,17 @@ func (g *group) clearSome(tx *rows.Tx, b *book, user schemas.UserID) (more bool,
 	}
 	for _, r := range list {
 		if err == nil {
-			err = g.part(tx, user, r.name, r.value)
+			err = g.notifyErased(tx, user, r.name, r.value)
 		}
 		if err == nil {
-			err = b.Delete([]byte(r.name))
+			err = o.Delete([]byte(r.name))
 		}
 	}
 	return more, err
 }
 
-// part sends the notifications and drops the timers that belong to a row before the row is deleted.
-func (g *group) part(tx *rows.Tx, user schemas.UserID, name, value string) error {
+// notifyErased sends the notifications and drops the timers that belong to a row before the row is deleted.
+func (g *group) notifyErased(tx *rows.Tx, user schemas.UserID, name, value string) error {
 	rest := name[1:]
 	switch name[0] {
 	case rowOwn:
@@ -203,49 +178,31 @@ func (g *group) part(tx *rows.Tx, user schemas.UserID, name, value string) error
 		}
 		return g.withdraw(tx, user, r.Pin)
 	case rowIndex:
-		k, err := parseKnown([]byte(value))
+		k, err := packed.Decode[known]([]byte(value))
 		if err != nil || k.slot == noSlot {
 			return err
 		}
-		return g.vacate(tx, k.slot)
+		return g.deleteSlot(tx, k.slot)
 	case rowStep:
-		return dropTimeout(tx.Own(), value)
+		e, err := packed.Decode[expected]([]byte(value))
+		if err != nil {
+			return err
+		}
+		return tx.Own().DropTimer(e.timer.Time(), expectedRow())
 	case rowBudget:
 		return g.dropBudgetTimer(tx.Own(), []byte(name))
 	case rowFollow:
-		return g.partRegister(tx, user, rest, schemas.FollowEdge, value)
+		return g.sendErasedRegister(tx, user, rest, schemas.FollowEdge, value)
 	case rowBlock:
-		return g.partRegister(tx, user, rest, schemas.BlockEdge, value)
+		return g.sendErasedRegister(tx, user, rest, schemas.BlockEdge, value)
 	}
 	return nil
 }
 
-// dropTimeout removes the timer of an expected step.
-func dropTimeout(own rows.Owner, value string) error {
-	e, err := parseExpected([]byte(value))
+func (g *group) sendErasedRegister(tx *rows.Tx, user schemas.UserID, actor string, kind schemas.EdgeKind, value string) error {
+	r, err := packed.Decode[register]([]byte(value))
 	if err != nil {
-		return err
+		return fmt.Errorf("register of %q: %w", actor, err)
 	}
-	return own.DropTimer(e.timer.Time(), expectedRow())
-}
-
-// dropBudgetTimer removes the timer of a deferred backfill, if there is one. The timer's name is the name of the row.
-func (g *group) dropBudgetTimer(own rows.Owner, row []byte) error {
-	value, err := own.Get(row)
-	if err != nil {
-		return err
-	}
-	l, err := parseBudget(value)
-	if err != nil || !l.timing {
-		return err
-	}
-	return own.DropTimer(l.end(g.cfg.BackfillInterval).Time(), row)
-}
-
-func (g *group) partRegister(tx *rows.Tx, user schemas.UserID, actor string, kind schemas.EdgeKind, value string) error {
-	r, err := parseRegister([]byte(value))
-	if err != nil {
-		return errors.Join(fmt.Errorf("register of %q", actor), err)
-	}
-	return g.tellErased(tx, schemas.UserID(actor), schemas.ID(user), kind, r)
+	return g.sendErased(tx, schemas.UserID(actor), schemas.ID(user), kind, r)
 }

@@ -1,7 +1,7 @@
 // Package fanout delivers the publications of a followee to its followers.
 //
-//	owner   followee (a user, a board or an interest), or a shard, which holds part of a followee's edges
-//	in      follows, publications, edge-weights, edge-modes (key followee), fanout-loop and erasures (key owner)
+//	owner   followee (a user, a board or an interest)
+//	in      follows, publications, edge-weights, edge-modes, fanout-loop, erasures (key followee)
 //	rows    follow and block registers by actor; weights, edges and backfill budgets by follower; recents; pins of an
 //	        author; queued walks; state
 //	out     edges (key user), deliveries (to the partition of the followers, key followee), recents-pulled (key followee
@@ -32,21 +32,19 @@
 //
 //   - the number of followers does not limit a walk, and other followees' deliveries run between two steps;
 //   - after a crash, a walk resumes at its last committed step;
-//   - an owner has at most one step in flight.
+//   - a followee has at most one step in flight.
 //
-// The other walks of an owner wait in a queue. The queue keeps the Config.Recents best publications and the Config.Recents
+// The other walks of a followee wait in a queue. The queue keeps the Config.Recents best publications and the Config.Recents
 // best withdrawals, and drops the walks below these; see queue.go.
 //
 // If the pools do not apply a step within Config.StepTimeout, a timer continues the walk; see timeout.go. The cause is a
 // partition that makes no progress, or a delivery in the dead-letter topic.
 //
-// Above Config.SpreadAbove followers, the edges move to shards, one per partition. A walk runs in all shards in parallel.
-//
 // # Pull
 //
 // Above Config.PullAbove followers, a publication starts no walk. The recents are written to slots of the topic
 // recents-pulled, and readers merge them into their pools. The mode can change in either direction at any time. A change
-// loses nothing, and a pin that is both pushed and pulled meanwhile has one effect.
+// loses nothing, and a pin that is both pushed and pulled meanwhile has one effect. See pull.go.
 //
 // # Inactive followers
 //
@@ -57,7 +55,7 @@
 //
 // The erasure of a deleted user removes every row, step by step:
 //
-//   - the rows that the user owns as a followee, including shards. Each of the user's pins is deleted on the topic pins,
+//   - the rows that the user owns as a followee. Each of the user's pins is deleted on the topic pins,
 //     and each follower is notified that the edge no longer exists;
 //   - the user's edge at every followee.
 //
@@ -87,11 +85,10 @@
 // The group counts these effects:
 //
 //	pulled              deliveries that were not made because the followee is pulled
-//	away                deliveries that were not made because the follower is inactive
+//	inactive            deliveries that were not made because the follower is inactive
 //	to_pull, to_push    followees that were switched
-//	spread              followees whose edges moved to shards
-//	went_away           edges whose follower became inactive
-//	came_back           edges whose follower was reactivated
+//	deactivated         edges whose follower became inactive
+//	reactivated         edges whose follower was reactivated
 //	erased_pins         pins of deleted authors
 //	replaced            recents that a replay gave another score
 //	deferred_backfills  follows whose backfill waits for the end of the interval
@@ -118,7 +115,7 @@ type DeletedUsers interface {
 func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers) rows.Group {
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted, partitions: partitions,
-		steps: sync.Pool{New: func() any { return newStep(partitions) }},
+		recipients: sync.Pool{New: func() any { return newRecipients(partitions) }},
 	}
 	return rows.Group{
 		Name: topics.Fanout,
@@ -126,8 +123,8 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 			rows.Keyed(s.Follows, g.follow),
 			rows.Keyed(s.Publications, g.publish),
 			rows.Keyed(s.EdgeWeights, g.weigh),
-			rows.Keyed(s.EdgeModes, g.mode),
-			rows.Loop(s.FanoutLoop, g.step),
+			rows.Keyed(s.EdgeModes, g.setEdgeMode),
+			rows.Loop(s.FanoutLoop, g.resume),
 			rows.Keyed(s.Erasures, g.erase),
 		},
 		Outputs: []string{topics.Edges, topics.Deliveries, topics.RecentsPulled, topics.FanoutLoop, topics.Pins, topics.Erasures},
@@ -141,11 +138,7 @@ type group struct {
 	streams    *topics.Streams
 	deleted    DeletedUsers
 	partitions int32
-	steps      sync.Pool // of *step
-}
-
-func (g *group) partition(user schemas.UserID) int32 {
-	return topics.Partition(string(user), g.partitions)
+	recipients sync.Pool // of *recipients
 }
 
 // Reasons for dropped records.
@@ -158,15 +151,14 @@ const (
 
 // Effects; see the package comment.
 const (
-	effectPulled   = "pulled"
-	effectAway     = "away"
-	effectToPull   = "to_pull"
-	effectToPush   = "to_push"
-	effectSpread   = "spread"
-	effectWentAway = "went_away"
-	effectCameBack = "came_back"
-	effectErased   = "erased_pins"
-	effectReplaced = "replaced"
-	effectDeferred = "deferred_backfills"
-	effectTimedOut = "timed_out_steps"
+	effectPulled      = "pulled"
+	effectInactive    = "inactive"
+	effectToPull      = "to_pull"
+	effectToPush      = "to_push"
+	effectDeactivated = "deactivated"
+	effectReactivated = "reactivated"
+	effectErased      = "erased_pins"
+	effectReplaced    = "replaced"
+	effectDeferred    = "deferred_backfills"
+	effectTimedOut    = "timed_out_steps"
 )

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -18,19 +19,19 @@ func (nobody) Has(schemas.UserID) bool             { return false }
 func (nobody) Note(schemas.UserID, schemas.Micros) {}
 
 // shelved replaces the group. For each publication it writes as many index entries as the quality says, with ids of the
-// maximum length. Every second entry is withdrawn. They use the slots from the publication's version on, and the state
-// waits for the last walk of a switch to push.
+// maximum length. Every second entry is withdrawn. They use the slots from the publication's version on, and the followee has
+// finished a switch to push.
 func shelved(s *topics.Streams, slots int) rows.Group {
 	write := func(tx *rows.Tx, p *schemas.Publication) error {
 		for slot := int(p.Version); slot < int(p.Version)+int(p.Quality); slot++ {
 			id := longest("pin:", slot)
-			k := known{version: 1, gone: slot%2 == 1, slot: slot}
-			if err := tx.Own().Put(rowOf(rowIndex, id), appendKnown(nil, k)); err != nil {
+			k := known{version: 1, withdrawn: slot%2 == 1, slot: slot}
+			if err := rows.PutValue(tx.Own(), rowOf(rowIndex, id), &k); err != nil {
 				return err
 			}
 		}
-		waits := state{slotted: true, published: true, withdrawn: true, back: 1, slots: slots, here: slots / 2, gone: slots / 2}
-		return tx.Own().Put([]byte{rowState}, appendState(nil, waits))
+		freeing := state{published: true, withdrawn: true, slots: slots, slotsLive: slots / 2, slotsGone: slots / 2}
+		return rows.PutValue(tx.Own(), []byte{rowState}, &freeing)
 	}
 	return rows.Group{Name: topics.Fanout, Inputs: []rows.Input{rows.Keyed(s.Publications, write)}}
 }
@@ -56,7 +57,7 @@ func TestMostSlotsAreFreed(t *testing.T) {
 	cfg.Recents = slots / 2
 	m := w.Start("a", Group(cfg, w.Kafka.Partitions, w.Streams, nobody{}))
 	proctest.Publish(w, w.Streams.FanoutLoop, followee,
-		&schemas.FanoutStep{Kind: schemas.DoneStep, Followee: schemas.Followee(followee)})
+		&schemas.Continuation{Followee: schemas.Followee(followee), Slots: &schemas.SlotStep{Free: true}})
 	freed := func() map[string]bool {
 		keys := map[string]bool{}
 		for _, r := range w.Records(topics.RecentsPulled) {
@@ -88,13 +89,13 @@ func checkFreed(t *testing.T, list []proctest.Row, pins int) {
 	for _, row := range list {
 		switch row.Name[0] {
 		case rowIndex:
-			k, err := parseKnown(row.Value)
+			k, err := packed.Decode[known](row.Value)
 			if err != nil || k.slot != noSlot {
 				t.Fatalf("%.16s has slot %d, %v", row.Name[1:], k.slot, err)
 			}
 			pins--
 		case rowState:
-			if s, err := parseState(row.Value); err != nil || s.slotted || s.freeing() || s.back != 0 {
+			if s, err := packed.Decode[state](row.Value); err != nil || s.slotted || s.freeing() {
 				t.Errorf("state %+v, %v", s, err)
 			}
 		}

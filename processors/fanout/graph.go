@@ -2,7 +2,6 @@ package fanout
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -20,22 +19,22 @@ func (g *group) follow(tx *rows.Tx, e *schemas.FollowEvent) error {
 	if e.Verb == schemas.Block || e.Verb == schemas.Unblock {
 		return g.block(tx, e)
 	}
-	was, is, what, err := apply(tx.Own(), rowFollow, e, e.Verb == schemas.Follow, false)
+	before, after, what, err := apply(tx.Own(), rowFollow, e, e.Verb == schemas.Follow, false)
 	if err != nil || what != newer {
 		return err
 	}
-	return onBook(tx, func(b *book) error {
-		w, err := b.weightOf(e.Actor)
+	return withState(tx, func(o *ownerState) error {
+		is, err := o.edgeOf(e.Actor)
 		if err != nil {
 			return err
 		}
-		if err := g.tellFollow(tx, e.Actor, is, w.value); err != nil || is.live == was.live {
+		if err := g.sendFollow(tx, e.Actor, after, is.weight); err != nil || after.live == before.live {
 			return err
 		}
-		if is.live {
-			return g.join(tx, b, edge{e.Actor, w.value}, was.id == "")
+		if after.live {
+			return g.addFollower(tx, o, is, before.id == "")
 		}
-		return g.leave(tx, b, e.Actor)
+		return g.removeFollower(tx, o, is)
 	})
 }
 
@@ -48,80 +47,72 @@ func check(tx *rows.Tx, e *schemas.FollowEvent) error {
 
 // block notifies both sides of a block of a user, and only the actor of any other block.
 func (g *group) block(tx *rows.Tx, e *schemas.FollowEvent) error {
-	_, is, what, err := apply(tx.Own(), rowBlock, e, e.Verb == schemas.Block, true)
+	_, after, what, err := apply(tx.Own(), rowBlock, e, e.Verb == schemas.Block, true)
 	if err != nil || what != newer {
 		return err
 	}
-	err = g.tell(tx, schemas.Edge{User: e.Actor, Other: e.Object, Kind: schemas.BlockEdge, Live: is.live, Time: is.time})
+	err = g.sendEdge(tx, schemas.Edge{User: e.Actor, Other: e.Object, Kind: schemas.BlockEdge, Live: after.live, Time: after.time})
 	if err != nil || e.Object.Kind() != schemas.KindUser {
 		return err
 	}
-	return g.tell(tx, schemas.Edge{
-		User: schemas.UserID(e.Object), Other: schemas.ID(e.Actor), Kind: schemas.BlockedEdge, Live: is.live, Time: is.time,
+	return g.sendEdge(tx, schemas.Edge{
+		User: schemas.UserID(e.Object), Other: schemas.ID(e.Actor), Kind: schemas.BlockedEdge, Live: after.live, Time: after.time,
 	})
 }
 
 // apply updates one of the actor's registers, and returns the register before and after.
-func apply(own rows.Owner, kind byte, e *schemas.FollowEvent, live, tie bool) (was, is register, what change, err error) {
-	if was, err = registerOf(own, kind, e.Actor); err != nil {
-		return was, is, none, err
+func apply(own rows.Owner, kind byte, e *schemas.FollowEvent, live, tie bool) (before, after register, what change, err error) {
+	if before, err = registerOf(own, kind, e.Actor); err != nil {
+		return before, after, none, err
 	}
-	is, what = was.apply(register{live: live, time: e.Time, id: e.ID}, tie)
+	after, what = before.apply(register{live: live, time: e.Time, id: e.ID}, tie)
 	if what != none {
-		err = own.Put(rowOf(kind, e.Actor), appendRegister(nil, is))
+		err = rows.PutValue(own, rowOf(kind, e.Actor), &after)
 	}
-	return was, is, what, err
+	return before, after, what, err
 }
 
-func registerOf(own rows.Owner, kind byte, user schemas.UserID) (register, error) {
-	value, err := own.Get(rowOf(kind, user))
-	if err != nil {
-		return register{}, err
-	}
-	return parseRegister(value)
-}
-
-func (g *group) tell(tx *rows.Tx, e schemas.Edge) error {
+func (g *group) sendEdge(tx *rows.Tx, e schemas.Edge) error {
 	return rows.Send(tx, g.streams.Edges, string(e.User), &e)
 }
 
-// tellFollow notifies the actor of a follow or unfollow. The edge carries the weight, which readers apply to pulled pins.
-func (g *group) tellFollow(tx *rows.Tx, user schemas.UserID, r register, weight float32) error {
+// sendFollow notifies the actor of a follow or unfollow. The edge carries the weight, which readers apply to pulled pins.
+func (g *group) sendFollow(tx *rows.Tx, user schemas.UserID, r register, weight float32) error {
 	e := schemas.Edge{User: user, Other: schemas.ID(tx.Key()), Kind: schemas.FollowEdge, Live: r.live, Time: r.time}
 	if r.live && weight != 1 {
 		e.Weight = weight
 	}
-	return g.tell(tx, e)
+	return g.sendEdge(tx, e)
 }
 
-// join makes an edge live: the next walk includes it, and the follower gets a backfill. isNew reports that the edge was
-// never live.
-func (g *group) join(tx *rows.Tx, b *book, e edge, isNew bool) error {
-	b.followers++
-	if err := g.changeEdge(tx, b, schemas.EdgeLive, e); err != nil {
+// addFollower adds an edge: the next walk includes it, and the follower receives a backfill. isNew reports that the user never
+// followed before.
+func (g *group) addFollower(tx *rows.Tx, o *ownerState, e edge, isNew bool) error {
+	o.followers++
+	if err := o.activateEdge(e); err != nil {
 		return err
 	}
-	if err := g.settle(tx, b); err != nil {
+	if err := g.updateMode(tx, o); err != nil {
 		return err
 	}
 	if !isNew {
-		return g.backfillAgain(tx, b, e)
+		return g.backfillAgain(tx, o, e)
 	}
-	return g.backfill(tx, b, e, 0)
+	return g.backfill(tx, o, e, 0)
 }
 
-// leave removes a live edge.
-func (g *group) leave(tx *rows.Tx, b *book, user schemas.UserID) error {
-	b.followers--
-	if err := g.changeEdge(tx, b, schemas.EdgeDead, edge{user, 1}); err != nil {
+// removeFollower removes an edge.
+func (g *group) removeFollower(tx *rows.Tx, o *ownerState, e edge) error {
+	o.followers--
+	if err := o.removeEdge(e); err != nil {
 		return err
 	}
-	return g.settle(tx, b)
+	return g.updateMode(tx, o)
 }
 
-// mode marks an edge as inactive while its follower is, and delivers a backfill to a reactivated follower. It answers every
+// setEdgeMode deactivates the edge of an inactive follower, and delivers a backfill to a reactivated one. It answers every
 // backfill request, even if the edge no longer exists.
-func (g *group) mode(tx *rows.Tx, m *schemas.EdgeMode) error {
+func (g *group) setEdgeMode(tx *rows.Tx, m *schemas.EdgeMode) error {
 	if tx.Key() != string(m.Followee) {
 		return schemas.Bad(fmt.Sprintf("edge mode: key %q is not the followee %q", tx.Key(), m.Followee))
 	}
@@ -133,113 +124,32 @@ func (g *group) mode(tx *rows.Tx, m *schemas.EdgeMode) error {
 		return err
 	}
 	if !r.live {
-		return g.answer(tx, m)
+		return g.endBackfill(tx, m)
 	}
-	return onBook(tx, func(b *book) error {
-		w, err := b.weightOf(m.User)
+	return withState(tx, func(o *ownerState) error {
+		e, err := o.edgeOf(m.User)
 		if err != nil {
 			return err
 		}
-		e := edge{m.User, w.value}
-		if m.Away {
-			tx.Effect(effectWentAway, 1)
-			return g.changeEdge(tx, b, schemas.EdgeAway, e)
+		if m.Inactive {
+			tx.Effect(effectDeactivated, 1)
+			return o.deactivateEdge(e)
 		}
-		tx.Effect(effectCameBack, 1)
-		if err := g.changeEdge(tx, b, schemas.EdgeBack, e); err != nil {
+		tx.Effect(effectReactivated, 1)
+		if err := o.reactivateEdge(e); err != nil {
 			return err
 		}
-		if m.Asked == schemas.NotAwaited {
-			return g.backfillAgain(tx, b, e)
+		if m.BackfillID == schemas.NotAwaited {
+			return g.backfillAgain(tx, o, e)
 		}
-		return g.backfill(tx, b, e, m.Asked)
+		return g.backfill(tx, o, e, m.BackfillID)
 	})
 }
 
-// answer answers the backfill request of a user who no longer follows.
-func (g *group) answer(tx *rows.Tx, m *schemas.EdgeMode) error {
-	if m.Away {
+// endBackfill answers the backfill request of a user who no longer follows.
+func (g *group) endBackfill(tx *rows.Tx, m *schemas.EdgeMode) error {
+	if m.Inactive {
 		return nil
 	}
-	return g.hand(tx, nil, edge{m.User, 1}, m.Asked)
-}
-
-func (b *book) weightOf(user schemas.UserID) (weight, error) {
-	if !b.weighed {
-		return parseWeight(nil)
-	}
-	value, err := b.Get(rowOf(rowWeight, user))
-	if err != nil {
-		return weight{}, err
-	}
-	return parseWeight(value)
-}
-
-// weigh stores a follower's weight, also for a user who does not follow yet or no longer follows.
-func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
-	if err := checkWeight(tx.Key(), e); err != nil {
-		return err
-	}
-	if g.isGone(e.Followee) {
-		tx.Count(dropDeletedUser)
-		return nil
-	}
-	return onBook(tx, func(b *book) error {
-		if g.deleted.Has(e.User) { // an affinity may have ended without the erasure knowing of it
-			tx.Count(dropDeletedUser)
-			return b.deleteIfThere(rowOf(rowWeight, e.User))
-		}
-		was, err := b.weightOf(e.User)
-		if err != nil {
-			return err
-		}
-		is, changed := was.apply(weight{value: e.Weight, time: e.Time})
-		if !changed {
-			return nil
-		}
-		r, err := registerOf(b.Owner, rowFollow, e.User)
-		if err != nil {
-			return err
-		}
-		if err := b.putWeight(e.User, is, r); err != nil || is.value == was.value || !r.live {
-			return err
-		}
-		return g.reweigh(tx, b, edge{e.User, is.value}, r)
-	})
-}
-
-// putWeight writes a follower's weight. A weight of 1 equals a missing row. For a user who never followed, putWeight
-// deletes the row: only the weight knows the user, and once the affinity has ended, no erasure would find it.
-//
-// For a user with a register, the row stays with its time, so an older weight that arrives late, for example from a dead
-// letter, is dropped. For a user without a register, a late weight is stored. It has no effect, and stays until the user's
-// next weight.
-func (b *book) putWeight(user schemas.UserID, w weight, r register) error {
-	row := rowOf(rowWeight, user)
-	if w.value == 1 && r.id == "" {
-		return b.deleteIfThere(row)
-	}
-	b.weighed = true
-	return b.Put(row, appendWeight(nil, w))
-}
-
-// reweigh gives a live edge another weight.
-func (g *group) reweigh(tx *rows.Tx, b *book, e edge, r register) error {
-	if err := g.tellFollow(tx, e.user, r, e.weight); err != nil {
-		return err
-	}
-	return g.changeEdge(tx, b, schemas.EdgeWeighs, e)
-}
-
-func checkWeight(key string, e *schemas.EdgeWeight) error {
-	if key != string(e.Followee) {
-		return schemas.Bad(fmt.Sprintf("edge weight: key %q is not the followee %q", key, e.Followee))
-	}
-	if _, err := schemas.ParseUserID(string(e.User)); err != nil {
-		return schemas.Bad("edge weight: user: " + err.Error())
-	}
-	if w := float64(e.Weight); !(w > 0) || math.IsInf(w, 0) {
-		return schemas.Bad(fmt.Sprintf("edge weight %v: want a positive number", e.Weight))
-	}
-	return nil
+	return g.deliverTo(tx, nil, edge{m.User, 1}, m.BackfillID)
 }

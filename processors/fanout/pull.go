@@ -3,8 +3,9 @@ package fanout
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
+	"fmt"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -15,288 +16,299 @@ import (
 // process that reads pools holds in memory. There are at most Config.Recents live pins, and as many withdrawn ones, so that
 // a reader who once received a pin learns of its withdrawal. A new pin takes the slot of the lowest one.
 //
-// To switch to pull, the followee fills the slots and then starts no more walks. To switch to push, it walks every edge
-// with every recent, and frees the slots when the pools have applied the last of these deliveries. Meanwhile a pin can be
-// both pushed and pulled, which is harmless.
+//	mode      state              publication        when the followers cross the threshold
+//	push      –                  walk               → filling: put the recents into slots, in steps
+//	filling   slotted, filling   slot and walk      → pull when all are in slots
+//	pull      slotted, pulled    slot               → pushing: walk the recents, one after the other
+//	pushing   slotted, pushing   slot and walk      → pull at once, because the slots are complete; or freeing after the last walk
+//	freeing   slotsLive+Gone > 0 walk               → push when the slots are empty
+//
+// A pin that is both pushed and pulled meanwhile has one effect. The steps visit the recents by pin, so a replay, which changes
+// the order of the recents, hides none from them. A publication that arrives meanwhile takes or frees a slot itself.
 
-// settle switches a followee to the mode that its number of followers requires. A pulled followee stays pulled until it is
+// updateMode switches a followee to the mode that its number of followers requires. A pulled followee stays pulled until it is
 // 10 % below the threshold, so that a single follower who toggles does not switch it repeatedly.
-func (g *group) settle(tx *rows.Tx, b *book) error {
-	if !b.spread && b.followers > g.cfg.SpreadAbove && g.partitions > 1 {
-		if err := g.spreadOut(tx, b); err != nil {
-			return err
+func (g *group) updateMode(tx *rows.Tx, o *ownerState) error {
+	pull := o.followers > g.cfg.PullAbove || o.pulled && o.followers > g.cfg.PullAbove-g.cfg.PullAbove/10
+	switch {
+	case pull == o.pulled, o.filling, o.freeing():
+		return nil // a switch in progress finishes first
+	case !pull:
+		o.pulled, o.pushing, o.pushed = false, true, ""
+		tx.Effect(effectToPush, 1)
+		if o.walking {
+			return nil
 		}
-	}
-	pull := b.followers > g.cfg.PullAbove || b.pulled && b.followers > g.cfg.PullAbove-g.cfg.PullAbove/10
-	switch {
-	case pull && !b.pulled:
-		return g.toPull(tx, b)
-	case !pull && b.pulled:
-		return g.toPush(tx, b)
-	}
-	return nil
-}
-
-func (g *group) toPull(tx *rows.Tx, b *book) error {
-	switch {
-	case b.filling || b.freeing():
-		return nil // the switch in progress finishes first
-	case b.slotted: // the switch to push is still in progress
-		b.pulled = true
+		return g.nextWalk(tx, o)
+	case o.pushing:
+		o.pulled, o.pushing = true, false
 		return nil
 	}
-	b.slotted, b.filling = true, true
+	o.slotted, o.filling = true, true
 	tx.Effect(effectToPull, 1)
-	return g.fillSlots(tx, b, place{})
+	return g.fillSlots(tx, o, "")
 }
 
 // freeing reports whether slots are being emptied for good.
-func (s *state) freeing() bool { return !s.slotted && s.here+s.gone > 0 }
+func (s *state) freeing() bool { return !s.slotted && s.slotsLive+s.slotsGone > 0 }
 
-// fillSlots puts the recents after a place into slots. A publication that arrives meanwhile takes a slot itself and is also
-// walked. Recents that find no free slot then are the lowest ones.
-func (g *group) fillSlots(tx *rows.Tx, b *book, at place) error {
-	if at == (place{}) { // recents over the cap are trimmed first, in separate steps
-		some, _, err := g.trim(tx, b)
+// Bounds of a step that fills slots. A pin takes up to six rows and records, each with the owner's name, and the pin itself is
+// written twice: 600 KiB in total for the longest ids.
+const (
+	fillPins  = 100
+	fillBytes = 128 << 10
+)
+
+// fillSlots puts the recents of the pins after one into slots, for a switch to pull. If all slots are in use, these recents are
+// the lowest ones.
+func (g *group) fillSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) error {
+	if after == "" { // recents over the cap are trimmed first, in separate steps
+		more, err := g.trimRecents(tx, o)
 		if err != nil {
 			return err
 		}
-		if some {
-			return g.loop(tx, tx.Key(), at.step(schemas.FillStep))
+		if more {
+			return g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{}})
 		}
 	}
-	list, more, err := b.toShelve(at, g.cfg.Recents)
+	list, err := o.index(after, fillPins)
 	if err != nil {
 		return err
 	}
+	size := 0
 	for i := range list {
-		k, err := b.known(list[i].Pin)
+		if size > fillBytes {
+			return g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{After: list[i-1].pin}})
+		}
+		n, err := g.fillSlot(tx, o, list[i].pin)
 		if err != nil {
 			return err
 		}
-		if k == nil || k.slot != noSlot {
-			continue
-		}
-		if err := g.shelve(tx, b, &list[i], k); err != nil {
-			return err
-		}
+		size += n
 	}
-	if more {
-		return g.loop(tx, tx.Key(), list[len(list)-1].place().step(schemas.FillStep))
+	if len(list) == fillPins {
+		return g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{After: list[fillPins-1].pin}})
 	}
-	b.filling, b.pulled = false, true
-	return g.settle(tx, b)
+	o.filling, o.pulled = false, true
+	return g.updateMode(tx, o)
 }
 
-// count returns the counter of the recents of a class that are in slots.
-func (b *book) count(gone bool) *int {
-	if gone {
-		return &b.gone
+// fillSlot puts a recent into a slot and returns its size. It does nothing if the recent is in a slot, or was evicted.
+func (g *group) fillSlot(tx *rows.Tx, o *ownerState, pin schemas.PinID) (size int, err error) {
+	k, err := o.known(pin)
+	if err != nil || k == nil || k.slot != noSlot {
+		return 0, err
 	}
-	return &b.here
-}
-
-func (g *group) toPush(tx *rows.Tx, b *book) error {
-	b.pulled = false
-	tx.Effect(effectToPush, 1)
-	b.back++ // counts the listing itself, until it is complete
-	return g.bringBack(tx, b, place{})
-}
-
-// bringBack queues walks for the recents after a place.
-func (g *group) bringBack(tx *rows.Tx, b *book, at place) error {
-	list, more, err := b.toShelve(at, g.cfg.Recents)
+	r, err := o.recentAt(pin, k)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for i := range list {
-		s := &schemas.FanoutStep{
-			Kind: schemas.WalkStep, Followee: schemas.Followee(tx.Key()), DeliveredPin: list[i].DeliveredPin, All: true, Back: true,
-		}
-		if err := g.enqueue(tx, b, s); err != nil {
-			return err
-		}
-	}
-	b.back += len(list)
-	if !b.busy {
-		if err := g.nextTurn(tx, b); err != nil {
-			return err
-		}
-	}
-	if more {
-		return g.loop(tx, tx.Key(), list[len(list)-1].place().step(schemas.BringStep))
-	}
-	return g.broughtBack(tx, b)
+	return r.MaxEncodedBytes(), g.putInSlot(tx, o, r, k)
 }
 
-// broughtBack handles the end of a walk of a switch to push. After the last one it frees the slots.
-func (g *group) broughtBack(tx *rows.Tx, b *book) error {
-	b.back = max(0, b.back-1)
-	if b.back > 0 || b.pulled || b.filling || !b.slotted {
-		return nil
+// nextPush returns the walk of the next recent of a switch to push. After the last one it frees the slots and returns nil.
+func (g *group) nextPush(tx *rows.Tx, o *ownerState) (*schemas.Walk, error) {
+	list, err := o.index(o.pushed, 1)
+	if err != nil {
+		return nil, err
 	}
-	b.slotted = false
-	return g.freeSlots(tx, b, "")
+	if len(list) == 0 {
+		o.pushing, o.pushed, o.slotted = false, "", false
+		return nil, g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{Free: true}})
+	}
+	o.pushed = list[0].pin
+	r, err := o.recentAt(o.pushed, &list[0].known)
+	if err != nil {
+		return nil, err
+	}
+	return &schemas.Walk{Pin: r.DeliveredPin, All: true}, nil
 }
 
-// mostGivingWay bounds the recents that one record drops for a better one. More than one is dropped only after the cap was
+// count returns the number of recents in slots, live or withdrawn.
+func (o *ownerState) count(withdrawn bool) *int {
+	if withdrawn {
+		return &o.slotsGone
+	}
+	return &o.slotsLive
+}
+
+// maxEvicted bounds the recents that one record drops for a better one. More than one is dropped only after the cap was
 // lowered; later records drop the rest.
-const mostGivingWay = 100
+const maxEvicted = 100
 
-// shelve stores a version of a pin among the recents of a followee that uses slots.
-func (g *group) shelve(tx *rows.Tx, b *book, r *recent, was *known) error {
+// putInSlot stores a version of a pin among the recents of a followee that uses slots. stored is its index entry, or nil.
+func (g *group) putInSlot(tx *rows.Tx, o *ownerState, r *recent, stored *known) error {
 	slot := noSlot
-	if was != nil {
-		if err := b.drop(was, r.Pin); err != nil {
+	if stored != nil {
+		if err := o.drop(stored, r.Pin); err != nil {
 			return err
 		}
-		if slot = was.slot; slot != noSlot {
-			*b.count(was.gone)--
+		if slot = stored.slot; slot != noSlot {
+			*o.count(stored.withdrawn)--
 		}
 	}
-	for n := 0; *b.count(r.gone) >= g.cfg.Recents && n < mostGivingWay; n++ {
-		lowest, err := b.giveWay(r)
+	for n := 0; *o.count(r.withdrawn) >= g.cfg.Recents && n < maxEvicted; n++ {
+		lowest, err := o.evictLowest(r)
 		if err != nil {
 			return err
 		}
 		if lowest == nil { // all recents in slots are better
-			return g.free(tx, b, slot)
+			return g.freeSlot(tx, o, slot)
 		}
 		if lowest.slot == noSlot {
 			continue
 		}
-		*b.count(r.gone)--
+		*o.count(r.withdrawn)--
 		if slot == noSlot {
 			slot = lowest.slot
-		} else if err := g.free(tx, b, lowest.slot); err != nil {
+		} else if err := g.freeSlot(tx, o, lowest.slot); err != nil {
 			return err
 		}
 	}
 	if slot == noSlot {
 		var err error
-		if slot, err = b.takeFree(); err != nil {
+		if slot, err = o.takeFreeSlot(); err != nil {
 			return err
 		}
 	}
-	*b.count(r.gone)++
-	return g.fill(tx, b, r, slot)
+	*o.count(r.withdrawn)++
+	return g.writeSlot(tx, o, r, slot)
 }
 
-// giveWay drops the lowest recent of r's class if r is better, and returns its index entry. It returns nil if r is not
+// evictLowest drops the lowest recent of r's kind if r is better, and returns its index entry. It returns nil if r is not
 // better.
-func (b *book) giveWay(r *recent) (*known, error) {
-	var row []byte
-	err := b.Scan(rows.Scan{Prefix: []byte{classOf(r.gone)}, Reverse: true, Limit: 1}, func(name, _ []byte) bool {
-		row = append(row, name...)
-		return true
-	})
+func (o *ownerState) evictLowest(r *recent) (*known, error) {
+	row, err := o.first(rows.Scan{Prefix: []byte{kindOf(r.withdrawn)}, Reverse: true})
 	if err != nil || row == nil || bytes.Compare(r.row(), row) >= 0 {
 		return nil, err
 	}
 	pin := schemas.PinID(row[1+ranked.ScoreBytes:])
-	k, err := b.known(pin)
+	k, err := o.known(pin)
 	if err != nil || k == nil {
 		return nil, err
 	}
-	return k, b.drop(k, pin)
+	return k, o.drop(k, pin)
 }
 
-// takeFree returns a free slot.
-func (b *book) takeFree() (slot int, err error) {
-	var row []byte
-	err = b.Scan(rows.Scan{Prefix: []byte{rowFree}, Limit: 1}, func(name, _ []byte) bool {
-		row = append(row, name...)
-		return true
-	})
+// takeFreeSlot returns a free slot.
+func (o *ownerState) takeFreeSlot() (slot int, err error) {
+	row, err := o.first(rows.Scan{Prefix: []byte{rowFree}})
 	if err != nil {
 		return noSlot, err
 	}
 	if len(row) == 5 {
-		return int(binary.BigEndian.Uint32(row[1:])), b.Delete(row)
+		return int(binary.BigEndian.Uint32(row[1:])), o.Delete(row)
 	}
-	b.slots++
-	return b.slots - 1, nil
+	o.slots++
+	return o.slots - 1, nil
 }
 
-// fill writes a recent into a slot and publishes it to recents-pulled.
-func (g *group) fill(tx *rows.Tx, b *book, r *recent, slot int) error {
-	if err := b.put(r, slot); err != nil {
+// writeSlot writes a recent into a slot and publishes it to recents-pulled.
+func (g *group) writeSlot(tx *rows.Tx, o *ownerState, r *recent, slot int) error {
+	if err := o.put(r, slot); err != nil {
 		return err
 	}
-	p := schemas.PulledPin{Followee: schemas.Followee(tx.Key()), Slot: int32(slot), Gone: r.gone, DeliveredPin: r.DeliveredPin}
+	p := schemas.PulledPin{Followee: schemas.Followee(tx.Key()), Slot: int32(slot), Withdrawn: r.withdrawn, DeliveredPin: r.DeliveredPin}
 	return rows.SendTo(tx, g.streams.RecentsPulled, tx.Partition(), schemas.PulledKey(p.Followee, p.Slot), &p)
 }
 
-// free empties a slot and keeps it for reuse.
-func (g *group) free(tx *rows.Tx, b *book, slot int) error {
+// freeSlot empties a slot and keeps it for reuse.
+func (g *group) freeSlot(tx *rows.Tx, o *ownerState, slot int) error {
 	if slot == noSlot {
 		return nil
 	}
-	if err := b.Put(freeRow(slot), []byte{}); err != nil {
+	if err := o.Put(freeRow(slot), []byte{}); err != nil {
 		return err
 	}
-	return g.vacate(tx, slot)
+	return g.deleteSlot(tx, slot)
 }
 
-func (g *group) vacate(tx *rows.Tx, slot int) error {
+// deleteSlot removes a slot from recents-pulled.
+func (g *group) deleteSlot(tx *rows.Tx, slot int) error {
 	key := schemas.PulledKey(schemas.Followee(tx.Key()), int32(slot))
 	return tx.EmitTo(topics.RecentsPulled, tx.Partition(), key, nil)
 }
 
 // leaveSlot empties the slot of a recent, if it has one.
-func (g *group) leaveSlot(tx *rows.Tx, b *book, k *known) error {
+func (g *group) leaveSlot(tx *rows.Tx, o *ownerState, k *known) error {
 	if k == nil || k.slot == noSlot {
 		return nil
 	}
 	slot := k.slot
 	k.slot = noSlot
-	*b.count(k.gone)--
-	return g.free(tx, b, slot)
+	*o.count(k.withdrawn)--
+	return g.freeSlot(tx, o, slot)
 }
 
-// freedAtOnce bounds a step that empties slots. Each pin takes three rows and records.
-const freedAtOnce = 250
+// freePins bounds a step that empties slots. Each pin takes three rows and records.
+const freePins = 250
 
 // freeSlots empties the slots of the pins after one, for good. Publications that arrive meanwhile take no slot. The slots
 // stay in the list of free slots and are reused at the next switch to pull.
-func (g *group) freeSlots(tx *rows.Tx, b *book, after schemas.PinID) error {
-	if !b.freeing() {
+func (g *group) freeSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) error {
+	if !o.freeing() {
 		return nil // publications have emptied the last slots
 	}
-	pins, index, err := b.indexed(after, freedAtOnce)
+	list, err := o.index(after, freePins)
 	if err != nil {
 		return err
 	}
-	for i, pin := range pins {
-		if index[i].slot == noSlot {
+	for i := range list {
+		if list[i].slot == noSlot {
 			continue
 		}
-		if err := g.leaveSlot(tx, b, &index[i]); err != nil {
+		if err := g.leaveSlot(tx, o, &list[i].known); err != nil {
 			return err
 		}
-		if err := b.Put(rowOf(rowIndex, pin), appendKnown(nil, index[i])); err != nil {
+		if err := rows.PutValue(o.Owner, rowOf(rowIndex, list[i].pin), &list[i].known); err != nil {
 			return err
 		}
 	}
-	if len(pins) < freedAtOnce {
-		b.here, b.gone = 0, 0
+	if len(list) < freePins {
+		o.slotsLive, o.slotsGone = 0, 0
 		return nil
 	}
-	return g.loop(tx, tx.Key(), place{pin: pins[len(pins)-1]}.step(schemas.FreeStep))
+	return g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{Free: true, After: list[freePins-1].pin}})
 }
 
-// indexed returns the next pins of the index after one, and their entries. An empty pin starts at the first.
-func (b *book) indexed(after schemas.PinID, most int) (pins []schemas.PinID, index []known, err error) {
+// indexed is an entry of the index and its pin.
+type indexed struct {
+	pin schemas.PinID
+	known
+}
+
+// index returns at most most entries of the index, by pin, after a pin. An empty pin starts at the first.
+func (o *ownerState) index(after schemas.PinID, most int) (list []indexed, err error) {
 	scan := rows.Scan{Prefix: []byte{rowIndex}, Limit: most}
 	if after != "" {
 		scan.From = append(rowOf(rowIndex, after), 0)
 	}
 	var bad error
-	err = b.Scan(scan, func(row, value []byte) bool {
-		var k known
-		k, bad = parseKnown(value)
-		pins, index = append(pins, schemas.PinID(row[1:])), append(index, k)
-		return bad == nil
+	err = o.Scan(scan, func(row, value []byte) bool {
+		k, err := packed.Decode[known](value)
+		if err != nil {
+			bad = rows.Unreadable(row, err)
+			return false
+		}
+		list = append(list, indexed{schemas.PinID(row[1:]), k})
+		return true
 	})
-	return pins, index, errors.Join(err, bad)
+	if err == nil {
+		err = bad
+	}
+	return list, err
+}
+
+// recentAt returns the recent of an index entry.
+func (o *ownerState) recentAt(pin schemas.PinID, k *known) (*recent, error) {
+	row := k.row(pin)
+	value, err := o.Get(row)
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseRecent(string(row), string(value))
+	if err != nil {
+		return nil, fmt.Errorf("recent of index entry %s: %w", pin, rows.Unreadable(row, err))
+	}
+	return &r, nil
 }

@@ -8,130 +8,97 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The queue of an owner holds the walks that wait for their turn, in this order: withdrawals before publications, and the
+// The queue of a followee holds the walks that wait for their turn, in this order: withdrawals before publications, and the
 // best score first. A pin has one entry in each class: a newer version replaces an older one. A class keeps the
 // Config.Recents best of its withdrawals and of its publications. A walk below these is dropped and counted as queue_cap.
 // Config.Recents better pins of the followee reach the same followers, and a backfill does not deliver the dropped one
 // either. About one entry in Config.Recents triggers the trim, so the queue holds at most a few times that number.
 
-// Classes of the queue. Walks that switch a followee to push run after all others.
+// Classes of the queue.
 const (
-	queueNew  = 0
-	queueBack = 1
+	queueWithdrawals  = 0
+	queuePublications = 1
 )
 
-// queueKinds returns the row prefixes of each class and kind, in the order of the queue.
-func queueKinds() (prefixes [][]byte) {
-	for _, class := range []byte{queueNew, queueBack} {
-		for _, isLive := range []byte{0, 1} {
-			prefixes = append(prefixes, []byte{rowQueue, class, isLive})
-		}
-	}
-	return prefixes
-}
-
 // queueRow returns the row name of a queued walk.
-func queueRow(s *schemas.FanoutStep) []byte {
-	row := []byte{rowQueue, queueNew, 0}
-	if s.Back {
-		row[1] = queueBack
+func queueRow(followee schemas.Followee, p *schemas.DeliveredPin) []byte {
+	class := byte(queuePublications)
+	if isWithdrawn(p.Deleted, p.Facets, followee) {
+		class = queueWithdrawals
 	}
-	if !s.Deleted && carries(s.Facets, s.Followee) {
-		row[2] = 1
-	}
-	return append(ranked.AppendScore(row, s.Score), s.Pin...)
+	return append(ranked.AppendScore([]byte{rowQueue, class}, p.Score), p.Pin...)
 }
 
 // enqueue adds a walk to the queue, or merges it into the entry of its pin.
-func (g *group) enqueue(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
-	row := queueRow(s)
-	was, err := rows.Record(b.Owner, row, g.streams.FanoutLoop)
+func (g *group) enqueue(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
+	followee := schemas.Followee(tx.Key())
+	row := queueRow(followee, &w.Pin)
+	queued, err := rows.Record(o.Owner, row, g.streams.FanoutLoop)
 	if err != nil {
 		return err
 	}
-	if was != nil && s.Back {
-		if err := g.endBack(tx); err != nil {
-			return err
-		}
+	if queued != nil {
+		w = mergeWalks(queued.Walk, w)
 	}
-	if err := rows.PutRecord(b.Owner, row, g.streams.FanoutLoop, mergeWalks(was, s)); err != nil {
+	c := schemas.Continuation{Followee: followee, Walk: w}
+	if err := rows.PutRecord(o.Owner, row, g.streams.FanoutLoop, &c); err != nil {
 		return err
 	}
-	if ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(s.Pin)+uint64(s.Version), g.cfg.Recents) {
-		return g.trimQueue(tx, b)
+	if !ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(w.Pin.Pin)+uint64(w.Pin.Version), g.cfg.Recents) {
+		return nil
+	}
+	for _, class := range []byte{queueWithdrawals, queuePublications} {
+		_, err := o.trim(tx, []byte{rowQueue, class}, g.cfg.Recents, func(row string) error {
+			tx.Count(dropQueueCap)
+			return o.Delete([]byte(row))
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // mergeWalks returns the walk that replaces two walks of the same pin. It has the newer version, and goes to inactive
-// followers if either walk does. was is nil if there is only one.
-func mergeWalks(was, s *schemas.FanoutStep) *schemas.FanoutStep {
-	if was == nil {
-		return s
+// followers if either walk does.
+func mergeWalks(a, b *schemas.Walk) *schemas.Walk {
+	merged := *b
+	if a.Pin.Version > b.Pin.Version {
+		merged.Pin = a.Pin
 	}
-	merged := *s
-	if was.Version > s.Version {
-		merged.DeliveredPin = was.DeliveredPin
-	}
-	merged.All = was.All || s.All
+	merged.All = a.All || b.All
 	return &merged
 }
 
-// trimQueue drops the walks over the cap, as many as fit the record. The next trim drops the rest.
-func (g *group) trimQueue(tx *rows.Tx, b *book) error {
-	for _, prefix := range queueKinds() {
-		surplus, err := b.surplus(prefix, g.cfg.Recents)
-		if err != nil {
-			return err
-		}
-		for _, row := range surplus {
-			if rows, bytes := tx.Room(); rows < trimFreeRows || bytes < trimFreeBytes {
-				return nil
-			}
-			if err := g.dropQueued(tx, b, row); err != nil {
-				return err
-			}
-		}
+// nextWalk starts the first walk of the queue. Without any, it continues the switch to push.
+func (g *group) nextWalk(tx *rows.Tx, o *ownerState) error {
+	w, err := g.dequeue(tx, o)
+	if err == nil && w == nil && o.pushing {
+		w, err = g.nextPush(tx, o)
 	}
-	return nil
-}
-
-func (g *group) dropQueued(tx *rows.Tx, b *book, row string) error {
-	tx.Count(dropQueueCap)
-	if row[1] == queueBack {
-		if err := g.endBack(tx); err != nil {
-			return err
-		}
-	}
-	return b.Delete([]byte(row))
-}
-
-// endBack notifies the followee that one of the walks that switch it to push will not run.
-func (g *group) endBack(tx *rows.Tx) error {
-	followee, _ := followeeOf(tx.Key())
-	return g.loop(tx, string(followee), &schemas.FanoutStep{Kind: schemas.DoneStep})
-}
-
-// nextTurn starts the first walk of the queue.
-func (g *group) nextTurn(tx *rows.Tx, b *book) error {
-	var row, value []byte
-	err := b.Scan(rows.Scan{Prefix: []byte{rowQueue}, Limit: 1}, func(r, v []byte) bool {
-		row, value = append(row, r...), append(value, v...)
-		return true
-	})
 	if err != nil {
 		return err
 	}
-	if b.busy = row != nil; !b.busy {
+	if o.walking = w != nil; !o.walking {
 		return nil
 	}
-	s, err := g.streams.FanoutLoop.Decode(value)
+	o.steps++
+	w.Number = int64(o.steps)
+	return g.continueLater(tx, schemas.Continuation{Walk: w})
+}
+
+// dequeue removes the first walk of the queue. It returns nil if the queue is empty.
+func (g *group) dequeue(tx *rows.Tx, o *ownerState) (*schemas.Walk, error) {
+	row, err := o.first(rows.Scan{Prefix: []byte{rowQueue}})
+	if err != nil || row == nil {
+		return nil, err
+	}
+	c, err := rows.Record(o.Owner, row, g.streams.FanoutLoop)
 	if err != nil {
-		return fmt.Errorf("read queue of %q: %w", tx.Key(), rows.Unreadable(row, err))
+		return nil, err
 	}
-	s.Turn = true
-	if err := g.loop(tx, tx.Key(), s); err != nil {
-		return err
+	if c == nil || c.Walk == nil {
+		return nil, fmt.Errorf("read queue of %q: row %q holds no walk", tx.Key(), row)
 	}
-	return b.Delete(row)
+	return c.Walk, o.Delete(row)
 }

@@ -18,10 +18,10 @@ import (
 // damaged replaces the group: a publication writes an invalid row to the queue.
 func damaged(s *topics.Streams) rows.Group {
 	write := func(tx *rows.Tx, p *schemas.Publication) error {
-		if err := tx.Own().Put(queueRow(&schemas.FanoutStep{Followee: p.Followee}), []byte("no step")); err != nil {
+		if err := tx.Own().Put(queueRow(p.Followee, &schemas.DeliveredPin{}), []byte("no step")); err != nil {
 			return err
 		}
-		return tx.Own().Put([]byte{rowState}, appendState(nil, state{busy: true}))
+		return rows.PutValue(tx.Own(), []byte{rowState}, &state{walking: true})
 	}
 	return rows.Group{Name: topics.Fanout, Inputs: []rows.Input{rows.Keyed(s.Publications, write)}}
 }
@@ -43,8 +43,7 @@ func TestDamagedQueueStopsThePartition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := schemas.FanoutStep{Kind: schemas.WalkStep, Followee: followee, Turn: true}
-	last.Pin = "pin:1"
+	last := schemas.Continuation{Followee: followee, Walk: &schemas.Walk{Pin: schemas.DeliveredPin{Pin: "pin:1"}}}
 	proctest.Publish(w, w.Streams.FanoutLoop, followee, &last)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -53,7 +52,7 @@ func TestDamagedQueueStopsThePartition(t *testing.T) {
 		return len(ended) > 0 || len(w.Records(topics.DeadLetters)) > 0
 	})
 	stop()
-	if err, want := <-ended, `read queue of "user:1": row "q`; err == nil || !strings.Contains(err.Error(), want) {
+	if err, want := <-ended, `read a record of fanout-loop of "user:1": row "q`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the group ended with %v, want it to fail with %s", err, want)
 	}
 	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {
@@ -62,18 +61,15 @@ func TestDamagedQueueStopsThePartition(t *testing.T) {
 }
 
 func TestMergeWalks_KeepsTheNewestVersionAndTheWidestReach(t *testing.T) {
-	walk := func(version schemas.Version, all bool) *schemas.FanoutStep {
-		s := &schemas.FanoutStep{All: all}
-		s.Version = version
-		return s
+	walk := func(version schemas.Version, all bool) *schemas.Walk {
+		return &schemas.Walk{Pin: schemas.DeliveredPin{Version: version}, All: all}
 	}
-	for name, test := range map[string]struct{ was, is, want *schemas.FanoutStep }{
-		"one alone":            {nil, walk(1, false), walk(1, false)},
+	for name, test := range map[string]struct{ queued, next, want *schemas.Walk }{
 		"a newer version":      {walk(1, false), walk(2, true), walk(2, true)},
 		"an older version":     {walk(2, true), walk(1, false), walk(2, true)},
 		"both to active users": {walk(1, false), walk(2, false), walk(2, false)},
 	} {
-		if diff := cmp.Diff(test.want, mergeWalks(test.was, test.is)); diff != "" {
+		if diff := cmp.Diff(test.want, mergeWalks(test.queued, test.next)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -81,15 +77,10 @@ func TestMergeWalks_KeepsTheNewestVersionAndTheWidestReach(t *testing.T) {
 
 func TestQueueRow_OrdersWithdrawalsFirstThenTheBestScore(t *testing.T) {
 	const followee = "user:1"
-	walk := func(author schemas.UserID, score float64, back bool) []byte {
-		s := &schemas.FanoutStep{Followee: followee, Back: back}
-		s.Author, s.Score, s.Pin = author, score, "pin:1"
-		return queueRow(s)
+	row := func(author schemas.UserID, score float64) []byte {
+		return queueRow(followee, &schemas.DeliveredPin{Pin: "pin:1", Score: score, Facets: schemas.Facets{Author: author}})
 	}
-	want := [][]byte{
-		walk("user:2", 1, false), walk(followee, 2, false), walk(followee, 1, false),
-		walk("user:2", 9, true), walk(followee, 9, true),
-	}
+	want := [][]byte{row("user:2", 1), row(followee, 2), row(followee, 1)}
 	if !slices.IsSortedFunc(want, bytes.Compare) {
 		t.Errorf("rows are out of order: %q", want)
 	}

@@ -5,11 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 var bowl = schemas.PinVersion{
@@ -23,13 +20,13 @@ func TestRecentKnowsWhoseThePinIs(t *testing.T) {
 		"user:bob": true, "board:wood": true, "interest:wood": true,
 	} {
 		r := recentOf(&schemas.Publication{Followee: followee, PinVersion: bowl}, time.Second)
-		if r.gone != gone {
-			t.Errorf("%s: gone %v, want %v", followee, r.gone, gone)
+		if r.withdrawn != gone {
+			t.Errorf("%s: gone %v, want %v", followee, r.withdrawn, gone)
 		}
 	}
 	deleted := bowl
 	deleted.Deleted = true
-	if r := recentOf(&schemas.Publication{Followee: "user:ada", PinVersion: deleted}, time.Second); !r.gone {
+	if r := recentOf(&schemas.Publication{Followee: "user:ada", PinVersion: deleted}, time.Second); !r.withdrawn {
 		t.Error("a deleted pin is not gone")
 	}
 }
@@ -41,7 +38,7 @@ func TestRecentComesBackFromItsRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := recent{gone: true, DeliveredPin: schemas.DeliveredPin{
+	want := recent{withdrawn: true, DeliveredPin: schemas.DeliveredPin{
 		Pin: "pin:bowl", Version: 7, Facets: bowl.Facets, Created: 5e6, Score: score.Base(2, 5e6, time.Second),
 	}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(recent{})); diff != "" {
@@ -57,77 +54,13 @@ func TestRecentComesBackFromItsRow(t *testing.T) {
 	}
 }
 
-func TestKnownComesBackFromItsRow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := known{
-			version: schemas.Version(rapid.Int64().Draw(t, "version")), score: rapid.Float64().Draw(t, "score"),
-			gone: rapid.Bool().Draw(t, "gone"), slot: rapid.IntRange(noSlot, 20_000).Draw(t, "slot"),
-		}
-		value := appendKnown(nil, want)
-		if got, err := parseKnown(value); err != nil || got != want {
-			t.Errorf("got %+v, %v, want %+v", got, err, want)
-		}
-		for n := range len(value) {
-			if got, err := parseKnown(value[:n]); err == nil && got.slot == want.slot {
-				t.Errorf("%d of %d bytes were read as %+v", n, len(value), got)
-			}
-		}
-	})
-}
-
-func TestStateComesBackFromItsRow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		number := rapid.IntRange(0, 1<<40)
-		flag := rapid.Bool()
-		want := state{
-			followers: number.Draw(t, "followers"), away: number.Draw(t, "away"), steps: rapid.Uint64Range(0, 1<<60).Draw(t, "steps"),
-			busy: flag.Draw(t, "busy"), spread: flag.Draw(t, "spread"), moving: flag.Draw(t, "moving"),
-			pulled: flag.Draw(t, "pulled"), slotted: flag.Draw(t, "slotted"), published: flag.Draw(t, "published"),
-			withdrawn: flag.Draw(t, "withdrawn"), weighed: flag.Draw(t, "weighed"), filling: flag.Draw(t, "filling"), back: number.Draw(t, "back"),
-			slots: number.Draw(t, "slots"), here: number.Draw(t, "here"), gone: number.Draw(t, "gone"),
-		}
-		value := appendState(nil, want)
-		if got, err := parseState(value); err != nil || got != want {
-			t.Errorf("got %+v, %v, want %+v", got, err, want)
-		}
-		for n := range len(value) {
-			if got, err := parseState(append([]byte{}, value[:n]...)); err == nil {
-				t.Errorf("%d of %d bytes were read as %+v", n, len(value), got)
-			}
-		}
-		if got, err := parseState(append(value, 0)); err == nil {
-			t.Errorf("a byte too many was read as %+v", got)
-		}
-	})
-	if got, err := parseState(nil); err != nil || got != (state{}) {
-		t.Errorf("no row: %+v, %v, want the zero state", got, err)
-	}
-}
-
-func TestShardsAreOneAPartition(t *testing.T) {
-	for _, partitions := range []int32{1, 4, 64} {
-		for p := range partitions {
-			name := shardOf("board:b", p, partitions)
-			if got := topics.Partition(name, partitions); got != p {
-				t.Errorf("shard %d of %d is in partition %d", p, partitions, got)
-			}
-			if followee, shard := followeeOf(name); followee != "board:b" || !shard {
-				t.Errorf("%q is of %q, a shard: %v", name, followee, shard)
-			}
-		}
-	}
-	if followee, shard := followeeOf("board:b"); followee != "board:b" || shard {
-		t.Errorf("the followee itself is of %q, a shard: %v", followee, shard)
-	}
-}
-
 func TestConfig(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("the default is not valid: %v", err)
 	}
-	err := Config{HalfLife: time.Second, StepEdges: 3001, Recents: -1, PullAbove: -1, SpreadAbove: 2e9}.Validate()
+	err := Config{HalfLife: time.Second, StepEdges: 3001, Recents: -1, PullAbove: -1}.Validate()
 	if got, want := err.Error(), "half_life: 1s: want 1m to 8760h\nstep_edges: 3001: want 1 to 3000\nstep_timeout: 0s: want 1s to 1h\nrecents: -1: want 1 to 10000"+
-		"\nbackfill_interval: 0s: want 1s to 24h\npull_above: -1: want 0 to 1000000000\nspread_above: 2000000000: want 0 to 1000000000"; got != want {
+		"\nbackfill_interval: 0s: want 1s to 24h\npull_above: -1: want 0 to 1000000000"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,9 +1,8 @@
 package fanout
 
 import (
-	"encoding/binary"
-	"errors"
-
+	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -42,27 +41,16 @@ func (r register) apply(e register, tie bool) (register, change) {
 	return r, none
 }
 
-// appendRegister appends the row's value: state (1 byte), time (8 bytes), id.
-func appendRegister(b []byte, r register) []byte {
-	state := byte(0)
-	if r.live {
-		state = 1
-	}
-	return append(binary.BigEndian.AppendUint64(append(b, state), uint64(r.time)), r.id...)
+// Pack implements packed.Row.
+func (r *register) Pack(p *packed.Packer) {
+	p.Version(2)
+	p.Flags(&r.live)
+	packed.Int(p, &r.time)
+	packed.String(p, &r.id)
 }
 
-// parseRegister parses a row's value. For nil it returns the zero register.
-func parseRegister(value []byte) (register, error) {
-	const head = 9
-	switch {
-	case value == nil:
-		return register{}, nil
-	case len(value) <= head || value[0] > 1:
-		return register{}, errors.New("parse register: cut short or malformed")
-	}
-	return register{
-		live: value[0] == 1,
-		time: schemas.Micros(binary.BigEndian.Uint64(value[1:])),
-		id:   string(value[head:]),
-	}, nil
+// registerOf returns a user's register of a kind.
+func registerOf(own rows.Owner, kind byte, user schemas.UserID) (register, error) {
+	r, _, err := rows.Value[register](own, rowOf(kind, user))
+	return r, err
 }

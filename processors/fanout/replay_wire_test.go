@@ -14,7 +14,7 @@ import (
 func TestReplayedPinsStandByTheNewScoreAndAreBroughtToNobody(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never, SpreadAbove: never}))
+	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never}))
 	const author = "user:author"
 	replay := func(versions ...schemas.PinVersion) {
 		for _, v := range versions {

@@ -18,10 +18,10 @@ import (
 func relayBut(w *proctest.Wire, held int32) rows.Group {
 	g := relay(w)
 	g.Inputs = []rows.Input{rows.Batched(w.Streams.Deliveries, func(tx *rows.Tx, d *schemas.Delivery) error {
-		if len(d.Then) == 0 || tx.Partition() == held {
+		if len(d.Continuation) == 0 || tx.Partition() == held {
 			return nil
 		}
-		return tx.Emit(topics.FanoutLoop, d.ThenKey, d.Then)
+		return tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
 	})}
 	return g
 }
@@ -29,59 +29,55 @@ func relayBut(w *proctest.Wire, held int32) rows.Group {
 // The deliveries to one partition are held across a crash. The timeouts continue the walks, and every follower gets each
 // version once, even when the held deliveries are applied at the end.
 func TestWalk_ContinuesWithoutAPartitionThatStands(t *testing.T) {
-	for name, spread := range map[string]int{"in one place": never, "spread": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const followers, pins, author = 40, 4, "user:busy"
-			w := proctest.New(t)
-			held := topics.Partition("user:10", w.Kafka.Partitions)
-			w.Start("pools", relayBut(w, held))
-			m := w.Start("fanout", group(w, fanout.Config{
-				HalfLife: halfLife, StepEdges: 2, Recents: 100, PullAbove: never, SpreadAbove: spread, StepTimeout: time.Hour,
-			}))
-			var want []brought
-			for u := range followers {
-				publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
-			}
-			w.WaitIdle()
-			for n := range pins {
-				p := pinOf(author, n, schemas.Micros(n))
-				announce(w, author, p)
-				for u := range followers {
-					want = append(want, brought{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
-				}
-			}
-			slices.SortFunc(want, byUser)
-			w.WaitIdle()
-			m.Kill()
-			m.Restart()
-			arrived := func() int {
-				list, _ := deliveries(t, w, author)
-				return len(list)
-			}
-			if arrived() == len(want) {
-				t.Fatal("no walk waits for the partition that stands")
-			}
-			for hour := 2; hour < 2+2*pins*followers && arrived() < len(want); hour += 2 {
-				for p := range w.Kafka.Partitions {
-					w.Tick(topics.Fanout, ownerIn(p, w.Kafka.Partitions), time.Now().Add(time.Duration(hour)*time.Hour))
-				}
-				w.WaitIdle()
-			}
-			expect(t, w, author, want)
+	t.Parallel()
+	const followers, pins, author = 40, 4, "user:busy"
+	w := proctest.New(t)
+	held := topics.Partition("user:10", w.Kafka.Partitions)
+	w.Start("pools", relayBut(w, held))
+	m := w.Start("fanout", group(w, fanout.Config{
+		HalfLife: halfLife, StepEdges: 2, Recents: 100, PullAbove: never, StepTimeout: time.Hour,
+	}))
+	var want []brought
+	for u := range followers {
+		publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
+	}
+	w.WaitIdle()
+	for n := range pins {
+		p := pinOf(author, n, schemas.Micros(n))
+		announce(w, author, p)
+		for u := range followers {
+			want = append(want, brought{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
+		}
+	}
+	slices.SortFunc(want, byUser)
+	w.WaitIdle()
+	m.Kill()
+	m.Restart()
+	arrived := func() int {
+		list, _ := deliveries(t, w, author)
+		return len(list)
+	}
+	if arrived() == len(want) {
+		t.Fatal("no walk waits for the partition that stands")
+	}
+	for hour := 2; hour < 2+2*pins*followers && arrived() < len(want); hour += 2 {
+		for p := range w.Kafka.Partitions {
+			w.Tick(topics.Fanout, ownerIn(p, w.Kafka.Partitions), time.Now().Add(time.Duration(hour)*time.Hour))
+		}
+		w.WaitIdle()
+	}
+	expect(t, w, author, want)
 
-			for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
-				if r.Partition == held && len(r.Value.Then) > 0 {
-					w.PublishBytes(topics.FanoutLoop, r.Value.ThenKey, r.Value.Then)
-				}
-			}
-			w.WaitIdle()
-			expect(t, w, author, want)
-			status := m.Status(topics.Fanout)
-			if status.Effects["timed_out_steps"] == 0 || status.Dropped["old_step"] == 0 {
-				t.Errorf("effects %v, dropped %v: want timed_out_steps and old_step", status.Effects, status.Dropped)
-			}
-		})
+	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
+		if r.Partition == held && len(r.Value.Continuation) > 0 {
+			w.PublishBytes(topics.FanoutLoop, r.Key, r.Value.Continuation)
+		}
+	}
+	w.WaitIdle()
+	expect(t, w, author, want)
+	status := m.Status(topics.Fanout)
+	if status.Effects["timed_out_steps"] == 0 || status.Dropped["old_step"] == 0 {
+		t.Errorf("effects %v, dropped %v: want timed_out_steps and old_step", status.Effects, status.Dropped)
 	}
 }
 

@@ -38,10 +38,10 @@ func relay(w *proctest.Wire, but ...schemas.PinID) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
 		Inputs: []rows.Input{rows.Batched(w.Streams.Deliveries, func(tx *rows.Tx, d *schemas.Delivery) error {
-			if len(d.Then) == 0 || len(d.Pins) > 0 && slices.Contains(but, d.Pins[0].Pin) {
+			if len(d.Continuation) == 0 || len(d.Pins) > 0 && slices.Contains(but, d.Pins[0].Pin) {
 				return nil
 			}
-			return tx.Emit(topics.FanoutLoop, d.ThenKey, d.Then)
+			return tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
 		})},
 		Outputs: []string{topics.FanoutLoop},
 	}
@@ -137,7 +137,7 @@ func edgesOf(w *proctest.Wire, other schemas.ID) map[string]schemas.Edge {
 func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never, SpreadAbove: never}))
+	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never}))
 	rng := rand.New(rand.NewPCG(1, 2))
 	const author = "user:author"
 
@@ -192,120 +192,53 @@ func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 	}
 }
 
-// liveEdges returns the followers among the edges of a followee and its shards, with the owner of each edge. Inactive
-// followers have the prefix "~".
-func liveEdges(w *proctest.Wire, followee string) map[string]string {
-	at := map[string]string{}
-	for _, row := range w.Rows(topics.Fanout, "") {
-		owner, _, _ := strings.Cut(row.Owner, "\x01")
-		if owner != followee {
-			continue
-		}
-		switch row.Name[0] {
-		case 'l':
-			at[string(row.Name[1:])] = row.Owner
-		case 'a':
-			at["~"+string(row.Name[1:])] = row.Owner
-		}
-	}
-	return at
-}
-
-// Followers follow, unfollow, become inactive, are reactivated and change their weights while the edges move to the shards
-// and the process is killed. In the end each edge is in the shard of its follower's partition, and nowhere else.
-func TestEdgesMoveToTheShards(t *testing.T) {
+// Followers follow, unfollow, become inactive, are reactivated and change their weights while the process is killed. In the end
+// each live follow has one edge, active or inactive.
+func TestEdges_AreActiveOrInactive(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 1, Recents: 10, PullAbove: never, SpreadAbove: 60}
-	m := w.Start("a", relay(w), group(w, cfg))
+	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 1, Recents: 10, PullAbove: never}))
 	rng := rand.New(rand.NewPCG(7, 8))
-	const author = "user:spread"
+	const author = "user:modes"
 	live := map[schemas.UserID]bool{}
-	mode := func(u schemas.UserID, away bool) {
-		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: u, Away: away, Asked: 1})
+	setMode := func(u schemas.UserID, inactive bool) {
+		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: u, Inactive: inactive, BackfillID: 1})
 	}
-	user := func(n int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%d", n)) }
-	for i := range 400 {
-		u := user(i)
-		if i >= 90 {
-			u = user(rng.IntN(90))
-		}
+	for i := range 200 {
+		u := schemas.UserID(fmt.Sprintf("user:%d", rng.IntN(30)))
 		switch {
-		case !live[u]:
-			publish(w, follow(fmt.Sprintf("s%d", i), schemas.Micros(i), u, schemas.Follow, author))
-			live[u] = true
-		case rng.IntN(3) == 0:
-			publish(w, follow(fmt.Sprintf("s%d", i), schemas.Micros(i), u, schemas.Unfollow, author))
-			live[u] = false
+		case !live[u], rng.IntN(3) == 0:
+			verb := map[bool]schemas.Verb{true: schemas.Unfollow, false: schemas.Follow}[live[u]]
+			publish(w, follow(fmt.Sprintf("s%d", i), schemas.Micros(i), u, verb, author))
+			live[u] = !live[u]
 		case rng.IntN(2) == 0:
 			proctest.Publish(w, w.Streams.EdgeWeights, author,
 				&schemas.EdgeWeight{Followee: author, User: u, Weight: float32(i), Time: base + schemas.Micros(i)})
 		default:
-			mode(u, rng.IntN(2) == 0) // the order of modes and follows is undefined
+			setMode(u, rng.IntN(2) == 0) // the order of modes and follows is undefined
 		}
-		if i%20 == 19 { // otherwise one topic may be read to its end before the other
-			w.WaitIdle()
-		}
-		if i%150 == 100 {
+		if i%70 == 69 {
 			m.Kill()
 			m.Restart()
 		}
 	}
 	w.WaitIdle()
-	want := map[string]bool{}
+	want := map[byte][]string{}
 	for u, is := range live {
 		if !is {
 			continue
 		}
-		away := rng.IntN(2) == 0
-		mode(u, away)
-		want[map[bool]string{true: "~" + string(u), false: string(u)}[away]] = true
+		inactive := rng.IntN(2) == 0
+		setMode(u, inactive)
+		kind := map[bool]byte{true: 'a', false: 'l'}[inactive]
+		want[kind] = append(want[kind], string(u))
 	}
 	w.WaitIdle()
-	got := liveEdges(w, author)
-	for name, owner := range got {
-		if !want[name] {
-			t.Errorf("%s is among the edges of %q", name, owner)
+	for _, kind := range []byte{'a', 'l'} {
+		slices.Sort(want[kind])
+		if diff := gocmp.Diff(want[kind], rowsOf(w, author, kind)); diff != "" {
+			t.Errorf("edges of kind %q (-want +got):\n%s", kind, diff)
 		}
-		if p := topics.Partition(strings.TrimPrefix(name, "~"), w.Kafka.Partitions); owner == author || topics.Partition(owner, w.Kafka.Partitions) != p {
-			t.Errorf("%s is among the edges of %q, not in the shard of partition %d", name, owner, p)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("%d edges, want %d", len(got), len(want))
-	}
-}
-
-// Inactive edges stay inactive when they move to the shards.
-func TestAwayEdgesMoveAway(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: 10, PullAbove: never, SpreadAbove: 20}))
-	const author = "user:move"
-	want := map[string]bool{}
-	for n := range 21 {
-		user := schemas.UserID(fmt.Sprintf("user:%d", n))
-		if n == 20 {
-			w.WaitIdle()
-		}
-		publish(w, follow(fmt.Sprint(n), 0, user, schemas.Follow, author))
-		if n%3 > 0 || n == 20 {
-			want[string(user)] = true
-			continue
-		}
-		want["~"+string(user)] = true
-		w.WaitIdle()
-		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: user, Away: true})
-	}
-	w.WaitIdle()
-	got := liveEdges(w, author)
-	for name, owner := range got {
-		if !want[name] || owner == author {
-			t.Errorf("%s is among the edges of %q", name, owner)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("%d edges, want %d", len(got), len(want))
 	}
 	// A new pin skips inactive followers; a later version of it does not.
 	first := pinOf(author, 1, 0)
@@ -318,7 +251,8 @@ func TestAwayEdgesMoveAway(t *testing.T) {
 	for _, b := range list {
 		versions[b.Version]++
 	}
-	if diff := gocmp.Diff(map[schemas.Version]int{first.Version: 14, second.Version: 21}, versions); diff != "" {
+	active := len(want['l'])
+	if diff := gocmp.Diff(map[schemas.Version]int{first.Version: active, second.Version: active + len(want['a'])}, versions); diff != "" {
 		t.Errorf("deliveries by version (-want +got):\n%s", diff)
 	}
 }
@@ -340,7 +274,7 @@ func slots(t *testing.T, w *proctest.Wire, followee string) map[schemas.PinID]bo
 		if _, twice := pins[p.Pin]; twice || key != schemas.PulledKey(p.Followee, p.Slot) {
 			t.Errorf("slot %q holds %s of slot %d", key, p.Pin, p.Slot)
 		}
-		pins[p.Pin] = p.Gone
+		pins[p.Pin] = p.Withdrawn
 	}
 	return pins
 }
@@ -378,7 +312,7 @@ func TestSlotsHoldTheBestWhilePulled(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const most, author = 6, "user:slots"
-	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 3, SpreadAbove: never}))
+	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 3}))
 	rng := rand.New(rand.NewPCG(9, 10))
 	var said []schemas.PinVersion
 	version := schemas.Version(base)
@@ -431,7 +365,7 @@ func TestSlotsHoldTheBestExactly(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const most, author = 7, "board:exact"
-	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 0, SpreadAbove: never}))
+	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 0}))
 	var said []schemas.PinVersion
 	order := rand.New(rand.NewPCG(11, 12)).Perm(60)
 	for i, n := range append(order, 60, 61) { // the last two have the lowest scores
@@ -462,7 +396,7 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	t.Parallel()
 	w := proctest.New(t)
 	const author = "user:back"
-	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: 10, PullAbove: 4, SpreadAbove: never}))
+	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: 10, PullAbove: 4}))
 	for n := range 5 {
 		publish(w, follow(fmt.Sprint(n), 0, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Follow, author))
 	}
@@ -507,7 +441,7 @@ func testLoweredCap(t *testing.T, above int) {
 	w := proctest.New(t)
 	const before, after, most, author = 1200, 200, 10, "user:less"
 	member := func(recents int) {
-		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: above, SpreadAbove: never}
+		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: above}
 		w.StartWith("a", func(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
 	}
 	member(10_000)
@@ -544,7 +478,7 @@ func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 	w := proctest.New(t)
 	const most, author = 400, "user:again"
 	member := func(above int) *proctest.Member {
-		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: most, PullAbove: above, SpreadAbove: never}
+		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: most, PullAbove: above}
 		return w.StartWith("a", func(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
 	}
 	var said []schemas.PinVersion
@@ -585,13 +519,27 @@ func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
 		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
 	}
-	kinds := map[schemas.StepKind]bool{}
+	if kinds := continuations(w); kinds["free"] == 0 || kinds["fill"] == 0 {
+		t.Errorf("continuations %v: want some that free and some that fill", kinds)
+	}
+}
+
+// continuations counts the records of fanout-loop by kind.
+func continuations(w *proctest.Wire) map[string]int {
+	kinds := map[string]int{}
 	for _, r := range proctest.Drain(w, w.Streams.FanoutLoop) {
-		kinds[r.Value.Kind] = true
+		switch c := r.Value; {
+		case c.Walk != nil:
+			kinds["walk"]++
+		case c.Backfill != nil:
+			kinds["backfill"]++
+		case c.Slots.Free:
+			kinds["free"]++
+		default:
+			kinds["fill"]++
+		}
 	}
-	if !kinds[schemas.FreeStep] || !kinds[schemas.FillStep] {
-		t.Errorf("steps %v: want some that free and some that fill", kinds)
-	}
+	return kinds
 }
 
 // longPin returns a pin whose interests have long ids.
@@ -610,7 +558,7 @@ func TestBackfillInPortionsIsOfTheBest(t *testing.T) {
 	w := proctest.New(t)
 	const before, most, author = 100, 40, "user:much"
 	for _, recents := range []int{before, most} {
-		w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: never, SpreadAbove: never}))
+		w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: never}))
 		if recents == before {
 			for n := range before {
 				announce(w, author, longPin(author, n))
@@ -626,10 +574,8 @@ func TestBackfillInPortionsIsOfTheBest(t *testing.T) {
 		want = append(want, brought{"user:fan", p.Pin, p.Version, 1})
 	}
 	expect(t, w, author, want)
-	if steps := proctest.Drain(w, w.Streams.FanoutLoop); !slices.ContainsFunc(steps, func(r proctest.Record[schemas.FanoutStep]) bool {
-		return r.Value.Kind == schemas.GiveStep
-	}) {
-		t.Error("all was brought at once")
+	if continuations(w)["backfill"] == 0 {
+		t.Error("one record delivered all recents")
 	}
 }
 
@@ -650,7 +596,7 @@ func TestFolloweeWhoGoesInTheMiddleAnswers(t *testing.T) {
 	w := proctest.New(t)
 	const author, fan, pins, asked = "user:leaver", "user:fan", 100, 7
 	leaver := &going{user: author}
-	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: pins, PullAbove: never, SpreadAbove: never}
+	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: pins, PullAbove: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, leaver))
 	publish(w, follow("f", 1, fan, schemas.Follow, author))
 	for n := range pins {
@@ -659,11 +605,11 @@ func TestFolloweeWhoGoesInTheMiddleAnswers(t *testing.T) {
 	w.WaitIdle()
 	before, _ := deliveries(t, w, author)
 	leaver.gone.Store(true) // its rows exist until the erasure arrives
-	proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, Asked: asked})
+	proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, BackfillID: asked})
 	w.WaitIdle()
 	answers := 0
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
-		if r.Value.Asked == asked {
+		if r.Value.BackfillID == asked {
 			answers++
 		}
 	}
@@ -681,7 +627,7 @@ func TestLongPinsGoInPortions(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const author, pins, followers = "user:long", 50, 60
-	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 1000, Recents: 100, PullAbove: followers, SpreadAbove: never}))
+	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 1000, Recents: 100, PullAbove: followers}))
 	published := map[schemas.PinID]bool{}
 	for n := range pins {
 		p := longPin(author, n)
@@ -715,19 +661,16 @@ func TestLongPinsGoInPortions(t *testing.T) {
 	if got := slots(t, w, author); len(got) > 0 {
 		t.Errorf("%d slots are left", len(got))
 	}
-	most, kinds := 0, map[schemas.StepKind]bool{}
+	most, kinds := 0, continuations(w)
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		most = max(most, len(r.Value.Users)*len(r.Value.Pins))
-	}
-	for _, r := range proctest.Drain(w, w.Streams.FanoutLoop) {
-		kinds[r.Value.Kind] = true
 	}
 	if most > 50 {
 		t.Errorf("up to %d rows of 16 KiB a delivery", most)
 	}
-	for _, kind := range []schemas.StepKind{schemas.GiveStep, schemas.FillStep, schemas.BringStep, schemas.WalkStep} {
-		if !kinds[kind] {
-			t.Errorf("no step %q", kind)
+	for _, kind := range []string{"backfill", "fill", "walk"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no continuation %q", kind)
 		}
 	}
 	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
@@ -738,45 +681,41 @@ func TestLongPinsGoInPortions(t *testing.T) {
 // Many pins of one followee are published at once. In every partition a walk starts after the previous one has ended, so
 // that at most one step of it precedes the deliveries of others.
 func TestWalksOfOneFolloweeTakeTurns(t *testing.T) {
-	for name, spread := range map[string]int{"in one place": never, "spread": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := proctest.New(t)
-			w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 4, Recents: 100, PullAbove: never, SpreadAbove: spread}))
-			const followers, pins, author = 60, 20, "user:busy"
-			for u := range followers {
-				publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
-			}
-			w.WaitIdle()
-			var want []brought
-			for n := range pins {
-				p := pinOf(author, n, schemas.Micros(n))
-				announce(w, author, p)
-				for u := range followers {
-					want = append(want, brought{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
-				}
-			}
-			w.WaitIdle()
-			slices.SortFunc(want, byUser)
-			expect(t, w, author, want)
-			now, ended := map[int32]schemas.PinID{}, map[int32]map[schemas.PinID]bool{}
-			for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
-				pin, before := r.Value.Pins[0].Pin, now[r.Partition]
-				if ended[r.Partition] == nil {
-					ended[r.Partition] = map[schemas.PinID]bool{}
-				}
-				if ended[r.Partition][before] = pin != before; ended[r.Partition][pin] {
-					t.Fatalf("partition %d: %s again, after another one", r.Partition, pin)
-				}
-				now[r.Partition] = pin
-			}
-		})
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 4, Recents: 100, PullAbove: never}))
+	const followers, pins, author = 60, 20, "user:busy"
+	for u := range followers {
+		publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
+	}
+	w.WaitIdle()
+	var want []brought
+	for n := range pins {
+		p := pinOf(author, n, schemas.Micros(n))
+		announce(w, author, p)
+		for u := range followers {
+			want = append(want, brought{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
+		}
+	}
+	w.WaitIdle()
+	slices.SortFunc(want, byUser)
+	expect(t, w, author, want)
+	now, ended := map[int32]schemas.PinID{}, map[int32]map[schemas.PinID]bool{}
+	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
+		pin, before := r.Value.Pins[0].Pin, now[r.Partition]
+		if ended[r.Partition] == nil {
+			ended[r.Partition] = map[schemas.PinID]bool{}
+		}
+		if ended[r.Partition][before] = pin != before; ended[r.Partition][pin] {
+			t.Fatalf("partition %d: %s again, after another one", r.Partition, pin)
+		}
+		now[r.Partition] = pin
 	}
 }
 
 func TestFanout(t *testing.T) {
 	w := proctest.New(t)
-	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 100, Recents: 5, PullAbove: never, SpreadAbove: never}))
+	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 100, Recents: 5, PullAbove: never}))
 	for name, run := range map[string]func(*testing.T, *proctest.Wire){
 		"a new follower gets the best":           testBackfill,
 		"recents are trimmed":                    testTrim,
@@ -997,7 +936,7 @@ func TestWeightsThatSayNothingAreNotKept(t *testing.T) {
 	w := proctest.New(t)
 	const author, stranger, fan, former, leaver = "user:cared", "user:stranger", "user:fan", "user:former", "user:leaver"
 	leaves := &going{user: leaver}
-	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: 10, PullAbove: never, SpreadAbove: never}
+	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: 10, PullAbove: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, leaves))
 	weighed := func(when string, weight float32, at schemas.Micros, want ...string) {
 		t.Helper()

@@ -81,15 +81,15 @@ func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 // goOn completes an applied delivery: it counts the answer to a backfill request and sends the walk's continuation to
 // fanout-loop.
 func (g *group) goOn(tx *rows.Tx, d *schemas.Delivery) error {
-	if d.Asked != 0 && len(d.Users) > 0 {
-		if err := g.answered(tx.Of(string(d.Users[0])), d.Asked); err != nil {
+	if d.BackfillID != 0 && len(d.Users) > 0 {
+		if err := g.answered(tx.Of(string(d.Users[0])), d.BackfillID); err != nil {
 			return err
 		}
 	}
-	if len(d.Then) == 0 {
+	if len(d.Continuation) == 0 {
 		return nil
 	}
-	return tx.Emit(topics.FanoutLoop, d.ThenKey, d.Then)
+	return tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
 }
 
 // effectOf returns the effect that a delivery of the source counts as.

@@ -21,7 +21,7 @@ func (r *rig) followAt(other schemas.ID, at schemas.Micros, live bool) {
 // awayOf returns the notifications of a followee about reader, in order: whether reader is inactive.
 func (r *rig) awayOf(followee string) (list []bool) {
 	for _, m := range r.modes(followee) {
-		list = append(list, m.Away)
+		list = append(list, m.Inactive)
 	}
 	return list
 }

@@ -145,7 +145,7 @@ func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge, entered bool
 
 // tellMode tells a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
 func (g *group) tellMode(tx *rows.Tx, followee schemas.ID, away bool) error {
-	m := schemas.EdgeMode{Followee: schemas.Followee(followee), User: schemas.UserID(tx.Key()), Away: away, Asked: greeted}
+	m := schemas.EdgeMode{Followee: schemas.Followee(followee), User: schemas.UserID(tx.Key()), Inactive: away, BackfillID: greeted}
 	return rows.Send(tx, g.streams.EdgeModes, string(followee), &m)
 }
 

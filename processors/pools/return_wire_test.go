@@ -50,7 +50,7 @@ func (r *rig) ask(id string, returned bool) *schemas.Chunk {
 
 // answer delivers a backfill for a reactivated user.
 func (r *rig) answer(asked schemas.Micros, pins ...schemas.DeliveredPin) {
-	d := &schemas.Delivery{Source: schemas.Following, Pins: pins, Users: []schemas.UserID{reader}, Asked: asked}
+	d := &schemas.Delivery{Source: schemas.Following, Pins: pins, Users: []schemas.UserID{reader}, BackfillID: asked}
 	proctest.PublishTo(r.Wire, r.Streams.Deliveries, topics.Partition(string(reader), r.Kafka.Partitions), "user:x", time.Time{}, d)
 }
 
@@ -73,10 +73,10 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	r.edge(reader, schemas.FollowEdge, "user:late", true) // followed while inactive
 	r.WaitIdle()
 	for _, followee := range []string{"user:a", "board:b", "user:late"} {
-		want := []schemas.EdgeMode{{Followee: schemas.Followee(followee), User: reader, Away: true}}
+		want := []schemas.EdgeMode{{Followee: schemas.Followee(followee), User: reader, Inactive: true}}
 		got := r.modes(followee)
 		for i := range got {
-			got[i].Asked = 0
+			got[i].BackfillID = 0
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("told to %s (-want +got):\n%s", followee, diff)
@@ -93,9 +93,9 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	}
 	proctest.Publish(r.Wire, r.Streams.Returns, string(reader), &schemas.Return{User: reader, Time: 5})
 	r.WaitIdle()
-	asked := r.modes("user:a")[1].Asked
+	asked := r.modes("user:a")[1].BackfillID
 	for _, followee := range []string{"user:a", "board:b", "user:late"} {
-		if got := r.modes(followee); len(got) != 2 || got[1].Away || got[1].Asked != asked || asked == 0 {
+		if got := r.modes(followee); len(got) != 2 || got[1].Inactive || got[1].BackfillID != asked || asked == 0 {
 			t.Fatalf("asked of %s: %+v", followee, got)
 		}
 	}
@@ -217,7 +217,7 @@ func TestVisitsKeepAReaderPresent(t *testing.T) {
 	r.Eventually("the reader is away", func() bool { return len(r.modes(followee)) == 1 })
 	r.serve(user, "back")
 	r.WaitIdle()
-	if got := r.modes(followee); len(got) < 2 || got[1].Away || got[1].Asked == 0 {
+	if got := r.modes(followee); len(got) < 2 || got[1].Inactive || got[1].BackfillID == 0 {
 		t.Errorf("told of one who came back with a Served: %+v", got)
 	}
 }
@@ -267,7 +267,7 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	r.tick(2*time.Hour, users...)
 	r.startWith(0)
 	for _, user := range users {
-		if told := r.modesOf("user:a", user); len(told) != 1 || !told[0].Away {
+		if told := r.modesOf("user:a", user); len(told) != 1 || !told[0].Inactive {
 			t.Fatalf("told of %s: %+v, want once, away", user, told)
 		}
 	}
@@ -280,7 +280,7 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	r.WaitIdle()
 	for _, user := range users {
 		for _, followee := range []string{"user:a", "board:b"} {
-			if told := r.modesOf(followee, user); len(told) != 2 || told[1].Away || told[1].Asked == 0 {
+			if told := r.modesOf(followee, user); len(told) != 2 || told[1].Inactive || told[1].BackfillID == 0 {
 				t.Errorf("told %s of %s: %+v, want back after away", followee, user, told)
 			}
 		}
@@ -288,7 +288,7 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	if t.Failed() {
 		return // no followee was asked, so none answers
 	}
-	asked := r.modesOf("user:a", reader)[1].Asked
+	asked := r.modesOf("user:a", reader)[1].BackfillID
 	r.answer(asked, pin(1, 10, "user:a"))
 	r.answer(asked)
 	r.WaitIdle()
@@ -390,7 +390,7 @@ func (r *rig) expectAway(when string, want int, users []schemas.UserID) {
 	r.t.Helper()
 	for _, user := range users {
 		told := r.modesOf("user:a", user)
-		if got := len(slices.DeleteFunc(told, func(m schemas.EdgeMode) bool { return !m.Away })); got != want {
+		if got := len(slices.DeleteFunc(told, func(m schemas.EdgeMode) bool { return !m.Inactive })); got != want {
 			r.t.Errorf("%s: told %d times that %s is away, want %d", when, got, user, want)
 		}
 	}

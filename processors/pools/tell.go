@@ -32,7 +32,7 @@ func (g *group) tell(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) (answers i
 			more = true
 			break
 		}
-		m := schemas.EdgeMode{Followee: followee, User: r.User, Away: r.Away, Asked: r.Asked}
+		m := schemas.EdgeMode{Followee: followee, User: r.User, Inactive: r.Away, BackfillID: r.Asked}
 		if err := rows.Send(tx, g.streams.EdgeModes, string(followee), &m); err != nil {
 			return 0, err
 		}

@@ -35,7 +35,7 @@ func TestWhoeverFollowsMoreThanARecordMayTell(t *testing.T) {
 		r.edge(reader, schemas.FollowEdge, schemas.ID(fmt.Sprint("user:a-", n)), true)
 	}
 	r.tick(2*time.Hour, reader)
-	if n := r.told(func(m *schemas.EdgeMode) bool { return m.Away }); n != many {
+	if n := r.told(func(m *schemas.EdgeMode) bool { return m.Inactive }); n != many {
 		t.Errorf("%d followees are told that the reader is away, want %d", n, many)
 	}
 	r.serve(reader, "back")
@@ -53,8 +53,8 @@ func TestWhoeverFollowsMoreThanARecordMayTell(t *testing.T) {
 		if len(modes) == 0 {
 			t.Fatal("nothing is told")
 		}
-		asked := modes[len(modes)-1].Asked
-		if n := r.told(func(m *schemas.EdgeMode) bool { return m.Asked == asked && !m.Away }); n != many || asked == 0 {
+		asked := modes[len(modes)-1].BackfillID
+		if n := r.told(func(m *schemas.EdgeMode) bool { return m.BackfillID == asked && !m.Inactive }); n != many || asked == 0 {
 			t.Fatalf("%d followees are asked when the pools are %s, want %d", n, made, many)
 		}
 		for range many - 1 {

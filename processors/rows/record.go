@@ -3,8 +3,32 @@ package rows
 import (
 	"fmt"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/topics"
 )
+
+// Getter reads rows by name. Owner and Snapshot implement it.
+type Getter interface {
+	Get(row []byte) ([]byte, error)
+}
+
+// Value reads a row of a packed type. It returns the zero value and false if there is no such row, and an Unreadable error if
+// it cannot be decoded.
+func Value[T any, R packed.Row[T]](from Getter, row []byte) (value T, found bool, err error) {
+	b, err := from.Get(row)
+	if err != nil || b == nil {
+		return value, false, err
+	}
+	if value, err = packed.Decode[T, R](b); err != nil {
+		return value, false, Unreadable(row, err)
+	}
+	return value, true, nil
+}
+
+// PutValue writes a row of a packed type.
+func PutValue[T any, R packed.Row[T]](o Owner, row []byte, value R) error {
+	return o.Put(row, packed.Encode[T](value))
+}
 
 // Send encodes rec and emits it to the stream's topic under key.
 func Send[T any](tx *Tx, s topics.Stream[T], key string, rec *T) error {

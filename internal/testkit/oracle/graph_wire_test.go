@@ -39,9 +39,9 @@ type pipeline struct {
 const never = 1_000_000_000 // a threshold that is never exceeded
 
 // rules returns a fan-out configuration with small steps.
-func rules(pullAbove, spreadAbove int) fanout.Config {
+func rules(pullAbove int) fanout.Config {
 	cfg := fanout.DefaultConfig()
-	cfg.HalfLife, cfg.StepEdges, cfg.PullAbove, cfg.SpreadAbove = time.Hour, 2, pullAbove, spreadAbove
+	cfg.HalfLife, cfg.StepEdges, cfg.PullAbove = time.Hour, 2, pullAbove
 	cfg.BackfillInterval = 0 // no backfill is deferred, because nothing waits for it
 	return cfg
 }
@@ -222,7 +222,7 @@ func parts(lines []schemas.Line, n int) [][]schemas.Line {
 }
 
 // For any events in any order and with repeats and crashes, the pools end as the oracle requires. This holds with every
-// followee pushed, with every one pulled, with all edges spread, and with rules that change in between.
+// followee pushed, with every one pulled, and with rules that change in between.
 func TestPoolsOfRandomProducts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -231,19 +231,18 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 		effects []string
 		most    int // cap of followees; 0: the default, which is not reached
 	}{
-		"push":   {[]fanout.Config{rules(never, never), rules(never, never)}, nil, 0},
-		"pull":   {[]fanout.Config{rules(0, never), rules(0, never)}, []string{"fanout pulled", "fanout to_pull"}, 0},
-		"spread": {[]fanout.Config{rules(never, 0), rules(never, 0)}, []string{"fanout spread"}, 0},
+		"push": {[]fanout.Config{rules(never), rules(never)}, nil, 0},
+		"pull": {[]fanout.Config{rules(0), rules(0)}, []string{"fanout pulled", "fanout to_pull"}, 0},
 		"push, with few followees": {
-			[]fanout.Config{rules(never, never), rules(never, never)}, []string{"pools admitted_follows", "fanout away"}, 2,
+			[]fanout.Config{rules(never), rules(never)}, []string{"pools admitted_follows", "fanout inactive"}, 2,
 		},
 		"rules that change": {
-			[]fanout.Config{rules(never, never), rules(0, never), rules(2, 2), rules(never, 1), rules(0, 0), rules(never, never)},
-			[]string{"fanout pulled", "fanout to_pull", "fanout to_push", "fanout spread"}, 0,
+			[]fanout.Config{rules(never), rules(0), rules(2), rules(never), rules(0), rules(never)},
+			[]string{"fanout pulled", "fanout to_pull", "fanout to_push"}, 0,
 		},
 		"rules that change, with few followees": {
-			[]fanout.Config{rules(never, never), rules(0, never), rules(2, 2), rules(0, 0), rules(never, never)},
-			[]string{"fanout pulled", "fanout to_pull", "fanout to_push", "fanout spread", "pools admitted_follows"}, 2,
+			[]fanout.Config{rules(never), rules(0), rules(2), rules(0), rules(never)},
+			[]string{"fanout pulled", "fanout to_pull", "fanout to_push", "pools admitted_follows"}, 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,7 +292,7 @@ func testThoseWhoComeBack(t *testing.T, seed uint64, most int) {
 	cfg.AwayAfter, cfg.MaxFollowees = time.Second, most
 	p := newPipeline(t, cfg)
 	for i, lines := range parts(newWorlds(seed, 6), 3) {
-		p.start([]fanout.Config{rules(never, never), rules(never, 1), rules(3, 1)}[i], i > 0)
+		p.start([]fanout.Config{rules(never), rules(never), rules(3)}[i], i > 0)
 		p.tell(lines)
 		p.WaitIdle()
 		p.Eventually("everybody is away", func() bool { return p.allAway() })
@@ -303,7 +302,7 @@ func testThoseWhoComeBack(t *testing.T, seed uint64, most int) {
 		p.back()
 		p.compare(fmt.Sprintf("part %d", i+1))
 	}
-	p.expectEffects("fanout away", "fanout went_away", "fanout came_back", "pools went_away", "pools returned")
+	p.expectEffects("fanout inactive", "fanout deactivated", "fanout reactivated", "pools went_away", "pools returned")
 }
 
 // Every user is inactive when AwayAfter is set to 0. After the reactivation, users have the pins published in the meantime,
@@ -315,19 +314,19 @@ func TestPoolsOfThoseWhoWereAwayWhenNobodyGoesAway(t *testing.T) {
 	cfg := pools.DefaultConfig()
 	cfg.AwayAfter = time.Second
 	p := newPipeline(t, cfg)
-	p.start(rules(never, 3), false)
+	p.start(rules(never), false)
 	p.tell(newWorlds(seed, 4))
 	p.WaitIdle()
 	p.Eventually("everybody is away", func() bool { return p.allAway() })
 	p.tell(news(fmt.Sprintf("%d-before", seed), p.product))
 	p.WaitIdle()
 	p.pools.AwayAfter = 0
-	p.start(rules(never, 3), false)
+	p.start(rules(never), false)
 	p.back()
 	p.compare("back")
 	p.tell(news(fmt.Sprintf("%d-after", seed), p.product))
 	p.compare("after the news")
-	p.expectEffects("fanout away", "pools went_away", "pools returned")
+	p.expectEffects("fanout inactive", "pools went_away", "pools returned")
 }
 
 // allAway reports whether every user with a followee is inactive, and every followee was notified.

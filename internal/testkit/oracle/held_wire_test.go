@@ -22,7 +22,7 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 	cfg := pools.DefaultConfig()
 	cfg.AwayAfter, cfg.Cap = 0, most
 	p := newPipeline(t, cfg)
-	rules := rules(never, never)
+	rules := rules(never)
 	rules.Recents = 2 * most
 	member := p.Start("fanout", fanout.Group(rules, p.Kafka.Partitions, p.Streams, p.deleted))
 	var lines []schemas.Line

@@ -22,7 +22,7 @@ func TestPools_ConvergeAfterBackfillsWereDeferred(t *testing.T) {
 	cfg := pools.DefaultConfig()
 	cfg.AwayAfter = 0
 	p := newPipeline(t, cfg)
-	rules := rules(never, never)
+	rules := rules(never)
 	rules.BackfillInterval = time.Hour
 	var lines []schemas.Line
 	user := func(n int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%d", n)) }

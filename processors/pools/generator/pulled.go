@@ -17,7 +17,7 @@ type Pulled struct {
 	ready <-chan struct{} // nil: complete from the start
 
 	mu    sync.RWMutex
-	lists map[schemas.ID][]*schemas.PulledPin    // by followee, best first, without pins whose Gone is true
+	lists map[schemas.ID][]*schemas.PulledPin    // by followee, best first, without withdrawn pins
 	pins  map[schemas.PinID][]*schemas.PulledPin // all slots that hold the pin
 }
 
@@ -55,7 +55,7 @@ func (p *Pulled) add(e *schemas.PulledPin) {
 		p.lists, p.pins = map[schemas.ID][]*schemas.PulledPin{}, map[schemas.PinID][]*schemas.PulledPin{}
 	}
 	p.pins[e.Pin] = append(p.pins[e.Pin], e)
-	if e.Gone {
+	if e.Withdrawn {
 		return
 	}
 	list := p.lists[schemas.ID(e.Followee)]
@@ -68,7 +68,7 @@ func (p *Pulled) remove(e *schemas.PulledPin) {
 	if p.pins[e.Pin] = slices.DeleteFunc(p.pins[e.Pin], same); len(p.pins[e.Pin]) == 0 {
 		delete(p.pins, e.Pin)
 	}
-	if e.Gone {
+	if e.Withdrawn {
 		return
 	}
 	followee := schemas.ID(e.Followee)

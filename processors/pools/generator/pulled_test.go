@@ -17,7 +17,7 @@ import (
 
 // slot returns the record of the topic recents-pulled for a version.
 func slot(followee schemas.Followee, n int, d poolstest.Delivered, gone bool) *schemas.PulledPin {
-	return &schemas.PulledPin{Followee: followee, Slot: int32(n), Gone: gone, DeliveredPin: schemas.DeliveredPin{
+	return &schemas.PulledPin{Followee: followee, Slot: int32(n), Withdrawn: gone, DeliveredPin: schemas.DeliveredPin{
 		Pin: d.Pin, Version: d.Version, Facets: d.Facets, Created: d.Created, Score: d.Score, Deleted: d.Deleted,
 	}}
 }
@@ -57,7 +57,7 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 		var known []poolstest.Delivered
 		for _, s := range slots {
 			d := poolstest.Delivered{Pin: s.Pin, Version: s.Version, Created: s.Created, Deleted: s.Deleted, Facets: s.Facets, Score: s.Score}
-			if weight := w.Graph.Follows[schemas.ID(s.Followee)]; weight > 0 && !s.Gone && s.Followee.Source() == schemas.Following {
+			if weight := w.Graph.Follows[schemas.ID(s.Followee)]; weight > 0 && !s.Withdrawn && s.Followee.Source() == schemas.Following {
 				d.Score = score.Weighted(s.Score, weight)
 				reaches = append(reaches, d)
 			}

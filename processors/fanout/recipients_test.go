@@ -11,18 +11,18 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-func TestStepGathersFollowersByPartition(t *testing.T) {
+func TestRecipients_GroupsFollowersByPartition(t *testing.T) {
 	const partitions = 4
-	st := newStep(partitions)
+	r := newRecipients(partitions)
 	rapid.Check(t, func(t *rapid.T) {
-		st.reset(20)
+		r.reset(20)
 		n := rapid.IntRange(0, 40).Draw(t, "followers")
 		want := make([]schemas.Delivery, partitions)
 		from, first := rapid.IntRange(0, partitions-1).Draw(t, "from"), partitions // distance from from
 		for i := range n {
 			user := schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 1000).Draw(t, "user")))
 			weight := rapid.SampledFrom([]float32{1, 1, 1, 2.5}).Draw(t, "weight")
-			if got, want := st.add([]byte(user), weight), i < 20; got != want {
+			if got, want := r.add([]byte(user), weight), i < 20; got != want {
 				t.Fatalf("follower %d: taken %v, want %v", i, got, want)
 			} else if !got {
 				break
@@ -31,7 +31,7 @@ func TestStepGathersFollowersByPartition(t *testing.T) {
 			first = min(first, (p-from+partitions)%partitions)
 			d := &want[p]
 			d.Users, d.Weights = append(d.Users, user), append(d.Weights, weight)
-			if got := schemas.UserID(st.last); got != user {
+			if got := schemas.UserID(r.last); got != user {
 				t.Fatalf("last is %q, want %q", got, user)
 			}
 		}
@@ -39,17 +39,17 @@ func TestStepGathersFollowersByPartition(t *testing.T) {
 		if first == partitions {
 			share = -1
 		}
-		if got := st.shareFrom(from); got != share {
+		if got := r.firstFrom(from); got != share {
 			t.Errorf("share from %d on is %d, want %d", from, got, share)
 		}
-		if st.more != (n > 20) {
-			t.Errorf("more: %v with %d followers", st.more, n)
+		if r.more != (n > 20) {
+			t.Errorf("more: %v with %d followers", r.more, n)
 		}
 		for p := range want {
 			if even(want[p].Weights) {
 				want[p].Weights = nil
 			}
-			users, weights := st.share(p)
+			users, weights := r.share(p)
 			if diff := cmp.Diff(want[p].Users, append([]schemas.UserID(nil), users...)); diff != "" {
 				t.Errorf("partition %d (-want +got):\n%s", p, diff)
 			}
@@ -71,19 +71,19 @@ func even(weights []float32) bool {
 
 func BenchmarkStep(b *testing.B) {
 	const followers = 1000
-	st := newStep(4)
+	r := newRecipients(4)
 	users := make([][]byte, followers)
 	for i := range users {
 		users[i] = fmt.Appendf(nil, "user:%d", i)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		st.reset(followers)
+		r.reset(followers)
 		for _, user := range users {
-			st.add(user, 1)
+			r.add(user, 1)
 		}
-		for p := range st.shares {
-			st.share(p)
+		for p := range r.shares {
+			r.share(p)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/followers, "ns/follower")

@@ -1,0 +1,149 @@
+package packed
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Row is a type that is stored as the value of a row. Pack names its fields once, for both directions. It calls
+// Packer.Version first.
+type Row[T any] interface {
+	*T
+	Pack(p *Packer)
+}
+
+// Encode returns the bytes of a row.
+func Encode[T any, R Row[T]](row R) []byte { return AppendRow(make([]byte, 0, 64), row) }
+
+// AppendRow appends the bytes of a row.
+func AppendRow[T any, R Row[T]](b []byte, row R) []byte {
+	p := Packer{out: b}
+	row.Pack(&p)
+	return p.out
+}
+
+// Decode is the reverse of Encode. It returns ErrTorn for a truncated or malformed row, and a *VersionError for a row of
+// another version.
+func Decode[T any, R Row[T]](b []byte) (row T, err error) {
+	p := Packer{in: NewReader(b)}
+	R(&row).Pack(&p)
+	if err := p.end(); err != nil {
+		var zero T
+		return zero, err
+	}
+	return row, nil
+}
+
+// VersionError is returned for a row whose format has another version than this program reads.
+type VersionError struct{ Got, Want byte }
+
+// Error implements error.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("row format version %d, want %d: another release wrote the row", e.Got, e.Want)
+}
+
+// Packer writes or reads the fields of a row, in the order of the calls. After an error, it reads zero values.
+type Packer struct {
+	out     []byte
+	in      *Reader // nil: the Packer writes
+	version error
+}
+
+func (p *Packer) end() error {
+	if p.version != nil {
+		return p.version
+	}
+	return p.in.End()
+}
+
+// Version writes the version of the row's format, or compares it with the one that was read.
+func (p *Packer) Version(want byte) {
+	if p.in == nil {
+		p.out = append(p.out, want)
+		return
+	}
+	empty := len(p.in.rest) == 0
+	if got := p.in.Byte(); got != want && !empty {
+		p.version = &VersionError{Got: got, Want: want}
+		p.in.torn, p.in.rest = true, nil
+	}
+}
+
+// Flags packs up to eight flags into one byte. Another bit is an error.
+func (p *Packer) Flags(flags ...*bool) {
+	if p.in == nil {
+		var b byte
+		for i, set := range flags {
+			if *set {
+				b |= 1 << i
+			}
+		}
+		p.out = append(p.out, b)
+		return
+	}
+	b := p.in.Byte()
+	for i, set := range flags {
+		*set = b>>i&1 == 1
+	}
+	p.in.torn = p.in.torn || b>>len(flags) > 0
+}
+
+// Float packs a number as eight bytes.
+func Float[T ~float64](p *Packer, v *T) {
+	if p.in == nil {
+		p.out = AppendFloat(p.out, float64(*v))
+		return
+	}
+	*v = T(p.in.Float())
+}
+
+// Float32 packs a number as eight bytes, exactly.
+func Float32(p *Packer, v *float32) {
+	wide := float64(*v)
+	Float(p, &wide)
+	*v = float32(wide)
+}
+
+// Int packs an integer as a varint.
+func Int[T ~int | ~int64 | ~uint32 | ~uint64](p *Packer, v *T) {
+	if p.in == nil {
+		p.out = binary.AppendVarint(p.out, int64(*v))
+		return
+	}
+	n := p.in.Varint()
+	*v = T(n)
+	p.in.torn = p.in.torn || int64(*v) != n
+}
+
+// String packs a text after its length.
+func String[T ~string](p *Packer, v *T) {
+	if p.in == nil {
+		p.out = AppendText(p.out, *v)
+		return
+	}
+	*v = Text[T](p.in)
+}
+
+// Bytes packs bytes after their length. A read value shares the memory of the row.
+func (p *Packer) Bytes(v *[]byte) {
+	if p.in == nil {
+		p.out = AppendText(p.out, *v)
+		return
+	}
+	*v = p.in.Bytes()
+}
+
+// Items packs the number of items, and each item with pack, which must write at least one byte.
+func Items[T any](p *Packer, list *[]T, pack func(p *Packer, item *T)) {
+	if p.in == nil {
+		p.out = binary.AppendUvarint(p.out, uint64(len(*list)))
+		for i := range *list {
+			pack(p, &(*list)[i])
+		}
+		return
+	}
+	*list = List(p.in, func(*Reader) (item T) {
+		pack(p, &item)
+		return item
+	})
+}

@@ -1,0 +1,49 @@
+package fanout
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/packed"
+)
+
+// testFormat compares the bytes of a row with those of its version. A change of the bytes needs another version.
+func testFormat[T comparable, R packed.Row[T]](t *testing.T, row T, want string) {
+	t.Helper()
+	b := packed.Encode[T, R](&row)
+	if got := hex.EncodeToString(b); got != want {
+		t.Errorf("%+v is written as %s, want %s", row, got, want)
+	}
+	if got, err := packed.Decode[T, R](b); err != nil || got != row {
+		t.Errorf("%+v is read as %+v, %v", row, got, err)
+	}
+}
+
+func TestRows_KeepTheirFormat(t *testing.T) {
+	testFormat(t, register{live: true, time: -2, id: "e-1"}, "0201"+"03"+"03652d31")
+	testFormat(t, weight{value: 0.5, time: 300}, "01"+"3fe0000000000000"+"d804")
+	testFormat(t, backfillBudget{start: 7, n: 300, timing: true}, "0201"+"0e"+"d804")
+	testFormat(t, known{version: 7, score: -1, withdrawn: true, slot: noSlot}, "0101"+"01"+"0e"+"bff0000000000000")
+	testFormat(t, state{
+		followers: 1, inactive: 2, steps: 3, walking: true, published: true, weighted: true, slotted: true, pushing: true,
+		pushed: "pin:1", slots: 4, slotsLive: 5, slotsGone: 6,
+	}, "02ab"+"020406"+"080a0c"+"0570696e3a31")
+	testFormat(t, state{withdrawn: true, pulled: true, filling: true}, "0254"+"000000"+"000000"+"00")
+}
+
+func TestEdge_ReadsBackItsWeight(t *testing.T) {
+	for _, want := range []float32{1, 0.25, math.MaxFloat32} {
+		if got, err := parseEdge(edgeValue(want)); err != nil || got != want {
+			t.Errorf("got %v, %v, want %v", got, err, want)
+		}
+	}
+	if _, err := parseEdge(edgeValue(2)[:4]); !errors.Is(err, packed.ErrTorn) {
+		t.Errorf("truncated: got %v, want ErrTorn", err)
+	}
+	var version *packed.VersionError
+	if _, err := parseEdge([]byte{9, 0, 0, 0, 0}); !errors.As(err, &version) {
+		t.Errorf("version 9: got %v, want a *VersionError", err)
+	}
+}
