@@ -29,15 +29,9 @@ type DeliveredPin struct {
 	Deleted bool    `avro:"deleted" json:"deleted"`
 }
 
-// MaxEncodedBytes returns an upper bound of the bytes of the pin in an encoded record: the bytes of its strings, two for
-// the length of each, and 48 for the rest.
-func (p *DeliveredPin) MaxEncodedBytes() int {
-	n := len(p.Pin) + len(p.Author) + len(p.Board) + 48
-	for _, id := range p.Interests {
-		n += len(id) + 2
-	}
-	return n
-}
+// MaxEncodedBytes returns an upper bound of the bytes of the pin in an encoded record. The numbers and the length of its id
+// take at most 32 bytes.
+func (p *DeliveredPin) MaxEncodedBytes() int { return 32 + len(p.Pin) + p.maxEncodedBytes() }
 
 // DeliveryPortions splits pins into portions that each fit a Delivery to one user: at most 250 pins and 256 KiB, and at
 // least one pin.

@@ -1,6 +1,10 @@
 package schemas
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+)
 
 // Source is the origin of a candidate. A pool holds one user's candidates of one source.
 type Source string
@@ -28,4 +32,113 @@ type Facets struct {
 	Author    UserID       `avro:"author" json:"author,omitempty"`
 	Board     BoardID      `avro:"board" json:"board,omitempty"` // "" for none
 	Interests []InterestID `avro:"interests" json:"interests,omitempty"`
+}
+
+// Followees is an iterator over the author, the board and the interests, in this order, without empty ids:
+//
+//	for followee := range f.Followees
+func (f *Facets) Followees(yield func(Followee) bool) {
+	if f.Author != "" && !yield(Followee(f.Author)) || f.Board != "" && !yield(Followee(f.Board)) {
+		return
+	}
+	for _, id := range f.Interests {
+		if !yield(Followee(id)) {
+			return
+		}
+	}
+}
+
+// Has reports whether the followee is the author, the board or one of the interests.
+func (f *Facets) Has(followee Followee) bool {
+	for id := range f.Followees {
+		if id == followee {
+			return true
+		}
+	}
+	return false
+}
+
+// Equal reports whether both have the same author, the same board, and the same interests in the same order.
+func (f Facets) Equal(other Facets) bool {
+	return f.Author == other.Author && f.Board == other.Board && slices.Equal(f.Interests, other.Interests)
+}
+
+// AppendBinary appends the encoding of the facets in rows:
+//
+//	author     length as uvarint, bytes
+//	board      as author
+//	interests  count as uvarint, then each as author
+func (f *Facets) AppendBinary(b []byte) []byte {
+	b = appendText(appendText(b, f.Author), f.Board)
+	b = binary.AppendUvarint(b, uint64(len(f.Interests)))
+	for _, id := range f.Interests {
+		b = appendText(b, id)
+	}
+	return b
+}
+
+func appendText[T ~string](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// ErrFacets is returned for bytes that are not encoded facets: a row is damaged, or another program wrote it.
+var ErrFacets = errors.New("decode facets: cut short or malformed")
+
+// DecodeFacets decodes facets from the start of s and returns the rest of s. The ids share the memory of s. newList returns
+// the list for n interests, n > 0; nil means that each one is allocated.
+func DecodeFacets(s string, newList func(n int) []InterestID) (f Facets, rest string, err error) {
+	d := facetsDecoder{rest: s}
+	f.Author, f.Board = UserID(d.text()), BoardID(d.text())
+	if n := d.length(); n > 0 && newList != nil {
+		f.Interests = newList(n)
+	} else if n > 0 {
+		f.Interests = make([]InterestID, n)
+	}
+	for i := range f.Interests {
+		f.Interests[i] = InterestID(d.text())
+	}
+	if d.bad {
+		return Facets{}, "", ErrFacets
+	}
+	return f, d.rest, nil
+}
+
+// facetsDecoder reads a string from the front. After the first error, it sets bad and returns zero values.
+type facetsDecoder struct {
+	rest string
+	bad  bool
+}
+
+// length reads a number of items that take at least one byte each. It is at most the number of remaining bytes.
+func (d *facetsDecoder) length() int {
+	var n uint64
+	for i := 0; i < len(d.rest) && i < binary.MaxVarintLen32; i++ {
+		n |= uint64(d.rest[i]&0x7f) << (7 * i)
+		if d.rest[i] < 0x80 {
+			d.rest = d.rest[i+1:]
+			if n <= uint64(len(d.rest)) {
+				return int(n)
+			}
+			break
+		}
+	}
+	d.bad, d.rest = true, ""
+	return 0
+}
+
+func (d *facetsDecoder) text() string {
+	n := d.length()
+	s := d.rest[:n]
+	d.rest = d.rest[n:]
+	return s
+}
+
+// maxEncodedBytes returns an upper bound of the bytes of the facets in an encoded record: the bytes of the ids, three for
+// the length of each, and eight for the list and for ids that are empty.
+func (f *Facets) maxEncodedBytes() int {
+	n := 8
+	for id := range f.Followees {
+		n += len(id) + 3
+	}
+	return n
 }

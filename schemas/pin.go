@@ -11,6 +11,11 @@ type PinEvent struct {
 	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // null in Avro is nil here
 }
 
+// Facets returns the facets of a pin that its author creates or updates with this event.
+func (e *PinEvent) Facets() Facets {
+	return Facets{Author: e.Actor, Board: e.Board, Interests: e.Interests}
+}
+
 // Validate checks every field against its bounds; arrival is the record's timestamp. It returns nil, or one *BadRecordError
 // that lists all problems.
 func (e *PinEvent) Validate(arrival Micros) error {

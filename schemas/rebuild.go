@@ -22,6 +22,5 @@ func (s Source) CheckRebuilt() error {
 	case "", Following, FromInterest:
 		return nil
 	}
-	return Bad("source " + quote(string(s)) + ": only what followees bring can be asked for again: " +
-		string(Following) + " and " + string(FromInterest))
+	return badf("source %s: want %s or %s, whose candidates followees deliver", quote(string(s)), Following, FromInterest)
 }

@@ -118,11 +118,9 @@ func (r *RelatedPairs) Validate() error {
 	return nil
 }
 
-// MaxEncodedBytes returns an upper bound of the bytes of the neighbor in an encoded record.
-func (n *Neighbour) MaxEncodedBytes() int {
-	p := DeliveredPin{Pin: PinID(n.ID), Facets: n.Facets}
-	return p.MaxEncodedBytes()
-}
+// MaxEncodedBytes returns an upper bound of the bytes of the neighbor in an encoded record. The numbers and the length of its
+// id take at most 32 bytes.
+func (n *Neighbour) MaxEncodedBytes() int { return 32 + len(n.ID) + n.maxEncodedBytes() }
 
 func (n *Neighbour) validate() error {
 	if n.ID == "" || !positive(n.Quality) {

@@ -43,13 +43,8 @@ type ServedItem struct {
 	Pool Source `avro:"pool" json:"pool,omitempty"`
 }
 
-// MaxEncodedBytes returns an upper bound of the bytes of the item in an encoded record: the bytes of its strings, at most
-// three for the length of each, and 32 for its numbers and its list.
+// MaxEncodedBytes returns an upper bound of the bytes of the item in an encoded record. The numbers and the lengths of its
+// strings take at most 32 bytes.
 func (i *ServedItem) MaxEncodedBytes() int {
-	const length, rest = 3, 32
-	n := rest + len(i.Pin) + len(i.Source) + len(i.Author) + len(i.Board) + len(i.Pool) + 5*length
-	for _, id := range i.Interests {
-		n += len(id) + length
-	}
-	return n
+	return 32 + len(i.Pin) + len(i.Source) + len(i.Pool) + i.maxEncodedBytes()
 }

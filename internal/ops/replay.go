@@ -202,12 +202,13 @@ func (run *replayRun) choose(ctx context.Context) error {
 
 // names reports whether an event names one of the followees.
 func (run *replayRun) names(e *schemas.PinEvent) bool {
-	has := func(f schemas.Followee) bool {
-		_, ok := run.Followees[f]
-		return ok
+	facets := e.Facets()
+	for followee := range facets.Followees {
+		if _, ok := run.Followees[followee]; ok {
+			return true
+		}
 	}
-	return has(schemas.Followee(e.Actor)) || has(schemas.Followee(e.Board)) ||
-		slices.ContainsFunc(e.Interests, func(i schemas.InterestID) bool { return has(schemas.Followee(i)) })
+	return false
 }
 
 // pass reads the log once and publishes the selected events.

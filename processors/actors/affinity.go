@@ -46,15 +46,12 @@ func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Mic
 // happened. They exclude the actor and deleted authors.
 func facets(a *schemas.EnrichedAction, deleted DeletedUsers) []schemas.ID {
 	f := a.ObjectAttributes.Facets
+	if f.Author == a.Actor || deleted.Has(f.Author) {
+		f.Author = ""
+	}
 	all := make([]schemas.ID, 0, 2+len(f.Interests))
-	if f.Author != "" && f.Author != a.Actor && !deleted.Has(f.Author) {
-		all = append(all, schemas.ID(f.Author))
-	}
-	if f.Board != "" {
-		all = append(all, schemas.ID(f.Board))
-	}
-	for _, i := range f.Interests {
-		all = append(all, schemas.ID(i))
+	for id := range f.Followees {
+		all = append(all, schemas.ID(id))
 	}
 	return all
 }

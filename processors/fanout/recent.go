@@ -2,7 +2,6 @@ package fanout
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -30,8 +29,7 @@ func recentOf(p *schemas.Publication, halfLife time.Duration) recent {
 
 // isWithdrawn reports whether a pin is deleted or does not belong to the followee.
 func isWithdrawn(deleted bool, f schemas.Facets, followee schemas.Followee) bool {
-	return deleted || schemas.Followee(f.Author) != followee && schemas.Followee(f.Board) != followee &&
-		!slices.Contains(f.Interests, schemas.InterestID(followee))
+	return deleted || !f.Has(followee)
 }
 
 // row returns the name of the recent's row.

@@ -146,7 +146,7 @@ func (p *pin) audience(before schemas.PinVersion, existed bool, most int) []sche
 	if existed && sameForFollowees(before, now) {
 		return nil
 	}
-	tell := followees(now.Facets)
+	tell := slices.Collect(now.Followees)
 	for _, f := range p.told {
 		if !slices.Contains(tell, f) {
 			tell = append(tell, f)
@@ -158,20 +158,7 @@ func (p *pin) audience(before schemas.PinVersion, existed bool, most int) []sche
 
 // sameForFollowees reports whether two versions of a pin are equal in all fields that followees depend on.
 func sameForFollowees(a, b schemas.PinVersion) bool {
-	return a.Author == b.Author && a.Board == b.Board && slices.Equal(a.Interests, b.Interests) &&
-		a.Created == b.Created && a.Quality == b.Quality && a.Deleted == b.Deleted
-}
-
-func followees(f schemas.Facets) []schemas.Followee {
-	all := make([]schemas.Followee, 0, 2+len(f.Interests))
-	all = append(all, schemas.Followee(f.Author))
-	if f.Board != "" {
-		all = append(all, schemas.Followee(f.Board))
-	}
-	for _, i := range f.Interests {
-		all = append(all, schemas.Followee(i))
-	}
-	return all
+	return a.Facets.Equal(b.Facets) && a.Created == b.Created && a.Quality == b.Quality && a.Deleted == b.Deleted
 }
 
 func (p *pin) facets() schemas.Facets {

@@ -325,7 +325,7 @@ func checkAudience(t *rapid.T, told audience, want meaning) {
 		return
 	}
 	version := want.version()
-	for _, f := range followees(version.Facets) {
+	for f := range version.Followees {
 		if _, ok := told[f]; !ok {
 			t.Errorf("%s was never told of its pin", f)
 		}

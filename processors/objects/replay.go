@@ -2,6 +2,7 @@ package objects
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -69,7 +70,8 @@ func (t table) first(p *pin, e *schemas.PinEvent) (*schemas.PinEvent, error) {
 func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
 	switch {
 	case p.deleted() && e.Verb != schemas.Delete:
-		return change{tell: followees(schemas.Facets{Author: e.Actor, Board: e.Board, Interests: e.Interests})}
+		f := e.Facets()
+		return change{tell: slices.Collect(f.Followees)}
 	case !p.decides(e):
 		return change{}
 	}

@@ -63,9 +63,7 @@ const flagDeleted = 1
 //
 //	flags      1 byte; 1: deleted
 //	created    8 bytes, big-endian
-//	author     length as uvarint, bytes
-//	board      as author
-//	interests  count as uvarint, then each as author
+//	facets     see schemas.Facets.AppendBinary
 func AppendBody(b []byte, body *Body) []byte {
 	flags := byte(0)
 	if body.Deleted {
@@ -73,17 +71,7 @@ func AppendBody(b []byte, body *Body) []byte {
 	}
 	b = append(b, flags)
 	b = binary.BigEndian.AppendUint64(b, uint64(body.Created))
-	b = appendString(b, body.Author)
-	b = appendString(b, body.Board)
-	b = binary.AppendUvarint(b, uint64(len(body.Interests)))
-	for _, id := range body.Interests {
-		b = appendString(b, id)
-	}
-	return b
-}
-
-func appendString[T ~string](b []byte, s T) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	return body.AppendBinary(b)
 }
 
 // errBody is returned for a row that does not hold a body: another program wrote the table, or the row is damaged.
@@ -102,7 +90,7 @@ const headBytes = 9 // flags, created
 // ParseBody decodes a body. It returns an error unless s is exactly one encoded body. The strings of the body share the
 // memory of s.
 func ParseBody(s string) (Body, error) {
-	return parseBody(s, func(n int) []schemas.InterestID { return make([]schemas.InterestID, n) })
+	return parseBody(s, nil)
 }
 
 // Bodies parses many bodies with few allocations: their interests share blocks of memory. A block stays in memory while any
@@ -122,54 +110,16 @@ func (b *Bodies) take(n int) []schemas.InterestID {
 	return taken
 }
 
-func parseBody(s string, take func(n int) []schemas.InterestID) (Body, error) {
+func parseBody(s string, newList func(n int) []schemas.InterestID) (Body, error) {
 	created, deleted, err := ParseHead(s)
 	if err != nil {
 		return Body{}, err
 	}
-	body := Body{Created: created, Deleted: deleted}
-	r := reader{rest: s[headBytes:]}
-	body.Author = schemas.UserID(r.string())
-	body.Board = schemas.BoardID(r.string())
-	n := r.length()
-	if n > 0 && !r.bad {
-		body.Interests = take(n)
-	}
-	for i := range body.Interests {
-		body.Interests[i] = schemas.InterestID(r.string())
-	}
-	if r.bad || r.rest != "" {
+	facets, rest, err := schemas.DecodeFacets(s[headBytes:], newList)
+	if err != nil || rest != "" {
 		return Body{}, errBody
 	}
-	return body, nil
-}
-
-// reader parses a string. After the first error, it sets bad and returns zero values.
-type reader struct {
-	rest string
-	bad  bool
-}
-
-// length reads a uvarint that counts items of at least one byte each.
-func (r *reader) length() int {
-	var n uint64
-	for i := 0; i < len(r.rest) && i < binary.MaxVarintLen32; i++ {
-		n |= uint64(r.rest[i]&0x7f) << (7 * i)
-		if r.rest[i] < 0x80 {
-			r.rest = r.rest[i+1:]
-			r.bad = r.bad || n > uint64(len(r.rest))
-			return int(min(n, uint64(len(r.rest))))
-		}
-	}
-	r.bad, r.rest = true, ""
-	return 0
-}
-
-func (r *reader) string() string {
-	n := r.length()
-	s := r.rest[:n]
-	r.rest = r.rest[n:]
-	return s
+	return Body{Facets: facets, Created: created, Deleted: deleted}, nil
 }
 
 // Hash returns the 64-bit FNV-1a hash of s.

@@ -82,11 +82,7 @@ func (w window) moved(list []schemas.ServedItem) {
 }
 
 func (w window) add(f *schemas.Facets, n int) {
-	w.count[schemas.ID(f.Author)] += n
-	w.count[schemas.ID(f.Board)] += n
-	if w.caps.Interest > 0 {
-		for _, id := range f.Interests {
-			w.count[schemas.ID(id)] += n
-		}
+	for id := range f.Followees {
+		w.count[schemas.ID(id)] += n
 	}
 }

@@ -126,13 +126,9 @@ func (p pull) of(f *schemas.Facets) float64 {
 		return 0
 	}
 	drawn, repelled := 0.0, 0.0
-	add := func(id schemas.ID) {
-		drawn, repelled = max(drawn, p[id]), min(repelled, p[id])
-	}
-	add(schemas.ID(f.Author))
-	add(schemas.ID(f.Board))
-	for _, id := range f.Interests {
-		add(schemas.ID(id))
+	for id := range f.Followees {
+		strength := p[schemas.ID(id)]
+		drawn, repelled = max(drawn, strength), min(repelled, strength)
 	}
 	return drawn + repelled
 }

@@ -255,34 +255,33 @@ func cutCount(s string) (verb string, count uint64, rest string, ok bool) {
 	return verb, count, rest[n:], true
 }
 
-// appendFacets appends the facets of a pin.
-func appendFacets(dst []byte, f schemas.Facets) []byte {
-	dst = appendText(dst, string(f.Author))
-	dst = appendText(dst, string(f.Board))
-	return appendTexts(dst, members(f.Interests))
+// The first byte of a card. Other values are of older layouts.
+const (
+	cardDeleted = 1
+	cardLive    = 2
+)
+
+// appendCard appends whether the pin is deleted, and its facets if it is not.
+func appendCard(dst []byte, c *schemas.Card) []byte {
+	if c.Deleted {
+		return append(dst, cardDeleted)
+	}
+	return c.AppendBinary(append(dst, cardLive))
 }
 
-// decodeFacets reads the output of appendFacets.
-func decodeFacets(s string) (schemas.Facets, error) {
-	var fields [3]string
-	for i := range fields {
-		var ok bool
-		if fields[i], s, ok = cutText(s); !ok {
-			return schemas.Facets{}, errCorrupt
-		}
+// decodeCard reads the output of appendCard. live is false if the pin is deleted.
+func decodeCard(s string) (f schemas.Facets, live bool, err error) {
+	switch {
+	case s == "" || s[0] != cardDeleted && s[0] != cardLive:
+		return f, false, errCorrupt
+	case s[0] == cardDeleted:
+		return f, false, nil
 	}
-	if s != "" {
-		return schemas.Facets{}, errCorrupt
+	f, rest, err := schemas.DecodeFacets(s[1:], nil)
+	if err != nil || rest != "" {
+		return f, false, errCorrupt
 	}
-	facets := schemas.Facets{Author: schemas.UserID(fields[0]), Board: schemas.BoardID(fields[1])}
-	for block := fields[2]; block != ""; {
-		interest, rest, ok := cutText(block)
-		if !ok {
-			break
-		}
-		facets.Interests, block = append(facets.Interests, schemas.InterestID(interest)), rest
-	}
-	return facets, nil
+	return f, true, nil
 }
 
 // decodeAttributes reads the output of appendAttributes.

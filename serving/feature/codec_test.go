@@ -97,7 +97,7 @@ func FuzzDecodeRow(f *testing.F) {
 				t.Errorf("%s: %d values out of %d bytes", p, len(r.list), len(s))
 			}
 		}
-		_, _ = decodeFacets(s)
+		_, _, _ = decodeCard(s)
 		_, _ = decodeAttributes(s)
 		_, _ = decodeVector(s)
 		for rest, more := s, true; more && rest != ""; {
@@ -121,14 +121,15 @@ func TestEveryTruncationOfARowIsCorrupt(t *testing.T) {
 }
 
 func TestEveryTruncationOfAPinIsCorrupt(t *testing.T) {
-	facets := appendFacets(nil, schemas.Facets{Author: "user:1", Interests: []schemas.InterestID{"interest:1"}})
+	card := appendCard(nil, &schemas.Card{PinVersion: schemas.PinVersion{
+		Facets: schemas.Facets{Author: "user:1", Interests: []schemas.InterestID{"interest:1"}}}})
 	attributes := appendAttributes(nil, map[string]string{"a": "b"})
 	vector := appendVector(nil, []float32{1, 2})
 	rows := map[string]struct {
 		whole  []byte
 		decode func(string) error
 	}{
-		"facets":     {facets, func(s string) error { _, err := decodeFacets(s); return err }},
+		"card":       {card, func(s string) error { _, _, err := decodeCard(s); return err }},
 		"attributes": {attributes, func(s string) error { _, err := decodeAttributes(s); return err }},
 		"vector":     {vector, func(s string) error { _, err := decodeVector(s); return err }},
 	}

@@ -12,7 +12,7 @@ import (
 //
 //	'a' day  actor 0x00  time, id: both descending  → appendAction
 //	'i' day  pin   0x00                             → day: the counts of the pin
-//	'p' pin  0x00  'c'                              → rank, deleted, appendFacets: the newest card
+//	'p' pin  0x00  'c'                              → rank, appendCard: the newest card
 //	'p' pin  0x00  'v'                              → rank, appendAttributes: those of the newest version
 //	'p' pin  0x00  'e'                              → rank, appendVector: the newest version's embedding
 //	'p' pin  0x00  'm'                              → appendVector: the mean of recent actors' embeddings

@@ -208,13 +208,7 @@ func (r *rowReader) pin(pin schemas.PinID, embedding bool) (known PinAttributes,
 	if err != nil || !found {
 		return PinAttributes{}, false, err
 	}
-	if card == "" {
-		return PinAttributes{}, false, errCorrupt
-	}
-	if deleted := card[0] == 1; deleted {
-		return PinAttributes{}, false, nil
-	}
-	if known.Facets, err = decodeFacets(card[1:]); err != nil {
+	if known.Facets, ok, err = decodeCard(card); !ok {
 		return PinAttributes{}, false, err
 	}
 	attributes, found, err := r.ranked(pin, attributesRow)

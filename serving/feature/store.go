@@ -213,7 +213,7 @@ func (w *writer) mean(c *schemas.ItemCounts) error {
 	}
 	r := rowReader{db: w.db}
 	card, found, err := r.ranked(c.Pin, cardRow)
-	if err != nil || found && card != "" && card[0] == 1 {
+	if err != nil || found && card != "" && card[0] == cardDeleted {
 		return err
 	}
 	w.key = pinKey(w.key[:0], c.Pin, actorsRow)
@@ -231,12 +231,7 @@ func (w *writer) day(key []byte) (day, error) {
 
 func (w *writer) card(c *schemas.Card) error {
 	w.key = pinKey(w.key[:0], c.Pin, cardRow)
-	w.value = appendRank(w.value[:0], c.Version)
-	mark := byte(0)
-	if c.Deleted {
-		mark = 1
-	}
-	w.value = appendFacets(append(w.value, mark), c.Facets)
+	w.value = appendCard(appendRank(w.value[:0], c.Version), c)
 	if err := w.batch.Merge(w.key, w.value, nil); err != nil || !c.Deleted {
 		return err
 	}

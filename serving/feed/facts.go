@@ -83,21 +83,12 @@ func cameByEdge(it *schemas.ServedItem) bool {
 
 // anyOf reports whether ok holds for the author, the board or an interest.
 func anyOf(f *schemas.Facets, ok func(schemas.ID) bool) bool {
-	return slices.ContainsFunc(ids(f), ok)
-}
-
-func ids(f *schemas.Facets) []schemas.ID {
-	all := make([]schemas.ID, 0, 2+len(f.Interests))
-	if f.Author != "" {
-		all = append(all, schemas.ID(f.Author))
+	for id := range f.Followees {
+		if ok(schemas.ID(id)) {
+			return true
+		}
 	}
-	if f.Board != "" {
-		all = append(all, schemas.ID(f.Board))
-	}
-	for _, i := range f.Interests {
-		all = append(all, schemas.ID(i))
-	}
-	return all
+	return false
 }
 
 // item returns the item for an answer, with the current state of the pin.
@@ -116,7 +107,12 @@ func (f *facts) newPins(items []schemas.ServedItem) []schemas.PinID {
 
 // newOthers returns the ids towards which the user's edges are not known. It requires the cards.
 func (f *facts) newOthers(items []schemas.ServedItem) []schemas.ID {
-	return missing(items, f.edges, func(it *schemas.ServedItem) []schemas.ID { return ids(f.facets(it)) })
+	return missing(items, f.edges, func(it *schemas.ServedItem) (ids []schemas.ID) {
+		for id := range f.facets(it).Followees {
+			ids = append(ids, schemas.ID(id))
+		}
+		return ids
+	})
 }
 
 // newAuthors returns the authors whose deletion state is not known. It requires the cards.

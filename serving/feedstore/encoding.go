@@ -38,19 +38,10 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, 0)
 }
 
-func appendFacets(b []byte, f schemas.Facets) []byte {
-	b = appendText(appendText(b, f.Author), f.Board)
-	b = binary.AppendUvarint(b, uint64(len(f.Interests)))
-	for _, i := range f.Interests {
-		b = appendText(b, i)
-	}
-	return b
-}
-
 func appendEntry(b []byte, e *schemas.FeedEntry) []byte {
 	b = appendUp(appendBool(b, e.Pin == ""), int64(e.Time))
 	b = appendText(appendText(b, e.Pin), e.Source)
-	b = appendFloat(appendFacets(b, e.Facets), e.Score)
+	b = appendFloat(e.AppendBinary(b), e.Score)
 	b = binary.AppendVarint(b, int64(e.Created))
 	if e.Pool != "" {
 		b = appendText(b, e.Pool)
@@ -60,7 +51,7 @@ func appendEntry(b []byte, e *schemas.FeedEntry) []byte {
 
 func appendVersion(b []byte, p *schemas.PinVersion) []byte {
 	b = appendBool(appendUp(b, int64(p.Version)), p.Deleted)
-	b = binary.AppendVarint(appendFacets(b, p.Facets), int64(p.Created))
+	b = binary.AppendVarint(p.AppendBinary(b), int64(p.Created))
 	return appendFloat(b, p.Quality)
 }
 
@@ -132,18 +123,11 @@ func (d *decoder) varint() int64 {
 func text[S ~string](d *decoder) S { return S(d.take(d.count())) }
 
 func (d *decoder) facets() schemas.Facets {
-	f := schemas.Facets{Author: text[schemas.UserID](d), Board: text[schemas.BoardID](d)}
-	n := d.count()
-	if n > uint64(len(d.rest)) { // each takes at least one byte: a damaged count must not determine how much memory is allocated
-		d.rest, d.err = nil, errCorrupt
-		return f
+	f, rest, err := schemas.DecodeFacets(string(d.rest), nil)
+	if err != nil && d.err == nil {
+		d.err = errCorrupt
 	}
-	if n > 0 {
-		f.Interests = make([]schemas.InterestID, n)
-	}
-	for i := range f.Interests {
-		f.Interests[i] = text[schemas.InterestID](d)
-	}
+	d.rest = d.rest[len(d.rest)-len(rest):]
 	return f
 }
 

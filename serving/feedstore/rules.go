@@ -3,7 +3,6 @@ package feedstore
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -56,8 +55,7 @@ func (c *checker) ids(ids ...string) {
 
 // Listed reports whether a version of a pin belongs in the list of followee.
 func Listed(followee schemas.Followee, p *schemas.PinVersion) bool {
-	return !p.Deleted && (string(p.Author) == string(followee) || string(p.Board) == string(followee) ||
-		slices.Contains(p.Interests, schemas.InterestID(followee)))
+	return !p.Deleted && p.Has(followee)
 }
 
 // WinsTie reports whether a state of an edge wins over the other state at the same time: unfollow and block win. The

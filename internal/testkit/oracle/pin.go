@@ -123,7 +123,7 @@ func (p *Product) Pin(id schemas.PinID) (Pin, bool) {
 func (p *Product) List(followee schemas.Followee) []schemas.PinID {
 	var listed []Pin
 	for _, pin := range p.Pins() {
-		if belongs(pin.Facets, followee) {
+		if pin.Has(followee) {
 			listed = append(listed, pin)
 		}
 	}
@@ -135,9 +135,4 @@ func (p *Product) List(followee schemas.Followee) []schemas.PinID {
 		ids[i] = pin.ID
 	}
 	return ids
-}
-
-func belongs(f schemas.Facets, followee schemas.Followee) bool {
-	return schemas.Followee(f.Author) == followee || schemas.Followee(f.Board) == followee ||
-		slices.Contains(f.Interests, schemas.InterestID(followee))
 }

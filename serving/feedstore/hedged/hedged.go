@@ -281,18 +281,14 @@ func texts[T ~string](ids []T) []string {
 
 func sameGone(a, b map[schemas.UserID]bool) bool { return maps.Equal(a, b) }
 
-func sameFacets(a, b schemas.Facets) bool {
-	return a.Author == b.Author && a.Board == b.Board && slices.Equal(a.Interests, b.Interests)
-}
-
 func sameEntry(a, b schemas.FeedEntry) bool {
 	return a.Position == b.Position && a.Time == b.Time && a.Pin == b.Pin && a.Source == b.Source && a.Score == b.Score &&
-		a.Created == b.Created && sameFacets(a.Facets, b.Facets)
+		a.Created == b.Created && a.Facets.Equal(b.Facets)
 }
 
 func samePin(a, b schemas.PinVersion) bool {
 	return a.Pin == b.Pin && a.Version == b.Version && a.Created == b.Created && a.Quality == b.Quality &&
-		a.Deleted == b.Deleted && sameFacets(a.Facets, b.Facets)
+		a.Deleted == b.Deleted && a.Facets.Equal(b.Facets)
 }
 
 func sameCards(a, b map[schemas.PinID]schemas.Card) bool {

@@ -1,0 +1,97 @@
+package schemas
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestFacets_FolloweesAreTheIDsThatAreSet(t *testing.T) {
+	for name, test := range map[string]struct {
+		facets Facets
+		want   []Followee
+	}{
+		"none":          {Facets{}, nil},
+		"author":        {Facets{Author: "user:a"}, []Followee{"user:a"}},
+		"without board": {Facets{Author: "user:a", Interests: []InterestID{"interest:x", "interest:y"}}, []Followee{"user:a", "interest:x", "interest:y"}},
+		"all":           {Facets{"user:a", "board:b", []InterestID{"interest:x"}}, []Followee{"user:a", "board:b", "interest:x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := slices.Collect(test.facets.Followees); !slices.Equal(got, test.want) {
+				t.Errorf("followees = %v, want %v", got, test.want)
+			}
+			for _, followee := range []Followee{"", "user:a", "board:b", "interest:x", "interest:z"} {
+				if got, want := test.facets.Has(followee), slices.Contains(test.want, followee); got != want {
+					t.Errorf("Has(%q) = %t, want %t", followee, got, want)
+				}
+			}
+			for n := range test.want { // a consumer may stop anywhere
+				taken := 0
+				for range test.facets.Followees {
+					if taken++; taken > n {
+						break
+					}
+				}
+				if taken != n+1 {
+					t.Errorf("the iterator yields %d ids, want %d", taken, n+1)
+				}
+			}
+		})
+	}
+}
+
+func TestFacets_EqualComparesEveryID(t *testing.T) {
+	f := Facets{"user:a", "board:b", []InterestID{"interest:x", "interest:y"}}
+	if !f.Equal(f) || !(Facets{Interests: []InterestID{}}).Equal(Facets{}) {
+		t.Error("facets differ from themselves")
+	}
+	for _, other := range []Facets{
+		{"user:z", f.Board, f.Interests},
+		{f.Author, "", f.Interests},
+		{f.Author, f.Board, f.Interests[:1]},
+		{f.Author, f.Board, []InterestID{"interest:y", "interest:x"}},
+	} {
+		if f.Equal(other) {
+			t.Errorf("%v equals %v", f, other)
+		}
+	}
+}
+
+// A decoder gets the rest of a row in any case, so only a truncation inside the facets must be an error.
+func TestDecodeFacets_ReadsWholeFacetsOrNone(t *testing.T) {
+	facets := rapid.Make[Facets]()
+	rapid.Check(t, func(t *rapid.T) {
+		want, tail := facets.Draw(t, "facets"), rapid.String().Draw(t, "tail")
+		encoded := string(want.AppendBinary(nil))
+		lists := 0
+		newList := func(n int) []InterestID {
+			lists++
+			return make([]InterestID, n)
+		}
+		got, rest, err := DecodeFacets(encoded+tail, newList)
+		if diff := cmp.Diff(want, got); diff != "" || rest != tail || err != nil {
+			t.Fatalf("rest %q, want %q; error %v; facets (-want +got):\n%s", rest, tail, err, diff)
+		}
+		if lists != min(len(want.Interests), 1) {
+			t.Errorf("%d lists were allocated for %d interests", lists, len(want.Interests))
+		}
+		cut := encoded[:rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")]
+		if got, _, err := DecodeFacets(cut, nil); !errors.Is(err, ErrFacets) {
+			t.Errorf("%x of %x: got %v, %v, want ErrFacets", cut, encoded, got, err)
+		}
+	})
+}
+
+func FuzzDecodeFacets(f *testing.F) {
+	f.Add("\x00\x00\xff\xff\xff\xff\x0f")
+	f.Add("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
+	f.Fuzz(func(t *testing.T, s string) {
+		facets, rest, err := DecodeFacets(s, nil)
+		if err == nil && len(rest)+len(facets.Interests)+2 > len(s) {
+			t.Errorf("%d interests and %d bytes left over in %d bytes", len(facets.Interests), len(rest), len(s))
+		}
+	})
+}
