@@ -174,7 +174,7 @@ func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, base floa
 // delivered is like pin, for a pin of a delivery.
 func (p *putter) delivered(d *schemas.DeliveredPin) {
 	p.pin(isFirst(d), d.Pin, d.Version, d.Score, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
-	p.candidate = layout.Candidate{Pin: d.Pin, Content: layout.Content{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted}}
+	p.candidate = layout.Candidate{Pin: d.Pin, Content: layout.NewContent(d.Facets, d.Created, d.Deleted)}
 }
 
 // rowFor returns the name of the pin's row for an edge with the given weight. It is valid until the next call.

@@ -7,6 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
 // Score thresholds. A user with many followees receives far more deliveries than a pool holds. Each candidate that cannot
@@ -51,8 +52,9 @@ type floor struct {
 	place   string         // of the last waiting candidate
 	holds   int            // number of deleted users for which the threshold is valid
 	oldest  schemas.Micros // creation time of the oldest waiting candidate
-	user    *layout.View   // without rows
-	follows int            // number of edges and blocks in user
+	viewer  visibility.Viewer
+	deleted layout.DeletedUsers
+	follows int // number of edges and blocks in viewer
 }
 
 func newFloors() any { return &floors{users: map[schemas.UserID][]level{}} }
@@ -179,8 +181,8 @@ func forgetting[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.T
 // refuses reports whether the next trim would drop a candidate's row. now is the time of the record.
 func (l *level) refuses(row []byte, c *layout.Candidate, now time.Time, expiry time.Duration) bool {
 	f := l.floor
-	return f != nil && string(row[1:]) > f.place && f.user.Deleted.Len() == f.holds &&
-		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.user.Standing(l.source, c) == layout.Waiting
+	return f != nil && string(row[1:]) > f.place && f.deleted.Len() == f.holds &&
+		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.viewer.Hides(&c.Content.Pin, visibility.CandidateEdges(l.source)) == ""
 }
 
 // levelOf returns the level of a pool that was just trimmed, or nil if the pool is not full. deletions is the number of
@@ -190,12 +192,10 @@ func levelOf(v *layout.View, source schemas.Source, list []layout.CandidateRow, 
 		return nil
 	}
 	f := &floor{
-		holds: deletions, follows: len(v.Graph.Follows) + len(v.Graph.Blocks) + len(v.Graph.BlockedBy),
-		user: &layout.View{
-			User: schemas.UserID(strings.Clone(string(v.User))), Graph: v.Graph, Deleted: v.Deleted, Oldest: v.Oldest,
-			State: layout.State{Unseen: v.State.Unseen, Refused: v.State.Refused},
-		},
+		holds: deletions, deleted: v.Deleted, viewer: v.Viewer,
+		follows: len(v.Viewer.Follows) + len(v.Viewer.Blocks) + len(v.Viewer.BlockedBy),
 	}
+	f.viewer.User = schemas.UserID(strings.Clone(string(v.Viewer.User)))
 	for i, place := range t.waiting {
 		if r := &list[place]; i == 0 || r.Created < f.oldest {
 			f.oldest = r.Created

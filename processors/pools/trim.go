@@ -59,19 +59,19 @@ func (t *trimmed) reason(c *layout.Candidate, version schemas.Version) (string, 
 	if err := c.Open(&t.view.Buffers.Bodies); err != nil {
 		return "", err
 	}
-	f := t.view.Standing(t.source, c)
+	reason := t.view.Hides(t.source, c)
 	switch {
-	case f == layout.Refused:
+	case reason == schemas.ReasonForgotten:
 		return dropRefused, nil
-	case f == layout.Expired:
+	case reason == schemas.ReasonExpired:
 		return dropExpired, nil
-	case f == layout.Erased:
+	case reason == schemas.ReasonAuthorGone:
 		return dropErased, nil
 	case c.Deleted && version < t.below:
 		return dropDeleted, nil
-	case f == layout.Hidden && t.hidden == t.most:
+	case reason != "" && t.hidden == t.most:
 		return dropHiddenCap, nil
-	case f == layout.Waiting && len(t.waiting) == t.most:
+	case reason == "" && len(t.waiting) == t.most:
 		return dropCap, nil
 	}
 	seen, err := t.view.HasSeen(c)
@@ -81,7 +81,7 @@ func (t *trimmed) reason(c *layout.Candidate, version schemas.Version) (string, 
 	if seen {
 		return dropSeen, nil
 	}
-	if f == layout.Hidden {
+	if reason != "" {
 		t.hidden++
 	} else {
 		t.waiting = append(t.waiting, c.Place)

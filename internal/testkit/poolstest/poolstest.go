@@ -4,7 +4,6 @@ package poolstest
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -13,13 +12,8 @@ import (
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
-
-// Visible reports whether a pin that is not deleted is visible to the owner in a source.
-func Visible(g layout.Graph, source schemas.Source, f *schemas.Facets) bool {
-	v := layout.View{User: Owner, Graph: g, Deleted: Nobody{}, Oldest: math.MinInt64}
-	return v.Standing(source, &layout.Candidate{Content: layout.Content{Facets: *f}}) == layout.Waiting
-}
 
 // Nobody is an empty set of deleted users.
 type Nobody struct{}
@@ -32,14 +26,14 @@ func (Nobody) Note(schemas.UserID, schemas.Micros) {}
 
 const Owner schemas.UserID = "user:me"
 
-// put does what the deliver callback does for one user.
+// Deliver does what the deliver callback does for one user.
 func Deliver(m memrows.Table, source schemas.Source, d Delivered) {
 	first := !d.Deleted && schemas.Micros(d.Version) == d.Created
 	row := layout.AppendCandidate(nil, layout.VersionKind(first), source, d.Score, d.Pin, d.Version)
 	m[string(row)] = ranked.AppendBody(nil, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
 }
 
-// see marks a pin as seen, as freeze does.
+// See marks a pin as seen, as a visit does.
 func See(m memrows.Table, pin schemas.PinID, position int64) {
 	m[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: position})
 	m[string(layout.PositionRow(layout.KindSeenIndex, position))] = []byte(pin)
@@ -125,11 +119,11 @@ func Oracle(all []Delivered, visible func(*Delivered) bool, seen map[schemas.Pin
 type World struct {
 	Table memrows.Table
 	Seen  map[schemas.PinID]bool
-	Graph layout.Graph
+	Graph visibility.Graph
 }
 
 func DrawWorld(t *rapid.T) World {
-	w := World{Table: memrows.Table{}, Seen: map[schemas.PinID]bool{}, Graph: layout.Graph{
+	w := World{Table: memrows.Table{}, Seen: map[schemas.PinID]bool{}, Graph: visibility.Graph{
 		Follows: map[schemas.ID]float32{}, Blocks: map[schemas.ID]struct{}{}, BlockedBy: map[schemas.ID]struct{}{},
 	}}
 	draw := func(put func(schemas.ID), register byte, label string, ids ...schemas.ID) {
@@ -159,7 +153,9 @@ func DrawWorld(t *rapid.T) World {
 func PinID(n int) schemas.PinID { return schemas.PinID(fmt.Sprintf("pin:%d", n)) }
 
 func (w World) Visible(d *Delivered) bool {
-	return !d.Deleted && Visible(w.Graph, schemas.Following, &d.Facets)
+	viewer := visibility.NewViewer(Owner, w.Graph, Nobody{})
+	pin := visibility.Pin{Facets: d.Facets, Deleted: d.Deleted}
+	return viewer.Hides(&pin, visibility.CandidateEdges(schemas.Following)) == ""
 }
 
 func DrawFacets(t *rapid.T) schemas.Facets {

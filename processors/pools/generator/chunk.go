@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -44,7 +44,7 @@ type material struct {
 	memory   schemas.Memory
 	away     bool // the user is inactive; only head is set
 	head     int64
-	graph    layout.Graph
+	graph    visibility.Graph
 	announce bool
 	degraded []string
 }
@@ -218,7 +218,7 @@ func (g *Generator) receive(v *reader, o order, patience time.Time) (*material, 
 
 // gather reads what the rules of a feed need, and merges the candidates of external sources into the pools.
 func (g *Generator) gather(v *reader, feed rules.Feed, o offers) (*material, error) {
-	m := &material{memory: v.State.Memory, head: v.State.Head, graph: v.Graph, degraded: o.degraded}
+	m := &material{memory: v.State.Memory, head: v.State.Head, graph: v.Viewer.Graph, degraded: o.degraded}
 	if g.unread() != nil {
 		m.degraded = append(m.degraded, degradedPulled)
 	}
@@ -312,27 +312,14 @@ func (g *Generator) recall(ctx context.Context, user schemas.UserID, m *material
 	if err != nil {
 		return nil, fmt.Errorf("recall what %s was shown: %w", user, err)
 	}
-	v := &layout.View{User: user, Deleted: g.deps.Deleted, Graph: m.graph}
+	viewer := visibility.NewViewer(user, m.graph, g.deps.Deleted)
 	for i := range list {
-		if !showsAgain(v, &list[i].ServedItem) {
-			list[i].ServedItem = schemas.ServedItem{}
+		it := &list[i].ServedItem
+		if viewer.Hides(&visibility.Pin{Facets: it.Facets}, visibility.ShownEdges(it)) != "" {
+			*it = schemas.ServedItem{}
 		}
 	}
 	return list, nil
-}
-
-// showsAgain reports whether the user may still see a pin that was shown before: nothing hides it, and either it came without
-// an edge or a live edge of any source justifies it.
-func showsAgain(v *layout.View, it *schemas.ServedItem) bool {
-	if v.Hiding(&layout.Content{Facets: it.Facets}) != "" {
-		return false
-	}
-	for _, source := range []schemas.Source{cmp.Or(it.Pool, it.Source), schemas.Following, schemas.FromInterest} {
-		if v.Graph.Justified(source, &it.Facets) {
-			return true
-		}
-	}
-	return false
 }
 
 func (g *Generator) recent(t layout.Table, head int64) ([]schemas.FeedEntry, error) {

@@ -236,7 +236,7 @@ func (x *external) askSource(ctx context.Context, s *externalSource, o *order) (
 			x.metrics.refused.WithLabelValues(string(s.Name)).Inc()
 			continue
 		}
-		list = append(list, layout.Candidate{Pin: c.Pin, Score: c.Score, Content: layout.Content{Facets: c.Facets, Created: c.Created}})
+		list = append(list, layout.Candidate{Pin: c.Pin, Score: c.Score, Content: layout.NewContent(c.Facets, c.Created, false)})
 	}
 	return bestOfEach(list), nil
 }

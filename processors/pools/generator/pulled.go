@@ -276,7 +276,7 @@ func (m *merged) pull() *layout.Candidate {
 	truth := m.pulled.newest(e.Pin)
 	c := &layout.Candidate{Pin: e.Pin, Score: s, Place: layout.NoPlace, Content: bodyOf(truth)}
 	if r := m.changed[e.Pin]; r != nil && r.Version > truth.Version {
-		c.Content = r.Is()
+		c.Content = r.Content()
 	}
 	if e.Created != c.Created {
 		return nil
@@ -285,5 +285,5 @@ func (m *merged) pull() *layout.Candidate {
 }
 
 func bodyOf(e *schemas.PulledPin) layout.Content {
-	return layout.Content{Facets: e.Facets, Created: e.Created, Deleted: e.Deleted}
+	return layout.NewContent(e.Facets, e.Created, e.Deleted)
 }

@@ -24,7 +24,7 @@ func (v *reader) pool(source schemas.Source, n int) (best []layout.Candidate, er
 	}
 	next := l.Take
 	if v.pulled != nil {
-		m, done := v.pulled.merge(l, v.Graph.Follows)
+		m, done := v.pulled.merge(l, v.Viewer.Follows)
 		defer done()
 		next = m.next
 	}
@@ -46,7 +46,7 @@ func (v *reader) candidates(source schemas.Source) (next func() *layout.Candidat
 	if pulled == nil {
 		pulled = new(Pulled)
 	}
-	m, done := pulled.merge(l, v.Graph.Follows)
+	m, done := pulled.merge(l, v.Viewer.Follows)
 	return m.next, done, nil
 }
 
@@ -56,7 +56,7 @@ func (v *reader) sources() ([]schemas.Source, error) {
 	if err != nil || v.pulled == nil {
 		return list, err
 	}
-	return v.pulled.sources(v.Graph.Follows, list), nil
+	return v.pulled.sources(v.Viewer.Follows, list), nil
 }
 
 // sourcesWith returns the sources and those of the offers, by name.

@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
 // Why reports what happened to a pin for a user, or what a visit now would do with it. It reserves nothing and changes
@@ -73,29 +73,29 @@ func (g *Generator) look(w *inquiry, v *reader, o offers) error {
 	if err != nil {
 		return err
 	}
-	var known *layout.Content
+	var known *visibility.Pin
 	for _, source := range list {
 		c, rank, err := v.find(source, w.Pin, o.by[source])
 		if err != nil {
 			return err
 		}
-		if c != nil && w.masks(v, &c.Content) {
-			known = &c.Content
+		if c != nil && w.masks(v, &c.Content.Pin) {
+			known = &c.Content.Pin
 			continue
 		}
 		if c != nil {
 			if w.Card != nil && w.Card.Deleted && !c.Deleted { // no edge delivered the deletion to the pool, but the card hides the pin
 				c.Deleted, rank = true, 0
 			}
-			known = &c.Content
+			known = &c.Content.Pin
 			g.lookAt(w, v, source, c, rank)
 		}
 	}
 	if known == nil && w.Card != nil {
-		known = &layout.Content{Facets: w.Card.Facets, Created: w.Card.Created, Deleted: w.Card.Deleted}
+		known = &visibility.Pin{Facets: w.Card.Facets, Created: w.Card.Created, Deleted: w.Card.Deleted}
 	}
 	if known != nil && !w.waits { // sources have different versions of a pin: it is visible if one shows it
-		w.hidden, w.answer.By = w.viewFor(v).hides(known)
+		w.hidden, w.answer.By = hides(w.viewer(v), known)
 	}
 	if len(w.answer.Candidates) == 0 {
 		w.absent, err = g.absence(w, v, known)
@@ -106,19 +106,19 @@ func (g *Generator) look(w *inquiry, v *reader, o offers) error {
 	return err
 }
 
-// viewFor returns v without what the answer must not reveal: with Masked, blocks by others.
-func (w *inquiry) viewFor(v *reader) *reader {
-	if !w.Masked {
-		return v
+// viewer returns the user without what the answer must not reveal: with Masked, blocks by others.
+func (w *inquiry) viewer(v *reader) visibility.Viewer {
+	viewer := visibility.NewViewer(v.Viewer.User, v.Viewer.Graph, v.Viewer.Deleted)
+	if w.Masked {
+		viewer.BlockedBy = nil
 	}
-	told := *v.View
-	told.Graph.BlockedBy = nil
-	return &reader{&told, v.pulled}
+	return viewer
 }
 
 // masks reports whether only a block that the answer must not reveal hides a pin.
-func (w *inquiry) masks(v *reader, c *layout.Content) bool {
-	return v.Hiding(c) != "" && w.viewFor(v).Hiding(c) == ""
+func (w *inquiry) masks(v *reader, p *visibility.Pin) bool {
+	all, told := visibility.NewViewer(v.Viewer.User, v.Viewer.Graph, v.Viewer.Deleted), w.viewer(v)
+	return all.Hides(p, 0) != "" && told.Hides(p, 0) == ""
 }
 
 // refused returns the follows over the cap that would deliver a pin.
@@ -175,7 +175,7 @@ func (v *reader) find(source schemas.Source, pin schemas.PinID, offered []layout
 	}
 	rank := 0
 	for _, c := range bestOfEach(all) {
-		waits := v.Standing(source, &c) == layout.Waiting
+		waits := v.Hides(source, &c) == ""
 		if waits {
 			seen, err := v.HasSeen(&c)
 			if err != nil {
@@ -198,14 +198,8 @@ func (v *reader) find(source schemas.Source, pin schemas.PinID, offered []layout
 
 // lookAt records the state of the pin in one pool.
 func (g *Generator) lookAt(w *inquiry, v *reader, source schemas.Source, c *layout.Candidate, rank int) {
-	is := schemas.WhyCandidate{Source: source, Rank: rank, Edges: v.edges(source, &c.Facets)}
-	switch v.Standing(source, c) {
-	case layout.Refused:
-		is.Reason = schemas.ReasonForgotten
-	case layout.Expired:
-		is.Reason = schemas.ReasonExpired
-	case layout.Hidden, layout.Erased:
-		is.Reason = cmp.Or(v.Hiding(&c.Content), schemas.ReasonNoEdge)
+	is := schemas.WhyCandidate{
+		Source: source, Rank: rank, Edges: v.edges(source, &c.Facets), Reason: v.Hides(source, c),
 	}
 	switch {
 	case rank > g.pools.Cap:
@@ -241,16 +235,13 @@ func (g *Generator) writeTime(source schemas.Source, c *layout.Candidate, card *
 	return parts
 }
 
-// hides returns why a pin is hidden from the user, whatever its source, and the ids that cause it.
-func (v *reader) hides(c *layout.Content) (reason schemas.Reason, by []schemas.ID) {
-	switch reason = v.Hiding(c); reason {
+// hides returns why a pin is hidden from a user, whatever its source, and the ids that cause it.
+func hides(viewer visibility.Viewer, p *visibility.Pin) (reason schemas.Reason, by []schemas.ID) {
+	switch reason = viewer.Hides(p, 0); reason {
 	case schemas.ReasonAuthorGone:
-		by = []schemas.ID{schemas.ID(c.Author)}
+		by = []schemas.ID{schemas.ID(p.Author)}
 	case schemas.ReasonBlock:
-		v.Graph.EachBlock(&c.Facets, func(id schemas.ID) bool {
-			by = append(by, id)
-			return true
-		})
+		by = viewer.BlockedIDs(&p.Facets)
 	}
 	return reason, by
 }
@@ -258,7 +249,7 @@ func (v *reader) hides(c *layout.Content) (reason schemas.Reason, by []schemas.I
 // edges returns the live edges that justify a pin in a source.
 func (v *reader) edges(source schemas.Source, f *schemas.Facets) (live []schemas.ID) {
 	for _, id := range bringers(source, f) {
-		if _, ok := v.Graph.Follows[id]; ok {
+		if _, ok := v.Viewer.Follows[id]; ok {
 			live = append(live, id)
 		}
 	}
@@ -279,13 +270,13 @@ func bringers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
 }
 
 // absence returns why a pin is in no pool.
-func (g *Generator) absence(w *inquiry, v *reader, known *layout.Content) (schemas.Reason, error) {
+func (g *Generator) absence(w *inquiry, v *reader, known *visibility.Pin) (schemas.Reason, error) {
 	switch {
 	case known == nil:
 		return schemas.ReasonUnknown, nil
-	case v.State.Refuses(known.Created):
+	case known.Created < v.Viewer.Forgotten:
 		return schemas.ReasonForgotten, nil
-	case known.Created < v.Oldest:
+	case known.Created < v.Viewer.Expired:
 		return schemas.ReasonExpired, nil
 	}
 	reason := schemas.ReasonNoEdge
@@ -315,7 +306,7 @@ func (g *Generator) above(v *reader, source schemas.Source, card *schemas.Card, 
 	}
 	weight := float32(0)
 	for _, id := range edges {
-		weight = max(weight, v.Graph.Follows[id])
+		weight = max(weight, v.Viewer.Follows[id])
 	}
 	mine := score.Weighted(score.Base(card.Quality, card.Created, g.cfg.HalfLife), weight)
 	last := &pool[len(pool)-1]

@@ -6,6 +6,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
 // Candidate is a pin's single place in a pool, however many rows it has.
@@ -13,7 +14,7 @@ type Candidate struct {
 	Pin     schemas.PinID
 	Score   float64 // of the place
 	Version int     // index of the row that determines the facets
-	Place   int     // index of the row that determines the place; may be the same; noPlace: the pin is pulled
+	Place   int     // index of the row that determines the place; may be the same; NoPlace: the pin is pulled
 	Content
 }
 
@@ -22,10 +23,13 @@ const NoPlace = -1
 
 // Content is the content of a pin's highest version.
 type Content struct {
-	schemas.Facets
-	Created schemas.Micros
-	Deleted bool
+	visibility.Pin
 	encoded string // encoded body of the row while Facets are not parsed
+}
+
+// NewContent returns a content with parsed facets.
+func NewContent(f schemas.Facets, created schemas.Micros, deleted bool) Content {
+	return Content{Pin: visibility.Pin{Facets: f, Created: created, Deleted: deleted}}
 }
 
 // Open parses the facets. It is called only for candidates whose facets are used.
@@ -41,9 +45,9 @@ func (b *Content) Open(bodies *ranked.Bodies) error {
 	return nil
 }
 
-// Is returns the content of a row.
-func (r *CandidateRow) Is() Content {
-	return Content{Created: r.Created, Deleted: r.deleted, encoded: r.body}
+// Content returns the content of a row.
+func (r *CandidateRow) Content() Content {
+	return Content{Pin: visibility.Pin{Created: r.Created, Deleted: r.deleted}, encoded: r.body}
 }
 
 // CandidatesOf returns the candidates among the rows of a source; both lists are best first. The highest version of a pin
@@ -69,7 +73,7 @@ func (m *Buffers) candidatesOf(list []CandidateRow, n int) []Candidate {
 		top := int(*highest)
 		*highest = placed // the first row is the best
 		m.Found = append(m.Found, Candidate{
-			Pin: list[i].Pin, Score: list[i].Score, Version: top, Place: i, Content: list[top].Is(),
+			Pin: list[i].Pin, Score: list[i].Score, Version: top, Place: i, Content: list[top].Content(),
 		})
 	}
 	return m.Found
@@ -112,14 +116,3 @@ func (t *pinTable) at(list []CandidateRow, row int) *int32 {
 
 // of returns the entry of the pin of a row. at must have been called with that row.
 func (t *pinTable) of(row int) *int32 { return &t.rows[t.slot[row]] }
-
-// fate is the state of a candidate according to a user's rows.
-type fate int
-
-const (
-	Waiting fate = iota // visible and unseen
-	Hidden              // by a block or a deletion, or because no edge justifies it
-	Refused             // created before the oldest remembered pin was shown
-	Expired             // older than the expiry
-	Erased              // of a deleted author
-)

@@ -3,6 +3,7 @@ package layout
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -22,6 +23,7 @@ type State struct {
 	schemas.Memory                // of the newest Served
 }
 
+// ReadState reads the state of a user. It is zero if there is none.
 func ReadState(t Table) (State, error) {
 	value, err := t.Get([]byte{KindState})
 	if err != nil || value == nil {
@@ -37,10 +39,15 @@ func ReadState(t Table) (State, error) {
 // Applied reports whether a Served has been applied.
 func (s *State) Applied(id string) bool { return slices.Contains(s.ServedBy, id) }
 
-// Refuses reports whether a pin may be one whose seen row was removed.
-func (s *State) Refuses(created schemas.Micros) bool { return s.Unseen > 0 && created < s.Refused }
+// ForgottenBefore returns the time before which any pin may be one whose seen row was removed.
+func (s *State) ForgottenBefore() schemas.Micros {
+	if s.Unseen == 0 {
+		return math.MinInt64
+	}
+	return s.Refused
+}
 
-// Refuse makes refuses return true for pins created before the given time.
+// Refuse raises ForgottenBefore once a seen row is removed.
 func (s *State) Refuse(before schemas.Micros) { s.Refused = max(s.Refused, before) }
 
 // Show applies a new Served. It returns the entries of the items that are not in seen, or nil if there are none, and the

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,15 +37,15 @@ func TestStateRemembersTheNewestServed(t *testing.T) {
 	}
 }
 
-func TestNothingIsRefusedBeforeSomethingIsForgotten(t *testing.T) {
+func TestState_ForgottenBefore(t *testing.T) {
 	var st State
-	if st.Refuses(-1) {
-		t.Error("a pin from before 1970 is refused")
+	if got := st.ForgottenBefore(); got != math.MinInt64 {
+		t.Errorf("forgotten before %d, want never", got)
 	}
 	st.Unseen, st.Refused = 1, -10
 	st.Refuse(-5)
 	st.Refuse(-7)
-	if !st.Refuses(-6) || st.Refuses(-5) {
-		t.Errorf("refuses below %d, want -5", st.Refused)
+	if got := st.ForgottenBefore(); got != -5 {
+		t.Errorf("forgotten before %d, want -5", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
 // DeletedUsers is the set of deleted users. It must be safe for concurrent use.
@@ -15,73 +16,45 @@ type DeletedUsers interface {
 // View is a user's rows at one moment, as far as they determine the state of candidates.
 type View struct {
 	Table
-	User    schemas.UserID
+	Viewer  visibility.Viewer
 	State   State
-	Graph   Graph
 	Deleted DeletedUsers
-	Oldest  schemas.Micros // creation time from which pins have not expired
 	Buffers *Buffers
 
-	// givenUp holds the pulled pins that were deferred for too long; nil: not read yet.
+	// expired holds the pulled pins that were deferred for too long; nil: not read yet.
 	expired map[schemas.PinID]struct{}
 
-	// lately holds the pins that count as seen instead of those in the rows; nil: the rows are read.
+	// RecentlySeen holds the pins that count as seen instead of those in the rows; nil: the rows are read.
 	RecentlySeen map[schemas.PinID]struct{}
 }
 
 // NewView reads what all sources share. now is the time for the expiry. The view uses s for as long as it is used itself.
 func NewView(t Table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration, s *Buffers) (*View, error) {
-	v := &View{Table: t, User: user, Deleted: deleted, Buffers: s}
-	var err error
+	v := &View{Table: t, Deleted: deleted, Buffers: s}
+	g, err := ReadGraph(t, s)
+	if err != nil {
+		return nil, err
+	}
 	if v.State, err = ReadState(t); err != nil {
 		return nil, err
 	}
-	if v.Graph, err = ReadGraph(t, s); err != nil {
-		return nil, err
-	}
-	v.Oldest = -1 << 63
+	v.Viewer = visibility.NewViewer(user, g, deleted)
+	v.Viewer.Forgotten = v.State.ForgottenBefore()
 	if expiry > 0 {
-		v.Oldest = schemas.MicrosOf(now.Add(-expiry))
+		v.Viewer.Expired = schemas.MicrosOf(now.Add(-expiry))
 	}
 	return v, nil
 }
 
-// Standing returns the state of a candidate of a source according to the rows, without the seen pins.
-func (v *View) Standing(source schemas.Source, c *Candidate) fate {
-	switch {
-	case v.State.Refuses(c.Created):
-		return Refused
-	case c.Created < v.Oldest:
-		return Expired
-	}
-	switch reason := v.Hiding(&c.Content); {
-	case reason == schemas.ReasonAuthorGone:
-		return Erased
-	case reason != "" || !v.Graph.Justified(source, &c.Facets):
-		return Hidden
-	}
-	return Waiting
-}
-
-// Hiding returns why a pin is hidden from the user, whatever its source; "" if it is not.
-func (v *View) Hiding(c *Content) schemas.Reason {
-	switch {
-	case v.Deleted.Has(c.Author):
-		return schemas.ReasonAuthorGone
-	case c.Deleted:
-		return schemas.ReasonDeleted
-	case c.Author == v.User:
-		return schemas.ReasonOwn
-	case v.Graph.blocked(&c.Facets):
-		return schemas.ReasonBlock
-	}
-	return ""
+// Hides returns why a candidate of a source must not be shown, or "" if nothing but a seen row prevents it; see HasSeen.
+func (v *View) Hides(source schemas.Source, c *Candidate) schemas.Reason {
+	return v.Viewer.Hides(&c.Content.Pin, visibility.CandidateEdges(source))
 }
 
 // HasSeen reports whether a pin was seen, or is pulled and was deferred for too long. Most users who receive deliveries
 // have not been shown anything yet.
 //
-// If lately is set, it looks up only pulled pins in the rows: trims remove seen pins from the user's own rows, but nothing
+// If RecentlySeen is set, it looks up only pulled pins in the rows: trims remove seen pins from the user's own rows, but nothing
 // removes them from the slots of a followee.
 func (v *View) HasSeen(c *Candidate) (bool, error) {
 	if ok, err := v.hasExpired(c); ok || err != nil {
@@ -109,7 +82,7 @@ func (v *View) LoadAllSeen(n int) error {
 	return v.LoadRecentlySeen(int(shown))
 }
 
-// Best appends the n best waiting, unseen candidates to list, which must be empty. next returns the candidates, best first,
+// Best appends the n best candidates that may be shown to list, which must be empty. next returns the candidates, best first,
 // and nil at the end.
 func (v *View) Best(source schemas.Source, list []Candidate, next func() *Candidate, n int) ([]Candidate, error) {
 	for len(list) < n {
@@ -120,7 +93,7 @@ func (v *View) Best(source schemas.Source, list []Candidate, next func() *Candid
 		if err := c.Open(&v.Buffers.Bodies); err != nil {
 			return nil, err
 		}
-		if v.Standing(source, c) != Waiting {
+		if v.Hides(source, c) != "" {
 			continue
 		}
 		seen, err := v.HasSeen(c)
