@@ -6,11 +6,20 @@ package packed
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 )
 
 // ErrTorn is returned when bytes are truncated, too long, or of another format.
-var ErrTorn = errors.New("cut short, or not of a known form")
+var ErrTorn = errors.New("row is truncated or corrupt")
+
+// A VersionError is returned for a row of another version of the program.
+type VersionError struct{ Got, Want byte }
+
+// Error returns both versions.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("row has format version %d, want %d", e.Got, e.Want)
+}
 
 // AppendText appends a text, or bytes, after its length.
 func AppendText[T ~string | ~[]byte](b []byte, s T) []byte {
@@ -43,24 +52,50 @@ func AppendList[T any](b []byte, list []T, add func([]byte, T) []byte) []byte {
 // row can be read field by field without checking each one.
 type Reader struct {
 	rest []byte
-	torn bool
+	err  error // the first one
 }
 
 // NewReader returns a reader of b, which it does not copy.
 func NewReader(b []byte) *Reader { return &Reader{rest: b} }
 
-// End returns ErrTorn if a value was incomplete or bytes are left.
-func (r *Reader) End() error {
-	if r.torn || len(r.rest) > 0 {
-		return ErrTorn
-	}
-	return nil
+// NewVersionReader returns a reader of the bytes after the first one, which is the version of the row. End returns a
+// *VersionError if it is another one than want.
+func NewVersionReader(b []byte, want byte) *Reader {
+	r := NewReader(b)
+	r.version(want)
+	return r
 }
+
+// version reads the version of the row.
+func (r *Reader) version(want byte) {
+	if got := r.Byte(); r.err == nil && got != want {
+		r.rest, r.err = nil, &VersionError{got, want}
+	}
+}
+
+// End returns an error if a value was incomplete, bytes are left, or the row has another version.
+func (r *Reader) End() error {
+	if len(r.rest) > 0 {
+		r.tear()
+	}
+	return r.err
+}
+
+// tear records that the row is corrupt.
+func (r *Reader) tear() {
+	r.rest = nil
+	if r.err == nil {
+		r.err = ErrTorn
+	}
+}
+
+// More reports whether bytes are left to read.
+func (r *Reader) More() bool { return len(r.rest) > 0 }
 
 // take returns the next n bytes, or nil if there are fewer.
 func (r *Reader) take(n uint64) []byte {
-	if r.torn || n > uint64(len(r.rest)) {
-		r.torn, r.rest = true, nil
+	if r.err != nil || n > uint64(len(r.rest)) {
+		r.tear()
 		return nil
 	}
 	b := r.rest[:n]
@@ -79,7 +114,9 @@ func (r *Reader) Byte() byte {
 // Flag is the reverse of AppendFlag. A byte above 1 is an error.
 func (r *Reader) Flag() bool {
 	b := r.Byte()
-	r.torn = r.torn || b > 1
+	if b > 1 {
+		r.tear()
+	}
 	return b == 1
 }
 
@@ -108,7 +145,7 @@ func (r *Reader) length() uint64 {
 // whole consumes the n bytes from which v was read. If n is 0 or less, it records an error.
 func whole[T int64 | uint64](r *Reader, v T, n int) T {
 	if n <= 0 {
-		r.torn, r.rest = true, nil
+		r.tear()
 		return 0
 	}
 	r.take(uint64(n))
@@ -125,8 +162,10 @@ func Text[T ~string](r *Reader) T { return T(r.Bytes()) }
 // nothing.
 func List[T any](r *Reader, item func(*Reader) T) []T {
 	n := r.length()
-	if n == 0 || n > uint64(len(r.rest)) { // an item has at least one byte
-		r.torn = r.torn || n > 0
+	if n > uint64(len(r.rest)) { // an item has at least one byte
+		r.tear()
+	}
+	if n == 0 || r.err != nil {
 		return nil
 	}
 	list := make([]T, 0, n)

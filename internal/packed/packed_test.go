@@ -28,7 +28,7 @@ func decode(b []byte) (x row, err error) {
 	return x, r.End()
 }
 
-func TestRowsReadBackWholeOrNotAtAll(t *testing.T) {
+func TestReader_ReadsWholeRowOrNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := row{
 			rapid.String().Draw(t, "name"), rapid.Bool().Draw(t, "set"), rapid.Float64().Draw(t, "sum"),
@@ -50,7 +50,7 @@ func TestRowsReadBackWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-func TestTorn(t *testing.T) {
+func TestReader_RejectsCorruptRows(t *testing.T) {
 	list := func(r *Reader) { List(r, Text[string]) }
 	for name, test := range map[string]struct {
 		bytes []byte
@@ -72,5 +72,21 @@ func TestTorn(t *testing.T) {
 				t.Error("a torn reader goes on")
 			}
 		})
+	}
+}
+
+func TestNewVersionReader(t *testing.T) {
+	row := AppendText([]byte{2}, "a")
+	r := NewVersionReader(row, 2)
+	if got := Text[string](r); got != "a" || r.End() != nil {
+		t.Errorf("got %q, %v, want a", got, r.End())
+	}
+	r = NewVersionReader(row, 3)
+	var other *VersionError
+	if got := Text[string](r); got != "" || !errors.As(r.End(), &other) || *other != (VersionError{Got: 2, Want: 3}) {
+		t.Errorf("another version: got %q, %v, want a VersionError", got, r.End())
+	}
+	if err := NewVersionReader(nil, 0).End(); !errors.Is(err, ErrTorn) {
+		t.Errorf("an empty row: got %v, want %v", err, ErrTorn)
 	}
 }

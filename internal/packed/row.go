@@ -1,9 +1,6 @@
 package packed
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
 // Row is a type that is stored as the value of a row. Pack names its fields once, for both directions. It calls
 // Packer.Version first.
@@ -27,33 +24,17 @@ func AppendRow[T any, R Row[T]](b []byte, row R) []byte {
 func Decode[T any, R Row[T]](b []byte) (row T, err error) {
 	p := Packer{in: NewReader(b)}
 	R(&row).Pack(&p)
-	if err := p.end(); err != nil {
+	if err := p.in.End(); err != nil {
 		var zero T
 		return zero, err
 	}
 	return row, nil
 }
 
-// VersionError is returned for a row whose format has another version than this program reads.
-type VersionError struct{ Got, Want byte }
-
-// Error implements error.
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("row format version %d, want %d: another release wrote the row", e.Got, e.Want)
-}
-
 // Packer writes or reads the fields of a row, in the order of the calls. After an error, it reads zero values.
 type Packer struct {
-	out     []byte
-	in      *Reader // nil: the Packer writes
-	version error
-}
-
-func (p *Packer) end() error {
-	if p.version != nil {
-		return p.version
-	}
-	return p.in.End()
+	out []byte
+	in  *Reader // nil: the Packer writes
 }
 
 // Version writes the version of the row's format, or compares it with the one that was read.
@@ -62,11 +43,7 @@ func (p *Packer) Version(want byte) {
 		p.out = append(p.out, want)
 		return
 	}
-	empty := len(p.in.rest) == 0
-	if got := p.in.Byte(); got != want && !empty {
-		p.version = &VersionError{Got: got, Want: want}
-		p.in.torn, p.in.rest = true, nil
-	}
+	p.in.version(want)
 }
 
 // Flags packs up to eight flags into one byte. Another bit is an error.
@@ -85,7 +62,9 @@ func (p *Packer) Flags(flags ...*bool) {
 	for i, set := range flags {
 		*set = b>>i&1 == 1
 	}
-	p.in.torn = p.in.torn || b>>len(flags) > 0
+	if b>>len(flags) > 0 {
+		p.in.tear()
+	}
 }
 
 // Float packs a number as eight bytes.
@@ -112,7 +91,9 @@ func Int[T ~int | ~int64 | ~uint32 | ~uint64](p *Packer, v *T) {
 	}
 	n := p.in.Varint()
 	*v = T(n)
-	p.in.torn = p.in.torn || int64(*v) != n
+	if int64(*v) != n {
+		p.in.tear()
+	}
 }
 
 // String packs a text after its length.
