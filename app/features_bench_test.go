@@ -75,7 +75,7 @@ func (p *benchProduct) pin(i int) schemas.Line {
 		Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprint("interest:", i%20)), "interest:all"},
 		Embedding: embedding, Attributes: map[string]string{"price": fmt.Sprint(i % 90)},
 	}
-	return schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 func (p *benchProduct) action(user schemas.UserID, i int, at time.Time) schemas.Line {
@@ -84,7 +84,7 @@ func (p *benchProduct) action(user schemas.UserID, i int, at time.Time) schemas.
 		Event:   p.event(user, verbs[i%len(verbs)], fmt.Sprint("pin:", (i*7)%benchPins), at),
 		Surface: "home", Attributes: map[string]string{"device": "ios"},
 	}
-	return schemas.Line{Stream: schemas.StreamActions, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 func (p *benchProduct) event(actor schemas.UserID, verb schemas.Verb, object string, at time.Time) schemas.Event {

@@ -183,11 +183,11 @@ func (p *benchProduct) fillFeeds() {
 		author := schemas.UserID(fmt.Sprint("user:author-", a))
 		for u := range servingUsers {
 			e := &schemas.FollowEvent{Event: p.event(servingUser(u), schemas.Follow, string(author), now.Add(-time.Hour))}
-			follows = append(follows, schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()})
+			follows = append(follows, schemas.NewLine(e))
 		}
 		for i := range servingPins {
 			e := &schemas.PinEvent{Event: p.event(author, schemas.Create, fmt.Sprintf("pin:%d-%d", a, i), now.Add(-time.Minute)), Title: "a title of some length", Link: "https://pins.example/1"}
-			pins = append(pins, schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()})
+			pins = append(pins, schemas.NewLine(e))
 		}
 	}
 	for _, lines := range [][]schemas.Line{follows, pins} {

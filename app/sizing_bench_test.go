@@ -111,7 +111,7 @@ func BenchmarkSizing(b *testing.B) {
 		var lines []schemas.Line
 		for i := range sizingReaders * sizingFollowed {
 			e := &schemas.FollowEvent{Event: p.event(reader(i/sizingFollowed), schemas.Follow, string(author(i)), at)}
-			lines = append(lines, schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()})
+			lines = append(lines, schemas.NewLine(e))
 		}
 		p.send(lines)
 	})
@@ -124,7 +124,7 @@ func BenchmarkSizing(b *testing.B) {
 					Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprint("interest:", i%50)), "interest:all"},
 					Title:     fmt.Sprint("A title of some words, number ", i), Link: fmt.Sprint("https://example.org/articles/", i),
 				}
-				lines = append(lines, schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()})
+				lines = append(lines, schemas.NewLine(e))
 			}
 			p.send(lines)
 		}
@@ -169,7 +169,7 @@ func (p *benchProduct) offer(user schemas.UserID, i int, at time.Time) schemas.L
 			Created: schemas.MicrosOf(at), Score: float64(j),
 		})
 	}
-	return schemas.Line{Stream: schemas.StreamCandidates, Event: o, Key: o.Key()}
+	return schemas.NewLine(o)
 }
 
 // visit fails if nothing new is shown.

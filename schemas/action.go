@@ -16,23 +16,11 @@ type ActionEvent struct {
 	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"` // attributes of the verb: device, referrer, dwell …
 }
 
-// Validate checks every field against its bounds, and that the verb is in known; arrival is the record's timestamp. It
-// returns nil, or one *BadRecordError that lists all problems. An action without an actor is valid; see Anonymous.
-func (e *ActionEvent) Validate(arrival Micros, known Verbs) error {
-	var p problems
-	e.check(&p, arrival, KindPin)
-	if !e.Anonymous() {
-		e.checkActor(&p)
-	}
-	if _, ok := known[e.Verb]; !ok {
-		p.note("verb", unknownVerb(e.Verb, slices.Sorted(maps.Keys(known))))
-	}
-	p.facets(e.Board, nil)
-	if e.Surface != "" {
-		p.note("surface", checkText(e.Surface, MaxSurfaceBytes))
-	}
-	p.attributes(e.Attributes)
-	return p.err()
+func (e *ActionEvent) visit(v fieldVisitor) {
+	e.Event.visit(v, textBounds{rule: nullable, kinds: KindUser}, textBounds{actionVerb: true}, KindPin)
+	v.text("board", (*string)(&e.Board), textBounds{rule: nullable, kinds: KindBoard})
+	v.text("surface", &e.Surface, textBounds{rule: optional, maxBytes: MaxSurfaceBytes})
+	v.attributes("attributes", &e.Attributes)
 }
 
 // Verbs are the known verbs of actions with their weights: positive, zero or negative.

@@ -1,10 +1,5 @@
 package schemas
 
-import (
-	"fmt"
-	"slices"
-)
-
 // Verb is what an actor does to an object.
 type Verb string
 
@@ -39,28 +34,17 @@ type Event struct {
 // Key returns the record key of the event's topic: its object.
 func (e *Event) Key() string { return string(e.Object) }
 
-// CheckKey returns a *BadRecordError if the record's key is not its object.
-func (e *Event) CheckKey(key string) error { return checkKey(key, e.Key()) }
-
 // Anonymous reports whether the event has no actor. An action without an actor is valid, and is dropped and counted. Any
 // other event without an actor is a bad record.
 func (e *Event) Anonymous() bool { return e.Actor == "" }
 
-// check adds the problems of the fields that all events have.
-func (e *Event) check(p *problems, arrival Micros, kinds ...string) {
-	p.note("id", checkText(e.ID, MaxEventIDBytes))
-	p.time("time", e.Time, arrival)
-	p.id("object", string(e.Object), kinds...)
-}
+func (e *Event) author() UserID { return e.Actor }
 
-func (e *Event) checkActor(p *problems) { p.id("actor", string(e.Actor), KindUser) }
-
-func (e *Event) checkVerb(p *problems, known ...Verb) {
-	if !slices.Contains(known, e.Verb) {
-		p.note("verb", unknownVerb(e.Verb, known))
-	}
-}
-
-func unknownVerb(v Verb, known []Verb) error {
-	return fmt.Errorf("unknown verb %s; known are %v", quote(string(v)), known)
+// visit visits the common fields of an event.
+func (e *Event) visit(v fieldVisitor, actor, verb textBounds, objectKinds string) {
+	v.text("id", &e.ID, textBounds{maxBytes: MaxEventIDBytes})
+	v.time("time", &e.Time)
+	v.text("actor", (*string)(&e.Actor), actor)
+	v.text("verb", (*string)(&e.Verb), verb)
+	v.text("object", (*string)(&e.Object), textBounds{kinds: objectKinds})
 }

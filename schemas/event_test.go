@@ -61,7 +61,7 @@ func checkValid[T any](t *testing.T, good func() T, validate func(e *T) error, t
 func TestPinEventValidate(t *testing.T) {
 	good := func() PinEvent { return PinEvent{Event: goodEvent(Create, "pin:42")} }
 	limit := Micros(MaxAhead / time.Microsecond)
-	checkValid(t, good, func(e *PinEvent) error { return e.Validate(arrival) }, []validCase[PinEvent]{
+	checkValid(t, good, func(e *PinEvent) error { return Validate(e, arrival, nil) }, []validCase[PinEvent]{
 		{"only what must be", func(e *PinEvent) {}, ""},
 		{"everything at its bound", func(e *PinEvent) {
 			e.ID = strings.Repeat("i", 128)
@@ -82,8 +82,8 @@ func TestPinEventValidate(t *testing.T) {
 		{"all at once", func(e *PinEvent) {
 			e.ID, e.Actor, e.Verb, e.Object = "", "board:1", Follow, "user:1"
 			e.Board, e.Interests = "pin:1", []InterestID{"interest:1", "x"}
-		}, `id: empty; object: id "user:1": want pin:…; actor: id "board:1": want user:…; ` +
-			`verb: unknown verb "follow"; known are [create update delete]; board: id "pin:1": want board:…; ` +
+		}, `id: empty; actor: id "board:1": want user:…; verb: unknown verb "follow"; known are [create update delete]; ` +
+			`object: id "user:1": want pin:…; board: id "pin:1": want board:…; ` +
 			`interests[1]: id "x": not of the form "kind:name"`},
 		{"id too long", func(e *PinEvent) { e.ID = strings.Repeat("i", 129) }, "id: 129 bytes, at most 128 are allowed"},
 		{"id with a control character", func(e *PinEvent) { e.ID = "a\tb" }, "id: control character at byte 1"},
@@ -114,7 +114,7 @@ func joined(n int, text func(i int) string, between string) string {
 
 func TestFollowEventValidate(t *testing.T) {
 	good := func() FollowEvent { return FollowEvent{goodEvent(Follow, "board:1")} }
-	checkValid(t, good, func(e *FollowEvent) error { return e.Validate(arrival) }, []validCase[FollowEvent]{
+	checkValid(t, good, func(e *FollowEvent) error { return Validate(e, arrival, nil) }, []validCase[FollowEvent]{
 		{"a board", func(e *FollowEvent) {}, ""},
 		{"block a user", func(e *FollowEvent) { e.Verb, e.Object = Block, "user:8" }, ""},
 		{"unblock an interest", func(e *FollowEvent) { e.Verb, e.Object = Unblock, "interest:8" }, ""},
@@ -127,7 +127,7 @@ func TestFollowEventValidate(t *testing.T) {
 func TestActionEventValidate(t *testing.T) {
 	good := func() ActionEvent { return ActionEvent{Event: goodEvent(Click, "pin:42")} }
 	known := DefaultVerbs().With(Verbs{"share": 2})
-	checkValid(t, good, func(e *ActionEvent) error { return e.Validate(arrival, known) }, []validCase[ActionEvent]{
+	checkValid(t, good, func(e *ActionEvent) error { return Validate(e, arrival, known) }, []validCase[ActionEvent]{
 		{"a click", func(e *ActionEvent) {}, ""},
 		{"a verb of the configuration", func(e *ActionEvent) { e.Verb = "share" }, ""},
 		{"of nobody", func(e *ActionEvent) { e.Actor = "" }, ""},
@@ -144,10 +144,10 @@ func TestActionEventValidate(t *testing.T) {
 
 func TestUserEventValidate(t *testing.T) {
 	good := func() UserEvent { return UserEvent{Event: goodEvent(Update, "user:7")} }
-	checkValid(t, good, func(e *UserEvent) error { return e.Validate(arrival) }, []validCase[UserEvent]{
+	checkValid(t, good, func(e *UserEvent) error { return Validate(e, arrival, nil) }, []validCase[UserEvent]{
 		{"an update", func(e *UserEvent) {}, ""},
 		{"a delete", func(e *UserEvent) { e.Verb = Delete }, ""},
-		{"of somebody else", func(e *UserEvent) { e.Actor = "user:8" }, `actor: "user:8" is not the object "user:7"`},
+		{"of somebody else", func(e *UserEvent) { e.Actor = "user:8" }, `actor: "user:8" is not "user:7", the object`},
 		{"of a pin", func(e *UserEvent) { e.Actor, e.Object = "pin:1", "pin:1" }, `object: id "pin:1": want user:…`},
 		{"create", func(e *UserEvent) { e.Verb = Create }, `verb: unknown verb "create"; known are [update delete]`},
 		{"lists", func(e *UserEvent) {
@@ -163,7 +163,7 @@ func TestOfferValidate(t *testing.T) {
 			{Pin: "pin:1", Facets: Facets{Author: "user:2"}, Created: arrival, Score: -1},
 		}}
 	}
-	checkValid(t, good, func(o *Offer) error { return o.Validate(arrival) }, []validCase[Offer]{
+	checkValid(t, good, func(o *Offer) error { return Validate(o, arrival, nil) }, []validCase[Offer]{
 		{"one candidate", func(o *Offer) {}, ""},
 		{"none", func(o *Offer) { o.Candidates = nil }, ""},
 		{"of the related source", func(o *Offer) { o.Source = Related }, ""},
@@ -183,20 +183,16 @@ func TestOfferValidate(t *testing.T) {
 	})
 }
 
-func TestCheckKey(t *testing.T) {
-	events := []interface {
-		Key() string
-		CheckKey(string) error
-	}{
+func TestValidateRecord_RejectsOtherKeys(t *testing.T) {
+	for _, e := range []Input{
 		&PinEvent{Event: goodEvent(Create, "pin:42")}, &FollowEvent{goodEvent(Follow, "board:1")},
 		&ActionEvent{Event: goodEvent(View, "pin:42")}, &UserEvent{Event: goodEvent(Update, "user:7")},
-		&Offer{User: "user:7"},
-	}
-	for _, e := range events {
-		if err := e.CheckKey(e.Key()); err != nil {
+		&Offer{ID: "o-1", User: "user:7", Source: "ml"},
+	} {
+		if err := ValidateRecord(e, e.Key(), arrival, DefaultVerbs()); err != nil {
 			t.Errorf("%T: own key: %v", e, err)
 		}
-		err := e.CheckKey("user:9")
+		err := ValidateRecord(e, "user:9", arrival, DefaultVerbs())
 		if want := fmt.Sprintf(`key "user:9": want the record's %q`, e.Key()); err == nil || err.Error() != want {
 			t.Errorf("%T: got %v, want %s", e, err, want)
 		}
@@ -230,14 +226,14 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-func TestLineValidate(t *testing.T) {
-	for _, event := range []any{&PinEvent{}, &FollowEvent{}, &ActionEvent{}, &UserEvent{}, &Offer{}} {
-		err := Line{Stream: streamOf(event), Event: event}.Validate(arrival, DefaultVerbs())
+func TestLine_ValidatesEventsOfEveryStream(t *testing.T) {
+	for _, stream := range InputStreams() {
+		err := NewLine(NewInput(stream)).Validate(arrival, DefaultVerbs())
 		if err == nil || !strings.HasPrefix(err.Error(), "id: empty") {
-			t.Errorf("%T: got %v, want its own problems", event, err)
+			t.Errorf("%s: got %v, want the problems of an empty event", stream, err)
 		}
 	}
-	if err := (Line{Event: &Card{}}).Validate(arrival, nil); err == nil {
-		t.Error("a card is no event")
+	if err := (Line{Stream: StreamPins}).Validate(arrival, nil); err == nil {
+		t.Error("got no error for a line without an event")
 	}
 }

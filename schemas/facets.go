@@ -17,14 +17,18 @@ const (
 	Explore      Source = "explore"   // only in responses: picked by the exploration rule
 )
 
+// reservedSources are the names that external systems may not use.
+const reservedSources = string(Following + "|" + FromInterest + "|" + Explore)
+
 // CheckOffered returns an error if external systems may not offer candidates of a source with this name. The names
 // following, interest and explore are reserved.
-func (s Source) CheckOffered() error {
-	switch s {
-	case Following, FromInterest, Explore:
-		return errors.New("the name is taken: " + string(s))
+func (s Source) CheckOffered() error { return checkOffered(string(s)) }
+
+func checkOffered(source string) error {
+	if source != "" && contains(reservedSources, source) {
+		return errors.New("the name is taken: " + source)
 	}
-	return checkText(string(s), MaxSourceBytes)
+	return checkText(source, MaxSourceBytes)
 }
 
 // Facets are the ids that determine who receives a pin and who it is hidden from.

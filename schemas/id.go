@@ -74,17 +74,16 @@ func (id ID) Name() string {
 	return name
 }
 
-func parseKind(s string, kinds ...string) error {
+// parseKind validates an id whose kind is one of kinds, which are separated by "|".
+func parseKind(s, kinds string) error {
 	id, err := ParseID(s)
 	if err != nil {
 		return err
 	}
-	for _, k := range kinds {
-		if id.Kind() == k {
-			return nil
-		}
+	if !contains(kinds, id.Kind()) {
+		return fmt.Errorf("id %s: want %s:…", quote(s), strings.ReplaceAll(kinds, "|", ", "))
 	}
-	return fmt.Errorf("id %s: want %s", quote(s), strings.Join(kinds, ", ")+":…")
+	return nil
 }
 
 // ParseUserID validates a user's id as ParseID does.
@@ -101,11 +100,11 @@ func ParseInterestID(s string) (InterestID, error) { return typed[InterestID](s,
 
 // ParseFollowee validates the id of a user, a board or an interest as ParseID does.
 func ParseFollowee(s string) (Followee, error) {
-	return typed[Followee](s, KindUser, KindBoard, KindInterest)
+	return typed[Followee](s, KindUser+"|"+KindBoard+"|"+KindInterest)
 }
 
-func typed[T ~string](s string, kinds ...string) (T, error) {
-	if err := parseKind(s, kinds...); err != nil {
+func typed[T ~string](s, kinds string) (T, error) {
+	if err := parseKind(s, kinds); err != nil {
 		return "", err
 	}
 	return T(s), nil

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // encoding/json validates the JSON and decodes escaped text. The package splits objects itself, because the library is too
@@ -19,15 +17,6 @@ import (
 const (
 	maxMembers = 256     // of one JSON object: far above any event, but it bounds the comparison of all names with each other
 	maxEntries = 1 << 12 // of one JSON array of texts or objects
-)
-
-// rule defines whether a field of a JSON object is required.
-type rule int
-
-const (
-	required rule = iota
-	optional      // may be absent
-	nullable      // may be absent or null
 )
 
 // object is a JSON object that is read field by field. Problems are added to p.
@@ -230,92 +219,6 @@ func parseText(raw []byte) (string, error) {
 // writesReplacement reports whether the text contains U+FFFD itself, literally or as an escape.
 func writesReplacement(raw []byte) bool {
 	return bytes.ContainsRune(raw, '\uFFFD') || bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`))
-}
-
-func textInto[T ~string](into *T) func([]byte) error {
-	return func(raw []byte) error {
-		s, err := parseText(raw)
-		*into = T(s)
-		return err
-	}
-}
-
-func microsInto(into *Micros) func([]byte) error {
-	return func(raw []byte) error {
-		n, err := strconv.ParseInt(string(raw), 10, 64)
-		*into = Micros(n)
-		if raw[0] == '"' {
-			var t time.Time
-			err = t.UnmarshalJSON(raw)
-			*into = MicrosOf(t)
-		}
-		if err != nil {
-			return fmt.Errorf("want RFC 3339 text or an integer of microseconds, got %s", clip(string(raw)))
-		}
-		return nil
-	}
-}
-
-func numberInto(into *float64) func([]byte) error {
-	return func(raw []byte) (err error) {
-		if *into, err = strconv.ParseFloat(string(raw), 64); err != nil {
-			return fmt.Errorf("want a number, got %s", clip(string(raw)))
-		}
-		return nil
-	}
-}
-
-func interestsInto(into *[]InterestID) func([]byte) error {
-	return func(raw []byte) error {
-		items, err := parseArray(raw)
-		if err != nil {
-			return err
-		}
-		ids := make([]InterestID, len(items))
-		for i, item := range items {
-			if err := textInto(&ids[i])(item); err != nil {
-				return fmt.Errorf("entry %d: %w", i, err)
-			}
-		}
-		*into = distinct(ids)
-		return nil
-	}
-}
-
-func attributesInto(into *map[string]string) func([]byte) error {
-	return func(raw []byte) error {
-		inner, err := parseObject(raw, "", nil)
-		if err != nil {
-			return err
-		}
-		*into = make(map[string]string, len(inner.members))
-		for _, m := range inner.members {
-			s, err := parseText(m.value)
-			if err != nil {
-				return fmt.Errorf("%s: %w", quote(m.name), err)
-			}
-			(*into)[m.name] = s
-		}
-		return nil
-	}
-}
-
-func embeddingInto(into *[]float32) func([]byte) error {
-	return func(raw []byte) error {
-		items, err := parseArray(raw)
-		if err != nil {
-			return err
-		}
-		*into = make([]float32, len(items))
-		for i, item := range items {
-			x, err := strconv.ParseFloat(string(item), 32)
-			if err != nil {
-				return fmt.Errorf("entry %d: want a number of 32 bits, got %s", i, clip(string(item)))
-			}
-			(*into)[i] = float32(x)
-		}
-		return nil
-	}
 }
 
 // clip truncates untrusted input for a message, without quoting it.

@@ -1,7 +1,5 @@
 package schemas
 
-import "fmt"
-
 // Offer is a record of the topic candidates: pins that an external system offers to one user. Key: the user.
 type Offer struct {
 	ID         string      `avro:"id" json:"id"`
@@ -22,37 +20,28 @@ type Candidate struct {
 // Key returns the record key of the topic candidates: the user.
 func (o *Offer) Key() string { return string(o.User) }
 
-// CheckKey returns a *BadRecordError if the record's key is not its user.
-func (o *Offer) CheckKey(key string) error { return checkKey(key, o.Key()) }
+func (o *Offer) author() UserID { return o.User }
 
-// Validate checks every field against its bounds; arrival is the record's timestamp. The source must pass
-// Source.CheckOffered. Validate returns nil, or one *BadRecordError that lists all problems.
-func (o *Offer) Validate(arrival Micros) error {
-	var p problems
-	p.note("id", checkText(o.ID, MaxEventIDBytes))
-	p.time("time", o.Time, arrival)
-	p.id("user", string(o.User), KindUser)
-	p.note("source", o.Source.CheckOffered())
-	p.count("candidates", len(o.Candidates), MaxCandidates)
-	for i := range o.Candidates[:min(len(o.Candidates), MaxCandidates)] {
-		var of problems
-		o.Candidates[i].check(&of, arrival)
-		p.note(fmt.Sprintf("candidates[%d]", i), of.err())
-	}
-	return p.err()
+func (o *Offer) visit(v fieldVisitor) {
+	v.text("id", &o.ID, textBounds{maxBytes: MaxEventIDBytes})
+	v.time("time", &o.Time)
+	v.text("user", (*string)(&o.User), textBounds{kinds: KindUser})
+	v.text("source", (*string)(&o.Source), textBounds{maxBytes: MaxSourceBytes, check: checkOffered, reserved: reservedSources})
+	v.records("candidates", (*candidateList)(&o.Candidates), MaxCandidates)
 }
 
-// Validate checks one candidate like Offer.Validate.
+// Validate checks one candidate as the function Validate checks those of an Offer.
 func (c *Candidate) Validate(arrival Micros) error {
-	var p problems
-	c.check(&p, arrival)
-	return p.err()
+	check := checker{arrival: arrival}
+	c.visit(&check)
+	return check.err()
 }
 
-func (c *Candidate) check(p *problems, arrival Micros) {
-	p.id("pin", string(c.Pin), KindPin)
-	p.id("author", string(c.Author), KindUser)
-	p.facets(c.Board, c.Interests)
-	p.time("created", c.Created, arrival)
-	p.finite("score", c.Score)
+func (c *Candidate) visit(v fieldVisitor) {
+	v.text("pin", (*string)(&c.Pin), textBounds{kinds: KindPin})
+	v.text("author", (*string)(&c.Author), textBounds{rule: expected, kinds: KindUser}) // AppendLine omits an empty author
+	v.text("board", (*string)(&c.Board), textBounds{rule: nullable, kinds: KindBoard})
+	v.ids("interests", (*idsOf[InterestID])(&c.Interests), optional, KindInterest, MaxInterests)
+	v.time("created", &c.Created)
+	v.number("score", &c.Score)
 }

@@ -16,19 +16,12 @@ func (e *PinEvent) Facets() Facets {
 	return Facets{Author: e.Actor, Board: e.Board, Interests: e.Interests}
 }
 
-// Validate checks every field against its bounds; arrival is the record's timestamp. It returns nil, or one *BadRecordError
-// that lists all problems.
-func (e *PinEvent) Validate(arrival Micros) error {
-	var p problems
-	e.check(&p, arrival, KindPin)
-	e.checkActor(&p)
-	e.checkVerb(&p, Create, Update, Delete)
-	p.facets(e.Board, e.Interests)
-	p.text("title", e.Title, MaxTitleBytes)
-	if e.Link != "" {
-		p.note("link", checkText(e.Link, MaxLinkBytes))
-	}
-	p.attributes(e.Attributes)
-	p.embedding(e.Embedding)
-	return p.err()
+func (e *PinEvent) visit(v fieldVisitor) {
+	e.Event.visit(v, textBounds{kinds: KindUser}, textBounds{values: "create|update|delete"}, KindPin)
+	v.text("board", (*string)(&e.Board), textBounds{rule: nullable, kinds: KindBoard})
+	v.ids("interests", (*idsOf[InterestID])(&e.Interests), optional, KindInterest, MaxInterests)
+	v.text("title", &e.Title, textBounds{rule: optional, maxBytes: MaxTitleBytes, multiline: true})
+	v.text("link", &e.Link, textBounds{rule: optional, maxBytes: MaxLinkBytes})
+	v.attributes("attributes", &e.Attributes)
+	v.embedding("embedding", &e.Embedding)
 }

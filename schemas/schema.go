@@ -3,7 +3,10 @@ package schemas
 import (
 	"embed"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // schemaFiles are the schemas of the Go types of this package, one file per record.
@@ -17,93 +20,27 @@ func Schema[T any]() (string, error) { return schemaText(new(T)) }
 
 // schemaText returns the schema of the type that rec points to.
 func schemaText(rec any) (string, error) {
-	name := schemaFile(rec)
-	if name == "" {
+	text, err := schemaFiles.ReadFile("avsc/" + schemaFile(rec) + ".avsc")
+	if err != nil || reflect.TypeOf(rec).Elem().PkgPath() != reflect.TypeFor[Event]().PkgPath() {
 		return "", fmt.Errorf("schema of %T: not a record of package schemas", rec)
-	}
-	text, err := schemaFiles.ReadFile("avsc/" + name + ".avsc")
-	if err != nil {
-		return "", fmt.Errorf("schema of %T: %w", rec, err)
 	}
 	return string(text), nil
 }
 
+// recordName returns the name of the type that rec points to, which is the name of its Avro record.
+func recordName(rec any) string { return reflect.TypeOf(rec).Elem().Name() }
+
+// schemaFile returns the name of the file with the schema of a record: the record's name in snake case, without Event at
+// the end. That of EdgeWeight is edge_weight, that of PinEvent is pin.
 func schemaFile(rec any) string {
-	switch rec.(type) {
-	case *PinEvent:
-		return "pin"
-	case *FollowEvent:
-		return "follow"
-	case *ActionEvent:
-		return "action"
-	case *UserEvent:
-		return "user"
-	case *Offer:
-		return "offer"
-	case *Publication:
-		return "publication"
-	case *Card:
-		return "card"
-	case *Delivery:
-		return "delivery"
-	case *Edge:
-		return "edge"
-	case *EdgeWeight:
-		return "edge_weight"
-	case *Affinities:
-		return "affinities"
-	case *EnrichedAction:
-		return "enriched_action"
-	case *ItemCounts:
-		return "item_counts"
-	case *PinAttributes:
-		return "pin_attributes"
-	case *PinActor:
-		return "pin_actor"
-	case *LoggedFeatures:
-		return "logged_features"
-	case *Served:
-		return "served"
-	case *FeedEntries:
-		return "feed_entries"
-	case *Impressions:
-		return "impressions"
-	case *DeletedUser:
-		return "deleted_user"
-	case *DeadLetter:
-		return "dead_letter"
-	case *InterestMarks:
-		return "interest_marks"
-	case *InterestDecision:
-		return "interest_decision"
-	case *RetryOrder:
-		return "retry_order"
-	case *EdgeMode:
-		return "edge_mode"
-	case *PulledPin:
-		return "pulled_pin"
-	case *Rebuild:
-		return "rebuild"
-	case *Replay:
-		return "replay"
-	case *Erasure:
-		return "erasure"
-	case *Return:
-		return "return"
-	case *HotPin:
-		return "hot_pin"
-	case *RelatedRequest:
-		return "related_request"
-	case *BoardSave:
-		return "board_save"
-	case *RelatedPairs:
-		return "related_pairs"
-	case *Continuation:
-		return "continuation"
-	case *Tick:
-		return "tick"
+	var file strings.Builder
+	for i, r := range strings.TrimSuffix(recordName(rec), "Event") {
+		if unicode.IsUpper(r) && i > 0 {
+			file.WriteByte('_')
+		}
+		file.WriteRune(unicode.ToLower(r))
 	}
-	return ""
+	return file.String()
 }
 
 // kind is a type of the Avro specification.

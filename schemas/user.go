@@ -8,17 +8,10 @@ type UserEvent struct {
 	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // null in Avro is nil here
 }
 
-// Validate checks every field against its bounds, and that actor and object are the same user; arrival is the record's
-// timestamp. It returns nil, or one *BadRecordError that lists all problems.
-func (e *UserEvent) Validate(arrival Micros) error {
-	var p problems
-	e.check(&p, arrival, KindUser)
-	if string(e.Actor) != string(e.Object) {
-		p.notef("actor", "%s is not the object %s", quote(string(e.Actor)), quote(string(e.Object)))
-	}
-	e.checkVerb(&p, Update, Delete)
-	p.facets("", e.Interests)
-	p.attributes(e.Attributes)
-	p.embedding(e.Embedding)
-	return p.err()
+func (e *UserEvent) visit(v fieldVisitor) {
+	actor := textBounds{kinds: KindUser, equals: string(e.Object)}
+	e.Event.visit(v, actor, textBounds{values: "update|delete"}, KindUser)
+	v.ids("interests", (*idsOf[InterestID])(&e.Interests), optional, KindInterest, MaxInterests)
+	v.attributes("attributes", &e.Attributes)
+	v.embedding("embedding", &e.Embedding)
 }

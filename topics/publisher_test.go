@@ -23,7 +23,7 @@ func follow(i int) schemas.Line {
 	e := &schemas.FollowEvent{Event: schemas.Event{
 		ID: fmt.Sprintf("e%d", i), Time: 1, Actor: "user:a", Verb: schemas.Follow, Object: schemas.ID(fmt.Sprintf("user:%d", i)),
 	}}
-	return schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 // oneOfEach returns an event of every stream.

@@ -134,8 +134,8 @@ func events() []schemas.Line {
 		pin := &schemas.PinEvent{Event: schemas.Event{
 			ID: fmt.Sprint("pin-", i), Time: schemas.MicrosOf(now), Actor: pinned.by, Verb: schemas.Create, Object: pinned.pin,
 		}}
-		lines = append(lines, schemas.Line{Stream: schemas.StreamFollows, Event: follow, Key: follow.Key()},
-			schemas.Line{Stream: schemas.StreamPins, Event: pin, Key: pin.Key()})
+		lines = append(lines, schemas.NewLine(follow),
+			schemas.NewLine(pin))
 	}
 	return lines
 }

@@ -279,7 +279,7 @@ func (run *replayRun) replay(rec *kgo.Record, pass int32) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, chosen := run.pins[schemas.PinID(e.Object)]; e.Verb == schemas.Delete || e.CheckKey(string(rec.Key)) != nil || run.pins != nil && !chosen {
+	if _, chosen := run.pins[schemas.PinID(e.Object)]; e.Verb == schemas.Delete || e.Key() != string(rec.Key) || run.pins != nil && !chosen {
 		return nil, nil
 	}
 	return run.Streams.Replays.Encode(&schemas.Replay{

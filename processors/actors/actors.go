@@ -107,10 +107,7 @@ type group struct {
 
 // user handles an update or a delete of a profile.
 func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
-	if err := e.Validate(schemas.MicrosOf(tx.Time())); err != nil {
-		return err
-	}
-	if err := e.CheckKey(tx.Key()); err != nil {
+	if err := rows.Validate(tx, e, nil); err != nil {
 		return err
 	}
 	t := g.table(tx, tx.Own())

@@ -9,7 +9,7 @@ import (
 
 // follow applies an event of the topic follows to its register.
 func (g *group) follow(tx *rows.Tx, e *schemas.FollowEvent) error {
-	if err := check(tx, e); err != nil {
+	if err := rows.Validate(tx, e, nil); err != nil {
 		return err
 	}
 	if g.deleted.Has(e.Actor) || g.deleted.Has(schemas.UserID(e.Object)) {
@@ -36,13 +36,6 @@ func (g *group) follow(tx *rows.Tx, e *schemas.FollowEvent) error {
 		}
 		return g.removeFollower(tx, o, is)
 	})
-}
-
-func check(tx *rows.Tx, e *schemas.FollowEvent) error {
-	if err := e.CheckKey(tx.Key()); err != nil {
-		return err
-	}
-	return e.Validate(schemas.MicrosOf(tx.Time()))
 }
 
 // block notifies both sides of a block of a user, and only the actor of any other block.

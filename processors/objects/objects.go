@@ -115,21 +115,9 @@ type group struct {
 	deleted DeletedUsers
 }
 
-// event is implemented by the events of all keyed inputs.
-type event interface {
-	CheckKey(key string) error
-}
-
-func check(tx *rows.Tx, e event, validate func(arrival schemas.Micros) error) error {
-	if err := validate(schemas.MicrosOf(tx.Time())); err != nil {
-		return err
-	}
-	return e.CheckKey(tx.Key())
-}
-
 // pin processes a create, update or delete.
 func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
-	if err := check(tx, e, e.Validate); err != nil {
+	if err := rows.Validate(tx, e, nil); err != nil {
 		return err
 	}
 	t := g.table(tx, tx.Own())
@@ -167,8 +155,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 
 // action processes an action on a pin.
 func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
-	validate := func(arrival schemas.Micros) error { return e.Validate(arrival, g.cfg.Verbs) }
-	if err := check(tx, e, validate); err != nil {
+	if err := rows.Validate(tx, e, g.cfg.Verbs); err != nil {
 		return err
 	}
 	t := g.table(tx, tx.Own())

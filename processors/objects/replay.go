@@ -44,10 +44,10 @@ func (g *group) replayed(key string, r *schemas.Replay) (*schemas.PinEvent, erro
 		return nil, err
 	}
 	e, err := g.streams.Pins.Decode(r.Event)
-	if err != nil {
-		return nil, err
+	if err == nil && e.Key() != key {
+		err = schemas.Bad(fmt.Sprintf("replay: the event's key %.64q is not the pin %.64q", e.Key(), key))
 	}
-	return e, e.CheckKey(key)
+	return e, err
 }
 
 // decides reports whether an event sets the author, creation and quality of a pin that is not deleted.

@@ -273,10 +273,7 @@ func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (
 // offer puts the candidates of another system into the user's pool of its source. The time of the offer is the version of its
 // candidates: a later offer replaces the facets.
 func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
-	if err := o.CheckKey(tx.Key()); err != nil {
-		return err
-	}
-	if err := o.Validate(schemas.MicrosOf(tx.Time())); err != nil {
+	if err := rows.Validate(tx, o, nil); err != nil {
 		return err
 	}
 	if g.deleted.Has(o.User) {

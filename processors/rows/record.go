@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -28,6 +29,12 @@ func Value[T any, R packed.Row[T]](from Getter, row []byte) (value T, found bool
 // PutValue writes a row of a packed type.
 func PutValue[T any, R packed.Row[T]](o Owner, row []byte, value R) error {
 	return o.Put(row, packed.Encode[T](value))
+}
+
+// Validate returns a *schemas.BadRecordError unless the input event of the current record is valid and has the record's key;
+// see schemas.ValidateRecord.
+func Validate(tx *Tx, e schemas.Input, verbs schemas.Verbs) error {
+	return schemas.ValidateRecord(e, tx.Key(), schemas.MicrosOf(tx.Time()), verbs)
 }
 
 // Send encodes rec and emits it to the stream's topic under key.

@@ -33,7 +33,7 @@ func event(at int, actor schemas.UserID, verb schemas.Verb, object schemas.ID) s
 
 func edgeEvent(at int, actor schemas.UserID, verb schemas.Verb, other schemas.ID) schemas.Line {
 	e := &schemas.FollowEvent{Event: event(at, actor, verb, other)}
-	return schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 func pinEvent(at int, actor schemas.UserID, verb schemas.Verb, id schemas.ID, change ...func(*schemas.PinEvent)) schemas.Line {
@@ -41,7 +41,7 @@ func pinEvent(at int, actor schemas.UserID, verb schemas.Verb, id schemas.ID, ch
 	for _, f := range change {
 		f(e)
 	}
-	return schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 func on(board schemas.BoardID, interests ...schemas.InterestID) func(*schemas.PinEvent) {
@@ -58,12 +58,12 @@ func embedded(vector ...float32) func(*schemas.PinEvent) {
 
 func action(at int, actor schemas.UserID, verb schemas.Verb, pin schemas.ID) schemas.Line {
 	e := &schemas.ActionEvent{Event: event(at, actor, verb, pin)}
-	return schemas.Line{Stream: schemas.StreamActions, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 func userEvent(at int, user schemas.UserID, verb schemas.Verb) schemas.Line {
 	e := &schemas.UserEvent{Event: event(at, user, verb, schemas.ID(user))}
-	return schemas.Line{Stream: schemas.StreamUsers, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 func told(lines ...schemas.Line) *Product {
@@ -229,7 +229,7 @@ func TestFrozenItems(t *testing.T) {
 func TestOffers(t *testing.T) {
 	offer := func(id string, at int, candidates ...schemas.Candidate) schemas.Line {
 		e := &schemas.Offer{ID: id, Time: schemas.Micros(at), User: "user:u", Source: "ads", Candidates: candidates}
-		return schemas.Line{Stream: schemas.StreamCandidates, Event: e, Key: e.Key()}
+		return schemas.NewLine(e)
 	}
 	by := func(pin schemas.PinID, author schemas.UserID, score float64) schemas.Candidate {
 		return schemas.Candidate{Pin: pin, Score: score, Facets: schemas.Facets{Author: author}}

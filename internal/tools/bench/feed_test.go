@@ -130,7 +130,7 @@ func (p *pipeline) publish(author schemas.UserID) schemas.PinID {
 	e := &schemas.PinEvent{Board: schemas.BoardID(fmt.Sprintf("board:%s-1", author[5:])), Event: schemas.Event{
 		ID: string(pin), Time: p.newest, Actor: author, Verb: schemas.Create, Object: schemas.ID(pin),
 	}}
-	p.send(schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()})
+	p.send(schemas.NewLine(e))
 	return pin
 }
 

@@ -139,7 +139,7 @@ func (p *pipeline) edge(follower, followee schemas.UserID, verb schemas.Verb, at
 	e := &schemas.FollowEvent{Event: schemas.Event{
 		ID: fmt.Sprintf("%s %s %d", follower, followee, at), Time: at, Actor: follower, Verb: verb, Object: schemas.ID(followee),
 	}}
-	p.send(schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()})
+	p.send(schemas.NewLine(e))
 }
 
 // awaitTop returns when a pin is in the user's pool.

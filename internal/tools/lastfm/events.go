@@ -18,45 +18,43 @@ func (d *Dataset) Events(shift time.Duration) iter.Seq[schemas.Line] {
 // Users yields the users, ascending.
 func (d *Dataset) Users(shift time.Duration) iter.Seq[schemas.Line] {
 	at := moved(utc(beginning), shift)
-	return lines(schemas.StreamUsers, d.users, func(user int32) (*schemas.UserEvent, *schemas.Event) {
-		e := &schemas.UserEvent{Event: schemas.Event{
+	return lines(d.users, func(user int32) schemas.Input {
+		return &schemas.UserEvent{Event: schemas.Event{
 			ID:     fmt.Sprintf("lastfm/user/%d", user),
 			Time:   at,
 			Actor:  userID(user),
 			Verb:   schemas.Update,
 			Object: schemas.ID(userID(user)),
 		}}
-		return e, &e.Event
 	})
 }
 
 // Follows yields the follows: of friends, in file order, then of interests, by user.
 func (d *Dataset) Follows(shift time.Duration) iter.Seq[schemas.Line] {
 	at := moved(utc(beginning), shift)
-	friends := lines(schemas.StreamFollows, d.friends, func(f friendship) (*schemas.FollowEvent, *schemas.Event) {
+	friends := lines(d.friends, func(f friendship) schemas.Input {
 		return follow(f.user, schemas.ID(userID(f.friend)), at)
 	})
-	interests := lines(schemas.StreamFollows, d.favourites, func(f favourite) (*schemas.FollowEvent, *schemas.Event) {
+	interests := lines(d.favourites, func(f favourite) schemas.Input {
 		return follow(f.user, schemas.ID(interestID(f.tag)), at)
 	})
 	return load.Concat(friends, interests)
 }
 
-func follow(user int32, followee schemas.ID, at schemas.Micros) (*schemas.FollowEvent, *schemas.Event) {
-	e := &schemas.FollowEvent{Event: schemas.Event{
+func follow(user int32, followee schemas.ID, at schemas.Micros) schemas.Input {
+	return &schemas.FollowEvent{Event: schemas.Event{
 		ID:     fmt.Sprintf("lastfm/follow/%d-%s", user, followee),
 		Time:   at,
 		Actor:  userID(user),
 		Verb:   schemas.Follow,
 		Object: followee,
 	}}
-	return e, &e.Event
 }
 
 // Pins yields the pins, newest first, and those of one day by user and artist. The order does not affect the result but the
 // cost: pools that are full of the newest pins reject the rest.
 func (d *Dataset) Pins(shift time.Duration) iter.Seq[schemas.Line] {
-	return lines(schemas.StreamPins, d.pins, func(p pin) (*schemas.PinEvent, *schemas.Event) {
+	return lines(d.pins, func(p pin) schemas.Input {
 		by := d.artistOf(p.artist)
 		e := &schemas.PinEvent{
 			Event: schemas.Event{
@@ -72,13 +70,13 @@ func (d *Dataset) Pins(shift time.Duration) iter.Seq[schemas.Line] {
 			Link:       by.link,
 			Attributes: map[string]string{"artist": number(p.artist)},
 		}
-		return e, &e.Event
+		return e
 	})
 }
 
 // Actions yields the actions, in file order, which is the order of their times.
 func (d *Dataset) Actions(shift time.Duration) iter.Seq[schemas.Line] {
-	return lines(schemas.StreamActions, d.actions, func(a action) (*schemas.ActionEvent, *schemas.Event) {
+	return lines(d.actions, func(a action) schemas.Input {
 		e := &schemas.ActionEvent{
 			Event: schemas.Event{
 				ID:     fmt.Sprintf("lastfm/action/%d", a.row),
@@ -89,16 +87,15 @@ func (d *Dataset) Actions(shift time.Duration) iter.Seq[schemas.Line] {
 			},
 			Attributes: map[string]string{"weight": number(a.weight)},
 		}
-		return e, &e.Event
+		return e
 	})
 }
 
-// lines yields an event of the stream for each row.
-func lines[R, E any](stream string, rows []R, event func(R) (*E, *schemas.Event)) iter.Seq[schemas.Line] {
+// lines yields an event for each row.
+func lines[R any](rows []R, event func(R) schemas.Input) iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		for _, row := range rows {
-			record, e := event(row)
-			if !yield(schemas.Line{Stream: stream, Event: record, Key: e.Key()}) {
+			if !yield(schemas.NewLine(event(row))) {
 				return
 			}
 		}

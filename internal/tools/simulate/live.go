@@ -100,7 +100,7 @@ func (l *live) post(author int, now schemas.Micros) schemas.Line {
 
 func (l *live) edge(v schemas.Verb, actor int, followee schemas.ID, now schemas.Micros) schemas.Line {
 	e := &schemas.FollowEvent{Event: l.event(actor, v, followee, now)}
-	return schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 // discovery returns a popular followee: a person in most cases, or an interest or a board.
@@ -152,7 +152,7 @@ func (l *live) act(actor int, pin shelved, now schemas.Micros) schemas.Line {
 	case verb == schemas.Closeup:
 		e.Attributes["dwell_seconds"] = fmt.Sprint(1 + popular(l.chance, 120))
 	}
-	return schemas.Line{Stream: schemas.StreamActions, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 func (l *live) verb() schemas.Verb {

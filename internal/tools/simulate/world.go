@@ -210,7 +210,7 @@ func (w *world) profile(person int) schemas.Line {
 		Attributes: map[string]string{"city": pick(r, w.words.cities)},
 		Embedding:  w.embedding(r, tastes),
 	}
-	return schemas.Line{Stream: schemas.StreamUsers, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 // follows yields the initial follows.
@@ -219,7 +219,7 @@ func (w *world) follows() iter.Seq[schemas.Line] {
 		for person := range w.Users {
 			for _, followee := range w.edges(person) {
 				e := &schemas.FollowEvent{Event: w.founding("follow", schemas.Follow, person, followee)}
-				if !yield(schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()}) {
+				if !yield(schemas.NewLine(e)) {
 					return
 				}
 			}
@@ -266,7 +266,7 @@ func (w *world) create(p pin, eventID string, at schemas.Micros) schemas.Line {
 		Attributes: map[string]string{"topic": w.interestName(p.interests[0])},
 		Embedding:  p.embedding,
 	}
-	return schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 func (w *world) interestsOf(interests []int) []schemas.InterestID {

@@ -90,7 +90,7 @@ func (c Config) Load() []schemas.Line {
 	var lines []schemas.Line
 	follow := func(who, whom schemas.UserID) {
 		e := &schemas.FollowEvent{Event: c.event(fmt.Sprintf("f-%s-%s", who, whom), who, schemas.Follow, schemas.ID(whom))}
-		lines = append(lines, schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()})
+		lines = append(lines, schemas.NewLine(e))
 	}
 	for a := range authors {
 		follow(c.watcher(a), c.author(a))
@@ -111,7 +111,7 @@ func (c Config) create(author schemas.UserID, pin schemas.ID) schemas.Line {
 		Event: c.event("p-"+string(pin), author, schemas.Create, pin), Title: "a pin of " + c.Prefix,
 		Interests: []schemas.InterestID{schemas.InterestID("interest:" + c.Prefix)}, Attributes: map[string]string{"made_by": "smartfeed bench"},
 	}
-	return schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 // act returns action n of the run.
@@ -119,7 +119,7 @@ func (c Config) act(n int) schemas.Line {
 	verbs := []schemas.Verb{schemas.View, schemas.View, schemas.Closeup, schemas.Click, schemas.Save}
 	pin := c.pin(n%authors, n/authors%max(c.Pins, 1))
 	e := &schemas.ActionEvent{Event: c.event(fmt.Sprint("a-", n), c.reader(n), verbs[n%len(verbs)], pin), Surface: "bench"}
-	return schemas.Line{Stream: schemas.StreamActions, Event: e, Key: e.Key()}
+	return schemas.NewLine(e)
 }
 
 // Delete returns the events that delete all users of the run, and thereby their pins, edges, pools and feeds.
@@ -127,7 +127,7 @@ func (c Config) Delete() []schemas.Line {
 	var lines []schemas.Line
 	for _, user := range c.People() {
 		e := &schemas.UserEvent{Event: c.event("d-"+string(user), user, schemas.Delete, schemas.ID(user))}
-		lines = append(lines, schemas.Line{Stream: schemas.StreamUsers, Event: e, Key: e.Key()})
+		lines = append(lines, schemas.NewLine(e))
 	}
 	return lines
 }

@@ -125,7 +125,7 @@ func publish(p *oracle.Product, n int) {
 			Object: schemas.ID(fmt.Sprintf("pin:%c%d", author[5], n)),
 		}
 		e.Title, e.Link = "title of "+string(e.Object), "https://pins.example/"+string(e.Object)
-		p.Apply(schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()})
+		p.Apply(schemas.NewLine(e))
 	}
 }
 
@@ -133,7 +133,7 @@ func follow(p *oracle.Product, at int, v schemas.Verb, other schemas.ID) {
 	e := &schemas.FollowEvent{Event: schemas.Event{
 		ID: fmt.Sprint(at, v, other), Time: schemas.Micros(at) * 1e6, Actor: reader, Verb: v, Object: other,
 	}}
-	p.Apply(schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()})
+	p.Apply(schemas.NewLine(e))
 }
 
 func config() Config { return Config{Limit: limit, Cap: 500, Plain: true} }
