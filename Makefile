@@ -8,8 +8,11 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X github.com/smartfeed/smartfeed/app.version=$(VERSION)
 # The long ones: minutes each.
 LONG    := Lastfm$$
-# In a real browser: a part of its own.
+# The tests in a real browser.
 BROWSER := Browser
+# The module test has the tests whose dependencies only tests need. They read files outside of their module, which Go's test
+# cache does not see.
+TESTMODULE = cd test && $(GOTEST) -count=1
 # Where goroutines share state: `make test-racy` runs these under the race detector, `make test-race` everything.
 RACY    := ./processors ./processors/rows ./processors/pools/... ./processors/outside ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
 
@@ -72,19 +75,20 @@ demo: up ## give it people who act, until ctrl-c
 	docker compose run --rm demo
 
 test: ## every test but the long imports and those in a browser
-	$(GOTEST) -skip '$(LONG)|$(BROWSER)' ./...
+	$(GOTEST) -skip '$(LONG)' ./...
+	$(TESTMODULE) -skip '$(BROWSER)' ./...
 
 test-racy: ## under the race detector, where goroutines share state; it needs a C compiler
-	$(GOTEST) -race -short -skip '$(LONG)|$(BROWSER)' $(RACY)
+	$(GOTEST) -race -short -skip '$(LONG)' $(RACY)
 
 test-race: ## every test but the long imports under the race detector
-	$(GOTEST) -race -skip '$(LONG)|$(BROWSER)' ./...
+	$(GOTEST) -race -skip '$(LONG)' ./...
 
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
 	$(GOTEST) -run '$(LONG)' -v ./app
 
 test-browser: ## the console in a headless Chromium, which must be there; pictures go to SMARTFEED_SCREENSHOTS, if it is set
-	SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1} $(GOTEST) -count=1 -timeout 20m -run '$(BROWSER)' ./internal/testkit/browser ./serving/web ./app
+	export SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1}; $(TESTMODULE) -run '$(BROWSER)' ./...
 
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 
@@ -137,6 +141,7 @@ mutants: ## switch off one protection after the other: the tests named beside ea
 vet: ## format, vet, and whether the list of mutants fits the code
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
 	$(GO) vet $(FRUGAL) ./...
+	cd test && $(GO) vet $(FRUGAL) ./...
 	$(GO) run ./.ci/mutants -n
 
 check: vet test test-racy ## what to run before a commit

@@ -205,7 +205,7 @@ func TestReadyzNamesWhatIsAway(t *testing.T) {
 			f.net.Hold()
 			defer f.net.Release()
 			f.awaitLack(503, "kafka", "unreachable")
-			f.called("PartLacking kafka")
+			f.awaitLackingMetric("kafka")
 			f.net.Release()
 			calm()
 		})

@@ -26,6 +26,7 @@ var onlyCompiled = map[string]string{
 
 // Each importable package has an example, and `go test` compares its output.
 func TestExamples_CoverImportablePackages(t *testing.T) {
+	atRoot(t)
 	outputs := 0
 	for path, examples := range examplesOf(t) {
 		checked := 0

@@ -34,6 +34,7 @@ var leaves = []string{
 var groups = []string{"objects", "actors", "fanout", "related", "pools", "materialize", "interests", "retries"}
 
 func TestImports_RunOneWay(t *testing.T) {
+	atRoot(t)
 	seen := map[string]bool{}
 	for path, all := range importsOf(t) {
 		imports := own(all)
@@ -71,6 +72,7 @@ func TestImports_RunOneWay(t *testing.T) {
 
 // The package table of the architecture lists every package of internal, and marks exactly the leaves as leaves.
 func TestArchitecture_ListsInternalPackages(t *testing.T) {
+	atRoot(t)
 	text, err := os.ReadFile("docs/design/architecture.md")
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +104,7 @@ func TestArchitecture_ListsInternalPackages(t *testing.T) {
 
 // Programs embed topics and processors, so these packages define no commands.
 func TestImports_TopicsAndProcessorsDefineNoCommands(t *testing.T) {
+	atRoot(t)
 	const commands = "github.com/spf13/cobra"
 	checked, found := 0, 0
 	for path, imports := range importsOf(t) {
@@ -132,6 +135,7 @@ func groupOf(path string) string {
 
 // The tests that documents name exist.
 func TestDocuments_NameExistingTests(t *testing.T) {
+	atRoot(t)
 	have := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {

@@ -20,6 +20,7 @@ var logging = map[string]int{
 
 // Errors are logged under one key, so one search finds all of them.
 func TestLog_ErrorsHaveOneKey(t *testing.T) {
+	atRoot(t)
 	found := 0
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

@@ -1,4 +1,4 @@
-package web
+package test
 
 import (
 	"encoding/json"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/browser"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 )
 
@@ -36,7 +35,7 @@ func pageOf(first int, next string) map[string]any {
 
 // A visit may be answered while an older page is in flight. That page continues below items that are no longer shown,
 // and would leave a gap.
-func leavesNoGapInAFeed(t *testing.T, b *browser.Browser) {
+func leavesNoGapInAFeed(t *testing.T, b *Browser) {
 	d := newDesk()
 	asked := func(n int) func() bool { return func() bool { return len(d.bodies("GET /feed")) == n } }
 	d.answers("GET /feed", 200, pageOf(1, "c1"))
@@ -64,13 +63,13 @@ func leavesNoGapInAFeed(t *testing.T, b *browser.Browser) {
 }
 
 // A plot is labeled with the parameters of its request, which are those of the form when it was submitted.
-func labelsAFunnelAsItWasAsked(t *testing.T, b *browser.Browser) {
+func labelsAFunnelAsItWasAsked(t *testing.T, b *Browser) {
 	d := newDesk()
 	answer, letGo := held(t, map[string]any{"steps": []any{map[string]any{"verb": "view", "users": 3}}})
 	d.answers("GET /insights/funnel", 200, answer)
 	p := d.open(t, b, wide, "/#insights")
 	eventually.True(t, "the funnel is asked for", func() bool { return len(d.bodies("GET /insights/funnel")) == 1 })
-	browser.Eval[string](p, "document.querySelector('#funnel-within').value = '1h'")
+	Eval[string](p, "document.querySelector('#funnel-within').value = '1h'")
 	letGo()
 	p.Wait("the plot", "document.querySelector('#plot-funnel figcaption')?.textContent.includes('all within a day')")
 	p.Excuse("503")
@@ -78,7 +77,7 @@ func labelsAFunnelAsItWasAsked(t *testing.T, b *browser.Browser) {
 }
 
 // Sources that a feed does not name have the target of each, and their number is not shown.
-func tellsNoTargetsOfSourcesWithoutNumber(t *testing.T, b *browser.Browser) {
+func tellsNoTargetsOfSourcesWithoutNumber(t *testing.T, b *Browser) {
 	d := newDesk()
 	share := func(source string, target float64, items int) map[string]any {
 		return map[string]any{"feed": "home", "source": source, "target": target, "items": items}
@@ -101,7 +100,7 @@ func tellsNoTargetsOfSourcesWithoutNumber(t *testing.T, b *browser.Browser) {
 }
 
 // An address that names no view shows the feed, even if it is the name of a member of every JavaScript object.
-func goesOnAfterAnAddressOfNoView(t *testing.T, b *browser.Browser) {
+func goesOnAfterAnAddressOfNoView(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#constructor")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2 && !document.querySelector('#view-feed').hidden")
@@ -113,7 +112,7 @@ func goesOnAfterAnAddressOfNoView(t *testing.T, b *browser.Browser) {
 
 // An action whose event may have arrived is sent again with the same id. One that was accepted or is in flight is not
 // sent again.
-func countsAnActionOnce(t *testing.T, b *browser.Browser) {
+func countsAnActionOnce(t *testing.T, b *Browser) {
 	const late = "the broker has not acknowledged every event: send them again"
 	d := newDesk()
 	d.answers("GET /feed", 200, pageOf(1, "c1"))
@@ -121,7 +120,7 @@ func countsAnActionOnce(t *testing.T, b *browser.Browser) {
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
 	press := func(verb string) {
 		t.Helper()
-		browser.Eval[bool](p, "(document.querySelector('#said').textContent = '', true)")
+		Eval[bool](p, "(document.querySelector('#said').textContent = '', true)")
 		p.Click(".card[data-pin='pin:1'] [data-verb=" + verb + "]")
 	}
 	notice := func(text string) {

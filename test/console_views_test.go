@@ -1,4 +1,4 @@
-package web
+package test
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/browser"
+	"github.com/smartfeed/smartfeed/serving/web"
 )
 
 // hostile is a text that anybody may put into a title, an id or an attribute.
@@ -196,14 +196,24 @@ func (d *desk) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // open shows the console in front of the desk.
-func (d *desk) open(t *testing.T, b *browser.Browser, v browser.View, address string) *browser.Page {
+func (d *desk) open(t *testing.T, b *Browser, v View, address string) *Page {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", d)
-	mux.Handle("/", handler(t))
+	mux.Handle("/", consoleHandler(t))
 	p := b.Page(t, v)
 	p.Go(published(t, mux) + address)
 	return p
+}
+
+// consoleHandler serves the files of the console.
+func consoleHandler(t *testing.T) http.Handler {
+	t.Helper()
+	h, err := web.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 // published serves until the test ends, streams included, and returns the address.
@@ -216,14 +226,14 @@ func published(t *testing.T, h http.Handler) string {
 	return site.URL
 }
 
-var wide = browser.View{Width: 1280, Height: 900}
+var wide = View{Width: 1280, Height: 900}
 
 // TestBrowser opens the console in front of a new desk for each subtest, in one browser.
 func TestBrowser(t *testing.T) {
-	b := browser.Open(t)
+	b := openBrowser(t)
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, *browser.Browser)
+		test func(*testing.T, *Browser)
 	}{
 		{"shows hostile text as text", showsHostileTextAsText},
 		{"says what is wrong", saysWhatIsWrong},
@@ -256,31 +266,31 @@ func TestBrowser(t *testing.T) {
 }
 
 // Titles, ids, reasons and errors are shown as text, in every view.
-func showsHostileTextAsText(t *testing.T, b *browser.Browser) {
+func showsHostileTextAsText(t *testing.T, b *Browser) {
 	p := newDesk().open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
 	if got := p.Texts(".card h2")[0]; got != hostile {
 		t.Errorf("the title is %q, want %q", got, hostile)
 	}
-	if links := browser.Eval[int](p, "document.querySelectorAll('.card h2 a').length"); links != 0 {
+	if links := Eval[int](p, "document.querySelectorAll('.card h2 a').length"); links != 0 {
 		t.Error("an address that is no web address is a link")
 	}
 	p.Click(".card .ask")
 	p.Wait("why is answered", "document.querySelector('.card .why .fate')")
 	p.Wait("affinities are shown", "document.querySelector('#rail-affinities li')")
 	p.Wait("how often a source was shown, and is to be", says("#rail-pools .note", "shown 100 %, to be 100 %"))
-	if browser.Eval[bool](p, "[...document.querySelectorAll('.card')].some((c) => c.scrollWidth > c.clientWidth)") {
+	if Eval[bool](p, "[...document.querySelectorAll('.card')].some((c) => c.scrollWidth > c.clientWidth)") {
 		t.Error("a card is wider than what is seen of it")
 	}
 	p.Shot("feed-rail-wide")
 	for view, there := range map[string]string{
 		"pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#letters li", "insights": "#plot-habit figure",
 	} {
-		browser.Eval[string](p, "location.hash = '"+view+"'")
+		Eval[string](p, "location.hash = '"+view+"'")
 		p.Wait(view+" is shown", "document.querySelector('"+there+"')")
 	}
 	p.Wait("what is missing is told", "document.querySelector('#state-text').textContent.includes('onerror')")
-	if browser.Eval[bool](p, "'broken' in window || document.querySelectorAll('main img, main script, header script').length > 0") {
+	if Eval[bool](p, "'broken' in window || document.querySelectorAll('main img, main script, header script').length > 0") {
 		t.Error("text has become markup")
 	}
 	p.Excuse("503")
@@ -289,7 +299,7 @@ func showsHostileTextAsText(t *testing.T, b *browser.Browser) {
 }
 
 // Errors are shown where they belong, and the previous contents stay.
-func saysWhatIsWrong(t *testing.T, b *browser.Browser) {
+func saysWhatIsWrong(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#features")
 	p.Wait("features are shown", "document.querySelector('#features .feature li')")
@@ -303,7 +313,7 @@ func saysWhatIsWrong(t *testing.T, b *browser.Browser) {
 	p.Wait("that the status cannot be read", "document.querySelector('#state-text').textContent === 'it broke' && document.querySelector('.dot.bad')")
 	d.answers("GET /status", 200, status())
 
-	browser.Eval[string](p, "location.hash = 'feed'")
+	Eval[string](p, "location.hash = 'feed'")
 	p.Wait("what the feed does without", "document.querySelector('#degraded').textContent.includes('store')")
 	d.answers("POST /events", 503, map[string]any{"detail": "the broker is away"})
 	p.Click(".card [data-verb=save]")
@@ -325,7 +335,7 @@ func saysWhatIsWrong(t *testing.T, b *browser.Browser) {
 
 // New items are announced as they arrive, and the announcement disappears when there are none. Items that a visit did
 // not show are announced again.
-func announcesNewItems(t *testing.T, b *browser.Browser) {
+func announcesNewItems(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
@@ -357,7 +367,7 @@ func announcesNewItems(t *testing.T, b *browser.Browser) {
 }
 
 // If the API requires authentication, every request has the token that the person enters.
-func givesAToken(t *testing.T, b *browser.Browser) {
+func givesAToken(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /insights/growth", 200, map[string]any{"days": []any{}})
 	var mu sync.Mutex
@@ -375,7 +385,7 @@ func givesAToken(t *testing.T, b *browser.Browser) {
 		}
 		d.ServeHTTP(w, r)
 	})
-	mux.Handle("/", handler(t))
+	mux.Handle("/", consoleHandler(t))
 	site := published(t, mux)
 	p := b.Page(t, wide)
 	p.Go(site + "/?user=user:a")
@@ -408,7 +418,7 @@ func givesAToken(t *testing.T, b *browser.Browser) {
 }
 
 // A decision is sent as it is chosen. A rejected one shows the error at its term, and an accepted one leaves the list.
-func decidesAboutTerms(t *testing.T, b *browser.Browser) {
+func decidesAboutTerms(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#interests")
 	p.Wait("terms are shown", "document.querySelectorAll('#terms li').length === 2")
@@ -421,7 +431,7 @@ func decidesAboutTerms(t *testing.T, b *browser.Browser) {
 	d.answers("POST /dictionary/decisions", 400, map[string]any{"detail": "it is not taken", "errors": []string{"into is no other term"}})
 	p.Click("#terms li:last-child summary")
 	choose := func(state, text string) {
-		browser.Eval[bool](p, "((s) => { s.value = '"+state+"'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms li:last-child select'))")
+		Eval[bool](p, "((s) => { s.value = '"+state+"'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms li:last-child select'))")
 		p.Fill("#terms li:last-child input", text)
 		p.Click("#terms li:last-child button")
 	}
@@ -437,7 +447,7 @@ func decidesAboutTerms(t *testing.T, b *browser.Browser) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
 	d.answers("GET /dictionary", 503, map[string]any{"detail": "the rows are away"})
-	browser.Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
+	Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
 	p.Wait("that it cannot be read", "document.querySelector('#terms-said').textContent.includes('the rows are away')")
 	p.Excuse("400")
 	p.Excuse("503")
@@ -446,7 +456,7 @@ func decidesAboutTerms(t *testing.T, b *browser.Browser) {
 
 // For a long dictionary, the first terms are shown, then more, up to the maximum of the API. The page says how to reach
 // the others.
-func showsMoreTerms(t *testing.T, b *browser.Browser) {
+func showsMoreTerms(t *testing.T, b *Browser) {
 	const others = "there may be more. One that is not shown is decided about by smartfeed interests accept, reject, merge or reopen."
 	d := newDesk()
 	terms := func(n int) {
@@ -466,7 +476,7 @@ func showsMoreTerms(t *testing.T, b *browser.Browser) {
 	p.Click("#live") // an automatic update would receive the terms for the next request
 	for _, n := range []int{250, 450, 650, 850, 1000} {
 		terms(n)
-		before := browser.Eval[int](p, "document.querySelectorAll('#terms > li').length")
+		before := Eval[int](p, "document.querySelectorAll('#terms > li').length")
 		p.Click("#terms-more")
 		p.Wait("the first that is new has the focus", fmt.Sprintf("document.activeElement === document.querySelectorAll('#terms > li')[%d].querySelector('summary')", before))
 	}
@@ -476,11 +486,11 @@ func showsMoreTerms(t *testing.T, b *browser.Browser) {
 		t.Errorf("asked for %q terms", limits)
 	}
 	terms(3)
-	browser.Eval[bool](p, "((s) => { s.value = 'merged'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms-state'))")
+	Eval[bool](p, "((s) => { s.value = 'merged'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms-state'))")
 	said("3", "3 terms.")
 	p.Wait("all are shown", "document.querySelector('#terms-more').hidden")
 	terms(50)
-	browser.Eval[bool](p, "((s) => { s.value = 'rejected'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms-state'))")
+	Eval[bool](p, "((s) => { s.value = 'rejected'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms-state'))")
 	said("50", "The first 50 terms, by name; "+others)
 	p.CheckAccessible("many terms")
 	p.Excuse("503")
@@ -488,7 +498,7 @@ func showsMoreTerms(t *testing.T, b *browser.Browser) {
 }
 
 // Clicks on the button of a card, and on the link of its title, are actions of the user.
-func sendsClicks(t *testing.T, b *browser.Browser) {
+func sendsClicks(t *testing.T, b *Browser) {
 	d := newDesk()
 	item := map[string]any{
 		"pin": "pin:1", "time": "2026-11-20T10:00:00Z", "author": "user:b", "board": nil, "interests": []string{}, "title": "one",
@@ -498,19 +508,19 @@ func sendsClicks(t *testing.T, b *browser.Browser) {
 	p := d.open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 1")
 	stay := "document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); })" // pins.example does not exist
-	browser.Eval[bool](p, "("+stay+", true)")
+	Eval[bool](p, "("+stay+", true)")
 	for i, at := range []string{".card [data-verb=click]", ".card h2 a"} {
 		p.Click(at)
 		p.Wait("the button is pressed", "document.querySelector('.card [data-verb=click]').getAttribute('aria-pressed') === 'true'")
 		p.Wait("it is said", "document.querySelector('#said').textContent === 'click sent'")
-		browser.Eval[bool](p, "(document.querySelector('#said').textContent = '', document.querySelector('.card [data-verb=click]').setAttribute('aria-pressed', 'false'), true)")
+		Eval[bool](p, "(document.querySelector('#said').textContent = '', document.querySelector('.card [data-verb=click]').setAttribute('aria-pressed', 'false'), true)")
 		sent := d.bodies("POST /events")
 		var event struct{ Stream, Verb, Actor, Object, Surface string }
 		if len(sent) != i+1 || json.Unmarshal([]byte(sent[i]), &event) != nil || event != struct{ Stream, Verb, Actor, Object, Surface string }{"actions", "click", "user:a", "pin:1", "console"} {
 			t.Errorf("%s: sent %q, want one click more", at, sent)
 		}
 	}
-	if got := browser.Eval[string](p, "((a) => [a.href, a.rel, a.target].join(' '))(document.querySelector('.card h2 a'))"); got != "https://pins.example/1 noopener noreferrer _blank" {
+	if got := Eval[string](p, "((a) => [a.href, a.rel, a.target].join(' '))(document.querySelector('.card h2 a'))"); got != "https://pins.example/1 noopener noreferrer _blank" {
 		t.Errorf("the link is %q", got)
 	}
 	p.Excuse("503")
@@ -518,13 +528,13 @@ func sendsClicks(t *testing.T, b *browser.Browser) {
 }
 
 // Each failed record has one line, however many dead letters it has, with the state of its retries.
-func showsHowLettersAreRetried(t *testing.T, b *browser.Browser) {
+func showsHowLettersAreRetried(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /deadletters", 200, map[string]any{"letters": []any{
 		letter("actions", 1, 0, "2026-11-20T10:00:00Z"), letter("actions", 5, 1, "2026-11-20T10:10:00Z"), letter("", 6, 0, "2026-11-20T10:20:00Z"),
 	}})
 	d.answers("GET /deadletters/retries", 200, map[string]any{"letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
-	p := d.open(t, b, browser.View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
+	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
 	p.Wait("the records are shown", "document.querySelectorAll('#letters li').length === 4")
 	fates := p.Texts("#letters .fate")
 	if slices.Sort(fates); !slices.Equal(fates, []string{"done", "not known", "parked", "waiting"}) {
@@ -536,27 +546,27 @@ func showsHowLettersAreRetried(t *testing.T, b *browser.Browser) {
 	}
 	line := "[...document.querySelectorAll('#letters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
 	p.Wait("how often it was tried, and when it is next", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
-	browser.Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
+	Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
 	p.Wait("its bytes", line+".querySelector('pre').textContent.includes('<script>')")
 	p.CheckAccessible("letters with their states")
 	p.Shot("letters-wide-dark")
 	p.Wait("why one is parked", "[...document.querySelectorAll('#letters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
 
 	d.answers("GET /deadletters/retries", 200, map[string]any{"letters": []any{retried("parked", 8, 8)}})
-	browser.Eval[bool](p, "((s) => { s.value = 'parked'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#letters-state'))")
+	Eval[bool](p, "((s) => { s.value = 'parked'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#letters-state'))")
 	p.Wait("those in a state alone", "document.querySelectorAll('#letters li').length === 1 && document.querySelector('#letters .fate').textContent === 'parked'")
 	d.answers("POST /deadletters/retry", 200, map[string]any{"published": 2, "topics": map[string]any{}, "skipped": 1})
 	p.Click("#letters-retry")
 	p.Wait("that they are retried", "document.querySelector('#letters-did').textContent === '2 letters are retried at once, 1 skipped.'")
 	d.answers("GET /deadletters/retries", 503, map[string]any{"detail": "the rows are away"})
-	browser.Eval[bool](p, "((s) => { s.value = ''; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#letters-state'))")
+	Eval[bool](p, "((s) => { s.value = ''; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#letters-state'))")
 	p.Wait("the letters, and that their states are not known", "document.querySelectorAll('#letters li').length === 2 && document.querySelector('#letters-said').textContent.includes('the rows are away')")
 	p.Excuse("503")
 	p.Check()
 }
 
 // The rate and priority of a kind are set in its line. Typed text stays while numbers change.
-func setsHowFastTheyAre(t *testing.T, b *browser.Browser) {
+func setsHowFastTheyAre(t *testing.T, b *Browser) {
 	const kind = "actions/objects/verb"
 	d := newDesk()
 	kinds := func(waiting int, rate float64, operator string) {
@@ -565,7 +575,7 @@ func setsHowFastTheyAre(t *testing.T, b *browser.Browser) {
 		d.answers("GET /deadletters/kinds", 200, map[string]any{"kinds": []any{k}})
 	}
 	kinds(2, 10, "")
-	p := d.open(t, b, browser.View{Width: 390, Height: 844, Phone: true}, "/#pipeline")
+	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/#pipeline")
 	cell := func(name, want string) {
 		t.Helper()
 		p.Wait(name+" is "+want, "document.querySelector('#kinds [data-of="+name+"]')?.textContent === '"+want+"'")
@@ -574,16 +584,16 @@ func setsHowFastTheyAre(t *testing.T, b *browser.Browser) {
 		cell(name, want)
 	}
 	p.CheckAccessible("kinds")
-	if wide := browser.Eval[float64](p, "document.documentElement.scrollWidth"); wide > 390 {
+	if wide := Eval[float64](p, "document.documentElement.scrollWidth"); wide > 390 {
 		t.Errorf("the page is %v pixels wide on a phone of 390", wide)
 	}
 	p.Shot("kinds-phone")
 	p.Fill("#kinds input[name=rate]", "0")
 	p.Fill("#kinds input[name=priority]", "-3")
-	browser.Eval[bool](p, "(document.activeElement.blur(), true)")
+	Eval[bool](p, "(document.activeElement.blur(), true)")
 	kinds(7, 10, "")
 	cell("waiting", "7")
-	if got := browser.Eval[string](p, "document.querySelector('#kinds input[name=rate]').value"); got != "0" {
+	if got := Eval[string](p, "document.querySelector('#kinds input[name=rate]').value"); got != "0" {
 		t.Errorf("what is typed has become %q", got)
 	}
 	d.answers("POST /deadletters/limits", 400, map[string]any{"detail": "it is not taken", "errors": []string{"there is no topic"}})
@@ -616,7 +626,7 @@ func row(table, head string) string {
 }
 
 // The diagram and its tables show the lag of readers, the throughput, and the restarts of parts.
-func showsLagRatesAndRestarts(t *testing.T, b *browser.Browser) {
+func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/#pipeline")
 	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === 'pools')"
@@ -629,7 +639,7 @@ func showsLagRatesAndRestarts(t *testing.T, b *browser.Browser) {
 	p.CheckAccessible("a part that waits")
 	p.Shot("pipeline-waiting-wide")
 	p.Wait("the table", row("#groups", "pools")+" === 'pools|1|5,000|–|2|1|waiting'")
-	width := browser.Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))")
+	width := Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))")
 
 	s := status()
 	served := s["flows"].([]any)[0].(map[string]any)
@@ -643,7 +653,7 @@ func showsLagRatesAndRestarts(t *testing.T, b *browser.Browser) {
 	p.Wait("nothing waits, and nothing is marked for restarts of long ago",
 		node+".querySelector('.node-lag').textContent === 'nothing waits' && !"+node+".matches('.late, .sick') && "+
 			node+".querySelector('.node-health').textContent === '2 restarts'")
-	if now := browser.Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))"); now <= width {
+	if now := Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))"); now <= width {
 		t.Errorf("a line with records is %v wide, one without %v", now, width)
 	}
 	p.Wait("nothing comes any more, which is seen little by little", "parseFloat("+rate+".replace(',', '')) < 1000")
@@ -657,7 +667,7 @@ func showsLagRatesAndRestarts(t *testing.T, b *browser.Browser) {
 }
 
 // With several processes, all are shown: their parts, groups over all of them, and processes that did not respond.
-func showsEveryProcess(t *testing.T, b *browser.Browser) {
+func showsEveryProcess(t *testing.T, b *Browser) {
 	part := func(name, condition string, restarts int) map[string]any {
 		return map[string]any{"name": name, "condition": condition, "since": "2026-11-20T10:00:00Z", "restarts": restarts}
 	}
@@ -691,30 +701,30 @@ func showsEveryProcess(t *testing.T, b *browser.Browser) {
 	}
 	p.CheckAccessible("several processes")
 	p.Shot("processes-wide")
-	browser.Eval[string](p, "location.hash = 'insights'")
+	Eval[string](p, "location.hash = 'insights'")
 	p.Wait("the shares of all", "document.querySelector('#plot-shares figure')?.textContent.includes('1,200 items')")
 	p.Excuse("503")
 	p.Check()
 }
 
 // The whole console is usable without a pointer: from the skip link through every control to every view.
-func byKeyboardAlone(t *testing.T, b *browser.Browser) {
+func byKeyboardAlone(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/")
 	p.Wait("it is asked whose feed", "!document.querySelector('#suggest').hidden")
 	focused := func() string {
-		return browser.Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
+		return Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
 	}
 	p.Press(kb.Tab)
 	if got := focused(); got != "Skip to the content" {
 		t.Errorf("the first tab comes to %q, want the skip link", got)
 	}
-	if !browser.Eval[bool](p, "document.activeElement.getBoundingClientRect().top >= 0") {
+	if !Eval[bool](p, "document.activeElement.getBoundingClientRect().top >= 0") {
 		t.Error("the skip link is not seen when it has the focus")
 	}
 	p.Press(kb.Enter)
 	p.Wait("the content has the focus", "document.activeElement.id === 'main'")
-	p.Go(browser.Eval[string](p, "location.origin"))
+	p.Go(Eval[string](p, "location.origin"))
 	order := tabs(p, "user", 10)
 	if want := []string{"Skip to the content", "user"}; !slices.Equal(order, want) {
 		t.Errorf("the tabs are %q, want %q", order, want)
@@ -722,7 +732,7 @@ func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 	p.Press("a")
 	p.Press(kb.Enter)
 	p.Wait("the feed of user:a is shown, and read from its heading", "document.querySelectorAll('.card').length === 2 && document.activeElement.id === 'feed-title'")
-	if got := browser.Eval[string](p, "new URLSearchParams(location.search).get('user')"); got != "user:a" {
+	if got := Eval[string](p, "new URLSearchParams(location.search).get('user')"); got != "user:a" {
 		t.Errorf("the address names %q, want user:a", got)
 	}
 	for range 4 { // save, click, hide, why of the first card
@@ -754,25 +764,25 @@ func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 
 // walk tabs once around the page and opens what can be opened on the way. It fails the test for every visible control
 // that did not get the focus.
-func walk(t *testing.T, p *browser.Page, view string) {
+func walk(t *testing.T, p *Page, view string) {
 	t.Helper()
 	const step = `((e) => {
 		if (window.reached.has(e)) return 'again';
 		window.reached.add(e);
 		return e.matches('summary') && !e.parentElement.open ? 'closed' : 'next';
 	})(document.activeElement)`
-	browser.Eval[bool](p, "(window.reached = new Set(), true)")
+	Eval[bool](p, "(window.reached = new Set(), true)")
 	at := ""
 	for range 300 {
 		p.Press(kb.Tab)
-		if at = browser.Eval[string](p, step); at == "again" {
+		if at = Eval[string](p, step); at == "again" {
 			break
 		} else if at == "closed" {
 			p.Press(kb.Enter)
 			p.Wait("it is open", "document.activeElement.parentElement.open")
 		}
 	}
-	controls := browser.Eval[[]struct {
+	controls := Eval[[]struct {
 		Name    string
 		Reached bool
 	}](p, `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
@@ -789,11 +799,11 @@ func walk(t *testing.T, p *browser.Page, view string) {
 }
 
 // tabs presses tab until an element has the focus, and returns the elements that had it on the way.
-func tabs(p *browser.Page, until string, most int) []string {
+func tabs(p *Page, until string, most int) []string {
 	var order []string
 	for range most {
 		p.Press(kb.Tab)
-		at := browser.Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
+		at := Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
 		if order = append(order, at); at == until {
 			break
 		}
@@ -802,19 +812,19 @@ func tabs(p *browser.Page, until string, most int) []string {
 }
 
 // Colors follow the system until a person chooses others, which are kept. Updates can be stopped.
-func keepsWhatIsChosen(t *testing.T, b *browser.Browser) {
+func keepsWhatIsChosen(t *testing.T, b *Browser) {
 	d := newDesk()
-	p := d.open(t, b, browser.View{Width: 1280, Height: 900, Dark: true}, "/?user=user:a")
+	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/?user=user:a")
 	ground := "getComputedStyle(document.documentElement).backgroundColor"
-	dark := browser.Eval[string](p, ground)
+	dark := Eval[string](p, ground)
 	choose := func(theme string) {
-		browser.Eval[bool](p, "(document.querySelector('#theme').value = '"+theme+"', document.querySelector('#theme').dispatchEvent(new Event('change')))")
+		Eval[bool](p, "(document.querySelector('#theme').value = '"+theme+"', document.querySelector('#theme').dispatchEvent(new Event('change')))")
 	}
 	choose("light")
-	if light := browser.Eval[string](p, ground); light == dark {
+	if light := Eval[string](p, ground); light == dark {
 		t.Errorf("light and dark are both %s", dark)
 	}
-	p.Go(browser.Eval[string](p, "location.href"))
+	p.Go(Eval[string](p, "location.href"))
 	p.Wait("light is kept", "document.documentElement.dataset.theme === 'light'")
 	choose("auto")
 	p.Wait("auto is the system's", ground+" === '"+dark+"'")

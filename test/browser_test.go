@@ -3,7 +3,7 @@
 //
 // It looks for Chromium on the PATH. Without one, the test is skipped. If SMARTFEED_TEST_BROWSER is set, the test fails
 // instead, so that a gate cannot pass without the browser tests. A value other than "1" is the program.
-package browser
+package test
 
 import (
 	"context"
@@ -38,7 +38,7 @@ const (
 type Browser struct{ ctx context.Context }
 
 // Open starts a Chromium that stops with the test.
-func Open(t testing.TB) *Browser {
+func openBrowser(t testing.TB) *Browser {
 	t.Helper()
 	program := find(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],

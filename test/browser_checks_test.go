@@ -1,4 +1,4 @@
-package browser
+package test
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ func TestBrowserFindsWhatIsWrong(t *testing.T) {
 		}
 	}))
 	defer site.Close()
-	p := Open(t).Page(t, View{Width: 800, Height: 600, Dark: true})
+	p := openBrowser(t).Page(t, View{Width: 800, Height: 600, Dark: true})
 	p.Go(site.URL)
 	p.Wait("the script ran", "document.querySelector('script:not([src])')")
 	p.Fill("input", "new")
@@ -88,7 +88,7 @@ func TestBrowserFindsWhatSomeCannotUse(t *testing.T) {
 		fmt.Fprint(w, bad)
 	}))
 	defer site.Close()
-	p := Open(t).Page(t, View{Width: 800, Height: 600})
+	p := openBrowser(t).Page(t, View{Width: 800, Height: 600})
 	p.Go(site.URL)
 	r := &recorded{TB: t}
 	p.t = r

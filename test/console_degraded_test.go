@@ -1,4 +1,4 @@
-package web
+package test
 
 import (
 	"encoding/json"
@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/smartfeed/smartfeed/internal/testkit/browser"
 )
 
 // says returns the expression that a visible element has a text; "": the element is not visible.
@@ -20,9 +18,9 @@ func says(selector, text string) string {
 }
 
 // announced fails the test unless screen readers announce changes of an element.
-func announced(t *testing.T, p *browser.Page, selector string) {
+func announced(t *testing.T, p *Page, selector string) {
 	t.Helper()
-	if !browser.Eval[bool](p, "document.querySelector('"+selector+"')?.getAttribute('role') === 'status'") {
+	if !Eval[bool](p, "document.querySelector('"+selector+"')?.getAttribute('role') === 'status'") {
 		t.Errorf("%s is not announced", selector)
 	}
 }
@@ -57,7 +55,7 @@ func featuresOf(d *desk, values map[string]any, missing map[string]string, degra
 func orNone[T any](list []T) []T { return append([]T{}, list...) }
 
 // If the store is unavailable, features are shown as unknown, with the degraded reasons, and not as empty.
-func tellsUnknownFeaturesFromNothing(t *testing.T, b *browser.Browser) {
+func tellsUnknownFeaturesFromNothing(t *testing.T, b *Browser) {
 	d := newDesk()
 	values := map[string]any{"saves": nil, "groups": nil, "mean": nil, "capped": 5, "partly": map[string]any{}, "none": map[string]any{}}
 	missing := map[string]string{"saves": "store", "groups": "deadline", "mean": "empty", "capped": "cap", "partly": "window"}
@@ -79,14 +77,14 @@ func tellsUnknownFeaturesFromNothing(t *testing.T, b *browser.Browser) {
 	p.Wait("what is tried and empty is nothing",
 		"[..."+cells+"].filter((c, i) => document.querySelectorAll('#try-answer th')[i].textContent === 'mean')[0].textContent === 'nothing'")
 
-	browser.Eval[string](p, "location.hash = 'feed'")
+	Eval[string](p, "location.hash = 'feed'")
 	p.Wait("the rail says so, too", says("#rail-features-degraded", "Answered without: deadline, store."))
 	p.Wait("and does not call it nothing", feature("#rail-features", "capped", "5|of the newest actions alone"))
 	announced(t, p, "#rail-features-degraded")
 	p.CheckAccessible("a rail without a store")
 	d.answers("POST /features", 503, map[string]any{"detail": "too full"})
 	p.Wait("that the rail's could not be read", says("#rail-features-degraded", "Features could not be read: too full."))
-	browser.Eval[string](p, "location.hash = 'features'")
+	Eval[string](p, "location.hash = 'features'")
 	p.Wait("that they could not be read", says("#features-degraded", "Features could not be read: too full."))
 	p.Wait("what there was stays", feature("#features", "capped", "5|of the newest actions alone"))
 
@@ -98,7 +96,7 @@ func tellsUnknownFeaturesFromNothing(t *testing.T, b *browser.Browser) {
 }
 
 // However many features of users are defined, all are requested, in requests of the maximum size of an answer.
-func asksForAllFeatures(t *testing.T, b *browser.Browser) {
+func asksForAllFeatures(t *testing.T, b *Browser) {
 	const defined, atOnce = 150, 100
 	d := newDesk()
 	list := []any{map[string]any{"name": "of_a_pin", "entity": "pin", "window": "24h", "aggregate": "count"}}
@@ -180,12 +178,12 @@ func evaluated(definitions []any, missing ...any) func([]byte) any {
 }
 
 // Features of pins, and of pairs of a user and a pin, are shown for the pin that a person enters.
-func showsFeaturesOfPinsAndPairs(t *testing.T, b *browser.Browser) {
+func showsFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /features", 200, map[string]any{"features": ofAllKinds()})
 	lack := map[string]any{"entity": "user:a|pin:7", "feature": "of_pair", "reason": "pin"}
 	d.answers("POST /features", 200, evaluated(nil, lack))
-	p := d.open(t, b, browser.View{Width: 390, Height: 844, Phone: true}, "/?user=user:a#features")
+	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/?user=user:a#features")
 	p.Wait("what the user's is", feature("#features", "of_user", "1"))
 	p.Wait("what else there is", says("#of-pin-said", "2 features are of pins, or of a user and a pin: name a pin to see what they are."))
 	announced(t, p, "#of-pin-said")
@@ -219,7 +217,7 @@ func showsFeaturesOfPinsAndPairs(t *testing.T, b *browser.Browser) {
 }
 
 // A definition is tried for the entities of its kind. If none are entered, the page says so.
-func triesFeaturesOfPinsAndPairs(t *testing.T, b *browser.Browser) {
+func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("POST /features/try", 200, evaluated(ofAllKinds()[1:], map[string]any{"entity": "user:a|pin:2", "feature": "of_pair", "reason": "attribute"}))
 	p := d.open(t, b, wide, "/?user=user:a#features")
@@ -261,14 +259,14 @@ func stateOf(held []any, degraded ...string) map[string]any {
 
 // The degraded reasons of a feed's state are shown next to the feed and above the pools, where missing data may hide
 // that a candidate is held back.
-func tellsWhatPoolsLack(t *testing.T, b *browser.Browser) {
+func tellsWhatPoolsLack(t *testing.T, b *Browser) {
 	const lacking, unread = "Answered without: items, affinities.", "The pools could not be read: the rows are away."
 	d := newDesk()
 	d.answers("GET /feed/state", 200, stateOf(nil, "items", "affinities"))
 	p := d.open(t, b, wide, "/?user=user:a")
 	p.Wait("the rail says it", says("#rail-degraded", lacking))
 	announced(t, p, "#rail-degraded")
-	browser.Eval[string](p, "location.hash = 'pools'")
+	Eval[string](p, "location.hash = 'pools'")
 	p.Wait("the view says it", says("#pools-degraded", lacking)+" && document.querySelectorAll('#pools li').length === 2")
 	p.Wait("that nothing is held back is not said", says("#held-none", "None is known of."))
 	announced(t, p, "#pools-degraded")
@@ -286,14 +284,14 @@ func tellsWhatPoolsLack(t *testing.T, b *browser.Browser) {
 	p.Press(kb.Enter)
 	p.Wait("of another user it could not be read", "location.search.includes('user%3Ab') && "+says("#pools-degraded", unread))
 	p.Wait("and nothing is said of what is held back", says("#held-none", "")+" && document.querySelectorAll('#pools li').length === 0")
-	browser.Eval[string](p, "location.hash = 'feed'")
+	Eval[string](p, "location.hash = 'feed'")
 	p.Wait("the rail says it", says("#rail-degraded", "Affinities and pools could not be read: the rows are away."))
 	p.Excuse("503")
 	p.Check()
 }
 
 // A feed without items is empty only if every source was read and there is no next page.
-func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *browser.Browser) {
+func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *Browser) {
 	d := newDesk()
 	page := func(next any, items []any, degraded ...string) {
 		d.answers("GET /feed", 200, map[string]any{"items": orNone(items), "next": next, "degraded": orNone(degraded)})
@@ -323,7 +321,7 @@ func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *browser.Browser) {
 }
 
 // Without the broker's answer, topics are unknown and not empty. Shares exclude processes that did not respond.
-func tellsWhatThePipelineLacks(t *testing.T, b *browser.Browser) {
+func tellsWhatThePipelineLacks(t *testing.T, b *Browser) {
 	s := status()
 	delete(s, "flows")
 	s["parts"].([]any)[0].(map[string]any)["restarts"] = 0
@@ -344,11 +342,11 @@ func tellsWhatThePipelineLacks(t *testing.T, b *browser.Browser) {
 	p.CheckAccessible("a pipeline without a broker")
 	p.Shot("pipeline-away-wide")
 
-	browser.Eval[string](p, "location.hash = 'insights'")
+	Eval[string](p, "location.hash = 'insights'")
 	p.Wait("the shares are without a process",
 		"[...document.querySelectorAll('#plot-shares .notice')].map((e) => e.textContent).join() === 'Without gone:1: nobody answers.,"+
 			"No feed has been asked for where it could be asked: there is nothing to compare with the shares.'")
-	browser.Eval[string](p, "location.hash = 'pipeline'")
+	Eval[string](p, "location.hash = 'pipeline'")
 	d.answers("GET /status", 200, status())
 	p.Wait("the topics are known", says("#untold", "")+" && "+row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
 	d.answers("GET /status", 500, map[string]any{"detail": "it broke"})

@@ -1,11 +1,9 @@
-package app
+package test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,9 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/browser"
+	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
-	"github.com/smartfeed/smartfeed/internal/tools/simulate"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -64,20 +61,6 @@ func consoleEvents(now time.Time) []map[string]any {
 	return events
 }
 
-// get reads a response of the API.
-func get[T any](s door, path string) (answer T) {
-	s.t.Helper()
-	res, err := http.Get(s.base + path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != http.StatusOK {
-		s.t.Fatalf("%s: %d, %v", path, res.StatusCode, err)
-	}
-	return answer
-}
-
 type pinList struct{ Items []struct{ Pin string } }
 
 func (l pinList) pins() []string {
@@ -96,14 +79,14 @@ type stateBody struct {
 
 // visitor is a person who uses the console of a product.
 type visitor struct {
-	*browser.Page
+	*Page
 	t *testing.T
-	s *started
+	s *product
 }
 
 // cards returns the pins on the page, in order.
 func (v *visitor) cards() []string {
-	return browser.Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].map((c) => c.dataset.pin)")
+	return Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].map((c) => c.dataset.pin)")
 }
 
 // view follows the link to a view.
@@ -116,14 +99,14 @@ func (v *visitor) view(name string) {
 // TestBrowserConsole uses the console like a person. The page shows what the API returns, and the person's actions take
 // effect.
 func TestBrowserConsole(t *testing.T) {
-	chromium := browser.Open(t)
-	cfg := testConfig(t.TempDir())
+	chromium := openBrowser(t)
+	cfg := testConfig(t)
 	home := cfg.Generator.Feeds[rules.Home]
 	home.Defer.Floor, home.Defer.Budget = 3, 0
 	cfg.Generator.Feeds[rules.Home] = home
-	s := start(t, cfg)
+	s := start(t, app.Dev, cfg)
 	s.publish(consoleEvents(time.Now())...)
-	v := &visitor{Page: chromium.Page(t, browser.View{Width: 1280, Height: 900}), t: t, s: s}
+	v := &visitor{Page: chromium.Page(t, View{Width: 1280, Height: 900}), t: t, s: s}
 	v.Go(s.url("/"))
 	for _, step := range []struct {
 		name string
@@ -147,7 +130,7 @@ func TestBrowserConsole(t *testing.T) {
 }
 
 func (v *visitor) readsAll() {
-	first := get[pinList](v.s.door(), "/v1/users/user:reader/feed?limit=50").pins()
+	first := get[pinList](v.s, "/v1/users/user:reader/feed?limit=50").pins()
 	if len(first) != 50 {
 		v.t.Fatalf("a visit brings %d pins, want 50", len(first))
 	}
@@ -161,7 +144,7 @@ func (v *visitor) readsAll() {
 		v.Wait("the first of the older ones has the focus", fmt.Sprintf("document.activeElement.id === 'title-%d'", page.first))
 	}
 	v.Wait("that is all", "document.querySelector('#more').hidden && !document.querySelector('#end').hidden")
-	all := get[pinList](v.s.door(), "/v1/users/user:reader/feed?limit=100").pins() // nothing is new anymore
+	all := get[pinList](v.s, "/v1/users/user:reader/feed?limit=100").pins() // nothing is new anymore
 	if diff := cmp.Diff(all, v.cards()); diff != "" || len(all) != 60 {
 		v.t.Errorf("%d pins; the page differs from the API (-api +page):\n%s", len(all), diff)
 	}
@@ -175,7 +158,7 @@ func (v *visitor) asksWhy() {
 	why := get[struct {
 		Fate  string
 		Shown struct{ Position int }
-	}](v.s.door(), "/v1/users/user:reader/feed/why?pin="+pin)
+	}](v.s, "/v1/users/user:reader/feed/why?pin="+pin)
 	v.Click(".card .ask")
 	v.Wait("why is answered", "document.querySelector('.card .why .fate')")
 	if got, want := v.Texts(".card .why .fate")[0], fmt.Sprintf("as number %d of all", why.Shown.Position); why.Fate != "shown" || !strings.Contains(got, want) {
@@ -212,36 +195,32 @@ func (v *visitor) seesANewPin() {
 
 // clicks acts with the button of a card and with the link of its title.
 func (v *visitor) clicks() {
-	linked := browser.Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].filter((c) => c.querySelector('h2 a')).map((c) => c.dataset.pin)")
+	linked := Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].filter((c) => c.querySelector('h2 a')).map((c) => c.dataset.pin)")
 	first, second := linked[0], linked[1]
-	browser.Eval[bool](v.Page, "(document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); }), true)") // their targets do not exist
+	Eval[bool](v.Page, "(document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); }), true)") // their targets do not exist
 	v.Click(".card[data-pin='" + first + "'] [data-verb=click]")
 	v.Wait("the button is pressed", "document.querySelector('.card[data-pin=\""+first+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
 	v.Click(".card[data-pin='" + second + "'] h2 a")
 	v.Wait("following the link is a click, too", "document.querySelector('.card[data-pin=\""+second+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
-	if out, err := v.s.run("wait", "--timeout", workedOff); err != nil {
-		v.t.Fatalf("wait: %v %s", err, out)
-	}
-	out, err := v.s.run("query", "feature", "last_actions", "--user", "user:reader")
-	if err != nil || !strings.Contains(out, "click "+first+" ") || !strings.Contains(out, "click "+second+" ") {
-		v.t.Errorf("the last actions are %v %s, want clicks on %s and %s", err, out, first, second)
+	v.s.wait()
+	out := run(v.t, "query", "feature", "last_actions", "--user", "user:reader", "--http", v.s.Addr())
+	if !strings.Contains(out, "click "+first+" ") || !strings.Contains(out, "click "+second+" ") {
+		v.t.Errorf("the last actions are %s, want clicks on %s and %s", out, first, second)
 	}
 }
 
 func (v *visitor) saves() {
 	labels := "[...document.querySelectorAll('#rail-%s .label')].some((e) => e.textContent === '%s')"
 	v.Wait("features are shown", "document.querySelector('#rail-features .feature')")
-	if browser.Eval[bool](v.Page, fmt.Sprintf(labels, "affinities", "tea")) {
+	if Eval[bool](v.Page, fmt.Sprintf(labels, "affinities", "tea")) {
 		v.t.Fatal("the reader is said to like tea before having done anything")
 	}
 	v.Click(".card [data-verb=save]")
 	v.Wait("the button is pressed", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
 	v.Wait("the affinities change", fmt.Sprintf(labels, "affinities", "tea"))
 	v.Wait("the features change", fmt.Sprintf(labels, "features", "tea"))
-	if out, err := v.s.run("wait", "--timeout", workedOff); err != nil {
-		v.t.Fatalf("wait: %v %s", err, out)
-	}
-	for _, a := range get[stateBody](v.s.door(), "/v1/users/user:reader/feed/state").Affinities {
+	v.s.wait()
+	for _, a := range get[stateBody](v.s, "/v1/users/user:reader/feed/state").Affinities {
 		_, name, _ := strings.Cut(a.Facet, ":")
 		v.Wait("affinity "+name+" is shown", fmt.Sprintf(labels, "affinities", name))
 	}
@@ -251,26 +230,24 @@ func (v *visitor) saves() {
 }
 
 func (v *visitor) looksIntoPools() {
-	if n := len(get[pinList](v.s.door(), "/v1/users/user:keeper/feed").Items); n != 1 {
+	if n := len(get[pinList](v.s, "/v1/users/user:keeper/feed").Items); n != 1 {
 		v.t.Fatalf("a visit brings %d pins, want the one that is not weak", n)
 	}
-	if out, err := v.s.run("wait", "--timeout", workedOff); err != nil {
-		v.t.Fatalf("wait: %v %s", err, out)
-	}
+	v.s.wait()
 	v.view("pools")
 	v.Fill("#user", "user:keeper")
 	v.Click("#who button")
 	v.Wait("the pool is shown", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
 	lines := "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => e.dataset.key)"
-	want := get[pinList](v.s.door(), "/v1/users/user:keeper/pools?source=following").pins()
-	if diff := cmp.Diff(want, browser.Eval[[]string](v.Page, lines)); diff != "" {
+	want := get[pinList](v.s, "/v1/users/user:keeper/pools?source=following").pins()
+	if diff := cmp.Diff(want, Eval[[]string](v.Page, lines)); diff != "" {
 		v.t.Errorf("bars (-api +page):\n%s", diff)
 	}
-	widths := browser.Eval[[]float64](v.Page, "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => parseFloat(e.style.getPropertyValue('--part')))")
+	widths := Eval[[]float64](v.Page, "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => parseFloat(e.style.getPropertyValue('--part')))")
 	if !slices.IsSortedFunc(widths, func(a, b float64) int { return int(b - a) }) || widths[0] != 100 {
 		v.t.Errorf("bars are %v wide, want the best at 100, then less and less", widths)
 	}
-	held := get[stateBody](v.s.door(), "/v1/users/user:keeper/feed/state").Held
+	held := get[stateBody](v.s, "/v1/users/user:keeper/feed/state").Held
 	if len(held) != 5 || held[0].Reason != "deferred" {
 		v.t.Fatalf("held back: %+v, want five deferred", held)
 	}
@@ -314,7 +291,7 @@ func (v *visitor) retriesADeadLetter() {
 	names := append(topics.RowGroups(), topics.Materialize, topics.Features, topics.Insights, topics.FeatureFiles, topics.Producers, topics.Serving)
 	v.Wait("every group is in the picture", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
 	v.Wait("there are no dead letters", "document.querySelector('#letters-said').textContent.includes('There are none')")
-	client, err := v.s.kafka.Client()
+	client, err := kgo.NewClient(kgo.SeedBrokers(v.s.Brokers()...))
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -352,16 +329,16 @@ func (v *visitor) stopsAKind() {
 	v.Click("#kinds button[type=submit]")
 	v.Wait("what was set", "document.querySelector('#kinds-did').textContent.endsWith('no retries, priority 0.')")
 	v.Wait("the kind is stopped, and by whom", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
-	for kind, k := range v.s.door().retryKinds() {
+	for _, k := range get[struct{ Kinds []schemas.RetryKind }](v.s, "/v1/deadletters/kinds").Kinds {
 		if k.Rate != 0 || k.States[schemas.RetryWaiting] != 1 {
-			v.t.Errorf("%s is %+v, want that one letter waits, at the rate 0", kind, k)
+			v.t.Errorf("kind %+v: want one waiting dead letter and the rate 0", k)
 		}
 	}
 }
 
 // letters returns the number of dead letters in their topic.
 func (v *visitor) letters() int {
-	return len(get[struct{ Letters []struct{ Retried bool } }](v.s.door(), "/v1/deadletters").Letters)
+	return len(get[struct{ Letters []struct{ Retried bool } }](v.s, "/v1/deadletters").Letters)
 }
 
 func quotedList(list []string) string {
@@ -376,15 +353,15 @@ func (v *visitor) readsInsights() {
 		v.t.Errorf("missing: %q", missing)
 	}
 	figures := "[...document.querySelectorAll('#plots figure')]"
-	if n := browser.Eval[int](v.Page, figures+".filter((f) => f.querySelectorAll('table tbody tr').length === 0).length"); n > 0 {
+	if n := Eval[int](v.Page, figures+".filter((f) => f.querySelectorAll('table tbody tr').length === 0).length"); n > 0 {
 		v.t.Errorf("%d plots have no table", n)
 	}
-	if n := browser.Eval[int](v.Page, figures+".filter((f) => f.querySelector('svg') && !f.querySelector('svg[role=img][aria-label]')).length"); n > 0 {
+	if n := Eval[int](v.Page, figures+".filter((f) => f.querySelector('svg') && !f.querySelector('svg[role=img][aria-label]')).length"); n > 0 {
 		v.t.Errorf("%d plots say nothing to who cannot see them", n)
 	}
 	v.Fill("#funnel-steps", "view click save")
 	v.Click("#funnel-form button")
-	answer := get[struct{ Steps []struct{ Users int } }](v.s.door(), "/v1/insights/funnel?steps=view,click,save")
+	answer := get[struct{ Steps []struct{ Users int } }](v.s, "/v1/insights/funnel?steps=view,click,save")
 	v.Wait("the funnel is asked for", "document.querySelectorAll('#plot-funnel tbody tr').length === 3")
 	for i, got := range v.Texts("#plot-funnel tbody td:nth-child(2)") {
 		if want := fmt.Sprint(answer.Steps[i].Users); got != want {
@@ -396,22 +373,22 @@ func (v *visitor) readsInsights() {
 // TestBrowserConsoleCanBeUsedByAll checks the accessibility of every view, wide and on a phone, in light and dark mode,
 // while people act. With SMARTFEED_SCREENSHOTS it saves screenshots.
 func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
-	chromium := browser.Open(t)
-	cfg := testConfig(t.TempDir())
+	chromium := openBrowser(t)
+	cfg := testConfig(t)
 	home := cfg.Generator.Feeds[rules.Home]
 	home.Defer.Floor, home.Defer.Budget = 4, 20
 	cfg.Generator.Feeds[rules.Home] = home
-	s := start(t, cfg)
-	s.act(t)
+	s := start(t, app.Dev, cfg)
+	s.simulate()
 	s.publish(consoleEvents(time.Now())...)
 	for _, look := range []struct {
 		name string
-		browser.View
+		View
 	}{
-		{"wide", browser.View{Width: 1280, Height: 900}},
-		{"wide-dark", browser.View{Width: 1280, Height: 900, Dark: true}},
-		{"phone", browser.View{Width: 390, Height: 844, Phone: true}},
-		{"phone-dark", browser.View{Width: 390, Height: 844, Phone: true, Dark: true}},
+		{"wide", View{Width: 1280, Height: 900}},
+		{"wide-dark", View{Width: 1280, Height: 900, Dark: true}},
+		{"phone", View{Width: 390, Height: 844, Phone: true}},
+		{"phone-dark", View{Width: 390, Height: 844, Phone: true, Dark: true}},
 	} {
 		t.Run(look.name, func(t *testing.T) {
 			p := chromium.Page(t, look.View)
@@ -421,7 +398,7 @@ func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 				{"feed", "#rail-affinities li"}, {"pools", "#pools li"}, {"features", "#features .feature li"},
 				{"interests", "#mine-list li"}, {"pipeline", ".flow:not(.still)"}, {"insights", "#plot-popularity figure svg"},
 			} {
-				browser.Eval[string](p, "location.hash = '"+at.view+"'")
+				Eval[string](p, "location.hash = '"+at.view+"'")
 				p.Wait(at.view+" is shown", "document.querySelector('"+at.there+"')")
 				p.CheckAccessible(at.view)
 				p.Shot(at.view + "-" + look.name)
@@ -433,22 +410,22 @@ func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 
 // TestBrowserInterestsAreDecided is an operator who rejects a term in the console and reverts that.
 func TestBrowserInterestsAreDecided(t *testing.T) {
-	chromium := browser.Open(t)
-	s := start(t, testConfig(t.TempDir()))
-	s.act(t)
-	p := chromium.Page(t, browser.View{Width: 1280, Height: 900})
+	chromium := openBrowser(t)
+	s := start(t, app.Dev, testConfig(t))
+	s.simulate()
+	p := chromium.Page(t, View{Width: 1280, Height: 900})
 	p.Go(s.url("/?user=user:ada#interests"))
 	p.Wait("candidates are there", "document.querySelector('#terms li')")
 	term := p.Texts("#terms li strong")[0]
 	states := func(state schemas.TermState) []string {
 		var terms []string
-		for _, d := range get[struct{ Terms []struct{ Term string } }](s.door(), "/v1/dictionary?limit=1000&state="+string(state)).Terms {
+		for _, d := range get[struct{ Terms []struct{ Term string } }](s, "/v1/dictionary?limit=1000&state="+string(state)).Terms {
 			terms = append(terms, d.Term)
 		}
 		return terms
 	}
 	set := func(selector, value string) {
-		browser.Eval[bool](p, "((e) => { e.value = '"+value+"'; e.dispatchEvent(new Event('change')); return true; })(document.querySelector('"+selector+"'))")
+		Eval[bool](p, "((e) => { e.value = '"+value+"'; e.dispatchEvent(new Event('change')); return true; })(document.querySelector('"+selector+"'))")
 	}
 	first := "[...document.querySelectorAll('#terms strong')].some((e) => e.textContent === '" + term + "')"
 	p.Click("#terms li summary")
@@ -466,57 +443,22 @@ func TestBrowserInterestsAreDecided(t *testing.T) {
 	p.Check()
 }
 
-// act loads a product and makes its people act until the test ends. First, ada does something.
-func (s *started) act(t *testing.T) {
-	t.Helper()
-	setup := topics.Setup{Kafka: s.kafka, Registry: s.registry(), Verbs: s.cfg.Verbs, Log: s.log}
-	cfg := simulate.DefaultConfig()
-	cfg.Users, cfg.Pins, cfg.Interests = 60, 600, 16
-	ctx, stop := context.WithCancel(context.Background())
-	loaded, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		_, err := simulate.Run(ctx, setup, cfg, simulate.Forever, func(context.Context) error { close(loaded); return nil })
-		ended <- err
-	}()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	select {
-	case <-loaded:
-	case err := <-ended:
-		t.Fatalf("the product was not loaded: %v", err)
-	}
-	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
-		t.Fatalf("wait: %v %s", err, out)
-	}
-	var acts []map[string]any
-	for i, item := range get[pinList](s.door(), "/v1/users/user:ada/pools?source=following&limit=12").Items {
-		acts = append(acts, map[string]any{
-			"stream": "actions", "verb": []string{"click", "save", "view"}[i%3], "actor": "user:ada", "object": item.Pin, "id": fmt.Sprint("ada-", i), "time": time.Now().Format(time.RFC3339Nano),
-		})
-	}
-	s.publish(acts...)
-}
-
 // If authentication is enabled, the console asks for a token. With a user's token it shows the user's feed, and names
 // what needs another token.
 func TestBrowserConsoleWithTokens(t *testing.T) {
-	chromium := browser.Open(t)
+	chromium := openBrowser(t)
 	secret := filepath.Join(t.TempDir(), "token.secret")
-	reader := minted(t, secret, "--user", "user:reader")
-	operator := minted(t, secret, "--service", "ops", "--scope", "feed,features,events,operate")
-	cfg := testConfig(t.TempDir())
+	reader := token(t, secret, "--user", "user:reader")
+	operator := token(t, secret, "--service", "ops", "--scope", "feed,features,events,operate")
+	cfg := testConfig(t)
 	cfg.Auth.SecretFile = secret
-	s := start(t, cfg)
+	s := start(t, app.Dev, cfg)
 	for _, c := range []struct{ name, token, wants string }{
 		{"of the user", reader, "document.querySelector('#state-text').textContent.includes('scope operate')"},
 		{"of an operator", operator, "document.querySelector('#state-text').textContent === 'ready'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := chromium.Page(t, browser.View{Width: 1280, Height: 900})
+			p := chromium.Page(t, View{Width: 1280, Height: 900})
 			p.Go(s.url("/?user=user:reader"))
 			p.Wait("it is asked for a token", "document.querySelector('#ask').open")
 			p.Fill("#token", c.token)
@@ -532,27 +474,40 @@ func TestBrowserConsoleWithTokens(t *testing.T) {
 
 // The console also works with separate processes: it shows the groups and the chosen items of all processes.
 func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
-	chromium := browser.Open(t)
+	chromium := openBrowser(t)
 	broker := startBroker(t)
-	first := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
-	second := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
-	front := startPieces(t, roleConfig(t, broker), serving())
+	role := func(role app.Role) *product {
+		cfg := testConfig(t)
+		cfg.Kafka, cfg.Registry = broker.Kafka(0).Brokers, broker.RegistryURL()
+		return start(t, role, cfg)
+	}
+	first, second, front := role(app.Process), role(app.Process), role(app.Serve)
 	front.publish(consoleEvents(time.Now())...)
-	p := chromium.Page(t, browser.View{Width: 1280, Height: 900})
+	eventually.True(t, "the new owner of the partition builds chunks", func() bool {
+		return len(get[pinList](front, "/v1/users/user:reader/feed?limit=24").Items) == 24
+	})
+	p := chromium.Page(t, View{Width: 1280, Height: 900})
 	p.Go(front.url("/?user=user:reader"))
 	p.Wait("a visit is shown", "document.querySelectorAll('.card').length === 24")
-	browser.Eval[string](p, "location.hash = 'pipeline'")
+	Eval[string](p, "location.hash = 'pipeline'")
 	row := func(table, head string) string {
 		return "[...document.querySelectorAll('" + table + " tbody tr')].filter((r) => r.children[0].textContent === '" + head + "').map((r) => [...r.children].map((c) => c.textContent))[0]"
 	}
 	for _, group := range topics.RowGroups() {
-		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(front.cfg.partitions())+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+")")
+		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(topics.EmbeddedPartitions)+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+")")
 	}
-	for _, s := range []*started{first, second, front} {
+	for _, s := range []*product{first, second, front} {
 		p.Wait("the process is told", row("#processes", s.cfg.HTTP)+"?.[2] === 'ready'")
 	}
 	p.CheckAccessible("a pipeline of several processes")
-	browser.Eval[string](p, "location.hash = 'insights'")
-	p.Wait("what was chosen is told", "document.querySelector('#plot-shares figure')?.textContent.includes('of 24 items chosen')")
+	Eval[string](p, "location.hash = 'insights'")
+	p.Wait("what was chosen is told", "document.querySelector('#plot-shares figure')?.textContent.includes('of 48 items chosen')")
 	p.Check()
+}
+
+// token returns a token that the command creates.
+func token(t *testing.T, secret string, args ...string) string {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(run(t, append([]string{"token", "--auth.secret_file", secret}, args...)...)), "\n")
+	return lines[len(lines)-1] // the lines before it say that a secret was created
 }

@@ -1,0 +1,300 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/smartfeed/smartfeed/app"
+)
+
+// rule is an alert of deploy/monitoring/alerts.yml.
+type rule struct {
+	Alert string
+	Expr  string
+	For   time.Duration
+}
+
+// readRules returns the alerts by name.
+func readRules(t *testing.T) map[string]rule {
+	t.Helper()
+	text, err := os.ReadFile("deploy/monitoring/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Groups []struct{ Rules []rule } }
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	rules := map[string]rule{}
+	for _, group := range file.Groups {
+		for _, r := range group.Rules {
+			rules[r.Alert] = r
+		}
+	}
+	return rules
+}
+
+// alertCase is a case of alerts.txt.
+type alertCase struct {
+	name   string
+	fires  bool
+	series metrics
+}
+
+// readCases returns the cases of alerts.txt by alert.
+func readCases(t *testing.T) map[string][]alertCase {
+	t.Helper()
+	text, err := os.ReadFile("test/testdata/alerts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, alert := map[string][]alertCase{}, ""
+	for line := range strings.Lines(string(text)) {
+		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case kind == "" || kind == "#":
+		case line[0] == '\t':
+			last := &cases[alert][len(cases[alert])-1]
+			last.series = append(last.series, parseSeries(t, strings.TrimSpace(line)))
+		case kind == "alert":
+			alert = rest
+		case kind == "fires" || kind == "silent":
+			cases[alert] = append(cases[alert], alertCase{name: strings.TrimSpace(line), fires: kind == "fires"})
+		default:
+			t.Fatalf("alerts.txt: unknown line %q", line)
+		}
+	}
+	return cases
+}
+
+// interval is the time between two samples of a series.
+const interval = 30 * time.Second
+
+// metrics are series with a sample per interval since the Unix epoch.
+type metrics []storage.Series
+
+// sample is the value number n of a series. It implements chunks.Sample, except for histograms.
+type sample struct {
+	chunks.Sample
+	n     int
+	value float64
+}
+
+func (s sample) T() int64                 { return at(s.n).UnixMilli() }
+func (s sample) F() float64               { return s.value }
+func (s sample) Type() chunkenc.ValueType { return chunkenc.ValFloat }
+
+func at(n int) time.Time { return time.Unix(0, 0).Add(time.Duration(n) * interval) }
+
+// parseSeries parses a series in the notation of Prometheus's rule tests.
+func parseSeries(t *testing.T, text string) storage.Series {
+	t.Helper()
+	name, values, err := parser.ParseSeriesDesc(text)
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return newSeries(name, values)
+}
+
+func newSeries(name labels.Labels, values []parser.SequenceValue) storage.Series {
+	var samples []chunks.Sample
+	for n, v := range values {
+		if !v.Omitted {
+			samples = append(samples, sample{n: n, value: v.Value})
+		}
+	}
+	return storage.NewListSeries(name, samples)
+}
+
+// last returns the number of the last sample.
+func (m metrics) last() (last int) {
+	for _, series := range m {
+		for it := series.Iterator(nil); it.Next() != chunkenc.ValNone; {
+			last = max(last, int(it.AtT()/interval.Milliseconds()))
+		}
+	}
+	return last
+}
+
+// Querier implements storage.Queryable.
+func (m metrics) Querier(int64, int64) (storage.Querier, error) {
+	return &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+		found := &seriesSet{}
+		for _, series := range m {
+			if !slices.ContainsFunc(matchers, func(by *labels.Matcher) bool { return !by.Matches(series.Labels().Get(by.Name)) }) {
+				found.rest = append(found.rest, series)
+			}
+		}
+		return found
+	}}, nil
+}
+
+// seriesSet iterates over series. It implements storage.SeriesSet.
+type seriesSet struct {
+	current storage.Series
+	rest    metrics
+}
+
+func (s *seriesSet) Next() bool {
+	if len(s.rest) == 0 {
+		return false
+	}
+	s.current, s.rest = s.rest[0], s.rest[1:]
+	return true
+}
+func (s *seriesSet) At() storage.Series                { return s.current }
+func (s *seriesSet) Err() error                        { return nil }
+func (s *seriesSet) Warnings() annotations.Annotations { return nil }
+
+// evaluate returns the result of an expression at the time of sample n.
+func (m metrics) evaluate(t *testing.T, expr string, n int) promql.Vector {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 100_000, Timeout: time.Minute})
+	query, err := engine.NewInstantQuery(t.Context(), m, nil, expr, at(n))
+	if err != nil {
+		t.Fatalf("%s: %v", expr, err)
+	}
+	defer query.Close()
+	result, err := query.Exec(t.Context()).Vector()
+	if err != nil {
+		t.Fatalf("%s: %v", expr, err)
+	}
+	return result
+}
+
+// firing returns the labels for which a rule fires at the last sample: those for which its expression holds since r.For.
+func (m metrics) firing(t *testing.T, r rule) (firing []string) {
+	t.Helper()
+	last := m.last()
+	first := last - int(r.For/interval)
+	for n := first; n <= last; n++ {
+		var now []string
+		for _, s := range m.evaluate(t, r.Expr, n) {
+			now = append(now, s.Metric.String())
+		}
+		if n > first {
+			now = slices.DeleteFunc(now, func(labels string) bool { return !slices.Contains(firing, labels) })
+		}
+		firing = now
+	}
+	return firing
+}
+
+// Each alert fires for the metrics of its failure, and not for those of a healthy product.
+func TestAlerts_FireOnTheirFailureOnly(t *testing.T) {
+	rules, cases := readRules(t), readCases(t)
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		for _, fires := range []bool{true, false} {
+			if !slices.ContainsFunc(cases[name], func(c alertCase) bool { return c.fires == fires }) {
+				t.Errorf("%s: alerts.txt has no case with fires = %t", name, fires)
+			}
+		}
+		for _, c := range cases[name] {
+			if got := c.series.firing(t, rules[name]); len(got) > 0 != c.fires {
+				t.Errorf("%s, case %q: fires for %q", name, c.name, got)
+			}
+		}
+		delete(cases, name)
+	}
+	if len(cases) > 0 {
+		t.Errorf("alerts.txt has cases for unknown alerts: %q", slices.Collect(maps.Keys(cases)))
+	}
+}
+
+// A product that processes events fires no alert, although some of its groups are idle. Alerts on latencies are skipped, because
+// they depend on the load of the machine.
+func TestAlerts_SilentForHealthyProduct(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Admin = freeAddress(t)
+	p := start(t, app.Dev, cfg)
+	publishViews := func(n int) {
+		var events []map[string]any
+		for i := range n {
+			events = append(events, map[string]any{
+				"stream": "actions", "verb": "view", "actor": "user:ada", "object": "pin:1",
+				"id": fmt.Sprint("view-", n, "-", i), "time": time.Now().Format(time.RFC3339Nano),
+			})
+		}
+		p.publish(events...)
+		p.wait()
+	}
+	publishViews(1)
+	before := p.scrape()
+	publishViews(1200)
+	m := between(before, p.scrape())
+	for name, r := range readRules(t) {
+		if strings.Contains(r.Expr, "histogram_quantile") {
+			continue
+		}
+		if got := m.firing(t, r); len(got) > 0 {
+			t.Errorf("%s fires for %q", name, got)
+		}
+	}
+	if len(m.evaluate(t, `sum(rate(smartfeed_rows_records_applied_total{group="objects"}[5m])) > 1`, m.last())) == 0 {
+		t.Error("the group objects processes almost nothing: the test shows nothing")
+	}
+	if len(m.evaluate(t, `sum by (group) (rate(smartfeed_rows_commits_total{group="retries"}[5m])) == 0`, m.last())) == 0 {
+		t.Error("the group retries is not idle: the test shows nothing about idle groups")
+	}
+}
+
+// scrape returns the metrics of a product, by the labels of the series.
+func (p *product) scrape() map[string]promql.Sample {
+	p.t.Helper()
+	res, err := http.Get("http://" + p.cfg.Admin + "/metrics")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	found := map[string]promql.Sample{}
+	lines := textparse.NewPromParser(text, labels.NewSymbolTable())
+	for {
+		switch entry, err := lines.Next(); {
+		case errors.Is(err, io.EOF):
+			return found
+		case err != nil:
+			p.t.Fatal(err)
+		case entry == textparse.EntrySeries:
+			var name labels.Labels
+			lines.Labels(&name)
+			_, _, value := lines.Series()
+			found[name.String()] = promql.Sample{Metric: name, F: value}
+		}
+	}
+}
+
+// between returns series that change linearly between two scrapes, as if they were ten minutes apart.
+func between(before, after map[string]promql.Sample) (m metrics) {
+	const samples = int(10 * time.Minute / interval)
+	for key, last := range after {
+		first, existed := before[key]
+		values := make([]parser.SequenceValue, samples+1)
+		for i := range values {
+			values[i] = parser.SequenceValue{Value: first.F + (last.F-first.F)*float64(i)/float64(samples), Omitted: !existed && i < samples}
+		}
+		m = append(m, newSeries(last.Metric, values))
+	}
+	return m
+}

@@ -1,0 +1,19 @@
+// Package test tests the program from outside, with dependencies that only tests need: the console in a real browser, the files
+// for containers with Docker's parser, and the alerts with Prometheus's engine. It is a module of its own, so that the program
+// does not depend on them.
+package test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// TestMain runs the tests in the root of the repository.
+func TestMain(m *testing.M) {
+	if err := os.Chdir(".."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}

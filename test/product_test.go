@@ -1,0 +1,189 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/tools/simulate"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// processingTimeout is how long a test waits until all events have been processed.
+const processingTimeout = 5 * time.Minute
+
+// product is a running product.
+type product struct {
+	*app.Product
+	t   *testing.T
+	cfg app.Config
+}
+
+// testConfig returns the configuration of a product on free ports. Its timeouts are long, because the machine may be busy.
+func testConfig(t *testing.T) app.Config {
+	t.Helper()
+	const timeout = 2 * time.Second
+	cfg := app.DefaultConfig()
+	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.ServedTimeout = timeout, timeout, timeout, timeout
+	cfg.Feature.Deadline = timeout
+	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = t.TempDir(), freeAddress(t), []string{"127.0.0.1:0"}, freeAddress(t)
+	return cfg
+}
+
+// freeAddress returns an address on which no process listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs a role until the test ends, and waits until it is ready.
+func start(t *testing.T, role app.Role, cfg app.Config) *product {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	p, err := app.Open(t.Context(), app.Options{Config: cfg, Role: role, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := errors.Join(<-done, p.Close()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	ready, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := p.Ready(ready); err != nil {
+		t.Fatal(err)
+	}
+	return &product{p, t, cfg}
+}
+
+// startBroker runs an embedded broker with all topics until the test ends.
+func startBroker(t *testing.T) *embedded.Server {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	broker, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	run(t, "topics", "apply", "--kafka", broker.Kafka(0).Brokers[0], "--registry", broker.RegistryURL())
+	return broker
+}
+
+// run executes a command and returns its output.
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, problems strings.Builder
+	if code := app.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
+		t.Fatalf("%q: exit code %d: %s%s", args, code, &out, &problems)
+	}
+	return out.String()
+}
+
+// url returns the URL of a path.
+func (p *product) url(path string) string { return "http://" + p.Addr() + path }
+
+// wait returns when all events published before have been processed.
+func (p *product) wait() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), processingTimeout)
+	defer cancel()
+	if err := p.Wait(ctx); err != nil {
+		p.t.Fatalf("wait: %v", err)
+	}
+}
+
+// publish posts events to the API.
+func (p *product) publish(events ...map[string]any) {
+	p.t.Helper()
+	var body bytes.Buffer
+	for _, e := range events {
+		if err := json.NewEncoder(&body).Encode(e); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	res, err := http.Post(p.url("/v1/events"), "application/x-ndjson", &body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted {
+		p.t.Fatalf("events: %d %s", res.StatusCode, text)
+	}
+}
+
+// get reads a response of the API.
+func get[T any](p *product, path string) (response T) {
+	p.t.Helper()
+	res, err := http.Get(p.url(path))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&response); err != nil || res.StatusCode != http.StatusOK {
+		p.t.Fatalf("%s: %d, %v", path, res.StatusCode, err)
+	}
+	return response
+}
+
+// simulate loads users and pins, and makes the users act until the test ends. The first actions are those of user:ada.
+func (p *product) simulate() {
+	p.t.Helper()
+	setup := topics.Setup{
+		Kafka:    topics.Kafka{Brokers: p.Brokers(), Partitions: topics.EmbeddedPartitions, Embedded: true},
+		Registry: p.cfg.Registry, Verbs: p.cfg.Verbs, Log: slog.New(slog.DiscardHandler),
+	}
+	cfg := simulate.DefaultConfig()
+	cfg.Users, cfg.Pins, cfg.Interests = 60, 600, 16
+	ctx, stop := context.WithCancel(context.Background())
+	loaded, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := simulate.Run(ctx, setup, cfg, simulate.Forever, func(context.Context) error { close(loaded); return nil })
+		done <- err
+	}()
+	p.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			p.t.Error(err)
+		}
+	})
+	select {
+	case <-loaded:
+	case err := <-done:
+		p.t.Fatalf("simulate: %v", err)
+	}
+	p.wait()
+	var actions []map[string]any
+	for i, item := range get[pinList](p, "/v1/users/user:ada/pools?source=following&limit=12").Items {
+		actions = append(actions, map[string]any{
+			"stream": "actions", "verb": []string{"click", "save", "view"}[i%3], "actor": "user:ada", "object": item.Pin,
+			"id": fmt.Sprint("ada-", i), "time": time.Now().Format(time.RFC3339Nano),
+		})
+	}
+	p.publish(actions...)
+}
