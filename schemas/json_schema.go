@@ -7,7 +7,7 @@ import (
 )
 
 // JSONSchemas returns the JSON Schema of each input event's JSON form, by the name of its record, for an OpenAPI document
-// that defines the schemas UserID, PinID, BoardID and InterestID. The schema Event is that of any of them. Descriptions
+// that defines the schemas UserID, PinID, BoardID, InterestID and EventTime. The schema Event is that of any of them. Descriptions
 // are those of the Avro schemas.
 func JSONSchemas() (map[string]any, error) {
 	schemas := map[string]any{}
@@ -134,10 +134,7 @@ func (s *jsonSchema) text(name string, _ *string, b textBounds) {
 }
 
 func (s *jsonSchema) time(name string, _ *Micros) {
-	s.add(name, required, map[string]any{"oneOf": []any{
-		map[string]any{"type": "string", "format": "date-time"},
-		map[string]any{"type": "integer", "description": "Microseconds since 1970."},
-	}})
+	s.add(name, required, ref("EventTime"))
 }
 
 func (s *jsonSchema) number(name string, _ *float64) {

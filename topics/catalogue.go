@@ -3,15 +3,17 @@ package topics
 import (
 	"slices"
 	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // Names of the topics, each with the key of its records.
 const (
-	Pins       = "pins"       // pin
-	Follows    = "follows"    // followee
-	Actions    = "actions"    // pin
-	Users      = "users"      // user
-	Candidates = "candidates" // user
+	Pins       = schemas.StreamPins       // pin
+	Follows    = schemas.StreamFollows    // followee
+	Actions    = schemas.StreamActions    // pin
+	Users      = schemas.StreamUsers      // user
+	Candidates = schemas.StreamCandidates // user
 
 	Publications    = "publications"     // followee
 	PinCards        = "pin-cards"        // pin
@@ -103,12 +105,14 @@ type Topic struct {
 	Name       string
 	Key        string        // the meaning of the record key
 	Record     string        // Go type of the value in package schemas; "" for bytes private to one group
+	Input      bool          // clients may write it
 	Partitions int32         // the same for all topics of groups with rows
 	Replicas   int16         // per partition
 	InSync     int16         // replicas that must have a record before it is acknowledged
 	Compact    bool          // keep only the newest record of each key; otherwise keep all records for Retention
 	Retention  time.Duration // 0: unlimited
 	AppendTime bool          // records carry the broker's time instead of the producer's
+	Personal   string        // what its records may hold about a user; "": nothing
 	Writers    []string
 	Readers    []string // consumers that commit offsets
 	Explicit   bool     // the writer chooses the partition; otherwise the key does
@@ -143,7 +147,7 @@ func (p Profile) withDefaults() Profile {
 }
 
 const (
-	forever time.Duration = 0
+	unlimited time.Duration = -1 // in a row: keep all records
 	// derivedRetention applies to records that are useless once every reader has applied them. A group can be stopped for
 	// this long without needing a rebuild.
 	derivedRetention = 7 * 24 * time.Hour
@@ -159,12 +163,33 @@ const (
 // hours, and everything else for a week.
 func Catalogue(p Profile) []Topic {
 	p = p.withDefaults()
-	all := append(inputs(p), derived()...)
+	var all []Topic
+	for _, row := range new(Streams).rows(p) {
+		all = append(all, row.complete())
+	}
 	for _, group := range RowGroups() {
 		all = append(all, groupTopics(group)...)
 	}
 	settle(all, p)
 	return all
+}
+
+// complete returns the topic of a row with the fields that follow from others.
+func (r row) complete() Topic {
+	t := r.Topic
+	if r.stream != nil {
+		t.Record = r.stream.record()
+	}
+	if t.Input = schemas.NewInput(t.Name) != nil; t.Input {
+		t.Writers = append([]string{Producers}, t.Writers...)
+	}
+	switch {
+	case t.Compact || t.Retention == unlimited:
+		t.Retention = 0
+	case t.Retention == 0:
+		t.Retention = derivedRetention
+	}
+	return t
 }
 
 // settle sets the fields that depend on the profile.
@@ -176,60 +201,6 @@ func settle(list []Topic, p Profile) {
 		t.AppendTime = !p.Embedded
 		t.Embedded = p.Embedded
 	}
-}
-
-func inputs(p Profile) []Topic {
-	from, offers := []string{Producers}, []string{Producers}
-	return []Topic{
-		{Name: Users, Key: "user", Record: "UserEvent", Retention: forever, Writers: from, Readers: []string{Actors}},
-		{Name: Follows, Key: "followee", Record: "FollowEvent", Retention: forever, Writers: from, Readers: []string{Fanout}},
-		{Name: Pins, Key: "pin", Record: "PinEvent", Retention: forever, Writers: []string{Producers, Fanout}, Readers: []string{Objects}},
-		{Name: Actions, Key: "pin", Record: "ActionEvent", Retention: p.Actions, Writers: from, Readers: []string{Objects}},
-		{Name: Candidates, Key: "user", Record: "Offer", Retention: derivedRetention, Writers: offers, Readers: []string{Pools}},
-	}
-}
-
-func derived() []Topic {
-	list := []Topic{
-		{Name: Publications, Key: "followee", Record: "Publication", Writers: []string{Objects}, Readers: []string{Fanout, Materialize}},
-		{Name: PinCards, Key: "pin", Record: "Card", Writers: []string{Objects}, Readers: []string{Materialize, Features, Related, Interests}},
-		{Name: PinAttributes, Key: "pin", Record: "PinAttributes", Writers: []string{Objects}, Readers: []string{Features}},
-		{Name: ActionsJoined, Key: "actor", Record: "EnrichedAction", Writers: []string{Objects}, Readers: []string{Actors}},
-		{Name: ItemFeatures, Key: "pin", Record: "ItemCounts", Writers: []string{Objects}, Readers: []string{Features}},
-		{Name: HotPins, Key: "pin", Record: "HotPin", Compact: true, Whole: true, Writers: []string{Objects}},
-		{Name: ActionsEnriched, Key: "actor", Record: "EnrichedAction", Writers: []string{Actors}, Readers: []string{Features, Insights}},
-		{Name: PinActors, Key: "pin", Record: "PinActor", Writers: []string{Actors}, Readers: []string{Objects}},
-		{Name: EdgeWeights, Key: "followee", Record: "EdgeWeight", Writers: []string{Actors}, Readers: []string{Fanout}},
-		{Name: Affinities, Key: "user", Record: "Affinities", Writers: []string{Actors}, Readers: []string{Pools}},
-		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize, Interests}},
-		{Name: Erasures, Key: "user or followee", Record: "Erasure", Writers: []string{Actors, Fanout, Pools}, Readers: []string{Fanout, Pools}},
-		{Name: Edges, Key: "user", Record: "Edge", Writers: []string{Fanout}, Readers: []string{Pools, Materialize}},
-		{Name: FanoutLoop, Key: "followee", Record: "Continuation", Writers: []string{Fanout, Pools}, Readers: []string{Fanout}},
-		{Name: BoardSaves, Key: "board", Record: "BoardSave", Writers: []string{Actors}, Readers: []string{Related}},
-		{Name: RelatedRequests, Key: "pin", Record: "RelatedRequest", Writers: []string{Actors}, Readers: []string{Related, Interests}},
-		{Name: RelatedPairs, Key: "none", Record: "RelatedPairs", Explicit: true, Writers: []string{Related}, Readers: []string{Related}},
-		{Name: Deliveries, Key: "followee", Record: "Delivery", Explicit: true, Writers: []string{Fanout, Related}, Readers: []string{Pools}},
-		{Name: EdgeModes, Key: "followee", Record: "EdgeMode", Writers: []string{Pools}, Readers: []string{Fanout}},
-		{Name: RecentsPulled, Key: "followee and slot", Record: "PulledPin", Compact: true, Whole: true, Explicit: true, Writers: []string{Fanout}},
-		{Name: Returns, Key: "user", Record: "Return", Writers: []string{Serving}, Readers: []string{Pools}},
-		{Name: Rebuilds, Key: "user", Record: "Rebuild", Writers: []string{Operators, Pools}, Readers: []string{Pools}},
-		{Name: Replays, Key: "pin", Record: "Replay", Writers: []string{Operators}, Readers: []string{Objects}},
-		{Name: Served, Key: "user", Record: "Served", Writers: []string{Serving}, Readers: []string{Pools}},
-		{Name: FeedEntries, Key: "user", Record: "FeedEntries", Writers: []string{Pools}, Readers: []string{Materialize}},
-		{Name: Impressions, Key: "none", Record: "Impressions", Explicit: true, Writers: []string{Pools}, Readers: []string{Objects, Interests}},
-		{Name: FeatureLog, Key: "entity", Record: "LoggedFeatures", Writers: []string{Serving}, Readers: []string{FeatureFiles}},
-		{Name: Generations, Key: "group", Compact: true, Writers: []string{Operators}},
-		{Name: DeadLetters, Key: "topic", Record: "DeadLetter", Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: []string{Retries}},
-		{Name: InterestMarks, Key: "none", Record: "InterestMarks", Explicit: true, Writers: []string{Interests}, Readers: []string{Interests}},
-		{Name: InterestDecisions, Key: "term", Record: "InterestDecision", Compact: true, Whole: true, Writers: []string{Serving}},
-		{Name: RetryOrders, Key: "topic", Record: "RetryOrder", Writers: []string{Serving}, Readers: []string{Retries}},
-	}
-	for i := range list {
-		if !list[i].Compact {
-			list[i].Retention = derivedRetention
-		}
-	}
-	return list
 }
 
 func groupTopics(group string) []Topic {

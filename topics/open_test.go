@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,21 +16,37 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-func TestOpenBindsEveryStream(t *testing.T) {
+// A field of Streams without a row in the registry would never be bound, and its topic would not be created.
+func TestOpen_BindsEveryStream(t *testing.T) {
 	w := newWire(t)
-	names := map[string]bool{}
 	v := reflect.ValueOf(*w.streams)
 	for i := range v.NumField() {
-		name := v.Field(i).FieldByName("Name").String()
-		if name == "" || v.Field(i).FieldByName("serde").IsNil() {
-			t.Errorf("stream %s is not bound", v.Type().Field(i).Name)
+		if field := v.Type().Field(i); field.IsExported() && (v.Field(i).FieldByName("Name").String() == "" || v.Field(i).FieldByName("serde").IsNil()) {
+			t.Errorf("stream %s is not bound", field.Name)
 		}
-		names[name] = true
 	}
+}
+
+// The two registries, of input streams and of topics, must agree on names and types.
+func TestPublisher_EncodesEveryInputStream(t *testing.T) {
+	w := newWire(t)
+	p := w.publisher(t)
+	inputs := map[string]bool{}
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
-		if topic.Record != "" && !names[topic.Name] {
-			t.Errorf("topic %s carries %s and has no stream", topic.Name, topic.Record)
+		if inputs[topic.Name] = topic.Input; topic.Input && !slices.Contains(topic.Writers, topics.Producers) {
+			t.Errorf("producers may not write %s", topic.Name)
 		}
+	}
+	for _, stream := range schemas.InputStreams() {
+		if !inputs[stream] {
+			t.Errorf("the catalogue has no input topic %s", stream)
+		}
+		if err := p.Publish(t.Context(), []schemas.Line{schemas.NewLine(schemas.NewInput(stream))}); err != nil {
+			t.Errorf("%s: %v", stream, err)
+		}
+	}
+	if err := p.Publish(t.Context(), []schemas.Line{{Stream: topics.Pins, Event: &schemas.FollowEvent{}}}); err == nil {
+		t.Error("got no error for a follow on the stream of pins")
 	}
 }
 

@@ -101,7 +101,11 @@ func (p *Publisher) Flush(ctx context.Context) error {
 
 // record encodes an event.
 func (p *Publisher) record(l schemas.Line, operator string) (*kgo.Record, error) {
-	value, err := p.encode(l.Event)
+	stream, ok := p.streams.byTopic[l.Stream]
+	if !ok {
+		return nil, fmt.Errorf("encode %T: there is no stream %.64q", l.Event, l.Stream)
+	}
+	value, err := stream.encodeAny(l.Event)
 	if err != nil {
 		return nil, err
 	}
@@ -110,22 +114,6 @@ func (p *Publisher) record(l schemas.Line, operator string) (*kgo.Record, error)
 		r.Headers = []kgo.RecordHeader{{Key: OperatorHeader, Value: []byte(operator)}}
 	}
 	return r, nil
-}
-
-func (p *Publisher) encode(event any) ([]byte, error) {
-	switch e := event.(type) {
-	case *schemas.PinEvent:
-		return p.streams.Pins.Encode(e)
-	case *schemas.FollowEvent:
-		return p.streams.Follows.Encode(e)
-	case *schemas.ActionEvent:
-		return p.streams.Actions.Encode(e)
-	case *schemas.UserEvent:
-		return p.streams.Users.Encode(e)
-	case *schemas.Offer:
-		return p.streams.Candidates.Encode(e)
-	}
-	return nil, fmt.Errorf("encode %T: no event from outside", event)
 }
 
 // Decide publishes a decision about a term, and returns when it is acknowledged.

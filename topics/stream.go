@@ -2,6 +2,7 @@ package topics
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -43,44 +44,32 @@ func Into[B, T any](s Stream[T], check func(*T) (key string, err error), add fun
 	}
 }
 
-// Streams are all topics with a record type, bound to one registry. The zero value is not usable; see Open.
-type Streams struct {
-	Pins       Stream[schemas.PinEvent]
-	Follows    Stream[schemas.FollowEvent]
-	Actions    Stream[schemas.ActionEvent]
-	Users      Stream[schemas.UserEvent]
-	Candidates Stream[schemas.Offer]
+// encodeAny is Encode for a record of any type. It returns an error unless rec is a *T.
+func (s *Stream[T]) encodeAny(rec any) ([]byte, error) {
+	own, ok := rec.(*T)
+	if !ok {
+		return nil, fmt.Errorf("encode %T: no record of topic %s", rec, s.Name)
+	}
+	return s.Encode(own)
+}
 
-	Publications    Stream[schemas.Publication]
-	PinCards        Stream[schemas.Card]
-	PinAttributes   Stream[schemas.PinAttributes]
-	PinActors       Stream[schemas.PinActor]
-	ActionsJoined   Stream[schemas.EnrichedAction]
-	ActionsEnriched Stream[schemas.EnrichedAction]
-	ItemFeatures    Stream[schemas.ItemCounts]
-	HotPins         Stream[schemas.HotPin]
-	EdgeWeights     Stream[schemas.EdgeWeight]
-	Affinities      Stream[schemas.Affinities]
-	UsersDeleted    Stream[schemas.DeletedUser]
-	Erasures        Stream[schemas.Erasure]
-	Edges           Stream[schemas.Edge]
-	FanoutLoop      Stream[schemas.Continuation]
-	EdgeModes       Stream[schemas.EdgeMode]
-	RecentsPulled   Stream[schemas.PulledPin]
-	Returns         Stream[schemas.Return]
-	Rebuilds        Stream[schemas.Rebuild]
-	Replays         Stream[schemas.Replay]
-	RelatedRequests Stream[schemas.RelatedRequest]
-	BoardSaves      Stream[schemas.BoardSave]
-	RelatedPairs    Stream[schemas.RelatedPairs]
-	Deliveries      Stream[schemas.Delivery]
-	Served          Stream[schemas.Served]
-	FeedEntries     Stream[schemas.FeedEntries]
-	Impressions     Stream[schemas.Impressions]
-	FeatureLog      Stream[schemas.LoggedFeatures]
-	DeadLetters     Stream[schemas.DeadLetter]
-	RetryOrders     Stream[schemas.RetryOrder]
-	InterestMarks   Stream[schemas.InterestMarks]
+// record returns the name of the record type.
+func (s *Stream[T]) record() string { return reflect.TypeFor[T]().Name() }
 
-	InterestDecisions Stream[schemas.InterestDecision]
+// bind registers the schema of T for a topic.
+func (s *Stream[T]) bind(b *binder, topic string) {
+	s.Name = topic
+	if b.unavailable {
+		return
+	}
+	text, err := schemas.Schema[T]()
+	if err == nil {
+		var id int
+		if id, err = b.register(topic, text); err == nil {
+			s.serde, err = schemas.NewSerde[T](SubjectOf(topic), id, b.registry)
+		}
+	}
+	if err != nil {
+		b.errs = append(b.errs, err)
+	}
 }

@@ -148,25 +148,6 @@ func (e Eraser) deletedAt(ctx context.Context, l *topics.Log, user schemas.UserI
 	return at, err
 }
 
-// remnants returns, for each topic that may contain data of a user, what that data is.
-func remnants() map[string]string {
-	events, derived, shown := "the user's events", "records made of them", "what was shown"
-	unread, shares := "records that could not be read", "anonymous shares in counts, sketches and means"
-	return map[string]string{
-		topics.Users: "profile and delete", topics.Follows: "follows and blocks", topics.Pins: "the pins' events, deletes included",
-		topics.Actions: events, topics.Candidates: "what was offered to the user", topics.Publications: derived,
-		topics.PinCards: derived, topics.PinAttributes: derived, topics.ActionsJoined: derived, topics.ActionsEnriched: derived,
-		topics.PinActors: "the user's embedding, without a name", topics.ItemFeatures: shares,
-		topics.HotPins: "whose pins were shown often", topics.EdgeWeights: derived, topics.Affinities: derived,
-		topics.UsersDeleted: "that the user is deleted", topics.Erasures: "what was to be erased", topics.Edges: derived,
-		topics.FanoutLoop: derived, topics.EdgeModes: derived, topics.RecentsPulled: derived, topics.Returns: "visits",
-		topics.RelatedRequests: derived, topics.BoardSaves: derived, topics.RelatedPairs: derived, topics.InterestMarks: derived,
-		topics.Deliveries: derived, topics.Served: shown, topics.FeedEntries: shown, topics.Impressions: shown,
-		topics.Rebuilds: "that pools were to be rebuilt", topics.Replays: "the pins' events, again",
-		topics.FeatureLog: "answered features", topics.DeadLetters: unread, topics.RetryOrders: unread,
-	}
-}
-
 // Remains reports which records of an erased user are kept, and until when. A record that was just written is deleted when
 // the retention of its topic on the brokers has passed. now is the time of the erasure.
 func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, error) {
@@ -180,8 +161,7 @@ func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, erro
 	}
 	defer adm.Close()
 	var list []Remain
-	what := remnants()
-	catalogue := slices.DeleteFunc(topics.Catalogue(profile), func(t topics.Topic) bool { return what[t.Name] == "" })
+	catalogue := slices.DeleteFunc(topics.Catalogue(profile), func(t topics.Topic) bool { return t.Personal == "" })
 	names := make([]string, len(catalogue))
 	for i, t := range catalogue {
 		names[i] = t.Name
@@ -195,7 +175,7 @@ func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, erro
 		if err = errors.Join(err, rc.Err); err != nil {
 			return nil, fmt.Errorf("describe topic %s: %w", t.Name, err)
 		}
-		list = append(list, remainOf(t, what[t.Name], rc.Configs, now))
+		list = append(list, remainOf(t, rc.Configs, now))
 	}
 	return append(list, Remain{
 		Where: "changelogs of the groups", What: "rows that are no more", Note: compactedNote(profile.Embedded),
@@ -212,8 +192,8 @@ func compactedNote(embedded bool) string {
 }
 
 // remainOf returns what is kept of a topic with the brokers' settings.
-func remainOf(t topics.Topic, what string, configs []kadm.Config, now time.Time) Remain {
-	r := Remain{Where: t.Name, What: what}
+func remainOf(t topics.Topic, configs []kadm.Config, now time.Time) Remain {
+	r := Remain{Where: t.Name, What: t.Personal}
 	if t.Embedded {
 		if t.Retention != 0 || t.Compact {
 			r.Note = embeddedNote

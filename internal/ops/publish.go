@@ -28,7 +28,7 @@ type Published struct {
 // String returns one line for people.
 func (p Published) String() string {
 	var parts []string
-	for _, stream := range []string{topics.Users, topics.Follows, topics.Pins, topics.Actions, topics.Candidates} {
+	for _, stream := range schemas.InputStreams() {
 		if n := p.Streams[stream]; n > 0 {
 			parts = append(parts, command.Count(n, strings.TrimSuffix(stream, "s")))
 		}

@@ -23,8 +23,12 @@ type object = map[string]any
 // document returns the document that the server publishes.
 func document(t *testing.T) object {
 	t.Helper()
+	text, err := openAPIDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var doc object
-	if err := json.Unmarshal(openAPI, &doc); err != nil {
+	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)
 	}
 	return doc

@@ -1,22 +1,10 @@
 package api
 
 import (
-	_ "embed"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
-
-//go:embed openapi.json
-var openAPI []byte
-
-func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) error {
-	if err := parametersOf(r).err(); err != nil {
-		return err
-	}
-	writeTagged(w, r, "max-age=300", openAPI)
-	return nil
-}
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	if err := parametersOf(r).err(); err != nil {

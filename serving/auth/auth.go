@@ -46,10 +46,11 @@ func EventsOf(stream string) string { return Events + ":" + stream }
 
 // Scopes returns all scopes.
 func Scopes() []string {
-	return []string{
-		Feed, Features, Events, EventsOf(schemas.StreamPins), EventsOf(schemas.StreamFollows), EventsOf(schemas.StreamActions),
-		EventsOf(schemas.StreamUsers), EventsOf(schemas.StreamCandidates), DeleteUsers, Operate,
+	scopes := []string{Feed, Features, Events}
+	for _, stream := range schemas.InputStreams() {
+		scopes = append(scopes, EventsOf(stream))
 	}
+	return append(scopes, DeleteUsers, Operate)
 }
 
 // Config configures authentication. Without a key set and a secret, authentication is disabled.

@@ -1,0 +1,116 @@
+package topics
+
+import "github.com/smartfeed/smartfeed/schemas"
+
+// Streams are all topics with a record type, bound to one registry. The zero value is not usable; see Open.
+type Streams struct {
+	Pins       Stream[schemas.PinEvent]
+	Follows    Stream[schemas.FollowEvent]
+	Actions    Stream[schemas.ActionEvent]
+	Users      Stream[schemas.UserEvent]
+	Candidates Stream[schemas.Offer]
+
+	Publications    Stream[schemas.Publication]
+	PinCards        Stream[schemas.Card]
+	PinAttributes   Stream[schemas.PinAttributes]
+	PinActors       Stream[schemas.PinActor]
+	ActionsJoined   Stream[schemas.EnrichedAction]
+	ActionsEnriched Stream[schemas.EnrichedAction]
+	ItemFeatures    Stream[schemas.ItemCounts]
+	HotPins         Stream[schemas.HotPin]
+	EdgeWeights     Stream[schemas.EdgeWeight]
+	Affinities      Stream[schemas.Affinities]
+	UsersDeleted    Stream[schemas.DeletedUser]
+	Erasures        Stream[schemas.Erasure]
+	Edges           Stream[schemas.Edge]
+	FanoutLoop      Stream[schemas.Continuation]
+	EdgeModes       Stream[schemas.EdgeMode]
+	RecentsPulled   Stream[schemas.PulledPin]
+	Returns         Stream[schemas.Return]
+	Rebuilds        Stream[schemas.Rebuild]
+	Replays         Stream[schemas.Replay]
+	RelatedRequests Stream[schemas.RelatedRequest]
+	BoardSaves      Stream[schemas.BoardSave]
+	RelatedPairs    Stream[schemas.RelatedPairs]
+	Deliveries      Stream[schemas.Delivery]
+	Served          Stream[schemas.Served]
+	FeedEntries     Stream[schemas.FeedEntries]
+	Impressions     Stream[schemas.Impressions]
+	FeatureLog      Stream[schemas.LoggedFeatures]
+	DeadLetters     Stream[schemas.DeadLetter]
+	RetryOrders     Stream[schemas.RetryOrder]
+	InterestMarks   Stream[schemas.InterestMarks]
+
+	InterestDecisions Stream[schemas.InterestDecision]
+
+	byTopic map[string]binding
+}
+
+// binding is a *Stream of any record type.
+type binding interface {
+	bind(b *binder, topic string)
+	record() string
+	encodeAny(rec any) ([]byte, error)
+}
+
+// row is a topic with its stream, or nil for bytes that are private to a program part.
+type row struct {
+	stream binding
+	Topic
+}
+
+// list shortens the rows.
+type list = []string
+
+// Personal data that several topics hold, see Topic.Personal.
+const (
+	userEvents  = "the user's events"
+	derivedData = "records made of them"
+	shownData   = "what was shown"
+	unreadData  = "records that could not be read"
+)
+
+// rows is the registry of the topics with records, in the order in which records flow. To add a topic, add its name in
+// catalogue.go, its stream to Streams, and a row here. A topic that clients write is also in the registry of input streams,
+// in package schemas. Unless a row says otherwise, records are kept for derivedRetention.
+func (s *Streams) rows(p Profile) []row {
+	return []row{
+		{&s.Users, Topic{Name: Users, Key: "user", Retention: unlimited, Readers: list{Actors}, Personal: "profile and delete"}},
+		{&s.Follows, Topic{Name: Follows, Key: "followee", Retention: unlimited, Readers: list{Fanout}, Personal: "follows and blocks"}},
+		{&s.Pins, Topic{Name: Pins, Key: "pin", Retention: unlimited, Writers: list{Fanout}, Readers: list{Objects}, Personal: "the pins' events, deletes included"}},
+		{&s.Actions, Topic{Name: Actions, Key: "pin", Retention: p.Actions, Readers: list{Objects}, Personal: userEvents}},
+		{&s.Candidates, Topic{Name: Candidates, Key: "user", Readers: list{Pools}, Personal: "what was offered to the user"}},
+		{&s.Publications, Topic{Name: Publications, Key: "followee", Writers: list{Objects}, Readers: list{Fanout, Materialize}, Personal: derivedData}},
+		{&s.PinCards, Topic{Name: PinCards, Key: "pin", Writers: list{Objects}, Readers: list{Materialize, Features, Related, Interests}, Personal: derivedData}},
+		{&s.PinAttributes, Topic{Name: PinAttributes, Key: "pin", Writers: list{Objects}, Readers: list{Features}, Personal: derivedData}},
+		{&s.ActionsJoined, Topic{Name: ActionsJoined, Key: "actor", Writers: list{Objects}, Readers: list{Actors}, Personal: derivedData}},
+		{&s.ItemFeatures, Topic{Name: ItemFeatures, Key: "pin", Writers: list{Objects}, Readers: list{Features}, Personal: "anonymous shares in counts, sketches and means"}},
+		{&s.HotPins, Topic{Name: HotPins, Key: "pin", Compact: true, Whole: true, Writers: list{Objects}, Personal: "whose pins were shown often"}},
+		{&s.ActionsEnriched, Topic{Name: ActionsEnriched, Key: "actor", Writers: list{Actors}, Readers: list{Features, Insights}, Personal: derivedData}},
+		{&s.PinActors, Topic{Name: PinActors, Key: "pin", Writers: list{Actors}, Readers: list{Objects}, Personal: "the user's embedding, without a name"}},
+		{&s.EdgeWeights, Topic{Name: EdgeWeights, Key: "followee", Writers: list{Actors}, Readers: list{Fanout}, Personal: derivedData}},
+		{&s.Affinities, Topic{Name: Affinities, Key: "user", Writers: list{Actors}, Readers: list{Pools}, Personal: derivedData}},
+		{&s.UsersDeleted, Topic{Name: UsersDeleted, Key: "user", Compact: true, Whole: true, Writers: list{Actors}, Readers: list{Materialize, Interests}, Personal: "that the user is deleted"}},
+		{&s.Erasures, Topic{Name: Erasures, Key: "user, followee or shard", Writers: list{Actors, Fanout, Pools}, Readers: list{Fanout, Pools}, Personal: "what was to be erased"}},
+		{&s.Edges, Topic{Name: Edges, Key: "user", Writers: list{Fanout}, Readers: list{Pools, Materialize}, Personal: derivedData}},
+		{&s.FanoutLoop, Topic{Name: FanoutLoop, Key: "followee", Writers: list{Fanout, Pools}, Readers: list{Fanout}, Personal: derivedData}},
+		{&s.BoardSaves, Topic{Name: BoardSaves, Key: "board", Writers: list{Actors}, Readers: list{Related}, Personal: derivedData}},
+		{&s.RelatedRequests, Topic{Name: RelatedRequests, Key: "pin", Writers: list{Actors}, Readers: list{Related, Interests}, Personal: derivedData}},
+		{&s.RelatedPairs, Topic{Name: RelatedPairs, Key: "none", Explicit: true, Writers: list{Related}, Readers: list{Related}, Personal: derivedData}},
+		{&s.Deliveries, Topic{Name: Deliveries, Key: "followee", Explicit: true, Writers: list{Fanout, Related}, Readers: list{Pools}, Personal: derivedData}},
+		{&s.EdgeModes, Topic{Name: EdgeModes, Key: "followee", Writers: list{Pools}, Readers: list{Fanout}, Personal: derivedData}},
+		{&s.RecentsPulled, Topic{Name: RecentsPulled, Key: "followee and slot", Compact: true, Whole: true, Explicit: true, Writers: list{Fanout}, Personal: derivedData}},
+		{&s.Returns, Topic{Name: Returns, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: "visits"}},
+		{&s.Rebuilds, Topic{Name: Rebuilds, Key: "user", Writers: list{Operators, Pools}, Readers: list{Pools}, Personal: "that pools were to be rebuilt"}},
+		{&s.Replays, Topic{Name: Replays, Key: "pin", Writers: list{Operators}, Readers: list{Objects}, Personal: "the pins' events, again"}},
+		{&s.Served, Topic{Name: Served, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: shownData}},
+		{&s.FeedEntries, Topic{Name: FeedEntries, Key: "user", Writers: list{Pools}, Readers: list{Materialize}, Personal: shownData}},
+		{&s.Impressions, Topic{Name: Impressions, Key: "none", Explicit: true, Writers: list{Pools}, Readers: list{Objects, Interests}, Personal: shownData}},
+		{&s.FeatureLog, Topic{Name: FeatureLog, Key: "entity", Writers: list{Serving}, Readers: list{FeatureFiles}, Personal: "answered features"}},
+		{nil, Topic{Name: Generations, Key: "group", Compact: true, Writers: list{Operators}}},
+		{&s.DeadLetters, Topic{Name: DeadLetters, Key: "topic", Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: list{Retries}, Personal: unreadData}},
+		{&s.InterestMarks, Topic{Name: InterestMarks, Key: "none", Explicit: true, Writers: list{Interests}, Readers: list{Interests}, Personal: derivedData}},
+		{&s.InterestDecisions, Topic{Name: InterestDecisions, Key: "term", Compact: true, Whole: true, Writers: list{Serving}}},
+		{&s.RetryOrders, Topic{Name: RetryOrders, Key: "topic", Writers: list{Serving}, Readers: list{Retries}, Personal: unreadData}},
+	}
+}
