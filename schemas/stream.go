@@ -13,8 +13,8 @@ const (
 
 // inputStreams is the registry of the streams that clients may write to, in the order in which their events depend on each
 // other. To add a stream, add a row here and one to the topic catalogue in package topics.
-func inputStreams() [5]inputStream {
-	return [...]inputStream{
+func inputStreams() []inputStream {
+	return []inputStream{
 		inputOf[UserEvent](StreamUsers),
 		inputOf[FollowEvent](StreamFollows),
 		inputOf[PinEvent](StreamPins),

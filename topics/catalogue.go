@@ -7,49 +7,6 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Names of the topics, each with the key of its records.
-const (
-	Pins       = schemas.StreamPins       // pin
-	Follows    = schemas.StreamFollows    // followee
-	Actions    = schemas.StreamActions    // pin
-	Users      = schemas.StreamUsers      // user
-	Candidates = schemas.StreamCandidates // user
-
-	Publications    = "publications"     // followee
-	PinCards        = "pin-cards"        // pin
-	PinAttributes   = "pin-attributes"   // pin
-	PinActors       = "pin-actors"       // pin
-	ActionsJoined   = "actions-joined"   // actor
-	ActionsEnriched = "actions-enriched" // actor
-	ItemFeatures    = "item-features"    // pin
-	HotPins         = "hot-pins"         // pin, compacted
-	EdgeWeights     = "edge-weights"     // followee
-	Affinities      = "affinities"       // user
-	UsersDeleted    = "users-deleted"    // user, compacted
-	Erasures        = "erasures"         // user or followee
-	Edges           = "edges"            // user
-	FanoutLoop      = "fanout-loop"      // followee
-	EdgeModes       = "edge-modes"       // followee
-	RecentsPulled   = "recents-pulled"   // followee and slot, compacted
-	Returns         = "returns"          // user
-	Rebuilds        = "rebuilds"         // user
-	Replays         = "replays"          // pin
-	RelatedRequests = "related-requests" // pin
-	BoardSaves      = "board-saves"      // board
-	RelatedPairs    = "related-pairs"    // none, in the partition of the pins and interests that the record lists
-	Deliveries      = "deliveries"       // followee, in the partition of the users that it delivers to
-	Served          = "served"           // user
-	FeedEntries     = "feed-entries"     // user
-	Impressions     = "impressions"      // none, in the partition of the pins
-	FeatureLog      = "feature-log"      // entity
-	DeadLetters     = "dead-letters"     // source topic
-	RetryOrders     = "retry-orders"     // source topic
-	Generations     = "generations"      // group, compacted: the active generation and the one being built
-	InterestMarks   = "interest-marks"   // none, in the partition of the terms, users and interests that the record lists
-
-	InterestDecisions = "interest-decisions" // term, compacted
-)
-
 // Names of the consumers: the groups that keep rows, and the sinks.
 const (
 	Objects      = "objects"

@@ -151,7 +151,7 @@ func (k Kafka) settings() []kgo.Opt {
 
 		kgo.DialTimeout(dialTimeout),                // an unreachable host must not delay a request for longer
 		kgo.RequestTimeoutOverhead(5 * time.Second), // in addition to the request's own timeout: detects a hung broker
-		kgo.RetryBackoffFn(retryBackoff),                 // first retry soon: most failures are a moved leader
+		kgo.RetryBackoffFn(retryBackoff),            // first retry soon: most failures are a moved leader
 		kgo.MetadataMinAge(100 * time.Millisecond),  // discover a new topic quickly
 		kgo.MetadataMaxAge(time.Minute),             // notice a moved leader without traffic
 

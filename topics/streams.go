@@ -2,6 +2,49 @@ package topics
 
 import "github.com/smartfeed/smartfeed/schemas"
 
+// Names of the topics, each with the key of its records.
+const (
+	Pins       = schemas.StreamPins       // pin
+	Follows    = schemas.StreamFollows    // followee
+	Actions    = schemas.StreamActions    // pin
+	Users      = schemas.StreamUsers      // user
+	Candidates = schemas.StreamCandidates // user
+
+	Publications    = "publications"     // followee
+	PinCards        = "pin-cards"        // pin
+	PinAttributes   = "pin-attributes"   // pin
+	PinActors       = "pin-actors"       // pin
+	ActionsJoined   = "actions-joined"   // actor
+	ActionsEnriched = "actions-enriched" // actor
+	ItemFeatures    = "item-features"    // pin
+	HotPins         = "hot-pins"         // pin, compacted
+	EdgeWeights     = "edge-weights"     // followee
+	Affinities      = "affinities"       // user
+	UsersDeleted    = "users-deleted"    // user, compacted
+	Erasures        = "erasures"         // user, followee or a shard of it
+	Edges           = "edges"            // user
+	FanoutLoop      = "fanout-loop"      // followee, or a shard of it
+	EdgeModes       = "edge-modes"       // followee
+	RecentsPulled   = "recents-pulled"   // followee and slot, compacted
+	Returns         = "returns"          // user
+	Rebuilds        = "rebuilds"         // user
+	Replays         = "replays"          // pin
+	RelatedRequests = "related-requests" // pin
+	BoardSaves      = "board-saves"      // board
+	RelatedPairs    = "related-pairs"    // none, in the partition of the pins and interests that the record lists
+	Deliveries      = "deliveries"       // followee, in the partition of the users that it delivers to
+	Served          = "served"           // user
+	FeedEntries     = "feed-entries"     // user
+	Impressions     = "impressions"      // none, in the partition of the pins
+	FeatureLog      = "feature-log"      // entity
+	DeadLetters     = "dead-letters"     // source topic
+	RetryOrders     = "retry-orders"     // source topic
+	Generations     = "generations"      // group, compacted: the active generation and the one being built
+	InterestMarks   = "interest-marks"   // none, in the partition of the terms, users and interests that the record lists
+
+	InterestDecisions = "interest-decisions" // term, compacted
+)
+
 // Streams are all topics with a record type, bound to one registry. The zero value is not usable; see Open.
 type Streams struct {
 	Pins       Stream[schemas.PinEvent]
@@ -70,47 +113,146 @@ const (
 	unreadData  = "records that could not be read"
 )
 
-// rows is the registry of the topics with records, in the order in which records flow. To add a topic, add its name in
-// catalogue.go, its stream to Streams, and a row here. A topic that clients write is also in the registry of input streams,
-// in package schemas. Unless a row says otherwise, records are kept for derivedRetention.
+// rows is the registry of the topics with records, in the order in which records flow. To add a topic, add its name and its
+// stream above, and a row here. A topic that clients write is also in the registry of input streams, in package schemas.
+// Unless a row says otherwise, records are kept for derivedRetention.
 func (s *Streams) rows(p Profile) []row {
 	return []row{
-		{&s.Users, Topic{Name: Users, Key: "user", Retention: unlimited, Readers: list{Actors}, Personal: "profile and delete"}},
-		{&s.Follows, Topic{Name: Follows, Key: "followee", Retention: unlimited, Readers: list{Fanout}, Personal: "follows and blocks"}},
-		{&s.Pins, Topic{Name: Pins, Key: "pin", Retention: unlimited, Writers: list{Fanout}, Readers: list{Objects}, Personal: "the pins' events, deletes included"}},
+		{&s.Users, Topic{
+			Name: Users, Key: "user", Retention: unlimited,
+			Readers: list{Actors}, Personal: "profile and delete",
+		}},
+		{&s.Follows, Topic{
+			Name: Follows, Key: "followee", Retention: unlimited,
+			Readers: list{Fanout}, Personal: "follows and blocks",
+		}},
+		{&s.Pins, Topic{
+			Name: Pins, Key: "pin", Retention: unlimited,
+			Writers: list{Fanout}, Readers: list{Objects}, Personal: "the pins' events, deletes included",
+		}},
 		{&s.Actions, Topic{Name: Actions, Key: "pin", Retention: p.Actions, Readers: list{Objects}, Personal: userEvents}},
-		{&s.Candidates, Topic{Name: Candidates, Key: "user", Readers: list{Pools}, Personal: "what was offered to the user"}},
-		{&s.Publications, Topic{Name: Publications, Key: "followee", Writers: list{Objects}, Readers: list{Fanout, Materialize}, Personal: derivedData}},
-		{&s.PinCards, Topic{Name: PinCards, Key: "pin", Writers: list{Objects}, Readers: list{Materialize, Features, Related, Interests}, Personal: derivedData}},
-		{&s.PinAttributes, Topic{Name: PinAttributes, Key: "pin", Writers: list{Objects}, Readers: list{Features}, Personal: derivedData}},
-		{&s.ActionsJoined, Topic{Name: ActionsJoined, Key: "actor", Writers: list{Objects}, Readers: list{Actors}, Personal: derivedData}},
-		{&s.ItemFeatures, Topic{Name: ItemFeatures, Key: "pin", Writers: list{Objects}, Readers: list{Features}, Personal: "anonymous shares in counts, sketches and means"}},
-		{&s.HotPins, Topic{Name: HotPins, Key: "pin", Compact: true, Whole: true, Writers: list{Objects}, Personal: "whose pins were shown often"}},
-		{&s.ActionsEnriched, Topic{Name: ActionsEnriched, Key: "actor", Writers: list{Actors}, Readers: list{Features, Insights}, Personal: derivedData}},
-		{&s.PinActors, Topic{Name: PinActors, Key: "pin", Writers: list{Actors}, Readers: list{Objects}, Personal: "the user's embedding, without a name"}},
-		{&s.EdgeWeights, Topic{Name: EdgeWeights, Key: "followee", Writers: list{Actors}, Readers: list{Fanout}, Personal: derivedData}},
-		{&s.Affinities, Topic{Name: Affinities, Key: "user", Writers: list{Actors}, Readers: list{Pools}, Personal: derivedData}},
-		{&s.UsersDeleted, Topic{Name: UsersDeleted, Key: "user", Compact: true, Whole: true, Writers: list{Actors}, Readers: list{Materialize, Interests}, Personal: "that the user is deleted"}},
-		{&s.Erasures, Topic{Name: Erasures, Key: "user, followee or shard", Writers: list{Actors, Fanout, Pools}, Readers: list{Fanout, Pools}, Personal: "what was to be erased"}},
-		{&s.Edges, Topic{Name: Edges, Key: "user", Writers: list{Fanout}, Readers: list{Pools, Materialize}, Personal: derivedData}},
-		{&s.FanoutLoop, Topic{Name: FanoutLoop, Key: "followee", Writers: list{Fanout, Pools}, Readers: list{Fanout}, Personal: derivedData}},
-		{&s.BoardSaves, Topic{Name: BoardSaves, Key: "board", Writers: list{Actors}, Readers: list{Related}, Personal: derivedData}},
-		{&s.RelatedRequests, Topic{Name: RelatedRequests, Key: "pin", Writers: list{Actors}, Readers: list{Related, Interests}, Personal: derivedData}},
-		{&s.RelatedPairs, Topic{Name: RelatedPairs, Key: "none", Explicit: true, Writers: list{Related}, Readers: list{Related}, Personal: derivedData}},
-		{&s.Deliveries, Topic{Name: Deliveries, Key: "followee", Explicit: true, Writers: list{Fanout, Related}, Readers: list{Pools}, Personal: derivedData}},
-		{&s.EdgeModes, Topic{Name: EdgeModes, Key: "followee", Writers: list{Pools}, Readers: list{Fanout}, Personal: derivedData}},
-		{&s.RecentsPulled, Topic{Name: RecentsPulled, Key: "followee and slot", Compact: true, Whole: true, Explicit: true, Writers: list{Fanout}, Personal: derivedData}},
+		{&s.Candidates, Topic{
+			Name: Candidates, Key: "user",
+			Readers: list{Pools}, Personal: "what was offered to the user",
+		}},
+		{&s.Publications, Topic{
+			Name: Publications, Key: "followee",
+			Writers: list{Objects}, Readers: list{Fanout, Materialize}, Personal: derivedData,
+		}},
+		{&s.PinCards, Topic{
+			Name: PinCards, Key: "pin",
+			Writers: list{Objects}, Readers: list{Materialize, Features, Related, Interests}, Personal: derivedData,
+		}},
+		{&s.PinAttributes, Topic{
+			Name: PinAttributes, Key: "pin",
+			Writers: list{Objects}, Readers: list{Features}, Personal: derivedData,
+		}},
+		{&s.ActionsJoined, Topic{
+			Name: ActionsJoined, Key: "actor",
+			Writers: list{Objects}, Readers: list{Actors}, Personal: derivedData,
+		}},
+		{&s.ItemFeatures, Topic{
+			Name: ItemFeatures, Key: "pin",
+			Writers: list{Objects}, Readers: list{Features}, Personal: "anonymous shares in counts, sketches and means",
+		}},
+		{&s.HotPins, Topic{
+			Name: HotPins, Key: "pin", Compact: true, Whole: true,
+			Writers: list{Objects}, Personal: "whose pins were shown often",
+		}},
+		{&s.ActionsEnriched, Topic{
+			Name: ActionsEnriched, Key: "actor",
+			Writers: list{Actors}, Readers: list{Features, Insights}, Personal: derivedData,
+		}},
+		{&s.PinActors, Topic{
+			Name: PinActors, Key: "pin",
+			Writers: list{Actors}, Readers: list{Objects}, Personal: "the user's embedding, without a name",
+		}},
+		{&s.EdgeWeights, Topic{
+			Name: EdgeWeights, Key: "followee",
+			Writers: list{Actors}, Readers: list{Fanout}, Personal: derivedData,
+		}},
+		{&s.Affinities, Topic{
+			Name: Affinities, Key: "user",
+			Writers: list{Actors}, Readers: list{Pools}, Personal: derivedData,
+		}},
+		{&s.UsersDeleted, Topic{
+			Name: UsersDeleted, Key: "user", Compact: true, Whole: true,
+			Writers: list{Actors}, Readers: list{Materialize, Interests}, Personal: "that the user is deleted",
+		}},
+		{&s.Erasures, Topic{
+			Name: Erasures, Key: "user or followee",
+			Writers: list{Actors, Fanout, Pools}, Readers: list{Fanout, Pools}, Personal: "what was to be erased",
+		}},
+		{&s.Edges, Topic{
+			Name: Edges, Key: "user",
+			Writers: list{Fanout}, Readers: list{Pools, Materialize}, Personal: derivedData,
+		}},
+		{&s.FanoutLoop, Topic{
+			Name: FanoutLoop, Key: "followee",
+			Writers: list{Fanout, Pools}, Readers: list{Fanout}, Personal: derivedData,
+		}},
+		{&s.BoardSaves, Topic{
+			Name: BoardSaves, Key: "board",
+			Writers: list{Actors}, Readers: list{Related}, Personal: derivedData,
+		}},
+		{&s.RelatedRequests, Topic{
+			Name: RelatedRequests, Key: "pin",
+			Writers: list{Actors}, Readers: list{Related, Interests}, Personal: derivedData,
+		}},
+		{&s.RelatedPairs, Topic{
+			Name: RelatedPairs, Key: "none", Explicit: true,
+			Writers: list{Related}, Readers: list{Related}, Personal: derivedData,
+		}},
+		{&s.Deliveries, Topic{
+			Name: Deliveries, Key: "followee", Explicit: true,
+			Writers: list{Fanout, Related}, Readers: list{Pools}, Personal: derivedData,
+		}},
+		{&s.EdgeModes, Topic{
+			Name: EdgeModes, Key: "followee",
+			Writers: list{Pools}, Readers: list{Fanout}, Personal: derivedData,
+		}},
+		{&s.RecentsPulled, Topic{
+			Name: RecentsPulled, Key: "followee and slot", Compact: true, Whole: true, Explicit: true,
+			Writers: list{Fanout}, Personal: derivedData,
+		}},
 		{&s.Returns, Topic{Name: Returns, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: "visits"}},
-		{&s.Rebuilds, Topic{Name: Rebuilds, Key: "user", Writers: list{Operators, Pools}, Readers: list{Pools}, Personal: "that pools were to be rebuilt"}},
-		{&s.Replays, Topic{Name: Replays, Key: "pin", Writers: list{Operators}, Readers: list{Objects}, Personal: "the pins' events, again"}},
+		{&s.Rebuilds, Topic{
+			Name: Rebuilds, Key: "user",
+			Writers: list{Operators, Pools}, Readers: list{Pools}, Personal: "that pools were to be rebuilt",
+		}},
+		{&s.Replays, Topic{
+			Name: Replays, Key: "pin",
+			Writers: list{Operators}, Readers: list{Objects}, Personal: "the pins' events, again",
+		}},
 		{&s.Served, Topic{Name: Served, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: shownData}},
-		{&s.FeedEntries, Topic{Name: FeedEntries, Key: "user", Writers: list{Pools}, Readers: list{Materialize}, Personal: shownData}},
-		{&s.Impressions, Topic{Name: Impressions, Key: "none", Explicit: true, Writers: list{Pools}, Readers: list{Objects, Interests}, Personal: shownData}},
-		{&s.FeatureLog, Topic{Name: FeatureLog, Key: "entity", Writers: list{Serving}, Readers: list{FeatureFiles}, Personal: "answered features"}},
+		{&s.FeedEntries, Topic{
+			Name: FeedEntries, Key: "user",
+			Writers: list{Pools}, Readers: list{Materialize}, Personal: shownData,
+		}},
+		{&s.Impressions, Topic{
+			Name: Impressions, Key: "none", Explicit: true,
+			Writers: list{Pools}, Readers: list{Objects, Interests}, Personal: shownData,
+		}},
+		{&s.FeatureLog, Topic{
+			Name: FeatureLog, Key: "entity",
+			Writers: list{Serving}, Readers: list{FeatureFiles}, Personal: "answered features",
+		}},
 		{nil, Topic{Name: Generations, Key: "group", Compact: true, Writers: list{Operators}}},
-		{&s.DeadLetters, Topic{Name: DeadLetters, Key: "topic", Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: list{Retries}, Personal: unreadData}},
-		{&s.InterestMarks, Topic{Name: InterestMarks, Key: "none", Explicit: true, Writers: list{Interests}, Readers: list{Interests}, Personal: derivedData}},
-		{&s.InterestDecisions, Topic{Name: InterestDecisions, Key: "term", Compact: true, Whole: true, Writers: list{Serving}}},
-		{&s.RetryOrders, Topic{Name: RetryOrders, Key: "topic", Writers: list{Serving}, Readers: list{Retries}, Personal: unreadData}},
+		{&s.DeadLetters, Topic{
+			Name: DeadLetters, Key: "topic",
+			Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: list{Retries}, Personal: unreadData,
+		}},
+		{&s.InterestMarks, Topic{
+			Name: InterestMarks, Key: "none", Explicit: true,
+			Writers: list{Interests}, Readers: list{Interests}, Personal: derivedData,
+		}},
+		{&s.InterestDecisions, Topic{
+			Name: InterestDecisions, Key: "term", Compact: true, Whole: true,
+			Writers: list{Serving},
+		}},
+		{&s.RetryOrders, Topic{
+			Name: RetryOrders, Key: "topic",
+			Writers: list{Serving}, Readers: list{Retries}, Personal: unreadData,
+		}},
 	}
 }
