@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,19 +37,74 @@ type record struct {
 	decode func(value []byte) (any, error)
 }
 
-func recordOf[T any](t testing.TB, source SchemaSource) record {
+func recordOf(t testing.TB, source SchemaSource, zero any) record {
 	t.Helper()
-	schema, err := Schema[T]()
+	typ := reflect.TypeOf(zero)
+	schema, err := schemaText(reflect.New(typ).Interface())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serdeOf[T](t, source)
-	gen := rapid.Make[T]()
+	s, err := newFraming("test-value", testID, source, reflect.New(typ).Interface())
+	if err != nil {
+		t.Fatal(err)
+	}
 	return record{
-		name: fmt.Sprintf("%T", *new(T)), file: schemaFile(new(T)), zero: *new(T), schema: schema,
-		value:  func(t *rapid.T) any { v := gen.Draw(t, "record"); return &v },
-		encode: func(rec any) ([]byte, error) { return s.Encode(rec.(*T)) },
-		decode: func(value []byte) (any, error) { return s.Decode(value) },
+		name: typ.String(), file: schemaFile(reflect.New(typ).Interface()), zero: zero, schema: schema,
+		value: func(t *rapid.T) any {
+			rec := reflect.New(typ)
+			draw(t, rec.Elem())
+			return rec.Interface()
+		},
+		encode: s.encode,
+		decode: func(value []byte) (any, error) {
+			rec := reflect.New(typ).Interface()
+			return rec, s.decode(value, rec)
+		},
+	}
+}
+
+// draw sets v to a random value.
+func draw(t *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(rapid.String().Draw(t, "text"))
+	case reflect.Int32:
+		v.SetInt(int64(rapid.Int32().Draw(t, "number")))
+	case reflect.Int64:
+		v.SetInt(rapid.Int64().Draw(t, "number"))
+	case reflect.Float32:
+		v.SetFloat(float64(rapid.Float32().Draw(t, "number")))
+	case reflect.Float64:
+		v.SetFloat(rapid.Float64().Draw(t, "number"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "flag"))
+	case reflect.Uint8:
+		v.SetUint(uint64(rapid.Byte().Draw(t, "byte")))
+	case reflect.Pointer:
+		if rapid.Bool().Draw(t, "present") {
+			v.Set(reflect.New(v.Type().Elem()))
+			draw(t, v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			draw(t, v.Field(i))
+		}
+	case reflect.Slice:
+		n := rapid.IntRange(0, 5).Draw(t, "entries")
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			draw(t, v.Index(i))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range rapid.IntRange(0, 5).Draw(t, "entries") {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			draw(t, key)
+			draw(t, value)
+			v.SetMapIndex(key, value)
+		}
+	default:
+		t.Fatalf("no random %s", v.Type())
 	}
 }
 
@@ -61,19 +117,28 @@ func serdeOf[T any](t testing.TB, source SchemaSource) *Serde[T] {
 	return s
 }
 
+// records returns all record types, those of the input streams first.
 func records(t testing.TB, source SchemaSource) []record {
 	t.Helper()
-	return []record{
-		recordOf[PinEvent](t, source), recordOf[FollowEvent](t, source), recordOf[ActionEvent](t, source),
-		recordOf[UserEvent](t, source), recordOf[Offer](t, source), recordOf[Publication](t, source),
-		recordOf[Card](t, source), recordOf[Delivery](t, source), recordOf[Edge](t, source),
-		recordOf[EdgeWeight](t, source), recordOf[Affinities](t, source), recordOf[EnrichedAction](t, source),
-		recordOf[ItemCounts](t, source), recordOf[PinAttributes](t, source), recordOf[PinActor](t, source), recordOf[LoggedFeatures](t, source), recordOf[Served](t, source), recordOf[FeedEntries](t, source),
-		recordOf[Impressions](t, source), recordOf[DeletedUser](t, source), recordOf[DeadLetter](t, source),
-		recordOf[Continuation](t, source), recordOf[Tick](t, source), recordOf[HotPin](t, source), recordOf[EdgeMode](t, source),
-		recordOf[PulledPin](t, source), recordOf[Return](t, source), recordOf[Erasure](t, source), recordOf[RetryOrder](t, source), recordOf[InterestMarks](t, source), recordOf[InterestDecision](t, source), recordOf[Rebuild](t, source), recordOf[Replay](t, source),
-		recordOf[RelatedRequest](t, source), recordOf[BoardSave](t, source), recordOf[RelatedPairs](t, source),
+	all := inputRecords(t, source)
+	for _, zero := range []any{
+		Publication{}, Card{}, Delivery{}, Edge{}, EdgeWeight{}, Affinities{}, EnrichedAction{}, ItemCounts{},
+		PinAttributes{}, PinActor{}, LoggedFeatures{}, Served{}, FeedEntries{}, Impressions{}, DeletedUser{}, DeadLetter{},
+		Continuation{}, Tick{}, HotPin{}, EdgeMode{}, PulledPin{}, Return{}, Erasure{}, RetryOrder{}, InterestMarks{},
+		InterestDecision{}, Rebuild{}, Replay{}, RelatedRequest{}, BoardSave{}, RelatedPairs{},
+	} {
+		all = append(all, recordOf(t, source, zero))
 	}
+	return all
+}
+
+// inputRecords returns the record types of the input streams.
+func inputRecords(t testing.TB, source SchemaSource) (all []record) {
+	t.Helper()
+	for _, stream := range InputStreams() {
+		all = append(all, recordOf(t, source, reflect.ValueOf(NewInput(stream)).Elem().Interface()))
+	}
+	return all
 }
 
 // sameRecord compares records as the wire does: an absent list is an empty one.

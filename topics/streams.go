@@ -21,9 +21,9 @@ const (
 	EdgeWeights     = "edge-weights"     // followee
 	Affinities      = "affinities"       // user
 	UsersDeleted    = "users-deleted"    // user, compacted
-	Erasures        = "erasures"         // user, followee or a shard of it
+	Erasures        = "erasures"         // user or followee
 	Edges           = "edges"            // user
-	FanoutLoop      = "fanout-loop"      // followee, or a shard of it
+	FanoutLoop      = "fanout-loop"      // followee
 	EdgeModes       = "edge-modes"       // followee
 	RecentsPulled   = "recents-pulled"   // followee and slot, compacted
 	Returns         = "returns"          // user
