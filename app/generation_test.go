@@ -121,7 +121,7 @@ func (s *started) saidOnce() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		for shown := range i.All() {
+		for _, shown := range i.Pins {
 			said[fmt.Sprint("impression of ", i.User, " ", shown.Pin)]++
 		}
 	}

@@ -28,7 +28,11 @@ type codec struct {
 
 // newCodec returns the codec of a schema of this package.
 func newCodec(text string, maxBytes int) (*codec, error) {
-	schema, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
+	embedded, err := embedFacets(text)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := avro.ParseWithCache(embedded, "", &avro.SchemaCache{})
 	if err != nil {
 		return nil, fmt.Errorf("parse schema: %w", err)
 	}

@@ -23,7 +23,7 @@ type Delivery struct {
 type DeliveredPin struct {
 	Pin     PinID   `avro:"pin" json:"pin"`
 	Version Version `avro:"version" json:"version"`
-	Facets
+	Facets  `avro:"facets"`
 	Created Micros  `avro:"created" json:"created"`
 	Score   float64 `avro:"score" json:"score"` // see package processors/score
 	Deleted bool    `avro:"deleted" json:"deleted"`

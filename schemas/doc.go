@@ -3,7 +3,8 @@
 //
 // Each noun has one file per form: pin.go has PinEvent and its Validate method, and avsc/pin.avsc has its schema. To add a
 // field, add it to both, with a default in the schema. A test compares them, and Registry.Register rejects a schema that
-// cannot read the existing records of the topic.
+// cannot read the existing records of the topic. A record that several schemas contain, like Facets, has its own file, and the
+// others refer to it by its name.
 //
 // Serde converts records to bytes and back, in Confluent framing. It does not trust bytes: before decoding, it checks the
 // whole body against its schema, in time and memory bounded by the length of the body. A record that fails is a

@@ -2,41 +2,34 @@ package schemas
 
 import "iter"
 
-// FeedEntries are the items that a visit added to a user's materialized feed. Topic feed-entries, key: User. Older versions
-// wrote one record per entry, which reads as a record without More. Their readers find no position in current records and
-// reject them.
+// FeedEntries are the items that a visit added to a user's materialized feed: at least one. Topic feed-entries, key: User.
 type FeedEntries struct {
-	User  UserID `avro:"user" json:"user"`
-	First int64  `avro:"first" json:"first"` // position of the first entry; the others follow it
-	Time  Micros `avro:"time" json:"time"`   // when they were served
+	User  UserID       `avro:"user" json:"user"`
+	First int64        `avro:"first" json:"first"` // position of the first item; the others follow it
+	Time  Micros       `avro:"time" json:"time"`   // when they were served
+	Items []ServedItem `avro:"items" json:"items"`
+}
+
+// FeedEntry is one item of a user's materialized feed.
+type FeedEntry struct {
+	User     UserID `json:"user"`
+	Position int64  `json:"position"` // dense from 1, never reused
+	Time     Micros `json:"time"`     // when it was served
 	ServedItem
-	More []ServedItem `avro:"more" json:"more,omitempty"`
 }
 
-// FeedEntriesOf returns the entries of items, starting at position first. There must be at least one item.
-func FeedEntriesOf(user UserID, at Micros, first int64, items []ServedItem) *FeedEntries {
-	return &FeedEntries{User: user, First: first, Time: at, ServedItem: items[0], More: items[1:]}
-}
-
-// Last returns the position of the last entry.
-func (f *FeedEntries) Last() int64 { return f.First + int64(len(f.More)) }
+// Last returns the position of the last item.
+func (f *FeedEntries) Last() int64 { return f.First + int64(len(f.Items)) - 1 }
 
 // At returns the entry at a position from First to Last.
 func (f *FeedEntries) At(position int64) FeedEntry {
-	e := FeedEntry{User: f.User, Position: position, Time: f.Time, ServedItem: f.ServedItem}
-	if n := position - f.First; n > 0 {
-		e.ServedItem = f.More[n-1]
-	}
-	return e
+	return FeedEntry{User: f.User, Position: position, Time: f.Time, ServedItem: f.Items[position-f.First]}
 }
 
 // All returns an iterator over the entries, by position.
 func (f *FeedEntries) All() iter.Seq[FeedEntry] {
 	return func(yield func(FeedEntry) bool) {
-		for p := f.First; p <= f.Last(); p++ {
-			if !yield(f.At(p)) {
-				return
-			}
+		for p := f.First; p <= f.Last() && yield(f.At(p)); p++ {
 		}
 	}
 }

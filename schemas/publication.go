@@ -8,7 +8,7 @@ type Version int64
 type PinVersion struct {
 	Pin     PinID   `avro:"pin" json:"pin"`
 	Version Version `avro:"version" json:"version"`
-	Facets
+	Facets  `avro:"facets"`
 	Created Micros  `avro:"created" json:"created"` // time of the earliest create, not of this version
 	Quality float64 `avro:"quality" json:"quality"` // > 0, 1 by default
 	Deleted bool    `avro:"deleted" json:"deleted"` // the pin is deleted permanently

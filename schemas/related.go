@@ -11,7 +11,7 @@ import (
 type Neighbour struct {
 	ID      ID      `avro:"id" json:"id"`
 	Version Version `avro:"version" json:"version,omitempty"` // version of the facets
-	Facets
+	Facets  `avro:"facets"`
 	Created Micros  `avro:"created" json:"created,omitempty"`
 	Quality float64 `avro:"quality" json:"quality,omitempty"` // > 0, 1 by default
 }

@@ -24,7 +24,7 @@ func schemaText(rec any) (string, error) {
 	if err != nil || reflect.TypeOf(rec).Elem().PkgPath() != reflect.TypeFor[Event]().PkgPath() {
 		return "", fmt.Errorf("schema of %T: not a record of package schemas", rec)
 	}
-	return string(text), nil
+	return resolveReferences(string(text), map[string]bool{})
 }
 
 // recordName returns the name of the type that rec points to, which is the name of its Avro record.

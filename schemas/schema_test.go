@@ -33,11 +33,11 @@ type goField struct {
 	typ  reflect.Type
 }
 
-// fieldsOf lists a struct's fields as they are on the wire: embedded structs are flattened.
+// fieldsOf lists a struct's fields as they are on the wire. An embedded struct without a tag has its fields there.
 func fieldsOf(typ reflect.Type) []goField {
 	var fields []goField
 	for f := range typ.Fields() {
-		if f.Anonymous {
+		if f.Anonymous && f.Tag.Get("avro") == "" {
 			fields = append(fields, fieldsOf(f.Type)...)
 			continue
 		}
@@ -100,13 +100,14 @@ func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
 	}
 }
 
-// TestSchemaFiles compares the directory with the records: no file without a record, none used twice.
+// TestSchemaFiles compares the directory with the records: no file without a record, none used twice. Some records are only
+// parts of others.
 func TestSchemaFiles(t *testing.T) {
 	entries, err := schemaFiles.ReadDir("avsc")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got, want []string
+	got, want := []string(nil), []string{"facets", "neighbour", "served_item"}
 	for _, e := range entries {
 		got = append(got, strings.TrimSuffix(e.Name(), ".avsc"))
 	}

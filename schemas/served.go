@@ -33,9 +33,9 @@ type Deferred struct {
 
 // ServedItem is one new item of a visit.
 type ServedItem struct {
-	Pin    PinID  `avro:"pin" json:"pin"`
-	Source Source `avro:"source" json:"source"`
-	Facets
+	Pin     PinID  `avro:"pin" json:"pin"`
+	Source  Source `avro:"source" json:"source"`
+	Facets  `avro:"facets"`
 	Score   float64 `avro:"score" json:"score"`     // the generator's score
 	Created Micros  `avro:"created" json:"created"` // creation time of the pin
 	// Pool is the source of the pool that an item of Explore was taken from. It determines the item's visibility. It is ""

@@ -184,7 +184,7 @@ func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 			Pin: schemas.Neighbour{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}}})
 	}
 	show := func(user schemas.UserID, pin string, source schemas.Source) {
-		r.show(&schemas.Impressions{User: user, Time: at, ShownPin: schemas.ShownPin{Pin: schemas.PinID(pin), Source: source}})
+		r.show(&schemas.Impressions{User: user, Time: at, Pins: []schemas.ShownPin{{Pin: schemas.PinID(pin), Source: source}}})
 	}
 	show("user:1", "pin:0", schemas.Following)
 	show("user:2", "pin:0", schemas.Related)
@@ -310,7 +310,7 @@ func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
 	soon := time.Now().Add(2*time.Second - cfg.AttributionWindow) // records that arrived then expire in two seconds
 	r.like("user:shown", pin, soon)
 	r.like("user:only-liked", pin, soon.Add(time.Millisecond))
-	r.show(&schemas.Impressions{User: "user:shown", Time: schemas.MicrosOf(time.Now()), ShownPin: schemas.ShownPin{Pin: pin, Source: schemas.Related}})
+	r.show(&schemas.Impressions{User: "user:shown", Time: schemas.MicrosOf(time.Now()), Pins: []schemas.ShownPin{{Pin: pin, Source: schemas.Related}}})
 	r.WaitIdle()
 	r.Eventually("who only liked it to be forgotten", func() bool { return !slices.Contains(r.visitors(pin), "user:only-liked") })
 	if got := r.visitors(pin); !slices.Equal(got, []schemas.UserID{"user:shown"}) {
@@ -340,7 +340,7 @@ func TestGarbageGoesToTheDeadLetters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)
 	proctest.Publish(r.Wire, r.Streams.PinCards, "pin:2", &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Quality: 1}})
-	r.show(&schemas.Impressions{ShownPin: schemas.ShownPin{Pin: "pin:1"}, More: []schemas.ShownPin{{Pin: r.beside("pin:1")}}})
+	r.show(&schemas.Impressions{Pins: []schemas.ShownPin{{Pin: "pin:1"}, {Pin: r.beside("pin:1")}}})
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:1"})
 	proctest.Publish(r.Wire, r.Streams.RelatedRequests, "pin:2", &schemas.RelatedRequest{})
 	proctest.PublishTo(r.Wire, r.Streams.InterestMarks, 0, "k", time.Time{}, &schemas.InterestMarks{Likes: []schemas.LikeMark{{User: "user:1"}}})

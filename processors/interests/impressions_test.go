@@ -17,7 +17,7 @@ import (
 
 // show publishes impressions to the partition of their first pin.
 func (r *rig) show(i *schemas.Impressions) {
-	proctest.PublishTo(r.Wire, r.Streams.Impressions, r.partition(i.Pin), "", time.Time{}, i)
+	proctest.PublishTo(r.Wire, r.Streams.Impressions, r.partition(i.Pins[0].Pin), "", time.Time{}, i)
 }
 
 func (r *rig) partition(pin schemas.PinID) int32 {
@@ -58,7 +58,7 @@ func TestAVisitCountsForEachInterest(t *testing.T) {
 		}
 	}
 	visit := &schemas.Impressions{User: "user:1", Time: schemas.MicrosOf(now)}
-	for n := 0; len(visit.More) < shown-1; n++ {
+	for n := 0; len(visit.Pins) < shown; n++ {
 		pin := schemas.PinID(fmt.Sprint("pin:", n%200))
 		if n < 200 {
 			c := &schemas.Card{}
@@ -66,12 +66,12 @@ func TestAVisitCountsForEachInterest(t *testing.T) {
 			r.card(c)
 		}
 		if r.partition(pin) == 1 {
-			visit.Add(schemas.ShownPin{Pin: pin, Source: schemas.Related})
+			visit.Pins = append(visit.Pins, schemas.ShownPin{Pin: pin, Source: schemas.Related})
 		}
 	}
 	r.WaitIdle()
-	astray := &schemas.Impressions{User: "user:2", Time: visit.Time, ShownPin: visit.ShownPin}
-	astray.Add(schemas.ShownPin{Pin: r.beside(visit.Pin), Source: schemas.Related})
+	first := visit.Pins[0]
+	astray := &schemas.Impressions{User: "user:2", Time: visit.Time, Pins: []schemas.ShownPin{first, {Pin: r.beside(first.Pin), Source: schemas.Related}}}
 	r.show(astray)
 	r.show(visit)
 	r.WaitIdle()

@@ -213,7 +213,7 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 // impressions processes the impressions of a visit.
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	out := g.outbox(tx)
-	for shown := range i.All() {
+	for _, shown := range i.Pins {
 		if err := cmp.Or(g.impression(tx, out, i, shown), out.sendMany()); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ const erasedUser = schemas.UserID("user:gone")
 func publishRowsOfErasedUser(t *testing.T, w *wire, at schemas.Micros) {
 	t.Helper()
 	key := string(erasedUser)
-	produce(t, w, w.streams.FeedEntries, key, *schemas.FeedEntriesOf(erasedUser, at, 1, []schemas.ServedItem{{Pin: "pin:1", Created: 5}}))
+	produce(t, w, w.streams.FeedEntries, key, schemas.FeedEntries{User: erasedUser, Time: at, First: 1, Items: []schemas.ServedItem{{Pin: "pin:1", Created: 5}}})
 	produce(t, w, w.streams.Edges, key, schemas.Edge{User: erasedUser, Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: at})
 	produce(t, w, w.streams.Edges, "user:fan", schemas.Edge{User: "user:fan", Other: schemas.ID(key), Kind: schemas.FollowEdge, Live: true, Time: at})
 	produce(t, w, w.streams.Publications, key, schemas.Publication{Followee: schemas.Followee(erasedUser), PinVersion: version(erasedUser)})

@@ -54,8 +54,8 @@ func youngest(r *kgo.Record) schemas.Micros {
 
 func checkEntries(f *schemas.FeedEntries) (string, error) {
 	_, err := schemas.ParseUserID(string(f.User))
-	if f.First < 1 || f.First > math.MaxInt64-int64(len(f.More)) {
-		return string(f.User), errors.Join(err, fmt.Errorf("position %d of %d: want at least 1", f.First, 1+len(f.More)))
+	if f.First < 1 || f.First > math.MaxInt64-int64(len(f.Items)) || len(f.Items) == 0 {
+		return string(f.User), errors.Join(err, fmt.Errorf("position %d of %d: want at least 1", f.First, len(f.Items)))
 	}
 	for e := range f.All() {
 		err = errors.Join(err, checkItem(&e.ServedItem))

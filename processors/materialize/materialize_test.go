@@ -144,10 +144,10 @@ func version(author schemas.UserID) schemas.PinVersion {
 
 func TestEveryTopicReachesTheStore(t *testing.T) {
 	w, store := newWire(t), openStore(t)
-	visit := schemas.FeedEntriesOf("user:1", 9, 1, []schemas.ServedItem{
+	visit := &schemas.FeedEntries{User: "user:1", Time: 9, First: 1, Items: []schemas.ServedItem{
 		{Pin: "pin:1", Source: schemas.Related, Facets: version("user:2").Facets, Score: 0.5, Created: 5},
 		{Pin: "pin:2", Source: schemas.Following, Score: 0.7, Created: 6},
-	})
+	}}
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: 4}
 	card := schemas.Card{PinVersion: version("user:2"), Title: "t", Link: "https://l"}
 	produce(t, w, w.streams.FeedEntries, "user:1", *visit)
@@ -201,7 +201,7 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 	w := newWire(t)
 	store := &brokenStore{Store: openStore(t), refusals: 2}
 	for p := int64(1); p <= 20; p++ {
-		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p})
+		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p, Items: []schemas.ServedItem{{}}})
 	}
 	sink := w.sink(t, materialize.DefaultConfig(), store)
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
@@ -264,7 +264,7 @@ func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
 	w := newWire(t)
 	store := &hangingStore{Store: openStore(t), begun: make(chan struct{}, 10), outcomes: make(chan error)}
-	value, err := w.streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1})
+	value, err := w.streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}})
 	must(t, err)
 	old := &kgo.Record{Topic: topics.FeedEntries, Key: []byte("user:1"), Value: value, Timestamp: time.Now().Add(-time.Hour)}
 	client, err := w.kafka.Client(kgo.RecordDeliveryTimeout(24 * time.Hour)) // the delivery timeout starts with the timestamp of the record
@@ -305,7 +305,7 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	w := newWire(t)
 	const entries, group = 20, "materialize-standby"
 	for p := int64(1); p <= entries; p++ {
-		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p})
+		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p, Items: []schemas.ServedItem{{}}})
 	}
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: 4}
 	produce(t, w, w.streams.Edges, "user:1", edge)
@@ -397,7 +397,7 @@ func TestBatchesOfEntriesAreBounded(t *testing.T) {
 	w, store := newWire(t), &sizedStore{Store: openStore(t)}
 	const visits, shown = 4, 25
 	for n := range int64(visits) {
-		visit := schemas.FeedEntries{User: "user:1", First: 1 + shown*n, More: make([]schemas.ServedItem, shown-1)}
+		visit := schemas.FeedEntries{User: "user:1", First: 1 + shown*n, Items: make([]schemas.ServedItem, shown)}
 		produce(t, w, w.streams.FeedEntries, "user:1", visit)
 	}
 	cfg := materialize.DefaultConfig()
@@ -413,20 +413,21 @@ func TestBatchesOfEntriesAreBounded(t *testing.T) {
 
 func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 	w, store := newWire(t), openStore(t)
-	good := schemas.FeedEntries{User: "user:1", First: 1}
+	good := schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}}
 	framed, err := w.streams.FeedEntries.Encode(&good)
 	must(t, err)
 	w.produceRaw(t, topics.FeedEntries, "user:1", []byte("poison"))
 	w.produceRaw(t, topics.FeedEntries, "user:1", nil)
 	w.produceRaw(t, topics.FeedEntries, "user:1", framed[:len(framed)-1])
 	w.produceRaw(t, topics.FeedEntries, "user:2", framed)
-	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1"})
-	produce(t, w, w.streams.FeedEntries, "board:1", schemas.FeedEntries{User: "board:1", First: 1})
+	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", Items: good.Items})
+	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 1})
+	produce(t, w, w.streams.FeedEntries, "board:1", schemas.FeedEntries{User: "board:1", First: 1, Items: good.Items})
 	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 1,
-		ServedItem: schemas.ServedItem{Pin: "pin:", Score: math.Inf(1)}})
+		Items: []schemas.ServedItem{{Pin: "pin:", Score: math.Inf(1)}}})
 	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 5,
-		ServedItem: schemas.ServedItem{Pin: "pin:1"}, More: []schemas.ServedItem{{Pin: "pin:2"}, {Pin: "nothing"}}})
-	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: math.MaxInt64, More: []schemas.ServedItem{{}}})
+		Items: []schemas.ServedItem{{Pin: "pin:1"}, {Pin: "pin:2"}, {Pin: "nothing"}}})
+	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: math.MaxInt64, Items: []schemas.ServedItem{{}}})
 	produce(t, w, w.streams.Edges, "user:1", schemas.Edge{User: "user:1", Other: "pin:1", Kind: "likes"})
 	produce(t, w, w.streams.PinCards, "x", schemas.Card{PinVersion: schemas.PinVersion{Pin: "x"}})
 	produce(t, w, w.streams.Publications, "pin:1", schemas.Publication{Followee: "pin:1", PinVersion: version("user:1")})
@@ -439,7 +440,7 @@ func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 10)
 	same(t, "the good entry", got, []schemas.FeedEntry{good.At(1)}, err)
-	letters := w.deadLetters(t, 13)
+	letters := w.deadLetters(t, 14)
 	for _, l := range letters {
 		if l.Group != "materialize-standby" || l.Reason == "" {
 			t.Errorf("dead letter %+v: want group and reason", l)

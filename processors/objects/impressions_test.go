@@ -19,14 +19,14 @@ import (
 func shown(at time.Time, pins ...schemas.PinID) *schemas.Impressions {
 	rec := &schemas.Impressions{User: "user:eve", Time: schemas.MicrosOf(at)}
 	for _, p := range pins {
-		rec.Add(schemas.ShownPin{Pin: p, Source: schemas.Following})
+		rec.Pins = append(rec.Pins, schemas.ShownPin{Pin: p, Source: schemas.Following})
 	}
 	return rec
 }
 
 // show publishes impressions of one partition.
 func show(w *proctest.Wire, recs ...*schemas.Impressions) {
-	partition := topics.Partition(string(recs[0].Pin), w.Kafka.Partitions)
+	partition := topics.Partition(string(recs[0].Pins[0].Pin), w.Kafka.Partitions)
 	proctest.PublishTo(w, w.Streams.Impressions, partition, "", time.Time{}, recs...)
 }
 

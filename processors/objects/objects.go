@@ -201,7 +201,7 @@ func (g *group) unwanted(e *schemas.ActionEvent, p *pin) string {
 
 // impressions counts the pins that visits showed.
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
-	for shown := range i.All() {
+	for _, shown := range i.Pins {
 		if err := g.impression(tx, shown.Pin, i.Time); err != nil {
 			return err
 		}

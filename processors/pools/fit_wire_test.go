@@ -72,7 +72,7 @@ func TestChunk_FitsInARecordWithLongestFacets(t *testing.T) {
 	}
 	entries := 0
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
-		entries += 1 + len(rec.Value.More)
+		entries += len(rec.Value.Items)
 	}
 	if entries != pins {
 		t.Errorf("%d feed entries, want %d", entries, pins)

@@ -122,11 +122,12 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.S
 func (g *group) tellPins(tx *rows.Tx, added *schemas.FeedEntries) error {
 	byPartition := make([]schemas.Impressions, tx.Partitions())
 	for e := range added.All() {
-		byPartition[topics.Partition(string(e.Pin), tx.Partitions())].Add(schemas.ShownPin{Pin: e.Pin, Source: e.Source})
+		rec := &byPartition[topics.Partition(string(e.Pin), tx.Partitions())]
+		rec.Pins = append(rec.Pins, schemas.ShownPin{Pin: e.Pin, Source: e.Source})
 	}
 	for p := range byPartition {
 		rec := &byPartition[p]
-		if rec.Pin == "" {
+		if len(rec.Pins) == 0 {
 			continue
 		}
 		rec.User, rec.Time = added.User, added.Time

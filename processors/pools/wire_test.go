@@ -273,7 +273,7 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 	}
 	impressions := map[schemas.PinID]int{}
 	for _, i := range proctest.Drain(r.Wire, r.Streams.Impressions) {
-		for shown := range i.Value.All() {
+		for _, shown := range i.Value.Pins {
 			impressions[shown.Pin]++
 			if at := topics.Partition(string(shown.Pin), r.Kafka.Partitions); at != i.Partition {
 				t.Errorf("impression of %s in partition %d, want %d", shown.Pin, i.Partition, at)

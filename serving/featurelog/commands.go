@@ -91,7 +91,7 @@ func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams)
 		return err
 	}
 	err = each(ctx, log, s.Impressions, func(i *schemas.Impressions, r *kgo.Record) {
-		for shown := range i.All() {
+		for _, shown := range i.Pins {
 			a := schemas.EnrichedAction{Verb: schemas.ImpressionCount, Object: schemas.ID(shown.Pin), Timestamp: i.Time}
 			v.Add(Arrived{a, topics.SinceOf(r)})
 		}

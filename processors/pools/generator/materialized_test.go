@@ -27,7 +27,7 @@ func TestFrozenEntriesAreFound(t *testing.T) {
 			for i := range items {
 				items[i] = schemas.ServedItem{Pin: schemas.PinID(rapid.StringMatching("pin:[a-z]{1,3}").Draw(t, "pin"))}
 			}
-			added := schemas.FeedEntriesOf(poolstest.Owner, schemas.Micros(len(all)), int64(len(all)+1), items)
+			added := &schemas.FeedEntries{User: poolstest.Owner, Time: schemas.Micros(len(all)), First: int64(len(all) + 1), Items: items}
 			value, err := stream.Encode(added)
 			if err != nil {
 				t.Fatal(err)
@@ -92,7 +92,7 @@ func TestRecall_EmptiesWhatMayNotBeShownAgain(t *testing.T) {
 			items[i].Pin = poolstest.PinID(i)
 		}
 	}
-	value, err := w.g.deps.Streams.FeedEntries.Encode(schemas.FeedEntriesOf(poolstest.Owner, 11, 1, items))
+	value, err := w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: poolstest.Owner, Time: 11, First: 1, Items: items})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (w *whyDesk) deliver(source schemas.Source, pin schemas.PinID, age schemas.
 func (w *whyDesk) shown(position int64, pin schemas.PinID) schemas.ServedItem {
 	w.t.Helper()
 	item := schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: byA, Score: 5, Created: 7}
-	value, err := w.g.deps.Streams.FeedEntries.Encode(schemas.FeedEntriesOf(poolstest.Owner, 11, position, []schemas.ServedItem{item}))
+	value, err := w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: poolstest.Owner, Time: 11, First: position, Items: []schemas.ServedItem{item}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (s *State) Show(rec *schemas.Served, seen map[schemas.PinID]bool) (added *s
 	}
 	if len(items) > 0 {
 		slices.Reverse(items)
-		added = schemas.FeedEntriesOf(rec.User, rec.Time, s.Head+1, items)
+		added = &schemas.FeedEntries{User: rec.User, Time: rec.Time, First: s.Head + 1, Items: items}
 		s.Head = added.Last()
 	}
 	s.Memory = rec.Memory

@@ -17,7 +17,7 @@ func TestShowGivesDensePositionsToWhatIsNew(t *testing.T) {
 		rec.Items = append(rec.Items, schemas.ServedItem{Pin: pin})
 	}
 	added, repeats := st.Show(rec, map[schemas.PinID]bool{"pin:seen": true})
-	want := &schemas.FeedEntries{User: "user:me", First: 8, Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:b"}, More: []schemas.ServedItem{{Pin: "pin:a"}}}
+	want := &schemas.FeedEntries{User: "user:me", First: 8, Time: 5, Items: []schemas.ServedItem{{Pin: "pin:b"}, {Pin: "pin:a"}}}
 	if diff := cmp.Diff(want, added); diff != "" || repeats != 2 {
 		t.Errorf("%d repeats, want 2; entries (-want +got):\n%s", repeats, diff)
 	}
