@@ -164,7 +164,7 @@ func TestPoolsAreNotReadWithoutWhatIsPulled(t *testing.T) {
 		"waiting": func() error { _, err := g.Waiting(t.Context(), poolstest.Owner); return err },
 	}
 	for name, call := range calls {
-		if err := call(); !errors.Is(err, errUnread) {
+		if err := call(); !errors.Is(err, errPulledNotLoaded) {
 			t.Errorf("%s: got %v, want that it is not known", name, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/outside"
@@ -37,71 +38,72 @@ type ExtensionSource struct {
 	Offer func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
 }
 
-// Scored is a candidate in a call of Own.Score. A pin occurs once per source that has it.
+// Scored is a candidate in a call of Extensions.Score. A pin occurs once per source that has it.
 type Scored struct {
 	Source schemas.Source
 	rules.Candidate
 }
 
-// inProcess returns the configuration with which an own source is validated like an external one.
+// inProcess returns the configuration with which an extension is validated like an external source.
 func inProcess() outside.Config {
 	return outside.Config{URL: "http://127.0.0.1", Timeout: outside.MaxTimeout}
 }
 
-// extensionBreaker returns the circuit breaker of one own function.
-func extensionBreaker() *outside.Guard {
-	return outside.NewGuard(inProcess().Timeout)
-}
-
-// validate validates the own sources together with the configured ones.
-func (o Extensions) validate(c Config) error {
-	for _, s := range o.Sources {
+// validate validates the sources together with the configured ones.
+func (e Extensions) validate(c Config) error {
+	for _, s := range e.Sources {
 		c.Sources = append(slices.Clone(c.Sources), ExternalSource{Name: s.Name, Config: inProcess(), Limit: s.Limit, Share: s.Share})
 	}
 	return errors.Join(c.externalProblems()...)
 }
 
-// external returns the own sources in the form that a generator uses.
-func (o Extensions) external() []*externalSource {
-	var all []*externalSource
-	for _, s := range o.Sources {
-		all = append(all, &externalSource{
-			ExternalSource: ExternalSource{Name: s.Name, Limit: s.Limit, Share: s.Share}, own: s.Offer, guard: extensionBreaker(),
+// guarded returns Offer behind a circuit breaker.
+func (s ExtensionSource) guarded() func(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
+	breaker := outside.NewGuard(inProcess().Timeout)
+	return func(ctx context.Context, user schemas.UserID, feed string, limit int) (list []schemas.Candidate, err error) {
+		err = breaker.Do(ctx, func(ctx context.Context) (err error) {
+			list, err = s.Offer(ctx, user, feed, limit)
+			return err
 		})
+		return list, err
 	}
-	return all
 }
 
-// scored returns the best candidates, in the order of a model request.
-func scored(pools []rules.Pool, n int) []Scored {
-	var list []Scored
-	eachBest(pools, n, func(p rules.Pool, c *rules.Candidate) { list = append(list, Scored{p.Source, *c}) })
-	return list
+// scorer returns Score for the n best candidates, behind a circuit breaker.
+func (e Extensions) scorer(n int) scorer {
+	breaker := outside.NewGuard(inProcess().Timeout)
+	return func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (scores map[schemas.PinID]float64, err error) {
+		err = breaker.Do(ctx, func(ctx context.Context) (err error) {
+			scores, err = e.Score(ctx, user, feed, scored(pools, n))
+			return err
+		})
+		return maps.Clone(scores), err
+	}
 }
 
-// admitted returns the pools without the candidates that Admit rejects.
-func (o Extensions) admitted(user schemas.UserID, feed string, pools []rules.Pool) []rules.Pool {
-	if o.Admit == nil {
-		return pools
+// admitted returns the pools of a composition without the candidates that Admit rejects.
+func (e Extensions) admitted(c *composition) []rules.Pool {
+	if e.Admit == nil {
+		return c.pools
 	}
-	left := make([]rules.Pool, len(pools))
-	for i, p := range pools {
+	left := make([]rules.Pool, len(c.pools))
+	for i, p := range c.pools {
 		left[i].Source = p.Source
-		for _, c := range p.Candidates {
-			if o.Admit(user, cmp.Or(feed, rules.Home), c) {
-				left[i].Candidates = append(left[i].Candidates, c)
+		for _, candidate := range p.Candidates {
+			if e.Admit(c.User, cmp.Or(c.Feed, rules.Home), candidate) {
+				left[i].Candidates = append(left[i].Candidates, candidate)
 			}
 		}
 	}
 	return left
 }
 
-// refuses reports whether a pin is in the pools and Admit rejects all of its candidates.
-func (o Extensions) refuses(user schemas.UserID, feed string, pin schemas.PinID, pools []rules.Pool) bool {
+// rejects reports whether a pin is in the pools and Admit rejects all of its candidates.
+func (e Extensions) rejects(c *composition, pin schemas.PinID) bool {
 	has := func(pools []rules.Pool) bool {
 		return slices.ContainsFunc(pools, func(p rules.Pool) bool {
 			return slices.ContainsFunc(p.Candidates, func(c rules.Candidate) bool { return c.Pin == pin })
 		})
 	}
-	return has(pools) && !has(o.admitted(user, feed, pools))
+	return has(c.pools) && !has(e.admitted(c))
 }

@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/bounds"
@@ -114,90 +111,62 @@ func (c Config) withShares(own Extensions) rules.Feeds {
 	return feeds
 }
 
-// external holds the external services that a generator calls.
+// external holds the external services and the extensions that a generator calls.
 type external struct {
-	sources []*externalSource
-	model   *outside.Service // nil: no model
-	own     Extensions
-	scoring *outside.Guard // bounds the calls of own.Score
-	limit   int            // candidates that the model is asked about
-	metrics generatorMetrics
+	sources  []*candidateSource
+	scorer   scorer // nil: no model
+	services []*outside.Service
+}
+
+// candidateSource is an external source or the source of an extension.
+type candidateSource struct {
+	Name    schemas.Source
+	Limit   int
+	fetch   func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
+	metrics metrics
 	now     func() time.Time
 }
 
-type externalSource struct {
-	ExternalSource
-	service *outside.Service // nil: the source is the function own
-	own     func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
-	guard   *outside.Guard // bounds the calls of own
-}
-
-func newExternal(cfg Config, own Extensions, dial outside.Dial, metrics generatorMetrics, now func() time.Time) *external {
-	x := &external{limit: cfg.Model.Candidates, own: own, scoring: extensionBreaker(), metrics: metrics, now: now}
-	for _, s := range cfg.Sources {
-		x.sources = append(x.sources, &externalSource{ExternalSource: s, service: outside.New(s.Config, dial)})
+func newExternal(cfg Config, deps Deps, m metrics) *external {
+	x := &external{}
+	service := func(c outside.Config) *outside.Service {
+		s := outside.New(c, deps.Dial)
+		x.services = append(x.services, s)
+		return s
 	}
-	x.sources = append(x.sources, own.external()...)
-	if cfg.Model.URL != "" {
-		x.model = outside.New(cfg.Model.Config, dial)
+	for _, s := range cfg.Sources {
+		x.sources = append(x.sources, &candidateSource{s.Name, s.Limit, fetchFrom(service(s.Config)), m, deps.Now})
+	}
+	for _, s := range deps.Extensions.Sources {
+		x.sources = append(x.sources, &candidateSource{s.Name, s.Limit, s.guarded(), m, deps.Now})
+	}
+	switch {
+	case deps.Extensions.Score != nil:
+		x.scorer = deps.Extensions.scorer(cfg.Model.Candidates)
+	case cfg.Model.URL != "":
+		x.scorer = scorerOf(service(cfg.Model.Config), cfg.Model.Candidates)
 	}
 	return x
 }
 
 func (x *external) close() {
-	for _, s := range x.sources {
-		if s.service != nil {
-			s.service.Close()
-		}
-	}
-	if x.model != nil {
-		x.model.Close()
+	for _, s := range x.services {
+		s.Close()
 	}
 }
 
-// offers are the candidates of external sources for one chunk, best first, each pin once.
-type offers struct {
-	by       map[schemas.Source][]layout.Candidate
-	degraded []string // sources that did not answer
-}
-
-// ask asks all sources that have a share in the feed, in parallel.
-func (x *external) ask(ctx context.Context, o *order) offers {
-	all := offers{by: map[schemas.Source][]layout.Candidate{}}
-	var mu sync.Mutex
-	var asked sync.WaitGroup
-	for _, s := range x.sources {
-		if o.feed.Share(s.Name) == 0 {
-			continue
-		}
-		asked.Go(func() {
-			list, err := x.askSource(ctx, s, o)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				all.degraded = append(all.degraded, degradedSource+string(s.Name))
-				return
-			}
-			all.by[s.Name] = list
-		})
-	}
-	asked.Wait()
-	slices.Sort(all.degraded)
-	return all
-}
-
-// answerValues is the maximum number of JSON values in a response per candidate of the request: the maximum number of
+// responseValues is the maximum number of JSON values in a response per candidate of the request: the maximum number of
 // interests, the other fields, and as many values that are not read.
-const answerValues = 2 * schemas.MaxInterests
+const responseValues = 2 * schemas.MaxInterests
 
-// sourceQuestion and sourceAnswer are the request and the response of an ExternalSource.
-type sourceQuestion struct {
+// sourceRequest and sourceResponse are the request and the response of an ExternalSource.
+type sourceRequest struct {
 	User  schemas.UserID `json:"user"`
 	Feed  string         `json:"feed"`
 	Limit int            `json:"limit"`
 }
 
-type sourceAnswer struct {
+type sourceResponse struct {
 	Candidates []offeredPin `json:"candidates"`
 }
 
@@ -222,147 +191,46 @@ func (m *moment) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-func (x *external) askSource(ctx context.Context, s *externalSource, o *order) ([]layout.Candidate, error) {
-	offered, err := s.offer(ctx, o)
-	x.metrics.asked(string(s.Name), err)
+// fetchFrom returns the function that requests candidates from a service.
+func fetchFrom(s *outside.Service) func(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
+	return func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error) {
+		var response sourceResponse
+		if err := s.Ask(ctx, sourceRequest{user, feed, limit}, &response, responseValues*limit); err != nil {
+			return nil, err
+		}
+		list := make([]schemas.Candidate, len(response.Candidates))
+		for i, p := range response.Candidates {
+			list[i] = schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), Score: p.Score}
+		}
+		return list, nil
+	}
+}
+
+// scorerOf returns the scorer that requests the scores of the n best candidates from a service.
+func scorerOf(s *outside.Service, n int) scorer {
+	return func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (map[schemas.PinID]float64, error) {
+		var response modelResponse
+		err := s.Ask(ctx, modelRequest{user, feed, modelCandidates(pools, n)}, &response, responseValues*n)
+		return response.Scores, err
+	}
+}
+
+// request returns the valid candidates of a source, best first, each pin once.
+func (s *candidateSource) request(ctx context.Context, user schemas.UserID, feed string) ([]layout.Candidate, error) {
+	offered, err := s.fetch(ctx, user, feed, s.Limit)
+	s.metrics.called(string(s.Name), err)
 	if err != nil {
 		return nil, err
 	}
-	now := schemas.MicrosOf(x.now())
+	now := schemas.MicrosOf(s.now())
 	var list []layout.Candidate
 	for i := range offered {
 		c := &offered[i]
 		if len(list) == s.Limit || c.Validate(now) != nil {
-			x.metrics.refused.WithLabelValues(string(s.Name)).Inc()
+			s.metrics.refused.WithLabelValues(string(s.Name)).Inc()
 			continue
 		}
 		list = append(list, layout.Candidate{Pin: c.Pin, Score: c.Score, Content: layout.NewContent(c.Facets, c.Created, false)})
 	}
 	return bestOfEach(list), nil
-}
-
-// offer asks the source for candidates.
-func (s *externalSource) offer(ctx context.Context, o *order) (list []schemas.Candidate, err error) {
-	if s.own != nil {
-		err = s.guard.Do(ctx, func(ctx context.Context) (err error) {
-			list, err = s.own(ctx, o.User, o.Feed, s.Limit)
-			return err
-		})
-		return list, err
-	}
-	var answer sourceAnswer
-	if err := s.service.Ask(ctx, sourceQuestion{o.User, o.Feed, s.Limit}, &answer, answerValues*s.Limit); err != nil {
-		return nil, err
-	}
-	list = make([]schemas.Candidate, len(answer.Candidates))
-	for i, p := range answer.Candidates {
-		list[i] = schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), Score: p.Score}
-	}
-	return list, nil
-}
-
-// bestOfEach sorts candidates, best first, and keeps the best of each pin. It modifies list.
-func bestOfEach(list []layout.Candidate) []layout.Candidate {
-	slices.SortFunc(list, func(a, b layout.Candidate) int { return comparePlaces(a.Score, a.Pin, b.Score, b.Pin) })
-	taken := make(map[schemas.PinID]bool, len(list))
-	return slices.DeleteFunc(list, func(c layout.Candidate) bool {
-		again := taken[c.Pin]
-		taken[c.Pin] = true
-		return again
-	})
-}
-
-// modelQuestion and modelAnswer are the request and the response of an ExternalModel.
-type modelQuestion struct {
-	User       schemas.UserID   `json:"user"`
-	Feed       string           `json:"feed"`
-	Candidates []modelCandidate `json:"candidates"`
-}
-
-type modelCandidate struct {
-	Pin     schemas.PinID  `json:"pin"`
-	Source  schemas.Source `json:"source"`
-	Score   float64        `json:"score"`
-	Created time.Time      `json:"created"`
-	schemas.Facets
-}
-
-type modelAnswer struct {
-	Scores map[schemas.PinID]float64 `json:"scores"`
-}
-
-// score asks the model about the best candidates. It does nothing without a model, or if the feed does not use one.
-func (x *external) score(ctx context.Context, o *order, m *material) {
-	if x.model == nil && x.own.Score == nil || o.feed.Model == 0 {
-		return
-	}
-	scores, err := x.scores(ctx, o, m.pools)
-	x.metrics.asked("model", err)
-	if err != nil {
-		m.degraded = append(m.degraded, degradedModel)
-		return
-	}
-	maps.DeleteFunc(scores, func(_ schemas.PinID, score float64) bool { return !(math.Abs(score) <= mostModel) })
-	m.known.Model = scores
-}
-
-// scores asks own.Score if it is set, otherwise the external model.
-func (x *external) scores(ctx context.Context, o *order, pools []rules.Pool) (scores map[schemas.PinID]float64, err error) {
-	if x.own.Score != nil {
-		err = x.scoring.Do(ctx, func(ctx context.Context) (err error) {
-			scores, err = x.own.Score(ctx, o.User, o.Feed, scored(pools, x.limit))
-			return err
-		})
-		return maps.Clone(scores), err
-	}
-	var answer modelAnswer
-	err = x.model.Ask(ctx, modelQuestion{o.User, o.Feed, topOf(pools, x.limit)}, &answer, answerValues*x.limit)
-	return answer.Scores, err
-}
-
-// mostModel is the largest absolute score of a model that counts. Sums with larger ones might not be finite.
-const mostModel = 1e6
-
-// topOf returns the candidates that eachBest visits, in the form of a model request.
-func topOf(pools []rules.Pool, n int) []modelCandidate {
-	list := []modelCandidate{}
-	eachBest(pools, n, func(p rules.Pool, c *rules.Candidate) {
-		list = append(list, modelCandidate{
-			Pin: c.Pin, Source: p.Source, Score: c.Score, Created: c.Created.Writable().Time(), Facets: c.Facets,
-		})
-	})
-	return list
-}
-
-// eachBest visits n candidates: the best of each pool, then the second of each, and so on. It visits a pin once per source
-// that has it. The model's score of a pin applies to all of these.
-func eachBest(pools []rules.Pool, n int, visit func(rules.Pool, *rules.Candidate)) {
-	for rank, left := 0, n; left > 0; rank++ {
-		before := left
-		for _, p := range pools {
-			if rank >= len(p.Candidates) || left == 0 {
-				continue
-			}
-			visit(p, &p.Candidates[rank])
-			left--
-		}
-		if left == before {
-			break
-		}
-	}
-}
-
-// outcomeOf returns the metric label for the outcome of a call.
-func outcomeOf(err error) string {
-	switch {
-	case err == nil:
-		return "answered"
-	case errors.Is(err, outside.ErrOpen):
-		return "open"
-	case errors.Is(err, outside.ErrBusy):
-		return "busy"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "late"
-	}
-	return "failed"
 }

@@ -97,8 +97,8 @@ func TestOffersFromOutsideAreFiltered(t *testing.T) {
 	d.rows[string(layout.GraphRow(layout.RegisterBlock, "interest:no"))] = []byte{}
 	cfg := withoutLots()
 	const future = 1 << 60
-	cfg.Sources = []ExternalSource{source("trends", answering(t, func(q sourceQuestion) any {
-		if want := (sourceQuestion{User: poolstest.Owner, Feed: rules.Home, Limit: 9}); q != want {
+	cfg.Sources = []ExternalSource{source("trends", answering(t, func(q sourceRequest) any {
+		if want := (sourceRequest{User: poolstest.Owner, Feed: rules.Home, Limit: 9}); q != want {
 			t.Errorf("asked %+v, want %+v", q, want)
 		}
 		pin := func(id, author string, score float64, more ...any) map[string]any {
@@ -212,7 +212,7 @@ func TestASourceWithoutAShareIsNotAsked(t *testing.T) {
 func TestAModelMovesScores(t *testing.T) {
 	d := newDesk(4)
 	cfg := withoutLots()
-	cfg.Model.Config = answering(t, func(q modelQuestion) any {
+	cfg.Model.Config = answering(t, func(q modelRequest) any {
 		if q.User != poolstest.Owner || q.Feed != rules.Home || len(q.Candidates) != 3 {
 			t.Errorf("asked %+v, want three candidates", q)
 		}
@@ -220,7 +220,7 @@ func TestAModelMovesScores(t *testing.T) {
 		if diff := cmp.Diff(first, q.Candidates[0]); diff != "" {
 			t.Errorf("candidate (-want +got):\n%s", diff)
 		}
-		return modelAnswer{map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
+		return modelResponse{map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
 	})
 	cfg.Model.Candidates = 3
 	c := outsideChunk(t, d, cfg, nil)
@@ -241,7 +241,7 @@ func TestTopOfTakesFromAllPools(t *testing.T) {
 		return p
 	}
 	var got []schemas.PinID
-	for _, c := range topOf([]rules.Pool{pool("a", 1), pool("b", 3), pool("c", 2)}, 5) {
+	for _, c := range modelCandidates([]rules.Pool{pool("a", 1), pool("b", 3), pool("c", 2)}, 5) {
 		got = append(got, c.Pin)
 		if _, err := json.Marshal(c); err != nil {
 			t.Error(err)
@@ -250,7 +250,7 @@ func TestTopOfTakesFromAllPools(t *testing.T) {
 	if diff := cmp.Diff([]schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if n := len(topOf([]rules.Pool{pool("a", 2)}, 5)); n != 2 {
+	if n := len(modelCandidates([]rules.Pool{pool("a", 2)}, 5)); n != 2 {
 		t.Errorf("%d of two", n)
 	}
 }

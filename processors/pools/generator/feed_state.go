@@ -19,36 +19,23 @@ import (
 // It returns an error that wraps schemas.ErrUnknownFeed, a *rows.NotHereError if this process does not own the user's
 // partition, or a read error.
 func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name string) (*schemas.FeedState, error) {
-	feed, arm, ok := g.cfg.Feeds.For(name, user)
-	if !ok {
-		return nil, fmt.Errorf("state of feed %q for %s: %w", name, user, schemas.ErrUnknownFeed)
-	}
-	s := &schemas.FeedState{Feed: name, Arm: arm}
-	if g.deps.Deleted.Has(user) {
-		return s, nil
-	}
-	var m *material
-	waiting := map[schemas.Source]int{}
-	err := g.read(ctx, user, func(v *reader, _ rows.Snapshot) (err error) {
-		if m, err = g.gather(v, feed, offers{}); err != nil {
-			return err
-		}
-		for _, p := range m.pools {
-			all, err := v.pool(p.Source, g.pools.Cap)
-			if err != nil {
-				return err
-			}
-			waiting[p.Source] = len(all)
-		}
-		return g.knowAffinities(m, v)
-	})
+	c, err := g.newComposition(schemas.ChunkRequest{User: user, Feed: name, Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("state of feed %q for %s: %w", name, user, err)
 	}
-	s.Sources = standingOf(feed, waiting, m.memory.Mix)
-	s.Affinities, s.Degraded = m.known.Affinities, m.degraded
-	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: 1, Memory: m.memory}
-	for _, h := range feed.HeldBack(visit, g.deps.Extensions.admitted(user, name, m.pools), m.known) {
+	s := &schemas.FeedState{Feed: name, Arm: c.arm}
+	if g.deps.Deleted.Has(user) {
+		return s, nil
+	}
+	waiting := map[schemas.Source]int{}
+	err = g.read(ctx, user, func(v *view, _ rows.Snapshot) error { return g.gatherState(c, v, waiting) })
+	if err != nil {
+		return nil, fmt.Errorf("state of feed %q for %s: %w", name, user, err)
+	}
+	s.Sources = sourceStates(c, waiting)
+	s.Affinities, s.Degraded = c.signals.Affinities, c.degraded
+	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: c.Limit, Memory: c.memory}
+	for _, h := range c.rules.HeldBack(visit, g.deps.Extensions.admitted(c), c.signals) {
 		reason := schemas.ReasonWeak
 		if h.Fate == rules.Deferred {
 			reason = schemas.ReasonDeferred
@@ -58,17 +45,40 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 	return s, nil
 }
 
-// standingOf returns the state of each source that the feed names, that has candidates, or whose impressions are remembered.
-func standingOf(feed rules.Feed, waiting map[schemas.Source]int, mix map[string]float64) []schemas.SourceState {
+// gatherState reads what a feed knows of the user, and how many candidates each source has.
+func (g *Generator) gatherState(c *composition, v *view, waiting map[schemas.Source]int) error {
+	if err := g.gather(c, v); err != nil {
+		return err
+	}
+	if c.rules.Affinity == 0 {
+		if err := g.gatherAffinities(c, v); err != nil {
+			return err
+		}
+	}
+	if err := g.filter(c, v); err != nil {
+		return err
+	}
+	for _, p := range c.pools {
+		all, err := v.best(p.Source, g.pools.Cap)
+		if err != nil {
+			return err
+		}
+		waiting[p.Source] = len(all)
+	}
+	return nil
+}
+
+// sourceStates returns the state of each source that the feed names, that has candidates, or whose impressions are remembered.
+func sourceStates(c *composition, waiting map[schemas.Source]int) []schemas.SourceState {
 	known := slices.Collect(maps.Keys(waiting))
-	for source := range mix {
+	for source := range c.memory.Mix {
 		known = append(known, schemas.Source(source))
 	}
-	targets := feed.Targets(known...)
+	targets := c.rules.Targets(known...)
 	var list []schemas.SourceState
 	for _, source := range slices.Sorted(maps.Keys(targets)) {
 		list = append(list, schemas.SourceState{
-			Source: source, Waiting: waiting[source], Target: targets[source], Shown: mix[string(source)],
+			Source: source, Waiting: waiting[source], Target: targets[source], Shown: c.memory.Mix[string(source)],
 		})
 	}
 	return list
@@ -89,7 +99,7 @@ func (g *Generator) FeedShares() []schemas.FeedShare {
 func (g *Generator) sharesOf(name, arm string, feed rules.Feed) []schemas.FeedShare {
 	share := func(source schemas.Source, target float64) schemas.FeedShare {
 		return schemas.FeedShare{
-			Feed: name, Arm: arm, Source: source, Target: target, Items: g.metrics.given(name, arm, string(source)),
+			Feed: name, Arm: arm, Source: source, Target: target, Items: g.metrics.countOf(name, arm, string(source)),
 		}
 	}
 	var list []schemas.FeedShare
@@ -99,8 +109,8 @@ func (g *Generator) sharesOf(name, arm string, feed rules.Feed) []schemas.FeedSh
 	return append(list, share(otherSources, feed.Others))
 }
 
-// given returns how many items of a source were counted.
-func (m generatorMetrics) given(feed, arm, source string) int64 {
+// countOf returns how many items of a source were counted.
+func (m metrics) countOf(feed, arm, source string) int64 {
 	var counted dto.Metric
 	if m.items.WithLabelValues(feed, arm, source).Write(&counted) != nil { // a counter can always be written
 		return 0

@@ -475,7 +475,7 @@ func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
 			visit(t, g, "v1")
 			g.Settle(poolstest.Owner, "v1", schemas.Failed)
 		}
-		if n := len(g.book.users); n != 0 {
+		if n := len(g.reservations.users); n != 0 {
 			t.Errorf("%d reservations are left", n)
 		}
 	})

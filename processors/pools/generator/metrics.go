@@ -1,14 +1,18 @@
 package generator
 
 import (
+	"context"
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// generatorMetrics holds the metrics of a generator.
-type generatorMetrics struct {
+// metrics holds the metrics of a generator.
+type metrics struct {
 	chunks  *prometheus.CounterVec
 	items   *prometheus.CounterVec
 	relaxed *prometheus.CounterVec
@@ -18,12 +22,12 @@ type generatorMetrics struct {
 	seconds prometheus.Histogram
 }
 
-// newGeneratorMetrics returns the metrics and registers them unless reg is nil.
-func newGeneratorMetrics(reg prometheus.Registerer) (generatorMetrics, error) {
+// newMetrics returns the metrics and registers them unless reg is nil.
+func newMetrics(reg prometheus.Registerer) (metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "smartfeed_generator_" + name, Help: help}, labels)
 	}
-	m := generatorMetrics{
+	m := metrics{
 		chunks:  counter("chunks_total", "Chunks made, by feed and by the arm of it that the user is in.", "feed", "arm"),
 		items:   counter("items_total", "Items of chunks, by feed, arm and source.", "feed", "arm", "source"),
 		relaxed: counter("relaxed_total", "Chunks for which caps gave way, by how far.", "feed", "relaxed"),
@@ -46,21 +50,22 @@ func newGeneratorMetrics(reg prometheus.Registerer) (generatorMetrics, error) {
 	return m, nil
 }
 
-func (m generatorMetrics) note(o order, c *rules.Chunk) {
-	m.chunks.WithLabelValues(o.Feed, o.arm).Inc()
-	for i := range c.Items {
-		m.items.WithLabelValues(o.Feed, o.arm, sourceLabel(o.feed, c.Items[i].Source)).Inc()
+// composed counts a composed chunk.
+func (m metrics) composed(c *composition) {
+	m.chunks.WithLabelValues(c.Feed, c.arm).Inc()
+	for i := range c.result.Items {
+		m.items.WithLabelValues(c.Feed, c.arm, sourceLabel(c.rules, c.result.Items[i].Source)).Inc()
 	}
-	if c.Relaxed != rules.NotRelaxed {
-		m.relaxed.WithLabelValues(o.Feed, string(c.Relaxed)).Inc()
+	if c.result.Relaxed != rules.NotRelaxed {
+		m.relaxed.WithLabelValues(c.Feed, string(c.result.Relaxed)).Inc()
 	}
-	for _, source := range c.Short {
-		m.short.WithLabelValues(o.Feed, string(source)).Inc()
+	for _, source := range c.result.Short {
+		m.short.WithLabelValues(c.Feed, string(source)).Inc()
 	}
 }
 
-// asked counts the outcome of a call to an external service.
-func (m generatorMetrics) asked(service string, err error) {
+// called counts the outcome of a call to an external service.
+func (m metrics) called(service string, err error) {
 	m.outside.WithLabelValues(service, outcomeOf(err)).Inc()
 }
 
@@ -74,4 +79,19 @@ func sourceLabel(f rules.Feed, s schemas.Source) string {
 		return string(s)
 	}
 	return otherSources
+}
+
+// outcomeOf returns the metric label for the outcome of a call.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "answered"
+	case errors.Is(err, outside.ErrOpen):
+		return "open"
+	case errors.Is(err, outside.ErrBusy):
+		return "busy"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "late"
+	}
+	return "failed"
 }

@@ -64,8 +64,8 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 			known = append(known, d)
 		}
 		n := rapid.IntRange(1, 12).Draw(t, "n")
-		v := &reader{poolstest.View(t, w.Table), pulled}
-		all, err := v.pool(schemas.Following, n)
+		v := &view{poolstest.View(t, w.Table), pulled}
+		all, err := v.best(schemas.Following, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,9 +137,9 @@ func BenchmarkMerge(b *testing.B) {
 	if err != nil {
 		b.Fatal(err, new(layout.Buffers))
 	}
-	r := &reader{v, pulled}
+	r := &view{v, pulled}
 	for b.Loop() {
-		if _, err := r.pool(schemas.Following, 200); err != nil {
+		if _, err := r.best(schemas.Following, 200); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -157,9 +157,9 @@ func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
 			table[string(layout.RowName(layout.KindSeen, d.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: int64(n)})
 		}
 	}
-	v := &reader{poolstest.View(t, table), pulled}
+	v := &view{poolstest.View(t, table), pulled}
 	v.RecentlySeen = map[schemas.PinID]struct{}{poolstest.PinID(2): {}}
-	all, err := v.pool(schemas.Following, 3)
+	all, err := v.best(schemas.Following, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,34 +20,30 @@ import (
 // It returns an error that wraps schemas.ErrUnknownFeed, an error that is schemas.ErrElsewhere if this process does not own
 // the user's partition, or a read error.
 func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.Why, error) {
-	feed, arm, ok := g.cfg.Feeds.For(req.Feed, req.User)
-	if !ok {
-		return nil, fmt.Errorf("why %s for %s: feed %q: %w", req.Pin, req.User, req.Feed, schemas.ErrUnknownFeed)
-	}
-	o := order{feed: feed, arm: arm, ChunkRequest: schemas.ChunkRequest{
-		User: req.User, Feed: req.Feed, Limit: req.Limit, Time: req.Time,
-	}}
-	if err := checkLimit(&o.ChunkRequest); err != nil {
-		return nil, err
+	c, err := g.newComposition(schemas.ChunkRequest{User: req.User, Feed: req.Feed, Limit: req.Limit, Time: req.Time})
+	if err != nil {
+		return nil, fmt.Errorf("why %s for %s: %w", req.Pin, req.User, err)
 	}
 	if g.deps.Deleted.Has(req.User) {
-		return &schemas.Why{Fate: schemas.FateOut, Reason: schemas.ReasonUserGone, Arm: arm}, nil
+		return &schemas.Why{Fate: schemas.FateOut, Reason: schemas.ReasonUserGone, Arm: c.arm}, nil
 	}
-	o.offers = g.external.ask(ctx, &o)
-	w := &inquiry{WhyRequest: req, answer: schemas.Why{Arm: arm}}
-	var m *material
-	err := g.read(ctx, req.User, func(v *reader, _ rows.Snapshot) (err error) {
-		if m, err = g.gather(v, feed, o.offers); err != nil {
+	g.gatherOffers(ctx, c)
+	w := &inquiry{WhyRequest: req, answer: schemas.Why{Arm: c.arm}}
+	err = g.read(ctx, req.User, func(v *view, _ rows.Snapshot) error {
+		if err := g.gather(c, v); err != nil {
 			return err
 		}
-		return g.look(w, v, o.offers)
+		if err := g.filter(c, v); err != nil {
+			return err
+		}
+		return g.inspect(w, v, c.offers)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("why %s for %s: %w", req.Pin, req.User, err)
 	}
-	g.external.score(ctx, &o, m)
-	w.answer.Degraded = m.degraded
-	g.decide(w, &o, m)
+	g.score(ctx, c)
+	w.answer.Degraded = c.degraded
+	g.decide(w, c)
 	return &w.answer, nil
 }
 
@@ -64,18 +60,18 @@ type inquiry struct {
 	refused []schemas.ID // follows over the cap that would deliver it
 }
 
-// look reads the state of the pin from the user's rows.
-func (g *Generator) look(w *inquiry, v *reader, o offers) error {
-	if err := g.lookBack(w, v); err != nil {
+// inspect reads the state of the pin from the user's rows.
+func (g *Generator) inspect(w *inquiry, v *view, offers map[schemas.Source][]layout.Candidate) error {
+	if err := g.findServed(w, v); err != nil {
 		return err
 	}
-	list, err := v.sourcesWith(o)
+	list, err := v.sources(offers)
 	if err != nil {
 		return err
 	}
 	var known *visibility.Pin
 	for _, source := range list {
-		c, rank, err := v.find(source, w.Pin, o.by[source])
+		c, rank, err := v.find(source, w.Pin, offers[source])
 		if err != nil {
 			return err
 		}
@@ -88,7 +84,7 @@ func (g *Generator) look(w *inquiry, v *reader, o offers) error {
 				c.Deleted, rank = true, 0
 			}
 			known = &c.Content.Pin
-			g.lookAt(w, v, source, c, rank)
+			g.inspectCandidate(w, v, source, c, rank)
 		}
 	}
 	if known == nil && w.Card != nil {
@@ -107,7 +103,7 @@ func (g *Generator) look(w *inquiry, v *reader, o offers) error {
 }
 
 // viewer returns the user without what the answer must not reveal: with Masked, blocks by others.
-func (w *inquiry) viewer(v *reader) visibility.Viewer {
+func (w *inquiry) viewer(v *view) visibility.Viewer {
 	viewer := visibility.NewViewer(v.Viewer.User, v.Viewer.Graph, v.Viewer.Deleted)
 	if w.Masked {
 		viewer.BlockedBy = nil
@@ -116,13 +112,13 @@ func (w *inquiry) viewer(v *reader) visibility.Viewer {
 }
 
 // masks reports whether only a block that the answer must not reveal hides a pin.
-func (w *inquiry) masks(v *reader, p *visibility.Pin) bool {
+func (w *inquiry) masks(v *view, p *visibility.Pin) bool {
 	all, told := visibility.NewViewer(v.Viewer.User, v.Viewer.Graph, v.Viewer.Deleted), w.viewer(v)
 	return all.Hides(p, 0) != "" && told.Hides(p, 0) == ""
 }
 
 // refused returns the follows over the cap that would deliver a pin.
-func (v *reader) refused(f *schemas.Facets) (list []schemas.ID, err error) {
+func (v *view) refused(f *schemas.Facets) (list []schemas.ID, err error) {
 	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 		for _, id := range bringers(source, f) {
 			value, err := v.Get(layout.RowName(layout.KindRefused, id))
@@ -137,8 +133,8 @@ func (v *reader) refused(f *schemas.Facets) (list []schemas.ID, err error) {
 	return list, nil
 }
 
-// lookBack reads whether the pin was shown.
-func (g *Generator) lookBack(w *inquiry, v *reader) error {
+// findServed reads whether the pin was shown.
+func (g *Generator) findServed(w *inquiry, v *view) error {
 	value, err := v.Get(layout.RowName(layout.KindSeen, w.Pin))
 	if err != nil || value == nil {
 		return err
@@ -150,7 +146,7 @@ func (g *Generator) lookBack(w *inquiry, v *reader) error {
 	w.answer.Seen = &schemas.WhySeen{Position: at.Position, Time: at.Time}
 	e, err := materializedAt(v, g.deps.Streams.FeedEntries, at.Position)
 	if err != nil {
-		return fmt.Errorf("read frozen entry: %w", err)
+		return fmt.Errorf("read materialized entry: %w", err)
 	}
 	if e != nil {
 		w.answer.Seen.Item = &e.ServedItem
@@ -158,9 +154,27 @@ func (g *Generator) lookBack(w *inquiry, v *reader) error {
 	return nil
 }
 
+// candidates returns an iterator over all candidates of a source, including hidden and seen ones, best first. next returns
+// nil at the end. The caller must call done.
+func (v *view) candidates(source schemas.Source) (next func() *layout.Candidate, done func(), err error) {
+	it, err := v.Buffers.Iterate(v, source, 0)
+	if err == nil {
+		err = it.ReadMore()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	pulled := v.pulled
+	if pulled == nil {
+		pulled = new(Pulled)
+	}
+	merged, done := pulled.merge(it, v.Viewer.Follows)
+	return merged.next, done, nil
+}
+
 // find returns a pin's candidate among all candidates of a source, or nil. It also returns the rank among the waiting, unseen
 // candidates, or 0 if the pin is not one of them.
-func (v *reader) find(source schemas.Source, pin schemas.PinID, offered []layout.Candidate) (*layout.Candidate, int, error) {
+func (v *view) find(source schemas.Source, pin schemas.PinID, offered []layout.Candidate) (*layout.Candidate, int, error) {
 	next, done, err := v.candidates(source)
 	if err != nil {
 		return nil, 0, err
@@ -196,8 +210,8 @@ func (v *reader) find(source schemas.Source, pin schemas.PinID, offered []layout
 	return nil, 0, nil
 }
 
-// lookAt records the state of the pin in one pool.
-func (g *Generator) lookAt(w *inquiry, v *reader, source schemas.Source, c *layout.Candidate, rank int) {
+// inspectCandidate records the state of the pin in one pool.
+func (g *Generator) inspectCandidate(w *inquiry, v *view, source schemas.Source, c *layout.Candidate, rank int) {
 	is := schemas.WhyCandidate{
 		Source: source, Rank: rank, Edges: v.edges(source, &c.Facets), Reason: v.Hides(source, c),
 	}
@@ -247,7 +261,7 @@ func hides(viewer visibility.Viewer, p *visibility.Pin) (reason schemas.Reason, 
 }
 
 // edges returns the live edges that justify a pin in a source.
-func (v *reader) edges(source schemas.Source, f *schemas.Facets) (live []schemas.ID) {
+func (v *view) edges(source schemas.Source, f *schemas.Facets) (live []schemas.ID) {
 	for _, id := range bringers(source, f) {
 		if _, ok := v.Viewer.Follows[id]; ok {
 			live = append(live, id)
@@ -270,7 +284,7 @@ func bringers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
 }
 
 // absence returns why a pin is in no pool.
-func (g *Generator) absence(w *inquiry, v *reader, known *visibility.Pin) (schemas.Reason, error) {
+func (g *Generator) absence(w *inquiry, v *view, known *visibility.Pin) (schemas.Reason, error) {
 	switch {
 	case known == nil:
 		return schemas.ReasonUnknown, nil
@@ -296,11 +310,11 @@ func (g *Generator) absence(w *inquiry, v *reader, known *visibility.Pin) (schem
 }
 
 // above reports whether a pool is full of better candidates than the pin would be.
-func (g *Generator) above(v *reader, source schemas.Source, card *schemas.Card, edges []schemas.ID) (bool, error) {
+func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, edges []schemas.ID) (bool, error) {
 	if g.cfg.HalfLife == 0 || card == nil || !(card.Quality > 0) {
 		return false, nil
 	}
-	pool, err := v.pool(source, g.pools.Cap)
+	pool, err := v.best(source, g.pools.Cap)
 	if err != nil || len(pool) < g.pools.Cap {
 		return false, err
 	}
@@ -314,11 +328,10 @@ func (g *Generator) above(v *reader, source schemas.Source, card *schemas.Card, 
 }
 
 // decide applies the rules to the pools and completes the answer.
-func (g *Generator) decide(w *inquiry, o *order, m *material) {
-	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
-	admitted := g.deps.Extensions.admitted(o.User, o.Feed, m.pools)
-	visit, _ = fit(visit, func(v rules.Visit) rules.Chunk { return o.feed.Make(v, admitted, m.known) })
-	said := o.feed.Explain(visit, admitted, m.known, w.Pin)
+func (g *Generator) decide(w *inquiry, c *composition) {
+	visit := rules.Visit{User: c.User, Time: c.Time, Limit: c.Limit, Memory: c.memory}
+	visit, _ = g.applyRules(c, visit)
+	said := c.rules.Explain(visit, g.deps.Extensions.admitted(c), c.signals, w.Pin)
 	for i := range w.answer.Candidates {
 		is := &w.answer.Candidates[i]
 		for _, s := range said.Scores {
@@ -336,7 +349,7 @@ func (g *Generator) decide(w *inquiry, o *order, m *material) {
 		a.Fate, a.Reason = schemas.FateShown, w.hidden
 	case w.hidden != "":
 		a.Fate, a.Reason = schemas.FateHidden, w.hidden
-	case g.book.holds(w.User, w.Pin):
+	case g.reservations.has(w.User, w.Pin):
 		a.Fate = schemas.FateUnderWay
 	case !w.waits:
 		a.Fate, a.Reason = w.gone()
@@ -344,7 +357,7 @@ func (g *Generator) decide(w *inquiry, o *order, m *material) {
 		if a.Reason == schemas.ReasonNoEdge && len(w.refused) > 0 {
 			a.Reason, a.By = schemas.ReasonFollowCap, w.refused
 		}
-	case g.deps.Extensions.refuses(w.User, o.Feed, w.Pin, m.pools):
+	case g.deps.Extensions.rejects(c, w.Pin):
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonOwnRule
 	case said.Fate == rules.NoShare && w.ranked > g.cfg.Head:
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonBeyondHead

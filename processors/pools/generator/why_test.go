@@ -382,7 +382,7 @@ func TestSeenPinsTakeNoBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := pinsIn(c.Served.Items), []schemas.PinID{"pin:best", "pin:weak-of-b"}; !slices.Equal(got, want) {
+	if got, want := pinsOf(c.Served.Items), []schemas.PinID{"pin:best", "pin:weak-of-b"}; !slices.Equal(got, want) {
 		t.Errorf("shows %v, want %v", got, want)
 	}
 }

@@ -1,13 +1,37 @@
 package generator
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
+
+// recall returns the user's newest materialized entries, newest first, as of when the rows were read. Each entry added since
+// then removes the oldest one. Entries that the user may no longer see are empty, like swept entries in the store: callers use
+// the recalled entries when no store can report whether they are visible.
+func (g *Generator) recall(ctx context.Context, c *composition) (list []schemas.FeedEntry, err error) {
+	err = g.deps.Rows.Read(ctx, string(c.User), func(s rows.Snapshot) (err error) {
+		list, err = materializedFrom(s, g.deps.Streams.FeedEntries, c.head, g.pools.Frozen)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read materialized entries of %s: %w", c.User, err)
+	}
+	viewer := visibility.NewViewer(c.User, c.graph, g.deps.Deleted)
+	for i := range list {
+		item := &list[i].ServedItem
+		if viewer.Hides(&visibility.Pin{Facets: item.Facets}, visibility.ShownEdges(item)) != "" {
+			*item = schemas.ServedItem{}
+		}
+	}
+	return list, nil
+}
 
 // materializedFrom returns at most most materialized entries, newest first, starting at the position head.
 func materializedFrom(t layout.Table, s topics.Stream[schemas.FeedEntries], head int64, most int) ([]schemas.FeedEntry, error) {

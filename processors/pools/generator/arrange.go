@@ -1,0 +1,111 @@
+package generator
+
+import (
+	"context"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// arrange applies the rules of the feed. Looking up every candidate among the seen pins would cost more than the rest of the
+// chunk. Therefore:
+//
+//   - filterRecent leaves out recently shown pins.
+//   - arrange looks up only the pins that the rules choose and those that they compare the others with.
+//   - If any of these was seen, arrange filters all pools exactly and applies the rules again.
+func (g *Generator) arrange(ctx context.Context, c *composition) error {
+	visit := rules.Visit{User: c.User, Time: c.Time, Limit: c.Limit, Memory: c.memory}
+	_, result := g.applyRules(c, visit)
+	seen, err := g.seen(ctx, c.User, append(chosenBy(&result), c.bestOfPools()...))
+	if err != nil {
+		return err
+	}
+	if len(seen) > 0 {
+		if err := g.filterExactly(ctx, c); err != nil {
+			return err
+		}
+		visit.Memory.Deferred = slices.DeleteFunc(slices.Clone(c.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })
+		_, result = g.applyRules(c, visit)
+	}
+	c.result = &result
+	g.metrics.composed(c)
+	return nil
+}
+
+// maxShownBytes bounds the encoded items of a chunk. The items go into a Served and into a FeedEntries, which is also a row:
+//
+//   - A FeedEntries must not exceed rows.Config.MaxValueBytes, which is at least 512 KiB.
+//   - A Served must not exceed schemas.MaxRecordBytes, 1 MiB. Besides the items it has rules.MaxDeferred deferred and as many
+//     expired pins, about 110 KB together, and two numbers for each source.
+//
+// 448 KiB are 26 items with the longest facets of an event, or all 100 items of a visit with facets of 4 KB each.
+const maxShownBytes = 448 << 10
+
+// applyRules returns the result of the rules, and the visit with the limit that it has. If the items exceed maxShownBytes, the
+// rules are applied again with a lower limit. No item is removed from a result, so its shares and its deferred pins count only
+// what it shows. The other candidates wait for the next visit.
+func (g *Generator) applyRules(c *composition, visit rules.Visit) (rules.Visit, rules.Chunk) {
+	for {
+		result := c.rules.Make(visit, g.deps.Extensions.admitted(c), c.signals)
+		n := fitting(result.Items)
+		if n == len(result.Items) {
+			return visit, result
+		}
+		visit.Limit = n
+	}
+}
+
+// fitting returns how many of the first items fit in maxShownBytes, at least one if there is one.
+func fitting(items []schemas.ServedItem) int {
+	size := 0
+	for i := range items {
+		if size += items[i].MaxEncodedBytes(); size > maxShownBytes && i > 0 {
+			return i
+		}
+	}
+	return len(items)
+}
+
+// chosenBy returns the pins that a chunk shows, defers, or prefers to pins that it holds back.
+func chosenBy(c *rules.Chunk) []schemas.PinID {
+	list := append(make([]schemas.PinID, 0, len(c.Items)+len(c.Memory.Deferred)+len(c.Weak)), c.Weak...)
+	for i := range c.Items {
+		list = append(list, c.Items[i].Pin)
+	}
+	for _, d := range c.Memory.Deferred {
+		list = append(list, d.Pin)
+	}
+	return list
+}
+
+// bestOfPools returns the best pin of each pool.
+func (c *composition) bestOfPools() []schemas.PinID {
+	var list []schemas.PinID
+	for _, p := range c.pools {
+		if len(p.Candidates) > 0 {
+			list = append(list, p.Candidates[0].Pin)
+		}
+	}
+	return list
+}
+
+// seen returns those of the pins that the user was shown.
+func (g *Generator) seen(ctx context.Context, user schemas.UserID, pins []schemas.PinID) (map[schemas.PinID]bool, error) {
+	seen := map[schemas.PinID]bool{}
+	err := g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
+		for _, pin := range pins {
+			value, err := s.Get(layout.RowName(layout.KindSeen, pin))
+			if err != nil {
+				return err
+			}
+			if value != nil {
+				seen[pin] = true
+			}
+		}
+		return nil
+	})
+	return seen, err
+}

@@ -1,0 +1,103 @@
+package generator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// WaitingMost is the maximum that Waiting returns.
+const WaitingMost = 100
+
+// errPulledNotLoaded is returned while the pulled pins are not loaded. Without them a pool would look complete but would not
+// be.
+var errPulledNotLoaded = fmt.Errorf("%s is still being read: ask again", topics.RecentsPulled)
+
+func (g *Generator) pulledLoaded() bool { return g.deps.Pulled == nil || g.deps.Pulled.Ready() }
+
+// readComplete is like read, but returns errPulledNotLoaded while the pulled pins are not loaded.
+func (g *Generator) readComplete(ctx context.Context, user schemas.UserID, f func(*view) error) error {
+	if !g.pulledLoaded() {
+		return errPulledNotLoaded
+	}
+	return g.read(ctx, user, func(v *view, _ rows.Snapshot) error { return f(v) })
+}
+
+// Pool returns the limit best candidates of a user and source, and the number of candidates up to the cap. It changes
+// nothing. An unknown source has no candidates.
+func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
+	p := &schemas.Pool{Source: source, Items: []schemas.PoolItem{}}
+	err := g.readComplete(ctx, user, func(v *view) error {
+		all, err := v.best(source, g.pools.Cap)
+		if err != nil {
+			return err
+		}
+		p.Total = len(all)
+		for i := range all[:min(len(all), max(limit, 0))] {
+			c := &all[i]
+			p.Items = append(p.Items, schemas.PoolItem{Pin: c.Pin, Score: c.Score, Time: c.Created, Facets: c.Facets})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pool %s of %s: %w", source, user, err)
+	}
+	return p, nil
+}
+
+// Sources returns the sources that the user has or had candidates of, by name.
+func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas.Source, error) {
+	var list []schemas.Source
+	err := g.readComplete(ctx, user, func(v *view) (err error) {
+		list, err = v.sources(nil)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sources of %s: %w", user, err)
+	}
+	return list, nil
+}
+
+// Waiting returns the number of pins that a visit of the feed home could show, up to WaitingMost. It does not count pins that
+// a visit would hold back or may not show now. It does not ask external sources and the model, because it is called often.
+func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
+	feed, arm, ok := g.cfg.Feeds.For(rules.Home, user)
+	if !ok {
+		feed = rules.Feed{Others: 1}
+	}
+	c := &composition{ChunkRequest: schemas.ChunkRequest{User: user, Feed: rules.Home}, rules: feed, arm: arm}
+	pins, err := g.waiting(ctx, c)
+	if err != nil {
+		return 0, fmt.Errorf("count candidates of %s: %w", user, err)
+	}
+	return min(len(pins), WaitingMost), nil
+}
+
+// waiting returns the pins that a visit could show. Like arrange, it looks up only the pins that it counts among the seen
+// pins.
+func (g *Generator) waiting(ctx context.Context, c *composition) ([]schemas.PinID, error) {
+	err := g.readComplete(ctx, c.User, func(v *view) error {
+		if err := g.gather(c, v); err != nil {
+			return err
+		}
+		return g.filterRecent(c, v)
+	})
+	if err != nil {
+		return nil, err
+	}
+	visit := rules.Visit{User: c.User, Time: schemas.MicrosOf(g.deps.Now()), Limit: WaitingMost, Memory: c.memory}
+	pins := c.rules.Waiting(visit, g.deps.Extensions.admitted(c), c.signals)
+	pins = pins[:min(len(pins), WaitingMost)]
+	seen, err := g.seen(ctx, c.User, append(c.bestOfPools(), pins...))
+	if err != nil || len(seen) == 0 {
+		return pins, err
+	}
+	if err := g.filterExactly(ctx, c); err != nil {
+		return nil, err
+	}
+	return c.rules.Waiting(visit, g.deps.Extensions.admitted(c), c.signals), nil
+}

@@ -1,0 +1,134 @@
+package generator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// session is a period during which this process owns a partition without interruption.
+type session struct {
+	partition int32
+	number    uint64
+	// aloneAt is a time from which each chunk of a previous owner is in the topic served or can no longer be shown as new.
+	aloneAt  time.Time
+	endKnown bool
+	end      int64 // end offset of the topic served, read after aloneAt
+	ready    bool  // the partition has applied served up to end
+}
+
+// view is a user's rows at one moment, together with the pulled pins.
+type view struct {
+	*layout.View
+	pulled *Pulled // nil: none
+}
+
+// read calls f with a view of the user's rows. The view is valid until f returns.
+func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view, rows.Snapshot) error) error {
+	return g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
+		buffers := g.buffers.Get().(*layout.Buffers)
+		defer g.buffers.Put(buffers)
+		v, err := layout.NewView(s, user, g.deps.Deleted, g.deps.Now(), g.pools.Expiry, buffers)
+		if err != nil {
+			return err
+		}
+		return f(&view{v, g.deps.Pulled}, s)
+	})
+}
+
+// readWhenReady calls f with a view of the user's rows as soon as the partition has applied the chunks of its previous owner.
+// If f is not done, it is called again with the next state of the rows, and at the deadline.
+func (g *Generator) readWhenReady(
+	ctx context.Context, user schemas.UserID, deadline time.Time, f func(v *view, deadline time.Time) (done bool, err error),
+) error {
+	for {
+		changed := g.deps.Rows.Changed(string(user))
+		var at session
+		var done bool
+		err := g.read(ctx, user, func(v *view, s rows.Snapshot) (err error) {
+			if at = g.session(s); at.ready {
+				done, err = f(v, deadline)
+			}
+			return err
+		})
+		if err != nil || done {
+			return err
+		}
+		if at.endKnown {
+			err = g.await(ctx, deadline, changed, nil)
+		} else {
+			err = g.readSessionEnd(ctx, at)
+		}
+		if err != nil {
+			return fmt.Errorf("wait for all of %s: %w", topics.Served, err)
+		}
+	}
+}
+
+// session returns the session of the partition of a snapshot. It is ready when the partition has applied everything that was
+// in served at a time after session.aloneAt.
+func (g *Generator) session(s rows.Snapshot) session {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := g.sessions[s.Partition()]
+	if at.number != s.Session() {
+		at = session{partition: s.Partition(), number: s.Session(), aloneAt: s.Since().Add(g.cfg.Elsewhere)}
+	}
+	if at.endKnown && s.Applied(topics.Served) >= at.end-1 {
+		at.ready = true
+	}
+	g.sessions[s.Partition()] = at
+	return at
+}
+
+// readSessionEnd reads the end of served once session.aloneAt has passed, and before that waits for it. Before that, a visit
+// with a chunk of the previous owner may still publish its Served, behind the end that would be read.
+func (g *Generator) readSessionEnd(ctx context.Context, at session) error {
+	if g.deps.Now().Before(at.aloneAt) {
+		return g.await(ctx, at.aloneAt, nil, nil)
+	}
+	end, err := g.endOfServed(ctx, at.partition)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if known := g.sessions[at.partition]; known.number == at.number && !known.endKnown {
+		known.endKnown, known.end = true, end
+		g.sessions[at.partition] = known
+	}
+	return nil
+}
+
+// endOfServed returns the end offset of a partition of served.
+func (g *Generator) endOfServed(ctx context.Context, partition int32) (int64, error) {
+	end, err := g.deps.End.End(ctx, topics.Served, partition)
+	if err != nil {
+		return 0, fmt.Errorf("read the end of %s: %w", topics.Served, err)
+	}
+	return end, nil
+}
+
+// await returns when one of the channels is closed, when ctx ends, or at the given time. It ignores a time that is zero or in
+// the past.
+func (g *Generator) await(ctx context.Context, at time.Time, rowsChanged, changed <-chan struct{}) error {
+	var due <-chan time.Time
+	if left := at.Sub(g.deps.Now()); !at.IsZero() && left > 0 {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-rowsChanged:
+	case <-changed:
+	case <-due:
+	}
+	return nil
+}
