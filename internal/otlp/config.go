@@ -3,7 +3,6 @@ package otlp
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -34,8 +33,8 @@ type Config struct {
 	Batch int `yaml:"batch"`
 	// Every is the maximum time between two posts while spans are queued; default 1 s, 10 ms to 1 m.
 	Every time.Duration `yaml:"every"`
-	// Timeout limits a post including its retries, and the last post at the end of the process; default 5 s, 100 ms to
-	// 1 m.
+	// Timeout limits a post including its retries, which the collector requests with status 429, 502, 503 or 504. It also
+	// limits the last posts at the end of the process. Default 5 s, 100 ms to 1 m.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
@@ -89,11 +88,11 @@ func (c Config) url() string {
 	return c.Endpoint
 }
 
-// header returns the header of every request.
-func (c Config) header() http.Header {
-	h := http.Header{"Content-Type": {"application/x-protobuf"}, "User-Agent": {"smartfeed"}}
+// header returns the additional headers of every request.
+func (c Config) header() map[string]string {
+	headers := map[string]string{"User-Agent": "smartfeed"}
 	for name, value := range c.Headers {
-		h.Set(name, value.Reveal())
+		headers[name] = value.Reveal()
 	}
-	return h
+	return headers
 }

@@ -1,11 +1,8 @@
-// Package otlp sends spans to a collector, as protobuf over HTTP (https://opentelemetry.io/docs/specs/otlp/).
+// Package otlp sends spans to a collector over OTLP/HTTP.
 //
-// It never blocks its callers. A finished span is queued, or dropped if the queue is full. Spans that the collector
-// does not accept within a timeout are dropped, too. Both are counted in smartfeed_tracing_spans_total. Close sends the
-// queued spans, within the same timeout.
-//
-// The module otlptrace defines the OTLP messages. This package posts them itself, without its HTTP exporter. That keeps
-// gRPC out of the binary and makes the queue and drops observable.
+// Spans wait in a queue of bounded size. If it is full, spans are dropped. Spans that the collector does not accept within a
+// timeout are dropped, too. Both are counted in smartfeed_tracing_spans_total. Close sends the queued spans, within the same
+// timeout.
 package otlp
 
 import (
@@ -13,13 +10,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
@@ -36,20 +33,16 @@ type Deps struct {
 
 // Exporter sends the spans of its Tracer. The caller must call Close.
 type Exporter struct {
-	cfg      Config
-	log      *slog.Logger
-	provider *sdk.TracerProvider
-	sender   *otlptrace.Exporter
-	client   *poster
-	queue    chan sdk.ReadOnlySpan
-	spans    *prometheus.CounterVec
-	failing  atomic.Bool // so that an unavailable collector is logged once
-
-	ctx     context.Context // of posts
-	abandon context.CancelFunc
-	closing chan struct{}
-	close   func()
-	ended   sync.WaitGroup
+	cfg       Config
+	log       *slog.Logger
+	spans     *prometheus.CounterVec
+	provider  *sdk.TracerProvider
+	batches   sdk.SpanProcessor // the queue and its goroutine
+	sender    *otlptrace.Exporter
+	transport *http.Transport
+	queued    atomic.Int64 // ended spans that are neither sent nor dropped
+	closed    atomic.Bool
+	failing   atomic.Bool // so that an unavailable collector is logged once
 }
 
 // Outcomes of a span, in the label outcome.
@@ -64,13 +57,8 @@ func Open(cfg Config, deps Deps) (*Exporter, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
-	client, err := newPoster(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("tracing: %w", err)
-	}
 	e := &Exporter{
-		cfg: cfg, log: deps.Log, client: client, sender: otlptrace.NewUnstarted(client),
-		queue: make(chan sdk.ReadOnlySpan, cfg.Queue), closing: make(chan struct{}),
+		cfg: cfg, log: deps.Log, transport: &http.Transport{IdleConnTimeout: time.Minute},
 		spans: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_tracing_spans_total", Help: "Spans that ended, by what became of them.",
 		}, []string{"outcome"}),
@@ -78,17 +66,30 @@ func Open(cfg Config, deps Deps) (*Exporter, error) {
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
+	client, err := cfg.Client.Client(e.transport)
+	if err != nil {
+		return nil, fmt.Errorf("tracing: %w", err)
+	}
 	if deps.Metrics != nil {
 		if err := deps.Metrics.Register(e.spans); err != nil {
 			return nil, fmt.Errorf("tracing: register metrics: %w", err)
 		}
 	}
-	e.close = sync.OnceFunc(func() { close(e.closing) })
-	e.ctx, e.abandon = context.WithCancel(context.Background())
+	// Every setting is given, because the defaults come from environment variables.
+	e.sender, err = otlptracehttp.New(context.Background(),
+		otlptracehttp.WithEndpointURL(cfg.url()), otlptracehttp.WithHTTPClient(client), otlptracehttp.WithHeaders(cfg.header()),
+		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf), otlptracehttp.WithCompression(otlptracehttp.NoCompression),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
+			Enabled: true, InitialInterval: 100 * time.Millisecond, MaxInterval: cfg.Timeout, MaxElapsedTime: cfg.Timeout,
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("tracing: %w", err)
+	}
+	e.batches = sdk.NewBatchSpanProcessor(reporter{e}, sdk.WithMaxQueueSize(cfg.Queue), sdk.WithMaxExportBatchSize(cfg.Batch),
+		sdk.WithBatchTimeout(cfg.Every), sdk.WithExportTimeout(cfg.Timeout))
 	e.provider = sdk.NewTracerProvider(
 		sdk.WithSpanProcessor(e), sdk.WithResource(describe(cfg, deps)),
 		sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample()))) // the tracer decides which traces are sampled
-	e.ended.Go(e.run)
 	return e, nil
 }
 
@@ -106,117 +107,64 @@ func (e *Exporter) Tracer() *tracing.Tracer { return tracing.New(e.provider, e.c
 
 // Close sends the queued spans, for at most the timeout. Spans that end later are dropped.
 func (e *Exporter) Close() {
-	e.close()
-	timer := time.AfterFunc(e.cfg.Timeout, e.abandon)
-	e.ended.Wait()
+	ctx := context.Background()
+	e.closed.Store(true)
+	timer := time.AfterFunc(e.cfg.Timeout, func() { _ = e.sender.Shutdown(ctx) }) // aborts the request in flight and fails later ones
+	_ = e.batches.Shutdown(ctx)                                                   // its only error is that of ctx
 	timer.Stop()
-	e.abandon()
-	e.client.transport.CloseIdleConnections()
+	e.count(failed, int(e.queued.Swap(0))) // spans that ended during the shutdown
+	e.transport.CloseIdleConnections()
 }
 
 // OnStart implements the SDK's SpanProcessor.
 func (e *Exporter) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
-// OnEnd queues a span, if there is room.
+// OnEnd queues a span, if there is room. The batch processor has room for as many spans, but does not report those it drops.
 func (e *Exporter) OnEnd(span sdk.ReadOnlySpan) {
-	if !span.SpanContext().IsSampled() {
-		return
-	}
-	select {
-	case <-e.closing: // no goroutine may receive it anymore
+	switch {
+	case !span.SpanContext().IsSampled():
+	case e.closed.Load():
 		e.count(failed, 1)
-		return
-	default:
-	}
-	select {
-	case e.queue <- span:
-	default:
+	case e.queued.Add(1) > int64(e.cfg.Queue):
+		e.queued.Add(-1)
 		e.count(full, 1)
+	default:
+		e.batches.OnEnd(span)
 	}
 }
 
 // Shutdown implements the SDK's SpanProcessor. Close does the work.
 func (e *Exporter) Shutdown(context.Context) error { return nil }
 
-// ForceFlush implements the SDK's SpanProcessor. Queued spans are sent soon, or by Close.
-func (e *Exporter) ForceFlush(context.Context) error { return nil }
+// ForceFlush implements the SDK's SpanProcessor.
+func (e *Exporter) ForceFlush(ctx context.Context) error { return e.batches.ForceFlush(ctx) }
 
-func (e *Exporter) count(outcome string, n int) { e.spans.WithLabelValues(outcome).Add(float64(n)) }
-
-// run sends finished spans until Close, when a batch is full or its first span has waited long enough.
-func (e *Exporter) run() {
-	for {
-		select {
-		case first := <-e.queue:
-			e.send(e.gather(first))
-		case <-e.closing:
-			e.drain()
-			return
-		}
+func (e *Exporter) count(outcome string, n int) {
+	if n > 0 {
+		e.spans.WithLabelValues(outcome).Add(float64(n))
 	}
 }
 
-// gather adds spans to a batch until it is full or must be sent.
-func (e *Exporter) gather(first sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
-	batch := []sdk.ReadOnlySpan{first}
-	timer := time.NewTimer(e.cfg.Every)
-	defer timer.Stop()
-	for len(batch) < e.cfg.Batch {
-		select {
-		case span := <-e.queue:
-			batch = append(batch, span)
-		case <-timer.C:
-			return batch
-		case <-e.closing:
-			return batch
+// reporter sends batches. It counts the spans, and logs the first failure and the recovery. It implements the SDK's
+// SpanExporter.
+type reporter struct{ e *Exporter }
+
+// ExportSpans returns no error, because the SDK would log each.
+func (r reporter) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) error {
+	err := r.e.sender.ExportSpans(ctx, batch)
+	r.e.queued.Add(int64(-len(batch)))
+	if err != nil {
+		r.e.count(failed, len(batch))
+		if !r.e.failing.Swap(true) {
+			r.e.log.Warn("the collector does not take traces, they are dropped until it does", "error", err)
 		}
+		return nil
 	}
-	return batch
+	r.e.count(sent, len(batch))
+	if r.e.failing.Swap(false) {
+		r.e.log.Info("the collector takes traces again")
+	}
+	return nil
 }
 
-// drain sends the spans in the queue.
-func (e *Exporter) drain() {
-	for {
-		batch := make([]sdk.ReadOnlySpan, 0, e.cfg.Batch)
-		for len(batch) < e.cfg.Batch && len(e.queue) > 0 {
-			batch = append(batch, <-e.queue)
-		}
-		if len(batch) == 0 {
-			return
-		}
-		e.send(batch)
-	}
-}
-
-// send posts a batch. It logs the first failure and the recovery.
-func (e *Exporter) send(batch []sdk.ReadOnlySpan) {
-	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Timeout)
-	defer cancel()
-	err := e.sender.ExportSpans(ctx, batch)
-	if err == nil {
-		e.count(sent, len(batch))
-		if e.failing.Swap(false) {
-			e.log.Info("the collector takes traces again")
-		}
-		return
-	}
-	e.count(failed, len(batch))
-	if !e.failing.Swap(true) {
-		e.log.Warn("the collector does not take traces, they are dropped until it does", "error", err)
-	}
-}
-
-// poster implements otlptrace.Client.
-type poster struct {
-	url       string
-	header    http.Header
-	http      *http.Client
-	transport *http.Transport
-}
-
-func newPoster(cfg Config) (*poster, error) {
-	p := &poster{url: cfg.url(), header: cfg.header(), transport: &http.Transport{IdleConnTimeout: time.Minute}}
-	var err error
-	p.http, err = cfg.Client.Client(p.transport)
-	return p, err
-}
+func (r reporter) Shutdown(ctx context.Context) error { return r.e.sender.Shutdown(ctx) }

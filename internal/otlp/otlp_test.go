@@ -63,7 +63,7 @@ func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return found
 }
 
-func TestSpansReachTheCollector(t *testing.T) {
+func TestExporter_SendsSpans(t *testing.T) {
 	collector, reg := otlptest.New(t), prometheus.NewRegistry()
 	cfg := config(collector.URL)
 	cfg.Headers = map[string]secure.Secret{"x-key": "canary"}
@@ -90,7 +90,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 }
 
 // A post to a busy collector is retried.
-func TestBusyCollectorIsAskedAgain(t *testing.T) {
+func TestExporter_RetriesBusyCollector(t *testing.T) {
 	collector, reg := otlptest.New(t), prometheus.NewRegistry()
 	collector.Says(http.StatusServiceUnavailable)
 	e := open(t, config(collector.URL), otlp.Deps{Metrics: reg})
@@ -104,7 +104,7 @@ func TestBusyCollectorIsAskedAgain(t *testing.T) {
 }
 
 // Whatever the collector does, no caller waits for it, lost spans are counted, and the log contains no secret.
-func TestLostSpansAreCounted(t *testing.T) {
+func TestExporter_CountsLostSpans(t *testing.T) {
 	hanging, release := hang(t)
 	defer release()
 	refusing := otlptest.New(t)
@@ -118,12 +118,16 @@ func TestLostSpansAreCounted(t *testing.T) {
 			var log bytes.Buffer
 			reg := prometheus.NewRegistry()
 			cfg := config(test.endpoint)
-			cfg.Queue, cfg.Batch, cfg.Timeout = 4, 2, 500*time.Millisecond
+			cfg.Queue, cfg.Batch, cfg.Timeout = 40, 1, 500*time.Millisecond
 			cfg.Headers, cfg.Client.Token = map[string]secure.Secret{"x-key": "canary"}, "canary"
 			e := open(t, cfg, otlp.Deps{Metrics: reg, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			end(t, e, 100) // would not return if anything waited for a collector that hangs
 			eventually.True(t, test.outcome, func() bool { return outcomes(t, reg)[test.outcome] > 0 })
+			closing := time.Now()
 			e.Close()
+			if took := time.Since(closing); took > 10*cfg.Timeout { // not a timeout for each of 40 batches
+				t.Errorf("Close took %s, with a timeout of %s", took, cfg.Timeout)
+			}
 			got, sum := outcomes(t, reg), 0.0
 			for _, n := range got {
 				sum += n
@@ -154,7 +158,7 @@ func hang(t *testing.T) (url string, release func()) {
 	return server.URL, func() { close(done); server.Close() }
 }
 
-func TestConfigTellsEveryProblem(t *testing.T) {
+func TestConfig_ReportsEveryProblem(t *testing.T) {
 	cfg := otlp.Config{Endpoint: "http://ada:canary@collector:4318", Headers: map[string]secure.Secret{"a b": "canary"}, Sample: 2}
 	err := cfg.Validate()
 	for _, want := range []string{"endpoint.", "headers:", "sample:", "service:", "queue:", "batch:", "every:", "timeout:"} {
