@@ -1,8 +1,8 @@
 // Command smartfeed is a home feed and near-real-time features from one stream of events. `smartfeed dev` runs all of
 // it in one process on embedded parts; `smartfeed help` lists the rest.
 //
-// The exit code is 0 when done, 1 when something failed, 2 when the command line or the configuration is wrong. All that
-// the commands do is in package product.
+// The exit code is 0 for success, 1 for a failure, and 2 for an invalid command line or configuration. The commands are
+// in package internal/cli.
 package main
 
 import (
@@ -11,13 +11,13 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/cli"
 )
 
 func main() {
 	keepFilesPrivate()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := app.Execute(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+	code := cli.Execute(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

@@ -99,7 +99,7 @@ func (f *fenced) groups(at string) map[string][]string {
 			Findings []struct{ Level, Says string }
 		}
 	}
-	out := f.run(topics.RoleOperate, "doctor", "--json", "--http", at, "--dir", f.t.TempDir(), "--timeout", patience.String())
+	out := f.run(topics.RoleOperate, "doctor", "-o", "json", "--http", at, "--dir", f.t.TempDir(), "--timeout", patience.String())
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		f.t.Fatalf("%v: %s", err, out)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -20,21 +19,14 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// roles returns the roles of a process. Each has a command with its name.
-func roles() []Role { return []Role{Dev, Process, Serve, Materialize} }
-
-// check reports every configuration problem that prevents a role from starting, as a usage error. Each role calls it
-// before it opens anything, and so does "config check". It reads files, but neither writes nor connects. For the role
-// "" it reports the problems that affect every role. groups are the groups of the role process; none: all.
-func (c *Config) check(role Role, groups ...string) error {
-	err := c.Validate()
-	if err == nil {
-		err = errors.Join(c.checkRole(role, groups), c.checkFiles(role))
+// Check reports every configuration problem that prevents a role from starting. Open and each role's command call it
+// before they open anything, and so does "config check". It reads files, but neither writes nor connects. For the role ""
+// it reports the problems that affect every role. groups are the groups of the role Process; none: all.
+func (c *Config) Check(role Role, groups ...string) error {
+	if err := c.Validate(); err != nil {
+		return err
 	}
-	if err != nil {
-		return &command.UsageError{Err: err}
-	}
-	return nil
+	return errors.Join(c.checkRole(role, groups), c.checkFiles(role))
 }
 
 // checkRole reports values that are valid by themselves but not for a role.
@@ -46,7 +38,7 @@ func (c *Config) checkRole(role Role, groups []string) error {
 	case Dev:
 		problems = append(problems, config.Under("embedded", c.broker().Validate()))
 	case Process, Serve, Materialize:
-		problems = append(problems, checkPort(c.peerAddress()))
+		problems = append(problems, c.checkPeerAddress())
 	}
 	if role == Materialize && !c.FeedStore.remote() {
 		problems = append(problems, errors.New("feed_store.cassandra.primary.hosts: is empty: an embedded feed store is filled by the process that serves"))
@@ -60,10 +52,15 @@ func answersPeers(groups []string) bool {
 	return len(groups) == 0 || slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(asked, g) })
 }
 
-// checkPort rejects port 0, because other processes need the address.
-func checkPort(address string) error {
+// checkPeerAddress rejects an address at which other processes may not reach this one, and port 0, because they need the
+// address before the process listens.
+func (c *Config) checkPeerAddress() error {
+	address := c.peerAddress()
 	if _, port, err := net.SplitHostPort(address); err == nil && port == "0" {
 		return fmt.Errorf("http: %s: other processes must know the port: give one, or --advertise", address)
+	}
+	if err := c.Peers.CheckAddress(address); err != nil {
+		return fmt.Errorf("http, advertise: %w", err)
 	}
 	return nil
 }

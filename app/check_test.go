@@ -60,7 +60,7 @@ func TestConfigCheck_RefusesWhatEachRoleRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range refusedAtStart(dir) {
-		for _, role := range roles() {
+		for _, role := range Roles() {
 			refuses := len(c.roles) == 0 || slices.Contains(c.roles, role)
 			args := append([]string{"--dir", dir, "--kafka", deaf, "--registry", deaf, "--feed_store.cassandra.keyspace", "k"}, c.args...)
 			if role == Materialize && name != "embedded feed store" {
@@ -128,7 +128,7 @@ func TestConfigCheck_ReadsEveryFile(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if err := cfg.check(""); err == nil || !strings.Contains(err.Error(), "none") {
+		if err := cfg.Check(""); err == nil || !strings.Contains(err.Error(), "none") {
 			t.Errorf("%s names a file that is not there: got %v, want an error that names it", path, err)
 		}
 	}

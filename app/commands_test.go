@@ -3,46 +3,14 @@ package app
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"github.com/twmb/franz-go/pkg/kfake"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
-	"github.com/smartfeed/smartfeed/topics"
 )
-
-// commands returns all commands, except cobra's own help.
-func commands() []*cobra.Command {
-	var all []*cobra.Command
-	var walk func(*cobra.Command)
-	walk = func(c *cobra.Command) {
-		for _, sub := range c.Commands() {
-			if sub.Name() != "help" && !sub.Hidden {
-				all = append(all, sub)
-				walk(sub)
-			}
-		}
-	}
-	root := (&program{}).command()
-	addCompletion(root)
-	walk(root)
-	return all
-}
-
-// words returns the command line of a command, without the program's name.
-func words(c *cobra.Command) []string { return strings.Fields(c.CommandPath())[1:] }
-
-func isShell(c *cobra.Command) bool { return c.HasParent() && c.Parent().Name() == "completion" }
 
 // execute runs a command line in an empty directory, and returns its exit code and output.
 func execute(t *testing.T, environ []string, args ...string) (code int, out, errOut string) {
@@ -52,123 +20,10 @@ func execute(t *testing.T, environ []string, args ...string) (code int, out, err
 	return code, o.String(), e.String()
 }
 
-// The help of each command has an example, and each example is a valid command line.
-func TestEveryCommandHasAnExampleThatIsUnderstood(t *testing.T) {
-	for _, c := range commands() {
-		code, out, _ := execute(t, nil, append(words(c), "--help")...)
-		if code != 0 {
-			t.Errorf("%s --help: exit code %d", c.CommandPath(), code)
-		}
-		if isShell(c) {
-			continue // cobra's own text
-		}
-		if !strings.Contains(out, "\nExamples:\n") {
-			t.Errorf("%s --help has no example", c.CommandPath())
-		}
-		for line := range strings.Lines(c.Example) {
-			if err := understood(line); err != nil {
-				t.Errorf("%s: %q: %v", c.CommandPath(), strings.TrimSpace(line), err)
-			}
-			if !strings.Contains(line, c.CommandPath()) {
-				t.Errorf("%s: its example is of another command: %q", c.CommandPath(), strings.TrimSpace(line))
-			}
-		}
-	}
-}
-
-// understood parses the program's command lines in a line of shell, and checks flags and arguments.
-func understood(line string) error {
-	line = regexp.MustCompile(`'[^']*'`).ReplaceAllStringFunc(line, func(quoted string) string { // one argument
-		return strings.ReplaceAll(strings.Trim(quoted, "'"), " ", "_")
-	})
-	for _, part := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune("&|()<>", r) }) {
-		_, args, found := strings.Cut(part, "smartfeed ")
-		if !found {
-			continue
-		}
-		root := (&program{}).command()
-		addCompletion(root)
-		cmd, rest, err := root.Find(strings.Fields(args))
-		if err == nil {
-			err = cmd.ParseFlags(rest)
-		}
-		if errors.Is(err, pflag.ErrHelp) {
-			continue
-		}
-		if err == nil {
-			err = cmd.ValidateArgs(cmd.Flags().Args())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// An unknown flag, a surplus argument, and a group without a subcommand give exit code 2 and name the command that
-// explains more.
-func TestEveryCommandRefusesWrongUsage(t *testing.T) {
-	many := slices.Repeat([]string{"surplus"}, 9)
-	for _, c := range commands() {
-		lines := [][]string{append(words(c), "--no-such-flag")}
-		if !slices.Contains([]string{"publish", "feature"}, c.Name()) { // these take any number
-			lines = append(lines, append(words(c), many...))
-		}
-		if c.HasSubCommands() {
-			lines = append(lines, words(c))
-		}
-		for _, line := range lines {
-			code, out, errOut := execute(t, nil, line...)
-			if code != 2 || out != "" || !strings.Contains(errOut, `" tells how it is used`) {
-				t.Errorf("%q: exit code %d, printed %.200q, %.200q", line, code, out, errOut)
-			}
-		}
-	}
-	code, _, errOut := execute(t, nil, "query")
-	if want := "smartfeed query needs one of its commands"; code != 2 || !strings.Contains(errOut, want) {
-		t.Errorf("query: exit code %d, %q; want %q", code, errOut, want)
-	}
-}
-
 // deaf is an address at which no server listens.
 const deaf = "127.0.0.1:1"
 
-// A command that needs an unavailable server fails with exit code 1 and names the server.
-func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
-	away := []string{"--kafka", deaf, "--registry", deaf, "--http", deaf, "--pinot.controller", deaf, "--partitions", "4",
-		"--feed_store.cassandra.primary.hosts", deaf, "--dir", t.TempDir()}
-	for _, args := range [][]string{
-		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish"}, {"wait", "--timeout", "200ms"},
-		{"deadletters", "list"}, {"deadletters", "retry"}, {"deadletters", "limit", "pins", "0"},
-		{"deadletters", "kinds"}, {"deadletters", "retries", "--state", "parked"},
-		{"simulate", "--for", "0"}, {"import", "lastfm", generated(t, 0.001)}, {"import", "lastfm", t.TempDir()},
-		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"replay", "user:ada"}, {"features", "verify"}, {"doctor", "--timeout", "1s"},
-		{"bench"}, {"process"}, {"serve"}, {"materialize"}, {"pinot", "apply"}, {"pinot", "verify"},
-		{"feedstore", "apply"}, {"feedstore", "verify"}, {"feedstore", "refill"},
-		{"features", "try", os.DevNull, "--user", "user:ada"},
-		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
-		{"query", "feature"}, {"query", "status"}, {"query", "ready"},
-		{"interests", "list"}, {"interests", "of", "user:ada"}, {"interests", "engagement", "interest:tea"}, {"interests", "reject", "sale", "--reason", "advertising"},
-	} {
-		t.Run(strings.Join(args[:min(2, len(args))], " "), func(t *testing.T) {
-			t.Parallel()
-			code, _, errOut := execute(t, nil, append(args, away...)...)
-			if code != 1 || !strings.HasPrefix(lastLines(errOut), "smartfeed: ") {
-				t.Errorf("exit code %d, printed %.500q", code, errOut)
-			}
-		})
-	}
-}
-
-// lastLines returns the end of a command's output: all from "smartfeed:" on.
-func lastLines(text string) string {
-	if i := strings.LastIndex(text, "smartfeed: "); i >= 0 {
-		return text[i:]
-	}
-	return text
-}
-
-// With --json, commands print JSON. Checked on a running product.
+// With -o json, commands print JSON. Checked on a running product.
 func TestCommandsPrintJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
@@ -185,7 +40,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 		{"token", "--auth.secret_file", filepath.Join(t.TempDir(), "secret"), "--user", "user:ada"}, {"pinot", "show"},
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", workedOff},
 		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", workedOff}, {"deadletters", "list"},
-		{"deadletters", "limit", "pins/objects", "default"}, {"deadletters", "retry"}, {"deadletters", "kinds"}, {"deadletters", "retries"}, {"features", "verify"},
+		{"deadletters", "limit", "pins/objects", "default"}, {"deadletters", "retry"}, {"deadletters", "kinds"}, {"deadletters", "states"}, {"features", "verify"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"features", "try", saves, "--user", "user:ada"},
 		{"query", "feature"}, {"query", "feature", "last_actions", "--user", "user:ada"}, {"query", "status"},
@@ -193,7 +48,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor", "--timeout", "1m"},
 		{"feedstore", "refill", "--store", "standby", "--feed_store.cassandra.primary.hosts", deaf, "--feed_store.cassandra.standby.hosts", deaf},
 	} {
-		out, err := s.run(append(args, "--json")...)
+		out, err := s.run(append(args, "-o", "json")...)
 		if err != nil || !json.Valid([]byte(out)) {
 			t.Errorf("%q: %v, printed %s", args, err, out)
 		}
@@ -221,141 +76,5 @@ func TestRefillIsOfAStoreThatNobodyFills(t *testing.T) {
 		if code := fmt.Sprintf("exit code %d: ", c.code); out != "" || !strings.HasPrefix(err.Error(), code) {
 			t.Errorf("%q: printed %q, %v, want %s", c.args, out, err, code)
 		}
-	}
-}
-
-// Completion offers groups, topics, sources, feeds and features, but no users.
-func TestCompletions(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
-	text := "generator: {feeds: {calm: {like: home}}, sources: [{name: trends, url: 'http://192.0.2.1/', timeout: 40ms, limit: 10}]}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	configured := "SMARTFEED_CONFIG=" + file
-	for _, c := range []struct {
-		args []string
-		want []string
-	}{
-		{[]string{"process", ""}, topics.RowGroups()},
-		{[]string{"rebuild", ""}, []string{"following", "interest", "all"}},
-		{[]string{"replay", ""}, []string{"following", "interest", "all"}},
-		{[]string{"rebuild", "user:ada", "--source", ""}, []string{"following", "interest"}},
-		{[]string{"deadletters", "limit", ""}, []string{"pins/objects", "follows/fanout"}},
-		{[]string{"deadletters", "limit", "pins/objects", ""}, []string{"default"}},
-		{[]string{"deadletters", "retries", "--state", ""}, []string{"waiting", "sent", "done", "parked"}},
-		{[]string{"query", "feed", "user:ada", "--feed", ""}, []string{"home", "plain", "calm"}},
-		{[]string{"query", "why", "user:ada", "pin:1", "--feed", ""}, []string{"calm"}},
-		{[]string{"query", "pool", "user:ada", ""}, []string{"following", "related", "trends"}},
-		{[]string{"query", "feature", ""}, []string{"interests_24h", "last_actions"}},
-		{[]string{"pinot", "show", "--release", ""}, []string{"0.11", "1.5"}},
-		{[]string{"token", "--scope", ""}, []string{"operate"}},
-		{[]string{"feedstore", "refill", "--store", ""}, []string{"primary", "standby"}},
-		{[]string{"query", "feed", ""}, nil},
-		{[]string{"query", "pool", ""}, nil},
-		{[]string{"interests", "engagement", ""}, nil},
-		{[]string{"erase", "user:"}, nil},
-	} {
-		code, out, _ := execute(t, []string{configured}, append([]string{"__complete"}, c.args...)...)
-		offered := strings.Split(strings.TrimSpace(out), "\n")
-		directive := offered[len(offered)-1]
-		offered = offered[:len(offered)-1]
-		for _, want := range c.want {
-			if !slices.Contains(offered, want) {
-				t.Errorf("%q offers %q, want %s among them", c.args, offered, want)
-			}
-		}
-		if code != 0 || len(offered) > 0 != (len(c.want) > 0) || directive != ":4" { // 4: no files
-			t.Errorf("%q: exit code %d, offers %q, %s", c.args, code, offered, directive)
-		}
-	}
-}
-
-// The shells accept the completion scripts, if they are installed.
-func TestCompletionScripts(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		t.Run(shell, func(t *testing.T) {
-			code, script, errOut := execute(t, nil, "completion", shell)
-			if code != 0 || len(script) < 1000 {
-				t.Fatalf("exit code %d, %d bytes, %s", code, len(script), errOut)
-			}
-			path, err := exec.LookPath(shell)
-			if err != nil {
-				t.Skipf("%s is not on this machine", shell)
-			}
-			cmd := exec.CommandContext(t.Context(), path, "-n")
-			cmd.Stdin = strings.NewReader(script)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s -n: %v\n%s", shell, err, out)
-			}
-		})
-	}
-}
-
-// In a bash that has sourced the script, a tab after "process po" completes to "process pools".
-func TestCompletionInBash(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("bash is not on this machine")
-	}
-	dir := t.TempDir()
-	if err := os.Symlink(os.Args[0], filepath.Join(dir, "smartfeed")); err != nil {
-		t.Fatal(err)
-	}
-	_, script, _ := execute(t, nil, "completion", "bash")
-	cmd := exec.CommandContext(t.Context(), bash, "--norc", "-c", script+`
-_get_comp_words_by_ref() { cur=po prev=process words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; } # of the package bash-completion
-COMP_LINE="smartfeed process po" COMP_POINT=20 COMP_WORDS=(smartfeed process po) COMP_CWORD=2 COMP_TYPE=9
-compopt() { :; } # it works only while a shell completes
-__start_smartfeed
-printf '%s\n' "${COMPREPLY[@]}"`)
-	cmd.Env = append(os.Environ(), childVariable+"=1", fmt.Sprintf("PATH=%s:%s", dir, os.Getenv("PATH")))
-	out, err := cmd.CombinedOutput()
-	if got := strings.TrimSpace(string(out)); err != nil || got != "pools" {
-		t.Errorf("offered %q, %v; want pools", got, err)
-	}
-}
-
-// The guide names the package that the completion script needs, as long as it needs it: cobra's script calls a function of it.
-func TestToolsDocument_NamesWhatCompletionNeeds(t *testing.T) {
-	_, script, _ := execute(t, nil, "completion", "bash")
-	text, err := os.ReadFile("../docs/how-to/tools.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(text), "completion bash)")
-	sentence, _, _ := strings.Cut(after, ".\n")
-	const lent = "_get_comp_words_by_ref"
-	needs := strings.Contains(script, lent) && !strings.Contains(script, lent+"()")
-	if says := strings.Contains(sentence, "`bash-completion`"); says != needs {
-		t.Errorf("the script needs bash-completion: %t; docs/how-to/tools.md says so: %t, in %q", needs, says, sentence)
-	}
-}
-
-func TestTopicsApply_CreatesNothingOnARealClusterWithoutANumberOfPartitions(t *testing.T) {
-	c, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	adm, err := topics.Kafka{Brokers: c.ListenAddrs()}.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(adm.Close)
-	for _, args := range [][]string{{"topics", "apply"}, {"topics", "plan"}, {"pinot", "apply"}} {
-		_, err := runCommand(t.Context(), append(args, "--kafka", c.ListenAddrs()[0], "--dir", t.TempDir())...)
-		if err == nil || !strings.Contains(err.Error(), "partitions: is not set") {
-			t.Errorf("%v: got %v, want an error about partitions", args, err)
-		}
-	}
-	if have, err := adm.ListTopics(t.Context()); err != nil || len(have) > 0 {
-		t.Errorf("there are %d topics, %v, want none", len(have), err)
-	}
-	if _, err := runCommand(t.Context(), "topics", "apply", "--kafka", c.ListenAddrs()[0], "--partitions", "2"); err != nil {
-		t.Error(err)
-	}
-	have, err := adm.ListTopics(t.Context(), topics.Pins)
-	if n := len(have[topics.Pins].Partitions); err != nil || n != 2 {
-		t.Errorf("%s has %d partitions, %v, want 2", topics.Pins, n, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
@@ -101,12 +100,6 @@ type MetricsConfig struct {
 	TokenFile string `yaml:"token_file"`
 }
 
-// LogConfig configures the log, which goes to standard error.
-type LogConfig struct {
-	Level  slog.Level `yaml:"level"`  // debug, info, warn or error; default info
-	Format string     `yaml:"format"` // text or json; default text
-}
-
 // minActionsKept leaves operators a day to restart the groups.
 const minActionsKept = 24 * time.Hour
 
@@ -116,8 +109,8 @@ type EmbeddedConfig struct {
 	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, at a third of the throughput
 }
 
-// renamed maps the keys of earlier versions to their present names, so that the error for an old key names the new one.
-func renamed() map[string]string {
+// RenamedKeys maps the keys of earlier versions to their present names, so that the error for an old key names the new one.
+func RenamedKeys() map[string]string {
 	return map[string]string{
 		"feed.generator":      "feed.generator_timeout",
 		"feed.store":          "feed.store_timeout",
@@ -212,7 +205,7 @@ func (c *Config) validateOwn() error {
 	if c.Actions.Retention < minActionsKept {
 		problems = append(problems, fmt.Errorf("actions.retention: %s is less than %s", c.Actions.Retention, minActionsKept))
 	}
-	problems = append(problems, c.checkAdmin())
+	problems = append(problems, c.validateAdminAddress())
 	if err := secure.CheckURL(c.registryURL()); err != nil {
 		problems = append(problems, fmt.Errorf("registry: the address %w", err))
 	}

@@ -1,14 +1,10 @@
 package app
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -49,10 +45,10 @@ func TestGeneratorsWaitForVisitsElsewhere(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.ServedTimeout = time.Second, 2*time.Second, 4*time.Second
 	cfg.settle()
-	if got := (&product{cfg: cfg}).generatorConfig().Elsewhere; got != 7*time.Second {
+	if got := (&App{cfg: cfg}).generatorConfig().Elsewhere; got != 7*time.Second {
 		t.Errorf("on brokers that are elsewhere it waits %s, want 7s", got)
 	}
-	if got := (&product{cfg: cfg, broker: new(embedded.Server)}).generatorConfig().Elsewhere; got != 0 {
+	if got := (&App{cfg: cfg, broker: new(embedded.Server)}).generatorConfig().Elsewhere; got != 0 {
 		t.Errorf("with a broker of its own it waits %s, want 0s", got)
 	}
 }
@@ -76,43 +72,18 @@ type hereSince struct {
 
 func (s hereSince) Since() time.Time { return s.at }
 
-func TestIDCommand(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		out  string
-		fail string
-	}{
-		{args: []string{"id", "make", "3429", "1", "7075733"}, out: "241294492511762325\n"},
-		{args: []string{"id", "split", "pin:241294492511762325"}, out: "shard 3429 type 1 local 7075733\n"},
-		{args: []string{"id", "make", "65536", "1", "1"}, fail: "shard 65536"},
-		{args: []string{"id", "make", "x", "1", "1"}, fail: `"x" is no whole number`},
-		{args: []string{"id", "split", "pin:01"}, fail: "exit code 2"},
-		{args: []string{"id"}, fail: "needs one of its commands"},
-	} {
-		out, err := runCommand(t.Context(), c.args...)
-		if c.fail == "" && (err != nil || out != c.out) {
-			t.Errorf("%v: %q %v, want %q", c.args, out, err, c.out)
-		}
-		if c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
-			t.Errorf("%v: %v, want %q in it", c.args, err, c.fail)
-		}
-	}
-}
-
 // stacked is an error that formats with a stack, although its text is enough.
 type stacked struct{}
 
 func (stacked) Error() string              { return "disk full" }
 func (stacked) Format(f fmt.State, _ rune) { fmt.Fprint(f, "disk full (stack)") }
 
-func TestErrorsAreLoggedByTheirText(t *testing.T) {
+func TestLogger_LogsTextOfErrors(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		var out strings.Builder
-		cmd := &cobra.Command{}
-		cmd.SetErr(&out)
-		logger(cmd, LogConfig{Format: format}).Info("x", "error", stacked{})
+		LogConfig{Format: format}.Logger(&out).Info("x", "error", stacked{})
 		if got := out.String(); !strings.Contains(got, "disk full") || strings.Contains(got, "stack") {
-			t.Errorf("%s: %q, want the error's text alone", format, got)
+			t.Errorf("%s: %q, want only the error's text", format, got)
 		}
 	}
 }
@@ -123,7 +94,7 @@ func TestRenamed_EachNamesAKeyThatThereIs(t *testing.T) {
 	for _, path := range config.Paths(&cfg) {
 		known[path[0]] = true
 	}
-	for before, now := range renamed() {
+	for before, now := range RenamedKeys() {
 		if known[before] || !known[now] {
 			t.Errorf("%s → %s: want a key of earlier versions and one of today", before, now)
 		}
@@ -139,38 +110,6 @@ func TestPaths_NoneIsAVariableOfAKubernetesService(t *testing.T) {
 			if got := config.ServiceLinks([]string{name + "=" + value}); len(got) > 0 {
 				t.Errorf("%s has the name of a variable of a Service", path[0])
 			}
-		}
-	}
-}
-
-func TestExecute_WarnsOnceOfKubernetesServices(t *testing.T) {
-	environ := []string{"SMARTFEED_PORT=tcp://10.96.0.10:8080", "SMARTFEED_SERVICE_HOST=10.96.0.10"}
-	var out, errOut bytes.Buffer
-	if code := Execute(t.Context(), []string{"config", "show"}, environ, strings.NewReader(""), &out, &errOut); code != 0 {
-		t.Fatalf("exit code %d: %s", code, errOut.String())
-	}
-	if n := strings.Count(errOut.String(), "level=WARN"); n != 1 || !strings.Contains(errOut.String(), "SMARTFEED_SERVICE_HOST") {
-		t.Errorf("%d warnings, want one that names the variables:\n%s", n, errOut.String())
-	}
-	p := &program{environ: environ}
-	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
-	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
-	if n := strings.Count(errOut.String(), "level=WARN"); n != 2 {
-		t.Errorf("a program that loads its configuration twice warns %d times, want once", n-1)
-	}
-}
-
-func TestExecute_NamesTodaysKeyForARenamedOne(t *testing.T) {
-	for _, c := range []struct {
-		args, environ []string
-		want          string
-	}{
-		{[]string{"config", "check", "--feed.store=1s"}, nil, "--feed.store: is now --feed.store_timeout"},
-		{[]string{"config", "check"}, []string{"SMARTFEED_FEED_STORE=1s"}, "SMARTFEED_FEED_STORE: is now SMARTFEED_FEED_STORE_TIMEOUT"},
-	} {
-		var out, errOut bytes.Buffer
-		if code := Execute(t.Context(), c.args, c.environ, strings.NewReader(""), &out, &errOut); code != 2 || !strings.Contains(errOut.String(), c.want) {
-			t.Errorf("%v %v: exit code %d, %s; want 2 and %q", c.args, c.environ, code, errOut.String(), c.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -27,17 +29,26 @@ func newDeadLetters(k topics.Kafka, s *topics.Streams, states peers.Retries) dea
 }
 
 // List returns the newest letters, the newest last.
-func (d deadLetters) List(ctx context.Context, limit int) ([]ops.Letter, error) {
-	return ops.ListDeadLetters(ctx, d.kafka, d.streams, limit)
+func (d deadLetters) List(ctx context.Context, limit int) ([]api.Letter, error) {
+	found, err := ops.ListDeadLetters(ctx, d.kafka, d.streams, limit)
+	list := make([]api.Letter, len(found))
+	for i, l := range found {
+		list[i] = api.Letter(l)
+	}
+	return list, err
 }
 
 // Retry requests an immediate retry of the letters since the last call.
-func (d deadLetters) Retry(ctx context.Context, operator string) (ops.Retried, error) {
+func (d deadLetters) Retry(ctx context.Context, operator string) (api.Retried, error) {
 	if err := d.retries.Acquire(ctx, 1); err != nil {
-		return ops.Retried{}, err
+		return api.Retried{}, err
 	}
 	defer d.retries.Release(1)
-	return ops.RetryDeadLetters(ctx, d.kafka, d.streams, operator)
+	done, err := ops.RetryDeadLetters(ctx, d.kafka, d.streams, operator)
+	if tooLong := new(ops.TooLongError); errors.As(err, &tooLong) {
+		err = &api.TooLongError{Err: tooLong}
+	}
+	return api.Retried(done), err
 }
 
 // Limit sets the retry rate for dead letters of a scope.

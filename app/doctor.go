@@ -7,15 +7,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -24,80 +21,37 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-func (p *program) doctorCommand() *cobra.Command {
-	var asJSON bool
-	timeout := 10 * time.Second
-	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "look at everything the product needs, and say what to do",
-		Long: `Look at brokers, topics, transactions, groups, registry, stores, the directory of state, clocks and the process at --http,
-as the configuration has them, all at once, and say of each what is wrong and what to do. A process that serves tells of
-all others, too: of their versions, of what they lack, and which do not answer. Nothing is changed: the one transaction
-that is tried is aborted.
-
-The exit code is 1 when there is a problem; warnings and notes leave it 0. With a product of "smartfeed dev" it works
-while that runs and while it does not. Without --dir it looks at the directory of the process at --http, if one runs on this machine.`,
-		Example: "  smartfeed doctor\n  smartfeed doctor --config production.yaml --json",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if timeout <= 0 {
-				return command.Usagef("--timeout %s: must be positive", timeout)
-			}
-			cfg, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
-			if cfg.Dir == DefaultConfig().Dir {
-				cfg.Dir = p.runningDir(cmd.Context(), cfg)
-			}
-			checks, err := p.checks(cfg)
-			if err != nil {
-				return err
-			}
-			report := doctor.NewReport(version, doctor.Run(cmd.Context(), timeout, checks...))
-			if asJSON {
-				return errors.Join(report.JSON(cmd.OutOrStdout()), report.Err())
-			}
-			return errors.Join(report.Text(cmd.OutOrStdout()), report.Err())
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "of each check")
-	return cmd
-}
-
-// runningDir returns the directory of the process at --http if it is on this machine, and the configured directory
-// otherwise.
-func (p *program) runningDir(ctx context.Context, cfg Config) string {
-	host, _, err := net.SplitHostPort(reachable(cfg.HTTP))
+// RunningDir returns the state directory of the process at c.HTTP if it runs on this machine, and c.Dir otherwise.
+func (c *Config) RunningDir(ctx context.Context, environ []string) string {
+	host, _, err := net.SplitHostPort(reachable(c.HTTP))
 	if err != nil || !isLoopback(host) {
-		return cfg.Dir
+		return c.Dir
 	}
-	at, err := p.asked(cfg)
+	at, err := c.ClientConfig(environ)
 	if err != nil {
-		return cfg.Dir
+		return c.Dir
 	}
-	s, err := askStatus(ctx, at)
+	s, err := requestStatus(ctx, at)
 	if err != nil || s.Dir == "" {
-		return cfg.Dir // the check of the process reports the reason
+		return c.Dir // the check of the process reports the reason
 	}
 	if _, err := os.Stat(s.Dir); err != nil {
-		return cfg.Dir // a path inside a container
+		return c.Dir // a path inside a container
 	}
 	return s.Dir
 }
 
-// checks returns the checks that apply to a configuration.
-func (p *program) checks(cfg Config) ([]doctor.Check, error) {
-	kafka, err := cfg.kafka()
+// DoctorChecks returns the checks that apply to the configuration. source names where it came from, for the report.
+func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, error) {
+	setup, err := c.Setup()
 	if err != nil {
 		return nil, err
 	}
-	registry, err := schemas.NewRegistryAs(cfg.RegistryClient, strings.Split(cfg.registryURL(), ",")...)
+	registry, err := schemas.NewRegistryAs(c.RegistryClient, strings.Split(c.registryURL(), ",")...)
 	if err != nil {
 		return nil, err
 	}
-	at, err := p.asked(cfg)
+	at, err := c.ClientConfig(environ)
 	if err != nil {
 		return nil, err
 	}
@@ -106,41 +60,24 @@ func (p *program) checks(cfg Config) ([]doctor.Check, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	own := cfg.bringsBroker()
-	dir := doctor.Directory{Path: cfg.Dir, MinBytes: cfg.Rows.MinDiskBytes, Files: doctor.OpenFiles()}
-	setup := topics.Setup{Kafka: kafka, FeedStores: cfg.FeedStore.others()}
+	embedded := c.hasEmbeddedBroker()
+	dir := doctor.Directory{Path: c.Dir, MinBytes: c.Rows.MinDiskBytes, Files: doctor.OpenFiles()}
 	checks := []doctor.Check{
-		doctor.Program(version, orDefaults(p.configFile())),
+		doctor.Program(version, source),
 		dir.Check(),
 		doctor.Process(&http.Client{Transport: asker}, asker.url, version),
 	}
-	if own {
-		checks = append(checks, doctor.Ports(map[string]string{"http": cfg.HTTP, "kafka": cfg.Kafka[0], "registry": cfg.Registry}))
+	if embedded {
+		checks = append(checks, doctor.Ports(map[string]string{"http": c.HTTP, "kafka": c.Kafka[0], "registry": c.Registry}))
 	}
-	checks = append(checks, doctor.Kafka{Kafka: kafka, Readers: setup.Readers(), Own: own, Member: host, Now: time.Now}.Checks()...)
-	checks = append(checks, doctor.Registry(registry, own))
-	checks = append(checks, feedStoreChecks(cfg, kafka)...)
-	if !cfg.actionsInPinot() {
+	checks = append(checks, doctor.Kafka{Kafka: setup.Kafka, Readers: setup.Readers(), Own: embedded, Member: host, Now: time.Now}.Checks()...)
+	checks = append(checks, doctor.Registry(registry, embedded))
+	checks = append(checks, feedStoreChecks(*c, setup.Kafka)...)
+	if !c.actionsInPinot() {
 		return checks, nil
 	}
-	check, err := pinotCheck(cfg, kafka)
+	check, err := pinotCheck(*c, setup.Kafka)
 	return append(checks, check), err
-}
-
-// bringsBroker reports whether the brokers are those of dev: dev has run in this directory, or the address is dev's
-// default.
-func (c *Config) bringsBroker() bool {
-	if _, err := os.Stat(filepath.Join(c.Dir, "broker")); err == nil {
-		return true
-	}
-	return slices.Equal(c.Kafka, DefaultConfig().Kafka)
-}
-
-func orDefaults(file string) string {
-	if file == "" {
-		return "without a file"
-	}
-	return file
 }
 
 // asker sends requests to a process on this machine. It returns responses of any status.
@@ -201,7 +138,7 @@ func withClusters(ctx context.Context, cfg FeedStoreConfig, use func(primary, st
 	if err != nil {
 		return err
 	}
-	standby, err := cassandra.New(standbyStore, cfg.Cassandra.Config, cfg.Cassandra.Standby, cfg.MaxFeed, slog.New(slog.DiscardHandler))
+	standby, err := cassandra.New(StandbyStore, cfg.Cassandra.Config, cfg.Cassandra.Standby, cfg.MaxFeed, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -231,7 +168,7 @@ func awaitBoth(ctx context.Context, stores ...*cassandra.Store) error {
 }
 
 func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
-	setup := pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.partitions()}
+	setup := cfg.pinotSetup()
 	outsider, err := pinot.NewOutsider(cfg.Pinot)
 	if err != nil {
 		return doctor.Check{}, err

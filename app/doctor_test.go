@@ -10,7 +10,7 @@ import (
 // healthy reports whether the doctor finds no problem in a running product.
 func (s *started) healthy() bool {
 	s.t.Helper()
-	out, err := s.run("doctor", "--json", "--timeout", "30s") // the process reports its directory
+	out, err := s.run("doctor", "-o", "json", "--timeout", "30s") // the process reports its directory
 	var report struct {
 		Problems int
 		Checks   []struct{ Name, Level string }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,92 +10,77 @@ import (
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Role is the part of the pipeline that a process runs.
-type Role string
-
-// The roles. Each is also a command.
-const (
-	Dev         Role = "dev"         // everything, with its own broker and registry
-	Process     Role = "process"     // all groups with rows, and the content generator
-	Serve       Role = "serve"       // the HTTP API
-	Materialize Role = "materialize" // fills feed stores on Cassandra
-)
-
-// Options configure a product that is embedded in another program.
+// Options say what Open opens.
 type Options struct {
 	Config Config               // DefaultConfig with changes
 	Role   Role                 // "": Dev
+	Groups []string             // of the role Process; none: all groups
 	Own    generator.Extensions // sources, scoring and rules in Go; used by the generator, in Dev and Process
 	Log    *slog.Logger         // nil: no log
 }
 
-// Product is the pipeline as a part of another program. Call Open, then Run. Call Close even if Run was not called.
-type Product struct{ inner *product }
-
-// Open opens every part. It reports problems of the machine or the configuration before anything runs.
-func Open(ctx context.Context, o Options) (*Product, error) {
-	cfg := o.Config
-	if o.Role == "" {
-		o.Role = Dev
-	}
-	pieces, err := o.Role.pieces()
+// Open opens every part of a role. It reports problems of the machine or the configuration before anything runs.
+func Open(ctx context.Context, o Options) (*App, error) {
+	o.Role = cmp.Or(o.Role, Dev)
+	parts, err := o.Role.parts(o.Groups)
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.check(o.Role); err != nil {
+	cfg := o.Config
+	if err := cfg.Check(o.Role, o.Groups...); err != nil {
 		return nil, err
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	inner, err := openWith(ctx, cfg, o.Own, o.Log, pieces)
-	if err != nil {
-		return nil, err
-	}
-	return &Product{inner}, nil
+	return openParts(ctx, cfg, o.Own, o.Log, parts)
 }
 
-func (r Role) pieces() ([]opener, error) {
-	switch r {
-	case Dev:
-		return everything(), nil
-	case Process:
-		return processing(topics.RowGroups()), nil
-	case Serve:
-		return serving(), nil
-	case Materialize:
-		return materializing(), nil
-	}
-	return nil, fmt.Errorf("there is no role %q, but %s, %s, %s, %s", r, Dev, Process, Serve, Materialize)
-}
-
-// Run runs every part until ctx is done, and restarts parts that fail. It must be called only once.
-func (p *Product) Run(ctx context.Context) error { return p.inner.Run(ctx) }
-
-// Close closes everything that Open opened. Call it after Run has returned.
-func (p *Product) Close() error { return p.inner.Close() }
-
-// Ready returns nil once the product is ready, or an error with the cause if ctx is done before. Run must be running.
-func (p *Product) Ready(ctx context.Context) error {
-	if p.inner.awaitReady(ctx) {
+// Ready returns nil once the App is ready, or an error with the cause if ctx is done before. Run must be running.
+func (p *App) Ready(ctx context.Context) error {
+	if p.awaitReady(ctx) {
 		return nil
 	}
-	return fmt.Errorf("not ready, %v: %w", p.inner.missing(), context.Cause(ctx))
+	return fmt.Errorf("not ready, %v: %w", p.missing(), context.Cause(ctx))
+}
+
+// awaitReady reports whether the App became ready before ctx was done.
+func (p *App) awaitReady(ctx context.Context) bool {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for len(p.missing()) > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // Addr returns the address of the HTTP server, host:port.
-func (p *Product) Addr() string { return p.inner.server.Addr() }
+func (p *App) Addr() string { return p.server.Addr() }
+
+// URL returns the URL of the HTTP server, without a path.
+func (p *App) URL() string { return p.server.Scheme() + "://" + p.Addr() }
 
 // Brokers returns the addresses of the brokers, including an embedded one.
-func (p *Product) Brokers() []string { return p.inner.kafka.Brokers }
+func (p *App) Brokers() []string { return p.kafka.Brokers }
 
-// Client returns a client of this product's HTTP server with the token in auth.token_file. Without a token it is
-// anonymous. The caller must close it. Client returns an error if a configured file cannot be read.
-func (p *Product) Client() (*client.Client, error) {
-	token, err := p.inner.cfg.Auth.SentToken(nil)
+// RegistryURL returns the URL of the schema registry, including an embedded one.
+func (p *App) RegistryURL() string {
+	if p.broker != nil {
+		return p.broker.RegistryURL()
+	}
+	return p.cfg.registryURL()
+}
+
+// Client returns a client of this App's HTTP server with the token in auth.token_file. Without a token it is anonymous.
+// The caller must close it. Client returns an error if a configured file cannot be read.
+func (p *App) Client() (*client.Client, error) {
+	token, err := p.cfg.Auth.SentToken(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +90,11 @@ func (p *Product) Client() (*client.Client, error) {
 // ClientAs is Client with another token; "": none. If the server uses TLS (api.tls), the client verifies its
 // certificate with the authorities and the name in peers.tls. By default it uses the authorities of the system and the
 // host of Addr.
-func (p *Product) ClientAs(token string) (*client.Client, error) {
-	cfg := client.Config{Address: p.inner.server.Scheme() + "://" + p.Addr(), Token: token}
-	if p.inner.server.Scheme() == "https" {
+func (p *App) ClientAs(token string) (*client.Client, error) {
+	cfg := client.Config{Address: p.URL(), Token: token}
+	if p.server.Scheme() == "https" {
 		var err error
-		if cfg.TLS, err = p.inner.cfg.Peers.TLS.Config(); err != nil {
+		if cfg.TLS, err = p.cfg.Peers.TLS.Config(); err != nil {
 			return nil, fmt.Errorf("peers.tls: %w", err)
 		}
 	}
@@ -117,22 +103,21 @@ func (p *Product) ClientAs(token string) (*client.Client, error) {
 
 // Publish publishes events and returns nil once all are acknowledged; see topics.Publisher. If one of them is invalid,
 // it returns an error and publishes nothing.
-func (p *Product) Publish(ctx context.Context, events ...schemas.Line) error {
+func (p *App) Publish(ctx context.Context, events ...schemas.Line) error {
 	for i, e := range events {
-		if err := e.Validate(schemas.MicrosOf(time.Now()), p.inner.cfg.Verbs); err != nil {
+		if err := e.Validate(schemas.MicrosOf(time.Now()), p.cfg.Verbs); err != nil {
 			return fmt.Errorf("publish event %d: %w", i+1, err)
 		}
 	}
-	return p.inner.publisher.Publish(ctx, events)
+	return p.publisher.Publish(ctx, events)
 }
 
 // Wait returns once all events published before have been processed; see topics.Wait and, if Pinot has the actions,
 // topics.AwaitOutsiders.
-func (p *Product) Wait(ctx context.Context) error {
-	outsiders, err := p.inner.cfg.outsiders()
+func (p *App) Wait(ctx context.Context) error {
+	setup, err := p.Setup()
 	if err != nil {
 		return err
 	}
-	setup := topics.Setup{Kafka: p.inner.kafka, FeedStores: p.inner.cfg.FeedStore.others(), Outsiders: outsiders}
 	return setup.Wait(ctx, schemas.MicrosOf(time.Now()), nil)
 }

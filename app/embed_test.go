@@ -27,7 +27,7 @@ func TestClientAsksItsOwnServer(t *testing.T) {
 	cfg.API.TLS.CertFile, cfg.API.TLS.KeyFile = filepath.Join(dir, securetest.Server), filepath.Join(dir, securetest.Server)
 	cfg.Peers.TLS.CAFile = filepath.Join(dir, securetest.CA)
 	cfg.Auth.SecretFile, cfg.Auth.TokenFile = secret, file
-	p := &Product{start(t, cfg).product}
+	p := start(t, cfg).App
 	status := func(c *client.Client, err error) (code int) {
 		t.Helper()
 		if err != nil {
@@ -53,7 +53,7 @@ func TestClientAsksItsOwnServer(t *testing.T) {
 	if got := status(p.ClientAs("")); got != 401 {
 		t.Errorf("as nobody: got %d, want 401", got)
 	}
-	p.inner.cfg.Auth.TokenFile, p.inner.cfg.Peers.TLS.CAFile = file+"x", file+"y"
+	p.cfg.Auth.TokenFile, p.cfg.Peers.TLS.CAFile = file+"x", file+"y"
 	if _, err := p.Client(); err == nil || !strings.Contains(err.Error(), "auth.token_file") {
 		t.Errorf("no file of a token: got %v", err)
 	}

@@ -25,7 +25,7 @@ func replaceDir(t *testing.T, dir, with string) {
 // eraseUsersAgain runs the command and returns its result.
 func (s *started) eraseUsersAgain(args ...string) (done ops.ErasedAgain) {
 	s.t.Helper()
-	out, err := s.run(append([]string{"erase", "again", "--json", "--timeout", workedOff}, args...)...)
+	out, err := s.run(append([]string{"erase", "again", "-o", "json", "--timeout", workedOff}, args...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}

@@ -357,7 +357,7 @@ func testErase(t *testing.T, cfg Config) {
 	if shown := s.door().show(); len(shown) < 10 {
 		t.Fatalf("before the erasure only %v", shown)
 	}
-	out, err := s.run("erase", erased, "--json")
+	out, err := s.run("erase", erased, "-o", "json")
 	var done ops.Erased
 	if err != nil || json.Unmarshal([]byte(out), &done) != nil {
 		t.Fatalf("erase: %v: %s", err, out)
@@ -440,7 +440,7 @@ func TestErasedActionsRemainUntilTheirStoreHasDeletedThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := c.cfg.remains(now)[0]
+		got := c.cfg.Remains(now)[0]
 		if until := got.Until.Format("2006-01-02 15:04"); got.Where != c.where || until != c.want {
 			t.Errorf("%s, %s: in %s until %s, want until %s", c.where, c.arrived, got.Where, until, c.want)
 		}

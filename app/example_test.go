@@ -51,7 +51,7 @@ func ExampleOpen() {
 }
 
 // shown makes ada follow two people who create pins, and prints the feed of ada.
-func shown(ctx context.Context, p *app.Product) error {
+func shown(ctx context.Context, p *app.App) error {
 	if err := p.Ready(ctx); err != nil {
 		return err
 	}

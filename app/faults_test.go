@@ -76,7 +76,7 @@ const dialTimeout = 5 * time.Second
 
 // dialled makes later Kafka clients use a fault-injecting network.
 func dialled(n *faultnet.Net) opener {
-	return func(p *product, _ context.Context) error {
+	return func(p *App, _ context.Context) error {
 		p.kafka.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 			defer cancel()
@@ -105,7 +105,7 @@ func startFaulty(t *testing.T, pieces []opener, change func(*Config)) *faulty {
 }
 
 // wrap makes every part breakable.
-func (f *faulty) wrap(p *product, _ context.Context) error {
+func (f *faulty) wrap(p *App, _ context.Context) error {
 	for i := range p.parts {
 		b := &breakable{run: p.parts[i].Run}
 		f.parts[p.parts[i].Name] = b
@@ -229,14 +229,14 @@ func TestReadyzOfDevNamesWhatIsAway(t *testing.T) {
 }
 
 func TestReachSeesARefusal(t *testing.T) {
-	r := &reach{kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}}}
-	if r.away() {
+	r := &brokerHealth{kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}}}
+	if r.unavailable() {
 		t.Error("away before anybody was asked")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
-	eventually.True(t, "it is away: nobody listens", r.away)
+	eventually.True(t, "it is away: nobody listens", r.unavailable)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)

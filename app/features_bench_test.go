@@ -32,7 +32,7 @@ const (
 
 // benchProduct is a product with users who have acted.
 type benchProduct struct {
-	*product
+	*App
 	b      testing.TB
 	client *http.Client
 	events atomic.Int64
@@ -62,7 +62,7 @@ func startBench(b *testing.B) *benchProduct {
 	}
 	// The client wants no gzip, like one in the same data center.
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
-	return &benchProduct{product: p, b: b, client: client}
+	return &benchProduct{App: p, b: b, client: client}
 }
 
 func (p *benchProduct) pin(i int) schemas.Line {

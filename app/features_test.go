@@ -351,7 +351,7 @@ func define(t *testing.T, path, text string) {
 
 func (s *started) verify() []featurelog.Drift {
 	s.t.Helper()
-	out, err := s.run("features", "verify", "--json", "--features", s.cfg.Features)
+	out, err := s.run("features", "verify", "-o", "json", "--features", s.cfg.Features)
 	if err != nil {
 		s.t.Fatalf("verify: %v\n%s", err, out)
 	}
@@ -422,7 +422,7 @@ func TestActionsAreWaitedForInPinot(t *testing.T) {
 	}
 	s.publish(liking(time.Now())...) // waits without regard to Pinot
 	wait := func(timeout string) (string, error) {
-		return s.run("wait", "--json", "--timeout", timeout, "--pinot.brokers", behind.url, "--pinot.controller", behind.url)
+		return s.run("wait", "-o", "json", "--timeout", timeout, "--pinot.brokers", behind.url, "--pinot.controller", behind.url)
 	}
 	eventually.True(t, "wait names Pinot", func() bool { // on a busy machine the time may be over before the first check
 		out, err := wait("2s")
@@ -431,11 +431,10 @@ func TestActionsAreWaitedForInPinot(t *testing.T) {
 		}
 		return strings.Contains(err.Error(), "still behind: pinot: ") && strings.Contains(out, `"group": "pinot"`)
 	})
-	inside := &Product{inner: s.product}
 	eventually.True(t, "Wait names Pinot", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		err := inside.Wait(ctx)
+		err := s.Wait(ctx)
 		if err == nil {
 			t.Fatal("Pinot has no action, and Wait returns")
 		}
@@ -453,7 +452,7 @@ func TestActionsAreWaitedForInPinot(t *testing.T) {
 	if out, err := wait("1m"); err != nil {
 		t.Errorf("Pinot has all actions, and wait says %v, %s", err, out)
 	}
-	if err := inside.Wait(t.Context()); err != nil {
+	if err := s.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
 	eventually.True(t, "the gauge says that none waits", func() bool { return seconds() < 1 })

@@ -70,13 +70,13 @@ func (c FeedStoreConfig) others() []string {
 	if len(c.Cassandra.Standby.Hosts) == 0 {
 		return nil
 	}
-	return []string{standbyStore}
+	return []string{StandbyStore}
 }
 
 // The names of the feed stores. The second one is also the name of its sink.
 const (
-	primaryStore = "primary"
-	standbyStore = "standby"
+	PrimaryStore = "primary"
+	StandbyStore = "standby"
 )
 
 // storeLagPart is the name of the part that compares the feed stores.
@@ -89,7 +89,7 @@ type feedSink struct {
 }
 
 // openFeedStore opens the store from which feeds are read and to which they are written.
-func (p *product) openFeedStore(context.Context) error {
+func (p *App) openFeedStore(context.Context) error {
 	if p.cfg.FeedStore.remote() {
 		return p.openCassandra()
 	}
@@ -99,13 +99,13 @@ func (p *product) openFeedStore(context.Context) error {
 	}
 	p.onClose(store.Close)
 	p.store, p.sinks = store, []feedSink{{"", store}}
-	p.storeOf(primaryStore, "embedded", nil)
+	p.storeOf(PrimaryStore, "embedded", nil)
 	return nil
 }
 
-func (p *product) openCassandra() error {
+func (p *App) openCassandra() error {
 	cfg := p.cfg.FeedStore.Cassandra
-	primary, err := p.openCluster(primaryStore, cfg.Primary)
+	primary, err := p.openCluster(PrimaryStore, cfg.Primary)
 	if err != nil {
 		return err
 	}
@@ -113,12 +113,12 @@ func (p *product) openCassandra() error {
 	if len(cfg.Standby.Hosts) == 0 {
 		return nil
 	}
-	standby, err := p.openCluster(standbyStore, cfg.Standby)
+	standby, err := p.openCluster(StandbyStore, cfg.Standby)
 	if err != nil {
 		return err
 	}
-	p.sinks = append(p.sinks, feedSink{standbyStore, cassandra.Insisting{Store: standby}})
-	groups := map[string]string{primaryStore: topics.MaterializeGroup(""), standbyStore: topics.MaterializeGroup(standbyStore)}
+	p.sinks = append(p.sinks, feedSink{StandbyStore, cassandra.Insisting{Store: standby}})
+	groups := map[string]string{PrimaryStore: topics.MaterializeGroup(""), StandbyStore: topics.MaterializeGroup(StandbyStore)}
 	p.storeLag = topics.NewStoreLag(p.ends, groups, p.cfg.partitions(), p.cfg.FeedStore.Hedge.MaxLag)
 	both, err := hedged.New(p.cfg.FeedStore.Hedge, hedged.Stores{Primary: primary, Standby: standby, Lag: p.storeLag}, p.metrics)
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *product) openCassandra() error {
 }
 
 // openCluster opens a store on Cassandra that keeps reconnecting. The cluster may be unavailable at the start.
-func (p *product) openCluster(name string, at cassandra.Cluster) (*cassandra.Store, error) {
+func (p *App) openCluster(name string, at cassandra.Cluster) (*cassandra.Store, error) {
 	cfg := p.cfg.FeedStore
 	store, err := cassandra.New(name, cfg.Cassandra.Config, at, cfg.MaxFeed, p.log)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *product) openCluster(name string, at cassandra.Cluster) (*cassandra.Sto
 
 // openSinks makes this process fill the feed stores. One of two may be unavailable: requests are answered from the
 // other, and it is filled after it has recovered.
-func (p *product) openSinks(context.Context) error {
+func (p *App) openSinks(context.Context) error {
 	for _, to := range p.sinks {
 		group := topics.MaterializeGroup(to.name)
 		sink, err := materialize.New(p.cfg.Materialize, materialize.Env{
@@ -165,7 +165,7 @@ func (p *product) openSinks(context.Context) error {
 }
 
 // openOwnSinks makes this process fill the feed store if no other process can.
-func (p *product) openOwnSinks(ctx context.Context) error {
+func (p *App) openOwnSinks(ctx context.Context) error {
 	if p.cfg.FeedStore.remote() {
 		return nil
 	}

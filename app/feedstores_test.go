@@ -58,7 +58,7 @@ func TestPartsOfFeedStores(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.Dir = t.TempDir()
 		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = hosts, c.standby
-		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*product).openFeedStore, (*product).openOwnSinks})
+		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestSinksAreTheReadersThatAreWaitedFor(t *testing.T) {
 		cfg := testConfig(t.TempDir())
 		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = c.primary, c.standby
 		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler),
-			[]opener{(*product).openBroker, (*product).openStreams, (*product).openFeedStore, (*product).openSinks})
+			[]opener{(*App).openBroker, (*App).openStreams, (*App).openFeedStore, (*App).openSinks})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -139,7 +139,7 @@ func TestOpenFeed_ComparesTwoStores(t *testing.T) {
 		cfg := testConfig(t.TempDir())
 		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = hosts, standby
 		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler),
-			[]opener{(*product).openBroker, (*product).openStreams, (*product).openFeedStore, (*product).openFeed})
+			[]opener{(*App).openBroker, (*App).openStreams, (*App).openFeedStore, (*App).openFeed})
 		if err != nil {
 			t.Fatal(err)
 		}

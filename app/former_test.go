@@ -29,7 +29,7 @@ func TestErase_CountsRowsOfFormerGenerations(t *testing.T) {
 	})
 	erase := func() (left []string) {
 		t.Helper()
-		out, err := s.run("erase", erased, "--json")
+		out, err := s.run("erase", erased, "-o", "json")
 		var done ops.Erased
 		if err != nil || json.Unmarshal([]byte(out), &done) != nil {
 			t.Fatalf("erase: %v: %s", err, out)

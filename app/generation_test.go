@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -32,9 +32,9 @@ import (
 )
 
 // generate builds a generation and returns the result of the command.
-func (s *started) generate() (done built) {
+func (s *started) generate() (done generations.Built) {
 	s.t.Helper()
-	out, err := s.run("rebuild", "all", "--generation", "--json", "--rate", "100000", "--timeout", workedOff)
+	out, err := s.run("rebuild", "all", "--generation", "-o", "json", "--rate", "100000", "--timeout", workedOff)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
@@ -72,16 +72,6 @@ func (s *started) awaitGeneration(what string, so func(rows.Status) bool) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("not so: %s: %+v", what, status)
 		}
-	}
-}
-
-// A builder works without a progress display.
-func TestABuilderWithoutProgressWaits(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	b := &builder{setup: topics.Setup{Kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}, Partitions: 1}}}
-	if err := b.wait(ctx, "catch up"); !errors.Is(err, context.Canceled) {
-		t.Errorf("wait = %v, want that the context has ended", err)
 	}
 }
 
@@ -214,7 +204,7 @@ func TestWhoCameToALaterGenerationIsInTheNext(t *testing.T) {
 	if diff := cmp.Diff(before, s.poolsOf(both)); diff != "" {
 		t.Errorf("pools (-before +after):\n%.3000s", diff)
 	}
-	out, err := s.run("erase", "user:late", "--json")
+	out, err := s.run("erase", "user:late", "-o", "json")
 	var done ops.Erased
 	if err != nil || json.Unmarshal([]byte(out), &done) != nil || done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 {
 		t.Errorf("erase: %v: %s", err, out)
@@ -452,35 +442,6 @@ func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 	l.readers[0].applied()
 	l.check()
 	front.saidOnce()
-}
-
-// A generation that is aborted while another run builds it is not cut over to.
-func TestWhatWasGivenUpIsNotCutOverTo(t *testing.T) {
-	t.Parallel()
-	broker := startBroker(t)
-	b, err := newBuilder(t.Context(), topics.Setup{Kafka: broker.Kafka(0), Registry: broker.RegistryURL()}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
-	now := topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Command: rebuildGeneration}
-	if err := errors.Join(topics.SetGeneration(t.Context(), b.client, now), b.abort(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.cutOver(t.Context(), &now); !errors.Is(err, errEnded) {
-		t.Errorf("cut over to what was given up: %v", err)
-	}
-	ends, err := b.log.Ends(t.Context(), poolsInputs()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for topic, partitions := range ends {
-		for p, end := range partitions {
-			if end != 0 {
-				t.Errorf("%s/%d was marked", topic, p)
-			}
-		}
-	}
 }
 
 // The program is killed repeatedly while a generation is built. The command is restarted each time.

@@ -17,11 +17,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// generations manages the generations of the pools in this process: the active one, and one that is being built, if
+// poolGenerations manages the generations of the pools in this process: the active one, and one that is being built, if
 // any. It follows the topic that names them, and gives readers of the pools the rows of the active one. Readers hold no
 // reference to a generation.
-type generations struct {
-	p     *product
+type poolGenerations struct {
+	p     *App
 	watch *topics.GenerationWatch
 	open  func(number int) (*rows.Runner, error)
 
@@ -42,9 +42,9 @@ const lingering = 5 * time.Second
 // a process may still get chunks from the previous generation.
 const cutOverReaches = 2 * topics.WatchEvery
 
-// newGenerations reads which generation is active, and opens it.
-func newGenerations(ctx context.Context, p *product, open func(number int) (*rows.Runner, error)) (*generations, error) {
-	g := &generations{
+// newPoolGenerations reads which generation is active, and opens it.
+func newPoolGenerations(ctx context.Context, p *App, open func(number int) (*rows.Runner, error)) (*poolGenerations, error) {
+	g := &poolGenerations{
 		p: p, open: open, watch: &topics.GenerationWatch{Log: p.ends},
 		runners: map[int]*rows.Runner{}, stops: map[int]context.CancelFunc{},
 	}
@@ -69,7 +69,7 @@ type activeRows struct {
 }
 
 // Read reads the rows of the active generation.
-func (g *generations) Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error {
+func (g *poolGenerations) Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error {
 	a := g.view.Load()
 	if a.since.IsZero() {
 		return a.View.Read(ctx, owner, f)
@@ -93,10 +93,10 @@ func (s putInFront) Since() time.Time {
 }
 
 // Changed returns the channel of the generation that is active now.
-func (g *generations) Changed(owner string) <-chan struct{} { return g.view.Load().Changed(owner) }
+func (g *poolGenerations) Changed(owner string) <-chan struct{} { return g.view.Load().Changed(owner) }
 
 // first runs the generation that was active when the process started, until another one is.
-func (g *generations) first() (run func(context.Context) error) {
+func (g *poolGenerations) first() (run func(context.Context) error) {
 	number := g.active
 	return func(ctx context.Context) error {
 		own, cancel := context.WithCancel(ctx)
@@ -120,7 +120,7 @@ func (g *generations) first() (run func(context.Context) error) {
 }
 
 // Run runs all generations but the first, as they start and retire.
-func (g *generations) Run(ctx context.Context) error {
+func (g *poolGenerations) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return g.watch.Run(ctx, func(err error) {
@@ -135,7 +135,7 @@ func (g *generations) Run(ctx context.Context) error {
 }
 
 // follow starts, activates and stops generations as the topic says.
-func (g *generations) follow(ctx context.Context, group *errgroup.Group) {
+func (g *poolGenerations) follow(ctx context.Context, group *errgroup.Group) {
 	now := g.watch.Of(topics.Pools)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -159,7 +159,7 @@ func (g *generations) follow(ctx context.Context, group *errgroup.Group) {
 }
 
 // start runs a generation under its own supervisor. mu is held.
-func (g *generations) start(ctx context.Context, group *errgroup.Group, number int) {
+func (g *poolGenerations) start(ctx context.Context, group *errgroup.Group, number int) {
 	runner, err := g.open(number)
 	if err != nil {
 		g.p.log.ErrorContext(ctx, "a generation of the pools cannot be opened", "generation", number, "error", err)
@@ -180,7 +180,7 @@ func (g *generations) start(ctx context.Context, group *errgroup.Group, number i
 // removeFormer removes the local directories of a former generation, or of all former ones if number is 0. They are
 // copies of changelogs that no process reads. No runner of such a generation may be running. A directory that cannot be
 // removed is logged and removed at the next start.
-func (g *generations) removeFormer(ctx context.Context, number int) {
+func (g *poolGenerations) removeFormer(ctx context.Context, number int) {
 	dir := g.p.cfg.below(g.p.cfg.Rows.Dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -204,7 +204,7 @@ func (g *generations) removeFormer(ctx context.Context, number int) {
 }
 
 // running returns the generations in this process, the active one first.
-func (g *generations) running() []*rows.Runner {
+func (g *poolGenerations) running() []*rows.Runner {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	list := []*rows.Runner{g.runners[g.active]}
@@ -217,7 +217,7 @@ func (g *generations) running() []*rows.Runner {
 }
 
 // isActive reports whether a runner belongs to the active generation of its group.
-func (p *product) isActive(r *rows.Runner) bool {
+func (p *App) isActive(r *rows.Runner) bool {
 	if p.generations == nil {
 		return true
 	}
@@ -230,7 +230,7 @@ func (p *product) isActive(r *rows.Runner) bool {
 }
 
 // groupsNow returns the groups that run here, every generation of them.
-func (p *product) groupsNow() []*rows.Runner {
+func (p *App) groupsNow() []*rows.Runner {
 	if p.generations == nil {
 		return p.groups
 	}

@@ -26,7 +26,8 @@ import (
 // childVariable makes the test binary run the program, so that a test can kill it.
 const childVariable = "SMARTFEED_TEST_CHILD"
 
-func TestMain(m *testing.M) {
+// runMain runs the program in a child process, and otherwise the tests.
+func runMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Unsetenv(childVariable)
 		for _, name := range []string{realServers, realPages} { // variables of the tests, which are not configuration

@@ -67,11 +67,11 @@ func metrics(t *testing.T) map[string]metric {
 	two := testConfig(t.TempDir())
 	nobody := []string{"127.0.0.1:1"}
 	two.FeedStore.Cassandra.Primary.Hosts, two.FeedStore.Cassandra.Standby.Hosts = nobody, nobody
-	reach := func(p *product, _ context.Context) error {
+	reach := func(p *App, _ context.Context) error {
 		p.kafka = topics.Kafka{Brokers: nobody}
 		return nil
 	}
-	described(t, found, two, reach, (*product).openFeedStore, (*product).openPeers)
+	described(t, found, two, reach, (*App).openFeedStore, (*App).openPeers)
 	return found
 }
 

@@ -135,7 +135,7 @@ func TestAProcessTellsPeersOfItself(t *testing.T) {
 		tokens, secret string
 		tells          bool
 	}{{"", "", true}, {"", "peers.secret", true}, {"token.secret", "", false}, {"token.secret", "peers.secret", true}} {
-		p := &product{}
+		p := &App{}
 		p.cfg.Auth.SecretFile, p.cfg.Peers.SecretFile = c.tokens, c.secret
 		if got := p.peer() != nil; got != c.tells {
 			t.Errorf("tokens by %q and peers by %q: it tells: %t, want %t", c.tokens, c.secret, got, c.tells)

@@ -23,7 +23,7 @@ type processState struct {
 	Shares  []schemas.FeedShare    `json:"shares,omitempty"` // of the chosen items, by feed and source; absent: this process chooses none
 }
 
-func (p *product) processState() processState {
+func (p *App) processState() processState {
 	missing := p.missing()
 	s := processState{Version: version, Ready: len(missing) == 0, Missing: missing, Parts: p.supervisor.State(), Groups: []groupStatus{}}
 	for _, g := range p.groupsNow() {
@@ -36,7 +36,7 @@ func (p *product) processState() processState {
 }
 
 // Process returns the state of this process for other processes.
-func (p *product) Process(context.Context) (json.RawMessage, error) {
+func (p *App) Process(context.Context) (json.RawMessage, error) {
 	return json.Marshal(p.processState())
 }
 

@@ -117,8 +117,8 @@ func moved(before, after map[int32]*child) (partitions []int32) {
 // partitions from another process, which would then lack their data.
 func withoutSinks() []opener {
 	return []opener{
-		(*product).openDir, openKafka(topics.RoleServe), (*product).openStreams, (*product).openPeers,
-		(*product).openFeatures, (*product).openFeedStore, (*product).openFeed, (*product).openServer,
+		(*App).openDir, openKafka(topics.RoleServe), (*App).openStreams, (*App).openPeers,
+		(*App).openFeatures, (*App).openFeedStore, (*App).openFeed, (*App).openServer,
 	}
 }
 

@@ -37,7 +37,7 @@ import (
 
 // started is a product that runs in this process, as `smartfeed dev` runs it.
 type started struct {
-	*product
+	*App
 	t    *testing.T
 	stop func()
 }
@@ -133,7 +133,7 @@ func launch(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *starte
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
-	s := &started{product: p, t: t}
+	s := &started{App: p, t: t}
 	s.stop = func() {
 		cancel()
 		if err := errors.Join(<-ended, p.Close()); err != nil {

@@ -5,12 +5,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/smartfeed/smartfeed/internal/config"
 )
 
 // step is a command of a document with the output that the document shows.
@@ -44,23 +41,6 @@ func consoleSteps(t *testing.T, file string) []step {
 		}
 	}
 	return steps
-}
-
-// documents returns the paths of all documents: those at the root, except the changelog, and those in docs.
-func documents(t *testing.T) []string {
-	t.Helper()
-	var all []string
-	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(found) == 0 {
-			t.Errorf("no documents match %s", pattern)
-		}
-		all = append(all, found...)
-	}
-	return slices.DeleteFunc(all, func(file string) bool { return filepath.Base(file) == "CHANGELOG.md" })
 }
 
 // TestReadme runs every console command of the README, and then of docs/how-to, against the demo product, on its own ports.
@@ -133,82 +113,4 @@ func needTools(t *testing.T, tools ...string) {
 			t.Skipf("the commands need %s, which is not on this machine", tool)
 		}
 	}
-}
-
-// The program accepts the commands and files in the documents.
-func TestDocumentsAreUnderstood(t *testing.T) {
-	commands, files := 0, 0
-	for _, name := range documents(t) {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile("(?m)^ {4}((?:bin/)?smartfeed .*)$|`((?:bin/)?smartfeed [^`]*)`").FindAllSubmatch(text, -1) {
-			line, _, _ := strings.Cut(strings.Join(strings.Fields(string(m[1])+string(m[2])), " "), " #")
-			commands++
-			if err := understood(line); err != nil {
-				t.Errorf("%s: %q: %v", name, line, err)
-			}
-		}
-		for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
-			files++
-			cfg, file := DefaultConfig(), filepath.Join(t.TempDir(), "smartfeed.yaml")
-			if err := os.WriteFile(file, m[1], 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := config.Load(&cfg, config.Source{File: file}); err != nil {
-				t.Errorf("%s: %v in\n%s", name, err, m[1])
-			}
-		}
-	}
-	if commands < 40 || files < 3 {
-		t.Errorf("%d commands and %d files were found", commands, files)
-	}
-}
-
-// TestDocuments_LinkToExistingFilesAndHeadings checks the relative links of all documents.
-func TestDocuments_LinkToExistingFilesAndHeadings(t *testing.T) {
-	links := 0
-	for _, name := range documents(t) {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllSubmatch(text, -1) {
-			target, heading, _ := strings.Cut(string(m[1]), "#")
-			if strings.Contains(target, "://") {
-				continue
-			}
-			links++
-			file := name
-			if target != "" {
-				file = filepath.Join(filepath.Dir(name), target)
-			}
-			if _, err := os.Stat(file); err != nil {
-				t.Errorf("%s: link to %s: %v", name, m[1], err)
-				continue
-			}
-			if heading != "" && !slices.Contains(anchors(t, file), heading) {
-				t.Errorf("%s: link to %s: %s has no such heading", name, m[1], file)
-			}
-		}
-	}
-	if links < 40 {
-		t.Errorf("%d links found", links)
-	}
-}
-
-// anchors returns the anchors of a document's headings, as GitHub makes them.
-func anchors(t *testing.T, file string) []string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, m := range regexp.MustCompile("(?m)^#+ (.*)$").FindAllSubmatch(text, -1) {
-		anchor := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(string(m[1])), "")
-		all = append(all, strings.ReplaceAll(anchor, " ", "-"))
-	}
-	return all
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -37,9 +37,9 @@ func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 }
 
 // rebuilt runs a rebuild and returns its result.
-func (s *started) rebuilt(args ...string) (done ops.Rebuilt) {
+func (s *started) rebuilt(args ...string) (done generations.Rebuilt) {
 	s.t.Helper()
-	out, err := s.run(append([]string{"rebuild", "--json", "--rate", "100000"}, args...)...)
+	out, err := s.run(append([]string{"rebuild", "-o", "json", "--rate", "100000"}, args...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
@@ -137,9 +138,9 @@ func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 }
 
 // replay runs the command and returns its result.
-func (s *started) replay(args ...string) (done replayed) {
+func (s *started) replay(args ...string) (done generations.Replayed) {
 	s.t.Helper()
-	out, err := s.run(append([]string{"replay", "--json", "--rate", "100000", "--users", "100000", "--timeout", workedOff}, args...)...)
+	out, err := s.run(append([]string{"replay", "-o", "json", "--rate", "100000", "--users", "100000", "--timeout", workedOff}, args...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
@@ -378,50 +379,6 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// The record of a generation decides which command resumes or aborts it.
-func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
-	t.Parallel()
-	broker := startBroker(t) // no groups run, and generation 2 has no topics: a command that resumes it waits and ends
-	b, err := newBuilder(t.Context(), topics.Setup{Kafka: broker.Kafka(0), Registry: broker.RegistryURL()}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
-	const rebuilding, replaying = "rebuild all --generation", "replay following --since 2026-11-01T00:00:00Z --half-life 48h --resume"
-	named := strconv.Quote("smartfeed " + replaying)
-	for name, c := range map[string]struct {
-		command     string
-		cuttingOver bool
-		args, want  string
-	}{
-		"another replay":                              {replaying, false, "replay all --resume", named + " goes on with it"},
-		"a rebuild over a replay":                     {replaying, false, "rebuild all --generation", named + " goes on with it"},
-		"a replay over a rebuild":                     {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" goes on with it`},
-		"another half-life":                           {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
-		"not to go on":                                {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" gives it up`},
-		"not to go on any more":                       {"replay all --resume", true, "replay all", `it is being cut over already: "smartfeed replay all --resume" ends that`},
-		"the same":                                    {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
-		"given up at the cut-over":                    {replaying, true, "rebuild all --abort", named + " ends that"},
-		"of a release that did not say, by a replay":  {"", false, "replay all --resume", `"smartfeed rebuild all --generation" ends it`},
-		"of a release that did not say, by a rebuild": {"", false, "rebuild all --generation", "catch up"},
-		"of a release that did not say, given up":     {"", false, "replay all --abort", "cannot be given up"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}
-			if err := topics.SetGeneration(t.Context(), b.client, g); err != nil {
-				t.Fatal(err)
-			}
-			args := append(strings.Fields(c.args), "--timeout", "20s", "--kafka", b.setup.Kafka.Brokers[0], "--registry", b.setup.Registry)
-			if out, err := runCommand(t.Context(), args...); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v %s, want %s", err, out, c.want)
-			}
-			if err := b.watch.Refresh(t.Context()); err != nil || b.watch.Of(topics.Pools) != g {
-				t.Errorf("%+v has become %+v, %v", g, b.watch.Of(topics.Pools), err)
-			}
-		})
-	}
-}
-
 // Another number of partitions is refused before anything is published.
 func TestReplayRefusesOtherPartitions(t *testing.T) {
 	t.Parallel()
@@ -433,24 +390,5 @@ func TestReplayRefusesOtherPartitions(t *testing.T) {
 	}
 	if n := len(s.records(topics.Replays)); n != 0 {
 		t.Errorf("%d events were published all the same", n)
-	}
-}
-
-func TestReplaySaysWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ args, want string }{
-		{"replay related", "neither following, interest nor all"},
-		{"replay all --group actors", "--group actors: affinities are sums over actions that are kept for days only"},
-		{"replay all --group tea", "--group tea: is none of objects"},
-		{"replay user:1 --resume --rate 0 --users 0", "--resume is for a run of everybody\n--rate 0: above 0 to 1000000\n--users 0"},
-		{"replay user:1 --abort --half-life 1s", "--half-life 1s: from 1m to 8760h\n--abort is for all"},
-		{"replay all --since yesterday", `--since "yesterday": want a time`},
-		{"replay all --since 2026-01-02T00:00:00Z --until 2026-01-01T00:00:00Z", "is not before --until"},
-		{"replay", "accepts 1 arg"},
-	} {
-		_, err := runCommand(t.Context(), strings.Fields(c.args)...)
-		if err == nil || !strings.Contains(err.Error(), "exit code 2") || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", c.args, err, c.want)
-		}
 	}
 }

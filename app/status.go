@@ -47,7 +47,7 @@ func absolute(path string) string {
 }
 
 // storeOf adds a store to the status. connected may be nil.
-func (p *product) storeOf(name, kind string, connected func() bool) {
+func (p *App) storeOf(name, kind string, connected func() bool) {
 	p.stores = append(p.stores, func() storeStatus {
 		s := storeStatus{Name: name, Kind: kind}
 		if connected != nil {
@@ -62,7 +62,7 @@ func (p *product) storeOf(name, kind string, connected func() bool) {
 // the broker.
 const brokerPatience = 2 * time.Second
 
-func (p *product) status(ctx context.Context) any {
+func (p *App) status(ctx context.Context) any {
 	s := status{processState: p.processState(), Dir: absolute(p.cfg.Dir), Stores: []storeStatus{}}
 	for _, store := range p.stores {
 		s.Stores = append(s.Stores, store())
@@ -80,7 +80,7 @@ func (p *product) status(ctx context.Context) any {
 }
 
 // flows requests the progress of the topics from the broker. It returns nil if the broker does not respond.
-func (p *product) flows(ctx context.Context) []topics.Flow {
+func (p *App) flows(ctx context.Context) []topics.Flow {
 	flows, err := p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), p.readers())
 	if err != nil {
 		p.log.DebugContext(ctx, "flows are not known", "error", err)
@@ -90,7 +90,7 @@ func (p *product) flows(ctx context.Context) []topics.Flow {
 }
 
 // readers returns all consumers that commit offsets, with their generations, as far as this process knows them.
-func (p *product) readers() []topics.Reader {
+func (p *App) readers() []topics.Reader {
 	all := topics.Setup{Kafka: p.kafka, FeedStores: p.cfg.FeedStore.others()}.Readers()
 	if p.watch == nil {
 		return all
@@ -99,7 +99,7 @@ func (p *product) readers() []topics.Reader {
 }
 
 // readerGroups returns the consumer groups of the readers.
-func (p *product) readerGroups() (names []string) {
+func (p *App) readerGroups() (names []string) {
 	for _, r := range p.readers() {
 		names = append(names, r.Group)
 	}
@@ -180,7 +180,7 @@ func lagOf(partitions []partitionStatus, ends topics.Offsets) map[string]int64 {
 }
 
 // missing describes the parts needed for answers that are not ready or have stopped.
-func (p *product) missing() []string {
+func (p *App) missing() []string {
 	missing := []string{}
 	for _, l := range p.lacking() {
 		missing = append(missing, l.Text)
@@ -190,9 +190,9 @@ func (p *product) missing() []string {
 
 // lacking returns what missing describes as values. It does not wait for anything that may hang: brokers, disks, or
 // callbacks of groups.
-func (p *product) lacking() []api.Lack {
+func (p *App) lacking() []api.Lack {
 	var all []api.Lack
-	if p.reach.away() {
+	if p.health.unavailable() {
 		all = append(all, lack("kafka", "unreachable", "no broker of Kafka answers"))
 	}
 	for _, s := range p.supervisor.State() {
@@ -243,7 +243,7 @@ func (l lackings) Collect(to chan<- prometheus.Metric) {
 func lack(part, state, text string) api.Lack { return api.Lack{Part: part, State: state, Text: text} }
 
 // unread returns the global tables that are still being read.
-func (p *product) unread() (all []api.Lack) {
+func (p *App) unread() (all []api.Lack) {
 	held := []struct {
 		topic string
 		ready <-chan struct{}

@@ -11,27 +11,23 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// askTimeout limits the request for the status, which is small and answered from memory.
-const askTimeout = 5 * time.Second
+// statusTimeout limits the request for the status, which is small and answered from memory.
+const statusTimeout = 5 * time.Second
 
-// askWork requests the progress of the groups from the process at an HTTP address.
-func (p *program) askWork(ctx context.Context, cfg Config) (topics.Work, error) {
-	at, err := p.asked(cfg)
+// RequestWork requests the progress of the groups from the process at an HTTP address, which must run the group pools.
+func RequestWork(ctx context.Context, at client.Config) (topics.Work, error) {
+	s, err := requestStatus(ctx, at)
 	if err != nil {
-		return topics.Work{}, err
-	}
-	s, err := askStatus(ctx, at)
-	if err != nil {
-		return topics.Work{}, fmt.Errorf("ask the process at --http: %w", err)
+		return topics.Work{}, fmt.Errorf("request the status of the process at --http: %w", err)
 	}
 	if !slices.ContainsFunc(s.Groups, func(g groupStatus) bool { return topics.GroupOf(g.Group) == topics.Pools }) {
-		return topics.Work{}, fmt.Errorf("the process at %s runs no pools", cfg.HTTP)
+		return topics.Work{}, fmt.Errorf("the process at %s does not run the group %s", at.Address, topics.Pools)
 	}
 	return workOf(s.Groups), nil
 }
 
-func askStatus(ctx context.Context, at client.Config) (s status, err error) {
-	at.Timeout = askTimeout
+func requestStatus(ctx context.Context, at client.Config) (s status, err error) {
+	at.Timeout = statusTimeout
 	c, err := client.New(at)
 	if err != nil {
 		return s, err

@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/cli"
 )
 
 // composed reads docker-compose.yml as docker does, with every profile.
@@ -117,7 +118,7 @@ func TestComposeRoles(t *testing.T) {
 		}
 		for _, args := range commands {
 			var out, problems strings.Builder
-			if code := app.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems); code != 0 ||
+			if code := cli.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems); code != 0 ||
 				args[0] != "config" && !strings.Contains(out.String(), "smartfeed "+strings.Join(args[:1], " ")) {
 				t.Errorf("%s: %q ends with exit code %d: %s", name, args, code, problems.String())
 			}
@@ -415,7 +416,7 @@ func TestDockerfile_DefaultCommandIsReachableThroughAPublishedPort(t *testing.T)
 	}
 	args = append(slices.Concat([]string{"config", "check"}, args), "--dir", t.TempDir())
 	var out, problems strings.Builder
-	if code := app.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
+	if code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
 		t.Errorf("the command is refused: %s", &problems)
 	}
 }
@@ -423,8 +424,8 @@ func TestDockerfile_DefaultCommandIsReachableThroughAPublishedPort(t *testing.T)
 // The time that a role has to end is longer than the time after which it ends by itself.
 func TestComposeRolesMayEnd(t *testing.T) {
 	for name, s := range composed(t).Services {
-		if is, goesOn := ours(s); is && goesOn && (s.StopGracePeriod == nil || time.Duration(*s.StopGracePeriod) <= app.EndTimeout) {
-			t.Errorf("%s has %v to end, want more than %s", name, s.StopGracePeriod, app.EndTimeout)
+		if is, goesOn := ours(s); is && goesOn && (s.StopGracePeriod == nil || time.Duration(*s.StopGracePeriod) <= app.ShutdownTimeout) {
+			t.Errorf("%s has %v to end, want more than %s", name, s.StopGracePeriod, app.ShutdownTimeout)
 		}
 	}
 }

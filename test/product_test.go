@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/cli"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -25,7 +26,7 @@ const processingTimeout = 5 * time.Minute
 
 // product is a running product.
 type product struct {
-	*app.Product
+	*app.App
 	t   *testing.T
 	cfg app.Config
 }
@@ -99,7 +100,7 @@ func startBroker(t *testing.T) *embedded.Server {
 func run(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, problems strings.Builder
-	if code := app.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
+	if code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
 		t.Fatalf("%q: exit code %d: %s%s", args, code, &out, &problems)
 	}
 	return out.String()

@@ -90,7 +90,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return err
 }
 
-func visit(ctx context.Context, p *app.Product, out io.Writer) error {
+func visit(ctx context.Context, p *app.App, out io.Writer) error {
 	if err := p.Ready(ctx); err != nil {
 		return err
 	}

@@ -1,5 +1,4 @@
-// Package command has the common parts of commands, so that all of them behave alike. It is a leaf: every layer may
-// import it.
+// Package command has the errors and texts that commands share. It is a leaf: every layer may import it.
 package command
 
 import (
@@ -8,9 +7,6 @@ import (
 	"io"
 	"os"
 	"os/user"
-	"strings"
-
-	"github.com/spf13/cobra"
 )
 
 // UsageError is a mistake on the command line or in the configuration. The program exits with the code for wrong usage.
@@ -24,29 +20,6 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // Usagef formats a *UsageError like fmt.Errorf.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
-
-// Group returns a command with subcommands. Without a subcommand it is wrong usage; see Missing.
-func Group(use, short, example string, children ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: Missing}
-	cmd.AddCommand(children...)
-	return cmd
-}
-
-// Missing runs a Group without a valid subcommand. It returns a *UsageError with the subcommands and the given
-// arguments.
-func Missing(cmd *cobra.Command, args []string) error {
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	given := ""
-	if len(args) > 0 {
-		given = fmt.Sprintf(", not %q", args)
-	}
-	return Usagef("%s needs one of its commands: %s%s", cmd.CommandPath(), strings.Join(names, ", "), given)
-}
 
 // PrintJSON prints v as JSON, indented by two.
 func PrintJSON(out io.Writer, v any) error {

@@ -83,7 +83,7 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	if err := e.wait(ctx); err != nil {
 		return done, err
 	}
-	if done.Has, err = countRows(ctx, l, e.Kafka, user, topics.RowGroups()...); err != nil {
+	if done.Has, err = CountRows(ctx, l, e.Kafka, user, topics.RowGroups()...); err != nil {
 		return done, err
 	}
 	done.Remains, err = remainsOfFormer(ctx, l, e.Kafka, user)
@@ -112,14 +112,14 @@ func remainsOfFormer(ctx context.Context, l *topics.Log, k topics.Kafka, user sc
 
 // known returns the number of rows of a user, by group. If there are none, it waits first, because the user may be new.
 func (e Eraser) known(ctx context.Context, l *topics.Log, user schemas.UserID) (map[string]int, error) {
-	had, err := countRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
+	had, err := CountRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
 	if err != nil || len(had) > 0 || e.Unknown {
 		return had, err
 	}
 	if err := e.wait(ctx); err != nil {
 		return nil, err
 	}
-	return countRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
+	return CountRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
 }
 
 func (e Eraser) wait(ctx context.Context) error {

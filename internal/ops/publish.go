@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -38,60 +36,38 @@ func (p Published) String() string {
 		s += ": " + strings.Join(parts, ", ")
 	}
 	if p.Bad > 0 {
-		s += "; " + command.Count(p.Bad, "bad line") + " left out"
+		s += "; " + command.Count(p.Bad, "bad line") + " skipped"
 	}
 	return s
 }
 
-func publishCommand(setup func(*cobra.Command) (topics.Setup, error)) *cobra.Command {
-	var skipBad, asJSON bool
-	cmd := &cobra.Command{
-		Use:   "publish [FILE...]",
-		Short: "publish events, one JSON object a line, from files or standard input",
-		Long: `Publish events from files, or from standard input if there are none or one is "-", in the order given.
-One JSON object a line: {"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7",...}
-
-All lines are checked before anything is published. Every bad one is named on standard error, and then nothing is
-published and the exit code is 1, unless --skip-bad leaves them out. It returns when the brokers have everything.`,
-		Example: "  smartfeed publish events.ndjson\n  zcat events.ndjson.gz | smartfeed publish --skip-bad --json",
-		RunE: run(setup, func(cmd *cobra.Command, s topics.Setup, args []string) error {
-			done, err := publishFiles(cmd, s, args, skipBad)
-			if done.Events > 0 || err == nil {
-				err = errors.Join(err, printPublished(cmd.OutOrStdout(), done, asJSON))
-			}
-			return err
-		}),
-	}
-	cmd.Flags().BoolVar(&skipBad, "skip-bad", false, "leave bad lines out instead of publishing nothing")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
-	return cmd
+// PublishOptions configure Publish.
+type PublishOptions struct {
+	Files    []string  // "-": Stdin; none: Stdin alone
+	Stdin    io.Reader // is copied to a temporary file
+	SkipBad  bool      // publish the good lines if there are bad ones
+	Problems io.Writer // gets a line for each bad line: file:line: problem
 }
 
-func printPublished(out io.Writer, p Published, asJSON bool) error {
-	if asJSON {
-		return command.PrintJSON(out, p)
-	}
-	_, err := fmt.Fprintln(out, p)
-	return err
-}
-
-// publishFiles checks all lines, then publishes them.
-func publishFiles(cmd *cobra.Command, s topics.Setup, names []string, skipBad bool) (Published, error) {
+// Publish publishes the events of files, one JSON object per line, in the order of the files. It checks all lines before
+// it publishes any. If some are bad, it publishes nothing and returns an error, unless o.SkipBad is set. If only some
+// events are acknowledged, the error is a *topics.PublishError.
+func Publish(ctx context.Context, s topics.Setup, o PublishOptions) (Published, error) {
 	if s.Verbs == nil {
 		s.Verbs = schemas.DefaultVerbs()
 	}
-	files, err := openFiles(names, cmd.InOrStdin())
+	files, err := openFiles(o.Files, o.Stdin)
 	defer closeFiles(files)
 	if err != nil {
 		return Published{}, err
 	}
-	ctx, arrival := cmd.Context(), schemas.MicrosOf(time.Now())
+	arrival := schemas.MicrosOf(time.Now())
 	check := func(l schemas.Line) error { return l.Validate(arrival, s.Verbs) }
-	good, bad, err := checkFiles(ctx, files, check, cmd.ErrOrStderr())
+	good, bad, err := checkFiles(ctx, files, check, o.Problems)
 	if err != nil {
 		return Published{}, err
 	}
-	if bad > 0 && !skipBad {
+	if bad > 0 && !o.SkipBad {
 		return Published{}, fmt.Errorf("publish: %s: nothing was published", command.Count(bad, "bad line"))
 	}
 	done, err := sendFiles(ctx, s, files, check, good)

@@ -27,8 +27,8 @@ func readKeyed(ctx context.Context, l *topics.Log, k topics.Kafka, topic, key st
 	return l.ReadTo(ctx, topic, p, starts[topic][p], end, visit)
 }
 
-// countRows returns the number of rows that each group keeps for an owner.
-func countRows(ctx context.Context, l *topics.Log, k topics.Kafka, owner schemas.UserID, groups ...string) (map[string]int, error) {
+// CountRows returns the number of rows that each group keeps for an owner.
+func CountRows(ctx context.Context, l *topics.Log, k topics.Kafka, owner schemas.UserID, groups ...string) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, group := range groups {
 		rows, err := RowsOf(ctx, l, k, group, owner)
@@ -72,10 +72,10 @@ func rowsIn(ctx context.Context, l *topics.Log, k topics.Kafka, table string, ow
 	return rows, nil
 }
 
-// ownersOf returns the users who have or had rows in the active generation of a group, sorted by id, as its changelog has
+// OwnersOf returns the users who have or had rows in the active generation of a group, sorted by id, as its changelog has
 // them. The result may include users whose last row was deleted. To track every row of every user would take more memory
 // than the group.
-func ownersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserID, error) {
+func OwnersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserID, error) {
 	name, err := activeName(ctx, l, group)
 	if err != nil {
 		return nil, err

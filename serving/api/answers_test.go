@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,7 +15,6 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -416,7 +416,7 @@ func letterAskings() []asking {
 		ask("POST", retry, "from another site", "", 403, "", foreign),
 		ask("POST", retry, "broker away", "", 503, "retry again", fail),
 		ask("POST", retry, "of a topic that this process may not write", "", 500, "Write on topic deliveries", func(a *asking) {
-			a.fakes = broken(fmt.Errorf("retry dead letters: %w", &ops.TooLongError{Topic: topics.Deliveries}))
+			a.fakes = broken(fmt.Errorf("retry dead letters: %w", &TooLongError{errors.New("allow it Write on topic deliveries")}))
 		}),
 		ask("POST", retry, "broken", "", 500, "", none),
 		ask("POST", retry, "no place", "", 503, "", full),

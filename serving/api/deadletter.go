@@ -10,16 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // DeadLetters manages the dead letters: the records that could not be processed.
 type DeadLetters interface {
 	// List returns the newest dead letters, newest last.
-	List(ctx context.Context, limit int) ([]ops.Letter, error)
+	List(ctx context.Context, limit int) ([]Letter, error)
 	// Retry retries the dead letters since its last call at once.
-	Retry(ctx context.Context, operator string) (ops.Retried, error)
+	Retry(ctx context.Context, operator string) (Retried, error)
 	// Kinds returns the state of all kinds, by name.
 	Kinds(ctx context.Context) ([]schemas.RetryKind, error)
 	// Retries returns at most limit dead letters of a kind in a state ("": all), the most recent state change first.
@@ -29,7 +28,34 @@ type DeadLetters interface {
 	Limit(ctx context.Context, limit schemas.RetryLimit, operator string) error
 }
 
-const maxLetters = 1000
+// Letter is a dead letter with its position in the dead-letter topic.
+type Letter struct {
+	Partition int32 // of the dead-letter topic
+	Offset    int64
+	Retried   bool // it arrived before the last call of Retry
+	schemas.DeadLetter
+	Unreadable string // why the dead letter cannot be decoded; then DeadLetter is empty
+}
+
+// Retried is the result of DeadLetters.Retry.
+type Retried struct {
+	Published int            `json:"published"`
+	Topics    map[string]int `json:"topics"`  // the same, by topic
+	Skipped   int            `json:"skipped"` // dead letters that cannot be retried
+}
+
+// TooLongError is returned by DeadLetters.Retry for a dead letter that is too long for a retry topic and whose own topic
+// this process may not write. Further calls fail, too.
+type TooLongError struct{ Err error }
+
+// Error returns the text of the cause, which says what to do.
+func (e *TooLongError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *TooLongError) Unwrap() error { return e.Err }
+
+// MaxLetters is the maximum number of dead letters of an answer.
+const MaxLetters = 1000
 
 // letter is the JSON form of a dead letter.
 type letter struct {
@@ -50,7 +76,7 @@ type letter struct {
 }
 
 // letterOf returns the JSON form of a letter. If the letter cannot be read, its reason says why.
-func letterOf(l *ops.Letter) letter {
+func letterOf(l *Letter) letter {
 	reason := l.Reason
 	if l.Unreadable != "" {
 		reason = "the letter cannot be read: " + l.Unreadable
@@ -66,7 +92,7 @@ func letterOf(l *ops.Letter) letter {
 
 func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	limit := p.limit(defaultLimit, maxLetters)
+	limit := p.limit(DefaultLimit, MaxLetters)
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -81,14 +107,14 @@ func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	return listOf(w, "letters", list, nil)
 }
 
-// retryKind is the JSON form of a schemas.RetryKind.
-type retryKind struct {
+// RetryKind is the JSON form of a schemas.RetryKind.
+type RetryKind struct {
 	schemas.RetryKind
 	Next *time.Time `json:"next"` // time of the next retry; nil: no letter is waiting
 }
 
-// retriedLetter is the JSON form of a schemas.RetriedLetter.
-type retriedLetter struct {
+// RetriedLetter is the JSON form of a schemas.RetriedLetter.
+type RetriedLetter struct {
 	schemas.RetriedLetter
 	Since time.Time  `json:"since"` // time of the last state change
 	Due   *time.Time `json:"due"`   // time of the next retry; nil: none
@@ -111,9 +137,9 @@ func (s *Server) retryKinds(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("%w (%w)", unavailable("how the retries stand cannot be read at the moment"), err)
 	}
-	list := make([]retryKind, len(found))
+	list := make([]RetryKind, len(found))
 	for i, k := range found {
-		list[i] = retryKind{k, timeOf(k.Due)}
+		list[i] = RetryKind{k, timeOf(k.Due)}
 		list[i].Due = 0 // it is in Next
 	}
 	return listOf(w, "kinds", list, nil)
@@ -121,7 +147,7 @@ func (s *Server) retryKinds(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) retriedLetters(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	kind, state, limit := p.text("kind"), schemas.RetryState(p.text("state")), p.limit(defaultLimit, maxLetters)
+	kind, state, limit := p.text("kind"), schemas.RetryState(p.text("state")), p.limit(DefaultLimit, MaxLetters)
 	if state != "" && !slices.Contains(schemas.RetryStates(), state) {
 		p.wrong("state " + quote(string(state)) + " is none of waiting, sent, done and parked")
 	}
@@ -135,9 +161,9 @@ func (s *Server) retriedLetters(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("%w (%w)", unavailable("how the retries stand cannot be read at the moment"), err)
 	}
-	list := make([]retriedLetter, len(found))
+	list := make([]RetriedLetter, len(found))
 	for i, l := range found {
-		list[i] = retriedLetter{l, l.Since.Writable().Time(), timeOf(l.Due)}
+		list[i] = RetriedLetter{l, l.Since.Writable().Time(), timeOf(l.Due)}
 	}
 	return listOf(w, "letters", list, nil)
 }
@@ -191,7 +217,7 @@ func (s *Server) limitRetries(w http.ResponseWriter, r *http.Request) error {
 }
 
 // retryDeadLetters answers after the retries are published. After an interruption, the next call may publish some of them
-// again. If this process may not write the topic of a long letter, further calls fail, too; see ops.TooLongError.
+// again. If this process may not write the topic of a long letter, further calls fail, too; see TooLongError.
 func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	if err := parametersOf(r).err(); err != nil {
 		return err
@@ -199,7 +225,7 @@ func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error 
 	by := operatorOf(r.Context())
 	done, err := s.deps.DeadLetters.Retry(r.Context(), by.name)
 	by.change(slog.Int("retried", done.Published), slog.Int("skipped", done.Skipped))
-	var tooLong *ops.TooLongError
+	var tooLong *TooLongError
 	if errors.As(err, &tooLong) {
 		return fmt.Errorf("%w (%w)", problem(http.StatusInternalServerError, "%v", tooLong), err)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -175,8 +174,8 @@ func (f *fakes) FeedState(_ context.Context, _ schemas.UserID, name string) (*sc
 // letters implements DeadLetters.
 type letters struct{ fail error }
 
-func (l letters) List(_ context.Context, limit int) ([]ops.Letter, error) {
-	list := []ops.Letter{
+func (l letters) List(_ context.Context, limit int) ([]Letter, error) {
+	list := []Letter{
 		{Partition: 1, Offset: 2, Unreadable: "no record"},
 		{Partition: 3, Offset: 4, Retried: true, DeadLetter: schemas.DeadLetter{
 			Topic: topics.Actions, Partition: 5, Offset: 6, Group: topics.Objects, Reason: "unknown verb", Attempts: 2, FirstPartition: 5, FirstOffset: 3,
@@ -186,8 +185,8 @@ func (l letters) List(_ context.Context, limit int) ([]ops.Letter, error) {
 	return list[len(list)-min(limit, len(list)):], l.fail
 }
 
-func (l letters) Retry(context.Context, string) (ops.Retried, error) {
-	return ops.Retried{Published: 2, Topics: map[string]int{topics.Actions: 2}, Skipped: 1}, l.fail
+func (l letters) Retry(context.Context, string) (Retried, error) {
+	return Retried{Published: 2, Topics: map[string]int{topics.Actions: 2}, Skipped: 1}, l.fail
 }
 
 func (l letters) Kinds(context.Context) ([]schemas.RetryKind, error) {

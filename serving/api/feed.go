@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	defaultLimit = 25
-	maxPoolLimit = 1000
+	// DefaultLimit is the number of items of an answer without the parameter limit.
+	DefaultLimit = 25
+	// MaxPoolLimit is the maximum number of candidates of an answer.
+	MaxPoolLimit = 1000
 	// DefaultFeed is the feed of a visit without the parameter feed.
 	DefaultFeed = "home"
 )
@@ -21,7 +23,7 @@ const (
 // feed's name does not matter.
 func (s *Server) feed(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	user, limit := p.user(), p.limit(defaultLimit, feed.MaxLimit)
+	user, limit := p.user(), p.limit(DefaultLimit, feed.MaxLimit)
 	cursor, name := p.text("cursor"), p.text("feed")
 	if err := p.err(); err != nil {
 		return err
@@ -148,7 +150,7 @@ func orEmpty[T any](list []T) []T {
 
 func (s *Server) pool(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	user, source, limit := p.user(), p.source(), p.limit(defaultLimit, maxPoolLimit)
+	user, source, limit := p.user(), p.source(), p.limit(DefaultLimit, MaxPoolLimit)
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -200,7 +202,7 @@ func list[T ~string](s *Server, name string, parse func(string) (T, error)) hand
 	return func(w http.ResponseWriter, r *http.Request) error {
 		p := parametersOf(r)
 		followee := id(p, name, parse)
-		limit, cursor := p.limit(defaultLimit, feed.MaxLimit), p.text("cursor")
+		limit, cursor := p.limit(DefaultLimit, feed.MaxLimit), p.text("cursor")
 		viewer := p.viewer()
 		if err := p.err(); err != nil {
 			return err
@@ -215,7 +217,7 @@ func list[T ~string](s *Server, name string, parse func(string) (T, error)) hand
 
 func (s *Server) relatedPins(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	pin, limit, viewer := id(p, "pin", schemas.ParsePinID), p.limit(defaultLimit, feed.MaxLimit), p.viewer()
+	pin, limit, viewer := id(p, "pin", schemas.ParsePinID), p.limit(DefaultLimit, feed.MaxLimit), p.viewer()
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -228,7 +230,7 @@ func (s *Server) relatedPins(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) relatedInterests(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	interest, limit := id(p, "interest", schemas.ParseInterestID), p.limit(defaultLimit, feed.MaxLimit)
+	interest, limit := id(p, "interest", schemas.ParseInterestID), p.limit(DefaultLimit, feed.MaxLimit)
 	if err := p.err(); err != nil {
 		return err
 	}

@@ -30,21 +30,24 @@ type Dictionary interface {
 }
 
 const (
-	maxDictionary  = 1000
-	maxDays        = 400
-	defaultDays    = 28
+	// MaxDictionary is the maximum number of terms or interests of an answer.
+	MaxDictionary = 1000
+	// MaxDays is the maximum number of days of an interest's engagement.
+	MaxDays = 400
+	// DefaultDays is the number of days of an interest's engagement without the parameter days.
+	DefaultDays    = 28
 	maxReasonBytes = 1000
 )
 
-// dictionaryTerm is the JSON form of a schemas.DictionaryTerm.
-type dictionaryTerm struct {
+// DictionaryTerm is the JSON form of a schemas.DictionaryTerm.
+type DictionaryTerm struct {
 	schemas.DictionaryTerm
 	Decided *time.Time `json:"decided"` // nil: no decision
 }
 
 func (s *Server) dictionary(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	state, limit := schemas.TermState(p.text("state")), p.limit(defaultLimit, maxDictionary)
+	state, limit := schemas.TermState(p.text("state")), p.limit(DefaultLimit, MaxDictionary)
 	if state == "" {
 		state = schemas.TermCandidate
 	}
@@ -59,15 +62,15 @@ func (s *Server) dictionary(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("%w (%w)", unavailable("the dictionary cannot be read at the moment"), err)
 	}
-	list := make([]dictionaryTerm, len(found))
+	list := make([]DictionaryTerm, len(found))
 	for i, t := range found {
-		list[i] = dictionaryTerm{t, timeOf(t.Decided)}
+		list[i] = DictionaryTerm{t, timeOf(t.Decided)}
 	}
 	return listOf(w, "terms", list, nil)
 }
 
-// decisionRequest is the body of POST /v1/dictionary/decisions.
-type decisionRequest struct {
+// DecisionRequest is the body of POST /v1/dictionary/decisions.
+type DecisionRequest struct {
 	Term     string             `json:"term"`
 	State    schemas.TermState  `json:"state"`
 	Interest schemas.InterestID `json:"interest"` // for accepted; "": the interest with the term's name
@@ -79,29 +82,29 @@ type decisionRequest struct {
 
 // decide answers after the decision is acknowledged.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
-	return answerJSON(s, w, r, func(ctx context.Context, req decisionRequest) (dictionaryTerm, error) {
+	return answerJSON(s, w, r, func(ctx context.Context, req DecisionRequest) (DictionaryTerm, error) {
 		req.Operator = operatorOf(ctx).or(req.Operator)
 		d, problems := s.decision(req)
 		if len(problems) > 0 {
-			return dictionaryTerm{}, listed(problems)
+			return DictionaryTerm{}, listed(problems)
 		}
 		if err := s.newest(req, d); err != nil {
-			return dictionaryTerm{}, err
+			return DictionaryTerm{}, err
 		}
 		if err := s.deps.Dictionary.Decide(ctx, d); err != nil {
-			return dictionaryTerm{}, fmt.Errorf("%w (%w)", unavailable("the decision is not certain: send it again"), err)
+			return DictionaryTerm{}, fmt.Errorf("%w (%w)", unavailable("the decision is not certain: send it again"), err)
 		}
 		operatorOf(ctx).change(slog.String("term", d.Term), slog.String("state", string(d.State)),
 			slog.String("interest", string(d.Interest)), slog.String("into", d.Into), slog.String("reason", d.Reason))
 		t := schemas.DictionaryTerm{Term: d.Term, State: d.State, Interest: d.Interest, Into: d.Into, Reason: d.Reason, Operator: d.Operator}
-		return dictionaryTerm{t, timeOf(d.Time)}, nil
+		return DictionaryTerm{t, timeOf(d.Time)}, nil
 	})
 }
 
 // newest rejects a decision with a time if a later decision is known. The request may be a repeat by a client that did not
 // learn the outcome, while somebody else has made another decision. The topic keeps the last record whatever its time, so
 // readers cannot resolve this.
-func (s *Server) newest(req decisionRequest, d schemas.InterestDecision) error {
+func (s *Server) newest(req DecisionRequest, d schemas.InterestDecision) error {
 	if req.Time == nil {
 		return nil
 	}
@@ -114,7 +117,7 @@ func (s *Server) newest(req decisionRequest, d schemas.InterestDecision) error {
 }
 
 // decision returns the decision in a request, and the problems of the request.
-func (s *Server) decision(req decisionRequest) (d schemas.InterestDecision, problems []string) {
+func (s *Server) decision(req DecisionRequest) (d schemas.InterestDecision, problems []string) {
 	wrong := func(ok bool, problem string) {
 		if !ok {
 			problems = append(problems, problem)
@@ -155,21 +158,21 @@ func (s *Server) decision(req decisionRequest) (d schemas.InterestDecision, prob
 	return d, problems
 }
 
-// userInterest is the JSON form of a schemas.UserInterest.
-type userInterest struct {
+// UserInterest is the JSON form of a schemas.UserInterest.
+type UserInterest struct {
 	schemas.UserInterest
-	Evidence []evidence `json:"evidence"`
+	Evidence []Evidence `json:"evidence"`
 }
 
-// evidence is the JSON form of a schemas.Evidence.
-type evidence struct {
+// Evidence is the JSON form of a schemas.Evidence.
+type Evidence struct {
 	schemas.Evidence
 	Time time.Time `json:"time"`
 }
 
 func (s *Server) interests(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	user, limit := p.user(), p.limit(defaultLimit, maxDictionary)
+	user, limit := p.user(), p.limit(DefaultLimit, MaxDictionary)
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -177,11 +180,11 @@ func (s *Server) interests(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("%w (%w)", unavailable("the interests cannot be read at the moment"), err)
 	}
-	list := make([]userInterest, len(found))
+	list := make([]UserInterest, len(found))
 	for i, known := range found {
-		list[i] = userInterest{known, make([]evidence, len(known.Evidence))}
+		list[i] = UserInterest{known, make([]Evidence, len(known.Evidence))}
 		for j, e := range known.Evidence {
-			list[i].Evidence[j] = evidence{e, e.Time.Writable().Time()}
+			list[i].Evidence[j] = Evidence{e, e.Time.Writable().Time()}
 		}
 	}
 	return listOf(w, "interests", list, nil)
@@ -190,9 +193,9 @@ func (s *Server) interests(w http.ResponseWriter, r *http.Request) error {
 // engagement answers with the actions on an interest's pins by source.
 func (s *Server) engagement(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	interest, days := id(p, "interest", schemas.ParseInterestID), p.number("days", defaultDays)
-	if days < 1 || days > maxDays {
-		p.wrong(fmt.Sprintf("days %d is no number from 1 to %d", days, maxDays))
+	interest, days := id(p, "interest", schemas.ParseInterestID), p.number("days", DefaultDays)
+	if days < 1 || days > MaxDays {
+		p.wrong(fmt.Sprintf("days %d is no number from 1 to %d", days, MaxDays))
 	}
 	if err := p.err(); err != nil {
 		return err

@@ -82,8 +82,6 @@ func BenchmarkFeedFresh(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
 // publishAt publishes pins at a rate per second, each at its due time whatever happened to earlier ones. It returns how
 // long each took from then to the pools of all followers.
 func (c *crowd) publishAt(rate int, lasts time.Duration) []time.Duration {

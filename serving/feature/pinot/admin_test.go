@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/spf13/cobra"
 )
 
 // controller is a fake that stores what it receives, and adds to a returned table what a real controller adds.
@@ -56,31 +54,24 @@ func (c *controller) table(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(object{"REALTIME": table})
 }
 
-// run runs a command against the controller and returns its output.
-func (c *controller) run(t *testing.T, args ...string) (string, error) {
+// setup returns a setup that reaches the controller.
+func (c *controller) setup(t *testing.T) Setup {
 	t.Helper()
 	server := httptest.NewServer(c)
-	defer server.Close()
-	cmd := Command(func(*cobra.Command) (Setup, error) {
-		cfg := DefaultConfig()
-		cfg.Controller = server.URL
-		return Setup{Config: cfg, Kafka: []string{"kafka:1"}, Registry: "http://registry", Partitions: 4}, nil
-	})
-	var out bytes.Buffer
-	cmd.SetOut(&out)
-	cmd.SetArgs(args)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	err := cmd.Execute()
-	return out.String(), err
+	t.Cleanup(server.Close)
+	cfg := DefaultConfig()
+	cfg.Controller = server.URL
+	return Setup{Config: cfg, Kafka: []string{"kafka:1"}, Registry: "http://registry", Partitions: 4}
 }
 
 func TestApplyThenVerify(t *testing.T) {
 	c := &controller{kept: map[string][]byte{}}
-	if _, err := c.run(t, "verify"); err == nil || !strings.Contains(err.Error(), "schema: is not there\ntable: is not there") {
-		t.Errorf("before: got %v", err)
+	setup := c.setup(t)
+	if got, err := setup.Verify(t.Context()); err != nil || !slices.Equal(got, []string{"schema: is not there", "table: is not there"}) {
+		t.Errorf("before: got %q, %v", got, err)
 	}
 	for range 2 {
-		if _, err := c.run(t, "apply"); err != nil {
+		if err := setup.Apply(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,30 +79,32 @@ func TestApplyThenVerify(t *testing.T) {
 	if !slices.Equal(c.calls, want) {
 		t.Errorf("calls: got %q, want %q", c.calls, want)
 	}
-	if out, err := c.run(t, "verify"); err != nil || !strings.Contains(out, "as it should be") {
-		t.Errorf("after: got %q, %v", out, err)
+	if got, err := setup.Verify(t.Context()); err != nil || len(got) > 0 {
+		t.Errorf("after: got %q, %v", got, err)
 	}
 	c.kept["tables"] = bytes.Replace(c.kept["tables"], []byte(`"96"`), []byte(`"24"`), 1)
 	c.kept["schemas"] = bytes.Replace(c.kept["schemas"], []byte(`"objectAuthor"`), []byte(`"author"`), 1)
-	_, err := c.run(t, "verify")
+	got, err := setup.Verify(t.Context())
 	for _, want := range []string{"table.segmentsConfig.retentionTimeValue: 24, want 96", "schema.dimensionFieldSpecs: objectAuthor is not there"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("changed: got %v, want %q in it", err, want)
+		if err != nil || !slices.Contains(got, want) {
+			t.Errorf("changed: got %q, %v, want %q", got, err, want)
 		}
 	}
 	c.broken = true
-	if _, err := c.run(t, "apply"); err == nil || !strings.Contains(err.Error(), "no quorum") {
+	if err := setup.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "no quorum") {
 		t.Errorf("broken: got %v", err)
 	}
 }
 
-func TestShowPrintsWhatApplySends(t *testing.T) {
-	out, err := (&controller{}).run(t, "show", "--release", "0.11")
+func TestSetup_DefinitionsAreWhatApplySends(t *testing.T) {
+	setup := (&controller{}).setup(t)
+	d, err := setup.Definitions(V0)
+	out := string(d.Schema) + string(d.Table)
 	if err != nil || !strings.Contains(out, `"schemaName": "actions_enriched"`) || !strings.Contains(out, `"stream.kafka.broker.list": "kafka:1"`) {
 		t.Errorf("got %s, %v", out, err)
 	}
-	if _, err := (&controller{}).run(t, "show", "--release", "9"); err == nil {
-		t.Error("a table was shown for a release that is not known")
+	if _, err := setup.Definitions("9"); err == nil {
+		t.Error("an unknown release is accepted")
 	}
 }
 

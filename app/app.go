@@ -1,0 +1,145 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
+	"github.com/smartfeed/smartfeed/processors"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/auth"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/serving/insight"
+	"github.com/smartfeed/smartfeed/serving/peers"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// App is the part of the pipeline that a process runs: all of it, or some of its roles. Call Open, then Run. Call Close
+// even if Run was not called.
+type App struct {
+	cfg     Config
+	own     generator.Extensions // of the embedding program
+	log     *slog.Logger
+	metrics *prometheus.Registry
+
+	tracer    *tracing.Tracer  // nil: no tracing
+	broker    *embedded.Server // nil: the brokers are external
+	kafka     topics.Kafka
+	health    *brokerHealth
+	streams   *topics.Streams
+	publisher *topics.Publisher
+	deleted   topics.DeletedUsers
+	ends      *topics.Log // end offsets of topics
+	groups    []*rows.Runner
+	generator contentGenerator     // nil: this process requests no chunks
+	local     *generator.Generator // of the local pools; nil: this process has none
+	related   feed.Neighbours      // nil: this process requests no neighbors
+	interests peers.Interests      // nil: this process requests no terms and interests
+	known     peers.Known          // nil: this process reads no rows that make users known
+	others    others               // nil: this process does not request the state of others
+	decided   *topics.Whole[schemas.InterestDecision]
+	retries   peers.Retries    // nil: this process does not request the state of retries
+	pulled    <-chan struct{}  // closed when local has read the recents of pulled followees
+	hot       *generator.Hot   // counts known to local; nil without local
+	features  *feature.Service // nil: not served here
+	insights  *insight.Service // nil: not served here
+	store     feed.Store       // for reading feeds; nil: not here
+	storeLag  *topics.StoreLag // of two feed stores; nil: there is one
+	sinks     []feedSink       // for writing feeds
+	clusters  []*cassandra.Store
+	stores    []func() storeStatus
+	spare     []string      // parts that are not needed for answers
+	feed      *feed.Service // nil: not served here
+	server    *api.Server
+	verifier  *auth.Verifier // of callers' tokens; nil: authentication is disabled
+
+	// The groups may contain another generation of the pools than the one this process started with.
+	generations *poolGenerations // nil: no pools here
+	firstPools  *rows.Runner
+	watch       *topics.GenerationWatch // nil: no pools are read here
+
+	parts      []processors.Part
+	supervisor *processors.Supervisor
+	closers    []func() error // in the order of opening; closed in reverse
+}
+
+// contentGenerator is the content generator, local or at the owners of the pools.
+type contentGenerator interface {
+	feed.Generator
+	feed.Explainer
+	feed.Pools
+}
+
+// opener opens one part of an App.
+type opener func(*App, context.Context) error
+
+// openParts opens parts in order.
+func openParts(ctx context.Context, cfg Config, own generator.Extensions, log *slog.Logger, parts []opener) (_ *App, err error) {
+	p := &App{cfg: cfg, own: own, log: log, metrics: prometheus.NewRegistry()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	if err := registerProcess(p.metrics); err != nil {
+		return nil, err
+	}
+	for _, open := range append([]opener{(*App).openTracing}, parts...) {
+		if err := open(p, ctx); err != nil {
+			return nil, err
+		}
+	}
+	p.supervisor = processors.NewSupervisor(processors.DefaultBackoff(), log, p.parts...)
+	return p, nil
+}
+
+func registerProcess(reg *prometheus.Registry) error {
+	return errors.Join(
+		reg.Register(collectors.NewGoCollector()),
+		reg.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
+}
+
+// part adds a part that runs under the supervisor.
+func (p *App) part(name string, run func(context.Context) error) {
+	p.parts = append(p.parts, processors.Part{Name: name, Run: run})
+}
+
+// frontPart adds a part that answers requests. It stops before the other parts.
+func (p *App) frontPart(name string, run func(context.Context) error) {
+	p.parts = append(p.parts, processors.Part{Name: name, Run: run, Answers: true})
+}
+
+// onClose makes Close call f, before the functions of earlier calls.
+func (p *App) onClose(f func() error) { p.closers = append(p.closers, f) }
+
+// onCloseDo is onClose for a function without an error.
+func (p *App) onCloseDo(f func()) {
+	p.onClose(func() error {
+		f()
+		return nil
+	})
+}
+
+// Run runs every part until ctx is done, and restarts parts that fail. It must be called only once. When ctx is done,
+// all parts finish their work; the embedded broker serves them until Close.
+func (p *App) Run(ctx context.Context) error { return p.supervisor.Run(ctx) }
+
+// Close closes everything that was opened, in reverse order.
+func (p *App) Close() error {
+	var problems []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		problems = append(problems, p.closers[i]())
+	}
+	p.closers = nil
+	return errors.Join(problems...)
+}

@@ -1,0 +1,55 @@
+package app
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+const (
+	// brokerCheckEvery is the interval between checks.
+	brokerCheckEvery = time.Second
+	// brokerTimeout is the maximum time for an answer: more than a busy broker takes, less than the timeouts of
+	// consumers.
+	brokerTimeout = 5 * time.Second
+)
+
+// brokerHealth checks whether any broker responds. The parts that need a broker notice failures themselves, but notice one
+// that hangs only after a timeout of a minute or more. None of them reports that Kafka is unavailable.
+type brokerHealth struct {
+	kafka    topics.Kafka
+	refused  atomic.Bool
+	answered atomic.Int64 // when a broker last responded, or Run started; nanoseconds since the epoch, 0: Run has not started
+}
+
+// Run checks until ctx is done.
+func (h *brokerHealth) Run(ctx context.Context) error {
+	client, err := h.kafka.Client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	h.answered.Store(time.Now().UnixNano())
+	for {
+		select {
+		case <-time.After(brokerCheckEvery):
+		case <-ctx.Done():
+			return nil
+		}
+		err := client.Ping(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if h.refused.Store(err != nil); err == nil {
+			h.answered.Store(time.Now().UnixNano())
+		}
+	}
+}
+
+// unavailable reports whether no broker responds. It also compares the time, because a request to a broker that hangs may take as long as the client allows.
+func (h *brokerHealth) unavailable() bool {
+	answered := h.answered.Load()
+	return h.refused.Load() || answered > 0 && time.Since(time.Unix(0, answered)) > brokerCheckEvery+brokerTimeout
+}

@@ -1,0 +1,85 @@
+package app
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/serving/client"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// version is set by the linker: the git tag or commit.
+var version = "unknown"
+
+// Version returns the git tag or commit of the build, or "unknown" for a build without make.
+func Version() string { return version }
+
+// Setup returns how commands reach the brokers and the registry of the configuration. The caller adds Log, Progress and
+// Work.
+func (c *Config) Setup() (topics.Setup, error) {
+	kafka, err := c.kafka()
+	if err != nil {
+		return topics.Setup{}, err
+	}
+	setup, err := c.setup(kafka)
+	setup.Access = c.RegistryClient
+	return setup, err
+}
+
+func (c *Config) setup(kafka topics.Kafka) (topics.Setup, error) {
+	outsiders, err := c.outsiders()
+	return topics.Setup{
+		Kafka: kafka, Registry: c.registryURL(), Verbs: c.Verbs, FeedStores: c.FeedStore.others(), Outsiders: outsiders,
+	}, err
+}
+
+// Setup returns how to reach the brokers and the registry of p, including embedded ones.
+func (p *App) Setup() (topics.Setup, error) {
+	setup, err := p.cfg.setup(p.kafka)
+	setup.Registry, setup.Log = p.RegistryURL(), p.log
+	if p.broker == nil {
+		setup.Access = p.cfg.RegistryClient
+	}
+	return setup, err
+}
+
+// ClientConfig returns how commands reach the HTTP server at c.HTTP, with the token that environ or auth.token_file has.
+func (c *Config) ClientConfig(environ []string) (client.Config, error) {
+	token, err := c.Auth.SentToken(environ)
+	if err != nil {
+		return client.Config{}, err
+	}
+	var settings *tls.Config
+	if c.API.TLS.CertFile != "" || c.Peers.HTTPS {
+		if settings, err = c.Peers.TLS.Config(); err != nil {
+			return client.Config{}, fmt.Errorf("peers.tls: %w", err)
+		}
+	}
+	return client.Config{Address: c.HTTP, Token: token, TLS: settings}, nil
+}
+
+// PinotSetup returns how commands reach Pinot. It returns topics.ErrPartitions if the brokers are external and their
+// number of partitions is not configured.
+func (c *Config) PinotSetup() (pinot.Setup, error) {
+	if c.Partitions == 0 && !c.hasEmbeddedBroker() {
+		return pinot.Setup{}, topics.ErrPartitions
+	}
+	return c.pinotSetup(), nil
+}
+
+func (c *Config) pinotSetup() pinot.Setup {
+	return pinot.Setup{Config: c.Pinot, Kafka: c.Kafka, Registry: c.registryURL(), Partitions: c.partitions()}
+}
+
+// hasEmbeddedBroker reports whether the brokers are those of the role Dev: it has run in this directory, or the address
+// is its default.
+func (c *Config) hasEmbeddedBroker() bool {
+	if _, err := os.Stat(filepath.Join(c.Dir, "broker")); err == nil {
+		return true
+	}
+	return slices.Equal(c.Kafka, DefaultConfig().Kafka)
+}

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors"
+	"github.com/smartfeed/smartfeed/serving/api"
+)
+
+// A process that is asked to stop does so, and names what delays it.
+func TestStopWithin(t *testing.T) {
+	states := []processors.PartState{
+		{Name: "http", Condition: processors.Ended},
+		{Name: "pools", Condition: processors.Running, LastError: "disk refuses writes"},
+	}
+	why := func() string { return runningParts(states) }
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended, came := make(chan error, 1), make(chan error, 1)
+		go func() { came <- stopWithin(ctx, time.Minute, ended, why) }()
+		time.Sleep(time.Hour) // it was not asked to stop
+		select {
+		case err := <-came:
+			t.Fatalf("ended by itself: %v", err)
+		default:
+		}
+		cancel()
+		began := time.Now()
+		err := <-came
+		if took := time.Since(began); took != time.Minute || err == nil || !strings.Contains(err.Error(), "still running: pools (disk refuses writes)") {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	broken := errors.New("broken")
+	ended := make(chan error, 1)
+	ended <- broken
+	if err := stopWithin(ctx, time.Minute, ended, why); !errors.Is(err, broken) {
+		t.Errorf("what the end brought is lost: %v", err)
+	}
+	if text := runningParts(states[:1]); text != "a store or the broker does not close" {
+		t.Errorf("with all parts ended: %q", text)
+	}
+}
+
+// The maximum time that requests have to finish, and what they leave for as long again, fit into the shutdown time of
+// the process.
+func TestRequestsHaveTimeToEnd(t *testing.T) {
+	const closes = 5 * time.Second // of stores and the broker
+	if sum := 2*api.MaxShutdownTimeout + closes; sum > ShutdownTimeout {
+		t.Errorf("requests may take %s to end, and the process has %s", sum, ShutdownTimeout)
+	}
+	cfg := DefaultConfig()
+	if cfg.API.ShutdownTimeout = api.MaxShutdownTimeout; cfg.Validate() != nil {
+		t.Errorf("%s is refused: %v", cfg.API.ShutdownTimeout, cfg.Validate())
+	}
+	cfg.API.ShutdownTimeout++
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "shutdown_timeout: 20.000000001s: want 100ms to 20s") {
+		t.Errorf("%s: %v", cfg.API.ShutdownTimeout, err)
+	}
+}
+
+// Requests in flight need the stores, the groups and the global tables. All of these stay until the last request is
+// answered.
+func TestRequestsEndBeforeWhatTheyNeed(t *testing.T) {
+	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var first []string
+	for _, part := range p.parts {
+		if part.Answers {
+			first = append(first, part.Name)
+		}
+	}
+	if !slices.Equal(first, []string{"http"}) {
+		t.Errorf("%v end before the rest, want http", first)
+	}
+}

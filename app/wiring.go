@@ -1,0 +1,542 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/otlp"
+	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/internal/progress"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/interests"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/generator"
+	"github.com/smartfeed/smartfeed/processors/related"
+	"github.com/smartfeed/smartfeed/processors/retries"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
+	"github.com/smartfeed/smartfeed/serving/featurelog"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/insight"
+	"github.com/smartfeed/smartfeed/serving/peers"
+	"github.com/smartfeed/smartfeed/serving/web"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// openTracing exports spans if an endpoint is configured. It is opened first and closed last, so that spans from the
+// shutdown of the other parts are exported, too.
+func (p *App) openTracing(context.Context) error {
+	if p.cfg.Tracing.Endpoint == "" {
+		return nil
+	}
+	exporter, err := otlp.Open(p.cfg.Tracing, otlp.Deps{
+		Instance: p.cfg.peerAddress(), Version: version, Metrics: p.metrics, Log: p.log.With("part", "tracing"),
+	})
+	if err != nil {
+		return err
+	}
+	p.onCloseDo(exporter.Close)
+	p.tracer = exporter.Tracer()
+	return nil
+}
+
+func (p *App) openBroker(ctx context.Context) error {
+	var err error
+	if p.broker, err = embedded.Start(ctx, p.cfg.broker(), p.log.With("part", "broker")); err != nil {
+		return err
+	}
+	p.onClose(p.broker.Close)
+	p.part("broker", p.broker.Run)
+	p.kafka = p.broker.Kafka(p.cfg.partitions())
+	p.kafka.Tracer = p.tracer
+	profile := topics.Profile{Embedded: true, Partitions: p.cfg.partitions()}
+	if _, err := topics.Apply(ctx, p.kafka, topics.Catalogue(profile)); err != nil {
+		return fmt.Errorf("%w\n(%s was made with other settings: set partitions to what it has, or use another directory)", err, p.cfg.Dir)
+	}
+	return nil
+}
+
+// openDir locks the state directory for this process.
+func (p *App) openDir(context.Context) error {
+	if err := os.MkdirAll(p.cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	lock, err := embedded.LockDir(p.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	p.onClose(lock.Unlock)
+	return nil
+}
+
+// openKafka connects to external brokers, which must grant this process the permissions of its role. Their topics must
+// match the catalogue: with other topics, a process would put owners into the wrong partitions.
+func openKafka(role string) opener {
+	return func(p *App, ctx context.Context) error { return p.openKafka(ctx, role) }
+}
+
+func (p *App) openKafka(ctx context.Context, role string) error {
+	var err error
+	if p.kafka, err = p.cfg.kafka(); err != nil {
+		return err
+	}
+	p.kafka.Tracer = p.tracer
+	p.kafka.ClientID = peers.ClientID(p.cfg.peerAddress())
+	if err := topics.VerifyAccess(ctx, p.kafka, role); err != nil {
+		return err
+	}
+	profile, err := topics.VerifyAll(ctx, p.kafka, role)
+	p.kafka.Embedded = profile.Embedded
+	return err
+}
+
+// newRegistry returns a client of the registry: the embedded one, or the configured one.
+func (p *App) newRegistry() (*schemas.Registry, error) {
+	if p.broker != nil {
+		return schemas.NewRegistry(p.broker.RegistryURL())
+	}
+	return schemas.NewRegistryAs(p.cfg.RegistryClient, strings.Split(p.cfg.registryURL(), ",")...)
+}
+
+func (p *App) openStreams(ctx context.Context) error {
+	registry, err := p.newRegistry()
+	if err != nil {
+		return err
+	}
+	if p.streams, err = topics.Open(ctx, registry); err != nil {
+		return err
+	}
+	p.health = &brokerHealth{kafka: p.kafka}
+	p.part("kafka", p.health.Run)
+	if p.publisher, err = topics.NewPublisher(p.kafka, p.streams); err != nil {
+		return err
+	}
+	p.onCloseDo(p.publisher.Close)
+	if p.ends, err = topics.NewLog(p.kafka); err != nil {
+		return err
+	}
+	p.onCloseDo(p.ends.Close)
+	p.deleted = topics.NewDeletedUsers(p.kafka, p.streams, p.instance(), p.log)
+	p.part("users-deleted", p.deleted.Run)
+	p.decided = topics.NewWhole(p.kafka, p.streams.InterestDecisions, p.instance(), p.log)
+	p.part(topics.InterestDecisions, p.decided.Run)
+	return nil
+}
+
+// knowing delays run until the deleted users and the term decisions have been read, because later corrections would not
+// undo the output of run.
+func (p *App) knowing(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, known := range []<-chan struct{}{p.deleted.Ready(), p.decided.Ready()} {
+			select {
+			case <-known:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		return run(ctx)
+	}
+}
+
+// instance returns the name of this process, unique among the running ones. It is the same after a restart, so that
+// the process keeps its consumer groups.
+func (p *App) instance() string {
+	if p.broker != nil {
+		return "dev"
+	}
+	return p.cfg.peerAddress()
+}
+
+// openGroups runs the named groups in this process. If pools is among them, the content generator runs here, too.
+func openGroups(names []string) opener {
+	return func(p *App, ctx context.Context) error {
+		cfg := p.cfg.Rows
+		cfg.Dir = p.cfg.below(cfg.Dir)
+		shared, err := rows.NewShared(cfg)
+		if err != nil {
+			return err
+		}
+		p.onCloseDo(shared.Close)
+		if bars := progress.To(os.Stderr); bars.Terminal() && p.cfg.Log.Format != "json" {
+			shared.Show(func(what string, total int) topics.Progress { return bars.Start(what, total) })
+		}
+		known := groupRows{}
+		env := rows.Env{Kafka: p.kafka, Streams: p.streams, Log: p.log, Metrics: p.metrics, Shared: shared}
+		for _, name := range names {
+			if name == topics.Pools {
+				if err := p.openPools(ctx, cfg, env); err != nil {
+					return err
+				}
+				known[name] = p.generations
+				continue
+			}
+			runner, err := rows.New(cfg, env, p.group(name))
+			if err != nil {
+				return err
+			}
+			p.groups = append(p.groups, runner)
+			p.part(name, p.knowing(runner.Run))
+			switch name {
+			case topics.Actors, topics.Fanout:
+				known[name] = runner.View()
+			case topics.Related:
+				p.related = related.Reader{Rows: runner.View()}
+			case topics.Interests:
+				p.interests = interests.Reader{Rows: runner.View(), Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Now: time.Now}
+			case topics.Retries:
+				p.retries = retries.Reader{Rows: runner.View(), Config: p.cfg.Retries}
+			}
+		}
+		if len(known) > 0 {
+			p.known = known
+		}
+		return nil
+	}
+}
+
+// openPools runs the generations of the pools, and the content generator on the rows of the active one.
+func (p *App) openPools(ctx context.Context, cfg rows.Config, env rows.Env) error {
+	var err error
+	p.generations, err = newPoolGenerations(ctx, p, func(number int) (*rows.Runner, error) {
+		group := p.group(topics.Pools)
+		group.Generation = number
+		return rows.New(cfg, env, group)
+	})
+	if err != nil {
+		return err
+	}
+	p.firstPools, p.watch = p.generations.running()[0], p.generations.watch
+	p.groups = append(p.groups, p.firstPools)
+	p.part(topics.Pools, p.knowing(p.generations.first()))
+	p.part(topics.Generations, p.generations.Run)
+	return p.openGenerator(p.generations)
+}
+
+// group returns the definition of one of topics.RowGroups.
+func (p *App) group(name string) rows.Group {
+	switch name {
+	case topics.Objects:
+		return objects.Group(p.cfg.Objects, p.streams, p.deleted)
+	case topics.Actors:
+		return actors.Group(p.cfg.Actors, p.streams, p.deleted)
+	case topics.Fanout:
+		return fanout.Group(p.cfg.Fanout, p.cfg.partitions(), p.streams, p.deleted)
+	case topics.Related:
+		return related.Group(p.cfg.Related, p.cfg.partitions(), p.streams)
+	case topics.Interests:
+		return interests.Group(p.cfg.Interests, p.cfg.partitions(), p.streams, p.deleted, p.decided)
+	case topics.Retries:
+		return retries.Group(p.cfg.Retries, topics.Catalogue(topics.Profile{Partitions: p.cfg.partitions()}), p.streams)
+	default:
+		return pools.Group(p.cfg.Pools, p.streams, p.deleted)
+	}
+}
+
+// openGenerator creates the content generator on the local pools.
+func (p *App) openGenerator(view generator.Rows) error {
+	whole := topics.NewWhole(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
+	pulled := generator.NewPulled(whole.Ready())
+	whole.OnChange(pulled.Change)
+	p.part(topics.RecentsPulled, whole.Run)
+	p.pulled = whole.Ready()
+	counts := topics.NewWhole(p.kafka, p.streams.HotPins, p.instance(), p.log)
+	p.hot = generator.NewHot(counts.Ready())
+	counts.OnChange(p.hot.Change)
+	p.part(topics.HotPins, counts.Run)
+	guard, err := outgoing.New(p.cfg.Outgoing, nil)
+	if err != nil {
+		return err
+	}
+	p.local, err = generator.New(p.cfg.Pools, p.generatorConfig(), generator.Deps{
+		Rows: view, End: generator.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
+		Dial: guard.DialContext, Extensions: p.own, Metrics: p.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	p.onCloseDo(p.local.Close)
+	p.generator = p.local
+	return nil
+}
+
+// generatorConfig sets Elsewhere to 0 if the broker is embedded: no other process can have owned the pools.
+func (p *App) generatorConfig() generator.Config {
+	cfg := p.cfg.Generator
+	if p.broker != nil {
+		cfg.Elsewhere = 0
+	}
+	return cfg
+}
+
+// openPeers creates a content generator that sends requests to the owners of the pools.
+func (p *App) openPeers(context.Context) error {
+	admin, err := p.kafka.Admin()
+	if err != nil {
+		return err
+	}
+	p.onCloseDo(admin.Close)
+	watch := &topics.GenerationWatch{Log: p.ends}
+	p.watch = watch
+	p.part(topics.Generations, func(ctx context.Context) error { return watch.Run(ctx, func(error) {}) })
+	poolMembers := peers.Members{
+		Admin: admin, Group: topics.Pools, Topic: topics.Deliveries,
+		Generation: func() int { return watch.Of(topics.Pools).Active },
+	}
+	deps := peers.Deps{
+		Pools:     poolMembers,
+		Related:   peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
+		Interests: peers.Members{Admin: admin, Group: topics.Interests, Topic: topics.InterestMarks},
+		Retries:   peers.Members{Admin: admin, Group: topics.Retries, Topic: topics.DeadLetters},
+		Known: map[string]peers.Directory{
+			topics.Pools:  poolMembers,
+			topics.Actors: peers.Members{Admin: admin, Group: topics.Actors, Topic: topics.Users},
+			topics.Fanout: peers.Members{Admin: admin, Group: topics.Fanout, Topic: topics.Follows},
+		},
+		Everybody:  peers.AllMembers{Admin: admin, Groups: p.readerGroups},
+		Partitions: p.cfg.partitions(), Metrics: p.metrics,
+	}
+	if err := p.configurePeerClient(&deps); err != nil {
+		return err
+	}
+	client, err := peers.NewClient(deps)
+	if err != nil {
+		return err
+	}
+	p.onCloseDo(client.Close)
+	p.generator, p.related, p.retries, p.interests, p.others, p.known = client, client, client, client, client, client
+	return nil
+}
+
+func (p *App) openFeatures(context.Context) error {
+	definitions, err := feature.Load(p.cfg.Features)
+	if err != nil {
+		return err
+	}
+	metrics, err := feature.NewMetrics(p.metrics)
+	if err != nil {
+		return err
+	}
+	store, err := feature.OpenEmbedded(p.cfg.below("features"), p.cfg.Feature, p.log, time.Now)
+	if err != nil {
+		return err
+	}
+	p.onClose(store.Close)
+	deps := feature.Deps{Store: store, Deleted: p.deleted, Definitions: definitions, Metrics: metrics, Log: p.log, Now: time.Now}
+	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
+		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: store, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
+		ActionsElsewhere: p.cfg.actionsInPinot(),
+	})
+	if err != nil {
+		return err
+	}
+	p.part(topics.Features, sink.Run)
+	recorder, err := p.openFeatureLog()
+	if err != nil {
+		return err
+	}
+	deps.Fresh, deps.Record = sink.Fresh, recorder.Record
+	kind := "embedded"
+	if p.cfg.actionsInPinot() {
+		kind = pinot.Name
+		if err := p.openPinot(&deps, store); err != nil {
+			return err
+		}
+	}
+	p.storeOf("features", kind, nil)
+	if p.features, err = feature.NewService(p.cfg.Feature, deps); err != nil {
+		return err
+	}
+	p.onCloseDo(p.features.Close)
+	reloader := feature.Reloader{
+		Path: p.cfg.Features, Every: p.cfg.Feature.ReloadEvery, Service: p.features, Metrics: metrics, Log: p.log,
+	}
+	p.part("feature-definitions", reloader.Run)
+	return p.openInsights()
+}
+
+// openPinot reads actions from Pinot, and the data of pins from store.
+func (p *App) openPinot(deps *feature.Deps, store feature.Store) error {
+	client, err := pinot.NewClient(p.cfg.Pinot)
+	if err != nil {
+		return err
+	}
+	p.onCloseDo(client.Close)
+	deps.Store, deps.Fresh = pinot.NewStore(p.cfg.Feature, client, store), nil
+	outsider, err := pinot.NewOutsider(p.cfg.Pinot)
+	if err != nil {
+		return err
+	}
+	lateness := feature.Lateness{
+		Metrics: deps.Metrics, Log: p.log, Now: time.Now,
+		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestLeft(ctx, outsider) },
+	}
+	p.part("feature-lateness", lateness.Run)
+	return nil
+}
+
+// openInsights creates the insights service and its sink.
+func (p *App) openInsights() error {
+	store, err := insight.Open(p.cfg.below("insights"), p.log)
+	if err != nil {
+		return err
+	}
+	p.onClose(store.Close)
+	sink, err := insight.NewSink(p.cfg.Insight, insight.SinkDeps{
+		Kafka: p.kafka, Stream: p.streams.ActionsEnriched, Instance: p.instance(), Store: store, Now: time.Now,
+		Deleted: p.deleted,
+	})
+	if err != nil {
+		return err
+	}
+	p.part(topics.Insights, sink.Run)
+	p.insights = insight.NewService(p.cfg.Insight, store, p.deleted, time.Now)
+	return nil
+}
+
+// openFeatureLog creates the recorder of answers, and the sink that writes them to files.
+func (p *App) openFeatureLog() (*featurelog.Recorder, error) {
+	metrics, err := featurelog.NewMetrics(p.metrics)
+	if err != nil {
+		return nil, err
+	}
+	client, err := p.kafka.Client()
+	if err != nil {
+		return nil, err
+	}
+	p.onCloseDo(client.Close)
+	cfg := p.cfg.FeatureLog
+	cfg.Dir = p.cfg.below(cfg.Dir)
+	files, err := featurelog.NewFiles(cfg, featurelog.FilesDeps{
+		Kafka: p.kafka, Stream: p.streams.FeatureLog, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.part(topics.FeatureFiles, files.Run)
+	run := strconv.FormatInt(time.Now().UnixMicro(), 36)
+	return featurelog.NewRecorder(cfg, client, p.streams.FeatureLog, run, metrics), nil
+}
+
+func (p *App) openFeed(context.Context) error {
+	if p.storeLag != nil {
+		p.part(storeLagPart, p.storeLag.Run)
+		p.spare = append(p.spare, storeLagPart)
+	}
+	client, err := p.kafka.Client()
+	if err != nil {
+		return err
+	}
+	p.onCloseDo(client.Close)
+	key, err := feed.LoadKey(p.cfg.below(p.cfg.Feed.CursorKeyFile))
+	if err != nil {
+		return err
+	}
+	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
+		Generator: p.generator, Explainer: p.generator, Pools: p.generator, Neighbours: p.related,
+		Store: p.store, Deleted: p.deleted, TTL: p.cfg.FeedStore.ttl(),
+		Served:  feed.NewServedTopic(client, p.streams),
+		Returns: feed.NewReturnTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), p.cfg.API.ShutdownTimeout)
+		defer cancel()
+		return p.feed.Close(ctx)
+	})
+	return nil
+}
+
+// openServer serves the routes that this process can answer.
+func (p *App) openServer(context.Context) error {
+	deps := api.Deps{
+		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.lacking,
+		Tracer: p.tracer, FromCallers: p.cfg.Tracing.FromCallers, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
+	}
+	if err := p.metrics.Register(newLackings(p.lacking)); err != nil {
+		return err
+	}
+	deps.Peer = p.peer()
+	if p.feed != nil {
+		console, err := web.Handler()
+		if err != nil {
+			return fmt.Errorf("console: %w", err)
+		}
+		deps.Feed, deps.Features, deps.Console = p.feed, p.features, console
+		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams, p.retries)
+		deps.Known = knownUsers{p.deleted, p.known}
+		deps.Dictionary = dictionary{
+			cfg: p.cfg.Interests, partitions: p.cfg.partitions(), publisher: p.publisher, known: p.interests,
+			decided: p.decided, deleted: p.deleted, present: p.store,
+		}
+	}
+	err := p.configureAuth(&deps)
+	if err != nil {
+		return err
+	}
+	settings := p.cfg.API
+	settings.AllowedHosts = p.cfg.hosts()
+	if p.server, err = api.Listen(p.cfg.HTTP, settings, deps); err != nil {
+		return err
+	}
+	p.onClose(p.server.Close)
+	p.frontPart("http", p.server.Run)
+	return p.openAdmin()
+}
+
+// peer returns the handler for requests from other processes, or nil if there is none.
+func (p *App) peer() http.Handler {
+	if p.broker != nil { // there are no other processes
+		return nil
+	}
+	var here peers.Here
+	if p.local != nil {
+		here.Generator = p.local
+	}
+	if neighbours, ok := p.related.(related.Reader); ok {
+		here.Neighbours = neighbours
+	}
+	if letters, ok := p.retries.(retries.Reader); ok {
+		here.Retries = letters
+	}
+	if known, ok := p.interests.(interests.Reader); ok {
+		here.Interests = known
+	}
+	if local, ok := p.known.(groupRows); ok {
+		here.Known = local
+	}
+	if here == (peers.Here{}) && p.cfg.Auth.On() && p.cfg.Peers.SecretFile == "" {
+		return nil // no process could authenticate as a peer, and none of these requests is essential
+	}
+	here.Process = p
+	return peers.Handler(here)
+}
+
+func (p *App) openAdmin() error {
+	if p.cfg.Admin == "" {
+		return nil
+	}
+	scrape, err := p.scrapeToken()
+	if err != nil {
+		return err
+	}
+	a, err := listenAdmin(p.cfg, scrape, p.metrics)
+	if err != nil {
+		return err
+	}
+	p.onClose(closeListener(a.listener))
+	p.part("admin", a.Run)
+	return nil
+}

@@ -1,0 +1,129 @@
+// Package cli has the commands of the program. It is the only package that imports cobra. Each command is a thin shell: it
+// checks its flags and calls a function of app, internal/ops, internal/tools or the HTTP API of a running server.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/config"
+)
+
+// program is one run of the binary.
+type program struct {
+	environ []string
+	file    string // --config
+	format  format // --output
+	started bool   // the command line is valid
+	warned  bool   // about ignored variables
+}
+
+// Execute runs a command line, without the program's name, and returns its exit code: 0 for success, 1 for a failure, 2
+// for an invalid command line or configuration. When ctx is done, the command shuts down.
+func Execute(ctx context.Context, args, environ []string, in io.Reader, out, errOut io.Writer) int {
+	p := &program{environ: environ}
+	root := p.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	addCompletion(root)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(errOut, "smartfeed: %v\n", err)
+	var usage *command.UsageError
+	if !p.started || errors.As(err, &usage) {
+		fmt.Fprintf(errOut, "see %q\n", cmd.CommandPath()+" --help")
+		return 2
+	}
+	return 1
+}
+
+// The groups of commands in the help.
+const (
+	runGroup     = "run"
+	dataGroup    = "data"
+	operateGroup = "operate"
+	inspectGroup = "inspect"
+)
+
+// root returns the tree of commands.
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "smartfeed",
+		Short: "Run and operate a home feed and near-real-time features on Kafka",
+		Long: `Run and operate a home feed and near-real-time features on Kafka.
+
+"smartfeed dev" runs everything in one process on embedded parts. Every value of the configuration can be set in a file
+(--config, SMARTFEED_CONFIG), in the environment (SMARTFEED_POOLS_CAP) and by a flag (--pools.cap). A flag overrides the
+environment, and the environment overrides the file. "smartfeed config show" prints all values. The flags below are flags of
+every command.`,
+		Version:          app.Version(),
+		SilenceErrors:    true,
+		SilenceUsage:     true,
+		PersistentPreRun: func(*cobra.Command, []string) { p.started = true },
+	}
+	defaults := app.DefaultConfig()
+	flags := root.PersistentFlags()
+	config.AddFlags(&defaults, flags)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return config.FlagError(err, app.RenamedKeys()) })
+	flags.StringVar(&p.file, "config", "", "configuration file (default smartfeed.yaml, if it exists)")
+	flags.VarP(&p.format, "output", "o", "output format: table, json or yaml")
+	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml") // the flag exists: it was added above
+	complete(root, "output", formats()...)
+	root.SetUsageTemplate(usageTemplate)
+	add := func(group, title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: group, Title: title})
+		for _, cmd := range commands {
+			cmd.GroupID = group
+			root.AddCommand(cmd)
+		}
+	}
+	add(runGroup, "Run processes:", p.devCommand(), p.processCommand(), p.serveCommand(), p.materializeCommand())
+	add(dataGroup, "Load and delete data:", p.publishCommand(), p.importCommand(), p.simulateCommand(), p.waitCommand(), p.eraseCommand())
+	add(operateGroup, "Operate:", p.topicsCommand(), p.feedStoreCommand(), p.pinotCommand(), p.deadLettersCommand(),
+		p.rebuildCommand(), p.replayCommand(), p.interestsCommand(), p.tokenCommand())
+	add(inspectGroup, "Inspect:", p.queryCommand(), p.featuresCommand(), p.doctorCommand(), p.benchCommand(), p.configCommand(),
+		p.idCommand(), p.versionCommand())
+	return root
+}
+
+// usageTemplate is cobra's, with the flags of the root command in the root's help only.
+const usageTemplate = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $cmds}}{{if (and (eq .GroupID $group.ID) .IsAvailableCommand)}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if not .AllChildCommandsHaveGroup}}
+
+{{if .Groups}}Additional commands:{{else}}Commands:{{end}}{{range $cmds}}{{if (and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help")))}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+Use "{{.CommandPath}} [command] --help" for more information about a command.{{end}}{{if .HasParent}}
+
+"smartfeed --help" lists the flags of every command, such as --config and --output.{{end}}
+`
+
+// addCompletion adds cobra's command that prints completion scripts. The command keeps the present output of root.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.RunE, cmd.Example = missingCommand, "  source <(smartfeed completion bash)"
+		}
+	}
+}

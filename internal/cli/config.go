@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/command"
+)
+
+func (p *program) configCommand() *cobra.Command {
+	return group("config", "Check and show the configuration", "  smartfeed config check --config smartfeed.yaml",
+		p.configCheckCommand(), &cobra.Command{
+			Use: "show", Short: "Print every value in effect, as a configuration file", Args: noArguments,
+			Example: "  smartfeed config show > smartfeed.yaml\n  SMARTFEED_POOLS_CAP=200 smartfeed config show",
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				cfg, err := p.load(cmd)
+				if err != nil {
+					return err
+				}
+				return cfg.Write(cmd.OutOrStdout())
+			},
+		})
+}
+
+func (p *program) configCheckCommand() *cobra.Command {
+	roles := roleNames()
+	return &cobra.Command{
+		Use: "check [ROLE]", Short: "Report every error in the configuration and in the files that it names",
+		Long: fmt.Sprintf(`Report every error in the configuration that keeps a process from starting: values, and files that cannot be read or have
+invalid contents. With a role (%s) report also what this role needs; its command makes the same
+checks before it starts. No server is contacted; see "smartfeed doctor".`, strings.Join(roles, ", ")),
+		Args: cobra.MaximumNArgs(1), ValidArgs: roles,
+		Example: "  smartfeed config check\n  smartfeed config check serve --config smartfeed.yaml -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			role, err := roleOf(args)
+			if err != nil {
+				return err
+			}
+			cfg, err := p.load(cmd)
+			if err == nil {
+				err = usage(cfg.Check(role))
+			}
+			return errors.Join(p.print(cmd, newVerdict(err), func(out io.Writer) error {
+				if err == nil {
+					fmt.Fprintln(out, "the configuration is valid")
+				}
+				return nil
+			}), err)
+		},
+	}
+}
+
+func roleNames() (names []string) {
+	for _, r := range app.Roles() {
+		names = append(names, string(r))
+	}
+	return names
+}
+
+// roleOf returns the role argument of config check, or "" if there is none.
+func roleOf(args []string) (app.Role, error) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	if !slices.Contains(roleNames(), args[0]) {
+		return "", command.Usagef("there is no role %q, but %s", args[0], strings.Join(roleNames(), ", "))
+	}
+	return app.Role(args[0]), nil
+}
+
+// verdict is the result of config check.
+type verdict struct {
+	OK       bool     `json:"ok"`
+	Problems []string `json:"problems"`
+}
+
+func newVerdict(err error) verdict {
+	v := verdict{OK: err == nil, Problems: []string{}}
+	if err != nil {
+		v.Problems = strings.Split(err.Error(), "\n")
+	}
+	return v
+}

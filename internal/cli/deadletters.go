@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+const operatorUsage = "record this name as the operator; default: your login name and host"
+
+func (p *program) deadLettersCommand() *cobra.Command {
+	return group("deadletters", "List and retry records that could not be processed", "  smartfeed deadletters list --limit 10",
+		p.listDeadLettersCommand(), p.retryDeadLettersCommand(), p.limitRetriesCommand(), p.retryKindsCommand(), p.retryStatesCommand())
+}
+
+// maxListed bounds the memory of list.
+const maxListed = 10_000
+
+func (p *program) listDeadLettersCommand() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "list", Short: "Print dead letters, the newest last", Args: noArguments,
+		Example: "  smartfeed deadletters list --limit 10\n  smartfeed deadletters list -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > maxListed {
+				return command.Usagef("--limit %d: must be 1-%d", limit, maxListed)
+			}
+			setup, streams, err := p.streams(cmd)
+			if err != nil {
+				return err
+			}
+			found, err := ops.ListDeadLetters(cmd.Context(), setup.Kafka, streams, limit)
+			if err != nil {
+				return err
+			}
+			return p.print(cmd, append([]ops.Letter{}, found...), func(out io.Writer) error { return printLetters(out, found) })
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters")
+	return cmd
+}
+
+func printLetters(out io.Writer, list []ops.Letter) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "TIME\tTOPIC\tPARTITION\tOFFSET\tGROUP\tRETRIED\tREASON")
+	for _, l := range list {
+		reason := l.Reason
+		if l.Unreadable != "" {
+			reason = "the dead letter cannot be read: " + l.Unreadable
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%t\t%s\n", l.Time.Time().Format(time.RFC3339), l.Topic,
+			l.DeadLetter.Partition, l.DeadLetter.Offset, l.Group, l.Retried, strings.ReplaceAll(reason, "\n", "; "))
+	}
+	return table.Flush()
+}
+
+func (p *program) retryDeadLettersCommand() *cobra.Command {
+	var operator string
+	cmd := &cobra.Command{
+		Use: "retry", Short: "Retry the dead letters since the last retry at once", Args: noArguments,
+		Example: "  smartfeed deadletters retry\n  smartfeed deadletters retry -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			setup, streams, err := p.streams(cmd)
+			if err != nil {
+				return err
+			}
+			done, err := ops.RetryDeadLetters(cmd.Context(), setup.Kafka, streams, command.Operator(operator))
+			line := fmt.Sprintf("retried %s, skipped %d", command.Count(done.Published, "dead letter"), done.Skipped)
+			return errors.Join(err, p.printLine(cmd, done, line))
+		},
+	}
+	cmd.Flags().StringVar(&operator, "operator", "", operatorUsage)
+	return cmd
+}
+
+func (p *program) limitRetriesCommand() *cobra.Command {
+	var (
+		operator string
+		priority int32
+	)
+	cmd := &cobra.Command{
+		Use: "limit KIND RATE", Short: "Set the rate at which dead letters of a kind are retried",
+		Long: `Set how many dead letters of a kind are retried per second: a number, 0 to stop the retries, or "default" for the configured
+rate. KIND is topic/group/words as GET /v1/deadletters/kinds lists them, or topic/group, or a topic; the narrowest limit
+applies. Of kinds that are due at the same time, the one with the greater --priority is first.`,
+		Example: "  smartfeed deadletters limit pins/objects 0\n  smartfeed deadletters limit pins/objects default",
+		Args:    cobra.ExactArgs(2),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return [][]string{retryScopes(), {"0", "default"}, nil}[min(len(args), 2)], cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rate, err := retryRate(args[1])
+			if err != nil {
+				return usage(err)
+			}
+			setup, streams, err := p.streams(cmd)
+			if err != nil {
+				return err
+			}
+			limit := schemas.RetryLimit{Scope: args[0], Rate: rate, Priority: priority}
+			err = ops.LimitRetries(cmd.Context(), setup.Kafka, streams, limit, command.Operator(operator))
+			if bad := new(schemas.BadRecordError); errors.As(err, &bad) {
+				return usage(bad)
+			} else if err != nil {
+				return err
+			}
+			return p.printLine(cmd, limit, fmt.Sprintf("retries of %s: %s a second", limit.Scope, args[1]))
+		},
+	}
+	cmd.Flags().StringVar(&operator, "operator", "", operatorUsage)
+	cmd.Flags().Int32Var(&priority, "priority", 0, "the greatest is first")
+	return cmd
+}
+
+// retryRate parses a rate. -1 stands for the configured one.
+func retryRate(text string) (float64, error) {
+	if text == "default" {
+		return -1, nil
+	}
+	rate, err := strconv.ParseFloat(text, 64)
+	if err != nil || rate < 0 || rate > schemas.MaxRetryRate || math.IsNaN(rate) {
+		return 0, fmt.Errorf("rate %q: want a number from 0 to %d, or default", text, schemas.MaxRetryRate)
+	}
+	return rate, nil
+}
+
+// retryScopes returns "topic/group" for each topic of the catalogue and each of its readers: the scopes of a retry limit.
+func retryScopes() []string {
+	var names []string
+	for _, t := range topics.Catalogue(topics.Profile{}) {
+		for _, group := range t.Readers {
+			names = append(names, t.Name+"/"+group)
+		}
+	}
+	return names
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/tools/doctor"
+)
+
+func (p *program) doctorCommand() *cobra.Command {
+	timeout := 10 * time.Second
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check everything that smartfeed needs, and say what to do",
+		Long: `Check brokers, topics, transactions, groups, registry, stores, the state directory, clocks and the process at --http, as
+configured, all at the same time. For each it reports what is wrong and what to do. A process that serves also reports the
+versions of all other processes, why they are not ready, and which do not answer. Nothing is changed: the test transaction
+is aborted.
+
+The exit code is 1 if there is a problem; it is 0 with only warnings and notes. The command works while "smartfeed dev" runs
+and while it does not. Without --dir it checks the directory of the process at --http, if one runs on this machine.`,
+		Example: "  smartfeed doctor\n  smartfeed doctor --config production.yaml -o json",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if timeout <= 0 {
+				return command.Usagef("--timeout %s: must be positive", timeout)
+			}
+			cfg, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			if cfg.Dir == app.DefaultConfig().Dir {
+				cfg.Dir = cfg.RunningDir(cmd.Context(), p.environ)
+			}
+			checks, err := cfg.DoctorChecks(p.environ, cmp.Or(p.configFile(), "without a file"))
+			if err != nil {
+				return err
+			}
+			report := doctor.NewReport(app.Version(), doctor.Run(cmd.Context(), timeout, checks...))
+			return errors.Join(p.print(cmd, report, report.Text), report.Err())
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "maximum time of each check")
+	return cmd
+}

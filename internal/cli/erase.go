@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func (p *program) eraseCommand() *cobra.Command {
+	var unknown bool
+	var operator string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "erase USER",
+		Short: "Erase a user and all their data, and report what remains until when",
+		Long: `Erase a user permanently: profile, affinities, edges on both sides, pins, pools, materialized feed and lists. The command
+returns when no answer contains any of it, and reports what remains in logs and elsewhere until when. A delete that is
+published on the topic users has the same effect; this command also waits for it.
+
+A user without any data is an error, and nothing is done; --unknown erases the id anyway. Run the command again to check
+that nothing is left. After --timeout the exit code is 1; the erasure continues.
+
+A backup from before the erasure still contains the user. Keep the output of "smartfeed erase list" apart from the backups,
+and run "smartfeed erase again" with it after you restore one.`,
+		Example:           "  smartfeed erase user:ada\n  smartfeed erase user:ada --timeout 10m -o json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions, // users must not be listed
+		RunE: func(cmd *cobra.Command, args []string) error {
+			user, err := schemas.ParseUserID(args[0])
+			if err != nil {
+				return command.Usagef("%q is no user: %w", args[0], err)
+			}
+			ctx, cancel, err := within(cmd.Context(), timeout)
+			if err != nil {
+				return err
+			}
+			defer cancel()
+			done, err := p.erase(ctx, cmd, user, ops.Eraser{Unknown: unknown, Operator: command.Operator(operator)})
+			if err != nil {
+				return err
+			}
+			return p.print(cmd, done, func(out io.Writer) error { return printErased(out, done) })
+		},
+	}
+	cmd.AddCommand(p.eraseListCommand(), p.eraseAgainCommand())
+	cmd.Flags().BoolVar(&unknown, "unknown", false, "also erase a user without any data")
+	cmd.Flags().StringVar(&operator, "operator", "", operatorUsage)
+	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "maximum time to wait")
+	return cmd
+}
+
+// erase erases a user and reports the progress.
+func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.UserID, eraser ops.Eraser) (ops.Erased, error) {
+	cfg, err := p.load(cmd)
+	if err != nil {
+		return ops.Erased{}, err
+	}
+	setup, err := p.setup(cmd)
+	if err != nil {
+		return ops.Erased{}, err
+	}
+	remains, err := ops.Remains(ctx, setup.Kafka, time.Now()) // first, because it fails at once if the brokers are unavailable
+	if err != nil {
+		return ops.Erased{}, err
+	}
+	if eraser.Streams, err = setup.Streams(ctx); err != nil {
+		return ops.Erased{}, err
+	}
+	task := setup.Start("erase "+string(user), -1)
+	defer task.Done()
+	eraser.Kafka, eraser.Readers, eraser.Say = setup.Kafka, setup.Readers(), task.Say
+	done, err := eraser.Erase(ctx, user)
+	done.Remains = slices.Concat(remains, done.Remains, cfg.Remains(time.Now()))
+	return done, err
+}
+
+func printErased(out io.Writer, done ops.Erased) error {
+	fmt.Fprintf(out, "%s is erased: no answer contains the user or their pins\n", done.User)
+	if done.Before != nil {
+		fmt.Fprintf(out, "  deleted before, at %s\n", done.Before.UTC().Format(time.RFC3339))
+	}
+	for _, group := range slices.Sorted(maps.Keys(done.Had)) {
+		fmt.Fprintf(out, "  %-8s %6d rows of the user's own, now %d\n", group, done.Had[group], done.Has[group])
+	}
+	_, err := fmt.Fprintln(out, "what remains, in no answer:")
+	for _, r := range done.Remains {
+		_, err = fmt.Fprintf(out, "  %s\n", r)
+	}
+	return err
+}
+
+func (p *program) eraseListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "Print every erased user and the time of the delete, one per line",
+		Long: `Print every user on the topic users-deleted, with the time of the delete, one per line, sorted by id. "smartfeed erase again"
+reads this. Write it to a file that a restore of the brokers does not replace, whenever users were erased.`,
+		Args:    noArguments,
+		Example: "  smartfeed erase list > erased-users.txt",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			setup, streams, err := p.streams(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := ops.DeletedUsers(cmd.Context(), setup.Kafka, streams)
+			if err != nil {
+				return err
+			}
+			return p.print(cmd, list, func(out io.Writer) error { return ops.WriteDeletedUsers(out, list) })
+		},
+	}
+}
+
+func (p *program) eraseAgainCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "again [FILE]",
+		Short: "Erase everyone in FILE again, after a restore from a backup",
+		Long: `Erase every user in FILE again, after brokers or stores were restored from a backup: data of these users that the backup
+contains is deleted. Each line of FILE starts with a user id, as "smartfeed erase list" prints it; - is standard input. If a
+line is invalid, nothing is erased. Without FILE the list is the topic users-deleted: that is enough if only feed stores or
+directories were restored, and not the brokers.
+
+You can run it any number of times; for users of whom nothing was restored it changes nothing. It returns when the erasures
+have had their effect. After --timeout the exit code is 1; the erasures continue.`,
+		Example: "  smartfeed erase again erased-users.txt\n  smartfeed erase list --kafka old:9092 | smartfeed erase again -",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel, err := within(cmd.Context(), timeout)
+			if err != nil {
+				return err
+			}
+			defer cancel()
+			done, err := p.eraseAgain(ctx, cmd, args)
+			if err != nil {
+				return err
+			}
+			return p.printLine(cmd, done, done)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "maximum time to wait")
+	return cmd
+}
+
+// eraseAgain erases the users in a file, or those of the topic users-deleted if there is no argument.
+func (p *program) eraseAgain(ctx context.Context, cmd *cobra.Command, args []string) (ops.ErasedAgain, error) {
+	var users []schemas.UserID
+	if len(args) > 0 {
+		var err error
+		if users, err = readUsers(cmd, args[0]); err != nil {
+			return ops.ErasedAgain{}, usage(err)
+		}
+	}
+	setup, streams, err := p.streams(cmd)
+	if err != nil {
+		return ops.ErasedAgain{}, err
+	}
+	if len(args) == 0 {
+		list, err := ops.DeletedUsers(ctx, setup.Kafka, streams)
+		if err != nil {
+			return ops.ErasedAgain{}, err
+		}
+		for _, d := range list {
+			users = append(users, d.User)
+		}
+	}
+	task := setup.Start("erase again", -1)
+	defer task.Done()
+	eraser := ops.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Operator: command.Operator(""), Say: task.Say}
+	return eraser.Again(ctx, users)
+}
+
+// readUsers reads a list of users from a file, or from standard input for "-".
+func readUsers(cmd *cobra.Command, name string) ([]schemas.UserID, error) {
+	if name == "-" {
+		return ops.ReadDeletedUsers(cmd.InOrStdin())
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ops.ReadDeletedUsers(f)
+}

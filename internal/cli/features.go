@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/featurelog"
+)
+
+// featuresCommand returns the commands for definitions and the training log.
+func (p *program) featuresCommand() *cobra.Command {
+	return group("features", "Try feature definitions, and verify the training log", "  smartfeed features verify -o json",
+		p.tryFeaturesCommand(), p.verifyFeaturesCommand())
+}
+
+func (p *program) verifyFeaturesCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Compute logged features again and report the drift",
+		Long: `Read logged features, from the topic feature-log or with --dir from its files, compute them again from all actions in the
+topic actions-enriched and from impressions, pin-cards and pin-attributes, and compare. Values that differ because a record
+was late are counted separately from values that differ for no reason; if there are any of the latter, the exit code is 1.
+Not compared are the means of pins' recent actors, values that were not evaluated in time, and those of pins whose last change
+is no longer in its topic.`,
+		Example: "  smartfeed features verify\n  smartfeed features verify --dir data/feature-log -o json",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			drifts, err := p.verifyFeatures(cmd, dir)
+			if err != nil {
+				return err
+			}
+			printed := p.print(cmd, drifts, func(out io.Writer) error { return featurelog.WriteDrifts(out, drifts) })
+			return errors.Join(printed, featurelog.CheckDrifts(drifts))
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "read the log from the files in this directory instead of its topic")
+	return cmd
+}
+
+func (p *program) verifyFeatures(cmd *cobra.Command, dir string) ([]featurelog.Drift, error) {
+	setup, err := p.setup(cmd)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := p.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := feature.Load(cfg.Features)
+	if err != nil {
+		return nil, err
+	}
+	return featurelog.Verify(cmd.Context(), featurelog.Setup{Setup: setup, Definitions: definitions}, dir)
+}
+
+// maxDefinitionBytes is the maximum length of a definition to try, the same as on the server.
+const maxDefinitionBytes = 16 << 10
+
+func (p *program) tryFeaturesCommand() *cobra.Command {
+	var e evaluation
+	cmd := &cobra.Command{
+		Use:   "try FILE",
+		Short: "Evaluate features that are not defined yet",
+		Long: `Evaluate features on a running server that its files do not define: FILE, or standard input if that is "-", has one
+definition, a list of at most ten, or the contents of a features.yaml. Nothing is stored. Errors are reported with their
+lines.`,
+		Example: "  smartfeed features try saves.yaml --user user:ada\n  smartfeed features try - --user user:ada --pair 'user:ada|pin:42' -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req, err := e.trial(cmd.InOrStdin(), args[0])
+			if err != nil {
+				return err
+			}
+			return postAndShow(p, cmd, req, (*tables).features, "v1", "features", "try")
+		},
+	}
+	e.flags(cmd)
+	return cmd
+}
+
+// trial returns the request for the file and the flags. Invalid flags are a *command.UsageError.
+func (e evaluation) trial(stdin io.Reader, file string) (feature.TryRequest, error) {
+	if len(e.users)+len(e.pins)+len(e.pairs) == 0 {
+		return feature.TryRequest{}, command.Usagef("want a --user, --pin or --pair")
+	}
+	of, err := e.entities()
+	if err != nil {
+		return feature.TryRequest{}, err
+	}
+	text, err := definitionIn(stdin, file)
+	return feature.TryRequest{Definition: text, Users: of.Users, Pins: of.Pins, Pairs: of.Pairs, At: of.At}, err
+}
+
+// definitionIn reads a file, or standard input for "-", up to the limit of the server.
+func definitionIn(stdin io.Reader, file string) (string, error) {
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", fmt.Errorf("read definitions: %w", err)
+		}
+		defer f.Close()
+		stdin = f
+	}
+	text, err := io.ReadAll(io.LimitReader(stdin, maxDefinitionBytes+1))
+	if err == nil && len(text) > maxDefinitionBytes {
+		err = fmt.Errorf("more than %d bytes", maxDefinitionBytes)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read definitions: %w", err)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+)
+
+func (p *program) feedStoreCommand() *cobra.Command {
+	return group("feedstore", "Create, verify and refill feed stores",
+		"  smartfeed feedstore apply --feed_store.cassandra.primary.hosts cassandra-a:9042",
+		p.clustersCommand(&cobra.Command{
+			Use: "apply", Short: "Create keyspace and tables, and set options that differ",
+			Long: `Create the keyspace and the tables on the primary and, if there is one, on the standby, and set options that differ. What
+cannot be changed in place is reported, and then nothing is changed on that cluster. You can run it at any time: existing
+tables keep their rows.`,
+		}, cassandra.Setup.Apply),
+		p.clustersCommand(&cobra.Command{
+			Use: "verify", Short: "Report how keyspace and tables differ from what apply would create",
+		}, cassandra.Setup.Verify),
+		p.refillCommand())
+}
+
+// clustersCommand completes a command that runs do and prints its reports.
+func (p *program) clustersCommand(cmd *cobra.Command, do func(cassandra.Setup, context.Context) ([]cassandra.Report, error)) *cobra.Command {
+	cmd.Args = noArguments
+	cmd.Example = fmt.Sprintf("  smartfeed feedstore %s --feed_store.cassandra.primary.hosts cassandra-a:9042", cmd.Use)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := p.load(cmd)
+		if err != nil {
+			return err
+		}
+		at := cfg.FeedStore.Cassandra
+		reports, err := do(cassandra.Setup{Config: at.Config, Primary: at.Primary, Standby: at.Standby}, cmd.Context())
+		if reports == nil {
+			return err
+		}
+		return errors.Join(err, p.print(cmd, reports, func(out io.Writer) error { return printClusters(out, reports) }))
+	}
+	return cmd
+}
+
+// printClusters prints reports without the problems, which the returned error has.
+func printClusters(out io.Writer, reports []cassandra.Report) error {
+	for _, r := range reports {
+		for _, what := range r.Done {
+			fmt.Fprintf(out, "%s: %s: done\n", r.Cluster, what)
+		}
+		if r.OK {
+			fmt.Fprintf(out, "%s: matches the configuration\n", r.Cluster)
+		}
+	}
+	return nil
+}
+
+// refillCommand returns the command that refills a feed store from the topics.
+func (p *program) refillCommand() *cobra.Command {
+	var store string
+	cmd := &cobra.Command{
+		Use: "refill", Short: "Refill a feed store that lost rows from the topics", Args: noArguments,
+		Long: `Refill a feed store that lost rows or was restored from a copy: reset its consumer group (materialize, materialize-standby) to
+the oldest records in its topics. "smartfeed materialize" continues from there, or "smartfeed serve" with an embedded feed
+store. First stop every process that fills the store: while one runs, nothing is reset, and the exit code is 1.
+
+The store may keep its rows. Rows that are older than the retention of the topics, 7 days, are not restored: copy them from
+the other store, before or after; see docs/operations.md.`,
+		Example: "  smartfeed feedstore refill --store standby\n  smartfeed feedstore refill -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			done, err := p.refill(cmd, store)
+			if err != nil {
+				return err
+			}
+			return p.printLine(cmd, done, done)
+		},
+	}
+	cmd.Flags().StringVar(&store, "store", app.PrimaryStore, "primary or standby")
+	complete(cmd, "store", app.PrimaryStore, app.StandbyStore)
+	return cmd
+}
+
+// refill resets the offsets of a store's consumer group.
+func (p *program) refill(cmd *cobra.Command, store string) (ops.Refilled, error) {
+	setup, err := p.setup(cmd)
+	if err != nil {
+		return ops.Refilled{}, err
+	}
+	stores := append([]string{app.PrimaryStore}, setup.FeedStores...)
+	if !slices.Contains(stores, store) {
+		return ops.Refilled{}, command.Usagef("--store %q: the configuration has %s", store, strings.Join(stores, " and "))
+	}
+	if store == app.PrimaryStore {
+		store = "" // the group of the first store has no suffix
+	}
+	return ops.Refill(cmd.Context(), setup.Kafka, store)
+}

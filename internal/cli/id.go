@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// idCommand returns the commands that create and split sharded ids.
+func (p *program) idCommand() *cobra.Command {
+	return group("id", "Make and split sharded ids", "  smartfeed id split 241294492511762325", &cobra.Command{
+		Use: "make SHARD TYPE LOCAL", Short: "Print the id of these parts", Args: cobra.ExactArgs(3),
+		Example: "  smartfeed id make 3429 1 7075733",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := makeID(args)
+			if err != nil {
+				return usage(err)
+			}
+			return p.printLine(cmd, partsOf(id), id)
+		},
+	}, &cobra.Command{
+		Use: "split ID", Short: "Print shard, type and local part of an id, with or without its kind", Args: cobra.ExactArgs(1),
+		Example: "  smartfeed id split pin:241294492511762325\n  smartfeed id split 241294492511762325 -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			if _, rest, found := strings.Cut(name, ":"); found {
+				name = rest
+			}
+			id, err := schemas.ParseShardedID(name)
+			if err != nil {
+				return usage(err)
+			}
+			shard, typ, local := id.Split()
+			return p.printLine(cmd, partsOf(id), fmt.Sprintf("shard %d type %d local %d", shard, typ, local))
+		},
+	})
+}
+
+// makeID returns the id of the parts shard, type and local.
+func makeID(args []string) (schemas.ShardedID, error) {
+	var parts [3]uint64
+	for i, bits := range []int{32, 32, 64} {
+		var err error
+		if parts[i], err = strconv.ParseUint(args[i], 10, bits); err != nil {
+			return 0, command.Usagef("%q is not an unsigned integer of %d bits", args[i], bits)
+		}
+	}
+	return schemas.MakeShardedID(uint32(parts[0]), uint32(parts[1]), parts[2])
+}
+
+// idParts is an id and its parts.
+type idParts struct {
+	ID    string `json:"id"` // a text, because it does not fit a float
+	Shard uint32 `json:"shard"`
+	Type  uint32 `json:"type"`
+	Local uint64 `json:"local"`
+}
+
+func partsOf(id schemas.ShardedID) idParts {
+	shard, typ, local := id.Split()
+	return idParts{id.String(), shard, typ, local}
+}

@@ -1,0 +1,477 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// wire is an embedded broker and registry with every topic of the catalogue.
+type wire struct {
+	*embedded.Server
+	setup   topics.Setup
+	streams *topics.Streams
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	server, setup := topicstest.Wire(t)
+	streams, err := setup.Streams(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &wire{server, setup, streams}
+}
+
+// newBareWire returns an embedded broker without topics.
+func newBareWire(t *testing.T) *wire {
+	t.Helper()
+	server, setup := topicstest.Bare(t)
+	return &wire{Server: server, setup: setup}
+}
+
+// smartfeed runs a command line against the wire.
+func (w *wire) smartfeed(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	flags := []string{"--kafka", w.setup.Kafka.Brokers[0], "--registry", w.setup.Registry, "--partitions", "4"}
+	return smartfeed(t, stdin, append(flags, args...)...)
+}
+
+func TestTopicsCommands(t *testing.T) {
+	w := newBareWire(t)
+	if _, _, err := w.smartfeed(t, "", "topics", "verify"); err == nil || !strings.Contains(err.Error(), "topic pins: missing") {
+		t.Errorf("verify = %v, want what is missing", err)
+	}
+	out, _, err := w.smartfeed(t, "", "topics", "plan")
+	if err != nil || !strings.Contains(out, "create pins: 4 partitions, 1 replica, nothing is deleted\n") {
+		t.Errorf("plan printed %q, %v", out, err)
+	}
+	if got := topicstest.Names(t, w.setup.Kafka); len(got) != 0 {
+		t.Errorf("plan created %v", got)
+	}
+	out, _, err = w.smartfeed(t, "", "topics", "apply", "-o", "json")
+	var done topics.Plan
+	if err != nil || json.Unmarshal([]byte(out), &done) != nil || len(done.Create) != len(topics.Catalogue(topics.Profile{})) {
+		t.Errorf("apply printed %q, %v", out, err)
+	}
+	if out, _, err = w.smartfeed(t, "", "topics", "verify"); err != nil || out != "all topics match the catalogue\n" {
+		t.Errorf("verify printed %q, %v", out, err)
+	}
+}
+
+// The topics commands include the active generation and the one being built, but not former generations.
+func TestTopicsCommandsKnowGenerations(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	setup := topics.Setup{Kafka: topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}}
+	says := func(want, command string) {
+		t.Helper()
+		out, _, err := smartfeed(t, "", "topics", command, "--partitions", "2", "--kafka", strings.Join(setup.Kafka.Brokers, ","))
+		if got := fmt.Sprint(out, err); !strings.Contains(got, want) {
+			t.Errorf("topics %s says %q, want %q", command, got, want)
+		}
+	}
+	says("create pools-table", "apply")
+	topicstest.Generation(t, setup.Kafka, topics.Profile{Partitions: 2, Replicas: 2}, 2) // with one broker unavailable
+	topicstest.Alter(t, setup.Kafka, "pools.2-table", "max.message.bytes", "1000")
+	says("all topics match the catalogue", "verify")
+
+	topicstest.CutOver(t, setup.Kafka, 2, 3)
+	says("topic pools.2-table: max.message.bytes is 1000 and should be", "verify")
+	says("topic pools.3-ticks: missing", "verify")
+	says("alter pools.2-table: max.message.bytes from 1000", "plan")
+	says("create pools.3-table: 2 partitions, 3 replicas, compacted", "apply")
+	says("pools.2-table has 2 replicas, and there are brokers for 3", "verify")
+
+	topicstest.CutOver(t, setup.Kafka, 3, 0)
+	says("all topics match the catalogue\n<nil>", "verify")
+}
+
+func TestTopicsPlanFailsOnAConflict(t *testing.T) {
+	w := newBareWire(t)
+	if _, err := w.admin(t).CreateTopic(t.Context(), 3, 1, nil, "pins"); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := w.smartfeed(t, "", "topics", "plan")
+	var conflict *topics.Conflict
+	if !errors.As(err, &conflict) || conflict.Topic != "pins" || conflict.Have != "3" {
+		t.Errorf("plan = %v, want the conflict", err)
+	}
+}
+
+func TestACLsCommand(t *testing.T) {
+	w := newBareWire(t)
+	out, _, err := w.smartfeed(t, "", "topics", "acls", topics.RoleProduce, "--principal", "User:app")
+	if err != nil || !strings.Contains(out, "--add --allow-principal User:app --operation Write --topic pins\n") {
+		t.Errorf("acls for a principal: %v, %s", err, out)
+	}
+	if out, _, err = w.smartfeed(t, "", "topics", "acls", topics.RoleProcess); err != nil || !strings.Contains(out, "Read on group pools*\n") {
+		t.Errorf("acls: %v, %s", err, out)
+	}
+	if _, _, err = w.smartfeed(t, "", "topics", "acls", "cook"); err == nil || !strings.Contains(err.Error(), "one of the roles") {
+		t.Errorf("acls of no role: got %v", err)
+	}
+}
+
+const (
+	goodLine  = `{"stream":"actions","id":"e%d","time":"2020-11-20T10:00:00.123Z","actor":"user:7","verb":"save","object":"pin:42"}`
+	otherGood = `{"stream":"follows","id":"f1","time":1,"actor":"user:7","verb":"follow","object":"board:1"}`
+)
+
+func goodLines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, goodLine+"\n", i)
+	}
+	return b.String()
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPublishFilesAndStandardInput(t *testing.T) {
+	w := newWire(t)
+	a := write(t, goodLines(100)+"\n  \n"+otherGood) // empty lines, no line feed at the end
+	out, stderr, err := w.smartfeed(t, otherGood+"\r\n", "publish", a, "-", "-o", "json")
+	if err != nil || strings.Contains(stderr, a) {
+		t.Fatalf("publish: %v, %s", err, stderr)
+	}
+	var got ops.Published
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Events != 102 || got.Streams["actions"] != 100 || got.Streams["follows"] != 2 || got.Bad != 0 {
+		t.Errorf("published %+v, want 100 actions and 2 follows", got)
+	}
+	if n := len(w.drain(t, topics.Actions)); n != 100 {
+		t.Errorf("%d actions in the log, want 100", n)
+	}
+	if out, _, err := w.smartfeed(t, otherGood, "publish"); err != nil || out != "published 1 event: 1 follow\n" {
+		t.Errorf("publish printed %q, %v", out, err)
+	}
+}
+
+func TestPublishNamesEveryBadLineAndPublishesNothing(t *testing.T) {
+	w := newWire(t)
+	future := fmt.Sprintf(`{"stream":"follows","id":"f2","time":%d,"actor":"user:7","verb":"follow","object":"board:1"}`,
+		time.Now().Add(time.Hour).UnixMicro())
+	first := write(t, goodLines(3))
+	second := write(t, strings.Join([]string{otherGood, "{", future, strings.Repeat("x", schemas.MaxLineBytes+10), otherGood}, "\n"))
+	out, stderr, err := w.smartfeed(t, "", "publish", first, second)
+	if err == nil || !strings.Contains(err.Error(), "3 bad lines: nothing was published") || out != "" {
+		t.Errorf("publish printed %q, %v, want an error", out, err)
+	}
+	for _, want := range []string{second + ":2: ", second + ":3: ", second + ":4: longer than"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("standard error %q does not have %q", stderr, want)
+		}
+	}
+	if strings.Count(stderr, "\n") != 3 {
+		t.Errorf("standard error has other lines too: %s", stderr)
+	}
+	for _, topic := range []string{topics.Actions, topics.Follows} {
+		if n := w.end(t, topic); n != 0 {
+			t.Errorf("%d records on %s, want none", n, topic)
+		}
+	}
+	if out, _, err = w.smartfeed(t, "", "publish", "--skip-bad", first, second); err != nil ||
+		out != "published 5 events: 2 follows, 3 actions; 3 bad lines skipped\n" {
+		t.Errorf("publish --skip-bad printed %q, %v", out, err)
+	}
+}
+
+// publish splits lines like POST /v1/events.
+func TestPublishTakesTheLongestLine(t *testing.T) {
+	w := newWire(t)
+	room := strings.Repeat(" ", schemas.MaxLineBytes-len(otherGood))
+	longest := strings.TrimSuffix(otherGood, "}") + room + "}\r\n"
+	out, stderr, err := w.smartfeed(t, longest+"\f\n"+otherGood, "publish", "--skip-bad")
+	if err != nil || out != "published 2 events: 2 follows; 1 bad line skipped\n" || !strings.HasPrefix(stderr, "standard input:2: ") {
+		t.Errorf("publish printed %q and %q, %v, want the form feed left out alone", out, stderr, err)
+	}
+}
+
+func TestPublishFailsOnAMissingFile(t *testing.T) {
+	w := newWire(t)
+	a := write(t, goodLines(3))
+	if _, _, err := w.smartfeed(t, "", "publish", a, "/nowhere"); err == nil || !strings.Contains(err.Error(), "/nowhere") {
+		t.Errorf("publish = %v, want the missing file", err)
+	}
+	if n := w.end(t, topics.Actions); n != 0 {
+		t.Errorf("%d records were published", n)
+	}
+}
+
+func TestPublishCommandSaysHowManyAreCertain(t *testing.T) {
+	w := newWire(t)
+	hits := topicstest.FailProduce(w.Broker(), topics.Partition("pin:42", w.setup.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
+	_, _, err := w.smartfeed(t, goodLines(10), "publish")
+	var partial *topics.PublishError
+	if !errors.As(err, &partial) || partial.Certain != 0 || partial.Events != 10 {
+		t.Errorf("publish = %v, want 0 of 10 certain", err)
+	}
+	if hits.Load() == 0 {
+		t.Error("the fault was not hit")
+	}
+}
+
+func TestWaitCommand(t *testing.T) {
+	w := newWire(t)
+	if _, _, err := w.smartfeed(t, "", "wait"); err != nil {
+		t.Errorf("wait on empty topics: %v", err)
+	}
+	w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("k")})
+	_, _, err := w.smartfeed(t, "", "wait", "--timeout", "100ms")
+	if err == nil || !strings.Contains(err.Error(), "not done within 100ms: still behind: objects: 1 of pins") {
+		t.Errorf("wait = %v, want what is behind", err)
+	}
+	_, _, err = w.smartfeed(t, "", "wait", "--timeout", "0s")
+	var usage *command.UsageError
+	if !errors.As(err, &usage) {
+		t.Errorf("wait --timeout 0s = %v, want wrong usage", err)
+	}
+}
+
+// Brokers of an older release lack a topic. wait stops, and names the topic and the command that creates it.
+func TestWaitWithoutATopic(t *testing.T) {
+	w := newWire(t)
+	if _, err := w.admin(t).DeleteTopics(t.Context(), topics.RetryOrders); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := w.smartfeed(t, "", "wait", "--timeout", "60s", "-o", "json")
+	var missing *topics.MissingTopicsError
+	if !errors.As(err, &missing) || !slices.Equal(missing.Topics, []string{topics.RetryOrders}) {
+		t.Errorf("wait = %v, want %s missing", err, topics.RetryOrders)
+	}
+	if want := `"smartfeed topics apply"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("wait = %v, want what to do: %s", err, want)
+	}
+	if !strings.Contains(out, `"done": false`) {
+		t.Errorf("printed %s", out)
+	}
+}
+
+func TestDeadLettersListAndRetry(t *testing.T) {
+	w := newWire(t)
+	for i := range 5 {
+		w.bury(t, topics.Pins, 0, fmt.Sprintf("pin:%d", i), fmt.Sprintf("v%d", i), int64(5-i))
+	}
+	w.bury(t, topics.Deliveries, 3, "user:a", "d", 10)
+	w.bury(t, "gone", 0, "k", "v", 11)
+	w.send(t, &kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
+
+	out, _, err := w.smartfeed(t, "", "deadletters", "list", "-o", "json", "--limit", "3")
+	var listed []ops.Letter
+	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 3 {
+		t.Fatalf("list printed %q, %v, want 3 letters", out, err)
+	}
+	if l := listed[2]; l.Topic != "gone" || l.Reason != "no good" || l.DeadLetter.Offset != 11 || l.Retried {
+		t.Errorf("the newest letter is %+v, want that of topic gone", l)
+	}
+
+	out, _, err = w.smartfeed(t, "", "deadletters", "retry", "--operator", "ann")
+	if err != nil || out != "retried 6 dead letters, skipped 2\n" {
+		t.Errorf("retry printed %q, %v", out, err)
+	}
+	ordered := map[string]string{}
+	for _, r := range w.drain(t, topics.RetryOrders) {
+		o, err := w.streams.RetryOrders.Decode(r.Value)
+		if err != nil || o.Validate(string(r.Key)) != nil || r.Partition != topics.Partition(o.Topic, 4) || len(o.Letters) != 1 || o.Operator != "ann" {
+			t.Fatalf("order %+v under %s in partition %d: %v", o, r.Key, r.Partition, err)
+		}
+		ordered[string(o.Letters[0].Key)] = o.Topic + " " + string(o.Letters[0].Value)
+	}
+	if len(ordered) != 6 || ordered["pin:3"] != "pins v3" || ordered["user:a"] != "deliveries d" {
+		t.Errorf("ordered %v, want five pins and a delivery", ordered)
+	}
+
+	w.bury(t, topics.Pins, 0, "pin:9", "v9", 20)
+	if out, _, err = w.smartfeed(t, "", "deadletters", "retry", "-o", "json"); err != nil || !strings.Contains(out, `"published": 1`) {
+		t.Errorf("second retry printed %q, %v, want only the new letter", out, err)
+	}
+	if n := w.end(t, topics.RetryOrders); n != 7 {
+		t.Errorf("%d orders, want 7", n)
+	}
+	out, _, err = w.smartfeed(t, "", "deadletters", "list")
+	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "the dead letter cannot be read") {
+		t.Errorf("list printed\n%s%v\nwant 9 retried letters, one unreadable", out, err)
+	}
+}
+
+// list reads only the end of a large dead-letter topic, even if an earlier record has a later time.
+func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
+	w := newWire(t)
+	w.bury(t, topics.Pins, 0, "pin:early", "v", time.Now().Add(time.Hour).UnixMilli())
+	end := func() int64 { return w.end(t, topics.DeadLetters) }
+	for begun := end(); end() < begun+4*1000; { // in any partition
+		garbage := make([]*kgo.Record, 500)
+		for i := range garbage {
+			garbage[i] = &kgo.Record{Topic: topics.DeadLetters, Key: []byte(topics.Pins), Value: []byte("?")}
+		}
+		w.send(t, garbage...)
+	}
+	list, err := ops.ListDeadLetters(t.Context(), w.setup.Kafka, w.streams, 10)
+	if err != nil || len(list) != 10 {
+		t.Fatalf("%d letters, %v, want 10", len(list), err)
+	}
+	for _, l := range list {
+		if string(l.Key) == "pin:early" {
+			t.Error("the first of thousands is listed: the topic was read from its beginning")
+		}
+	}
+}
+
+// A dead letter that is too large to be kept is published to its original topic, with the retry header.
+func TestLongDeadLettersAreRetriedAtOnce(t *testing.T) {
+	w := newWire(t)
+	w.bury(t, topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)
+	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "retried 1 dead letter,") {
+		t.Fatalf("retry printed %q, %v", out, err)
+	}
+	rs := w.drain(t, topics.Deliveries)
+	if len(rs) != 1 || rs[0].Partition != 3 || len(rs[0].Value) != topics.MaxRetriedBytes {
+		t.Fatalf("%d deliveries, want the bytes in partition 3", len(rs))
+	}
+	want := topics.Retry{Group: "objects", Partition: 3, Offset: 10, Attempt: 1}
+	if got, ok := topics.RetryOf(rs[0]); !ok || got != want {
+		t.Errorf("marked as %+v, want %+v", got, want)
+	}
+}
+
+func TestLimitsOfRetries(t *testing.T) {
+	w := newWire(t)
+	for _, args := range [][]string{{"pins", "-1"}, {"pins", "x"}, {"pins", "NaN"}, {"pins", "10001"}, {"nothing/x", "1"}, {"dead-letters", "1"}, {"pins"}} {
+		if out, _, err := w.smartfeed(t, "", append([]string{"deadletters", "limit", "--"}, args...)...); err == nil {
+			t.Errorf("limit %v printed %q, want an error", args, out)
+		}
+	}
+	out, _, err := w.smartfeed(t, "", "deadletters", "limit", "pins/objects", "0", "--operator", "ann", "--priority", "3")
+	if err != nil || out != "retries of pins/objects: 0 a second\n" {
+		t.Errorf("limit printed %q, %v", out, err)
+	}
+	if _, _, err := w.smartfeed(t, "", "deadletters", "limit", "pins", "default"); err != nil {
+		t.Error(err)
+	}
+	var got []schemas.RetryLimit
+	for _, r := range w.drain(t, topics.RetryOrders) {
+		o, err := w.streams.RetryOrders.Decode(r.Value)
+		if err != nil || string(r.Key) != topics.Pins {
+			t.Fatalf("order under %s: %v", r.Key, err)
+		}
+		got = append(got, o.Limits...)
+	}
+	want := []schemas.RetryLimit{{Scope: "pins/objects", Priority: 3}, {Scope: "pins", Rate: -1}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeadLettersOfNothing(t *testing.T) {
+	w := newWire(t)
+	if out, _, err := w.smartfeed(t, "", "deadletters", "list", "-o", "json"); err != nil || out != "[]\n" {
+		t.Errorf("list printed %q, %v", out, err)
+	}
+	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "retried 0 dead letters,") {
+		t.Errorf("retry printed %q, %v", out, err)
+	}
+	var usage *command.UsageError
+	if _, _, err := w.smartfeed(t, "", "deadletters", "list", "--limit", "0"); !errors.As(err, &usage) {
+		t.Errorf("list --limit 0 = %v, want wrong usage", err)
+	}
+}
+
+// client returns a client that is closed when the test ends.
+func (w *wire) client(t *testing.T) *kgo.Client {
+	t.Helper()
+	cl, err := w.setup.Kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+func (w *wire) admin(t *testing.T) *kadm.Client {
+	t.Helper()
+	return kadm.NewClient(w.client(t))
+}
+
+func (w *wire) publisher(t *testing.T) *topics.Publisher {
+	t.Helper()
+	p, err := topics.NewPublisher(w.setup.Kafka, w.streams)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// send produces records and waits for the acknowledgements.
+func (w *wire) send(t *testing.T, records ...*kgo.Record) {
+	t.Helper()
+	if err := w.client(t).ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bury sends a record to the dead-letter topic.
+func (w *wire) bury(t *testing.T, topic string, partition int32, key, value string, at int64) {
+	t.Helper()
+	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
+	if err := w.publisher(t).Bury(t.Context(), "objects", r, "no good"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// drain returns all committed records of a topic.
+func (w *wire) drain(t *testing.T, topic string) (all []*kgo.Record) {
+	t.Helper()
+	l, err := topics.NewLog(w.setup.Kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.ReadAll(t.Context(), topic, func(r *kgo.Record) error { all = append(all, r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// end returns the sum of the end offsets of a topic's partitions.
+func (w *wire) end(t *testing.T, topic string) (sum int64) {
+	t.Helper()
+	ends, err := w.admin(t).ListEndOffsets(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends.Each(func(o kadm.ListedOffset) { sum += o.Offset })
+	return sum
+}

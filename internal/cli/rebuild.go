@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/ops/generations"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// rebuildFlags are the flags of rebuild, and those that replay has, too.
+type rebuildFlags struct {
+	generations.RebuildOptions
+	timeout    time.Duration
+	generation bool
+	abort      bool
+}
+
+func (p *program) rebuildCommand() *cobra.Command {
+	var f rebuildFlags
+	cmd := &cobra.Command{
+		Use:   "rebuild USER|following|interest|all",
+		Short: "Rebuild pools from the followees' recent pins",
+		Long: `Rebuild pools in place, of a user, of all users in one source, or of all users in both: the candidates that followees
+delivered are removed, and every followee delivers its recents again, as for a reactivated user. Shown items stay shown.
+Candidates of related pins and of other systems stay. Pins that are no longer among a followee's recents are not restored.
+A visit waits for the followees' answers for up to generator.reactivation_timeout, and then reports "returning".
+
+For all users it processes them ordered by id, --rate users a second. --resume continues the last such run, from any
+machine.
+
+With --generation it builds a new generation of the pools while the present one answers. The new generation has its own
+changelog and emits nothing. Rows that followees cannot deliver (shown items, positions, edges, candidates of related pins
+and of other systems) are copied; followees deliver the rest. Then it cuts over: in each partition of each input, at the same
+record, the present generation stops emitting and the new one starts. Processes answer from it within a second. An
+interrupted run continues when you start it again; "replay" continues what "replay" has started. --abort aborts the
+generation that is being built, until its cut-over starts. After --timeout the exit code is 1; published requests still
+take effect.`,
+		Example:           "  smartfeed rebuild user:ada --source following\n  smartfeed rebuild all --rate 500\n  smartfeed rebuild all --generation -o json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeTargets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.Target = generations.Target(args[0])
+			if err := f.check(); err != nil {
+				return usage(err)
+			}
+			ctx, cancel := f.context(cmd.Context())
+			defer cancel()
+			return p.rebuild(ctx, cmd, f)
+		},
+	}
+	cmd.Flags().StringVar((*string)(&f.Source), "source", "", "of a user: following or interest (default both)")
+	complete(cmd, "source", string(schemas.Following), string(schemas.FromInterest))
+	cmd.Flags().Float64Var(&f.Rate, "rate", 200, "users a second, of all users")
+	cmd.Flags().BoolVar(&f.Resume, "resume", false, "continue the last run of all users")
+	cmd.Flags().BoolVar(&f.generation, "generation", false, "of all: build a new generation and cut over to it")
+	cmd.Flags().BoolVar(&f.abort, "abort", false, abortUsage)
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, timeoutUsage)
+	return cmd
+}
+
+const (
+	abortUsage   = "abort the generation that is being built, until its cut-over starts"
+	timeoutUsage = "maximum time to wait (default 1m of a user, else unlimited)"
+)
+
+// completeTargets completes the target of rebuild and replay.
+func completeTargets(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+	for _, target := range generations.Targets() {
+		names = append(names, string(target))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// check reports every error in the flags.
+func (f rebuildFlags) check() error {
+	problems := []error{f.Target.Validate()}
+	if err := f.Source.CheckRebuilt(); err != nil {
+		problems = append(problems, fmt.Errorf("--source: %w", err))
+	}
+	if f.Target.IsAll() && f.Source != "" {
+		problems = append(problems, errors.New("--source: only of a user: name the source instead of all"))
+	}
+	if !f.Target.IsAll() && f.Resume {
+		problems = append(problems, errors.New("--resume: only of all users"))
+	}
+	if (f.generation || f.abort) && f.Target != generations.All {
+		problems = append(problems, errors.New("--generation and --abort: only of all"))
+	}
+	if f.timeout < 0 {
+		problems = append(problems, fmt.Errorf("--timeout %s: must not be negative", f.timeout))
+	}
+	return errors.Join(append(problems, checkRate("rate", f.Rate))...)
+}
+
+func checkRate(flag string, perSecond float64) error {
+	if !(perSecond > 0 && perSecond <= 1e6) {
+		return fmt.Errorf("--%s %v: above 0 to 1000000", flag, perSecond)
+	}
+	return nil
+}
+
+// context applies --timeout, which is a minute by default for a user.
+func (f rebuildFlags) context(ctx context.Context) (context.Context, context.CancelFunc) {
+	timeout := f.timeout
+	if !f.Target.IsAll() {
+		timeout = cmp.Or(timeout, time.Minute)
+	}
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done within %s", timeout))
+}
+
+func (p *program) rebuild(ctx context.Context, cmd *cobra.Command, f rebuildFlags) error {
+	if f.abort {
+		return p.abortGeneration(ctx, cmd)
+	}
+	setup, err := p.setup(cmd)
+	if err != nil {
+		return err
+	}
+	if f.generation {
+		done, err := generations.Build(ctx, setup, f.Rate)
+		if err != nil {
+			return err
+		}
+		return p.printLine(cmd, done, done)
+	}
+	done, err := generations.Rebuild(ctx, setup, f.RebuildOptions)
+	if err != nil {
+		return err
+	}
+	return p.printLine(cmd, done, done)
+}
+
+// abortGeneration aborts the generation that is being built.
+func (p *program) abortGeneration(ctx context.Context, cmd *cobra.Command) error {
+	setup, err := p.setup(cmd)
+	if err == nil {
+		err = generations.Abort(ctx, setup)
+	}
+	if err != nil {
+		return err
+	}
+	return p.printLine(cmd, struct {
+		Aborted bool `json:"aborted"`
+	}{true}, "the generation that was being built is aborted")
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/auth"
+)
+
+// maxTokenLifetime is the longest lifetime of a token of the command token.
+const maxTokenLifetime = 90 * 24 * time.Hour
+
+func (p *program) tokenCommand() *cobra.Command {
+	grant := auth.Grant{}
+	var user, service string
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Print a token for development and tests",
+		Long: `Print a bearer token that is signed with the secret in --auth.secret_file. If the file does not exist, it is created. The
+token of a user grants access to that user's feed. The token of a service grants what its scopes say: ` + strings.Join(auth.Scopes(), ", ") + `.
+Anyone who has the secret can make any token. If several programs must be trusted separately, use keys (--auth.jwks).`,
+		Example: "  smartfeed token --auth.secret_file token.secret --user user:ada\n  smartfeed token --auth.secret_file token.secret --service dashboard --scope operate,feed --for 8h",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			grant.User, grant.Service = schemas.UserID(user), service
+			if err := checkGrant(grant, cfg.Auth); err != nil {
+				return usage(err)
+			}
+			return p.printToken(cmd, cfg.Auth, grant)
+		},
+	}
+	cmd.Flags().StringVar(&user, "user", "", "user of the token, user:…")
+	cmd.Flags().StringVar(&service, "service", "", "service of the token, with or without auth.service_prefix")
+	cmd.Flags().StringSliceVar(&grant.Scopes, "scope", nil, "scopes of the service: "+strings.Join(auth.Scopes(), ", "))
+	cmd.Flags().DurationVar(&grant.For, "for", time.Hour, "lifetime, 1s to "+maxTokenLifetime.String())
+	complete(cmd, "scope", auth.Scopes()...)
+	return cmd
+}
+
+// checkGrant reports every error in the flags of token.
+func checkGrant(g auth.Grant, cfg auth.Config) error {
+	var problems []error
+	if (g.User == "") == (g.Service == "") {
+		problems = append(problems, errors.New("want --user or --service"))
+	}
+	if g.User != "" {
+		if _, err := schemas.ParseUserID(string(g.User)); err != nil {
+			problems = append(problems, fmt.Errorf("--user: %w", err))
+		}
+	}
+	if g.Service != "" && cfg.ServicePrefix == "" && cfg.ServiceClaim == "" {
+		problems = append(problems, errors.New("--service: auth.service_prefix and auth.service_claim are empty, so no token is a service's"))
+	}
+	if g.Service != "" && cfg.ServicePrefix == "" && cfg.UserPrefix != "" && strings.HasPrefix(g.Service, cfg.UserPrefix) {
+		problems = append(problems, fmt.Errorf("--service: %q starts with auth.user_prefix: the token would be rejected", g.Service))
+	}
+	problems = append(problems, checkScopes(g)...)
+	if g.For < time.Second || g.For > maxTokenLifetime {
+		problems = append(problems, fmt.Errorf("--for: %s: want 1s to %s", g.For, maxTokenLifetime))
+	}
+	return errors.Join(problems...)
+}
+
+func checkScopes(g auth.Grant) (problems []error) {
+	if g.User != "" && len(g.Scopes) > 0 {
+		problems = append(problems, errors.New("--scope: only for --service: a user's token grants access to the user's own data"))
+	}
+	if g.Service != "" && len(g.Scopes) == 0 {
+		problems = append(problems, errors.New("--scope: a service without scopes has no permission"))
+	}
+	for _, scope := range g.Scopes {
+		if !slices.Contains(auth.Scopes(), scope) {
+			problems = append(problems, fmt.Errorf("--scope: there is no %q, but %s", scope, strings.Join(auth.Scopes(), ", ")))
+		}
+	}
+	return problems
+}
+
+// printToken prints a token for the grant. It creates the secret if there is none.
+func (p *program) printToken(cmd *cobra.Command, cfg auth.Config, g auth.Grant) error {
+	if cfg.SecretFile == "" {
+		return command.Usagef("auth.secret_file: is empty: want the file of the secret that the server verifies tokens with")
+	}
+	secret, created, err := auth.MakeSecret(cfg.SecretFile)
+	if err != nil {
+		return err
+	}
+	if created {
+		fmt.Fprintf(cmd.ErrOrStderr(), "a new secret is in %s: start the server with --auth.secret_file %[1]s\n", cfg.SecretFile)
+	}
+	now := time.Now()
+	token, err := auth.Mint(cfg, secret, g, now)
+	if err != nil {
+		return err
+	}
+	return p.printLine(cmd, struct {
+		Token   string    `json:"token"`
+		Expires time.Time `json:"expires"`
+	}{token, now.Add(g.For).UTC().Truncate(time.Second)}, token)
+}

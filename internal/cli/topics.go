@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func (p *program) topicsCommand() *cobra.Command {
+	return group("topics", "Create, alter and verify the topics, and print ACLs", "  smartfeed topics apply --kafka kafka-1:9092",
+		p.catalogueCommand("plan", "Print what apply would change", topics.Differences),
+		p.catalogueCommand("apply", "Create missing topics, and alter settings that differ", topics.Apply),
+		p.catalogueCommand("verify", "Fail if a topic differs, and report every difference", func(ctx context.Context, k topics.Kafka, want []topics.Topic) (topics.Plan, error) {
+			if err := topics.Verify(ctx, k, want); err != nil {
+				return topics.Plan{}, err
+			}
+			return topics.Differences(ctx, k, want)
+		}),
+		p.aclsCommand(), p.pruneCommand())
+}
+
+// catalogueCommand returns a command that compares the wanted topics with those of the brokers and prints the plan.
+func (p *program) catalogueCommand(use, short string, do func(context.Context, topics.Kafka, []topics.Topic) (topics.Plan, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: noArguments,
+		Example: fmt.Sprintf("  smartfeed topics %s --kafka kafka-1:9092,kafka-2:9092\n  smartfeed topics %[1]s -o json", use),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			setup, err := p.setup(cmd)
+			if err != nil {
+				return err
+			}
+			want, err := ops.WantedTopics(cmd.Context(), setup.Kafka)
+			if err != nil {
+				return err
+			}
+			plan, err := do(cmd.Context(), setup.Kafka, want)
+			if err != nil {
+				return err
+			}
+			return errors.Join(p.print(cmd, plan, func(out io.Writer) error { return printPlan(out, plan) }), plan.Err())
+		},
+	}
+}
+
+func printPlan(out io.Writer, p topics.Plan) error {
+	for _, t := range p.Create {
+		fmt.Fprintf(out, "create %s: %s, %s, %s\n", t.Name, command.Count(t.Partitions, "partition"), command.Count(int(t.Replicas), "replica"), retention(t))
+	}
+	for _, s := range p.Alter {
+		fmt.Fprintf(out, "alter %s: %s from %s to %s\n", s.Topic, s.Key, s.Have, s.Want)
+	}
+	for _, s := range p.Thin {
+		fmt.Fprintf(out, "%s has %s replicas, and there are brokers for %s: reassign it with Kafka's own tools\n", s.Topic, s.Have, s.Want)
+	}
+	if p.Empty() {
+		fmt.Fprintln(out, "all topics match the catalogue")
+	}
+	return nil
+}
+
+// retention returns the retention of a topic in words.
+func retention(t topics.Topic) string {
+	switch {
+	case t.Embedded:
+		return "nothing is deleted"
+	case t.Compact:
+		return "compacted"
+	case t.Retention == 0:
+		return "kept forever"
+	}
+	return fmt.Sprintf("kept %d h", int(t.Retention.Hours()))
+}
+
+func (p *program) aclsCommand() *cobra.Command {
+	principal := ""
+	cmd := &cobra.Command{
+		Use:   "acls ROLE",
+		Short: "Print the permissions that a role needs on the brokers",
+		Long: fmt.Sprintf(`Print the least permissions that a role (%s) needs on the brokers. With --principal print them as
+arguments of Kafka's own kafka-acls.sh, one line each.`, strings.Join(topics.Roles(), ", ")),
+		Example:   "  smartfeed topics acls serve --principal User:feed-serve | xargs -L 1 kafka-acls.sh --bootstrap-server localhost:9092",
+		ValidArgs: topics.Roles(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || !slices.Contains(topics.Roles(), args[0]) {
+				return command.Usagef("topics acls needs one of the roles %s, not %q", strings.Join(topics.Roles(), ", "), args)
+			}
+			setup, err := p.setup(cmd)
+			if err != nil {
+				return err
+			}
+			grants, err := topics.Grants(args[0], topics.Catalogue(topics.Profile{Partitions: setup.Kafka.Partitions}))
+			if err != nil {
+				return err
+			}
+			return p.print(cmd, grants, func(out io.Writer) error {
+				for _, g := range grants {
+					line := g.String()
+					if principal != "" {
+						line = strings.Join(g.Arguments(principal), " ")
+					}
+					fmt.Fprintln(out, line)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&principal, "principal", "", `print arguments of kafka-acls.sh for this principal, such as "User:feed-serve"`)
+	return cmd
+}
+
+func (p *program) pruneCommand() *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Delete the topics of former generations",
+		Long: `Delete the changelog, the ticks and the consumer group of each generation of the pools that is neither active nor being
+built: those before a cut-over of "rebuild all --generation" or "replay", and those whose building was aborted. No process reads
+them, no command can go back to them, and an erasure leaves their rows as they are. Topics of the first generation are created
+again, empty. Processes delete their local directories of such generations themselves.
+
+A generation that still has members is not deleted, and the exit code is 1: processes leave it some seconds after the cut-over.
+With ACLs, the user needs Delete on the topics and groups whose names start with "pools".`,
+		Args:    noArguments,
+		Example: "  smartfeed topics prune --dry-run\n  smartfeed topics prune -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			setup, err := p.setup(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := ops.Prune(cmd.Context(), setup.Kafka, dryRun)
+			return errors.Join(p.print(cmd, list, func(out io.Writer) error { return printFormer(out, list, dryRun) }), err)
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be deleted")
+	return cmd
+}
+
+func printFormer(out io.Writer, list []topics.FormerGeneration, dryRun bool) error {
+	verb := "deleted"
+	if dryRun {
+		verb = "would delete"
+	}
+	for _, f := range list {
+		for _, topic := range f.Topics {
+			fmt.Fprintf(out, "%s %s\n", verb, topic)
+		}
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(out, "deleted nothing")
+	}
+	return nil
+}

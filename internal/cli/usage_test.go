@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
+	"github.com/smartfeed/smartfeed/internal/tools/simulate"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestIDCommand(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		out  string
+		fail string
+	}{
+		{args: []string{"id", "make", "3429", "1", "7075733"}, out: "241294492511762325\n"},
+		{args: []string{"id", "split", "pin:241294492511762325"}, out: "shard 3429 type 1 local 7075733\n"},
+		{args: []string{"id", "make", "65536", "1", "1"}, fail: "shard 65536"},
+		{args: []string{"id", "make", "x", "1", "1"}, fail: `"x" is not an unsigned integer of 32 bits`},
+		{args: []string{"id", "split", "pin:01"}, fail: "exit code 2"},
+		{args: []string{"id"}, fail: "needs one of its commands"},
+	} {
+		out, err := run(t, c.args...)
+		if c.fail == "" && (err != nil || out != c.out) {
+			t.Errorf("%v: %q %v, want %q", c.args, out, err, c.out)
+		}
+		if c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
+			t.Errorf("%v: %v, want %q in it", c.args, err, c.fail)
+		}
+	}
+}
+
+func TestExecute_WarnsOnceOfKubernetesServices(t *testing.T) {
+	environ := []string{"SMARTFEED_PORT=tcp://10.96.0.10:8080", "SMARTFEED_SERVICE_HOST=10.96.0.10"}
+	var out, errOut bytes.Buffer
+	if code := Execute(t.Context(), []string{"config", "show"}, environ, strings.NewReader(""), &out, &errOut); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errOut.String())
+	}
+	if n := strings.Count(errOut.String(), "level=WARN"); n != 1 || !strings.Contains(errOut.String(), "SMARTFEED_SERVICE_HOST") {
+		t.Errorf("%d warnings, want one that names the variables:\n%s", n, errOut.String())
+	}
+	p := &program{environ: environ}
+	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
+	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
+	if n := strings.Count(errOut.String(), "level=WARN"); n != 2 {
+		t.Errorf("a program that loads its configuration twice warns %d times, want once", n-1)
+	}
+}
+
+func TestExecute_NamesTodaysKeyForARenamedOne(t *testing.T) {
+	for _, c := range []struct {
+		args, environ []string
+		want          string
+	}{
+		{[]string{"config", "check", "--feed.store=1s"}, nil, "--feed.store: is now --feed.store_timeout"},
+		{[]string{"config", "check"}, []string{"SMARTFEED_FEED_STORE=1s"}, "SMARTFEED_FEED_STORE: is now SMARTFEED_FEED_STORE_TIMEOUT"},
+	} {
+		var out, errOut bytes.Buffer
+		if code := Execute(t.Context(), c.args, c.environ, strings.NewReader(""), &out, &errOut); code != 2 || !strings.Contains(errOut.String(), c.want) {
+			t.Errorf("%v %v: exit code %d, %s; want 2 and %q", c.args, c.environ, code, errOut.String(), c.want)
+		}
+	}
+}
+
+func TestBenchSaysWhatIsWrong(t *testing.T) {
+	out, err := run(t, "bench", "--mix", "visit=1,actions=x,features=-1", "--rate", "0", "--for", "0s", "--users", "0", "--kafka", "127.0.0.1:1")
+	for _, want := range []string{"exit code 2", `there is no "visit", but publish, visits`, "--mix actions=x", "--mix features=-1", "--rate 0", "--for 0s", "--users: 0", "all shares are 0"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, %s: want %q", err, out, want)
+		}
+	}
+}
+
+func TestReplaySaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"replay related", "neither following, interest nor all"},
+		{"replay all --group actors", "--group actors: affinities are sums over actions that are kept for days only"},
+		{"replay all --group tea", "--group tea: is none of objects"},
+		{"replay user:1 --resume --rate 0 --users 0", "--resume: only of all users\n--rate 0: above 0 to 1000000\n--users 0"},
+		{"replay user:1 --abort --half-life 1s", "--half-life 1s: from 1m to 8760h\n--abort: only of all"},
+		{"replay all --since yesterday", `--since "yesterday": want a time`},
+		{"replay all --since 2026-01-02T00:00:00Z --until 2026-01-01T00:00:00Z", "is not before --until"},
+		{"replay", "accepts 1 arg"},
+	} {
+		_, err := run(t, strings.Fields(c.args)...)
+		if err == nil || !strings.Contains(err.Error(), "exit code 2") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.args, err, c.want)
+		}
+	}
+}
+
+// The record of a generation decides which command resumes or aborts it.
+func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
+	t.Parallel()
+	_, setup := topicstest.Wire(t) // no groups run, and generation 2 has no topics: a command that resumes it waits and ends
+	client, err := setup.Kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	log, err := topics.NewLog(setup.Kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	watch := topics.GenerationWatch{Log: log}
+	const rebuilding, replaying = "rebuild all --generation", "replay following --since 2026-11-01T00:00:00Z --half-life 48h --resume"
+	named := strconv.Quote("smartfeed " + replaying)
+	for name, c := range map[string]struct {
+		command     string
+		cuttingOver bool
+		args, want  string
+	}{
+		"another replay":                              {replaying, false, "replay all --resume", named + " goes on with it"},
+		"a rebuild over a replay":                     {replaying, false, "rebuild all --generation", named + " goes on with it"},
+		"a replay over a rebuild":                     {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" goes on with it`},
+		"another half-life":                           {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
+		"not to go on":                                {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" gives it up`},
+		"not to go on any more":                       {"replay all --resume", true, "replay all", `it is being cut over already: "smartfeed replay all --resume" ends that`},
+		"the same":                                    {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
+		"given up at the cut-over":                    {replaying, true, "rebuild all --abort", named + " ends that"},
+		"of a release that did not say, by a replay":  {"", false, "replay all --resume", `"smartfeed rebuild all --generation" ends it`},
+		"of a release that did not say, by a rebuild": {"", false, "rebuild all --generation", "catch up"},
+		"of a release that did not say, given up":     {"", false, "replay all --abort", "cannot be given up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}
+			if err := topics.SetGeneration(t.Context(), client, g); err != nil {
+				t.Fatal(err)
+			}
+			args := append(strings.Fields(c.args), "--timeout", "20s", "--kafka", setup.Kafka.Brokers[0], "--registry", setup.Registry)
+			if out, err := run(t, args...); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v %s, want %s", err, out, c.want)
+			}
+			if err := watch.Refresh(t.Context()); err != nil || watch.Of(topics.Pools) != g {
+				t.Errorf("%+v has become %+v, %v", g, watch.Of(topics.Pools), err)
+			}
+		})
+	}
+}
+
+func TestImportLastfm_RejectsWrongUsage(t *testing.T) {
+	dir := dataset(t)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no time":         {[]string{"--last-action", "yesterday"}, `--last-action "yesterday": want a time`},
+		"from the future": {[]string{"--last-action", "2999-01-01T00:00:00Z"}, "more than 5m0s ahead"},
+		"no timeout":      {[]string{"--timeout", "0s"}, "--timeout 0s: must be positive"},
+		"both":            {[]string{"--last-action", "2020-01-01T00:00:00Z", "--original-times"}, "exclude each other"},
+	} {
+		code, _, errOut := execute(t, nil, append([]string{"import", "lastfm", dir}, c.args...)...)
+		if code != 2 || !strings.Contains(errOut, c.want) {
+			t.Errorf("%s: exit code %d, %q, want 2 and %q", name, code, errOut, c.want)
+		}
+	}
+}
+
+func TestImportLastfm_PublishesNothingOfInvalidFiles(t *testing.T) {
+	dir := dataset(t)
+	if err := os.WriteFile(filepath.Join(dir, "user_friends.dat"), []byte("userID\tfriendID\n1\t\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := smartfeed(t, "", "import", "lastfm", dir, "--kafka", deaf)
+	want := "read " + dir + `: nothing was published: user_friends.dat:2: friendID "": not a number from 0 to 2147483647`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestSimulate_RejectsWrongUsage(t *testing.T) {
+	code, _, errOut := execute(t, nil, "simulate", "--users", "1", "--for", "soon")
+	if code != 2 || !strings.Contains(errOut, "users") || !strings.Contains(errOut, `for: "soon"`) {
+		t.Errorf("exit code %d, %q, want 2 and both errors", code, errOut)
+	}
+}
+
+func TestParseSpan(t *testing.T) {
+	for text, want := range map[string]time.Duration{"forever": simulate.Forever, "0": 0, "90s": 90 * time.Second} {
+		if got, err := parseSpan(text); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", text, got, err, want)
+		}
+	}
+	if _, err := parseSpan("-1s"); err == nil {
+		t.Error("a negative duration is accepted")
+	}
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// waited is the result of wait.
+type waited struct {
+	Done    bool         `json:"done"`
+	Behind  []topics.Lag `json:"behind"` // at the last successful check
+	Seconds float64      `json:"seconds"`
+}
+
+func (p *program) waitCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait",
+		Short: "Wait until all events published before have had their effect",
+		Long: `Wait until all events whose publication was acknowledged before have had their effect in every group and store. After
+--timeout the exit code is 1, and the error names the consumers that lag. Until then, unavailable brokers are tried again, and
+so is the controller of a Pinot that has the actions. A missing topic is an error, because no consumer can have processed it.`,
+		Example: "  smartfeed publish events.ndjson && smartfeed wait --timeout 30s\n  smartfeed wait -o json",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			setup, err := p.setup(cmd)
+			if err != nil {
+				return err
+			}
+			since := schemas.MicrosOf(time.Now())
+			ctx, cancel, err := within(cmd.Context(), timeout)
+			if err != nil {
+				return err
+			}
+			defer cancel()
+			task := setup.Start("wait", -1)
+			var last topics.WaitState
+			err = setup.Wait(ctx, since, func(w topics.WaitState) { last = w; task.Say(w.String()) })
+			done := waited{Done: err == nil, Behind: append([]topics.Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
+			return errors.Join(err, p.print(cmd, done, func(io.Writer) error { return nil }))
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "maximum time to wait")
+	return cmd
+}

@@ -1,0 +1,49 @@
+package generations
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A builder works without a progress display.
+func TestBuilder_WaitsWithoutProgressDisplay(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := &builder{setup: topics.Setup{Kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}, Partitions: 1}}}
+	if err := b.wait(ctx, "catch up"); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait = %v, want that the context has ended", err)
+	}
+}
+
+// A generation that is aborted while another run builds it is not cut over to.
+func TestBuilder_DoesNotCutOverToAbortedGeneration(t *testing.T) {
+	t.Parallel()
+	_, setup := topicstest.Wire(t)
+	b, err := newBuilder(t.Context(), setup, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	now := topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Command: rebuildGeneration}
+	if err := errors.Join(topics.SetGeneration(t.Context(), b.client, now), b.abort(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cutOver(t.Context(), &now); !errors.Is(err, errEnded) {
+		t.Errorf("cut over to what was given up: %v", err)
+	}
+	ends, err := b.log.Ends(t.Context(), poolsInputs()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, partitions := range ends {
+		for p, end := range partitions {
+			if end != 0 {
+				t.Errorf("%s/%d was marked", topic, p)
+			}
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package generations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Target is whose pools are rebuilt: a user, or all users in one source or in both.
+type Target string
+
+// The targets other than a user's id.
+const (
+	All       Target = "all"
+	Following        = Target(schemas.Following)
+	Interest         = Target(schemas.FromInterest)
+)
+
+// Targets returns the targets other than a user's id.
+func Targets() []Target { return []Target{Following, Interest, All} }
+
+// IsAll reports whether the target is all users, in one source or in both.
+func (t Target) IsAll() bool { return slices.Contains(Targets(), t) }
+
+// source returns the source of the target; "": both.
+func (t Target) source() schemas.Source {
+	if t == All {
+		return ""
+	}
+	return schemas.Source(t)
+}
+
+// Validate reports a target that is neither one of Targets nor a user's id.
+func (t Target) Validate() error {
+	if t.IsAll() {
+		return nil
+	}
+	if _, err := schemas.ParseUserID(string(t)); err != nil {
+		return fmt.Errorf("%q is neither following, interest nor all, and no user: %w", t, err)
+	}
+	return nil
+}
+
+// RebuildOptions configure Rebuild.
+type RebuildOptions struct {
+	Target Target
+	Source schemas.Source // of a user; "": both
+	Rate   float64        // users per second, of all users
+	Resume bool           // continue the last run of all users
+}
+
+// Rebuild rebuilds pools in place and returns when they are complete.
+func Rebuild(ctx context.Context, setup topics.Setup, o RebuildOptions) (Rebuilt, error) {
+	streams, err := setup.Streams(ctx)
+	if err != nil {
+		return Rebuilt{}, err
+	}
+	r := Rebuilder{Setup: setup, Streams: streams, Readers: setup.Readers(), Source: o.Source, Rate: o.Rate, Resume: o.Resume}
+	if !o.Target.IsAll() {
+		return r.User(ctx, schemas.UserID(o.Target))
+	}
+	r.Source = o.Target.source()
+	return r.All(ctx)
+}
+
+// Build builds a new generation of the pools and cuts over to it, or resumes where an earlier run of Build stopped. rate
+// is the number of users per second. The error says how to resume.
+func Build(ctx context.Context, setup topics.Setup, rate float64) (Built, error) {
+	b, err := newBuilder(ctx, setup, rate)
+	if err != nil {
+		return Built{}, err
+	}
+	defer b.close()
+	return b.build(ctx)
+}
+
+// Abort aborts the generation that is being built. It returns an error if the cut-over may have started.
+func Abort(ctx context.Context, setup topics.Setup) error {
+	b, err := newBuilder(ctx, setup, 1)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return b.abort(ctx)
+}
+
+// ReplayOptions configure Replay.
+type ReplayOptions struct {
+	Target       Target
+	Since, Until time.Time     // arrival of the events: from Since, before Until; zero: unbounded
+	Rate         float64       // events per second
+	Users        float64       // users per second whose pools are built, of all users
+	Resume       bool          // continue the last run with the same target, span and HalfLife
+	HalfLife     time.Duration // fanout.half_life, if it has changed; 0: it has not
+}
+
+// command returns the command line that resumes a replay of all users: it has the options that define the result.
+func (o ReplayOptions) command() string {
+	words := []string{"replay", string(o.Target)}
+	if !o.Since.IsZero() {
+		words = append(words, "--since", o.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if !o.Until.IsZero() {
+		words = append(words, "--until", o.Until.UTC().Format(time.RFC3339Nano))
+	}
+	if o.HalfLife != 0 {
+		words = append(words, "--half-life", bounds.Short(o.HalfLife))
+	}
+	return strings.Join(append(words, "--resume"), " ")
+}
+
+// Replayed is the result of Replay.
+type Replayed struct {
+	User    schemas.UserID  `json:"user,omitempty"`
+	Events  *ReplayedEvents `json:"events,omitempty"`  // nil: an earlier run replayed them
+	Built   *Built          `json:"built,omitempty"`   // for all users
+	Rebuilt *Rebuilt        `json:"rebuilt,omitempty"` // for one user
+	Seconds float64         `json:"seconds"`
+}
+
+// String returns one line for people.
+func (r Replayed) String() string {
+	var parts []string
+	if r.Events != nil {
+		parts = append(parts, "processed "+command.Count(r.Events.Events, "event")+" of pins again")
+	}
+	if r.Built != nil {
+		parts = append(parts, r.Built.String())
+	}
+	if r.Rebuilt != nil {
+		parts = append(parts, r.Rebuilt.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// CheckGroup returns nil for the group whose rows Replay computes again, and for any other an error with the reason why
+// it cannot.
+func CheckGroup(group string) error {
+	if group == topics.Pools {
+		return nil
+	}
+	reasons := map[string]string{
+		topics.Objects: "held actions, counts and remembered ids of actions are of topics that are kept for days only; " +
+			"a replay of all computes again what its rules make of pins",
+		topics.Fanout: "weights of edges come from a topic that is kept for days only; a replay of all computes the scores of " +
+			"publications again",
+		topics.Actors:    "affinities are sums over actions that are kept for days only; they follow new rules as people act",
+		topics.Related:   "strengths are sums over actions that are kept for days only; they follow new rules as people act",
+		topics.Interests: "counts are of topics that are kept for days only; decisions are kept forever and apply at once",
+		topics.Retries:   "dead letters are retried by the present rules anyway",
+	}
+	reason, known := reasons[group]
+	if !known {
+		reason = "is none of " + strings.Join(topics.RowGroups(), ", ")
+	}
+	return errors.New(reason)
+}
+
+// Replay processes the log of pins again. Of all users it then builds a generation of the pools; of a user it rebuilds the
+// user's pools in place.
+func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Replayed, err error) {
+	b, err := newBuilder(ctx, setup, o.Users)
+	if err != nil {
+		return done, err
+	}
+	defer b.close()
+	r := Replayer{
+		Setup: setup, Streams: b.streams, Readers: setup.Readers(), Rate: o.Rate, Resume: o.Resume, Since: o.Since, Until: o.Until,
+	}
+	start := time.Now()
+	if o.Target.IsAll() {
+		r.Source = o.Target.source()
+		b.carry = pools.Carry{Source: r.Source, HalfLife: o.HalfLife}
+		b.command = o.command()
+		done, err = b.replay(ctx, r)
+	} else {
+		done, err = b.replayUser(ctx, r, schemas.UserID(o.Target))
+	}
+	done.Seconds = time.Since(start).Seconds()
+	return done, err
+}
+
+// replay processes the log again and then builds a generation. It starts the generation only after the log has been
+// processed. Therefore, if a generation is being built, a resumed run skips the log.
+func (b *builder) replay(ctx context.Context, r Replayer) (done Replayed, err error) {
+	now, err := b.now(ctx)
+	if err == nil {
+		err = b.refuse(now, r.Resume)
+	}
+	if err != nil {
+		return done, err
+	}
+	if now.Building == 0 {
+		events, err := r.Replay(ctx)
+		if done.Events = &events; err != nil {
+			return done, fmt.Errorf("%w (--resume goes on from there)", err)
+		}
+	}
+	made, err := b.build(ctx)
+	done.Built = &made
+	return done, err
+}
+
+// replayUser processes the publications of a user's followees again, and rebuilds the user's pools in place.
+func (b *builder) replayUser(ctx context.Context, r Replayer, user schemas.UserID) (Replayed, error) {
+	done := Replayed{User: user}
+	rows, err := ops.RowsOf(ctx, b.log, b.setup.Kafka, topics.Pools, user)
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("replay %s: %w", user, ops.ErrNothingKnown)
+	}
+	if err != nil {
+		return done, err
+	}
+	r.Followees = layout.Follows(rows)
+	events, err := r.Replay(ctx)
+	if done.Events = &events; err != nil {
+		return done, err
+	}
+	again := Rebuilder{Setup: b.setup, Streams: b.streams, Readers: b.setup.Readers(), Rate: 1}
+	rebuilt, err := again.User(ctx, user)
+	done.Rebuilt = &rebuilt
+	return done, err
+}

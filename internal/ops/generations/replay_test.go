@@ -1,0 +1,63 @@
+package generations
+
+import (
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
+	"github.com/smartfeed/smartfeed/internal/testkit/zeros"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
+	_, setup := topicstest.Wire(t)
+	streams, err := setup.Streams(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := topics.NewPublisher(setup.Kafka, streams)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(publisher.Close)
+	pin := func(id string) {
+		t.Helper()
+		event := schemas.Event{ID: id, Time: schemas.MicrosOf(time.Now()), Actor: "user:ada", Verb: schemas.Create, Object: "pin:1"}
+		line := schemas.Line{Stream: topics.Pins, Key: "pin:1", Event: &schemas.PinEvent{Event: event}}
+		if err := publisher.Publish(t.Context(), []schemas.Line{line}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, err := setup.Kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	log, err := topics.NewLog(setup.Kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(log.Close)
+
+	pin("before")
+	partition := topics.Partition("pin:1", setup.Kafka.Partitions)
+	if _, err := zeros.Produce(t.Context(), client, topics.Pins, partition, topics.MaxDecompressedBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	pin("behind")
+	r := Replayer{Setup: setup, Streams: streams, Readers: []topics.Reader{{Group: "nobody"}}, Rate: 1000}
+	got, err := r.Replay(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	if err := log.ReadAll(t.Context(), topics.Replays, func(*kgo.Record) error { written++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want := 2 * 2; got.Events != int64(want) || written != want { // in each of two passes
+		t.Errorf("got %d events, %d records, want %d: of both sides of the batch", got.Events, written, want)
+	}
+}

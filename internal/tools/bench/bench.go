@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/measure"
+	publishing "github.com/smartfeed/smartfeed/internal/tools/load"
+	"github.com/smartfeed/smartfeed/internal/tools/workload"
+	"github.com/smartfeed/smartfeed/serving/client"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Config is a run of Run.
+type Config struct {
+	Measure  measure.Config
+	Workload workload.Config
+	Rates    map[string]float64 // requests per second, by kind; see workload.Kinds
+	Keep     bool               // do not delete the users and pins of the run
+}
+
+// processTimeout limits the processing of the events before and after the measurement.
+const processTimeout = 5 * time.Minute
+
+// Run creates the data of the run, measures, and deletes the data. The server is on the brokers of setup.
+func Run(ctx context.Context, setup topics.Setup, at client.Config, cfg Config) (_ []measure.Result, err error) {
+	if _, err := topics.VerifyAll(ctx, setup.Kafka, topics.RoleOperate); err != nil { // otherwise the wait for the published events would never end
+		return nil, err
+	}
+	publisher, err := publishing.Open(ctx, setup)
+	if err != nil {
+		return nil, err
+	}
+	defer publisher.Close()
+	server, err := client.New(at)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	requests := &workload.Requests{Config: cfg.Workload, Server: server, Publisher: publisher}
+	if requests.Features, err = requests.KnownFeatures(ctx); err != nil {
+		return nil, fmt.Errorf("request the features of the server at --http: %w", err)
+	}
+	if !cfg.Keep {
+		defer func() { err = errors.Join(err, cleanUp(ctx, setup, publisher, cfg.Workload)) }()
+	}
+	if err := prepare(ctx, setup, publisher, cfg.Workload); err != nil {
+		return nil, err
+	}
+	return cfg.run(ctx, setup, requests)
+}
+
+// prepare publishes the data of the run and waits until it has been processed.
+func prepare(ctx context.Context, s topics.Setup, to workload.Publisher, cfg workload.Config) error {
+	lines := cfg.Load()
+	task := s.Start(command.Count(len(cfg.People()), "user")+" and their pins", -1)
+	defer task.Done()
+	if err := to.Publish(ctx, lines); err != nil {
+		return err
+	}
+	return publishing.WorkOff(ctx, s, processTimeout, task.Say)
+}
+
+// cleanUp deletes all users of the run, even if the run was interrupted.
+func cleanUp(ctx context.Context, s topics.Setup, to workload.Publisher, cfg workload.Config) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), processTimeout)
+	defer cancel()
+	task := s.Start("delete them", -1)
+	defer task.Done()
+	if err := to.Publish(ctx, cfg.Delete()); err != nil {
+		return fmt.Errorf("delete users of %s: %w", cfg.Prefix, err)
+	}
+	return publishing.WorkOff(ctx, s, processTimeout, task.Say)
+}
+
+// run measures.
+func (c Config) run(ctx context.Context, s topics.Setup, requests *workload.Requests) ([]measure.Result, error) {
+	var loads []measure.Load
+	total := 0
+	for _, kind := range workload.Kinds() {
+		if c.Rates[kind] == 0 {
+			continue
+		}
+		l, err := requests.Load(kind, c.Rates[kind])
+		if err != nil {
+			return nil, err
+		}
+		loads = append(loads, l)
+		total += c.Measure.Requests(c.Rates[kind])
+	}
+	task := s.Start("measure", total)
+	defer task.Done()
+	c.Measure.Done = func() { task.Add(1) }
+	watching, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	watches.Go(func() { requests.Watch(watching) })
+	results := measure.Run(ctx, c.Measure, loads...)
+	stop()
+	watches.Wait()
+	return results, context.Cause(ctx)
+}
+
+// Failures returns an error that lists the failed requests, or nil.
+func Failures(results []measure.Result) error {
+	var problems []error
+	for _, r := range results {
+		if r.Failed > 0 {
+			problems = append(problems, fmt.Errorf("%d of %s failed, one of them: %w", r.Failed, r.Name, r.Failure))
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,202 @@
+package lastfm_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
+	"github.com/smartfeed/smartfeed/internal/tools/lastfm"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// workOff commits all records as every consumer of the catalogue, without processing them.
+func workOff(t *testing.T, k topics.Kafka) {
+	ctx, stop := context.WithCancel(context.Background())
+	var consumers errgroup.Group
+	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{Embedded: true})) {
+		consumers.Go(func() error {
+			return topics.Consume(ctx, topics.ConsumerConfig{Kafka: k, Group: r.Group, Topics: r.Topics},
+				func(context.Context, []*kgo.Record) error { return nil })
+		})
+	}
+	t.Cleanup(func() {
+		stop()
+		if err := consumers.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// importTiny imports the set in testdata.
+func importTiny(t *testing.T, s topics.Setup, o lastfm.Options) (lastfm.Summary, error) {
+	t.Helper()
+	set, err := lastfm.Read(os.DirFS("testdata/tiny"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.LastAction.IsZero() {
+		o.LastAction = set.LastAction()
+	}
+	return lastfm.Import(t.Context(), s, set, o)
+}
+
+// text returns a summary as text.
+func text(t *testing.T, s lastfm.Summary) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := s.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// events returns the values of a topic's records by event id, and checks that each record has its key.
+func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(*T) schemas.Event, want int) map[string]string {
+	t.Helper()
+	client, err := k.Client(kgo.ConsumeTopics(s.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	values := map[string]string{}
+	for n := 0; n < want; {
+		fetches := client.PollFetches(t.Context())
+		if err := fetches.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range fetches.Records() {
+			rec, err := s.Decode(r.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := event(rec)
+			if e.Key() != string(r.Key) {
+				t.Errorf("event %s: key %q, want %q", e.ID, r.Key, e.Key())
+			}
+			if before, ok := values[e.ID]; ok && before != string(r.Value) {
+				t.Errorf("event %s came with two bodies", e.ID)
+			}
+			values[e.ID] = string(r.Value)
+			n++
+		}
+	}
+	return values
+}
+
+func TestImportTwiceIsTheSameTwice(t *testing.T) {
+	_, s := topicstest.Wire(t)
+	workOff(t, s.Kafka)
+	last := time.Now().UTC().Truncate(time.Second)
+	for range 2 {
+		got, err := importTiny(t, s, lastfm.Options{LastAction: last, Wait: true, Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := lastfm.Counts{Users: 4, Follows: 10, Pins: 5, Actions: 4, Skipped: lastfm.Skipped{Undated: 2, NoPin: 2}}
+		if got.Counts != want || !got.LastAction.Equal(last) || len(got.Phases) != 3 {
+			t.Errorf("summary %+v, want %+v at %s in three phases", got, want, last)
+		}
+		for _, p := range got.Phases {
+			if p.Published <= 0 || p.WorkedOff <= 0 {
+				t.Errorf("phase %+v: want the times it took", p)
+			}
+		}
+	}
+	streams, err := s.Streams(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{
+		"users":   len(events(t, s.Kafka, streams.Users, func(e *schemas.UserEvent) schemas.Event { return e.Event }, 8)),
+		"follows": len(events(t, s.Kafka, streams.Follows, func(e *schemas.FollowEvent) schemas.Event { return e.Event }, 20)),
+		"pins":    len(events(t, s.Kafka, streams.Pins, func(e *schemas.PinEvent) schemas.Event { return e.Event }, 10)),
+		"actions": len(events(t, s.Kafka, streams.Actions, func(e *schemas.ActionEvent) schemas.Event { return e.Event }, 8)),
+	}
+	if want := map[string]int{"users": 4, "follows": 10, "pins": 5, "actions": 4}; !maps.Equal(got, want) {
+		t.Errorf("events in the topics %v, want %v", got, want)
+	}
+}
+
+// The summary ends with the results of the events, whether they are known or not.
+func TestWorkIsToldAtTheEnd(t *testing.T) {
+	_, s := topicstest.Wire(t)
+	workOff(t, s.Kafka)
+	asked := int64(0)
+	counting := func(context.Context) (topics.Work, error) {
+		asked++
+		return topics.Work{Deliveries: 100 * asked, Dropped: map[string]int64{"pools: cap": 10 * asked}}, nil
+	}
+	broken := func(context.Context) (topics.Work, error) { return topics.Work{}, errors.New("nobody answers") }
+	for _, c := range []struct {
+		name string
+		work func(context.Context) (topics.Work, error)
+		want []string
+	}{
+		{"counted", counting, []string{"deliveries              100\n", "dropped                  10  pools: cap\n", "dead letters              0\n"}},
+		{"broken", broken, []string{"deliveries and drops are not known: nobody answers\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := s
+			s.Work = c.work
+			summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Wait: true, Timeout: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := text(t, summary)
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("got\n%swant %q in it", out, want)
+				}
+			}
+		})
+	}
+}
+
+func TestNobodyWorksItOff(t *testing.T) {
+	_, s := topicstest.Wire(t)
+	_, err := importTiny(t, s, lastfm.Options{Wait: true, Timeout: 300 * time.Millisecond})
+	for _, want := range []string{"import users and follows: ", "not worked off within 300ms", "fanout", "--last-action 2011-06-01T00:00:04Z"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+func TestHumanSummary(t *testing.T) {
+	_, s := topicstest.Wire(t)
+	workOff(t, s.Kafka)
+	summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := text(t, summary)
+	var announced bytes.Buffer
+	lastfm.Announce(&announced, summary.Counts, summary.LastAction)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var firstWords []string
+	for _, l := range lines {
+		firstWords = append(firstWords, strings.Fields(l)[0])
+	}
+	if want := []string{"users", "pins", "actions", "imported"}; !slices.Equal(firstWords, want) {
+		t.Errorf("printed\n%s", out)
+	}
+	if strings.Contains(lines[2], "processed ") || !strings.Contains(lines[1], "processed ") {
+		t.Errorf("all phases but the last are waited for:\n%s", out)
+	}
+	for _, want := range []string{"importing 4 users, 10 follows, 5 pins, 4 actions", "left out: 2 tag rows", "--last-action 2"} {
+		if !strings.Contains(announced.String(), want) {
+			t.Errorf("no %q in\n%s", want, &announced)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package lastfm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/tools/load"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Summary is the result of an import.
+type Summary struct {
+	Counts
+	LastAction time.Time `json:"last_action"` // pass it to --last-action to import the same again
+	Phases     []Phase   `json:"phases"`
+	Seconds    float64   `json:"seconds"`
+
+	// Work counts the results, if the import waited for all events and the processes could be queried.
+	Work   *topics.Work `json:"work,omitempty"`
+	NoWork string       `json:"-"` // why Work is unknown
+}
+
+// Options configure Import.
+type Options struct {
+	LastAction time.Time     // when the last action happens; all other times keep their distance to it
+	Wait       bool          // return when all events are processed; otherwise, when the last phase is acknowledged
+	Timeout    time.Duration // maximum time to process a phase
+}
+
+// Import publishes a set. The error names the time with which an interrupted import can be repeated.
+func Import(ctx context.Context, s topics.Setup, d *Dataset, o Options) (Summary, error) {
+	start := time.Now()
+	before, unknown := work(ctx, s)
+	phases, err := publish(ctx, s, d, o)
+	if err != nil {
+		return Summary{}, fmt.Errorf("%w (to resume: --last-action %s)", err, o.LastAction.Format(time.RFC3339))
+	}
+	summary := Summary{Counts: d.Counts(), LastAction: o.LastAction, Phases: phases, Seconds: time.Since(start).Seconds()}
+	if o.Wait {
+		summary.addWork(ctx, s, before, unknown)
+	}
+	return summary, nil
+}
+
+// work queries the counts of the running processes.
+func work(ctx context.Context, s topics.Setup) (topics.Work, error) {
+	if s.Work == nil {
+		return topics.Work{}, errors.New("no process can be asked")
+	}
+	return s.Work(ctx)
+}
+
+// addWork sets the results of the import, if the counts before and after it are known.
+func (s *Summary) addWork(ctx context.Context, setup topics.Setup, before topics.Work, unknown error) {
+	var now topics.Work
+	if unknown == nil {
+		now, unknown = work(ctx, setup)
+	}
+	if unknown != nil {
+		s.NoWork = unknown.Error()
+		return
+	}
+	done := now.Since(before)
+	s.Work = &done
+}
+
+func publish(ctx context.Context, s topics.Setup, d *Dataset, o Options) ([]Phase, error) {
+	publisher, err := load.Open(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer publisher.Close()
+	i := &Importer{
+		Publisher: publisher,
+		WorkOff: func(ctx context.Context, say func(string)) error {
+			return load.WorkOff(ctx, s, o.Timeout, say)
+		},
+		Start: s.Start, Wait: o.Wait,
+	}
+	return i.Import(ctx, d, d.ShiftTo(o.LastAction))
+}
+
+// Announce prints what an import will publish, and what it leaves out.
+func Announce(out io.Writer, c Counts, last time.Time) {
+	fmt.Fprintf(out, "importing %s, %s, %s, %s\n",
+		command.Count(c.Users, "user"), command.Count(c.Follows, "follow"), command.Count(c.Pins, "pin"), command.Count(c.Actions, "action"))
+	fmt.Fprintf(out, "left out: %s dated outside 2005-08-01 … 2011-05-31, %s of artists that no other user tagged\n",
+		command.Count(c.Skipped.Undated, "tag row"), command.Count(c.Skipped.NoPin, "listening row"))
+	fmt.Fprintf(out, "the last action happens at %s; --last-action %[1]s resumes an interrupted import\n", last.Format(time.RFC3339))
+}
+
+// Text writes the summary as text.
+func (s Summary) Text(out io.Writer) error {
+	events := 0
+	for _, p := range s.Phases {
+		events += p.Events
+		fmt.Fprintf(out, "%-18s %7d events, acknowledged in %.1f s", p.Name, p.Events, p.Published)
+		if p.WorkedOff > 0 {
+			fmt.Fprintf(out, ", processed %.1f s later", p.WorkedOff)
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintf(out, "%-18s %7d events in %.1f s\n", "imported", events, s.Seconds)
+	return s.printWork(out)
+}
+
+func (s Summary) printWork(out io.Writer) error {
+	var lines []string
+	switch {
+	case s.Work != nil:
+		lines = s.Work.Lines()
+	case s.NoWork != "":
+		lines = []string{"deliveries and drops are not known: " + s.NoWork}
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// simulated runs a small simulation for a duration and returns its summary.
+func simulated(t *testing.T, ctx context.Context, s topics.Setup, duration time.Duration) Summary {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.Users, cfg.Pins, cfg.Rate = 20, 50, 0
+	summary, err := Run(ctx, s, cfg, duration, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return summary
+}
+
+// records counts the records in the input topics.
+func records(t *testing.T, k topics.Kafka) map[string]int64 {
+	t.Helper()
+	log, err := topics.NewLog(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	counts := map[string]int64{}
+	for _, topic := range []string{topics.Users, topics.Follows, topics.Pins, topics.Actions} {
+		for p := range k.Partitions {
+			end, err := log.End(t.Context(), topic, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts[topic] += end
+		}
+	}
+	return counts
+}
+
+func TestLoadOnly(t *testing.T) {
+	_, s := topicstest.Wire(t)
+	got := simulated(t, t.Context(), s, 0)
+	w := newWorld(Config{Users: 20, BoardsPerUser: 3, Interests: 40, Pins: 50, Seed: 1})
+	follows := int64(0)
+	for range w.follows() {
+		follows++
+	}
+	want := map[string]int64{topics.Users: 20, topics.Follows: follows, topics.Pins: 50, topics.Actions: 0}
+	if counts := records(t, s.Kafka); !maps.Equal(counts, want) {
+		t.Errorf("records %v, want %v", counts, want)
+	}
+	if got.Loaded != 70+int(follows) || got.Live != 0 || got.Seconds != 0 {
+		t.Errorf("summary %+v", got)
+	}
+}
+
+func TestActingForATime(t *testing.T) {
+	_, s := topicstest.Wire(t)
+	got := simulated(t, t.Context(), s, 300*time.Millisecond)
+	sum := int64(0)
+	for _, n := range records(t, s.Kafka) {
+		sum += n
+	}
+	if got.Live == 0 || sum != int64(got.Loaded)+got.Live || got.Seconds < 0.3 {
+		t.Errorf("summary %+v, %d records; want all of both phases", got, sum)
+	}
+}
+
+func TestInterruptedIsDone(t *testing.T) {
+	_, s := topicstest.Wire(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.Progress = func(what string, _ int) topics.Progress { return &interrupter{what: what, interrupt: interrupt} }
+	if got := simulated(t, ctx, s, Forever); got.Live < 10 {
+		t.Errorf("summary %+v, want what was acknowledged before the interrupt", got)
+	}
+}
+
+// interrupter is a progress display that interrupts the simulation after ten live events.
+type interrupter struct {
+	what      string
+	interrupt func()
+	mu        sync.Mutex
+	n         int
+}
+
+func (i *interrupter) Add(n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.n += n; i.what == "acting" && i.n == 10 {
+		i.interrupt()
+	}
+}
+
+func (*interrupter) Say(string)          {}
+func (*interrupter) Done() time.Duration { return time.Second }
+
+// deaf is a broker that never acknowledges.
+type deaf struct{}
+
+func (deaf) Send(context.Context, schemas.Line, func(error)) {}
+
+func (deaf) Flush(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestEndDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		err := actFor(t.Context(), time.Minute, deaf{}, newLive(newWorld(DefaultConfig()), "run"), func() {})
+		if took := time.Since(began); took != time.Minute+grace {
+			t.Errorf("took %s, want %s", took, time.Minute+grace)
+		}
+		if err == nil || !strings.Contains(err.Error(), "not all is acknowledged 5s after the end") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestHumanSummary(t *testing.T) {
+	tests := []struct {
+		name    string
+		summary Summary
+		want    string
+	}{
+		{"loaded", Summary{Loaded: 70}, "loaded 70 events\n"},
+		{"acted", Summary{Loaded: 70, Live: 500, Seconds: 10, Run: "x"},
+			"loaded 70 events\nacted 500 times in 10.0 s, 50 events a second (run x)\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := test.summary.Text(&out); err != nil || out.String() != test.want {
+				t.Errorf("printed %q, %v; want %q", out.String(), err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,146 @@
+package featurelog
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Setup is the part of the configuration that Verify needs.
+type Setup struct {
+	topics.Setup
+	Definitions []feature.Definition
+}
+
+// Verify compares the log with the actions: it computes the logged features again. dir has the files of the log; "": the
+// log is read from its topic.
+func Verify(ctx context.Context, s Setup, dir string) ([]Drift, error) {
+	streams, err := s.Streams(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log, err := topics.NewLog(s.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	records, err := loggedRecords(ctx, log, streams, dir)
+	if err != nil {
+		return nil, err
+	}
+	v := NewVerifier(s.Definitions)
+	for _, rec := range records {
+		v.Expect(rec)
+	}
+	if err := v.fill(ctx, log, streams); err != nil {
+		return nil, err
+	}
+	for _, rec := range records {
+		v.Compare(rec)
+	}
+	return v.Report(), nil
+}
+
+// fill reads everything that the values are computed from.
+func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams) error {
+	err := each(ctx, log, s.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) {
+		v.Add(Arrived{*a, topics.SinceOf(r)})
+	})
+	if err != nil {
+		return err
+	}
+	err = each(ctx, log, s.Impressions, func(i *schemas.Impressions, r *kgo.Record) {
+		for _, shown := range i.Pins {
+			a := schemas.EnrichedAction{Verb: schemas.ImpressionCount, Object: schemas.ID(shown.Pin), Timestamp: i.Time}
+			v.Add(Arrived{a, topics.SinceOf(r)})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := each(ctx, log, s.PinCards, func(c *schemas.Card, r *kgo.Record) { v.AddCard(c, topics.SinceOf(r)) }); err != nil {
+		return err
+	}
+	err = each(ctx, log, s.PinAttributes, func(p *schemas.PinAttributes, r *kgo.Record) { v.AddPin(p, topics.SinceOf(r)) })
+	if err != nil {
+		return err
+	}
+	whole, err := nothingLeft(ctx, log, s.PinCards.Name, s.PinAttributes.Name)
+	if whole {
+		v.Whole()
+	}
+	return err
+}
+
+// nothingLeft reports whether the topics still hold all records that were ever written to them.
+func nothingLeft(ctx context.Context, log *topics.Log, names ...string) (bool, error) {
+	starts, err := log.Starts(ctx, names...)
+	if err != nil {
+		return false, err
+	}
+	for _, partitions := range starts {
+		for _, start := range partitions {
+			if start > 0 {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+func loggedRecords(ctx context.Context, log *topics.Log, s *topics.Streams, dir string) ([]*schemas.LoggedFeatures, error) {
+	var records []*schemas.LoggedFeatures
+	if dir != "" {
+		err := ReadFiles(dir, func(rec *schemas.FiledFeatures) error {
+			records = append(records, &rec.LoggedFeatures)
+			return nil
+		})
+		return records, err
+	}
+	err := each(ctx, log, s.FeatureLog, func(rec *schemas.LoggedFeatures, _ *kgo.Record) { records = append(records, rec) })
+	return records, err
+}
+
+// each visits all records of a topic up to its present end. It skips records that cannot be read; they are in the
+// dead-letter topic.
+func each[T any](ctx context.Context, log *topics.Log, s topics.Stream[T], visit func(*T, *kgo.Record)) error {
+	return log.ReadAll(ctx, s.Name, func(r *kgo.Record) error {
+		if rec, err := s.Decode(r.Value); err == nil {
+			visit(rec, r)
+		}
+		return nil
+	})
+}
+
+// WriteDrifts writes a table of drifts.
+func WriteDrifts(w io.Writer, drifts []Drift) error {
+	if len(drifts) == 0 {
+		_, err := fmt.Fprintln(w, "the log is empty")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "feature\tcompared\tequal\tlate\tmismatched\tmissing\tskipped\tsmape")
+	for _, d := range drifts {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.6f\n", d.Feature, d.Compared, d.Equal, d.Late, d.Mismatched, d.Missing, d.Skipped, d.SMAPE)
+	}
+	return t.Flush()
+}
+
+// CheckDrifts returns an error if values differ that should not.
+func CheckDrifts(drifts []Drift) error {
+	bad, compared := 0, 0
+	for _, d := range drifts {
+		bad, compared = bad+d.Bad(), compared+d.Compared
+	}
+	if bad > 0 {
+		return fmt.Errorf("verify features: %d of %d values differ", bad, compared)
+	}
+	return nil
+}
