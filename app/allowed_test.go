@@ -70,7 +70,7 @@ func (f *fenced) start(role string, pieces []opener) *started {
 	f.t.Helper()
 	cfg := testConfig(f.t.TempDir())
 	cfg.Kafka, cfg.Registry, cfg.HTTP = f.brokers, f.registry, freeAddress(f.t)
-	cfg.Pools.AwayAfter = time.Second
+	cfg.Pools.InactiveAfter = time.Second
 	cfg.KafkaClient.SASL = loginOf(role)
 	return startPieces(f.t, cfg, pieces)
 }

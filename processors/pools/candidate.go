@@ -82,7 +82,7 @@ func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 // fanout-loop.
 func (g *group) goOn(tx *rows.Tx, d *schemas.Delivery) error {
 	if d.BackfillID != 0 && len(d.Users) > 0 {
-		if err := g.answered(tx.Of(string(d.Users[0])), d.BackfillID); err != nil {
+		if err := g.countBackfill(tx.Of(string(d.Users[0])), d.BackfillID); err != nil {
 			return err
 		}
 	}

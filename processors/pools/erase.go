@@ -96,11 +96,11 @@ func (g *group) dropTimers(tx *rows.Tx, own rows.Owner, e *schemas.Erasure) erro
 			return err
 		}
 	}
-	p, err := layout.ReadActivity(own)
-	if err != nil || p == nil || p.CheckAt == 0 {
+	a, _, err := layout.ReadActivity(own)
+	if err != nil || a.CheckAt == 0 {
 		return err
 	}
-	return own.DropTimer(p.CheckAt.Time(), []byte(timerAway))
+	return own.DropTimer(a.CheckAt.Time(), []byte(timerInactivity))
 }
 
 // someRows returns the names of the first rows of an owner with a prefix, at most most, except those that leave selects. more

@@ -22,7 +22,7 @@ func (g *group) follow(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
 		if err != nil {
 			return err
 		}
-		if err := g.greet(tx, own, e, entered); err != nil {
+		if err := g.notifyNewFollowee(tx, own, e, entered); err != nil {
 			return err
 		}
 		return g.settleFollows(tx, own, f)
@@ -42,14 +42,14 @@ func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
 	return openFollows(own, g.cfg.MaxFollowees, func(other schemas.ID, admitted bool) error {
 		if !admitted {
 			tx.Count(dropFolloweeCap)
-			return g.tellMode(tx, other, true)
+			return g.sendMode(tx, other, true)
 		}
 		tx.Effect(effectAdmitted, 1)
-		p, err := presenceOf(own)
+		a, err := activityOf(tx, own)
 		if err != nil {
 			return err
 		}
-		return g.tellMode(tx, other, p.Inactive)
+		return g.sendMode(tx, other, a.Inactive)
 	})
 }
 
@@ -69,9 +69,6 @@ func (g *group) settleFollows(tx *rows.Tx, own rows.Owner, f *follows) error {
 
 // balanceFollows continues to balance a user's follows.
 func (g *group) balanceFollows(tx *rows.Tx, own rows.Owner) error {
-	if g.deleted.Has(schemas.UserID(tx.Key())) {
-		return nil
-	}
 	f, err := g.followsOf(tx, own)
 	if err != nil {
 		return err

@@ -36,13 +36,31 @@
 // for too long loses its rows. A pulled candidate has no rows. Therefore the newest pins that were deferred for too long are
 // remembered and no longer pulled.
 //
-// # Pull and inactive users
+// # Pull
 //
-// The pins of a followee with many followers are not delivered but pulled: readers merge them into the pools; see Pulled.
+// The pins of a followee with many followers are not delivered but pulled: readers merge them into the pools; see
+// generator.Pulled.
 //
-// A user without a visit for AwayAfter is inactive. The followees are notified and deliver nothing new until the next visit,
-// which requests a backfill from each. With AwayAfter 0 no user becomes inactive, and the next visit or Rebuild reactivates
-// users who already were.
+// # Inactive users
+//
+// The followees of an inactive user deliver nothing new. One row per user holds the state:
+//
+//	active       no visit for InactiveAfter    → inactive      followees are notified and stop delivering
+//	inactive     visit                         → backfilling   every followee is asked for a backfill
+//	inactive     rebuild                       → inactive      the next visit asks; with InactiveAfter 0: → backfilling
+//	active       rebuild                       → backfilling   the followees of the rebuilt sources are asked
+//	backfilling  rebuild                       → backfilling   all followees are asked; answers to earlier requests are ignored
+//	backfilling  every followee has answered   → active
+//	backfilling  no visit for InactiveAfter    → inactive      later answers are ignored
+//
+// A reactivation takes three records, one after the other:
+//
+//	returns      feed service → pools    the user visits
+//	edge-modes   pools → fanout          one record per followee: deliver a backfill, and new pins from now on
+//	deliveries   fanout → pools          the backfill; its last record carries the BackfillID of the request
+//
+// A Served is a visit, too. Without room for all followees in one record, a timer continues after the followee that was notified
+// last. With InactiveAfter 0 no user becomes inactive.
 //
 // # Rebuild and erasure
 //
@@ -119,7 +137,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 			rows.Batched(s.Deliveries, g.deliver),
 			rows.Keyed(s.Candidates, forgetting(g.offer)),
 			rows.Keyed(s.Served, forgetting(g.serve)),
-			rows.Keyed(s.Returns, g.back),
+			rows.Keyed(s.Returns, g.userActive),
 			rows.Keyed(s.Affinities, g.affinities),
 			rows.Keyed(s.Rebuilds, forgetting(g.rebuild)),
 			rows.Keyed(s.Erasures, forgetting(g.erase)),
@@ -141,10 +159,10 @@ type group struct {
 
 // Effects; see the package comment.
 const (
-	effectAway     = "went_away"
-	effectReturned = "returned"
-	effectRebuilt  = "rebuilt"
-	effectAdmitted = "admitted_follows"
+	effectDeactivated = "deactivated"
+	effectReactivated = "reactivated"
+	effectRebuilt     = "rebuilt"
+	effectAdmitted    = "admitted_follows"
 
 	effectDeliveries = "deliveries"            // candidates delivered over an edge, one per pin and user
 	effectNeighbours = "deliveries_of_related" // candidates delivered by related, one per pin and user

@@ -18,7 +18,7 @@ import (
 // A delivery that is in flight when the rows are deleted was published before the request for a backfill, so the backfill
 // contains its pin. A pin that is no longer in its followee's recents does not return.
 //
-// The followees of an inactive user are not asked, because the next visit asks all of them. With AwayAfter 0, the rebuild
+// The followees of an inactive user are not asked, because the next visit asks all of them. With InactiveAfter 0, the rebuild
 // reactivates a user who was already inactive.
 
 // clearedRows is the maximum number of candidates that one step deletes. A silent generation deletes as many as a record may:
@@ -28,7 +28,7 @@ const (
 	clearedSilentRows = 10 * clearedRows
 )
 
-// rebuild processes a Rebuild. With Tell, it continues a notification of followees.
+// rebuild processes a Rebuild.
 func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 	if tx.Key() != string(r.User) {
 		return schemas.Bad(fmt.Sprintf("rebuild: key %q is not the user %q", tx.Key(), r.User))
@@ -39,9 +39,6 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 	if g.deleted.Has(r.User) {
 		tx.Count(dropDeletedUser)
 		return nil
-	}
-	if r.Tell {
-		return g.tellOn(tx, tx.Own(), r)
 	}
 	own, most := tx.Own(), clearedRows
 	if tx.Silent() {
@@ -61,7 +58,7 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 			}
 		}
 	}
-	return g.askAgain(tx, own, r)
+	return g.requestRebuild(tx, own, r)
 }
 
 // rebuilt returns the sources that a Rebuild selects.
@@ -90,35 +87,38 @@ func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, most int) (more bool, 
 	return more, nil
 }
 
-// askAgain requests backfills from the followees of the rebuilt sources, or from all followees if earlier answers are still
-// outstanding. With AwayAfter 0, it also reactivates an inactive user.
-func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
-	p, err := presenceOf(own)
+// requestRebuild requests backfills from the followees of the rebuilt sources, or from all followees if earlier answers are still
+// outstanding. With InactiveAfter 0, it also reactivates an inactive user.
+func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
+	a, err := activityOf(tx, own)
 	switch {
 	case err != nil:
 		return err
-	case p.Inactive && g.cfg.AwayAfter == 0:
-		return g.takeBack(tx, own, r.User, p)
-	case p.Inactive:
+	case a.Inactive && g.cfg.InactiveAfter == 0:
+		return g.reactivate(tx, a)
+	case a.Inactive:
 		return nil
 	}
-	if err := g.watch(tx, own, p); err != nil {
+	if err := g.track(tx, a); err != nil {
 		return err
 	}
 	tx.Effect(effectRebuilt, 1)
-	if r.Keep { // nothing was deleted: the pools are complete, and chunks do not wait for the answers
-		_, err := g.tell(tx, own, &schemas.Rebuild{User: r.User, Source: r.Source, Asked: greeted})
+	source, unawaited := r.Source, r.Keep // nothing was deleted: the pools are complete, and chunks do not wait for the answers
+	if a.After != "" {                    // the request replaces the notification in progress
+		source, unawaited = "", unawaited && a.Unawaited
+	}
+	if unawaited {
+		_, err = g.notifyFollowees(tx, a, layout.Notification{Source: source, Unawaited: true})
+	} else {
+		if a.IsBackfilling() {
+			source = ""
+		}
+		err = g.requestBackfills(tx, a, source)
+	}
+	if err != nil {
 		return err
 	}
-	source := r.Source
-	if p.IsBackfilling() {
-		source = ""
-	}
-	p.BackfillID, p.Received = max(schemas.MicrosOf(tx.Time()), p.BackfillID+1), 0
-	if p.Expected, err = g.tell(tx, own, &schemas.Rebuild{User: r.User, Source: source, Asked: p.BackfillID}); err != nil {
-		return err
-	}
-	return putPresence(own, p)
+	return a.store()
 }
 
 // Carry selects the rows of the pools that a new generation carries over. It excludes the candidates that followees are asked

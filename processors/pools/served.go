@@ -43,7 +43,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := putState(own, &st); err != nil {
 		return err
 	}
-	if err := g.here(tx, own, s.User); err != nil {
+	if err := g.recordVisit(tx, own); err != nil {
 		return err
 	}
 	if crossed(before.Head, st.Head, int64(max(1, g.cfg.Cap/4))) { // keeps few rows of seen pins in a pool

@@ -68,9 +68,6 @@ func (g *group) sweepDelivered(tx *rows.Tx, d *schemas.Delivery) error {
 
 // sweepPools drops the deleted candidates from all pools of a user.
 func (g *group) sweepPools(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
-	if g.deleted.Has(user) {
-		return nil
-	}
 	// A version may be minutes ahead of its arrival, see schemas.MaxAhead. The bound lets the timer that it sets find it.
 	below := schemas.Version(schemas.MicrosOf(tx.Time().Add(2*schemas.MaxAhead - sweepAfter)))
 	more, err := g.trimAll(tx, own, user, below)

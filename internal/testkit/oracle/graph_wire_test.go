@@ -248,7 +248,7 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := pools.DefaultConfig()
-			cfg.AwayAfter, cfg.MaxFollowees = 0, test.most
+			cfg.InactiveAfter, cfg.MaxFollowees = 0, test.most
 			p := newPipeline(t, cfg)
 			for i, lines := range parts(newWorlds(seed, 8), len(test.rules)) {
 				p.start(test.rules[i], i%2 == 1)
@@ -289,7 +289,7 @@ func TestPoolsOfThoseWhoComeBack(t *testing.T) {
 
 func testThoseWhoComeBack(t *testing.T, seed uint64, most int) {
 	cfg := pools.DefaultConfig()
-	cfg.AwayAfter, cfg.MaxFollowees = time.Second, most
+	cfg.InactiveAfter, cfg.MaxFollowees = time.Second, most
 	p := newPipeline(t, cfg)
 	for i, lines := range parts(newWorlds(seed, 6), 3) {
 		p.start([]fanout.Config{rules(never), rules(never), rules(3)}[i], i > 0)
@@ -302,17 +302,17 @@ func testThoseWhoComeBack(t *testing.T, seed uint64, most int) {
 		p.back()
 		p.compare(fmt.Sprintf("part %d", i+1))
 	}
-	p.expectEffects("fanout inactive", "fanout deactivated", "fanout reactivated", "pools went_away", "pools returned")
+	p.expectEffects("fanout inactive", "fanout deactivated", "fanout reactivated", "pools deactivated", "pools reactivated")
 }
 
-// Every user is inactive when AwayAfter is set to 0. After the reactivation, users have the pins published in the meantime,
+// Every user is inactive when InactiveAfter is set to 0. After the reactivation, users have the pins published in the meantime,
 // and later ones.
 func TestPoolsOfThoseWhoWereAwayWhenNobodyGoesAway(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	cfg := pools.DefaultConfig()
-	cfg.AwayAfter = time.Second
+	cfg.InactiveAfter = time.Second
 	p := newPipeline(t, cfg)
 	p.start(rules(never), false)
 	p.tell(newWorlds(seed, 4))
@@ -320,13 +320,13 @@ func TestPoolsOfThoseWhoWereAwayWhenNobodyGoesAway(t *testing.T) {
 	p.Eventually("everybody is away", func() bool { return p.allAway() })
 	p.tell(news(fmt.Sprintf("%d-before", seed), p.product))
 	p.WaitIdle()
-	p.pools.AwayAfter = 0
+	p.pools.InactiveAfter = 0
 	p.start(rules(never), false)
 	p.back()
 	p.compare("back")
 	p.tell(news(fmt.Sprintf("%d-after", seed), p.product))
 	p.compare("after the news")
-	p.expectEffects("fanout inactive", "pools went_away", "pools returned")
+	p.expectEffects("fanout inactive", "pools deactivated", "pools reactivated")
 }
 
 // allAway reports whether every user with a followee is inactive, and every followee was notified.

@@ -20,7 +20,7 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 	t.Parallel()
 	const followers, pins, most, author = 5, 10_000, 20, "user:author"
 	cfg := pools.DefaultConfig()
-	cfg.AwayAfter, cfg.Cap = 0, most
+	cfg.InactiveAfter, cfg.Cap = 0, most
 	p := newPipeline(t, cfg)
 	rules := rules(never)
 	rules.Recents = 2 * most

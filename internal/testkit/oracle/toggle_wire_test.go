@@ -20,7 +20,7 @@ func TestPools_ConvergeAfterBackfillsWereDeferred(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 13))
 	cfg := pools.DefaultConfig()
-	cfg.AwayAfter = 0
+	cfg.InactiveAfter = 0
 	p := newPipeline(t, cfg)
 	rules := rules(never)
 	rules.BackfillInterval = time.Hour

@@ -57,12 +57,12 @@ func (g *Generator) backfillDeadline(ctx context.Context) time.Time {
 // gatherActivity reads whether the user is inactive. It returns false while a reactivated user's backfills are outstanding,
 // until the deadline.
 func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) (complete bool, err error) {
-	a, err := layout.ReadActivity(v)
+	a, found, err := layout.ReadActivity(v)
 	if err != nil {
 		return false, err
 	}
-	if a == nil {
-		a = &layout.Activity{LastSeen: c.Time}
+	if !found {
+		a.LastSeen = c.Time
 	}
 	if a.Inactive && !c.Returned {
 		c.inactive, c.head = true, v.State.Head
@@ -74,8 +74,8 @@ func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) 
 		}
 		c.degrade(degradedReturning)
 	}
-	// With AwayAfter 0, visits are not recorded. Only the visit of a user who is already inactive must be announced.
-	c.announce = g.pools.AwayAfter > 0 && c.Time.Time().Sub(a.LastSeen.Time()) > g.pools.AwayAfter/30
+	// With InactiveAfter 0, visits are not recorded. Only the visit of a user who is already inactive must be announced.
+	c.announce = g.pools.InactiveAfter > 0 && c.Time.Time().Sub(a.LastSeen.Time()) > g.pools.InactiveAfter/30
 	return true, nil
 }
 

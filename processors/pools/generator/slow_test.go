@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -175,7 +176,7 @@ func TestWhateverHangsAChunkIsMadeOfWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow sluggard
 		d, cfg := newDesk(2), withoutLots()
-		d.rows[string(layout.KindActivity)] = layout.AppendActivity(nil, layout.Activity{LastSeen: 1e15, BackfillID: 1e15, Expected: 3})
+		d.rows[string(layout.KindActivity)] = packed.Encode(&layout.Activity{LastSeen: 1e15, BackfillID: 1e15, Expected: 3})
 		for n := range 3 {
 			cfg.Sources = append(cfg.Sources, source(schemas.Source(fmt.Sprint("slow", n)),
 				outside.Config{URL: "http://slow.example/", Timeout: 5 * time.Second}))

@@ -26,17 +26,17 @@ type Config struct {
 	// Expiry is the age at which a pin stops being a candidate, at least 1m; default 0: candidates do not expire.
 	Expiry time.Duration `yaml:"expiry"`
 
-	// AwayAfter is the time without a visit after which a user is inactive; default 30 days, at least 1s, or 0 for never. It
+	// InactiveAfter is the time without a visit after which a user is inactive; default 30 days, at least 1s, or 0 for never. It
 	// counts by arrival time from the last visit or, without any visit, from the first follow. The followees of an inactive
-	// user deliver nothing new until the next visit. If AwayAfter changes to 0, an inactive user stays inactive until the
+	// user deliver nothing new until the next visit. If InactiveAfter changes to 0, an inactive user stays inactive until the
 	// next visit or rebuild. If it changes from 0, the time of an active user counts from the next visit, follow or rebuild.
-	AwayAfter time.Duration `yaml:"away_after"`
+	InactiveAfter time.Duration `yaml:"inactive_after"`
 }
 
 // DefaultConfig returns the defaults: pools of 500 candidates, 16 sources, 10,000 followees, 100,000 seen pins and 200
 // materialized entries per user, no expiry, inactive after 30 days.
 func DefaultConfig() Config {
-	return Config{Cap: 500, Sources: 16, MaxFollowees: 10_000, SeenCap: 100_000, Frozen: 200, AwayAfter: 30 * 24 * time.Hour}
+	return Config{Cap: 500, Sources: 16, MaxFollowees: 10_000, SeenCap: 100_000, Frozen: 200, InactiveAfter: 30 * 24 * time.Hour}
 }
 
 // Validate reports every field that is out of its bounds.
@@ -51,8 +51,8 @@ func (c Config) Validate() error {
 	if c.Expiry != 0 && c.Expiry < time.Minute {
 		errs = append(errs, fmt.Errorf("expiry: %s: want at least 1m, or 0 for none", c.Expiry))
 	}
-	if c.AwayAfter != 0 && c.AwayAfter < time.Second {
-		errs = append(errs, fmt.Errorf("away_after: %s: want at least 1s, or 0 for never", c.AwayAfter))
+	if c.InactiveAfter != 0 && c.InactiveAfter < time.Second {
+		errs = append(errs, fmt.Errorf("inactive_after: %s: want at least 1s, or 0 for never", c.InactiveAfter))
 	}
 	return errors.Join(errs...)
 }

@@ -28,7 +28,7 @@ const (
 	KindRefused       = 'r' // other → live follow over the cap; see followees.go
 	KindSeen          = 's' // pin → seen; see seen.go
 	KindExpired       = 'u' // pins that were deferred for too long, oldest first; see given_up.go
-	KindActivity      = 'v' // presence
+	KindActivity      = 'v' // Activity
 	KindRefusedByTime = 'w' // time, other → empty: the refused follows in the order of admission
 )
 

@@ -59,7 +59,7 @@ func (r *rig) answer(asked schemas.Micros, pins ...schemas.DeliveredPin) {
 func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	const away = 5 * time.Second // time that a busy machine may need for the steps after the reactivation
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: away})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: away})
 	began := time.Now()
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.edge(reader, schemas.FollowEdge, "board:b", true)
@@ -122,7 +122,7 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 // reactivated or rebuilt. The answer would be all recents of the followee. A new edge causes one.
 func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour})
 	const rebuilt, returned, away schemas.UserID = "user:rebuilt", "user:returned", "user:away"
 	users := []schemas.UserID{rebuilt, returned, away}
 	follow := func(u schemas.UserID, at schemas.Micros, weight float32) {
@@ -200,7 +200,7 @@ func (r *rig) serve(user schemas.UserID, id string) {
 func TestVisitsKeepAReaderPresent(t *testing.T) {
 	t.Parallel()
 	const away = 2 * time.Second
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: away})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: away})
 	var user schemas.UserID
 	var followee string
 	for attempt := range 6 { // on a very busy machine a visit takes two seconds to arrive, and users become inactive
@@ -222,11 +222,11 @@ func TestVisitsKeepAReaderPresent(t *testing.T) {
 	}
 }
 
-// startWith restarts the process with another AwayAfter.
+// startWith restarts the process with another InactiveAfter.
 func (r *rig) startWith(awayAfter time.Duration) {
 	r.t.Helper()
 	r.WaitIdle()
-	r.cfg.AwayAfter = awayAfter
+	r.cfg.InactiveAfter = awayAfter
 	r.member = r.Start("a", pools.Group(r.cfg, r.Streams, gone))
 	r.attach()
 }
@@ -243,11 +243,11 @@ func (r *rig) tick(after time.Duration, users ...schemas.UserID) {
 
 func inHours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Hour) }
 
-// With AwayAfter 0, any sign of activity and any rebuild reactivates a user who became inactive before. Until then the
+// With InactiveAfter 0, any sign of activity and any rebuild reactivates a user who became inactive before. Until then the
 // followees deliver nothing. The generator has the visit announced.
 func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour})
 	rebuild := func(u schemas.UserID, keep bool) {
 		proctest.Publish(r.Wire, r.Streams.Rebuilds, string(u), &schemas.Rebuild{User: u, Source: schemas.FromInterest, Keep: keep})
 	}
@@ -304,10 +304,10 @@ func (r *rig) modesOf(followee string, user schemas.UserID) []schemas.EdgeMode {
 	return slices.DeleteFunc(r.modes(followee), func(m schemas.EdgeMode) bool { return m.User != user })
 }
 
-// watchedUser is a user with the records published before, while and after AwayAfter is 0; nil: none.
+// watchedUser is a user with the records published before, while and after InactiveAfter is 0; nil: none.
 type watchedUser struct{ before, meanwhile, after func(schemas.UserID) }
 
-// watched returns users without an inactivity timer at the time when AwayAfter is no longer 0.
+// watched returns users without an inactivity timer at the time when InactiveAfter is no longer 0.
 func (r *rig) watched() map[schemas.UserID]watchedUser {
 	rebuild := func(keep bool) func(schemas.UserID) {
 		return func(u schemas.UserID) {
@@ -335,7 +335,7 @@ func (r *rig) watched() map[schemas.UserID]watchedUser {
 }
 
 // timers counts the inactivity timers.
-func (r *rig) timers() int { return r.timersOf("away") }
+func (r *rig) timers() int { return r.timersOf("inactive") }
 
 // timersOf counts the timers of a name in the changelog.
 func (r *rig) timersOf(name string) int {
@@ -352,11 +352,11 @@ func (r *rig) timersOf(name string) int {
 	return len(set)
 }
 
-// A timer that fires while AwayAfter is 0 sets no other. A user who visits, follows or is rebuilt afterwards gets a timer
-// again, with the whole AwayAfter from then on, because visits were not recorded. This includes users whom a rebuild created.
+// A timer that fires while InactiveAfter is 0 sets no other. A user who visits, follows or is rebuilt afterwards gets a timer
+// again, with the whole InactiveAfter from then on, because visits were not recorded. This includes users whom a rebuild created.
 func TestWhoeverNoTimerLooksAtIsWatchedAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour})
 	all := r.watched()
 	users := slices.Collect(maps.Keys(all))
 	publish := func(of func(watchedUser) func(schemas.UserID)) {
@@ -399,7 +399,7 @@ func (r *rig) expectAway(when string, want int, users []schemas.UserID) {
 // A timer that fires late, after a visit has set another, has no effect.
 func TestOneTimerLooksAtAUser(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour})
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.WaitIdle()                                                                  // one after the other
 	for _, after := range []time.Duration{120 * time.Minute, 140 * time.Minute} { // the timer is due after 60 minutes

@@ -1,0 +1,157 @@
+package pools
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// userActivity is the activity of the record's user during one record.
+type userActivity struct {
+	layout.Activity
+	own  rows.Owner
+	user schemas.UserID
+}
+
+// activityOf reads the activity of the record's user, or the zero value if there is none.
+func activityOf(tx *rows.Tx, own rows.Owner) (*userActivity, error) {
+	a, _, err := layout.ReadActivity(own)
+	return &userActivity{a, own, schemas.UserID(tx.Key())}, err
+}
+
+// store writes the activity.
+func (a *userActivity) store() error {
+	return rows.PutValue(a.own, []byte{layout.KindActivity}, &a.Activity)
+}
+
+// timerInactivity is the timer that checks whether a user is inactive.
+const timerInactivity = "inactive"
+
+// timer handles a timer.
+func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) error {
+	floorsOf(tx).forget(schemas.UserID(tx.Key()))
+	user := schemas.UserID(tx.Key())
+	if string(name) == timerErase {
+		return g.eraseOn(tx, own, at)
+	}
+	if g.deleted.Has(user) {
+		return nil
+	}
+	switch string(name) {
+	case timerSweep:
+		return g.sweepPools(tx, own, user)
+	case timerInactivity:
+		return g.checkInactivity(tx, own)
+	case timerNotify:
+		return g.continueNotification(tx, own)
+	case timerFollows:
+		return g.balanceFollows(tx, own)
+	}
+	return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
+}
+
+// track starts the inactivity timer of an active user unless it is set. It is not set for a new user, nor after a period with
+// InactiveAfter 0. In such a period timers have no effect and visits are not recorded, so the time counts from now.
+func (g *group) track(tx *rows.Tx, a *userActivity) error {
+	now := schemas.MicrosOf(tx.Time())
+	if g.cfg.InactiveAfter == 0 || a.Inactive || a.CheckAt > now {
+		return nil
+	}
+	a.LastSeen = max(a.LastSeen, now)
+	return g.scheduleCheck(a)
+}
+
+// scheduleCheck sets the inactivity timer and stores the activity.
+func (g *group) scheduleCheck(a *userActivity) error {
+	at := a.LastSeen.Time().Add(g.cfg.InactiveAfter)
+	a.CheckAt = schemas.MicrosOf(at)
+	if err := a.own.SetTimer(at, []byte(timerInactivity)); err != nil {
+		return err
+	}
+	return a.store()
+}
+
+// checkInactivity handles the inactivity timer. It deactivates the user, or sets the timer again if the user was seen in the
+// meantime.
+func (g *group) checkInactivity(tx *rows.Tx, own rows.Owner) error {
+	a, err := activityOf(tx, own)
+	now := schemas.MicrosOf(tx.Time())
+	if err != nil || g.cfg.InactiveAfter == 0 || a.CheckAt == 0 || a.Inactive || a.CheckAt > now { // a later timer checks
+		return err
+	}
+	if tx.Time().Before(a.LastSeen.Time().Add(g.cfg.InactiveAfter)) {
+		return g.scheduleCheck(a)
+	}
+	a.Inactive, a.CheckAt, a.Expected, a.Received = true, 0, 0, 0
+	tx.Effect(effectDeactivated, 1)
+	if _, err := g.notifyFollowees(tx, a, layout.Notification{}); err != nil {
+		return err
+	}
+	return a.store()
+}
+
+// recordVisit records a visit and reactivates an inactive user. It does so also with InactiveAfter 0, because the followees of
+// a user who was already inactive deliver nothing new until they are asked.
+func (g *group) recordVisit(tx *rows.Tx, own rows.Owner) error {
+	a, err := activityOf(tx, own)
+	if err != nil {
+		return err
+	}
+	now := schemas.MicrosOf(tx.Time())
+	switch {
+	case a.Inactive:
+		return g.reactivate(tx, a)
+	case a.CheckAt <= now || g.cfg.InactiveAfter == 0:
+		return g.track(tx, a)
+	case now.Time().Sub(a.LastSeen.Time()) < g.cfg.InactiveAfter/100: // recent enough: this saves a row per visit
+		return nil
+	}
+	a.LastSeen = max(a.LastSeen, now)
+	return a.store()
+}
+
+// reactivate reactivates an inactive user: it asks every followee for a backfill.
+func (g *group) reactivate(tx *rows.Tx, a *userActivity) error {
+	a.Inactive, a.LastSeen = false, schemas.MicrosOf(tx.Time())
+	tx.Effect(effectReactivated, 1)
+	if err := g.requestBackfills(tx, a, ""); err != nil {
+		return err
+	}
+	if g.cfg.InactiveAfter == 0 {
+		return a.store()
+	}
+	return g.scheduleCheck(a)
+}
+
+// requestBackfills asks the followees of a source ("": all) for backfills that chunks wait for. Answers to an earlier request
+// are no longer counted.
+func (g *group) requestBackfills(tx *rows.Tx, a *userActivity, source schemas.Source) (err error) {
+	a.BackfillID, a.Received = max(schemas.MicrosOf(tx.Time()), a.BackfillID+1), 0
+	a.Expected, err = g.notifyFollowees(tx, a, layout.Notification{Source: source})
+	return err
+}
+
+// countBackfill counts a followee's answer to a backfill request. It ignores answers to earlier requests.
+func (g *group) countBackfill(own rows.Owner, id schemas.Micros) error {
+	a, found, err := layout.ReadActivity(own)
+	if err != nil || !found || a.BackfillID != id || !a.IsBackfilling() {
+		return err
+	}
+	a.Received++
+	return rows.PutValue(own, []byte{layout.KindActivity}, &a)
+}
+
+// userActive records that a user is active, even if the visit showed nothing.
+func (g *group) userActive(tx *rows.Tx, r *schemas.Return) error {
+	if tx.Key() != string(r.User) {
+		return schemas.Bad(fmt.Sprintf("return: key %q is not the user %q", tx.Key(), r.User))
+	}
+	if g.deleted.Has(r.User) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	return g.recordVisit(tx, tx.Own())
+}

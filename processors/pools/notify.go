@@ -1,0 +1,107 @@
+package pools
+
+import (
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// timerNotify is the timer that continues a notification.
+const timerNotify = "notify"
+
+// notifyFollowees sends an EdgeMode to the followees of n.Source after n.After, as many as the record has room for, and sets a
+// timer for the rest. The EdgeMode says whether the user is inactive, and otherwise requests a backfill. A newer notification
+// replaces one in progress. The result is the number of expected answers; the rest counts as one.
+func (g *group) notifyFollowees(tx *rows.Tx, a *userActivity, n layout.Notification) (expected int, err error) {
+	a.Notification = layout.Notification{}
+	if tx.Silent() { // the active generation sends the notifications; a silent one could wait forever for answers
+		return 0, nil
+	}
+	m := schemas.EdgeMode{User: a.user, Inactive: a.Inactive, BackfillID: a.BackfillID}
+	if n.Unawaited {
+		m.BackfillID = schemas.NotAwaited
+	}
+	followees, err := followeesAfter(a.own, n.Source, n.After)
+	if err != nil {
+		return 0, err
+	}
+	for _, m.Followee = range followees {
+		if !roomy(tx) {
+			a.Notification = n
+			return expected + 1, a.own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerNotify))
+		}
+		if err := rows.Send(tx, g.streams.EdgeModes, string(m.Followee), &m); err != nil {
+			return 0, err
+		}
+		n.After = m.Followee
+		expected++
+	}
+	return expected, nil
+}
+
+// continueNotification continues the notification in progress.
+func (g *group) continueNotification(tx *rows.Tx, own rows.Owner) error {
+	a, err := activityOf(tx, own)
+	if err != nil || a.After == "" {
+		return err
+	}
+	n := a.Notification
+	expected, err := g.notifyFollowees(tx, a, n)
+	if err != nil {
+		return err
+	}
+	if !a.Inactive && !n.Unawaited {
+		a.Expected += expected - 1
+	}
+	return a.store()
+}
+
+// notifyNewFollowee handles a live follow: the first one starts the inactivity timer. entered says that the follow is new and
+// admitted.
+//
+// It sends the followee the user's mode if an earlier notification "inactive" may still be in flight to it, because nothing else
+// would revoke that. This is possible if the user is or ever was inactive, and if the follow was refused before. A followee
+// whose edge existed before, and now has another weight or time, was notified together with all others. Another notification
+// would only cause a backfill of all its recents.
+func (g *group) notifyNewFollowee(tx *rows.Tx, own rows.Owner, e *schemas.Edge, entered bool) error {
+	a, err := activityOf(tx, own)
+	if err != nil {
+		return err
+	}
+	if err := g.track(tx, a); err != nil || !entered {
+		return err
+	}
+	if !a.Inactive && a.BackfillID == 0 {
+		former, err := own.Get(layout.RowName(layout.KindFormer, e.Other))
+		if err != nil || len(former) == 0 {
+			return err
+		}
+	}
+	return g.sendMode(tx, e.Other, a.Inactive)
+}
+
+// sendMode tells a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
+func (g *group) sendMode(tx *rows.Tx, followee schemas.ID, inactive bool) error {
+	m := schemas.EdgeMode{
+		Followee: schemas.Followee(followee), User: schemas.UserID(tx.Key()), Inactive: inactive, BackfillID: schemas.NotAwaited,
+	}
+	return rows.Send(tx, g.streams.EdgeModes, string(followee), &m)
+}
+
+// followeesAfter returns the followees of a source ("": all sources) after a followee ("": from the first), by id.
+func followeesAfter(own rows.Owner, source schemas.Source, after schemas.Followee) (list []schemas.Followee, err error) {
+	scan := rows.Scan{Prefix: []byte{layout.KindGraph, layout.RegisterFollow}}
+	if after != "" {
+		scan.From = append(layout.GraphRow(layout.RegisterFollow, schemas.ID(after)), 0) // the smallest name that can follow it
+	}
+	err = own.Scan(scan, func(row, _ []byte) bool {
+		followee := schemas.Followee(row[len(scan.Prefix):])
+		if source == "" || followee.Source() == source {
+			list = append(list, followee)
+		}
+		return true
+	})
+	return list, err
+}

@@ -1,0 +1,96 @@
+package pools_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// notified counts the followees whose last notification about the reader satisfies is.
+func (r *rig) notified(is func(m *schemas.EdgeMode) bool) (n int) {
+	last := map[string]*schemas.EdgeMode{}
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.EdgeModes) {
+		last[rec.Key] = rec.Value
+	}
+	for _, m := range last {
+		if is(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// One record has no room to notify all followees of the reader. A timer continues the notification. The reader becomes inactive
+// and is reactivated by a visit like any other: shown pins are seen, every followee is notified, and until the last answer
+// chunks report that some are missing. A rebuild behaves alike.
+func TestNotifyFollowees_ContinuesInNextRecord(t *testing.T) {
+	t.Parallel()
+	const many = 1100
+	r := newRigWith(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour}, narrow)
+	for n := range many {
+		r.edge(reader, schemas.FollowEdge, schemas.ID(fmt.Sprint("user:a-", n)), true)
+	}
+	r.tick(2*time.Hour, reader)
+	isInactive := func(m *schemas.EdgeMode) bool { return m.Inactive }
+	if n := r.notified(isInactive); n == 0 || n == many {
+		t.Fatalf("the first record notifies %d followees, want some of %d", n, many)
+	}
+	r.tick(3*time.Hour, reader)
+	if n := r.notified(isInactive); n != many {
+		t.Errorf("%d followees are notified that the reader is inactive, want %d", n, many)
+	}
+	r.serve(reader, "back")
+	r.WaitIdle()
+	r.noLetters()
+	if n := r.count(reader, 's'); n != 1 {
+		t.Errorf("%d pins are seen, want the one that was shown", n)
+	}
+	r.answerAll("reactivation", many)
+	proctest.Publish(r.Wire, r.Streams.Rebuilds, string(reader), &schemas.Rebuild{User: reader})
+	r.WaitIdle()
+	r.answerAll("rebuild", many)
+}
+
+// answerAll answers the backfill request that many followees receive. Chunks are degraded until the last answer.
+func (r *rig) answerAll(cause string, many int) {
+	r.t.Helper()
+	modes := r.modes("user:a-0")
+	id := modes[len(modes)-1].BackfillID
+	for range many * 2 / 3 { // some of the answers arrive before the other followees are notified
+		r.answer(id)
+	}
+	r.Eventually("every followee is asked after a "+cause, func() bool {
+		return r.notified(func(m *schemas.EdgeMode) bool { return m.BackfillID == id && !m.Inactive }) == many
+	})
+	for range many - many*2/3 - 1 {
+		r.answer(id)
+	}
+	r.WaitIdle()
+	if c := r.ask(cause+" but one", true); len(c.Degraded) != 1 {
+		r.t.Errorf("%s: degraded %v before the last answer", cause, c.Degraded)
+	}
+	r.answer(id)
+	r.WaitIdle()
+	if c := r.ask(cause+" complete", true); len(c.Degraded) > 0 {
+		r.t.Errorf("%s: degraded %v after the last answer", cause, c.Degraded)
+	}
+}
+
+// A rebuild that replaces a notification in progress asks the followees of all sources, and chunks wait if they waited before.
+func TestRebuild_ReplacesNotificationInProgress(t *testing.T) {
+	t.Parallel()
+	const many = 1100
+	r := newRigWith(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100}, narrow)
+	for n := range many {
+		r.edge(reader, schemas.FollowEdge, schemas.ID(fmt.Sprint("user:a-", n)), true)
+	}
+	r.WaitIdle()
+	proctest.Publish(r.Wire, r.Streams.Rebuilds, string(reader), // in one batch: no timer fires between the records
+		&schemas.Rebuild{User: reader}, &schemas.Rebuild{User: reader, Source: schemas.FromInterest, Keep: true})
+	r.WaitIdle()
+	r.answerAll("rebuild", many)
+}
