@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -69,7 +70,7 @@ func (t table) putFacet(id schemas.ID, f facet) error {
 	if err := t.rewake(id, &f); err != nil {
 		return err
 	}
-	return t.own.Put(facetName(id), f.encode())
+	return rows.PutValue(t.own, facetName(id), &f)
 }
 
 // rewake sets the timer of an affinity. A timer that is set too early stays, and is set again when it fires. This is cheaper
@@ -203,35 +204,30 @@ func (t table) affinities() ([]schemas.Affinity, error) {
 
 // eachFacet visits the affinities of the user, ordered by facet.
 func (t table) eachFacet(visit func(schemas.ID, facet)) error {
-	var torn error
+	var bad error
 	err := t.own.Scan(rows.Scan{Prefix: []byte{facetRow}}, func(name, value []byte) bool {
 		id, _ := facetOf(name)
-		var f facet
-		f, torn = decodeFacet(value)
-		if torn != nil {
+		f, err := packed.Decode[facet](value)
+		if err != nil {
+			bad = rows.Unreadable(name, err)
 			return false
 		}
 		visit(id, f)
 		return true
 	})
-	return cmp.Or(err, torn)
+	return cmp.Or(err, bad)
 }
 
 func (t table) facet(id schemas.ID) (f facet, existed bool, err error) {
-	value, err := t.own.Get(facetName(id))
-	if err != nil || value == nil {
-		return facet{told: unmoved}, false, err
+	if f, existed, err = rows.Value[facet](t.own, facetName(id)); !existed {
+		f.told = unmoved
 	}
-	f, err = decodeFacet(value)
-	return f, true, err
+	return f, existed, err
 }
 
 func (t table) sent() (sent, error) {
-	value, err := t.own.Get([]byte{sentRow})
-	if err != nil || value == nil {
-		return sent{}, err
-	}
-	return decodeSent(value)
+	s, _, err := rows.Value[sent](t.own, []byte{sentRow})
+	return s, err
 }
 
-func (t table) putSent(s sent) error { return t.own.Put([]byte{sentRow}, s.encode()) }
+func (t table) putSent(s sent) error { return rows.PutValue(t.own, []byte{sentRow}, &s) }

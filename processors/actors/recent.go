@@ -50,11 +50,10 @@ func neighbourOf(a *schemas.EnrichedAction) schemas.Neighbour {
 // recent returns the user's last positive actions, newest first. The requests are as they were sent, without Near. Requests
 // that are too far from at to make neighbors are not decoded.
 func (t table) recent(at schemas.Micros) ([]recentAction, error) {
-	value, err := t.own.Get([]byte{recentRow})
-	if err != nil || value == nil {
+	list, _, err := rows.Value[recentActions](t.own, []byte{recentRow})
+	if err != nil {
 		return nil, err
 	}
-	list, err := decodeRecent(value)
 	for i := range list {
 		if r := &list[i]; err == nil && apart(r.time, at) <= t.cfg.RelatedWithin {
 			r.request, err = t.streams.RelatedRequests.Decode(r.encoded)
@@ -85,8 +84,9 @@ func (t table) keepRecent(r *schemas.RelatedRequest, recent []recentAction) erro
 	if at < 0 {
 		at = len(recent)
 	}
-	list := slices.Insert(recent, at, recentAction{time: r.Time, encoded: value})
-	return t.own.Put([]byte{recentRow}, encodeRecent(list[:min(len(list), most)]))
+	list := recentActions(slices.Insert(recent, at, recentAction{time: r.Time, encoded: value}))
+	list = list[:min(len(list), most)]
+	return rows.PutValue(t.own, []byte{recentRow}, &list)
 }
 
 // dropRecent deletes the user's last actions.

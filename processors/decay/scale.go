@@ -1,7 +1,6 @@
 package decay
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
@@ -59,7 +58,7 @@ func Keep(beside Rows, now schemas.Micros, halfLife time.Duration) (Scale, error
 	default:
 		s = NewScale(halfLife)
 	}
-	return s, beside.Put([]byte(scaleRow), s.encode())
+	return s, beside.Put([]byte(scaleRow), packed.Encode(&s))
 }
 
 // Kept returns the scale that Keep stored, or the scale of halfLife if none is stored.
@@ -76,26 +75,15 @@ func read(beside Getter) (s Scale, found bool, err error) {
 	if err != nil || value == nil {
 		return s, false, err
 	}
-	if s, err = decode(value); err != nil {
+	if s, err = packed.Decode[Scale](value); err != nil {
 		return s, false, fmt.Errorf("read row %q: %w", scaleRow, err)
 	}
 	return s, true, nil
 }
 
-// formatScale is the first byte of the row's value and identifies its layout.
-const formatScale = 1
-
-// encode returns the format, the half-life in nanoseconds and the origin.
-func (s Scale) encode() []byte {
-	return packed.AppendFloat(binary.AppendVarint([]byte{formatScale}, int64(s.halfLife)), s.origin)
-}
-
-// decode parses the output of encode.
-func decode(value []byte) (Scale, error) {
-	r := packed.NewReader(value)
-	if r.Byte() != formatScale {
-		return Scale{}, packed.ErrTorn
-	}
-	s := Scale{halfLife: time.Duration(r.Varint()), origin: r.Float()}
-	return s, r.End()
+// Pack implements packed.Row.
+func (s *Scale) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Int(p, &s.halfLife)
+	packed.Float(p, &s.origin)
 }

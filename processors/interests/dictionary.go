@@ -53,7 +53,7 @@ func authorPrefix(name string) []byte { return append(append([]byte{rowAuthor}, 
 
 // mark counts a pin that has a term, or subtracts one that no longer has it.
 func (d dictionary) mark(m schemas.TermMark) error {
-	t, known, err := get[term](d.own, termName(m.Term))
+	t, known, err := rows.Value[term](d.own, termName(m.Term))
 	switch {
 	case err != nil:
 		return err
@@ -94,12 +94,12 @@ func (d dictionary) take(m schemas.TermMark, t term) error {
 }
 
 func (d dictionary) put(name string, t term) error {
-	return cmp.Or(put(d.own, termName(name), &t), d.own.Put(rankName(t.Pins, name), nil))
+	return cmp.Or(rows.PutValue(d.own, termName(name), &t), d.own.Put(rankName(t.Pins, name), nil))
 }
 
 // admit makes room for a term, and returns its initial counts.
 func (d dictionary) admit() (term, error) {
-	n, _, err := get[number](d.own, []byte{rowTerms})
+	n, _, err := rows.Value[number](d.own, []byte{rowTerms})
 	if err != nil || n < number(d.cfg.MaxTerms) {
 		return term{Recent: decay.None()}, cmp.Or(err, d.number(1))
 	}
@@ -130,15 +130,15 @@ func (d dictionary) drop(name string) error {
 
 // number adds to the number of terms.
 func (d dictionary) number(n number) error {
-	was, _, err := get[number](d.own, []byte{rowTerms})
+	was, _, err := rows.Value[number](d.own, []byte{rowTerms})
 	is := was + n
-	return cmp.Or(err, put(d.own, []byte{rowTerms}, &is))
+	return cmp.Or(err, rows.PutValue(d.own, []byte{rowTerms}, &is))
 }
 
 // author adds n to the pins of the author, for at most MaxPeople authors.
 func (d dictionary) author(m schemas.TermMark, t *term, n number) error {
 	name := append(authorPrefix(m.Term), m.Author...)
-	pins, known, err := get[number](d.own, name)
+	pins, known, err := rows.Value[number](d.own, name)
 	switch {
 	case err != nil:
 		return err
@@ -151,5 +151,5 @@ func (d dictionary) author(m schemas.TermMark, t *term, n number) error {
 		return d.own.Delete(name)
 	}
 	pins += n
-	return put(d.own, name, &pins)
+	return rows.PutValue(d.own, name, &pins)
 }

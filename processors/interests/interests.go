@@ -180,7 +180,7 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 		}
 		is.Terms, is.Interests = nil, nil
 	}
-	return cmp.Or(put(tx.Own(), []byte{rowSaying}, &is), out.send())
+	return cmp.Or(rows.PutValue(tx.Own(), []byte{rowSaying}, &is), out.send())
 }
 
 // action processes an action of a user on a pin.
@@ -290,7 +290,7 @@ func (g *group) meet(tx *rows.Tx, t pinRows, user schemas.UserID, v visitor) err
 // timer deletes a visitor, unless the pin was shown to the user again in the meantime.
 func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) error {
 	t := pinRows{owner}
-	v, _, err := get[visitor](owner, name)
+	v, _, err := rows.Value[visitor](owner, name)
 	if err != nil {
 		return err
 	}
@@ -299,7 +299,7 @@ func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) 
 		return t.forget(name)
 	}
 	v.Forget = schemas.MicrosOf(at)
-	return cmp.Or(owner.SetTimer(at, name), put(owner, name, &v))
+	return cmp.Or(owner.SetTimer(at, name), rows.PutValue(owner, name, &v))
 }
 
 // deletion deletes the rows of a deleted user. It first notes the deletion, so that likes in flight find the user deleted.

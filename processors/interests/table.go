@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -33,10 +34,10 @@ type getter interface {
 }
 
 // each visits all rows with a prefix. rest is the name without the prefix.
-func each[T any, R record[T]](own getter, prefix []byte, visit func(rest string, rec T)) error {
+func each[T any, R packed.Row[T]](own getter, prefix []byte, visit func(rest string, rec T)) error {
 	var bad error
 	err := own.Scan(rows.Scan{Prefix: prefix}, func(name, value []byte) bool {
-		rec, err := decode[T, R](value)
+		rec, err := packed.Decode[T, R](value)
 		if err != nil {
 			bad = fmt.Errorf("read row %q: %w", name, err)
 			return false
@@ -87,24 +88,24 @@ func (v visitor) sourceAt(at schemas.Micros, within time.Duration) schemas.Sourc
 type pinRows struct{ own rows.Owner }
 
 func (t pinRows) saying() (saying, error) {
-	s, _, err := get[saying](t.own, []byte{rowSaying})
+	s, _, err := rows.Value[saying](t.own, []byte{rowSaying})
 	return s, err
 }
 
 func visitorName(user schemas.UserID) []byte { return append([]byte{rowVisitor}, user...) }
 
 func (t pinRows) visitor(user schemas.UserID) (visitor, error) {
-	v, _, err := get[visitor](t.own, visitorName(user))
+	v, _, err := rows.Value[visitor](t.own, visitorName(user))
 	return v, err
 }
 
 func (t pinRows) putVisitor(user schemas.UserID, v visitor) error {
-	return put(t.own, visitorName(user), &v)
+	return rows.PutValue(t.own, visitorName(user), &v)
 }
 
 // visitors returns the number of visitors.
 func (t pinRows) visitors() (int, error) {
-	n, _, err := get[number](t.own, []byte{rowVisitors})
+	n, _, err := rows.Value[number](t.own, []byte{rowVisitors})
 	return int(n), err
 }
 
@@ -113,7 +114,7 @@ func (t pinRows) putVisitors(n int) error {
 		return t.own.Delete([]byte{rowVisitors})
 	}
 	row := number(n)
-	return put(t.own, []byte{rowVisitors}, &row)
+	return rows.PutValue(t.own, []byte{rowVisitors}, &row)
 }
 
 // forget deletes a visitor.

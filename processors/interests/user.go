@@ -41,7 +41,7 @@ func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error
 		return t.forget(m.Pin)
 	}
 	name := interestName(string(m.Interest))
-	l, known, err := get[liking](t.own, name)
+	l, known, err := rows.Value[liking](t.own, name)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error
 		l.Strength = decay.None()
 	}
 	l.add(m, scale, t.cfg.Evidence)
-	if err := put(t.own, name, &l); err != nil || known {
+	if err := rows.PutValue(t.own, name, &l); err != nil || known {
 		return err
 	}
 	return t.trim(tx)
@@ -106,7 +106,7 @@ func (t userRows) forget(pin schemas.PinID) error {
 		if len(l.Evidence) == n {
 			continue
 		}
-		if err := put(t.own, interestName(id), &l); err != nil {
+		if err := rows.PutValue(t.own, interestName(id), &l); err != nil {
 			return err
 		}
 	}
@@ -141,12 +141,12 @@ const staleAtOnce = 50
 // day.
 func count(own rows.Owner, e schemas.EngagementMark, days int) error {
 	name := append(append(append(dayName(day(e.Time)), e.Source...), 0), e.What...)
-	n, known, err := get[number](own, name)
+	n, known, err := rows.Value[number](own, name)
 	if err != nil {
 		return err
 	}
 	n++
-	if err := put(own, name, &n); err != nil || known {
+	if err := rows.PutValue(own, name, &n); err != nil || known {
 		return err
 	}
 	newest := day(e.Time)

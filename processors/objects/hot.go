@@ -1,9 +1,7 @@
 package objects
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/bounds"
@@ -57,42 +55,20 @@ func (h *heat) due(from int64) bool {
 	return grown(h.shown, h.sentShown) || grown(h.saved, h.sentSaved)
 }
 
-// encode returns the five numbers as varints.
-func (h *heat) encode() []byte {
-	b := make([]byte, 0, 32)
-	for _, n := range []int64{h.shown, h.saved, h.sentShown, h.sentSaved, int64(h.last)} {
-		b = binary.AppendVarint(b, n)
-	}
-	return b
-}
-
-func (h *heat) decode(value []byte) error {
-	var last int64
-	for _, n := range []*int64{&h.shown, &h.saved, &h.sentShown, &h.sentSaved, &last} {
-		v, used := binary.Varint(value)
-		if used <= 0 {
-			return packed.ErrTorn
-		}
-		*n, value = v, value[used:]
-	}
-	if len(value) > 0 {
-		return packed.ErrTorn
-	}
-	h.last = schemas.Micros(last)
-	return nil
+// Pack implements packed.Row.
+func (h *heat) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Int(p, &h.shown)
+	packed.Int(p, &h.saved)
+	packed.Int(p, &h.sentShown)
+	packed.Int(p, &h.sentSaved)
+	packed.Int(p, &h.last)
 }
 
 // heat returns the heat of the pin, or the zero heat if there is none.
 func (t table) heat() (*heat, error) {
-	h := &heat{}
-	value, err := t.own.Get([]byte{hotRow})
-	if err != nil || value == nil {
-		return h, err
-	}
-	if err := h.decode(value); err != nil {
-		return nil, fmt.Errorf("read heat: %w", err)
-	}
-	return h, nil
+	h, _, err := rows.Value[heat](t.own, []byte{hotRow})
+	return &h, err
 }
 
 // warm counts an impression or a save of the pin, and sends the counts if they are due.
@@ -115,7 +91,7 @@ func (t table) warm(p *pin, what string) error {
 			return err
 		}
 	}
-	return t.own.Put([]byte{hotRow}, h.encode())
+	return rows.PutValue(t.own, []byte{hotRow}, h)
 }
 
 // sendHot sends the counts. The first time, it sets a timer that checks whether the pin has cooled down. Each pin has one
@@ -155,7 +131,7 @@ func (t table) coolDown(p *pin) error {
 		return t.own.Delete([]byte{hotRow})
 	}
 	h.sentShown, h.sentSaved = 0, 0
-	return t.own.Put([]byte{hotRow}, h.encode())
+	return rows.PutValue(t.own, []byte{hotRow}, h)
 }
 
 // forgetHot removes a deleted pin from hot-pins.

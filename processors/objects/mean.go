@@ -1,8 +1,6 @@
 package objects
 
 import (
-	"encoding/binary"
-	"math"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -51,32 +49,10 @@ func (m *mean) vector() []float32 {
 	return v
 }
 
-// formatMean is the first byte of the row. It identifies the layout.
-const formatMean = 1
-
-// encode returns format, time, weight and elements; the numbers as eight bytes each, big-endian.
-func (m *mean) encode() []byte {
-	b := make([]byte, 0, 17+8*len(m.of))
-	b = append(b, formatMean)
-	b = binary.BigEndian.AppendUint64(b, uint64(m.time))
-	b = binary.BigEndian.AppendUint64(b, math.Float64bits(m.weight))
-	for _, x := range m.of {
-		b = binary.BigEndian.AppendUint64(b, math.Float64bits(x))
-	}
-	return b
-}
-
-// decodeMean is the reverse of encode. Without bytes it returns an empty mean.
-func decodeMean(b []byte) (*mean, error) {
-	if len(b) == 0 {
-		return &mean{}, nil
-	}
-	if b[0] != formatMean || len(b) < 17 || len(b)%8 != 1 {
-		return nil, packed.ErrTorn
-	}
-	m := &mean{time: schemas.Micros(binary.BigEndian.Uint64(b[1:])), weight: math.Float64frombits(binary.BigEndian.Uint64(b[9:]))}
-	for rest := b[17:]; len(rest) > 0; rest = rest[8:] {
-		m.of = append(m.of, math.Float64frombits(binary.BigEndian.Uint64(rest)))
-	}
-	return m, nil
+// Pack implements packed.Row.
+func (m *mean) Pack(p *packed.Packer) {
+	p.Version(2)
+	packed.Int(p, &m.time)
+	packed.Float(p, &m.weight)
+	packed.Items(p, &m.of, packed.Float[float64])
 }

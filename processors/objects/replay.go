@@ -98,7 +98,7 @@ func (t table) tellAgain(p *pin, c change, source schemas.Source) error {
 	if !c.version {
 		return nil
 	}
-	if err := t.own.Put([]byte{pinRow}, p.encode()); err != nil {
+	if err := rows.PutValue(t.own, []byte{pinRow}, p); err != nil {
 		return err
 	}
 	card := p.card()

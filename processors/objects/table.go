@@ -34,15 +34,9 @@ func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
 
 // pin returns the state of the pin, or the zero state if there is none.
 func (t table) pin(id schemas.PinID) (*pin, error) {
-	p := &pin{id: id}
-	value, err := t.own.Get([]byte{pinRow})
-	if err != nil || value == nil {
-		return p, err
-	}
-	if err := p.decode(value); err != nil {
-		return nil, fmt.Errorf("read state of %s: %w", id, err)
-	}
-	return p, nil
+	p, _, err := rows.Value[pin](t.own, []byte{pinRow})
+	p.id = id
+	return &p, err
 }
 
 // change writes the changes of an event to the rows of the pin.
@@ -60,7 +54,7 @@ func (t table) change(p *pin, c change, e *schemas.PinEvent) error {
 	if !c.keep && !c.version {
 		return nil
 	}
-	return t.own.Put([]byte{pinRow}, p.encode())
+	return rows.PutValue(t.own, []byte{pinRow}, p)
 }
 
 // publish sends a new version to the followees in c and to the other outputs. e is the event that caused the version.
@@ -174,7 +168,7 @@ func countName(start schemas.Micros) []byte { return appendTime([]byte{countRow}
 
 // addActor adds an embedding to the mean of the pin's recent actors and sends the mean with the counts of its step.
 func (t table) addActor(p *pin, a *schemas.PinActor) error {
-	m, err := t.mean(a.Pin)
+	m, err := t.mean()
 	if err != nil {
 		return err
 	}
@@ -186,7 +180,7 @@ func (t table) addActor(p *pin, a *schemas.PinActor) error {
 	if !m.add(a.Embedding, a.Time, t.cfg.ActorsHalfLife) {
 		return nil
 	}
-	if err := t.own.Put([]byte{actorsRow}, m.encode()); err != nil {
+	if err := rows.PutValue(t.own, []byte{actorsRow}, m); err != nil {
 		return err
 	}
 	counts, err := t.counts(stepOf(a.Time))
@@ -198,21 +192,14 @@ func (t table) addActor(p *pin, a *schemas.PinActor) error {
 }
 
 // mean returns the mean of recent actors, which is empty if there is no row.
-func (t table) mean(id schemas.PinID) (*mean, error) {
-	value, err := t.own.Get([]byte{actorsRow})
-	if err != nil {
-		return nil, err
-	}
-	m, err := decodeMean(value)
-	if err != nil {
-		return nil, fmt.Errorf("read actors of %s: %w", id, err)
-	}
-	return m, nil
+func (t table) mean() (*mean, error) {
+	m, _, err := rows.Value[mean](t.own, []byte{actorsRow})
+	return &m, err
 }
 
 // forgetActors deletes the mean of an id that still has no pin, unless it has a recent actor.
 func (t table) forgetActors(p *pin) error {
-	m, err := t.mean(p.id)
+	m, err := t.mean()
 	if err != nil || m.weight == 0 || p.known() {
 		return err
 	}

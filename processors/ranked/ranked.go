@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -57,21 +58,34 @@ type Body struct {
 	Deleted bool
 }
 
-const flagDeleted = 1
+// The first byte of a body: the version of its format, and the flag.
+const (
+	formatBody  = 1
+	flagDeleted = 1
+)
 
 // AppendBody appends the encoded body:
 //
-//	flags      1 byte; 1: deleted
+//	format     1 byte: twice the version, plus 1 if deleted
 //	created    8 bytes, big-endian
 //	facets     see schemas.Facets.AppendBinary
 func AppendBody(b []byte, body *Body) []byte {
-	flags := byte(0)
+	first := byte(formatBody << 1)
 	if body.Deleted {
-		flags = flagDeleted
+		first |= flagDeleted
 	}
-	b = append(b, flags)
+	b = append(b, first)
 	b = binary.BigEndian.AppendUint64(b, uint64(body.Created))
 	return body.AppendBinary(b)
+}
+
+// Pack packs the body as a part of a row; see package packed.
+func (b *Body) Pack(p *packed.Packer) {
+	p.Flags(&b.Deleted)
+	packed.Int(p, &b.Created)
+	packed.String(p, &b.Author)
+	packed.String(p, &b.Board)
+	packed.Items(p, &b.Interests, packed.String[schemas.InterestID])
 }
 
 // errBody is returned for a row that does not hold a body: another program wrote the table, or the row is damaged.
@@ -79,13 +93,16 @@ var errBody = errors.New("parse body: cut short or malformed")
 
 // ParseHead decodes the first fields of a body. They are most of what a list is ordered by.
 func ParseHead(s string) (created schemas.Micros, deleted bool, err error) {
-	if len(s) < headBytes || s[0] > flagDeleted {
+	if len(s) < headBytes {
 		return 0, false, errBody
 	}
-	return schemas.Micros(uint64At(s[1:])), s[0] == flagDeleted, nil
+	if version := s[0] >> 1; version != formatBody {
+		return 0, false, &packed.VersionError{Got: version, Want: formatBody}
+	}
+	return schemas.Micros(uint64At(s[1:])), s[0]&flagDeleted != 0, nil
 }
 
-const headBytes = 9 // flags, created
+const headBytes = 9 // format, created
 
 // ParseBody decodes a body. It returns an error unless s is exactly one encoded body. The strings of the body share the
 // memory of s.

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -58,15 +59,13 @@ func TestNeighbourRowRoundTrip(t *testing.T) {
 	n := neighbour{id: "pin:1", strength: 456.5, version: 7, quality: 0.25}
 	n.see(&schemas.Neighbour{Version: 9, Facets: schemas.Facets{Author: "user:a", Board: "board:b"}, Created: 5, Quality: 2})
 	n.see(&schemas.Neighbour{Version: 8, Facets: schemas.Facets{Author: "user:old"}, Quality: 1}) // arrived late
-	row := n.encode()
-	got, err := decodeNeighbour("pin:1", row)
+	got, err := packed.Decode[neighbour](packed.Encode(&n))
 	if err != nil || got.strength != 456.5 || got.version != 9 || got.quality != 2 || got.body.Author != "user:a" || got.body.Created != 5 {
 		t.Errorf("came back as %+v, %v", got, err)
 	}
-	for cut := range len(row) {
-		if _, err := decodeNeighbour("pin:1", row[:cut]); err == nil {
-			t.Errorf("%d of %d bytes were read", cut, len(row))
-		}
+	w := whole{strength: 2.5, kept: 7, deleted: true}
+	if got, err := packed.Decode[whole](packed.Encode(&w)); err != nil || got != w {
+		t.Errorf("got %+v, %v, want %+v", got, err, w)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -21,10 +22,6 @@ const (
 	rowAll       = 'a' // → total strength that was ever added, number of neighbors kept
 	rowSave      = 's' // time (newest first), pin → the record of board-saves
 )
-
-const headBytes = 3 * 8 // strength, version, quality
-
-var errTorn = errors.New("decode row: cut short, or not of a known form")
 
 // table reads rows. rows.Owner and rows.Snapshot implement it.
 type table interface {
@@ -41,76 +38,51 @@ func placeName(s strength, id schemas.ID) []byte {
 // placeOf returns the id in the name of a place.
 func placeOf(name []byte) (schemas.ID, error) {
 	if len(name) <= 1+ranked.ScoreBytes {
-		return "", errTorn
+		return "", packed.ErrTorn
 	}
 	return schemas.ID(name[1+ranked.ScoreBytes:]), nil
 }
 
-func (n *neighbour) encode() []byte {
-	b := binary.BigEndian.AppendUint64(nil, math.Float64bits(float64(n.strength)))
-	b = binary.BigEndian.AppendUint64(b, uint64(n.version))
-	b = binary.BigEndian.AppendUint64(b, math.Float64bits(n.quality))
-	return ranked.AppendBody(b, &n.body)
-}
-
-func decodeNeighbour(id schemas.ID, b []byte) (neighbour, error) {
-	if len(b) < headBytes {
-		return neighbour{}, errTorn
-	}
-	body, err := ranked.ParseBody(string(b[headBytes:]))
-	return neighbour{
-		id:       id,
-		strength: strength(math.Float64frombits(binary.BigEndian.Uint64(b))),
-		version:  schemas.Version(binary.BigEndian.Uint64(b[8:])),
-		quality:  math.Float64frombits(binary.BigEndian.Uint64(b[16:])),
-		body:     body,
-	}, err
+// Pack implements packed.Row. The id is in the name of the row.
+func (n *neighbour) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Float(p, &n.strength)
+	packed.Int(p, &n.version)
+	packed.Float(p, &n.quality)
+	n.body.Pack(p)
 }
 
 // find returns one neighbor, or nil if there is none.
 func find(t table, id schemas.ID) (*neighbour, error) {
-	value, err := t.Get(neighbourName(id))
-	if err != nil || value == nil {
+	n, found, err := rows.Value[neighbour](t, neighbourName(id))
+	if err != nil || !found {
 		return nil, err
 	}
-	n, err := decodeNeighbour(id, value)
-	if err != nil {
-		return nil, fmt.Errorf("read neighbour %s: %w", id, err)
-	}
+	n.id = id
 	return &n, nil
 }
 
 // whole describes all neighbors of a pin or interest together.
 type whole struct {
 	strength strength // of all occurrences, including those of neighbors that are no longer kept
-	kept     uint32   // number of neighbors
+	kept     int      // number of neighbors
+	deleted  bool     // a deleted pin: it gets no more neighbors
 }
 
-// uncounted is the number of neighbors in a row of an older format without that number. The next add triggers a trim, which
-// counts them.
-const uncounted = math.MaxUint32
-
-// deletedPin marks a deleted pin in place of the number of neighbors. It gets no more neighbors.
-const deletedPin = math.MaxUint32 - 1
+// Pack implements packed.Row.
+func (w *whole) Pack(p *packed.Packer) {
+	p.Version(1)
+	p.Flags(&w.deleted)
+	packed.Float(p, &w.strength)
+	packed.Int(p, &w.kept)
+}
 
 func readWhole(t table) (whole, error) {
-	value, err := t.Get([]byte{rowAll})
-	if err != nil || value == nil {
-		return whole{strength: decay.None()}, err
+	w, found, err := rows.Value[whole](t, []byte{rowAll})
+	if !found {
+		w.strength = decay.None()
 	}
-	if len(value) != 8 && len(value) != 12 {
-		return whole{}, errTorn
-	}
-	w := whole{strength(math.Float64frombits(binary.BigEndian.Uint64(value))), uncounted}
-	if len(value) == 12 {
-		w.kept = binary.BigEndian.Uint32(value[8:])
-	}
-	return w, nil
-}
-
-func (w whole) encode() []byte {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 12), math.Float64bits(float64(w.strength)))
-	return binary.BigEndian.AppendUint32(b, w.kept)
+	return w, err
 }
 
 // places returns the ids of the strongest neighbors, up to most of them.
@@ -166,7 +138,7 @@ func (t neighbours) best(most int) ([]neighbour, error) { return best(t.own, mos
 // add increases the strength of a neighbor. If the owner is a deleted pin, add changes nothing and returns false.
 func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros) (bool, error) {
 	all, err := readWhole(t.own)
-	if err != nil || all.kept == deletedPin {
+	if err != nil || all.deleted {
 		return false, err
 	}
 	return true, t.strengthen(all, s, weight, at)
@@ -179,9 +151,7 @@ func (t neighbours) strengthen(all whole, s *schemas.Neighbour, weight float64, 
 	}
 	if n == nil {
 		n = &neighbour{id: s.ID, strength: decay.None()}
-		if all.kept != uncounted {
-			all.kept++
-		}
+		all.kept++
 	} else if err := t.own.Delete(placeName(n.strength, n.id)); err != nil {
 		return err
 	}
@@ -192,21 +162,21 @@ func (t neighbours) strengthen(all whole, s *schemas.Neighbour, weight float64, 
 		return err
 	}
 	// Trim only a quarter above the bound, so that the cost of scanning the places is constant per added neighbor.
-	if int(all.kept) > t.cfg.Keep+t.cfg.Keep/4 {
+	if all.kept > t.cfg.Keep+t.cfg.Keep/4 {
 		if all.kept, err = t.trim(); err != nil {
 			return err
 		}
 	}
-	return t.own.Put([]byte{rowAll}, all.encode())
+	return rows.PutValue(t.own, []byte{rowAll}, &all)
 }
 
 func (t neighbours) put(n *neighbour) error {
-	return errors.Join(t.own.Put(neighbourName(n.id), n.encode()), t.own.Put(placeName(n.strength, n.id), nil))
+	return errors.Join(rows.PutValue(t.own, neighbourName(n.id), n), t.own.Put(placeName(n.strength, n.id), nil))
 }
 
 // trim deletes the weakest neighbors over the bound, and returns the number that is left. Their strength stays in the
 // total, because shares are relative to all occurrences.
-func (t neighbours) trim() (left uint32, err error) {
+func (t neighbours) trim() (left int, err error) {
 	ids, err := places(t.own, math.MaxInt)
 	if err != nil {
 		return 0, err
@@ -224,7 +194,7 @@ func (t neighbours) trim() (left uint32, err error) {
 			return 0, err
 		}
 	}
-	return uint32(most), nil
+	return most, nil
 }
 
 // remove deletes one neighbor if it exists. Its strength stays in the total.
@@ -237,10 +207,8 @@ func (t neighbours) remove(id schemas.ID) error {
 	if err != nil {
 		return err
 	}
-	if all.kept != uncounted {
-		all.kept--
-	}
-	return errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id)), t.own.Put([]byte{rowAll}, all.encode()))
+	all.kept--
+	return errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id)), rows.PutValue(t.own, []byte{rowAll}, &all))
 }
 
 // clear deletes all neighbors of a deleted pin and records that it is deleted. It returns their ids.
@@ -254,7 +222,7 @@ func (t neighbours) clear() ([]schemas.ID, error) {
 			return nil, err
 		}
 	}
-	return ids, t.own.Put([]byte{rowAll}, whole{decay.None(), deletedPin}.encode())
+	return ids, rows.PutValue(t.own, []byte{rowAll}, &whole{strength: decay.None(), deleted: true})
 }
 
 // board accesses the rows of one board.
