@@ -66,6 +66,6 @@ func TestFullGateWaitsWithinTheDeadline(t *testing.T) {
 			t.Errorf("got %d, %v and %d, %v, want 1 and 3", one, err1, three, err3)
 		}
 		calls.Wait()
-		same(t, "under way", g.underWay(), 0)
+		same(t, "under way", g.inFlight(), 0)
 	})
 }

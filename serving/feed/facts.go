@@ -1,35 +1,48 @@
 package feed
 
 import (
-	"cmp"
+	"context"
 	"maps"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
-// facts is the current state as far as one answer knows it: the cards, the user's edges, and the deleted users. A value that
-// was read and does not exist counts as known.
+// facts is the current state as far as one answer knows it: the cards of pins, the live edges of the viewer, and the deleted
+// users. What was looked up and does not exist counts as known.
 type facts struct {
-	user  schemas.UserID                   // "": no particular user
-	cards map[schemas.PinID]*schemas.Card  // nil: the store has none
-	edges map[schemas.ID]map[register]bool // live or dead; no register: the edge never existed
-	gone  map[schemas.UserID]bool          // as read from the store, while deleted is incomplete
-
-	deleted DeletedUsers
+	viewer  visibility.Viewer
+	cards   map[schemas.PinID]*schemas.Card // nil: the store has none
+	edges   map[schemas.ID]struct{}         // ids towards which all edges of the viewer are known
+	deleted map[schemas.UserID]bool         // as read from the store, while users is incomplete
+	users   DeletedUsers
+	onPage  map[schemas.PinID]bool
 }
 
-type register = schemas.EdgeKind
-
-func newFacts(user schemas.UserID, deleted DeletedUsers) facts {
-	return facts{
-		user: user, deleted: deleted, cards: map[schemas.PinID]*schemas.Card{},
-		edges: map[schemas.ID]map[register]bool{}, gone: map[schemas.UserID]bool{},
+func newFacts(viewer schemas.UserID, deleted DeletedUsers) *facts {
+	f := &facts{
+		users: deleted, cards: map[schemas.PinID]*schemas.Card{}, edges: map[schemas.ID]struct{}{},
+		deleted: map[schemas.UserID]bool{}, onPage: map[schemas.PinID]bool{},
 	}
+	f.viewer = visibility.NewViewer(viewer, visibility.Graph{
+		Follows: map[schemas.ID]float32{}, Blocks: map[schemas.ID]struct{}{}, BlockedBy: map[schemas.ID]struct{}{},
+	}, f)
+	return f
 }
 
-// isDeleted reports whether a user is known to be deleted.
-func (f *facts) isDeleted(user schemas.UserID) bool { return f.deleted.Has(user) || f.gone[user] }
+// Has reports whether a user is known to be deleted.
+func (f *facts) Has(user schemas.UserID) bool { return f.users.Has(user) || f.deleted[user] }
+
+// hides reports whether the viewer must not be shown an item that one of the given edges justifies, or whether it is already
+// on the page.
+func (f *facts) hides(it *schemas.ServedItem, needed visibility.Edges) bool {
+	pin := visibility.Pin{Facets: *f.facets(it), Seen: f.onPage[it.Pin]}
+	if c := f.cards[it.Pin]; c != nil {
+		pin.Deleted = c.Deleted
+	}
+	return f.viewer.Hides(&pin, needed) != ""
+}
 
 // facets returns the current facets of the pin, or those in the item if the card is not known.
 func (f *facts) facets(it *schemas.ServedItem) *schemas.Facets {
@@ -39,87 +52,103 @@ func (f *facts) facets(it *schemas.ServedItem) *schemas.Facets {
 	return &it.Facets
 }
 
-// hides reports whether the item must not be in the user's feed, whatever its source: it is withheld, or the pin is the
-// user's own.
-func (f *facts) hides(it *schemas.ServedItem) bool {
-	return f.facets(it).Author == f.user && f.user != "" || f.withholds(it)
+// pin returns the current state of the pin of an item.
+func (f *facts) pin(it *schemas.ServedItem) Pin {
+	if c := f.cards[it.Pin]; c != nil {
+		return pinOf(c)
+	}
+	return pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: it.Pin, Facets: it.Facets, Created: it.Created}})
 }
 
-// withholds reports whether the user must not be shown the item anywhere. This is so if the pin or its author is deleted,
-// the author or the user blocks the other, or the user blocks the board or an interest.
-func (f *facts) withholds(it *schemas.ServedItem) bool {
-	card, facets := f.cards[it.Pin], f.facets(it)
-	if card != nil && card.Deleted || f.isDeleted(facets.Author) {
+// addEdges records all edges of the viewer towards others.
+func (f *facts) addEdges(others []schemas.ID, edges []schemas.Edge) {
+	for _, other := range others {
+		f.edges[other] = struct{}{}
+	}
+	for _, e := range edges {
+		switch {
+		case !e.Live:
+		case e.Kind == schemas.FollowEdge:
+			f.viewer.Follows[e.Other] = e.Weight
+		case e.Kind == schemas.BlockEdge:
+			f.viewer.Blocks[e.Other] = struct{}{}
+		case e.Kind == schemas.BlockedEdge:
+			f.viewer.BlockedBy[e.Other] = struct{}{}
+		}
+	}
+}
+
+// learn reads the current facts about items that are not known yet from the store. It returns false if the store fails during
+// the call. If the store is already unavailable, learn returns true, and the known facts must suffice.
+//
+// The cards are read first: the current facets of a pin determine which edges and authors matter.
+func (r *reader) learn(ctx context.Context, items []schemas.ServedItem) bool {
+	return r.unavailable || r.learnCards(ctx, items) && r.learnEdges(ctx, items) && r.learnDeleted(ctx, items)
+}
+
+func (r *reader) learnCards(ctx context.Context, items []schemas.ServedItem) bool {
+	pins := missing(items, r.facts.cards, func(it *schemas.ServedItem) []schemas.PinID { return []schemas.PinID{it.Pin} })
+	if len(pins) == 0 {
 		return true
 	}
-	return f.edges[schemas.ID(facets.Author)][schemas.BlockedEdge] ||
-		anyOf(facets, func(id schemas.ID) bool { return f.edges[id][schemas.BlockEdge] })
-}
-
-// justifies reports whether the user may still be shown a materialized item. An item that an edge delivered needs a live
-// edge to its author, its board or one of its interests, of any source. An exploration item counts as an item of its pool.
-// If its pool is not known, it needs a live edge only if there has ever been an edge. All other items are justified.
-func (f *facts) justifies(it *schemas.ServedItem) bool {
-	facets := f.facets(it)
-	followed := func(id schemas.ID) bool { return f.edges[id][schemas.FollowEdge] }
-	switch {
-	case cameByEdge(it):
-		return anyOf(facets, followed)
-	case cmp.Or(it.Pool, it.Source) == schemas.Explore:
-		unfollowed := func(id schemas.ID) bool {
-			live, known := f.edges[id][schemas.FollowEdge]
-			return known && !live
+	cards, ok := callStore(ctx, r, func(ctx context.Context) (map[schemas.PinID]schemas.Card, error) {
+		return r.svc.deps.Store.Cards(ctx, pins)
+	})
+	if !ok {
+		return false
+	}
+	for _, pin := range pins {
+		r.facts.cards[pin] = nil
+		if c, ok := cards[pin]; ok {
+			r.facts.cards[pin] = &c
 		}
-		return anyOf(facets, followed) || !anyOf(facets, unfollowed)
 	}
 	return true
 }
 
-// cameByEdge reports whether an edge delivered the item to its pool.
-func cameByEdge(it *schemas.ServedItem) bool {
-	pool := cmp.Or(it.Pool, it.Source)
-	return pool == schemas.Following || pool == schemas.FromInterest
-}
-
-// anyOf reports whether ok holds for the author, the board or an interest.
-func anyOf(f *schemas.Facets, ok func(schemas.ID) bool) bool {
-	for id := range f.Followees {
-		if ok(schemas.ID(id)) {
-			return true
-		}
+func (r *reader) learnEdges(ctx context.Context, items []schemas.ServedItem) bool {
+	if r.user == "" { // no particular user: edges do not matter
+		return true
 	}
-	return false
-}
-
-// item returns the item for an answer, with the current state of the pin.
-func (f *facts) item(it *schemas.ServedItem, isNew bool) Item {
-	pin := schemas.Card{PinVersion: schemas.PinVersion{Pin: it.Pin, Facets: it.Facets, Created: it.Created}}
-	if c := f.cards[it.Pin]; c != nil {
-		pin = *c
-	}
-	return Item{Pin: pinOf(&pin), New: isNew, Source: it.Source, Score: it.Score}
-}
-
-// newPins returns the pins of items whose cards are not known.
-func (f *facts) newPins(items []schemas.ServedItem) []schemas.PinID {
-	return missing(items, f.cards, func(it *schemas.ServedItem) []schemas.PinID { return []schemas.PinID{it.Pin} })
-}
-
-// newOthers returns the ids towards which the user's edges are not known. It requires the cards.
-func (f *facts) newOthers(items []schemas.ServedItem) []schemas.ID {
-	return missing(items, f.edges, func(it *schemas.ServedItem) (ids []schemas.ID) {
-		for id := range f.facets(it).Followees {
+	others := missing(items, r.facts.edges, func(it *schemas.ServedItem) (ids []schemas.ID) {
+		for id := range r.facts.facets(it).Followees {
 			ids = append(ids, schemas.ID(id))
 		}
 		return ids
 	})
+	if len(others) == 0 {
+		return true
+	}
+	edges, ok := callStore(ctx, r, func(ctx context.Context) ([]schemas.Edge, error) {
+		return r.svc.deps.Store.Edges(ctx, r.user, others)
+	})
+	if ok {
+		r.facts.addEdges(others, edges)
+	}
+	return ok
 }
 
-// newAuthors returns the authors whose deletion state is not known. It requires the cards.
-func (f *facts) newAuthors(items []schemas.ServedItem) []schemas.UserID {
-	return missing(items, f.gone, func(it *schemas.ServedItem) []schemas.UserID {
-		return []schemas.UserID{f.facets(it).Author}
+// learnDeleted asks the store for deleted authors only until this process has read the deleted users, because a store may lag.
+func (r *reader) learnDeleted(ctx context.Context, items []schemas.ServedItem) bool {
+	if isComplete(r.svc.deps.Deleted) {
+		return true
+	}
+	authors := missing(items, r.facts.deleted, func(it *schemas.ServedItem) []schemas.UserID {
+		return []schemas.UserID{r.facts.facets(it).Author}
 	})
+	if len(authors) == 0 {
+		return true
+	}
+	deleted, ok := callStore(ctx, r, func(ctx context.Context) (map[schemas.UserID]bool, error) {
+		return r.svc.deps.Store.Gone(ctx, authors)
+	})
+	if !ok {
+		return false
+	}
+	for _, user := range authors {
+		r.facts.deleted[user] = deleted[user]
+	}
+	return true
 }
 
 // missing returns the sorted, distinct keys of the items that are not in known.
@@ -135,29 +164,25 @@ func missing[K ~string, V any](items []schemas.ServedItem, known map[K]V, of fun
 	return slices.Sorted(maps.Keys(wanted))
 }
 
-func (f *facts) addCards(asked []schemas.PinID, cards map[schemas.PinID]schemas.Card) {
-	for _, pin := range asked {
-		f.cards[pin] = nil
-		if c, ok := cards[pin]; ok {
-			f.cards[pin] = &c
-		}
-	}
+// DeletedUsers is the set of deleted users that this process holds in memory.
+type DeletedUsers interface {
+	Has(user schemas.UserID) bool
+	// Ready is closed when the set contains every deletion that was published before the process started.
+	Ready() <-chan struct{}
 }
 
-func (f *facts) addEdges(asked []schemas.ID, edges []schemas.Edge) {
-	for _, other := range asked {
-		f.edges[other] = nil
-	}
-	for _, e := range edges {
-		if f.edges[e.Other] == nil {
-			f.edges[e.Other] = map[register]bool{}
-		}
-		f.edges[e.Other][e.Kind] = e.Live
-	}
-}
+// unreadUsers replaces a set that is never read.
+type unreadUsers struct{}
 
-func (f *facts) addGone(asked []schemas.UserID, gone map[schemas.UserID]bool) {
-	for _, user := range asked {
-		f.gone[user] = gone[user]
+func (unreadUsers) Has(schemas.UserID) bool { return false }
+func (unreadUsers) Ready() <-chan struct{}  { return nil }
+
+// isComplete reports whether the set contains every deletion that was published before the process started.
+func isComplete(d DeletedUsers) bool {
+	select {
+	case <-d.Ready():
+		return true
+	default:
+		return false
 	}
 }

@@ -30,7 +30,7 @@ func (s *Service) List(
 	}
 	defer s.metrics.time("list", s.deps.Now)()
 	page := s.list(ctx, at, viewer, limit)
-	s.metrics.note(page.Degraded)
+	s.metrics.count(page.Degraded)
 	return page, nil
 }
 
@@ -42,16 +42,16 @@ type listed struct {
 
 func (s *Service) list(ctx context.Context, at listCursor, viewer schemas.UserID, limit int) ListPage {
 	page := ListPage{Items: []Pin{}, Degraded: []string{}}
-	r := s.newReading(viewer)
+	r := s.newListReader(viewer)
 	if r.blocks(ctx, at.followee) {
 		return page
 	}
 	for len(page.Items) < limit && r.skipped < s.cfg.MaxSkipped {
-		part, ok := ask(ctx, r, func(ctx context.Context) (listed, error) {
+		part, ok := callStore(ctx, r, func(ctx context.Context) (listed, error) {
 			pins, next, err := s.deps.Store.List(ctx, at.followee, at.place, limit-len(page.Items))
 			return listed{pins, next}, err
 		})
-		items := candidates(part.pins)
+		items := itemsOf(part.pins)
 		if !ok || !r.learn(ctx, items) || r.stale {
 			page.Degraded = r.degraded
 			break
@@ -69,31 +69,39 @@ func (s *Service) list(ctx context.Context, at listCursor, viewer schemas.UserID
 	return page
 }
 
+// newListReader returns a reader of lists, which may contain the viewer's own pins.
+func (s *Service) newListReader(viewer schemas.UserID) *reader {
+	r := s.newReader(viewer)
+	r.facts.viewer.User = ""
+	return r
+}
+
 // blocks reports whether a block exists between the user and a followee. The whole list is then withheld and looks as if
 // nothing had been published.
-func (r *reading) blocks(ctx context.Context, followee schemas.Followee) bool {
+func (r *reader) blocks(ctx context.Context, followee schemas.Followee) bool {
 	if r.user == "" || r.user == schemas.UserID(followee) {
 		return false
 	}
 	// Any id can stand for an author.
 	r.learnEdges(ctx, []schemas.ServedItem{{Facets: schemas.Facets{Author: schemas.UserID(followee)}}})
-	registers := r.facts.edges[schemas.ID(followee)]
-	return registers[schemas.BlockEdge] || registers[schemas.BlockedEdge]
+	_, blocks := r.facts.viewer.Blocks[schemas.ID(followee)]
+	_, blockedBy := r.facts.viewer.BlockedBy[schemas.ID(followee)]
+	return blocks || blockedBy
 }
 
 // pins returns the pins of items that may be shown.
-func (r *reading) pins(items []schemas.ServedItem) (pins []Pin) {
+func (r *reader) pins(items []schemas.ServedItem) (pins []Pin) {
 	for i := range items {
-		if r.facts.withholds(&items[i]) {
+		if r.facts.hides(&items[i], 0) {
 			r.skipped++
 			continue
 		}
-		pins = append(pins, r.facts.item(&items[i], false).Pin)
+		pins = append(pins, r.facts.pin(&items[i]))
 	}
 	return pins
 }
 
-func candidates(pins []schemas.PinVersion) []schemas.ServedItem {
+func itemsOf(pins []schemas.PinVersion) []schemas.ServedItem {
 	items := make([]schemas.ServedItem, len(pins))
 	for i, p := range pins {
 		items[i] = schemas.ServedItem{Pin: p.Pin, Facets: p.Facets, Created: p.Created}

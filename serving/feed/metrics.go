@@ -32,7 +32,7 @@ func newMetrics(reg prometheus.Registerer, gates map[string]*gate) (*metrics, er
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "smartfeed_feed_calls", Help: "Calls to a collaborator under way.",
 			ConstLabels: prometheus.Labels{"to": name},
-		}, func() float64 { return float64(g.underWay()) }))
+		}, func() float64 { return float64(g.inFlight()) }))
 	}
 	for _, c := range all {
 		if err := reg.Register(c); err != nil {
@@ -48,7 +48,8 @@ func (m *metrics) time(kind string, now func() time.Time) (stop func()) {
 	return func() { m.seconds.WithLabelValues(kind).Observe(now().Sub(start).Seconds()) }
 }
 
-func (m *metrics) note(degraded []string) {
+// count counts the reasons why an answer is degraded.
+func (m *metrics) count(degraded []string) {
 	for _, reason := range degraded {
 		m.degraded.WithLabelValues(reason).Inc()
 	}

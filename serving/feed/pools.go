@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -33,7 +34,7 @@ func (s *Service) Pool(ctx context.Context, user schemas.UserID, source schemas.
 	if err != nil {
 		return nil, err
 	}
-	r := s.newReading(user)
+	r := s.newReader(user)
 	for part := range slices.Chunk(pool.Items, maxBatch) {
 		items := make([]schemas.ServedItem, len(part))
 		for i := range part {
@@ -58,4 +59,18 @@ func (s *Service) FeedState(ctx context.Context, user schemas.UserID, feed strin
 		return &schemas.FeedState{Feed: feed}, nil
 	}
 	return s.deps.Pools.FeedState(ctx, user, feed)
+}
+
+// Waiting returns how many new items a visit could show, at most 100. It returns an error if the generator does.
+func (s *Service) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
+	if s.deps.Deleted.Has(user) {
+		return 0, nil
+	}
+	n, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (int, error) {
+		return s.deps.Generator.Waiting(ctx, user)
+	}, nil).wait()
+	if err != nil {
+		return 0, fmt.Errorf("count new items of %s: %w", user, err)
+	}
+	return n, nil
 }

@@ -49,7 +49,7 @@ func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, viewer sch
 		return RelatedPins{}, err
 	}
 	defer s.metrics.time("related", s.deps.Now)()
-	r := s.newReading(viewer)
+	r := s.newListReader(viewer)
 	list := s.neighbours(ctx, r, schemas.ID(pin), limit+hiddenNeighbours)
 	items := make([]schemas.ServedItem, len(list))
 	for i, n := range list {
@@ -60,11 +60,11 @@ func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, viewer sch
 	}
 	answer := RelatedPins{Items: []RelatedPin{}, Degraded: append([]string{}, r.degraded...)}
 	for i := range items {
-		if len(answer.Items) < limit && !r.facts.withholds(&items[i]) {
-			answer.Items = append(answer.Items, RelatedPin{r.facts.item(&items[i], false).Pin, list[i].Score})
+		if len(answer.Items) < limit && !r.facts.hides(&items[i], 0) {
+			answer.Items = append(answer.Items, RelatedPin{r.facts.pin(&items[i]), list[i].Score})
 		}
 	}
-	s.metrics.note(answer.Degraded)
+	s.metrics.count(answer.Degraded)
 	return answer, nil
 }
 
@@ -75,18 +75,18 @@ func (s *Service) RelatedInterests(ctx context.Context, interest schemas.Interes
 		return RelatedInterests{}, err
 	}
 	defer s.metrics.time("related", s.deps.Now)()
-	r := s.newReading("")
+	r := s.newListReader("")
 	answer := RelatedInterests{Items: []RelatedInterest{}}
 	for _, n := range s.neighbours(ctx, r, schemas.ID(interest), limit) {
 		answer.Items = append(answer.Items, RelatedInterest{schemas.InterestID(n.ID), n.Score})
 	}
 	answer.Degraded = append([]string{}, r.degraded...)
-	s.metrics.note(answer.Degraded)
+	s.metrics.count(answer.Degraded)
 	return answer, nil
 }
 
 // neighbours reads neighbors within GeneratorTimeout, because the same processes serve them.
-func (s *Service) neighbours(ctx context.Context, r *reading, of schemas.ID, most int) []schemas.RelatedItem {
+func (s *Service) neighbours(ctx context.Context, r *reader, of schemas.ID, most int) []schemas.RelatedItem {
 	list, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) ([]schemas.RelatedItem, error) {
 		return s.deps.Neighbours.Neighbours(ctx, of, most)
 	}, nil).wait()

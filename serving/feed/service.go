@@ -54,7 +54,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -258,62 +257,6 @@ func (s *Service) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("close feed: calls still under way: %w", ctx.Err())
 	}
-}
-
-// Visit answers a visit with at most limit items, new ones first. The only errors are ErrBadLimit and
-// schemas.ErrUnknownFeed.
-func (s *Service) Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
-	if err := checkLimit(limit); err != nil {
-		return Page{}, err
-	}
-	if len(feed) > maxFeedName {
-		return Page{}, fmt.Errorf("feed of %d bytes: %w", len(feed), schemas.ErrUnknownFeed)
-	}
-	if s.deps.Deleted.Has(user) {
-		return Page{}.full(), nil
-	}
-	defer s.metrics.time("visit", s.deps.Now)()
-	page, err := s.visit(ctx, user, feed, limit)
-	s.metrics.note(page.Degraded)
-	return page, err
-}
-
-// Older answers the page at cursor, the Page.Next of an earlier answer. The only errors are ErrBadLimit and ErrBadCursor.
-func (s *Service) Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (Page, error) {
-	if err := checkLimit(limit); err != nil {
-		return Page{}, err
-	}
-	at, err := s.cursors.openFeed(cursor, user)
-	if err != nil {
-		return Page{}, err
-	}
-	if s.deps.Deleted.Has(user) {
-		return Page{}.full(), nil
-	}
-	defer s.metrics.time("older", s.deps.Now)()
-	r := s.newReading(user)
-	r.next = at.below - 1
-	if at.below == math.MaxInt64 {
-		r.next = unknown
-	}
-	items := r.fill(ctx, nil, limit)
-	page := r.page(at.feed, items)
-	s.metrics.note(page.Degraded)
-	return page, nil
-}
-
-// Waiting returns how many new items a visit could show, at most 100. It returns an error if the generator does.
-func (s *Service) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
-	if s.deps.Deleted.Has(user) {
-		return 0, nil
-	}
-	n, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (int, error) {
-		return s.deps.Generator.Waiting(ctx, user)
-	}, nil).wait()
-	if err != nil {
-		return 0, fmt.Errorf("count new items of %s: %w", user, err)
-	}
-	return n, nil
 }
 
 func checkLimit(limit int) error {

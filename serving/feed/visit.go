@@ -3,52 +3,72 @@ package feed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// visit answers Visit, without its checks of arguments and its metrics. The only error is schemas.ErrUnknownFeed.
-func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
-	began := s.deps.Now()
-	asked := s.askChunk(ctx, schemas.ChunkRequest{
-		Served: s.deps.NewID(), User: user, Feed: feed, Limit: limit, Time: schemas.MicrosOf(began),
-	})
-	r := s.newReading(user)
-	newest := begin(ctx, s.store, r.left, r.read(math.MaxInt64, limit), nil)
-	defer newest.leave()
-
-	chunk, err := asked.wait()
-	if errors.Is(err, schemas.ErrUnknownFeed) {
+// Visit answers a visit with at most limit items, new ones first. The only errors are ErrBadLimit and
+// schemas.ErrUnknownFeed.
+func (s *Service) Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
+	if err := checkLimit(limit); err != nil {
 		return Page{}, err
 	}
-	if err != nil {
-		r.degrade(degradedGenerator)
-		chunk = &schemas.Chunk{}
-	} else {
-		r.below(chunk)
+	if len(feed) > maxFeedName {
+		return Page{}, fmt.Errorf("feed of %d bytes: %w", len(feed), schemas.ErrUnknownFeed)
 	}
-	if rows, ok := await(r, newest); ok {
-		r.absorb(rows)
+	if s.deps.Deleted.Has(user) {
+		return Page{}.full(), nil
 	}
-	items := s.show(ctx, r, chunk, limit, began.Add(s.cfg.Longest()))
-	return r.page(feed, items), nil
+	defer s.metrics.time("visit", s.deps.Now)()
+	page, err := s.visit(ctx, user, feed, limit)
+	s.metrics.count(page.Degraded)
+	return page, err
 }
 
-// askChunk requests a chunk. If the chunk fails or comes too late, askChunk settles it as failed once the generator has
-// returned. This releases its items.
-func (s *Service) askChunk(ctx context.Context, req schemas.ChunkRequest) *call[*schemas.Chunk] {
-	free := func() { s.deps.Generator.Settle(req.User, req.Served, schemas.Failed) }
+// visit requests a chunk, collects it and the newest materialized items, and answers. Only an unknown feed is an error.
+// Anything else degrades the page.
+func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
+	start := s.deps.Now()
+	chunkCall := s.requestChunk(ctx, schemas.ChunkRequest{
+		Served: s.deps.NewID(), User: user, Feed: feed, Limit: limit, Time: schemas.MicrosOf(start),
+	})
+	r := s.newReader(user)
+	storeCall := begin(ctx, s.store, r.left, r.read(math.MaxInt64, limit), nil) // at the same time
+	defer storeCall.leave()
+
+	// The chunk comes first: it says at which position the stored items start.
+	chunk, err := chunkCall.wait()
+	switch {
+	case errors.Is(err, schemas.ErrUnknownFeed):
+		return Page{}, err
+	case err != nil:
+		r.degrade(degradedGenerator)
+		chunk = &schemas.Chunk{}
+	default:
+		r.startBelow(chunk)
+	}
+	if rows, ok := await(r, storeCall); ok {
+		r.addRows(rows)
+	}
+	return r.page(feed, s.answer(ctx, r, chunk, limit, start.Add(s.cfg.Longest()))), nil
+}
+
+// requestChunk requests a chunk. If the chunk fails or comes too late, requestChunk settles it as failed once the generator
+// has returned. This releases its items.
+func (s *Service) requestChunk(ctx context.Context, req schemas.ChunkRequest) *call[*schemas.Chunk] {
+	release := func() { s.deps.Generator.Settle(req.User, req.Served, schemas.Failed) }
 	return begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (*schemas.Chunk, error) {
 		chunk, err := s.chunk(ctx, req)
 		if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {
-			free()
+			release()
 		}
 		return chunk, err
 	}, func(_ *schemas.Chunk, err error) {
 		if err == nil {
-			free()
+			release()
 		}
 	})
 }
@@ -80,58 +100,57 @@ func (s *Service) announce(ctx context.Context, req schemas.ChunkRequest) error 
 // announceLater announces a visit that leaves no Served record. No caller waits for it. If it fails, the next visit tries
 // again.
 func (s *Service) announceLater(ctx context.Context, req schemas.ChunkRequest) {
-	announced := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (struct{}, error) {
+	announcement := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.announce(ctx, req)
 	}, nil)
 	s.calls.Go(func() {
-		if _, err := announced.wait(); err != nil {
+		if _, err := announcement.wait(); err != nil {
 			s.metrics.unannounced.Inc()
 		}
 	})
 }
 
-// show publishes the chunk. It returns the chunk's items on top of materialized ones if they are acknowledged before until,
-// and otherwise only materialized items. It reads the store while the acknowledgement is in flight.
-func (s *Service) show(ctx context.Context, r *reading, chunk *schemas.Chunk, limit int, until time.Time) []Item {
-	for _, reason := range chunk.Degraded {
-		r.degrade(reason)
-	}
+// answer returns the items of a page: the visible items of the chunk, then materialized items up to limit. New items are shown
+// only if their Served was acknowledged before the given time; otherwise materialized items take their places. The store is
+// read while the acknowledgement is in flight.
+func (s *Service) answer(ctx context.Context, r *reader, chunk *schemas.Chunk, limit int, until time.Time) []Item {
+	r.degrade(chunk.Degraded...)
 	if len(chunk.Served.Items) == 0 {
 		return r.fill(ctx, nil, limit)
 	}
-	acknowledged := s.publish(ctx, &chunk.Served, until)
-	r.prepare(ctx, chunk.Served.Items, limit)
-	fresh := r.fresh(chunk.Served.Items)
-	items := r.fill(ctx, fresh, limit)
+	acknowledged := s.publishServed(ctx, &chunk.Served, until)
+	r.prefetch(ctx, chunk.Served.Items, limit)
+	newItems := r.visibleNew(chunk.Served.Items)
+	items := r.fill(ctx, newItems, limit)
 	if acknowledged() {
 		return items
 	}
 	r.degrade(degradedServed)
-	return r.fill(ctx, items[len(fresh):], limit)
+	return r.fill(ctx, items[len(newItems):], limit)
 }
 
-// publish starts to publish the items of a chunk. The returned function waits for the outcome, settles it with the
-// generator, and reports whether the items were acknowledged before until. Only then may they be shown as new, see the
-// package comment.
-func (s *Service) publish(ctx context.Context, served *schemas.Served, until time.Time) (acknowledged func() bool) {
+// publishServed starts to publish the items of a chunk. The returned function waits for the outcome, settles it with the
+// generator, and reports whether the items were acknowledged before the given time. Only then may they be shown as new, see
+// the package comment.
+func (s *Service) publishServed(ctx context.Context, served *schemas.Served, until time.Time) (acknowledged func() bool) {
 	settle := func(o schemas.Outcome) bool {
 		s.deps.Generator.Settle(served.User, served.ID, o)
 		return o == schemas.Acknowledged
 	}
-	if ctx.Err() != nil || s.passed(until) { // the client has disconnected, or it is too late to show the items
+	if ctx.Err() != nil || s.hasPassed(until) { // the client has disconnected, or it is too late to show the items
 		return func() bool { return settle(schemas.Failed) }
 	}
 	// If the client disconnects now, the outcome must stay certain: an uncertain one delays the user's next visit.
-	published := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (schemas.Outcome, error) {
+	servedCall := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (schemas.Outcome, error) {
 		outcome, err := s.deps.Served.Publish(ctx, served)
 		// The clock decides: a process that was paused may see the acknowledgement before its timers fire.
-		if outcome == schemas.Acknowledged && (err != nil || ctx.Err() != nil || s.passed(until)) {
+		if outcome == schemas.Acknowledged && (err != nil || ctx.Err() != nil || s.hasPassed(until)) {
 			outcome = schemas.Unknown
 		}
 		return outcome, nil
 	}, nil)
 	return func() bool {
-		outcome, err := published.wait()
+		outcome, err := servedCall.wait()
 		if err != nil || outcome == "" { // deadline exceeded
 			outcome = schemas.Unknown
 		}
@@ -139,9 +158,9 @@ func (s *Service) publish(ctx context.Context, served *schemas.Served, until tim
 	}
 }
 
-// passed reports whether until has passed by the monotonic clock or by the wall clock. The monotonic clock stops while the
+// hasPassed reports whether a time has passed by the monotonic clock or by the wall clock. The monotonic clock stops while the
 // machine is suspended.
-func (s *Service) passed(until time.Time) bool {
+func (s *Service) hasPassed(at time.Time) bool {
 	now := s.deps.Now()
-	return !now.Before(until) || !now.Round(0).Before(until.Round(0))
+	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
 }

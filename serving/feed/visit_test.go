@@ -225,7 +225,7 @@ func TestVisit_HeedsTheWallClock(t *testing.T) {
 	until := time.Now().Add(time.Minute)
 	for ahead, want := range map[time.Duration]bool{0: false, time.Hour: true} {
 		r.deps.Now = func() time.Time { return time.Now().Round(0).Add(ahead) } // without a monotonic reading
-		if got := r.passed(until); got != want {
+		if got := r.hasPassed(until); got != want {
 			t.Errorf("%s later: passed %v, want %v", ahead, got, want)
 		}
 	}
@@ -322,7 +322,7 @@ func TestChunkForNobodyIsNotPublished(t *testing.T) {
 	leave()
 	chunk := r.gen.chunk
 	chunk.Served.ID = "served-1"
-	r.show(ctx, r.newReading(viewer), &chunk, 5, time.Now().Add(time.Hour))
+	r.answer(ctx, r.newReader(viewer), &chunk, 5, time.Now().Add(time.Hour))
 	r.checkSettled(t, schemas.Failed)
 }
 
@@ -357,7 +357,7 @@ func TestHungStoreIsBounded(t *testing.T) {
 			same(t, "items", names(page.Items), "*a *b *c f10 f9 f8 f7")
 			same(t, "took", time.Since(start), 150*ms)
 		}
-		same(t, "calls under way", r.Service.store.underWay(), 3)
+		same(t, "calls under way", r.Service.store.inFlight(), 3)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := r.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -67,7 +67,7 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 		}, nil
 	}
 	defer s.metrics.time("why", s.deps.Now)()
-	r := s.newReading(user)
+	r := s.newReader(user)
 	request := schemas.WhyRequest{
 		User: user, Pin: pin, Feed: feed, Limit: thoughtOf, Time: schemas.MicrosOf(s.deps.Now()), Masked: masked,
 	}
@@ -80,14 +80,12 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 	if err != nil {
 		return Why{}, fmt.Errorf("why %s for %s: %w", pin, user, err)
 	}
-	for _, reason := range said.Degraded {
-		r.degrade(reason)
-	}
+	r.degrade(said.Degraded...)
 	return r.why(ctx, request, said), nil
 }
 
 // why returns the answer for the generator's result.
-func (r *reading) why(ctx context.Context, asked schemas.WhyRequest, said *schemas.Why) Why {
+func (r *reader) why(ctx context.Context, asked schemas.WhyRequest, said *schemas.Why) Why {
 	w := Why{
 		User: asked.User, Pin: asked.Pin, Feed: asked.Feed, Arm: said.Arm, Fate: said.Fate, Reason: said.Reason,
 		By: orEmpty(said.By), Place: said.Place, Shown: r.shown(ctx, asked.Pin, said.Seen), Candidates: []WhyCandidate{},
@@ -106,14 +104,14 @@ func (r *reading) why(ctx context.Context, asked schemas.WhyRequest, said *schem
 }
 
 // shown describes how a pin was shown. If the generator no longer remembers it, shown reads the materialized feed.
-func (r *reading) shown(ctx context.Context, pin schemas.PinID, seen *schemas.WhySeen) *Shown {
+func (r *reader) shown(ctx context.Context, pin schemas.PinID, seen *schemas.WhySeen) *Shown {
 	if seen == nil {
 		return nil
 	}
 	s := &Shown{Time: seen.Time.Writable().Time(), Position: seen.Position}
 	item := seen.Item
 	if item == nil {
-		rows, ok := ask(ctx, r, r.read(seen.Position+1, 1))
+		rows, ok := callStore(ctx, r, r.read(seen.Position+1, 1))
 		if ok && len(rows.entries) == 1 && rows.entries[0].Pin == pin {
 			item = &rows.entries[0].ServedItem
 		}
