@@ -2,8 +2,8 @@ package schemas
 
 import "strings"
 
-// fieldVisitor is called for each field of an input event. object reads the fields from JSON, checker validates them, and
-// jsonSchema documents them.
+// fieldVisitor is called for each field of an input event. object reads the fields from JSON, checker validates them,
+// jsonSchema documents them, and deduplicator removes repeated ids.
 type fieldVisitor interface {
 	text(name string, value *string, bounds textBounds)
 	time(name string, value *Micros)
@@ -52,6 +52,7 @@ type idList interface {
 	len() int
 	at(i int) string
 	set(ids []string)
+	deduplicate()
 }
 
 // idsOf implements idList.
@@ -59,6 +60,8 @@ type idsOf[T ~string] []T
 
 func (l *idsOf[T]) len() int        { return len(*l) }
 func (l *idsOf[T]) at(i int) string { return string((*l)[i]) }
+
+func (l *idsOf[T]) deduplicate() { *l = distinct(*l) }
 
 // set replaces the list by ids without repeats.
 func (l *idsOf[T]) set(ids []string) {

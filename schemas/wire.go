@@ -54,16 +54,12 @@ func settle(wire any) {
 	switch w := wire.(type) {
 	case *pinWire:
 		w.PinEvent.Board = boardOf(w.Board)
-		w.Interests = distinct(w.Interests)
 	case *actionWire:
 		w.ActionEvent.Board = boardOf(w.Board)
-	case *UserEvent:
-		w.Interests = distinct(w.Interests)
 	case *offerWire:
 		w.Offer.Candidates = make([]Candidate, len(w.Candidates))
 		for i, c := range w.Candidates {
 			c.Candidate.Board = boardOf(c.Board)
-			c.Candidate.Interests = distinct(c.Candidate.Interests)
 			w.Offer.Candidates[i] = c.Candidate
 		}
 	case *Delivery:
@@ -73,7 +69,27 @@ func settle(wire any) {
 	case *DeadLetter: // the library's slices have spare capacity that overlaps other records
 		w.Key, w.Value = slices.Clip(w.Key), slices.Clip(w.Value)
 	}
+	if e, ok := wire.(Input); ok {
+		e.visit(deduplicator{})
+	}
 }
+
+// deduplicator is the fieldVisitor that removes repeats from lists of ids.
+type deduplicator struct{}
+
+func (deduplicator) ids(_ string, list idList, _ rule, _ string, _ int) { list.deduplicate() }
+
+func (d deduplicator) records(_ string, list recordList, _ int) {
+	for i := range list.len() {
+		list.visit(i, d)
+	}
+}
+
+func (deduplicator) text(string, *string, textBounds)      {}
+func (deduplicator) time(string, *Micros)                  {}
+func (deduplicator) number(string, *float64)               {}
+func (deduplicator) attributes(string, *map[string]string) {}
+func (deduplicator) embedding(string, *[]float32)          {}
 
 func boardOf(b *BoardID) BoardID {
 	if b == nil {

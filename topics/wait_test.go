@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -401,30 +402,12 @@ func TestWaitKeepsTryingWhileBrokersAreAway(t *testing.T) {
 	}
 }
 
-func TestReadersOfCatalogue(t *testing.T) {
-	got := map[string]string{}
-	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{})) {
-		got[r.Group] = strings.Join(r.Topics, " ")
+func TestReadersOf_ListsTopicsInOrderOfTheCatalogue(t *testing.T) {
+	catalogue := []topics.Topic{
+		{Name: "in", Readers: []string{"b", "a"}}, {Name: "table", Writers: []string{"a"}}, {Name: "out", Readers: []string{"a", topics.Features}},
 	}
-	want := map[string]string{
-		"actors":        "users actions-joined actors-ticks",
-		"fanout":        "follows publications edge-weights erasures fanout-loop edge-modes fanout-ticks",
-		"objects":       "pins actions pin-actors replays impressions objects-ticks",
-		"pools":         "candidates affinities erasures edges deliveries returns rebuilds served pools-ticks",
-		"materialize":   "publications pin-cards users-deleted edges feed-entries",
-		"insights":      "actions-enriched",
-		"feature-files": "feature-log",
-		"features":      "pin-cards pin-attributes item-features actions-enriched",
-		"related":       "pin-cards board-saves related-requests related-pairs related-ticks",
-		"interests":     "pin-cards users-deleted related-requests impressions interest-marks interests-ticks",
-		"retries":       "dead-letters retry-orders retries-ticks",
-	}
-	for group, list := range want {
-		if got[group] != list {
-			t.Errorf("%s reads %q, want %q", group, got[group], list)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("%d readers, want %d: %v", len(got), len(want), got)
+	want := []topics.Reader{{Group: "b", Topics: []string{"in"}}, {Group: "a", Topics: []string{"in", "out"}}, {Group: topics.Features, Topics: []string{"out"}, Each: true}}
+	if diff := cmp.Diff(want, topics.ReadersOf(catalogue)); diff != "" {
+		t.Errorf("readers (-want +got):\n%s", diff)
 	}
 }
