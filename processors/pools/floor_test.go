@@ -93,7 +93,7 @@ func (f *flooded) holdAgainstTrim(row []byte) {
 func (f *flooded) register(kind byte, other schemas.ID, live bool) {
 	f.floors.forget(poolstest.Owner)
 	if delete(f.table, string(layout.GraphRow(kind, other))); live {
-		f.table[string(layout.GraphRow(kind, other))] = []byte{}
+		f.table[string(layout.GraphRow(kind, other))] = layout.AppendFollow(nil, 0, 1)
 	}
 }
 

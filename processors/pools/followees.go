@@ -1,13 +1,13 @@
 package pools
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -35,7 +35,7 @@ type followTable interface {
 // follow is a live follow.
 type follow struct {
 	other  schemas.ID
-	time   schemas.Micros // event time of the follow; the minimum for rows of an earlier release
+	time   schemas.Micros // event time of the follow
 	weight float32
 }
 
@@ -60,24 +60,13 @@ type follows struct {
 	moved func(other schemas.ID, admitted bool) error
 }
 
-// openFollows reads the counts of a user's follows. If there are none, because an earlier release wrote the rows, it counts
-// the follows.
+// openFollows reads the counts of a user's follows.
 func openFollows(t followTable, most int, moved func(other schemas.ID, admitted bool) error) (*follows, error) {
-	f := &follows{followTable: t, most: most, stored: followCounts{admitted: -1}, moved: moved}
-	value, err := t.Get([]byte{layout.KindFollowCounts})
-	if err != nil {
-		return nil, err
+	counts, found, err := rows.Value[followCounts](t, []byte{layout.KindFollowCounts})
+	if !found {
+		counts.newest = math.MinInt64
 	}
-	if value != nil {
-		f.followCounts, err = parseFollowCounts(value)
-		f.stored = f.followCounts
-		return f, err
-	}
-	f.newest = math.MinInt64
-	return f, f.each(func(is follow) {
-		f.admitted++
-		f.newest = max(f.newest, is.time)
-	})
+	return &follows{followTable: t, most: most, followCounts: counts, stored: counts, moved: moved}, err
 }
 
 // close writes the counts if they have changed.
@@ -85,29 +74,36 @@ func (f *follows) close() error {
 	if f.followCounts == f.stored {
 		return nil
 	}
-	return f.Put([]byte{layout.KindFollowCounts}, appendFollowCounts(nil, f.followCounts))
+	return f.Put([]byte{layout.KindFollowCounts}, packed.Encode(&f.followCounts))
 }
 
 // each visits the admitted follows, by id.
 func (f *follows) each(visit func(is follow)) error {
 	prefix := layout.GraphRow(layout.RegisterFollow, "")
-	return f.Scan(rows.Scan{Prefix: prefix}, func(row, value []byte) bool {
-		visit(parseFollow(schemas.ID(row[len(prefix):]), value))
-		return true
+	var bad error
+	err := f.Scan(rows.Scan{Prefix: prefix}, func(row, value []byte) bool {
+		var is follow
+		if is, bad = parseFollow(schemas.ID(row[len(prefix):]), value); bad == nil {
+			visit(is)
+		}
+		return bad == nil
 	})
+	return cmp.Or(err, bad)
 }
 
 // find returns a live follow, and reports whether it exists and whether it is admitted.
 func (f *follows) find(other schemas.ID) (is follow, live, admitted bool, err error) {
 	value, err := f.Get(layout.GraphRow(layout.RegisterFollow, other))
 	if err != nil || value != nil {
-		return parseFollow(other, value), value != nil, true, err
+		is, bad := parseFollow(other, value)
+		return is, value != nil, true, cmp.Or(err, bad)
 	}
 	if f.refused == 0 {
 		return follow{}, false, false, nil
 	}
 	value, err = f.Get(layout.RowName(layout.KindRefused, other))
-	return parseFollow(other, value), value != nil, false, err
+	is, bad := parseFollow(other, value)
+	return is, value != nil, false, cmp.Or(err, bad)
 }
 
 // put makes a follow live, or changes the time or weight of a live one. It reports whether the follow is new and admitted.
@@ -173,7 +169,7 @@ func (f *follows) write(is follow, admitted bool) error {
 	if admitted {
 		row = layout.GraphRow(layout.RegisterFollow, is.other)
 	}
-	return f.Put(row, appendFollow(nil, is))
+	return f.Put(row, layout.AppendFollow(nil, is.time, is.weight))
 }
 
 func (f *follows) remove(is follow, admitted bool) error {
@@ -251,7 +247,7 @@ var errRefused = errors.New("read refused follows: the rows do not match their n
 func (f *follows) firstRefused() (first follow, err error) {
 	var other schemas.ID
 	err = f.Scan(rows.Scan{Prefix: []byte{layout.KindRefusedByTime}, Limit: 1}, func(row, _ []byte) bool {
-		other = schemas.ID(row[1+layout.TimeBytes:])
+		other = schemas.ID(row[1+8:])
 		return false
 	})
 	if err != nil {
@@ -261,7 +257,10 @@ func (f *follows) firstRefused() (first follow, err error) {
 	if err == nil && value == nil {
 		err = errRefused
 	}
-	return parseFollow(other, value), err
+	if err != nil {
+		return follow{}, err
+	}
+	return parseFollow(other, value)
 }
 
 // refusedRow returns the row that orders a refused follow for admission.
@@ -270,39 +269,22 @@ func refusedRow(is follow) []byte {
 	return append(row, is.other...)
 }
 
-// appendFollow appends the value of a live follow: time (8 bytes), then weight (4 bytes) unless it is 1.
-func appendFollow(b []byte, is follow) []byte {
-	return append(ranked.AppendVersion(b, schemas.Version(is.time)), layout.AppendEdgeWeight(is.weight)...)
-}
-
-// parseFollow parses the value of a live follow. An earlier release wrote only the weight.
-func parseFollow(other schemas.ID, value []byte) follow {
-	is := follow{other: other, time: math.MinInt64, weight: layout.ParseEdgeWeight(value)}
-	if len(value) >= layout.TimeBytes {
-		is.time = schemas.Micros(ranked.Version(string(value[:layout.TimeBytes])))
+// parseFollow parses the value of a live follow, or returns the zero follow for nil.
+func parseFollow(other schemas.ID, value []byte) (is follow, err error) {
+	if value == nil {
+		return follow{}, nil
 	}
-	return is
-}
-
-// appendFollowCounts appends the value of the row: newest (8 bytes), then admitted and refused as uvarints.
-func appendFollowCounts(b []byte, c followCounts) []byte {
-	b = ranked.AppendVersion(b, schemas.Version(c.newest))
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.admitted)), uint64(c.refused))
-}
-
-func parseFollowCounts(value []byte) (c followCounts, err error) {
-	if len(value) < layout.TimeBytes {
-		return c, errFollowCounts
+	is.other = other
+	if is.time, is.weight, err = layout.ParseFollow(value); err != nil {
+		err = fmt.Errorf("read follow of %s: %w", other, err)
 	}
-	c.newest = schemas.Micros(ranked.Version(string(value[:layout.TimeBytes])))
-	r := bytes.NewReader(value[layout.TimeBytes:])
-	admitted, err1 := binary.ReadUvarint(r)
-	refused, err2 := binary.ReadUvarint(r)
-	if err1 != nil || err2 != nil || r.Len() > 0 || admitted|refused >= 1<<40 {
-		return c, errFollowCounts
-	}
-	c.admitted, c.refused = int(admitted), int(refused)
-	return c, nil
+	return is, err
 }
 
-var errFollowCounts = errors.New("parse number of follows: cut short or malformed")
+// Pack implements packed.Row.
+func (c *followCounts) Pack(p *packed.Packer) {
+	p.Version(2)
+	packed.Int(p, &c.newest)
+	packed.Int(p, &c.admitted)
+	packed.Int(p, &c.refused)
+}

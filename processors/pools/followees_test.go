@@ -169,20 +169,6 @@ func TestFollows_ComeToAChangedCapInSteps(t *testing.T) {
 	w.check("raised")
 }
 
-// Follows that an earlier release wrote have no time and no counts.
-func TestFollows_TakeOverRowsOfAnEarlierRelease(t *testing.T) {
-	w := newFollowWorld(t, 3)
-	for n := range 3 {
-		other := schemas.ID(fmt.Sprintf("user:%d", n))
-		w.table.Table[string(layout.GraphRow(layout.RegisterFollow, other))] = layout.AppendEdgeWeight(2)
-		w.live[other], w.told[other] = follow{other: other, time: -1 << 63, weight: 2}, true
-	}
-	w.put(follow{"user:new", 5, 1})
-	w.check("one more")
-	w.end("user:1")
-	w.check("one less")
-}
-
 // At the cap, a follow reads a few rows, whatever the cap is, unless it is earlier than an admitted one.
 func TestFollows_ReadFewRowsAtTheCap(t *testing.T) {
 	const most = 500

@@ -90,7 +90,7 @@ func TestPoolKeepsTheBestBeyondTheCap(t *testing.T) {
 }
 
 func TestTrimSaysWhy(t *testing.T) {
-	m := memrows.Table{string(layout.GraphRow(layout.RegisterFollow, "user:a")): {}}
+	m := memrows.Table{string(layout.GraphRow(layout.RegisterFollow, "user:a")): layout.AppendFollow(nil, 0, 1)}
 	poolstest.See(m, "pin:seen", 2)
 	poolstest.See(m, "pin:elsewhere", 3)
 	m[string(layout.KindState)] = []byte(`{"head":3,"unseen":1,"refused":-5}`)

@@ -130,7 +130,7 @@ func DrawWorld(t *rapid.T) World {
 		for _, id := range ids {
 			if rapid.Bool().Draw(t, label+string(id)) {
 				put(id)
-				w.Table[string(layout.GraphRow(register, id))] = []byte{}
+				w.Table[string(layout.GraphRow(register, id))] = layout.AppendFollow(nil, 0, 1)
 			}
 		}
 	}

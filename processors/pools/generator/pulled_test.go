@@ -31,7 +31,7 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 		for _, followee := range []schemas.ID{"user:a", "board:a"} {
 			if weight := rapid.SampledFrom([]float32{1, 2}).Draw(t, "weight"); w.Follows(followee) {
 				w.Graph.Follows[followee] = weight
-				w.Table[string(layout.GraphRow(layout.RegisterFollow, followee))] = layout.AppendEdgeWeight(weight)
+				w.Table[string(layout.GraphRow(layout.RegisterFollow, followee))] = layout.AppendFollow(nil, 0, weight)
 			}
 		}
 		pulled := new(Pulled)
@@ -124,7 +124,7 @@ func BenchmarkMerge(b *testing.B) {
 	table, pulled := memrows.Table{}, new(Pulled)
 	for f := range 20 {
 		followee := schemas.Followee(fmt.Sprintf("user:%d", f))
-		table[string(layout.GraphRow(layout.RegisterFollow, schemas.ID(followee)))] = []byte{}
+		table[string(layout.GraphRow(layout.RegisterFollow, schemas.ID(followee)))] = layout.AppendFollow(nil, 0, 1)
 		for n := range 1000 {
 			d := poolstest.Delivered{Pin: poolstest.PinID(f*1000 + n), Version: 1, Score: float64(n*20 + f), Facets: schemas.Facets{Author: schemas.UserID(followee)}}
 			pulled.Change("", nil, slot(followee, n, d, false))
@@ -148,7 +148,7 @@ func BenchmarkMerge(b *testing.B) {
 // Trims remove seen pins from the user's own rows, so recent ones need no lookup. Nothing removes them from slots.
 func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
 	table, pulled := memrows.Table{}, new(Pulled)
-	table[string(layout.GraphRow(layout.RegisterFollow, "user:a"))] = []byte{}
+	table[string(layout.GraphRow(layout.RegisterFollow, "user:a"))] = layout.AppendFollow(nil, 0, 1)
 	table[string(layout.KindState)] = []byte(`{"head":9}`)
 	for n := range 3 {
 		d := poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(n), Facets: schemas.Facets{Author: "user:a"}}

@@ -57,7 +57,7 @@ func newWhyDesk(t *testing.T, change func(pools *layout.Config, cfg *Config)) *w
 }
 
 func (w *whyDesk) graph(register byte, other schemas.ID) {
-	w.rows[string(layout.GraphRow(register, other))] = layout.AppendEdgeWeight(1)
+	w.rows[string(layout.GraphRow(register, other))] = layout.AppendFollow(nil, 0, 1)
 }
 
 // deliver puts a pin of an age into a pool, over an edge with weight 1.

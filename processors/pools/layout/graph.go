@@ -2,27 +2,35 @@ package layout
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
-// TimeBytes is the length of a time in a row.
-const TimeBytes = 8
-
 // ReadGraph reads the registers of a user. All ids share one string and the maps are allocated with their final size, because
 // many users follow hundreds of followees.
 func ReadGraph(t Table, m *Buffers) (visibility.Graph, error) {
 	m.text, m.ends, m.weights = m.text[:0], m.ends[:0], m.weights[:0]
+	var bad error
 	err := t.Scan(rows.Scan{Prefix: []byte{KindGraph}}, func(row, value []byte) bool {
 		if len(row) < 2 {
 			return true
 		}
+		weight := float32(1)
+		if row[1] == RegisterFollow {
+			if _, weight, bad = ParseFollow(value); bad != nil {
+				bad = rows.Unreadable(row, bad)
+				return false
+			}
+		}
 		m.text = append(m.text, row[1:]...)
 		m.ends = append(m.ends, len(m.text))
-		m.weights = append(m.weights, ParseEdgeWeight(value))
+		m.weights = append(m.weights, weight)
 		return true
 	})
 	g := visibility.Graph{
@@ -40,7 +48,7 @@ func ReadGraph(t Table, m *Buffers) (visibility.Graph, error) {
 			g.BlockedBy[other] = struct{}{}
 		}
 	}
-	return g, err
+	return g, errors.Join(err, bad)
 }
 
 // Follows returns the followees of a user. rows are the user's rows, by name.
@@ -54,22 +62,31 @@ func Follows(rows map[string][]byte) map[schemas.Followee]struct{} {
 	return follows
 }
 
-// AppendEdgeWeight returns the encoded weight of a live register. A weight of 0 means 1.
-func AppendEdgeWeight(weight float32) []byte {
+// formatFollow is the version of the format of follows.
+const formatFollow = 1
+
+// AppendFollow appends the value of a live follow: version, time (8 bytes), then weight (4 bytes) unless it is 1. A chunk reads
+// all follows of a user.
+func AppendFollow(b []byte, at schemas.Micros, weight float32) []byte {
+	b = ranked.AppendVersion(append(b, formatFollow), schemas.Version(at))
 	if weight == 0 || weight == 1 {
-		return []byte{}
+		return b
 	}
-	return binary.BigEndian.AppendUint32(nil, math.Float32bits(weight))
+	return binary.BigEndian.AppendUint32(b, math.Float32bits(weight))
 }
 
-// ParseEdgeWeight parses the weight of a live register, with or without a time before it. A malformed value, which only
-// corruption can cause, counts as 1.
-func ParseEdgeWeight(value []byte) float32 {
-	if len(value) == TimeBytes+4 {
-		value = value[TimeBytes:]
+// ParseFollow parses the value of a live follow.
+func ParseFollow(value []byte) (at schemas.Micros, weight float32, err error) {
+	const short, long = 1 + 8, 1 + 8 + 4
+	switch {
+	case len(value) > 0 && value[0] != formatFollow:
+		return 0, 0, &packed.VersionError{Got: value[0], Want: formatFollow}
+	case len(value) != short && len(value) != long:
+		return 0, 0, packed.ErrTorn
 	}
-	if len(value) != 4 {
-		return 1
+	at, weight = schemas.Micros(ranked.Version(string(value[1:short]))), 1
+	if len(value) == long {
+		weight = math.Float32frombits(binary.BigEndian.Uint32(value[short:]))
 	}
-	return math.Float32frombits(binary.BigEndian.Uint32(value))
+	return at, weight, nil
 }

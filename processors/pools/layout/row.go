@@ -20,7 +20,7 @@ const (
 	KindLaterVersion = 'd' // same for later versions, and for offers of external systems
 	KindMaterialized = 'e' // last position → FeedEntries record of a visit; the newest Frozen entries; see frozen.go
 	KindFollowCounts = 'f' // followCounts
-	// register, other → for a follow its time and weight, see appendFollow; one row per live block and admitted follow
+	// register, other → for a follow its time and weight, see AppendFollow; one row per live block and admitted follow
 	KindGraph         = 'g'
 	KindSeenIndex     = 'i' // last position → pins that a visit showed; see seen.go
 	KindState         = 'm' // state

@@ -78,19 +78,36 @@ func TestCandidatesAreReadBestFirstAndTiesByPin(t *testing.T) {
 	}
 }
 
-func TestSeenGolden(t *testing.T) {
-	s := Seen{Position: 1, Time: 2, Created: -1}
+func TestSeen_KeepsItsFormat(t *testing.T) {
+	s := Seen{Position: 1, Time: 300, Created: -1}
 	value := AppendSeen(nil, s)
-	if got, want := hex.EncodeToString(value), "0000000000000001"+"0000000000000002"+"ffffffffffffffff"; got != want {
+	if got, want := hex.EncodeToString(value), "01"+"02"+"d804"+"01"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	got, err := ParseSeen(value)
-	if err != nil || got != s {
-		t.Errorf("came back as %+v, %v", got, err)
+	if got, err := ParseSeen(value); err != nil || got != s {
+		t.Errorf("read as %+v, %v, want %+v", got, err, s)
 	}
-	for n := range len(value) {
-		if _, err := ParseSeen(value[:n]); err == nil {
-			t.Errorf("%d bytes were read", n)
+}
+
+func TestFollow_KeepsItsFormat(t *testing.T) {
+	for want, f := range map[string]struct {
+		at     schemas.Micros
+		weight float32
+	}{
+		"01" + "8000000000000007":              {7, 1},
+		"01" + "7fffffffffffffff" + "3f000000": {-1, 0.5},
+	} {
+		value := AppendFollow(nil, f.at, f.weight)
+		if got := hex.EncodeToString(value); got != want {
+			t.Errorf("%+v is written as %s, want %s", f, got, want)
+		}
+		if at, weight, err := ParseFollow(value); err != nil || at != f.at || weight != f.weight {
+			t.Errorf("%s is read as %d, %v, %v, want %+v", want, at, weight, err, f)
+		}
+		for n := range value {
+			if _, _, err := ParseFollow(value[:n]); err == nil && n != 9 {
+				t.Errorf("%d bytes of %s are read", n, want)
+			}
 		}
 	}
 }

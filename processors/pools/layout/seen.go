@@ -2,9 +2,8 @@ package layout
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -21,19 +20,19 @@ type Seen struct {
 	Created  schemas.Micros // of the pin
 }
 
-func AppendSeen(b []byte, s Seen) []byte {
-	b = binary.BigEndian.AppendUint64(b, uint64(s.Position))
-	b = binary.BigEndian.AppendUint64(b, uint64(s.Time))
-	return binary.BigEndian.AppendUint64(b, uint64(s.Created))
+// Pack implements packed.Row.
+func (s *Seen) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Int(p, &s.Position)
+	packed.Int(p, &s.Time)
+	packed.Int(p, &s.Created)
 }
 
-func ParseSeen(value []byte) (Seen, error) {
-	if len(value) != 24 {
-		return Seen{}, errors.New("parse seen: cut short or malformed")
-	}
-	at := func(i int) uint64 { return binary.BigEndian.Uint64(value[8*i:]) }
-	return Seen{Position: int64(at(0)), Time: schemas.Micros(at(1)), Created: schemas.Micros(at(2))}, nil
-}
+// AppendSeen appends the value of the row.
+func AppendSeen(b []byte, s Seen) []byte { return packed.AppendRow(b, &s) }
+
+// ParseSeen parses the value of the row.
+func ParseSeen(value []byte) (Seen, error) { return packed.Decode[Seen](value) }
 
 // AppendIndexed appends the next pin of a visit. Ids contain no control characters.
 func AppendIndexed(visit []byte, pin schemas.PinID) []byte {
