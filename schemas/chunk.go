@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 )
 
@@ -63,15 +64,27 @@ const (
 
 // Pool is one user's visible, unseen candidates of one source, best first.
 type Pool struct {
-	Source Source     `json:"source"`
-	Total  int        `json:"total"`
-	Items  []PoolItem `json:"items"`
+	Source Source         `json:"source"`
+	Total  int            `json:"total"`
+	Items  List[PoolItem] `json:"items"`
 }
 
 // PoolItem is a candidate in a Pool.
 type PoolItem struct {
-	Pin   PinID   `json:"pin"`
-	Score float64 `json:"score"` // write-time score, including the edge weight
-	Time  Micros  `json:"time"`  // creation time of the pin
+	Pin   PinID     `json:"pin"`
+	Score float64   `json:"score"` // write-time score, including the edge weight
+	Time  Timestamp `json:"time"`  // creation time of the pin
 	Facets
+}
+
+// MarshalJSON implements json.Marshaler. No board is null, and no interests are [].
+func (p PoolItem) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Pin       PinID            `json:"pin"`
+		Score     float64          `json:"score"`
+		Time      Timestamp        `json:"time"`
+		Author    UserID           `json:"author"`
+		Board     *BoardID         `json:"board"`
+		Interests List[InterestID] `json:"interests"`
+	}{p.Pin, p.Score, p.Time, p.Author, boardWire(&p.Board), p.Interests})
 }

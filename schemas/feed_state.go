@@ -2,12 +2,12 @@ package schemas
 
 // FeedState is what a feed remembers of a user and which candidates it defers, at one time.
 type FeedState struct {
-	Feed       string        `json:"feed"`
-	Arm        string        `json:"arm,omitempty"`        // experiment arm of the feed that the user is in; "": none
-	Sources    []SourceState `json:"sources,omitempty"`    // those with a share, candidates or impressions; by name
-	Held       []HeldBack    `json:"held,omitempty"`       // longest deferred first, then least weak first
-	Affinities []Affinity    `json:"affinities,omitempty"` // strongest first
-	Degraded   []string      `json:"degraded,omitempty"`   // parts that could not be read
+	Feed       string            `json:"feed"`
+	Arm        string            `json:"arm,omitempty"` // experiment arm of the feed that the user is in; "": none
+	Sources    List[SourceState] `json:"sources"`       // those with a share, candidates or impressions; by name
+	Held       List[HeldBack]    `json:"held"`          // longest deferred first, then least weak first
+	Affinities List[Affinity]    `json:"affinities"`    // strongest first
+	Degraded   List[string]      `json:"degraded"`      // parts that could not be read
 }
 
 // SourceState is the state of a source for a user.
@@ -20,9 +20,9 @@ type SourceState struct {
 
 // HeldBack is a candidate that a visit now would defer to a later session.
 type HeldBack struct {
-	Pin    PinID  `json:"pin"`
-	Reason Reason `json:"reason"`          // ReasonDeferred or ReasonWeak
-	Since  Micros `json:"since,omitempty"` // when it was deferred; 0: it is not deferred yet
+	Pin    PinID     `json:"pin"`
+	Reason Reason    `json:"reason"`          // ReasonDeferred or ReasonWeak
+	Since  Timestamp `json:"since,omitempty"` // when it was deferred; 0: it is not deferred yet
 }
 
 // FeedShare counts the items of a source in the chunks of a feed that one process built.

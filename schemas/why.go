@@ -16,31 +16,36 @@ type WhyRequest struct {
 
 // Why is the answer to a WhyRequest.
 type Why struct {
-	Fate   Fate   `json:"fate"`
-	Reason Reason `json:"reason,omitempty"`
-	By     []ID   `json:"by,omitempty"`    // causes of the reason: authors, boards, interests
-	Arm    string `json:"arm,omitempty"`   // experiment arm of the feed that the user is in; "": none
-	Place  int    `json:"place,omitempty"` // position in the chunk of a visit now, from 1; for FateNext
-	Since  Micros `json:"since,omitempty"` // when it was deferred; 0: it is not
+	User UserID `json:"user"`
+	Pin  PinID  `json:"pin"`
+	Feed string `json:"feed"`
+	Arm  string `json:"arm,omitempty"` // experiment arm of the feed that the user is in; "": none
 
-	Seen       *WhySeen       `json:"seen,omitempty"`       // nil: never shown
-	Candidates []WhyCandidate `json:"candidates,omitempty"` // by source
-	Degraded   []string       `json:"degraded,omitempty"`
+	Fate   Fate      `json:"fate"`
+	Reason Reason    `json:"reason,omitempty"`
+	By     List[ID]  `json:"by"`              // causes of the reason: authors, boards, interests
+	Place  int       `json:"place,omitempty"` // position in the chunk of a visit now, from 1; for FateNext
+	Since  Timestamp `json:"since,omitempty"` // when it was deferred; 0: it is not
+
+	Shown      *Shown             `json:"shown"` // nil: never shown
+	Candidates List[WhyCandidate] `json:"candidates"`
+	Degraded   List[string]       `json:"degraded"` // parts that were unavailable
 }
 
-// WhySeen describes how a pin was shown.
-type WhySeen struct {
-	Position int64       `json:"position"` // in the materialized feed
-	Time     Micros      `json:"time"`
-	Item     *ServedItem `json:"item,omitempty"` // nil: the item is only in the feed store
+// Shown describes how a pin was shown.
+type Shown struct {
+	Time     Timestamp `json:"time"`
+	Position int64     `json:"position"`         // in the materialized feed; the item that was shown first has position 1
+	Source   Source    `json:"source,omitempty"` // like Score, "" if the materialized feed no longer holds the item
+	Score    *float64  `json:"score,omitempty"`
 }
 
 // WhyCandidate is a pin in the pool of one source.
 type WhyCandidate struct {
 	Source Source             `json:"source"`
-	Reason Reason             `json:"reason,omitempty"` // why it does not wait there; "": it waits
-	Rank   int                `json:"rank,omitempty"`   // rank among the waiting candidates, from 1, by write-time score
-	Edges  []ID               `json:"edges,omitempty"`  // live edges that justify the candidate
+	Reason Reason             `json:"reason,omitempty"` // why it is not a visible candidate; "": it is one
+	Rank   int                `json:"rank,omitempty"`   // rank among the visible candidates, from 1, by write-time score
+	Edges  List[ID]           `json:"edges"`            // live edges that justify the candidate
 	Score  float64            `json:"score"`            // score that the response would have
 	Parts  map[string]float64 `json:"parts"`            // the terms whose sum is the score
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/smartfeed/smartfeed/serving/client"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
@@ -93,14 +93,10 @@ func (t *tables) degraded(without []string) {
 	}
 }
 
-func (t *tables) pool(p client.Pool) {
+func (t *tables) pool(p schemas.Pool) {
 	t.row("PIN", "SCORE", "CREATED", "AUTHOR", "BOARD")
 	for _, item := range p.Items {
-		board := ""
-		if item.Board != nil {
-			board = string(*item.Board)
-		}
-		t.row(string(item.Pin), score(item.Score), local(item.Time), string(item.Author), board)
+		t.row(string(item.Pin), score(item.Score), local(item.Time.Time()), string(item.Author), string(item.Board))
 	}
 	t.row(fmt.Sprintf("%d of %d candidates", len(p.Items), p.Total))
 }

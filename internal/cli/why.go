@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
 func (p *program) whyCommand() *cobra.Command {
@@ -91,10 +90,10 @@ func inWords[T ~string](name T, words map[T]string) string {
 	return string(name)
 }
 
-func (t *tables) why(w feed.Why) {
-	t.row(whyLine(&w))
-	if w.Since != nil {
-		t.row("deferred since " + local(*w.Since))
+func (t *tables) why(w *schemas.Why) {
+	t.row(whyLine(w))
+	if w.Since != 0 {
+		t.row("deferred since " + local(w.Since.Time()))
 	}
 	if len(w.Candidates) > 0 {
 		t.line("")
@@ -114,10 +113,10 @@ func (t *tables) why(w feed.Why) {
 }
 
 // whyLine returns the answer as one sentence.
-func whyLine(w *feed.Why) string {
+func whyLine(w *schemas.Why) string {
 	text := string(w.Pin) + " " + fate(w.Fate)
 	if s := w.Shown; s != nil {
-		text = string(w.Pin) + " was shown " + local(s.Time) + ", at position " + strconv.FormatInt(s.Position, 10)
+		text = string(w.Pin) + " was shown " + local(s.Time.Time()) + ", at position " + strconv.FormatInt(s.Position, 10)
 		if s.Source != "" {
 			text += ", from " + string(s.Source)
 		}

@@ -155,7 +155,7 @@ type Feed interface {
 	List(ctx context.Context, followee schemas.Followee, viewer schemas.UserID, cursor string, limit int) (feed.ListPage, error)
 	RelatedPins(ctx context.Context, pin schemas.PinID, viewer schemas.UserID, limit int) (feed.RelatedPins, error)
 	RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (feed.RelatedInterests, error)
-	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID, masked bool) (feed.Why, error)
+	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID, masked bool) (*schemas.Why, error)
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }

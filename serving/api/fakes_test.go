@@ -93,20 +93,19 @@ func (f *fakes) Older(ctx context.Context, _ schemas.UserID, cursor string, _ in
 	return feed.Page{Items: []feed.Item{{Pin: pin, Source: "interest", Score: 1}}, Degraded: []string{"store"}}, f.held(ctx)
 }
 
-func (f *fakes) Why(ctx context.Context, user schemas.UserID, name string, pin schemas.PinID, masked bool) (feed.Why, error) {
+func (f *fakes) Why(ctx context.Context, user schemas.UserID, name string, pin schemas.PinID, masked bool) (*schemas.Why, error) {
 	f.sees(masked)
-	w := feed.Why{User: user, Pin: pin, Feed: name, By: []schemas.ID{}, Candidates: []feed.WhyCandidate{}, Degraded: []string{}}
+	w := &schemas.Why{User: user, Pin: pin, Feed: name}
 	switch {
 	case name != "home" && name != "plain":
 		return w, schemas.ErrUnknownFeed
 	case pin == "pin:shown":
 		score := 1.5
 		w.Fate, w.Reason, w.By = schemas.FateShown, schemas.ReasonBlock, []schemas.ID{"user:a"}
-		w.Shown = &feed.Shown{Time: now, Position: 7, Source: "following", Score: &score}
+		w.Shown = &schemas.Shown{Time: schemas.Timestamp(schemas.MicrosOf(now)), Position: 7, Source: "following", Score: &score}
 	default:
-		at := now
-		w.Fate, w.Place, w.Since, w.Arm = schemas.FateNext, 3, &at, "calm"
-		w.Candidates = []feed.WhyCandidate{
+		w.Fate, w.Place, w.Since, w.Arm = schemas.FateNext, 3, schemas.Timestamp(schemas.MicrosOf(now)), "calm"
+		w.Candidates = []schemas.WhyCandidate{
 			{Source: "interest", Rank: 2, Edges: []schemas.ID{"interest:tea"}, Score: 3, Parts: map[string]float64{"created": 2, "edge": 1}},
 			{Source: "related", Reason: schemas.ReasonSeen, Edges: []schemas.ID{}, Parts: map[string]float64{}},
 		}
@@ -149,7 +148,7 @@ func (f *fakes) RelatedInterests(ctx context.Context, _ schemas.InterestID, _ in
 
 func (f *fakes) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	items := []schemas.PoolItem{
-		{Pin: "pin:1", Score: 2, Time: schemas.MicrosOf(now), Facets: schemas.Facets{Author: "user:a", Board: "board:b"}},
+		{Pin: "pin:1", Score: 2, Time: schemas.Timestamp(schemas.MicrosOf(now)), Facets: schemas.Facets{Author: "user:a", Board: "board:b"}},
 		{Pin: "pin:2", Score: 1, Time: -1 << 63, Facets: schemas.Facets{Author: "user:a"}},
 		{Pin: "pin:3", Score: 0, Time: 1<<63 - 1, Facets: schemas.Facets{Author: "user:a"}},
 	}
@@ -166,7 +165,7 @@ func (f *fakes) FeedState(_ context.Context, _ schemas.UserID, name string) (*sc
 	return &schemas.FeedState{
 		Feed: name, Arm: "calm", Degraded: []string{"items"},
 		Sources:    []schemas.SourceState{{Source: "following", Waiting: 7, Target: 1, Shown: 2.5}},
-		Held:       []schemas.HeldBack{{Pin: "pin:1", Reason: schemas.ReasonDeferred, Since: schemas.MicrosOf(now)}, {Pin: "pin:2", Reason: schemas.ReasonWeak}},
+		Held:       []schemas.HeldBack{{Pin: "pin:1", Reason: schemas.ReasonDeferred, Since: schemas.Timestamp(schemas.MicrosOf(now))}, {Pin: "pin:2", Reason: schemas.ReasonWeak}},
 		Affinities: []schemas.Affinity{{Facet: "interest:tea", Value: 0.5}},
 	}, f.fail
 }

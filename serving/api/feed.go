@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -88,23 +87,6 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// feedState is the answer of feed/state.
-type feedState struct {
-	Feed       string                `json:"feed"`
-	Arm        string                `json:"arm,omitempty"` // the experiment arm of the feed that the user is in; "": none
-	Sources    []schemas.SourceState `json:"sources"`
-	Held       []heldBack            `json:"held"`
-	Affinities []schemas.Affinity    `json:"affinities"`
-	Degraded   []string              `json:"degraded"`
-}
-
-// heldBack is a candidate that a visit now would defer to a later session.
-type heldBack struct {
-	Pin    schemas.PinID  `json:"pin"`
-	Reason schemas.Reason `json:"reason"`
-	Since  *time.Time     `json:"since,omitempty"` // when it was deferred
-}
-
 // feedState answers with the state that a feed keeps for a user, including the candidates that it holds back.
 func (s *Server) feedState(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
@@ -122,30 +104,7 @@ func (s *Server) feedState(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
 	}
-	return writeJSON(w, http.StatusOK, stateAnswer(state))
-}
-
-func stateAnswer(s *schemas.FeedState) feedState {
-	answer := feedState{
-		Feed: s.Feed, Arm: s.Arm, Sources: orEmpty(s.Sources), Held: make([]heldBack, len(s.Held)),
-		Affinities: orEmpty(s.Affinities), Degraded: orEmpty(s.Degraded),
-	}
-	for i, h := range s.Held {
-		answer.Held[i] = heldBack{Pin: h.Pin, Reason: h.Reason}
-		if h.Since != 0 {
-			at := h.Since.Writable().Time()
-			answer.Held[i].Since = &at
-		}
-	}
-	return answer
-}
-
-// orEmpty replaces a nil list by an empty one, which JSON encodes as [].
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
+	return writeJSON(w, http.StatusOK, state)
 }
 
 func (s *Server) pool(w http.ResponseWriter, r *http.Request) error {
@@ -158,43 +117,7 @@ func (s *Server) pool(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
 	}
-	return writeJSON(w, http.StatusOK, poolAnswer(pool))
-}
-
-// poolItem is the JSON form of a candidate.
-type poolItem struct {
-	Pin       schemas.PinID        `json:"pin"`
-	Score     float64              `json:"score"`
-	Time      time.Time            `json:"time"`
-	Author    schemas.UserID       `json:"author"`
-	Board     *schemas.BoardID     `json:"board"` // nil: none
-	Interests []schemas.InterestID `json:"interests"`
-}
-
-// poolBody is the answer of a pool.
-type poolBody struct {
-	Source schemas.Source `json:"source"`
-	Total  int            `json:"total"`
-	Items  []poolItem     `json:"items"`
-}
-
-func poolAnswer(pool *schemas.Pool) poolBody {
-	body := poolBody{Source: pool.Source, Total: pool.Total, Items: make([]poolItem, len(pool.Items))}
-	for i := range pool.Items {
-		body.Items[i] = poolItemOf(&pool.Items[i])
-	}
-	return body
-}
-
-func poolItemOf(c *schemas.PoolItem) poolItem {
-	item := poolItem{Pin: c.Pin, Score: c.Score, Time: c.Time.Writable().Time(), Author: c.Author, Interests: c.Interests}
-	if c.Board != "" {
-		item.Board = &c.Board
-	}
-	if item.Interests == nil {
-		item.Interests = []schemas.InterestID{}
-	}
-	return item
+	return writeJSON(w, http.StatusOK, pool)
 }
 
 // list answers with the publications of a followee.

@@ -3,7 +3,6 @@ package feed
 import (
 	"context"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -52,11 +51,10 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "question", e.asked, schemas.WhyRequest{User: viewer, Pin: "pin:1", Feed: "home", Limit: thoughtOf, Time: 77, Card: &card})
-	since := time.UnixMicro(5).UTC()
-	same(t, "answer", got, Why{
+	same(t, "answer", got, &schemas.Why{
 		User: viewer, Pin: "pin:1", Feed: "home", Arm: "calm", Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred,
-		By: []schemas.ID{"user:a"}, Since: &since, Degraded: []string{"model"},
-		Candidates: []WhyCandidate{{Source: schemas.Following, Rank: 4, Edges: []schemas.ID{}, Score: 1, Parts: map[string]float64{"created": 1}}},
+		By: []schemas.ID{"user:a"}, Since: 5, Degraded: []string{"model"},
+		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, Score: 1, Parts: map[string]float64{"created": 1}}},
 	})
 }
 
@@ -66,20 +64,22 @@ func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
 	r.store.freeze(entriesDown(3, 1)...)
 	score := 1.0
 	for name, c := range map[string]struct {
-		pin  schemas.PinID
-		item *schemas.ServedItem
-		want Shown
+		pin        schemas.PinID
+		remembered schemas.Shown
+		want       schemas.Shown
 	}{
-		"remembered":        {"pin:f2", &schemas.ServedItem{Source: "interest", Score: 1}, Shown{Source: "interest", Score: &score}},
-		"frozen":            {"pin:f2", nil, Shown{Source: schemas.Following, Score: &score}},
-		"trimmed, or swept": {"pin:other", nil, Shown{}},
+		"remembered":        {"pin:f2", schemas.Shown{Source: "interest", Score: &score}, schemas.Shown{Source: "interest", Score: &score}},
+		"frozen":            {"pin:f2", schemas.Shown{}, schemas.Shown{Source: schemas.Following, Score: &score}},
+		"trimmed, or swept": {"pin:other", schemas.Shown{}, schemas.Shown{}},
 	} {
-		e.answer = schemas.Why{Fate: schemas.FateShown, Seen: &schemas.WhySeen{Position: 2, Time: -1 << 63, Item: c.item}}
+		shown := c.remembered
+		shown.Position, shown.Time = 2, 9
+		e.answer = schemas.Why{Fate: schemas.FateShown, Shown: &shown}
 		got, err := r.Why(t.Context(), viewer, "home", c.pin, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.want.Position, c.want.Time = 2, schemas.Micros(math.MinInt64).Writable().Time()
+		c.want.Position, c.want.Time = 2, 9
 		same(t, name, got.Shown, &c.want)
 	}
 }
@@ -87,12 +87,12 @@ func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
 func TestWhyWithoutTheStore(t *testing.T) {
 	r, e := newWhyRig(t)
 	r.store.facts.err = errFake
-	e.answer = schemas.Why{Fate: schemas.FateShown, Seen: &schemas.WhySeen{Position: 2}}
+	e.answer = schemas.Why{Fate: schemas.FateShown, Shown: &schemas.Shown{Position: 2}}
 	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "degraded", got.Degraded, []string{"store"})
+	same(t, "degraded", got.Degraded, schemas.List[string]{"store"})
 	if e.asked.Card != nil || got.Shown.Source != "" || r.store.facts.hits.Load() != 1 {
 		t.Errorf("asked with %v, answered %+v, store hit %d times", e.asked.Card, got.Shown, r.store.facts.hits.Load())
 	}

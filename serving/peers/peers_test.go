@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
@@ -154,17 +155,17 @@ func TestCallsArriveAndComeBackWhole(t *testing.T) {
 		t.Errorf("waiting: got %d, %v, want 17", n, err)
 	}
 	wantPool, _ := g.Pool(t.Context(), user, "x", 3)
-	if got, err := c.Pool(t.Context(), user, "x", 3); err != nil || cmp.Diff(wantPool, got) != "" {
-		t.Errorf("pool: %v (-want +got):\n%s", err, cmp.Diff(wantPool, got))
+	if got, err := c.Pool(t.Context(), user, "x", 3); err != nil || cmp.Diff(wantPool, got, cmpopts.EquateEmpty()) != "" {
+		t.Errorf("pool: %v (-want +got):\n%s", err, cmp.Diff(wantPool, got, cmpopts.EquateEmpty()))
 	}
 	why := schemas.WhyRequest{User: user, Pin: "pin:1", Limit: 5, Card: &schemas.Card{Title: "Tea"}}
 	wantWhy, _ := g.Why(t.Context(), why)
-	if got, err := c.Why(t.Context(), why); err != nil || cmp.Diff(wantWhy, got) != "" {
-		t.Errorf("why: %v (-want +got):\n%s", err, cmp.Diff(wantWhy, got))
+	if got, err := c.Why(t.Context(), why); err != nil || cmp.Diff(wantWhy, got, cmpopts.EquateEmpty()) != "" {
+		t.Errorf("why: %v (-want +got):\n%s", err, cmp.Diff(wantWhy, got, cmpopts.EquateEmpty()))
 	}
 	wantState, _ := g.FeedState(t.Context(), user, "home")
-	if got, err := c.FeedState(t.Context(), user, "home"); err != nil || cmp.Diff(wantState, got) != "" {
-		t.Errorf("state: %v (-want +got):\n%s", err, cmp.Diff(wantState, got))
+	if got, err := c.FeedState(t.Context(), user, "home"); err != nil || cmp.Diff(wantState, got, cmpopts.EquateEmpty()) != "" {
+		t.Errorf("state: %v (-want +got):\n%s", err, cmp.Diff(wantState, got, cmpopts.EquateEmpty()))
 	}
 	c.Settle(user, "s-1", schemas.Failed)
 	if got, want := <-g.settled, (settlement{user, "s-1", schemas.Failed}); got != want {

@@ -32,7 +32,7 @@ func (p *Product) candidates(user schemas.UserID, source schemas.Source) []schem
 		items = append(items, schemas.PoolItem{
 			Pin:    pin.ID,
 			Score:  score.Base(pin.Quality, pin.Created, p.cfg.HalfLife),
-			Time:   pin.Created,
+			Time:   schemas.Timestamp(pin.Created),
 			Facets: pin.Facets,
 		})
 	}
@@ -89,7 +89,7 @@ func (p *Product) offered(user schemas.UserID, source schemas.Source) []schemas.
 			continue
 		}
 		for _, c := range o.Candidates {
-			item := schemas.PoolItem{Pin: c.Pin, Score: c.Score, Time: c.Created, Facets: c.Facets}
+			item := schemas.PoolItem{Pin: c.Pin, Score: c.Score, Time: schemas.Timestamp(c.Created), Facets: c.Facets}
 			if before, ok := best[c.Pin]; ok {
 				item.Score = max(item.Score, before.Score)
 			}

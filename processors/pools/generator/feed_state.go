@@ -40,7 +40,7 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 		if h.Fate == rules.Deferred {
 			reason = schemas.ReasonDeferred
 		}
-		s.Held = append(s.Held, schemas.HeldBack{Pin: h.Pin, Reason: reason, Since: h.Since})
+		s.Held = append(s.Held, schemas.HeldBack{Pin: h.Pin, Reason: reason, Since: schemas.Timestamp(h.Since)})
 	}
 	return s, nil
 }

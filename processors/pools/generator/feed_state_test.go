@@ -2,6 +2,7 @@ package generator
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ func TestFeedStateFollowsVisits(t *testing.T) {
 	}
 	w.apply(t, &c.Served)
 	want.Sources = standing(1, 1)
-	want.Held = []schemas.HeldBack{{Pin: "pin:weak", Reason: schemas.ReasonDeferred, Since: w.now}}
+	want.Held = []schemas.HeldBack{{Pin: "pin:weak", Reason: schemas.ReasonDeferred, Since: schemas.Timestamp(w.now)}}
 	if diff := cmp.Diff(want, w.state()); diff != "" {
 		t.Errorf("after a visit (-want +got):\n%s", diff)
 	}
@@ -67,7 +68,7 @@ func TestFeedStateErrors(t *testing.T) {
 		t.Errorf("a deleted user has %+v, %v", s, err)
 	}
 	w.rows[string([]byte{layout.KindAffinities})] = []byte{1, 2, 3}
-	if s := w.state(); len(s.Affinities) != 0 || !cmp.Equal(s.Degraded, []string{degradedAffinities}) {
+	if s := w.state(); len(s.Affinities) != 0 || !slices.Equal(s.Degraded, []string{degradedAffinities}) {
 		t.Errorf("torn affinities: %+v", s)
 	}
 	w.session = 0

@@ -143,13 +143,13 @@ func (g *Generator) findServed(w *inquiry, v *view) error {
 	if err != nil {
 		return err
 	}
-	w.answer.Seen = &schemas.WhySeen{Position: at.Position, Time: at.Time}
+	w.answer.Shown = &schemas.Shown{Position: at.Position, Time: schemas.Timestamp(at.Time)}
 	e, err := materializedAt(v, g.deps.Streams.FeedEntries, at.Position)
 	if err != nil {
 		return fmt.Errorf("read materialized entry: %w", err)
 	}
 	if e != nil {
-		w.answer.Seen.Item = &e.ServedItem
+		w.answer.Shown.Source, w.answer.Shown.Score = e.Source, &e.Score
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (g *Generator) inspectCandidate(w *inquiry, v *view, source schemas.Source,
 	switch {
 	case rank > g.pools.Cap:
 		is.Reason = schemas.ReasonCap
-	case rank == 0 && is.Reason == "" && w.answer.Seen == nil: // the view counts pins that were deferred for too long as seen
+	case rank == 0 && is.Reason == "" && w.answer.Shown == nil: // the view counts pins that were deferred for too long as seen
 		is.Reason = schemas.ReasonGivenUp
 	case rank == 0 && is.Reason == "":
 		is.Reason = schemas.ReasonSeen
@@ -343,9 +343,9 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 		}
 	}
 	a := &w.answer
-	a.Since = said.Since
+	a.Since = schemas.Timestamp(said.Since)
 	switch {
-	case a.Seen != nil:
+	case a.Shown != nil:
 		a.Fate, a.Reason = schemas.FateShown, w.hidden
 	case w.hidden != "":
 		a.Fate, a.Reason = schemas.FateHidden, w.hidden

@@ -121,7 +121,7 @@ func TestWhyOfWhatWaits(t *testing.T) {
 	}
 	got := w.why("pin:first", card)
 	w.expect(got, schemas.FateNext, "")
-	want := []schemas.WhyCandidate{{
+	want := schemas.List[schemas.WhyCandidate]{{
 		Source: schemas.Following, Rank: 1, Edges: []schemas.ID{"user:a"}, Score: float64(w.now) / float64(day),
 		Parts: map[string]float64{"created": float64(w.now) / float64(day), "quality": 0, "edge": 0, "affinity": 0, "popularity": 0, "model": 0},
 	}}
@@ -299,7 +299,7 @@ func TestWhyOfWhatIsHeldBack(t *testing.T) {
 	since := w.now
 	got := w.why("pin:weak", nil)
 	w.expect(got, schemas.FateHeld, schemas.ReasonDeferred)
-	if got.Since != since {
+	if schemas.Micros(got.Since) != since {
 		t.Errorf("deferred at %d, want %d", got.Since, since)
 	}
 	w.now += schemas.Micros(61 * 60 * 1e6)
@@ -316,7 +316,7 @@ func TestWhyOfWhatWasShown(t *testing.T) {
 	w.rows[string(layout.RowName(layout.KindSeen, schemas.PinID("pin:0")))] = layout.AppendSeen(nil, layout.Seen{Position: 1, Time: 9})
 	got := w.why("pin:1", nil)
 	w.expect(got, schemas.FateShown, "")
-	if diff := cmp.Diff(&schemas.WhySeen{Position: 3, Time: 11, Item: &item}, got.Seen, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(&schemas.Shown{Position: 3, Time: 11, Source: item.Source, Score: &item.Score}, got.Shown, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("shown (-want +got):\n%s", diff)
 	}
 	if c := got.Candidates; len(c) != 1 || c[0].Reason != schemas.ReasonSeen || c[0].Rank != 0 {
@@ -324,7 +324,7 @@ func TestWhyOfWhatWasShown(t *testing.T) {
 	}
 	w.graph(layout.RegisterBlock, "user:a")
 	w.expect(w.why("pin:1", nil), schemas.FateShown, schemas.ReasonBlock, "user:a")
-	if diff := cmp.Diff(&schemas.WhySeen{Position: 1, Time: 9}, w.why("pin:0", nil).Seen); diff != "" {
+	if diff := cmp.Diff(&schemas.Shown{Position: 1, Time: 9}, w.why("pin:0", nil).Shown); diff != "" {
 		t.Errorf("long ago (-want +got):\n%s", diff)
 	}
 }

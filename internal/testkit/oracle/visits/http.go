@@ -44,23 +44,10 @@ func (h *HTTP) page(ctx context.Context, user schemas.UserID, query url.Values) 
 
 // Pool requests the user's n best candidates of a source, best first.
 func (h *HTTP) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, n int) ([]schemas.PoolItem, error) {
-	var answer struct {
-		Items []struct {
-			Pin   schemas.PinID `json:"pin"`
-			Score float64       `json:"score"`
-			Time  time.Time     `json:"time"`
-			schemas.Facets
-		} `json:"items"`
-	}
+	var answer schemas.Pool
 	query := url.Values{"source": {string(source)}, "limit": {strconv.Itoa(n)}}
-	if err := h.get(ctx, user, "pools", query, &answer); err != nil {
-		return nil, err
-	}
-	items := make([]schemas.PoolItem, len(answer.Items))
-	for i, c := range answer.Items {
-		items[i] = schemas.PoolItem{Pin: c.Pin, Score: c.Score, Time: schemas.MicrosOf(c.Time), Facets: c.Facets}
-	}
-	return items, nil
+	err := h.get(ctx, user, "pools", query, &answer)
+	return answer.Items, err
 }
 
 // Features requests features of users as of a time. The result is by user, then by feature; missing values are omitted.

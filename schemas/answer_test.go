@@ -1,0 +1,54 @@
+package schemas
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAnswers_EncodeListsAndTimes(t *testing.T) {
+	for name, test := range map[string]struct {
+		value any
+		want  string
+	}{
+		"no list":     {List[int](nil), `[]`},
+		"a list":      {List[string]{"a", "<"}, `["a","\u003c"]`},
+		"time":        {Timestamp(1_795_168_800_120_000), `"2026-11-20T10:00:00.12Z"`},
+		"least time":  {Timestamp(math.MinInt64), `"0001-01-01T00:00:00Z"`},
+		"latest time": {Timestamp(math.MaxInt64), `"9999-12-31T23:59:59.999999Z"`},
+		"pool item, no board": {PoolItem{Pin: "pin:1", Score: 0.5, Facets: Facets{Author: "user:a"}},
+			`{"pin":"pin:1","score":0.5,"time":"1970-01-01T00:00:00Z","author":"user:a","board":null,"interests":[]}`},
+		"deferred": {FeedState{Feed: "home", Held: List[HeldBack]{{Pin: "pin:1", Reason: ReasonWeak}, {Pin: "pin:2", Reason: ReasonDeferred, Since: 1}}},
+			`{"feed":"home","sources":[],"held":[{"pin":"pin:1","reason":"weak"},` +
+				`{"pin":"pin:2","reason":"deferred","since":"1970-01-01T00:00:00.000001Z"}],"affinities":[],"degraded":[]}`},
+		"why": {Why{User: "user:1", Pin: "pin:1", Feed: "home", Fate: FateOut, Candidates: List[WhyCandidate]{{Source: Related}}},
+			`{"user":"user:1","pin":"pin:1","feed":"home","fate":"out","by":[],"shown":null,` +
+				`"candidates":[{"source":"related","edges":[],"score":0,"parts":null}],"degraded":[]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := json.Marshal(test.value)
+			if diff := cmp.Diff(test.want, string(got)); diff != "" || err != nil {
+				t.Errorf("error %v; JSON (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestPoolItem_ReadsWhatItWrites(t *testing.T) {
+	for _, want := range []PoolItem{
+		{Pin: "pin:1", Score: -2, Time: 5, Facets: Facets{Author: "user:a", Interests: []InterestID{}}},
+		{Pin: "pin:1", Time: -1, Facets: Facets{Author: "user:a", Board: "board:b", Interests: []InterestID{"interest:x"}}},
+	} {
+		text, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got PoolItem
+		err = json.Unmarshal(text, &got)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("error %v; item (-want +got):\n%s", err, diff)
+		}
+	}
+}
