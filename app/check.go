@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/secure"
@@ -16,7 +15,6 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Check reports every configuration problem that prevents a role from starting. Open and each role's command call it
@@ -31,7 +29,7 @@ func (c *Config) Check(role Role, groups ...string) error {
 
 // checkRole reports values that are valid by themselves but not for a role.
 func (c *Config) checkRole(role Role, groups []string) error {
-	problems := []error{api.CheckExposure(c.HTTP, c.API, api.Exposure{
+	problems := []error{checkGroups(groups), api.CheckExposure(c.HTTP, c.API, api.Exposure{
 		Callers: c.Auth.On(), Peer: role == Process && answersPeers(groups), Peers: c.Peers.SecretFile != "",
 	})}
 	switch role {
@@ -44,12 +42,6 @@ func (c *Config) checkRole(role Role, groups []string) error {
 		problems = append(problems, errors.New("feed_store.cassandra.primary.hosts: is empty: an embedded feed store is filled by the process that serves"))
 	}
 	return errors.Join(problems...)
-}
-
-// answersPeers reports whether other processes send requests to a process with these groups; none: all.
-func answersPeers(groups []string) bool {
-	asked := append(userGroups(), topics.Related, topics.Interests, topics.Retries)
-	return len(groups) == 0 || slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(asked, g) })
 }
 
 // checkPeerAddress rejects an address at which other processes may not reach this one, and port 0, because they need the

@@ -9,11 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// userGroups returns the groups whose rows make a user known: actors has profiles, actions and affinities; fanout has pins,
-// followers and whoever blocks the user; pools has follows, blocks, visits and candidates.
-func userGroups() []string { return []string{topics.Actors, topics.Fanout, topics.Pools} }
-
-// groupRows are the rows of those of userGroups that run in this process, by group.
+// groupRows are the rows of those of knownGroups that run in this process, by group.
 type groupRows map[string]rows.Reader
 
 // Known implements peers.Known.
@@ -31,13 +27,13 @@ type knownUsers struct {
 	groups  peers.Known
 }
 
-// Known reports whether a user was deleted, or has a row in one of userGroups. It fails when an owner of the rows does not
+// Known reports whether a user was deleted, or has a row in one of knownGroups. It fails when an owner of the rows does not
 // answer.
 func (k knownUsers) Known(ctx context.Context, user schemas.UserID) (bool, error) {
 	if k.deleted.Has(user) {
 		return true, nil
 	}
-	for _, group := range userGroups() {
+	for _, group := range knownGroups() {
 		if known, err := k.groups.Known(ctx, group, user); known || err != nil {
 			return known, err
 		}

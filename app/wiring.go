@@ -12,11 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/progress"
-	"github.com/smartfeed/smartfeed/processors/actors"
-	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/interests"
-	"github.com/smartfeed/smartfeed/processors/objects"
-	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/related"
 	"github.com/smartfeed/smartfeed/processors/retries"
@@ -174,28 +170,16 @@ func openGroups(names []string) opener {
 		known := groupRows{}
 		env := rows.Env{Kafka: p.kafka, Streams: p.streams, Log: p.log, Metrics: p.metrics, Shared: shared}
 		for _, name := range names {
-			if name == topics.Pools {
-				if err := p.openPools(ctx, cfg, env); err != nil {
-					return err
-				}
-				known[name] = p.generations
-				continue
-			}
-			runner, err := rows.New(cfg, env, p.group(name))
+			g, err := groupNamed(name)
 			if err != nil {
 				return err
 			}
-			p.groups = append(p.groups, runner)
-			p.part(name, p.knowing(runner.Run))
-			switch name {
-			case topics.Actors, topics.Fanout:
-				known[name] = runner.View()
-			case topics.Related:
-				p.related = related.Reader{Rows: runner.View()}
-			case topics.Interests:
-				p.interests = interests.Reader{Rows: runner.View(), Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Now: time.Now}
-			case topics.Retries:
-				p.retries = retries.Reader{Rows: runner.View(), Config: p.cfg.Retries}
+			reader, err := p.openGroup(ctx, g, cfg, env)
+			if err != nil {
+				return err
+			}
+			if g.known {
+				known[name] = reader
 			}
 		}
 		if len(known) > 0 {
@@ -205,42 +189,39 @@ func openGroups(names []string) opener {
 	}
 }
 
-// openPools runs the generations of the pools, and the content generator on the rows of the active one.
-func (p *App) openPools(ctx context.Context, cfg rows.Config, env rows.Env) error {
+// openGroup runs a group, and returns a reader of its rows.
+func (p *App) openGroup(ctx context.Context, g group, cfg rows.Config, env rows.Env) (rows.Reader, error) {
+	if g.generations {
+		return p.openGenerations(ctx, g, cfg, env)
+	}
+	runner, err := rows.New(cfg, env, g.define(p))
+	if err != nil {
+		return nil, err
+	}
+	p.groups = append(p.groups, runner)
+	p.part(g.name, p.knowing(runner.Run))
+	if g.read != nil {
+		g.read(p, runner)
+	}
+	return runner.View(), nil
+}
+
+// openGenerations runs the generations of the pools, and the content generator on the rows of the active one.
+func (p *App) openGenerations(ctx context.Context, g group, cfg rows.Config, env rows.Env) (rows.Reader, error) {
 	var err error
 	p.generations, err = newPoolGenerations(ctx, p, func(number int) (*rows.Runner, error) {
-		group := p.group(topics.Pools)
-		group.Generation = number
-		return rows.New(cfg, env, group)
+		definition := g.define(p)
+		definition.Generation = number
+		return rows.New(cfg, env, definition)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.firstPools, p.watch = p.generations.running()[0], p.generations.watch
 	p.groups = append(p.groups, p.firstPools)
-	p.part(topics.Pools, p.knowing(p.generations.first()))
+	p.part(g.name, p.knowing(p.generations.first()))
 	p.part(topics.Generations, p.generations.Run)
-	return p.openGenerator(p.generations)
-}
-
-// group returns the definition of one of topics.RowGroups.
-func (p *App) group(name string) rows.Group {
-	switch name {
-	case topics.Objects:
-		return objects.Group(p.cfg.Objects, p.streams, p.deleted)
-	case topics.Actors:
-		return actors.Group(p.cfg.Actors, p.streams, p.deleted)
-	case topics.Fanout:
-		return fanout.Group(p.cfg.Fanout, p.cfg.partitions(), p.streams, p.deleted)
-	case topics.Related:
-		return related.Group(p.cfg.Related, p.cfg.partitions(), p.streams)
-	case topics.Interests:
-		return interests.Group(p.cfg.Interests, p.cfg.partitions(), p.streams, p.deleted, p.decided)
-	case topics.Retries:
-		return retries.Group(p.cfg.Retries, topics.Catalogue(topics.Profile{Partitions: p.cfg.partitions()}), p.streams)
-	default:
-		return pools.Group(p.cfg.Pools, p.streams, p.deleted)
-	}
+	return p.generations, p.openGenerator(p.generations)
 }
 
 // openGenerator creates the content generator on the local pools.
@@ -289,20 +270,19 @@ func (p *App) openPeers(context.Context) error {
 	watch := &topics.GenerationWatch{Log: p.ends}
 	p.watch = watch
 	p.part(topics.Generations, func(ctx context.Context) error { return watch.Run(ctx, func(error) {}) })
-	poolMembers := peers.Members{
-		Admin: admin, Group: topics.Pools, Topic: topics.Deliveries,
-		Generation: func() int { return watch.Of(topics.Pools).Active },
+	members, known := map[string]peers.Members{}, map[string]peers.Directory{}
+	for _, g := range groups() {
+		m := peers.Members{Admin: admin, Group: g.name, Topic: g.owners}
+		if g.generations {
+			m.Generation = func() int { return watch.Of(g.name).Active }
+		}
+		if members[g.name] = m; g.known {
+			known[g.name] = m
+		}
 	}
 	deps := peers.Deps{
-		Pools:     poolMembers,
-		Related:   peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
-		Interests: peers.Members{Admin: admin, Group: topics.Interests, Topic: topics.InterestMarks},
-		Retries:   peers.Members{Admin: admin, Group: topics.Retries, Topic: topics.DeadLetters},
-		Known: map[string]peers.Directory{
-			topics.Pools:  poolMembers,
-			topics.Actors: peers.Members{Admin: admin, Group: topics.Actors, Topic: topics.Users},
-			topics.Fanout: peers.Members{Admin: admin, Group: topics.Fanout, Topic: topics.Follows},
-		},
+		Pools: members[topics.Pools], Related: members[topics.Related], Interests: members[topics.Interests],
+		Retries: members[topics.Retries], Known: known,
 		Everybody:  peers.AllMembers{Admin: admin, Groups: p.readerGroups},
 		Partitions: p.cfg.partitions(), Metrics: p.metrics,
 	}

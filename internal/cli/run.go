@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,26 +24,9 @@ The topics must exist: see "smartfeed topics apply".`, strings.Join(topics.RowGr
 		Example:   "  smartfeed process --kafka kafka-1:9092 --advertise 10.0.0.7:8080\n  smartfeed process pools fanout --config smartfeed.yaml",
 		ValidArgs: topics.RowGroups(),
 		RunE: func(cmd *cobra.Command, groups []string) error {
-			if err := checkGroups(groups); err != nil {
-				return usage(err)
-			}
 			return p.runRole(cmd, app.Process, groups...)
 		},
 	}
-}
-
-// checkGroups reports every unknown group, and every group that is named twice.
-func checkGroups(names []string) error {
-	var problems []error
-	for i, name := range names {
-		switch {
-		case !slices.Contains(topics.RowGroups(), name):
-			problems = append(problems, fmt.Errorf("there is no group %q, but %s", name, strings.Join(topics.RowGroups(), ", ")))
-		case slices.Contains(names[:i], name):
-			problems = append(problems, fmt.Errorf("group %s is named twice", name))
-		}
-	}
-	return errors.Join(problems...)
 }
 
 func (p *program) materializeCommand() *cobra.Command {

@@ -1,0 +1,135 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/interests"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/related"
+	"github.com/smartfeed/smartfeed/processors/retries"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// group is everything that this package knows about a group with rows.
+type group struct {
+	name     string // one of topics.RowGroups, and the key of its configuration
+	validate func(*Config) error
+	define   func(*App) rows.Group
+
+	// known means that the group's rows make a user known.
+	known bool
+	// read lets this process answer requests from the group's rows; nil: the rows are read by the group alone, or only
+	// for known.
+	read func(*App, *rows.Runner)
+	// owners is a co-partitioned input: the member that owns a partition of it answers requests of peers; "": none are sent.
+	owners string
+	// generations means that the group can have several generations, and that the content generator runs with it.
+	generations bool
+}
+
+// groups is the table of the groups with rows. A name without an entry is an error wherever it is used.
+func groups() []group {
+	return []group{{
+		name:     topics.Objects,
+		validate: func(c *Config) error { return c.Objects.Validate() },
+		define:   func(p *App) rows.Group { return objects.Group(p.cfg.Objects, p.streams, p.deleted) },
+	}, {
+		name:     topics.Actors, // profiles, actions and affinities
+		validate: func(c *Config) error { return c.Actors.Validate() },
+		define:   func(p *App) rows.Group { return actors.Group(p.cfg.Actors, p.streams, p.deleted) },
+		known:    true, owners: topics.Users,
+	}, {
+		name:     topics.Fanout, // pins, followers and blocks by others
+		validate: func(c *Config) error { return c.Fanout.Validate() },
+		define:   func(p *App) rows.Group { return fanout.Group(p.cfg.Fanout, p.cfg.partitions(), p.streams, p.deleted) },
+		known:    true, owners: topics.Follows,
+	}, {
+		name:     topics.Related,
+		validate: func(c *Config) error { return c.Related.Validate() },
+		define:   func(p *App) rows.Group { return related.Group(p.cfg.Related, p.cfg.partitions(), p.streams) },
+		read:     func(p *App, r *rows.Runner) { p.related = related.Reader{Rows: r.View()} },
+		owners:   topics.RelatedPairs,
+	}, {
+		name:     topics.Pools, // follows, blocks, visits and candidates
+		validate: func(c *Config) error { return c.Pools.Validate() },
+		define:   func(p *App) rows.Group { return pools.Group(p.cfg.Pools, p.streams, p.deleted) },
+		known:    true, owners: topics.Deliveries, generations: true,
+	}, {
+		name:     topics.Interests,
+		validate: func(c *Config) error { return c.Interests.Validate() },
+		define: func(p *App) rows.Group {
+			return interests.Group(p.cfg.Interests, p.cfg.partitions(), p.streams, p.deleted, p.decided)
+		},
+		read: func(p *App, r *rows.Runner) {
+			p.interests = interests.Reader{Rows: r.View(), Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Now: time.Now}
+		},
+		owners: topics.InterestMarks,
+	}, {
+		name:     topics.Retries,
+		validate: func(c *Config) error { return c.Retries.Validate() },
+		define: func(p *App) rows.Group {
+			return retries.Group(p.cfg.Retries, topics.Catalogue(topics.Profile{Partitions: p.cfg.partitions()}), p.streams)
+		},
+		read:   func(p *App, r *rows.Runner) { p.retries = retries.Reader{Rows: r.View(), Config: p.cfg.Retries} },
+		owners: topics.DeadLetters,
+	}}
+}
+
+// groupNamed returns the entry of a group, or an error that lists the names.
+func groupNamed(name string) (group, error) {
+	for _, g := range groups() {
+		if g.name == name {
+			return g, nil
+		}
+	}
+	return group{}, fmt.Errorf("there is no group %q, but %s", name, strings.Join(topics.RowGroups(), ", "))
+}
+
+// knownGroups returns the groups whose rows make a user known.
+func knownGroups() (names []string) {
+	for _, g := range groups() {
+		if g.known {
+			names = append(names, g.name)
+		}
+	}
+	return names
+}
+
+// validateGroups reports every error in the configuration of the groups, with its path.
+func (c *Config) validateGroups() error {
+	var problems []error
+	for _, g := range groups() {
+		problems = append(problems, config.Under(g.name, g.validate(c)))
+	}
+	return errors.Join(problems...)
+}
+
+// checkGroups reports every unknown group, and every group that is named twice.
+func checkGroups(names []string) error {
+	var problems []error
+	for i, name := range names {
+		if _, err := groupNamed(name); err != nil {
+			problems = append(problems, err)
+		} else if slices.Contains(names[:i], name) {
+			problems = append(problems, fmt.Errorf("group %s is named twice", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// answersPeers reports whether other processes send requests to a process with these groups; none: all.
+func answersPeers(names []string) bool {
+	return len(names) == 0 || slices.ContainsFunc(names, func(name string) bool {
+		g, err := groupNamed(name)
+		return err == nil && g.owners != ""
+	})
+}

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A group of the catalogue without an entry would have no constructor, and an entry without a topic of its own no ACLs.
+func TestGroups_AreThoseOfTheCatalogue(t *testing.T) {
+	var names []string
+	for _, g := range groups() {
+		names = append(names, g.name)
+		if g.validate == nil || g.define == nil {
+			t.Errorf("%s has no validation or no constructor", g.name)
+		}
+		if g.read != nil && g.owners == "" {
+			t.Errorf("%s answers requests, but peers cannot find its owners", g.name)
+		}
+		if g.owners != "" && !slices.Contains(topics.ReadBy(g.name), g.owners) {
+			t.Errorf("%s does not read %s, so its members do not own the partitions", g.name, g.owners)
+		}
+	}
+	if want := topics.RowGroups(); !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
+	}
+}
+
+func TestOpen_RejectsInvalidGroups(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Dir = t.TempDir()
+	for want, names := range map[string][]string{
+		`there is no group "pool", but objects`: {"pool"},
+		"group pools is named twice":            {topics.Pools, topics.Pools},
+	} {
+		if _, err := Open(t.Context(), Options{Config: cfg, Role: Process, Groups: names}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want %s", names, err, want)
+		}
+	}
+}
