@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
@@ -19,11 +17,6 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
-	"github.com/smartfeed/smartfeed/serving/feature"
-	"github.com/smartfeed/smartfeed/serving/feature/pinot"
-	"github.com/smartfeed/smartfeed/serving/featurelog"
-	"github.com/smartfeed/smartfeed/serving/feed"
-	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/serving/web"
 	"github.com/smartfeed/smartfeed/topics"
@@ -295,147 +288,6 @@ func (p *App) openPeers(context.Context) error {
 	}
 	p.onCloseDo(client.Close)
 	p.generator, p.related, p.retries, p.interests, p.others, p.known = client, client, client, client, client, client
-	return nil
-}
-
-func (p *App) openFeatures(context.Context) error {
-	definitions, err := feature.Load(p.cfg.Features)
-	if err != nil {
-		return err
-	}
-	metrics, err := feature.NewMetrics(p.metrics)
-	if err != nil {
-		return err
-	}
-	store, err := feature.OpenEmbedded(p.cfg.below("features"), p.cfg.Feature, p.log, time.Now)
-	if err != nil {
-		return err
-	}
-	p.onClose(store.Close)
-	deps := feature.Deps{Store: store, Deleted: p.deleted, Definitions: definitions, Metrics: metrics, Log: p.log, Now: time.Now}
-	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
-		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: store, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
-		ActionsElsewhere: p.cfg.actionsInPinot(),
-	})
-	if err != nil {
-		return err
-	}
-	p.part(topics.Features, sink.Run)
-	recorder, err := p.openFeatureLog()
-	if err != nil {
-		return err
-	}
-	deps.Fresh, deps.Record = sink.Fresh, recorder.Record
-	kind := "embedded"
-	if p.cfg.actionsInPinot() {
-		kind = pinot.Name
-		if err := p.openPinot(&deps, store); err != nil {
-			return err
-		}
-	}
-	p.storeOf("features", kind, nil)
-	if p.features, err = feature.NewService(p.cfg.Feature, deps); err != nil {
-		return err
-	}
-	p.onCloseDo(p.features.Close)
-	reloader := feature.Reloader{
-		Path: p.cfg.Features, Every: p.cfg.Feature.ReloadEvery, Service: p.features, Metrics: metrics, Log: p.log,
-	}
-	p.part("feature-definitions", reloader.Run)
-	return p.openInsights()
-}
-
-// openPinot reads actions from Pinot, and the data of pins from store.
-func (p *App) openPinot(deps *feature.Deps, store feature.Store) error {
-	client, err := pinot.NewClient(p.cfg.Pinot)
-	if err != nil {
-		return err
-	}
-	p.onCloseDo(client.Close)
-	deps.Store, deps.Fresh = pinot.NewStore(p.cfg.Feature, client, store), nil
-	outsider, err := pinot.NewOutsider(p.cfg.Pinot)
-	if err != nil {
-		return err
-	}
-	lateness := feature.Lateness{
-		Metrics: deps.Metrics, Log: p.log, Now: time.Now,
-		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestLeft(ctx, outsider) },
-	}
-	p.part("feature-lateness", lateness.Run)
-	return nil
-}
-
-// openInsights creates the insights service and its sink.
-func (p *App) openInsights() error {
-	store, err := insight.Open(p.cfg.below("insights"), p.log)
-	if err != nil {
-		return err
-	}
-	p.onClose(store.Close)
-	sink, err := insight.NewSink(p.cfg.Insight, insight.SinkDeps{
-		Kafka: p.kafka, Stream: p.streams.ActionsEnriched, Instance: p.instance(), Store: store, Now: time.Now,
-		Deleted: p.deleted,
-	})
-	if err != nil {
-		return err
-	}
-	p.part(topics.Insights, sink.Run)
-	p.insights = insight.NewService(p.cfg.Insight, store, p.deleted, time.Now)
-	return nil
-}
-
-// openFeatureLog creates the recorder of answers, and the sink that writes them to files.
-func (p *App) openFeatureLog() (*featurelog.Recorder, error) {
-	metrics, err := featurelog.NewMetrics(p.metrics)
-	if err != nil {
-		return nil, err
-	}
-	client, err := p.kafka.Client()
-	if err != nil {
-		return nil, err
-	}
-	p.onCloseDo(client.Close)
-	cfg := p.cfg.FeatureLog
-	cfg.Dir = p.cfg.below(cfg.Dir)
-	files, err := featurelog.NewFiles(cfg, featurelog.FilesDeps{
-		Kafka: p.kafka, Stream: p.streams.FeatureLog, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
-	})
-	if err != nil {
-		return nil, err
-	}
-	p.part(topics.FeatureFiles, files.Run)
-	run := strconv.FormatInt(time.Now().UnixMicro(), 36)
-	return featurelog.NewRecorder(cfg, client, p.streams.FeatureLog, run, metrics), nil
-}
-
-func (p *App) openFeed(context.Context) error {
-	if p.storeLag != nil {
-		p.part(storeLagPart, p.storeLag.Run)
-		p.spare = append(p.spare, storeLagPart)
-	}
-	client, err := p.kafka.Client()
-	if err != nil {
-		return err
-	}
-	p.onCloseDo(client.Close)
-	key, err := feed.LoadKey(p.cfg.below(p.cfg.Feed.CursorKeyFile))
-	if err != nil {
-		return err
-	}
-	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
-		Generator: p.generator, Explainer: p.generator, Pools: p.generator, Neighbours: p.related,
-		Store: p.store, Deleted: p.deleted, TTL: p.cfg.FeedStore.ttl(),
-		Served:  feed.NewServedTopic(client, p.streams),
-		Returns: feed.NewReturnTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
-	})
-	if err != nil {
-		return err
-	}
-	p.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), p.cfg.API.ShutdownTimeout)
-		defer cancel()
-		return p.feed.Close(ctx)
-	})
 	return nil
 }
 

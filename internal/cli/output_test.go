@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+)
+
+func TestOutput_PrintsEveryFormat(t *testing.T) {
+	for flag, want := range map[string]string{
+		"table": "shard 3429 type 1 local 7075733\n",
+		"json":  "{\n  \"id\": \"241294492511762325\",\n  \"shard\": 3429,\n  \"type\": 1,\n  \"local\": 7075733\n}\n",
+		"yaml":  "id: \"241294492511762325\"\nshard: 3429\ntype: 1\nlocal: 7075733\n",
+	} {
+		if out, err := run(t, "id", "split", "241294492511762325", "-o", flag); err != nil || out != want {
+			t.Errorf("-o %s: got %q, %v, want %q", flag, out, err, want)
+		}
+	}
+	if code, _, errOut := execute(t, nil, "version", "-o", "xml"); code != 2 || !strings.Contains(errOut, "want table, json, yaml") {
+		t.Errorf("-o xml: exit code %d, %q", code, errOut)
+	}
+}
+
+// The flags of the configuration are in the help of the root only, and each description is a short line that starts with
+// a capital. Names of siblings differ by more than a letter.
+func TestHelp(t *testing.T) {
+	for _, c := range commands() {
+		if isShell(c) {
+			continue
+		}
+		if _, out, _ := execute(t, nil, append(words(c), "--help")...); strings.Contains(out, "--kafka list") {
+			t.Errorf("%s --help lists the flags of the configuration", c.CommandPath())
+		}
+		first := []rune(c.Short)[0]
+		if !unicode.IsUpper(first) || len(c.Short) > 80 || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: %q is no short line that starts with a capital", c.CommandPath(), c.Short)
+		}
+		for _, sibling := range c.Parent().Commands() {
+			if a, b := c.Name(), sibling.Name(); len(a)+1 == len(b) && strings.HasPrefix(b, a) {
+				t.Errorf("%s and %s differ by a letter", c.CommandPath(), b)
+			}
+		}
+	}
+}
