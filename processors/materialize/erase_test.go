@@ -19,10 +19,10 @@ const erasedUser = schemas.UserID("user:gone")
 func publishRowsOfErasedUser(t *testing.T, w *wire, at schemas.Micros) {
 	t.Helper()
 	key := string(erasedUser)
-	produce(t, w, w.streams.FeedEntries, key, schemas.FeedEntries{User: erasedUser, Time: at, First: 1, Items: []schemas.ServedItem{{Pin: "pin:1", Created: 5}}})
-	produce(t, w, w.streams.Edges, key, schemas.Edge{User: erasedUser, Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: at})
-	produce(t, w, w.streams.Edges, "user:fan", schemas.Edge{User: "user:fan", Other: schemas.ID(key), Kind: schemas.FollowEdge, Live: true, Time: at})
-	produce(t, w, w.streams.Publications, key, schemas.Publication{Followee: schemas.Followee(erasedUser), PinVersion: version(erasedUser)})
+	produce(t, w, w.Streams.FeedEntries, key, schemas.FeedEntries{User: erasedUser, Time: at, First: 1, Items: []schemas.ServedItem{{Pin: "pin:1", Created: 5}}})
+	produce(t, w, w.Streams.Edges, key, schemas.Edge{User: erasedUser, Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: at})
+	produce(t, w, w.Streams.Edges, "user:fan", schemas.Edge{User: "user:fan", Other: schemas.ID(key), Kind: schemas.FollowEdge, Live: true, Time: at})
+	produce(t, w, w.Streams.Publications, key, schemas.Publication{Followee: schemas.Followee(erasedUser), PinVersion: version(erasedUser)})
 }
 
 // The record of the deletion itself marks the user as deleted. In this test, the global table of deleted users has read
@@ -32,9 +32,9 @@ func TestErase_LateRecordsOfErasedUserAreNotWritten(t *testing.T) {
 	w, store := newWire(t), openStore(t)
 	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
 	written := func() {
-		eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+		eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	}
-	produce(t, w, w.streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: 3})
+	produce(t, w, w.Streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: 3})
 	written()
 	publishRowsOfErasedUser(t, w, 9)
 	written()
@@ -80,12 +80,12 @@ func TestErase_RemovesEntryAheadOfTheDelete(t *testing.T) {
 	store := &timedStore{Store: openStore(t), entries: map[schemas.UserID]schemas.Micros{}}
 	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
 	written := func() {
-		eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+		eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	}
 	now := time.Now()
 	publishRowsOfErasedUser(t, w, schemas.MicrosOf(now.Add(4*time.Minute)))
 	written()
-	produce(t, w, w.streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: schemas.MicrosOf(now)})
+	produce(t, w, w.Streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: schemas.MicrosOf(now)})
 	written()
 	must(t, stop())
 	if at, left := store.entries[erasedUser]; left {

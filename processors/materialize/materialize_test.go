@@ -14,46 +14,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // wire is an embedded broker with every topic, and a producer.
-type wire struct {
-	kafka   topics.Kafka
-	streams *topics.Streams
-	client  *kgo.Client
-}
+type wire struct{ *topicstest.Embedded }
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Close()) })
-	w := &wire{kafka: server.Kafka(2)}
-	_, err = topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: 2, Embedded: true}))
-	must(t, err)
-	registry, err := schemas.NewRegistry(server.RegistryURL())
-	must(t, err)
-	w.streams, err = topics.Open(t.Context(), registry)
-	must(t, err)
-	w.client, err = w.kafka.Client()
-	must(t, err)
-	t.Cleanup(w.client.Close)
-	return w
+	return &wire{topicstest.Start(t, 2)}
+}
+
+// lag returns the lag of a group in records, over all its topics.
+func (w *wire) lag(group string) int64 {
+	return w.Lag(group, topics.FeedEntries, topics.Edges, topics.Publications, topics.PinCards, topics.UsersDeleted)
 }
 
 func must(t testing.TB, err error) {
@@ -67,32 +52,7 @@ func produce[T any](t *testing.T, w *wire, s topics.Stream[T], key string, rec T
 	t.Helper()
 	value, err := s.Encode(&rec)
 	must(t, err)
-	w.produceRaw(t, s.Name, key, value)
-}
-
-func (w *wire) produceRaw(t *testing.T, topic, key string, value []byte) {
-	t.Helper()
-	must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Key: []byte(key), Value: value}).FirstErr())
-}
-
-// behind returns the lag of the group in records, over all its topics.
-func (w *wire) behind(t *testing.T, group string) (n int64) {
-	t.Helper()
-	admin, err := w.kafka.Admin()
-	must(t, err)
-	defer admin.Close()
-	ends, err := admin.ListEndOffsets(t.Context(), topics.FeedEntries, topics.Edges, topics.Publications,
-		topics.PinCards, topics.UsersDeleted)
-	must(t, err)
-	committed, err := admin.FetchOffsets(t.Context(), group)
-	if !errors.Is(err, kerr.GroupIDNotFound) { // the group does not exist yet
-		must(t, err)
-	}
-	ends.Each(func(end kadm.ListedOffset) {
-		at, _ := committed.Lookup(end.Topic, end.Partition)
-		n += end.Offset - at.At
-	})
-	return n
+	w.Produce(s.Name, key, value)
 }
 
 // goneUsers is a process's set of deleted users.
@@ -110,7 +70,7 @@ func (w *wire) sink(t *testing.T, cfg materialize.Config, store materialize.Stor
 func (w *wire) named(t *testing.T, name string, cfg materialize.Config, store materialize.Store, metrics prometheus.Registerer) *materialize.Sink {
 	t.Helper()
 	s, err := materialize.New(cfg, materialize.Env{
-		Kafka: w.kafka, Streams: w.streams, Name: name, Store: store, Metrics: metrics, Deleted: new(goneUsers),
+		Kafka: w.Kafka, Streams: w.Streams, Name: name, Store: store, Metrics: metrics, Deleted: new(goneUsers),
 	})
 	must(t, err)
 	return s
@@ -150,14 +110,14 @@ func TestEveryTopicReachesTheStore(t *testing.T) {
 	}}
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: 4}
 	card := schemas.Card{PinVersion: version("user:2"), Title: "t", Link: "https://l"}
-	produce(t, w, w.streams.FeedEntries, "user:1", *visit)
-	produce(t, w, w.streams.Edges, "user:1", edge)
-	produce(t, w, w.streams.PinCards, "pin:1", card)
-	produce(t, w, w.streams.Publications, "user:2", schemas.Publication{Followee: "user:2", PinVersion: version("user:2")})
-	produce(t, w, w.streams.UsersDeleted, "user:4", schemas.DeletedUser{User: "user:4", Time: 3})
+	produce(t, w, w.Streams.FeedEntries, "user:1", *visit)
+	produce(t, w, w.Streams.Edges, "user:1", edge)
+	produce(t, w, w.Streams.PinCards, "pin:1", card)
+	produce(t, w, w.Streams.Publications, "user:2", schemas.Publication{Followee: "user:2", PinVersion: version("user:2")})
+	produce(t, w, w.Streams.UsersDeleted, "user:4", schemas.DeletedUser{User: "user:4", Time: 3})
 
 	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
-	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	must(t, stop())
 
 	ctx := t.Context()
@@ -201,7 +161,7 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 	w := newWire(t)
 	store := &brokenStore{Store: openStore(t), refusals: 2}
 	for p := int64(1); p <= 20; p++ {
-		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p, Items: []schemas.ServedItem{{}}})
+		produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p, Items: []schemas.ServedItem{{}}})
 	}
 	sink := w.sink(t, materialize.DefaultConfig(), store)
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
@@ -210,12 +170,12 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 		if err := sink.Run(ctx); !errors.Is(err, errAway) {
 			t.Fatalf("Run with the store away: got %v, want %v", err, errAway)
 		}
-		if n := w.behind(t, "materialize"); n < 20 {
+		if n := w.lag("materialize"); n < 20 {
 			t.Fatalf("%d records behind after a refused write, want 20: an offset was committed without its effect", n)
 		}
 	}
 	stop := running(t, sink)
-	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	must(t, stop())
 	if store.refused != 2 {
 		t.Errorf("the fault was hit %d times, want 2", store.refused)
@@ -264,10 +224,10 @@ func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
 	w := newWire(t)
 	store := &hangingStore{Store: openStore(t), begun: make(chan struct{}, 10), outcomes: make(chan error)}
-	value, err := w.streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}})
+	value, err := w.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}})
 	must(t, err)
 	old := &kgo.Record{Topic: topics.FeedEntries, Key: []byte("user:1"), Value: value, Timestamp: time.Now().Add(-time.Hour)}
-	client, err := w.kafka.Client(kgo.RecordDeliveryTimeout(24 * time.Hour)) // the delivery timeout starts with the timestamp of the record
+	client, err := w.Kafka.Client(kgo.RecordDeliveryTimeout(24 * time.Hour)) // the delivery timeout starts with the timestamp of the record
 	must(t, err)
 	defer client.Close()
 	must(t, client.ProduceSync(t.Context(), old).FirstErr())
@@ -293,7 +253,7 @@ func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
 	<-store.begun
 	told("while the write is tried again", time.Hour)
 	store.outcomes <- nil
-	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	told("when all is written", 0)
 	must(t, stop())
 	told("when it has ended", 0)
@@ -305,14 +265,14 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	w := newWire(t)
 	const entries, group = 20, "materialize-standby"
 	for p := int64(1); p <= entries; p++ {
-		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p, Items: []schemas.ServedItem{{}}})
+		produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p, Items: []schemas.ServedItem{{}}})
 	}
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: 4}
-	produce(t, w, w.streams.Edges, "user:1", edge)
+	produce(t, w, w.Streams.Edges, "user:1", edge)
 	fill := func(store materialize.Store) (stop func() error) {
 		t.Helper()
 		stop = running(t, w.named(t, "standby", materialize.DefaultConfig(), store, prometheus.NewRegistry()))
-		eventually.True(t, "all offsets committed", func() bool { return w.behind(t, group) == 0 })
+		eventually.True(t, "all offsets committed", func() bool { return w.lag(group) == 0 })
 		return stop
 	}
 	count := func(store *feedstore.Store) int {
@@ -323,10 +283,10 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	}
 	stop := fill(openStore(t))
 	var working *ops.MembersError
-	if _, err := ops.Refill(t.Context(), w.kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
+	if _, err := ops.Refill(t.Context(), w.Kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
 		t.Errorf("Refill while the sink runs: got %v, want its member", err)
 	}
-	if n := w.behind(t, group); n != 0 {
+	if n := w.lag(group); n != 0 {
 		t.Errorf("%d records behind after a refusal, want 0", n)
 	}
 	must(t, stop())
@@ -336,7 +296,7 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	if n := count(empty); n != 0 {
 		t.Fatalf("%d entries in an empty store: is there nothing to be mended?", n)
 	}
-	done, err := ops.Refill(t.Context(), w.kafka, "standby")
+	done, err := ops.Refill(t.Context(), w.Kafka, "standby")
 	want := ops.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
 	same(t, "what is read again", done, want, err)
 	must(t, fill(empty)())
@@ -345,7 +305,7 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	}
 	edges, err := empty.Edges(t.Context(), "user:1", []schemas.ID{"board:3"})
 	same(t, "edges", edges, []schemas.Edge{edge}, err)
-	done, err = ops.Refill(t.Context(), w.kafka, "") // a group that never existed
+	done, err = ops.Refill(t.Context(), w.Kafka, "") // a group that never existed
 	same(t, "of a new store", done, ops.Refilled{Group: "materialize", Records: entries + 1}, err)
 }
 
@@ -354,19 +314,19 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 func TestSink_StopsAtARetentionGap(t *testing.T) {
 	w := newWire(t)
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.BlockEdge, Live: true, Time: 4}
-	produce(t, w, w.streams.Edges, "user:1", edge)
+	produce(t, w, w.Streams.Edges, "user:1", edge)
 	sink := w.named(t, "standby", materialize.DefaultConfig(), openStore(t), prometheus.NewRegistry())
 	stop := running(t, sink)
-	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize-standby") == 0 })
+	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize-standby") == 0 })
 	must(t, stop())
 	for range 2 {
-		produce(t, w, w.streams.Edges, "user:1", edge)
+		produce(t, w, w.Streams.Edges, "user:1", edge)
 	}
-	adm, err := w.kafka.Admin()
+	adm, err := w.Kafka.Admin()
 	must(t, err)
 	defer adm.Close()
 	gap := kadm.Offsets{}
-	gap.AddOffset(topics.Edges, topics.Partition("user:1", w.kafka.Partitions), 2, -1)
+	gap.AddOffset(topics.Edges, topics.Partition("user:1", w.Kafka.Partitions), 2, -1)
 	_, err = adm.DeleteRecords(t.Context(), gap)
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
@@ -376,7 +336,7 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 	if !errors.As(err, &changed) || !strings.Contains(err.Error(), `run "smartfeed feedstore refill --store standby"`) {
 		t.Errorf("got %v, want a ChangedTopicError that names the command", err)
 	}
-	_, err = ops.Refill(t.Context(), w.kafka, "standby")
+	_, err = ops.Refill(t.Context(), w.Kafka, "standby")
 	must(t, err)
 	must(t, running(t, sink)())
 }
@@ -398,12 +358,12 @@ func TestBatchesOfEntriesAreBounded(t *testing.T) {
 	const visits, shown = 4, 25
 	for n := range int64(visits) {
 		visit := schemas.FeedEntries{User: "user:1", First: 1 + shown*n, Items: make([]schemas.ServedItem, shown)}
-		produce(t, w, w.streams.FeedEntries, "user:1", visit)
+		produce(t, w, w.Streams.FeedEntries, "user:1", visit)
 	}
 	cfg := materialize.DefaultConfig()
 	cfg.MaxPoll = 10
 	stop := running(t, w.sink(t, cfg, store))
-	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	must(t, stop())
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 1000)
 	if len(got) != visits*shown || err != nil || store.most != cfg.MaxPoll {
@@ -414,33 +374,33 @@ func TestBatchesOfEntriesAreBounded(t *testing.T) {
 func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 	w, store := newWire(t), openStore(t)
 	good := schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}}
-	framed, err := w.streams.FeedEntries.Encode(&good)
+	framed, err := w.Streams.FeedEntries.Encode(&good)
 	must(t, err)
-	w.produceRaw(t, topics.FeedEntries, "user:1", []byte("poison"))
-	w.produceRaw(t, topics.FeedEntries, "user:1", nil)
-	w.produceRaw(t, topics.FeedEntries, "user:1", framed[:len(framed)-1])
-	w.produceRaw(t, topics.FeedEntries, "user:2", framed)
-	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", Items: good.Items})
-	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 1})
-	produce(t, w, w.streams.FeedEntries, "board:1", schemas.FeedEntries{User: "board:1", First: 1, Items: good.Items})
-	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 1,
+	w.Produce(topics.FeedEntries, "user:1", []byte("poison"))
+	w.Produce(topics.FeedEntries, "user:1", []byte(nil))
+	w.Produce(topics.FeedEntries, "user:1", framed[:len(framed)-1])
+	w.Produce(topics.FeedEntries, "user:2", framed)
+	produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", Items: good.Items})
+	produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 1})
+	produce(t, w, w.Streams.FeedEntries, "board:1", schemas.FeedEntries{User: "board:1", First: 1, Items: good.Items})
+	produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 1,
 		Items: []schemas.ServedItem{{Pin: "pin:", Score: math.Inf(1)}}})
-	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 5,
+	produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 5,
 		Items: []schemas.ServedItem{{Pin: "pin:1"}, {Pin: "pin:2"}, {Pin: "nothing"}}})
-	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: math.MaxInt64, Items: []schemas.ServedItem{{}}})
-	produce(t, w, w.streams.Edges, "user:1", schemas.Edge{User: "user:1", Other: "pin:1", Kind: "likes"})
-	produce(t, w, w.streams.PinCards, "x", schemas.Card{PinVersion: schemas.PinVersion{Pin: "x"}})
-	produce(t, w, w.streams.Publications, "pin:1", schemas.Publication{Followee: "pin:1", PinVersion: version("user:1")})
-	produce(t, w, w.streams.UsersDeleted, "pin:1", schemas.DeletedUser{User: "pin:1"})
-	produce(t, w, w.streams.FeedEntries, "user:1", good)
+	produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: math.MaxInt64, Items: []schemas.ServedItem{{}}})
+	produce(t, w, w.Streams.Edges, "user:1", schemas.Edge{User: "user:1", Other: "pin:1", Kind: "likes"})
+	produce(t, w, w.Streams.PinCards, "x", schemas.Card{PinVersion: schemas.PinVersion{Pin: "x"}})
+	produce(t, w, w.Streams.Publications, "pin:1", schemas.Publication{Followee: "pin:1", PinVersion: version("user:1")})
+	produce(t, w, w.Streams.UsersDeleted, "pin:1", schemas.DeletedUser{User: "pin:1"})
+	produce(t, w, w.Streams.FeedEntries, "user:1", good)
 
 	stop := running(t, w.named(t, "standby", materialize.DefaultConfig(), store, prometheus.NewRegistry()))
-	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize-standby") == 0 })
+	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize-standby") == 0 })
 	must(t, stop())
 
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 10)
 	same(t, "the good entry", got, []schemas.FeedEntry{good.At(1)}, err)
-	letters := w.deadLetters(t, 14)
+	letters := w.DeadLetters(14)
 	for _, l := range letters {
 		if l.Group != "materialize-standby" || l.Reason == "" {
 			t.Errorf("dead letter %+v: want group and reason", l)
@@ -449,29 +409,6 @@ func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 	if !slices.ContainsFunc(letters, func(l schemas.DeadLetter) bool { return string(l.Value) == "poison" }) {
 		t.Error("no dead letter holds the poison's bytes")
 	}
-}
-
-// deadLetters reads n dead letters.
-func (w *wire) deadLetters(t *testing.T, n int) (letters []schemas.DeadLetter) {
-	t.Helper()
-	client, err := w.kafka.Client(kgo.ConsumeTopics(topics.DeadLetters))
-	must(t, err)
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
-	defer cancel()
-	for len(letters) < n {
-		fetches := client.PollFetches(ctx)
-		must(t, fetches.Err())
-		fetches.EachRecord(func(r *kgo.Record) {
-			l, err := w.streams.DeadLetters.Decode(r.Value)
-			must(t, err)
-			letters = append(letters, *l)
-		})
-	}
-	if len(letters) != n {
-		t.Errorf("got %d dead letters, want %d", len(letters), n)
-	}
-	return letters
 }
 
 func TestConfigReportsEveryProblem(t *testing.T) {

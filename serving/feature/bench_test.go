@@ -154,9 +154,9 @@ func BenchmarkIngest(b *testing.B) {
 	for i := range batch {
 		a := typical(schemas.UserID(fmt.Sprint("user:", i%700)), i, schemas.Micros(i)*1e6)
 		actions.Actions = append(actions.Actions, a)
-		values = append(values, encoded(b, w.streams.ActionsEnriched, a))
+		values = append(values, encoded(b, w.Streams.ActionsEnriched, a))
 	}
-	read := inputs(w.streams)[topics.ActionsEnriched]
+	read := inputs(w.Streams)[topics.ActionsEnriched]
 	rate := func(b *testing.B) {
 		b.ReportMetric(float64(batch*b.N)/b.Elapsed().Seconds(), "rows/s")
 	}

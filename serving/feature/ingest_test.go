@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -20,15 +19,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 // wire is an embedded broker and registry with every topic, and a store.
 type wire struct {
-	kafka     topics.Kafka
-	streams   *topics.Streams
+	*topicstest.Embedded
 	publisher *topics.Publisher
 	store     *EmbeddedStore
 	registry  *prometheus.Registry
@@ -37,33 +35,15 @@ type wire struct {
 
 func newWire(t testing.TB) *wire {
 	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	w := &wire{kafka: server.Kafka(2), registry: prometheus.NewRegistry()}
-	profile := topics.Profile{Partitions: 2, Embedded: true}
-	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(profile)); err != nil {
-		t.Fatal(err)
-	}
-	registry, err := schemas.NewRegistry(server.RegistryURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
-		t.Fatal(err)
-	}
-	if w.publisher, err = topics.NewPublisher(w.kafka, w.streams); err != nil {
+	w := &wire{Embedded: topicstest.Start(t, 2), registry: prometheus.NewRegistry(), store: openTest(t, t.TempDir(), DefaultConfig())}
+	var err error
+	if w.publisher, err = topics.NewPublisher(w.Kafka, w.Streams); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.publisher.Close)
 	if w.metrics, err = NewMetrics(w.registry); err != nil {
 		t.Fatal(err)
 	}
-	w.store = openTest(t, t.TempDir(), DefaultConfig())
 	return w
 }
 
@@ -82,7 +62,7 @@ func (w *wire) sinkOf(t testing.TB, instance string, store Writer, letters DeadL
 
 func (w *wire) deps(instance string, store Writer, letters DeadLetters) SinkDeps {
 	return SinkDeps{
-		Kafka: w.kafka, Streams: w.streams, Instance: instance, Store: store, DeadLetters: letters, Metrics: w.metrics,
+		Kafka: w.Kafka, Streams: w.Streams, Instance: instance, Store: store, DeadLetters: letters, Metrics: w.metrics,
 		Now: func() time.Time { return now.Time() },
 	}
 }
@@ -94,23 +74,6 @@ func sinkWith(t testing.TB, deps SinkDeps) *Sink {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// produce sends values with a key and waits for the acknowledgements.
-func (w *wire) produce(t testing.TB, topic, key string, values ...[]byte) {
-	t.Helper()
-	client, err := w.kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	var records []*kgo.Record
-	for _, v := range values {
-		records = append(records, &kgo.Record{Topic: topic, Key: []byte(key), Value: v})
-	}
-	if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func encoded[T any](t testing.TB, s topics.Stream[T], rec *T) []byte {
@@ -146,7 +109,7 @@ func (w *wire) lag(t testing.TB) int64 {
 
 func (w *wire) lagOf(t testing.TB, instance string) int64 {
 	t.Helper()
-	admin, err := w.kafka.Admin()
+	admin, err := w.Kafka.Admin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,20 +140,20 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	defer stopWatching()
 	stop := running(t, sink.Run)
 	for _, a := range saves("user:1", 3, now-1e6).Actions {
-		w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, a))
+		w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, a))
 	}
 	start := now / schemas.ItemStep * schemas.ItemStep
 	for n := range int64(3) { // a later record of a step replaces the earlier one
 		counts := &schemas.ItemCounts{Pin: "pin:1", Start: start, Counts: map[string]int64{"save": n + 5}}
-		w.produce(t, topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, counts))
+		w.Produce(topics.ItemFeatures, "pin:1", encoded(t, w.Streams.ItemFeatures, counts))
 	}
 	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Quality: 1}}
-	w.produce(t, topics.PinCards, "pin:9", encoded(t, w.streams.PinCards, card))
+	w.Produce(topics.PinCards, "pin:9", encoded(t, w.Streams.PinCards, card))
 	own := &schemas.PinAttributes{Pin: "pin:9", Version: 1, Attributes: map[string]string{"a": "b"}, Embedding: []float32{7}}
-	w.produce(t, topics.PinAttributes, "pin:9", encoded(t, w.streams.PinAttributes, own))
+	w.Produce(topics.PinAttributes, "pin:9", encoded(t, w.Streams.PinAttributes, own))
 
 	old := saves("user:1", 1, now-97*hour).Actions[0]
-	w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, old))
+	w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, old))
 
 	count := define(t, "entity: user", "aggregate: count")
 	eventually.True(t, "three actions", func() bool { return one(t, w.store, "user:1", count).Value == Number(3) })
@@ -236,11 +199,11 @@ func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	changed, stopWatching := sink.Watch("user:1")
 	defer stopWatching()
 	for _, a := range saves("user:1", 3, now).Actions {
-		w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, a))
+		w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, a))
 	}
-	w.produce(t, topics.ActionsEnriched, "user:1", []byte("?"))
+	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
 	counts := &schemas.ItemCounts{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 5}}
-	w.produce(t, topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, counts))
+	w.Produce(topics.ItemFeatures, "pin:1", encoded(t, w.Streams.ItemFeatures, counts))
 	running(t, sink.Run)
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
 	if got := rowsOf(t, w.store, actionTable); got != 2 {
@@ -256,7 +219,7 @@ func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	if _, n := observed(t, w.registry, "smartfeed_features_since_seconds"); n > 0 || counted(t, w.registry, "smartfeed_features_freshness_seconds") > 0 {
 		t.Error("it says how late actions are in a store that it does not fill")
 	}
-	w.deadLetters(t, 1)
+	w.DeadLetters(1)
 }
 
 func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
@@ -268,24 +231,24 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 		reason     string
 	}{
 		"no frame":             {topics.ActionsEnriched, "user:1", []byte("?"), ""},
-		"wrong key":            {topics.ActionsEnriched, "user:2", encoded(t, w.streams.ActionsEnriched, good), `key "user:2": want "user:1"`},
-		"bad actor":            {topics.ActionsEnriched, "x", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{ID: "1", Actor: "x", Verb: "save", Object: "pin:1"}), "x"},
-		"no id, no verb":       {topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{Actor: "user:1", Object: "pin:1"}), "no verb"},
-		"zero in id":           {topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{ID: "a\x00", Verb: "save", Actor: "user:1", Object: "pin:1"}), "none of them zero"},
-		"off the step":         {topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Start: 1}), "multiple"},
-		"negative count":       {topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Counts: map[string]int64{"save": -1}}), "below 0"},
-		"attributes of a user": {topics.PinAttributes, "user:1", encoded(t, w.streams.PinAttributes, &schemas.PinAttributes{Pin: "user:1"}), "pin"},
-		"card of a user":       {topics.PinCards, "user:1", encoded(t, w.streams.PinCards, &schemas.Card{PinVersion: schemas.PinVersion{Pin: "user:1"}}), "pin"},
+		"wrong key":            {topics.ActionsEnriched, "user:2", encoded(t, w.Streams.ActionsEnriched, good), `key "user:2": want "user:1"`},
+		"bad actor":            {topics.ActionsEnriched, "x", encoded(t, w.Streams.ActionsEnriched, &schemas.EnrichedAction{ID: "1", Actor: "x", Verb: "save", Object: "pin:1"}), "x"},
+		"no id, no verb":       {topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, &schemas.EnrichedAction{Actor: "user:1", Object: "pin:1"}), "no verb"},
+		"zero in id":           {topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, &schemas.EnrichedAction{ID: "a\x00", Verb: "save", Actor: "user:1", Object: "pin:1"}), "none of them zero"},
+		"off the step":         {topics.ItemFeatures, "pin:1", encoded(t, w.Streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Start: 1}), "multiple"},
+		"negative count":       {topics.ItemFeatures, "pin:1", encoded(t, w.Streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Counts: map[string]int64{"save": -1}}), "below 0"},
+		"attributes of a user": {topics.PinAttributes, "user:1", encoded(t, w.Streams.PinAttributes, &schemas.PinAttributes{Pin: "user:1"}), "pin"},
+		"card of a user":       {topics.PinCards, "user:1", encoded(t, w.Streams.PinCards, &schemas.Card{PinVersion: schemas.PinVersion{Pin: "user:1"}}), "pin"},
 	}
 	for _, tt := range tests {
-		w.produce(t, tt.topic, tt.key, tt.value)
+		w.Produce(tt.topic, tt.key, tt.value)
 	}
-	w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, good))
+	w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, good))
 	running(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the good record", func() bool {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(1)
 	})
-	letters := w.deadLetters(t, len(tests))
+	letters := w.DeadLetters(len(tests))
 	for name, tt := range tests {
 		found := false
 		for _, l := range letters {
@@ -301,33 +264,6 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 	if got := counted(t, w.registry, "smartfeed_features_dead_letters_total"); got != float64(len(tests)) {
 		t.Errorf("counted %v dead letters, want %d", got, len(tests))
 	}
-}
-
-// deadLetters reads n dead letters.
-func (w *wire) deadLetters(t *testing.T, n int) []*schemas.DeadLetter {
-	t.Helper()
-	client, err := w.kafka.Client(kgo.ConsumeTopics(topics.DeadLetters))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
-	defer cancel()
-	var out []*schemas.DeadLetter
-	for len(out) < n {
-		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			t.Fatalf("%d of %d dead letters: %v", len(out), n, err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			l, err := w.streams.DeadLetters.Decode(r.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, l)
-		})
-	}
-	return out
 }
 
 // failing is a store whose first writes fail, before or after taking effect, and whose first dead letters fail.
@@ -398,7 +334,7 @@ func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
 		}
 	}
 	late := saves("user:1", 1, schemas.MicrosOf(time.Now().Add(-2*time.Hour))).Actions[0]
-	w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, late))
+	w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, late))
 	for hours := range 3 { // the supervisor restarts it each time
 		ran := make(chan error, 1)
 		go func() { ran <- sink.Run(t.Context()) }()
@@ -439,10 +375,10 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 	w := newWire(t)
 	f := &failing{EmbeddedStore: w.store, before: 2, after: 2, bury: 2}
 	sink := w.sink(t, f, failingLetters{f, w.publisher})
-	w.produce(t, topics.ActionsEnriched, "user:1", []byte("?"))
+	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
 	failed := 0
 	for _, a := range saves("user:1", 6, now).Actions {
-		w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, a))
+		w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, a))
 		if err := sink.Run(t.Context()); !errors.Is(err, errBroken) {
 			t.Fatalf("Run: got %v, want %v", err, errBroken)
 		}
@@ -467,7 +403,7 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 // An aborted transaction does not affect features.
 func TestOnlyCommittedRecordsCount(t *testing.T) {
 	w := newWire(t)
-	tx, err := w.kafka.Client(kgo.TransactionalID("test"))
+	tx, err := w.Kafka.Client(kgo.TransactionalID("test"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +413,7 @@ func TestOnlyCommittedRecordsCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := &schemas.EnrichedAction{ID: fmt.Sprint(i), Actor: "user:1", Verb: "save", Object: schemas.ID(fmt.Sprint("pin:", i)), Timestamp: now}
-		r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: encoded(t, w.streams.ActionsEnriched, a)}
+		r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: encoded(t, w.Streams.ActionsEnriched, a)}
 		if err := tx.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
@@ -511,11 +447,11 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	w := newWire(t)
 	for i := range 10 {
 		user := schemas.UserID(fmt.Sprint("user:", i))
-		w.produce(t, topics.ActionsEnriched, string(user), encoded(t, w.streams.ActionsEnriched, saves(user, 1, now).Actions[0]))
+		w.Produce(topics.ActionsEnriched, string(user), encoded(t, w.Streams.ActionsEnriched, saves(user, 1, now).Actions[0]))
 	}
-	w.produce(t, topics.ActionsEnriched, "user:1", []byte("?"))
+	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
 	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Quality: 1}}
-	w.produce(t, topics.PinCards, "pin:9", encoded(t, w.streams.PinCards, card))
+	w.Produce(topics.PinCards, "pin:9", encoded(t, w.Streams.PinCards, card))
 	const second = "127.0.0.1:2"
 	dir := t.TempDir()
 	other := openTest(t, dir, DefaultConfig())
@@ -524,7 +460,7 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	eventually.True(t, "both have all", func() bool { return w.lag(t) == 0 && w.lagOf(t, second) == 0 })
 	holdsAll(t, "the first", w.store)
 	holdsAll(t, "the second", other)
-	for _, l := range w.deadLetters(t, 2) {
+	for _, l := range w.DeadLetters(2) {
 		if l.Group != topics.Features {
 			t.Errorf("a letter of %q, want it of the reader, so that every process takes its retry", l.Group)
 		}
@@ -564,7 +500,7 @@ func (c *counting) Write(b Batch) error {
 // forget deletes the committed offsets of a process.
 func (w *wire) forget(t *testing.T, instance string) {
 	t.Helper()
-	admin, err := w.kafka.Admin()
+	admin, err := w.Kafka.Admin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -578,14 +514,14 @@ func (w *wire) forget(t *testing.T, instance string) {
 func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 	w := newWire(t)
 	for range 5 {
-		w.produce(t, topics.ActionsEnriched, "user:key", encoded(t, w.streams.ActionsEnriched, saves("user:key", 1, now).Actions[0]))
+		w.Produce(topics.ActionsEnriched, "user:key", encoded(t, w.Streams.ActionsEnriched, saves("user:key", 1, now).Actions[0]))
 	}
 	stop := running(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the first topic is applied", func() bool { return w.lag(t) == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	admin, err := w.kafka.Admin()
+	admin, err := w.Kafka.Admin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -593,12 +529,12 @@ func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 	if _, err := admin.DeleteTopics(t.Context(), topics.ActionsEnriched); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: 2, Embedded: true})); err != nil {
+	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(topics.Profile{Partitions: 2, Embedded: true})); err != nil {
 		t.Fatal(err)
 	}
 	second := &schemas.EnrichedAction{ID: "other", Actor: "user:key", Verb: "save", Object: "pin:1", Timestamp: now}
 	for range 7 { // more than before, so that the old offset exists in the new topic
-		w.produce(t, topics.ActionsEnriched, "user:key", encoded(t, w.streams.ActionsEnriched, second))
+		w.Produce(topics.ActionsEnriched, "user:key", encoded(t, w.Streams.ActionsEnriched, second))
 		second.ID += "x"
 	}
 	running(t, w.sink(t, w.store, w.publisher).Run)
@@ -633,7 +569,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 	ignore := goleak.IgnoreCurrent()
 	stop := running(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the group is there", func() bool {
-		admin, err := w.kafka.Admin()
+		admin, err := w.Kafka.Admin()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,9 +18,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,34 +29,15 @@ const partitions = 2
 
 // wire is an embedded broker and registry with every topic.
 type wire struct {
-	kafka   topics.Kafka
-	streams *topics.Streams
-	client  *kgo.Client
+	*topicstest.Embedded
 	metrics *Metrics
-
-	registry string // its address
 }
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	metrics, err := NewMetrics(prometheus.NewRegistry())
 	must(t, err)
-	t.Cleanup(func() { _ = server.Close() })
-	w := &wire{kafka: server.Kafka(partitions), registry: server.RegistryURL()}
-	_, err = topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
-	must(t, err)
-	registry, err := schemas.NewRegistry(server.RegistryURL())
-	must(t, err)
-	w.streams, err = topics.Open(t.Context(), registry)
-	must(t, err)
-	w.client, err = w.kafka.Client()
-	must(t, err)
-	t.Cleanup(w.client.Close)
-	w.metrics, err = NewMetrics(prometheus.NewRegistry())
-	must(t, err)
-	return w
+	return &wire{topicstest.Start(t, partitions), metrics}
 }
 
 func must(t testing.TB, err error) {
@@ -87,7 +67,7 @@ func (w *wire) files(t *testing.T, dir string, l *letters, change ...func(*Confi
 	for _, c := range change {
 		c(&cfg)
 	}
-	f, err := NewFiles(cfg, FilesDeps{Kafka: w.kafka, Stream: w.streams.FeatureLog, DeadLetters: l, Metrics: w.metrics, Now: time.Now})
+	f, err := NewFiles(cfg, FilesDeps{Kafka: w.Kafka, Stream: w.Streams.FeatureLog, DeadLetters: l, Metrics: w.metrics, Now: time.Now})
 	must(t, err)
 	return f
 }
@@ -100,15 +80,10 @@ func (w *wire) produce(t *testing.T, from, n int) {
 	t.Helper()
 	for i := range n {
 		rec := &schemas.LoggedFeatures{Entity: fmt.Sprint("user:", from+i), Share: 1, Logged: schemas.MicrosOf(midnight) + schemas.Micros((from+i-50)*1e6)}
-		value, err := w.streams.FeatureLog.Encode(rec)
+		value, err := w.Streams.FeatureLog.Encode(rec)
 		must(t, err)
-		w.send(t, rec.Entity, value)
+		w.Produce(topics.FeatureLog, rec.Entity, value)
 	}
-}
-
-func (w *wire) send(t *testing.T, key string, value []byte) {
-	t.Helper()
-	must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: topics.FeatureLog, Key: []byte(key), Value: value}).FirstErr())
 }
 
 // run runs the sink until everything is committed or it fails, and returns its error.
@@ -118,7 +93,7 @@ func (w *wire) run(t *testing.T, f *Files) error {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
-	admin, err := w.kafka.Admin()
+	admin, err := w.Kafka.Admin()
 	must(t, err)
 	defer admin.Close()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -199,7 +174,7 @@ func TestEachRecordIsFiledOnce(t *testing.T) {
 	w := newWire(t)
 	dir := t.TempDir()
 	w.produce(t, 0, 100)
-	w.send(t, "user:bad", []byte("?"))
+	w.Produce(topics.FeatureLog, "user:bad", []byte("?"))
 	l := &letters{}
 	l.fail.Store(1)
 	f := w.files(t, dir, l)
@@ -217,7 +192,7 @@ func TestEachRecordIsFiledOnce(t *testing.T) {
 		t.Errorf("%d buried, want 1", got)
 	}
 	// Another process, and a group without committed offsets.
-	admin, err := w.kafka.Admin()
+	admin, err := w.Kafka.Admin()
 	must(t, err)
 	defer admin.Close()
 	_, err = admin.DeleteGroups(t.Context(), topics.FeatureFiles)
@@ -247,7 +222,7 @@ func TestAKilledWriterIsContinued(t *testing.T) {
 		}
 		must(t, os.WriteFile(filepath.Join(filepath.Dir(path), openName(partition, first)), torn, 0o600))
 	}
-	admin, err := w.kafka.Admin()
+	admin, err := w.Kafka.Admin()
 	must(t, err)
 	defer admin.Close()
 	_, err = admin.DeleteGroups(t.Context(), topics.FeatureFiles)
@@ -258,19 +233,16 @@ func TestAKilledWriterIsContinued(t *testing.T) {
 	}
 }
 
-// makeAnew deletes and recreates the topic. The client then behaves like a new one.
-func (w *wire) makeAnew(t *testing.T) {
+// recreateTopic deletes and recreates the topic.
+func (w *wire) recreateTopic(t *testing.T) {
 	t.Helper()
-	admin, err := w.kafka.Admin()
+	admin, err := w.Kafka.Admin()
 	must(t, err)
 	defer admin.Close()
 	_, err = admin.DeleteTopics(t.Context(), topics.FeatureLog)
 	must(t, err)
-	_, err = topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
 	must(t, err)
-	w.client, err = w.kafka.Client()
-	must(t, err)
-	t.Cleanup(w.client.Close)
+	w.Apply()
 }
 
 // The offsets of a recreated topic are in the files as written. The sink skips no record because of that: it files all
@@ -282,7 +254,7 @@ func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
 	must(t, w.run(t, w.files(t, dir, &letters{})))
 	must(t, os.Remove(filepath.Join(dir, topicFile))) // files of a former release have none
 	must(t, w.run(t, w.files(t, dir, &letters{})))
-	w.makeAnew(t)
+	w.recreateTopic(t)
 	w.produce(t, 0, 90) // more than before, so that the old offsets exist in the new topic
 	err := w.run(t, w.files(t, dir, &letters{}))
 	var changed *topics.ChangedTopicError
@@ -341,7 +313,7 @@ func TestFilesAreClosedBySizeAndAge(t *testing.T) {
 			}
 			cancel()
 			must(t, <-done)
-			admin, err := w.kafka.Admin()
+			admin, err := w.Kafka.Admin()
 			must(t, err)
 			defer admin.Close()
 			_, err = admin.DeleteGroups(t.Context(), topics.FeatureFiles)

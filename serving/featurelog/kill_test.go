@@ -108,7 +108,7 @@ func TestEachRecordIsFiledOnceUnderKills(t *testing.T) {
 	w := newWire(t)
 	dir, durable := t.TempDir(), int64(-1)
 	for round := range int64(8) {
-		durable = killFiler(t, w.registry+" "+dir, durable, 30+41*round)
+		durable = killFiler(t, w.RegistryURL()+" "+dir, durable, 30+41*round)
 	}
 	f := w.files(t, dir, &letters{})
 	must(t, f.recover())

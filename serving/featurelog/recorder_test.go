@@ -46,7 +46,7 @@ func record(t *testing.T, w *wire, rules ...Rule) recording {
 	metrics, err := NewMetrics(reg)
 	must(t, err)
 	s := &sent{}
-	return recording{NewRecorder(Config{Rules: rules}, s, w.streams.FeatureLog, "run", metrics), s, reg, w.streams.FeatureLog}
+	return recording{NewRecorder(Config{Rules: rules}, s, w.Streams.FeatureLog, "run", metrics), s, reg, w.Streams.FeatureLog}
 }
 
 func (r recording) counted(t *testing.T, name string) float64 {

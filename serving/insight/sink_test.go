@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -18,17 +17,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 // wire is an embedded broker and registry with every topic.
-type wire struct {
-	*embedded.Server
-	kafka   topics.Kafka
-	streams *topics.Streams
-}
+type wire struct{ *topicstest.Embedded }
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -39,36 +34,19 @@ func must(t *testing.T, err error) {
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	must(t, err)
-	t.Cleanup(func() { _ = server.Close() })
-	w := &wire{Server: server, kafka: server.Kafka(2)}
-	w.apply(t)
-	registry, err := schemas.NewRegistry(server.RegistryURL())
-	must(t, err)
-	w.streams, err = topics.Open(t.Context(), registry)
-	must(t, err)
-	return w
-}
-
-func (w *wire) apply(t *testing.T) {
-	t.Helper()
-	_, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: 2, Embedded: true}))
-	must(t, err)
+	return &wire{topicstest.Start(t, 2)}
 }
 
 // act publishes saves on interest:a by the users with numbers in [from, to).
 func (w *wire) act(t *testing.T, from, to int) {
 	t.Helper()
-	client, err := w.kafka.Client()
+	client, err := w.Kafka.Client()
 	must(t, err)
 	defer client.Close()
 	for i := from; i < to; i++ {
 		a := did(schemas.UserID(fmt.Sprint("user:", i)), "save", 0, "interest:a")
 		a.ID, a.Object = fmt.Sprint(i), "pin:1"
-		value, err := w.streams.ActionsEnriched.Encode(a)
+		value, err := w.Streams.ActionsEnriched.Encode(a)
 		must(t, err)
 		must(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value}).FirstErr())
 	}
@@ -84,7 +62,7 @@ func (w *wire) process(t *testing.T, instance, dir string) *process {
 	t.Helper()
 	store := openTest(t, dir)
 	sink, err := NewSink(DefaultConfig(), SinkDeps{
-		Kafka: w.kafka, Stream: w.streams.ActionsEnriched, Instance: instance, Store: store, Now: func() time.Time { return now },
+		Kafka: w.Kafka, Stream: w.Streams.ActionsEnriched, Instance: instance, Store: store, Now: func() time.Time { return now },
 	})
 	must(t, err)
 	return &process{sink, store}
@@ -198,7 +176,7 @@ func commitsNothing(req *kmsg.OffsetCommitRequest) bool {
 func TestTheOffsetOfAFormerReleaseCounts(t *testing.T) {
 	w := newWire(t)
 	w.act(t, 0, 20)
-	l, err := topics.NewLog(w.kafka)
+	l, err := topics.NewLog(w.Kafka)
 	must(t, err)
 	defer l.Close()
 	ends, err := l.Ends(t.Context(), topics.ActionsEnriched)
@@ -225,12 +203,12 @@ func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
 	stop := p.run(t)
 	p.awaitCount(t, 20)
 	stop()
-	admin, err := w.kafka.Admin()
+	admin, err := w.Kafka.Admin()
 	must(t, err)
 	defer admin.Close()
 	_, err = admin.DeleteTopics(t.Context(), topics.ActionsEnriched)
 	must(t, err)
-	w.apply(t)
+	w.Apply()
 	w.act(t, 100, 130)
 
 	p = w.process(t, "1", dir)

@@ -16,7 +16,7 @@ import (
 
 // Bare starts an embedded broker and registry without topics, and closes them when the test ends. The setup is for commands
 // that use them.
-func Bare(t *testing.T) (*embedded.Server, topics.Setup) {
+func Bare(t testing.TB) (*embedded.Server, topics.Setup) {
 	t.Helper()
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
@@ -34,7 +34,7 @@ func Bare(t *testing.T) (*embedded.Server, topics.Setup) {
 }
 
 // Wire is Bare with every topic of the catalogue.
-func Wire(t *testing.T) (*embedded.Server, topics.Setup) {
+func Wire(t testing.TB) (*embedded.Server, topics.Setup) {
 	t.Helper()
 	server, s := Bare(t)
 	if _, err := topics.Apply(t.Context(), s.Kafka, topics.Catalogue(topics.Profile{Embedded: true})); err != nil {
