@@ -49,16 +49,8 @@ func DefaultConfig() Config { return Config{MaxPoll: 5000} }
 // Validate returns an error if a field is out of bounds.
 func (c Config) Validate() error { return bounds.Within("max_poll", c.MaxPoll, 1, 100_000) }
 
-// Batch is the argument of Write. It is an alias of an unnamed struct: a store can declare the same struct under its own name
-// and need not import this package.
-type Batch = struct {
-	Entries      []schemas.FeedEntry
-	Edges        []schemas.Edge
-	Publications []schemas.Publication
-	Cards        []schemas.Card
-	Deleted      []schemas.DeletedUser
-	Erased       []schemas.DeletedUser // delete the rows of these users; no row of them is later than Time
-}
+// Batch is the argument of Write.
+type Batch = schemas.FeedBatch
 
 // Store is a feed store. Write returns nil when the whole batch is durable. Writing a record again changes nothing, and the
 // order of records does not matter. Erased and edges with Erased are exceptions: after them, no record that they delete is

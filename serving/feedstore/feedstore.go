@@ -77,16 +77,8 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Batch is the content of one Write. The order of its records does not matter, and records may repeat. Batch is an alias of
-// an unnamed struct, so a writer can declare the same struct under its own name without importing this package.
-type Batch = struct {
-	Entries      []schemas.FeedEntry // an empty Pin is an empty row: the item was swept
-	Edges        []schemas.Edge
-	Publications []schemas.Publication // add the pin to the list or remove it
-	Cards        []schemas.Card
-	Deleted      []schemas.DeletedUser
-	Erased       []schemas.DeletedUser // delete all rows of these users but the record of their deletion; all are older than Time
-}
+// Batch is the content of one Write.
+type Batch = schemas.FeedBatch
 
 // Store is the embedded feed store. Its methods are safe for concurrent use.
 type Store struct {
