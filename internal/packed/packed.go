@@ -51,8 +51,9 @@ func AppendList[T any](b []byte, list []T, add func([]byte, T) []byte) []byte {
 // Reader reads values from the front of bytes. After an error, it returns zero values, and End returns the error. So a
 // row can be read field by field without checking each one.
 type Reader struct {
-	rest []byte
-	err  error // the first one
+	rest   []byte
+	shared string // see ShareTexts
+	err    error  // the first one
 }
 
 // NewReader returns a reader of b, which it does not copy.
@@ -155,8 +156,22 @@ func whole[T int64 | uint64](r *Reader, v T, n int) T {
 // Bytes is the reverse of AppendText for bytes. It returns a slice of the input, not a copy.
 func (r *Reader) Bytes() []byte { return r.take(r.length()) }
 
+// ShareTexts makes Text return parts of one copy of the remaining bytes, instead of a copy of each text. It saves
+// allocations if a row has several texts, and keeps the row in memory as long as one of them.
+func (r *Reader) ShareTexts() *Reader {
+	r.shared = string(r.rest)
+	return r
+}
+
 // Text is the reverse of AppendText for texts.
-func Text[T ~string](r *Reader) T { return T(r.Bytes()) }
+func Text[T ~string](r *Reader) T {
+	b := r.Bytes()
+	if r.shared == "" {
+		return T(b)
+	}
+	end := len(r.shared) - len(r.rest)
+	return T(r.shared[end-len(b) : end])
+}
 
 // List is the reverse of AppendList. It returns nil if there are no items. An impossible number of items allocates
 // nothing.

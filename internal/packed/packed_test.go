@@ -22,8 +22,7 @@ func (x *row) encode() []byte {
 	return AppendList(binary.AppendVarint(b, x.Count), x.List, AppendText)
 }
 
-func decode(b []byte) (x row, err error) {
-	r := NewReader(b)
+func decode(r *Reader) (x row, err error) {
 	x = row{Text[string](r), r.Flag(), r.Float(), r.Varint(), List(r, Text[string])}
 	return x, r.End()
 }
@@ -38,12 +37,14 @@ func TestReader_ReadsWholeRowOrNothing(t *testing.T) {
 			want.List = append(want.List, rapid.String().Draw(t, string(rune('a'+n))))
 		}
 		b := want.encode()
-		if got, err := decode(b); err != nil || !cmp.Equal(got, want) {
-			t.Fatalf("got %v, %v, want %v", got, err, want)
+		for _, r := range []*Reader{NewReader(b), NewReader(b).ShareTexts()} {
+			if got, err := decode(r); err != nil || !cmp.Equal(got, want) {
+				t.Fatalf("got %v, %v, want %v", got, err, want)
+			}
 		}
 		cut := b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")]
 		for _, torn := range [][]byte{cut, append(b, 0)} {
-			if got, err := decode(torn); !errors.Is(err, ErrTorn) {
+			if got, err := decode(NewReader(torn).ShareTexts()); !errors.Is(err, ErrTorn) {
 				t.Errorf("%x of %x: got %v, %v, want ErrTorn", torn, b, got, err)
 			}
 		}

@@ -2,315 +2,197 @@ package feature
 
 import (
 	"encoding/binary"
-	"errors"
 	"maps"
 	"math"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The row of an action holds what its key does not. The encoding is five times smaller to scan than the record, and a
-// scan decodes only what a feature reads.
-//
-//	version     one byte, actionVersion
-//	texts       verb, object, verb's board, surface, author, board
-//	blocks      interests, actor's interests: texts; verb's, object's, actor's attributes: texts, key and value;
-//	            object's, actor's embedding: float32, little-endian
-//
-// A text or a block is its length in bytes as a uvarint, followed by the bytes. Lists have no repeats, and attributes
-// are sorted by key, so the same action always has the same bytes.
-const actionVersion = 1
+// rowVersion is the first byte of every row, after the rank of a pin's row. Change it when the fields of a row change.
+const rowVersion = 2
 
-var errCorrupt = errors.New("row is corrupt")
-
-// appendAction appends the row of an action to dst.
-func appendAction(dst []byte, a *schemas.EnrichedAction) []byte {
-	dst = append(dst, actionVersion)
-	dst = appendText(dst, string(a.Verb))
-	dst = appendText(dst, string(a.Object))
-	dst = appendText(dst, string(a.VerbAttributes.Board))
-	dst = appendText(dst, a.VerbAttributes.Surface)
-	dst = appendText(dst, string(a.ObjectAttributes.Author))
-	dst = appendText(dst, string(a.ObjectAttributes.Board))
-	dst = appendTexts(dst, members(a.ObjectAttributes.Interests))
-	dst = appendTexts(dst, members(a.ActorAttributes.Interests))
-	dst = appendAttributes(dst, a.VerbAttributes.Attributes)
-	dst = appendAttributes(dst, a.ObjectAttributes.Attributes)
-	dst = appendAttributes(dst, a.ActorAttributes.Attributes)
-	dst = appendVector(dst, a.ObjectAttributes.Embedding)
-	return appendVector(dst, a.ActorAttributes.Embedding)
+// readRow reads the row with the key, after a rank of so many bytes. found is false if there is no such row.
+func readRow[T any](db pebble.Reader, key []byte, rank int, read func(*packed.Reader) T) (v T, found bool, err error) {
+	row, err := stored.Row(db, key)
+	switch {
+	case err != nil || row == nil:
+		return v, false, err
+	case len(row) < rank:
+		return v, false, packed.ErrTorn
+	}
+	r := packed.NewVersionReader(row[rank:], rowVersion).ShareTexts()
+	v = read(r)
+	return v, true, r.End()
 }
 
-func appendText(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+// appendAction appends the row of an action: all that its key does not hold.
+func appendAction(b []byte, a *schemas.EnrichedAction) []byte {
+	b = packed.AppendText(append(b, rowVersion), a.Verb)
+	b = packed.AppendText(b, a.Object)
+	b = packed.AppendText(b, a.VerbAttributes.Board)
+	b = packed.AppendText(b, a.VerbAttributes.Surface)
+	b = appendFacets(b, a.ObjectAttributes.Facets)
+	b = packed.AppendList(b, a.ActorAttributes.Interests, packed.AppendText)
+	b = appendAttributes(b, a.VerbAttributes.Attributes)
+	b = appendAttributes(b, a.ObjectAttributes.Attributes)
+	b = appendAttributes(b, a.ActorAttributes.Attributes)
+	b = appendVector(b, a.ObjectAttributes.Embedding)
+	return appendVector(b, a.ActorAttributes.Embedding)
 }
 
-func appendTexts(dst []byte, list []string) []byte {
-	size := 0
-	for _, s := range list {
-		size += textSize(s)
-	}
-	dst = binary.AppendUvarint(dst, uint64(size))
-	for _, s := range list {
-		dst = appendText(dst, s)
-	}
-	return dst
+// decodeAction reads the output of appendAction into a, and reuses its maps. It reads only the wanted attributes and
+// embeddings.
+func decodeAction(row []byte, a *schemas.EnrichedAction, wanted partSet) error {
+	r := packed.NewVersionReader(row, rowVersion).ShareTexts()
+	a.Verb, a.Object = packed.Text[schemas.Verb](r), packed.Text[schemas.ID](r)
+	a.VerbAttributes.Board, a.VerbAttributes.Surface = packed.Text[schemas.BoardID](r), packed.Text[string](r)
+	a.ObjectAttributes.Facets = readFacets(r)
+	a.ActorAttributes.Interests = packed.List(r, packed.Text[schemas.InterestID])
+	a.VerbAttributes.Attributes = readAttributes(r, wanted.has(verbAttribute), a.VerbAttributes.Attributes)
+	a.ObjectAttributes.Attributes = readAttributes(r, wanted.has(objectAttribute), a.ObjectAttributes.Attributes)
+	a.ActorAttributes.Attributes = readAttributes(r, wanted.has(actorAttribute), a.ActorAttributes.Attributes)
+	a.ObjectAttributes.Embedding = readVector(r, wanted.has(objectEmbedding))
+	a.ActorAttributes.Embedding = readVector(r, wanted.has(actorEmbedding))
+	return r.End()
 }
 
-func appendAttributes(dst []byte, attributes map[string]string) []byte {
-	size := 0
-	for k, v := range attributes {
-		size += textSize(k) + textSize(v)
-	}
-	dst = binary.AppendUvarint(dst, uint64(size))
-	for _, k := range slices.Sorted(maps.Keys(attributes)) {
-		dst = appendText(appendText(dst, k), attributes[k])
-	}
-	return dst
+func appendFacets(b []byte, f schemas.Facets) []byte {
+	b = packed.AppendText(packed.AppendText(b, f.Author), f.Board)
+	return packed.AppendList(b, f.Interests, packed.AppendText)
 }
 
-func appendVector(dst []byte, v []float32) []byte {
-	dst = binary.AppendUvarint(dst, uint64(4*len(v)))
+func readFacets(r *packed.Reader) schemas.Facets {
+	return schemas.Facets{
+		Author: packed.Text[schemas.UserID](r), Board: packed.Text[schemas.BoardID](r),
+		Interests: packed.List(r, packed.Text[schemas.InterestID]),
+	}
+}
+
+// appendAttributes sorts the attributes, so that the same ones always have the same bytes.
+func appendAttributes(b []byte, attributes map[string]string) []byte {
+	return packed.AppendList(b, slices.Sorted(maps.Keys(attributes)), func(b []byte, key string) []byte {
+		return packed.AppendText(packed.AppendText(b, key), attributes[key])
+	})
+}
+
+// readAttributes returns the attributes, in the given map if there is one, or nil if they are not wanted.
+func readAttributes(r *packed.Reader, wanted bool, attributes map[string]string) map[string]string {
+	clear(attributes)
+	if wanted && attributes == nil {
+		attributes = map[string]string{}
+	}
+	packed.List(r, func(r *packed.Reader) struct{} {
+		key, value := packed.Text[string](r), packed.Text[string](r)
+		if wanted {
+			attributes[key] = value
+		}
+		return struct{}{}
+	})
+	return attributes
+}
+
+// appendVector appends float32s, little-endian, after their length in bytes.
+func appendVector(b []byte, v []float32) []byte {
+	b = binary.AppendUvarint(b, uint64(4*len(v)))
 	for _, x := range v {
-		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 	}
-	return dst
+	return b
 }
 
-func textSize(s string) int {
-	n := 1
-	for l := len(s); l >= 0x80; l >>= 7 {
-		n++
+// readVector returns nil if it is not wanted.
+func readVector(r *packed.Reader, wanted bool) []float32 {
+	b := r.Bytes()
+	if !wanted || len(b) == 0 {
+		return nil
 	}
-	return n + len(s)
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
 }
 
-// row is an action during a scan. Its texts are slices of the encoded row, which belongs to the store and is valid only
-// until the next row. Therefore an aggregate copies what it keeps, which is a small part of the rows.
-type row struct {
-	time      millis
-	actor     []byte
-	verb      []byte
-	object    []byte
-	verbBoard []byte
-	surface   []byte
-	author    []byte
-	board     []byte
-
-	interests, actorInterests                        []byte // blocks of texts
-	verbAttributes, objectAttributes, actorAttribute []byte // blocks of keys and values
-	objectEmbedding, actorEmbedding                  []byte // blocks of float32
-
-	list [][]byte // the last result of values
+// card is the row of a pin's newest card.
+type card struct {
+	deleted bool
+	facets  schemas.Facets
 }
 
-// decode reads the fields that are not in the key.
-func (r *row) decode(value []byte) error {
-	if len(value) == 0 || value[0] != actionVersion {
-		return errCorrupt
-	}
-	rest := value[1:]
-	for _, field := range []*[]byte{
-		&r.verb, &r.object, &r.verbBoard, &r.surface, &r.author, &r.board,
-		&r.interests, &r.actorInterests, &r.verbAttributes, &r.objectAttributes, &r.actorAttribute,
-		&r.objectEmbedding, &r.actorEmbedding,
-	} {
-		var ok bool
-		if *field, rest, ok = cutText(rest); !ok {
-			return errCorrupt
-		}
-	}
-	if len(rest) > 0 || len(r.objectEmbedding)%4 != 0 || len(r.actorEmbedding)%4 != 0 {
-		return errCorrupt
-	}
-	return nil
+func readCard(r *packed.Reader) card { return card{r.Flag(), readFacets(r)} }
+
+// A row holds the counts of a pin for one day. The features of a thousand pins then take a few thousand reads by key
+// instead of hundreds of rows per pin. The row holds the nonempty steps, ascending.
+
+// step is the counts of one schemas.ItemStep.
+type step struct {
+	number int64 // of the step in its day
+	counts []verbCount
+	actors schemas.Sketch
 }
 
-// cutText cuts the first text off s.
-func cutText[T string | []byte](s T) (text, rest T, ok bool) {
-	size, n := uvarint(s)
-	if n <= 0 || size > uint64(len(s)-n) {
-		return text, rest, false
-	}
-	end := n + int(size)
-	return s[n:end], s[end:], true
+// verbCount is a positive count.
+type verbCount struct {
+	verb string
+	n    int64
 }
 
-// uvarint is binary.Uvarint that also accepts a string. It returns n <= 0 if s does not start with a uvarint.
-func uvarint[T string | []byte](s T) (x uint64, n int) {
-	for i := 0; i < len(s) && i < binary.MaxVarintLen64; i++ {
-		b := s[i]
-		x |= uint64(b&0x7f) << (7 * i)
-		if b < 0x80 {
-			return x, i + 1
-		}
-	}
-	return 0, 0
-}
-
-// values returns the values of the row at the path, each once. They are valid until the next call.
-func (r *row) values(p Path) [][]byte {
-	r.list = r.list[:0]
-	switch p.part {
-	case verbPart:
-		return r.nonEmpty(r.verb)
-	case objectPart:
-		return r.nonEmpty(r.object)
-	case actorPart:
-		return r.nonEmpty(r.actor)
-	case objectAuthor:
-		return r.nonEmpty(r.author)
-	case objectBoard:
-		return r.nonEmpty(r.board)
-	case verbBoard:
-		return r.nonEmpty(r.verbBoard)
-	case verbSurface:
-		return r.nonEmpty(r.surface)
-	case objectInterests:
-		return r.texts(r.interests)
-	case actorInterests:
-		return r.texts(r.actorInterests)
-	case objectAttribute:
-		return r.attribute(r.objectAttributes, p.key)
-	case actorAttribute:
-		return r.attribute(r.actorAttribute, p.key)
-	case verbAttribute:
-		return r.attribute(r.verbAttributes, p.key)
-	}
-	return nil
-}
-
-func (r *row) nonEmpty(s []byte) [][]byte {
-	if len(s) > 0 {
-		r.list = append(r.list, s)
-	}
-	return r.list
-}
-
-func (r *row) texts(block []byte) [][]byte {
-	for len(block) > 0 {
-		text, rest, ok := cutText(block)
-		if !ok {
-			break
-		}
-		r.list, block = append(r.list, text), rest
-	}
-	return r.list
-}
-
-func (r *row) attribute(block []byte, key string) [][]byte {
-	for len(block) > 0 {
-		k, rest, ok := cutText(block)
-		v, rest, more := cutText(rest)
-		if !ok || !more {
-			break
-		}
-		if string(k) == key {
-			return append(r.list, v)
-		}
-		block = rest
-	}
-	return r.list
-}
-
-// vector returns the bytes of an embedding, four per element; see element.
-func (r *row) vector(p Path) []byte {
-	switch p.part {
-	case objectEmbedding:
-		return r.objectEmbedding
-	case actorEmbedding:
-		return r.actorEmbedding
-	}
-	return nil
-}
-
-// element returns the i-th float32 of an embedding's bytes.
-func element[T string | []byte](vector T, i int) float64 {
-	at := 4 * i
-	bits := uint32(vector[at]) | uint32(vector[at+1])<<8 | uint32(vector[at+2])<<16 | uint32(vector[at+3])<<24
-	return float64(math.Float32frombits(bits))
-}
-
-// appendCounts appends the counts of one step: name and uvarint, sorted by name. It skips counts that are not positive.
-func appendCounts(dst []byte, counts map[string]int64) []byte {
+// positive returns the positive counts, sorted by verb.
+func positive(counts map[string]int64) []verbCount {
+	var list []verbCount
 	for _, verb := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[verb]; n > 0 {
-			dst = binary.AppendUvarint(appendText(dst, verb), uint64(n))
+			list = append(list, verbCount{verb, n})
 		}
 	}
-	return dst
+	return list
 }
 
-// cutCount cuts the first name and count off s.
-func cutCount(s string) (verb string, count uint64, rest string, ok bool) {
-	verb, rest, ok = cutText(s)
-	if !ok {
-		return "", 0, "", false
-	}
-	count, n := uvarint(rest)
-	if n <= 0 {
-		return "", 0, "", false
-	}
-	return verb, count, rest[n:], true
+// stepOf returns the number of the step that starts at start.
+func stepOf(start millis) int64 {
+	return int64((start - millis(dayOf(start))*dayMillis) / stepMillis)
 }
 
-// The first byte of a card. Other values are of older layouts.
-const (
-	cardDeleted = 1
-	cardLive    = 2
-)
-
-// appendCard appends whether the pin is deleted, and its facets if it is not.
-func appendCard(dst []byte, c *schemas.Card) []byte {
-	if c.Deleted {
-		return append(dst, cardDeleted)
+// appendSteps appends the row of a day.
+func appendSteps(b []byte, steps []step) []byte {
+	b = append(b, rowVersion)
+	for _, s := range steps {
+		b = binary.AppendVarint(b, s.number)
+		b = packed.AppendList(b, s.counts, func(b []byte, c verbCount) []byte {
+			return binary.AppendVarint(packed.AppendText(b, c.verb), c.n)
+		})
+		b = packed.AppendText(b, s.actors)
 	}
-	return c.AppendBinary(append(dst, cardLive))
+	return b
 }
 
-// decodeCard reads the output of appendCard. live is false if the pin is deleted.
-func decodeCard(s string) (f schemas.Facets, live bool, err error) {
-	switch {
-	case s == "" || s[0] != cardDeleted && s[0] != cardLive:
-		return f, false, errCorrupt
-	case s[0] == cardDeleted:
-		return f, false, nil
+func readSteps(r *packed.Reader) []step {
+	var steps []step
+	var counts []verbCount // of all steps: one allocation for many
+	for r.More() {
+		s := step{number: r.Varint()}
+		from := len(counts)
+		packed.List(r, func(r *packed.Reader) struct{} {
+			counts = append(counts, verbCount{packed.Text[string](r), r.Varint()})
+			return struct{}{}
+		})
+		s.counts, s.actors = counts[from:len(counts):len(counts)], r.Bytes()
+		steps = append(steps, s)
 	}
-	f, rest, err := schemas.DecodeFacets(s[1:], nil)
-	if err != nil || rest != "" {
-		return f, false, errCorrupt
-	}
-	return f, true, nil
+	return steps
 }
 
-// decodeAttributes reads the output of appendAttributes.
-func decodeAttributes(s string) (map[string]string, error) {
-	block, rest, ok := cutText(s)
-	if !ok || rest != "" {
-		return nil, errCorrupt
+// putStep returns the steps with one more, which replaces the previous counts of that step.
+func putStep(steps []step, s step) []step {
+	i, found := slices.BinarySearchFunc(steps, s.number, func(s step, number int64) int { return int(s.number - number) })
+	if found {
+		steps[i] = s
+		return steps
 	}
-	attributes := map[string]string{}
-	for block != "" {
-		k, after, ok := cutText(block)
-		v, after, more := cutText(after)
-		if !ok || !more {
-			return nil, errCorrupt
-		}
-		attributes[k], block = v, after
-	}
-	return attributes, nil
-}
-
-// decodeVector reads the output of appendVector.
-func decodeVector(s string) ([]float32, error) {
-	block, rest, ok := cutText(s)
-	if !ok || rest != "" || len(block)%4 != 0 {
-		return nil, errCorrupt
-	}
-	v := make([]float32, len(block)/4)
-	for i := range v {
-		v[i] = float32(element(block, i))
-	}
-	return v, nil
+	return slices.Insert(steps, i, s)
 }

@@ -124,14 +124,13 @@ func lookedUp(of Result, vectors map[schemas.PinID][]float32) Result {
 		return of
 	}
 	length := dominant(groups, vectors)
-	var all [][]float32
-	var weights []float64
+	var mean meanVector
 	for _, pin := range slices.Sorted(maps.Keys(groups)) {
 		if v := vectors[schemas.PinID(pin)]; length > 0 && len(v) == length {
-			all, weights = append(all, v), append(weights, groups[pin])
+			mean.addWeighed(v, groups[pin])
 		}
 	}
-	res := meanOf(all, weights)
+	res := mean.result()
 	res.Reasons = append(res.Reasons, of.Reasons...)
 	return res
 }

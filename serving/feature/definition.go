@@ -150,6 +150,14 @@ func (d *Definition) weight(age millis) float64 {
 	return math.Exp2(-float64(age) / float64(durationMillis(d.HalfLife)))
 }
 
+// scale returns a count as a rate per hour of the window if the aggregate is Rate, and unchanged otherwise.
+func (d *Definition) scale(count float64) float64 {
+	if d.Aggregate != Rate {
+		return count
+	}
+	return count / (float64(d.Window) / float64(time.Hour))
+}
+
 // isMean reports whether only the ratio of weights matters. Such weights are taken as of the newest action. As of the
 // end of the window, all of them could be 0.
 func (a Aggregate) isMean() bool { return a == Mean || a == MeanEmbedding || a == Cosine }
@@ -219,4 +227,36 @@ func shortOrNone(d time.Duration) string {
 		return ""
 	}
 	return bounds.Short(d)
+}
+
+// Counts returns the result of a definition with the aggregate Count or Rate, without half-life, whose actions the
+// store has counted itself. The counts are a total, or one per group if the definition has a grouping. There are at
+// most Config.MaxGroups groups.
+func (d Definition) Counts(span Span, total float64, groups map[string]float64) Result {
+	res := Result{Value: Number(d.scale(total))}
+	if !d.GroupBy.isZero() {
+		all := Groups{}
+		for g, n := range groups {
+			all[g] = d.scale(n)
+		}
+		res.Value = all
+	}
+	if span.stretch(d.Window).cut {
+		res.Reasons = append(res.Reasons, Window)
+	}
+	return res
+}
+
+// Paths returns every path that the definition reads.
+func (d Definition) Paths() []Path {
+	var all []Path
+	for _, c := range d.Where {
+		all = append(all, c.Path)
+	}
+	for _, p := range []Path{d.GroupBy, d.Of} {
+		if !p.isZero() {
+			all = append(all, p)
+		}
+	}
+	return all
 }

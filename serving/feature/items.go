@@ -2,58 +2,52 @@ package feature
 
 import (
 	"math"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// itemPlan evaluates definitions of entity pin over the days of a pin, for one pin after another.
-type itemPlan struct {
+// itemEvaluation evaluates definitions of entity pin over the steps of a pin, for one pin after another.
+type itemEvaluation struct {
 	now      millis
 	counts   bool // a definition reads steps
 	means    bool // a definition is the mean of recent actors
-	features []plannedItem
+	features []evaluatedItem
 	mean     []float32 // mean of the present pin's recent actors; empty: none
 }
 
-type plannedItem struct {
-	def     *Definition
-	after   millis         // the last millisecond before the window
-	weights []float64      // weight of a step by its age in steps; NaN: not computed yet
-	total   float64        // of the present pin, if there is no grouping
-	groups  []verbCount    // of the present pin; so few that a linear search is faster than a map
-	actors  *schemas.Union // of the present pin; nil if the definition does not count actors
-	reached bool           // the window contains the present step
+type evaluatedItem struct {
+	def    *Definition
+	after  millis         // the last millisecond before the window
+	total  float64        // of the present pin, if there is no grouping
+	groups []verbTotal    // of the present pin; so few that a linear search is faster than a map
+	actors *schemas.Union // of the present pin; nil if the definition does not count actors
 }
 
-// verbCount is the weighted count of a verb.
-type verbCount struct {
+type verbTotal struct {
 	verb string
 	n    float64
 }
 
-func newItemPlan(defs []Definition, now millis) *itemPlan {
-	p := &itemPlan{now: now, features: make([]plannedItem, len(defs))}
+func newItemEvaluation(defs []Definition, now millis) *itemEvaluation {
+	e := &itemEvaluation{now: now, features: make([]evaluatedItem, len(defs))}
 	for i := range defs {
 		d := &defs[i]
-		f := plannedItem{def: d, after: now - durationMillis(d.Window)}
-		switch d.Aggregate {
-		case MeanEmbedding:
-			p.means, f.after = true, now
-		case CountDistinct:
-			p.counts, f.actors = true, &schemas.Union{}
-		default:
-			p.counts = true
+		e.features[i] = evaluatedItem{def: d, after: now - durationMillis(d.Window)}
+		if d.Aggregate == CountDistinct {
+			e.features[i].actors = &schemas.Union{}
 		}
-		p.features[i] = f
+		e.means = e.means || d.Aggregate == MeanEmbedding
+		e.counts = e.counts || d.Aggregate != MeanEmbedding
 	}
-	return p
+	return e
 }
 
-// begin resets the plan for the next pin.
-func (p *itemPlan) begin() {
-	p.mean = nil
-	for i := range p.features {
-		f := &p.features[i]
+// begin resets the evaluation for the next pin.
+func (e *itemEvaluation) begin() {
+	e.mean = nil
+	for i := range e.features {
+		f := &e.features[i]
 		f.total, f.groups = 0, f.groups[:0]
 		if f.actors != nil {
 			*f.actors = schemas.Union{}
@@ -62,100 +56,57 @@ func (p *itemPlan) begin() {
 }
 
 // first returns the earliest start of a step within the widest window.
-func (p *itemPlan) first() millis {
-	first := p.now
-	for i := range p.features {
-		first = min(first, p.features[i].after+1-(stepMillis-1))
+func (e *itemEvaluation) first() millis {
+	first := e.now
+	for i := range e.features {
+		first = min(first, e.features[i].after+1-(stepMillis-1))
 	}
 	return first
 }
 
-// addDay adds each step of a day to every definition whose window contains it.
-func (p *itemPlan) addDay(number int32, row string) error {
-	for row != "" {
-		s, rest, ok := cutStep(row)
-		if !ok {
-			return errCorrupt
+// addStep adds a step to every definition whose window contains a part of it.
+func (e *itemEvaluation) addStep(start millis, counts []verbCount, actors schemas.Sketch) {
+	for i := range e.features {
+		f := &e.features[i]
+		if start > e.now || f.after >= start+stepMillis-1 || f.def.Aggregate == MeanEmbedding {
+			continue
 		}
-		start := millis(number)*dayMillis + millis(s.number)*stepMillis
-		if start > p.now {
-			return nil
+		if f.actors != nil {
+			f.actors.Merge(actors)
+			continue
 		}
-		if err := p.addStep(start, s); err != nil {
-			return err
-		}
-		row = rest
-	}
-	return nil
-}
-
-func (p *itemPlan) addStep(start millis, s step) error {
-	for i := range p.features {
-		f := &p.features[i]
-		f.reached = f.after < start+stepMillis-1
-		if f.reached && f.actors != nil {
-			f.actors.Merge(schemas.Sketch(s.actors))
-		}
-	}
-	for counts := s.counts; counts != ""; {
-		verb, n, rest, ok := cutCount(counts)
-		if !ok {
-			return errCorrupt
-		}
-		counts = rest
-		for i := range p.features {
-			if f := &p.features[i]; f.reached {
-				f.add(verb, float64(n), p.now-start)
+		weight := f.def.weight(e.now - start)
+		for _, c := range counts {
+			if f.def.countsItem(schemas.Verb(c.verb)) {
+				f.add(c.verb, float64(c.n)*weight)
 			}
 		}
 	}
-	return nil
 }
 
-// weight returns the weight of a step of the given age. All steps start at multiples of their length, so all pins share
-// the same ages.
-func (f *plannedItem) weight(age millis) float64 {
-	if f.def.HalfLife == 0 {
-		return 1
-	}
-	i := int(age / stepMillis)
-	for len(f.weights) <= i {
-		f.weights = append(f.weights, math.NaN())
-	}
-	if math.IsNaN(f.weights[i]) {
-		f.weights[i] = f.def.weight(age)
-	}
-	return f.weights[i]
-}
-
-func (f *plannedItem) add(verb string, n float64, age millis) {
-	if !f.def.countsItem(schemas.Verb(verb)) {
-		return
-	}
-	n *= f.weight(age)
+func (f *evaluatedItem) add(verb string, n float64) {
+	f.total += n
 	if f.def.GroupBy.isZero() {
-		f.total += n
 		return
 	}
-	for i := range f.groups {
-		if g := &f.groups[i]; g.verb == verb {
-			g.n += n
-			return
-		}
+	i := slices.IndexFunc(f.groups, func(t verbTotal) bool { return t.verb == verb })
+	if i < 0 {
+		i = len(f.groups)
+		f.groups = append(f.groups, verbTotal{verb: verb})
 	}
-	f.groups = append(f.groups, verbCount{verb, n})
+	f.groups[i].n += n
 }
 
 // results returns the results of the present pin.
-func (p *itemPlan) results() []Result {
-	out := make([]Result, len(p.features))
-	for i := range p.features {
-		out[i] = p.features[i].result(p.mean)
+func (e *itemEvaluation) results() []Result {
+	out := make([]Result, len(e.features))
+	for i := range e.features {
+		out[i] = e.features[i].result(e.mean)
 	}
 	return out
 }
 
-func (f *plannedItem) result(mean []float32) Result {
+func (f *evaluatedItem) result(mean []float32) Result {
 	switch {
 	case f.def.Aggregate == MeanEmbedding:
 		return vectorOf(mean)
@@ -165,8 +116,8 @@ func (f *plannedItem) result(mean []float32) Result {
 		return Result{Value: Number(f.def.scale(f.total))}
 	}
 	groups := make(Groups, len(f.groups))
-	for _, g := range f.groups {
-		groups[g.verb] = f.def.scale(g.n)
+	for _, t := range f.groups {
+		groups[t.verb] = f.def.scale(t.n)
 	}
 	return Result{Value: groups}
 }

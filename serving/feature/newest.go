@@ -13,9 +13,9 @@ import (
 // rankBytes is the length of a rank: the version at the start of a pin's row, by which the newer row wins.
 const rankBytes = 8
 
-// appendRank appends the rank of a pin's row.
+// appendRank appends the rank of a pin's row, and the version byte of the row.
 func appendRank(dst []byte, v schemas.Version) []byte {
-	return binary.BigEndian.AppendUint64(dst, uint64(v)^1<<63)
+	return append(binary.BigEndian.AppendUint64(dst, uint64(v)^1<<63), rowVersion)
 }
 
 // newestMerger keeps the value with the highest rank of a key, and of equal ranks the greater bytes. Writers need no

@@ -23,7 +23,7 @@ func pick(def Definition, of Result, pin schemas.PinID, own PinAttributes, known
 	if !known && def.GroupBy.part != objectPart {
 		return absent(Unknown)
 	}
-	values := def.GroupBy.valuesOfPin(schemas.ID(pin), own.Facets, own.Attributes)
+	values := def.GroupBy.valuesOfPin(pin, own)
 	if def.GroupBy.isList() {
 		return Result{Value: groups.of(values), Reasons: of.Reasons}
 	}

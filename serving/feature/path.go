@@ -118,42 +118,47 @@ func (p Path) ofPin() bool {
 	return false
 }
 
-// valuesOf returns the values of an action at the path, each once.
-func (p Path) valuesOf(a *schemas.EnrichedAction) []string {
+// partSet is a set of parts.
+type partSet uint32
+
+func (s partSet) has(p part) bool { return s&(1<<p) != 0 }
+
+// appendValues appends the values of an action at the path, each once.
+func (p Path) appendValues(dst []string, a *schemas.EnrichedAction) []string {
 	switch p.part {
 	case verbPart:
-		return nonEmpty(string(a.Verb))
+		return appendText(dst, string(a.Verb))
 	case actorPart:
-		return nonEmpty(string(a.Actor))
+		return appendText(dst, string(a.Actor))
 	case actorInterests:
-		return members(a.ActorAttributes.Interests)
+		return appendMembers(dst, a.ActorAttributes.Interests)
 	case actorAttribute:
-		return attribute(a.ActorAttributes.Attributes, p.key)
+		return appendAttribute(dst, a.ActorAttributes.Attributes, p.key)
 	case verbBoard:
-		return nonEmpty(string(a.VerbAttributes.Board))
+		return appendText(dst, string(a.VerbAttributes.Board))
 	case verbSurface:
-		return nonEmpty(a.VerbAttributes.Surface)
+		return appendText(dst, a.VerbAttributes.Surface)
 	case verbAttribute:
-		return attribute(a.VerbAttributes.Attributes, p.key)
+		return appendAttribute(dst, a.VerbAttributes.Attributes, p.key)
+	case objectPart:
+		return appendText(dst, string(a.Object))
+	case objectAuthor:
+		return appendText(dst, string(a.ObjectAttributes.Author))
+	case objectBoard:
+		return appendText(dst, string(a.ObjectAttributes.Board))
+	case objectInterests:
+		return appendMembers(dst, a.ObjectAttributes.Interests)
+	case objectAttribute:
+		return appendAttribute(dst, a.ObjectAttributes.Attributes, p.key)
 	}
-	return p.valuesOfPin(a.Object, a.ObjectAttributes.Facets, a.ObjectAttributes.Attributes)
+	return dst
 }
 
 // valuesOfPin returns the values of a pin at a path for which ofPin holds.
-func (p Path) valuesOfPin(pin schemas.ID, facets schemas.Facets, attributes map[string]string) []string {
-	switch p.part {
-	case objectPart:
-		return nonEmpty(string(pin))
-	case objectAuthor:
-		return nonEmpty(string(facets.Author))
-	case objectBoard:
-		return nonEmpty(string(facets.Board))
-	case objectInterests:
-		return members(facets.Interests)
-	case objectAttribute:
-		return attribute(attributes, p.key)
-	}
-	return nil
+func (p Path) valuesOfPin(pin schemas.PinID, own PinAttributes) []string {
+	return p.appendValues(nil, &schemas.EnrichedAction{
+		Object: schemas.ID(pin), ObjectAttributes: schemas.ObjectAttributes{Facets: own.Facets, Attributes: own.Attributes},
+	})
 }
 
 // vectorOf returns the embedding at the path, empty if there is none.
@@ -167,27 +172,29 @@ func (p Path) vectorOf(a *schemas.EnrichedAction) []float32 {
 	return nil
 }
 
-func nonEmpty(s string) []string {
+// appendText appends a text, unless it is empty.
+func appendText(dst []string, s string) []string {
 	if s == "" {
-		return nil
+		return dst
 	}
-	return []string{s}
+	return append(dst, s)
 }
 
-// attribute returns the value of a key, which may be empty, or nil if the key is absent.
-func attribute(attributes map[string]string, key string) []string {
+// appendAttribute appends the value of a key, which may be empty, unless the key is absent.
+func appendAttribute(dst []string, attributes map[string]string, key string) []string {
 	if v, ok := attributes[key]; ok {
-		return []string{v}
+		dst = append(dst, v)
 	}
-	return nil
+	return dst
 }
 
-func members(list []schemas.InterestID) []string {
-	var out []string
+// appendMembers appends the distinct members of a list.
+func appendMembers(dst []string, list []schemas.InterestID) []string {
+	from := len(dst)
 	for _, m := range list {
-		if m != "" && !slices.Contains(out, string(m)) {
-			out = append(out, string(m))
+		if m != "" && !slices.Contains(dst[from:], string(m)) {
+			dst = append(dst, string(m))
 		}
 	}
-	return out
+	return dst
 }

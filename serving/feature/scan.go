@@ -2,15 +2,14 @@ package feature
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -21,16 +20,16 @@ const ctxEvery = 64
 // Config.MaxActions rows, it reads the newest, and definitions that need more get the reason Cap. It reports no
 // freshness; the Sink does.
 func (s *EmbeddedStore) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
-	p := newPlan(defs, span, s.cfg.MaxGroups)
+	e := NewEvaluation(span, defs, s.cfg.MaxGroups)
 	err := s.db.Use(func(db *pebble.DB) error {
 		return scanTable(ctx, db, actionTable, func(it *pebble.Iterator) error {
-			return s.scanActions(ctx, it, user, p)
+			return s.scanActions(ctx, it, user, e)
 		})
 	})
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("read actions of %s: %w", user, err)
 	}
-	return p.results(), time.Time{}, nil
+	return e.Results(), time.Time{}, nil
 }
 
 // scanTable calls f with an iterator over a snapshot of one table.
@@ -42,14 +41,13 @@ func scanTable(ctx context.Context, db *pebble.DB, table byte, f func(it *pebble
 	return errors.Join(f(it), it.Close())
 }
 
-func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, user schemas.UserID, p *plan) error {
-	r := &row{actor: []byte(user)}
-	var prefix, from []byte
-	for day := dayOf(p.widest.upTo); day >= dayOf(p.widest.after+1); day-- {
-		prefix = dayPrefix(prefix[:0], actionTable, day, string(user))
-		from = appendMillis(append(from[:0], prefix...), ^p.widest.upTo)
+func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, user schemas.UserID, e *Evaluation) error {
+	a := &schemas.EnrichedAction{Actor: user}
+	for day := dayOf(e.widest.upTo); day >= dayOf(e.widest.after+1); day-- {
+		prefix := dayPrefix(nil, actionTable, day, string(user))
+		from := appendMillis(bytes.Clone(prefix), ^e.widest.upTo)
 		for it.SeekGE(from); it.Valid() && bytes.HasPrefix(it.Key(), prefix); it.Next() {
-			more, err := s.scanAction(ctx, it, len(prefix), r, p)
+			more, err := s.scanAction(ctx, it, len(prefix), a, e)
 			if err != nil || !more {
 				return err
 			}
@@ -61,65 +59,42 @@ func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, us
 	return nil
 }
 
-// scanAction adds the row under the iterator to the plan. It returns false if no further row is needed.
-func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, r *row, p *plan) (bool, error) {
+// scanAction adds the row under the iterator to the evaluation. It returns false if no further row is needed.
+func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, a *schemas.EnrichedAction, e *Evaluation) (bool, error) {
 	t, ok := cutActionKey(it.Key()[prefix:])
-	if !ok {
-		return false, errCorrupt
-	}
-	if t <= p.widest.after {
+	switch {
+	case !ok:
+		return false, packed.ErrTorn
+	case t <= e.widest.after:
 		return false, nil
-	}
-	if p.seen >= s.cfg.MaxActions {
-		p.stopAt(t)
-		return false, nil
-	}
-	if p.seen%ctxEvery == 0 && ctx.Err() != nil {
+	case e.seen%ctxEvery == 0 && ctx.Err() != nil:
 		return false, ctx.Err()
 	}
+	a.Timestamp = schemas.Micros(t) * 1000
+	if e.seen >= s.cfg.MaxActions {
+		e.StopAt(a.Timestamp)
+		return false, nil
+	}
 	value, err := it.ValueAndErr()
-	if err != nil {
-		return false, err
+	if err == nil {
+		err = decodeAction(value, a, e.reads)
 	}
-	r.time = t
-	if err := r.decode(value); err != nil {
-		return false, err
+	if err == nil {
+		err = e.Add(a)
 	}
-	p.add(r)
-	return true, nil
-}
-
-// arena makes strings of bytes without one allocation per string. A builder never moves text that it has written while
-// it has room, so the returned substrings stay valid.
-type arena struct {
-	b    *strings.Builder
-	size int // bytes per allocation; 0: arenaBytes
-}
-
-// arenaBytes holds some hundred rows of pins.
-const arenaBytes = 16 << 10
-
-func (a *arena) text(p []byte) string {
-	if a.b == nil || a.b.Cap()-a.b.Len() < len(p) {
-		a.b = new(strings.Builder)
-		a.b.Grow(max(cmp.Or(a.size, arenaBytes), len(p)))
-	}
-	from := a.b.Len()
-	a.b.Write(p)
-	return a.b.String()[from:]
+	return err == nil, err
 }
 
 // Items implements Store with one read per pin and day within the widest window.
 func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
 	out := make([][]Result, len(pins))
-	p := newItemPlan(defs, floor(now))
+	e := newItemEvaluation(defs, floor(now))
 	err := s.db.Use(func(db *pebble.DB) error {
-		r := rowReader{db: db}
 		for i, pin := range pins {
-			if err := r.item(ctx, pin, p); err != nil {
+			if err := errors.Join(ctx.Err(), readItem(db, pin, e)); err != nil {
 				return fmt.Errorf("pin %s: %w", pin, err)
 			}
-			out[i] = p.results()
+			out[i] = e.results()
 		}
 		return nil
 	})
@@ -129,69 +104,35 @@ func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now sch
 	return out, nil
 }
 
-// rowReader reads rows by key.
-type rowReader struct {
-	db    *pebble.DB
-	texts arena
-	key   []byte // scratch
-}
-
-// item adds the data of a pin to the plan.
-func (r *rowReader) item(ctx context.Context, pin schemas.PinID, p *itemPlan) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	p.begin()
-	if p.counts {
-		for day := dayOf(p.first()); day <= dayOf(p.now); day++ {
-			r.key = itemKey(r.key[:0], pin, day)
-			value, _, err := r.get()
-			if err == nil {
-				err = p.addDay(day, value)
-			}
-			if err != nil {
-				return err
-			}
+// readItem evaluates the rows of a pin.
+func readItem(db *pebble.DB, pin schemas.PinID, e *itemEvaluation) (err error) {
+	e.begin()
+	for day := dayOf(e.first()); e.counts && day <= dayOf(e.now); day++ {
+		steps, _, err := readRow(db, itemKey(nil, pin, day), 0, readSteps)
+		if err != nil {
+			return err
+		}
+		for _, s := range steps {
+			e.addStep(millis(day)*dayMillis+millis(s.number)*stepMillis, s.counts, s.actors)
 		}
 	}
-	if !p.means {
-		return nil
-	}
-	r.key = pinKey(r.key[:0], pin, actorsRow)
-	value, found, err := r.get()
-	if err == nil && found {
-		p.mean, err = decodeVector(value)
+	if e.means {
+		e.mean, _, err = readRow(db, pinKey(nil, pin, actorsRow), 0, wholeVector)
 	}
 	return err
-}
-
-// get returns a copy of the row with the key.
-func (r *rowReader) get() (value string, found bool, err error) {
-	bytes, closer, err := r.db.Get(r.key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, err
-	}
-	return r.texts.text(bytes), true, closer.Close()
 }
 
 // Pins implements Store with two or three reads per pin.
 func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error) {
 	out := make(map[schemas.PinID]PinAttributes, len(pins))
 	err := s.db.Use(func(db *pebble.DB) error {
-		r := rowReader{db: db}
 		for _, pin := range pins {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			a, known, err := r.pin(pin, embeddings)
-			if err != nil {
+			own, known, err := readPin(db, pin, embeddings)
+			if err := errors.Join(ctx.Err(), err); err != nil {
 				return fmt.Errorf("pin %s: %w", pin, err)
 			}
 			if known {
-				out[pin] = a
+				out[pin] = own
 			}
 		}
 		return nil
@@ -202,38 +143,18 @@ func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddin
 	return out, nil
 }
 
-// pin returns the data of a pin. ok is false if it has no card or was deleted.
-func (r *rowReader) pin(pin schemas.PinID, embedding bool) (known PinAttributes, ok bool, err error) {
-	card, found, err := r.ranked(pin, cardRow)
-	if err != nil || !found {
+// readPin returns the data of a pin. ok is false if it has no card or was deleted.
+func readPin(db *pebble.DB, pin schemas.PinID, embedding bool) (own PinAttributes, ok bool, err error) {
+	c, found, err := readRow(db, pinKey(nil, pin, cardRow), rankBytes, readCard)
+	if err != nil || !found || c.deleted {
 		return PinAttributes{}, false, err
 	}
-	if known.Facets, ok, err = decodeCard(card); !ok {
-		return PinAttributes{}, false, err
+	own.Facets = c.facets
+	if own.Attributes, _, err = readRow(db, pinKey(nil, pin, attributesRow), rankBytes, allAttributes); err == nil && embedding {
+		own.Embedding, _, err = readRow(db, pinKey(nil, pin, embeddingRow), rankBytes, wholeVector)
 	}
-	attributes, found, err := r.ranked(pin, attributesRow)
-	if err == nil && found {
-		known.Attributes, err = decodeAttributes(attributes)
-	}
-	if err != nil || !embedding {
-		return known, err == nil, err
-	}
-	vector, found, err := r.ranked(pin, embeddingRow)
-	if err == nil && found {
-		known.Embedding, err = decodeVector(vector)
-	}
-	return known, err == nil, err
+	return own, err == nil, err
 }
 
-// ranked returns a row of a pin without its rank.
-func (r *rowReader) ranked(pin schemas.PinID, row byte) (value string, found bool, err error) {
-	r.key = pinKey(r.key[:0], pin, row)
-	value, found, err = r.get()
-	if err != nil || !found {
-		return "", false, err
-	}
-	if len(value) < rankBytes {
-		return "", false, errCorrupt
-	}
-	return value[rankBytes:], true, nil
-}
+func wholeVector(r *packed.Reader) []float32           { return readVector(r, true) }
+func allAttributes(r *packed.Reader) map[string]string { return readAttributes(r, true, nil) }

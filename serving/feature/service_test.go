@@ -373,12 +373,12 @@ func (f *faulty) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool
 type empty struct{}
 
 func (empty) Actions(_ context.Context, _ schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
-	return newPlan(defs, span, 1).results(), time.Time{}, nil
+	return NewEvaluation(span, defs, 1).Results(), time.Time{}, nil
 }
 
 func (empty) Items(_ context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
 	out := make([][]Result, len(pins))
-	p := newItemPlan(defs, floor(now))
+	p := newItemEvaluation(defs, floor(now))
 	for i := range out {
 		p.begin()
 		out[i] = p.results()

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -113,7 +114,7 @@ func (s *EmbeddedStore) Close() error {
 // effect. If a step is written twice, the later counts replace the earlier ones. Expired data is not written.
 func (s *EmbeddedStore) Write(batch Batch) error {
 	err := s.db.Use(func(db *pebble.DB) error {
-		w := &writer{db: db, batch: db.NewBatch(), kept: keptAfter(schemas.MicrosOf(s.now())), days: map[string]day{}}
+		w := &writer{db: db, batch: db.NewBatch(), kept: keptAfter(schemas.MicrosOf(s.now())), days: map[string][]step{}}
 		defer w.batch.Close()
 		if len(batch.Counts) > 0 {
 			s.items.Lock()
@@ -134,8 +135,8 @@ func (s *EmbeddedStore) Write(batch Batch) error {
 type writer struct {
 	db         *pebble.DB
 	batch      *pebble.Batch
-	kept       millis         // only later data is kept
-	days       map[string]day // days of pins, by key, with the steps of this batch
+	kept       millis            // only later data is kept
+	days       map[string][]step // days of pins, by key, with the steps of this batch
 	key, value []byte
 }
 
@@ -160,8 +161,8 @@ func (w *writer) all(b Batch) error {
 			return err
 		}
 	}
-	for key, d := range w.days {
-		if err := w.batch.Set([]byte(key), d, nil); err != nil {
+	for key, steps := range w.days {
+		if err := w.batch.Set([]byte(key), appendSteps(nil, steps), nil); err != nil {
 			return err
 		}
 	}
@@ -197,13 +198,16 @@ func (w *writer) counts(c *schemas.ItemCounts) error {
 	if start+stepMillis <= w.kept {
 		return nil
 	}
-	w.key = itemKey(w.key[:0], c.Pin, dayOf(start))
-	d, err := w.day(w.key)
-	if err != nil {
-		return err
+	key := itemKey(nil, c.Pin, dayOf(start))
+	steps, ok := w.days[string(key)]
+	if !ok {
+		var err error
+		if steps, _, err = readRow(w.db, key, 0, readSteps); err != nil {
+			return fmt.Errorf("pin %s: %w", c.Pin, err)
+		}
 	}
-	w.days[string(w.key)], err = d.put(stepOf(start), c)
-	return err
+	w.days[string(key)] = putStep(steps, step{stepOf(start), positive(c.Counts), c.Actors})
+	return nil
 }
 
 // mean writes the mean of a pin's recent actors. It skips a deleted pin, whose card may arrive before its last counts.
@@ -211,27 +215,18 @@ func (w *writer) mean(c *schemas.ItemCounts) error {
 	if len(c.Embedding) == 0 {
 		return nil
 	}
-	r := rowReader{db: w.db}
-	card, found, err := r.ranked(c.Pin, cardRow)
-	if err != nil || found && card != "" && card[0] == cardDeleted {
+	card, _, err := readRow(w.db, pinKey(nil, c.Pin, cardRow), rankBytes, readCard)
+	if err != nil || card.deleted {
 		return err
 	}
 	w.key = pinKey(w.key[:0], c.Pin, actorsRow)
-	w.value = appendVector(w.value[:0], c.Embedding)
+	w.value = appendVector(append(w.value[:0], rowVersion), c.Embedding)
 	return w.batch.Set(w.key, w.value, nil)
-}
-
-// day returns a pin's day with the steps of this batch so far.
-func (w *writer) day(key []byte) (day, error) {
-	if d, ok := w.days[string(key)]; ok {
-		return d, nil
-	}
-	return stored.Row(w.db, key)
 }
 
 func (w *writer) card(c *schemas.Card) error {
 	w.key = pinKey(w.key[:0], c.Pin, cardRow)
-	w.value = appendCard(appendRank(w.value[:0], c.Version), c)
+	w.value = appendFacets(packed.AppendFlag(appendRank(w.value[:0], c.Version), c.Deleted), c.Facets)
 	if err := w.batch.Merge(w.key, w.value, nil); err != nil || !c.Deleted {
 		return err
 	}
@@ -273,7 +268,7 @@ func readMark(marks topics.Marks, key, value []byte) error {
 	topic, partition, ok := cutMarkKey(key)
 	mark, err := topics.ParseMark(value)
 	if !ok || err != nil {
-		return fmt.Errorf("row %q: %w", key, errors.Join(errCorrupt, err))
+		return fmt.Errorf("row %q: %w", key, errors.Join(packed.ErrTorn, err))
 	}
 	marks.Set(topic, partition, mark)
 	return nil

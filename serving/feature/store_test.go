@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -328,8 +329,8 @@ func TestADamagedRowIsAnError(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	err := s.db.Use(func(db *pebble.DB) error {
 		return errors.Join(
-			db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{actionVersion, 200}, pebble.Sync),
-			db.Set(itemKey(nil, "pin:1", dayOf(floor(now))), []byte{9}, pebble.Sync),
+			db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{rowVersion, 200}, pebble.Sync),
+			db.Set(itemKey(nil, "pin:1", dayOf(floor(now))), []byte{rowVersion, 9}, pebble.Sync),
 			db.Merge(pinKey(nil, "pin:1", cardRow), []byte("short"), pebble.Sync),
 		)
 	})
@@ -341,9 +342,24 @@ func TestADamagedRowIsAnError(t *testing.T) {
 	_, errItems := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, defs)
 	_, errPins := s.Pins(t.Context(), []schemas.PinID{"pin:1"}, true)
 	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
-		if !errors.Is(err, errCorrupt) {
-			t.Errorf("%s: got %v, want %v", name, err, errCorrupt)
+		if !errors.Is(err, packed.ErrTorn) {
+			t.Errorf("%s: got %v, want %v", name, err, packed.ErrTorn)
 		}
+	}
+}
+
+func TestRead_RejectsOtherVersion(t *testing.T) {
+	s := openTest(t, t.TempDir(), DefaultConfig())
+	err := s.db.Use(func(db *pebble.DB) error {
+		return db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{rowVersion - 1}, pebble.Sync)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
+	var other *packed.VersionError
+	if !errors.As(err, &other) || *other != (packed.VersionError{Got: rowVersion - 1, Want: rowVersion}) {
+		t.Errorf("got %v, want both versions", err)
 	}
 }
 

@@ -41,7 +41,7 @@ func (s *Store) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool)
 func (s *Store) Actions(
 	ctx context.Context, user schemas.UserID, span feature.Span, defs []feature.Definition,
 ) (results []feature.Result, fresh time.Time, err error) {
-	e := feature.NewEvaluation(s.cfg, user, span, defs)
+	e := feature.NewEvaluation(span, defs, s.cfg.MaxGroups)
 	after, upTo := e.Wanted()
 	if after >= upTo {
 		return e.Results(), time.Time{}, nil

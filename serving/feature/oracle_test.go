@@ -1,0 +1,115 @@
+package feature
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// numeric generates definitions of entity user whose values are numbers, alone or in groups.
+func numeric() *rapid.Generator[Definition] {
+	return rapid.Custom(func(t *rapid.T) Definition {
+		paths := rapid.SampledFrom(valuePaths())
+		d := Definition{Entity: User, Window: time.Duration(rapid.IntRange(1, 96*3600).Draw(t, "seconds")) * time.Second}
+		d.Aggregate = rapid.SampledFrom([]Aggregate{Count, Rate, Sum, Mean, Min, Max, CountDistinct}).Draw(t, "aggregate")
+		rule, _ := d.Aggregate.rule()
+		switch rule.of {
+		case numbersAt:
+			d.Of = Path{objectAttribute, "x"}
+		case valuesAt:
+			d.Of = paths.Draw(t, "of")
+		}
+		if rapid.Bool().Draw(t, "grouped") {
+			d.GroupBy = paths.Draw(t, "group_by")
+		}
+		if rule.decays && rapid.Bool().Draw(t, "decays") {
+			d.HalfLife = time.Hour
+		}
+		if rapid.Bool().Draw(t, "of one verb") {
+			d.Verbs = []schemas.Verb{schemas.Save}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "filtered") == 0 {
+			d.Where = []Condition{{paths.Draw(t, "where"), []string{"x", "pin:1", "interest:2", "save"}}}
+		}
+		return d
+	})
+}
+
+// bruteForce reads all actions again for each group.
+func bruteForce(d Definition, asOf millis, actions []schemas.EnrichedAction) Value {
+	if d.GroupBy.isZero() {
+		if x, ok := bruteForceNumber(d, asOf, actions); ok || d.Aggregate.zeroWhenEmpty() {
+			return Number(x)
+		}
+		return nil
+	}
+	groups := Groups{}
+	for _, a := range actions {
+		for _, name := range d.GroupBy.appendValues(nil, &a) {
+			in := slices.DeleteFunc(slices.Clone(actions), func(a schemas.EnrichedAction) bool {
+				return !slices.Contains(d.GroupBy.appendValues(nil, &a), name)
+			})
+			if x, ok := bruteForceNumber(d, asOf, in); ok {
+				groups[name] = x
+			}
+		}
+	}
+	return groups
+}
+
+// bruteForceNumber returns false if no action has input for the aggregate.
+func bruteForceNumber(d Definition, asOf millis, actions []schemas.EnrichedAction) (x float64, ok bool) {
+	var numbers, weights []float64
+	values := map[string]bool{}
+	for _, a := range actions {
+		weights = append(weights, d.weight(asOf-floor(a.Timestamp)))
+		for _, v := range d.Of.appendValues(nil, &a) {
+			values[v] = true
+			if x, ok := number(v); ok {
+				numbers = append(numbers, x, weights[len(weights)-1])
+			}
+		}
+	}
+	sum, total, least, most := 0.0, 0.0, math.Inf(1), math.Inf(-1)
+	for i := 0; i < len(numbers); i += 2 {
+		sum, total = sum+numbers[i]*numbers[i+1], total+numbers[i+1]
+		least, most = min(least, numbers[i]), max(most, numbers[i])
+	}
+	switch d.Aggregate {
+	case Count, Rate:
+		for _, w := range weights {
+			x += w
+		}
+		return d.scale(x), len(weights) > 0
+	case CountDistinct:
+		return float64(len(values)), len(values) > 0
+	}
+	return map[Aggregate]float64{Sum: sum, Mean: sum / total, Min: least, Max: most}[d.Aggregate], len(numbers) > 0
+}
+
+func TestReference_AgreesWithBruteForce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		actions := rapid.SliceOfN(action(), 10, 20).Draw(t, "actions")
+		for i := range actions {
+			actions[i].ID = fmt.Sprint(i)
+		}
+		span := Span{AsOf: now - schemas.Micros(rapid.Int64Range(0, int64(hour)).Draw(t, "as of")), Now: now}
+		for _, d := range rapid.SliceOfN(numeric(), 20, 20).Draw(t, "definitions") {
+			window := span.stretch(d.Window)
+			in := slices.DeleteFunc(slices.Clone(actions), func(a schemas.EnrichedAction) bool {
+				return !window.holds(floor(a.Timestamp)) || !d.passes(&a)
+			})
+			want, got := bruteForce(d, window.upTo, in), Reference(d, span, actions).Value
+			if diff := cmp.Diff(want, got, equal); diff != "" {
+				t.Fatalf("%+v (-brute force +reference):\n%s", d, diff)
+			}
+		}
+	})
+}
