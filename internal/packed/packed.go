@@ -39,6 +39,11 @@ func AppendFloat(b []byte, x float64) []byte {
 	return binary.BigEndian.AppendUint64(b, math.Float64bits(x))
 }
 
+// AppendOrdered appends eight bytes that sort like the numbers, negative ones first.
+func AppendOrdered[T ~int64](b []byte, n T) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(n)^1<<63)
+}
+
 // AppendList appends the number of items, and each item with add, which must append at least one byte.
 func AppendList[T any](b []byte, list []T, add func([]byte, T) []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
@@ -59,19 +64,15 @@ type Reader struct {
 // NewReader returns a reader of b, which it does not copy.
 func NewReader(b []byte) *Reader { return &Reader{rest: b} }
 
-// NewVersionReader returns a reader of the bytes after the first one, which is the version of the row. End returns a
-// *VersionError if it is another one than want.
-func NewVersionReader(b []byte, want byte) *Reader {
-	r := NewReader(b)
-	r.version(want)
-	return r
-}
+// NewVersionReader returns a reader of a row that starts with the byte of its version.
+func NewVersionReader(b []byte, want byte) *Reader { return NewReader(b).Version(want) }
 
-// version reads the version of the row.
-func (r *Reader) version(want byte) {
+// Version reads the byte of the row's version. If it is another one than want, End returns a *VersionError.
+func (r *Reader) Version(want byte) *Reader {
 	if got := r.Byte(); r.err == nil && got != want {
 		r.rest, r.err = nil, &VersionError{got, want}
 	}
+	return r
 }
 
 // End returns an error if a value was incomplete, bytes are left, or the row has another version.
@@ -131,6 +132,9 @@ func (r *Reader) Uint64() uint64 {
 
 // Float is the reverse of AppendFloat.
 func (r *Reader) Float() float64 { return math.Float64frombits(r.Uint64()) }
+
+// Ordered is the reverse of AppendOrdered.
+func Ordered[T ~int64](r *Reader) T { return T(r.Uint64() ^ 1<<63) }
 
 // Varint is the reverse of binary.AppendVarint.
 func (r *Reader) Varint() int64 {

@@ -1,8 +1,10 @@
 package packed
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,5 +91,17 @@ func TestNewVersionReader(t *testing.T) {
 	}
 	if err := NewVersionReader(nil, 0).End(); !errors.Is(err, ErrTorn) {
 		t.Errorf("an empty row: got %v, want %v", err, ErrTorn)
+	}
+}
+
+func TestAppendOrdered_SortsAscending(t *testing.T) {
+	numbers := []int64{math.MinInt64, -256, -1, 0, 1, 255, 256, math.MaxInt64}
+	for i, n := range numbers {
+		if got := Ordered[int64](NewReader(AppendOrdered(nil, n))); got != n {
+			t.Errorf("got %d, want %d", got, n)
+		}
+		if i > 0 && bytes.Compare(AppendOrdered(nil, numbers[i-1]), AppendOrdered(nil, n)) >= 0 {
+			t.Errorf("%d is not below %d", numbers[i-1], n)
+		}
 	}
 }

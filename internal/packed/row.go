@@ -43,7 +43,7 @@ func (p *Packer) Version(want byte) {
 		p.out = append(p.out, want)
 		return
 	}
-	p.in.version(want)
+	p.in.Version(want)
 }
 
 // Flags packs up to eight flags into one byte. Another bit is an error.

@@ -16,6 +16,14 @@ import (
 // rowVersion is the first byte of every row, after the rank of a pin's row. Change it when the fields of a row change.
 const rowVersion = 2
 
+// rankBytes is the length of a rank: the version at the start of a pin's row, by which the newer row wins.
+const rankBytes = 8
+
+// appendRank appends the rank of a pin's row, and the version byte of the row.
+func appendRank(b []byte, v schemas.Version) []byte {
+	return append(packed.AppendOrdered(b, v), rowVersion)
+}
+
 // readRow reads the row with the key, after a rank of so many bytes. found is false if there is no such row.
 func readRow[T any](db pebble.Reader, key []byte, rank int, read func(*packed.Reader) T) (v T, found bool, err error) {
 	row, err := stored.Row(db, key)

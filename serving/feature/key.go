@@ -5,17 +5,18 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // The keys of the embedded store. Numbers are big-endian with the sign bit inverted, so that bytes sort like numbers.
 //
 //	'a' day  actor 0x00  time, id: both descending  → appendAction
-//	'i' day  pin   0x00                             → day: the counts of the pin
-//	'p' pin  0x00  'c'                              → rank, appendCard: the newest card
-//	'p' pin  0x00  'v'                              → rank, appendAttributes: those of the newest version
-//	'p' pin  0x00  'e'                              → rank, appendVector: the newest version's embedding
-//	'p' pin  0x00  'm'                              → appendVector: the mean of recent actors' embeddings
+//	'i' day  pin   0x00                             → appendSteps: the counts of the pin
+//	'p' pin  0x00  'c'                              → rank, version, deleted, appendFacets: the newest card
+//	'p' pin  0x00  'v'                              → rank, version, appendAttributes: those of the newest version
+//	'p' pin  0x00  'e'                              → rank, version, appendVector: the newest version's embedding
+//	'p' pin  0x00  'm'                              → version, appendVector: the mean of recent actors' embeddings
 //	'o' topic 0x00  partition                       → topics.Mark: the applied offset
 //
 // The day precedes the actor because of how actions expire. After 96 hours, one range deletion removes a whole day of
@@ -51,10 +52,6 @@ func appendDay(dst []byte, table byte, day int32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, table), uint32(day)^1<<31)
 }
 
-func appendMillis(dst []byte, t millis) []byte {
-	return binary.BigEndian.AppendUint64(dst, uint64(t)^1<<63)
-}
-
 // dayPrefix returns the prefix of the keys of one owner and day.
 func dayPrefix(dst []byte, table byte, day int32, owner string) []byte {
 	return append(append(appendDay(dst, table, day), owner...), 0)
@@ -62,7 +59,7 @@ func dayPrefix(dst []byte, table byte, day int32, owner string) []byte {
 
 func actionKey(dst []byte, actor schemas.UserID, t millis, id string) []byte {
 	dst = dayPrefix(dst, actionTable, dayOf(t), string(actor))
-	dst = appendMillis(dst, ^t)
+	dst = packed.AppendOrdered(dst, ^t)
 	for i := range len(id) {
 		dst = append(dst, ^id[i])
 	}

@@ -45,7 +45,7 @@ func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, us
 	a := &schemas.EnrichedAction{Actor: user}
 	for day := dayOf(e.widest.upTo); day >= dayOf(e.widest.after+1); day-- {
 		prefix := dayPrefix(nil, actionTable, day, string(user))
-		from := appendMillis(bytes.Clone(prefix), ^e.widest.upTo)
+		from := packed.AppendOrdered(bytes.Clone(prefix), ^e.widest.upTo)
 		for it.SeekGE(from); it.Valid() && bytes.HasPrefix(it.Key(), prefix); it.Next() {
 			more, err := s.scanAction(ctx, it, len(prefix), a, e)
 			if err != nil || !more {

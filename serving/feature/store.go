@@ -82,11 +82,11 @@ func options(cache *pebble.Cache, log *slog.Logger) *pebble.Options {
 	o := &pebble.Options{
 		FormatMajorVersion:          pebble.FormatNewest, // no older program reads the store: it can be filled again from the topics
 		Cache:                       cache,
-		Merger:                      newestMerger(),
-		MemTableSize:                16 << 20, // some 50,000 actions per flush
-		MemTableStopWritesThreshold: 3,        // two being flushed and one being filled; then writes wait, which bounds the memory
-		L0CompactionThreshold:       4,        // overlapping files that a scan may have to read …
-		L0StopWritesThreshold:       24,       // … and the number at which writes wait for compaction
+		Merger:                      stored.Greatest("smartfeed.feature.newest"), // writers need no read: the highest rank of a key remains
+		MemTableSize:                16 << 20,                                    // some 50,000 actions per flush
+		MemTableStopWritesThreshold: 3,                                           // two being flushed and one being filled; then writes wait, which bounds the memory
+		L0CompactionThreshold:       4,                                           // overlapping files that a scan may have to read …
+		L0StopWritesThreshold:       24,                                          // … and the number at which writes wait for compaction
 		MaxOpenFiles:                1000,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 }, // the machine has other work
 		Logger:                      stored.Logger(log, "feature store"),

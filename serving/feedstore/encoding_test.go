@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -50,14 +50,14 @@ func TestGoldenRows(t *testing.T) {
 		{"entry", entryKey(e.User, e.Position), appendEntry(nil, &e)},
 		{"explored", entryKey(explored.User, explored.Position), appendEntry(nil, &explored)},
 		{"swept", entryKey(swept.User, swept.Position), appendEntry(nil, &swept)},
-		{"floor", floorKey(e.User), appendUp(nil, 12)},
+		{"floor", floorKey(e.User), packed.AppendOrdered(nil, int64(12))},
 		{"card", cardKey(c.Pin), appendCard(nil, &c)},
 		{"listing", listingKey("user:2", c.Pin), appendVersion(nil, &c.PinVersion)},
 		{"place", placeKey("user:2", Place{c.Created, c.Pin}), nil},
 		{"follow", edgeKey(follow.User, follow.Other, 'f'), appendEdge(nil, &follow)},
 		{"unfollow", edgeKey(follow.User, follow.Other, 'f'), appendEdge(nil, &unfollow)},
 		{"blocked", edgeKey(blocked.User, blocked.Other, 'x'), appendEdge(nil, &blocked)},
-		{"gone", goneKey("user:3"), appendUp(nil, 1)},
+		{"gone", goneKey("user:3"), packed.AppendOrdered(nil, int64(1))},
 		{"format", formatKey(), []byte{format}},
 	} {
 		fmt.Fprintf(&b, "%-8s %q\n         %x\n", row.name, row.key, row.value)
@@ -93,12 +93,12 @@ func TestTruncatedRowsAreCorrupt(t *testing.T) {
 			t.Errorf("row %d: %v", i, err)
 		}
 		for n := range value {
-			if err := decodeAny(value[:n])[i]; !errors.Is(err, errCorrupt) {
-				t.Errorf("row %d cut to %d of %d bytes: got %v, want %v", i, n, len(value), err, errCorrupt)
+			if err := decodeAny(value[:n])[i]; !errors.Is(err, packed.ErrTorn) {
+				t.Errorf("row %d cut to %d of %d bytes: got %v, want %v", i, n, len(value), err, packed.ErrTorn)
 			}
 		}
-		if err := decodeAny(append(value, 0))[i]; !errors.Is(err, errCorrupt) {
-			t.Errorf("row %d and a byte: got %v, want %v", i, err, errCorrupt)
+		if err := decodeAny(append(value, 0))[i]; !errors.Is(err, packed.ErrTorn) {
+			t.Errorf("row %d and a byte: got %v, want %v", i, err, packed.ErrTorn)
 		}
 	}
 }
@@ -155,40 +155,16 @@ func check(t *rapid.T, got, want any, err error) {
 	}
 }
 
-func TestOrderOfNumbers(t *testing.T) {
+func TestAppendDown_SortsDescending(t *testing.T) {
 	numbers := []int64{math.MinInt64, -256, -1, 0, 1, 255, 256, math.MaxInt64}
 	for i, n := range numbers {
-		if up(appendUp(nil, n)) != n || down(appendDown(nil, n)) != n {
-			t.Errorf("%d does not come back", n)
-		}
-		if i > 0 && bytes.Compare(appendUp(nil, numbers[i-1]), appendUp(nil, n)) >= 0 {
-			t.Errorf("upwards %d is not below %d", numbers[i-1], n)
+		if down(appendDown(nil, n)) != n {
+			t.Errorf("%d is not read back", n)
 		}
 		if i > 0 && bytes.Compare(appendDown(nil, numbers[i-1]), appendDown(nil, n)) <= 0 {
-			t.Errorf("downwards %d is not above %d", numbers[i-1], n)
+			t.Errorf("%d is not above %d", numbers[i-1], n)
 		}
 	}
-}
-
-func TestGreatestInAnyOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.SliceOf(rapid.Byte()), 1, 6).Draw(t, "values")
-		want := slices.MaxFunc(values, bytes.Compare)
-		m, err := greatest().Merge(nil, values[0])
-		for _, v := range values[1:] {
-			if err == nil && rapid.Bool().Draw(t, "newer") {
-				err = m.MergeNewer(v)
-			} else if err == nil {
-				err = m.MergeOlder(v)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, _, err := m.Finish(true); !bytes.Equal(got, want) || err != nil {
-			t.Fatalf("got %x, %v, want %x", got, err, want)
-		}
-	})
 }
 
 func TestAnotherFormatIsRefused(t *testing.T) {

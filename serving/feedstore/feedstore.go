@@ -47,7 +47,7 @@ import (
 )
 
 // format is the version of the layout of keys and values. Open rejects a directory with another format.
-const format = 1
+const format = 2
 
 // Config configures a Store. See DefaultConfig.
 type Config struct {

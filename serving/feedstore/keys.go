@@ -98,11 +98,6 @@ func placeOf(followee schemas.Followee, key []byte) Place {
 // after returns the first key after key.
 func after(key []byte) []byte { return append(bytes.Clone(key), 0) }
 
-// appendUp appends n so that the bytes sort like the numbers, negative ones first.
-func appendUp(b []byte, n int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)^(1<<63)) }
-
-func up(b []byte) int64 { return int64(binary.BigEndian.Uint64(b) ^ (1 << 63)) }
-
 // appendDown appends n so that the bytes sort in the reverse order of the numbers, the greatest first.
 func appendDown(b []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(b, ^(uint64(n) ^ (1 << 63)))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -36,9 +37,9 @@ func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n in
 
 func readFloor(r pebble.Reader, user schemas.UserID) (floor int64, err error) {
 	_, err = get(r, floorKey(user), func(value []byte) error {
-		d := decoder{rest: value}
-		floor = d.ordered()
-		return d.end()
+		r := packed.NewReader(value)
+		floor = packed.Ordered[int64](r)
+		return r.End()
 	})
 	return floor, err
 }

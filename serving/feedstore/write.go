@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -54,7 +55,7 @@ func (w *writer) all(b Batch, t Trimming) {
 		w.card(&b.Cards[i])
 	}
 	for _, d := range b.Deleted {
-		w.put(goneKey(d.User), appendUp(w.value[:0], int64(d.Time)))
+		w.put(goneKey(d.User), packed.AppendOrdered(w.value[:0], d.Time))
 	}
 	for user, cut := range t.Cuts(b.Entries) {
 		w.trim(user, cut)
@@ -101,7 +102,7 @@ func (w *writer) publication(p *schemas.Publication) {
 // trim raises the floor of user and deletes the cut with one range. The range covers the length of one feed and does not
 // reach down to the first position: if all ranges overlap, their cost until compaction is quadratic in their number.
 func (w *writer) trim(user schemas.UserID, c Cut) {
-	w.put(floorKey(user), appendUp(w.value[:0], c.Floor))
+	w.put(floorKey(user), packed.AppendOrdered(w.value[:0], c.Floor))
 	if w.err == nil {
 		w.err = w.batch.DeleteRange(entryKey(user, c.Floor), entryKey(user, c.end), nil)
 	}

@@ -2,10 +2,10 @@ package insight
 
 import (
 	"encoding/binary"
-	"errors"
 	"math/bits"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -109,38 +109,30 @@ func (a *activity) days() int {
 	return n
 }
 
-// formatActivity is the first byte of the row. Another layout needs another value.
-const formatActivity = 1
+// rowVersion is the first byte of every row but the marks. Another layout needs another value.
+const rowVersion = 2
 
-var errCorrupt = errors.New("row is corrupt")
-
-// encode returns format, first, last, and the words of on up to the last that is not 0; little-endian.
+// encode returns first, last, and the words of on up to the last that is not 0.
 func (a *activity) encode() []byte {
-	b := append(make([]byte, 0, 9+8*len(a.on)), formatActivity)
-	b = binary.LittleEndian.AppendUint32(b, uint32(a.first))
-	b = binary.LittleEndian.AppendUint32(b, uint32(a.last))
+	b := binary.AppendVarint([]byte{rowVersion}, int64(a.first))
+	b = binary.AppendVarint(b, int64(a.last))
 	words := len(a.on)
 	for words > 0 && a.on[words-1] == 0 {
 		words--
 	}
-	for _, word := range a.on[:words] {
-		b = binary.LittleEndian.AppendUint64(b, word)
-	}
-	return b
+	return packed.AppendList(b, a.on[:words], binary.BigEndian.AppendUint64)
 }
 
 // decodeActivity is the reverse of encode. No bytes are a user without actions.
-func decodeActivity(b []byte) (activity, error) {
-	var a activity
+func decodeActivity(b []byte) (a activity, err error) {
 	if len(b) == 0 {
 		return a, nil
 	}
-	if b[0] != formatActivity || len(b) < 9 || len(b)%8 != 1 || len(b) > 9+8*len(a.on) {
-		return a, errCorrupt
+	r := packed.NewVersionReader(b, rowVersion)
+	a.first, a.last = day(r.Varint()), day(r.Varint())
+	words := packed.List(r, (*packed.Reader).Uint64)
+	if copy(a.on[:], words) < len(words) {
+		return activity{}, packed.ErrTorn
 	}
-	a.first, a.last = day(binary.LittleEndian.Uint32(b[1:])), day(binary.LittleEndian.Uint32(b[5:]))
-	for i := range (len(b) - 9) / 8 {
-		a.on[i] = binary.LittleEndian.Uint64(b[9+8*i:])
-	}
-	return a, nil
+	return a, r.End()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -37,8 +38,11 @@ func (w *writer) sequence(e *schemas.EnrichedAction) error {
 	if err != nil {
 		return err
 	}
-	grown := binary.AppendUvarint(value, uint64(e.Timestamp-dayOf(e.Timestamp).start()))
-	grown = append(binary.AppendUvarint(grown, uint64(len(e.Verb))), e.Verb...)
+	if value == nil {
+		value = []byte{rowVersion}
+	}
+	grown := binary.AppendVarint(value, int64(e.Timestamp-dayOf(e.Timestamp).start()))
+	grown = packed.AppendText(grown, e.Verb)
 	if len(grown) <= maxSequence {
 		w.rows[string(key)] = grown
 	}
@@ -47,22 +51,14 @@ func (w *writer) sequence(e *schemas.EnrichedAction) error {
 
 // appendActs appends to acts the actions of a day's row with one of the verbs, in the order of the row.
 func appendActs(acts []act, d day, row []byte, verbs []schemas.Verb) ([]act, error) {
-	for len(row) > 0 {
-		at, n := binary.Uvarint(row)
-		if n <= 0 {
-			return nil, errCorrupt
-		}
-		size, m := binary.Uvarint(row[n:])
-		if m <= 0 || size > uint64(len(row)-n-m) {
-			return nil, errCorrupt
-		}
-		verb := row[n+m : n+m+int(size)]
+	r := packed.NewVersionReader(row, rowVersion)
+	for r.More() {
+		at, verb := d.start()+schemas.Micros(r.Varint()), r.Bytes()
 		if i := slices.IndexFunc(verbs, func(v schemas.Verb) bool { return string(v) == string(verb) }); i >= 0 {
-			acts = append(acts, act{d.start() + schemas.Micros(at), verbs[i]})
+			acts = append(acts, act{at, verbs[i]})
 		}
-		row = row[n+m+int(size):]
 	}
-	return acts, nil
+	return acts, r.End()
 }
 
 // eachDay visits the days from one day to another, by user and, for each user, in ascending order. visit receives the

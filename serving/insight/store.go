@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -20,8 +21,8 @@ import (
 // The keys of the store. Numbers are big-endian.
 //
 //	'u' user           → activity.encode
-//	's' day, user      → acts: microseconds of the day (uvarint), verb (text)…, in the order of arrival
-//	'h' interest       → 7 × 24 uvarints: actions by weekday and hour
+//	's' day, user      → acts: microseconds of the day (varint), verb (text)…, in the order of arrival
+//	'h' interest       → 7 × 24 varints: actions by weekday and hour
 //	'o' partition      → topics.Mark: the applied offset; written by a former release, the offset alone
 const (
 	userTable     = 'u'
@@ -153,7 +154,7 @@ func (s *Store) Marks() (map[int32]topics.Mark, error) {
 	err := s.each(context.Background(), []byte{offsetTable}, func(key, value []byte) error {
 		mark, err := topics.ParseMark(value)
 		if err != nil || len(key) != 4 {
-			return errors.Join(errCorrupt, err)
+			return errors.Join(packed.ErrTorn, err)
 		}
 		marks[int32(binary.BigEndian.Uint32(key))] = mark
 		return nil
@@ -205,34 +206,28 @@ func unique(ids []schemas.InterestID) []schemas.InterestID {
 }
 
 func (p *Popular) encode() []byte {
-	var b []byte
+	b := []byte{rowVersion}
 	for _, hours := range p.Hours {
 		for _, n := range hours {
-			b = binary.AppendUvarint(b, n)
+			b = binary.AppendVarint(b, int64(n))
 		}
 	}
 	return b
 }
 
-func decodeHours(b []byte) (Popular, error) {
-	var p Popular
+// decodeHours is the reverse of encode. No bytes are an interest without actions.
+func decodeHours(b []byte) (p Popular, err error) {
 	if len(b) == 0 {
 		return p, nil
 	}
+	r := packed.NewVersionReader(b, rowVersion)
 	for d := range p.Hours {
 		for h := range p.Hours[d] {
-			n, size := binary.Uvarint(b)
-			if size <= 0 {
-				return p, errCorrupt
-			}
-			p.Hours[d][h], b = n, b[size:]
-			p.Actions += n
+			p.Hours[d][h] = uint64(r.Varint())
+			p.Actions += p.Hours[d][h]
 		}
 	}
-	if len(b) > 0 {
-		return p, errCorrupt
-	}
-	return p, nil
+	return p, r.End()
 }
 
 // ctxEvery is the number of rows between two checks of the deadline.
@@ -322,14 +317,11 @@ func (s *Store) Erase(users []schemas.UserID, now time.Time, days int) error {
 
 func eraseUser(db *pebble.DB, batch *pebble.Batch, user schemas.UserID, today, days day) error {
 	key := append([]byte{userTable}, user...)
-	_, closer, err := db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
+	row, err := stored.Row(db, key)
+	if err != nil || row == nil {
 		return err
 	}
-	err = errors.Join(closer.Close(), batch.Delete(key, nil))
+	err = batch.Delete(key, nil)
 	for d := today - days; d <= today+1 && err == nil; d++ { // an action may be minutes ahead
 		err = batch.Delete(sequenceKey(d, string(user)), nil)
 	}
