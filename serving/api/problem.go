@@ -119,23 +119,13 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 
 // writeJSON writes a value that must not be cached, because feeds and features change at any moment.
 func writeJSON(w http.ResponseWriter, status int, value any) error {
-	body, err := encode(value)
+	body, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("write answer: %w", err)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	write(w, status, "application/json", append(body, '\n'))
 	return nil
-}
-
-// encode returns a value as JSON. It uses the value's AppendJSON, if there is one.
-func encode(value any) ([]byte, error) {
-	if v, ok := value.(interface {
-		AppendJSON(dst []byte) ([]byte, error)
-	}); ok {
-		return v.AppendJSON(nil)
-	}
-	return json.Marshal(value)
 }
 
 // write sends a whole body. It ignores errors of the connection, because the caller has disconnected.

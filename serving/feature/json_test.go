@@ -61,35 +61,17 @@ func answers() *rapid.Generator[Answer] {
 	})
 }
 
-func TestAnAnswerIsWrittenAsEncodingJSONWritesIt(t *testing.T) {
+func TestAnswer_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := answers().Draw(t, "answer")
-		want, err := json.Marshal(a)
+		text, err := json.Marshal(answers().Draw(t, "answer"))
 		if err != nil {
-			t.Skip(err) // not finite: no answer contains it
-		}
-		got, err := a.AppendJSON(nil)
-		if err != nil || string(got) != string(want) {
-			t.Fatalf("got\n%s, %v, want\n%s", got, err, want)
-		}
-	})
-	want, _ := json.Marshal(Answer{})
-	if got, err := (Answer{}).AppendJSON(nil); err != nil || string(got) != string(want) {
-		t.Errorf("of nothing: got %s, %v, want %s", got, err, want)
-	}
-}
-
-func TestAnAnswerIsReadAsItWasWritten(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text, err := answers().Draw(t, "answer").AppendJSON(nil)
-		if err != nil || !json.Valid(text) {
 			t.Skip("not finite: no answer has it")
 		}
 		var read Answer
 		if err := json.Unmarshal(text, &read); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		again, err := read.AppendJSON(nil)
+		again, err := json.Marshal(read)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
+	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -75,31 +76,22 @@ func (s *Store) Write(ctx context.Context, b feedstore.Batch) error {
 // Insisting is a Store whose Write retries until it succeeds, for a writer that has nothing else to do.
 type Insisting struct{ *Store }
 
-// Bounds of the pause between the attempts of an Insisting store.
-const (
-	leastPause = 50 * time.Millisecond
-	mostPause  = time.Second
-)
-
-// Write retries until the store has the whole batch or ctx ends. It returns an error at once if feedstore.Check fails.
+// Write retries until the store has the whole batch or ctx ends. It returns an error at once if feedstore.Check fails. The
+// delay between two attempts grows from 50 ms to a second.
 func (s Insisting) Write(ctx context.Context, b feedstore.Batch) error {
 	if err := feedstore.Check(b); err != nil {
 		return fmt.Errorf("write feed store %s: %w", s.name, err)
 	}
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		err := s.Store.Write(ctx, b)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if pause == leastPause {
-			s.log.WarnContext(ctx, "feed store is not written, trying on", "error", err)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	delays := &backoff.ExponentialBackOff{InitialInterval: 50 * time.Millisecond, Multiplier: 2, MaxInterval: time.Second}
+	warned := false
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, s.Store.Write(ctx, b) },
+		backoff.WithBackOff(delays), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
+			if !warned {
+				s.log.WarnContext(ctx, "write to the feed store failed and is retried", "error", err)
+			}
+			warned = true
+		}))
+	return err
 }
 
 func (l lane) write(ctx context.Context, session *gocql.Session) error {
