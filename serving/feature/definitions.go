@@ -3,24 +3,16 @@ package feature
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 )
 
-// definitionSet holds the definitions that requests can name at one moment.
+// definitionSet holds the definitions that requests can name at one moment. It is immutable.
 type definitionSet struct {
 	inOrder []Definition
 	byName  map[string]Definition
-
-	mu    sync.Mutex
-	known map[string]*chosen // by names: models request the same list again and again
 }
 
-// maxKnown is the maximum number of cached lists of names. Above it, the list of each request is compiled from scratch.
-const maxKnown = 256
-
 func newDefinitionSet(defs []Definition) (*definitionSet, error) {
-	set := &definitionSet{inOrder: slices.Clone(defs), byName: map[string]Definition{}, known: map[string]*chosen{}}
+	set := &definitionSet{inOrder: slices.Clone(defs), byName: map[string]Definition{}}
 	for _, d := range defs {
 		if _, ok := set.byName[d.Name]; ok {
 			return nil, fmt.Errorf("two definitions of %s", d.Name)
@@ -32,29 +24,6 @@ func newDefinitionSet(defs []Definition) (*definitionSet, error) {
 
 // choose returns the definitions with these names, each once. It reports problems with the names to c.
 func (s *definitionSet) choose(c *checker, names []string) *chosen {
-	key := strings.Join(names, "\x00")
-	unique := strings.Count(key, "\x00") == len(names)-1 // a requested name may contain the separator; no such name is defined
-	s.mu.Lock()
-	known := s.known[key]
-	s.mu.Unlock()
-	if known != nil && unique {
-		return known
-	}
-	before := len(c.problems)
-	all := s.find(c, names)
-	all.actions, all.items = compile(slices.Concat(all.ofUser, all.ofPair)), compile(all.ofPin)
-	if len(c.problems) > before {
-		return all
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.known) < maxKnown {
-		s.known[key] = all
-	}
-	return all
-}
-
-func (s *definitionSet) find(c *checker, names []string) *chosen {
 	all := &chosen{}
 	if len(names) == 0 {
 		c.problem("features: want at least one name")
@@ -77,5 +46,6 @@ func (s *definitionSet) find(c *checker, names []string) *chosen {
 			all.ofUser = append(all.ofUser, d)
 		}
 	}
+	all.actions, all.items = compile(slices.Concat(all.ofUser, all.ofPair)), compile(all.ofPin)
 	return all
 }

@@ -155,28 +155,3 @@ func TestWhoeverLeavesATrialGetsItsError(t *testing.T) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
-
-// A bounded number of lists of names is cached, however many are requested. A cached list and an uncached one have the
-// same answer. A list with an undefined name fails each time.
-func TestListsOfNamesAreKnownUpToABound(t *testing.T) {
-	s, _ := serviceOf{store: empty{}}.start(t)
-	set := s.definitions.Load()
-	for _, names := range [][]string{{"saves", "none"}, {"saves", "none"}, {"saves", "all"}, {"saves\x00all"}} {
-		if _, err := s.Answer(t.Context(), Request{Features: names, Users: []schemas.UserID{"user:1"}}); (err == nil) != (names[len(names)-1] == "all") {
-			t.Errorf("%q: got %v", names, err)
-		}
-	}
-	for i := range 3 * maxKnown {
-		names := make([]string, 1+i%MaxFeatures)
-		for j := range names {
-			names[j] = set.inOrder[(i+j*j)%len(set.inOrder)].Name
-		}
-		c := &checker{}
-		if diff := cmp.Diff(set.find(c, names).ofUser, set.choose(c, names).ofUser, cmp.AllowUnexported(Path{})); diff != "" || len(c.problems) > 0 {
-			t.Fatalf("%q: %q (-found +chosen):\n%s", names, c.problems, diff)
-		}
-	}
-	if len(set.known) != maxKnown {
-		t.Errorf("%d lists are known, want %d", len(set.known), maxKnown)
-	}
-}

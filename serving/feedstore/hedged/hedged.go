@@ -50,12 +50,12 @@
 package hedged
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -157,11 +157,11 @@ func New(cfg Config, stores Stores, reg prometheus.Registerer) (*Store, error) {
 		cfg: cfg, stores: [2]feed.Store{primary: stores.Primary, standby: stores.Standby}, lag: stores.Lag,
 		balance: newBalance(cfg), warming: make(chan struct{}, maxWarming),
 	}
-	s.page = kind[pageRead]{name: "page", whole: pageRead.whole, further: pageRead.further, same: pageRead.same}
+	s.page = kind[pageRead]{name: "page", whole: pageRead.whole, further: pageRead.further, same: same[pageRead]}
 	s.edges = kind[[]schemas.Edge]{name: "edges", topic: topics.Edges, same: sameEdges}
-	s.cards = kind[map[schemas.PinID]schemas.Card]{name: "cards", topic: topics.PinCards, same: sameCards}
-	s.gone = kind[map[schemas.UserID]bool]{name: "gone", topic: topics.UsersDeleted, same: sameGone}
-	s.list = kind[listRead]{name: "list", topic: topics.Publications, same: listRead.same}
+	s.cards = kind[map[schemas.PinID]schemas.Card]{name: "cards", topic: topics.PinCards, same: same[map[schemas.PinID]schemas.Card]}
+	s.gone = kind[map[schemas.UserID]bool]{name: "gone", topic: topics.UsersDeleted, same: same[map[schemas.UserID]bool]}
+	s.list = kind[listRead]{name: "list", topic: topics.Publications, same: same[listRead]}
 	var err error
 	if s.metrics, err = newMetrics(reg, s); err != nil {
 		return nil, fmt.Errorf("hedged feed store: %w", err)
@@ -217,10 +217,6 @@ func (p pageRead) whole() bool {
 
 func (p pageRead) further(q pageRead) bool { return p.unbroken() > q.unbroken() }
 
-func (p pageRead) same(q pageRead) bool {
-	return p.floor == q.floor && slices.EqualFunc(p.entries, q.entries, sameEntry)
-}
-
 // Page implements feed.Store. An answer has a hole if it lacks a position below the given one, between two entries, or at
 // its end above the trim position.
 func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
@@ -258,10 +254,6 @@ type listRead struct {
 	next string
 }
 
-func (l listRead) same(m listRead) bool {
-	return l.next == m.next && slices.EqualFunc(l.pins, m.pins, samePin)
-}
-
 // List implements feed.Store.
 func (s *Store) List(ctx context.Context, followee schemas.Followee, from string, n int) ([]schemas.PinVersion, string, error) {
 	l, err := read(ctx, s, &s.list, func(ctx context.Context, store feed.Store) (listRead, error) {
@@ -279,28 +271,13 @@ func texts[T ~string](ids []T) []string {
 	return all
 }
 
-func sameGone(a, b map[schemas.UserID]bool) bool { return maps.Equal(a, b) }
-
-func sameEntry(a, b schemas.FeedEntry) bool {
-	return a.Position == b.Position && a.Time == b.Time && a.Pin == b.Pin && a.Source == b.Source && a.Score == b.Score &&
-		a.Created == b.Created && a.Facets.Equal(b.Facets)
-}
-
-func samePin(a, b schemas.PinVersion) bool {
-	return a.Pin == b.Pin && a.Version == b.Version && a.Created == b.Created && a.Quality == b.Quality &&
-		a.Deleted == b.Deleted && a.Facets.Equal(b.Facets)
-}
-
-func sameCards(a, b map[schemas.PinID]schemas.Card) bool {
-	return maps.EqualFunc(a, b, func(c, d schemas.Card) bool {
-		return c.Title == d.Title && c.Link == d.Link && samePin(c.PinVersion, d.PinVersion)
-	})
-}
+// same reports whether both stores hold the same data.
+func same[T any](a, b T) bool { return reflect.DeepEqual(a, b) }
 
 // sameEdges compares edges in any order.
 func sameEdges(a, b []schemas.Edge) bool {
 	order := func(x, y schemas.Edge) int {
-		return strings.Compare(string(x.Other)+"\x00"+string(x.Kind), string(y.Other)+"\x00"+string(y.Kind))
+		return cmp.Or(cmp.Compare(x.Other, y.Other), cmp.Compare(x.Kind, y.Kind))
 	}
 	return slices.Equal(slices.SortedFunc(slices.Values(a), order), slices.SortedFunc(slices.Values(b), order))
 }
