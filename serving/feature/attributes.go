@@ -90,24 +90,38 @@ func orEmpty[T any](list []T) []T {
 // within runs work within the deadline, unless the circuit breaker is open. It returns the error of ctx if the caller
 // has canceled.
 func (s *Service) within(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
-	f := newFindings()
 	done, err := s.breaker.Allow()
 	if err != nil {
-		f.closed, f.allFailed = true, true
-		return f, nil
+		return unread(), nil
 	}
+	f, err := s.run(ctx, work)
+	switch {
+	case err != nil:
+		done(errInconclusive)
+	case f.err != nil || f.late:
+		done(errIncomplete)
+	default:
+		done(nil)
+	}
+	return f, err
+}
+
+// run is within, without the circuit breaker.
+func (s *Service) run(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
+	f := newFindings()
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
 	defer cancel()
 	work(limited, f)
 	f.close()
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		done(errInconclusive)
 		return nil, err
 	}
-	if f.err != nil || f.late {
-		done(errIncomplete)
-	} else {
-		done(nil)
-	}
 	return f, nil
+}
+
+// unread returns findings without reading from the store.
+func unread() *findings {
+	f := newFindings()
+	f.closed, f.allFailed = true, true
+	return f
 }

@@ -270,10 +270,9 @@ func (p *parser) verbs(v *yaml.Node) []schemas.Verb {
 }
 
 func (p *parser) window(v *yaml.Node) time.Duration {
-	d, err := time.ParseDuration(v.Value)
+	d, ok := p.duration(v, "window")
 	switch {
-	case v.Kind != yaml.ScalarNode || err != nil:
-		p.at(v.Line, "window %q: want a duration such as 90s, 2m or 24h", v.Value)
+	case !ok:
 	case d <= 0 || d > Kept:
 		p.at(v.Line, "window %s: want more than 0 and at most %s", bounds.Short(d), bounds.Short(Kept))
 	case d%time.Millisecond != 0:
@@ -283,14 +282,20 @@ func (p *parser) window(v *yaml.Node) time.Duration {
 }
 
 func (p *parser) halfLife(v *yaml.Node) time.Duration {
-	d, err := time.ParseDuration(v.Value)
-	switch {
-	case v.Kind != yaml.ScalarNode || err != nil:
-		p.at(v.Line, "half_life %q: want a duration such as 90m or 24h", v.Value)
-	case d < MinHalfLife || d > MaxHalfLife:
+	d, ok := p.duration(v, "half_life")
+	if ok && (d < MinHalfLife || d > MaxHalfLife) {
 		p.at(v.Line, "half_life %s: want %s to %s", bounds.Short(d), bounds.Short(MinHalfLife), bounds.Short(MaxHalfLife))
 	}
 	return d
+}
+
+func (p *parser) duration(v *yaml.Node, key string) (time.Duration, bool) {
+	d, err := time.ParseDuration(v.Value)
+	if v.Kind != yaml.ScalarNode || err != nil {
+		p.at(v.Line, "%s %q: want a duration such as 90s, 2m or 24h", key, v.Value)
+		return 0, false
+	}
+	return d, true
 }
 
 func (p *parser) flag(v *yaml.Node, what string) bool {

@@ -141,25 +141,9 @@ type writer struct {
 }
 
 func (w *writer) all(b Batch) error {
-	for _, a := range b.Actions {
-		if err := w.action(a); err != nil {
-			return err
-		}
-	}
-	for _, c := range b.Counts {
-		if err := w.counts(c); err != nil {
-			return err
-		}
-	}
-	for _, c := range b.Cards {
-		if err := w.card(c); err != nil {
-			return err
-		}
-	}
-	for _, p := range b.Pins {
-		if err := w.pin(p); err != nil {
-			return err
-		}
+	err := errors.Join(each(b.Actions, w.action), each(b.Counts, w.counts), each(b.Cards, w.card), each(b.Pins, w.pin))
+	if err != nil {
+		return err
 	}
 	for key, steps := range w.days {
 		if err := w.batch.Set([]byte(key), appendSteps(nil, steps), nil); err != nil {
@@ -167,6 +151,16 @@ func (w *writer) all(b Batch) error {
 		}
 	}
 	return w.marks(b.Marks)
+}
+
+// each calls write for each record until it returns an error.
+func each[T any](records []*T, write func(*T) error) error {
+	for _, r := range records {
+		if err := write(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *writer) marks(marks topics.Marks) error {

@@ -2,7 +2,6 @@ package feature
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -63,22 +62,15 @@ func (s *Service) Try(ctx context.Context, req TryRequest) (TryAnswer, error) {
 // tried reads from the store within the deadline, unless the circuit breaker is open. It returns the error of ctx if
 // the caller has canceled.
 func (s *Service) tried(ctx context.Context, q query) (*findings, error) {
-	f := newFindings()
 	if s.breaker.State() == gobreaker.StateOpen {
-		f.closed, f.allFailed = true, true
-		return f, nil
+		return unread(), nil
 	}
-	limited, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
-	defer cancel()
-	if err := s.trials.Acquire(limited, 1); err == nil {
-		s.steps(q)(limited, f)
-		s.trials.Release(1)
-	}
-	f.close()
-	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return nil, err
-	}
-	return f, nil
+	return s.run(ctx, func(ctx context.Context, f *findings) {
+		if err := s.trials.Acquire(ctx, 1); err == nil {
+			s.steps(q)(ctx, f)
+			s.trials.Release(1)
+		}
+	})
 }
 
 // checked reads the definitions and resolves the request against them. The error is a *RequestError.
