@@ -1,0 +1,21 @@
+package visibility_test
+
+import (
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
+)
+
+type nobody struct{}
+
+func (nobody) Has(schemas.UserID) bool { return false }
+
+// A viewer who blocks an interest is not shown pins that have it.
+func ExampleViewer_Hides() {
+	graph := visibility.Graph{Blocks: map[schemas.ID]struct{}{"interest:boats": {}}}
+	viewer := visibility.NewViewer("user:ada", graph, nobody{})
+	pin := visibility.Pin{Facets: schemas.Facets{Author: "user:bob", Interests: []schemas.InterestID{"interest:boats"}}}
+	fmt.Println(viewer.Hides(&pin, 0))
+	// Output: block
+}
