@@ -355,7 +355,7 @@ func (s *started) checkPools(d *dataset, limit int) {
 			if got.Total != len(want) {
 				s.t.Errorf("pool %s of %s holds %d, want %d", source, user, got.Total, len(want))
 			}
-			if diff := cmp.Diff(want, got.Items, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, []schemas.PoolItem(got.Items), cmpopts.EquateEmpty()); diff != "" {
 				s.t.Fatalf("pool %s of %s (-want +got):\n%.4000s", source, user, diff)
 			}
 			checked += len(want)

@@ -138,8 +138,8 @@ func TestRebuildSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"rebuild related", "neither following, interest nor all"},
 		{"rebuild user:1 --source related", "want following or interest"},
-		{"rebuild all --source following", "--source is for a user"},
-		{"rebuild user:1 --resume --rate 0", "--resume is for a run of everybody\n--rate 0"},
+		{"rebuild all --source following", "--source: only of a user"},
+		{"rebuild user:1 --resume --rate 0", "--resume: only of all users\n--rate 0"},
 		{"rebuild", "accepts 1 arg"},
 	} {
 		_, err := runCommand(t.Context(), strings.Fields(c.args)...)

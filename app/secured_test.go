@@ -412,7 +412,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		code    int
 		says    string
 	}{
-		{"in order", with(mechanism+"SCRAM-SHA-256", stream), []string{"config", "check"}, 0, "in order"},
+		{"in order", with(mechanism+"SCRAM-SHA-256", stream), []string{"config", "check"}, 0, "is valid"},
 		{"shown", with(mechanism+"SCRAM-SHA-256", stream), []string{"config", "show"}, 0, "password: (hidden)"},
 		{"in addresses", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://host/keys?key="+secret, "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?key="+secret,
 			"SMARTFEED_GENERATOR_SOURCES=[{name: trends, url: 'https://host/trends?key="+secret+"', timeout: 40ms, limit: 10, share: 0.1}]"), []string{"config", "show"}, 0, "https://host/trends?(hidden)"},

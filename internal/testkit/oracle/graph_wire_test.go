@@ -151,7 +151,7 @@ func (p *pipeline) compare(when string) {
 			if err != nil {
 				p.t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got.Items, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, []schemas.PoolItem(got.Items), cmpopts.EquateEmpty()); diff != "" {
 				p.t.Fatalf("%s: pool %s of %s (-want +got):\n%s", when, source, user, diff)
 			}
 			for i := range want {
