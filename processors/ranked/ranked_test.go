@@ -70,7 +70,7 @@ func TestBodyGolden(t *testing.T) {
 	}{
 		"all": {pottery, "02" + "00060a24181e4000" + "08757365723a616461" + "07626f6172643a62" + "02" +
 			"0a696e7465726573743a78" + "0b696e7465726573743ac3a9"},
-		"deleted": {gone, "01" + "ffffffffffffffff" + "08757365723a616461" + "00" + "00"},
+		"deleted": {gone, "03" + "ffffffffffffffff" + "08757365723a616461" + "00" + "00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row := ranked.AppendBody(nil, &c.body)
