@@ -167,6 +167,19 @@ func (r *Reader) ShareTexts() *Reader {
 	return r
 }
 
+// Part reads a value with decode, which gets the remaining bytes as a text and returns those behind the value.
+func Part[T any](r *Reader, decode func(s string) (v T, rest string, err error)) (v T) {
+	if r.shared == "" {
+		r.ShareTexts()
+	}
+	v, rest, err := decode(r.shared[len(r.shared)-len(r.rest):])
+	if err != nil {
+		r.tear()
+	}
+	r.take(uint64(max(len(r.rest)-len(rest), 0)))
+	return v
+}
+
 // Text is the reverse of AppendText for texts.
 func Text[T ~string](r *Reader) T {
 	b := r.Bytes()

@@ -105,3 +105,19 @@ func TestAppendOrdered_SortsAscending(t *testing.T) {
 		}
 	}
 }
+
+func TestPart(t *testing.T) {
+	first := func(s string) (string, string, error) {
+		if s == "" {
+			return "", "", errors.New("nothing left")
+		}
+		return s[:1], s[1:], nil
+	}
+	r := NewReader([]byte("abc"))
+	if got := []string{Part(r, first), Part(r, first)}; got[0] != "a" || got[1] != "b" || r.Byte() != 'c' || r.End() != nil {
+		t.Errorf("got %q, %v, want a and b, then c", got, r.End())
+	}
+	if got := Part(r, first); got != "" || !errors.Is(r.End(), ErrTorn) {
+		t.Errorf("at the end: got %q, %v, want %v", got, r.End(), ErrTorn)
+	}
+}

@@ -44,7 +44,7 @@ func appendAction(b []byte, a *schemas.EnrichedAction) []byte {
 	b = packed.AppendText(b, a.Object)
 	b = packed.AppendText(b, a.VerbAttributes.Board)
 	b = packed.AppendText(b, a.VerbAttributes.Surface)
-	b = appendFacets(b, a.ObjectAttributes.Facets)
+	b = a.ObjectAttributes.AppendBinary(b)
 	b = packed.AppendList(b, a.ActorAttributes.Interests, packed.AppendText)
 	b = appendAttributes(b, a.VerbAttributes.Attributes)
 	b = appendAttributes(b, a.ObjectAttributes.Attributes)
@@ -69,16 +69,8 @@ func decodeAction(row []byte, a *schemas.EnrichedAction, wanted partSet) error {
 	return r.End()
 }
 
-func appendFacets(b []byte, f schemas.Facets) []byte {
-	b = packed.AppendText(packed.AppendText(b, f.Author), f.Board)
-	return packed.AppendList(b, f.Interests, packed.AppendText)
-}
-
 func readFacets(r *packed.Reader) schemas.Facets {
-	return schemas.Facets{
-		Author: packed.Text[schemas.UserID](r), Board: packed.Text[schemas.BoardID](r),
-		Interests: packed.List(r, packed.Text[schemas.InterestID]),
-	}
+	return packed.Part(r, func(s string) (schemas.Facets, string, error) { return schemas.DecodeFacets(s, nil) })
 }
 
 // appendAttributes sorts the attributes, so that the same ones always have the same bytes.

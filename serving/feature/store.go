@@ -220,7 +220,7 @@ func (w *writer) mean(c *schemas.ItemCounts) error {
 
 func (w *writer) card(c *schemas.Card) error {
 	w.key = pinKey(w.key[:0], c.Pin, cardRow)
-	w.value = appendFacets(packed.AppendFlag(appendRank(w.value[:0], c.Version), c.Deleted), c.Facets)
+	w.value = c.AppendBinary(packed.AppendFlag(appendRank(w.value[:0], c.Version), c.Deleted))
 	if err := w.batch.Merge(w.key, w.value, nil); err != nil || !c.Deleted {
 		return err
 	}

@@ -24,22 +24,14 @@ import (
 // rowVersion is the version of the fields of a row.
 const rowVersion = 2
 
-func appendFacets(b []byte, f schemas.Facets) []byte {
-	b = packed.AppendText(packed.AppendText(b, f.Author), f.Board)
-	return packed.AppendList(b, f.Interests, packed.AppendText)
-}
-
 func readFacets(r *packed.Reader) schemas.Facets {
-	return schemas.Facets{
-		Author: packed.Text[schemas.UserID](r), Board: packed.Text[schemas.BoardID](r),
-		Interests: packed.List(r, packed.Text[schemas.InterestID]),
-	}
+	return packed.Part(r, func(s string) (schemas.Facets, string, error) { return schemas.DecodeFacets(s, nil) })
 }
 
 func appendEntry(b []byte, e *schemas.FeedEntry) []byte {
 	b = packed.AppendOrdered(packed.AppendFlag(b, e.Pin == ""), e.Time)
 	b = packed.AppendText(packed.AppendText(append(b, rowVersion), e.Pin), e.Source)
-	b = packed.AppendFloat(appendFacets(b, e.Facets), e.Score)
+	b = packed.AppendFloat(e.AppendBinary(b), e.Score)
 	return packed.AppendText(binary.AppendVarint(b, int64(e.Created)), e.Pool)
 }
 
@@ -57,7 +49,7 @@ func decodeEntry(user schemas.UserID, position int64, value []byte) (schemas.Fee
 
 func appendVersion(b []byte, p *schemas.PinVersion) []byte {
 	b = packed.AppendFlag(append(packed.AppendOrdered(b, p.Version), rowVersion), p.Deleted)
-	b = binary.AppendVarint(appendFacets(b, p.Facets), int64(p.Created))
+	b = binary.AppendVarint(p.AppendBinary(b), int64(p.Created))
 	return packed.AppendFloat(b, p.Quality)
 }
 
