@@ -31,14 +31,13 @@ func (t *trimmed) dropped() (list []int) {
 // the cap, and as many hidden ones. Of each it keeps the rows that determine its content and its place. Candidates that a
 // version lower than below deleted are dropped.
 func trimRows(v *layout.View, source schemas.Source, most int, below schemas.Version) ([]layout.CandidateRow, *trimmed, error) {
-	list, err := v.Buffers.CandidateRows(v, source)
+	list, all, err := v.Buffers.Candidates(v, source)
 	if err == nil {
-		err = v.LoadAllSeen(len(v.Buffers.Found))
+		err = v.LoadAllSeen(len(all))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	all := v.Buffers.Found
 	t := &trimmed{view: v, source: source, most: most, below: below, reasons: make([]string, len(list)), waiting: make([]int, 0, min(len(all), most))}
 	for i := range t.reasons {
 		t.reasons[i] = dropDuplicate
@@ -56,7 +55,7 @@ func trimRows(v *layout.View, source schemas.Source, most int, below schemas.Ver
 
 // reason returns why a candidate is dropped, or "" if it stays; then it is counted.
 func (t *trimmed) reason(c *layout.Candidate, version schemas.Version) (string, error) {
-	if err := c.Open(&t.view.Buffers.Bodies); err != nil {
+	if err := t.view.Open(c); err != nil {
 		return "", err
 	}
 	reason := t.view.Hides(t.source, c)

@@ -61,7 +61,7 @@ func (v *view) sources(offers map[schemas.Source][]layout.Candidate) ([]schemas.
 
 // best returns the n best candidates of a source that the user may be shown. They are valid until the next call.
 func (v *view) best(source schemas.Source, n int) (best []layout.Candidate, err error) {
-	defer func() { v.Buffers.Best = best }()
+	defer func() { v.Buffers.Chosen = best }()
 	it, err := v.Buffers.Iterate(v, source, n)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (v *view) best(source schemas.Source, n int) (best []layout.Candidate, err 
 		defer done()
 		next = merged.next
 	}
-	best, err = v.Best(source, v.Buffers.Best[:0], next, n)
+	best, err = v.Best(source, v.Buffers.Chosen[:0], next, n)
 	return best, errors.Join(err, it.Err)
 }
 

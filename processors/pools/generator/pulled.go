@@ -207,9 +207,10 @@ func (p *Pulled) merge(l *layout.Iterator, follows map[schemas.ID]float32) (*mer
 	if len(m.queue) == 0 {
 		return m, p.mu.RUnlock // pushed candidates are already distinct pins
 	}
-	m.changed = make(map[schemas.PinID]*layout.CandidateRow, len(l.Buffers.Later))
-	for i := range l.Buffers.Later {
-		r := &l.Buffers.Later[i]
+	later := l.LaterVersions()
+	m.changed = make(map[schemas.PinID]*layout.CandidateRow, len(later))
+	for i := range later {
+		r := &later[i]
 		if top := m.changed[r.Pin]; top == nil || r.Version > top.Version {
 			m.changed[r.Pin] = r
 		}
@@ -259,14 +260,14 @@ func (m *merged) first(c *layout.Candidate) bool {
 // place.
 func (m *merged) known(c *layout.Candidate) *layout.Candidate {
 	e := m.pulled.newest(c.Pin)
-	if e == nil || e.Version <= m.pushed.Buffers.Rows[c.Version].Version {
+	if e == nil || e.Version <= m.pushed.Version(c) {
 		return c
 	}
 	if e.Created != c.Created {
 		return nil
 	}
 	now := *c
-	now.Content = bodyOf(e)
+	now.Content = contentOf(e)
 	return &now
 }
 
@@ -274,7 +275,7 @@ func (m *merged) known(c *layout.Candidate) *layout.Candidate {
 func (m *merged) pull() *layout.Candidate {
 	e, s := m.queue.take()
 	truth := m.pulled.newest(e.Pin)
-	c := &layout.Candidate{Pin: e.Pin, Score: s, Place: layout.NoPlace, Content: bodyOf(truth)}
+	c := &layout.Candidate{Pin: e.Pin, Score: s, Place: layout.NoPlace, Content: contentOf(truth)}
 	if r := m.changed[e.Pin]; r != nil && r.Version > truth.Version {
 		c.Content = r.Content()
 	}
@@ -284,6 +285,6 @@ func (m *merged) pull() *layout.Candidate {
 	return c
 }
 
-func bodyOf(e *schemas.PulledPin) layout.Content {
+func contentOf(e *schemas.PulledPin) layout.Content {
 	return layout.NewContent(e.Facets, e.Created, e.Deleted)
 }

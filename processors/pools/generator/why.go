@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -154,38 +155,12 @@ func (g *Generator) findServed(w *inquiry, v *view) error {
 	return nil
 }
 
-// candidates returns an iterator over all candidates of a source, including hidden and seen ones, best first. next returns
-// nil at the end. The caller must call done.
-func (v *view) candidates(source schemas.Source) (next func() *layout.Candidate, done func(), err error) {
-	it, err := v.Buffers.Iterate(v, source, 0)
-	if err == nil {
-		err = it.ReadMore()
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	pulled := v.pulled
-	if pulled == nil {
-		pulled = new(Pulled)
-	}
-	merged, done := pulled.merge(it, v.Viewer.Follows)
-	return merged.next, done, nil
-}
-
 // find returns a pin's candidate among all candidates of a source, or nil. It also returns the rank among the waiting, unseen
 // candidates, or 0 if the pin is not one of them.
 func (v *view) find(source schemas.Source, pin schemas.PinID, offered []layout.Candidate) (*layout.Candidate, int, error) {
-	next, done, err := v.candidates(source)
+	all, err := v.candidates(source, slices.Clone(offered))
 	if err != nil {
 		return nil, 0, err
-	}
-	defer done()
-	all := slices.Clone(offered)
-	for c := next(); c != nil; c = next() {
-		if err := c.Open(&v.Buffers.Bodies); err != nil {
-			return nil, 0, err
-		}
-		all = append(all, *c)
 	}
 	rank := 0
 	for _, c := range bestOfEach(all) {
@@ -208,6 +183,24 @@ func (v *view) find(source schemas.Source, pin schemas.PinID, offered []layout.C
 		}
 	}
 	return nil, 0, nil
+}
+
+// candidates appends all candidates of a source, including hidden and seen ones, to list.
+func (v *view) candidates(source schemas.Source, list []layout.Candidate) ([]layout.Candidate, error) {
+	it, err := v.Buffers.Iterate(v, source, 0)
+	if err != nil {
+		return nil, err
+	}
+	pulled := cmp.Or(v.pulled, new(Pulled))
+	merged, done := pulled.merge(it, v.Viewer.Follows)
+	defer done()
+	for c := merged.next(); c != nil; c = merged.next() {
+		if err := v.Open(c); err != nil {
+			return nil, err
+		}
+		list = append(list, *c)
+	}
+	return list, it.Err
 }
 
 // inspectCandidate records the state of the pin in one pool.

@@ -32,8 +32,8 @@ func NewContent(f schemas.Facets, created schemas.Micros, deleted bool) Content 
 	return Content{Pin: visibility.Pin{Facets: f, Created: created, Deleted: deleted}}
 }
 
-// Open parses the facets. It is called only for candidates whose facets are used.
-func (b *Content) Open(bodies *ranked.Bodies) error {
+// open parses the facets. It is called only for candidates whose facets are used.
+func (b *Content) open(bodies *ranked.Bodies) error {
 	if b.encoded == "" {
 		return nil
 	}
@@ -50,12 +50,9 @@ func (r *CandidateRow) Content() Content {
 	return Content{Pin: visibility.Pin{Created: r.Created, Deleted: r.deleted}, encoded: r.body}
 }
 
-// CandidatesOf returns the candidates among the rows of a source; both lists are best first. The highest version of a pin
-// determines its content. Rows whose creation time differs from that of the highest version have an outdated place and are
-// ignored. The best of the other rows is the place.
-func CandidatesOf(list []CandidateRow) []Candidate { return new(Buffers).candidatesOf(list, len(list)) }
-
-// candidatesOf is like the function places, but returns only candidates with a place among the first n rows.
+// candidatesOf returns the candidates with a place among the first n rows of a source; both lists are best first. The highest
+// version of a pin determines its content. Rows whose creation time differs from that of the highest version have an outdated
+// place and are ignored. The best of the other rows is the place.
 func (m *Buffers) candidatesOf(list []CandidateRow, n int) []Candidate {
 	m.pins.reset(len(list))
 	for i := range list {
@@ -64,7 +61,7 @@ func (m *Buffers) candidatesOf(list []CandidateRow, n int) []Candidate {
 			*highest = int32(i)
 		}
 	}
-	m.Found = slices.Grow(m.Found[:0], n)
+	m.found = slices.Grow(m.found[:0], n)
 	for i := range n {
 		highest := m.pins.of(i)
 		if *highest == placed || list[i].Created != list[*highest].Created {
@@ -72,11 +69,11 @@ func (m *Buffers) candidatesOf(list []CandidateRow, n int) []Candidate {
 		}
 		top := int(*highest)
 		*highest = placed // the first row is the best
-		m.Found = append(m.Found, Candidate{
+		m.found = append(m.found, Candidate{
 			Pin: list[i].Pin, Score: list[i].Score, Version: top, Place: i, Content: list[top].Content(),
 		})
 	}
-	return m.Found
+	return m.found
 }
 
 // pinTable maps each pin of a list of rows to the index of one of its rows. It is a hash table with open addressing: a map

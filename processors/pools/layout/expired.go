@@ -12,7 +12,7 @@ import (
 // Like seen pins, they are kept by rebuilds and deleted when the user is erased.
 const (
 	maxExpiredPins  = 1000
-	maxExpiredBytes = 64 << 10 // enough for givenUpPins ids of the usual length
+	maxExpiredBytes = 64 << 10 // enough for maxExpiredPins ids of the usual length
 )
 
 // AppendExpired appends pins to the value of the row and removes the oldest beyond the caps. A pin that is already in the row

@@ -20,49 +20,52 @@ type Buffers struct {
 	ends    []int     // ends of names and values in turn, or of ids
 	weights []float32 // weights of edges
 
-	Later []CandidateRow // rows of kind rowChanged
-	first []CandidateRow // rows of kind rowCandidate that were read so far
-	Rows  []CandidateRow // both kinds; sorted as far as the firsts were read
+	later []CandidateRow // rows of KindLaterVersion
+	first []CandidateRow // rows of KindFirstVersion that were read so far
+	rows  []CandidateRow // both kinds; sorted as far as first was read
 	pins  pinTable
-	Found []Candidate
-	Best  []Candidate
+	found []Candidate
+
+	Chosen []Candidate // for use by the caller of Iterate; see View.Best
 
 	// bodies never overwrites what it returned: it continues after the used part.
-	Bodies ranked.Bodies
+	bodies ranked.Bodies
 }
 
 // CandidateRows reads all rows of a source, best first. The strings of one kind share one allocation.
 func CandidateRows(t Table, source schemas.Source) ([]CandidateRow, error) {
-	return new(Buffers).CandidateRows(t, source)
+	list, _, err := new(Buffers).Candidates(t, source)
+	return list, err
 }
 
-// CandidateRows is like the function candidateRows, but uses the memory of m.
-func (m *Buffers) CandidateRows(t Table, source schemas.Source) ([]CandidateRow, error) {
-	l, err := m.Iterate(t, source, 0)
+// Candidates reads all rows of a source and the candidates among them, both best first.
+func (m *Buffers) Candidates(t Table, source schemas.Source) ([]CandidateRow, []Candidate, error) {
+	it, err := m.Iterate(t, source, 0)
 	if err == nil {
-		err = l.ReadMore()
+		err = it.readMore()
 	}
-	return m.Rows, err
+	return m.rows, m.found, err
 }
 
 // Iterator iterates over the candidates of a source, best first, including hidden and seen ones.
 type Iterator struct {
-	Table
-	Buffers  *Buffers
-	Source   schemas.Source
+	Source schemas.Source
+	Err    error // of the last read
+
+	table    Table
+	buffers  *Buffers
 	step     int  // number of rows to read next; 0: all
 	complete bool // all rows have been read
-	next     int  // index in memory.found
-	Err      error
+	next     int  // index in buffers.found
 }
 
 // Iterate returns an iterator over a source. n is how many candidates the reader expects to use; 0: all.
 func (m *Buffers) Iterate(t Table, source schemas.Source, n int) (*Iterator, error) {
-	l := &Iterator{Table: t, Buffers: m, Source: source, step: n + n/4} // some are seen or hidden
-	m.Rows, m.first, m.Found = m.Rows[:0], m.first[:0], m.Found[:0]
+	l := &Iterator{table: t, buffers: m, Source: source, step: n + n/4} // some are seen or hidden
+	m.rows, m.first, m.found = m.rows[:0], m.first[:0], m.found[:0]
 	var err error
-	m.Later, err = m.read(t, m.Later[:0], rows.Scan{Prefix: SourcePrefix(KindLaterVersion, source)})
-	if len(m.Later) > 0 && source.CheckOffered() == nil {
+	m.later, err = m.read(t, m.later[:0], rows.Scan{Prefix: SourcePrefix(KindLaterVersion, source)})
+	if len(m.later) > 0 && source.CheckOffered() == nil {
 		l.step = 0
 	}
 	return l, err
@@ -70,13 +73,13 @@ func (m *Buffers) Iterate(t Table, source schemas.Source, n int) (*Iterator, err
 
 // Peek returns the next candidate without removing it, or nil at the end. It is valid until the next call.
 func (l *Iterator) Peek() *Candidate {
-	for l.next == len(l.Buffers.Found) && !l.complete && l.Err == nil {
-		l.Err = l.ReadMore()
+	for l.next == len(l.buffers.found) && !l.complete && l.Err == nil {
+		l.Err = l.readMore()
 	}
-	if l.Err != nil || l.next == len(l.Buffers.Found) {
+	if l.Err != nil || l.next == len(l.buffers.found) {
 		return nil
 	}
-	return &l.Buffers.Found[l.next]
+	return &l.buffers.found[l.next]
 }
 
 // Take removes the next candidate and returns it, or nil at the end.
@@ -88,20 +91,26 @@ func (l *Iterator) Take() *Candidate {
 	return c
 }
 
-// ReadMore reads the next rows.
-func (l *Iterator) ReadMore() error {
-	m, scan := l.Buffers, rows.Scan{Prefix: SourcePrefix(KindFirstVersion, l.Source), Limit: l.step}
+// LaterVersions returns the rows of all later versions. They are complete from the start.
+func (l *Iterator) LaterVersions() []CandidateRow { return l.buffers.later }
+
+// Version returns the version that determines the content of a candidate of the iterator.
+func (l *Iterator) Version(c *Candidate) schemas.Version { return l.buffers.rows[c.Version].Version }
+
+// readMore reads the next rows.
+func (l *Iterator) readMore() error {
+	m, scan := l.buffers, rows.Scan{Prefix: SourcePrefix(KindFirstVersion, l.Source), Limit: l.step}
 	before := len(m.first)
 	if before > 0 {
 		scan.From = append([]byte(m.first[before-1].Name), 0)
 	}
 	var err error
-	if m.first, err = m.read(l.Table, m.first, scan); err != nil {
+	if m.first, err = m.read(l.table, m.first, scan); err != nil {
 		return err
 	}
 	l.complete = l.step == 0 || len(m.first)-before < l.step
 	l.step *= 2
-	m.candidatesOf(m.Rows, m.mergeKinds(l.complete))
+	m.candidatesOf(m.rows, m.mergeKinds(l.complete))
 	return nil
 }
 
@@ -135,18 +144,18 @@ func (m *Buffers) read(t Table, list []CandidateRow, scan rows.Scan) ([]Candidat
 // mergeKinds merges the two kinds and returns how many rows are sorted. After the last first version that was read, there are
 // only later versions: they determine facets, but their place is not known yet.
 func (m *Buffers) mergeKinds(whole bool) int {
-	m.Rows = m.Rows[:0]
-	rest := m.Later
+	m.rows = m.rows[:0]
+	rest := m.later
 	for _, r := range m.first {
 		for len(rest) > 0 && rest[0].Place() < r.Place() {
-			m.Rows, rest = append(m.Rows, rest[0]), rest[1:]
+			m.rows, rest = append(m.rows, rest[0]), rest[1:]
 		}
-		m.Rows = append(m.Rows, r)
+		m.rows = append(m.rows, r)
 	}
-	ordered := len(m.Rows)
-	m.Rows = append(m.Rows, rest...)
+	ordered := len(m.rows)
+	m.rows = append(m.rows, rest...)
 	if whole {
-		return len(m.Rows)
+		return len(m.rows)
 	}
 	return ordered
 }

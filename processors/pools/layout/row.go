@@ -15,24 +15,24 @@ import (
 // Kinds of rows of a user: the first byte of their names.
 const (
 	KindAffinities = 'a' // Affinities record
-	// source 0x00 score pin 0x00 version → body, see package ranked; best first; first versions only, see isFirst
+	// source 0x00 score pin 0x00 version → body, see package ranked; best first; first versions only
 	KindFirstVersion = 'c'
 	KindLaterVersion = 'd' // same for later versions, and for offers of external systems
-	KindMaterialized = 'e' // last position → FeedEntries record of a visit; the newest Frozen entries; see frozen.go
-	KindFollowCounts = 'f' // followCounts
-	// register, other → for a follow its time and weight, see AppendFollow; one row per live block and admitted follow
+	KindMaterialized = 'e' // last position → FeedEntries record of a visit; the newest Config.Frozen entries
+	KindFollowCounts = 'f' // counts of the follows
+	// register, other → for a follow its time and weight; one row per live block and admitted follow
 	KindGraph         = 'g'
 	KindSeenIndex     = 'i' // last position → pins that a visit showed; see seen.go
-	KindState         = 'm' // state
-	KindFormer        = 'o' // other → empty, or formerRefused: there was a follow or block that has ended, or had ended for a time
-	KindRefused       = 'r' // other → live follow over the cap; see followees.go
-	KindSeen          = 's' // pin → seen; see seen.go
-	KindExpired       = 'u' // pins that were deferred for too long, oldest first; see given_up.go
+	KindState         = 'm' // State
+	KindFormer        = 'o' // other → empty, or 1 if the follow was refused when it ended: there was a follow or block that has ended, or had ended for a time
+	KindRefused       = 'r' // other → live follow over the cap
+	KindSeen          = 's' // pin → Seen
+	KindExpired       = 'u' // pins that were deferred for too long, oldest first; see expired.go
 	KindActivity      = 'v' // Activity
 	KindRefusedByTime = 'w' // time, other → empty: the refused follows in the order of admission
 )
 
-// Registers: the second byte of the names of rowGraph.
+// Registers: the second byte of the names of KindGraph.
 const (
 	RegisterFollow    = 'f'
 	RegisterBlock     = 'b' // the user blocks
@@ -45,6 +45,7 @@ type Table interface {
 	Scan(s rows.Scan, visit func(row, value []byte) bool) error
 }
 
+// RowName returns the name of the row of an id.
 func RowName[T ~string](kind byte, id T) []byte {
 	return append(append(make([]byte, 0, 1+len(id)), kind), id...)
 }
@@ -54,7 +55,7 @@ func PositionRow(kind byte, position int64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind}, uint64(position))
 }
 
-// PositionOf returns the position in a name that positionRow returned.
+// PositionOf returns the position in a name that PositionRow returned.
 func PositionOf(row []byte) int64 { return int64(binary.BigEndian.Uint64(row[1:])) }
 
 // GraphRow returns the name of the row of a register.
@@ -98,7 +99,7 @@ type CandidateRow struct {
 
 var errCandidate = errors.New("parse candidate: cut short or malformed")
 
-// ParseCandidate parses a row. prefix is the length of the row's sourcePrefix.
+// ParseCandidate parses a row. prefix is the length of the row's SourcePrefix.
 func ParseCandidate(prefix int, name, value string) (CandidateRow, error) {
 	const tail = 1 + 8 // terminator, version
 	pin := len(name) - prefix - ranked.ScoreBytes - tail

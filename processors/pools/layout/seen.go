@@ -10,7 +10,7 @@ import (
 
 // Each pin that a user was shown has a row, which is looked up. An index by position is used to remove the oldest pins and to
 // read the newest at once. It has one row per visit: the pins, oldest first, under the last of their positions, as in
-// rowFrozen. (Earlier releases wrote one row per position, which reads as a visit of one pin.) A row is deleted with its last
+// KindMaterialized. (Earlier releases wrote one row per position, which reads as a visit of one pin.) A row is deleted with its last
 // pin. Until then readers skip its removed pins.
 
 // Seen records when a pin was shown.

@@ -46,6 +46,9 @@ func NewView(t Table, user schemas.UserID, deleted DeletedUsers, now time.Time, 
 	return v, nil
 }
 
+// Open parses the facets of a candidate. Hides needs them.
+func (v *View) Open(c *Candidate) error { return c.open(&v.Buffers.bodies) }
+
 // Hides returns why a candidate of a source must not be shown, or "" if nothing but a seen row prevents it; see HasSeen.
 func (v *View) Hides(source schemas.Source, c *Candidate) schemas.Reason {
 	return v.Viewer.Hides(&c.Content.Pin, visibility.CandidateEdges(source))
@@ -90,7 +93,7 @@ func (v *View) Best(source schemas.Source, list []Candidate, next func() *Candid
 		if c == nil {
 			break
 		}
-		if err := c.Open(&v.Buffers.Bodies); err != nil {
+		if err := v.Open(c); err != nil {
 			return nil, err
 		}
 		if v.Hides(source, c) != "" {
