@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -34,7 +34,7 @@ func (c *Config) checkRole(role Role, groups []string) error {
 	})}
 	switch role {
 	case Dev:
-		problems = append(problems, config.Under("embedded", c.broker().Validate()))
+		problems = append(problems, settings.Under("embedded", c.broker().Validate()))
 	case Process, Serve, Materialize:
 		problems = append(problems, c.checkPeerAddress())
 	}

@@ -95,9 +95,9 @@ func TestConfigCheck_ReadsEveryFile(t *testing.T) {
 	}
 	cfg := base()
 	var files []string
-	for _, path := range config.Paths(&cfg) {
-		if strings.HasSuffix(path[0], "_file") && !slices.Contains(elsewhere, path[0]) {
-			files = append(files, path[0])
+	for _, key := range config.Keys(&cfg) {
+		if strings.HasSuffix(key.Path, "_file") && !slices.Contains(elsewhere, key.Path) {
+			files = append(files, key.Path)
 		}
 	}
 	if len(files) < 25 {

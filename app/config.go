@@ -10,13 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/foreign"
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/interests"
@@ -43,17 +42,17 @@ import (
 // Config holds all settings. They come from smartfeed.yaml, from SMARTFEED_… variables or from flags.
 // deploy/smartfeed.example.yaml lists all of them with their defaults.
 type Config struct {
-	Dir            string              `yaml:"dir" help:"directory of all state; one process at a time uses it"`
-	HTTP           string              `yaml:"http" help:"host:port that the HTTP server listens on, or is asked at"`
-	Advertise      string              `yaml:"advertise" help:"host:port at which other processes reach this one's HTTP server; empty: what http says"`
-	Admin          string              `yaml:"admin" help:"host:port of profiles (pprof); empty: none"`
-	Kafka          []string            `yaml:"kafka" help:"brokers, host:port[,host:port…]; of dev: where its own broker listens"`
-	Registry       string              `yaml:"registry" help:"schema registry, URL or host:port; of dev: where its own one listens"`
+	Dir            string              `yaml:"dir" default:"data" help:"state directory; one process at a time uses it"`
+	HTTP           string              `yaml:"http" default:"127.0.0.1:8080" help:"host:port that the HTTP server listens on, and that commands call"`
+	Advertise      string              `yaml:"advertise" help:"host:port at which other processes reach this one's HTTP server; empty: the value of http"`
+	Admin          string              `yaml:"admin" help:"host:port of profiles (pprof) and metrics; empty: none"`
+	Kafka          []string            `yaml:"kafka" help:"brokers, host:port[,host:port…]; of dev: where the embedded broker listens"`
+	Registry       string              `yaml:"registry" help:"schema registry, URL or host:port; of dev: where the embedded registry listens"`
 	KafkaClient    topics.ClientConfig `yaml:"kafka_client"`
 	RegistryClient secure.HTTP         `yaml:"registry_client"`
 
-	Features   string        `yaml:"features" help:"file of feature definitions; without it the built-in ones"`
-	Partitions int32         `yaml:"partitions" help:"of every topic of the groups; can never change once the topics exist. 0: 4 on the embedded broker; other brokers need a number"`
+	Features   string        `yaml:"features" help:"file of feature definitions; empty: the built-in ones"`
+	Partitions int32         `yaml:"partitions" range:"0..1024" help:"partitions of every topic of the groups, a power of two; they cannot change once the topics exist; 0: 4 on the embedded broker; other brokers need a number"`
 	Actions    ActionsConfig `yaml:"actions"`
 	Verbs      schemas.Verbs `yaml:"verbs" help:"verbs of actions with their weights; added to the built-in ones"`
 	Log        LogConfig     `yaml:"log"`
@@ -87,26 +86,22 @@ type Config struct {
 
 // ActionsConfig configures the retention of the input topic of actions.
 type ActionsConfig struct {
-	// Retention is the retention time on the brokers, at least 24 h, default 168 h. It is the longest downtime of the
-	// groups without lost actions, and how far back another consumer of the topic can start. It must be the same in
-	// every process and in `topics apply`.
-	Retention time.Duration `yaml:"retention" help:"how long brokers keep the topic actions, at least 24h; topics apply sets it"`
+	// Retention is the longest downtime of the groups without lost actions, and how far back another consumer of the topic
+	// can start. It must be the same in every process and in `topics apply`.
+	Retention time.Duration `yaml:"retention" default:"168h" range:"24h.." help:"how long the brokers keep the topic of actions; topics apply sets it"`
 }
 
 // MetricsConfig configures access to the metrics for others than operators.
 type MetricsConfig struct {
-	// TokenFile holds a static token of at least 32 bytes. The token gives access to GET /metrics only, where requests
-	// need tokens, and at an admin address beyond loopback. The file is read for each scrape. Default "": none.
-	TokenFile string `yaml:"token_file"`
+	// The token gives access to GET /metrics only, where requests need tokens, and at an admin address beyond loopback. The
+	// file is read for each scrape.
+	TokenFile string `yaml:"token_file" help:"file with a static token of at least 32 bytes for scrapers; empty: none"`
 }
-
-// minActionsKept leaves operators a day to restart the groups.
-const minActionsKept = 24 * time.Hour
 
 // EmbeddedConfig limits the embedded broker of `smartfeed dev`.
 type EmbeddedConfig struct {
-	MaxBytes   int64 `yaml:"max_bytes"`   // maximum size of the broker's files, at least 1 MiB; the program stops above it
-	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, at a third of the throughput
+	MaxBytes   int64 `yaml:"max_bytes" default:"20GiB" range:"1MiB.." help:"maximum size of the embedded broker's files; the program stops above it"`
+	SyncWrites bool  `yaml:"sync_writes" help:"fsync every batch of records of the embedded broker: survives a power failure, at a third of the throughput"`
 }
 
 // RenamedKeys maps the keys of earlier versions to their present names, so that the error for an old key names the new one.
@@ -124,35 +119,33 @@ func RenamedKeys() map[string]string {
 // DefaultConfig returns the defaults, for one process on one machine.
 func DefaultConfig() Config {
 	broker := embedded.DefaultConfig()
-	return Config{
-		Dir:         "data",
-		HTTP:        "127.0.0.1:8080",
-		Kafka:       []string{broker.Kafka},
-		Registry:    broker.Registry,
-		Actions:     ActionsConfig{Retention: 7 * 24 * time.Hour},
-		Verbs:       schemas.DefaultVerbs(),
-		Log:         LogConfig{Format: "text"},
-		Embedded:    EmbeddedConfig{MaxBytes: broker.MaxBytes},
-		Rows:        rows.DefaultConfig(),
-		Objects:     objects.DefaultConfig(),
-		Actors:      actors.DefaultConfig(),
-		Fanout:      fanout.DefaultConfig(),
-		Related:     related.DefaultConfig(),
-		Pools:       pools.DefaultConfig(),
-		Generator:   generator.DefaultConfig(),
-		Materialize: materialize.DefaultConfig(),
-		Interests:   interests.DefaultConfig(),
-		Retries:     retries.DefaultConfig(),
-		FeedStore:   defaultFeedStoreConfig(),
-		Feed:        feed.DefaultConfig(),
-		Feature:     feature.DefaultConfig(),
-		Insight:     insight.DefaultConfig(),
-		Pinot:       pinot.DefaultConfig(),
-		FeatureLog:  featurelog.DefaultConfig(),
-		API:         api.DefaultConfig(),
-		Auth:        auth.DefaultConfig(),
-		Tracing:     otlp.DefaultConfig(),
-	}
+	c := settings.Defaults[Config]()
+	c.Kafka = []string{broker.Kafka}
+	c.Registry = broker.Registry
+	c.Actions = settings.Defaults[ActionsConfig]()
+	c.Verbs = schemas.DefaultVerbs()
+	c.Log = settings.Defaults[LogConfig]()
+	c.Embedded = settings.Defaults[EmbeddedConfig]()
+	c.Rows = rows.DefaultConfig()
+	c.Objects = objects.DefaultConfig()
+	c.Actors = actors.DefaultConfig()
+	c.Fanout = fanout.DefaultConfig()
+	c.Related = related.DefaultConfig()
+	c.Pools = pools.DefaultConfig()
+	c.Generator = generator.DefaultConfig()
+	c.Materialize = materialize.DefaultConfig()
+	c.Interests = interests.DefaultConfig()
+	c.Retries = retries.DefaultConfig()
+	c.FeedStore = defaultFeedStoreConfig()
+	c.Feed = feed.DefaultConfig()
+	c.Feature = feature.DefaultConfig()
+	c.Insight = insight.DefaultConfig()
+	c.Pinot = pinot.DefaultConfig()
+	c.FeatureLog = featurelog.DefaultConfig()
+	c.API = api.DefaultConfig()
+	c.Auth = auth.DefaultConfig()
+	c.Tracing = otlp.DefaultConfig()
+	return c
 }
 
 // Validate copies shared values to the parts and reports every value that is out of range, with its path.
@@ -160,23 +153,23 @@ func (c *Config) Validate() error {
 	c.settle()
 	return errors.Join(
 		c.validateOwn(),
-		config.Under("kafka_client", c.KafkaClient.Validate()),
-		config.Under("registry_client", c.RegistryClient.Validate()),
-		config.Under("rows", c.Rows.Validate()),
+		settings.Under("kafka_client", c.KafkaClient.Validate()),
+		settings.Under("registry_client", c.RegistryClient.Validate()),
+		settings.Under("rows", c.Rows.Validate()),
 		c.validateGroups(),
-		config.Under("generator", c.Generator.Validate()),
-		config.Under("materialize", c.Materialize.Validate()),
-		config.Under("feed_store", c.FeedStore.Validate()),
-		config.Under("feed", c.Feed.Validate()),
-		config.Under("feature", c.Feature.Validate()),
-		config.Under("insight", c.Insight.Validate()),
-		config.Under("pinot", c.Pinot.Validate()),
-		config.Under("feature_log", c.FeatureLog.Validate()),
-		config.Under("api", c.API.Validate()),
-		config.Under("auth", c.Auth.Validate()),
-		config.Under("peers", c.Peers.Validate()),
-		config.Under("tracing", c.Tracing.Validate()),
-		config.Under("outgoing", c.Outgoing.Validate()),
+		settings.Under("generator", c.Generator.Validate()),
+		settings.Under("materialize", c.Materialize.Validate()),
+		settings.Under("feed_store", c.FeedStore.Validate()),
+		settings.Under("feed", c.Feed.Validate()),
+		settings.Under("feature", c.Feature.Validate()),
+		settings.Under("insight", c.Insight.Validate()),
+		settings.Under("pinot", c.Pinot.Validate()),
+		settings.Under("feature_log", c.FeatureLog.Validate()),
+		settings.Under("api", c.API.Validate()),
+		settings.Under("auth", c.Auth.Validate()),
+		settings.Under("peers", c.Peers.Validate()),
+		settings.Under("tracing", c.Tracing.Validate()),
+		settings.Under("outgoing", c.Outgoing.Validate()),
 	)
 }
 
@@ -196,9 +189,7 @@ func (c *Config) validateOwn() error {
 	if c.Partitions < 0 || c.Partitions > 1024 || c.Partitions&(c.Partitions-1) != 0 {
 		problems = append(problems, fmt.Errorf("partitions: %d is neither 0 nor a power of two from 1 to 1024", c.Partitions))
 	}
-	if c.Actions.Retention < minActionsKept {
-		problems = append(problems, fmt.Errorf("actions.retention: %s is less than %s", c.Actions.Retention, minActionsKept))
-	}
+	problems = append(problems, settings.Under("actions", settings.Validate(c.Actions)))
 	problems = append(problems, c.validateAdminAddress())
 	if err := secure.CheckURL(c.registryURL()); err != nil {
 		problems = append(problems, fmt.Errorf("registry: the address %w", err))
@@ -214,13 +205,9 @@ func (c *Config) validateOwn() error {
 }
 
 // Write prints the configuration as a file, without secrets.
-func (c *Config) Write(w io.Writer) error {
-	enc := yaml.NewEncoder(w)
-	enc.SetIndent(2)
-	if err := enc.Encode(c.shown()); err != nil {
-		return fmt.Errorf("write configuration: %w", err)
-	}
-	return enc.Close()
+func (c *Config) Write(w io.Writer, o config.Options) error {
+	defaults := DefaultConfig()
+	return config.Write(w, c.shown(), &defaults, o)
 }
 
 // shown returns the configuration with addresses that may be printed. Secrets mask themselves.

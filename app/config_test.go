@@ -91,8 +91,8 @@ func TestLogger_LogsTextOfErrors(t *testing.T) {
 func TestRenamed_EachNamesAKeyThatThereIs(t *testing.T) {
 	cfg := DefaultConfig()
 	known := map[string]bool{}
-	for _, path := range config.Paths(&cfg) {
-		known[path[0]] = true
+	for _, key := range config.Keys(&cfg) {
+		known[key.Path] = true
 	}
 	for before, now := range RenamedKeys() {
 		if known[before] || !known[now] {
@@ -104,12 +104,24 @@ func TestRenamed_EachNamesAKeyThatThereIs(t *testing.T) {
 // If Kubernetes could set a key's variable for a Service, the configuration would read it.
 func TestPaths_NoneIsAVariableOfAKubernetesService(t *testing.T) {
 	cfg := DefaultConfig()
-	for _, path := range config.Paths(&cfg) {
-		name := "SMARTFEED_" + strings.ToUpper(strings.ReplaceAll(path[0], ".", "_"))
+	for _, key := range config.Keys(&cfg) {
 		for _, value := range []string{"8080", "tcp://10.96.0.10:8080"} {
-			if got := config.ServiceLinks([]string{name + "=" + value}); len(got) > 0 {
-				t.Errorf("%s has the name of a variable of a Service", path[0])
+			if got := config.ServiceLinks([]string{key.Env + "=" + value}); len(got) > 0 {
+				t.Errorf("%s has the name of a variable of a Service", key.Path)
 			}
+		}
+	}
+}
+
+// The tags are the reference of the configuration.
+func TestKeys_HaveHelpAndBounds(t *testing.T) {
+	cfg := DefaultConfig()
+	for _, key := range config.Keys(&cfg) {
+		if key.Help == "" {
+			t.Errorf("%s has no help text", key.Path)
+		}
+		if key.Range == "" && (key.Type == "int" || key.Type == "number" || key.Type == "duration") {
+			t.Errorf("%s has no range", key.Path)
 		}
 	}
 }

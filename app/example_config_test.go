@@ -18,7 +18,7 @@ func TestExampleConfig_ContainsEveryDefault(t *testing.T) {
 	want := DefaultConfig()
 	var text bytes.Buffer
 	text.WriteString("# Every value with its default. Keep what you change; `smartfeed config check` reports mistakes with their line.\n")
-	if err := want.Write(&text); err != nil {
+	if err := want.Write(&text, config.Options{Docs: true}); err != nil {
 		t.Fatal(err)
 	}
 	if os.Getenv("UPDATE") != "" {
@@ -31,7 +31,7 @@ func TestExampleConfig_ContainsEveryDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(text.String(), string(file)); diff != "" {
-		t.Errorf("%s is not what `smartfeed config show` prints (UPDATE=1 go test ./app -run ExampleConfig rewrites it):\n%s", exampleFile, diff)
+		t.Errorf("%s is not what `smartfeed config show --docs` prints (UPDATE=1 go test ./app -run ExampleConfig rewrites it):\n%s", exampleFile, diff)
 	}
 	got := Config{}
 	if err := config.Load(&got, config.Source{File: exampleFile}); err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
@@ -43,10 +43,10 @@ func (c FeedStoreConfig) Validate() error {
 	cass := c.Cassandra
 	problems := []error{
 		c.Config.Validate(),
-		config.Under("cassandra", cass.Config.Validate()),
-		config.Under("cassandra.primary", cass.Primary.Validate()),
-		config.Under("cassandra.standby", cass.Standby.Validate()),
-		config.Under("hedge", c.Hedge.Validate()),
+		settings.Under("cassandra", cass.Config.Validate()),
+		settings.Under("cassandra.primary", cass.Primary.Validate()),
+		settings.Under("cassandra.standby", cass.Standby.Validate()),
+		settings.Under("hedge", c.Hedge.Validate()),
 	}
 	if len(cass.Standby.Hosts) > 0 && len(cass.Primary.Hosts) == 0 {
 		problems = append(problems, errors.New("cassandra.standby.hosts: a standby without a primary"))

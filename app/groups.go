@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/interests"
@@ -108,7 +108,7 @@ func knownGroups() (names []string) {
 func (c *Config) validateGroups() error {
 	var problems []error
 	for _, g := range groups() {
-		problems = append(problems, config.Under(g.name, g.validate(c)))
+		problems = append(problems, settings.Under(g.name, g.validate(c)))
 	}
 	return errors.Join(problems...)
 }

@@ -7,8 +7,8 @@ import (
 
 // LogConfig configures the log, which goes to standard error.
 type LogConfig struct {
-	Level  slog.Level `yaml:"level"`  // debug, info, warn or error; default info
-	Format string     `yaml:"format"` // text or json; default text
+	Level  slog.Level `yaml:"level" help:"debug, info, warn or error"`
+	Format string     `yaml:"format" default:"text" help:"text or json"`
 }
 
 // Logger returns a logger that writes to w as configured.

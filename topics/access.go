@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // ClientConfig configures how this process connects to the brokers, apart from their addresses. The zero value means no
@@ -20,18 +21,16 @@ import (
 type ClientConfig struct {
 	TLS  secure.TLS `yaml:"tls"`
 	SASL SASL       `yaml:"sasl"`
-	// Rack is the rack of this process, with the same naming as the brokers' broker.rack. If the brokers have
-	// replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector, the process reads from the replica
-	// in its rack. Empty: it always reads from the leader.
-	Rack string `yaml:"rack"`
-	// Static makes this process a static member of the groups that keep rows, named after its address. While it is down,
-	// its partitions are not reassigned until rows.session_timeout has passed. Default: off.
-	Static bool `yaml:"static"`
+	// The name is that in the brokers' broker.rack. It has an effect only if the brokers have
+	// replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector.
+	Rack string `yaml:"rack" help:"rack of this process, whose replicas it reads from; empty: it reads from the leaders"`
+	// Members are named after the address of the process.
+	Static bool `yaml:"static" help:"be a static member of the groups that keep rows: while the process is down, its partitions are reassigned only after rows.session_timeout"`
 }
 
 // SASL configures the authentication to the brokers. The zero value means no authentication.
 type SASL struct {
-	Mechanism    string `yaml:"mechanism"` // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+	Mechanism    string `yaml:"mechanism" help:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: no login"`
 	secure.Login `yaml:",inline"`
 }
 
@@ -44,7 +43,7 @@ const (
 
 // Validate reports every value that is out of its bounds or conflicts with another.
 func (c ClientConfig) Validate() error {
-	problems := []error{secure.Under("tls", c.TLS.Validate()), secure.Under("sasl", c.SASL.Validate())}
+	problems := []error{settings.Under("tls", c.TLS.Validate()), settings.Under("sasl", c.SASL.Validate())}
 	if c.SASL.Mechanism == Plain && !c.TLS.Enabled {
 		problems = append(problems, errors.New("sasl.mechanism: PLAIN sends the password itself: set tls.enabled, or use SCRAM-SHA-512"))
 	}

@@ -11,21 +11,30 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/config"
 )
 
 func (p *program) configCommand() *cobra.Command {
 	return group("config", "Check and show the configuration", "  smartfeed config check --config smartfeed.yaml",
-		p.configCheckCommand(), &cobra.Command{
-			Use: "show", Short: "Print every value in effect, as a configuration file", Args: noArguments,
-			Example: "  smartfeed config show > smartfeed.yaml\n  SMARTFEED_POOLS_CAP=200 smartfeed config show",
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				cfg, err := p.load(cmd)
-				if err != nil {
-					return err
-				}
-				return cfg.Write(cmd.OutOrStdout())
-			},
-		})
+		p.configCheckCommand(), p.configShowCommand())
+}
+
+func (p *program) configShowCommand() *cobra.Command {
+	var o config.Options
+	c := &cobra.Command{
+		Use: "show", Short: "Print every value in effect, as a configuration file", Args: noArguments,
+		Example: "  smartfeed config show --docs > smartfeed.yaml\n  SMARTFEED_POOLS_CAP=200 smartfeed config show --changed",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			return cfg.Write(cmd.OutOrStdout(), o)
+		},
+	}
+	c.Flags().BoolVar(&o.Docs, "docs", false, "precede each value by its help text, default and bounds")
+	c.Flags().BoolVar(&o.Changed, "changed", false, "omit values that are equal to their defaults")
+	return c
 }
 
 func (p *program) configCheckCommand() *cobra.Command {

@@ -21,7 +21,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
@@ -52,9 +54,11 @@ type Source struct {
 // leaf is a value that can be set.
 type leaf struct {
 	path  string
-	help  string
+	field reflect.StructField
 	value reflect.Value
 }
+
+func (l leaf) help() string { return l.field.Tag.Get("help") }
 
 func (l leaf) env() string { return envName(l.path) }
 
@@ -71,7 +75,7 @@ func AddFlags(cfg any, flags *pflag.FlagSet) {
 			continue
 		}
 		text := &textValue{text: show(l.value), kind: l.value.Type().String()}
-		f := flags.VarPF(text, l.path, "", l.help)
+		f := flags.VarPF(text, l.path, "", l.help())
 		f.Hidden = strings.Contains(l.path, ".")
 		if l.value.Kind() == reflect.Bool {
 			f.NoOptDefVal = "true"
@@ -91,11 +95,24 @@ func Load(cfg any, src Source) error {
 	return errors.Join(problems...)
 }
 
-// Paths returns the path and help text of every value, in the order of the struct.
-func Paths(cfg any) [][2]string {
-	var out [][2]string
+// Key describes a value that can be set.
+type Key struct {
+	Path    string // pools.cap
+	Env     string // SMARTFEED_POOLS_CAP
+	Help    string // one line, without a full stop
+	Type    string // duration, int, number, bool, string, list or yaml
+	Default string // as it is written in YAML
+	Range   string // "10 to 1000000"; "" without bounds
+}
+
+// Keys returns the values of the struct that cfg points to, in the order of the struct. Its values are the defaults.
+func Keys(cfg any) []Key {
+	var out []Key
 	for _, l := range leaves(cfg) {
-		out = append(out, [2]string{l.path, l.help})
+		out = append(out, Key{
+			Path: l.path, Env: l.env(), Help: l.help(), Type: shortType(l.value.Type().String()), Default: show(l.value),
+			Range: settings.RangeText(l.field),
+		})
 	}
 	return out
 }
@@ -263,37 +280,12 @@ func loadFlags(all []leaf, flags *pflag.FlagSet) []error {
 // located prepends the line of the file that set a value to each problem that starts with the value's path.
 func located(err error, file string, lines map[string]int) []error {
 	var out []error
-	for _, e := range split(err) {
+	for _, e := range settings.Split(err) {
 		path, _, _ := strings.Cut(e.Error(), " ")
 		if n, ok := lines[strings.TrimSuffix(path, ":")]; ok {
 			e = &FieldError{fmt.Sprintf("%s:%d", file, n), e.Error()}
 		}
 		out = append(out, e)
-	}
-	return out
-}
-
-// Under prepends the name of a nested struct to each of its problems, so that they start with the value's whole path.
-func Under(name string, err error) error {
-	var out []error
-	for _, e := range split(err) {
-		out = append(out, fmt.Errorf("%s.%w", name, e))
-	}
-	return errors.Join(out...)
-}
-
-// split returns the errors in joined errors, at every depth.
-func split(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var out []error
-	for _, e := range joined.Unwrap() {
-		out = append(out, split(e)...)
 	}
 	return out
 }
@@ -336,7 +328,7 @@ func leaves(cfg any) []leaf {
 			case field.Type.Kind() == reflect.Struct:
 				walk(v.Field(i), at+".")
 			default:
-				out = append(out, leaf{path: at, help: field.Tag.Get("help"), value: v.Field(i)})
+				out = append(out, leaf{path: at, field: field, value: v.Field(i)})
 			}
 		}
 	}
@@ -373,6 +365,9 @@ func show(v reflect.Value) string {
 	}
 	if v.Kind() == reflect.String {
 		return v.String()
+	}
+	if d, ok := v.Interface().(time.Duration); ok {
+		return settings.Short(d)
 	}
 	text, err := yaml.Marshal(v.Interface())
 	if err != nil {

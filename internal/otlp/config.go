@@ -9,48 +9,35 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // Config configures tracing. See DefaultConfig.
 type Config struct {
-	// Endpoint is the URL of the collector. Without a path, traces go to /v1/traces. Default none.
-	Endpoint string `yaml:"endpoint" help:"OTLP/HTTP collector that takes traces, such as http://127.0.0.1:4318; empty: nothing is traced"`
+	// Without a path, traces go to /v1/traces.
+	Endpoint string `yaml:"endpoint" help:"OTLP/HTTP collector of traces, such as http://127.0.0.1:4318; empty: nothing is traced"`
 	// Client configures TLS and authentication.
-	Client secure.HTTP `yaml:",inline"`
-	// Headers are additional headers of each request. Default none.
-	Headers map[string]secure.Secret `yaml:"headers"`
-	// Sample is the share of new traces that is sampled, default 0.01, 0 to 1.
-	Sample float64 `yaml:"sample" help:"share of what begins here that is traced, 0 to 1"`
-	// FromCallers makes the traceparent of a request decide whether it is sampled. Default true.
-	FromCallers bool `yaml:"from_callers"`
-	// Service is the service.name of the spans, default smartfeed, 1 to 128 bytes.
-	Service string `yaml:"service"`
-	// Queue is the maximum number of queued spans. More are dropped. Default 8192, 1 to 1,000,000.
-	Queue int `yaml:"queue"`
-	// Batch is the maximum number of spans per post, default 512, 1 to 10,000.
-	Batch int `yaml:"batch"`
-	// Every is the maximum time between two posts while spans are queued; default 1 s, 10 ms to 1 m.
-	Every time.Duration `yaml:"every"`
-	// Timeout limits a post including its retries, which the collector requests with status 429, 502, 503 or 504. It also
-	// limits the last posts at the end of the process. Default 5 s, 100 ms to 1 m.
-	Timeout time.Duration `yaml:"timeout"`
+	Client  secure.HTTP              `yaml:",inline"`
+	Headers map[string]secure.Secret `yaml:"headers" help:"additional headers of each request to the collector"`
+
+	Sample      float64       `yaml:"sample" default:"0.01" range:"0..1" help:"share of the traces that start here that is sampled"`
+	FromCallers bool          `yaml:"from_callers" default:"true" help:"the traceparent of a request decides whether it is sampled"`
+	Service     string        `yaml:"service" default:"smartfeed" help:"service.name of the spans, 1 to 128 bytes"`
+	Queue       int           `yaml:"queue" default:"8192" range:"1..1000000" help:"queued spans; more are dropped"`
+	Batch       int           `yaml:"batch" default:"512" range:"1..10000" help:"spans per request to the collector"`
+	Every       time.Duration `yaml:"every" default:"1s" range:"10ms..1m" help:"maximum time between two requests while spans are queued"`
+	// Timeout includes retries, which the collector requests with status 429, 502, 503 or 504.
+	Timeout time.Duration `yaml:"timeout" default:"5s" range:"100ms..1m" help:"time limit of a request with its retries, and of the last requests when the process stops"`
 }
 
-// DefaultConfig returns the defaults.
-func DefaultConfig() Config {
-	return Config{Sample: 0.01, FromCallers: true, Service: "smartfeed", Queue: 8192, Batch: 512, Every: time.Second, Timeout: 5 * time.Second}
-}
+// DefaultConfig returns the defaults of the tags.
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every field that is out of range.
 func (c Config) Validate() error {
 	problems := []error{
-		bounds.Within("sample", c.Sample, 0, 1),
-		bounds.Within("queue", c.Queue, 1, 1_000_000),
-		bounds.Within("batch", c.Batch, 1, 10_000),
-		bounds.Within("every", c.Every, 10*time.Millisecond, time.Minute),
-		bounds.Within("timeout", c.Timeout, 100*time.Millisecond, time.Minute),
+		settings.Validate(c),
 	}
 	problem := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -58,11 +45,11 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.Endpoint != "" {
-		problems = append(problems, secure.Under("endpoint", checkEndpoint(c.Endpoint)))
+		problems = append(problems, settings.Under("endpoint", checkEndpoint(c.Endpoint)))
 	}
 	for name, value := range c.Headers {
 		problem(httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value.Reveal()), "headers: %q is no header, or its value cannot be one", name)
-		problems = append(problems, secure.Under("headers", value.Check()))
+		problems = append(problems, settings.Under("headers", value.Check()))
 	}
 	problem(c.Service != "" && len(c.Service) <= 128, "service: %d bytes: want 1 to 128", len(c.Service))
 	return errors.Join(append(problems, c.Client.Validate())...)

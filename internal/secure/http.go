@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // HTTP configures an HTTP client. The scheme of the address decides about TLS. The zero value sends no credentials and
@@ -14,13 +16,13 @@ import (
 type HTTP struct {
 	TLS       Certificates `yaml:"tls"`
 	Login     `yaml:",inline"`
-	Token     Secret `yaml:"token"`      // bearer token, instead of user and password
-	TokenFile string `yaml:"token_file"` // holds the token instead
+	Token     Secret `yaml:"token" help:"bearer token, instead of user and password"`
+	TokenFile string `yaml:"token_file" help:"file with the bearer token"`
 }
 
 // Validate reports every inconsistent value.
 func (h HTTP) Validate() error {
-	problems := []error{Under("tls", h.TLS.Validate()), h.Login.Validate(), oneOf("token", h.Token, "token_file", h.TokenFile)}
+	problems := []error{settings.Under("tls", h.TLS.Validate()), h.Login.Validate(), oneOf("token", h.Token, "token_file", h.TokenFile)}
 	if h.Given() && h.bearer() {
 		problems = append(problems, errors.New("token: is given, and user, too"))
 	}
@@ -139,20 +141,4 @@ func ShownURL(address string) string {
 		return address
 	}
 	return before + "?" + hidden
-}
-
-// Under prepends the name of a nested value to each of its problems.
-func Under(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return fmt.Errorf("%s.%w", name, err)
-	}
-	var out []error
-	for _, e := range joined.Unwrap() {
-		out = append(out, Under(name, e))
-	}
-	return errors.Join(out...)
 }

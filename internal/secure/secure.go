@@ -52,13 +52,12 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Certificates holds the trusted authorities and the client's own certificate. The zero value trusts the authorities of
 // the system and has no client certificate.
 type Certificates struct {
-	CAFile   string `yaml:"ca_file"`   // PEM: trusted authorities; default those of the system
-	CertFile string `yaml:"cert_file"` // PEM: the client's own certificate, for servers that request one
-	KeyFile  string `yaml:"key_file"`  // PEM: its key
-	// ServerName is the name that the server's certificate must have; default the host of the address.
-	ServerName string `yaml:"server_name"`
-	// InsecureSkipVerify trusts every server. Anyone on the path can then read and change everything.
-	InsecureSkipVerify bool `yaml:"insecure_skip_verify"`
+	CAFile     string `yaml:"ca_file" help:"PEM file with trusted authorities; empty: those of the system"`
+	CertFile   string `yaml:"cert_file" help:"PEM file with the client's own certificate, for servers that request one"`
+	KeyFile    string `yaml:"key_file" help:"PEM file with its key"`
+	ServerName string `yaml:"server_name" help:"name that the server's certificate must have; empty: the host of the address"`
+	// Anyone on the path can then read and change everything.
+	InsecureSkipVerify bool `yaml:"insecure_skip_verify" help:"trust every server's certificate; for tests only"`
 }
 
 // Validate reports every inconsistent value.
@@ -107,7 +106,7 @@ func (c Certificates) own(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
 // TLS configures encryption for protocols whose address does not say whether to encrypt. The zero value disables it.
 type TLS struct {
-	Enabled      bool `yaml:"enabled"`
+	Enabled      bool `yaml:"enabled" help:"connect with TLS"`
 	Certificates `yaml:",inline"`
 }
 
@@ -130,9 +129,10 @@ func (t TLS) Config() (*tls.Config, error) {
 
 // Login is a user and password. The zero value is no user.
 type Login struct {
-	User         string `yaml:"user"`
-	Password     Secret `yaml:"password"`      // prefer a file or the environment: a flag is visible in the list of processes
-	PasswordFile string `yaml:"password_file"` // holds the password instead; a line break at its end is ignored
+	User string `yaml:"user" help:"user name; empty: no login"`
+	// Prefer a file or the environment: a flag is visible in the list of processes.
+	Password     Secret `yaml:"password" help:"password; prefer password_file"`
+	PasswordFile string `yaml:"password_file" help:"file with the password; a line break at its end is ignored"`
 }
 
 // Given reports whether there is a user.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -16,52 +16,36 @@ type Config struct {
 	// is not read from this group's section of the configuration file. The default is schemas.DefaultVerbs.
 	Verbs schemas.Verbs `yaml:"-"`
 
-	HalfLife  time.Duration `yaml:"half_life"`  // after which an action counts half; 1h-8760h, default 336h (two weeks)
-	Top       int           `yaml:"top"`        // affinities sent per user; 1-500, default 50
-	Every     time.Duration `yaml:"every"`      // least time between two times that they are sent; 100ms-1h, default 1s
-	MaxFacets int           `yaml:"max_facets"` // affinities kept per user, temporarily up to a quarter more; Top to 10,000, default 1000
-	Steps     Steps         `yaml:"steps"`      // 1 to 20; default 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20
-	Band      float64       `yaml:"band"`       // how far below a step's start it is left, as a fraction of the start; 0-0.9, default 0.2
+	HalfLife  time.Duration `yaml:"half_life" default:"336h" range:"1h..8760h" help:"age at which an action counts half in an affinity"`
+	Top       int           `yaml:"top" default:"50" range:"1..500" help:"affinities sent per user"`
+	Every     time.Duration `yaml:"every" default:"1s" range:"100ms..1h" help:"minimum time between two times that a user's affinities are sent"`
+	MaxFacets int           `yaml:"max_facets" default:"1000" range:"top..10000" help:"affinities kept per user; temporarily up to a quarter more"`
+	// Steps has 1 to 20 steps. The default is 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20.
+	Steps Steps   `yaml:"steps" help:"weights of edges by affinity: each step has the affinity at which it starts, and the weight; 1 to 20 steps"`
+	Band  float64 `yaml:"band" default:"0.2" range:"0..0.9" help:"how far below a step's start an affinity must fall before it leaves the step, as a fraction of the start"`
 
-	Joins Joins `yaml:"joins"` // attributes that are joined to actions, by verb; at most 64 verbs; default none: all attributes
-	// EmbeddingVerbs are the verbs whose actions add the actor's embedding to the mean embedding of the pin's recent actors.
-	// The default is closeup, click and save. Without verbs, no means are kept.
-	EmbeddingVerbs []schemas.Verb `yaml:"embedding_verbs"`
+	Joins          Joins          `yaml:"joins" help:"attributes joined to actions, by verb; at most 64 verbs; none: all attributes"`
+	EmbeddingVerbs []schemas.Verb `yaml:"embedding_verbs" help:"verbs whose actions add the actor's embedding to the mean embedding of the pin's recent actors; none: no means are kept"`
 
-	RelatedFrom   float64       `yaml:"related_from"`   // least weight of an action that relates its pin to others, above 0 to 1000; default 0.5
-	RelatedWithin time.Duration `yaml:"related_within"` // longest time between two actions of a user that makes their pins neighbors; 0-24h, default 30m
-	RelatedRecent int           `yaml:"related_recent"` // such actions remembered per user, 0-50; default 4
+	RelatedFrom   float64       `yaml:"related_from" default:"0.5" range:"0.000001..1000" help:"minimum weight of an action that relates its pin to others"`
+	RelatedWithin time.Duration `yaml:"related_within" default:"30m" range:"0s..24h" help:"maximum time between two actions of a user that makes their pins neighbors"`
+	RelatedRecent int           `yaml:"related_recent" default:"4" range:"0..50" help:"such actions remembered per user"`
 }
 
-// DefaultConfig returns the defaults that the field comments state.
+// DefaultConfig returns the defaults of the tags, schemas.DefaultVerbs, and the steps and verbs that the fields name.
 func DefaultConfig() Config {
-	return Config{
-		Verbs:     schemas.DefaultVerbs(),
-		HalfLife:  14 * 24 * time.Hour,
-		Top:       50,
-		Every:     time.Second,
-		MaxFacets: 1000,
-		Steps:     Steps{{math.Inf(-1), 0.5}, {-2, 1}, {3, 1.5}, {8, 2}, {20, 3}},
-		Band:      0.2,
-
-		EmbeddingVerbs: []schemas.Verb{schemas.Closeup, schemas.Click, schemas.Save},
-
-		RelatedFrom: 0.5, RelatedWithin: 30 * time.Minute, RelatedRecent: 4,
-	}
+	c := settings.Defaults[Config]()
+	c.Verbs = schemas.DefaultVerbs()
+	c.Steps = Steps{{math.Inf(-1), 0.5}, {-2, 1}, {3, 1.5}, {8, 2}, {20, 3}}
+	c.EmbeddingVerbs = []schemas.Verb{schemas.Closeup, schemas.Click, schemas.Save}
+	return c
 }
 
 // Validate reports every value that is out of bounds.
 func (c Config) Validate() error {
 	return errors.Join(
 		c.Verbs.Validate(),
-		bounds.Within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
-		bounds.Within("top", c.Top, 1, 500),
-		bounds.Within("every", c.Every, 100*time.Millisecond, time.Hour),
-		bounds.Within("max_facets", c.MaxFacets, c.Top, 10_000),
-		bounds.Within("band", c.Band, 0, 0.9),
-		bounds.Within("related_from", c.RelatedFrom, math.SmallestNonzeroFloat64, 1000),
-		bounds.Within("related_within", c.RelatedWithin, 0, 24*time.Hour),
-		bounds.Within("related_recent", c.RelatedRecent, 0, 50),
+		settings.Validate(c),
 		c.Steps.validate("steps"),
 		c.Joins.validate("joins"),
 		c.validateEmbeddingVerbs(),

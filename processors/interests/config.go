@@ -5,38 +5,33 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // Config holds the settings for interests. See DefaultConfig.
 type Config struct {
-	MaxTerms  int               `yaml:"max_terms"`  // counted terms of a partition, 10-1,000,000, default 5,000
-	MaxPeople int               `yaml:"max_people"` // counted authors of a term, 1-1000, default 30
-	MinPins   int               `yaml:"min_pins"`   // minimum pins of a candidate, 1-1,000,000, default 5
-	MinPeople int               `yaml:"min_people"` // minimum authors of a candidate, 1-MaxPeople, default 3
-	Stop      []string          `yaml:"stop"`       // stop words, in addition to the common ones: no term begins or ends with one
-	Block     map[string]string `yaml:"block"`      // terms that are never counted and have no interest, each with the reason
+	MaxTerms  int               `yaml:"max_terms" default:"5000" range:"10..1000000" help:"counted terms per partition"`
+	MaxPeople int               `yaml:"max_people" default:"30" range:"1..1000" help:"counted authors per term"`
+	MinPins   int               `yaml:"min_pins" default:"5" range:"1..1000000" help:"minimum number of pins of a candidate"`
+	MinPeople int               `yaml:"min_people" default:"3" range:"1..max_people" help:"minimum number of authors of a candidate"`
+	Stop      []string          `yaml:"stop" help:"stop words, in addition to the common ones: no term begins or ends with one"`
+	Block     map[string]string `yaml:"block" help:"terms that are never counted and have no interest, each with the reason"`
 
-	// HalfLife is the half-life of the strength of a user's interests and of recent pins; 1h-8760h, default 720h (30 days).
-	HalfLife time.Duration `yaml:"half_life"`
-	Keep     int           `yaml:"keep"`     // interests that a user keeps, 1-1000, default 50
-	Evidence int           `yaml:"evidence"` // actions that are kept per interest, 0-100, default 5
+	HalfLife time.Duration `yaml:"half_life" default:"720h" range:"1h..8760h" help:"half-life of the strength of a user's interests, and of recent pins"`
+	Keep     int           `yaml:"keep" default:"50" range:"1..1000" help:"interests kept per user"`
+	Evidence int           `yaml:"evidence" default:"5" range:"0..100" help:"actions kept per interest of a user"`
 
-	Interests int `yaml:"interests"` // interests of a pin that count, 1-64, default 6
-	// AttributionWindow is how long after an impression an action counts for its source; 1m-720h, default 168h.
-	AttributionWindow time.Duration `yaml:"attribution_window"`
-	// MaxSeen is the number of users of a pin that are stored for AttributionWindow, 0-40,000, default 10,000.
-	MaxSeen int `yaml:"max_seen"`
-	Days    int `yaml:"days"` // days of engagement that are kept, 1-400, default 28
+	Interests         int           `yaml:"interests" default:"6" range:"1..64" help:"interests of a pin that count"`
+	AttributionWindow time.Duration `yaml:"attribution_window" default:"168h" range:"1m..720h" help:"how long after an impression an action counts for the impression's source"`
+	MaxSeen           int           `yaml:"max_seen" default:"10000" range:"0..40000" help:"users of a pin that are stored for attribution_window"`
+	Days              int           `yaml:"days" default:"28" range:"1..400" help:"days of engagement that are kept"`
 }
 
-// DefaultConfig returns the defaults that the field comments state.
+// DefaultConfig returns the defaults of the tags, without stop words and blocked terms.
 func DefaultConfig() Config {
-	return Config{
-		MaxTerms: 5000, MaxPeople: 30, MinPins: 5, MinPeople: 3, Stop: []string{}, Block: map[string]string{},
-		HalfLife: 30 * 24 * time.Hour, Keep: 50, Evidence: 5,
-		Interests: 6, AttributionWindow: 7 * 24 * time.Hour, MaxSeen: 10_000, Days: 28,
-	}
+	c := settings.Defaults[Config]()
+	c.Stop, c.Block = []string{}, map[string]string{}
+	return c
 }
 
 // Blocked returns a function that explains why a folded term is not counted and has no interest, whatever was counted and
@@ -46,19 +41,7 @@ func (c Config) Blocked() func(term string) (reason string) { return newVocabula
 
 // Validate returns an error that lists every value that is out of its bounds.
 func (c Config) Validate() error {
-	problems := []error{
-		bounds.Within("max_terms", c.MaxTerms, 10, 1_000_000),
-		bounds.Within("max_people", c.MaxPeople, 1, 1000),
-		bounds.Within("min_pins", c.MinPins, 1, 1_000_000),
-		bounds.Within("min_people", c.MinPeople, 1, c.MaxPeople),
-		bounds.Within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
-		bounds.Within("keep", c.Keep, 1, 1000),
-		bounds.Within("evidence", c.Evidence, 0, 100),
-		bounds.Within("interests", c.Interests, 1, 64),
-		bounds.Within("attribution_window", c.AttributionWindow, time.Minute, 720*time.Hour),
-		bounds.Within("max_seen", c.MaxSeen, 0, 40_000),
-		bounds.Within("days", c.Days, 1, 400),
-	}
+	problems := []error{settings.Validate(c)}
 	for term, reason := range c.Block {
 		if reason == "" || Fold(term) == "" {
 			problems = append(problems, fmt.Errorf("block: %q: %q, must be a term with a reason", term, reason))

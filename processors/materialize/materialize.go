@@ -30,7 +30,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -38,16 +38,14 @@ import (
 
 // Config configures a Sink. See DefaultConfig.
 type Config struct {
-	// MaxPoll is the maximum number of records, and of feed entries, that are written as one batch; default 5,000, 1 to
-	// 100,000.
-	MaxPoll int `yaml:"max_poll"`
+	MaxPoll int `yaml:"max_poll" default:"5000" range:"1..100000" help:"records, and items of feeds, that are written as one batch"`
 }
 
 // DefaultConfig returns the default of every field.
-func DefaultConfig() Config { return Config{MaxPoll: 5000} }
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate returns an error if a field is out of bounds.
-func (c Config) Validate() error { return bounds.Within("max_poll", c.MaxPoll, 1, 100_000) }
+func (c Config) Validate() error { return settings.Validate(c) }
 
 // Batch is the argument of Write.
 type Batch = schemas.FeedBatch

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -18,28 +18,22 @@ type Config struct {
 
 	// Bots are rules that identify bots. An action that matches any rule is dropped. At most 100; default: attribute bot is
 	// true.
-	Bots []BotRule `yaml:"bots"`
+	Bots []BotRule `yaml:"bots" help:"rules that identify bots, at most 100; an action that matches any rule is dropped"`
 
 	// Quality are rules over a pin's earliest create. A pin's quality is the product of the factors of the rules that
 	// match, or 1 if none does. At most 20; default none.
-	Quality []QualityRule `yaml:"quality"`
+	Quality []QualityRule `yaml:"quality" help:"rules whose factors multiply to the quality of a pin, at most 20; none: quality 1"`
 
 	Hot Hot `yaml:"hot"` // which pins the content generator has counts of
 
-	// Remember is how long after its arrival an action's repeats are recognized; 1m-720h, default 96h.
-	Remember time.Duration `yaml:"remember"`
-	// CountFor is how long the counts of a step are kept; 1h-720h, default 96h, the longest window of a feature.
-	CountFor time.Duration `yaml:"count_for"`
-	// ActorsHalfLife is the age at which an actor's weight in the mean embedding of a pin's recent actors is halved;
-	// 1m-720h, default 24h.
-	ActorsHalfLife time.Duration `yaml:"actors_half_life"`
+	Remember       time.Duration `yaml:"remember" default:"96h" range:"1m..720h" help:"how long after an action its repetitions are recognized"`
+	CountFor       time.Duration `yaml:"count_for" default:"96h" range:"1h..720h" help:"how long counts are kept; the longest window of a feature"`
+	ActorsHalfLife time.Duration `yaml:"actors_half_life" default:"24h" range:"1m..720h" help:"half-life of an actor's weight in the mean embedding of a pin's recent actors"`
 
-	Hold time.Duration `yaml:"hold"` // how long an action waits for its pin; 0-1h, default 60s
-	// MaxHeld is the number of actions that wait for one pin; further ones are forwarded without its attributes; 0-1000,
-	// default 100.
-	MaxHeld      int `yaml:"max_held"`
-	Versions     int `yaml:"versions"`      // versions of a pin's attributes that are kept for joins; 1-64, default 8
-	MaxFollowees int `yaml:"max_followees"` // current and former followees of a pin that are notified of changes; 128-500, default 256
+	Hold         time.Duration `yaml:"hold" default:"1m" range:"0s..1h" help:"how long an action waits for its pin"`
+	MaxHeld      int           `yaml:"max_held" default:"100" range:"0..1000" help:"actions that wait for one pin; further ones are forwarded without its attributes"`
+	Versions     int           `yaml:"versions" default:"8" range:"1..64" help:"versions of a pin's attributes that are kept for joins"`
+	MaxFollowees int           `yaml:"max_followees" default:"256" range:"128..500" help:"current and former followees of a pin that are notified of changes"`
 }
 
 // BotRule matches actions of programs. All conditions that are set must match; at least one must be set.
@@ -58,22 +52,13 @@ type QualityRule struct {
 	Factor float64 `yaml:"factor"` // 0.01-100
 }
 
-// DefaultConfig returns the defaults that the field comments state.
+// DefaultConfig returns the defaults of the tags and those that the comments of other fields state.
 func DefaultConfig() Config {
-	return Config{
-		Verbs:    schemas.DefaultVerbs(),
-		Bots:     []BotRule{{Attribute: "bot", Equals: "true"}},
-		Hot:      Hot{From: 5, For: 30 * 24 * time.Hour},
-		Remember: 96 * time.Hour,
-		CountFor: 96 * time.Hour,
-
-		ActorsHalfLife: 24 * time.Hour,
-
-		Hold:         time.Minute,
-		MaxHeld:      100,
-		Versions:     8,
-		MaxFollowees: 256,
-	}
+	c := settings.Defaults[Config]()
+	c.Verbs = schemas.DefaultVerbs()
+	c.Bots = []BotRule{{Attribute: "bot", Equals: "true"}}
+	c.Hot = settings.Defaults[Hot]()
+	return c
 }
 
 // unknownFor returns how long the heat and the mean of actors of an id without a pin are kept after the last record. It is
@@ -91,16 +76,10 @@ const (
 func (c Config) Validate() error {
 	errs := []error{
 		c.Verbs.Validate(),
-		c.Hot.validate(),
-		bounds.Within("remember", c.Remember, time.Minute, 720*time.Hour),
-		bounds.Within("count_for", c.CountFor, time.Hour, 720*time.Hour),
-		bounds.Within("actors_half_life", c.ActorsHalfLife, time.Minute, 720*time.Hour),
-		bounds.Within("hold", c.Hold, 0, time.Hour),
-		bounds.Within("max_held", c.MaxHeld, 0, 1000),
-		bounds.Within("versions", c.Versions, 1, 64),
-		bounds.Within("max_followees", c.MaxFollowees, 128, 500),
-		bounds.Within("bots: number of rules", len(c.Bots), 0, maxBotRules),
-		bounds.Within("quality: number of rules", len(c.Quality), 0, maxQualityRules),
+		settings.Under("hot", settings.Validate(c.Hot)),
+		settings.Validate(c),
+		settings.Within("bots: number of rules", len(c.Bots), 0, maxBotRules),
+		settings.Within("quality: number of rules", len(c.Quality), 0, maxQualityRules),
 	}
 	if len(c.Verbs) == 0 {
 		errs = append(errs, errors.New("verbs: none; without any no action is accepted"))
@@ -125,7 +104,7 @@ func (r BotRule) validate(name string) error {
 }
 
 func (r QualityRule) validate(name string) error {
-	err := bounds.Within(name+".factor", r.Factor, minFactor, maxFactor)
+	err := settings.Within(name+".factor", r.Factor, minFactor, maxFactor)
 	attribute, isAttribute := strings.CutPrefix(r.Field, attributePrefix)
 	switch {
 	case isAttribute && attribute != "":

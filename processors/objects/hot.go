@@ -1,10 +1,8 @@
 package objects
 
 import (
-	"errors"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -13,15 +11,8 @@ import (
 // Hot defines which pins the topic hot-pins holds. Every process that builds chunks keeps them in memory, about 300 bytes
 // each.
 type Hot struct {
-	From int64         `yaml:"from"` // sum of impressions and saves from which a pin is hot; 1-1,000,000, default 5
-	For  time.Duration `yaml:"for"`  // how long a pin stays hot without another impression or save; 1m-8760h, default 720h
-}
-
-func (h Hot) validate() error {
-	return errors.Join(
-		bounds.Within("hot.from", h.From, 1, 1_000_000),
-		bounds.Within("hot.for", h.For, time.Minute, 8760*time.Hour),
-	)
+	From int64         `yaml:"from" default:"5" range:"1..1000000" help:"sum of impressions and saves from which a pin is hot"`
+	For  time.Duration `yaml:"for" default:"720h" range:"1m..8760h" help:"how long a pin stays hot without another impression or save"`
 }
 
 // heat holds the impressions and saves of a pin, and the counts that were last sent.

@@ -26,9 +26,9 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/jsonbound"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // Limits of a call and of a service, see the package comment.
@@ -54,16 +54,16 @@ var (
 
 // Config configures one service.
 type Config struct {
-	URL string `yaml:"url"` // http or https; "": none
+	URL string `yaml:"url" help:"http or https address; empty: none"`
 
-	// Timeout is how long a call waits for an answer, 1ms to 10s. A call waits for at most half of the caller's remaining
-	// time: 75 ms if a feed waits 150 ms for a chunk, which is the default of feed.generator_timeout.
-	Timeout time.Duration `yaml:"timeout"`
+	// A call waits for at most half of the caller's remaining time: 75 ms if a feed waits 150 ms for a chunk, which is the
+	// default of feed.generator_timeout.
+	Timeout time.Duration `yaml:"timeout" range:"1ms..10s" help:"how long a call waits for an answer"`
 }
 
 // Validate reports every value that is out of bounds.
 func (c Config) Validate() error {
-	errs := []error{bounds.Within("timeout", c.Timeout, time.Millisecond, MaxTimeout)}
+	errs := []error{settings.Validate(c)}
 	switch u, err := url.Parse(c.URL); {
 	case secure.CheckURL(c.URL) != nil:
 		errs = append(errs, fmt.Errorf("url: %w", secure.CheckURL(c.URL)))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -93,17 +93,17 @@ func (f Feed) Share(s schemas.Source) float64 {
 // problems returns an error for every value that is out of bounds, with its name.
 func (f Feed) problems() []error {
 	errs := []error{
-		bounds.Within("memory", f.Memory, 10, 10_000),
-		bounds.Within("affinity", f.Affinity, 0, 100),
-		bounds.Within("popularity", f.Popularity, 0, 100),
-		bounds.Within("model", f.Model, 0, 100),
-		bounds.Within("caps.window", f.Caps.Window, 0, 100),
-		bounds.Within("caps.author", f.Caps.Author, 0, 100),
-		bounds.Within("caps.board", f.Caps.Board, 0, 100),
-		bounds.Within("caps.interest", f.Caps.Interest, 0, 100),
-		bounds.Within("explore.pin", f.Explore.Pin, 0, 1_000_000_000),
-		bounds.Within("explore.author", f.Explore.Author, 0, 1_000_000_000),
-		bounds.Within("arms: number of them", len(f.Arms), 0, 20),
+		settings.Within("memory", f.Memory, 10, 10_000),
+		settings.Within("affinity", f.Affinity, 0, 100),
+		settings.Within("popularity", f.Popularity, 0, 100),
+		settings.Within("model", f.Model, 0, 100),
+		settings.Within("caps.window", f.Caps.Window, 0, 100),
+		settings.Within("caps.author", f.Caps.Author, 0, 100),
+		settings.Within("caps.board", f.Caps.Board, 0, 100),
+		settings.Within("caps.interest", f.Caps.Interest, 0, 100),
+		settings.Within("explore.pin", f.Explore.Pin, 0, 1_000_000_000),
+		settings.Within("explore.author", f.Explore.Author, 0, 1_000_000_000),
+		settings.Within("arms: number of them", len(f.Arms), 0, 20),
 	}
 	errs = append(errs, f.shareProblems()...)
 	errs = append(errs, f.Defer.problems()...)
@@ -126,7 +126,7 @@ func (f Feed) shareProblems() []error {
 }
 
 func (d Defer) problems() []error {
-	errs := []error{bounds.Within("defer.budget", d.Budget, 0, 10_000), bounds.Within("defer.floor", d.Floor, 0, 1000)}
+	errs := []error{settings.Within("defer.budget", d.Budget, 0, 10_000), settings.Within("defer.floor", d.Floor, 0, 1000)}
 	if d.Floor > 0 && d.Session < time.Second {
 		errs = append(errs, fmt.Errorf("defer.session: %s: want at least 1s", d.Session))
 	}

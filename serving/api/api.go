@@ -21,9 +21,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/foreign"
-	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -33,64 +32,38 @@ import (
 
 // Config configures the server. See DefaultConfig.
 type Config struct {
-	// Insecure allows the server to listen on addresses beyond loopback without authentication. Set it only if something
-	// else protects the address, such as a container whose port is published on loopback. Default false.
-	Insecure bool `yaml:"insecure"`
-	// AllowedHosts are the host names, without port, that requests may use while authentication is off, in addition to IP
-	// addresses and localhost. Other names are rejected, because any site can make its own name resolve to this address.
-	// Default none.
-	AllowedHosts []string `yaml:"allowed_hosts" help:"host names by which requests are accepted while authentication is off; those in http and advertise always are"`
-	// TLS is the server's certificate. Default none: plain HTTP.
-	TLS TLSConfig `yaml:"tls"`
-	// Limits are the rate limits of callers and the limits of requests in flight.
-	Limits limit.Config `yaml:"limits"`
+	// Set Insecure only if something else protects the address, such as a container whose port is published on loopback.
+	Insecure bool `yaml:"insecure" help:"allow the server to listen on addresses beyond loopback without authentication"`
+	// Other host names are rejected while authentication is off, because any site can make its own name resolve to this
+	// address. IP addresses and localhost are always accepted.
+	AllowedHosts []string     `yaml:"allowed_hosts" help:"host names, without port, that requests may use while authentication is off; those in http and advertise always may"`
+	TLS          TLSConfig    `yaml:"tls"`
+	Limits       limit.Config `yaml:"limits"`
 
-	// MaxHeaderBytes limits the request line and the header. Default 16 KiB, 1 KiB to 1 MiB.
-	MaxHeaderBytes int `yaml:"max_header_bytes"`
-	// MaxEventsBytes limits the body of POST /v1/events. Default 8 MiB, 64 KiB to 64 MiB.
-	MaxEventsBytes int64 `yaml:"max_events_bytes"`
-	// MaxEvents limits the lines of that body. Default 20,000, 1 to 1,000,000.
-	MaxEvents int `yaml:"max_events"`
-	// MaxBodiesBytes limits the bytes received of all bodies of POST /v1/events in flight, and separately those of all other
-	// calls. Further bodies are rejected with 503. Default 64 MiB, MaxEventsBytes to 4 GiB.
-	MaxBodiesBytes int64 `yaml:"max_bodies_bytes"`
-	// CallerBytes limits one caller's part of these bytes. Further bodies are rejected with 429. One body of the maximum
-	// size is always possible. Default 16 MiB, 64 KiB to 4 GiB.
-	CallerBytes int64 `yaml:"caller_bytes"`
-	// MaxFeatureBytes limits the body of POST /v1/features. Default 1 MiB, 1 KiB to 16 MiB.
-	MaxFeatureBytes int64 `yaml:"max_feature_bytes"`
+	MaxHeaderBytes int   `yaml:"max_header_bytes" default:"16KiB" range:"1KiB..1MiB" help:"size of the request line and the header"`
+	MaxEventsBytes int64 `yaml:"max_events_bytes" default:"8MiB" range:"64KiB..64MiB" help:"size of the body of POST /v1/events"`
+	MaxEvents      int   `yaml:"max_events" default:"20000" range:"1..1000000" help:"lines of that body"`
+	MaxBodiesBytes int64 `yaml:"max_bodies_bytes" default:"64MiB" range:"max_events_bytes..4GiB" help:"bytes of all bodies of POST /v1/events in flight, and separately of all other requests; further bodies are rejected with 503"`
+	// One body of the maximum size is always possible.
+	CallerBytes     int64 `yaml:"caller_bytes" default:"16MiB" range:"64KiB..4GiB" help:"one caller's part of these bytes; further bodies are rejected with 429"`
+	MaxFeatureBytes int64 `yaml:"max_feature_bytes" default:"1MiB" range:"1KiB..16MiB" help:"size of the body of POST /v1/features"`
 
-	// HeaderTimeout limits the time to receive a header. Default 5 s, 100 ms to 5 m.
-	HeaderTimeout time.Duration `yaml:"header_timeout"`
-	// ReadTimeout limits the time to receive a whole request. Default 30 s, 100 ms to 5 m.
-	ReadTimeout time.Duration `yaml:"read_timeout"`
-	// WriteTimeout limits the time from the end of the header to the end of the answer, or to send one event of a stream.
-	// Default 60 s, 100 ms to 5 m, and at least ReadTimeout plus PublishTimeout.
-	WriteTimeout time.Duration `yaml:"write_timeout"`
-	// IdleTimeout limits how long a connection may be idle between requests. Default 2 m, 100 ms to 1 h.
-	IdleTimeout time.Duration `yaml:"idle_timeout"`
-	// PublishTimeout limits how long the broker may take to acknowledge events. Default 15 s, 100 ms to 5 m.
-	PublishTimeout time.Duration `yaml:"publish_timeout"`
+	HeaderTimeout  time.Duration `yaml:"header_timeout" default:"5s" range:"100ms..5m" help:"time to receive a header"`
+	ReadTimeout    time.Duration `yaml:"read_timeout" default:"30s" range:"100ms..5m" help:"time to receive a whole request"`
+	WriteTimeout   time.Duration `yaml:"write_timeout" default:"1m" range:"100ms..5m" help:"time from the end of the header to the end of the answer, or to send one event of a stream; at least read_timeout + publish_timeout"`
+	IdleTimeout    time.Duration `yaml:"idle_timeout" default:"2m" range:"100ms..1h" help:"how long a connection may be idle between requests"`
+	PublishTimeout time.Duration `yaml:"publish_timeout" default:"15s" range:"100ms..5m" help:"how long the broker may take to acknowledge events"`
 
-	// MaxRequests limits the requests in flight of each scope. Under load, the limit is lower. Further requests are rejected
-	// with 503. Default 512, 1 to 1,000,000.
-	MaxRequests int `yaml:"max_requests"`
-	// CallerRequests limits those of one user, over all scopes. Further requests are rejected with 429. Default 64, 1 to
-	// 1,000,000.
-	CallerRequests int `yaml:"caller_requests"`
-	// MaxStreams limits the open event streams. Further streams are rejected with 503. Default 256, 1 to 1,000,000.
-	MaxStreams int `yaml:"max_streams"`
-	// CallerStreams limits those of one user, or of one address without a token. Further streams are rejected with 429.
-	// Default 4, 1 to 1,000,000.
-	CallerStreams int `yaml:"caller_streams"`
-	// ServiceStreams limits those of one service. Further streams are rejected with 429. Default 64, 1 to 1,000,000.
-	ServiceStreams int `yaml:"service_streams"`
-	// StreamPoll is the interval at which a stream checks its count. Default 250 ms, 10 ms to 1 m.
-	StreamPoll time.Duration `yaml:"stream_poll"`
+	// Under load, the limit is lower.
+	MaxRequests    int           `yaml:"max_requests" default:"512" range:"1..1000000" help:"requests in flight per scope; further ones are rejected with 503"`
+	CallerRequests int           `yaml:"caller_requests" default:"64" range:"1..1000000" help:"requests in flight of one user, over all scopes; further ones are rejected with 429"`
+	MaxStreams     int           `yaml:"max_streams" default:"256" range:"1..1000000" help:"open event streams; further ones are rejected with 503"`
+	CallerStreams  int           `yaml:"caller_streams" default:"4" range:"1..1000000" help:"open event streams of one user, or of one address without a token; further ones are rejected with 429"`
+	ServiceStreams int           `yaml:"service_streams" default:"64" range:"1..1000000" help:"open event streams of one service; further ones are rejected with 429"`
+	StreamPoll     time.Duration `yaml:"stream_poll" default:"250ms" range:"10ms..1m" help:"interval at which a stream checks its count"`
 
-	// ShutdownTimeout limits how long requests in flight may take when the server stops. Default 10 s, 100 ms to
-	// MaxShutdownTimeout.
-	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`
+	// The bound is MaxShutdownTimeout.
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"10s" range:"100ms..20s" help:"how long requests in flight may take when the server stops"`
 }
 
 // MaxShutdownTimeout is the maximum of Config.ShutdownTimeout. Writing the data of completed requests may take as long
@@ -99,37 +72,14 @@ const MaxShutdownTimeout = 20 * time.Second
 
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
-	return Config{
-		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxBodiesBytes: 64 << 20, CallerBytes: 16 << 20, MaxFeatureBytes: 1 << 20,
-		HeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		PublishTimeout: 15 * time.Second, MaxRequests: 512, CallerRequests: 64, MaxStreams: 256, CallerStreams: 4, ServiceStreams: 64, StreamPoll: 250 * time.Millisecond,
-		ShutdownTimeout: 10 * time.Second, Limits: limit.DefaultConfig(),
-	}
+	c := settings.Defaults[Config]()
+	c.Limits = limit.DefaultConfig()
+	return c
 }
 
 // Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
-	const least, most = 100 * time.Millisecond, 5 * time.Minute
-	problems := []error{
-		bounds.Within("max_header_bytes", c.MaxHeaderBytes, 1<<10, 1<<20),
-		bounds.Within("max_events_bytes", c.MaxEventsBytes, 64<<10, 64<<20),
-		bounds.Within("max_events", c.MaxEvents, 1, 1_000_000),
-		bounds.Within("max_bodies_bytes", c.MaxBodiesBytes, max(c.MaxEventsBytes, 64<<10), 4<<30),
-		bounds.Within("caller_bytes", c.CallerBytes, 64<<10, 4<<30),
-		bounds.Within("max_feature_bytes", c.MaxFeatureBytes, 1<<10, 16<<20),
-		bounds.Within("max_requests", c.MaxRequests, 1, 1_000_000),
-		bounds.Within("caller_requests", c.CallerRequests, 1, 1_000_000),
-		bounds.Within("max_streams", c.MaxStreams, 1, 1_000_000),
-		bounds.Within("caller_streams", c.CallerStreams, 1, 1_000_000),
-		bounds.Within("service_streams", c.ServiceStreams, 1, 1_000_000),
-		bounds.Within("header_timeout", c.HeaderTimeout, least, most),
-		bounds.Within("read_timeout", c.ReadTimeout, least, most),
-		bounds.Within("write_timeout", c.WriteTimeout, least, most),
-		bounds.Within("idle_timeout", c.IdleTimeout, least, time.Hour),
-		bounds.Within("publish_timeout", c.PublishTimeout, least, most),
-		bounds.Within("stream_poll", c.StreamPoll, 10*time.Millisecond, time.Minute),
-		bounds.Within("shutdown_timeout", c.ShutdownTimeout, least, MaxShutdownTimeout),
-	}
+	problems := []error{settings.Validate(c)}
 	for _, host := range c.AllowedHosts {
 		if !foreign.Name(host) || strings.ContainsAny(host, ":/* ") {
 			problems = append(problems, fmt.Errorf("allowed_hosts: %q is not a host name without port", host))
@@ -139,7 +89,7 @@ func (c Config) Validate() error {
 		problems = append(problems, fmt.Errorf("write_timeout: %s: want at least read_timeout + publish_timeout, %s, "+
 			"or what they bring is not answered", c.WriteTimeout, work))
 	}
-	return errors.Join(append(problems, secure.Under("tls", c.TLS.Validate()), secure.Under("limits", c.Limits.Validate()))...)
+	return errors.Join(append(problems, settings.Under("tls", c.TLS.Validate()), settings.Under("limits", c.Limits.Validate()))...)
 }
 
 // budget returns the budget for bodies that have at most largest bytes each.

@@ -25,8 +25,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -55,20 +55,22 @@ func Scopes() []string {
 
 // Config configures authentication. Without a key set and a secret, authentication is disabled.
 type Config struct {
-	JWKS       string `yaml:"jwks"`        // file or https URL of the key set; "": none. http is accepted only for loopback addresses
-	SecretFile string `yaml:"secret_file"` // with the secret for HS256, at least 32 bytes; "": none
-	Issuer     string `yaml:"issuer"`      // required issuer of tokens; "": any
-	Audience   string `yaml:"audience"`    // required audience of tokens; "": any, which is an error with a key set
+	JWKS       string `yaml:"jwks" help:"file or https URL of the key set; http only for loopback addresses; empty: none"`
+	SecretFile string `yaml:"secret_file" help:"file with the secret for HS256, at least 32 bytes; empty: none"`
+	Issuer     string `yaml:"issuer" help:"required issuer of tokens; empty: any"`
+	Audience   string `yaml:"audience" help:"required audience of tokens; needed with jwks"`
 	Identities `yaml:",inline"`
-	Leeway     time.Duration `yaml:"leeway"`      // tolerated clock difference, 0s-5m; default 30s
-	Refresh    time.Duration `yaml:"refresh"`     // after which the key set is reloaded, 1s-24h; default 5m
-	MaxKeyAge  time.Duration `yaml:"max_key_age"` // after which a key set that cannot be reloaded expires, refresh to 720h; default 24h
-	TokenFile  string        `yaml:"token_file"`  // with the token that commands send if SMARTFEED_TOKEN is not set; "": none
+	Leeway     time.Duration `yaml:"leeway" default:"30s" range:"0s..5m" help:"tolerated clock difference"`
+	Refresh    time.Duration `yaml:"refresh" default:"5m" range:"1s..24h" help:"interval at which the key set is reloaded"`
+	MaxKeyAge  time.Duration `yaml:"max_key_age" default:"24h" range:"refresh..720h" help:"age at which a key set that cannot be reloaded expires"`
+	TokenFile  string        `yaml:"token_file" help:"file with the token that commands send if SMARTFEED_TOKEN is not set; empty: none"`
 }
 
 // DefaultConfig returns the default configuration, in which authentication is disabled.
 func DefaultConfig() Config {
-	return Config{Identities: DefaultIdentities(), Leeway: 30 * time.Second, Refresh: 5 * time.Minute, MaxKeyAge: 24 * time.Hour}
+	c := settings.Defaults[Config]()
+	c.Identities = DefaultIdentities()
+	return c
 }
 
 // On reports whether authentication is enabled.
@@ -78,9 +80,7 @@ func (c Config) On() bool { return c.JWKS != "" || c.SecretFile != "" }
 func (c Config) Validate() error {
 	problems := []error{
 		c.Identities.Validate(),
-		bounds.Within("leeway", c.Leeway, 0, 5*time.Minute),
-		bounds.Within("refresh", c.Refresh, time.Second, 24*time.Hour),
-		bounds.Within("max_key_age", c.MaxKeyAge, c.Refresh, 30*24*time.Hour),
+		settings.Validate(c),
 	}
 	if c.JWKS != "" && c.Audience == "" {
 		problems = append(problems, errors.New("audience: is empty: with jwks it is needed, or a token for another service would do here"))

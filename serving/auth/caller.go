@@ -10,6 +10,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -27,22 +28,17 @@ func (c Caller) May(scope string) bool { return slices.Contains(c.Scopes, scope)
 // Identities defines which tokens identify users and which identify services. A token that identifies neither, or both, is
 // rejected. Services can access the data of all users, so no subject is a service by default.
 type Identities struct {
-	// UserPrefix is the prefix of the subject of a user. The rest is the user's name: with the prefix auth0|, auth0|7 is
-	// user:7. If UserPrefix is empty, every subject that is not a service's is a user's name. Default "user:", at most 128
-	// bytes.
-	UserPrefix string `yaml:"user_prefix"`
-	// ServicePrefix is the prefix of the subject of a service. If it is empty, no service is identified by its subject.
-	// Default "service:", at most 128 bytes.
-	ServicePrefix string `yaml:"service_prefix"`
-	// ServiceClaim is a claim that identifies a service if its value is ServiceClaimValue or a list that contains it, for
-	// example gty and client-credentials. Default none; at most 128 bytes each.
-	ServiceClaim      string `yaml:"service_claim"`
-	ServiceClaimValue string `yaml:"service_claim_value"`
+	// The rest of the subject is the user's name: with the prefix auth0|, auth0|7 is user:7.
+	UserPrefix    string `yaml:"user_prefix" default:"user:" help:"prefix of the subject of a user, at most 128 bytes; empty: every subject that is not a service's is a user's name"`
+	ServicePrefix string `yaml:"service_prefix" default:"service:" help:"prefix of the subject of a service, at most 128 bytes; empty: no subject identifies a service"`
+	// An example is gty and client-credentials.
+	ServiceClaim      string `yaml:"service_claim" help:"claim that identifies a service if its value is service_claim_value or a list that contains it, at most 128 bytes; empty: none"`
+	ServiceClaimValue string `yaml:"service_claim_value" help:"value of service_claim, at most 128 bytes"`
 }
 
 // DefaultIdentities returns the defaults: user:NAME and service:NAME.
 func DefaultIdentities() Identities {
-	return Identities{UserPrefix: schemas.KindUser + ":", ServicePrefix: "service:"}
+	return settings.Defaults[Identities]()
 }
 
 // maxPrefixBytes leaves space for a name in a subject.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -206,7 +206,7 @@ func (d Definition) windowText() string {
 	if d.hasNoWindow() {
 		return ""
 	}
-	return bounds.Short(d.Window)
+	return settings.Short(d.Window)
 }
 
 // hasNoWindow reports whether the definition has no window: a ratio has the windows of its parts, and the mean of a
@@ -226,7 +226,7 @@ func shortOrNone(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return bounds.Short(d)
+	return settings.Short(d)
 }
 
 // Counts returns the result of a definition with the aggregate Count or Rate, without half-life, whose actions the

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -274,9 +274,9 @@ func (p *parser) window(v *yaml.Node) time.Duration {
 	switch {
 	case !ok:
 	case d <= 0 || d > Kept:
-		p.at(v.Line, "window %s: want more than 0 and at most %s", bounds.Short(d), bounds.Short(Kept))
+		p.at(v.Line, "window %s: want more than 0 and at most %s", settings.Short(d), settings.Short(Kept))
 	case d%time.Millisecond != 0:
-		p.at(v.Line, "window %s: want a whole number of milliseconds", bounds.Short(d))
+		p.at(v.Line, "window %s: want a whole number of milliseconds", settings.Short(d))
 	}
 	return d
 }
@@ -284,7 +284,7 @@ func (p *parser) window(v *yaml.Node) time.Duration {
 func (p *parser) halfLife(v *yaml.Node) time.Duration {
 	d, ok := p.duration(v, "half_life")
 	if ok && (d < MinHalfLife || d > MaxHalfLife) {
-		p.at(v.Line, "half_life %s: want %s to %s", bounds.Short(d), bounds.Short(MinHalfLife), bounds.Short(MaxHalfLife))
+		p.at(v.Line, "half_life %s: want %s to %s", settings.Short(d), settings.Short(MinHalfLife), settings.Short(MaxHalfLife))
 	}
 	return d
 }

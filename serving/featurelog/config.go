@@ -5,19 +5,18 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
 // Config says what is logged and when files are closed. See DefaultConfig.
 type Config struct {
-	// Rules select the entities to log. The first rule for an entity's kind applies. At most 100; default none: nothing
-	// is logged.
-	Rules []Rule `yaml:"rules"`
+	// The first rule for an entity's kind applies.
+	Rules []Rule `yaml:"rules" help:"which entities to log, at most 100 rules; none: nothing is logged"`
 
-	Dir          string        `yaml:"dir"`            // of the files, relative to the state directory unless absolute; default feature-log
-	MaxFileBytes int64         `yaml:"max_file_bytes"` // size at which a file is closed, 64 KiB to 4 GiB; default 128 MiB
-	MaxFileAge   time.Duration `yaml:"max_file_age"`   // age at which a file is closed, 1 s to 24 h; default 15 m
+	Dir          string        `yaml:"dir" default:"feature-log" help:"directory of the files, relative to the state directory unless absolute"`
+	MaxFileBytes int64         `yaml:"max_file_bytes" default:"128MiB" range:"64KiB..4GiB" help:"size at which a file is closed"`
+	MaxFileAge   time.Duration `yaml:"max_file_age" default:"15m" range:"1s..24h" help:"age at which a file is closed"`
 }
 
 // Rule samples entities of one kind.
@@ -31,18 +30,15 @@ type Rule struct {
 }
 
 // DefaultConfig returns the defaults.
-func DefaultConfig() Config {
-	return Config{Dir: "feature-log", MaxFileBytes: 128 << 20, MaxFileAge: 15 * time.Minute}
-}
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 const maxRules = 100
 
 // Validate reports every value that is out of range.
 func (c Config) Validate() error {
 	errs := []error{
-		bounds.Within("max_file_bytes", c.MaxFileBytes, 64<<10, 4<<30),
-		bounds.Within("max_file_age", c.MaxFileAge, time.Second, 24*time.Hour),
-		bounds.Within("rules: number", len(c.Rules), 0, maxRules),
+		settings.Validate(c),
+		settings.Within("rules: number", len(c.Rules), 0, maxRules),
 	}
 	if c.Dir == "" {
 		errs = append(errs, errors.New("dir: is empty: a directory is needed"))

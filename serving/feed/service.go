@@ -59,7 +59,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -128,34 +128,21 @@ type ReturnLog interface {
 
 // Config limits the time and the work of an answer. See DefaultConfig.
 type Config struct {
-	// GeneratorTimeout is how long a visit waits for its chunk. Default 150 ms. External sources get at most half of it, and
-	// a model at most half of the rest.
-	GeneratorTimeout time.Duration `yaml:"generator_timeout"`
-	// StoreTimeout is how long an answer waits for the store, over all its reads. Default 150 ms.
-	StoreTimeout time.Duration `yaml:"store_timeout"`
-	// CatchUpTimeout is how much of StoreTimeout an answer waits for materialized items that have not reached the store yet.
-	// After it, the answer is stale. Default 75 ms, 0 to 1 minute.
-	CatchUpTimeout time.Duration `yaml:"catch_up_timeout"`
-	// ServedTimeout is how long a visit waits for the acknowledgement of the items that it shows. Default 500 ms.
-	ServedTimeout time.Duration `yaml:"served_timeout"`
-	// MaxSkipped is how many invisible items an answer skips before it returns a short page. Default 500, 1 to 10,000.
-	MaxSkipped int `yaml:"max_skipped"`
-	// MaxCalls is how many calls each of the generator, the store and the log may have in flight. Default 256, 1 to 100,000.
+	// External sources get at most half of GeneratorTimeout, and a model at most half of the rest.
+	GeneratorTimeout time.Duration `yaml:"generator_timeout" default:"150ms" range:"1ms..1m" help:"how long a visit waits for its chunk"`
+	StoreTimeout     time.Duration `yaml:"store_timeout" default:"150ms" range:"1ms..1m" help:"how long an answer waits for the feed store, over all its reads"`
+	// After CatchUpTimeout, the answer is stale.
+	CatchUpTimeout time.Duration `yaml:"catch_up_timeout" default:"75ms" range:"0s..1m" help:"how much of store_timeout an answer waits for materialized items that have not reached the store yet"`
+	ServedTimeout  time.Duration `yaml:"served_timeout" default:"500ms" range:"1ms..1m" help:"how long a visit waits for the acknowledgement of the items that it shows"`
+	MaxSkipped     int           `yaml:"max_skipped" default:"500" range:"1..10000" help:"invisible items that an answer skips before it returns a short page"`
 	// Further calls wait within their deadlines, so a dependency that hangs does not accumulate goroutines without limit.
-	MaxCalls int `yaml:"max_calls"`
-	// CursorKeyFile is the file with the key that signs cursors, relative to the data directory. It is created if it does
-	// not exist. All processes that serve the same users need the same key. Default cursor.key.
-	CursorKeyFile string `yaml:"cursor_key_file"`
+	MaxCalls int `yaml:"max_calls" default:"256" range:"1..100000" help:"calls in flight to each of the generator, the store and the log"`
+	// The file is created if it does not exist. All processes that serve the same users need the same key.
+	CursorKeyFile string `yaml:"cursor_key_file" default:"cursor.key" help:"file with the key that signs cursors, relative to the state directory"`
 }
 
 // DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	return Config{
-		GeneratorTimeout: 150 * time.Millisecond, StoreTimeout: 150 * time.Millisecond, CatchUpTimeout: 75 * time.Millisecond,
-		ServedTimeout: 500 * time.Millisecond,
-		MaxSkipped:    500, MaxCalls: 256, CursorKeyFile: "cursor.key",
-	}
-}
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Longest returns the maximum time between a visit's request for a chunk and the acknowledgement of its new items. Items
 // that are acknowledged later are not shown as new. It must be the same in all processes. When the pools of a partition move
@@ -165,12 +152,7 @@ func (c Config) Longest() time.Duration { return c.GeneratorTimeout + c.StoreTim
 // Validate reports every field that is out of bounds. Durations are 1 ms to 1 minute.
 func (c Config) Validate() error {
 	problems := []error{
-		bounds.Within("generator_timeout", c.GeneratorTimeout, time.Millisecond, time.Minute),
-		bounds.Within("store_timeout", c.StoreTimeout, time.Millisecond, time.Minute),
-		bounds.Within("served_timeout", c.ServedTimeout, time.Millisecond, time.Minute),
-		bounds.Within("catch_up_timeout", c.CatchUpTimeout, 0, time.Minute),
-		bounds.Within("max_skipped", c.MaxSkipped, 1, 10_000),
-		bounds.Within("max_calls", c.MaxCalls, 1, 100_000),
+		settings.Validate(c),
 	}
 	if c.CursorKeyFile == "" {
 		problems = append(problems, errors.New("cursor_key_file: is empty: a file is needed"))

@@ -42,7 +42,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -51,31 +51,17 @@ const format = 2
 
 // Config configures a Store. See DefaultConfig.
 type Config struct {
-	// MaxFeed is how many items of a materialized feed are kept. Default 2000, at least 10. A feed is trimmed each time it
-	// has grown by a tenth of MaxFeed, so it holds up to a tenth more.
-	MaxFeed int `yaml:"max_feed"`
-	// CacheBytes limits the memory for blocks read from disk. Default 64 MiB, at least 1 MiB.
-	CacheBytes int64 `yaml:"cache_bytes"`
-	// MemtableBytes is the size of a memtable. Up to four memtables are in memory. Default 16 MiB, 1 MiB to 1 GiB.
-	MemtableBytes int64 `yaml:"memtable_bytes"`
+	// A feed is trimmed each time it has grown by a tenth of MaxFeed, so it holds up to a tenth more.
+	MaxFeed       int   `yaml:"max_feed" default:"2000" range:"10.." help:"items kept of a materialized feed"`
+	CacheBytes    int64 `yaml:"cache_bytes" default:"64MiB" range:"1MiB.." help:"memory for blocks read from disk"`
+	MemtableBytes int64 `yaml:"memtable_bytes" default:"16MiB" range:"1MiB..1GiB" help:"size of a memtable; up to four are in memory"`
 }
 
 // DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	return Config{MaxFeed: 2000, CacheBytes: 64 << 20, MemtableBytes: 16 << 20}
-}
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every field that is out of bounds.
-func (c Config) Validate() error {
-	problems := []error{bounds.Within("memtable_bytes", c.MemtableBytes, 1<<20, 1<<30)}
-	if c.MaxFeed < 10 {
-		problems = append(problems, fmt.Errorf("max_feed: %d: want at least 10", c.MaxFeed))
-	}
-	if c.CacheBytes < 1<<20 {
-		problems = append(problems, fmt.Errorf("cache_bytes: %d: want at least %d", c.CacheBytes, 1<<20))
-	}
-	return errors.Join(problems...)
-}
+func (c Config) Validate() error { return settings.Validate(c) }
 
 // Batch is the content of one Write.
 type Batch = schemas.FeedBatch

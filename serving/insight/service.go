@@ -2,36 +2,27 @@ package insight
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // Config limits the cost of insights. See DefaultConfig.
 type Config struct {
-	SequenceDays int           `yaml:"sequence_days"` // days for which sequences of actions are kept, 1 to 400, default 35
-	Deadline     time.Duration `yaml:"deadline"`      // of one answer, 10 ms to 5 m, default 10 s
-	SweepEvery   time.Duration `yaml:"sweep_every"`   // interval between deletions of older days, 1 s to 96 h, default 1 h
+	SequenceDays int           `yaml:"sequence_days" default:"35" range:"1..400" help:"days for which sequences of actions are kept"`
+	Deadline     time.Duration `yaml:"deadline" default:"10s" range:"10ms..5m" help:"deadline of an answer"`
+	SweepEvery   time.Duration `yaml:"sweep_every" default:"1h" range:"1s..96h" help:"interval at which expired days are deleted"`
 }
 
 // DefaultConfig returns the defaults.
-func DefaultConfig() Config {
-	return Config{SequenceDays: 35, Deadline: 10 * time.Second, SweepEvery: time.Hour}
-}
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every value that is out of range.
-func (c Config) Validate() error {
-	return errors.Join(
-		bounds.Within("sequence_days", c.SequenceDays, 1, 400),
-		bounds.Within("deadline", c.Deadline, 10*time.Millisecond, 5*time.Minute),
-		bounds.Within("sweep_every", c.SweepEvery, time.Second, 96*time.Hour),
-	)
-}
+func (c Config) Validate() error { return settings.Validate(c) }
 
 // Bounds of requests.
 const (

@@ -12,49 +12,26 @@
 package limit
 
 import (
-	"errors"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // Config configures the limits. See DefaultConfig.
 type Config struct {
-	// Rate is how many requests per second a user may make. If authentication is enabled, it also applies to an address
-	// without a token. Default 100, 0 to 1,000,000; 0 means no limit.
-	Rate float64 `yaml:"rate"`
-	// Burst is how many of these requests may come at once after a pause. Default 200, 1 to 1,000,000.
-	Burst int `yaml:"burst"`
-	// ServiceRate is how many requests per second a service may make. Default 0, which means no limit; up to 1,000,000.
-	ServiceRate float64 `yaml:"service_rate"`
-	// ServiceBurst is how many of these requests may come at once. Default 1000, 1 to 1,000,000.
-	ServiceBurst int `yaml:"service_burst"`
-	// Callers is how many callers are remembered, with about 200 bytes each. The least recently seen caller is evicted.
-	// Default 100,000, 100 to 10 million.
-	Callers int `yaml:"callers"`
-	// Least is the minimum of the limit of requests in flight per class, whatever the load. Default 12, 1 to 1,000,000. A
-	// rejection waits for a processor behind these requests.
-	Least int `yaml:"least"`
-	// Wait is how long one in twenty goroutines may wait for a processor before the machine counts as overloaded. Default 2
-	// ms, 100 µs to 1 s.
-	Wait time.Duration `yaml:"wait"`
+	// Without authentication, Rate does not apply to addresses.
+	Rate         float64 `yaml:"rate" default:"100" range:"0..1000000" help:"requests per second of a user and, with authentication, of an address without a token; 0: no limit"`
+	Burst        int     `yaml:"burst" default:"200" range:"1..1000000" help:"requests of a user that may come at once after a pause"`
+	ServiceRate  float64 `yaml:"service_rate" range:"0..1000000" help:"requests per second of a service; 0: no limit"`
+	ServiceBurst int     `yaml:"service_burst" default:"1000" range:"1..1000000" help:"requests of a service that may come at once after a pause"`
+	Callers      int     `yaml:"callers" default:"100000" range:"100..10000000" help:"callers that are remembered, with about 200 bytes each; the least recently seen is evicted"`
+	// A rejection waits for a processor behind these requests.
+	Least int           `yaml:"least" default:"12" range:"1..1000000" help:"minimum of the limit of requests in flight per class, whatever the load"`
+	Wait  time.Duration `yaml:"wait" default:"2ms" range:"100us..1s" help:"how long one in twenty goroutines may wait for a processor before the machine counts as overloaded"`
 }
 
 // DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	return Config{Rate: 100, Burst: 200, ServiceBurst: 1000, Callers: 100_000, Least: 12, Wait: 2 * time.Millisecond}
-}
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every field that is out of bounds.
-func (c Config) Validate() error {
-	const most = 1_000_000
-	return errors.Join(
-		bounds.Within("rate", c.Rate, 0, most),
-		bounds.Within("burst", c.Burst, 1, most),
-		bounds.Within("service_rate", c.ServiceRate, 0, most),
-		bounds.Within("service_burst", c.ServiceBurst, 1, most),
-		bounds.Within("callers", c.Callers, 100, 10_000_000),
-		bounds.Within("least", c.Least, 1, most),
-		bounds.Within("wait", c.Wait, 100*time.Microsecond, time.Second),
-	)
-}
+func (c Config) Validate() error { return settings.Validate(c) }

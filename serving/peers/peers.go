@@ -28,26 +28,24 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Config configures the calls between processes. It must be the same for all of them.
 type Config struct {
-	SecretFile string              `yaml:"secret_file"` // the file with the shared secret, at least 32 bytes; "": no authentication, on loopback
-	HTTPS      bool                `yaml:"https"`       // peers serve api.tls; default false
-	TLS        secure.Certificates `yaml:"tls"`         // trusted certificates for HTTPS; the commands that call a server use the same
-	// Insecure permits calls over plain HTTP to addresses beyond loopback. Another process on the network can then read
-	// calls and forge answers. Default false.
-	Insecure bool `yaml:"insecure"`
-	// Allow lists the permitted addresses of other processes: networks (10.0.0.0/8), host names, and suffixes of host names
-	// (.pods.example.com). Default empty, which permits all addresses.
-	Allow []string `yaml:"allow"`
+	SecretFile string              `yaml:"secret_file" help:"file with the secret that all processes share, at least 32 bytes; empty: no authentication, on loopback"`
+	HTTPS      bool                `yaml:"https" help:"call other processes over HTTPS; they serve api.tls"`
+	TLS        secure.Certificates `yaml:"tls"` // the commands that call a server use the same
+	// Another process on the network can then read calls and forge answers.
+	Insecure bool     `yaml:"insecure" help:"allow calls over plain HTTP to addresses beyond loopback"`
+	Allow    []string `yaml:"allow" help:"addresses of other processes that may be called: networks (10.0.0.0/8), host names, suffixes of host names (.pods.example.com); empty: all"`
 }
 
 // Validate reports every value that is out of bounds or contradicts another.
 func (c Config) Validate() error {
-	return errors.Join(secure.Under("tls", c.TLS.Validate()), c.validateAllow())
+	return errors.Join(settings.Under("tls", c.TLS.Validate()), c.validateAllow())
 }
 
 // Path is the prefix of the paths of calls between processes.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -115,7 +115,7 @@ func (o ReplayOptions) command() string {
 		words = append(words, "--until", o.Until.UTC().Format(time.RFC3339Nano))
 	}
 	if o.HalfLife != 0 {
-		words = append(words, "--half-life", bounds.Short(o.HalfLife))
+		words = append(words, "--half-life", settings.Short(o.HalfLife))
 	}
 	return strings.Join(append(words, "--resume"), " ")
 }

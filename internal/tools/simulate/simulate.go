@@ -15,7 +15,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -43,13 +43,13 @@ const maxBoards = 12
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	return errors.Join(
-		bounds.Within("users", c.Users, 2, 10_000_000),
-		bounds.Within("boards_per_user", c.BoardsPerUser, 0, maxBoards),
-		bounds.Within("interests", c.Interests, 1, 1_000_000),
-		bounds.Within("pins", c.Pins, 0, 10_000_000),
+		settings.Within("users", c.Users, 2, 10_000_000),
+		settings.Within("boards_per_user", c.BoardsPerUser, 0, maxBoards),
+		settings.Within("interests", c.Interests, 1, 1_000_000),
+		settings.Within("pins", c.Pins, 0, 10_000_000),
 		checkRate(c.Rate),
-		bounds.Within("follows", c.Follows, 0, 100),
-		bounds.Within("star", c.Star, 0, max(c.Users-1, 0)),
+		settings.Within("follows", c.Follows, 0, 100),
+		settings.Within("star", c.Star, 0, max(c.Users-1, 0)),
 	)
 }
 

@@ -17,7 +17,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -40,9 +40,9 @@ func DefaultConfig(run string) Config {
 // Validate reports every value that is out of range.
 func (c Config) Validate() error {
 	problems := []error{
-		bounds.Within("--users", c.Users, 1, 100_000),
-		bounds.Within("--pins", c.Pins, 0, 1000),
-		bounds.Within("--limit", c.Limit, 1, 100),
+		settings.Within("--users", c.Users, 1, 100_000),
+		settings.Within("--pins", c.Pins, 0, 1000),
+		settings.Within("--limit", c.Limit, 1, 100),
 	}
 	if _, err := schemas.ParseUserID("user:" + c.Prefix + "-reader-100000"); err != nil {
 		problems = append(problems, fmt.Errorf("--prefix %q: %w", c.Prefix, err))

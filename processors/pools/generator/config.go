@@ -4,26 +4,23 @@ import (
 	"errors"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/rules"
 )
 
 // Config configures the feeds that a Generator composes. See DefaultGeneratorConfig.
 type Config struct {
-	// Head is how many of the best candidates of each source a chunk considers; default 200, 100 to 1000.
-	Head int `yaml:"head"`
+	Head int `yaml:"head" default:"200" range:"100..1000" help:"best candidates of each source that a chunk considers"`
 	// HalfLife is the time constant τ of write-time scores; see package score. The application copies it from the
 	// configuration of the fan-out. 0: unknown.
 	HalfLife time.Duration `yaml:"-"`
 	// FeedMax is how many materialized entries per user the feed store keeps, at least 10. The application copies it from the
 	// configuration of the feed store.
-	FeedMax int `yaml:"-"`
-	// ReactivationTimeout is how long a chunk for a reactivated user waits for backfills; default 100ms, 0 to 1m. It is
-	// limited to three quarters of the time that the visit has left.
-	ReactivationTimeout time.Duration `yaml:"reactivation_timeout"`
+	FeedMax int `yaml:"-" default:"2000"`
+	// ReactivationTimeout is limited to three quarters of the time that the visit has left.
+	ReactivationTimeout time.Duration `yaml:"reactivation_timeout" default:"100ms" range:"0s..1m" help:"how long a chunk for a reactivated user waits for backfills"`
 	// Feeds are the rules by feed name, such as "home" and "plain".
-	Feeds rules.Feeds `yaml:"feeds"`
+	Feeds rules.Feeds `yaml:"feeds" help:"rules by feed name"`
 
 	// Elsewhere is how long after a visit requested a chunk from another process that visit may show the chunk as new. After
 	// a partition moved from another process, the generator makes no chunks for this long. Then everything that visits showed
@@ -33,25 +30,25 @@ type Config struct {
 	Elsewhere time.Duration `yaml:"-"`
 
 	// Sources are the external sources that are asked for candidates for each chunk.
-	Sources []ExternalSource `yaml:"sources"`
+	Sources []ExternalSource `yaml:"sources" help:"external sources that are asked for candidates for each chunk"`
 	// Model is the external model that is asked for scores for each chunk.
 	Model ExternalModel `yaml:"model"`
 }
 
 // DefaultConfig returns the feeds of rules.Default, without external sources and without a model.
 func DefaultConfig() Config {
-	return Config{
-		Head: 200, FeedMax: 2000, ReactivationTimeout: 100 * time.Millisecond, Feeds: rules.Default(),
-		Model: ExternalModel{Config: outside.Config{Timeout: 40 * time.Millisecond}, Candidates: 200},
-	}
+	c := settings.Defaults[Config]()
+	c.Feeds = rules.Default()
+	c.Model = settings.Defaults[ExternalModel]()
+	c.Model.Timeout = 40 * time.Millisecond
+	return c
 }
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
 	errs := []error{
-		bounds.Within("head", c.Head, 100, 1000),
-		bounds.Within("feed_max", c.FeedMax, 10, 1_000_000_000),
-		bounds.Within("reactivation_timeout", c.ReactivationTimeout, 0, time.Minute),
+		settings.Validate(c),
+		settings.Within("feed_max", c.FeedMax, 10, 1_000_000_000),
 	}
 	return errors.Join(append(append(errs, c.Feeds.Validate()), c.externalProblems()...)...)
 }

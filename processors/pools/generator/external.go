@@ -9,7 +9,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -23,10 +23,10 @@ import (
 // "created", "score"}…]}. created is RFC 3339 or a number of microseconds. Scores are on a scale of the source's own. A
 // response has at most 4 MiB and 128 JSON values per requested candidate.
 type ExternalSource struct {
-	Name           schemas.Source `yaml:"name"` // not one of the built-in sources; 1 to 64 bytes
+	Name           schemas.Source `yaml:"name" help:"name of the source, not a built-in one; 1 to 64 bytes"`
 	outside.Config `yaml:",inline"`
-	Limit          int     `yaml:"limit"` // requested candidates, 1 to 1000
-	Share          float64 `yaml:"share"` // share in feeds that do not name the source; 0: the share of others
+	Limit          int     `yaml:"limit" range:"1..1000" help:"candidates requested"`
+	Share          float64 `yaml:"share" help:"share in feeds that do not name the source; 0: the share of others"`
 }
 
 // ExternalModel adds to the scores of candidates while a chunk is composed.
@@ -36,7 +36,7 @@ type ExternalSource struct {
 // ExternalSource.
 type ExternalModel struct {
 	outside.Config `yaml:",inline"` // without a URL there is no model
-	Candidates     int              `yaml:"candidates"` // the best of all sources that are sent, 1 to 1000
+	Candidates     int              `yaml:"candidates" default:"200" range:"1..1000" help:"best candidates of all sources that are sent"`
 }
 
 func (c Config) externalProblems() []error {
@@ -56,7 +56,7 @@ func (c Config) externalProblems() []error {
 }
 
 func (s ExternalSource) validate() error {
-	errs := []error{s.Config.Validate(), bounds.Within("limit", s.Limit, 1, schemas.MaxCandidates)}
+	errs := []error{s.Config.Validate(), settings.Validate(s)}
 	if err := s.Name.CheckOffered(); err != nil {
 		errs = append(errs, fmt.Errorf("name %q: %w", s.Name, err))
 	}
@@ -67,7 +67,7 @@ func (s ExternalSource) validate() error {
 }
 
 func (m ExternalModel) validate() error {
-	return errors.Join(m.Config.Validate(), bounds.Within("candidates", m.Candidates, 1, 1000))
+	return errors.Join(m.Config.Validate(), settings.Validate(m))
 }
 
 // under prefixes each of the joined errors.

@@ -266,8 +266,8 @@ func TestGeneratorConfig(t *testing.T) {
 		Sources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", Limit: 1, Config: outside.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", Limit: 1001}},
 		Model:   ExternalModel{Config: outside.Config{URL: "y"}}}
 	want := strings.Split(`head: 1: want 100 to 1000
-feed_max: 1: want 10 to 1000000000
 reactivation_timeout: -1ns: want 0s to 1m
+feed_max: 1: want 10 to 1000000000
 feeds: at least one is needed
 sources: 1. timeout: 0s: want 1ms to 10s
 sources: 1. url "": no http or https address

@@ -46,45 +46,36 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
 // Config is the configuration that all clusters share. See DefaultConfig.
 type Config struct {
-	// Keyspace contains the tables. Default "smartfeed": a letter, then at most 47 of a-z, 0-9 and _.
-	Keyspace string `yaml:"keyspace"`
-	// Timeout limits one request to a node. Default 2 s, 10 ms to 1 minute. A read usually ends earlier, with its context.
-	Timeout time.Duration `yaml:"timeout"`
-	// Writers is how many mutations of one Write are in flight. Default 16, 1 to 1024.
-	Writers int `yaml:"writers"`
-	// TTL is the time to live of the items of materialized feeds, in whole seconds. Default 0: none, at most 20 years.
+	Keyspace string `yaml:"keyspace" default:"smartfeed" help:"keyspace of the tables: a letter, then at most 47 of a-z, 0-9 and _"`
+	// A read usually ends earlier, with its context.
+	Timeout time.Duration `yaml:"timeout" default:"2s" range:"10ms..1m" help:"time limit of one request to a node"`
+	Writers int           `yaml:"writers" default:"16" range:"1..1024" help:"mutations of one write in flight"`
 	// Trimming already limits the length of a feed; a TTL also removes the items of users who never return. The feed of a
 	// user who does return ends with the items that have not expired. The TTL applies to items written after apply has set
 	// it.
-	TTL time.Duration `yaml:"ttl"`
+	TTL time.Duration `yaml:"ttl" range:"0s..175200h" help:"time to live of the items of materialized feeds, in whole seconds; 0: none"`
 }
 
 // DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	return Config{Keyspace: "smartfeed", Timeout: 2 * time.Second, Writers: 16}
-}
-
-// maxTTL is the maximum TTL that Cassandra accepts.
-const maxTTL = 20 * 365 * 24 * time.Hour
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
 	problems := []error{
-		bounds.Within("timeout", c.Timeout, 10*time.Millisecond, time.Minute),
-		bounds.Within("writers", c.Writers, 1, 1024),
+		settings.Validate(c),
 	}
 	if !isKeyspace(c.Keyspace) {
 		problems = append(problems, fmt.Errorf("keyspace: %q: want a letter, then at most 47 of a-z, 0-9 and _", c.Keyspace))
 	}
-	if c.TTL < 0 || c.TTL > maxTTL || c.TTL%time.Second != 0 {
-		problems = append(problems, fmt.Errorf("ttl: %s: want whole seconds from 0s to %s", c.TTL, maxTTL))
+	if c.TTL%time.Second != 0 {
+		problems = append(problems, fmt.Errorf("ttl: %s: want whole seconds", c.TTL))
 	}
 	return errors.Join(problems...)
 }
@@ -97,14 +88,11 @@ func isKeyspace(name string) bool {
 
 // Cluster is the address and the access to one cluster. See DefaultCluster.
 type Cluster struct {
-	// Hosts are the addresses of some of its nodes: host:port, or host with the port 9042. The driver discovers the other
-	// nodes. Default none, which means that the cluster does not exist.
-	Hosts []string `yaml:"hosts"`
-	// Datacenter is the datacenter that serves reads and writes. Default "datacenter1", the name on a node without a
-	// topology.
-	Datacenter string `yaml:"datacenter"`
-	// Replicas is how many nodes of the datacenter hold each row, default 3, 1 to 9. It is set when the keyspace is created.
-	Replicas int `yaml:"replicas"`
+	// The driver discovers the other nodes. Without hosts, the cluster does not exist.
+	Hosts []string `yaml:"hosts" help:"addresses of some nodes: host:port, or host with the port 9042; none: no cluster"`
+	// The default is the name on a node without a topology.
+	Datacenter string `yaml:"datacenter" default:"datacenter1" help:"datacenter that serves reads and writes"`
+	Replicas   int    `yaml:"replicas" default:"3" range:"1..9" help:"nodes of the datacenter that hold each row; set when the keyspace is created"`
 	// TLS applies to every connection. Default none.
 	TLS secure.TLS `yaml:"tls"`
 	// Login is the role of the client. Default none. The role needs SELECT and MODIFY on the keyspace, and for apply also
@@ -114,12 +102,14 @@ type Cluster struct {
 
 // DefaultCluster returns the default configuration of a cluster.
 func DefaultCluster() Cluster {
-	return Cluster{Hosts: []string{}, Datacenter: "datacenter1", Replicas: 3}
+	c := settings.Defaults[Cluster]()
+	c.Hosts = []string{}
+	return c
 }
 
 // Validate reports every field that is out of bounds.
 func (c Cluster) Validate() error {
-	problems := []error{bounds.Within("replicas", c.Replicas, 1, 9)}
+	problems := []error{settings.Validate(c)}
 	for _, host := range c.Hosts {
 		if host == "" || strings.ContainsAny(host, " ,/") {
 			problems = append(problems, fmt.Errorf("hosts: %q: want host:port", host))
@@ -128,7 +118,7 @@ func (c Cluster) Validate() error {
 	if c.Datacenter == "" || strings.ContainsAny(c.Datacenter, "'\\") {
 		problems = append(problems, fmt.Errorf("datacenter: %q: want a name without quotes", c.Datacenter))
 	}
-	problems = append(problems, secure.Under("tls", c.TLS.Validate()), secure.Under("login", c.Login.Validate()))
+	problems = append(problems, settings.Under("tls", c.TLS.Validate()), settings.Under("login", c.Login.Validate()))
 	return errors.Join(problems...)
 }
 
@@ -162,7 +152,7 @@ func New(name string, cfg Config, cluster Cluster, maxFeed int, log *slog.Logger
 	if problems != nil {
 		return nil, fmt.Errorf("feed store %s: %w", name, problems)
 	}
-	connect := func() (*gocql.Session, error) { return open(settings(cfg, cluster)) }
+	connect := func() (*gocql.Session, error) { return open(clusterConfig(cfg, cluster)) }
 	return &Store{
 		name: name, cfg: cfg, cluster: cluster, trim: feedstore.NewTrimming(maxFeed), log: log.With("store", name),
 		driver: driver{open: connect, ask: ask, close: (*gocql.Session).Close},

@@ -159,7 +159,7 @@ func Verify(ctx context.Context, cfg Config, at Cluster) error {
 
 // admin creates a session for schema changes: without a keyspace, and with a long timeout.
 func admin(cfg Config, at Cluster) (*gocql.Session, error) {
-	c, err := settings(cfg, at)
+	c, err := clusterConfig(cfg, at)
 	if err == nil {
 		c.Keyspace, c.Timeout = "", 30*time.Second
 	}

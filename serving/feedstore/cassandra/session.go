@@ -8,9 +8,9 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
-// settings returns the settings of every session that reads and writes rows. It returns an error if a certificate or secret
+// clusterConfig returns the configuration of every session that reads and writes rows. It returns an error if a certificate or secret
 // file cannot be read.
-func settings(cfg Config, at Cluster) (*gocql.ClusterConfig, error) {
+func clusterConfig(cfg Config, at Cluster) (*gocql.ClusterConfig, error) {
 	c := gocql.NewCluster(at.Hosts...)
 	c.Keyspace = cfg.Keyspace
 	c.Timeout = cfg.Timeout        // the default is 11 s

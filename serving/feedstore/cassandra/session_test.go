@@ -203,7 +203,7 @@ func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
 	at := DefaultCluster()
 	at.Hosts = []string{"127.0.0.1"}
 	at.Login = secure.Login{User: "feed", PasswordFile: filepath.Join(t.TempDir(), "password")}
-	if _, err := settings(DefaultConfig(), at); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := clusterConfig(DefaultConfig(), at); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("settings without the password's file: %v, want that there is none", err)
 	}
 	write := func(password string) {
@@ -213,7 +213,7 @@ func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
 		}
 	}
 	write("former")
-	c, err := settings(DefaultConfig(), at)
+	c, err := clusterConfig(DefaultConfig(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
 func TestSettings_AreForServing(t *testing.T) {
 	cfg, at := DefaultConfig(), DefaultCluster()
 	cfg.Timeout, at.Hosts = 123*time.Millisecond, []string{"127.0.0.1:1"}
-	c, err := settings(cfg, at)
+	c, err := clusterConfig(cfg, at)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,6 @@ package hedged
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -61,7 +60,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/topics"
@@ -69,52 +68,26 @@ import (
 
 // Config configures a Store. See DefaultConfig.
 type Config struct {
-	// Least and Most are the bounds of the time after which the second store is also queried. Defaults 5 ms and 60 ms. Until
-	// a store has answered a thousand reads of a kind, the time is Most.
-	Least time.Duration `yaml:"least"`
-	Most  time.Duration `yaml:"most"`
-	// Late is the time after which a call is late and the second store is queried on credit. Default 100 ms, Most to 1
-	// minute.
-	Late time.Duration `yaml:"late"`
-	// Budget is how many extra reads a read earns. Default 0.05, 0 to 1.
-	Budget float64 `yaml:"budget"`
-	// Burst is the maximum number of saved extra reads, and the credit of a store. Default 50, 1 to 10,000.
-	Burst int `yaml:"burst"`
-	// Losses is how many lost reads, on balance, make the first store second. Default 20, 1 to 10,000.
-	Losses int `yaml:"losses"`
-	// Warm is the share of reads that are also sent to the second store without waiting. Default 0.02, 0 to 0.5.
-	Warm float64 `yaml:"warm"`
-	// Recover is how many warm reads in a row must succeed before the primary is first again. Default 50, 1 to 10,000.
-	Recover int `yaml:"recover"`
-	// MaxLag is how far a store may lag behind the other in edges, cards, lists and deletions before its answers are stale.
-	// A store that lags longer is detected within twice this time. Default 2 s, 100 ms to 1 minute.
-	MaxLag time.Duration `yaml:"max_lag"`
+	// Until a store has answered a thousand reads of a kind, the time is Most.
+	Least time.Duration `yaml:"least" default:"5ms" range:"1ns..most" help:"minimum time after which the second store is also queried"`
+	Most  time.Duration `yaml:"most" default:"60ms" range:"..late" help:"maximum time after which the second store is also queried"`
+	Late  time.Duration `yaml:"late" default:"100ms" range:"most..1m" help:"time after which a call is late and the second store is queried on credit"`
+
+	Budget float64 `yaml:"budget" default:"0.05" range:"0..1" help:"extra reads that a read earns"`
+	Burst  int     `yaml:"burst" default:"50" range:"1..10000" help:"saved extra reads, and the credit of a store"`
+	Losses int     `yaml:"losses" default:"20" range:"1..10000" help:"lost reads, on balance, that make the first store second"`
+
+	Warm    float64 `yaml:"warm" default:"0.02" range:"0..0.5" help:"share of reads that are also sent to the second store without waiting"`
+	Recover int     `yaml:"recover" default:"50" range:"1..10000" help:"warm reads in a row that must succeed before the primary is first again"`
+	// A store that lags longer is detected within twice this time.
+	MaxLag time.Duration `yaml:"max_lag" default:"2s" range:"100ms..1m" help:"how far a store may lag behind the other in edges, cards, lists and deletions before its answers are stale"`
 }
 
 // DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	return Config{
-		Least: 5 * time.Millisecond, Most: 60 * time.Millisecond, Late: 100 * time.Millisecond,
-		Budget: 0.05, Burst: 50, Losses: 20, Warm: 0.02, Recover: 50, MaxLag: 2 * time.Second,
-	}
-}
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every field that is out of bounds.
-func (c Config) Validate() error {
-	problems := []error{
-		bounds.Within("late", c.Late, c.Most, time.Minute),
-		bounds.Within("budget", c.Budget, 0, 1),
-		bounds.Within("burst", c.Burst, 1, 10_000),
-		bounds.Within("losses", c.Losses, 1, 10_000),
-		bounds.Within("warm", c.Warm, 0, 0.5),
-		bounds.Within("recover", c.Recover, 1, 10_000),
-		bounds.Within("max_lag", c.MaxLag, 100*time.Millisecond, time.Minute),
-	}
-	if c.Least <= 0 || c.Least > c.Most {
-		problems = append(problems, fmt.Errorf("least: %s: want more than 0s and at most %s, which is most", c.Least, c.Most))
-	}
-	return errors.Join(problems...)
-}
+func (c Config) Validate() error { return settings.Validate(c) }
 
 // Stores are the two stores. Their reads must return soon after their context ends.
 type Stores struct {

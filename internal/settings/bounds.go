@@ -1,5 +1,4 @@
-// Package bounds checks configuration values against their bounds. It is a leaf: every layer may import it.
-package bounds
+package settings
 
 import (
 	"cmp"

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Options of Write.
+type Options struct {
+	Docs    bool // precede each value by a comment with its help text, default and bounds
+	Changed bool // omit the values that are equal to their defaults
+}
+
+// Write writes a configuration as a YAML file. Both arguments point to the same kind of struct, and defaults has the default
+// of every value.
+func Write(w io.Writer, cfg, defaults any, o Options) error {
+	root, before := new(yaml.Node), new(yaml.Node)
+	if err := root.Encode(cfg); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	if err := before.Encode(defaults); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	keys := map[string]Key{}
+	for _, k := range Keys(defaults) {
+		keys[k.Path] = k
+	}
+	written(root, before, "", keys, o)
+	if len(root.Content) == 0 {
+		return nil
+	}
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(root); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	return enc.Close()
+}
+
+// written applies the options to a mapping and to those below it.
+func written(n, before *yaml.Node, path string, keys map[string]Key, o Options) {
+	var kept []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		at := strings.TrimPrefix(path+"."+name.Value, ".")
+		key, isLeaf := keys[at]
+		was := valueOf(before, name.Value)
+		if !isLeaf {
+			written(value, was, at, keys, o)
+		}
+		if o.Changed && (isLeaf && same(value, was) || !isLeaf && len(value.Content) == 0) {
+			continue
+		}
+		if o.Docs && isLeaf {
+			name.HeadComment = key.comment()
+		}
+		kept = append(kept, name, value)
+	}
+	n.Content = kept
+}
+
+// comment describes a key: "neighbors kept per pin. Default 50, 1 to 1000."
+func (k Key) comment() string {
+	var facts []string
+	if k.Default != "" && !strings.Contains(k.Default, "\n") {
+		facts = append(facts, "default "+k.Default)
+	}
+	if k.Range != "" {
+		facts = append(facts, k.Range)
+	}
+	text := capitalized(k.Help) + "."
+	if len(facts) > 0 {
+		text += " " + capitalized(strings.Join(facts, "; ")) + "."
+	}
+	return text
+}
+
+func capitalized(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func valueOf(mapping *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == name {
+			return mapping.Content[i+1]
+		}
+	}
+	return new(yaml.Node)
+}
+
+func same(a, b *yaml.Node) bool {
+	if a.Kind != b.Kind || a.Value != b.Value || len(a.Content) != len(b.Content) {
+		return false
+	}
+	for i := range a.Content {
+		if !same(a.Content[i], b.Content[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,185 @@
+// Package settings reads what a configuration struct says of its fields in their tags:
+//
+//	type Config struct {
+//		Keep    int           `yaml:"keep" default:"50" range:"1..1000" help:"neighbors that a pin keeps"`
+//		Offer   int           `yaml:"offer" default:"10" range:"0..keep" help:"neighbors that an action delivers"`
+//		Expiry  time.Duration `yaml:"expiry" range:"0|1m.." help:"age at which a pin expires; 0: never"`
+//		MaxSize int64         `yaml:"max_size" default:"64MiB" range:"1MiB..4GiB" help:"size of a file"`
+//	}
+//
+// A tag is the only place that states a default, a bound or a help text: Defaults and Validate read it, and so do
+// `smartfeed config show --docs` and the configuration reference. Durations are written as time.ParseDuration reads them.
+// Integers may have the suffix KiB, MiB or GiB. A bound may be the yaml name of another field of the struct. Either bound may
+// be missing. A range that starts with "0|" also accepts zero. A field without a default tag has the zero value.
+//
+// It is a leaf: every layer may import it.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Defaults returns a T with the defaults of its own fields. It leaves nested structs alone. It panics if a default is not a
+// value of its field.
+func Defaults[T any]() T {
+	var out T
+	v := reflect.ValueOf(&out).Elem()
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		text, ok := f.Tag.Lookup("default")
+		if !ok {
+			continue
+		}
+		value, err := parse(text, f.Type)
+		if err != nil {
+			panic(fmt.Sprintf("%s.%s: default %q: %v", v.Type(), f.Name, text, err))
+		}
+		v.Field(i).Set(value)
+	}
+	return out
+}
+
+// Validate returns an error that lists every own field of a struct that is out of its range: "keep: 0: want 1 to 1000". It
+// panics if a range is malformed.
+func Validate(config any) error {
+	v := reflect.Indirect(reflect.ValueOf(config))
+	var problems []error
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if limits, ok := f.Tag.Lookup("range"); ok {
+			problems = append(problems, check(v, f, limits))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func check(parent reflect.Value, f reflect.StructField, limits string) error {
+	value := parent.FieldByIndex(f.Index)
+	orZero := strings.HasPrefix(limits, "0|")
+	if orZero && value.IsZero() {
+		return nil
+	}
+	lowText, highText, ok := strings.Cut(strings.TrimPrefix(limits, "0|"), "..")
+	if !ok {
+		panic(fmt.Sprintf("%s.%s: range %q without \"..\"", parent.Type(), f.Name, limits))
+	}
+	low, high := bound(parent, f, lowText), bound(parent, f, highText)
+	if (!low.IsValid() || notBelow(value, low)) && (!high.IsValid() || notBelow(high, value)) {
+		return nil
+	}
+	want := wanted(low, high)
+	if orZero {
+		want += ", or 0"
+	}
+	return fmt.Errorf("%s: %s: want %s", Name(f), text(value.Interface()), want)
+}
+
+// RangeText returns the range of a field for people: "1h to 8760h", "at least 1m, or 0", "0 to keep". It is "" without a
+// range.
+func RangeText(f reflect.StructField) string {
+	limits, or := strings.CutPrefix(f.Tag.Get("range"), "0|")
+	low, high, ok := strings.Cut(limits, "..")
+	var text string
+	switch {
+	case !ok:
+		return ""
+	case high == "":
+		text = "at least " + low
+	case low == "":
+		text = "at most " + high
+	default:
+		text = low + " to " + high
+	}
+	if or {
+		text += ", or 0"
+	}
+	return text
+}
+
+func wanted(low, high reflect.Value) string {
+	switch {
+	case !high.IsValid():
+		return "at least " + text(low.Interface())
+	case !low.IsValid():
+		return "at most " + text(high.Interface())
+	default:
+		return text(low.Interface()) + " to " + text(high.Interface())
+	}
+}
+
+// bound returns a bound of a field's range, or the zero Value if there is none.
+func bound(parent reflect.Value, f reflect.StructField, text string) reflect.Value {
+	if text == "" {
+		return reflect.Value{}
+	}
+	for i := range parent.NumField() {
+		if Name(parent.Type().Field(i)) == text {
+			return parent.Field(i)
+		}
+	}
+	value, err := parse(text, f.Type)
+	if err != nil {
+		panic(fmt.Sprintf("%s.%s: bound %q: %v", parent.Type(), f.Name, text, err))
+	}
+	return value
+}
+
+// notBelow reports whether a is at least b. It is false if one of them is NaN.
+func notBelow(a, b reflect.Value) bool {
+	if a.CanFloat() {
+		return a.Float() >= b.Float()
+	}
+	return a.Int() >= b.Int()
+}
+
+// Name returns the name of a field in configuration files.
+func Name(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
+}
+
+func parse(text string, t reflect.Type) (reflect.Value, error) {
+	var value any
+	var err error
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		value, err = time.ParseDuration(text)
+	case t.Kind() == reflect.String:
+		value = text
+	case t.Kind() == reflect.Bool:
+		value, err = strconv.ParseBool(text)
+	case t.Kind() == reflect.Float64:
+		value, err = strconv.ParseFloat(text, 64)
+	case reflect.Zero(t).CanInt():
+		value, err = parseInt(text)
+	default:
+		err = fmt.Errorf("%s has no text form", t)
+	}
+	if err != nil {
+		return reflect.Value{}, err
+	}
+	return reflect.ValueOf(value).Convert(t), nil
+}
+
+var units = map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+// parseInt parses an integer with an optional unit of bytes.
+func parseInt(text string) (int64, error) {
+	factor := int64(1)
+	for unit, bytes := range units {
+		if number, ok := strings.CutSuffix(text, unit); ok {
+			text, factor = number, bytes
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && n > math.MaxInt64/factor {
+		err = strconv.ErrRange
+	}
+	return n * factor, err
+}

@@ -1,0 +1,127 @@
+package settings
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+type example struct {
+	Dir    string        `yaml:"dir" default:"rows"`
+	Sync   bool          `yaml:"sync" default:"true"`
+	Keep   int           `yaml:"keep" default:"50" range:"1..1000"`
+	Offer  int           `yaml:"offer" default:"10" range:"0..keep"`
+	Band   float64       `yaml:"band" default:"0.2" range:"0..0.9"`
+	Every  time.Duration `yaml:"every" default:"90s" range:"1s..1h"`
+	Expiry time.Duration `yaml:"expiry" range:"0|1m.."`
+	Size   int64         `yaml:"size" default:"64MiB" range:"1KiB..1GiB"`
+	Least  int32         `yaml:"least,omitempty" default:"2" range:"..3"`
+	Other  []string      `yaml:"other"`
+}
+
+func TestDefaults_ReadsEveryKindOfField(t *testing.T) {
+	got := Defaults[example]()
+	want := example{Dir: "rows", Sync: true, Keep: 50, Offer: 10, Band: 0.2, Every: 90 * time.Second, Size: 64 << 20, Least: 2}
+	if got.Other != nil || got.Dir != want.Dir || got.Sync != want.Sync || got.Keep != want.Keep || got.Offer != want.Offer ||
+		got.Band != want.Band || got.Every != want.Every || got.Expiry != 0 || got.Size != want.Size || got.Least != want.Least {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if err := Validate(got); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestValidate_ReportsEveryFieldOutOfRange(t *testing.T) {
+	tests := map[string]struct {
+		change func(*example)
+		want   string
+	}{
+		"bounds are included": {func(e *example) { e.Keep, e.Offer, e.Band, e.Every = 1000, 1000, 0.9, time.Hour }, ""},
+		"below":               {func(e *example) { e.Keep, e.Offer = 0, 0 }, "keep: 0: want 1 to 1000"},
+		"above":               {func(e *example) { e.Every = time.Hour + 1 }, "every: 1h0m0.000000001s: want 1s to 1h"},
+		"bound of a field":    {func(e *example) { e.Offer = 51 }, "offer: 51: want 0 to 50"},
+		"NaN":                 {func(e *example) { e.Band = math.NaN() }, "band: NaN: want 0 to 0.9"},
+		"zero or more":        {func(e *example) { e.Expiry = time.Second }, "expiry: 1s: want at least 1m, or 0"},
+		"negative":            {func(e *example) { e.Expiry = -time.Hour }, "expiry: -1h: want at least 1m, or 0"},
+		"no low bound":        {func(e *example) { e.Least = 4 }, "least: 4: want at most 3"},
+		"bytes":               {func(e *example) { e.Size = 1 }, "size: 1: want 1024 to 1073741824"},
+		"several":             {func(e *example) { e.Keep, e.Offer, e.Size = 0, -1, 0 }, "keep: 0: want 1 to 1000\noffer: -1: want 0 to 0\nsize: 0: want 1024 to 1073741824"},
+	}
+	for name, tt := range tests {
+		e := Defaults[example]()
+		tt.change(&e)
+		got := ""
+		if err := Validate(&e); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// A malformed tag is a mistake of a programmer, which the tests of each configuration meet at once.
+func TestTags_MalformedOnesPanic(t *testing.T) {
+	tests := map[string]func(){
+		"default": func() {
+			Defaults[struct {
+				N int `default:"many"`
+			}]()
+		},
+		"overflow": func() {
+			Defaults[struct {
+				N int64 `default:"9223372036854775807GiB"`
+			}]()
+		},
+		"kind": func() {
+			Defaults[struct {
+				N []int `default:"1"`
+			}]()
+		},
+		"no dots": func() {
+			_ = Validate(struct {
+				N int `range:"1"`
+			}{})
+		},
+		"bound": func() {
+			_ = Validate(struct {
+				N int `range:"a..b"`
+			}{})
+		},
+	}
+	for name, f := range tests {
+		func() {
+			defer func() {
+				if r := recover(); r == nil || !strings.Contains(r.(string), "N: ") {
+					t.Errorf("%s: recovered %v, want a text that names the field", name, r)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func TestUnderPrefixesEachProblem(t *testing.T) {
+	err := Under("pools", errors.Join(errors.New("cap 0: at least 1"), errors.New("half_life -1s: must be positive")))
+	if got, want := err.Error(), "pools.cap 0: at least 1\npools.half_life -1s: must be positive"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if Under("pools", nil) != nil {
+		t.Error("no problem became one")
+	}
+}
+
+func TestRangeText(t *testing.T) {
+	want := map[string]string{
+		"dir": "", "keep": "1 to 1000", "offer": "0 to keep", "expiry": "at least 1m, or 0", "least": "at most 3", "size": "1KiB to 1GiB",
+	}
+	for i := range reflect.TypeFor[example]().NumField() {
+		f := reflect.TypeFor[example]().Field(i)
+		if text, ok := want[Name(f)]; ok && RangeText(f) != text {
+			t.Errorf("%s: got %q, want %q", Name(f), RangeText(f), text)
+		}
+	}
+}
