@@ -140,7 +140,7 @@ func (s door) checkErased() {
 		"/v1/users/user:reader/feed?limit=100":                   "pin:other-",
 		"/v1/users/user:reader/pools?source=interest&limit=1000": `"source":"interest"`,
 		"/v1/interests/interest:tea/pins?limit=100":              "pin:other-",
-		"/v1/users/" + erased + "/feed/why?pin=pin:other-1":      `user_gone`,
+		"/v1/users/" + erased + "/feed/why?pin=pin:other-1":      `user_deleted`,
 		"/v1/insights/xd28s":                                     `"users":1`,
 	} {
 		if text := s.get(path); !strings.Contains(text, want) {
@@ -150,7 +150,7 @@ func (s door) checkErased() {
 	// A candidate of related that has not been swept still names its author. Without one, the card says that the pin is
 	// deleted.
 	why := s.get("/v1/users/user:reader/feed/why?pin=" + erasedPins + "1")
-	if !strings.Contains(why, `"reason":"deleted"`) && !strings.Contains(why, `"reason":"author_gone"`) {
+	if !strings.Contains(why, `"reason":"deleted"`) && !strings.Contains(why, `"reason":"author_deleted"`) {
 		s.t.Errorf("why: neither the pin nor its author is deleted in %.500s", why)
 	}
 	s.checkFeaturesOfNobody()

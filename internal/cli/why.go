@@ -44,40 +44,40 @@ func (p *program) whyCommand() *cobra.Command {
 // because describes a reason in words.
 func because(r schemas.Reason) string {
 	return inWords(r, map[schemas.Reason]string{
-		schemas.ReasonBehind:     "others are better, or their source is due",
-		schemas.ReasonBeyondHead: "it is not among the best of its pool",
-		schemas.ReasonCapAuthor:  "too many of its author stand before it",
-		schemas.ReasonCapBoard:   "too many of its board stand before it",
-		schemas.ReasonCapTopic:   "too many of an interest of its stand before it",
-		schemas.ReasonNoShare:    "its sources have no share in this feed",
-		schemas.ReasonWeak:       "it is too far below the best, and the session's budget is spent",
-		schemas.ReasonDeferred:   "it was too far below the best, and is kept for a later session",
-		schemas.ReasonDeleted:    "the pin is deleted",
-		schemas.ReasonAuthorGone: "its author is deleted",
-		schemas.ReasonOwn:        "it is the user's own",
-		schemas.ReasonBlock:      "there is a block",
-		schemas.ReasonNoEdge:     "the user follows nothing that would bring it",
-		schemas.ReasonFollowCap:  "the follow that would bring it is over the cap of followees",
-		schemas.ReasonForgotten:  "it is as old as what is no longer remembered as seen",
-		schemas.ReasonExpired:    "it is too old",
-		schemas.ReasonGivenUp:    "it was deferred for too long",
-		schemas.ReasonCap:        "the pool is full of better ones",
-		schemas.ReasonNever:      "no delivery has brought it, or what it brought was dropped",
-		schemas.ReasonUnknown:    "there is no such pin",
-		schemas.ReasonUserGone:   "the user is deleted",
-		schemas.ReasonSeen:       "it was shown",
+		schemas.ReasonBehind:          "others are better, or their source is due",
+		schemas.ReasonBeyondHead:      "it is not among the best of its pool",
+		schemas.ReasonCapAuthor:       "too many of its author stand before it",
+		schemas.ReasonCapBoard:        "too many of its board stand before it",
+		schemas.ReasonCapTopic:        "too many of an interest of its stand before it",
+		schemas.ReasonNoShare:         "its sources have no share in this feed",
+		schemas.ReasonWeak:            "it is too far below the best, and the session's budget is spent",
+		schemas.ReasonDeferred:        "it was too far below the best, and is kept for a later session",
+		schemas.ReasonDeleted:         "the pin is deleted",
+		schemas.ReasonAuthorDeleted:   "its author is deleted",
+		schemas.ReasonOwn:             "it is the user's own",
+		schemas.ReasonBlock:           "there is a block",
+		schemas.ReasonNoEdge:          "the user follows nothing that would bring it",
+		schemas.ReasonFollowCap:       "the follow that would bring it is over the cap of followees",
+		schemas.ReasonForgotten:       "it is as old as what is no longer remembered as seen",
+		schemas.ReasonExpired:         "it is too old",
+		schemas.ReasonDeferralExpired: "it was deferred for too long",
+		schemas.ReasonCap:             "the pool is full of better ones",
+		schemas.ReasonNever:           "no delivery has brought it, or what it brought was dropped",
+		schemas.ReasonUnknown:         "there is no such pin",
+		schemas.ReasonUserDeleted:     "the user is deleted",
+		schemas.ReasonSeen:            "it was shown",
 	})
 }
 
 // fate describes the fate of a pin in words.
 func fate(f schemas.Fate) string {
 	return inWords(f, map[schemas.Fate]string{
-		schemas.FateUnderWay: "is about to be shown",
-		schemas.FateNext:     "would be shown by a visit now",
-		schemas.FateWaiting:  "waits",
-		schemas.FateHeld:     "is held back",
-		schemas.FateHidden:   "may not be seen",
-		schemas.FateOut:      "is no candidate",
+		schemas.FatePending: "is about to be shown",
+		schemas.FateNext:    "would be shown by a visit now",
+		schemas.FateWaiting: "waits",
+		schemas.FateHeld:    "is held back",
+		schemas.FateHidden:  "may not be seen",
+		schemas.FateOut:     "is no candidate",
 	})
 }
 

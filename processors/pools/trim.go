@@ -64,7 +64,7 @@ func (t *trimmed) reason(c *layout.Candidate, version schemas.Version) (string, 
 		return dropRefused, nil
 	case reason == schemas.ReasonExpired:
 		return dropExpired, nil
-	case reason == schemas.ReasonAuthorGone:
+	case reason == schemas.ReasonAuthorDeleted:
 		return dropErased, nil
 	case c.Deleted && version < t.below:
 		return dropDeleted, nil

@@ -638,7 +638,7 @@ func TestPulledPinsAreGivenUp(t *testing.T) {
 		t.Errorf("the next chunk has %+v, want pin:000", items)
 	}
 	for _, pin := range []schemas.PinID{"pin:001", "pin:002"} {
-		if got := why(pin); got != "out given_up" {
+		if got := why(pin); got != "out deferral_expired" {
 			t.Errorf("%s: %s", pin, got)
 		}
 	}

@@ -11,13 +11,13 @@ type Fate string
 
 // The fates.
 const (
-	Shown    Fate = "shown"    // it is in the chunk
-	Waits    Fate = "waits"    // the chunk is full without it
-	Capped   Fate = "capped"   // a cap skipped it
-	Held     Fate = "held"     // it is weak, and the budget of the session is spent
-	Deferred Fate = "deferred" // it is deferred to a later session
-	GivenUp  Fate = "expired"  // it was deferred for too long
-	NoShare  Fate = "no share" // its sources have no share in the feed
+	Shown           Fate = "shown"    // it is in the chunk
+	Waits           Fate = "waits"    // the chunk is full without it
+	Capped          Fate = "capped"   // a cap skipped it
+	Held            Fate = "held"     // it is weak, and the budget of the session is spent
+	Deferred        Fate = "deferred" // it is deferred to a later session
+	DeferralExpired Fate = "expired"  // it was deferred for too long
+	NoShare         Fate = "no share" // its sources have no share in the feed
 )
 
 // Explanation describes what the rules do with one candidate, and why.
@@ -49,7 +49,7 @@ func (f Feed) Explain(v Visit, pools []Pool, k Known, pin schemas.PinID) Explana
 		e.Fate, e.Place, e.Cap = Shown, at+1, ""
 		e.Source, e.Score = chunk.Items[at].Source, chunk.Items[at].Score
 	case slices.Contains(chunk.Expired, pin):
-		e.Fate = GivenUp
+		e.Fate = DeferralExpired
 	case len(e.Scores) == 0:
 		e.Fate = NoShare
 	default:

@@ -106,8 +106,8 @@ func TestDeferredItemsExpire(t *testing.T) {
 	d.deferred(11, 12)
 	d.pools = append(d.pools, poolOf("editors", 1))
 	d.visit.Time += micros(time.Hour + 1000)
-	if got := d.fate(11); got != GivenUp {
-		t.Errorf("pin 11 is %q, want %q", got, GivenUp)
+	if got := d.fate(11); got != DeferralExpired {
+		t.Errorf("pin 11 is %q, want %q", got, DeferralExpired)
 	}
 	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 1 {
 		t.Errorf("%d wait, want the one of the editors", n)

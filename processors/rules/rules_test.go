@@ -279,7 +279,7 @@ func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chu
 	if (e.Fate == Shown) != (at >= 0) || e.Fate == Shown && (e.Place != at+1 || e.Score != c.Items[at].Score || e.Source != c.Items[at].Source) {
 		t.Fatalf("%s is item %d of the chunk; got %+v", pin, at, e)
 	}
-	if (e.Fate == GivenUp) != slices.Contains(c.Expired, pin) || (e.Fate == Capped) != (e.Cap != "") {
+	if (e.Fate == DeferralExpired) != slices.Contains(c.Expired, pin) || (e.Fate == Capped) != (e.Cap != "") {
 		t.Fatalf("%s: got %+v", pin, e)
 	}
 	for _, s := range e.Scores {
@@ -291,7 +291,7 @@ func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chu
 	for _, p := range pools {
 		offered = offered || f.Share(p.Source) > 0 && slices.ContainsFunc(p.Candidates, func(c Candidate) bool { return c.Pin == pin })
 	}
-	if offered != (len(e.Scores) > 0) || !offered && e.Fate != NoShare && e.Fate != GivenUp {
+	if offered != (len(e.Scores) > 0) || !offered && e.Fate != NoShare && e.Fate != DeferralExpired {
 		t.Fatalf("%s: offered is %v; got %+v", pin, offered, e)
 	}
 }

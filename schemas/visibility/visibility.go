@@ -81,7 +81,7 @@ func (v *Viewer) Hides(p *Pin, needed Edges) schemas.Reason {
 	case p.Created < v.Expired:
 		return schemas.ReasonExpired
 	case v.Deleted.Has(p.Author):
-		return schemas.ReasonAuthorGone
+		return schemas.ReasonAuthorDeleted
 	case p.Deleted:
 		return schemas.ReasonDeleted
 	case p.Author == v.User && v.User != "":

@@ -54,7 +54,7 @@ func TestService_AnswersDeletedUserUniformly(t *testing.T) {
 	expect(t, "new items", count, 0, err)
 	why, err := r.Why(ctx, viewer, "home", "pin:1", false)
 	expect(t, "why", why, &schemas.Why{
-		User: viewer, Pin: "pin:1", Feed: "home", Fate: schemas.FateOut, Reason: schemas.ReasonUserGone,
+		User: viewer, Pin: "pin:1", Feed: "home", Fate: schemas.FateOut, Reason: schemas.ReasonUserDeleted,
 	}, err)
 	for _, source := range []schemas.Source{schemas.Following, schemas.Related} {
 		pool, err := r.Pool(ctx, viewer, source, 10)

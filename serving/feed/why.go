@@ -24,7 +24,7 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 		return nil, errNobodyExplains
 	}
 	if s.deps.Deleted.Has(user) {
-		return &schemas.Why{User: user, Pin: pin, Feed: feed, Fate: schemas.FateOut, Reason: schemas.ReasonUserGone}, nil
+		return &schemas.Why{User: user, Pin: pin, Feed: feed, Fate: schemas.FateOut, Reason: schemas.ReasonUserDeleted}, nil
 	}
 	defer s.metrics.time("why", s.deps.Now)()
 	r := s.newReader(user)

@@ -26,7 +26,7 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 		return nil, fmt.Errorf("why %s for %s: %w", req.Pin, req.User, err)
 	}
 	if g.deps.Deleted.Has(req.User) {
-		return &schemas.Why{Fate: schemas.FateOut, Reason: schemas.ReasonUserGone, Arm: c.arm}, nil
+		return &schemas.Why{Fate: schemas.FateOut, Reason: schemas.ReasonUserDeleted, Arm: c.arm}, nil
 	}
 	g.gatherOffers(ctx, c)
 	w := &inquiry{WhyRequest: req, answer: schemas.Why{Arm: c.arm}}
@@ -212,7 +212,7 @@ func (g *Generator) inspectCandidate(w *inquiry, v *view, source schemas.Source,
 	case rank > g.pools.Cap:
 		is.Reason = schemas.ReasonCap
 	case rank == 0 && is.Reason == "" && w.answer.Shown == nil: // the view counts pins that were deferred for too long as seen
-		is.Reason = schemas.ReasonGivenUp
+		is.Reason = schemas.ReasonDeferralExpired
 	case rank == 0 && is.Reason == "":
 		is.Reason = schemas.ReasonSeen
 	}
@@ -245,7 +245,7 @@ func (g *Generator) writeTime(source schemas.Source, c *layout.Candidate, card *
 // hides returns why a pin is hidden from a user, whatever its source, and the ids that cause it.
 func hides(viewer visibility.Viewer, p *visibility.Pin) (reason schemas.Reason, by []schemas.ID) {
 	switch reason = viewer.Hides(p, 0); reason {
-	case schemas.ReasonAuthorGone:
+	case schemas.ReasonAuthorDeleted:
 		by = []schemas.ID{schemas.ID(p.Author)}
 	case schemas.ReasonBlock:
 		by = viewer.BlockedIDs(&p.Facets)
@@ -343,7 +343,7 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 	case w.hidden != "":
 		a.Fate, a.Reason = schemas.FateHidden, w.hidden
 	case g.reservations.has(w.User, w.Pin):
-		a.Fate = schemas.FateUnderWay
+		a.Fate = schemas.FatePending
 	case !w.waits:
 		a.Fate, a.Reason = w.gone()
 		a.By = w.edges
@@ -386,8 +386,8 @@ func fateOf(e *rules.Explanation) (schemas.Fate, schemas.Reason) {
 		return schemas.FateHeld, schemas.ReasonWeak
 	case rules.Deferred:
 		return schemas.FateHeld, schemas.ReasonDeferred
-	case rules.GivenUp:
-		return schemas.FateOut, schemas.ReasonGivenUp
+	case rules.DeferralExpired:
+		return schemas.FateOut, schemas.ReasonDeferralExpired
 	case rules.NoShare:
 		return schemas.FateWaiting, schemas.ReasonNoShare
 	}

@@ -135,7 +135,7 @@ func TestWhyOfWhatWaits(t *testing.T) {
 		t.Errorf("pin:third: place %d, rank %d, want 3 and 4", got.Place, got.Candidates[0].Rank)
 	}
 	visit(t, w.g, "v1")
-	w.expect(w.why("pin:first", nil), schemas.FateUnderWay, "")
+	w.expect(w.why("pin:first", nil), schemas.FatePending, "")
 }
 
 // The parts of a score add up to it.
@@ -184,7 +184,7 @@ func TestWhyOfWhatIsHidden(t *testing.T) {
 		by      []schemas.ID
 	}{
 		"deleted":           {facets: byA, deleted: true, reason: schemas.ReasonDeleted},
-		"by a deleted user": {facets: with(func(f *schemas.Facets) { f.Author = "user:gone" }), reason: schemas.ReasonAuthorGone, by: []schemas.ID{"user:gone"}},
+		"by a deleted user": {facets: with(func(f *schemas.Facets) { f.Author = "user:gone" }), reason: schemas.ReasonAuthorDeleted, by: []schemas.ID{"user:gone"}},
 		"the user's own":    {facets: with(func(f *schemas.Facets) { f.Author = poolstest.Owner }), reason: schemas.ReasonOwn},
 		"blocked author":    {facets: byA, prepare: func(w *whyDesk) { w.graph(layout.RegisterBlock, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
 		"blocked by author": {facets: byA, prepare: func(w *whyDesk) { w.graph(layout.RegisterBlockedBy, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
@@ -275,7 +275,7 @@ func TestWhyOfWhatIsOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.expect(got, schemas.FateOut, schemas.ReasonUserGone)
+		w.expect(got, schemas.FateOut, schemas.ReasonUserDeleted)
 	})
 }
 
@@ -305,7 +305,7 @@ func TestWhyOfWhatIsHeldBack(t *testing.T) {
 	w.now += schemas.Micros(61 * 60 * 1e6)
 	w.expect(w.why("pin:weak", nil), schemas.FateNext, "")
 	w.now += schemas.Micros(60 * 60 * 1e6)
-	w.expect(w.why("pin:weak", nil), schemas.FateOut, schemas.ReasonGivenUp)
+	w.expect(w.why("pin:weak", nil), schemas.FateOut, schemas.ReasonDeferralExpired)
 }
 
 func TestWhyOfWhatWasShown(t *testing.T) {

@@ -7,7 +7,7 @@ import { app } from './app.js';
 
 const fates = {
   shown: 'It was shown',
-  under_way: 'A visit is about to show it',
+  pending: 'A visit is about to show it',
   next: 'A visit now would show it',
   waiting: 'It waits for a later visit',
   held: 'It is held back for a later session',
@@ -26,18 +26,18 @@ const reasons = {
   weak: 'it is too far below the best, and the session has shown its share of such',
   deferred: 'a visit of this session deferred it for being weak',
   deleted: 'the pin is deleted',
-  author_gone: 'its author is deleted',
+  author_deleted: 'its author is deleted',
   own: 'nobody is shown their own pins',
   block: 'there is a block',
   no_edge: 'the user follows nothing that would bring it',
   followee_cap: 'the follow that would bring it is over the cap of followees',
   forgotten: 'it is as old as what is no longer remembered as seen',
   expired: 'it is older than candidates may be',
-  given_up: 'it was deferred for too long',
+  deferral_expired: 'it was deferred for too long',
   cap: 'the pool is full of better ones',
   undelivered: 'nothing has brought it, or what did was dropped',
   unknown: 'there is no such pin',
-  user_gone: 'the user is deleted',
+  user_deleted: 'the user is deleted',
   seen: 'it was shown',
 };
 
