@@ -249,9 +249,9 @@ func (p *benchProduct) rowsOfAPage(ctx context.Context, user schemas.UserID) ([]
 	if err != nil {
 		return nil, err
 	}
-	gone, err := p.store.Gone(ctx, authors)
-	if err != nil || len(edges) == 0 || len(gone) != 0 || len(cards) != 25 {
-		return nil, fmt.Errorf("%d cards, %d edges, %d gone: %w", len(cards), len(edges), len(gone), err)
+	deletedUsers, err := p.store.DeletedUsers(ctx, authors)
+	if err != nil || len(edges) == 0 || len(deletedUsers) != 0 || len(cards) != 25 {
+		return nil, fmt.Errorf("%d cards, %d edges, %d deleted users: %w", len(cards), len(edges), len(deletedUsers), err)
 	}
 	page := feed.Page{Items: make([]feed.Item, 25), Degraded: []string{}}
 	for i, e := range entries {

@@ -140,8 +140,8 @@ func (p *App) openFeed(context.Context) error {
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
 		Generator: p.generator, Explainer: p.generator, Pools: p.generator, Neighbours: p.related,
 		Store: p.store, Deleted: p.deleted, TTL: p.cfg.FeedStore.ttl(),
-		Served:  feed.NewServedTopic(client, p.streams),
-		Returns: feed.NewReturnTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
+		Served:   feed.NewServedTopic(client, p.streams),
+		Activity: feed.NewActivityTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err

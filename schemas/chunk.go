@@ -20,8 +20,8 @@ type ChunkRequest struct {
 	Limit  int    `json:"limit"` // 1-100
 	Time   Micros `json:"time"`  // now
 
-	// Returned reports that a Return of the user has been published, after a chunk with Away.
-	Returned bool `json:"returned,omitempty"`
+	// Announced reports that a UserActivity of the user has been published, after a chunk with Inactive.
+	Announced bool `json:"announced,omitempty"`
 }
 
 // Chunk is the generator's answer. If Served.Items is empty, there is nothing to publish and nothing is reserved.
@@ -35,9 +35,9 @@ type Chunk struct {
 	// Recall reads Recent, which is empty then. If it is nil, Recent is complete.
 	Recall func(ctx context.Context) ([]FeedEntry, error) `json:"-"`
 
-	// Away reports that the user was inactive, and that the chunk is empty: publish a Return, then request the chunk again.
-	Away bool `json:"away,omitempty"`
-	// Announce reports that no recent visit of the user is recorded: publish a Return if this chunk has no items.
+	// Inactive reports that the user was inactive, and that the chunk is empty: publish a UserActivity, then request the chunk again.
+	Inactive bool `json:"inactive,omitempty"`
+	// Announce reports that no recent visit of the user is recorded: publish a UserActivity if this chunk has no items.
 	Announce bool `json:"announce,omitempty"`
 }
 

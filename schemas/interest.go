@@ -12,10 +12,10 @@ type InterestMarks struct {
 
 // TermMark reports that a pin has a term in its title or its board's name, or no longer has it.
 type TermMark struct {
-	Term   string `avro:"term" json:"term"`
-	Author UserID `avro:"author" json:"author"`
-	Time   Micros `avro:"time" json:"time"` // creation time of the pin
-	Gone   bool   `avro:"gone" json:"gone,omitempty"`
+	Term    string `avro:"term" json:"term"`
+	Author  UserID `avro:"author" json:"author"`
+	Time    Micros `avro:"time" json:"time"` // creation time of the pin
+	Removed bool   `avro:"removed" json:"removed,omitempty"`
 }
 
 // LikeMark reports that a user acted on a pin of an interest. Without an interest, it reports that the pin is deleted.

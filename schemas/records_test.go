@@ -124,7 +124,7 @@ func records(t testing.TB, source SchemaSource) []record {
 	for _, zero := range []any{
 		Publication{}, Card{}, Delivery{}, Edge{}, EdgeWeight{}, Affinities{}, EnrichedAction{}, ItemCounts{},
 		PinAttributes{}, PinActor{}, LoggedFeatures{}, Served{}, FeedEntries{}, Impressions{}, DeletedUser{}, DeadLetter{},
-		Continuation{}, Tick{}, HotPin{}, EdgeMode{}, PulledPin{}, Return{}, Erasure{}, RetryOrder{}, InterestMarks{},
+		Continuation{}, Tick{}, HotPin{}, EdgeMode{}, PulledPin{}, UserActivity{}, Erasure{}, RetryOrder{}, InterestMarks{},
 		InterestDecision{}, Rebuild{}, Replay{}, RelatedRequest{}, BoardSave{}, RelatedPairs{},
 	} {
 		all = append(all, recordOf(t, source, zero))

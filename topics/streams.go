@@ -26,7 +26,7 @@ const (
 	FanoutLoop      = "fanout-loop"      // followee
 	EdgeModes       = "edge-modes"       // followee
 	RecentsPulled   = "recents-pulled"   // followee and slot, compacted
-	Returns         = "returns"          // user
+	UserActivity    = "user-activity"    // user
 	Rebuilds        = "rebuilds"         // user
 	Replays         = "replays"          // pin
 	RelatedRequests = "related-requests" // pin
@@ -69,7 +69,7 @@ type Streams struct {
 	FanoutLoop      Stream[schemas.Continuation]
 	EdgeModes       Stream[schemas.EdgeMode]
 	RecentsPulled   Stream[schemas.PulledPin]
-	Returns         Stream[schemas.Return]
+	UserActivity    Stream[schemas.UserActivity]
 	Rebuilds        Stream[schemas.Rebuild]
 	Replays         Stream[schemas.Replay]
 	RelatedRequests Stream[schemas.RelatedRequest]
@@ -215,7 +215,7 @@ func (s *Streams) rows(p Profile) []row {
 			Name: RecentsPulled, Key: "followee and slot", Compact: true, Whole: true, Explicit: true,
 			Writers: list{Fanout}, Personal: derivedData,
 		}},
-		{&s.Returns, Topic{Name: Returns, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: "visits"}},
+		{&s.UserActivity, Topic{Name: UserActivity, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: "visits"}},
 		{&s.Rebuilds, Topic{
 			Name: Rebuilds, Key: "user",
 			Writers: list{Operators, Pools}, Readers: list{Pools}, Personal: "that pools were to be rebuilt",

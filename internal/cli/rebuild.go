@@ -29,7 +29,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 		Long: `Rebuild pools in place, of a user, of all users in one source, or of all users in both: the candidates that followees
 delivered are removed, and every followee delivers its recents again, as for a reactivated user. Shown items stay shown.
 Candidates of related pins and of other systems stay. Pins that are no longer among a followee's recents are not restored.
-A visit waits for the followees' answers for up to generator.reactivation_timeout, and then reports "returning".
+A visit waits for the followees' answers for up to generator.reactivation_timeout, and then reports "reactivating".
 
 For all users it processes them ordered by id, --rate users a second. --resume continues the last such run, from any
 machine.

@@ -57,9 +57,9 @@ func (d dictionary) mark(m schemas.TermMark) error {
 	switch {
 	case err != nil:
 		return err
-	case m.Gone && (!known || t.Pins <= t.Over):
+	case m.Removed && (!known || t.Pins <= t.Over):
 		return nil // the pin was counted before the term was evicted
-	case m.Gone:
+	case m.Removed:
 		return d.take(m, t)
 	case !known:
 		if t, err = d.admit(); err != nil {

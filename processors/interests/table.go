@@ -181,13 +181,13 @@ func (o *outbox) event(e schemas.EngagementMark) {
 
 // terms adds marks for the terms that a pin gained or lost.
 func (o *outbox) terms(was, is saying) {
-	mark := func(s saying, other saying, gone bool) {
+	mark := func(s saying, other saying, removed bool) {
 		for _, term := range s.Terms {
 			if _, both := slices.BinarySearch(other.Terms, term); both && s.Author == other.Author {
 				continue
 			}
 			m := o.of(term)
-			m.Terms = append(m.Terms, schemas.TermMark{Term: term, Author: s.Author, Time: s.Created, Gone: gone})
+			m.Terms = append(m.Terms, schemas.TermMark{Term: term, Author: s.Author, Time: s.Created, Removed: removed})
 		}
 	}
 	mark(was, is, true)

@@ -129,8 +129,8 @@ func TestEveryTopicReachesTheStore(t *testing.T) {
 	same(t, "cards", cards, map[schemas.PinID]schemas.Card{"pin:1": card}, err)
 	list, _, err := store.List(ctx, "user:2", "", 10)
 	same(t, "list", list, []schemas.PinVersion{version("user:2")}, err)
-	gone, err := store.Gone(ctx, []schemas.UserID{"user:4"})
-	same(t, "gone", gone, map[schemas.UserID]bool{"user:4": true}, err)
+	deletedUsers, err := store.DeletedUsers(ctx, []schemas.UserID{"user:4"})
+	same(t, "deleted_users", deletedUsers, map[schemas.UserID]bool{"user:4": true}, err)
 }
 
 func same(t *testing.T, what string, got, want any, err error) {

@@ -145,9 +145,9 @@ func (g *group) countBackfill(own rows.Owner, id schemas.Micros) error {
 }
 
 // userActive records that a user is active, even if the visit showed nothing.
-func (g *group) userActive(tx *rows.Tx, r *schemas.Return) error {
+func (g *group) userActive(tx *rows.Tx, r *schemas.UserActivity) error {
 	if tx.Key() != string(r.User) {
-		return schemas.Bad(fmt.Sprintf("return: key %q is not the user %q", tx.Key(), r.User))
+		return schemas.Bad(fmt.Sprintf("user activity: key %q is not the user %q", tx.Key(), r.User))
 	}
 	if g.deleted.Has(r.User) {
 		tx.Count(dropDeletedUser)

@@ -39,7 +39,7 @@ func (r *rig) ask(id string, returned bool) *schemas.Chunk {
 	ctx, cancel := context.WithTimeout(r.t.Context(), proctest.Patience)
 	defer cancel()
 	chunk, err := r.generator.Chunk(ctx, schemas.ChunkRequest{
-		Served: id, User: reader, Feed: "plain", Limit: 10, Time: schemas.MicrosOf(time.Now()), Returned: returned,
+		Served: id, User: reader, Feed: "plain", Limit: 10, Time: schemas.MicrosOf(time.Now()), Announced: returned,
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -66,7 +66,7 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	r.edge(reader, schemas.FollowEdge, "user:former", true)
 	r.edge(reader, schemas.FollowEdge, "user:former", false)
 	r.WaitIdle()
-	if r.ask("present", false).Away && time.Since(began) < away { // a busy machine may need longer for these steps
+	if r.ask("present", false).Inactive && time.Since(began) < away { // a busy machine may need longer for these steps
 		t.Error("one who has just begun is away")
 	}
 	r.Eventually("both followees are told", func() bool { return len(r.modes("user:a")) > 0 && len(r.modes("board:b")) > 0 })
@@ -88,10 +88,10 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 
 	r.deliver(schemas.Following, reader, 1, pin(1, 10, "user:a"))
 	r.WaitIdle()
-	if chunk := r.ask("away", false); !chunk.Away || len(chunk.Served.Items) > 0 {
-		t.Errorf("away %v, items %v, want nothing before the return is announced", chunk.Away, chunk.Served.Items)
+	if chunk := r.ask("away", false); !chunk.Inactive || len(chunk.Served.Items) > 0 {
+		t.Errorf("away %v, items %v, want nothing before the return is announced", chunk.Inactive, chunk.Served.Items)
 	}
-	proctest.Publish(r.Wire, r.Streams.Returns, string(reader), &schemas.Return{User: reader, Time: 5})
+	proctest.Publish(r.Wire, r.Streams.UserActivity, string(reader), &schemas.UserActivity{User: reader, Time: 5})
 	r.WaitIdle()
 	asked := r.modes("user:a")[1].BackfillID
 	for _, followee := range []string{"user:a", "board:b", "user:late"} {
@@ -103,7 +103,7 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	r.answer(asked, pin(3, 30, "user:a"))
 	r.answer(asked)
 	r.WaitIdle()
-	if chunk := r.ask("early", true); !slices.Equal(chunk.Degraded, []string{"returning"}) || len(chunk.Served.Items) != 3 {
+	if chunk := r.ask("early", true); !slices.Equal(chunk.Degraded, []string{"reactivating"}) || len(chunk.Served.Items) != 3 {
 		t.Errorf("degraded %v with %d items, want what is there, and that it is not all", chunk.Degraded, len(chunk.Served.Items))
 	}
 
@@ -135,7 +135,7 @@ func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
 	follow(rebuilt, 1, 0)
 	r.WaitIdle()
 	proctest.Publish(r.Wire, r.Streams.Rebuilds, string(rebuilt), &schemas.Rebuild{User: rebuilt})
-	proctest.Publish(r.Wire, r.Streams.Returns, string(returned), &schemas.Return{User: returned})
+	proctest.Publish(r.Wire, r.Streams.UserActivity, string(returned), &schemas.UserActivity{User: returned})
 	r.WaitIdle()
 	told := map[schemas.UserID]int{}
 	for _, u := range users {
@@ -180,7 +180,7 @@ func (r *rig) keepVisiting(user schemas.UserID, lasting time.Duration) {
 		if n%2 == 0 {
 			r.serve(user, fmt.Sprint("s", n))
 		} else {
-			proctest.Publish(r.Wire, r.Streams.Returns, string(user), &schemas.Return{User: user})
+			proctest.Publish(r.Wire, r.Streams.UserActivity, string(user), &schemas.UserActivity{User: user})
 		}
 		next := start.Add(time.Duration(n+1) * 300 * time.Millisecond)
 		r.Eventually("the next visit", func() bool { return time.Now().After(next) })
@@ -253,7 +253,7 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	}
 	tests := map[schemas.UserID]func(schemas.UserID){
 		reader: func(u schemas.UserID) {
-			proctest.Publish(r.Wire, r.Streams.Returns, string(u), &schemas.Return{User: u})
+			proctest.Publish(r.Wire, r.Streams.UserActivity, string(u), &schemas.UserActivity{User: u})
 		},
 		"user:served":  func(u schemas.UserID) { r.serve(u, "s") },
 		"user:rebuilt": func(u schemas.UserID) { rebuild(u, false) },
@@ -271,7 +271,7 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 			t.Fatalf("told of %s: %+v, want once, away", user, told)
 		}
 	}
-	if chunk := r.ask("away", false); !chunk.Away {
+	if chunk := r.ask("away", false); !chunk.Inactive {
 		t.Error("whoever went away is taken for one who is here, so that nobody announces the visit")
 	}
 	for user, comeBack := range tests {
@@ -293,7 +293,7 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	r.answer(asked)
 	r.WaitIdle()
 	chunk := r.ask("back", true)
-	if chunk.Away || chunk.Announce || len(chunk.Degraded) > 0 || len(chunk.Served.Items) != 1 {
+	if chunk.Inactive || chunk.Announce || len(chunk.Degraded) > 0 || len(chunk.Served.Items) != 1 {
 		t.Errorf("%+v, want what was brought, and nothing to announce", chunk)
 	}
 }
@@ -321,7 +321,7 @@ func (r *rig) watched() map[schemas.UserID]watchedUser {
 		}
 	}
 	visit := func(u schemas.UserID) {
-		proctest.PublishAt(r.Wire, r.Streams.Returns, inHours(10), string(u), &schemas.Return{User: u})
+		proctest.PublishAt(r.Wire, r.Streams.UserActivity, inHours(10), string(u), &schemas.UserActivity{User: u})
 	}
 	return map[schemas.UserID]watchedUser{
 		"user:visits":        {before: follow(0), after: visit},
@@ -403,7 +403,7 @@ func TestOneTimerLooksAtAUser(t *testing.T) {
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.WaitIdle()                                                                  // one after the other
 	for _, after := range []time.Duration{120 * time.Minute, 140 * time.Minute} { // the timer is due after 60 minutes
-		proctest.PublishAt(r.Wire, r.Streams.Returns, time.Now().Add(after), string(reader), &schemas.Return{User: reader})
+		proctest.PublishAt(r.Wire, r.Streams.UserActivity, time.Now().Add(after), string(reader), &schemas.UserActivity{User: reader})
 		r.WaitIdle()
 	}
 	if n := r.timers(); n != 2 {

@@ -37,7 +37,7 @@ func publishEverything(r *rig, user schemas.UserID) {
 	proctest.Publish(r.Wire, r.Streams.Served, key, &schemas.Served{
 		ID: "served", User: user, Time: now, Feed: "home", Items: []schemas.ServedItem{{Pin: "pin:3", Source: schemas.Following, Created: now}},
 	})
-	proctest.Publish(r.Wire, r.Streams.Returns, key, &schemas.Return{User: user})
+	proctest.Publish(r.Wire, r.Streams.UserActivity, key, &schemas.UserActivity{User: user})
 	proctest.Publish(r.Wire, r.Streams.Affinities, key, &schemas.Affinities{User: user})
 	r.WaitIdle()
 }

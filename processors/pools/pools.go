@@ -2,7 +2,7 @@
 // the only writer of what was shown.
 //
 //	owner   user
-//	in      edges, candidates, served, returns, affinities, rebuilds, erasures (keyed by the user); deliveries (batched,
+//	in      edges, candidates, served, user-activity, affinities, rebuilds, erasures (keyed by the user); deliveries (batched,
 //	        any users of the partition)
 //	rows    candidates by source and score; live, former and refused follows and blocks; seen pins; the newest
 //	        materialized entries; pins deferred for too long; affinities; activity; state
@@ -55,9 +55,9 @@
 //
 // A reactivation takes three records, one after the other:
 //
-//	returns      feed service → pools    the user visits
-//	edge-modes   pools → fanout          one record per followee: deliver a backfill, and new pins from now on
-//	deliveries   fanout → pools          the backfill; its last record carries the BackfillID of the request
+//	user-activity   feed service → pools   the user visits
+//	edge-modes      pools → fanout         one record per followee: deliver a backfill, and new pins from now on
+//	deliveries      fanout → pools         the backfill; its last record carries the BackfillID of the request
 //
 // A Served is a visit, too. Without room for all followees in one record, a timer continues after the followee that was notified
 // last. With InactiveAfter 0 no user becomes inactive.
@@ -65,7 +65,7 @@
 // # Rebuild and erasure
 //
 // A Rebuild deletes the candidates that followees delivered and requests a backfill from the followees. A chunk that could
-// not wait until all have answered is degraded with the reason "returning".
+// not wait until all have answered is degraded with the reason "reactivating".
 //
 // The rows of a deleted user are deleted in steps, and every current or former followee is asked to forget the user. Later
 // records for the user are dropped and counted. Candidates of a deleted author are hidden at once, like deleted candidates.
@@ -137,7 +137,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 			rows.Batched(s.Deliveries, g.deliver),
 			rows.Keyed(s.Candidates, forgetting(g.offer)),
 			rows.Keyed(s.Served, forgetting(g.serve)),
-			rows.Keyed(s.Returns, g.userActive),
+			rows.Keyed(s.UserActivity, g.userActive),
 			rows.Keyed(s.Affinities, g.affinities),
 			rows.Keyed(s.Rebuilds, forgetting(g.rebuild)),
 			rows.Keyed(s.Erasures, forgetting(g.erase)),

@@ -13,7 +13,7 @@ import (
 )
 
 // A pool is rebuilt in place: its rows are deleted, and the followees are asked for backfills, as for a reactivated user. A
-// chunk waits for the backfills, and is degraded as "returning" if it cannot wait for all. Seen pins stay seen.
+// chunk waits for the backfills, and is degraded as "reactivating" if it cannot wait for all. Seen pins stay seen.
 //
 // A delivery that is in flight when the rows are deleted was published before the request for a backfill, so the backfill
 // contains its pin. A pin that is no longer in its followee's recents does not return.

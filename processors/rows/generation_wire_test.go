@@ -23,7 +23,7 @@ func counting(w *proctest.Wire, generation int) rows.Group {
 	return rows.Group{
 		Name: topics.Pools, Generation: generation,
 		Inputs: []rows.Input{
-			rows.Keyed(w.Streams.Returns, func(tx *rows.Tx, _ *schemas.Return) error {
+			rows.Keyed(w.Streams.UserActivity, func(tx *rows.Tx, _ *schemas.UserActivity) error {
 				own, name := tx.Own(), []byte("n")
 				was, err := own.Get(name)
 				if err != nil {
@@ -57,9 +57,9 @@ func (g *generations) publish(rounds int) {
 	for range rounds {
 		for n := range keys {
 			key := fmt.Sprint("user:", n)
-			proctest.Publish(g.Wire, g.Streams.Returns, key, &schemas.Return{User: schemas.UserID(key)})
+			proctest.Publish(g.Wire, g.Streams.UserActivity, key, &schemas.UserActivity{User: schemas.UserID(key)})
 		}
-		g.PublishBytes(topics.Returns, "user:0", []byte("nobody can read this"))
+		g.PublishBytes(topics.UserActivity, "user:0", []byte("nobody can read this"))
 		g.published++
 	}
 }
@@ -117,7 +117,7 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	g.forge(topics.CutOverMark{Group: topics.Pools, Number: 2, Token: "guess"})
 	g.set(cuttingOver())
 	for range 2 { // a restarted command sends the marks again
-		if err := topics.CutOver(t.Context(), g.Kafka, []string{topics.Returns}, cuttingOver()); err != nil {
+		if err := topics.CutOver(t.Context(), g.Kafka, []string{topics.UserActivity}, cuttingOver()); err != nil {
 			t.Fatal(err)
 		}
 		g.publish(10)
@@ -164,7 +164,7 @@ func (g *generations) produce(of func(partition int32) *kgo.Record) {
 	defer client.Close()
 	for p := range g.Kafka.Partitions {
 		r := of(p)
-		r.Topic, r.Partition = topics.Returns, p
+		r.Topic, r.Partition = topics.UserActivity, p
 		if err := client.ProduceSync(g.t.Context(), r).FirstErr(); err != nil {
 			g.t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestCutOver_RecordWithContentIsNoMark(t *testing.T) {
 	header := kgo.RecordHeader{Key: topics.CutOverHeader, Value: topics.CutOverMark{Group: topics.Pools, Number: 2, Token: "secret"}.Value()}
 	g.produce(func(p int32) *kgo.Record {
 		key := g.keyIn(p)
-		value, err := g.Streams.Returns.Encode(&schemas.Return{User: schemas.UserID(key)})
+		value, err := g.Streams.UserActivity.Encode(&schemas.UserActivity{User: schemas.UserID(key)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +330,7 @@ func TestOneGenerationIsMeasured(t *testing.T) {
 	}
 
 	g.set(cuttingOver())
-	if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.Returns}, cuttingOver()); err != nil {
+	if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.UserActivity}, cuttingOver()); err != nil {
 		t.Fatal(err)
 	}
 	records += int64(partitions) // the marks
@@ -362,11 +362,11 @@ func TestRetry_ForAnotherGroupIsIgnoredOnProducersTopics(t *testing.T) {
 	g := rows.Group{
 		Name: topics.Pools,
 		Inputs: []rows.Input{
-			rows.Keyed(w.Streams.Returns, func(tx *rows.Tx, _ *schemas.Return) error { tx.Effect("returns", 1); return nil }),
+			rows.Keyed(w.Streams.UserActivity, func(tx *rows.Tx, _ *schemas.UserActivity) error { tx.Effect("returns", 1); return nil }),
 			rows.Keyed(w.Streams.Candidates, func(tx *rows.Tx, _ *schemas.Offer) error { tx.Effect("candidates", 1); return nil }),
 		},
 	}
-	returned, err := w.Streams.Returns.Encode(&schemas.Return{User: "user:1"})
+	returned, err := w.Streams.UserActivity.Encode(&schemas.UserActivity{User: "user:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +380,7 @@ func TestRetry_ForAnotherGroupIsIgnoredOnProducersTopics(t *testing.T) {
 	}
 	defer client.Close()
 	forged := []kgo.RecordHeader{{Key: topics.RetryHeader, Value: topics.Retry{Group: topics.Objects, Attempt: 1}.Value()}}
-	for topic, value := range map[string][]byte{topics.Returns: returned, topics.Candidates: offered} {
+	for topic, value := range map[string][]byte{topics.UserActivity: returned, topics.Candidates: offered} {
 		for _, headers := range [][]kgo.RecordHeader{nil, forged} {
 			r := &kgo.Record{Topic: topic, Key: []byte("user:1"), Value: value, Headers: headers}
 			if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {

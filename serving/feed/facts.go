@@ -140,7 +140,7 @@ func (r *reader) learnDeleted(ctx context.Context, items []schemas.ServedItem) b
 		return true
 	}
 	deleted, ok := callStore(ctx, r, func(ctx context.Context) (map[schemas.UserID]bool, error) {
-		return r.svc.deps.Store.Gone(ctx, authors)
+		return r.svc.deps.Store.DeletedUsers(ctx, authors)
 	})
 	if !ok {
 		return false

@@ -53,23 +53,23 @@ var errFake = errors.New("broken on purpose")
 
 // fakeStore keeps rows in memory.
 type fakeStore struct {
-	mu      sync.Mutex
-	entries map[int64]schemas.FeedEntry // of the viewer
-	floor   int64
-	cards   map[schemas.PinID]schemas.Card
-	edges   map[schemas.ID]map[schemas.EdgeKind]bool
-	gone    map[schemas.UserID]bool
-	lists   map[schemas.Followee][]schemas.PinVersion // newest first
-	feed    fault                                     // of Page
-	facts   fault                                     // of Cards, Edges, Gone
-	list    fault
-	reads   int
+	mu           sync.Mutex
+	entries      map[int64]schemas.FeedEntry // of the viewer
+	floor        int64
+	cards        map[schemas.PinID]schemas.Card
+	edges        map[schemas.ID]map[schemas.EdgeKind]bool
+	deletedUsers map[schemas.UserID]bool
+	lists        map[schemas.Followee][]schemas.PinVersion // newest first
+	feed         fault                                     // of Page
+	facts        fault                                     // of Cards, Edges, DeletedUsers
+	list         fault
+	reads        int
 }
 
 func newFakeStore() *fakeStore {
 	return &fakeStore{
 		entries: map[int64]schemas.FeedEntry{}, cards: map[schemas.PinID]schemas.Card{},
-		edges: map[schemas.ID]map[schemas.EdgeKind]bool{}, gone: map[schemas.UserID]bool{},
+		edges: map[schemas.ID]map[schemas.EdgeKind]bool{}, deletedUsers: map[schemas.UserID]bool{},
 		lists: map[schemas.Followee][]schemas.PinVersion{},
 	}
 }
@@ -142,16 +142,16 @@ func (s *fakeStore) Edges(ctx context.Context, _ schemas.UserID, others []schema
 	return edges, nil
 }
 
-func (s *fakeStore) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
+func (s *fakeStore) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := map[schemas.UserID]bool{}
+	deletedUsers := map[schemas.UserID]bool{}
 	for _, u := range users {
-		if s.gone[u] {
-			gone[u] = true
+		if s.deletedUsers[u] {
+			deletedUsers[u] = true
 		}
 	}
-	return gone, nil
+	return deletedUsers, nil
 }
 
 // List uses the pin before a place as the name of the place.

@@ -66,7 +66,7 @@ func TestOlder(t *testing.T) {
 			delete(r.store.entries, 3)
 		}, want: "f7 f6 f5 f4", next: -1},
 		{name: "of a user who was erased", below: 8, limit: 5, setup: func(r *rig) {
-			r.store.entries, r.store.gone[viewer] = nil, true
+			r.store.entries, r.store.deletedUsers[viewer] = nil, true
 		}, want: "", next: -1},
 		{name: "of a user of whom nothing has come yet", below: 8, limit: 5, setup: func(r *rig) { r.store.entries = nil },
 			want: "", next: 8, degraded: "stale"},
@@ -165,12 +165,12 @@ func TestReader_AppliesVisibility(t *testing.T) {
 	full := schemas.Facets{Author: stranger, Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:y"}}
 	card := func(f schemas.Facets) *schemas.Card { return &schemas.Card{PinVersion: schemas.PinVersion{Facets: f}} }
 	for _, c := range []struct {
-		name  string
-		item  schemas.ServedItem
-		edges []edge
-		card  *schemas.Card
-		gone  schemas.UserID
-		want  bool
+		name        string
+		item        schemas.ServedItem
+		edges       []edge
+		card        *schemas.Card
+		deletedUser schemas.UserID
+		want        bool
 	}{
 		{name: "no edge", item: pin(schemas.Following, full), want: false},
 		{name: "author followed", item: pin(schemas.Following, full), edges: []edge{follow("user:stranger")}, want: true},
@@ -190,7 +190,7 @@ func TestReader_AppliesVisibility(t *testing.T) {
 
 		{name: "deleted", item: pin(schemas.Related, full),
 			card: &schemas.Card{PinVersion: schemas.PinVersion{Facets: full, Deleted: true}}, want: false},
-		{name: "author deleted", item: pin(schemas.Related, full), gone: stranger, want: false},
+		{name: "author deleted", item: pin(schemas.Related, full), deletedUser: stranger, want: false},
 		{name: "own pin", item: pin(schemas.Related, schemas.Facets{Author: viewer}), want: false},
 
 		{name: "moved to a followed board", item: pin(schemas.Following, full), edges: []edge{follow("board:new")},
@@ -209,7 +209,7 @@ func TestReader_AppliesVisibility(t *testing.T) {
 				c.card.Pin = c.item.Pin
 				r.store.cards[c.item.Pin] = *c.card
 			}
-			r.store.gone[c.gone] = c.gone != ""
+			r.store.deletedUsers[c.deletedUser] = c.deletedUser != ""
 			r.store.freeze(schemas.FeedEntry{User: viewer, Position: 1, ServedItem: c.item})
 			page := r.older(t, 2, 1)
 			if got := len(page.Items) == 1; got != c.want || page.Next != nil {
@@ -281,7 +281,7 @@ func TestList(t *testing.T) {
 	})
 	t.Run("a deleted author's are left out", func(t *testing.T) {
 		r := newList(t)
-		r.store.gone["user:friend"] = true
+		r.store.deletedUsers["user:friend"] = true
 		got, _ := read(t, r, 5)
 		same(t, "pins", got, []string(nil))
 	})

@@ -34,21 +34,21 @@ func (t *ServedTopic) Publish(ctx context.Context, s *schemas.Served) (schemas.O
 	return schemas.Acknowledged, nil
 }
 
-// ReturnTopic is the ReturnLog on Kafka.
-type ReturnTopic struct {
+// ActivityTopic is the ActivityLog on Kafka.
+type ActivityTopic struct {
 	client *kgo.Client
-	stream topics.Stream[schemas.Return]
+	stream topics.Stream[schemas.UserActivity]
 }
 
-// NewReturnTopic returns a ReturnTopic that publishes through client. The client comes from topics.Kafka.Client, and the
+// NewActivityTopic returns a ActivityTopic that publishes through client. The client comes from topics.Kafka.Client, and the
 // caller closes it.
-func NewReturnTopic(client *kgo.Client, s *topics.Streams) *ReturnTopic {
-	return &ReturnTopic{client: client, stream: s.Returns}
+func NewActivityTopic(client *kgo.Client, s *topics.Streams) *ActivityTopic {
+	return &ActivityTopic{client: client, stream: s.UserActivity}
 }
 
-// Announce implements ReturnLog. If ctx ends first, the client continues to retry for at most topics.DeliveryTimeout. A late
+// Announce implements ActivityLog. If ctx ends first, the client continues to retry for at most topics.DeliveryTimeout. A late
 // or repeated announcement does no harm.
-func (t *ReturnTopic) Announce(ctx context.Context, r *schemas.Return) error {
+func (t *ActivityTopic) Announce(ctx context.Context, r *schemas.UserActivity) error {
 	if err := publish(ctx, t.client, t.stream, r.User, r); err != nil {
 		return fmt.Errorf("announce %s: %w", r.User, err)
 	}

@@ -12,7 +12,8 @@
 //
 //	generator   there are no new items
 //	served      the chunk was not acknowledged in time: there are no new items, and the generator is notified of the outcome
-//	returning   the user was inactive, and the backfill of the publications since then is not complete
+//	reactivating
+//	            the user was inactive, and the backfill of the publications since then is not complete
 //	items, pulled, affinities, model, source:NAME
 //	            the generator chose new items without the item counters, the publications of pulled followees, the
 //	            user's affinities, the external model, or the candidates of an external source
@@ -92,8 +93,8 @@ type Present interface {
 	Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)
 	// Edges returns the known registers of user towards others, live and dead.
 	Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error)
-	// Gone returns the deleted users among users.
-	Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error)
+	// DeletedUsers returns the deleted users among users.
+	DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error)
 }
 
 // Lists reads the publications of a followee, newest first. next is the place to continue at, or "" at the end.
@@ -120,10 +121,10 @@ type ServedLog interface {
 	Publish(ctx context.Context, s *schemas.Served) (schemas.Outcome, error)
 }
 
-// ReturnLog announces visits of users.
-type ReturnLog interface {
+// ActivityLog announces visits of users.
+type ActivityLog interface {
 	// Announce returns nil after the record is acknowledged.
-	Announce(ctx context.Context, r *schemas.Return) error
+	Announce(ctx context.Context, r *schemas.UserActivity) error
 }
 
 // Config limits the time and the work of an answer. See DefaultConfig.
@@ -170,7 +171,7 @@ type Deps struct {
 	Deleted    DeletedUsers  // answered as if they had never existed; nil: only the deletions in Store count
 	TTL        time.Duration // after which Store expires entries; 0: never
 	Served     ServedLog
-	Returns    ReturnLog        // nil: no user is ever treated as inactive
+	Activity   ActivityLog      // nil: no user is ever treated as inactive
 	CursorKey  []byte           // signs cursors; at least 16 bytes, the same in every process that serves; see LoadKey
 	Now        func() time.Time // nil: time.Now
 	NewID      func() string    // for Served records, unique; nil: 128 random bits

@@ -77,14 +77,14 @@ func (s *Service) requestChunk(ctx context.Context, req schemas.ChunkRequest) *c
 // makes the followees deliver a backfill of the publications since the last visit.
 func (s *Service) chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
 	chunk, err := s.deps.Generator.Chunk(ctx, req)
-	if err != nil || s.deps.Returns == nil {
+	if err != nil || s.deps.Activity == nil {
 		return chunk, err
 	}
-	if chunk.Away {
+	if chunk.Inactive {
 		if err := s.announce(ctx, req); err != nil {
 			s.metrics.unannounced.Inc() // the chunk is then degraded; its Served also reactivates the user
 		}
-		req.Returned = true
+		req.Announced = true
 		return s.deps.Generator.Chunk(ctx, req)
 	}
 	if chunk.Announce && len(chunk.Served.Items) == 0 {
@@ -94,7 +94,7 @@ func (s *Service) chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas
 }
 
 func (s *Service) announce(ctx context.Context, req schemas.ChunkRequest) error {
-	return s.deps.Returns.Announce(ctx, &schemas.Return{User: req.User, Time: req.Time})
+	return s.deps.Activity.Announce(ctx, &schemas.UserActivity{User: req.User, Time: req.Time})
 }
 
 // announceLater announces a visit that leaves no Served record. No caller waits for it. If it fails, the next visit tries

@@ -15,7 +15,7 @@ import (
 //	card      version 8          | version deleted author board interests created quality title link
 //	listing   version 8          | version deleted author board interests created quality
 //	floor     position 8         |
-//	gone      time 8             |
+//	deleted   time 8             |
 //	place                        |
 //
 // The rank of a swept entry is above that of any item. In a tie between two states of an edge, the winner has the greater

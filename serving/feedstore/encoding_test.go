@@ -57,7 +57,7 @@ func TestGoldenRows(t *testing.T) {
 		{"follow", edgeKey(follow.User, follow.Other, 'f'), appendEdge(nil, &follow)},
 		{"unfollow", edgeKey(follow.User, follow.Other, 'f'), appendEdge(nil, &unfollow)},
 		{"blocked", edgeKey(blocked.User, blocked.Other, 'x'), appendEdge(nil, &blocked)},
-		{"gone", goneKey("user:3"), packed.AppendOrdered(nil, int64(1))},
+		{"deleted", deletedUserKey("user:3"), packed.AppendOrdered(nil, int64(1))},
 		{"format", formatKey(), []byte{format}},
 	} {
 		fmt.Fprintf(&b, "%-8s %q\n         %x\n", row.name, row.key, row.value)

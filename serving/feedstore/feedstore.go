@@ -7,7 +7,7 @@
 //	card      pin                      the newest version: facets, title, link, deleted or not
 //	place     followee, created ↓, pin the place of a pin in the followee's list, current or former
 //	listing   followee, pin            the newest version published for the followee; determines the place
-//	gone      user                     deleted for good
+//	deleted   user                     a permanently deleted user
 //
 // Every row is a register: its value starts with a rank, and of two values written to one key, the greater remains. A write
 // reads nothing. Therefore a repeated write changes nothing, and any order of the same writes leads to the same rows. A
@@ -28,7 +28,7 @@
 //	'l'  places     erasure of the followee; the place of a deleted pin stays (20 bytes plus ids), and reads skip it: in
 //	                Cassandra, its tombstone would slow down every page
 //	'p'  listings   erasure of the followee; the version of a deleted pin stays, because an older one may be written again
-//	'g'  gone       never: a delete is final
+//	'g'  deleted    never: a delete is final
 //	'v'  format     never: one row
 //
 // After Write has returned nil, the batch is on disk and survives a kill of the process.

@@ -115,22 +115,22 @@ func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.Pi
 	return cards, nil
 }
 
-// Gone returns the deleted users among users.
-func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
-	gone := map[schemas.UserID]bool{}
+// DeletedUsers returns the deleted users among users.
+func (s *Store) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
+	deletedUsers := map[schemas.UserID]bool{}
 	for _, user := range users {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		found, err := get(s.db, goneKey(user), func([]byte) error { return nil })
+		found, err := get(s.db, deletedUserKey(user), func([]byte) error { return nil })
 		if err != nil {
 			return nil, fmt.Errorf("read whether %s is deleted: %w", user, err)
 		}
 		if found {
-			gone[user] = true
+			deletedUsers[user] = true
 		}
 	}
-	return gone, nil
+	return deletedUsers, nil
 }
 
 // List returns at most n pins of a followee after the place from, most recently created first, ties by pin. "" starts at the

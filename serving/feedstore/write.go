@@ -55,7 +55,7 @@ func (w *writer) all(b Batch, t Trimming) {
 		w.card(&b.Cards[i])
 	}
 	for _, d := range b.Deleted {
-		w.put(goneKey(d.User), packed.AppendOrdered(w.value[:0], d.Time))
+		w.put(deletedUserKey(d.User), packed.AppendOrdered(w.value[:0], d.Time))
 	}
 	for user, cut := range t.Cuts(b.Entries) {
 		w.trim(user, cut)

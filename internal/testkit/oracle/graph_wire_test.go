@@ -269,7 +269,7 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 // back announces that every user is active.
 func (p *pipeline) back() {
 	for _, user := range p.product.Users() {
-		proctest.Publish(p.Wire, p.Streams.Returns, string(user), &schemas.Return{User: user, Time: schemas.MicrosOf(time.Now())})
+		proctest.Publish(p.Wire, p.Streams.UserActivity, string(user), &schemas.UserActivity{User: user, Time: schemas.MicrosOf(time.Now())})
 	}
 }
 

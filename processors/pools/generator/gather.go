@@ -12,12 +12,12 @@ import (
 
 // Reasons why a chunk is degraded.
 const (
-	degradedReturning  = "returning"  // some followees have not yet delivered the backfill for a reactivated user
-	degradedAffinities = "affinities" // the affinities of the user cannot be read
-	degradedPulled     = "pulled"     // the pins of pulled followees are not loaded yet
-	degradedItems      = "items"      // the counts of impressions and saves are not loaded yet
-	degradedModel      = "model"      // the external model did not answer
-	degradedSource     = "source:"    // prefix of the name of an external source that did not answer
+	degradedReactivating = "reactivating" // some followees have not yet delivered the backfill for a reactivated user
+	degradedAffinities   = "affinities"   // the affinities of the user cannot be read
+	degradedPulled       = "pulled"       // the pins of pulled followees are not loaded yet
+	degradedItems        = "items"        // the counts of impressions and saves are not loaded yet
+	degradedModel        = "model"        // the external model did not answer
+	degradedSource       = "source:"      // prefix of the name of an external source that did not answer
 )
 
 // gatherOffers requests candidates from all external sources that have a share in the feed, in parallel.
@@ -64,7 +64,7 @@ func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) 
 	if !found {
 		a.LastSeen = c.Time
 	}
-	if a.Inactive && !c.Returned {
+	if a.Inactive && !c.Announced {
 		c.inactive, c.head = true, v.State.Head
 		return true, nil
 	}
@@ -72,7 +72,7 @@ func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) 
 		if g.deps.Now().Before(deadline) {
 			return false, nil
 		}
-		c.degrade(degradedReturning)
+		c.degrade(degradedReactivating)
 	}
 	// With InactiveAfter 0, visits are not recorded. Only the visit of a user who is already inactive must be announced.
 	c.announce = g.pools.InactiveAfter > 0 && c.Time.Time().Sub(a.LastSeen.Time()) > g.pools.InactiveAfter/30

@@ -184,8 +184,8 @@ func TestWhateverHangsAChunkIsMadeOfWhatWaits(t *testing.T) {
 		g := generatorWith(t, cfg, Deps{
 			Rows: d, End: d, Deleted: poolstest.Nobody{}, Dial: slow.dial(t), Extensions: Extensions{Score: slow.score},
 		})
-		c, _ := visitWithin(t, g, visitTime, func(r *schemas.ChunkRequest) { r.Returned = true })
-		want := []string{"source:slow0", "source:slow1", "source:slow2", degradedReturning, degradedModel}
+		c, _ := visitWithin(t, g, visitTime, func(r *schemas.ChunkRequest) { r.Announced = true })
+		want := []string{"source:slow0", "source:slow1", "source:slow2", degradedReactivating, degradedModel}
 		if diff := cmp.Diff(want, c.Degraded); diff != "" || len(c.Served.Items) != 2 {
 			t.Errorf("items %v; degraded (-want +got):\n%s", pinsOf(c.Served.Items), diff)
 		}

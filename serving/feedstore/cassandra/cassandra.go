@@ -1,12 +1,12 @@
 // Package cassandra implements the feed store on an Apache Cassandra cluster. Unlike the embedded store of package
 // feedstore, it is replicated, and several processes can share it.
 //
-//	feeds     user | position ↓             an item of a materialized feed; floor, static; swept
-//	edges     user | other, kind            the state of one register
-//	cards     pin                           the newest version
-//	places    followee | created ↓, pin     the place of a pin in a list, current or former
-//	listings  followee | pin                the newest version published for the followee
-//	gone      user                          deleted for good
+//	feeds          user | position ↓             an item of a materialized feed; floor, static; swept
+//	edges          user | other, kind            the state of one register
+//	cards          pin                           the newest version
+//	places         followee | created ↓, pin     the place of a pin in a list, current or former
+//	listings       followee | pin                the newest version published for the followee
+//	deleted_users  user                          a permanently deleted user
 //
 // Every cell is written with the time or the version of its record as the write time, and the write time decides in
 // Cassandra. Therefore a write reads nothing, a repeat changes nothing, and any order of the same writes leads to the same
@@ -19,12 +19,12 @@
 //
 // Deletion. The following deletes the rows of each table. An erasure deletes all rows of the user.
 //
-//	feeds     cap: MaxFeed plus a tenth, by ranges; TTL, if one is configured; erasure
-//	edges     erasure of either side; a dead edge stays, as in package feedstore
-//	cards     never: the card of a deleted pin stays as its tombstone, as in package feedstore
-//	places    erasure of the followee; those of deleted pins stay, as in package feedstore
-//	listings  erasure of the followee; the version of a deleted pin stays
-//	gone      never: a delete is final
+//	feeds          cap: MaxFeed plus a tenth, by ranges; TTL, if one is configured; erasure
+//	edges          erasure of either side; a dead edge stays, as in package feedstore
+//	cards          never: the card of a deleted pin stays as its tombstone, as in package feedstore
+//	places         erasure of the followee; those of deleted pins stay, as in package feedstore
+//	listings       erasure of the followee; the version of a deleted pin stays
+//	deleted_users  never: a delete is final
 //
 // The store uses no counters, no lightweight transactions and no batches over several partitions. It binds no nulls, because
 // a null writes a tombstone.

@@ -23,5 +23,5 @@ func ExampleStatements() {
 	// CREATE TABLE IF NOT EXISTS acme.cards (
 	// CREATE TABLE IF NOT EXISTS acme.places (
 	// CREATE TABLE IF NOT EXISTS acme.listings (
-	// CREATE TABLE IF NOT EXISTS acme.gone (
+	// CREATE TABLE IF NOT EXISTS acme.deleted_users (
 }

@@ -16,14 +16,14 @@ import (
 const (
 	getPage = `SELECT position, pin, source, author, board, interests, score, created, pool, writetime(pin), swept, floor
 		FROM feeds WHERE user = ? AND position < ? LIMIT ?`
-	getFloor    = `SELECT floor FROM feeds WHERE user = ? LIMIT 1`
-	getEdges    = `SELECT other, kind, wins_tie, writetime(wins_tie) FROM edges WHERE user = ? AND other IN ?`
-	getCards    = `SELECT pin, author, board, interests, created, quality, deleted, title, link, writetime(title) FROM cards WHERE pin IN ?`
-	getGone     = `SELECT user FROM gone WHERE user IN ?`
-	getTop      = `SELECT created, pin FROM places WHERE followee = ? LIMIT ?`
-	getSameTime = `SELECT created, pin FROM places WHERE followee = ? AND created = ? AND pin > ? LIMIT ?`
-	getOlder    = `SELECT created, pin FROM places WHERE followee = ? AND created < ? LIMIT ?`
-	getListings = `SELECT pin, author, board, interests, created, quality, deleted, writetime(created)
+	getFloor        = `SELECT floor FROM feeds WHERE user = ? LIMIT 1`
+	getEdges        = `SELECT other, kind, wins_tie, writetime(wins_tie) FROM edges WHERE user = ? AND other IN ?`
+	getCards        = `SELECT pin, author, board, interests, created, quality, deleted, title, link, writetime(title) FROM cards WHERE pin IN ?`
+	getDeletedUsers = `SELECT user FROM deleted_users WHERE user IN ?`
+	getTop          = `SELECT created, pin FROM places WHERE followee = ? LIMIT ?`
+	getSameTime     = `SELECT created, pin FROM places WHERE followee = ? AND created = ? AND pin > ? LIMIT ?`
+	getOlder        = `SELECT created, pin FROM places WHERE followee = ? AND created < ? LIMIT ?`
+	getListings     = `SELECT pin, author, board, interests, created, quality, deleted, writetime(created)
 		FROM listings WHERE followee = ? AND pin IN ?`
 )
 
@@ -197,14 +197,14 @@ func gather[K ~string, T any](ctx context.Context, keys []K, ask func(ctx contex
 	return slices.Concat(found...), nil
 }
 
-// Gone implements feed.Store, see feedstore.Store.
-func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
+// DeletedUsers implements feed.Store, see feedstore.Store.
+func (s *Store) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
 	session, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found, err := gather(ctx, users, func(ctx context.Context, some []string) (all []schemas.UserID, err error) {
-		rows := session.Query(getGone, some).IterContext(ctx)
+		rows := session.Query(getDeletedUsers, some).IterContext(ctx)
 		for user := ""; rows.Scan(&user); {
 			all = append(all, schemas.UserID(user))
 		}
@@ -213,11 +213,11 @@ func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.U
 	if err != nil {
 		return nil, fmt.Errorf("read who is deleted in %s: %w", s.name, err)
 	}
-	gone := map[schemas.UserID]bool{}
+	deletedUsers := map[schemas.UserID]bool{}
 	for _, user := range found {
-		gone[user] = true
+		deletedUsers[user] = true
 	}
-	return gone, nil
+	return deletedUsers, nil
 }
 
 // List implements feed.Store, see feedstore.Store. Its rows are not read at one moment: a pin whose place changes meanwhile

@@ -46,7 +46,7 @@ func tables(ttl time.Duration) []table {
 		{"places", []column{{"followee", "text", "partition"}, {"created", "bigint", "down"}, {"pin", "text", "up"}}, options(0)},
 		{"listings", facets(column{"followee", "text", "partition"}, column{"pin", "text", "up"},
 			column{"quality", "double", ""}, column{"deleted", "boolean", ""}), options(0)},
-		{"gone", []column{{"user", "text", "partition"}, {"time", "bigint", ""}}, options(0)},
+		{"deleted_users", []column{{"user", "text", "partition"}, {"time", "bigint", ""}}, options(0)},
 	}
 }
 

@@ -79,7 +79,7 @@ func TestDifferences(t *testing.T) {
 		mend, hopeless string
 	}{
 		{"none", func(schema) {}, "", ""},
-		{"no table", func(s schema) { delete(s.tables, "gone") }, "CREATE TABLE IF NOT EXISTS smartfeed.gone", ""},
+		{"no table", func(s schema) { delete(s.tables, "deleted_users") }, "CREATE TABLE IF NOT EXISTS smartfeed.deleted_users", ""},
 		{"another option", func(s schema) { s.tables["feeds"].options["default_time_to_live"] = "7" },
 			"ALTER TABLE smartfeed.feeds WITH default_time_to_live = 0", ""},
 		{"another strategy", func(s schema) { s.tables["cards"].options["compaction"] = "{'class': 'LeveledCompactionStrategy'}" },

@@ -28,12 +28,12 @@ const (
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
 	putCard = `INSERT INTO cards (pin, author, board, interests, created, quality, deleted, title, link)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
-	dropFeed     = `DELETE FROM feeds USING TIMESTAMP ? WHERE user = ?`
-	dropEdges    = `DELETE FROM edges USING TIMESTAMP ? WHERE user = ?`
-	dropEdge     = `DELETE FROM edges USING TIMESTAMP ? WHERE user = ? AND other = ? AND kind = ?`
-	dropPlaces   = `DELETE FROM places USING TIMESTAMP ? WHERE followee = ?`
-	dropListings = `DELETE FROM listings USING TIMESTAMP ? WHERE followee = ?`
-	putGone      = `INSERT INTO gone (user, time) VALUES (?, ?) USING TIMESTAMP ?`
+	dropFeed       = `DELETE FROM feeds USING TIMESTAMP ? WHERE user = ?`
+	dropEdges      = `DELETE FROM edges USING TIMESTAMP ? WHERE user = ?`
+	dropEdge       = `DELETE FROM edges USING TIMESTAMP ? WHERE user = ? AND other = ? AND kind = ?`
+	dropPlaces     = `DELETE FROM places USING TIMESTAMP ? WHERE followee = ?`
+	dropListings   = `DELETE FROM listings USING TIMESTAMP ? WHERE followee = ?`
+	putDeletedUser = `INSERT INTO deleted_users (user, time) VALUES (?, ?) USING TIMESTAMP ?`
 )
 
 // maxTogether is how many statements one mutation holds. A statement has at most 66 KiB (256 interests of 256 bytes), and a
@@ -136,7 +136,7 @@ func lanes(b feedstore.Batch, trim feedstore.Trimming) (all []lane) {
 		all = append(all, lane{{cardStatement(&b.Cards[i])}})
 	}
 	for _, d := range b.Deleted {
-		all = append(all, lane{{{putGone, []any{d.User, int64(d.Time), writeTime(d.Time)}}}})
+		all = append(all, lane{{{putDeletedUser, []any{d.User, int64(d.Time), writeTime(d.Time)}}}})
 	}
 	for _, d := range b.Erased {
 		for _, text := range []string{dropFeed, dropEdges, dropPlaces, dropListings} {

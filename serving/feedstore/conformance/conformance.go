@@ -127,8 +127,8 @@ func testUnknown(t *testing.T, open Opener) {
 	same(t, "edges", edges, []schemas.Edge(nil))
 	cards, err2 := s.Cards(t.Context(), []schemas.PinID{schemas.PinID("pin:" + fresh())})
 	same(t, "cards", cards, map[schemas.PinID]schemas.Card{})
-	gone, err3 := s.Gone(t.Context(), []schemas.UserID{user})
-	same(t, "gone", gone, map[schemas.UserID]bool{})
+	deletedUsers, err3 := s.DeletedUsers(t.Context(), []schemas.UserID{user})
+	same(t, "deleted_users", deletedUsers, map[schemas.UserID]bool{})
 	list, next, err4 := s.List(t.Context(), schemas.Followee(user), "", 10)
 	same(t, "list", list, []schemas.PinVersion(nil))
 	same(t, "next", next, "")
@@ -292,9 +292,9 @@ func testBeginningOfTime(t *testing.T, open Opener) {
 	if err != nil || len(edges) != 1 || !edges[0].Live || edges[0].Time > math.MinInt64+1 {
 		t.Errorf("edges %+v, %v, want the one of the beginning of time", edges, err)
 	}
-	gone, err := s.Gone(t.Context(), []schemas.UserID{user})
-	if err != nil || !gone[user] {
-		t.Errorf("gone %v, %v, want %s", gone, err, user)
+	deletedUsers, err := s.DeletedUsers(t.Context(), []schemas.UserID{user})
+	if err != nil || !deletedUsers[user] {
+		t.Errorf("deleted users %v, %v, want %s", deletedUsers, err, user)
 	}
 	erased := schemas.Edge{Kind: schemas.FollowEdge, User: user, Other: other, Time: math.MinInt64, Erased: true}
 	write(t, s, feedstore.Batch{Edges: []schemas.Edge{erased}})
@@ -415,11 +415,11 @@ func testNeighbours(t *testing.T, open Opener) {
 	same(t, "edges", edges, []schemas.Edge{{User: user, Other: "board:1", Kind: schemas.FollowEdge, Live: true, Time: 1}})
 	list := listAll(t, s, schemas.Followee(user), 10)
 	same(t, "list", list, []schemas.PinVersion{publication(schemas.Followee(user), "pin:1", 1, 1).PinVersion})
-	gone, err := s.Gone(t.Context(), []schemas.UserID{user, longer})
+	deletedUsers, err := s.DeletedUsers(t.Context(), []schemas.UserID{user, longer})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "gone", gone, map[schemas.UserID]bool{longer: true})
+	same(t, "deleted_users", deletedUsers, map[schemas.UserID]bool{longer: true})
 }
 
 // testErased erases users next to users whose ids share a prefix with theirs, and repeats the erasure.
@@ -485,7 +485,7 @@ func testEnded(t *testing.T, open Opener) {
 	_, _, err1 := s.Page(ctx, user, top, 1)
 	_, err2 := s.Edges(ctx, user, []schemas.ID{"board:1"})
 	_, err3 := s.Cards(ctx, []schemas.PinID{"pin:1"})
-	_, err4 := s.Gone(ctx, []schemas.UserID{user})
+	_, err4 := s.DeletedUsers(ctx, []schemas.UserID{user})
 	_, _, err5 := s.List(ctx, schemas.Followee(user), "", 1)
 	for i, err := range []error{err1, err2, err3, err4, err5, s.Write(ctx, full)} {
 		if !errors.Is(err, context.Canceled) {

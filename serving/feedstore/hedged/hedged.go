@@ -111,11 +111,11 @@ type Store struct {
 	calls   sync.WaitGroup
 	warming chan struct{} // one slot for each warm read in flight
 
-	page  kind[pageRead]
-	edges kind[[]schemas.Edge]
-	cards kind[map[schemas.PinID]schemas.Card]
-	gone  kind[map[schemas.UserID]bool]
-	list  kind[listRead]
+	page         kind[pageRead]
+	edges        kind[[]schemas.Edge]
+	cards        kind[map[schemas.PinID]schemas.Card]
+	deletedUsers kind[map[schemas.UserID]bool]
+	list         kind[listRead]
 }
 
 // maxWarming is the maximum number of warm reads in flight. Further ones are skipped.
@@ -133,7 +133,7 @@ func New(cfg Config, stores Stores, reg prometheus.Registerer) (*Store, error) {
 	s.page = kind[pageRead]{name: "page", whole: pageRead.whole, further: pageRead.further, same: same[pageRead]}
 	s.edges = kind[[]schemas.Edge]{name: "edges", topic: topics.Edges, same: sameEdges}
 	s.cards = kind[map[schemas.PinID]schemas.Card]{name: "cards", topic: topics.PinCards, same: same[map[schemas.PinID]schemas.Card]}
-	s.gone = kind[map[schemas.UserID]bool]{name: "gone", topic: topics.UsersDeleted, same: same[map[schemas.UserID]bool]}
+	s.deletedUsers = kind[map[schemas.UserID]bool]{name: "deleted_users", topic: topics.UsersDeleted, same: same[map[schemas.UserID]bool]}
 	s.list = kind[listRead]{name: "list", topic: topics.Publications, same: same[listRead]}
 	var err error
 	if s.metrics, err = newMetrics(reg, s); err != nil {
@@ -214,10 +214,10 @@ func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.Pi
 	}, texts(pins)...)
 }
 
-// Gone implements feed.Store.
-func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
-	return read(ctx, s, &s.gone, func(ctx context.Context, from feed.Store) (map[schemas.UserID]bool, error) {
-		return from.Gone(ctx, users)
+// DeletedUsers implements feed.Store.
+func (s *Store) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
+	return read(ctx, s, &s.deletedUsers, func(ctx context.Context, from feed.Store) (map[schemas.UserID]bool, error) {
+		return from.DeletedUsers(ctx, users)
 	}, texts(users)...)
 }
 

@@ -87,7 +87,7 @@ func (f *fake) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.Pin
 	return map[schemas.PinID]schemas.Card{pins[0]: {Title: "t"}}, f.work(ctx)
 }
 
-func (f *fake) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
+func (f *fake) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
 	return map[schemas.UserID]bool{users[0]: true}, f.work(ctx)
 }
 
@@ -259,11 +259,11 @@ func TestEveryKindOfReadGoesOn(t *testing.T) {
 		check(t, "edges", len(edges), 2, err)
 		cards, err := s.Cards(t.Context(), []schemas.PinID{"pin:1"})
 		check(t, "cards", cards["pin:1"].Title, "t", err)
-		gone, err := s.Gone(t.Context(), []schemas.UserID{"user:1"})
-		check(t, "gone", gone["user:1"], true, err)
+		deletedUsers, err := s.DeletedUsers(t.Context(), []schemas.UserID{"user:1"})
+		check(t, "deleted_users", deletedUsers["user:1"], true, err)
 		pins, next, err := s.List(t.Context(), "user:1", "", 10)
 		check(t, "list", fmt.Sprint(len(pins), next), "1next", err)
-		for _, kind := range []string{"page", "edges", "cards", "gone", "list"} {
+		for _, kind := range []string{"page", "edges", "cards", "deleted_users", "list"} {
 			if got := count(t, s.metrics.reads.WithLabelValues(kind)); got != 1 {
 				t.Errorf("%v reads of kind %s are counted, want 1", got, kind)
 			}
@@ -307,7 +307,7 @@ func TestEndedContextEndsTheRead(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(20*ms, cancel)
 		began := time.Now()
-		if _, err := s.Gone(ctx, []schemas.UserID{"user:1"}); !errors.Is(err, context.Canceled) {
+		if _, err := s.DeletedUsers(ctx, []schemas.UserID{"user:1"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
 		if took := time.Since(began); took != 20*ms {

@@ -89,7 +89,7 @@ func TestRead_EveryKindKnowsItsTopic(t *testing.T) {
 	for topic, ask := range map[string]func(*Store) error{
 		topics.Edges:        func(s *Store) error { _, err := s.Edges(ctx, "user:1", []schemas.ID{"user:2"}); return err },
 		topics.PinCards:     func(s *Store) error { _, err := s.Cards(ctx, []schemas.PinID{"pin:1"}); return err },
-		topics.UsersDeleted: func(s *Store) error { _, err := s.Gone(ctx, []schemas.UserID{"user:1"}); return err },
+		topics.UsersDeleted: func(s *Store) error { _, err := s.DeletedUsers(ctx, []schemas.UserID{"user:1"}); return err },
 		topics.Publications: func(s *Store) error { _, _, err := s.List(ctx, "user:1", "", 1); return err },
 	} {
 		s := newLaggingStore(t, cold(), down(), newFake(0), lagOf{"standby": topic})
@@ -131,9 +131,9 @@ func (o *outage) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.P
 	return cards, errors.Join(err, o.err())
 }
 
-func (o *outage) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
-	gone, err := o.Store.Gone(ctx, users)
-	return gone, errors.Join(err, o.err())
+func (o *outage) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
+	deletedUsers, err := o.Store.DeletedUsers(ctx, users)
+	return deletedUsers, errors.Join(err, o.err())
 }
 
 func (o *outage) List(ctx context.Context, f schemas.Followee, from string, n int) ([]schemas.PinVersion, string, error) {

@@ -58,11 +58,11 @@ func gauge(name, help string, labels prometheus.Labels, value func() float64) pr
 // afters returns the time after which the second store is queried, by kind of read.
 func (s *Store) afters(first side) map[string]func() float64 {
 	return map[string]func() float64{
-		s.page.name:  func() float64 { return s.page.after(first, s.cfg).Seconds() },
-		s.edges.name: func() float64 { return s.edges.after(first, s.cfg).Seconds() },
-		s.cards.name: func() float64 { return s.cards.after(first, s.cfg).Seconds() },
-		s.gone.name:  func() float64 { return s.gone.after(first, s.cfg).Seconds() },
-		s.list.name:  func() float64 { return s.list.after(first, s.cfg).Seconds() },
+		s.page.name:         func() float64 { return s.page.after(first, s.cfg).Seconds() },
+		s.edges.name:        func() float64 { return s.edges.after(first, s.cfg).Seconds() },
+		s.cards.name:        func() float64 { return s.cards.after(first, s.cfg).Seconds() },
+		s.deletedUsers.name: func() float64 { return s.deletedUsers.after(first, s.cfg).Seconds() },
+		s.list.name:         func() float64 { return s.list.after(first, s.cfg).Seconds() },
 	}
 }
 

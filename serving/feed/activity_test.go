@@ -16,14 +16,14 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// fakeReturns records the announced users.
-type fakeReturns struct {
+// fakeActivity records the announced users.
+type fakeActivity struct {
 	mu        sync.Mutex
 	fault     fault
-	announced []schemas.Return
+	announced []schemas.UserActivity
 }
 
-func (l *fakeReturns) Announce(ctx context.Context, r *schemas.Return) error {
+func (l *fakeActivity) Announce(ctx context.Context, r *schemas.UserActivity) error {
 	err := l.fault.strike(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,8 +38,8 @@ type awayGenerator struct{ *fakeGenerator }
 
 func (g awayGenerator) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
 	chunk, err := g.fakeGenerator.Chunk(ctx, r)
-	if err == nil && !r.Returned {
-		chunk.Served.Items, chunk.Away = nil, true
+	if err == nil && !r.Announced {
+		chunk.Served.Items, chunk.Inactive = nil, true
 	}
 	return chunk, err
 }
@@ -67,21 +67,21 @@ func TestReturnIsAnnouncedBeforeTheChunk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, returns := stocked(t), &fakeReturns{}
-				returns.fault.delay, returns.fault.err = c.delay, c.err
+				r, activity := stocked(t), &fakeActivity{}
+				activity.fault.delay, activity.fault.err = c.delay, c.err
 				r.deps.Generator = awayGenerator{r.gen}
 				want := "*a *b *c f10"
 				if name == "nobody takes an answer" {
 					want = "f10 f9 f8 f7" // a deployment without inactive users would not see this chunk
 				} else {
-					r.deps.Returns = returns
+					r.deps.Activity = activity
 				}
 				page, err := r.Visit(t.Context(), viewer, "home", 4)
 				if err != nil {
 					t.Fatal(err)
 				}
 				same(t, "items", names(page.Items), want)
-				same(t, "announced", len(returns.announced), c.announced)
+				same(t, "announced", len(activity.announced), c.announced)
 				same(t, "unannounced", counted(t, r.metrics.unannounced), c.unannounced)
 			})
 		})
@@ -104,9 +104,9 @@ func TestVisitWithoutItemsIsAnnouncedWhenItIsTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, returns := stocked(t), &fakeReturns{}
-				returns.fault.delay = c.delay
-				r.deps.Returns, r.gen.chunk.Announce = returns, c.announce
+				r, activity := stocked(t), &fakeActivity{}
+				activity.fault.delay = c.delay
+				r.deps.Activity, r.gen.chunk.Announce = activity, c.announce
 				if !c.items {
 					r.gen.chunk.Served.Items = nil
 				}
@@ -120,10 +120,10 @@ func TestVisitWithoutItemsIsAnnouncedWhenItIsTime(t *testing.T) {
 				if err := r.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				same(t, "announced", len(returns.announced), c.want)
+				same(t, "announced", len(activity.announced), c.want)
 				same(t, "unannounced", counted(t, r.metrics.unannounced), c.failed)
 				if c.want > 0 {
-					same(t, "who", returns.announced[0].User, viewer)
+					same(t, "who", activity.announced[0].User, viewer)
 				}
 			})
 		})
@@ -146,8 +146,8 @@ func TestReturnTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	log := NewReturnTopic(client, streams)
-	want := schemas.Return{User: viewer, Time: 5}
+	log := NewActivityTopic(client, streams)
+	want := schemas.UserActivity{User: viewer, Time: 5}
 	if err := log.Announce(t.Context(), &want); err != nil {
 		t.Fatal(err)
 	}
