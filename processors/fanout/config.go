@@ -8,8 +8,9 @@ import (
 
 // Config holds the settings of the fan-out. See DefaultConfig.
 type Config struct {
-	// Stored scores keep the previous time constant until `smartfeed replay`. See package score.
-	HalfLife time.Duration `yaml:"half_life" default:"24h" range:"1m..8760h" help:"time constant of the write-time score of pins"`
+	// Stored scores keep the previous half-life until `smartfeed replay`. See package score. The default is
+	// score.DefaultHalfLife.
+	HalfLife time.Duration `yaml:"half_life" default:"16h38m8s" range:"1m..8760h" help:"age at which a pin needs twice the quality or edge weight for the same write-time score"`
 	// A delivery must stay below 1 MiB. More followers per step delay the deliveries of other followees; fewer make the walk
 	// slower.
 	StepEdges   int           `yaml:"step_edges" default:"2000" range:"1..3000" help:"followers per step of a delivery"`

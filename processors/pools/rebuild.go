@@ -122,11 +122,11 @@ func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) 
 }
 
 // Carry selects the rows of the pools that a new generation carries over. It excludes the candidates that followees are asked
-// for again. It also excludes candidates of related whose score has another time constant, because they cannot be compared
+// for again. It also excludes candidates of related whose score has another half-life, because they cannot be compared
 // with others.
 type Carry struct {
 	Source   schemas.Source // followees are asked for its candidates; "": for those of following and interest
-	HalfLife time.Duration  // time constant of write-time scores; 0: all candidates of related are carried over
+	HalfLife time.Duration  // of write-time scores; 0: all candidates of related are carried over
 
 	left map[string]struct{} // rows of related that were excluded
 }
@@ -163,10 +163,10 @@ func (c *Carry) Keep(owner, row, value []byte) bool {
 func (c *Carry) Left() int { return len(c.left) }
 
 // mostWithoutAge bounds the part of a score that does not depend on the age of the pin: the logarithms of quality, strength
-// and weight. Another time constant changes a score much more: 25 hours instead of 24 change it by 800.
+// and weight. Another half-life changes a score much more: 25 hours instead of 24 change it by 570.
 const mostWithoutAge = 100
 
-// ofHalfLife reports whether the score of a candidate of related has the given time constant. It returns true for a malformed
+// ofHalfLife reports whether the score of a candidate of related has the given half-life. It returns true for a malformed
 // row.
 func ofHalfLife(row, value []byte, halfLife time.Duration) bool {
 	r, err := layout.ParseCandidate(len(layout.SourcePrefix(row[0], schemas.Related)), string(row), string(value))

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/processors/score"
 )
 
 // Config holds the settings for neighbors. See DefaultConfig.
@@ -14,15 +15,15 @@ type Config struct {
 	BoardPins int           `yaml:"board_pins" default:"10" range:"0..100" help:"last pins of a board that the next one is paired with"`
 	Interests int           `yaml:"interests" default:"6" range:"0..64" help:"first interests of a pin, which are paired with one another"`
 
-	// ScoreHalfLife is the time constant of the write-time score. All groups share it, so it is not read from this part of
+	// ScoreHalfLife is the half-life of the write-time score. All groups share it, so it is not read from this part of
 	// a configuration file.
 	ScoreHalfLife time.Duration `yaml:"-"`
 }
 
-// DefaultConfig returns the defaults of the tags and 24 hours for ScoreHalfLife.
+// DefaultConfig returns the defaults of the tags, and score.DefaultHalfLife.
 func DefaultConfig() Config {
 	c := settings.Defaults[Config]()
-	c.ScoreHalfLife = 24 * time.Hour
+	c.ScoreHalfLife = score.DefaultHalfLife
 	return c
 }
 

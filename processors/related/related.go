@@ -30,9 +30,9 @@
 // A positive action on a pin delivers the Config.Offer strongest neighbors of the pin to the pool related of the user. The
 // write-time score of each is
 //
-//	ln(quality) + created/τ + ln(share) + ln(weight of the action)
+//	ln(quality) + ln(2)·created/half-life + ln(share) + ln(weight of the action)
 //
-// where τ is Config.ScoreHalfLife, and share is the neighbor's part in the total strength of the pin; it takes the place of
+// where the half-life is Config.ScoreHalfLife, and share is the neighbor's part in the total strength of the pin; it takes the place of
 // an edge weight. The facets are those that the neighbor had at the last occurrence. Its card has the current ones.
 //
 // # Deleted pins

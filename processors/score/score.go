@@ -1,15 +1,14 @@
 // Package score computes the write-time score of a candidate. The score orders the candidates of a pool and is computed
 // once, when the candidate is written.
 //
-//	score = ln(quality) + ln(edge weight) + created / τ
+//	score = ln(quality) + ln(edge weight) + ln(2) · created / half-life
 //
-// τ is a time constant, not a half-life: an item that is τ older needs e times the quality or weight for the same score. The
-// parameter halfLife holds τ.
+// An item that is one half-life older needs twice the quality or weight for the same score.
 //
 // This is forward decay (Cormode, Shkapenyuk, Srivastava, Xu: "Forward Decay: A Practical Time Decay Model for Streaming
 // Systems", ICDE 2009), which Reddit's hot ranking also uses. The decayed weight of an item is quality · weight ·
-// e^(−age/τ). It differs from e^score only by the factor e^(−now/τ), which is the same for all items. Therefore the order of
-// two items never changes, and stored scores need no updates as time passes.
+// 2^(−age/half-life). It differs from e^score only by the factor 2^(−now/half-life), which is the same for all items.
+// Therefore the order of two items never changes, and stored scores need no updates as time passes.
 package score
 
 import (
@@ -19,12 +18,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Base returns the score of a pin without an edge weight: ln(quality) + created/halfLife, with both times in seconds and
-// created counted from 1970. quality and halfLife must be positive. A quality of 1 adds nothing.
+// DefaultHalfLife makes a pin that is one day older need e times the quality or weight: 24h · ln(2).
+const DefaultHalfLife = 16*time.Hour + 38*time.Minute + 8*time.Second
+
+// Base returns the score of a pin without an edge weight: ln(quality) + ln(2)·created/halfLife, with both times in seconds
+// and created counted from 1970. quality and halfLife must be positive. A quality of 1 adds nothing.
 //
-// With a halfLife of one day, a float64 resolves the score to 4e-12, which is less than a microsecond of age.
+// With a halfLife of one day, a float64 resolves the score to 2e-12, which is less than a microsecond of age.
 func Base(quality float64, created schemas.Micros, halfLife time.Duration) float64 {
-	return math.Log(quality) + float64(created)/1e6/halfLife.Seconds()
+	return math.Log(quality) + math.Ln2*float64(created)/1e6/halfLife.Seconds()
 }
 
 // Weighted returns the score for a receiver whose edge has the given weight: base + ln(weight). weight must be positive. A

@@ -21,8 +21,8 @@ func TestScore(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"a half-life of age is one", score.Base(1, later, day) - base, 1},
-		{"half the half-life counts double", score.Base(1, later, day/2) - score.Base(1, noon, day/2), 2},
+		{"a half-life of age is ln 2", score.Base(1, later, day) - base, math.Ln2},
+		{"half the half-life counts double", score.Base(1, later, day/2) - score.Base(1, noon, day/2), 2 * math.Ln2},
 		{"quality e is one", score.Base(math.E, noon, day) - base, 1},
 		{"quality below one costs", score.Base(1/math.E, noon, day) - base, -1},
 		{"weight one changes nothing", score.Weighted(base, 1), base},
@@ -38,7 +38,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// At every moment, the order of two pins by score is their order by quality · weight · e^(−age/τ).
+// At every moment, the order of two pins by score is their order by quality · weight · 2^(−age/half-life).
 func TestScoreOrdersAsDecayAtEveryMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pin := func(label string) (stored float64, decayed func(now schemas.Micros) float64) {
@@ -46,7 +46,7 @@ func TestScoreOrdersAsDecayAtEveryMoment(t *testing.T) {
 			weight := rapid.Float32Range(0.5, 4).Draw(t, label+" weight")
 			created := schemas.Micros(rapid.Int64Range(1.7e15, 1.7e15+20*86400e6).Draw(t, label+" created"))
 			return score.Weighted(score.Base(quality, created, day), weight), func(now schemas.Micros) float64 {
-				return quality * float64(weight) * math.Exp(-float64(now-created)/86400e6)
+				return quality * float64(weight) * math.Exp2(-float64(now-created)/86400e6)
 			}
 		}
 		a, decayedA := pin("a")

@@ -25,7 +25,7 @@ import (
 
 // Config is the part of the pipeline's configuration that determines the results.
 type Config struct {
-	HalfLife time.Duration                          // time constant τ of scores, > 0
+	HalfLife time.Duration                          // of scores, > 0
 	Quality  func(create *schemas.PinEvent) float64 // quality of a pin, > 0; nil: 1 for every pin
 
 	MaxFollowees int // number of a user's follows that count, the earliest first; 0: all

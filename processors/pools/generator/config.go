@@ -11,7 +11,7 @@ import (
 // Config configures the feeds that a Generator composes. See DefaultGeneratorConfig.
 type Config struct {
 	Head int `yaml:"head" default:"200" range:"100..1000" help:"best candidates of each source that a chunk considers"`
-	// HalfLife is the time constant τ of write-time scores; see package score. The application copies it from the
+	// HalfLife is the half-life of write-time scores; see package score. The application copies it from the
 	// configuration of the fan-out. 0: unknown.
 	HalfLife time.Duration `yaml:"-"`
 	// FeedMax is how many materialized entries per user the feed store keeps, at least 10. The application copies it from the

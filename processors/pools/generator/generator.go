@@ -193,7 +193,7 @@ func (g *Generator) chunk(c *composition) *schemas.Chunk {
 		Served:   schemas.Served{ID: c.Served, User: c.User, Time: c.Time, Feed: c.Feed, Arm: c.arm},
 		Head:     c.head,
 		Floor:    max(0, c.head-int64(g.cfg.FeedMax)), // the feed store keeps no entries at or below it
-		Degraded: c.degraded, Away: c.inactive, Announce: c.announce,
+		Degraded: c.degraded, Inactive: c.inactive, Announce: c.announce,
 	}
 	if c.result == nil {
 		chunk.Recent = []schemas.FeedEntry{}
