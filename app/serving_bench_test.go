@@ -256,7 +256,7 @@ func (p *benchProduct) rowsOfAPage(ctx context.Context, user schemas.UserID) ([]
 	page := feed.Page{Items: make([]feed.Item, 25), Degraded: []string{}}
 	for i, e := range entries {
 		card := cards[e.Pin]
-		page.Items[i] = feed.Item{Pin: feed.Pin{ID: e.Pin, Time: card.Created.Time(), Author: e.Facets.Author, Interests: e.Facets.Interests, Title: card.Title, Link: card.Link}, Source: e.Source, Score: e.Score}
+		page.Items[i] = feed.Item{Pin: feed.Pin{ID: e.Pin, Time: card.Created.Time(), Author: e.Facets.Author, Interests: e.Facets.Interests, Title: card.Title, Link: card.Link}, Source: e.Source, RankScore: e.RankScore}
 	}
 	return json.Marshal(page)
 }

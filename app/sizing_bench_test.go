@@ -166,7 +166,7 @@ func (p *benchProduct) offer(user schemas.UserID, i int, at time.Time) schemas.L
 	for j := range sizingOffered {
 		o.Candidates = append(o.Candidates, schemas.Candidate{
 			Pin: schemas.PinID(fmt.Sprint("pin:offered-", i, "-", j)), Facets: schemas.Facets{Author: "user:editor"},
-			Created: schemas.MicrosOf(at), Score: float64(j),
+			Created: schemas.MicrosOf(at), PoolScore: schemas.PoolScore(j),
 		})
 	}
 	return schemas.NewLine(o)

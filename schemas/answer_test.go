@@ -18,7 +18,7 @@ func TestAnswers_EncodeListsAndTimes(t *testing.T) {
 		"time":        {Timestamp(1_795_168_800_120_000), `"2026-11-20T10:00:00.12Z"`},
 		"least time":  {Timestamp(math.MinInt64), `"0001-01-01T00:00:00Z"`},
 		"latest time": {Timestamp(math.MaxInt64), `"9999-12-31T23:59:59.999999Z"`},
-		"pool item, no board": {PoolItem{Pin: "pin:1", Score: 0.5, Facets: Facets{Author: "user:a"}},
+		"pool item, no board": {PoolItem{Pin: "pin:1", PoolScore: 0.5, Facets: Facets{Author: "user:a"}},
 			`{"pin":"pin:1","score":0.5,"time":"1970-01-01T00:00:00Z","author":"user:a","board":null,"interests":[]}`},
 		"deferred": {FeedState{Feed: "home", Held: List[HeldBack]{{Pin: "pin:1", Reason: ReasonWeak}, {Pin: "pin:2", Reason: ReasonDeferred, Since: 1}}},
 			`{"feed":"home","sources":[],"held":[{"pin":"pin:1","reason":"weak"},` +
@@ -38,7 +38,7 @@ func TestAnswers_EncodeListsAndTimes(t *testing.T) {
 
 func TestPoolItem_ReadsWhatItWrites(t *testing.T) {
 	for _, want := range []PoolItem{
-		{Pin: "pin:1", Score: -2, Time: 5, Facets: Facets{Author: "user:a", Interests: []InterestID{}}},
+		{Pin: "pin:1", PoolScore: -2, Time: 5, Facets: Facets{Author: "user:a", Interests: []InterestID{}}},
 		{Pin: "pin:1", Time: -1, Facets: Facets{Author: "user:a", Board: "board:b", Interests: []InterestID{"interest:x"}}},
 	} {
 		text, err := json.Marshal(want)

@@ -71,9 +71,9 @@ type Pool struct {
 
 // PoolItem is a candidate in a Pool.
 type PoolItem struct {
-	Pin   PinID     `json:"pin"`
-	Score float64   `json:"score"` // write-time score, including the edge weight
-	Time  Timestamp `json:"time"`  // creation time of the pin
+	Pin       PinID     `json:"pin"`
+	PoolScore PoolScore `json:"score"` // write-time score, including the edge weight
+	Time      Timestamp `json:"time"`  // creation time of the pin
 	Facets
 }
 
@@ -81,10 +81,10 @@ type PoolItem struct {
 func (p PoolItem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Pin       PinID            `json:"pin"`
-		Score     float64          `json:"score"`
+		Score     PoolScore        `json:"score"`
 		Time      Timestamp        `json:"time"`
 		Author    UserID           `json:"author"`
 		Board     *BoardID         `json:"board"`
 		Interests List[InterestID] `json:"interests"`
-	}{p.Pin, p.Score, p.Time, p.Author, boardWire(&p.Board), p.Interests})
+	}{p.Pin, p.PoolScore, p.Time, p.Author, boardWire(&p.Board), p.Interests})
 }

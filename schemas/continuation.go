@@ -27,9 +27,9 @@ type Backfill struct {
 	Weight     float32 `avro:"weight" json:"weight"`           // of the edge
 	BackfillID Micros  `avro:"backfill_id" json:"backfill_id"` // see Delivery
 	// The recent that was delivered last. Live recents precede withdrawn ones, the best score first.
-	Withdrawn bool    `avro:"withdrawn" json:"withdrawn"`
-	Score     float64 `avro:"score" json:"score"`
-	Pin       PinID   `avro:"pin" json:"pin"`
+	Withdrawn bool      `avro:"withdrawn" json:"withdrawn"`
+	BaseScore BaseScore `avro:"score" json:"score"`
+	Pin       PinID     `avro:"pin" json:"pin"`
 }
 
 // SlotStep fills or frees the slots of further recents. See package processors/fanout.

@@ -160,7 +160,7 @@ func TestUserEventValidate(t *testing.T) {
 func TestOfferValidate(t *testing.T) {
 	good := func() Offer {
 		return Offer{ID: "o-1", Time: arrival, User: "user:7", Source: "ml", Candidates: []Candidate{
-			{Pin: "pin:1", Facets: Facets{Author: "user:2"}, Created: arrival, Score: -1},
+			{Pin: "pin:1", Facets: Facets{Author: "user:2"}, Created: arrival, PoolScore: -1},
 		}}
 	}
 	checkValid(t, good, func(o *Offer) error { return Validate(o, arrival, nil) }, []validCase[Offer]{
@@ -175,7 +175,7 @@ func TestOfferValidate(t *testing.T) {
 		}, "candidates: 1001 entries, at most 1000 are allowed"},
 		{"all at once", func(o *Offer) {
 			o.ID, o.Time, o.User, o.Source = "", arrival+1e9, "pin:1", ""
-			o.Candidates[0] = Candidate{Created: arrival + 1e9, Score: math.NaN(), Facets: Facets{Interests: interests(65)}}
+			o.Candidates[0] = Candidate{Created: arrival + 1e9, PoolScore: PoolScore(math.NaN()), Facets: Facets{Interests: interests(65)}}
 		}, `id: empty; time: 16m40s ahead of its arrival, at most 5m0s are allowed; user: id "pin:1": want user:…; ` +
 			`source: empty; candidates[0]: pin: id "": empty; author: id "": empty; ` +
 			`interests: 65 entries, at most 64 are allowed; created: 16m40s ahead of its arrival, at most 5m0s are allowed; ` +

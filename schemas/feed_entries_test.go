@@ -8,7 +8,7 @@ import (
 )
 
 func TestFeedEntries_AllNumbersTheItems(t *testing.T) {
-	items := []ServedItem{{Pin: "pin:1", Source: Following, Score: 1}, {Pin: "pin:2", Source: Related}, {Pin: "pin:3"}}
+	items := []ServedItem{{Pin: "pin:1", Source: Following, RankScore: 1}, {Pin: "pin:2", Source: Related}, {Pin: "pin:3"}}
 	f := FeedEntries{User: "user:1", First: 7, Time: 9, Items: items}
 	var want []FeedEntry
 	for n, item := range items {

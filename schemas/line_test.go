@@ -51,7 +51,7 @@ func TestParseLine(t *testing.T) {
 		name: "an offer",
 		line: `{"stream":"candidates","id":"o","time":1,"user":"user:7","source":"ml","candidates":[{"pin":"pin:1","author":"user:2","board":null,"interests":["interest:a"],"created":"1970-01-01T00:00:00.000002Z","score":-1.5e0}]}`,
 		want: Line{StreamCandidates, &Offer{ID: "o", Time: 1, User: "user:7", Source: "ml", Candidates: []Candidate{
-			{Pin: "pin:1", Facets: Facets{Author: "user:2", Interests: []InterestID{"interest:a"}}, Created: 2, Score: -1.5},
+			{Pin: "pin:1", Facets: Facets{Author: "user:2", Interests: []InterestID{"interest:a"}}, Created: 2, PoolScore: -1.5},
 		}}, "user:7"},
 	}, {
 		name: "the replacement character where it is meant",
@@ -173,7 +173,7 @@ func hasNoJSON(event any) bool {
 		}
 	case *Offer:
 		for _, c := range e.Candidates {
-			all = append(all, c.Score)
+			all = append(all, float64(c.PoolScore))
 		}
 	}
 	for _, x := range all {

@@ -11,10 +11,10 @@ type Offer struct {
 
 // Candidate is one pin of an Offer.
 type Candidate struct {
-	Pin     PinID   `avro:"pin" json:"pin"`
-	Facets          // author, board (null in Avro is "" here), interests
-	Created Micros  `avro:"created" json:"created"`
-	Score   float64 `avro:"score" json:"score"` // write-time score, compared only within its source
+	Pin       PinID     `avro:"pin" json:"pin"`
+	Facets              // author, board (null in Avro is "" here), interests
+	Created   Micros    `avro:"created" json:"created"`
+	PoolScore PoolScore `avro:"score" json:"score"` // write-time score, compared only within its source
 }
 
 // Key returns the record key of the topic candidates: the user.
@@ -43,5 +43,5 @@ func (c *Candidate) visit(v fieldVisitor) {
 	v.text("board", (*string)(&c.Board), textBounds{rule: nullable, kinds: KindBoard})
 	v.ids("interests", (*idsOf[InterestID])(&c.Interests), optional, KindInterest, MaxInterests)
 	v.time("created", &c.Created)
-	v.number("score", &c.Score)
+	v.number("score", (*float64)(&c.PoolScore))
 }

@@ -68,7 +68,7 @@ type Pair struct {
 // RelatedItem is a neighbor in an API response.
 type RelatedItem struct {
 	ID    ID      `json:"id"`    // a pin or an interest
-	Score float64 `json:"score"` // share of the neighbor in all decayed occurrences of the requested id, 0 to 1
+	Share float64 `json:"score"` // share of the neighbor in all decayed occurrences of the requested id, 0 to 1
 	Facets
 	Created Micros `json:"created,omitempty"`
 }

@@ -16,13 +16,13 @@ type Served struct {
 
 // Memory is what the generator remembers of a user between visits, as of a Served.
 type Memory struct {
-	Mix      map[string]float64 `avro:"mix" json:"mix,omitempty"`           // decayed impressions by source
-	Draws    int64              `avro:"draws" json:"draws,omitempty"`       // number of chunks with exploration draws: seed of the next
-	Began    Micros             `avro:"began" json:"began,omitempty"`       // start of the session
-	Visited  Micros             `avro:"visited" json:"visited,omitempty"`   // newest visit of the session
-	Weak     int64              `avro:"weak" json:"weak,omitempty"`         // weak items that the session showed
-	Best     map[string]float64 `avro:"best" json:"best,omitempty"`         // best score per source in the session
-	Deferred []Deferred         `avro:"deferred" json:"deferred,omitempty"` // deferred candidates, the longest deferred first
+	Mix      map[string]float64   `avro:"mix" json:"mix,omitempty"`           // decayed impressions by source
+	Draws    int64                `avro:"draws" json:"draws,omitempty"`       // number of chunks with exploration draws: seed of the next
+	Began    Micros               `avro:"began" json:"began,omitempty"`       // start of the session
+	Visited  Micros               `avro:"visited" json:"visited,omitempty"`   // newest visit of the session
+	Weak     int64                `avro:"weak" json:"weak,omitempty"`         // weak items that the session showed
+	Best     map[string]RankScore `avro:"best" json:"best,omitempty"`         // best score per source in the session
+	Deferred []Deferred           `avro:"deferred" json:"deferred,omitempty"` // deferred candidates, the longest deferred first
 }
 
 // Deferred is a candidate that is deferred to a later session.
@@ -33,11 +33,11 @@ type Deferred struct {
 
 // ServedItem is one new item of a visit.
 type ServedItem struct {
-	Pin     PinID  `avro:"pin" json:"pin"`
-	Source  Source `avro:"source" json:"source"`
-	Facets  `avro:"facets"`
-	Score   float64 `avro:"score" json:"score"`     // the generator's score
-	Created Micros  `avro:"created" json:"created"` // creation time of the pin
+	Pin       PinID  `avro:"pin" json:"pin"`
+	Source    Source `avro:"source" json:"source"`
+	Facets    `avro:"facets"`
+	RankScore RankScore `avro:"score" json:"score"`     // the generator's score
+	Created   Micros    `avro:"created" json:"created"` // creation time of the pin
 	// Pool is the source of the pool that an item of Explore was taken from. It determines the item's visibility. It is ""
 	// for any other item, and unknown ("") for items of older versions.
 	Pool Source `avro:"pool" json:"pool,omitempty"`

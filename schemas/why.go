@@ -34,20 +34,20 @@ type Why struct {
 
 // Shown describes how a pin was shown.
 type Shown struct {
-	Time     Timestamp `json:"time"`
-	Position int64     `json:"position"`         // in the materialized feed; the item that was shown first has position 1
-	Source   Source    `json:"source,omitempty"` // like Score, "" if the materialized feed no longer holds the item
-	Score    *float64  `json:"score,omitempty"`
+	Time      Timestamp  `json:"time"`
+	Position  int64      `json:"position"`         // in the materialized feed; the item that was shown first has position 1
+	Source    Source     `json:"source,omitempty"` // like Score, "" if the materialized feed no longer holds the item
+	RankScore *RankScore `json:"score,omitempty"`
 }
 
 // WhyCandidate is a pin in the pool of one source.
 type WhyCandidate struct {
-	Source Source             `json:"source"`
-	Reason Reason             `json:"reason,omitempty"` // why it is not a visible candidate; "": it is one
-	Rank   int                `json:"rank,omitempty"`   // rank among the visible candidates, from 1, by write-time score
-	Edges  List[ID]           `json:"edges"`            // live edges that justify the candidate
-	Score  float64            `json:"score"`            // score that the response would have
-	Parts  map[string]float64 `json:"parts"`            // the terms whose sum is the score
+	Source    Source             `json:"source"`
+	Reason    Reason             `json:"reason,omitempty"` // why it is not a visible candidate; "": it is one
+	Rank      int                `json:"rank,omitempty"`   // rank among the visible candidates, from 1, by write-time score
+	Edges     List[ID]           `json:"edges"`            // live edges that justify the candidate
+	RankScore RankScore          `json:"score"`            // score that the response would have
+	Parts     map[string]float64 `json:"parts"`            // the terms whose sum is the score
 }
 
 // Fate is the state of a pin for a user.

@@ -54,7 +54,7 @@ func own() generator.Extensions {
 
 func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
 	return []schemas.Candidate{{
-		Pin: "pin:chosen", Facets: schemas.Facets{Author: "user:editor"}, Created: schemas.MicrosOf(time.Now()), Score: 1,
+		Pin: "pin:chosen", Facets: schemas.Facets{Author: "user:editor"}, Created: schemas.MicrosOf(time.Now()), PoolScore: 1,
 	}}, nil
 }
 

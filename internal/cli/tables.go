@@ -75,7 +75,7 @@ func (t *tables) feed(p feed.Page, shown int, where bool) {
 		if item.New {
 			mark = "new"
 		}
-		t.row(mark, string(item.ID), string(item.Source), score(item.Score), local(item.Time), string(item.Author), item.Title)
+		t.row(mark, string(item.ID), string(item.Source), score(float64(item.RankScore)), local(item.Time), string(item.Author), item.Title)
 	}
 	t.degraded(p.Degraded)
 	switch {
@@ -96,7 +96,7 @@ func (t *tables) degraded(without []string) {
 func (t *tables) pool(p schemas.Pool) {
 	t.row("PIN", "SCORE", "CREATED", "AUTHOR", "BOARD")
 	for _, item := range p.Items {
-		t.row(string(item.Pin), score(item.Score), local(item.Time.Time()), string(item.Author), string(item.Board))
+		t.row(string(item.Pin), score(float64(item.PoolScore)), local(item.Time.Time()), string(item.Author), string(item.Board))
 	}
 	t.row(fmt.Sprintf("%d of %d candidates", len(p.Items), p.Total))
 }

@@ -107,7 +107,7 @@ func (t *tables) why(w *schemas.Why) {
 		if c.Reason != "" {
 			reason = because(c.Reason)
 		}
-		t.row(string(c.Source), rank, score(c.Score), scoreParts(c.Parts), joined(c.Edges), reason)
+		t.row(string(c.Source), rank, score(float64(c.RankScore)), scoreParts(c.Parts), joined(c.Edges), reason)
 	}
 	t.degraded(w.Degraded)
 }

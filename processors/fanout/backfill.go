@@ -44,7 +44,7 @@ const backfillBytes = 512 << 10
 // recentsAfter returns the next recents of a backfill, among the first most of each kind, and advances b. The live ones come
 // first, best first. The withdrawn ones follow, for a follower whom the walks did not reach. more reports whether others remain.
 func (o *ownerState) recentsAfter(b *schemas.Backfill, most int) (pins []schemas.DeliveredPin, more bool, err error) {
-	size, after := 0, string(recentRow(kindOf(b.Withdrawn), b.Score, b.Pin))
+	size, after := 0, string(recentRow(kindOf(b.Withdrawn), b.BaseScore, b.Pin))
 	resumed, inWithdrawn := b.Pin != "", b.Withdrawn
 	for _, withdrawn := range []bool{false, true} {
 		if inWithdrawn && !withdrawn || !withdrawn && !o.published || withdrawn && !o.withdrawn {
@@ -61,7 +61,7 @@ func (o *ownerState) recentsAfter(b *schemas.Backfill, most int) (pins []schemas
 			var r recent
 			r, bad = parseRecent(string(row), string(value))
 			pins, size = append(pins, r.DeliveredPin), size+len(row)+len(value)
-			b.Withdrawn, b.Score, b.Pin = r.withdrawn, r.Score, r.Pin
+			b.Withdrawn, b.BaseScore, b.Pin = r.withdrawn, r.BaseScore, r.Pin
 			return bad == nil
 		})
 		if err = errors.Join(err, bad); err != nil || more {

@@ -95,7 +95,7 @@ func (g *group) keep(tx *rows.Tx, o *ownerState, r *recent, stored *known) error
 	if err := g.leaveSlot(tx, o, stored); err != nil {
 		return err
 	}
-	if stored != nil && (stored.score != r.Score || stored.withdrawn != r.withdrawn) {
+	if stored != nil && (stored.score != r.BaseScore || stored.withdrawn != r.withdrawn) {
 		if err := o.Delete(stored.row(r.Pin)); err != nil {
 			return err
 		}

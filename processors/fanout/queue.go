@@ -26,7 +26,7 @@ func queueRow(followee schemas.Followee, p *schemas.DeliveredPin) []byte {
 	if isWithdrawn(p.Deleted, p.Facets, followee) {
 		class = queueWithdrawals
 	}
-	return append(ranked.AppendScore([]byte{rowQueue, class}, p.Score), p.Pin...)
+	return append(ranked.AppendScore([]byte{rowQueue, class}, p.BaseScore), p.Pin...)
 }
 
 // enqueue adds a walk to the queue, or merges it into the entry of its pin.

@@ -21,7 +21,7 @@ func recentOf(p *schemas.Publication, halfLife time.Duration) recent {
 	return recent{
 		DeliveredPin: schemas.DeliveredPin{
 			Pin: p.Pin, Version: p.Version, Facets: p.Facets, Created: p.Created,
-			Score: score.Base(p.Quality, p.Created, halfLife), Deleted: p.Deleted,
+			BaseScore: score.Base(p.Quality, p.Created, halfLife), Deleted: p.Deleted,
 		},
 		withdrawn: isWithdrawn(p.Deleted, p.Facets, p.Followee),
 	}
@@ -33,7 +33,7 @@ func isWithdrawn(deleted bool, f schemas.Facets, followee schemas.Followee) bool
 }
 
 // row returns the name of the recent's row.
-func (r *recent) row() []byte { return recentRow(kindOf(r.withdrawn), r.Score, r.Pin) }
+func (r *recent) row() []byte { return recentRow(kindOf(r.withdrawn), r.BaseScore, r.Pin) }
 
 // kindOf returns the kind of the rows that hold a recent.
 func kindOf(withdrawn bool) byte {
@@ -61,7 +61,7 @@ func parseRecent(row, value string) (recent, error) {
 	}
 	return recent{
 		DeliveredPin: schemas.DeliveredPin{
-			Pin: schemas.PinID(row[name:]), Version: ranked.Version(value), Score: ranked.Score(row[1:]),
+			Pin: schemas.PinID(row[name:]), Version: ranked.Version(value), BaseScore: ranked.Score[schemas.BaseScore](row[1:]),
 			Facets: body.Facets, Created: body.Created, Deleted: body.Deleted,
 		},
 		withdrawn: row[0] == rowWithdrawn,
@@ -71,7 +71,7 @@ func parseRecent(row, value string) (recent, error) {
 // known is the index entry of a pin: its newest version, and the place of its recent.
 type known struct {
 	version   schemas.Version
-	score     float64
+	score     schemas.BaseScore
 	withdrawn bool
 	slot      int // noSlot if it is in none
 }
@@ -89,7 +89,7 @@ func (k *known) Pack(p *packed.Packer) {
 
 // describes reports whether the entry is that of r.
 func (k known) describes(r *recent) bool {
-	return k.version == r.Version && k.score == r.Score && k.withdrawn == r.withdrawn
+	return k.version == r.Version && k.score == r.BaseScore && k.withdrawn == r.withdrawn
 }
 
 // row returns the name of the recent's row.
@@ -114,7 +114,7 @@ func (o *ownerState) put(r *recent, slot int) error {
 	} else {
 		o.published = true
 	}
-	k := known{version: r.Version, score: r.Score, withdrawn: r.withdrawn, slot: slot}
+	k := known{version: r.Version, score: r.BaseScore, withdrawn: r.withdrawn, slot: slot}
 	if err := rows.PutValue(o.Owner, rowOf(rowIndex, r.Pin), &k); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (g *group) trimRecents(tx *rows.Tx, o *ownerState) (more bool, err error) {
 // dropRecent drops a recent by its row. It looks up the slot only if any slots are in use.
 func (g *group) dropRecent(tx *rows.Tx, o *ownerState, row string) error {
 	pin := schemas.PinID(row[1+ranked.ScoreBytes:])
-	k := &known{score: ranked.Score(row[1:]), withdrawn: row[0] == rowWithdrawn, slot: noSlot}
+	k := &known{score: ranked.Score[schemas.BaseScore](row[1:]), withdrawn: row[0] == rowWithdrawn, slot: noSlot}
 	if o.slotsLive+o.slotsGone > 0 {
 		entry, err := o.known(pin)
 		if err != nil {

@@ -39,7 +39,7 @@ func TestRecentComesBackFromItsRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := recent{withdrawn: true, DeliveredPin: schemas.DeliveredPin{
-		Pin: "pin:bowl", Version: 7, Facets: bowl.Facets, Created: 5e6, Score: score.Base(2, 5e6, time.Second),
+		Pin: "pin:bowl", Version: 7, Facets: bowl.Facets, Created: 5e6, BaseScore: score.Base(2, 5e6, time.Second),
 	}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(recent{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -45,7 +45,7 @@ func TestReplayedPinsStandByTheNewScoreAndAreBroughtToNobody(t *testing.T) {
 	publish(w, follow("late", 100, "user:late", schemas.Follow, author))
 	w.WaitIdle()
 	type place struct {
-		score   float64
+		score   schemas.BaseScore
 		version schemas.Version
 		deleted bool
 	}
@@ -55,7 +55,7 @@ func TestReplayedPinsStandByTheNewScoreAndAreBroughtToNobody(t *testing.T) {
 			continue
 		}
 		for _, p := range r.Value.Pins {
-			got[p.Pin] = place{p.Score, p.Version, p.Deleted}
+			got[p.Pin] = place{p.BaseScore, p.Version, p.Deleted}
 		}
 	}
 	for _, v := range []schemas.PinVersion{one, newer, three, unknown} {

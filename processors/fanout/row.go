@@ -32,7 +32,7 @@ func rowOf[T ~string](kind byte, id T) []byte {
 }
 
 // recentRow returns the name of a recent's row. Package ranked describes the order.
-func recentRow(kind byte, score float64, pin schemas.PinID) []byte {
+func recentRow(kind byte, score schemas.BaseScore, pin schemas.PinID) []byte {
 	return append(ranked.AppendScore([]byte{kind}, score), pin...)
 }
 

@@ -46,8 +46,8 @@ func checkWalk(w *schemas.Walk) error {
 	if _, err := schemas.ParsePinID(string(w.Pin.Pin)); err != nil {
 		return schemas.Bad("walk: pin: " + err.Error())
 	}
-	if math.IsNaN(w.Pin.Score) || math.IsInf(w.Pin.Score, 0) {
-		return schemas.Bad(fmt.Sprintf("walk of %s: score %v", w.Pin.Pin, w.Pin.Score))
+	if math.IsNaN(float64(w.Pin.BaseScore)) || math.IsInf(float64(w.Pin.BaseScore), 0) {
+		return schemas.Bad(fmt.Sprintf("walk of %s: score %v", w.Pin.Pin, w.Pin.BaseScore))
 	}
 	return nil
 }

@@ -759,8 +759,8 @@ func testBackfill(t *testing.T, w *proctest.Wire) {
 	expect(t, w, "board:back", want)
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		for _, p := range r.Value.Pins {
-			if p.Pin == "pin:100" && p.Score != score.Base(1e6, base, halfLife) {
-				t.Errorf("%s: score %v", p.Pin, p.Score)
+			if p.Pin == "pin:100" && p.BaseScore != score.Base(1e6, base, halfLife) {
+				t.Errorf("%s: score %v", p.Pin, p.BaseScore)
 			}
 		}
 	}

@@ -67,8 +67,8 @@ func checkItem(i *schemas.ServedItem) (err error) {
 	if i.Pin != "" { // an empty entry has no pin
 		_, err = schemas.ParsePinID(string(i.Pin))
 	}
-	if math.IsNaN(i.Score) || math.IsInf(i.Score, 0) { // JSON cannot represent it
-		err = errors.Join(err, fmt.Errorf("score %v: want a number", i.Score))
+	if math.IsNaN(float64(i.RankScore)) || math.IsInf(float64(i.RankScore), 0) { // JSON cannot represent it
+		err = errors.Join(err, fmt.Errorf("score %v: want a number", i.RankScore))
 	}
 	return err
 }

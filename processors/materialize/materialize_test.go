@@ -105,8 +105,8 @@ func version(author schemas.UserID) schemas.PinVersion {
 func TestEveryTopicReachesTheStore(t *testing.T) {
 	w, store := newWire(t), openStore(t)
 	visit := &schemas.FeedEntries{User: "user:1", Time: 9, First: 1, Items: []schemas.ServedItem{
-		{Pin: "pin:1", Source: schemas.Related, Facets: version("user:2").Facets, Score: 0.5, Created: 5},
-		{Pin: "pin:2", Source: schemas.Following, Score: 0.7, Created: 6},
+		{Pin: "pin:1", Source: schemas.Related, Facets: version("user:2").Facets, RankScore: 0.5, Created: 5},
+		{Pin: "pin:2", Source: schemas.Following, RankScore: 0.7, Created: 6},
 	}}
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: 4}
 	card := schemas.Card{PinVersion: version("user:2"), Title: "t", Link: "https://l"}
@@ -384,7 +384,7 @@ func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 	produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 1})
 	produce(t, w, w.Streams.FeedEntries, "board:1", schemas.FeedEntries{User: "board:1", First: 1, Items: good.Items})
 	produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 1,
-		Items: []schemas.ServedItem{{Pin: "pin:", Score: math.Inf(1)}}})
+		Items: []schemas.ServedItem{{Pin: "pin:", RankScore: schemas.RankScore(math.Inf(1))}}})
 	produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 5,
 		Items: []schemas.ServedItem{{Pin: "pin:1"}, {Pin: "pin:2"}, {Pin: "nothing"}}})
 	produce(t, w, w.Streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: math.MaxInt64, Items: []schemas.ServedItem{{}}})

@@ -115,7 +115,7 @@ func checkDelivery(d *schemas.Delivery) error {
 		}
 	}
 	for i := range d.Pins {
-		if s := d.Pins[i].Score; math.IsNaN(s) || math.IsInf(s, 0) || d.Pins[i].Pin == "" {
+		if s := float64(d.Pins[i].BaseScore); math.IsNaN(s) || math.IsInf(s, 0) || d.Pins[i].Pin == "" {
 			return schemas.Bad(fmt.Sprintf("delivery: pin %q with score %v", d.Pins[i].Pin, s))
 		}
 	}
@@ -148,7 +148,7 @@ type putter struct {
 	done      int              // number of users in due whose pool has been trimmed
 	row       []byte           // name of the pin's row, with the base score
 	score     int              // offset of the score in row
-	base      float64
+	base      schemas.BaseScore
 	hash      uint64
 	value     []byte
 	other     []byte           // row with another score
@@ -164,16 +164,18 @@ func (p *putter) begin(f *floors, source schemas.Source, most int) {
 	p.score, p.sourceHash = 1+len(source)+1, ranked.Hash(source)
 }
 
-func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, base float64, body *ranked.Body) {
+// pin prepares the rows of a pin for edges of weight 1.
+func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, at schemas.PoolScore, body *ranked.Body) {
 	p.first = first
-	p.row = layout.AppendCandidate(p.row[:0], layout.VersionKind(first), p.source, base, pin, v)
+	p.row = layout.AppendCandidate(p.row[:0], layout.VersionKind(first), p.source, at, pin, v)
 	p.value = ranked.AppendBody(p.value[:0], body)
-	p.base, p.hash = base, ranked.Hash(pin)+uint64(v)
+	p.hash = ranked.Hash(pin) + uint64(v)
 }
 
 // delivered is like pin, for a pin of a delivery.
 func (p *putter) delivered(d *schemas.DeliveredPin) {
-	p.pin(isFirst(d), d.Pin, d.Version, d.Score, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
+	p.base = d.BaseScore
+	p.pin(isFirst(d), d.Pin, d.Version, score.Weighted(d.BaseScore, 1), &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
 	p.candidate = layout.Candidate{Pin: d.Pin, Content: layout.NewContent(d.Facets, d.Created, d.Deleted)}
 }
 
@@ -293,7 +295,7 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	defer p.postpone()
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
-		p.pin(false, c.Pin, schemas.Version(o.Time), c.Score, &ranked.Body{Facets: c.Facets, Created: c.Created})
+		p.pin(false, c.Pin, schemas.Version(o.Time), c.PoolScore, &ranked.Body{Facets: c.Facets, Created: c.Created})
 		if err := p.put(own, o.User, p.row, p.floors.of(o.User, o.Source)); err != nil {
 			return err
 		}

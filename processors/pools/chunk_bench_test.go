@@ -121,7 +121,7 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 func benchPin(source schemas.Source, i int) schemas.DeliveredPin {
 	p := pin(i, schemas.Micros(1e15+i), schemas.UserID(fmt.Sprintf("user:author-%d", i%100)))
 	p.Pin = schemas.PinID(fmt.Sprintf("pin:%s-%d", source, i))
-	p.Score = float64(i) / 100
+	p.BaseScore = schemas.BaseScore(float64(i) / 100)
 	p.Board = schemas.BoardID(fmt.Sprintf("board:%d", i%50))
 	for n := range 3 {
 		p.Interests = append(p.Interests, schemas.InterestID(fmt.Sprintf("interest:%d", (i+n)%40)))

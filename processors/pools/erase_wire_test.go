@@ -49,7 +49,7 @@ func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, me
 		var pins []schemas.DeliveredPin
 		for k := range 100 {
 			pins = append(pins, schemas.DeliveredPin{
-				Pin: schemas.PinID(fmt.Sprint("pin:", n+k)), Version: 1, Created: 1, Score: float64(n + k),
+				Pin: schemas.PinID(fmt.Sprint("pin:", n+k)), Version: 1, Created: 1, BaseScore: schemas.BaseScore(n + k),
 				Facets: schemas.Facets{Author: schemas.UserID(followee(0))},
 			})
 		}

@@ -170,5 +170,5 @@ const mostWithoutAge = 100
 // row.
 func ofHalfLife(row, value []byte, halfLife time.Duration) bool {
 	r, err := layout.ParseCandidate(len(layout.SourcePrefix(row[0], schemas.Related)), string(row), string(value))
-	return err != nil || math.Abs(r.Score-score.Base(1, r.Created, halfLife)) <= mostWithoutAge
+	return err != nil || math.Abs(float64(r.PoolScore-score.Weighted(score.Base(1, r.Created, halfLife), 1))) <= mostWithoutAge
 }

@@ -89,7 +89,7 @@ func checkMemory(m *schemas.Memory) error {
 		}
 	}
 	for source, best := range m.Best {
-		if math.IsNaN(best) || math.IsInf(best, 0) {
+		if math.IsNaN(float64(best)) || math.IsInf(float64(best), 0) {
 			return schemas.Bad(fmt.Sprintf("served: best of %q is %v", source, best))
 		}
 	}

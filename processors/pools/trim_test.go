@@ -57,7 +57,7 @@ func TestPoolKeepsTheBestBeyondTheCap(t *testing.T) {
 		var all []poolstest.Delivered
 		for i := range rapid.IntRange(1, 40).Draw(t, "pins") {
 			all = append(all, poolstest.Delivered{
-				Pin: poolstest.PinID(i), Version: 1, Score: float64(rapid.IntRange(0, 9).Draw(t, "score")), Facets: poolstest.DrawFacets(t),
+				Pin: poolstest.PinID(i), Version: 1, PoolScore: schemas.PoolScore(rapid.IntRange(0, 9).Draw(t, "score")), Facets: poolstest.DrawFacets(t),
 			})
 		}
 		dropped := 0
@@ -96,17 +96,17 @@ func TestTrimSaysWhy(t *testing.T) {
 	m[string(layout.KindState)] = []byte(`{"head":3,"unseen":1,"refused":-5}`)
 	followed, other := schemas.Facets{Author: "user:a"}, schemas.Facets{Author: "user:b"}
 	for _, d := range []poolstest.Delivered{
-		{Pin: "pin:best", Version: 1, Score: 9, Facets: followed},
-		{Pin: "pin:best", Version: 2, Score: 8, Facets: followed}, // the highest version
-		{Pin: "pin:best", Version: 1, Score: 7, Facets: followed}, // neither the best nor the highest
-		{Pin: "pin:seen", Version: 1, Score: 6, Facets: followed}, // takes up no place in the pool
-		{Pin: "pin:second", Version: 1, Score: 5, Facets: followed},
-		{Pin: "pin:moved", Version: 1, Score: 5, Facets: followed, Created: 1}, // its highest version has another place
-		{Pin: "pin:moved", Version: 2, Score: 1, Facets: followed},
-		{Pin: "pin:old", Version: 1, Score: 4, Facets: followed, Created: -6},
-		{Pin: "pin:hidden", Version: 1, Score: 3, Facets: other},
-		{Pin: "pin:gone", Version: 1, Score: 2, Facets: followed, Deleted: true},
-		{Pin: "pin:hidden3", Version: 1, Score: 1, Facets: other},
+		{Pin: "pin:best", Version: 1, PoolScore: 9, Facets: followed},
+		{Pin: "pin:best", Version: 2, PoolScore: 8, Facets: followed}, // the highest version
+		{Pin: "pin:best", Version: 1, PoolScore: 7, Facets: followed}, // neither the best nor the highest
+		{Pin: "pin:seen", Version: 1, PoolScore: 6, Facets: followed}, // takes up no place in the pool
+		{Pin: "pin:second", Version: 1, PoolScore: 5, Facets: followed},
+		{Pin: "pin:moved", Version: 1, PoolScore: 5, Facets: followed, Created: 1}, // its highest version has another place
+		{Pin: "pin:moved", Version: 2, PoolScore: 1, Facets: followed},
+		{Pin: "pin:old", Version: 1, PoolScore: 4, Facets: followed, Created: -6},
+		{Pin: "pin:hidden", Version: 1, PoolScore: 3, Facets: other},
+		{Pin: "pin:gone", Version: 1, PoolScore: 2, Facets: followed, Deleted: true},
+		{Pin: "pin:hidden3", Version: 1, PoolScore: 1, Facets: other},
 	} {
 		poolstest.Deliver(m, schemas.Following, d)
 	}
@@ -114,7 +114,7 @@ func TestTrimSaysWhy(t *testing.T) {
 	if diff := gocmp.Diff(want, trimOf(t, m, schemas.Following, 2)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := gocmp.Diff([]poolstest.Waiting{{Pin: "pin:best", Score: 9}, {Pin: "pin:second", Score: 5}}, poolstest.PoolOf(t, m, schemas.Following, 9)); diff != "" {
+	if diff := gocmp.Diff([]poolstest.Waiting{{Pin: "pin:best", PoolScore: 9}, {Pin: "pin:second", PoolScore: 5}}, poolstest.PoolOf(t, m, schemas.Following, 9)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if again := trimOf(t, m, schemas.Following, 2); len(again) != 0 {

@@ -70,7 +70,7 @@ func TestPoolsThatComeDueTogether(t *testing.T) {
 	r.noLetters()
 	var want []place
 	for n := last; n > last-most; n-- {
-		want = append(want, place{pin(n, 0, "").Pin, float64(n)})
+		want = append(want, place{pin(n, 0, "").Pin, schemas.PoolScore(n)})
 	}
 	for _, user := range users {
 		if n := r.count(user, 'c'); n > 3*most {

@@ -111,13 +111,13 @@ func (r *rig) pool(user schemas.UserID, source schemas.Source) *schemas.Pool {
 
 type place struct {
 	Pin   schemas.PinID
-	Score float64
+	Score schemas.PoolScore
 }
 
 func placesOf(p *schemas.Pool) []place {
 	list := []place{}
 	for _, it := range p.Items {
-		list = append(list, place{it.Pin, it.Score})
+		list = append(list, place{it.Pin, it.PoolScore})
 	}
 	return list
 }
@@ -125,7 +125,7 @@ func placesOf(p *schemas.Pool) []place {
 func pin(n int, at schemas.Micros, author schemas.UserID) schemas.DeliveredPin {
 	return schemas.DeliveredPin{
 		Pin: schemas.PinID(fmt.Sprintf("pin:%03d", n)), Version: schemas.Version(at), Created: at,
-		Score: float64(at), Facets: schemas.Facets{Author: author},
+		BaseScore: schemas.BaseScore(at), Facets: schemas.Facets{Author: author},
 	}
 }
 
@@ -159,7 +159,7 @@ func TestPoolsEndAlikeThroughKills(t *testing.T) {
 					d.Author = authors[rng.IntN(len(authors))]
 				}
 				if v == 0 {
-					d.Created, d.Score = base+100, float64(base+100)
+					d.Created, d.BaseScore = base+100, schemas.BaseScore(base+100)
 				}
 				weight := []float32{1, 1, 2}[rng.IntN(3)]
 				if v > 0 {
@@ -169,7 +169,7 @@ func TestPoolsEndAlikeThroughKills(t *testing.T) {
 			}
 			if follows[author] && !blocks[author] && n%5 != 0 {
 				p := pin(n, base, author)
-				want[user] = append(want[user], place{p.Pin, score.Weighted(p.Score, best)})
+				want[user] = append(want[user], place{p.Pin, score.Weighted(p.BaseScore, best)})
 			}
 		}
 	}
@@ -384,7 +384,7 @@ func testCap(t *testing.T, r *rig) {
 		r.deliver(schemas.Following, user, 1, part...)
 	}
 	for n := pins - 1; len(want) < most; n -= 2 {
-		want = append(want, place{pin(n, 0, "").Pin, float64(n)})
+		want = append(want, place{pin(n, 0, "").Pin, schemas.PoolScore(n)})
 	}
 	r.WaitIdle()
 	if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Following))); diff != "" {
@@ -402,8 +402,8 @@ func testOffers(t *testing.T, r *rig) {
 			&schemas.Offer{ID: id, Time: schemas.MicrosOf(at), User: user, Source: source, Candidates: candidates})
 	}
 	now := time.Now()
-	candidate := func(pin schemas.PinID, author schemas.UserID, score float64) schemas.Candidate {
-		return schemas.Candidate{Pin: pin, Facets: schemas.Facets{Author: author}, Score: score}
+	candidate := func(pin schemas.PinID, author schemas.UserID, score schemas.PoolScore) schemas.Candidate {
+		return schemas.Candidate{Pin: pin, Facets: schemas.Facets{Author: author}, PoolScore: score}
 	}
 	r.edge(user, schemas.BlockEdge, "user:blocked", true)
 	offer("o1", "editors", now, candidate("pin:1", "user:z", 1), candidate("pin:2", "user:blocked", 9), candidate("pin:3", "user:z", 2))
@@ -462,7 +462,7 @@ func testDeadLetters(t *testing.T, r *rig) {
 	arrival := time.Now().Truncate(time.Millisecond)
 	latest := schemas.MicrosOf(arrival.Add(schemas.MaxAhead))
 	for pin, at := range map[schemas.PinID]schemas.Micros{"pin:latest": latest, "pin:of-the-future": latest + 1} {
-		one := schemas.Candidate{Pin: pin, Facets: schemas.Facets{Author: "user:a"}, Score: 1}
+		one := schemas.Candidate{Pin: pin, Facets: schemas.Facets{Author: "user:a"}, PoolScore: 1}
 		proctest.PublishAt(r.Wire, r.Streams.Candidates, arrival, string(user),
 			&schemas.Offer{ID: string(pin), Time: at, User: user, Source: "editors", Candidates: []schemas.Candidate{one}})
 	}

@@ -15,7 +15,7 @@ func ExampleAppendScore() {
 	}
 	slices.Sort(rows)
 	for _, row := range rows {
-		fmt.Println(ranked.Score(row))
+		fmt.Println(ranked.Score[float64](row))
 	}
 	// Output:
 	// 1e+06

@@ -19,8 +19,8 @@ const signBit = 1 << 63
 
 // AppendScore appends a finite score. Rows in ascending byte order are then best first. Zero and negative zero are different
 // scores.
-func AppendScore(b []byte, score float64) []byte {
-	bits := math.Float64bits(score)
+func AppendScore[T ~float64](b []byte, score T) []byte {
+	bits := math.Float64bits(float64(score))
 	if bits&signBit == 0 {
 		bits = ^(bits | signBit) // the larger the number, the smaller the bytes
 	}
@@ -28,12 +28,12 @@ func AppendScore(b []byte, score float64) []byte {
 }
 
 // Score decodes the first ScoreBytes bytes of s. It panics if s is shorter.
-func Score(s string) float64 {
+func Score[T ~float64](s string) T {
 	bits := uint64At(s)
 	if bits&signBit == 0 {
 		bits = ^bits &^ signBit
 	}
-	return math.Float64frombits(bits)
+	return T(math.Float64frombits(bits))
 }
 
 // AppendVersion appends a version as eight bytes that sort in ascending order.

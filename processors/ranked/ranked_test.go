@@ -22,7 +22,7 @@ func TestScoresSortBestFirst(t *testing.T) {
 		if a > b && bytes.Compare(rowA, rowB) >= 0 {
 			t.Errorf("%v is not before %v: %x, %x", a, b, rowA, rowB)
 		}
-		if got := ranked.Score(string(rowA)); math.Float64bits(got) != math.Float64bits(a) {
+		if got := ranked.Score[float64](string(rowA)); math.Float64bits(got) != math.Float64bits(a) {
 			t.Errorf("score came back as %v, want %v", got, a)
 		}
 	})

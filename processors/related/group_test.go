@@ -89,10 +89,10 @@ func (o *oracle) neighbours(of schemas.ID) []schemas.RelatedItem {
 	}
 	var list []schemas.RelatedItem
 	for id, w := range o.worth[of] {
-		list = append(list, schemas.RelatedItem{ID: id, Score: w / total})
+		list = append(list, schemas.RelatedItem{ID: id, Share: w / total})
 	}
 	slices.SortFunc(list, func(a, b schemas.RelatedItem) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.ID, b.ID))
 	})
 	return list
 }
@@ -202,7 +202,7 @@ func TestAnActionBringsTheNeighbours(t *testing.T) {
 	want := func(n int, share, weight float64) schemas.DeliveredPin {
 		p := pin(n)
 		return schemas.DeliveredPin{Pin: schemas.PinID(p.ID), Version: p.Version, Facets: p.Facets, Created: p.Created,
-			Score: score.Base(p.Quality, p.Created, cfg.ScoreHalfLife) + math.Log(share) + math.Log(weight)}
+			BaseScore: score.Base(p.Quality, p.Created, cfg.ScoreHalfLife) + schemas.BaseScore(math.Log(share)+math.Log(weight))}
 	}
 	wants := []schemas.Delivery{
 		{Source: schemas.Related, Users: []schemas.UserID{"user:first"}, Pins: []schemas.DeliveredPin{want(2, 0.5, 1), want(4, 0.3, 1)}},
@@ -234,7 +234,7 @@ func TestNeighboursOfLongAgoAreNotOffered(t *testing.T) {
 	r.send(&schemas.RelatedRequest{User: "user:second", Weight: 3, Time: base, Pin: pin(1)})
 	r.WaitIdle()
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.Deliveries) {
-		if len(rec.Value.Pins) != 1 || rec.Value.Pins[0].Pin != "pin:4" || math.IsInf(rec.Value.Pins[0].Score, 0) {
+		if len(rec.Value.Pins) != 1 || rec.Value.Pins[0].Pin != "pin:4" || math.IsInf(float64(rec.Value.Pins[0].BaseScore), 0) {
 			t.Errorf("%s is offered %+v, want pin:4 alone", rec.Value.Users[0], rec.Value.Pins)
 		}
 	}

@@ -67,7 +67,7 @@ func (r *rig) wantShares(of schemas.ID, times map[schemas.ID]float64, all float6
 		want[id] = n / all
 	}
 	for _, item := range r.neighbours(of, len(times)) {
-		got[item.ID] = item.Score
+		got[item.ID] = item.Share
 	}
 	// The decay between an action and the change of the half-life is a thousandth in two minutes.
 	if diff := gocmp.Diff(want, got, cmpopts.EquateApprox(0.01, 0)); diff != "" {

@@ -37,6 +37,6 @@ func (n *neighbour) delivered(weight float64, halfLife time.Duration) schemas.De
 	base := score.Base(n.quality, n.body.Created, halfLife)
 	return schemas.DeliveredPin{
 		Pin: schemas.PinID(n.id), Version: n.version, Facets: n.body.Facets, Created: n.body.Created,
-		Score: base + math.Log(n.share) + math.Log(weight),
+		BaseScore: base + schemas.BaseScore(math.Log(n.share)+math.Log(weight)),
 	}
 }

@@ -51,7 +51,7 @@ func (a *arrangement) fill(limit int, queues []queue) {
 		a.taken[it.Pin] = true
 		a.mix.count(q.source)
 		a.list = append(a.list, schemas.ServedItem{
-			Pin: it.Pin, Source: q.source, Facets: it.Facets, Score: it.score, Created: it.Created, Pool: it.pool,
+			Pin: it.Pin, Source: q.source, Facets: it.Facets, RankScore: it.rankScore, Created: it.Created, Pool: it.pool,
 		})
 		a.near.moved(a.list)
 	}

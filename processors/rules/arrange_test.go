@@ -20,7 +20,7 @@ func queueOf(source schemas.Source, authors ...string) queue {
 			Pin:    schemas.PinID(fmt.Sprintf("pin:%s-%d", source, i)),
 			Facets: schemas.Facets{Author: schemas.UserID("user:" + a), Board: schemas.BoardID("board:" + a)},
 		}
-		q.items = append(q.items, item{Candidate: c, score: float64(-i)})
+		q.items = append(q.items, item{Candidate: c, rankScore: schemas.RankScore(-i)})
 	}
 	return q
 }

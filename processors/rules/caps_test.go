@@ -34,7 +34,7 @@ func TestWhatGaveWayIsSaid(t *testing.T) {
 	pool := func(n int, facets func(i int) schemas.Facets) []Pool {
 		p := Pool{Source: "s"}
 		for i := range n {
-			p.Candidates = append(p.Candidates, Candidate{Pin: schemas.PinID(fmt.Sprintf("pin:%d", i)), Score: -float64(i), Facets: facets(i)})
+			p.Candidates = append(p.Candidates, Candidate{Pin: schemas.PinID(fmt.Sprintf("pin:%d", i)), PoolScore: schemas.PoolScore(-float64(i)), Facets: facets(i)})
 		}
 		return []Pool{p}
 	}

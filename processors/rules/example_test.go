@@ -15,8 +15,8 @@ func ExampleFeed_Make() {
 		Memory: 100,
 		Caps:   rules.Caps{Window: 3, Author: 1},
 	}
-	by := func(author schemas.UserID, pin schemas.PinID, score float64) rules.Candidate {
-		return rules.Candidate{Pin: pin, Score: score, Facets: schemas.Facets{Author: author}}
+	by := func(author schemas.UserID, pin schemas.PinID, score schemas.PoolScore) rules.Candidate {
+		return rules.Candidate{Pin: pin, PoolScore: score, Facets: schemas.Facets{Author: author}}
 	}
 	waiting := []rules.Pool{
 		{Source: schemas.Following, Candidates: []rules.Candidate{

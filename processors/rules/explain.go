@@ -22,13 +22,13 @@ const (
 
 // Explanation describes what the rules do with one candidate, and why.
 type Explanation struct {
-	Fate   Fate
-	Place  int            // position in the chunk, from 1, if shown
-	Source schemas.Source // source that contributed it, if shown
-	Score  float64        // score in the response, if shown
-	Cap    string         // cap that skipped it: "author", "board" or "interest"
-	Since  schemas.Micros // time of the visit that deferred it; 0: not deferred
-	Scores []SourceScore  // by source, in the order of the pools
+	Fate      Fate
+	Place     int               // position in the chunk, from 1, if shown
+	Source    schemas.Source    // source that contributed it, if shown
+	RankScore schemas.RankScore // score in the response, if shown
+	Cap       string            // cap that skipped it: "author", "board" or "interest"
+	Since     schemas.Micros    // time of the visit that deferred it; 0: not deferred
+	Scores    []SourceScore     // by source, in the order of the pools
 }
 
 // SourceScore is the score of a candidate in one source.
@@ -47,7 +47,7 @@ func (f Feed) Explain(v Visit, pools []Pool, k Known, pin schemas.PinID) Explana
 	switch {
 	case at >= 0:
 		e.Fate, e.Place, e.Cap = Shown, at+1, ""
-		e.Source, e.Score = chunk.Items[at].Source, chunk.Items[at].Score
+		e.Source, e.RankScore = chunk.Items[at].Source, chunk.Items[at].RankScore
 	case slices.Contains(chunk.Expired, pin):
 		e.Fate = DeferralExpired
 	case len(e.Scores) == 0:

@@ -84,11 +84,11 @@ func (d drawer) author(id schemas.UserID) *authorLot {
 	return a
 }
 
-func (d drawer) lot(it *item, pin Count, author *authorLot) float64 {
+func (d drawer) lot(it *item, pin Count, author *authorLot) schemas.RankScore {
 	if !author.drawn {
 		author.rate, author.drawn = d.beta(ranked.Hash(it.Author), usualRate, author.count), true
 	}
-	return d.beta(ranked.Hash(it.Pin), author.rate, pin)
+	return schemas.RankScore(d.beta(ranked.Hash(it.Pin), author.rate, pin))
 }
 
 // beta draws a rate from its Beta distribution, given the believed rate and the count.

@@ -63,8 +63,8 @@ func TestWhoIsExplored(t *testing.T) {
 	got := map[schemas.PinID]schemas.Source{}
 	for _, it := range c.Items {
 		got[it.Pin] = it.Source
-		if it.Source == schemas.Explore && !(it.Score > 0 && it.Score < 1) {
-			t.Errorf("%s: score %v, want its lot", it.Pin, it.Score)
+		if it.Source == schemas.Explore && !(it.RankScore > 0 && it.RankScore < 1) {
+			t.Errorf("%s: score %v, want its lot", it.Pin, it.RankScore)
 		}
 		if pool := map[schemas.Source]schemas.Source{schemas.Explore: "s"}[it.Source]; it.Pool != pool {
 			t.Errorf("%s of %s: pool %q, want %q", it.Pin, it.Source, it.Pool, pool)
@@ -102,12 +102,12 @@ func TestNothingIsExploredWithoutCountsOrShare(t *testing.T) {
 
 // The draw of a pin depends only on the user, the number of draws, and the pin.
 func TestLotsDoNotDependOnOneAnother(t *testing.T) {
-	lots := func(user schemas.UserID, draws int64, n int) map[schemas.PinID]float64 {
+	lots := func(user schemas.UserID, draws int64, n int) map[schemas.PinID]schemas.RankScore {
 		v := Visit{User: user, Memory: schemas.Memory{Draws: draws}}
 		q := exploring().lots(&v, exploring().rescore([]Pool{poolOf("s", n)}, Known{}), countsOf{})
-		all := map[schemas.PinID]float64{}
+		all := map[schemas.PinID]schemas.RankScore{}
 		for _, it := range q.items {
-			all[it.Pin] = it.score
+			all[it.Pin] = it.rankScore
 		}
 		return all
 	}

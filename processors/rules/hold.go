@@ -57,7 +57,7 @@ func (h *holding) begin(now schemas.Micros) {
 	m := &h.memory
 	m.Best = maps.Clone(m.Best)
 	if m.Best == nil || now-m.Visited > micros(h.feed.Defer.Session) {
-		m.Began, m.Weak, m.Best = now, 0, map[string]float64{}
+		m.Began, m.Weak, m.Best = now, 0, map[string]schemas.RankScore{}
 	}
 	m.Visited = max(m.Visited, now)
 }
@@ -103,7 +103,7 @@ func (h *holding) lift(queues []queue) {
 			continue
 		}
 		best, known := h.memory.Best[string(q.source)]
-		if top := q.items[0].score; !known || top > best {
+		if top := q.items[0].rankScore; !known || top > best {
 			h.memory.Best[string(q.source)] = top
 		}
 	}
@@ -115,18 +115,18 @@ func Graded(s schemas.Source) bool {
 }
 
 // margin returns how far a score is above the threshold of its source, or 0 if the source has none.
-func (f Feed) margin(q *queue, score float64, best map[string]float64) float64 {
+func (f Feed) margin(q *queue, score schemas.RankScore, best map[string]schemas.RankScore) float64 {
 	if !Graded(q.source) {
 		return 0
 	}
-	return score - (best[string(q.source)] - f.Defer.Floor)
+	return float64(score-best[string(q.source)]) + f.Defer.Floor
 }
 
 // anyWeak reports whether a queue ends with a weak item.
-func (f Feed) anyWeak(queues []queue, best map[string]float64) bool {
+func (f Feed) anyWeak(queues []queue, best map[string]schemas.RankScore) bool {
 	for i := range queues {
 		q := &queues[i]
-		if n := len(q.items); n > 0 && f.margin(q, q.items[n-1].score, best) < 0 {
+		if n := len(q.items); n > 0 && f.margin(q, q.items[n-1].rankScore, best) < 0 {
 			return true
 		}
 	}
@@ -135,13 +135,13 @@ func (f Feed) anyWeak(queues []queue, best map[string]float64) bool {
 
 // weakest returns the pins that are weak in every source that has them, the least weak first. It omits pins that were
 // deferred before.
-func (f Feed) weakest(queues []queue, stand map[schemas.PinID]standing, best map[string]float64) []heldItem {
+func (f Feed) weakest(queues []queue, stand map[schemas.PinID]standing, best map[string]schemas.RankScore) []heldItem {
 	margins := map[schemas.PinID]float64{}
 	for i := range queues {
 		q := &queues[i]
 		for j := range q.items {
 			it := &q.items[j]
-			margin := f.margin(q, it.score, best)
+			margin := f.margin(q, it.rankScore, best)
 			if known, ok := margins[it.Pin]; !ok || margin > known {
 				margins[it.Pin] = margin
 			}

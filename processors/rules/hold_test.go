@@ -93,8 +93,8 @@ func TestWhatComesBackIsNotWeak(t *testing.T) {
 	d := newDiary(t, 0, 13, 13)
 	d.look("strong ones", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	d.deferred(11, 12)
-	best := Candidate{Pin: "pin:following-100", Score: 1000}
-	weak := Candidate{Pin: "pin:following-200", Score: -100}
+	best := Candidate{Pin: "pin:following-100", PoolScore: 1000}
+	weak := Candidate{Pin: "pin:following-200", PoolScore: -100}
 	d.pools[0].Candidates = append([]Candidate{best}, append(d.pools[0].Candidates, weak)...)
 	d.look("a later session", 2*time.Minute, 100, 11, 12)
 	d.deferred(200)
@@ -129,7 +129,7 @@ func TestDeferredItemsExpire(t *testing.T) {
 func TestWhatHasNoFloor(t *testing.T) {
 	d := newDiary(t, 0, 1, 50)
 	far := poolOf("editors", 40)
-	both := Candidate{Pin: "pin:both", Score: -50}
+	both := Candidate{Pin: "pin:both", PoolScore: -50}
 	d.pools[0].Candidates = append(d.pools[0].Candidates, both)
 	d.pools = append(d.pools, far, Pool{Source: schemas.FromInterest, Candidates: []Candidate{both}})
 	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 42 {

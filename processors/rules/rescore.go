@@ -11,8 +11,8 @@ import (
 // item is a candidate with its score for a chunk. It points to the candidate to stay small, because items are sorted.
 type item struct {
 	*Candidate
-	score float64        // score in the response; Candidate.Score is the write-time score
-	pool  schemas.Source // source of an exploration draw; "": not a draw
+	rankScore schemas.RankScore
+	pool      schemas.Source // source of an exploration draw; "": not a draw
 }
 
 // queue holds the items of one source, best first.
@@ -23,14 +23,16 @@ type queue struct {
 
 // Parts are the parts of a score. The score is their sum.
 type Parts struct {
-	WriteTime  float64 // write-time score, see package score
+	Pool       schemas.PoolScore
 	Affinity   float64 // affinities of the user
 	Popularity float64 // save rate of the pin
 	Model      float64 // score of the external model
 }
 
 // Sum returns the score in the response.
-func (p Parts) Sum() float64 { return p.WriteTime + p.Affinity + p.Popularity + p.Model }
+func (p Parts) Sum() schemas.RankScore {
+	return schemas.RankScore(float64(p.Pool) + p.Affinity + p.Popularity + p.Model)
+}
 
 // rescore returns the items of every source that has a share, best first by the score in the response, ties by pin.
 func (f Feed) rescore(pools []Pool, k Known) []queue {
@@ -43,7 +45,7 @@ func (f Feed) rescore(pools []Pool, k Known) []queue {
 		items := make([]item, len(p.Candidates))
 		for i := range p.Candidates {
 			c := &p.Candidates[i]
-			items[i] = item{Candidate: c, score: s.parts(c).Sum()}
+			items[i] = item{Candidate: c, rankScore: s.parts(c).Sum()}
 		}
 		bestFirst(items)
 		queues = append(queues, queue{source: p.Source, items: items})
@@ -56,9 +58,9 @@ func bestFirst(items []item) { slices.SortFunc(items, compareItems) }
 
 func compareItems(a, b item) int {
 	switch {
-	case a.score > b.score:
+	case a.rankScore > b.rankScore:
 		return -1
-	case a.score < b.score:
+	case a.rankScore < b.rankScore:
 		return 1
 	}
 	return strings.Compare(string(a.Pin), string(b.Pin))
@@ -77,7 +79,7 @@ func (f Feed) scorer(k Known) scorer {
 }
 
 func (s scorer) parts(c *Candidate) Parts {
-	p := Parts{WriteTime: c.Score, Affinity: s.pull.of(&c.Facets), Model: s.feed.Model * s.k.Model[c.Pin]}
+	p := Parts{Pool: c.PoolScore, Affinity: s.pull.of(&c.Facets), Model: s.feed.Model * s.k.Model[c.Pin]}
 	if s.k.Counts != nil && s.feed.Popularity > 0 {
 		p.Popularity = s.feed.Popularity * math.Log(s.k.Counts.Pin(c.Pin).rate()/usualRate)
 	}

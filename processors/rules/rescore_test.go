@@ -11,9 +11,9 @@ import (
 
 func TestRescore(t *testing.T) {
 	pools := []Pool{{"s", []Candidate{
-		{Pin: "pin:1", Score: 10, Facets: schemas.Facets{Author: "user:a", Board: "board:z"}},
-		{Pin: "pin:2", Score: 9.5, Facets: schemas.Facets{Author: "user:b", Interests: []schemas.InterestID{"interest:x"}}},
-		{Pin: "pin:0", Score: 9, Facets: schemas.Facets{Author: "user:c"}},
+		{Pin: "pin:1", PoolScore: 10, Facets: schemas.Facets{Author: "user:a", Board: "board:z"}},
+		{Pin: "pin:2", PoolScore: 9.5, Facets: schemas.Facets{Author: "user:b", Interests: []schemas.InterestID{"interest:x"}}},
+		{Pin: "pin:0", PoolScore: 9, Facets: schemas.Facets{Author: "user:c"}},
 	}}}
 	top := []schemas.Affinity{{Facet: "interest:x", Value: 4}, {Facet: "user:b", Value: 2}, {Facet: "board:z", Value: -1}}
 	counts := countsOf{"pin:0": {Impressions: 180, Saves: 29}, "pin:1": {Impressions: 20}, "pin:2": {Saves: 1}}
@@ -41,7 +41,7 @@ func TestRescore(t *testing.T) {
 			c.feed.Others = 1
 			var got []scored
 			for _, it := range c.feed.rescore(pools, c.k)[0].items {
-				got = append(got, scored{it.Pin, math.Round(it.score*1e9) / 1e9})
+				got = append(got, scored{it.Pin, math.Round(float64(it.rankScore)*1e9) / 1e9})
 			}
 			for i := range c.want {
 				c.want[i].Score = math.Round(c.want[i].Score*1e9) / 1e9

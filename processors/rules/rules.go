@@ -23,9 +23,9 @@ type Pool struct {
 
 // Candidate is a pin that may be shown to the user.
 type Candidate struct {
-	Pin     schemas.PinID
-	Score   float64 // write-time score, see package score
-	Created schemas.Micros
+	Pin       schemas.PinID
+	PoolScore schemas.PoolScore // write-time score, see package score
+	Created   schemas.Micros
 	schemas.Facets
 }
 

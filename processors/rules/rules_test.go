@@ -30,7 +30,7 @@ func drawPools(t *rapid.T) []Pool {
 		p := Pool{Source: source}
 		for i, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 80), 0, 40, rapid.ID[int]).Draw(t, string(source)) {
 			p.Candidates = append(p.Candidates, Candidate{
-				Pin: schemas.PinID(fmt.Sprintf("pin:%d", n)), Score: 100 - spread*float64(i)/40, Created: schemas.Micros(n),
+				Pin: schemas.PinID(fmt.Sprintf("pin:%d", n)), PoolScore: schemas.PoolScore(100 - spread*float64(i)/40), Created: schemas.Micros(n),
 				Facets: facetsOf(n),
 			})
 		}
@@ -133,7 +133,7 @@ func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Known, c Chunk) {
 			offered[cand.Pin] = append(offered[cand.Pin], p.Source)
 		}
 	}
-	last := map[schemas.Source]float64{}
+	last := map[schemas.Source]schemas.RankScore{}
 	for _, it := range c.Items {
 		sources := offered[it.Pin]
 		if delete(offered, it.Pin); it.Source != schemas.Explore && !slices.Contains(sources, it.Source) || len(sources) == 0 {
@@ -142,10 +142,10 @@ func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Known, c Chunk) {
 		if f.Share(it.Source) == 0 {
 			t.Fatalf("%s: of %s, which has no share", it.Pin, it.Source)
 		}
-		if before, ok := last[it.Source]; ok && it.Score > before {
-			t.Fatalf("%s: %v behind the weaker %v of %s", it.Pin, it.Score, before, it.Source)
+		if before, ok := last[it.Source]; ok && it.RankScore > before {
+			t.Fatalf("%s: %v behind the weaker %v of %s", it.Pin, it.RankScore, before, it.Source)
 		}
-		last[it.Source] = it.Score
+		last[it.Source] = it.RankScore
 	}
 	checkCaps(t, f.Caps, c)
 }
@@ -193,7 +193,7 @@ func TestSharesHoldWithEveryRuleOn(t *testing.T) {
 			for i := range 500 {
 				author := schemas.UserID(fmt.Sprintf("user:%d-%d", s, i%100))
 				p.Candidates = append(p.Candidates, Candidate{
-					Pin: schemas.PinID(fmt.Sprintf("pin:%d-%d", s, i)), Score: -float64(i) / 1000, Facets: schemas.Facets{Author: author},
+					Pin: schemas.PinID(fmt.Sprintf("pin:%d-%d", s, i)), PoolScore: schemas.PoolScore(-float64(i) / 1000), Facets: schemas.Facets{Author: author},
 				})
 				counts[schemas.ID(author)] = Count{Impressions: int64(i % 2000)}
 			}
@@ -241,7 +241,7 @@ func poolOf(source schemas.Source, n int) Pool {
 	p := Pool{Source: source}
 	for i := range n {
 		p.Candidates = append(p.Candidates, Candidate{
-			Pin: schemas.PinID(fmt.Sprintf("pin:%s-%03d", source, i)), Score: -float64(i),
+			Pin: schemas.PinID(fmt.Sprintf("pin:%s-%03d", source, i)), PoolScore: schemas.PoolScore(-float64(i)),
 			Facets: schemas.Facets{Author: schemas.UserID(fmt.Sprintf("user:%s-%d", source, i))},
 		})
 	}
@@ -276,7 +276,7 @@ func TestExplainAgreesWithMake(t *testing.T) {
 
 func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chunk, e Explanation) {
 	at := slices.IndexFunc(c.Items, func(it schemas.ServedItem) bool { return it.Pin == pin })
-	if (e.Fate == Shown) != (at >= 0) || e.Fate == Shown && (e.Place != at+1 || e.Score != c.Items[at].Score || e.Source != c.Items[at].Source) {
+	if (e.Fate == Shown) != (at >= 0) || e.Fate == Shown && (e.Place != at+1 || e.RankScore != c.Items[at].RankScore || e.Source != c.Items[at].Source) {
 		t.Fatalf("%s is item %d of the chunk; got %+v", pin, at, e)
 	}
 	if (e.Fate == DeferralExpired) != slices.Contains(c.Expired, pin) || (e.Fate == Capped) != (e.Cap != "") {

@@ -25,12 +25,12 @@ const DefaultHalfLife = 16*time.Hour + 38*time.Minute + 8*time.Second
 // and created counted from 1970. quality and halfLife must be positive. A quality of 1 adds nothing.
 //
 // With a halfLife of one day, a float64 resolves the score to 2e-12, which is less than a microsecond of age.
-func Base(quality float64, created schemas.Micros, halfLife time.Duration) float64 {
-	return math.Log(quality) + math.Ln2*float64(created)/1e6/halfLife.Seconds()
+func Base(quality float64, created schemas.Micros, halfLife time.Duration) schemas.BaseScore {
+	return schemas.BaseScore(math.Log(quality) + math.Ln2*float64(created)/1e6/halfLife.Seconds())
 }
 
 // Weighted returns the score for a receiver whose edge has the given weight: base + ln(weight). weight must be positive. A
 // weight of 1 changes nothing.
-func Weighted(base float64, weight float32) float64 {
-	return base + math.Log(float64(weight))
+func Weighted(base schemas.BaseScore, weight float32) schemas.PoolScore {
+	return schemas.PoolScore(float64(base) + math.Log(float64(weight)))
 }

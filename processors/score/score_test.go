@@ -19,19 +19,19 @@ func TestScore(t *testing.T) {
 	base := score.Base(1, noon, day)
 	tests := []struct {
 		name      string
-		got, want float64
+		got, want schemas.BaseScore
 	}{
 		{"a half-life of age is ln 2", score.Base(1, later, day) - base, math.Ln2},
 		{"half the half-life counts double", score.Base(1, later, day/2) - score.Base(1, noon, day/2), 2 * math.Ln2},
 		{"quality e is one", score.Base(math.E, noon, day) - base, 1},
 		{"quality below one costs", score.Base(1/math.E, noon, day) - base, -1},
-		{"weight one changes nothing", score.Weighted(base, 1), base},
-		{"weight two adds ln 2", score.Weighted(base, 2) - base, math.Ln2},
+		{"weight one changes nothing", schemas.BaseScore(score.Weighted(base, 1)), base},
+		{"weight two adds ln 2", schemas.BaseScore(score.Weighted(base, 2)) - base, math.Ln2},
 		{"the epoch is zero", score.Base(1, 0, day), 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if math.Abs(tt.got-tt.want) > 1e-8 {
+			if math.Abs(float64(tt.got-tt.want)) > 1e-8 {
 				t.Errorf("got %v, want %v", tt.got, tt.want)
 			}
 		})
@@ -41,7 +41,7 @@ func TestScore(t *testing.T) {
 // At every moment, the order of two pins by score is their order by quality · weight · 2^(−age/half-life).
 func TestScoreOrdersAsDecayAtEveryMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pin := func(label string) (stored float64, decayed func(now schemas.Micros) float64) {
+		pin := func(label string) (stored schemas.PoolScore, decayed func(now schemas.Micros) float64) {
 			quality := rapid.Float64Range(0.01, 100).Draw(t, label+" quality")
 			weight := rapid.Float32Range(0.5, 4).Draw(t, label+" weight")
 			created := schemas.Micros(rapid.Int64Range(1.7e15, 1.7e15+20*86400e6).Draw(t, label+" created"))
@@ -51,7 +51,7 @@ func TestScoreOrdersAsDecayAtEveryMoment(t *testing.T) {
 		}
 		a, decayedA := pin("a")
 		b, decayedB := pin("b")
-		if math.Abs(a-b) < 1e-6 {
+		if math.Abs(float64(a-b)) < 1e-6 {
 			return
 		}
 		now := schemas.Micros(rapid.Int64Range(1.7e15, 1.7e15+90*86400e6).Draw(t, "now"))

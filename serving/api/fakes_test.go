@@ -80,7 +80,7 @@ func (f *fakes) Visit(ctx context.Context, user schemas.UserID, name string, lim
 		return feed.Page{}, schemas.ErrUnknownFeed
 	}
 	return feed.Page{
-		Items: []feed.Item{{Pin: somePin(), New: true, Source: "following", Score: 1.5}}, Next: text(goodCursor), Degraded: []string{},
+		Items: []feed.Item{{Pin: somePin(), New: true, Source: "following", RankScore: 1.5}}, Next: text(goodCursor), Degraded: []string{},
 	}, f.held(ctx)
 }
 
@@ -90,7 +90,7 @@ func (f *fakes) Older(ctx context.Context, _ schemas.UserID, cursor string, _ in
 	}
 	pin := somePin()
 	pin.ID, pin.Board, pin.Interests = "pin:2", nil, []schemas.InterestID{}
-	return feed.Page{Items: []feed.Item{{Pin: pin, Source: "interest", Score: 1}}, Degraded: []string{"store"}}, f.held(ctx)
+	return feed.Page{Items: []feed.Item{{Pin: pin, Source: "interest", RankScore: 1}}, Degraded: []string{"store"}}, f.held(ctx)
 }
 
 func (f *fakes) Why(ctx context.Context, user schemas.UserID, name string, pin schemas.PinID, masked bool) (*schemas.Why, error) {
@@ -100,13 +100,13 @@ func (f *fakes) Why(ctx context.Context, user schemas.UserID, name string, pin s
 	case name != "home" && name != "plain":
 		return w, schemas.ErrUnknownFeed
 	case pin == "pin:shown":
-		score := 1.5
+		score := schemas.RankScore(1.5)
 		w.Fate, w.Reason, w.By = schemas.FateShown, schemas.ReasonBlock, []schemas.ID{"user:a"}
-		w.Shown = &schemas.Shown{Time: schemas.Timestamp(schemas.MicrosOf(now)), Position: 7, Source: "following", Score: &score}
+		w.Shown = &schemas.Shown{Time: schemas.Timestamp(schemas.MicrosOf(now)), Position: 7, Source: "following", RankScore: &score}
 	default:
 		w.Fate, w.Place, w.Since, w.Arm = schemas.FateNext, 3, schemas.Timestamp(schemas.MicrosOf(now)), "calm"
 		w.Candidates = []schemas.WhyCandidate{
-			{Source: "interest", Rank: 2, Edges: []schemas.ID{"interest:tea"}, Score: 3, Parts: map[string]float64{"created": 2, "edge": 1}},
+			{Source: "interest", Rank: 2, Edges: []schemas.ID{"interest:tea"}, RankScore: 3, Parts: map[string]float64{"created": 2, "edge": 1}},
 			{Source: "related", Reason: schemas.ReasonSeen, Edges: []schemas.ID{}, Parts: map[string]float64{}},
 		}
 	}
@@ -137,20 +137,20 @@ func (f *fakes) List(ctx context.Context, _ schemas.Followee, viewer schemas.Use
 
 func (f *fakes) RelatedPins(ctx context.Context, _ schemas.PinID, viewer schemas.UserID, _ int) (feed.RelatedPins, error) {
 	f.sees(viewer)
-	item := feed.RelatedPin{Pin: somePin(), Score: 0.25}
+	item := feed.RelatedPin{Pin: somePin(), Share: 0.25}
 	return feed.RelatedPins{Items: []feed.RelatedPin{item}, Degraded: []string{}}, f.held(ctx)
 }
 
 func (f *fakes) RelatedInterests(ctx context.Context, _ schemas.InterestID, _ int) (feed.RelatedInterests, error) {
-	item := feed.RelatedInterest{Interest: "interest:tea", Score: 0.5}
+	item := feed.RelatedInterest{Interest: "interest:tea", Share: 0.5}
 	return feed.RelatedInterests{Items: []feed.RelatedInterest{item}, Degraded: []string{}}, f.held(ctx)
 }
 
 func (f *fakes) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	items := []schemas.PoolItem{
-		{Pin: "pin:1", Score: 2, Time: schemas.Timestamp(schemas.MicrosOf(now)), Facets: schemas.Facets{Author: "user:a", Board: "board:b"}},
-		{Pin: "pin:2", Score: 1, Time: -1 << 63, Facets: schemas.Facets{Author: "user:a"}},
-		{Pin: "pin:3", Score: 0, Time: 1<<63 - 1, Facets: schemas.Facets{Author: "user:a"}},
+		{Pin: "pin:1", PoolScore: 2, Time: schemas.Timestamp(schemas.MicrosOf(now)), Facets: schemas.Facets{Author: "user:a", Board: "board:b"}},
+		{Pin: "pin:2", PoolScore: 1, Time: -1 << 63, Facets: schemas.Facets{Author: "user:a"}},
+		{Pin: "pin:3", PoolScore: 0, Time: 1<<63 - 1, Facets: schemas.Facets{Author: "user:a"}},
 	}
 	return &schemas.Pool{Source: source, Total: 7, Items: items[:min(limit, len(items))]}, f.fail
 }

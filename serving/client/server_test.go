@@ -31,7 +31,7 @@ func (a answers) Waiting(ctx context.Context, _ schemas.UserID) (int, error) {
 
 func (answers) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	facets := schemas.Facets{Author: "user:bob", Board: "board:cups"}
-	item := schemas.PoolItem{Pin: "pin:tea", Score: 1.5, Time: 1, Facets: facets}
+	item := schemas.PoolItem{Pin: "pin:tea", PoolScore: 1.5, Time: 1, Facets: facets}
 	return &schemas.Pool{Source: source, Total: 7, Items: slices.Repeat([]schemas.PoolItem{item}, limit)}, nil
 }
 

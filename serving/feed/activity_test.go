@@ -151,8 +151,8 @@ func TestReturnTopic(t *testing.T) {
 	if err := log.Announce(t.Context(), &want); err != nil {
 		t.Fatal(err)
 	}
-	record := first(t, kafka, topics.Returns)
-	got, err := streams.Returns.Decode(record.Value)
+	record := first(t, kafka, topics.UserActivity)
+	got, err := streams.UserActivity.Decode(record.Value)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -258,7 +258,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 // item returns an item of the pin with this name, by an author whom the viewer follows in most tests.
 func item(name string) schemas.ServedItem {
 	return schemas.ServedItem{Pin: schemas.PinID("pin:" + name), Source: schemas.Following,
-		Facets: schemas.Facets{Author: "user:friend"}, Score: 1, Created: 1e6}
+		Facets: schemas.Facets{Author: "user:friend"}, RankScore: 1, Created: 1e6}
 }
 
 // entry returns a materialized item whose pin is named after its position.

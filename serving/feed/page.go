@@ -16,9 +16,9 @@ type Page struct {
 // Item is a pin in a feed.
 type Item struct {
 	Pin
-	New    bool           `json:"new"`    // first shown by this answer
-	Source schemas.Source `json:"source"` // of the pool that the item came from
-	Score  float64        `json:"score"`  // the generator's score when the item was first shown
+	New       bool              `json:"new"`    // first shown by this answer
+	Source    schemas.Source    `json:"source"` // of the pool that the item came from
+	RankScore schemas.RankScore `json:"score"`  // the generator's score when the item was first shown
 }
 
 // Pin is the current state of a pin. The card can be missing, because the store is unavailable or does not have it yet.

@@ -16,7 +16,7 @@ func TestJSON(t *testing.T) {
 	r := newRig(t, nil)
 	r.store.follow("user:friend", true)
 	full := schemas.FeedEntry{User: viewer, Position: 2, ServedItem: schemas.ServedItem{
-		Pin: "pin:42", Source: schemas.FromInterest, Score: -0.25, Created: 1795168800123456}}
+		Pin: "pin:42", Source: schemas.FromInterest, RankScore: -0.25, Created: 1795168800123456}}
 	r.store.freeze(full, entry(1))
 	r.store.follow("interest:x", true)
 	r.store.cards["pin:42"] = schemas.Card{Title: "A <title>", Link: "https://example.com/?a=1&b", PinVersion: schemas.PinVersion{

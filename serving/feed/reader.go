@@ -82,7 +82,7 @@ func (r *reader) visibleNew(chunk []schemas.ServedItem) []Item {
 	for i := range chunk {
 		it := &chunk[i]
 		if !r.facts.hides(it, 0) && (!r.stale || visibility.ShownEdges(it) != 0) {
-			items = append(items, Item{Pin: r.facts.pin(it), New: true, Source: it.Source, Score: it.Score})
+			items = append(items, Item{Pin: r.facts.pin(it), New: true, Source: it.Source, RankScore: it.RankScore})
 		}
 		r.facts.onPage[it.Pin] = true
 	}
@@ -179,7 +179,7 @@ func (r *reader) visible(it *schemas.ServedItem) (Item, bool) {
 		return Item{}, false
 	}
 	r.facts.onPage[it.Pin] = true
-	return Item{Pin: r.facts.pin(it), Source: it.Source, Score: it.Score}, true
+	return Item{Pin: r.facts.pin(it), Source: it.Source, RankScore: it.RankScore}, true
 }
 
 // page builds the answer. Next points at the position where the reading stopped.

@@ -15,7 +15,7 @@ type Neighbours interface {
 // RelatedPin is a pin that is related to another pin.
 type RelatedPin struct {
 	Pin
-	Score float64 `json:"score"` // its share of all co-occurrences of the other pin, 0 to 1; recent ones weigh more
+	Share float64 `json:"score"` // its share of all co-occurrences of the other pin, 0 to 1; recent ones weigh more
 }
 
 // RelatedPins are the neighbors of a pin, strongest first.
@@ -27,7 +27,7 @@ type RelatedPins struct {
 // RelatedInterest is an interest that is related to another interest.
 type RelatedInterest struct {
 	Interest schemas.InterestID `json:"interest"`
-	Score    float64            `json:"score"` // see RelatedPin
+	Share    float64            `json:"score"` // see RelatedPin
 }
 
 // RelatedInterests are the neighbors of an interest, strongest first.
@@ -61,7 +61,7 @@ func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, viewer sch
 	answer := RelatedPins{Items: []RelatedPin{}, Degraded: append([]string{}, r.degraded...)}
 	for i := range items {
 		if len(answer.Items) < limit && !r.facts.hides(&items[i], 0) {
-			answer.Items = append(answer.Items, RelatedPin{r.facts.pin(&items[i]), list[i].Score})
+			answer.Items = append(answer.Items, RelatedPin{r.facts.pin(&items[i]), list[i].Share})
 		}
 	}
 	s.metrics.count(answer.Degraded)
@@ -78,7 +78,7 @@ func (s *Service) RelatedInterests(ctx context.Context, interest schemas.Interes
 	r := s.newListReader("")
 	answer := RelatedInterests{Items: []RelatedInterest{}}
 	for _, n := range s.neighbours(ctx, r, schemas.ID(interest), limit) {
-		answer.Items = append(answer.Items, RelatedInterest{schemas.InterestID(n.ID), n.Score})
+		answer.Items = append(answer.Items, RelatedInterest{schemas.InterestID(n.ID), n.Share})
 	}
 	answer.Degraded = append([]string{}, r.degraded...)
 	s.metrics.count(answer.Degraded)

@@ -50,7 +50,7 @@ func (r *reader) complete(ctx context.Context, why *schemas.Why) {
 	for _, reason := range why.Degraded {
 		r.degrade(reason)
 	}
-	if why.Shown != nil && why.Shown.Score == nil {
+	if why.Shown != nil && why.Shown.RankScore == nil {
 		r.readShown(ctx, why.Pin, why.Shown)
 	}
 	why.Degraded = r.degraded
@@ -60,6 +60,6 @@ func (r *reader) complete(ctx context.Context, why *schemas.Why) {
 func (r *reader) readShown(ctx context.Context, pin schemas.PinID, shown *schemas.Shown) {
 	rows, ok := callStore(ctx, r, r.read(shown.Position+1, 1))
 	if ok && len(rows.entries) == 1 && rows.entries[0].Pin == pin {
-		shown.Source, shown.Score = rows.entries[0].Source, &rows.entries[0].Score
+		shown.Source, shown.RankScore = rows.entries[0].Source, &rows.entries[0].RankScore
 	}
 }

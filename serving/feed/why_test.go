@@ -44,7 +44,7 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 	r.store.cards["pin:1"] = card
 	e.answer = schemas.Why{
 		Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred, By: []schemas.ID{"user:a"}, Arm: "calm", Since: 5, Degraded: []string{"model"},
-		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, Score: 1, Parts: map[string]float64{"created": 1}}},
+		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, RankScore: 1, Parts: map[string]float64{"created": 1}}},
 	}
 	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 	same(t, "answer", got, &schemas.Why{
 		User: viewer, Pin: "pin:1", Feed: "home", Arm: "calm", Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred,
 		By: []schemas.ID{"user:a"}, Since: 5, Degraded: []string{"model"},
-		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, Score: 1, Parts: map[string]float64{"created": 1}}},
+		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, RankScore: 1, Parts: map[string]float64{"created": 1}}},
 	})
 }
 
@@ -62,14 +62,14 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
 	r, e := newWhyRig(t)
 	r.store.freeze(entriesDown(3, 1)...)
-	score := 1.0
+	score := schemas.RankScore(1)
 	for name, c := range map[string]struct {
 		pin        schemas.PinID
 		remembered schemas.Shown
 		want       schemas.Shown
 	}{
-		"remembered":        {"pin:f2", schemas.Shown{Source: "interest", Score: &score}, schemas.Shown{Source: "interest", Score: &score}},
-		"frozen":            {"pin:f2", schemas.Shown{}, schemas.Shown{Source: schemas.Following, Score: &score}},
+		"remembered":        {"pin:f2", schemas.Shown{Source: "interest", RankScore: &score}, schemas.Shown{Source: "interest", RankScore: &score}},
+		"frozen":            {"pin:f2", schemas.Shown{}, schemas.Shown{Source: schemas.Following, RankScore: &score}},
 		"trimmed, or swept": {"pin:other", schemas.Shown{}, schemas.Shown{}},
 	} {
 		shown := c.remembered

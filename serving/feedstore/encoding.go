@@ -31,7 +31,7 @@ func readFacets(r *packed.Reader) schemas.Facets {
 func appendEntry(b []byte, e *schemas.FeedEntry) []byte {
 	b = packed.AppendOrdered(packed.AppendFlag(b, e.Pin == ""), e.Time)
 	b = packed.AppendText(packed.AppendText(append(b, rowVersion), e.Pin), e.Source)
-	b = packed.AppendFloat(e.AppendBinary(b), e.Score)
+	b = packed.AppendFloat(e.AppendBinary(b), float64(e.RankScore))
 	return packed.AppendText(binary.AppendVarint(b, int64(e.Created)), e.Pool)
 }
 
@@ -42,7 +42,7 @@ func decodeEntry(user schemas.UserID, position int64, value []byte) (schemas.Fee
 	e.Time = packed.Ordered[schemas.Micros](r)
 	r.Version(rowVersion)
 	e.Pin, e.Source = packed.Text[schemas.PinID](r), packed.Text[schemas.Source](r)
-	e.Facets, e.Score = readFacets(r), r.Float()
+	e.Facets, e.RankScore = readFacets(r), schemas.RankScore(r.Float())
 	e.Created, e.Pool = schemas.Micros(r.Varint()), packed.Text[schemas.Source](r)
 	return e, r.End()
 }

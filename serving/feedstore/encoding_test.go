@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func sampleEntry() schemas.FeedEntry {
 	return schemas.FeedEntry{User: "user:1", Position: 7, Time: 1795168800123456, ServedItem: schemas.ServedItem{
-		Pin: "pin:42", Source: schemas.Related, Score: -0.25, Created: -3,
+		Pin: "pin:42", Source: schemas.Related, RankScore: -0.25, Created: -3,
 		Facets: schemas.Facets{Author: "user:2", Board: "board:9", Interests: []schemas.InterestID{"interest:x", "interest:y"}}}}
 }
 
@@ -117,14 +117,14 @@ func TestRowsRoundTrip(t *testing.T) {
 			User: "user:1", Position: rapid.Int64().Draw(t, "position"), Time: schemas.Micros(rapid.Int64().Draw(t, "time")),
 			ServedItem: schemas.ServedItem{
 				Pin: schemas.PinID(rapid.String().Draw(t, "pin")), Source: schemas.Source(rapid.String().Draw(t, "source")),
-				Score: rapid.Float64().Draw(t, "score"), Created: schemas.Micros(rapid.Int64().Draw(t, "created")),
+				RankScore: schemas.RankScore(rapid.Float64().Draw(t, "score")), Created: schemas.Micros(rapid.Int64().Draw(t, "created")),
 				Facets: drawFacets(t),
 			}}
 		got, err := decodeEntry(e.User, positionOf(entryKey(e.User, e.Position)), appendEntry(nil, &e))
 		check(t, got, e, err)
 		c := schemas.Card{Title: rapid.String().Draw(t, "title"), Link: rapid.String().Draw(t, "link"), PinVersion: schemas.PinVersion{
 			Pin: "pin:1", Version: schemas.Version(rapid.Int64().Draw(t, "version")), Facets: drawFacets(t),
-			Created: e.Created, Quality: e.Score, Deleted: rapid.Bool().Draw(t, "deleted")}}
+			Created: e.Created, Quality: float64(e.RankScore), Deleted: rapid.Bool().Draw(t, "deleted")}}
 		card, err := decodeCard(c.Pin, appendCard(nil, &c))
 		check(t, card, c, err)
 		edge := schemas.Edge{Kind: rapid.SampledFrom([]schemas.EdgeKind{schemas.FollowEdge, schemas.BlockEdge, schemas.BlockedEdge}).Draw(t, "kind"),

@@ -50,7 +50,7 @@ func (g *fakeGenerator) Chunk(ctx context.Context, r schemas.ChunkRequest) (*sch
 	if err := g.answer(ctx); err != nil {
 		return nil, err
 	}
-	item := schemas.ServedItem{Pin: "pin:1", Source: schemas.Following, Score: 1.0 / 3, Created: 5,
+	item := schemas.ServedItem{Pin: "pin:1", Source: schemas.Following, RankScore: 1.0 / 3, Created: 5,
 		Facets: schemas.Facets{Author: "user:8", Interests: []schemas.InterestID{"interest:tea"}}}
 	return &schemas.Chunk{
 		Served: schemas.Served{ID: r.Served, User: r.User, Time: r.Time, Feed: r.Feed, Items: []schemas.ServedItem{item},
@@ -71,7 +71,7 @@ func (g *fakeGenerator) Waiting(ctx context.Context, _ schemas.UserID) (int, err
 }
 
 func (g *fakeGenerator) Pool(ctx context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
-	return &schemas.Pool{Source: source, Total: limit, Items: []schemas.PoolItem{{Pin: "pin:1", Score: -2.5}}}, g.answer(ctx)
+	return &schemas.Pool{Source: source, Total: limit, Items: []schemas.PoolItem{{Pin: "pin:1", PoolScore: -2.5}}}, g.answer(ctx)
 }
 
 func (g *fakeGenerator) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error) {
@@ -180,7 +180,7 @@ func (fakeNeighbours) Neighbours(_ context.Context, of schemas.ID, most int) ([]
 	if of != "pin:1" {
 		return nil, schemas.ErrElsewhere
 	}
-	return []schemas.RelatedItem{{ID: "pin:2", Score: 1.0 / 3, Facets: schemas.Facets{Author: "user:a"}, Created: schemas.Micros(most)}}, nil
+	return []schemas.RelatedItem{{ID: "pin:2", Share: 1.0 / 3, Facets: schemas.Facets{Author: "user:a"}, Created: schemas.Micros(most)}}, nil
 }
 
 // The owners of neighbors need not be the owners of pools.

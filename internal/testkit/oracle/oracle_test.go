@@ -172,7 +172,7 @@ func TestPoolOrder(t *testing.T) {
 	p.Serve("user:u", "pin:seen")
 	var got []string
 	for _, item := range p.Pool("user:u", schemas.Following, 10) {
-		got = append(got, fmt.Sprintf("%s %.3f %s", item.Pin, item.Score, item.Author))
+		got = append(got, fmt.Sprintf("%s %.3f %s", item.Pin, item.PoolScore, item.Author))
 	}
 	// One time constant, here an hour, is worth as much as a quality of e.
 	want := []string{"pin:good 2.000 user:a", "pin:tie-1 2.000 user:a", "pin:tie-2 2.000 user:a", "pin:old 1.000 user:a"}
@@ -231,8 +231,8 @@ func TestOffers(t *testing.T) {
 		e := &schemas.Offer{ID: id, Time: schemas.Micros(at), User: "user:u", Source: "ads", Candidates: candidates}
 		return schemas.NewLine(e)
 	}
-	by := func(pin schemas.PinID, author schemas.UserID, score float64) schemas.Candidate {
-		return schemas.Candidate{Pin: pin, Score: score, Facets: schemas.Facets{Author: author}}
+	by := func(pin schemas.PinID, author schemas.UserID, score schemas.PoolScore) schemas.Candidate {
+		return schemas.Candidate{Pin: pin, PoolScore: score, Facets: schemas.Facets{Author: author}}
 	}
 	p := told(
 		offer("2", 2, by("pin:1", "user:a", 1), by("pin:2", "user:a", 5)),

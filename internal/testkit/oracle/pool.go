@@ -12,7 +12,7 @@ import (
 func (p *Product) Pool(user schemas.UserID, source schemas.Source, n int) []schemas.PoolItem {
 	items := p.candidates(user, source)
 	slices.SortFunc(items, func(a, b schemas.PoolItem) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Pin, b.Pin))
+		return cmp.Or(cmp.Compare(b.PoolScore, a.PoolScore), cmp.Compare(a.Pin, b.Pin))
 	})
 	return items[:min(n, len(items))]
 }
@@ -30,10 +30,10 @@ func (p *Product) candidates(user schemas.UserID, source schemas.Source) []schem
 			continue
 		}
 		items = append(items, schemas.PoolItem{
-			Pin:    pin.ID,
-			Score:  score.Base(pin.Quality, pin.Created, p.cfg.HalfLife),
-			Time:   schemas.Timestamp(pin.Created),
-			Facets: pin.Facets,
+			Pin:       pin.ID,
+			PoolScore: score.Weighted(score.Base(pin.Quality, pin.Created, p.cfg.HalfLife), 1),
+			Time:      schemas.Timestamp(pin.Created),
+			Facets:    pin.Facets,
 		})
 	}
 	return items
@@ -89,9 +89,9 @@ func (p *Product) offered(user schemas.UserID, source schemas.Source) []schemas.
 			continue
 		}
 		for _, c := range o.Candidates {
-			item := schemas.PoolItem{Pin: c.Pin, Score: c.Score, Time: schemas.Timestamp(c.Created), Facets: c.Facets}
+			item := schemas.PoolItem{Pin: c.Pin, PoolScore: c.PoolScore, Time: schemas.Timestamp(c.Created), Facets: c.Facets}
 			if before, ok := best[c.Pin]; ok {
-				item.Score = max(item.Score, before.Score)
+				item.PoolScore = max(item.PoolScore, before.PoolScore)
 			}
 			best[c.Pin] = item
 		}

@@ -29,7 +29,7 @@ const Owner schemas.UserID = "user:me"
 // Deliver does what the deliver callback does for one user.
 func Deliver(m memrows.Table, source schemas.Source, d Delivered) {
 	first := !d.Deleted && schemas.Micros(d.Version) == d.Created
-	row := layout.AppendCandidate(nil, layout.VersionKind(first), source, d.Score, d.Pin, d.Version)
+	row := layout.AppendCandidate(nil, layout.VersionKind(first), source, d.PoolScore, d.Pin, d.Version)
 	m[string(row)] = ranked.AppendBody(nil, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
 }
 
@@ -54,7 +54,7 @@ func PoolOf(t T, m memrows.Table, source schemas.Source, n int) []Waiting {
 	all := Best(t, View(t, m), source, n)
 	list := []Waiting{}
 	for _, c := range all {
-		list = append(list, Waiting{c.Pin, c.Score})
+		list = append(list, Waiting{c.Pin, c.PoolScore})
 	}
 	return list
 }
@@ -73,17 +73,17 @@ func Best(t T, v *layout.View, source schemas.Source, n int) []layout.Candidate 
 }
 
 type Waiting struct {
-	Pin   schemas.PinID
-	Score float64
+	Pin       schemas.PinID
+	PoolScore schemas.PoolScore
 }
 
 // Delivered is one version of a pin as it reaches the user over one edge.
 type Delivered struct {
-	Pin     schemas.PinID
-	Version schemas.Version
-	Score   float64
-	Created schemas.Micros
-	Deleted bool
+	Pin       schemas.PinID
+	Version   schemas.Version
+	PoolScore schemas.PoolScore
+	Created   schemas.Micros
+	Deleted   bool
 	schemas.Facets
 }
 
@@ -101,16 +101,16 @@ func Oracle(all []Delivered, visible func(*Delivered) bool, seen map[schemas.Pin
 		if !visible(&t) || seen[pin] {
 			continue
 		}
-		best := t.Score
+		best := t.PoolScore
 		for _, d := range all {
 			if d.Pin == pin && d.Created == t.Created {
-				best = max(best, d.Score)
+				best = max(best, d.PoolScore)
 			}
 		}
 		list = append(list, Waiting{pin, best})
 	}
 	slices.SortFunc(list, func(a, b Waiting) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Pin, b.Pin))
+		return cmp.Or(cmp.Compare(b.PoolScore, a.PoolScore), cmp.Compare(a.Pin, b.Pin))
 	})
 	return list[:min(n, len(list))]
 }
@@ -184,7 +184,7 @@ func DrawVersions(t *rapid.T, n int) []Delivered {
 			}
 			version++
 			for range rapid.IntRange(1, 2).Draw(t, "edges") {
-				d.Score = float64(created) + float64(rapid.IntRange(0, 2).Draw(t, "weight"))
+				d.PoolScore = schemas.PoolScore(float64(created) + float64(rapid.IntRange(0, 2).Draw(t, "weight")))
 				all = append(all, d)
 			}
 		}

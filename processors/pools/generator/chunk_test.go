@@ -65,7 +65,7 @@ func deskWith(t *testing.T, pins int, m schemas.Memory) *desk {
 func TestMemoryTravelsInServed(t *testing.T) {
 	before := schemas.Memory{
 		Mix: map[string]float64{"editors": 3}, Draws: 5, Began: 1, Visited: 2, Weak: 3,
-		Best: map[string]float64{"following": 7}, Deferred: []schemas.Deferred{{Pin: "pin:9", Since: 1}},
+		Best: map[string]schemas.RankScore{"following": 7}, Deferred: []schemas.Deferred{{Pin: "pin:9", Since: 1}},
 	}
 	g := generatorOf(t, deskWith(t, 5, before))
 	plain := visit(t, g, "v1")
@@ -87,7 +87,7 @@ func TestMemoryTravelsInServed(t *testing.T) {
 }
 
 func TestExpiredCandidatesAreTold(t *testing.T) {
-	d := deskWith(t, 5, schemas.Memory{Began: 1, Visited: 2, Best: map[string]float64{}, Deferred: []schemas.Deferred{{Pin: "pin:0", Since: 1}}})
+	d := deskWith(t, 5, schemas.Memory{Began: 1, Visited: 2, Best: map[string]schemas.RankScore{}, Deferred: []schemas.Deferred{{Pin: "pin:0", Since: 1}}})
 	r := request("v1")
 	r.Feed, r.Time = rules.Home, 1e13
 	c, err := generatorOf(t, d).Chunk(t.Context(), r)
@@ -203,7 +203,7 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	cfg.Feeds[rules.Home] = home
 	d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
 	for n := range 30 { // 11 within the margin
-		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), Facets: schemas.Facets{Author: "user:a"}})
 	}
 	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
 	expect := func(when string, want int) {
@@ -231,7 +231,7 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
 	d := newDesk(0)
 	for n := range 20 {
-		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), Facets: schemas.Facets{Author: "user:a"}})
 	}
 	cfg := DefaultConfig()
 	cfg.Feeds = maps.Clone(cfg.Feeds)
@@ -240,7 +240,7 @@ func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
 	cfg.Feeds[rules.Home] = home
 	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Extensions: Extensions{
 		Admit: func(_ schemas.UserID, feed string, c rules.Candidate) bool {
-			return feed != rules.Home || c.Score < -4 && c.Score != -7
+			return feed != rules.Home || c.PoolScore < -4 && c.PoolScore != -7
 		},
 	}})
 	if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != 10 { // from -5, the best one, to -15
@@ -271,7 +271,7 @@ func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
 			for n := range 20 {
-				poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+				poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), Facets: schemas.Facets{Author: "user:a"}})
 			}
 			d.rows[string(layout.KindState)] = []byte(`{"head":9}`)
 			for _, n := range test.seen { // older than the newest entries

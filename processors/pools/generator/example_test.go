@@ -49,8 +49,8 @@ func ExampleExtensions() {
 // chosen returns the editors' choice, which is the same for every user.
 func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
 	now := schemas.MicrosOf(time.Now())
-	by := func(author schemas.UserID, pin schemas.PinID, score float64) schemas.Candidate {
-		return schemas.Candidate{Pin: pin, Facets: schemas.Facets{Author: author}, Created: now, Score: score}
+	by := func(author schemas.UserID, pin schemas.PinID, score schemas.PoolScore) schemas.Candidate {
+		return schemas.Candidate{Pin: pin, Facets: schemas.Facets{Author: author}, Created: now, PoolScore: score}
 	}
 	return []schemas.Candidate{
 		by("user:mallory", "pin:spam", 3), by("user:bob", "pin:boat", 2), by("user:bob", "pin:tea", 1),

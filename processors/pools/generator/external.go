@@ -173,8 +173,8 @@ type sourceResponse struct {
 type offeredPin struct {
 	Pin schemas.PinID `json:"pin"`
 	schemas.Facets
-	Created moment  `json:"created"`
-	Score   float64 `json:"score"`
+	Created moment            `json:"created"`
+	Score   schemas.PoolScore `json:"score"`
 }
 
 // moment is a time in RFC 3339 or as a number of microseconds.
@@ -200,7 +200,7 @@ func fetchFrom(s *outside.Service) func(context.Context, schemas.UserID, string,
 		}
 		list := make([]schemas.Candidate, len(response.Candidates))
 		for i, p := range response.Candidates {
-			list[i] = schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), Score: p.Score}
+			list[i] = schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), PoolScore: p.Score}
 		}
 		return list, nil
 	}
@@ -230,7 +230,7 @@ func (s *candidateSource) request(ctx context.Context, user schemas.UserID, feed
 			s.metrics.refused.WithLabelValues(string(s.Name)).Inc()
 			continue
 		}
-		list = append(list, layout.Candidate{Pin: c.Pin, Score: c.Score, Content: layout.NewContent(c.Facets, c.Created, false)})
+		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: layout.NewContent(c.Facets, c.Created, false)})
 	}
 	return bestOfEach(list), nil
 }

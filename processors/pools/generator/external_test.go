@@ -227,7 +227,7 @@ func TestAModelMovesScores(t *testing.T) {
 	if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:0", "pin:3", "pin:1"}, pinsOf(c.Served.Items)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if score := c.Served.Items[0].Score; score != 3 {
+	if score := c.Served.Items[0].RankScore; score != 3 {
 		t.Errorf("score %v, want -2 and 5", score)
 	}
 }

@@ -95,7 +95,7 @@ func (v *view) mergeOffered(source schemas.Source, best, offered []layout.Candid
 
 // bestOfEach sorts candidates, best first, and keeps the best of each pin. It modifies list.
 func bestOfEach(list []layout.Candidate) []layout.Candidate {
-	slices.SortFunc(list, func(a, b layout.Candidate) int { return comparePlaces(a.Score, a.Pin, b.Score, b.Pin) })
+	slices.SortFunc(list, func(a, b layout.Candidate) int { return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin) })
 	taken := make(map[schemas.PinID]bool, len(list))
 	return slices.DeleteFunc(list, func(c layout.Candidate) bool {
 		again := taken[c.Pin]
@@ -108,7 +108,7 @@ func candidatesOf(all []layout.Candidate) []rules.Candidate {
 	list := make([]rules.Candidate, len(all))
 	for i := range all {
 		c := &all[i]
-		list[i] = rules.Candidate{Pin: c.Pin, Score: c.Score, Created: c.Created, Facets: c.Facets}
+		list[i] = rules.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Created: c.Created, Facets: c.Facets}
 	}
 	return list
 }

@@ -38,7 +38,7 @@ type desk struct {
 func newDesk(pins int) *desk {
 	d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
 	for n := range pins {
-		poolstest.Deliver(d.rows, "editors", poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+		poolstest.Deliver(d.rows, "editors", poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), Facets: schemas.Facets{Author: "user:a"}})
 	}
 	return d
 }
@@ -483,14 +483,14 @@ func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
 
 func TestPoolAndWaiting(t *testing.T) {
 	d := newDesk(130)
-	poolstest.Deliver(d.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, Score: 5, Created: 7, Facets: schemas.Facets{Author: "user:a"}})
+	poolstest.Deliver(d.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, Created: 7, Facets: schemas.Facets{Author: "user:a"}})
 	g := generatorOf(t, d)
 	got, err := g.Pool(t.Context(), poolstest.Owner, "related", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &schemas.Pool{Source: "related", Total: 1, Items: []schemas.PoolItem{
-		{Pin: "pin:0", Score: 5, Time: 7, Facets: schemas.Facets{Author: "user:a"}},
+		{Pin: "pin:0", PoolScore: 5, Time: 7, Facets: schemas.Facets{Author: "user:a"}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -505,7 +505,7 @@ func TestPoolAndWaiting(t *testing.T) {
 		t.Errorf("%d wait, %v, want %d", n, err, WaitingMost)
 	}
 	few := newDesk(3)
-	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, Score: 5, Facets: schemas.Facets{Author: "user:a"}})
+	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, Facets: schemas.Facets{Author: "user:a"}})
 	if n, err := generatorOf(t, few).Waiting(t.Context(), poolstest.Owner); err != nil || n != 3 {
 		t.Errorf("%d wait, %v, want 3: a pin in two pools counts once", n, err)
 	}

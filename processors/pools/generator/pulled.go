@@ -85,7 +85,9 @@ func (p *Pulled) remove(e *schemas.PulledPin) {
 	}
 }
 
-func bestFirst(a, b *schemas.PulledPin) int { return comparePlaces(a.Score, a.Pin, b.Score, b.Pin) }
+func bestFirst(a, b *schemas.PulledPin) int {
+	return comparePlaces(a.BaseScore, a.Pin, b.BaseScore, b.Pin)
+}
 
 // newest returns the highest known version of a pin, or nil if it is in no slot.
 func (p *Pulled) newest(pin schemas.PinID) *schemas.PulledPin {
@@ -137,24 +139,24 @@ type pulledQueue []pulledList
 type pulledList struct {
 	rest   []*schemas.PulledPin // not empty
 	weight float32              // of the edge
-	score  float64              // score of the first pin, including the weight
+	score  schemas.PoolScore    // score of the first pin, including the weight
 }
 
 func (q pulledQueue) with(source schemas.Source, followee schemas.ID, list []*schemas.PulledPin, weight float32) pulledQueue {
 	if len(list) == 0 || schemas.Followee(followee).Source() != source {
 		return q
 	}
-	return append(q, pulledList{list, weight, score.Weighted(list[0].Score, weight)})
+	return append(q, pulledList{list, weight, score.Weighted(list[0].BaseScore, weight)})
 }
 
 // take removes the best pin and returns it with its score for the user.
-func (q *pulledQueue) take() (*schemas.PulledPin, float64) {
+func (q *pulledQueue) take() (*schemas.PulledPin, schemas.PoolScore) {
 	top := &(*q)[0]
 	e, s := top.rest[0], top.score
 	if top.rest = top.rest[1:]; len(top.rest) == 0 {
 		heap.Pop(q)
 	} else {
-		top.score = score.Weighted(top.rest[0].Score, top.weight)
+		top.score = score.Weighted(top.rest[0].BaseScore, top.weight)
 		heap.Fix(q, 0)
 	}
 	return e, s
@@ -179,12 +181,12 @@ func (q *pulledQueue) Pop() any {
 }
 
 // before reports whether the first place is better than the second.
-func before(score float64, pin schemas.PinID, other float64, otherPin schemas.PinID) bool {
+func before[T ~float64](score T, pin schemas.PinID, other T, otherPin schemas.PinID) bool {
 	return comparePlaces(score, pin, other, otherPin) < 0
 }
 
 // comparePlaces sorts the best place first: higher scores first, then lower pins.
-func comparePlaces(score float64, pin schemas.PinID, other float64, otherPin schemas.PinID) int {
+func comparePlaces[T ~float64](score T, pin schemas.PinID, other T, otherPin schemas.PinID) int {
 	if c := cmp.Compare(other, score); c != 0 {
 		return c
 	}
@@ -253,7 +255,7 @@ func (m *merged) first(c *layout.Candidate) bool {
 		return c != nil
 	}
 	top := &m.queue[0]
-	return !before(top.score, top.rest[0].Pin, c.Score, c.Pin)
+	return !before(top.score, top.rest[0].Pin, c.PoolScore, c.Pin)
 }
 
 // known returns a pushed candidate with the content of the highest known version, or nil if that version invalidates its
@@ -275,7 +277,7 @@ func (m *merged) known(c *layout.Candidate) *layout.Candidate {
 func (m *merged) pull() *layout.Candidate {
 	e, s := m.queue.take()
 	truth := m.pulled.newest(e.Pin)
-	c := &layout.Candidate{Pin: e.Pin, Score: s, Place: layout.NoPlace, Content: contentOf(truth)}
+	c := &layout.Candidate{Pin: e.Pin, PoolScore: s, Place: layout.NoPlace, Content: contentOf(truth)}
 	if r := m.changed[e.Pin]; r != nil && r.Version > truth.Version {
 		c.Content = r.Content()
 	}

@@ -18,7 +18,7 @@ import (
 // slot returns the record of the topic recents-pulled for a version.
 func slot(followee schemas.Followee, n int, d poolstest.Delivered, gone bool) *schemas.PulledPin {
 	return &schemas.PulledPin{Followee: followee, Slot: int32(n), Withdrawn: gone, DeliveredPin: schemas.DeliveredPin{
-		Pin: d.Pin, Version: d.Version, Facets: d.Facets, Created: d.Created, Score: d.Score, Deleted: d.Deleted,
+		Pin: d.Pin, Version: d.Version, Facets: d.Facets, Created: d.Created, BaseScore: schemas.BaseScore(d.PoolScore), Deleted: d.Deleted,
 	}}
 }
 
@@ -50,15 +50,15 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 			}
 			followee := rapid.SampledFrom([]schemas.Followee{"user:a", "user:c", "board:a", "interest:x"}).Draw(t, "followee")
 			if i%3 == 0 {
-				fill(slot(followee, i, poolstest.Delivered{Pin: "pin:other", Version: 99, Score: 99}, false))
+				fill(slot(followee, i, poolstest.Delivered{Pin: "pin:other", Version: 99, PoolScore: 99}, false))
 			}
 			fill(slot(followee, i, d, rapid.IntRange(0, 4).Draw(t, "gone") == 0))
 		}
 		var known []poolstest.Delivered
 		for _, s := range slots {
-			d := poolstest.Delivered{Pin: s.Pin, Version: s.Version, Created: s.Created, Deleted: s.Deleted, Facets: s.Facets, Score: s.Score}
+			d := poolstest.Delivered{Pin: s.Pin, Version: s.Version, Created: s.Created, Deleted: s.Deleted, Facets: s.Facets, PoolScore: score.Weighted(s.BaseScore, 1)}
 			if weight := w.Graph.Follows[schemas.ID(s.Followee)]; weight > 0 && !s.Withdrawn && s.Followee.Source() == schemas.Following {
-				d.Score = score.Weighted(s.Score, weight)
+				d.PoolScore = score.Weighted(s.BaseScore, weight)
 				reaches = append(reaches, d)
 			}
 			known = append(known, d)
@@ -71,7 +71,7 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 		}
 		got := []poolstest.Waiting{}
 		for _, c := range all {
-			got = append(got, poolstest.Waiting{Pin: c.Pin, Score: c.Score})
+			got = append(got, poolstest.Waiting{Pin: c.Pin, PoolScore: c.PoolScore})
 		}
 		if diff := gocmp.Diff(mergedOracle(reaches, known, w, n), got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -91,7 +91,7 @@ func mergedOracle(reaches, known []poolstest.Delivered, w poolstest.World, n int
 	var all []poolstest.Delivered
 	for _, d := range reaches {
 		if best := truth[d.Pin]; best.Created == d.Created {
-			best.Score = d.Score
+			best.PoolScore = d.PoolScore
 			all = append(all, best)
 		}
 	}
@@ -101,7 +101,7 @@ func mergedOracle(reaches, known []poolstest.Delivered, w poolstest.World, n int
 func TestPulledForgetsWhatLeavesItsSlot(t *testing.T) {
 	var p Pulled
 	pin := func(n int) poolstest.Delivered {
-		return poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(n % 2)}
+		return poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(n % 2)}
 	}
 	for i := range 10 {
 		p.Change("", nil, slot("user:a", i, pin(i), i%5 == 4))
@@ -126,7 +126,7 @@ func BenchmarkMerge(b *testing.B) {
 		followee := schemas.Followee(fmt.Sprintf("user:%d", f))
 		table[string(layout.GraphRow(layout.RegisterFollow, schemas.ID(followee)))] = layout.AppendFollow(nil, 0, 1)
 		for n := range 1000 {
-			d := poolstest.Delivered{Pin: poolstest.PinID(f*1000 + n), Version: 1, Score: float64(n*20 + f), Facets: schemas.Facets{Author: schemas.UserID(followee)}}
+			d := poolstest.Delivered{Pin: poolstest.PinID(f*1000 + n), Version: 1, PoolScore: schemas.PoolScore(n*20 + f), Facets: schemas.Facets{Author: schemas.UserID(followee)}}
 			pulled.Change("", nil, slot(followee, n, d, false))
 			if n >= 975 {
 				poolstest.Deliver(table, schemas.Following, d)
@@ -151,7 +151,7 @@ func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
 	table[string(layout.GraphRow(layout.RegisterFollow, "user:a"))] = layout.AppendFollow(nil, 0, 1)
 	table[string(layout.KindState)] = []byte(`{"head":9}`)
 	for n := range 3 {
-		d := poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, Score: float64(n), Facets: schemas.Facets{Author: "user:a"}}
+		d := poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(n), Facets: schemas.Facets{Author: "user:a"}}
 		pulled.Change("", nil, slot("user:a", n, d, false))
 		if n > 0 {
 			table[string(layout.RowName(layout.KindSeen, d.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: int64(n)})

@@ -39,7 +39,7 @@ func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schema
 		p.Total = len(all)
 		for i := range all[:min(len(all), max(limit, 0))] {
 			c := &all[i]
-			p.Items = append(p.Items, schemas.PoolItem{Pin: c.Pin, Score: c.Score, Time: schemas.Timestamp(c.Created), Facets: c.Facets})
+			p.Items = append(p.Items, schemas.PoolItem{Pin: c.Pin, PoolScore: c.PoolScore, Time: schemas.Timestamp(c.Created), Facets: c.Facets})
 		}
 		return nil
 	})

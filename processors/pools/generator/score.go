@@ -39,10 +39,10 @@ type modelRequest struct {
 }
 
 type modelCandidate struct {
-	Pin     schemas.PinID  `json:"pin"`
-	Source  schemas.Source `json:"source"`
-	Score   float64        `json:"score"`
-	Created time.Time      `json:"created"`
+	Pin     schemas.PinID     `json:"pin"`
+	Source  schemas.Source    `json:"source"`
+	Score   schemas.PoolScore `json:"score"`
+	Created time.Time         `json:"created"`
 	schemas.Facets
 }
 
@@ -55,7 +55,7 @@ func modelCandidates(pools []rules.Pool, n int) []modelCandidate {
 	list := []modelCandidate{}
 	for _, c := range scored(pools, n) {
 		list = append(list, modelCandidate{
-			Pin: c.Pin, Source: c.Source, Score: c.Score, Created: c.Created.Writable().Time(), Facets: c.Facets,
+			Pin: c.Pin, Source: c.Source, Score: c.PoolScore, Created: c.Created.Writable().Time(), Facets: c.Facets,
 		})
 	}
 	return list

@@ -150,7 +150,7 @@ func (g *Generator) findServed(w *inquiry, v *view) error {
 		return fmt.Errorf("read materialized entry: %w", err)
 	}
 	if e != nil {
-		w.answer.Shown.Source, w.answer.Shown.Score = e.Source, &e.Score
+		w.answer.Shown.Source, w.answer.Shown.RankScore = e.Source, &e.RankScore
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (g *Generator) inspectCandidate(w *inquiry, v *view, source schemas.Source,
 	case rank == 0 && is.Reason == "":
 		is.Reason = schemas.ReasonSeen
 	}
-	is.Score, is.Parts = c.Score, g.writeTime(source, c, w.Card)
+	is.RankScore, is.Parts = schemas.RankScore(c.PoolScore), g.writeTime(source, c, w.Card)
 	if rank > 0 && rank <= g.pools.Cap {
 		if !w.waits || rank < w.ranked {
 			w.ranked = rank
@@ -229,10 +229,10 @@ func (g *Generator) inspectCandidate(w *inquiry, v *view, source schemas.Source,
 // writeTime splits a write-time score into its parts. The score of an external source has only one part.
 func (g *Generator) writeTime(source schemas.Source, c *layout.Candidate, card *schemas.Card) map[string]float64 {
 	if !rules.Graded(source) || g.cfg.HalfLife == 0 {
-		return map[string]float64{"offered": c.Score}
+		return map[string]float64{"offered": float64(c.PoolScore)}
 	}
-	parts := map[string]float64{"created": score.Base(1, c.Created, g.cfg.HalfLife)}
-	rest := c.Score - parts["created"]
+	parts := map[string]float64{"created": float64(score.Base(1, c.Created, g.cfg.HalfLife))}
+	rest := float64(c.PoolScore) - parts["created"]
 	if card == nil || !(card.Quality > 0) {
 		parts["quality_and_edge"] = rest
 		return parts
@@ -317,7 +317,7 @@ func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, ed
 	}
 	mine := score.Weighted(score.Base(card.Quality, card.Created, g.cfg.HalfLife), weight)
 	last := &pool[len(pool)-1]
-	return !before(mine, card.Pin, last.Score, last.Pin), nil
+	return !before(mine, card.Pin, last.PoolScore, last.Pin), nil
 }
 
 // decide applies the rules to the pools and completes the answer.
@@ -331,7 +331,7 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 			if s.Source != is.Source {
 				continue
 			}
-			is.Score = s.Parts.Sum()
+			is.RankScore = s.Parts.Sum()
 			is.Parts["affinity"], is.Parts["popularity"], is.Parts["model"] = s.Parts.Affinity, s.Parts.Popularity, s.Parts.Model
 		}
 	}

@@ -63,14 +63,14 @@ func (w *whyDesk) graph(register byte, other schemas.ID) {
 // deliver puts a pin of an age into a pool, over an edge with weight 1.
 func (w *whyDesk) deliver(source schemas.Source, pin schemas.PinID, age schemas.Micros, f schemas.Facets) *schemas.Card {
 	c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 1, Facets: f, Created: w.now - age, Quality: 1}}
-	poolstest.Deliver(w.rows, source, poolstest.Delivered{Pin: pin, Version: 1, Created: c.Created, Score: score.Base(1, c.Created, 24*time.Hour), Facets: f})
+	poolstest.Deliver(w.rows, source, poolstest.Delivered{Pin: pin, Version: 1, Created: c.Created, PoolScore: score.Weighted(score.Base(1, c.Created, 24*time.Hour), 1), Facets: f})
 	return c
 }
 
 // shown adds a pin to the materialized feed.
 func (w *whyDesk) shown(position int64, pin schemas.PinID) schemas.ServedItem {
 	w.t.Helper()
-	item := schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: byA, Score: 5, Created: 7}
+	item := schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: byA, RankScore: 5, Created: 7}
 	value, err := w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: poolstest.Owner, Time: 11, First: position, Items: []schemas.ServedItem{item}})
 	if err != nil {
 		w.t.Fatal(err)
@@ -122,7 +122,7 @@ func TestWhyOfWhatWaits(t *testing.T) {
 	got := w.why("pin:first", card)
 	w.expect(got, schemas.FateNext, "")
 	want := schemas.List[schemas.WhyCandidate]{{
-		Source: schemas.Following, Rank: 1, Edges: []schemas.ID{"user:a"}, Score: float64(w.now) / float64(day),
+		Source: schemas.Following, Rank: 1, Edges: []schemas.ID{"user:a"}, RankScore: schemas.RankScore(float64(w.now) / float64(day)),
 		Parts: map[string]float64{"created": float64(w.now) / float64(day), "quality": 0, "edge": 0, "affinity": 0, "popularity": 0, "model": 0},
 	}}
 	if diff := cmp.Diff(want, got.Candidates, cmpopts.EquateApprox(0, 1e-6)); diff != "" || got.Place != 1 {
@@ -146,9 +146,9 @@ func TestWhyTakesScoresApart(t *testing.T) {
 	created := float64(card.Created) / float64(day)
 	w.rows = memrows.Table{}
 	w.graph(layout.RegisterFollow, "user:a")
-	poolstest.Deliver(w.rows, schemas.Following, poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, Score: created + math.Log(2) + math.Log(3), Facets: byA})
-	poolstest.Deliver(w.rows, schemas.Related, poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, Score: created + 0.5, Facets: byA})
-	poolstest.Deliver(w.rows, "editors", poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, Score: 77, Facets: byA})
+	poolstest.Deliver(w.rows, schemas.Following, poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, PoolScore: schemas.PoolScore(created + math.Log(2) + math.Log(3)), Facets: byA})
+	poolstest.Deliver(w.rows, schemas.Related, poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, PoolScore: schemas.PoolScore(created + 0.5), Facets: byA})
+	poolstest.Deliver(w.rows, "editors", poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, PoolScore: 77, Facets: byA})
 	approx := cmpopts.EquateApprox(0, 1e-6)
 	got := w.why("pin:1", card)
 	want := []map[string]float64{
@@ -211,7 +211,7 @@ func TestWhyOfWhatIsHidden(t *testing.T) {
 					w.rows = memrows.Table{}
 				}
 				if !delivered {
-					delete(w.rows, string(layout.AppendCandidate(nil, layout.KindFirstVersion, schemas.Following, score.Base(1, card.Created, 24*time.Hour), "pin:1", 1)))
+					delete(w.rows, string(layout.AppendCandidate(nil, layout.KindFirstVersion, schemas.Following, score.Weighted(score.Base(1, card.Created, 24*time.Hour), 1), "pin:1", 1)))
 				}
 				w.expect(w.why("pin:1", card), schemas.FateHidden, c.reason, c.by...)
 			})
@@ -316,7 +316,7 @@ func TestWhyOfWhatWasShown(t *testing.T) {
 	w.rows[string(layout.RowName(layout.KindSeen, schemas.PinID("pin:0")))] = layout.AppendSeen(nil, layout.Seen{Position: 1, Time: 9})
 	got := w.why("pin:1", nil)
 	w.expect(got, schemas.FateShown, "")
-	if diff := cmp.Diff(&schemas.Shown{Position: 3, Time: 11, Source: item.Source, Score: &item.Score}, got.Shown, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(&schemas.Shown{Position: 3, Time: 11, Source: item.Source, RankScore: &item.RankScore}, got.Shown, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("shown (-want +got):\n%s", diff)
 	}
 	if c := got.Candidates; len(c) != 1 || c[0].Reason != schemas.ReasonSeen || c[0].Rank != 0 {

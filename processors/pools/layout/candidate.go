@@ -11,10 +11,10 @@ import (
 
 // Candidate is a pin's single place in a pool, however many rows it has.
 type Candidate struct {
-	Pin     schemas.PinID
-	Score   float64 // of the place
-	Version int     // index of the row that determines the facets
-	Place   int     // index of the row that determines the place; may be the same; NoPlace: the pin is pulled
+	Pin       schemas.PinID
+	PoolScore schemas.PoolScore // of the place
+	Version   int               // index of the row that determines the facets
+	Place     int               // index of the row that determines the place; may be the same; NoPlace: the pin is pulled
 	Content
 }
 
@@ -70,7 +70,7 @@ func (m *Buffers) candidatesOf(list []CandidateRow, n int) []Candidate {
 		top := int(*highest)
 		*highest = placed // the first row is the best
 		m.found = append(m.found, Candidate{
-			Pin: list[i].Pin, Score: list[i].Score, Version: top, Place: i, Content: list[top].Content(),
+			Pin: list[i].Pin, PoolScore: list[i].PoolScore, Version: top, Place: i, Content: list[top].Content(),
 		})
 	}
 	return m.found

@@ -80,7 +80,7 @@ func VersionKind(first bool) byte {
 }
 
 // AppendCandidate appends the name of a candidate row.
-func AppendCandidate(b []byte, kind byte, source schemas.Source, score float64, pin schemas.PinID, v schemas.Version) []byte {
+func AppendCandidate(b []byte, kind byte, source schemas.Source, score schemas.PoolScore, pin schemas.PinID, v schemas.Version) []byte {
 	b = append(append(append(b, kind), source...), 0)
 	b = ranked.AppendScore(b, score)
 	return ranked.AppendVersion(append(append(b, pin...), 0), v)
@@ -88,13 +88,13 @@ func AppendCandidate(b []byte, kind byte, source schemas.Source, score float64, 
 
 // CandidateRow is a version of a pin in a pool.
 type CandidateRow struct {
-	Pin     schemas.PinID
-	Version schemas.Version
-	Score   float64
-	Created schemas.Micros
-	deleted bool
-	Name    string // of the row
-	body    string // see ranked.ParseBody; most rows are only sorted, so it is parsed on demand
+	Pin       schemas.PinID
+	Version   schemas.Version
+	PoolScore schemas.PoolScore
+	Created   schemas.Micros
+	deleted   bool
+	Name      string // of the row
+	body      string // see ranked.ParseBody; most rows are only sorted, so it is parsed on demand
 }
 
 var errCandidate = errors.New("parse candidate: cut short or malformed")
@@ -115,7 +115,7 @@ func ParseCandidate(prefix int, name, value string) (CandidateRow, error) {
 		return CandidateRow{}, errCandidate
 	}
 	return CandidateRow{
-		Pin: schemas.PinID(rest[:pin]), Version: ranked.Version(rest[pin+1:]), Score: ranked.Score(name[prefix:]),
+		Pin: schemas.PinID(rest[:pin]), Version: ranked.Version(rest[pin+1:]), PoolScore: ranked.Score[schemas.PoolScore](name[prefix:]),
 		Created: created, deleted: deleted, Name: name, body: value,
 	}, nil
 }

@@ -29,7 +29,7 @@ func TestCandidateRowComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := CandidateRow{Pin: "pin:\u00e9", Version: -1, Score: -7.5, Created: 3, deleted: true, Name: name, body: value}
+	want := CandidateRow{Pin: "pin:\u00e9", Version: -1, PoolScore: -7.5, Created: 3, deleted: true, Name: name, body: value}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(CandidateRow{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -44,7 +44,7 @@ func TestCandidatesAreReadBestFirstAndTiesByPin(t *testing.T) {
 	m := memrows.Table{}
 	for _, r := range []struct {
 		source  schemas.Source
-		score   float64
+		score   schemas.PoolScore
 		pin     schemas.PinID
 		version schemas.Version
 	}{

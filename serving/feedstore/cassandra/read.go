@@ -91,7 +91,7 @@ func readEntries(ctx context.Context, session *gocql.Session, user schemas.UserI
 		var names []string
 		var created int64
 		var written, swept, low *int64
-		if !rows.Scan(&e.Position, &e.Pin, &e.Source, &e.Author, &e.Board, &names, &e.Score, &created, &e.Pool, &written, &swept, &low) {
+		if !rows.Scan(&e.Position, &e.Pin, &e.Source, &e.Author, &e.Board, &names, &e.RankScore, &created, &e.Pool, &written, &swept, &low) {
 			break
 		}
 		e.Interests, e.Created, e.Time = interestsOf(names), schemas.Micros(created), schemas.Micros(orZero(written))

@@ -181,7 +181,7 @@ func entryStatement(e *schemas.FeedEntry) statement {
 	if e.Pin == "" {
 		return statement{putSwept, []any{e.User, e.Position, int64(e.Time), writeTime(e.Time)}}
 	}
-	return statement{putEntry, []any{e.User, e.Position, e.Pin, e.Source, e.Author, e.Board, interests(&e.Facets), e.Score,
+	return statement{putEntry, []any{e.User, e.Position, e.Pin, e.Source, e.Author, e.Board, interests(&e.Facets), e.RankScore,
 		int64(e.Created), e.Pool, writeTime(e.Time)}}
 }
 

@@ -75,7 +75,7 @@ func entry(user schemas.UserID, position int64) schemas.FeedEntry {
 			Pin: schemas.PinID(fmt.Sprintf("pin:%s:%d", user, position)), Source: source, Pool: pool,
 			Facets: schemas.Facets{Author: "user:author", Board: "board:b",
 				Interests: []schemas.InterestID{"interest:a", "interest:b"}},
-			Score: float64(position) / 3, Created: schemas.Micros(-position),
+			RankScore: schemas.RankScore(float64(position) / 3), Created: schemas.Micros(-position),
 		}}
 }
 

@@ -122,8 +122,8 @@ func (r *Reader) checkBest(source schemas.Source, items []Item, taken map[schema
 		if item.Pin != pool[i].Pin {
 			return []error{fmt.Errorf("%s is the %d. of %s, want %s", item.Pin, i+1, source, pool[i].Pin)}
 		}
-		if !sameScore(item.Score, pool[i].Score) {
-			return []error{fmt.Errorf("%s: score %v, want %v", item.Pin, item.Score, pool[i].Score)}
+		if !sameScore(item.Score, pool[i].PoolScore) {
+			return []error{fmt.Errorf("%s: score %v, want %v", item.Pin, item.Score, pool[i].PoolScore)}
 		}
 	}
 	return nil

@@ -35,9 +35,9 @@ func samePool(got, want []schemas.PoolItem) error {
 		g, w := got[i], want[i]
 		switch {
 		case g.Pin != w.Pin:
-			return fmt.Errorf("%s (score %v) is the %d., want %s (score %v)", g.Pin, g.Score, i+1, w.Pin, w.Score)
-		case !sameScore(g.Score, w.Score):
-			return fmt.Errorf("%s: score %v, want %v", g.Pin, g.Score, w.Score)
+			return fmt.Errorf("%s (score %v) is the %d., want %s (score %v)", g.Pin, g.PoolScore, i+1, w.Pin, w.PoolScore)
+		case !sameScore(g.PoolScore, w.PoolScore):
+			return fmt.Errorf("%s: score %v, want %v", g.Pin, g.PoolScore, w.PoolScore)
 		case g.Time != w.Time:
 			return fmt.Errorf("%s: created %s, want %s", g.Pin, g.Time.Time(), w.Time.Time())
 		}
@@ -49,4 +49,6 @@ func samePool(got, want []schemas.PoolItem) error {
 }
 
 // sameScore allows for a different order of additions.
-func sameScore(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
+func sameScore[A, B ~float64](a A, b B) bool {
+	return math.Abs(float64(a)-float64(b)) <= 1e-9*math.Abs(float64(b))
+}

@@ -35,7 +35,7 @@ func TestCheckPools(t *testing.T) {
 		{"one too many", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { return append(i, i[0]), nil }, "6 candidates, want 5"},
 		{"order", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { i[0], i[1] = i[1], i[0]; return i, nil },
 			"pin:a28 (score 0.28555555555555556) is the 1., want pin:a29"},
-		{"score", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { i[1].Score += 1e-8; return i, nil }, "pin:a28: score"},
+		{"score", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { i[1].PoolScore += 1e-8; return i, nil }, "pin:a28: score"},
 		{"time", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { i[1].Time++; return i, nil }, "pin:a28: created"},
 	}
 	for _, test := range tests {
@@ -65,13 +65,13 @@ func TestPoolsOverHTTP(t *testing.T) {
 			return
 		}
 		type item struct {
-			Pin   schemas.PinID `json:"pin"`
-			Score float64       `json:"score"`
-			Time  string        `json:"time"`
+			Pin   schemas.PinID     `json:"pin"`
+			Score schemas.PoolScore `json:"score"`
+			Time  string            `json:"time"`
 		}
 		answer := map[string][]item{}
 		for _, c := range p.Pool(reader, schemas.Source(q.Get("source")), 5) {
-			answer["items"] = append(answer["items"], item{c.Pin, c.Score, c.Time.Time().Format("2006-01-02T15:04:05.999999Z07:00")})
+			answer["items"] = append(answer["items"], item{c.Pin, c.PoolScore, c.Time.Time().Format("2006-01-02T15:04:05.999999Z07:00")})
 		}
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
 			t.Error(err)

@@ -43,7 +43,7 @@ type Item struct {
 	Pin       schemas.PinID        `json:"pin"`
 	New       bool                 `json:"new"`
 	Source    schemas.Source       `json:"source"`
-	Score     float64              `json:"score"`
+	Score     schemas.RankScore    `json:"score"`
 	Time      time.Time            `json:"time"`
 	Author    schemas.UserID       `json:"author"`
 	Board     *schemas.BoardID     `json:"board"`

@@ -41,7 +41,7 @@ func (f *fakeFeed) Visit(_ context.Context, user schemas.UserID) (Page, error) {
 		for _, c := range f.product.Pool(user, source, 4) {
 			taken := slices.ContainsFunc(page.Items, func(i Item) bool { return i.Pin == c.Pin })
 			if len(page.Items) < 2*(n+1) && !taken {
-				page.Items = append(page.Items, f.item(shown{c.Pin, source}, c.Score, true))
+				page.Items = append(page.Items, f.item(shown{c.Pin, source}, schemas.RankScore(c.PoolScore), true))
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (f *fakeFeed) fill(page *Page, user schemas.UserID, below int) {
 	}
 }
 
-func (f *fakeFeed) item(s shown, score float64, fresh bool) Item {
+func (f *fakeFeed) item(s shown, score schemas.RankScore, fresh bool) Item {
 	pin, _ := f.product.Pin(s.pin)
 	item := Item{Pin: s.pin, New: fresh, Source: s.source, Score: score, Time: pin.Created.Time(), Author: pin.Author,
 		Interests: pin.Interests, Title: pin.Title, Link: pin.Link}
