@@ -44,7 +44,7 @@ func (s shelf) Cards(context.Context, []schemas.PinID) (map[schemas.PinID]schema
 // A pin that was liked so long ago that its rows no longer include the deletion is no evidence after its deletion.
 func TestPinsThatAreGoneAreNoEvidence(t *testing.T) {
 	card := func(author schemas.UserID, deleted bool) schemas.Card {
-		return schemas.Card{PinVersion: schemas.PinVersion{Facets: schemas.Facets{Author: author}, Deleted: deleted}}
+		return schemas.Card{PinVersion: schemas.PinVersion{PinContent: schemas.PinContent{Facets: schemas.Facets{Author: author}, Deleted: deleted}}}
 	}
 	store := shelf{cards: map[schemas.PinID]schemas.Card{
 		"pin:here": card("user:a", false), "pin:deleted": card("user:a", true), "pin:erased": card("user:gone", false),

@@ -21,12 +21,10 @@ type Delivery struct {
 
 // DeliveredPin is a pin with its write-time score, without the receiver's edge weight.
 type DeliveredPin struct {
-	Pin       PinID   `avro:"pin" json:"pin"`
-	Version   Version `avro:"version" json:"version"`
-	Facets    `avro:"facets"`
-	Created   Micros    `avro:"created" json:"created"`
+	Pin     PinID   `avro:"pin" json:"pin"`
+	Version Version `avro:"version" json:"version"`
+	PinContent
 	BaseScore BaseScore `avro:"score" json:"score"` // see package processors/score
-	Deleted   bool      `avro:"deleted" json:"deleted"`
 }
 
 // MaxEncodedBytes returns an upper bound of the bytes of the pin in an encoded record. The numbers and the length of its id

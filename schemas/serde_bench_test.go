@@ -16,8 +16,7 @@ func benchAction() *ActionEvent {
 
 func benchDelivery(users int) *Delivery {
 	d := &Delivery{Source: Following, Pins: []DeliveredPin{{
-		Pin: "pin:241294492511762325", Version: 1_795_168_800_123_000, Created: 1_795_168_800_123_000, BaseScore: 8310.96,
-		Facets: Facets{Author: "user:7", Board: "board:9", Interests: []InterestID{"interest:ceramics", "interest:home"}},
+		Pin: "pin:241294492511762325", Version: 1_795_168_800_123_000, PinContent: PinContent{Created: 1_795_168_800_123_000, Facets: Facets{Author: "user:7", Board: "board:9", Interests: []InterestID{"interest:ceramics", "interest:home"}}}, BaseScore: 8310.96,
 	}}}
 	for i := range users {
 		d.Users = append(d.Users, UserID(fmt.Sprintf("user:%d", 100_000+i)))

@@ -78,7 +78,7 @@ func TestMergeWalks_KeepsTheNewestVersionAndTheWidestReach(t *testing.T) {
 func TestQueueRow_OrdersWithdrawalsFirstThenTheBestScore(t *testing.T) {
 	const followee = "user:1"
 	row := func(author schemas.UserID, score schemas.BaseScore) []byte {
-		return queueRow(followee, &schemas.DeliveredPin{Pin: "pin:1", BaseScore: score, Facets: schemas.Facets{Author: author}})
+		return queueRow(followee, &schemas.DeliveredPin{Pin: "pin:1", BaseScore: score, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: author}}})
 	}
 	want := [][]byte{row("user:2", 1), row(followee, 2), row(followee, 1)}
 	if !slices.IsSortedFunc(want, bytes.Compare) {

@@ -20,8 +20,8 @@ type recent struct {
 func recentOf(p *schemas.Publication, halfLife time.Duration) recent {
 	return recent{
 		DeliveredPin: schemas.DeliveredPin{
-			Pin: p.Pin, Version: p.Version, Facets: p.Facets, Created: p.Created,
-			BaseScore: score.Base(p.Quality, p.Created, halfLife), Deleted: p.Deleted,
+			Pin: p.Pin, Version: p.Version, PinContent: p.PinContent,
+			BaseScore: score.Base(p.Quality, p.Created, halfLife),
 		},
 		withdrawn: isWithdrawn(p.Deleted, p.Facets, p.Followee),
 	}
@@ -46,7 +46,7 @@ func kindOf(withdrawn bool) byte {
 // appendRecent appends the row's value: version (8 bytes), body. The name holds the kind, the score and the pin.
 func appendRecent(b []byte, r *recent) []byte {
 	b = ranked.AppendVersion(b, r.Version)
-	return ranked.AppendBody(b, &ranked.Body{Facets: r.Facets, Created: r.Created, Deleted: r.Deleted})
+	return ranked.AppendBody(b, &r.PinContent)
 }
 
 // parseRecent parses a row.
@@ -62,7 +62,7 @@ func parseRecent(row, value string) (recent, error) {
 	return recent{
 		DeliveredPin: schemas.DeliveredPin{
 			Pin: schemas.PinID(row[name:]), Version: ranked.Version(value), BaseScore: ranked.Score[schemas.BaseScore](row[1:]),
-			Facets: body.Facets, Created: body.Created, Deleted: body.Deleted,
+			PinContent: body,
 		},
 		withdrawn: row[0] == rowWithdrawn,
 	}, nil

@@ -10,8 +10,7 @@ import (
 )
 
 var bowl = schemas.PinVersion{
-	Pin: "pin:bowl", Version: 7, Created: 5e6, Quality: 2,
-	Facets: schemas.Facets{Author: "user:ada", Board: "board:clay", Interests: []schemas.InterestID{"interest:ceramics"}},
+	Pin: "pin:bowl", Version: 7, PinContent: schemas.PinContent{Created: 5e6, Facets: schemas.Facets{Author: "user:ada", Board: "board:clay", Interests: []schemas.InterestID{"interest:ceramics"}}}, Quality: 2,
 }
 
 func TestRecentKnowsWhoseThePinIs(t *testing.T) {
@@ -39,7 +38,7 @@ func TestRecentComesBackFromItsRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := recent{withdrawn: true, DeliveredPin: schemas.DeliveredPin{
-		Pin: "pin:bowl", Version: 7, Facets: bowl.Facets, Created: 5e6, BaseScore: score.Base(2, 5e6, time.Second),
+		Pin: "pin:bowl", Version: 7, PinContent: schemas.PinContent{Facets: bowl.Facets, Created: 5e6}, BaseScore: score.Base(2, 5e6, time.Second),
 	}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(recent{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

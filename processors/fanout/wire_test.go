@@ -64,8 +64,7 @@ func publish(w *proctest.Wire, events ...*schemas.FollowEvent) {
 // pinOf returns the first version of an author's pin, created at the given time.
 func pinOf(author schemas.UserID, n int, at schemas.Micros) schemas.PinVersion {
 	return schemas.PinVersion{
-		Pin: schemas.PinID(fmt.Sprintf("pin:%d", n)), Version: schemas.Version(base + at), Created: base + at, Quality: 1,
-		Facets: schemas.Facets{Author: author, Interests: []schemas.InterestID{"interest:x"}},
+		Pin: schemas.PinID(fmt.Sprintf("pin:%d", n)), Version: schemas.Version(base + at), PinContent: schemas.PinContent{Created: base + at, Facets: schemas.Facets{Author: author, Interests: []schemas.InterestID{"interest:x"}}}, Quality: 1,
 	}
 }
 

@@ -98,8 +98,7 @@ func openStore(t *testing.T) *feedstore.Store {
 }
 
 func version(author schemas.UserID) schemas.PinVersion {
-	return schemas.PinVersion{Pin: "pin:1", Version: 7, Created: 5, Quality: 1,
-		Facets: schemas.Facets{Author: author, Interests: []schemas.InterestID{"interest:x"}}}
+	return schemas.PinVersion{Pin: "pin:1", Version: 7, PinContent: schemas.PinContent{Created: 5, Facets: schemas.Facets{Author: author, Interests: []schemas.InterestID{"interest:x"}}}, Quality: 1}
 }
 
 func TestEveryTopicReachesTheStore(t *testing.T) {

@@ -169,8 +169,7 @@ func (p *pin) facets() schemas.Facets {
 // former author must not be revealed.
 func (p *pin) version() schemas.PinVersion {
 	v := schemas.PinVersion{
-		Pin: p.id, Version: p.stamp, Facets: p.facets(),
-		Created: p.origin.time, Quality: p.origin.quality, Deleted: p.deleted(),
+		Pin: p.id, Version: p.stamp, PinContent: schemas.PinContent{Facets: p.facets(), Created: p.origin.time, Deleted: p.deleted()}, Quality: p.origin.quality,
 	}
 	if !p.created() {
 		v.Quality = 1

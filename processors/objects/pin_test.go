@@ -89,60 +89,60 @@ func TestPinEvents(t *testing.T) {
 		{
 			name:   "create",
 			events: []*schemas.PinEvent{create},
-			want:   schemas.PinVersion{Version: 100, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an update replaces board and interests, former followees are told",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", by("user:bob"), on("board:b"))},
-			want:   schemas.PinVersion{Version: 200, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:b")},
+			want:   schemas.PinVersion{Version: 200, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:b")}, Quality: 6},
 			told:   []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an update of the title alone is a version that followees need not hear of",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", on("board:a", "interest:x"))},
-			want:   schemas.PinVersion{Version: 200, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 200, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an older update changes nothing",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 300, "u3", on("board:c")), pinEvent(schemas.Update, 200, "u2", on("board:b"))},
-			want:   schemas.PinVersion{Version: 300, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:c")},
+			want:   schemas.PinVersion{Version: 300, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:c")}, Quality: 6},
 			told:   []schemas.Followee{"board:a", "board:c", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an update before the create delivers nothing",
 			events: []*schemas.PinEvent{pinEvent(schemas.Update, 200, "u", on("board:b"))},
-			want:   schemas.PinVersion{Quality: 1, Facets: facetsOf("", "board:b")},
+			want:   schemas.PinVersion{Quality: 1, PinContent: schemas.PinContent{Facets: facetsOf("", "board:b")}},
 		},
 		{
 			name:   "and is what the create then publishes, under a number of its own",
 			events: []*schemas.PinEvent{pinEvent(schemas.Update, 200, "u", on("board:b")), create},
-			want:   schemas.PinVersion{Version: 100, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:b")},
+			want:   schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:b")}, Quality: 6},
 			told:   []schemas.Followee{"board:b", "user:ada"},
 		},
 		{
 			name:   "a later create is an update",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 200, "c2", by("user:bob"), on("board:b"))},
-			want:   schemas.PinVersion{Version: 200, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:b")},
+			want:   schemas.PinVersion{Version: 200, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:b")}, Quality: 6},
 			told:   []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an earlier create that comes late withdraws and publishes anew",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 50, "c0", by("user:bob"), on("board:b"))},
-			want:   schemas.PinVersion{Version: 101, Created: 50, Quality: 1, Facets: facetsOf("user:bob", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 101, PinContent: schemas.PinContent{Created: 50, Facets: facetsOf("user:bob", "board:a", "interest:x")}, Quality: 1},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
 		},
 		{
 			name:   "of two creates of one time the lower id is the earlier",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 100, "b", by("user:bob"))},
-			want:   schemas.PinVersion{Version: 101, Created: 100, Quality: 1, Facets: facetsOf("user:bob", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 101, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:bob", "board:a", "interest:x")}, Quality: 1},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
 		},
 		{
 			name:   "repeats are dropped, another body under the same id too",
 			events: []*schemas.PinEvent{create, create, pinEvent(schemas.Create, 500, "c", on("board:z"))},
-			want:   schemas.PinVersion{Version: 100, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
 			drops:  []string{"c repeat", "c repeat"},
 		},
@@ -152,20 +152,20 @@ func TestPinEvents(t *testing.T) {
 				create, pinEvent(schemas.Update, 200, "u", on("board:b")), pinEvent(schemas.Delete, 150, "d", by("user:bob")),
 				pinEvent(schemas.Delete, 150, "d"), pinEvent(schemas.Update, 900, "u9"), pinEvent(schemas.Delete, 950, "d9"),
 			},
-			want:  schemas.PinVersion{Version: 201, Created: 100, Quality: 6, Deleted: true},
+			want:  schemas.PinVersion{Version: 201, PinContent: schemas.PinContent{Created: 100, Deleted: true}, Quality: 6},
 			told:  []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
 			drops: []string{"d repeat", "u9 deleted_pin", "d9 deleted_pin"},
 		},
 		{
 			name:   "delete before the create",
 			events: []*schemas.PinEvent{pinEvent(schemas.Delete, 150, "d"), create},
-			want:   schemas.PinVersion{Version: 150, Quality: 1, Deleted: true},
+			want:   schemas.PinVersion{Version: 150, Quality: 1, PinContent: schemas.PinContent{Deleted: true}},
 			drops:  []string{"c deleted_pin"},
 		},
 		{
 			name:   "versions before 1970 still rise",
 			events: []*schemas.PinEvent{pinEvent(schemas.Create, -900, "c"), pinEvent(schemas.Update, -800, "u", on("board:b"))},
-			want:   schemas.PinVersion{Version: 2, Created: -900, Quality: 1, Facets: facetsOf("user:ada", "board:b")},
+			want:   schemas.PinVersion{Version: 2, PinContent: schemas.PinContent{Created: -900, Facets: facetsOf("user:ada", "board:b")}, Quality: 1},
 			told:   []schemas.Followee{"board:b", "user:ada"},
 		},
 	}
@@ -230,10 +230,9 @@ func meaningOf(events []*schemas.PinEvent, versions int) meaning {
 // version returns the version that followees expect with the configuration rated.
 func (m meaning) version() schemas.PinVersion {
 	v := schemas.PinVersion{
-		Pin:     "pin:1",
-		Facets:  schemas.Facets{Author: m.origin.Actor, Board: m.newest.Board, Interests: m.newest.Interests},
-		Created: m.origin.Time,
-		Quality: 1,
+		Pin:        "pin:1",
+		PinContent: schemas.PinContent{Facets: schemas.Facets{Author: m.origin.Actor, Board: m.newest.Board, Interests: m.newest.Interests}, Created: m.origin.Time},
+		Quality:    1,
 	}
 	if len(m.origin.Interests) > 0 {
 		v.Quality *= 2

@@ -165,7 +165,7 @@ func (p *putter) begin(f *floors, source schemas.Source, most int) {
 }
 
 // pin prepares the rows of a pin for edges of weight 1.
-func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, at schemas.PoolScore, body *ranked.Body) {
+func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, at schemas.PoolScore, body *schemas.PinContent) {
 	p.first = first
 	p.row = layout.AppendCandidate(p.row[:0], layout.VersionKind(first), p.source, at, pin, v)
 	p.value = ranked.AppendBody(p.value[:0], body)
@@ -175,8 +175,8 @@ func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, at schema
 // delivered is like pin, for a pin of a delivery.
 func (p *putter) delivered(d *schemas.DeliveredPin) {
 	p.base = d.BaseScore
-	p.pin(isFirst(d), d.Pin, d.Version, score.Weighted(d.BaseScore, 1), &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
-	p.candidate = layout.Candidate{Pin: d.Pin, Content: layout.NewContent(d.Facets, d.Created, d.Deleted)}
+	p.pin(isFirst(d), d.Pin, d.Version, score.Weighted(d.BaseScore, 1), &d.PinContent)
+	p.candidate = layout.Candidate{Pin: d.Pin, Content: layout.NewContent(d.PinContent)}
 }
 
 // rowFor returns the name of the pin's row for an edge with the given weight. It is valid until the next call.
@@ -295,7 +295,7 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	defer p.postpone()
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
-		p.pin(false, c.Pin, schemas.Version(o.Time), c.PoolScore, &ranked.Body{Facets: c.Facets, Created: c.Created})
+		p.pin(false, c.Pin, schemas.Version(o.Time), c.PoolScore, &schemas.PinContent{Facets: c.Facets, Created: c.Created})
 		if err := p.put(own, o.User, p.row, p.floors.of(o.User, o.Source)); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ func TestCarry(t *testing.T) {
 	created := schemas.Micros(1_700_000_000_000_000)
 	candidate := func(source schemas.Source, halfLife time.Duration) (row, value []byte) {
 		row = layout.AppendCandidate(nil, layout.KindFirstVersion, source, score.Weighted(score.Base(0.2, created, halfLife), 1), "pin:1", 1)
-		return row, ranked.AppendBody(nil, &ranked.Body{Created: created})
+		return row, ranked.AppendBody(nil, &schemas.PinContent{Created: created})
 	}
 	rowOfSource := func(source schemas.Source) []byte { row, _ := candidate(source, day); return row }
 	neighbour, body := candidate(schemas.Related, day)

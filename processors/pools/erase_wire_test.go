@@ -49,8 +49,7 @@ func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, me
 		var pins []schemas.DeliveredPin
 		for k := range 100 {
 			pins = append(pins, schemas.DeliveredPin{
-				Pin: schemas.PinID(fmt.Sprint("pin:", n+k)), Version: 1, Created: 1, BaseScore: schemas.BaseScore(n + k),
-				Facets: schemas.Facets{Author: schemas.UserID(followee(0))},
+				Pin: schemas.PinID(fmt.Sprint("pin:", n+k)), Version: 1, PinContent: schemas.PinContent{Created: 1, Facets: schemas.Facets{Author: schemas.UserID(followee(0))}}, BaseScore: schemas.BaseScore(n + k),
 			})
 		}
 		r.deliver(schemas.Following, "user:1", 1, pins...)

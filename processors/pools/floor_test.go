@@ -154,7 +154,7 @@ func (f *flooded) version(versions map[schemas.PinID]*schemas.DeliveredPin, pin 
 	if !again {
 		created := schemas.Micros(rapid.IntRange(1, 100).Draw(f.t, "created"))
 		d = &schemas.DeliveredPin{
-			Pin: pin, Version: schemas.Version(created), Created: created, BaseScore: schemas.BaseScore(created), Facets: schemas.Facets{Author: author},
+			Pin: pin, Version: schemas.Version(created), PinContent: schemas.PinContent{Created: created, Facets: schemas.Facets{Author: author}}, BaseScore: schemas.BaseScore(created),
 		}
 	} else if rapid.IntRange(0, 3).Draw(f.t, "changes") == 0 {
 		later := *d
@@ -178,7 +178,7 @@ func TestFloorEndsWhenTheOldestExpires(t *testing.T) {
 		f.register(layout.RegisterFollow, "user:a", true)
 		pin := func(n int, created schemas.Micros) *schemas.DeliveredPin {
 			return &schemas.DeliveredPin{
-				Pin: poolstest.PinID(n), Version: schemas.Version(created), Created: created, BaseScore: schemas.BaseScore(created), Facets: schemas.Facets{Author: "user:a"},
+				Pin: poolstest.PinID(n), Version: schemas.Version(created), PinContent: schemas.PinContent{Created: created, Facets: schemas.Facets{Author: "user:a"}}, BaseScore: schemas.BaseScore(created),
 			}
 		}
 		oldest := schemas.Micros(30)

@@ -57,7 +57,7 @@ func TestPoolKeepsTheBestBeyondTheCap(t *testing.T) {
 		var all []poolstest.Delivered
 		for i := range rapid.IntRange(1, 40).Draw(t, "pins") {
 			all = append(all, poolstest.Delivered{
-				Pin: poolstest.PinID(i), Version: 1, PoolScore: schemas.PoolScore(rapid.IntRange(0, 9).Draw(t, "score")), Facets: poolstest.DrawFacets(t),
+				Pin: poolstest.PinID(i), Version: 1, PoolScore: schemas.PoolScore(rapid.IntRange(0, 9).Draw(t, "score")), PinContent: schemas.PinContent{Facets: poolstest.DrawFacets(t)},
 			})
 		}
 		dropped := 0
@@ -96,17 +96,17 @@ func TestTrimSaysWhy(t *testing.T) {
 	m[string(layout.KindState)] = []byte(`{"head":3,"unseen":1,"refused":-5}`)
 	followed, other := schemas.Facets{Author: "user:a"}, schemas.Facets{Author: "user:b"}
 	for _, d := range []poolstest.Delivered{
-		{Pin: "pin:best", Version: 1, PoolScore: 9, Facets: followed},
-		{Pin: "pin:best", Version: 2, PoolScore: 8, Facets: followed}, // the highest version
-		{Pin: "pin:best", Version: 1, PoolScore: 7, Facets: followed}, // neither the best nor the highest
-		{Pin: "pin:seen", Version: 1, PoolScore: 6, Facets: followed}, // takes up no place in the pool
-		{Pin: "pin:second", Version: 1, PoolScore: 5, Facets: followed},
-		{Pin: "pin:moved", Version: 1, PoolScore: 5, Facets: followed, Created: 1}, // its highest version has another place
-		{Pin: "pin:moved", Version: 2, PoolScore: 1, Facets: followed},
-		{Pin: "pin:old", Version: 1, PoolScore: 4, Facets: followed, Created: -6},
-		{Pin: "pin:hidden", Version: 1, PoolScore: 3, Facets: other},
-		{Pin: "pin:gone", Version: 1, PoolScore: 2, Facets: followed, Deleted: true},
-		{Pin: "pin:hidden3", Version: 1, PoolScore: 1, Facets: other},
+		{Pin: "pin:best", Version: 1, PoolScore: 9, PinContent: schemas.PinContent{Facets: followed}},
+		{Pin: "pin:best", Version: 2, PoolScore: 8, PinContent: schemas.PinContent{Facets: followed}}, // the highest version
+		{Pin: "pin:best", Version: 1, PoolScore: 7, PinContent: schemas.PinContent{Facets: followed}}, // neither the best nor the highest
+		{Pin: "pin:seen", Version: 1, PoolScore: 6, PinContent: schemas.PinContent{Facets: followed}}, // takes up no place in the pool
+		{Pin: "pin:second", Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: followed}},
+		{Pin: "pin:moved", Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: followed, Created: 1}}, // its highest version has another place
+		{Pin: "pin:moved", Version: 2, PoolScore: 1, PinContent: schemas.PinContent{Facets: followed}},
+		{Pin: "pin:old", Version: 1, PoolScore: 4, PinContent: schemas.PinContent{Facets: followed, Created: -6}},
+		{Pin: "pin:hidden", Version: 1, PoolScore: 3, PinContent: schemas.PinContent{Facets: other}},
+		{Pin: "pin:gone", Version: 1, PoolScore: 2, PinContent: schemas.PinContent{Facets: followed, Deleted: true}},
+		{Pin: "pin:hidden3", Version: 1, PoolScore: 1, PinContent: schemas.PinContent{Facets: other}},
 	} {
 		poolstest.Deliver(m, schemas.Following, d)
 	}
@@ -124,9 +124,9 @@ func TestTrimSaysWhy(t *testing.T) {
 
 func TestExpiryAndDeletedAuthors(t *testing.T) {
 	m := memrows.Table{}
-	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:new", Version: 1, Created: 90e6, Facets: schemas.Facets{Author: "user:a"}})
-	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:old", Version: 1, Created: 20e6, Facets: schemas.Facets{Author: "user:a"}})
-	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:orphan", Version: 1, Created: 90e6, Facets: schemas.Facets{Author: "user:gone"}})
+	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:new", Version: 1, PinContent: schemas.PinContent{Created: 90e6, Facets: schemas.Facets{Author: "user:a"}}})
+	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:old", Version: 1, PinContent: schemas.PinContent{Created: 20e6, Facets: schemas.Facets{Author: "user:a"}}})
+	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:orphan", Version: 1, PinContent: schemas.PinContent{Created: 90e6, Facets: schemas.Facets{Author: "user:gone"}}})
 	v, err := layout.NewView(m, poolstest.Owner, poolstest.Only("user:gone"), schemas.Micros(100e6).Time(), 60e9, new(layout.Buffers))
 	if err != nil {
 		t.Fatal(err)

@@ -124,8 +124,8 @@ func placesOf(p *schemas.Pool) []place {
 
 func pin(n int, at schemas.Micros, author schemas.UserID) schemas.DeliveredPin {
 	return schemas.DeliveredPin{
-		Pin: schemas.PinID(fmt.Sprintf("pin:%03d", n)), Version: schemas.Version(at), Created: at,
-		BaseScore: schemas.BaseScore(at), Facets: schemas.Facets{Author: author},
+		Pin: schemas.PinID(fmt.Sprintf("pin:%03d", n)), Version: schemas.Version(at), PinContent: schemas.PinContent{Created: at, Facets: schemas.Facets{Author: author}},
+		BaseScore: schemas.BaseScore(at),
 	}
 }
 

@@ -51,13 +51,6 @@ func uint64At(s string) (n uint64) {
 	return n
 }
 
-// Body holds the fields of a pin that the row name does not hold.
-type Body struct {
-	schemas.Facets
-	Created schemas.Micros
-	Deleted bool
-}
-
 // The first byte of a body: the version of its format, and the flag.
 const (
 	formatBody  = 1
@@ -69,7 +62,7 @@ const (
 //	format     1 byte: twice the version, plus 1 if deleted
 //	created    8 bytes, big-endian
 //	facets     see schemas.Facets.AppendBinary
-func AppendBody(b []byte, body *Body) []byte {
+func AppendBody(b []byte, body *schemas.PinContent) []byte {
 	first := byte(formatBody << 1)
 	if body.Deleted {
 		first |= flagDeleted
@@ -77,15 +70,6 @@ func AppendBody(b []byte, body *Body) []byte {
 	b = append(b, first)
 	b = binary.BigEndian.AppendUint64(b, uint64(body.Created))
 	return body.AppendBinary(b)
-}
-
-// Pack packs the body as a part of a row; see package packed.
-func (b *Body) Pack(p *packed.Packer) {
-	p.Flags(&b.Deleted)
-	packed.Int(p, &b.Created)
-	packed.String(p, &b.Author)
-	packed.String(p, &b.Board)
-	packed.Items(p, &b.Interests, packed.String[schemas.InterestID])
 }
 
 // errBody is returned for a row that does not hold a body: another program wrote the table, or the row is damaged.
@@ -106,7 +90,7 @@ const headBytes = 9 // format, created
 
 // ParseBody decodes a body. It returns an error unless s is exactly one encoded body. The strings of the body share the
 // memory of s.
-func ParseBody(s string) (Body, error) {
+func ParseBody(s string) (schemas.PinContent, error) {
 	return parseBody(s, nil)
 }
 
@@ -115,7 +99,7 @@ func ParseBody(s string) (Body, error) {
 type Bodies struct{ free []schemas.InterestID }
 
 // Parse is like ParseBody.
-func (b *Bodies) Parse(s string) (Body, error) { return parseBody(s, b.take) }
+func (b *Bodies) Parse(s string) (schemas.PinContent, error) { return parseBody(s, b.take) }
 
 func (b *Bodies) take(n int) []schemas.InterestID {
 	const piece = 256 // 4 KiB
@@ -127,16 +111,16 @@ func (b *Bodies) take(n int) []schemas.InterestID {
 	return taken
 }
 
-func parseBody(s string, newList func(n int) []schemas.InterestID) (Body, error) {
+func parseBody(s string, newList func(n int) []schemas.InterestID) (schemas.PinContent, error) {
 	created, deleted, err := ParseHead(s)
 	if err != nil {
-		return Body{}, err
+		return schemas.PinContent{}, err
 	}
 	facets, rest, err := schemas.DecodeFacets(s[headBytes:], newList)
 	if err != nil || rest != "" {
-		return Body{}, errBody
+		return schemas.PinContent{}, errBody
 	}
-	return Body{Facets: facets, Created: created, Deleted: deleted}, nil
+	return schemas.PinContent{Facets: facets, Created: created, Deleted: deleted}, nil
 }
 
 // Hash returns the 64-bit FNV-1a hash of s.

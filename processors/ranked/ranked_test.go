@@ -55,7 +55,7 @@ func TestVersionsSortAscending(t *testing.T) {
 	})
 }
 
-var pottery = ranked.Body{
+var pottery = schemas.PinContent{
 	Facets: schemas.Facets{
 		Author: "user:ada", Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:é"},
 	},
@@ -63,9 +63,9 @@ var pottery = ranked.Body{
 }
 
 func TestBodyGolden(t *testing.T) {
-	gone := ranked.Body{Facets: schemas.Facets{Author: "user:ada"}, Created: -1, Deleted: true}
+	gone := schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}, Created: -1, Deleted: true}
 	for name, c := range map[string]struct {
-		body ranked.Body
+		body schemas.PinContent
 		want string
 	}{
 		"all": {pottery, "02" + "00060a24181e4000" + "08757365723a616461" + "07626f6172643a62" + "02" +

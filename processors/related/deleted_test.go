@@ -29,7 +29,7 @@ func TestCard_DeletedPinLosesItsNeighboursAndTheyLoseIt(t *testing.T) {
 	}
 	card := func(n int, deleted bool) {
 		id := schemas.PinID(pin(n).ID)
-		proctest.Publish(r.Wire, r.Streams.PinCards, string(id), &schemas.Card{PinVersion: schemas.PinVersion{Pin: id, Version: 200, Deleted: deleted}})
+		proctest.Publish(r.Wire, r.Streams.PinCards, string(id), &schemas.Card{PinVersion: schemas.PinVersion{Pin: id, Version: 200, PinContent: schemas.PinContent{Deleted: deleted}}})
 	}
 	card(1, true)
 	card(1, true) // a repeat changes nothing

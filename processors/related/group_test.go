@@ -201,7 +201,7 @@ func TestAnActionBringsTheNeighbours(t *testing.T) {
 	r.WaitIdle()
 	want := func(n int, share, weight float64) schemas.DeliveredPin {
 		p := pin(n)
-		return schemas.DeliveredPin{Pin: schemas.PinID(p.ID), Version: p.Version, Facets: p.Facets, Created: p.Created,
+		return schemas.DeliveredPin{Pin: schemas.PinID(p.ID), Version: p.Version, PinContent: schemas.PinContent{Facets: p.Facets, Created: p.Created},
 			BaseScore: score.Base(p.Quality, p.Created, cfg.ScoreHalfLife) + schemas.BaseScore(math.Log(share)+math.Log(weight))}
 	}
 	wants := []schemas.Delivery{

@@ -24,7 +24,7 @@ func (r Reader) Neighbours(ctx context.Context, of schemas.ID, most int) ([]sche
 		list, err := best(s, most)
 		for i := range list {
 			n := &list[i]
-			items = append(items, schemas.RelatedItem{ID: n.id, Share: n.share, Facets: n.body.Facets, Created: n.body.Created})
+			items = append(items, schemas.RelatedItem{ID: n.ID, Share: n.share, Facets: n.Facets, Created: n.Created})
 		}
 		return err
 	})

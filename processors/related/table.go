@@ -17,7 +17,7 @@ import (
 
 // The kinds of rows, by the first byte of their names.
 const (
-	rowNeighbour = 'n' // id → strength, version, quality, ranked body
+	rowNeighbour = 'n' // id → strength and state of the neighbor
 	rowPlace     = 'p' // strength (best first), id → empty
 	rowAll       = 'a' // → total strength that was ever added, number of neighbors kept
 	rowSave      = 's' // time (newest first), pin → the record of board-saves
@@ -45,11 +45,14 @@ func placeOf(name []byte) (schemas.ID, error) {
 
 // Pack implements packed.Row. The id is in the name of the row.
 func (n *neighbour) Pack(p *packed.Packer) {
-	p.Version(1)
+	p.Version(2)
 	packed.Float(p, &n.strength)
-	packed.Int(p, &n.version)
-	packed.Float(p, &n.quality)
-	n.body.Pack(p)
+	packed.Int(p, &n.Version)
+	packed.Float(p, &n.Quality)
+	packed.Int(p, &n.Created)
+	packed.String(p, &n.Author)
+	packed.String(p, &n.Board)
+	packed.Items(p, &n.Interests, packed.String[schemas.InterestID])
 }
 
 // find returns one neighbor, or nil if there is none.
@@ -58,7 +61,7 @@ func find(t table, id schemas.ID) (*neighbour, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	n.id = id
+	n.ID = id
 	return &n, nil
 }
 
@@ -150,9 +153,9 @@ func (t neighbours) strengthen(all whole, s *schemas.Neighbour, weight float64, 
 		return err
 	}
 	if n == nil {
-		n = &neighbour{id: s.ID, strength: decay.None()}
+		n = &neighbour{Neighbour: *s, strength: decay.None()}
 		all.kept++
-	} else if err := t.own.Delete(placeName(n.strength, n.id)); err != nil {
+	} else if err := t.own.Delete(placeName(n.strength, n.ID)); err != nil {
 		return err
 	}
 	gain := decay.Once(weight, at, t.scale)
@@ -171,7 +174,7 @@ func (t neighbours) strengthen(all whole, s *schemas.Neighbour, weight float64, 
 }
 
 func (t neighbours) put(n *neighbour) error {
-	return errors.Join(rows.PutValue(t.own, neighbourName(n.id), n), t.own.Put(placeName(n.strength, n.id), nil))
+	return errors.Join(rows.PutValue(t.own, neighbourName(n.ID), n), t.own.Put(placeName(n.strength, n.ID), nil))
 }
 
 // trim deletes the weakest neighbors over the bound, and returns the number that is left. Their strength stays in the

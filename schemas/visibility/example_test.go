@@ -15,7 +15,7 @@ func (nobody) Has(schemas.UserID) bool { return false }
 func ExampleViewer_Hides() {
 	graph := visibility.Graph{Blocks: map[schemas.ID]struct{}{"interest:boats": {}}}
 	viewer := visibility.NewViewer("user:ada", graph, nobody{})
-	pin := visibility.Pin{Facets: schemas.Facets{Author: "user:bob", Interests: []schemas.InterestID{"interest:boats"}}}
+	pin := visibility.Pin{PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:bob", Interests: []schemas.InterestID{"interest:boats"}}}}
 	fmt.Println(viewer.Hides(&pin, 0))
 	// Output: block
 }

@@ -37,10 +37,8 @@ func NewViewer(user schemas.UserID, g Graph, deleted DeletedUsers) Viewer {
 
 // Pin is the state of a pin that determines who may be shown it.
 type Pin struct {
-	schemas.Facets // of its highest known version
-	Created        schemas.Micros
-	Deleted        bool
-	Seen           bool // the viewer was shown the pin before
+	schemas.PinContent      // of its highest known version
+	Seen               bool // the viewer was shown the pin before
 }
 
 // Edges is a set of edges from a viewer to the facets of a pin. A live one justifies the pin.

@@ -94,9 +94,9 @@ func TestViewer_Hides(t *testing.T) {
 			if c.forgotten != 0 {
 				v.Forgotten = c.forgotten
 			}
-			p := Pin{Created: 100, Facets: schemas.Facets{
+			p := Pin{PinContent: schemas.PinContent{Created: 100, Facets: schemas.Facets{
 				Author: author, Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:y"},
-			}}
+			}}}
 			if c.change != nil {
 				c.change(&p)
 			}

@@ -147,7 +147,7 @@ func TestActionsBecomeFeatures(t *testing.T) {
 		counts := &schemas.ItemCounts{Pin: "pin:1", Start: start, Counts: map[string]int64{"save": n + 5}}
 		w.Produce(topics.ItemFeatures, "pin:1", encoded(t, w.Streams.ItemFeatures, counts))
 	}
-	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Quality: 1}}
+	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}}, Quality: 1}}
 	w.Produce(topics.PinCards, "pin:9", encoded(t, w.Streams.PinCards, card))
 	own := &schemas.PinAttributes{Pin: "pin:9", Version: 1, Attributes: map[string]string{"a": "b"}, Embedding: []float32{7}}
 	w.Produce(topics.PinAttributes, "pin:9", encoded(t, w.Streams.PinAttributes, own))
@@ -450,7 +450,7 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 		w.Produce(topics.ActionsEnriched, string(user), encoded(t, w.Streams.ActionsEnriched, saves(user, 1, now).Actions[0]))
 	}
 	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
-	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Quality: 1}}
+	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}}, Quality: 1}}
 	w.Produce(topics.PinCards, "pin:9", encoded(t, w.Streams.PinCards, card))
 	const second = "127.0.0.1:2"
 	dir := t.TempDir()

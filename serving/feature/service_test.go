@@ -106,10 +106,10 @@ func history(t *testing.T) *EmbeddedStore {
 		},
 		Counts: []*schemas.ItemCounts{{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 7, "click": 3}, Actors: schemas.Sketch(nil).Add("user:1").Add("user:2"), Embedding: []float32{0.5, 2}}},
 		Cards: []*schemas.Card{
-			{PinVersion: schemas.PinVersion{Pin: "pin:3", Version: 1, Facets: schemas.Facets{Author: "user:ada", Interests: []schemas.InterestID{"interest:2", "interest:9"}}}},
-			{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Facets: vase.Facets}},
-			{PinVersion: schemas.PinVersion{Pin: "pin:2", Version: 1, Facets: schemas.Facets{Author: "user:bob"}}},
-			{PinVersion: schemas.PinVersion{Pin: "pin:4", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Deleted: true}},
+			{PinVersion: schemas.PinVersion{Pin: "pin:3", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada", Interests: []schemas.InterestID{"interest:2", "interest:9"}}}}},
+			{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Facets: vase.Facets}}},
+			{PinVersion: schemas.PinVersion{Pin: "pin:2", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:bob"}}}},
+			{PinVersion: schemas.PinVersion{Pin: "pin:4", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}, Deleted: true}}},
 		},
 		Pins: []*schemas.PinAttributes{
 			{Pin: "pin:1", Version: 1, Attributes: vase.Attributes, Embedding: []float32{0, 1}}, // a newer version, from another model

@@ -244,7 +244,7 @@ func TestWrite_DeletedPinHasNoMeanOfActors(t *testing.T) {
 		return Batch{Counts: []*schemas.ItemCounts{{Pin: pin, Start: now, Counts: map[string]int64{}, Embedding: []float32{1, 2}}}}
 	}
 	deletion := func(pin schemas.PinID) Batch {
-		return Batch{Cards: []*schemas.Card{{PinVersion: schemas.PinVersion{Pin: pin, Version: 2, Deleted: true}}}}
+		return Batch{Cards: []*schemas.Card{{PinVersion: schemas.PinVersion{Pin: pin, Version: 2, PinContent: schemas.PinContent{Deleted: true}}}}}
 	}
 	mustWrite(t, s, counts("pin:kept"))
 	mustWrite(t, s, counts("pin:1"))

@@ -62,7 +62,7 @@ func shown(pin schemas.ID, n int) []Arrived {
 // pin:gone.
 func tell(v *Verifier) {
 	card := func(pin schemas.PinID, version schemas.Version, deleted bool) *schemas.Card {
-		c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: version, Deleted: deleted}}
+		c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: version, PinContent: schemas.PinContent{Deleted: deleted}}}
 		c.Author = "user:ada"
 		return c
 	}

@@ -37,7 +37,7 @@ func fullRig(t *testing.T, deleted DeletedUsers) *rig {
 	r.gen.chunk.Served.Items, r.gen.chunk.Head = []schemas.ServedItem{item("new")}, 3
 	r.store.freeze(entriesDown(3, 1)...)
 	r.store.follow("user:friend", true)
-	r.store.lists[schemas.Followee(viewer)] = []schemas.PinVersion{{Pin: "pin:own", Facets: schemas.Facets{Author: viewer}}}
+	r.store.lists[schemas.Followee(viewer)] = []schemas.PinVersion{{Pin: "pin:own", PinContent: schemas.PinContent{Facets: schemas.Facets{Author: viewer}}}}
 	return r
 }
 
@@ -72,7 +72,7 @@ func TestService_AnswersDeletedUserUniformly(t *testing.T) {
 // The process reads the deletion before the store has it.
 func TestService_HidesPinsOfDeletedAuthors(t *testing.T) {
 	r := fullRig(t, deletedUsers{"user:friend": true})
-	r.store.lists["board:1"] = []schemas.PinVersion{{Pin: "pin:1", Facets: schemas.Facets{Author: "user:friend", Board: "board:1"}}}
+	r.store.lists["board:1"] = []schemas.PinVersion{{Pin: "pin:1", PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:friend", Board: "board:1"}}}}
 	visit, err := r.Visit(t.Context(), viewer, "home", 10)
 	expect(t, "visit", names(visit.Items), "", err)
 	list, err := r.List(t.Context(), "board:1", "", "", 10)

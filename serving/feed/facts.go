@@ -37,7 +37,7 @@ func (f *facts) Has(user schemas.UserID) bool { return f.users.Has(user) || f.de
 // hides reports whether the viewer must not be shown an item that one of the given edges justifies, or whether it is already
 // on the page.
 func (f *facts) hides(it *schemas.ServedItem, needed visibility.Edges) bool {
-	pin := visibility.Pin{Facets: *f.facets(it), Seen: f.onPage[it.Pin]}
+	pin := visibility.Pin{PinContent: schemas.PinContent{Facets: *f.facets(it)}, Seen: f.onPage[it.Pin]}
 	if c := f.cards[it.Pin]; c != nil {
 		pin.Deleted = c.Deleted
 	}
@@ -57,7 +57,7 @@ func (f *facts) pin(it *schemas.ServedItem) Pin {
 	if c := f.cards[it.Pin]; c != nil {
 		return pinOf(c)
 	}
-	return pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: it.Pin, Facets: it.Facets, Created: it.Created}})
+	return pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: it.Pin, PinContent: schemas.PinContent{Facets: it.Facets, Created: it.Created}}})
 }
 
 // addEdges records all edges of the viewer towards others.

@@ -20,8 +20,7 @@ func TestJSON(t *testing.T) {
 	r.store.freeze(full, entry(1))
 	r.store.follow("interest:x", true)
 	r.store.cards["pin:42"] = schemas.Card{Title: "A <title>", Link: "https://example.com/?a=1&b", PinVersion: schemas.PinVersion{
-		Pin: "pin:42", Created: full.Created,
-		Facets: schemas.Facets{Author: "user:2", Board: "board:9", Interests: []schemas.InterestID{"interest:x", "interest:y"}}}}
+		Pin: "pin:42", PinContent: schemas.PinContent{Created: full.Created, Facets: schemas.Facets{Author: "user:2", Board: "board:9", Interests: []schemas.InterestID{"interest:x", "interest:y"}}}}}
 	r.gen.chunk.Head = 2
 	r.gen.chunk.Served.Items = []schemas.ServedItem{item("new")}
 	page, err := r.Visit(t.Context(), viewer, "home", 2)
@@ -62,7 +61,7 @@ func golden(t *testing.T, file string, v any) {
 func TestEveryTimeCanBeWritten(t *testing.T) {
 	const yearOne, last schemas.Micros = -62135596800 * 1e6, 253402300800*1e6 - 1
 	for _, created := range []schemas.Micros{math.MinInt64, yearOne - 1, yearOne, 0, last, last + 1, math.MaxInt64} {
-		p := pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Created: created}})
+		p := pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", PinContent: schemas.PinContent{Created: created}}})
 		if _, err := json.Marshal(p); err != nil {
 			t.Errorf("created %d: %v", created, err)
 		}

@@ -79,7 +79,7 @@ func (p *product) visible(position int64) bool { return !p.store.cards[p.feed[po
 func (p *product) disturb() {
 	for ; p.fated < len(p.feed); p.fated++ {
 		if pin := p.feed[p.fated].Pin; rapid.IntRange(0, 2).Draw(p.rt, "hidden") == 0 {
-			p.store.cards[pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Deleted: true}}
+			p.store.cards[pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, PinContent: schemas.PinContent{Deleted: true}}}
 		}
 	}
 	p.lag = rapid.IntRange(0, min(p.lag, 8)).Draw(p.rt, "lag")

@@ -42,7 +42,7 @@ func TestPoolsLeaveOutWhatTheCardsSayIsDeleted(t *testing.T) {
 			r := newRig(t, nil)
 			r.deps.Pools = fakePools{"pin:1", "pin:2", "pin:3", "pin:4"}
 			r.store.cards["pin:1"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1"}}
-			r.store.cards["pin:2"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:2", Deleted: true}}
+			r.store.cards["pin:2"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:2", PinContent: schemas.PinContent{Deleted: true}}}
 			r.store.facts.err = c.away
 			pool, err := r.Pool(t.Context(), viewer, c.source, c.limit)
 			if err != nil {

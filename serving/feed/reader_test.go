@@ -25,7 +25,7 @@ func TestOlder(t *testing.T) {
 		return func(r *rig) {
 			for _, p := range positions {
 				e := entry(p)
-				r.store.cards[e.Pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: e.Pin, Deleted: true}}
+				r.store.cards[e.Pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: e.Pin, PinContent: schemas.PinContent{Deleted: true}}}
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func TestSkippingIsBounded(t *testing.T) {
 	r.store.follow("user:friend", true)
 	r.store.freeze(entriesDown(300, 1)...)
 	for p := int64(20); p <= 290; p++ { // 271 hidden ones in a row
-		r.store.cards[entry(p).Pin] = schemas.Card{PinVersion: schemas.PinVersion{Deleted: true}}
+		r.store.cards[entry(p).Pin] = schemas.Card{PinVersion: schemas.PinVersion{PinContent: schemas.PinContent{Deleted: true}}}
 	}
 	var got []string
 	var pages []int
@@ -121,7 +121,7 @@ func TestReadingOnTakesFewReads(t *testing.T) {
 	r.store.follow("user:friend", true)
 	r.store.freeze(entriesDown(600, 1)...)
 	for p := int64(90); p <= 576; p++ {
-		r.store.cards[entry(p).Pin] = schemas.Card{PinVersion: schemas.PinVersion{Deleted: true}}
+		r.store.cards[entry(p).Pin] = schemas.Card{PinVersion: schemas.PinVersion{PinContent: schemas.PinContent{Deleted: true}}}
 	}
 	page := r.older(t, 601, 25) // 24 items are read at once, the last one after 487 hidden ones
 	same(t, "oldest shown", page.Items[len(page.Items)-1].ID, entry(89).Pin)
@@ -163,7 +163,9 @@ func TestReader_AppliesVisibility(t *testing.T) {
 		return it
 	}
 	full := schemas.Facets{Author: stranger, Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:y"}}
-	card := func(f schemas.Facets) *schemas.Card { return &schemas.Card{PinVersion: schemas.PinVersion{Facets: f}} }
+	card := func(f schemas.Facets) *schemas.Card {
+		return &schemas.Card{PinVersion: schemas.PinVersion{PinContent: schemas.PinContent{Facets: f}}}
+	}
 	for _, c := range []struct {
 		name        string
 		item        schemas.ServedItem
@@ -189,7 +191,7 @@ func TestReader_AppliesVisibility(t *testing.T) {
 			edges: []edge{{"user:stranger", schemas.BlockEdge, false}, {"user:stranger", schemas.BlockedEdge, false}}, want: true},
 
 		{name: "deleted", item: pin(schemas.Related, full),
-			card: &schemas.Card{PinVersion: schemas.PinVersion{Facets: full, Deleted: true}}, want: false},
+			card: &schemas.Card{PinVersion: schemas.PinVersion{PinContent: schemas.PinContent{Facets: full, Deleted: true}}}, want: false},
 		{name: "author deleted", item: pin(schemas.Related, full), deletedUser: stranger, want: false},
 		{name: "own pin", item: pin(schemas.Related, schemas.Facets{Author: viewer}), want: false},
 
@@ -238,8 +240,7 @@ func TestNewItemsNeedNoEdgeInTheStore(t *testing.T) {
 // pinsOf returns a list of n versions of pins by the author.
 func pinsOf(author schemas.UserID, n int) (pins []schemas.PinVersion) {
 	for i := range n {
-		pins = append(pins, schemas.PinVersion{Pin: schemas.PinID(fmt.Sprintf("pin:l%02d", i)), Created: schemas.Micros(n-i) * 1e6,
-			Facets: schemas.Facets{Author: author}})
+		pins = append(pins, schemas.PinVersion{Pin: schemas.PinID(fmt.Sprintf("pin:l%02d", i)), PinContent: schemas.PinContent{Created: schemas.Micros(n-i) * 1e6, Facets: schemas.Facets{Author: author}}})
 	}
 	return pins
 }
@@ -274,7 +275,7 @@ func TestList(t *testing.T) {
 	t.Run("deleted pins are left out", func(t *testing.T) {
 		r := newList(t)
 		for _, p := range r.store.lists["board:1"][1:11] { // more in a row than MaxSkipped
-			r.store.cards[p.Pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: p.Pin, Deleted: true}}
+			r.store.cards[p.Pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: p.Pin, PinContent: schemas.PinContent{Deleted: true}}}
 		}
 		got, _ := read(t, r, 2)
 		same(t, "pins", got, []string{"l00", "l11"})

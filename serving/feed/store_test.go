@@ -61,7 +61,7 @@ func frozen(n int) (b feedstore.Batch) {
 		b.Entries = append(b.Entries, schemas.FeedEntry{User: viewer, Position: int64(i),
 			ServedItem: schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: facets}})
 		b.Cards = append(b.Cards, schemas.Card{Title: "A title of some length", Link: "https://example.com/page",
-			PinVersion: schemas.PinVersion{Pin: pin, Version: 1, Facets: facets}})
+			PinVersion: schemas.PinVersion{Pin: pin, Version: 1, PinContent: schemas.PinContent{Facets: facets}}})
 		b.Edges = append(b.Edges, schemas.Edge{User: viewer, Other: schemas.ID(author), Kind: schemas.FollowEdge, Live: true, Time: 1})
 	}
 	return b
@@ -96,7 +96,7 @@ func TestStoredFactsShowAtOnce(t *testing.T) {
 	}{
 		{"at first", feedstore.Batch{}, "pin:100"},
 		{"pin deleted", feedstore.Batch{Cards: []schemas.Card{
-			{PinVersion: schemas.PinVersion{Pin: "pin:100", Version: 2, Deleted: true}}}}, "pin:99"},
+			{PinVersion: schemas.PinVersion{Pin: "pin:100", Version: 2, PinContent: schemas.PinContent{Deleted: true}}}}}, "pin:99"},
 		{"unfollowed", edge("user:author-49", schemas.FollowEdge, false, 2), "pin:98"},
 		{"blocked", edge("user:author-48", schemas.BlockEdge, true, 3), "pin:97"},
 		{"blocked by", edge("user:author-47", schemas.BlockedEdge, true, 3), "pin:96"},
@@ -118,8 +118,7 @@ func TestListFromTheStore(t *testing.T) {
 	var b feedstore.Batch
 	for i := range 30 {
 		b.Publications = append(b.Publications, schemas.Publication{Followee: "board:1", PinVersion: schemas.PinVersion{
-			Pin: schemas.PinID(fmt.Sprintf("pin:%d", i)), Version: 1, Created: schemas.Micros(i),
-			Facets: schemas.Facets{Author: "user:1", Board: "board:1"}}})
+			Pin: schemas.PinID(fmt.Sprintf("pin:%d", i)), Version: 1, PinContent: schemas.PinContent{Created: schemas.Micros(i), Facets: schemas.Facets{Author: "user:1", Board: "board:1"}}}})
 	}
 	must(t, store.Write(t.Context(), b))
 	seen := 0

@@ -19,7 +19,7 @@ func viewedRig(t *testing.T) *rig {
 	}
 	var neighbours fakeNeighbours
 	for i, f := range facets {
-		p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:", i)), Facets: f}
+		p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:", i)), PinContent: schemas.PinContent{Facets: f}}
 		r.store.lists["interest:x"] = append(r.store.lists["interest:x"], p)
 		r.store.cards[p.Pin] = schemas.Card{PinVersion: p}
 		neighbours = append(neighbours, p.Pin)
@@ -62,7 +62,7 @@ func TestList_OfBlockerLooksEmpty(t *testing.T) {
 	for _, followee := range []schemas.Followee{"user:blocker", "user:blocked", "board:blocked", "interest:blocked"} {
 		r.store.lists[followee] = nil
 		for i := range DefaultConfig().MaxSkipped + 1 { // more than MaxSkipped
-			p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:of-", i)), Facets: schemas.Facets{Author: schemas.UserID(followee)}}
+			p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:of-", i)), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: schemas.UserID(followee)}}}
 			r.store.lists[followee] = append(r.store.lists[followee], p)
 		}
 		nothing, err := r.List(t.Context(), "user:silent", viewer, "", 10)

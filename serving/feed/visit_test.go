@@ -261,7 +261,7 @@ func (r *rig) checkFaultsWereHit(t *testing.T) {
 
 func TestVisitPublishesWhatItShows(t *testing.T) {
 	r := stocked(t)
-	r.store.cards["pin:b"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:b", Deleted: true}}
+	r.store.cards["pin:b"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:b", PinContent: schemas.PinContent{Deleted: true}}}
 	page, err := r.Visit(t.Context(), viewer, "plain", 4)
 	if err != nil {
 		t.Fatal(err)

@@ -29,8 +29,7 @@ func sampleEntry() schemas.FeedEntry {
 
 func sampleCard() schemas.Card {
 	return schemas.Card{Title: "Ein Titel, größer", Link: "https://example.com", PinVersion: schemas.PinVersion{
-		Pin: "pin:42", Version: 1795168800123456, Quality: 1.5, Created: 9,
-		Facets: schemas.Facets{Author: "user:2"}}}
+		Pin: "pin:42", Version: 1795168800123456, Quality: 1.5, PinContent: schemas.PinContent{Created: 9, Facets: schemas.Facets{Author: "user:2"}}}}
 }
 
 // TestGoldenRows pins the layout on disk. A change requires another format number.
@@ -123,8 +122,7 @@ func TestRowsRoundTrip(t *testing.T) {
 		got, err := decodeEntry(e.User, positionOf(entryKey(e.User, e.Position)), appendEntry(nil, &e))
 		check(t, got, e, err)
 		c := schemas.Card{Title: rapid.String().Draw(t, "title"), Link: rapid.String().Draw(t, "link"), PinVersion: schemas.PinVersion{
-			Pin: "pin:1", Version: schemas.Version(rapid.Int64().Draw(t, "version")), Facets: drawFacets(t),
-			Created: e.Created, Quality: float64(e.RankScore), Deleted: rapid.Bool().Draw(t, "deleted")}}
+			Pin: "pin:1", Version: schemas.Version(rapid.Int64().Draw(t, "version")), PinContent: schemas.PinContent{Facets: drawFacets(t), Created: e.Created, Deleted: rapid.Bool().Draw(t, "deleted")}, Quality: float64(e.RankScore)}}
 		card, err := decodeCard(c.Pin, appendCard(nil, &c))
 		check(t, card, c, err)
 		edge := schemas.Edge{Kind: rapid.SampledFrom([]schemas.EdgeKind{schemas.FollowEdge, schemas.BlockEdge, schemas.BlockedEdge}).Draw(t, "kind"),

@@ -37,7 +37,7 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 		at := schemas.Micros(1_700_000_000_000_000 + n*1_000_000)
 		facets := schemas.Facets{Author: author}
 		pub := &schemas.Publication{Followee: author, PinVersion: schemas.PinVersion{
-			Pin: schemas.PinID(fmt.Sprintf("pin:%d", n)), Version: schemas.Version(at), Created: at, Quality: 1, Facets: facets,
+			Pin: schemas.PinID(fmt.Sprintf("pin:%d", n)), Version: schemas.Version(at), PinContent: schemas.PinContent{Created: at, Facets: facets}, Quality: 1,
 		}}
 		if all = append(all, pub); n%10 == 0 { // the pin is deleted later
 			gone := *pub

@@ -30,7 +30,7 @@ const Owner schemas.UserID = "user:me"
 func Deliver(m memrows.Table, source schemas.Source, d Delivered) {
 	first := !d.Deleted && schemas.Micros(d.Version) == d.Created
 	row := layout.AppendCandidate(nil, layout.VersionKind(first), source, d.PoolScore, d.Pin, d.Version)
-	m[string(row)] = ranked.AppendBody(nil, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
+	m[string(row)] = ranked.AppendBody(nil, &d.PinContent)
 }
 
 // See marks a pin as seen, as a visit does.
@@ -82,9 +82,7 @@ type Delivered struct {
 	Pin       schemas.PinID
 	Version   schemas.Version
 	PoolScore schemas.PoolScore
-	Created   schemas.Micros
-	Deleted   bool
-	schemas.Facets
+	schemas.PinContent
 }
 
 // Oracle computes a pool from all deliveries by the definition: the highest version of a pin determines its content, and the
@@ -154,7 +152,7 @@ func PinID(n int) schemas.PinID { return schemas.PinID(fmt.Sprintf("pin:%d", n))
 
 func (w World) Visible(d *Delivered) bool {
 	viewer := visibility.NewViewer(Owner, w.Graph, Nobody{})
-	pin := visibility.Pin{Facets: d.Facets, Deleted: d.Deleted}
+	pin := visibility.Pin{PinContent: schemas.PinContent{Facets: d.Facets, Deleted: d.Deleted}}
 	return viewer.Hides(&pin, visibility.CandidateEdges(schemas.Following)) == ""
 }
 
@@ -179,8 +177,7 @@ func DrawVersions(t *rapid.T, n int) []Delivered {
 				version++
 			}
 			d := Delivered{
-				Pin: PinID(i), Version: version, Created: created, Deleted: rapid.IntRange(0, 7).Draw(t, "deleted") == 0,
-				Facets: DrawFacets(t),
+				Pin: PinID(i), Version: version, PinContent: schemas.PinContent{Created: created, Deleted: rapid.IntRange(0, 7).Draw(t, "deleted") == 0, Facets: DrawFacets(t)},
 			}
 			version++
 			for range rapid.IntRange(1, 2).Draw(t, "edges") {

@@ -435,7 +435,7 @@ func (l *bareLoop) transaction(ctx context.Context, fetches kgo.Fetches) error {
 }
 
 func (l *bareLoop) fanOut(ctx context.Context, batch *pebble.Batch, pub *schemas.Publication) error {
-	value := ranked.AppendBody(nil, &ranked.Body{Facets: pub.Facets, Created: pub.Created})
+	value := ranked.AppendBody(nil, &schemas.PinContent{Facets: pub.Facets, Created: pub.Created})
 	row := ranked.AppendScore([]byte("\x00cfollowing\x00"), float64(pub.Created)/8.64e10)
 	row = ranked.AppendVersion(append(append(row, pub.Pin...), 0), pub.Version)
 	head := []byte(string(pub.Followee) + "\x00")

@@ -203,7 +203,7 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	cfg.Feeds[rules.Home] = home
 	d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
 	for n := range 30 { // 11 within the margin
-		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), Facets: schemas.Facets{Author: "user:a"}})
+		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	}
 	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
 	expect := func(when string, want int) {
@@ -231,7 +231,7 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
 	d := newDesk(0)
 	for n := range 20 {
-		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), Facets: schemas.Facets{Author: "user:a"}})
+		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	}
 	cfg := DefaultConfig()
 	cfg.Feeds = maps.Clone(cfg.Feeds)
@@ -271,7 +271,7 @@ func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
 			for n := range 20 {
-				poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), Facets: schemas.Facets{Author: "user:a"}})
+				poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 			}
 			d.rows[string(layout.KindState)] = []byte(`{"head":9}`)
 			for _, n := range test.seen { // older than the newest entries

@@ -230,7 +230,7 @@ func (s *candidateSource) request(ctx context.Context, user schemas.UserID, feed
 			s.metrics.refused.WithLabelValues(string(s.Name)).Inc()
 			continue
 		}
-		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: layout.NewContent(c.Facets, c.Created, false)})
+		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: layout.NewContent(schemas.PinContent{Facets: c.Facets, Created: c.Created})})
 	}
 	return bestOfEach(list), nil
 }

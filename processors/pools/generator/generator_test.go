@@ -38,7 +38,7 @@ type desk struct {
 func newDesk(pins int) *desk {
 	d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
 	for n := range pins {
-		poolstest.Deliver(d.rows, "editors", poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), Facets: schemas.Facets{Author: "user:a"}})
+		poolstest.Deliver(d.rows, "editors", poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	}
 	return d
 }
@@ -483,7 +483,7 @@ func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
 
 func TestPoolAndWaiting(t *testing.T) {
 	d := newDesk(130)
-	poolstest.Deliver(d.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, Created: 7, Facets: schemas.Facets{Author: "user:a"}})
+	poolstest.Deliver(d.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Created: 7, Facets: schemas.Facets{Author: "user:a"}}})
 	g := generatorOf(t, d)
 	got, err := g.Pool(t.Context(), poolstest.Owner, "related", 10)
 	if err != nil {
@@ -505,7 +505,7 @@ func TestPoolAndWaiting(t *testing.T) {
 		t.Errorf("%d wait, %v, want %d", n, err, WaitingMost)
 	}
 	few := newDesk(3)
-	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, Facets: schemas.Facets{Author: "user:a"}})
+	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	if n, err := generatorOf(t, few).Waiting(t.Context(), poolstest.Owner); err != nil || n != 3 {
 		t.Errorf("%d wait, %v, want 3: a pin in two pools counts once", n, err)
 	}

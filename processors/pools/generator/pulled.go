@@ -269,7 +269,7 @@ func (m *merged) known(c *layout.Candidate) *layout.Candidate {
 		return nil
 	}
 	now := *c
-	now.Content = contentOf(e)
+	now.Content = layout.NewContent(e.PinContent)
 	return &now
 }
 
@@ -277,7 +277,7 @@ func (m *merged) known(c *layout.Candidate) *layout.Candidate {
 func (m *merged) pull() *layout.Candidate {
 	e, s := m.queue.take()
 	truth := m.pulled.newest(e.Pin)
-	c := &layout.Candidate{Pin: e.Pin, PoolScore: s, Place: layout.NoPlace, Content: contentOf(truth)}
+	c := &layout.Candidate{Pin: e.Pin, PoolScore: s, Place: layout.NoPlace, Content: layout.NewContent(truth.PinContent)}
 	if r := m.changed[e.Pin]; r != nil && r.Version > truth.Version {
 		c.Content = r.Content()
 	}
@@ -285,8 +285,4 @@ func (m *merged) pull() *layout.Candidate {
 		return nil
 	}
 	return c
-}
-
-func contentOf(e *schemas.PulledPin) layout.Content {
-	return layout.NewContent(e.Facets, e.Created, e.Deleted)
 }

@@ -18,7 +18,7 @@ import (
 // slot returns the record of the topic recents-pulled for a version.
 func slot(followee schemas.Followee, n int, d poolstest.Delivered, gone bool) *schemas.PulledPin {
 	return &schemas.PulledPin{Followee: followee, Slot: int32(n), Withdrawn: gone, DeliveredPin: schemas.DeliveredPin{
-		Pin: d.Pin, Version: d.Version, Facets: d.Facets, Created: d.Created, BaseScore: schemas.BaseScore(d.PoolScore), Deleted: d.Deleted,
+		Pin: d.Pin, Version: d.Version, PinContent: d.PinContent, BaseScore: schemas.BaseScore(d.PoolScore),
 	}}
 }
 
@@ -56,7 +56,7 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 		}
 		var known []poolstest.Delivered
 		for _, s := range slots {
-			d := poolstest.Delivered{Pin: s.Pin, Version: s.Version, Created: s.Created, Deleted: s.Deleted, Facets: s.Facets, PoolScore: score.Weighted(s.BaseScore, 1)}
+			d := poolstest.Delivered{Pin: s.Pin, Version: s.Version, PinContent: schemas.PinContent{Created: s.Created, Deleted: s.Deleted, Facets: s.Facets}, PoolScore: score.Weighted(s.BaseScore, 1)}
 			if weight := w.Graph.Follows[schemas.ID(s.Followee)]; weight > 0 && !s.Withdrawn && s.Followee.Source() == schemas.Following {
 				d.PoolScore = score.Weighted(s.BaseScore, weight)
 				reaches = append(reaches, d)
@@ -126,7 +126,7 @@ func BenchmarkMerge(b *testing.B) {
 		followee := schemas.Followee(fmt.Sprintf("user:%d", f))
 		table[string(layout.GraphRow(layout.RegisterFollow, schemas.ID(followee)))] = layout.AppendFollow(nil, 0, 1)
 		for n := range 1000 {
-			d := poolstest.Delivered{Pin: poolstest.PinID(f*1000 + n), Version: 1, PoolScore: schemas.PoolScore(n*20 + f), Facets: schemas.Facets{Author: schemas.UserID(followee)}}
+			d := poolstest.Delivered{Pin: poolstest.PinID(f*1000 + n), Version: 1, PoolScore: schemas.PoolScore(n*20 + f), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: schemas.UserID(followee)}}}
 			pulled.Change("", nil, slot(followee, n, d, false))
 			if n >= 975 {
 				poolstest.Deliver(table, schemas.Following, d)
@@ -151,7 +151,7 @@ func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
 	table[string(layout.GraphRow(layout.RegisterFollow, "user:a"))] = layout.AppendFollow(nil, 0, 1)
 	table[string(layout.KindState)] = []byte(`{"head":9}`)
 	for n := range 3 {
-		d := poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(n), Facets: schemas.Facets{Author: "user:a"}}
+		d := poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}}
 		pulled.Change("", nil, slot("user:a", n, d, false))
 		if n > 0 {
 			table[string(layout.RowName(layout.KindSeen, d.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: int64(n)})

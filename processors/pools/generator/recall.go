@@ -26,7 +26,7 @@ func (g *Generator) recall(ctx context.Context, c *composition) (list []schemas.
 	viewer := visibility.NewViewer(c.User, c.graph, g.deps.Deleted)
 	for i := range list {
 		item := &list[i].ServedItem
-		if viewer.Hides(&visibility.Pin{Facets: item.Facets}, visibility.ShownEdges(item)) != "" {
+		if viewer.Hides(&visibility.Pin{PinContent: schemas.PinContent{Facets: item.Facets}}, visibility.ShownEdges(item)) != "" {
 			*item = schemas.ServedItem{}
 		}
 	}

@@ -89,7 +89,7 @@ func (g *Generator) inspect(w *inquiry, v *view, offers map[schemas.Source][]lay
 		}
 	}
 	if known == nil && w.Card != nil {
-		known = &visibility.Pin{Facets: w.Card.Facets, Created: w.Card.Created, Deleted: w.Card.Deleted}
+		known = &visibility.Pin{PinContent: w.Card.PinContent}
 	}
 	if known != nil && !w.waits { // sources have different versions of a pin: it is visible if one shows it
 		w.hidden, w.answer.By = hides(w.viewer(v), known)

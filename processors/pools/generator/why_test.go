@@ -62,8 +62,8 @@ func (w *whyDesk) graph(register byte, other schemas.ID) {
 
 // deliver puts a pin of an age into a pool, over an edge with weight 1.
 func (w *whyDesk) deliver(source schemas.Source, pin schemas.PinID, age schemas.Micros, f schemas.Facets) *schemas.Card {
-	c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 1, Facets: f, Created: w.now - age, Quality: 1}}
-	poolstest.Deliver(w.rows, source, poolstest.Delivered{Pin: pin, Version: 1, Created: c.Created, PoolScore: score.Weighted(score.Base(1, c.Created, 24*time.Hour), 1), Facets: f})
+	c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 1, PinContent: schemas.PinContent{Facets: f, Created: w.now - age}, Quality: 1}}
+	poolstest.Deliver(w.rows, source, poolstest.Delivered{Pin: pin, Version: 1, PinContent: schemas.PinContent{Created: c.Created, Facets: f}, PoolScore: score.Weighted(score.Base(1, c.Created, 24*time.Hour), 1)})
 	return c
 }
 
@@ -146,9 +146,9 @@ func TestWhyTakesScoresApart(t *testing.T) {
 	created := float64(card.Created) / float64(day)
 	w.rows = memrows.Table{}
 	w.graph(layout.RegisterFollow, "user:a")
-	poolstest.Deliver(w.rows, schemas.Following, poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, PoolScore: schemas.PoolScore(created + math.Log(2) + math.Log(3)), Facets: byA})
-	poolstest.Deliver(w.rows, schemas.Related, poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, PoolScore: schemas.PoolScore(created + 0.5), Facets: byA})
-	poolstest.Deliver(w.rows, "editors", poolstest.Delivered{Pin: "pin:1", Version: 1, Created: card.Created, PoolScore: 77, Facets: byA})
+	poolstest.Deliver(w.rows, schemas.Following, poolstest.Delivered{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Created: card.Created, Facets: byA}, PoolScore: schemas.PoolScore(created + math.Log(2) + math.Log(3))})
+	poolstest.Deliver(w.rows, schemas.Related, poolstest.Delivered{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Created: card.Created, Facets: byA}, PoolScore: schemas.PoolScore(created + 0.5)})
+	poolstest.Deliver(w.rows, "editors", poolstest.Delivered{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Created: card.Created, Facets: byA}, PoolScore: 77})
 	approx := cmpopts.EquateApprox(0, 1e-6)
 	got := w.why("pin:1", card)
 	want := []map[string]float64{
@@ -240,7 +240,7 @@ func TestWhyOfWhatIsOut(t *testing.T) {
 	t.Run("never delivered", func(t *testing.T) {
 		w := newWhyDesk(t, nil)
 		w.graph(layout.RegisterFollow, "interest:x")
-		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Facets: byA, Created: w.now, Quality: 1}}
+		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", PinContent: schemas.PinContent{Facets: byA, Created: w.now}, Quality: 1}}
 		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonNever, "interest:x", "user:a")
 	})
 	t.Run("trimmed, and beyond the cap", func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestWhyOfWhatIsOut(t *testing.T) {
 		for n := range 10 {
 			w.deliver(schemas.Following, poolstest.PinID(n), schemas.Micros(n), byA)
 		}
-		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:old", Facets: byA, Created: w.now - day, Quality: 1}}
+		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:old", PinContent: schemas.PinContent{Facets: byA, Created: w.now - day}, Quality: 1}}
 		w.expect(w.why("pin:old", card), schemas.FateOut, schemas.ReasonCap, "user:a")
 		card.Created = w.now + day
 		w.expect(w.why("pin:old", card), schemas.FateOut, schemas.ReasonNever, "user:a")
@@ -444,7 +444,7 @@ func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
 		if !followed {
 			delete(w.rows, string(layout.GraphRow(layout.RegisterFollow, "user:a")))
 		}
-		return w.masked("pin:1", &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Facets: f, Created: w.now, Quality: 1}})
+		return w.masked("pin:1", &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Facets: f, Created: w.now}, Quality: 1}})
 	}
 	for name, c := range map[string]struct {
 		follows, shown, candidate bool
@@ -462,7 +462,7 @@ func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
 			answers := map[bool]*schemas.Why{} // by whether the author blocks the user
 			for _, blocked := range []bool{true, false} {
 				w := newWhyDesk(t, nil)
-				card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Facets: byA, Created: w.now, Quality: 1}}
+				card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Facets: byA, Created: w.now}, Quality: 1}}
 				if c.candidate {
 					card = w.deliver(schemas.Following, "pin:1", 0, byA)
 				}

@@ -28,8 +28,8 @@ type Content struct {
 }
 
 // NewContent returns a content with parsed facets.
-func NewContent(f schemas.Facets, created schemas.Micros, deleted bool) Content {
-	return Content{Pin: visibility.Pin{Facets: f, Created: created, Deleted: deleted}}
+func NewContent(c schemas.PinContent) Content {
+	return Content{Pin: visibility.Pin{PinContent: c}}
 }
 
 // open parses the facets. It is called only for candidates whose facets are used.
@@ -47,7 +47,7 @@ func (b *Content) open(bodies *ranked.Bodies) error {
 
 // Content returns the content of a row.
 func (r *CandidateRow) Content() Content {
-	return Content{Pin: visibility.Pin{Created: r.Created, Deleted: r.deleted}, encoded: r.body}
+	return Content{Pin: visibility.Pin{PinContent: schemas.PinContent{Created: r.Created, Deleted: r.deleted}}, encoded: r.body}
 }
 
 // candidatesOf returns the candidates with a place among the first n rows of a source; both lists are best first. The highest

@@ -21,7 +21,7 @@ func TestCandidateRowGolden(t *testing.T) {
 }
 
 func TestCandidateRowComesBack(t *testing.T) {
-	body := ranked.Body{Facets: schemas.Facets{Author: "user:a"}, Created: 3, Deleted: true}
+	body := schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}, Created: 3, Deleted: true}
 	name := string(AppendCandidate(nil, KindLaterVersion, "related", -7.5, "pin:\u00e9", -1))
 	value := string(ranked.AppendBody(nil, &body))
 	prefix := len(SourcePrefix(KindLaterVersion, "related"))
@@ -51,7 +51,7 @@ func TestCandidatesAreReadBestFirstAndTiesByPin(t *testing.T) {
 		{"following", 1, "pin:1", 5}, {"following", 1, "pin:12", 1}, {"following", 1, "pin:1", 1},
 		{"following", -2, "pin:0", 1}, {"following", 30, "pin:9", 1}, {"followin", 99, "pin:x", 1}, {"following2", 99, "pin:y", 1},
 	} {
-		m[string(AppendCandidate(nil, KindFirstVersion, r.source, r.score, r.pin, r.version))] = ranked.AppendBody(nil, &ranked.Body{})
+		m[string(AppendCandidate(nil, KindFirstVersion, r.source, r.score, r.pin, r.version))] = ranked.AppendBody(nil, &schemas.PinContent{})
 	}
 	list, err := CandidateRows(m, schemas.Following)
 	if err != nil {

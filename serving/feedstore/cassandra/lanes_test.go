@@ -18,7 +18,7 @@ func TestMutationsAreOfOnePartitionAndBounded(t *testing.T) {
 		b.Entries = append(b.Entries, schemas.FeedEntry{User: schemas.UserID(fmt.Sprint("user:", i%2)), Position: i/2 + 1,
 			ServedItem: schemas.ServedItem{Pin: "pin:1"}})
 		b.Publications = append(b.Publications, schemas.Publication{Followee: schemas.Followee(fmt.Sprint("user:", i%3)),
-			PinVersion: schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:", i)), Facets: schemas.Facets{Author: "user:1"}}})
+			PinVersion: schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:", i)), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:1"}}}})
 	}
 	statements := 0
 	for _, l := range lanes(b, feedstore.NewTrimming(100)) {
@@ -80,7 +80,7 @@ func TestFloorAndRangeAreTheEndOfAFeed(t *testing.T) {
 
 // Without the event's time as the write time, a repeat or another order of arrival would lead to other rows.
 func TestStatements_CarryTheTimeOfTheEvent(t *testing.T) {
-	pin := schemas.PinVersion{Pin: "pin:1", Version: 7, Created: 3}
+	pin := schemas.PinVersion{Pin: "pin:1", Version: 7, PinContent: schemas.PinContent{Created: 3}}
 	for name, c := range map[string]struct {
 		st   statement
 		want any // the argument of USING TIMESTAMP

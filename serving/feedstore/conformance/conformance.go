@@ -305,7 +305,7 @@ func testBeginningOfTime(t *testing.T, open Opener) {
 
 func publication(followee schemas.Followee, pin schemas.PinID, v schemas.Version, created schemas.Micros) schemas.Publication {
 	return schemas.Publication{Followee: followee, PinVersion: schemas.PinVersion{
-		Pin: pin, Version: v, Created: created, Quality: 1, Facets: schemas.Facets{Author: schemas.UserID(followee)}}}
+		Pin: pin, Version: v, PinContent: schemas.PinContent{Created: created, Facets: schemas.Facets{Author: schemas.UserID(followee)}}, Quality: 1}}
 }
 
 // listAll reads all pages of a list, n pins at a time.

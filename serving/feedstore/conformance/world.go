@@ -52,8 +52,7 @@ func (w *world) drawVersions(rt *rapid.T, pin schemas.PinID) {
 	for v := range rapid.IntRange(0, 5).Draw(rt, "versions") {
 		p := schemas.PinVersion{
 			Pin: pin, Version: schemas.Version(v - 1), Quality: 1 / float64(v+1),
-			Created: schemas.Micros(rapid.Int64Range(-1, 2).Draw(rt, "created")),
-			Deleted: rapid.IntRange(0, 5).Draw(rt, "dead") == 0,
+			PinContent: schemas.PinContent{Created: schemas.Micros(rapid.Int64Range(-1, 2).Draw(rt, "created")), Deleted: rapid.IntRange(0, 5).Draw(rt, "dead") == 0},
 		}
 		if rapid.Bool().Draw(rt, "listed") {
 			p.Author = schemas.UserID(w.author)

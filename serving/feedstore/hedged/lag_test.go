@@ -176,7 +176,7 @@ func bothStores(t *testing.T) (both [2]*feedstore.Store) {
 	before := feedstore.Batch{}
 	for position, author := range []schemas.UserID{"user:friend", "user:foe", "user:foe", "user:friend"} {
 		e := frozen(int64(position)+1, author)
-		p := schemas.PinVersion{Pin: e.Pin, Version: 1, Created: schemas.Micros(position), Facets: e.Facets}
+		p := schemas.PinVersion{Pin: e.Pin, Version: 1, PinContent: schemas.PinContent{Created: schemas.Micros(position), Facets: e.Facets}}
 		before.Entries = append(before.Entries, e)
 		before.Cards = append(before.Cards, schemas.Card{PinVersion: p})
 		before.Publications = append(before.Publications, schemas.Publication{Followee: "board:1", PinVersion: p})
@@ -212,7 +212,7 @@ func TestAnswers_NothingHiddenComesBackFromLaggingStandby(t *testing.T) {
 		return feedstore.Batch{Edges: []schemas.Edge{{User: "user:1", Other: "user:foe", Kind: kind, Live: live, Time: 2}}}
 	}
 	deleted := func(pin schemas.PinID) schemas.Card {
-		return schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 2, Deleted: true}}
+		return schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 2, PinContent: schemas.PinContent{Deleted: true}}}
 	}
 	for name, change := range map[string]feedstore.Batch{
 		"block":         foe(schemas.BlockEdge, true),
