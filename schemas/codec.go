@@ -2,7 +2,9 @@ package schemas
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +16,8 @@ import (
 // trusted with this package's schemas and with mapping values to structs, but not with bytes. It lets six bytes exhaust the
 // memory, accepts many truncated records, and can skip a field forever. Therefore conform checks every body first, and each
 // body is decoded only with its own schema. The limits below matter only if conform is wrong. The library parses other
-// schemas without the defaults of their fields; see hideDefaults.
+// schemas without the defaults of their fields; see dropDefaults. Its schema resolution is not used: it rejects a whole
+// schema for one bad branch or another record name, and cannot widen a branch of a union to another one.
 
 // maxSchemaBytes bounds the text of a schema.
 const maxSchemaBytes = 1 << 20
@@ -82,84 +85,76 @@ func (c *codec) decode(body []byte, rec any) error {
 	return nil
 }
 
-// parseSchema parses the text of any schema, including untrusted ones, into nodes.
+// parseSchema parses the text of any schema, including untrusted ones, into nodes without the defaults of their fields.
 func parseSchema(text string) (*node, error) {
 	if len(text) > maxSchemaBytes {
 		return nil, fmt.Errorf("parse schema: %d bytes, at most %d are read", len(text), maxSchemaBytes)
 	}
-	schema, err := parseHostile(text)
+	var parsed any
+	if json.Unmarshal([]byte(text), &parsed) == nil { // the library takes text that is not JSON for the name of a type
+		dropDefaults(parsed)
+		bare, err := json.Marshal(parsed)
+		if err != nil {
+			return nil, fmt.Errorf("parse schema: %w", err)
+		}
+		text = string(bare)
+	}
+	return parseReader(text)
+}
+
+// dropDefaults removes all defaults, which only a reader needs. When the library parses a default, it fills in
+// whole records of nested defaults, which a few hundred bytes can make endless or gigabytes large. It also panics on empty
+// unions. dropDefaults accepts names in any case, as the library does.
+func dropDefaults(schema any) {
+	switch schema := schema.(type) {
+	case []any:
+		for _, s := range schema {
+			dropDefaults(s)
+		}
+	case map[string]any:
+		maps.DeleteFunc(schema, func(name string, _ any) bool { return strings.EqualFold(name, "default") })
+		for _, s := range schema {
+			dropDefaults(s)
+		}
+	}
+}
+
+// parseReader parses a trusted schema with the defaults of its fields. It returns an error if the library panics
+// nevertheless: otherwise the schema's records would crash the process again after each start.
+func parseReader(text string) (n *node, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			n, err = nil, fmt.Errorf("parse schema: panic: %v", cause)
+		}
+	}()
+	schema, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
 	if err != nil {
 		return nil, fmt.Errorf("parse schema: %w", err)
 	}
-	n := (&tree{named: map[string]*node{}}).node(schema)
-	if err := n.measure(); err != nil {
+	t := tree{named: map[string]*node{}}
+	n = t.node(schema)
+	if err := errors.Join(t.err, n.measure()); err != nil {
 		return nil, fmt.Errorf("parse schema: %w", err)
 	}
 	return n, nil
 }
 
-// parseHostile parses a schema with the library, without the defaults of its fields. It returns an error if the library
-// panics nevertheless: otherwise the schema's records would crash the process again after each start.
-func parseHostile(text string) (schema avro.Schema, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("panic: %v", cause)
+// encodeDefault returns the encoded default of a field, which the library has validated.
+func encodeDefault(f *avro.Field) ([]byte, error) {
+	if f.Default() == nil {
+		if f.Type().Type() == avro.Union {
+			return []byte{0}, nil // a default is a value of the first branch
 		}
-	}()
-	var parsed any
-	if json.Unmarshal([]byte(text), &parsed) != nil {
-		parsed = text // the library takes text that is not JSON for the name of a type
+		return []byte{}, nil
 	}
-	hideDefaults(parsed)
-	hidden, err := json.Marshal(parsed)
-	if err != nil {
-		return nil, err
-	}
-	return avro.ParseWithCache(string(hidden), "", &avro.SchemaCache{})
-}
-
-// hiddenDefault is the property that hideDefaults moves a field's default to. The library keeps unknown properties.
-const hiddenDefault = "hidden-default"
-
-// hideDefaults moves the defaults of fields to a property that the library ignores. When the library parses a default, it
-// fills in whole records of nested defaults, which a few hundred bytes can make endless or gigabytes large. It also panics
-// on empty unions. hideDefaults accepts names in any case, as the library does.
-func hideDefaults(schema any) {
-	switch schema := schema.(type) {
-	case []any:
-		for _, s := range schema {
-			hideDefaults(s)
-		}
-	case map[string]any:
-		for name, s := range schema {
-			if fields, ok := s.([]any); ok && strings.EqualFold(name, "fields") {
-				hideDefaultsOf(fields)
-			}
-			if name != hiddenDefault {
-				hideDefaults(s)
-			}
-		}
-	}
-}
-
-func hideDefaultsOf(fields []any) {
-	for _, f := range fields {
-		f, ok := f.(map[string]any)
-		if !ok {
-			continue
-		}
-		delete(f, hiddenDefault)
-		for name, value := range f {
-			if strings.EqualFold(name, "default") {
-				delete(f, name)
-				f[hiddenDefault] = value
-			}
-		}
-	}
+	return avro.Config{DisableCaching: true}.Freeze().Marshal(f.Type(), f.Default())
 }
 
 // tree converts the library's schema to nodes.
-type tree struct{ named map[string]*node }
+type tree struct {
+	named map[string]*node
+	err   error // of the last default that cannot be encoded
+}
 
 func (t *tree) node(s avro.Schema) *node {
 	n := &node{kind: kind(s.Type())}
@@ -198,8 +193,14 @@ func (t *tree) namedNode(s avro.NamedSchema) *node {
 	case *avro.RecordSchema:
 		n.kind = kindRecord // the library has a second kind for RPC errors
 		for _, f := range s.Fields() {
-			def, has := f.Props()[hiddenDefault]
-			n.fields = append(n.fields, field{name: f.Name(), aliases: f.Aliases(), node: t.node(f.Type()), hasDefault: has, def: def})
+			to := field{name: f.Name(), aliases: f.Aliases(), node: t.node(f.Type())}
+			if f.HasDefault() {
+				var err error
+				if to.def, err = encodeDefault(f); err != nil {
+					t.err = fmt.Errorf("default of %s: %w", f.Name(), err)
+				}
+			}
+			n.fields = append(n.fields, to)
 		}
 	}
 	return n

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// CheckBackward checks whether a reader with one Avro schema can read every record that was written with another, by the
-// rules of "schema resolution" in the Avro specification. It returns nil, or all obstacles joined, each with the path of
-// the field: "candidates[].score: type changed from string to double".
+// checkBackward checks whether a reader with an Avro schema of this program can read every record that was written with
+// another, by the rules of "schema resolution" in the Avro specification. It returns nil, or all obstacles joined, each with
+// the path of the field: "candidates[].score: type changed from string to double".
 //
 // These changes are compatible:
 //
@@ -17,8 +17,8 @@ import (
 //   - an enum that gained symbols or has a default.
 //
 // Beyond the specification, another logical type of the same number (milliseconds for microseconds) is an obstacle.
-func CheckBackward(reader, writer string) error {
-	r, err := parseSchema(reader)
+func checkBackward(reader, writer string) error {
+	r, err := parseReader(reader)
 	if err != nil {
 		return fmt.Errorf("reader's schema: %w", err)
 	}

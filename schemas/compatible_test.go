@@ -75,7 +75,7 @@ func TestCheckBackward(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			if err := CheckBackward(tt.reader, tt.writer); err != nil {
+			if err := checkBackward(tt.reader, tt.writer); err != nil {
 				got = strings.Split(err.Error(), "\n")
 			}
 			if !slices.Equal(got, tt.want) {
@@ -89,15 +89,15 @@ func TestCheckBackward(t *testing.T) {
 // without a default.
 func TestOwnSchemasReadThemselves(t *testing.T) {
 	for _, r := range records(t, texts{}) {
-		if err := CheckBackward(r.schema, r.schema); err != nil {
+		if err := checkBackward(r.schema, r.schema); err != nil {
 			t.Errorf("%s: %v", r.name, err)
 		}
-		n, err := parseSchema(r.schema)
+		n, err := parseReader(r.schema)
 		if err != nil {
 			t.Fatal(err)
 		}
 		least := *n
-		least.fields = slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool { return f.hasDefault })
+		least.fields = slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool { return f.def != nil })
 		if _, problems := resolve(n, &least); problems != nil {
 			t.Errorf("%s from its required fields: %v", r.name, problems)
 		}
@@ -110,7 +110,7 @@ func parseTwice(text string) (avro.Schema, *node, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	n, err := parseSchema(text)
+	n, err := parseReader(text)
 	return s, n, err
 }
 
@@ -199,7 +199,7 @@ func TestCheckBackwardAgreesWithTheLibrary(t *testing.T) {
 			t.Skip(err)
 		}
 		want := avro.NewSchemaCompatibility().Compatible(r, w)
-		got := CheckBackward(reader, writer)
+		got := checkBackward(reader, writer)
 		if (got == nil) != (want == nil) {
 			t.Fatalf("reader %s\nwriter %s\ngot  %v\nwant %v", reader, writer, got, want)
 		}

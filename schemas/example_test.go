@@ -46,10 +46,3 @@ func ExampleParseFollowee() {
 	// board:9 <nil>
 	// a pin can be followed: false
 }
-
-func ExampleCheckBackward() {
-	before := `{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}`
-	after := `{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"b","type":"string"}]}`
-	fmt.Println(schemas.CheckBackward(after, before))
-	// Output: b: new field without a default
-}

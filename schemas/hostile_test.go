@@ -186,14 +186,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// hostileSchema is a schema whose field defaults made the library panic, or run out of memory or time.
-type hostileSchema struct {
-	name, text string
-	before     string // an older schema with none of its fields
-	says       string // why it cannot read the older schema
-}
-
-func hostileSchemas() []hostileSchema {
+// hostileSchemas returns schemas whose field defaults make the library panic, or run out of memory or time.
+func hostileSchemas() map[string]string {
 	const double = `{"type":"record","name":"R%d","fields":[{"name":"a","type":%s,"default":{}},{"name":"b","type":"R%d","default":{}}]}`
 	doubling, most := `{"type":"record","name":"R0","fields":[]}`, 40
 	for i := range most {
@@ -205,91 +199,36 @@ func hostileSchemas() []hostileSchema {
 	}
 	huge := `{"type":"fixed","name":"F","size":2147483647}`
 	big := fmt.Sprintf(`{"type":"fixed","name":"F","size":%d}`, MaxRecordBytes)
-	single := recordSchema("R")
-	return []hostileSchema{
-		{"a union of nothing", recordSchema("R", `{"name":"a","type":[],"default":null}`), single, `a: default: "<nil>" is none of type union`},
-		{"a record in itself", recordSchema("R", `{"name":"a","type":"R","default":{}}`), single, "nested too deep"},
-		{"a fixed of gigabytes", recordSchema("R", `{"name":"a","type":`+huge+`,"default":"x"}`), single, "fixed F of 2147483647 bytes"},
-		{"many that are big", recordSchema("R", append([]string{fieldSchema("f", big)}, many...)...), single, `f9: default: "x" is none of type fixed F`},
-		{"twice the next one", doubling, recordSchema("R40"), "defaults of too many values"},
-		{"the same in capitals", strings.NewReplacer("fields", "FIELDS", "default", "Default").Replace(doubling), recordSchema("R40"), "defaults of too many values"},
+	return map[string]string{
+		"a union of nothing":   recordSchema("R", `{"name":"a","type":[],"default":null}`),
+		"a record in itself":   recordSchema("R", `{"name":"a","type":"R","default":{}}`),
+		"a fixed of gigabytes": recordSchema("R", `{"name":"a","type":`+huge+`,"default":"x"}`),
+		"many that are big":    recordSchema("R", append([]string{fieldSchema("f", big)}, many...)...),
+		"twice the next one":   doubling,
+		"the same in capitals": strings.NewReplacer("fields", "FIELDS", "default", "Default").Replace(doubling),
 	}
 }
 
-// TestHostileSchemas decodes records of such schemas, which only need a schema id, and compares the schemas with others.
+// TestHostileSchemas decodes records of such schemas, which only need a schema id.
 func TestHostileSchemas(t *testing.T) {
-	for _, tt := range hostileSchemas() {
-		t.Run(tt.name, func(t *testing.T) {
-			source := &asked{texts: texts{9: tt.text}}
+	for name, text := range hostileSchemas() {
+		t.Run(name, func(t *testing.T) {
+			source := &asked{texts: texts{9: text}}
 			s := serdeOf[PinEvent](t, source)
-			var err, check error
+			var err error
 			allocated, _ := cost(func() { // without a bound on the work it would not return
 				for range 3 {
 					_, err = s.Decode(framed(9, 0))
 				}
-				check = CheckBackward(tt.text, tt.before)
 			})
 			checkBad(t, err)
 			if n := source.count(); n != 1 {
 				t.Errorf("the schema was asked for %d times, want once", n)
 			}
-			if check == nil || !strings.Contains(check.Error(), tt.says) {
-				t.Errorf("checked: %.500v, want that it says %q", check, tt.says)
-			}
 			if allocated > 64<<20 {
 				t.Errorf("took %d bytes, want at most 64 MiB", allocated)
 			}
 		})
-	}
-}
-
-// TestDefaults reads fields that the writer does not have, with their JSON defaults.
-func TestDefaults(t *testing.T) {
-	const pair = `{"type":"record","name":"P","fields":[{"name":"x","type":"int"},{"name":"y","type":"int","default":2}]}`
-	tests := []struct {
-		typ, def string
-		want     []byte // nil: rejected
-	}{
-		{`"boolean"`, `true`, []byte{1}},
-		{`"boolean"`, `0`, nil},
-		{`"int"`, `-3`, []byte{5}},
-		{`"int"`, `1.5`, nil},
-		{`"int"`, `2147483648`, nil},
-		{`"long"`, `2147483648`, appendLong(nil, 1<<31)},
-		{`"long"`, `9223372036854775808`, nil},
-		{`"float"`, `0.5`, []byte{0, 0, 0, 0x3f}},
-		{`"double"`, `0.5`, []byte{0, 0, 0, 0, 0, 0, 0xe0, 0x3f}},
-		{`"string"`, `"ä"`, []byte{4, 0xc3, 0xa4}},
-		{`"string"`, `null`, nil},
-		{`"bytes"`, `"\u00ff"`, []byte{2, 0xff}},
-		{`"bytes"`, `"\u0100"`, nil},
-		{`{"type":"fixed","name":"F","size":2}`, `"\u00ffA"`, []byte{0xff, 'A'}},
-		{`{"type":"fixed","name":"F","size":2}`, `"A"`, nil},
-		{`{"type":"enum","name":"E","symbols":["A","B"]}`, `"B"`, []byte{2}},
-		{`{"type":"enum","name":"E","symbols":["A","B"]}`, `"C"`, nil},
-		{`["null","string"]`, `null`, []byte{0}},
-		{`["string","null"]`, `null`, nil},
-		{`{"type":"array","items":"int"}`, `[1,2]`, []byte{2, 2, 2, 4, 0}},
-		{`{"type":"array","items":"int"}`, `{}`, nil},
-		{`{"type":"map","values":"int"}`, `{"k":1}`, []byte{2, 2, 'k', 2, 0}},
-		{pair, `{"x":1}`, []byte{2, 4}},
-		{pair, `{"x":1,"y":3}`, []byte{2, 6}},
-		{pair, `{"y":3}`, nil},
-	}
-	for _, tt := range tests {
-		reader, err := parseSchema(recordSchema("R", `{"name":"f","type":`+tt.typ+`,"default":`+tt.def+`}`))
-		if err != nil {
-			t.Errorf("%s of %s: %v", tt.def, tt.typ, err)
-			continue
-		}
-		step, problems := resolve(reader, &node{kind: kindRecord, name: "R"})
-		if refused := problems != nil; refused != (tt.want == nil) {
-			t.Errorf("%s of %s: %v, want %x", tt.def, tt.typ, problems, tt.want)
-			continue
-		}
-		if got, err := step(&cursor{}, nil); tt.want != nil && (err != nil || !bytes.Equal(got, tt.want)) {
-			t.Errorf("%s of %s: got %x, %v, want %x", tt.def, tt.typ, got, err, tt.want)
-		}
 	}
 }
 

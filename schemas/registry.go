@@ -71,7 +71,7 @@ func (r *Registry) Close() { r.transport.CloseIdleConnections() }
 func (r *Registry) Register(ctx context.Context, subject, schema string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	if _, err := parseSchema(schema); err != nil {
+	if _, err := parseReader(schema); err != nil {
 		return 0, fmt.Errorf("register %s: %w", subject, err)
 	}
 	text := sr.Schema{Schema: schema, Type: sr.TypeAvro}
@@ -158,7 +158,7 @@ func (r *Registry) checkAll(ctx context.Context, subject, schema string) error {
 	}
 	var problems []error
 	for _, o := range old {
-		if err := CheckBackward(schema, o.Schema.Schema); err != nil {
+		if err := checkBackward(schema, o.Schema.Schema); err != nil {
 			problems = append(problems, fmt.Errorf("version %d (id %d): %w", o.Version, o.ID, err))
 		}
 	}

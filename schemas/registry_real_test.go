@@ -59,7 +59,7 @@ func TestRealSecuredRegistry(t *testing.T) {
 			t.Errorf("registered again: id %d, want %d", id, had)
 		}
 		ids[text] = id
-		if got, err := r.SchemaByID(t.Context(), id); err != nil || CheckBackward(text, got) != nil || CheckBackward(got, text) != nil {
+		if got, err := r.SchemaByID(t.Context(), id); err != nil || checkBackward(text, got) != nil || checkBackward(got, text) != nil {
 			t.Errorf("by id %d: %s, %v, want %s", id, got, err, text)
 		}
 	}

@@ -42,7 +42,7 @@ func TestRegisterAll(t *testing.T) {
 			t.Errorf("%s registered again: %d, %v, want %d", rec.name, again, err, id)
 		}
 		text, err := r.SchemaByID(t.Context(), id)
-		if err != nil || CheckBackward(rec.schema, text) != nil {
+		if err != nil || checkBackward(rec.schema, text) != nil {
 			t.Errorf("%s by its id: %s, %v", rec.name, text, err)
 		}
 	}

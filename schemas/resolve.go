@@ -26,7 +26,6 @@ type pair struct{ reader, writer *node }
 type resolver struct {
 	problems []error
 	memo     map[pair]*step // of records, for recursive schemas
-	defaults defaults
 }
 
 // problem records what is wrong at path, and returns a step that fails with it.
@@ -301,14 +300,10 @@ func (r *resolver) source(path string, f field, writer *node) source {
 	if i >= 0 {
 		return source{field: i, step: r.resolve(path, f.node, writer.fields[i].node)}
 	}
-	if !f.hasDefault {
+	if f.def == nil {
 		return source{field: -1, step: r.problem(path, "new field without a default")}
 	}
-	def, err := r.defaults.append(nil, f.node, f.def)
-	if err != nil {
-		return source{field: -1, step: r.problem(path, "default: %w", err)}
-	}
-	return source{field: -1, def: def}
+	return source{field: -1, def: f.def}
 }
 
 // fromSources reads the writer's record once to find the start of each field. It then appends the reader's fields in the

@@ -4,9 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
-	"unicode"
 )
 
 // schemaFiles are the schemas of the Go types of this package, one file per record.
@@ -31,17 +29,8 @@ func schemaText(rec any) (string, error) {
 func recordName(rec any) string { return reflect.TypeOf(rec).Elem().Name() }
 
 // schemaFile returns the name of the file with the schema of a record: the record's name in snake case, without Event at
-// the end. That of EdgeWeight is edge_weight, that of PinEvent is pin.
-func schemaFile(rec any) string {
-	var file strings.Builder
-	for i, r := range strings.TrimSuffix(recordName(rec), "Event") {
-		if unicode.IsUpper(r) && i > 0 {
-			file.WriteByte('_')
-		}
-		file.WriteRune(unicode.ToLower(r))
-	}
-	return file.String()
-}
+// the end.
+func schemaFile(rec any) string { return fileName(strings.TrimSuffix(recordName(rec), "Event")) }
 
 // kind is a type of the Avro specification.
 type kind string
@@ -81,11 +70,10 @@ type node struct {
 }
 
 type field struct {
-	name       string
-	aliases    []string
-	node       *node
-	hasDefault bool
-	def        any // value of the field if the writer has none, as decoded JSON
+	name    string
+	aliases []string
+	node    *node
+	def     []byte // encoded value of the field if the writer has none; nil: the field is required
 }
 
 // label returns the name of the type for messages.
@@ -140,31 +128,4 @@ func (n *node) setMin(seen map[*node]bool) {
 	for _, b := range n.branches {
 		b.setMin(seen)
 	}
-}
-
-// alike reports whether a value of the writer's schema is unchanged in the reader's: the same types in the same order,
-// whatever their docs, defaults and record names. Recursive schemas are alike only if they are the same nodes.
-func alike(reader, writer *node) bool { return alikeTo(reader, writer, 0) }
-
-func alikeTo(reader, writer *node, depth int) bool {
-	if reader == writer {
-		return true
-	}
-	sameMeaning := reader.logical == writer.logical || reader.logical == "" || writer.logical == ""
-	if reader.kind != writer.kind || !sameMeaning || depth == maxDepth ||
-		reader.size != writer.size || !slices.Equal(reader.symbols, writer.symbols) ||
-		len(reader.fields) != len(writer.fields) || len(reader.branches) != len(writer.branches) {
-		return false
-	}
-	for i, f := range reader.fields {
-		if f.name != writer.fields[i].name || !alikeTo(f.node, writer.fields[i].node, depth+1) {
-			return false
-		}
-	}
-	for i, b := range reader.branches {
-		if !alikeTo(b, writer.branches[i], depth+1) {
-			return false
-		}
-	}
-	return reader.items == nil || alikeTo(reader.items, writer.items, depth+1)
 }

@@ -3,6 +3,7 @@ package schemas
 import (
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -10,12 +11,11 @@ import (
 	"testing"
 )
 
-// TestSchemasMatchTypes compares every schema with its Go struct: the same fields in the same order, of corresponding
-// types.
+// TestSchemasMatchTypes compares every schema with its Go struct: the same fields, of corresponding types.
 func TestSchemasMatchTypes(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.file, func(t *testing.T) {
-			n, err := parseSchema(r.schema)
+			n, err := parseReader(r.schema)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,39 +28,34 @@ func TestSchemasMatchTypes(t *testing.T) {
 	}
 }
 
-type goField struct {
-	name string
-	typ  reflect.Type
-}
-
-// fieldsOf lists a struct's fields as they are on the wire. An embedded struct without a tag has its fields there.
-func fieldsOf(typ reflect.Type) []goField {
-	var fields []goField
+// fieldsOf returns the types of a struct's fields by their names on the wire. An embedded struct without a tag has its fields
+// there.
+func fieldsOf(typ reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
 	for f := range typ.Fields() {
 		if f.Anonymous && f.Tag.Get("avro") == "" {
-			fields = append(fields, fieldsOf(f.Type)...)
+			maps.Copy(fields, fieldsOf(f.Type))
 			continue
 		}
-		fields = append(fields, goField{f.Tag.Get("avro"), f.Type})
+		fields[f.Tag.Get("avro")] = f.Type
 	}
 	return fields
 }
 
 func matchRecord(t *testing.T, path string, n *node, typ reflect.Type) {
 	t.Helper()
-	fields := fieldsOf(typ)
-	var got, want []string
+	got, want := map[string]*node{}, fieldsOf(typ)
 	for _, f := range n.fields {
-		got = append(got, f.name)
+		got[f.name] = f.node
 	}
-	for _, f := range fields {
-		want = append(want, f.name)
+	for name, goType := range want {
+		if got[name] == nil {
+			t.Fatalf("%s: no field %s in the schema", path, name)
+		}
+		matchType(t, path+"."+name, got[name], goType)
 	}
-	if !slices.Equal(got, want) {
+	if len(got) != len(want) {
 		t.Fatalf("%s: fields of the schema %v, of the struct %v", path, got, want)
-	}
-	for i, f := range fields {
-		matchType(t, path+"."+f.name, n.fields[i].node, f.typ)
 	}
 }
 
@@ -127,15 +122,15 @@ func TestInput_OptionalFieldsHaveDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range inputRecords(t, texts{}) {
-		n, err := parseSchema(r.schema)
+		n, err := parseReader(r.schema)
 		if err != nil {
 			t.Fatal(err)
 		}
 		required := all[n.name].(map[string]any)["required"].([]string)
 		for _, f := range n.fields {
 			isRequired := slices.Contains(required, f.name) || f.name == "actor" // actions may be anonymous in JSON only
-			if f.hasDefault == isRequired {
-				t.Errorf("%s.%s: default %t", r.file, f.name, f.hasDefault)
+			if (f.def != nil) == isRequired {
+				t.Errorf("%s.%s: default %t", r.file, f.name, f.def != nil)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func newFraming(subject string, id int, source SchemaSource, rec any) (*framing,
 	if err != nil {
 		return nil, fmt.Errorf("serde of %s: %w", subject, err)
 	}
-	reader, err := parseSchema(text)
+	reader, err := parseReader(text)
 	if err != nil {
 		return nil, fmt.Errorf("serde of %s: %w", subject, err)
 	}

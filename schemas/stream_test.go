@@ -19,7 +19,7 @@ func TestInput_VisitsEveryFieldOfItsSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		avro, err := parseSchema(text)
+		avro, err := parseReader(text)
 		if err != nil {
 			t.Fatal(err)
 		}

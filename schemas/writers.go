@@ -135,7 +135,7 @@ func (m *memory) put(id uint32, w writer) {
 // writer is a schema other than the serde's own.
 type writer struct {
 	schema *node
-	step   step      // nil: the bytes are the same
+	step   step
 	err    error     // why its records cannot be read; a *BadRecordError
 	until  time.Time // when err expires; zero: never
 }
@@ -144,9 +144,6 @@ type writer struct {
 func (w writer) rewrite(body []byte) ([]byte, error) {
 	if w.err != nil {
 		return nil, w.err
-	}
-	if w.step == nil {
-		return body, nil
 	}
 	if err := conform(w.schema, body); err != nil {
 		return nil, err
@@ -176,9 +173,6 @@ func (s *framing) plan(text string) writer {
 	n, err := parseSchema(text)
 	if err != nil {
 		return writer{err: err}
-	}
-	if alike(s.reader, n) {
-		return writer{schema: n}
 	}
 	step, _ := resolve(s.reader, n) // the step fails for values with a problem
 	return writer{schema: n, step: step}
