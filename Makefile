@@ -97,14 +97,14 @@ test-kafka: ## one broker, and three: what depends on the broker, as `make test`
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GOTEST) -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' -v ./topics ./processors/rows
 
 test-cassandra: ## a primary and a standby
-	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GOTEST) -count=1 -timeout 20m -run RealCassandra -v ./serving/feedstore/cassandra
+	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GOTEST) -count=1 -p 1 -timeout 20m -run RealCassandra -v ./serving/feedstore/...
 
 test-secured: ## Kafka, a registry and Cassandra that want TLS and a login
 	.ci/services with kafka-secured registry-secured cassandra-secured -- env $(SECURED) \
 	  $(GOTEST) -p 1 -count=1 -timeout 10m -run RealSecured -v ./schemas ./topics ./serving/feedstore/cassandra ./app
 
 test-pinot: ## Pinot with its ZooKeeper
-	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/pinot
+	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/conformance
 
 test-product: build ## every role a process of its own, on Kafka, a registry, two Cassandras and Pinot, which are killed
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- .ci/real-product bin/smartfeed
@@ -120,7 +120,7 @@ test-import: ## a small set of the Last.fm shape through real servers, against b
 .PHONY: on-all-servers
 on-all-servers:
 	SMARTFEED_TEST_SERVERS=$(SERVERS) LASTFM_SCALE=0.015 $(GOTEST) -count=1 -run RealServersTakeLastfm -v ./app
-	SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/pinot
+	SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/conformance
 
 test-lastfm-real: ## the Last.fm set through real servers, each role a process, against brute force; prints what each took
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
@@ -163,7 +163,7 @@ bench-features: ## features over HTTP, and beside them the store alone and the b
 	$(GOTEST) -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
 
 bench-pinot: ## features of users from a real Pinot, which .ci/services brings
-	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/pinot
+	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/conformance
 
 .PHONY: fuzz bench-sizing
 bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate, an action, a visit: what docs/operations.md computes with

@@ -15,8 +15,6 @@ var withoutExample = map[string]string{
 	"serving/feedstore/cassandra/cassandratest": "supports tests, and needs a server",
 	"processors/pools":                          "the generator, which programs extend, has the example",
 	"processors/pools/layout":                   "only the group and the generator use it",
-	"serving/feature/conformance":               "is the conformance suite of stores: their tests show how to run it",
-	"serving/feedstore/conformance":             "is the conformance suite of stores: their tests show how to run it",
 }
 
 // onlyCompiled are packages whose examples cannot run in `go test`, with the reason.
@@ -60,7 +58,7 @@ func examplesOf(t *testing.T) map[string][]*doc.Example {
 	all := map[string][]*doc.Example{}
 	for _, p := range packages(t) {
 		path := p.path()
-		if p.Name == "main" || strings.HasPrefix(path, "internal/") {
+		if p.Name == "main" || len(p.GoFiles) == 0 || strings.HasPrefix(path, "internal/") {
 			continue
 		}
 		all[path] = examplesIn(t, p.Dir, append(p.TestGoFiles, p.XTestGoFiles...))

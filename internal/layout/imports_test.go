@@ -196,8 +196,8 @@ func importsOf(t *testing.T) map[string][]string {
 
 // listed is a package as `go list` prints it.
 type listed struct {
-	ImportPath, Name, Dir              string
-	Imports, TestGoFiles, XTestGoFiles []string
+	ImportPath, Name, Dir                       string
+	GoFiles, Imports, TestGoFiles, XTestGoFiles []string
 }
 
 // path returns the import path without the module's path.
@@ -206,7 +206,7 @@ func (p listed) path() string { return strings.TrimPrefix(p.ImportPath, module) 
 // packages lists the packages of the module.
 func packages(t *testing.T) (all []listed) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,Imports,TestGoFiles,XTestGoFiles", "./...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,GoFiles,Imports,TestGoFiles,XTestGoFiles", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/serving/feedstore"
-	"github.com/smartfeed/smartfeed/serving/feedstore/conformance"
 )
 
 func open(t testing.TB, dir string, cfg feedstore.Config) *feedstore.Store {
@@ -16,20 +15,6 @@ func open(t testing.TB, dir string, cfg feedstore.Config) *feedstore.Store {
 		t.Fatalf("Open: %v", err)
 	}
 	return s
-}
-
-func TestConformance(t *testing.T) {
-	conformance.Run(t, func(t *testing.T, maxFeed int) conformance.Store {
-		cfg := feedstore.DefaultConfig()
-		cfg.MaxFeed = maxFeed
-		s := open(t, t.TempDir(), cfg)
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
-	})
 }
 
 func TestConfigReportsEveryProblem(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
-	"github.com/smartfeed/smartfeed/serving/feedstore/conformance"
 )
 
 const (
@@ -85,10 +84,4 @@ func service(t testing.TB, command string, i int) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("services %s %s: %v\n%s", command, names[i], err, out)
 	}
-}
-
-func TestRealCassandraConformance(t *testing.T) {
-	conformance.Run(t, func(t *testing.T, maxFeed int) conformance.Store {
-		return start(t, config(), at(t, 0), maxFeed)
-	})
 }

@@ -1,11 +1,13 @@
-package pinot
+package conformance
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -18,7 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
-	"github.com/smartfeed/smartfeed/serving/feature/conformance"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -31,12 +33,13 @@ const partitions = 4
 
 // cluster is a real Pinot that ingests from an embedded broker.
 type cluster struct {
-	store   *Store
-	client  *Client
-	admin   *Admin
-	stream  Stream
-	streams *topics.Streams
-	kafka   *kgo.Client
+	store              *pinot.Store
+	client             *pinot.Client
+	admin              *pinot.Admin
+	broker, controller string // URLs
+	stream             pinot.Stream
+	streams            *topics.Streams
+	kafka              *kgo.Client
 }
 
 func startCluster(t testing.TB) *cluster {
@@ -55,23 +58,31 @@ func startCluster(t testing.TB) *cluster {
 	must(t, err)
 	registry, err := schemas.NewRegistry(server.RegistryURL())
 	must(t, err)
-	c := &cluster{stream: Stream{Brokers: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Replicas: 1}}
+	c := &cluster{stream: pinot.Stream{Brokers: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Replicas: 1}}
 	c.streams, err = topics.Open(t.Context(), registry)
 	must(t, err)
 	c.kafka, err = kafka.Client()
 	must(t, err)
 	t.Cleanup(c.kafka.Close)
-	pinot := DefaultConfig()
-	pinot.Controller, pinot.Brokers = controller, []string{nextPort(t, controller)}
-	c.admin, err = NewAdmin(pinot)
+	c.controller, c.broker = "http://"+controller, "http://"+nextPort(t, controller)
+	at := pinot.DefaultConfig()
+	at.Controller, at.Brokers = c.controller, []string{c.broker}
+	c.admin, err = pinot.NewAdmin(at)
 	must(t, err)
-	c.client, err = NewClient(pinot)
+	c.client, err = pinot.NewClient(at)
 	must(t, err)
 	t.Cleanup(c.client.Close)
-	c.store = NewStore(feature.DefaultConfig(), c.client, nil) // no test reads pins
+	c.store = pinot.NewStore(feature.DefaultConfig(), c.client, nil) // no test reads pins
 	c.remove(t)
 	t.Cleanup(func() { c.remove(t) })
 	return c
+}
+
+func define(t testing.TB, text string) []feature.Definition {
+	t.Helper()
+	defs, err := feature.Parse("test", []byte("features:\n"+text))
+	must(t, err)
+	return defs
 }
 
 func must(t testing.TB, err error) {
@@ -93,9 +104,24 @@ func nextPort(t testing.TB, address string) string {
 // remove deletes table and schema, if they exist.
 func (c *cluster) remove(t testing.TB) {
 	t.Helper()
-	for _, path := range []string{"/tables/" + TableName, "/schemas/" + TableName} {
-		_, _ = c.admin.call(context.Background(), "DELETE", path, nil)
+	for _, path := range []string{"/tables/" + pinot.TableName, "/schemas/" + pinot.TableName} {
+		_, _ = call(context.Background(), http.MethodDelete, c.controller+path, "")
 	}
+}
+
+// call sends a request to Pinot and returns the body of the response.
+func call(ctx context.Context, method, url, body string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return io.ReadAll(res.Body)
 }
 
 func (c *cluster) produce(t testing.TB, actions ...*schemas.EnrichedAction) {
@@ -115,14 +141,14 @@ func (c *cluster) await(t testing.TB, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	outsider := topics.Outsider{Name: Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
+	outsider := topics.Outsider{Name: pinot.Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
 	must(t, topics.AwaitOutsiders(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, outsider))
 	var found struct {
 		NumConsumingSegmentsQueried int
 		ResultTable                 struct{ Rows [][]int }
 	}
 	eventually.True(t, "brokers ask all partitions of a table", func() bool { // of a new table
-		body, err := c.client.post(ctx, "SELECT COUNT(*) FROM "+TableName)
+		body, err := call(ctx, http.MethodPost, c.broker+"/query/sql", `{"sql": "SELECT COUNT(*) FROM `+pinot.TableName+`"}`)
 		return err == nil && json.Unmarshal(body, &found) == nil && found.NumConsumingSegmentsQueried == partitions
 	})
 	if rows := found.ResultTable.Rows; !slices.EqualFunc(rows, [][]int{{n}}, slices.Equal) {
@@ -148,18 +174,18 @@ func TestRealPinot(t *testing.T) {
 	pins, err := feature.OpenEmbedded(t.TempDir(), feature.DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return now })
 	must(t, err)
 	t.Cleanup(func() { must(t, pins.Close()) })
-	store := &filled{NewStore(feature.DefaultConfig(), c.client, pins), c, t, pins, map[string]bool{}}
-	t.Run("conformance", func(t *testing.T) { conformance.Run(t, store, schemas.MicrosOf(now)) })
+	store := &filled{pinot.NewStore(feature.DefaultConfig(), c.client, pins), c, t, pins, map[string]bool{}}
+	t.Run("conformance", func(t *testing.T) { run(t, store, schemas.MicrosOf(now)) })
 	few := feature.DefaultConfig()
-	few.MaxGroups = conformance.FewGroups
-	t.Run("few groups", func(t *testing.T) { conformance.RunFewGroups(t, NewStore(few, c.client, pins), schemas.MicrosOf(now)) })
+	few.MaxGroups = fewGroups
+	t.Run("few groups", func(t *testing.T) { runFewGroups(t, pinot.NewStore(few, c.client, pins), schemas.MicrosOf(now)) })
 	t.Run("freshness", func(t *testing.T) { c.freshness(t) })
 	t.Run("what was taken back", func(t *testing.T) { c.aborted(t) })
 }
 
 // filled is a store whose writes go through the pipeline.
 type filled struct {
-	*Store
+	*pinot.Store
 	cluster *cluster
 	t       *testing.T
 	pins    *feature.EmbeddedStore

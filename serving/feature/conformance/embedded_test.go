@@ -1,4 +1,4 @@
-package feature_test
+package conformance
 
 import (
 	"encoding/json"
@@ -11,10 +11,9 @@ import (
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
-	"github.com/smartfeed/smartfeed/serving/feature/conformance"
 )
 
-func TestEmbeddedStoreConforms(t *testing.T) {
+func TestEmbedded(t *testing.T) {
 	const now = schemas.Micros(1_700_000_000_123_456) // not a whole millisecond
 	dir := t.TempDir()
 	open := func(cfg feature.Config) *feature.EmbeddedStore {
@@ -27,19 +26,19 @@ func TestEmbeddedStoreConforms(t *testing.T) {
 		return s
 	}
 	s := open(feature.DefaultConfig())
-	conformance.Run(t, s, now)
+	run(t, s, now)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	few := feature.DefaultConfig()
-	few.MaxGroups = conformance.FewGroups
-	conformance.RunFewGroups(t, open(few), now)
+	few.MaxGroups = fewGroups
+	runFewGroups(t, open(few), now)
 }
 
 // Parse reads the JSON of definitions, because JSON is YAML.
 func TestDefinitionsAreReadFromTheirJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := []feature.Definition{conformance.Definitions().Draw(t, "definition")}
+		want := []feature.Definition{definitions().Draw(t, "definition")}
 		text, err := json.Marshal(map[string][]feature.Definition{"features": want})
 		if err != nil {
 			t.Fatal(err)

@@ -93,7 +93,7 @@ func join(parts []feedstore.Batch) (b feedstore.Batch) {
 }
 
 // check compares every read with the model.
-func (w *world) check(rt *rapid.T, ctx context.Context, s Store) {
+func (w *world) check(rt *rapid.T, ctx context.Context, s store) {
 	equal := func(what string, got, want any, err error) {
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 			rt.Errorf("%s: %v; want -, got +:\n%s", what, err, diff)

@@ -1,4 +1,4 @@
-package pinot
+package conformance
 
 import (
 	"context"

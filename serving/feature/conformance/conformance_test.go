@@ -1,5 +1,4 @@
-// Package conformance is the test suite for feature stores, embedded or remote. The test of an implementation calls
-// Run.
+// Package conformance has the tests of feature stores: one suite, run for each implementation.
 package conformance
 
 import (
@@ -20,17 +19,17 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// Store is a feature store as the pipeline uses it. The pipeline writes the records of the topics, and the feature
+// store is a feature store as the pipeline uses it. The pipeline writes the records of the topics, and the feature
 // service reads.
-type Store interface {
+type store interface {
 	feature.Store
 	// Write returns when all later reads see the batch.
 	Write(b feature.Batch) error
 }
 
-// Run runs the suite on an empty store whose present time is now. It writes everything first, in a few batches, because
+// run runs the suite on an empty store whose present time is now. It writes everything first, in a few batches, because
 // a remote store needs time for each batch. Then it compares the answers of the store with feature.Reference.
-func Run(t *testing.T, s Store, now schemas.Micros) {
+func run(t *testing.T, s store, now schemas.Micros) {
 	w := newWorld(now)
 	w.write(t, s)
 	for round := range rounds() { // each makes a hundred reads with about four definitions
@@ -45,13 +44,13 @@ func Run(t *testing.T, s Store, now schemas.Micros) {
 	t.Run("many different values", func(t *testing.T) { w.checkManyValues(t, s) })
 }
 
-// FewGroups is Config.MaxGroups of the store that RunFewGroups tests.
-const FewGroups = 2
+// fewGroups is Config.MaxGroups of the store that runFewGroups tests.
+const fewGroups = 2
 
-// RunFewGroups reads groups from a store that holds the data of Run, with the same now. Up to FewGroups groups, the
-// result must equal that of feature.Reference. If there are more, the store must return FewGroups groups with the
+// runFewGroups reads groups from a store that holds the data of run, with the same now. Up to fewGroups groups, the
+// result must equal that of feature.Reference. If there are more, the store must return fewGroups groups with the
 // reason Cap, and the same ones whatever other definitions the read has.
-func RunFewGroups(t *testing.T, s feature.Store, now schemas.Micros) {
+func runFewGroups(t *testing.T, s feature.Store, now schemas.Micros) {
 	met := map[string]int{}
 	for _, p := range newWorld(now).people[:people/3] {
 		for _, by := range []string{"verb", "object", "objectAttributes.author", "objectAttributes.board", "objectAttributes.interests"} {
@@ -66,10 +65,10 @@ func RunFewGroups(t *testing.T, s feature.Store, now schemas.Micros) {
 	}
 }
 
-// Cases that RunFewGroups must cover.
+// Cases that runFewGroups must cover.
 const (
 	fewer  = "fewer groups, or no action outside of any"
-	asMany = "FewGroups, and an action outside of any"
+	asMany = "fewGroups, and an action outside of any"
 	more   = "more groups"
 )
 
@@ -91,15 +90,15 @@ func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string
 		t.Errorf("%s by %s (-alone +beside another):\n%s", p.user, d.GroupBy, diff)
 	}
 	met, want := fewer, whole
-	if len(all) > FewGroups {
+	if len(all) > fewGroups {
 		met, want = more, feature.Result{Value: feature.Groups{}, Reasons: append([]feature.Reason{feature.Cap}, whole.Reasons...)}
 		for g := range got[0].Value.(feature.Groups) {
 			want.Value.(feature.Groups)[g] = all[g]
 		}
-		if len(want.Value.(feature.Groups)) != FewGroups {
-			t.Errorf("%s by %s: got %v of %v, want %d", p.user, d.GroupBy, got[0].Value, all, FewGroups)
+		if len(want.Value.(feature.Groups)) != fewGroups {
+			t.Errorf("%s by %s: got %v of %v, want %d", p.user, d.GroupBy, got[0].Value, all, fewGroups)
 		}
-	} else if len(all) == FewGroups && p.outside(d) {
+	} else if len(all) == fewGroups && p.outside(d) {
 		met = asMany
 	}
 	if diff := cmp.Diff(want, got[0]); diff != "" {
@@ -139,7 +138,7 @@ type fataler interface {
 }
 
 // same reads the features of a person and compares them with the reference.
-func (p *person) same(t fataler, s Store, defs ...feature.Definition) {
+func (p *person) same(t fataler, s store, defs ...feature.Definition) {
 	got, _, err := s.Actions(context.Background(), p.user, p.span, defs)
 	if err != nil {
 		t.Fatalf("%s: %v", p.user, err)
@@ -154,17 +153,17 @@ func (p *person) same(t fataler, s Store, defs ...feature.Definition) {
 	}
 }
 
-func (w *world) checkActions(t *rapid.T, s Store) {
+func (w *world) checkActions(t *rapid.T, s store) {
 	p := &w.people[rapid.IntRange(0, len(w.people)-1).Draw(t, "person")]
-	alone := rapid.SliceOfN(Definitions(), 1, 1) // a store may have a special query for a single definition
-	defs := rapid.OneOf(alone, rapid.SliceOfN(Definitions(), 2, 12)).Draw(t, "definitions")
+	alone := rapid.SliceOfN(definitions(), 1, 1) // a store may have a special query for a single definition
+	defs := rapid.OneOf(alone, rapid.SliceOfN(definitions(), 2, 12)).Draw(t, "definitions")
 	for i := range defs {
 		defs[i].Name = fmt.Sprint("f", i)
 	}
 	p.same(t, s, defs...)
 }
 
-func (w *world) checkItems(t *rapid.T, s Store) {
+func (w *world) checkItems(t *rapid.T, s store) {
 	p := w.items[rapid.IntRange(0, len(w.items)-1).Draw(t, "pin")]
 	defs := rapid.SliceOfN(itemDefinitions(), 1, 5).Draw(t, "definitions")
 	got, err := s.Items(context.Background(), []schemas.PinID{p.pin, "pin:nothing-is-known-of", p.pin}, p.now, defs)
@@ -182,7 +181,7 @@ func (w *world) checkItems(t *rapid.T, s Store) {
 
 // checkAsOf reads features of a user, a pin and a pair in one request with an earlier as_of. It applies to the actions
 // of the user; pins are always as of now.
-func (w *world) checkAsOf(t *testing.T, s Store) {
+func (w *world) checkAsOf(t *testing.T, s store) {
 	at := w.looker.span.AsOf.Time()
 	req := feature.Request{
 		Features: []string{"user_saves", "pin_saves", "pair_saves"}, At: &at,
@@ -214,7 +213,7 @@ type nobody struct{}
 func (nobody) Has(schemas.UserID) bool { return false }
 
 // service returns a service over the store, with the world's present time.
-func (w *world) service(t *testing.T, s Store, definitions string) *feature.Service {
+func (w *world) service(t *testing.T, s store, definitions string) *feature.Service {
 	defs, err := feature.Parse("definitions", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +235,7 @@ func (w *world) service(t *testing.T, s Store, definitions string) *feature.Serv
 }
 
 // checkPins reads all pins in one call: the highest version of each counts, in any order of arrival.
-func (w *world) checkPins(t *testing.T, s Store) {
+func (w *world) checkPins(t *testing.T, s store) {
 	pins := []schemas.PinID{"pin:nothing-is-known-of"}
 	for _, p := range w.pins {
 		pins = append(pins, p.pin)
@@ -262,7 +261,7 @@ func (w *world) checkPins(t *testing.T, s Store) {
 }
 
 // checkNeighbours reads users of whom one's id is a prefix of another's.
-func (w *world) checkNeighbours(t *testing.T, s Store) {
+func (w *world) checkNeighbours(t *testing.T, s store) {
 	count := feature.Definition{Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}
 	for i := range w.neighbours {
 		p := &w.neighbours[i]
@@ -275,7 +274,7 @@ func (w *world) checkNeighbours(t *testing.T, s Store) {
 
 // checkHostile reads users and values that look like queries. Each user has one action, sees no action of another user,
 // and no read fails.
-func (w *world) checkHostile(t *testing.T, s Store) {
+func (w *world) checkHostile(t *testing.T, s store) {
 	for i := range w.hostile {
 		p := &w.hostile[i]
 		byObject := feature.Definition{Entity: feature.User, Window: feature.Kept, Aggregate: feature.Count}
@@ -288,7 +287,7 @@ func (w *world) checkHostile(t *testing.T, s Store) {
 }
 
 // checkRepeats groups by lists with repeated members: an action counts once per member.
-func (w *world) checkRepeats(t *testing.T, s Store) {
+func (w *world) checkRepeats(t *testing.T, s store) {
 	for _, list := range []string{"objectAttributes.interests", "actorAttributes.interests"} {
 		for _, aggregate := range []feature.Aggregate{feature.Count, feature.Rate} {
 			d := feature.Definition{Entity: feature.User, Window: time.Hour, Aggregate: aggregate, GroupBy: path(list)}
@@ -301,7 +300,7 @@ func (w *world) checkRepeats(t *testing.T, s Store) {
 }
 
 // checkManyValues crosses the bound above which distinct values are estimated.
-func (w *world) checkManyValues(t *testing.T, s Store) {
+func (w *world) checkManyValues(t *testing.T, s store) {
 	for n, exact := range map[int]bool{feature.ExactDistinct - 1: true, feature.ExactDistinct: true, 2 * feature.ExactDistinct: false} {
 		d := feature.Definition{
 			Entity: feature.User, Window: time.Duration(n) * time.Millisecond, Aggregate: feature.CountDistinct, Of: path("object"),

@@ -1,0 +1,119 @@
+package conformance
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+)
+
+func testPages(t *testing.T, open opener) {
+	s, user := open(t, 100), newUser()
+	write(t, s, feedstore.Batch{Entries: entries(user, 1, 30)})
+	for _, c := range []struct {
+		name  string
+		below int64
+		n     int
+		want  []int64
+	}{
+		{"from the newest", top, 3, []int64{30, 29, 28}},
+		{"below one", 28, 3, []int64{27, 26, 25}},
+		{"to the end", 4, 10, []int64{3, 2, 1}},
+		{"behind the end", 1, 10, nil},
+		{"at nothing", 0, 10, nil},
+		{"above all", 1000, 1, []int64{30}},
+		{"none asked", top, 0, nil},
+	} {
+		got, _ := page(t, s, user, c.below, c.n)
+		same(t, c.name, positions(got), c.want)
+	}
+	got, _ := page(t, s, user, 8, 1)
+	same(t, "whole entry", got, []schemas.FeedEntry{entry(user, 7)})
+}
+
+func testHoles(t *testing.T, open opener) {
+	s, user := open(t, 100), newUser()
+	write(t, s, feedstore.Batch{Entries: append(entries(user, 3, 4), entry(user, 6))})
+	got, floor := page(t, s, user, top, 10)
+	same(t, "positions", positions(got), []int64{6, 4, 3})
+	same(t, "floor", floor, int64(0))
+}
+
+func testTrimming(t *testing.T, open opener) {
+	const keep = 40
+	s, user := open(t, keep), newUser()
+	for p := int64(1); p <= 500; p++ {
+		write(t, s, feedstore.Batch{Entries: entries(user, p, p)})
+		if p%7 != 0 {
+			continue
+		}
+		got, floor := page(t, s, user, top, 1000)
+		if n := p - floor; n < min(p, keep) || n > keep+keep/10 {
+			t.Fatalf("after %d: floor %d keeps %d, want %d to %d", p, floor, n, keep, keep+keep/10)
+		}
+		if len(got) != int(p-floor) || got[0].Position != p || got[len(got)-1].Position != floor+1 {
+			t.Fatalf("after %d: got %v above floor %d", p, positions(got), floor)
+		}
+	}
+}
+
+// testTrimmingWhileRead reads pages while they are trimmed. The floor and the rows must be consistent, or the caller
+// mistakes trimmed entries for entries that have not arrived.
+func testTrimmingWhileRead(t *testing.T, open opener) {
+	s, user := open(t, 20), newUser()
+	write(t, s, feedstore.Batch{Entries: entries(user, 1, 20)})
+	ctx, stop := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	defer stop()
+	writer.Go(func() {
+		for p := int64(21); ctx.Err() == nil; p++ {
+			if err := s.Write(ctx, feedstore.Batch{Entries: entries(user, p, p)}); err != nil && ctx.Err() == nil {
+				t.Errorf("Write: %v", err)
+				return
+			}
+		}
+	})
+	for trims, last := 0, int64(0); trims < 20; {
+		got, floor := page(t, s, user, top, 1000)
+		if len(got) == 0 || int64(len(got)) != got[0].Position-floor {
+			t.Fatalf("got %v above floor %d: a hole", positions(got), floor)
+		}
+		if floor > last {
+			trims, last = trims+1, floor
+		}
+	}
+}
+
+func testLateBelowFloor(t *testing.T, open opener) {
+	s, user := open(t, 20), newUser()
+	write(t, s, feedstore.Batch{Entries: entries(user, 1, 60)})
+	before, floor := page(t, s, user, top, 100)
+	if floor < 40 {
+		t.Fatalf("floor %d, want 40", floor)
+	}
+	odd := entry(user, 40)
+	odd.Time = 1e12                           // by a fast clock: later than all entries after it
+	late := append(entries(user, 1, 30), odd) // the log is read again from the start
+	write(t, s, feedstore.Batch{Entries: late})
+	got, again := page(t, s, user, top, 100)
+	same(t, "entries", got, before)
+	same(t, "floor", again, floor)
+}
+
+func testSwept(t *testing.T, open opener) {
+	s, user := open(t, 100), newUser()
+	swept := schemas.FeedEntry{User: user, Position: 2, Time: 1}
+	for name, batches := range map[string][][]schemas.FeedEntry{
+		"sweep last":  {entries(user, 1, 3), {swept}},
+		"sweep first": {{swept}, entries(user, 1, 3)},
+	} {
+		for _, b := range batches {
+			write(t, s, feedstore.Batch{Entries: b})
+		}
+		got, _ := page(t, s, user, top, 10)
+		same(t, name, got, []schemas.FeedEntry{entry(user, 3), swept, entry(user, 1)})
+	}
+}

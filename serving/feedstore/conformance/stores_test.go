@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+)
+
+func TestEmbedded(t *testing.T) {
+	run(t, func(t *testing.T, maxFeed int) store {
+		cfg := feedstore.DefaultConfig()
+		cfg.MaxFeed = maxFeed
+		s, err := feedstore.Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	})
+}
+
+// TestRealCassandra runs the suite on the cluster whose address is in SMARTFEED_TEST_CASSANDRA, before the first comma. It
+// leaves a keyspace behind.
+func TestRealCassandra(t *testing.T) {
+	address, _, _ := strings.Cut(os.Getenv("SMARTFEED_TEST_CASSANDRA"), ",")
+	if address == "" {
+		t.Skip("set SMARTFEED_TEST_CASSANDRA to the address of a Cassandra node")
+	}
+	cluster, cfg := cassandra.DefaultCluster(), cassandra.DefaultConfig()
+	cluster.Hosts, cluster.Replicas = []string{address}, 1
+	cfg.Keyspace, cfg.Timeout = "smartfeed_test", 10*time.Second
+	if _, err := cassandra.Apply(t.Context(), cfg, cluster); err != nil {
+		t.Fatal(err)
+	}
+	run(t, func(t *testing.T, maxFeed int) store {
+		s, err := cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := s.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(func() { cancel(); running.Wait() })
+		await, end := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer end()
+		if err := s.Connect(await); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
