@@ -99,7 +99,7 @@ func (s *Sink) consume(ctx context.Context) error {
 	err := topics.Follow(ctx, s.following(), s.handle)
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
-		return fmt.Errorf("%w; stop the process and remove the directory of the feature store: it is filled from what the topics still have", err)
+		return fmt.Errorf("%w; %s", err, remedy)
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -62,17 +61,17 @@ type EmbeddedStore struct {
 	items sync.Mutex // held while days of pins are read and rewritten
 }
 
-// OpenEmbedded opens the store in dir and creates it if necessary. No other process may have it open. The caller must
-// call Close.
+// remedy is what an operator does if the store cannot be used.
+const remedy = "stop the process and delete the directory: the store is filled from what the topics still have"
+
+// OpenEmbedded opens the store in dir and creates it if necessary. It returns an error if another process has it open, or
+// if a release with other rows wrote it. The caller must call Close.
 func OpenEmbedded(dir string, cfg Config, log *slog.Logger, now func() time.Time) (*EmbeddedStore, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open feature store: %w", err)
-	}
 	cache := pebble.NewCache(int64(cfg.CacheMaxMB) << 20)
 	defer cache.Unref() // the database holds its own reference
-	db, err := pebble.Open(dir, options(cache, log))
+	db, err := stored.Open(dir, stored.Format{Version: rowVersion, Remedy: remedy}, options(cache, log))
 	if err != nil {
-		return nil, fmt.Errorf("open feature store %s: %w", dir, err)
+		return nil, fmt.Errorf("open feature store: %w", err)
 	}
 	return &EmbeddedStore{cfg: cfg, now: now, db: stored.Guard(db, ErrClosed)}, nil
 }

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"math"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -57,7 +55,6 @@ func TestGoldenRows(t *testing.T) {
 		{"unfollow", edgeKey(follow.User, follow.Other, 'f'), appendEdge(nil, &unfollow)},
 		{"blocked", edgeKey(blocked.User, blocked.Other, 'x'), appendEdge(nil, &blocked)},
 		{"deleted", deletedUserKey("user:3"), packed.AppendOrdered(nil, int64(1))},
-		{"format", formatKey(), []byte{format}},
 	} {
 		fmt.Fprintf(&b, "%-8s %q\n         %x\n", row.name, row.key, row.value)
 	}
@@ -161,31 +158,6 @@ func TestAppendDown_SortsDescending(t *testing.T) {
 		}
 		if i > 0 && bytes.Compare(appendDown(nil, numbers[i-1]), appendDown(nil, n)) <= 0 {
 			t.Errorf("%d is not above %d", numbers[i-1], n)
-		}
-	}
-}
-
-func TestAnotherFormatIsRefused(t *testing.T) {
-	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	for _, c := range []struct {
-		name   string
-		write  []byte
-		opened bool
-	}{{"its own", nil, true}, {"a later one", []byte{format + 1}, true}, {"refused", nil, false}} {
-		s, err := Open(dir, DefaultConfig(), log)
-		if (err == nil) != c.opened {
-			t.Fatalf("%s: got %v, want opened %v", c.name, err, c.opened)
-		}
-		if err != nil {
-			continue
-		}
-		if c.write != nil {
-			if err := s.db.Merge(formatKey(), c.write, pebble.Sync); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -35,19 +35,21 @@
 package feedstore
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // format is the version of the layout of keys and values. Open rejects a directory with another format.
 const format = 2
+
+// remedy is what an operator does with a store of another format.
+const remedy = `stop the process, delete the directory, and run "smartfeed feedstore refill": the next start fills the store from the topics`
 
 // Config configures a Store. See DefaultConfig.
 type Config struct {
@@ -78,17 +80,11 @@ func Open(dir string, cfg Config, log *slog.Logger) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feed store: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open feed store: %w", err)
-	}
 	cache := pebble.NewCache(cfg.CacheBytes)
 	defer cache.Unref() // the database holds its own reference
-	db, err := pebble.Open(dir, options(cfg, cache, log))
+	db, err := stored.Open(dir, stored.Format{Version: format, Remedy: remedy}, options(cfg, cache, log))
 	if err != nil {
-		return nil, fmt.Errorf("open feed store %s: %w", dir, err)
-	}
-	if err := claimFormat(db); err != nil {
-		return nil, errors.Join(fmt.Errorf("open feed store %s: %w", dir, err), db.Close())
+		return nil, fmt.Errorf("open feed store: %w", err)
 	}
 	return &Store{db: db, trim: NewTrimming(cfg.MaxFeed)}, nil
 }
@@ -97,22 +93,6 @@ func Open(dir string, cfg Config, log *slog.Logger) (*Store, error) {
 func (s *Store) Close() error {
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close feed store: %w", err)
-	}
-	return nil
-}
-
-// claimFormat writes the format to a new database and checks it in an existing one.
-func claimFormat(db *pebble.DB) error {
-	value, closer, err := db.Get(formatKey())
-	if errors.Is(err, pebble.ErrNotFound) {
-		return db.Merge(formatKey(), []byte{format}, pebble.Sync)
-	}
-	if err != nil {
-		return fmt.Errorf("read format: %w", err)
-	}
-	defer closer.Close()
-	if len(value) != 1 || value[0] != format {
-		return fmt.Errorf("format %v: this program reads %d: move the directory away and replay the feed topics", value, format)
 	}
 	return nil
 }

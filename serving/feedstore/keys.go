@@ -16,7 +16,6 @@ const (
 	kindPlace       = 'l' // followee 0 created, newest first, pin
 	kindListing     = 'p' // followee 0 pin
 	kindFloor       = 't' // user
-	kindFormat      = 'v'
 )
 
 // registerByte returns the byte of a kind of edge in the key, and false if the kind is unknown.
@@ -41,8 +40,6 @@ func registerOf(b byte) schemas.EdgeKind {
 	}
 	return schemas.BlockedEdge
 }
-
-func formatKey() []byte { return []byte{kindFormat} }
 
 func key[S ~string](kind byte, id S) []byte {
 	k := make([]byte, 0, 1+len(id))

@@ -63,7 +63,7 @@ func (s *Sink) consume(ctx context.Context) error {
 	}, s.handle)
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
-		return fmt.Errorf("%w; remove %s, and it is filled from what the topic still has, or restore the topic", err, s.deps.Store.dir)
+		return fmt.Errorf("%w; restore the topic; or, for the store in %s, %s", err, s.deps.Store.dir, remedy)
 	}
 	return err
 }

@@ -214,8 +214,8 @@ func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
 	p = w.process(t, "1", dir)
 	err = p.Run(t.Context())
 	var changed *topics.ChangedTopicError
-	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "remove "+dir) {
-		t.Errorf("Run = %v, want a ChangedTopicError that says what to remove", err)
+	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), dir+", "+remedy) {
+		t.Errorf("Run = %v, want a ChangedTopicError that says what to delete", err)
 	}
 	p.awaitCount(t, 20)
 	must(t, errors.Join(p.store.Close(), os.RemoveAll(dir)))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
@@ -40,18 +39,19 @@ type Store struct {
 // ErrClosed is returned by every method of a closed store.
 var ErrClosed = errors.New("insight store is closed")
 
-// Open opens the store in dir and creates it if necessary. The caller must call Close.
+// remedy is what an operator does if the store cannot be used.
+const remedy = "stop the process and delete the directory: the store is filled from what the topic still has"
+
+// Open opens the store in dir and creates it if necessary. It returns an error if another process has it open, or if a
+// release with other rows wrote it. The caller must call Close.
 func Open(dir string, log *slog.Logger) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open insight store: %w", err)
-	}
-	db, err := pebble.Open(dir, &pebble.Options{
+	db, err := stored.Open(dir, stored.Format{Version: rowVersion, Remedy: remedy}, &pebble.Options{
 		FormatMajorVersion: pebble.FormatNewest,
 		MemTableSize:       8 << 20, // writes are few and rewrite the same rows of users, days and interests
 		Logger:             stored.Logger(log, "insight store"),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open insight store %s: %w", dir, err)
+		return nil, fmt.Errorf("open insight store: %w", err)
 	}
 	return &Store{dir: dir, db: stored.Guard(db, ErrClosed)}, nil
 }

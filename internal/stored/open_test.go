@@ -1,0 +1,45 @@
+package stored
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+func TestOpen_ChecksFormat(t *testing.T) {
+	dir, older := t.TempDir(), t.TempDir()
+	db, err := pebble.Open(older, &pebble.Options{}) // a store from before there was a version
+	if err == nil {
+		err = db.Set([]byte("a"), nil, pebble.Sync)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, dir string
+		version   byte
+		want      string
+	}{
+		{"new", dir, 2, ""},
+		{"same version", dir, 2, ""},
+		{"other version", dir, 3, "format version [2], want [3]: delete the directory"},
+		{"no version", older, 2, "format version [], want [2]: delete the directory"},
+	} {
+		db, err := Open(test.dir, Format{test.version, "delete the directory"}, &pebble.Options{})
+		switch {
+		case test.want == "" && err != nil:
+			t.Errorf("%s: %v", test.name, err)
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.dir)):
+			t.Errorf("%s: got %v, want %q and the directory", test.name, err, test.want)
+		}
+		if err == nil {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
