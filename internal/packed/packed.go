@@ -143,6 +143,11 @@ func (r *Reader) Varint() int64 {
 }
 
 func (r *Reader) length() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 { // one byte, as most lengths
+		n := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(n)
+	}
 	v, n := binary.Uvarint(r.rest)
 	return whole(r, v, n)
 }

@@ -2,9 +2,11 @@ package feature
 
 import (
 	"encoding/binary"
+	"errors"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -14,7 +16,7 @@ import (
 )
 
 // rowVersion is the first byte of every row, after the rank of a pin's row. Change it when the fields of a row change.
-const rowVersion = 2
+const rowVersion = 3
 
 // rankBytes is the length of a rank: the version at the start of a pin's row, by which the newer row wins.
 const rankBytes = 8
@@ -38,35 +40,123 @@ func readRow[T any](db pebble.Reader, key []byte, rank int, read func(*packed.Re
 	return v, true, r.End()
 }
 
-// appendAction appends the row of an action: all that its key does not hold.
+// appendAction appends the row of an action: all that its key does not hold. Each field is a text, a list of texts, or a
+// vector, after its length in bytes, so that a reader can skip it.
 func appendAction(b []byte, a *schemas.EnrichedAction) []byte {
+	var field [256]byte // a buffer
 	b = packed.AppendText(append(b, rowVersion), a.Verb)
 	b = packed.AppendText(b, a.Object)
 	b = packed.AppendText(b, a.VerbAttributes.Board)
 	b = packed.AppendText(b, a.VerbAttributes.Surface)
-	b = a.ObjectAttributes.AppendBinary(b)
-	b = packed.AppendList(b, a.ActorAttributes.Interests, packed.AppendText)
-	b = appendAttributes(b, a.VerbAttributes.Attributes)
-	b = appendAttributes(b, a.ObjectAttributes.Attributes)
-	b = appendAttributes(b, a.ActorAttributes.Attributes)
+	b = packed.AppendText(b, a.ObjectAttributes.AppendBinary(field[:0]))
+	interests := field[:0]
+	for _, id := range a.ActorAttributes.Interests {
+		interests = packed.AppendText(interests, id)
+	}
+	b = packed.AppendText(b, interests)
+	b = packed.AppendText(b, appendAttributes(field[:0], a.VerbAttributes.Attributes))
+	b = packed.AppendText(b, appendAttributes(field[:0], a.ObjectAttributes.Attributes))
+	b = packed.AppendText(b, appendAttributes(field[:0], a.ActorAttributes.Attributes))
 	b = appendVector(b, a.ObjectAttributes.Embedding)
 	return appendVector(b, a.ActorAttributes.Embedding)
 }
 
-// decodeAction reads the output of appendAction into a, and reuses its maps. It reads only the wanted attributes and
-// embeddings.
-func decodeAction(row []byte, a *schemas.EnrichedAction, wanted partSet) error {
-	r := packed.NewVersionReader(row, rowVersion).ShareTexts()
-	a.Verb, a.Object = packed.Text[schemas.Verb](r), packed.Text[schemas.ID](r)
-	a.VerbAttributes.Board, a.VerbAttributes.Surface = packed.Text[schemas.BoardID](r), packed.Text[string](r)
-	a.ObjectAttributes.Facets = readFacets(r)
-	a.ActorAttributes.Interests = packed.List(r, packed.Text[schemas.InterestID])
-	a.VerbAttributes.Attributes = readAttributes(r, wanted.has(verbAttribute), a.VerbAttributes.Attributes)
-	a.ObjectAttributes.Attributes = readAttributes(r, wanted.has(objectAttribute), a.ObjectAttributes.Attributes)
-	a.ActorAttributes.Attributes = readAttributes(r, wanted.has(actorAttribute), a.ActorAttributes.Attributes)
-	a.ObjectAttributes.Embedding = readVector(r, wanted.has(objectEmbedding))
-	a.ActorAttributes.Embedding = readVector(r, wanted.has(actorEmbedding))
+// actionReader reads rows of actions into one action, whose lists and maps it reuses.
+type actionReader struct {
+	schemas.EnrichedAction
+	reads *reads // other fields are not decoded
+	texts textBuffer
+}
+
+// read reads the output of appendAction.
+func (d *actionReader) read(row []byte) error {
+	r := packed.NewVersionReader(row, rowVersion)
+	d.Verb, d.Object = schemas.Verb(d.texts.add(r.Bytes())), schemas.ID(d.texts.add(r.Bytes()))
+	d.VerbAttributes.Board = schemas.BoardID(d.texts.add(r.Bytes()))
+	d.VerbAttributes.Surface = d.texts.add(r.Bytes())
+	err := errors.Join(
+		d.facets(r.Bytes()),
+		d.actorInterests(r.Bytes()),
+		d.attributes(&d.VerbAttributes.Attributes, verbAttribute, r.Bytes()),
+		d.attributes(&d.ObjectAttributes.Attributes, objectAttribute, r.Bytes()),
+		d.attributes(&d.ActorAttributes.Attributes, actorAttribute, r.Bytes()),
+	)
+	d.vector(&d.ObjectAttributes.Embedding, objectEmbedding, r.Bytes())
+	d.vector(&d.ActorAttributes.Embedding, actorEmbedding, r.Bytes())
+	if err != nil {
+		return err
+	}
 	return r.End()
+}
+
+func (d *actionReader) facets(field []byte) (err error) {
+	if !d.reads.has(objectAuthor) && !d.reads.has(objectBoard) && !d.reads.has(objectInterests) {
+		return nil
+	}
+	list := d.ObjectAttributes.Interests
+	var rest string
+	d.ObjectAttributes.Facets, rest, err = schemas.DecodeFacets(d.texts.add(field), func(n int) []schemas.InterestID {
+		return slices.Grow(list[:0], n)[:n]
+	})
+	if err != nil || rest != "" {
+		return packed.ErrTorn
+	}
+	return nil
+}
+
+func (d *actionReader) actorInterests(field []byte) error {
+	if !d.reads.has(actorInterests) {
+		return nil
+	}
+	all, r := d.ActorAttributes.Interests[:0], packed.NewReader(field)
+	for r.More() {
+		all = append(all, schemas.InterestID(d.texts.add(r.Bytes())))
+	}
+	d.ActorAttributes.Interests = all
+	return r.End()
+}
+
+func (d *actionReader) attributes(into *map[string]string, p part, field []byte) error {
+	if !d.reads.has(p) {
+		return nil
+	}
+	if *into == nil {
+		*into = map[string]string{}
+	}
+	clear(*into)
+	r := packed.NewReader(field)
+	for r.More() {
+		key, value := r.Bytes(), r.Bytes()
+		for _, wanted := range d.reads.keys[p] {
+			if wanted == string(key) {
+				(*into)[wanted] = d.texts.add(value)
+			}
+		}
+	}
+	return r.End()
+}
+
+func (d *actionReader) vector(into *[]float32, p part, field []byte) {
+	if d.reads.has(p) {
+		*into = appendFloats((*into)[:0], field)
+	}
+}
+
+// textBuffer makes texts of bytes, many with one allocation. A strings.Builder does not move what it has written while it has
+// room.
+type textBuffer struct{ b *strings.Builder }
+
+// textBufferBytes holds some hundred rows.
+const textBufferBytes = 16 << 10
+
+func (t *textBuffer) add(b []byte) string {
+	if t.b == nil || t.b.Cap()-t.b.Len() < len(b) {
+		t.b = new(strings.Builder)
+		t.b.Grow(max(textBufferBytes, len(b)))
+	}
+	from := t.b.Len()
+	t.b.Write(b)
+	return t.b.String()[from:]
 }
 
 func readFacets(r *packed.Reader) schemas.Facets {
@@ -75,24 +165,18 @@ func readFacets(r *packed.Reader) schemas.Facets {
 
 // appendAttributes sorts the attributes, so that the same ones always have the same bytes.
 func appendAttributes(b []byte, attributes map[string]string) []byte {
-	return packed.AppendList(b, slices.Sorted(maps.Keys(attributes)), func(b []byte, key string) []byte {
-		return packed.AppendText(packed.AppendText(b, key), attributes[key])
-	})
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		b = packed.AppendText(packed.AppendText(b, key), attributes[key])
+	}
+	return b
 }
 
-// readAttributes returns the attributes, in the given map if there is one, or nil if they are not wanted.
-func readAttributes(r *packed.Reader, wanted bool, attributes map[string]string) map[string]string {
-	clear(attributes)
-	if wanted && attributes == nil {
-		attributes = map[string]string{}
+func readAttributes(r *packed.Reader) map[string]string {
+	attributes := map[string]string{}
+	for r.More() {
+		key := packed.Text[string](r)
+		attributes[key] = packed.Text[string](r)
 	}
-	packed.List(r, func(r *packed.Reader) struct{} {
-		key, value := packed.Text[string](r), packed.Text[string](r)
-		if wanted {
-			attributes[key] = value
-		}
-		return struct{}{}
-	})
 	return attributes
 }
 
@@ -105,15 +189,11 @@ func appendVector(b []byte, v []float32) []byte {
 	return b
 }
 
-// readVector returns nil if it is not wanted.
-func readVector(r *packed.Reader, wanted bool) []float32 {
-	b := r.Bytes()
-	if !wanted || len(b) == 0 {
-		return nil
-	}
-	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+func readVector(r *packed.Reader) []float32 { return appendFloats(nil, r.Bytes()) }
+
+func appendFloats(v []float32, b []byte) []float32 {
+	for ; len(b) >= 4; b = b[4:] {
+		v = append(v, math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	}
 	return v
 }

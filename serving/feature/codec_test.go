@@ -14,21 +14,55 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestDecodeAction_ReadsWholeRowOrNothing(t *testing.T) {
+// everything is all that the generated actions have.
+func everything() *reads {
+	r := &reads{parts: ^uint32(0)}
+	for _, p := range []part{objectAttribute, actorAttribute, verbAttribute} {
+		r.keys[p] = []string{"x", "x.y", "author"}
+	}
+	return r
+}
+
+func TestActionReader_ReadsWholeRowOrNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := action().Draw(t, "action")
-		row := appendAction(nil, &want)
-		got := schemas.EnrichedAction{Actor: want.Actor, Timestamp: want.Timestamp} // which are in the key
-		if err := decodeAction(row, &got, ^partSet(0)); err != nil {
-			t.Fatal(err)
+		r := &actionReader{reads: everything()}
+		for range 2 { // the second row replaces the first
+			want := action().Draw(t, "action")
+			row := appendAction(nil, &want)
+			r.Actor, r.Timestamp = want.Actor, want.Timestamp // which are in the key
+			if err := r.read(row); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, r.EnrichedAction, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			cut := row[:rapid.IntRange(0, len(row)-1).Draw(t, "cut")]
+			for _, torn := range [][]byte{cut, append(row, 0)} {
+				if err := r.read(torn); err == nil {
+					t.Errorf("%x of %x was decoded", torn, row)
+				}
+			}
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+	})
+}
+
+// A reader decodes the paths that are read, whatever else there is.
+func TestActionReader_ReadsWantedPaths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := &actionReader{reads: &reads{}, EnrichedAction: schemas.EnrichedAction{Actor: "user:1"}}
+		paths := rapid.SliceOfN(rapid.SampledFrom(valuePaths()), 1, 3).Draw(t, "paths")
+		for _, p := range paths {
+			r.reads.add(p)
 		}
-		cut := row[:rapid.IntRange(0, len(row)-1).Draw(t, "cut")]
-		for _, torn := range [][]byte{cut, append(row, 0)} {
-			if err := decodeAction(torn, &got, ^partSet(0)); err == nil {
-				t.Errorf("%x of %x was decoded", torn, row)
+		for range 2 {
+			want := action().Draw(t, "action")
+			if err := r.read(appendAction(nil, &want)); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range paths {
+				if got, want := p.appendValues(nil, &r.EnrichedAction), p.appendValues(nil, &want); !slices.Equal(got, want) {
+					t.Errorf("%s: got %q, want %q", p, got, want)
+				}
 			}
 		}
 	})
@@ -44,10 +78,10 @@ func TestAppendAction_Bytes(t *testing.T) {
 		},
 		ActorAttributes: schemas.ActorAttributes{Attributes: map[string]string{"c": ""}},
 	}
-	const want = "02" + "0473617665" + "0570696e3a31" + // save pin:1
+	const want = "03" + "0473617665" + "0570696e3a31" + // save pin:1
 		"07626f6172643a31" + "04686f6d65" + // board:1 home
-		"06757365723a32" + "00" + "010a696e7465726573743a31" + // user:2, no board, interest:1
-		"00" + "0201610131016201" + "32" + "00" + "01016300" + // no interests of the actor; a=1 b=2, none, c=
+		"14" + "06757365723a32" + "00" + "010a696e7465726573743a31" + // user:2, no board, interest:1
+		"00" + "080161013101620132" + "00" + "03016300" + // no interests of the actor; a=1 b=2, none, c=
 		"040000803f" + "00"
 	if got := hex.EncodeToString(appendAction(nil, &a)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -77,12 +111,9 @@ func FuzzDecodeRow(f *testing.F) {
 		e := action().Example(seed)
 		f.Add(appendAction(nil, &e))
 	}
-	f.Add([]byte("\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
+	f.Add([]byte("\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var a schemas.EnrichedAction
-		if err := decodeAction(b, &a, ^partSet(0)); err == nil && len(a.ObjectAttributes.Attributes) > len(b) {
-			t.Errorf("%d attributes out of %d bytes", len(a.ObjectAttributes.Attributes), len(b))
-		}
+		_ = (&actionReader{reads: everything()}).read(b)
 		readCard(packed.NewReader(b))
 		readSteps(packed.NewReader(b))
 	})

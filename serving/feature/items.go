@@ -2,7 +2,6 @@ package feature
 
 import (
 	"math"
-	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -16,27 +15,21 @@ type itemEvaluation struct {
 	mean     []float32 // mean of the present pin's recent actors; empty: none
 }
 
+// evaluatedItem is a definition with its numbers for the present pin.
 type evaluatedItem struct {
-	def    *Definition
-	after  millis         // the last millisecond before the window
-	total  float64        // of the present pin, if there is no grouping
-	groups []verbTotal    // of the present pin; so few that a linear search is faster than a map
-	actors *schemas.Union // of the present pin; nil if the definition does not count actors
-}
-
-type verbTotal struct {
-	verb string
-	n    float64
+	numbers
+	after millis // the last millisecond before the window
 }
 
 func newItemEvaluation(defs []Definition, now millis) *itemEvaluation {
 	e := &itemEvaluation{now: now, features: make([]evaluatedItem, len(defs))}
 	for i := range defs {
 		d := &defs[i]
-		e.features[i] = evaluatedItem{def: d, after: now - durationMillis(d.Window)}
+		f := evaluatedItem{numbers: *newNumbers(d, now, math.MaxInt), after: now - durationMillis(d.Window)}
 		if d.Aggregate == CountDistinct {
-			e.features[i].actors = &schemas.Union{}
+			f.all.many = &schemas.Union{} // actors come as sketches
 		}
+		e.features[i] = f
 		e.means = e.means || d.Aggregate == MeanEmbedding
 		e.counts = e.counts || d.Aggregate != MeanEmbedding
 	}
@@ -48,9 +41,10 @@ func (e *itemEvaluation) begin() {
 	e.mean = nil
 	for i := range e.features {
 		f := &e.features[i]
-		f.total, f.groups = 0, f.groups[:0]
-		if f.actors != nil {
-			*f.actors = schemas.Union{}
+		f.all.weight = 0
+		clear(f.groups)
+		if f.all.many != nil {
+			*f.all.many = schemas.Union{}
 		}
 	}
 }
@@ -68,70 +62,40 @@ func (e *itemEvaluation) first() millis {
 func (e *itemEvaluation) addStep(start millis, counts []verbCount, actors schemas.Sketch) {
 	for i := range e.features {
 		f := &e.features[i]
-		if start > e.now || f.after >= start+stepMillis-1 || f.def.Aggregate == MeanEmbedding {
-			continue
-		}
-		if f.actors != nil {
-			f.actors.Merge(actors)
-			continue
-		}
-		weight := f.def.weight(e.now - start)
-		for _, c := range counts {
-			if f.def.countsItem(schemas.Verb(c.verb)) {
-				f.add(c.verb, float64(c.n)*weight)
-			}
+		switch {
+		case start > e.now || f.after >= start+stepMillis-1 || f.def.Aggregate == MeanEmbedding:
+		case f.all.many != nil:
+			f.all.many.Merge(actors)
+		default:
+			f.addCounts(counts, f.def.weight(e.now-start))
 		}
 	}
 }
 
-func (f *evaluatedItem) add(verb string, n float64) {
-	f.total += n
-	if f.def.GroupBy.isZero() {
-		return
+func (f *evaluatedItem) addCounts(counts []verbCount, weight float64) {
+	for _, c := range counts {
+		if !f.def.countsItem(schemas.Verb(c.verb)) {
+			continue
+		}
+		t := &f.all
+		if f.groups != nil {
+			t = f.group(c.verb)
+		}
+		t.weight += float64(c.n) * weight
 	}
-	i := slices.IndexFunc(f.groups, func(t verbTotal) bool { return t.verb == verb })
-	if i < 0 {
-		i = len(f.groups)
-		f.groups = append(f.groups, verbTotal{verb: verb})
-	}
-	f.groups[i].n += n
 }
 
 // results returns the results of the present pin.
 func (e *itemEvaluation) results() []Result {
+	mean := meanVector{}
+	mean.addWeighed(e.mean, 1)
 	out := make([]Result, len(e.features))
 	for i := range e.features {
-		out[i] = e.features[i].result(e.mean)
-	}
-	return out
-}
-
-func (f *evaluatedItem) result(mean []float32) Result {
-	switch {
-	case f.def.Aggregate == MeanEmbedding:
-		return vectorOf(mean)
-	case f.actors != nil:
-		return Result{Value: Number(math.Round(f.actors.Estimate()))}
-	case f.def.GroupBy.isZero():
-		return Result{Value: Number(f.def.scale(f.total))}
-	}
-	groups := make(Groups, len(f.groups))
-	for _, t := range f.groups {
-		groups[t.verb] = f.def.scale(t.n)
-	}
-	return Result{Value: groups}
-}
-
-// vectorOf returns an embedding as a value.
-func vectorOf(embedding []float32) Result {
-	if len(embedding) == 0 {
-		return absent(Empty)
-	}
-	v := make(Vector, len(embedding))
-	for i, x := range embedding {
-		if v[i] = float64(x); !finite(v[i]) {
-			return absent(Overflow)
+		if f := &e.features[i]; f.def.Aggregate == MeanEmbedding {
+			out[i] = mean.result()
+		} else {
+			out[i] = f.result()
 		}
 	}
-	return Result{Value: v}
+	return out
 }

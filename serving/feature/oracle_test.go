@@ -104,7 +104,7 @@ func TestReference_AgreesWithBruteForce(t *testing.T) {
 		for _, d := range rapid.SliceOfN(numeric(), 20, 20).Draw(t, "definitions") {
 			window := span.stretch(d.Window)
 			in := slices.DeleteFunc(slices.Clone(actions), func(a schemas.EnrichedAction) bool {
-				return !window.holds(floor(a.Timestamp)) || !d.passes(&a)
+				return !window.holds(floor(a.Timestamp)) || !(&actionInput{EnrichedAction: &a}).passes(&d)
 			})
 			want, got := bruteForce(d, window.upTo, in), Reference(d, span, actions).Value
 			if diff := cmp.Diff(want, got, equal); diff != "" {

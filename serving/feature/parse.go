@@ -60,7 +60,10 @@ func Load(path string) ([]Definition, error) {
 // join of *Mistake, each with its line. name is the file name in the mistakes.
 func Parse(name string, text []byte) ([]Definition, error) {
 	p := &parser{file: name}
-	defs := p.document(text)
+	var defs []Definition
+	if root := p.root(text); root != nil {
+		defs = p.top(root)
+	}
 	if err := errors.Join(p.mistakes...); err != nil {
 		return nil, err
 	}
@@ -71,20 +74,11 @@ func Parse(name string, text []byte) ([]Definition, error) {
 type parser struct {
 	file     string
 	feature  string // the definition that is being read
-	parts    parts  // the parts of that definition
 	mistakes []error
 }
 
 func (p *parser) at(line int, format string, args ...any) {
 	p.mistakes = append(p.mistakes, &Mistake{File: p.file, Line: line, Feature: p.feature, Problem: fmt.Sprintf(format, args...)})
-}
-
-func (p *parser) document(text []byte) []Definition {
-	root := p.root(text)
-	if root == nil {
-		return nil
-	}
-	return p.top(root)
 }
 
 // root returns the single node of the text, or nil if there is none.
@@ -144,24 +138,23 @@ func (p *parser) top(n *yaml.Node) []Definition {
 }
 
 func (p *parser) definitions(list *yaml.Node) []Definition {
-	defs := []Definition{}
+	defs, lines := make([]Definition, len(list.Content)), make([]keyLines, len(list.Content))
 	first := map[string]int{}
-	var ratios []ratio
 	for i, n := range list.Content {
-		d, lines := p.definition(resolve(n))
-		if line, ok := first[d.Name]; ok && d.Name != "" {
-			p.at(lines.of("name"), "name: already the name of the feature in line %d", line)
+		defs[i], lines[i] = p.definition(resolve(n))
+		if line, ok := first[defs[i].Name]; ok && defs[i].Name != "" {
+			p.at(lines[i].of("name"), "name: already the name of the feature in line %d", line)
 		}
-		first[d.Name] = lines.of("name")
-		defs = append(defs, d)
-		if d.Aggregate == Ratio {
-			ratios = append(ratios, ratio{i, p.parts, lines})
+		first[defs[i].Name] = lines[i].of("name")
+		p.feature = ""
+	}
+	for i := range defs {
+		p.feature = defs[i].Name
+		if defs[i].Aggregate == Ratio {
+			p.ratio(defs, &defs[i], lines[i])
 		}
-		p.feature, p.parts = "", parts{}
 	}
-	for _, r := range ratios {
-		p.ratio(defs, r)
-	}
+	p.feature = ""
 	return defs
 }
 
@@ -184,78 +177,118 @@ func (p *parser) definition(n *yaml.Node) (Definition, keyLines) {
 	lines := keyLines{start: n.Line, keys: map[string]int{}}
 	d := Definition{Window: Kept}
 	before := len(p.mistakes)
+	keys := p.keys(&d)
 	for key, value := range p.entries(n, "a feature") {
 		if key.Value == "name" {
 			p.feature = value.Value
 		}
 		lines.keys[key.Value] = key.Line
-		p.key(&d, key, value)
+		if read, ok := keys[key.Value]; ok {
+			read(value)
+		} else {
+			p.at(key.Line, "unknown key %q", key.Value)
+		}
 	}
 	// Keys are checked together only if each key by itself is valid, so that one error gives one message.
 	if len(p.mistakes) == before {
-		p.combination(&d, lines)
+		(&combination{p, &d, lines}).check()
 	}
 	return d, lines
 }
 
-// key reads one key of a definition.
-func (p *parser) key(d *Definition, key, value *yaml.Node) {
-	switch key.Value {
-	case "name":
-		d.Name = p.name(value)
-	case "description":
-		d.Description = p.text(value, "description")
-	case "entity":
-		d.Entity = p.entity(value)
-	case "verbs":
-		d.Verbs = p.verbs(value)
-	case "window":
-		d.Window = p.window(value)
-	case "where":
-		d.Where = p.where(value)
-	case "group_by":
-		d.GroupBy = p.path(value, "group_by")
-	case "aggregate":
-		d.Aggregate = p.aggregate(value)
-	case "of":
-		d.Of = p.path(value, "of")
-	case "n":
-		d.N = p.n(value)
-	case "half_life":
-		d.HalfLife = p.halfLife(value)
-	case "lookup":
-		d.Lookup = p.flag(value, "lookup")
-	case "numerator":
-		p.parts.numerator = p.text(value, "numerator")
-	case "denominator":
-		p.parts.denominator = p.text(value, "denominator")
-	default:
-		p.at(key.Line, "unknown key %q", key.Value)
+// keys returns the function that reads each key into d.
+func (p *parser) keys(d *Definition) map[string]func(*yaml.Node) {
+	part := func(key string, into **Definition) func(*yaml.Node) {
+		return func(v *yaml.Node) { *into = &Definition{Name: p.text(v, key)} } // resolved by ratio
+	}
+	return map[string]func(*yaml.Node){
+		"name":        func(v *yaml.Node) { d.Name = scalar(p, v, "name", parseName) },
+		"description": func(v *yaml.Node) { d.Description = p.text(v, "description") },
+		"entity":      func(v *yaml.Node) { d.Entity = scalar(p, v, "entity", parseEntity) },
+		"verbs":       func(v *yaml.Node) { d.Verbs = p.verbs(v) },
+		"window":      func(v *yaml.Node) { d.Window = scalar(p, v, "window", parseWindow) },
+		"where":       func(v *yaml.Node) { d.Where = p.where(v) },
+		"group_by":    func(v *yaml.Node) { d.GroupBy = scalar(p, v, "group_by", ParsePath) },
+		"aggregate":   func(v *yaml.Node) { d.Aggregate = scalar(p, v, "aggregate", parseAggregate) },
+		"of":          func(v *yaml.Node) { d.Of = scalar(p, v, "of", ParsePath) },
+		"n":           func(v *yaml.Node) { d.N = scalar(p, v, "n", parseN) },
+		"half_life":   func(v *yaml.Node) { d.HalfLife = scalar(p, v, "half_life", parseHalfLife) },
+		"lookup":      func(v *yaml.Node) { d.Lookup = scalar(p, v, "lookup", parseFlag) },
+		"numerator":   part("numerator", &d.Numerator),
+		"denominator": part("denominator", &d.Denominator),
 	}
 }
 
-func (p *parser) name(v *yaml.Node) string {
-	s := p.text(v, "name")
+// scalar reads a scalar with parse, whose error says what is wanted.
+func scalar[T any](p *parser, v *yaml.Node, key string, parse func(string) (T, error)) T {
+	text := p.text(v, key)
+	value, err := parse(text)
+	if err != nil && isText(v) {
+		p.at(v.Line, "%s %q: %v", key, text, err)
+	}
+	return value
+}
+
+func parseName(s string) (string, error) {
 	if !regexp.MustCompile(`^[a-z][a-z0-9_]*$`).MatchString(s) || len(s) > MaxNameBytes {
-		p.at(v.Line, "name %q: want [a-z][a-z0-9_]*, at most %d bytes", s, MaxNameBytes)
+		return "", fmt.Errorf("want [a-z][a-z0-9_]*, at most %d bytes", MaxNameBytes)
 	}
-	return s
+	return s, nil
 }
 
-func (p *parser) entity(v *yaml.Node) Entity {
-	e := Entity(p.text(v, "entity"))
-	if e != User && e != Pin && e != Pair {
-		p.at(v.Line, "entity %q: want user, pin or pair", e)
+func parseEntity(s string) (Entity, error) {
+	if e := Entity(s); e == User || e == Pin || e == Pair {
+		return e, nil
 	}
-	return e
+	return "", errors.New("want user, pin or pair")
 }
 
-func (p *parser) aggregate(v *yaml.Node) Aggregate {
-	a := Aggregate(p.text(v, "aggregate"))
-	if _, ok := a.rule(); !ok {
-		p.at(v.Line, "aggregate %q: want count, sum, mean, min, max, distinct, last, top, rate, mean_embedding, cosine or ratio", a)
+func parseAggregate(s string) (Aggregate, error) {
+	if _, ok := Aggregate(s).rule(); !ok {
+		return "", errors.New("want count, sum, mean, min, max, distinct, last, top, rate, mean_embedding, cosine or ratio")
 	}
-	return a
+	return Aggregate(s), nil
+}
+
+func parseWindow(s string) (time.Duration, error) {
+	d, err := parseDuration(s, 1, Kept)
+	if err == nil && d%time.Millisecond != 0 {
+		err = errors.New("want a whole number of milliseconds")
+	}
+	return d, err
+}
+
+func parseHalfLife(s string) (time.Duration, error) {
+	return parseDuration(s, MinHalfLife, MaxHalfLife)
+}
+
+func parseDuration(s string, least, most time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return 0, errors.New("want a duration such as 90s, 2m or 24h")
+	case least == 1 && (d < least || d > most):
+		return d, fmt.Errorf("want more than 0 and at most %s", settings.Short(most))
+	case d < least || d > most:
+		return d, fmt.Errorf("want %s to %s", settings.Short(least), settings.Short(most))
+	}
+	return d, nil
+}
+
+func parseN(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > MaxN {
+		return 0, fmt.Errorf("want a whole number from 1 to %d", MaxN)
+	}
+	return n, nil
+}
+
+func parseFlag(s string) (bool, error) {
+	set, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, errors.New("want true or false")
+	}
+	return set, nil
 }
 
 func (p *parser) verbs(v *yaml.Node) []schemas.Verb {
@@ -269,47 +302,10 @@ func (p *parser) verbs(v *yaml.Node) []schemas.Verb {
 	return verbs
 }
 
-func (p *parser) window(v *yaml.Node) time.Duration {
-	d, ok := p.duration(v, "window")
-	switch {
-	case !ok:
-	case d <= 0 || d > Kept:
-		p.at(v.Line, "window %s: want more than 0 and at most %s", settings.Short(d), settings.Short(Kept))
-	case d%time.Millisecond != 0:
-		p.at(v.Line, "window %s: want a whole number of milliseconds", settings.Short(d))
-	}
-	return d
-}
-
-func (p *parser) halfLife(v *yaml.Node) time.Duration {
-	d, ok := p.duration(v, "half_life")
-	if ok && (d < MinHalfLife || d > MaxHalfLife) {
-		p.at(v.Line, "half_life %s: want %s to %s", settings.Short(d), settings.Short(MinHalfLife), settings.Short(MaxHalfLife))
-	}
-	return d
-}
-
-func (p *parser) duration(v *yaml.Node, key string) (time.Duration, bool) {
-	d, err := time.ParseDuration(v.Value)
-	if v.Kind != yaml.ScalarNode || err != nil {
-		p.at(v.Line, "%s %q: want a duration such as 90s, 2m or 24h", key, v.Value)
-		return 0, false
-	}
-	return d, true
-}
-
-func (p *parser) flag(v *yaml.Node, what string) bool {
-	set, err := strconv.ParseBool(v.Value)
-	if v.Kind != yaml.ScalarNode || err != nil {
-		p.at(v.Line, "%s %q: want true or false", what, v.Value)
-	}
-	return set
-}
-
 func (p *parser) where(v *yaml.Node) []Condition {
 	var all []Condition
 	for key, value := range p.entries(v, "where") {
-		path := p.path(key, "where")
+		path := scalar(p, key, "where", ParsePath)
 		if path.isVector() {
 			p.at(key.Line, "where %s: an embedding has no values to compare", path)
 		}
@@ -325,30 +321,16 @@ func (p *parser) where(v *yaml.Node) []Condition {
 	return all
 }
 
-func (p *parser) path(v *yaml.Node, key string) Path {
-	path, err := ParsePath(p.text(v, key))
-	if err != nil {
-		p.at(v.Line, "%s %v", key, err)
-	}
-	return path
-}
-
-func (p *parser) n(v *yaml.Node) int {
-	n, err := strconv.Atoi(v.Value)
-	if v.Kind != yaml.ScalarNode || err != nil || n < 1 || n > MaxN {
-		p.at(v.Line, "n %q: want a whole number from 1 to %d", v.Value, MaxN)
-	}
-	return n
-}
-
 // text reads a scalar as it is written: the number 3 is the text "3".
 func (p *parser) text(v *yaml.Node, what string) string {
-	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" {
+	if !isText(v) {
 		p.at(v.Line, "%s: want a text", what)
 		return ""
 	}
 	return v.Value
 }
+
+func isText(v *yaml.Node) bool { return v.Kind == yaml.ScalarNode && v.Tag != "!!null" }
 
 // texts reads a list of scalars, or a scalar as a list of one. Repeats are mistakes.
 func (p *parser) texts(v *yaml.Node, what string, most int) []string {

@@ -1,7 +1,7 @@
 package feature
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
@@ -37,60 +37,45 @@ const (
 	verbBoard
 	verbSurface
 	verbAttribute
+	numParts
 )
 
-// named returns the parts with a fixed name.
-func named() map[string]part {
-	return map[string]part{
-		"verb":                       verbPart,
-		"object":                     objectPart,
-		"actor":                      actorPart,
-		"objectAttributes.author":    objectAuthor,
-		"objectAttributes.board":     objectBoard,
-		"objectAttributes.interests": objectInterests,
-		"objectAttributes.embedding": objectEmbedding,
-		"actorAttributes.interests":  actorInterests,
-		"actorAttributes.embedding":  actorEmbedding,
-		"verbAttributes.board":       verbBoard,
-		"verbAttributes.surface":     verbSurface,
-	}
-}
-
-// free returns the parts with free keys.
-func free() map[string]part {
-	return map[string]part{
-		"objectAttributes": objectAttribute,
-		"actorAttributes":  actorAttribute,
-		"verbAttributes":   verbAttribute,
+// partNames returns the names of the parts. A name that ends with a dot precedes a free key.
+func partNames() [numParts]string {
+	return [numParts]string{
+		verbPart:        "verb",
+		objectPart:      "object",
+		actorPart:       "actor",
+		objectAuthor:    "objectAttributes.author",
+		objectBoard:     "objectAttributes.board",
+		objectInterests: "objectAttributes.interests",
+		objectEmbedding: "objectAttributes.embedding",
+		objectAttribute: "objectAttributes.",
+		actorInterests:  "actorAttributes.interests",
+		actorEmbedding:  "actorAttributes.embedding",
+		actorAttribute:  "actorAttributes.",
+		verbBoard:       "verbAttributes.board",
+		verbSurface:     "verbAttributes.surface",
+		verbAttribute:   "verbAttributes.",
 	}
 }
 
 // ParsePath reads a path. The error lists the valid paths.
 func ParsePath(s string) (Path, error) {
-	if p, ok := named()[s]; ok {
-		return Path{part: p}, nil
+	names := partNames()
+	for _, name := range []string{s, s[:strings.Index(s, ".")+1]} {
+		if i := slices.Index(names[:], name); i > 0 && s != "" {
+			p := Path{part: part(i), key: s[len(name):]}
+			if p.isFree() == (p.key != "") {
+				return p, nil
+			}
+		}
 	}
-	head, key, _ := strings.Cut(s, ".")
-	if p, ok := free()[head]; ok && key != "" {
-		return Path{part: p, key: key}, nil
-	}
-	return Path{}, fmt.Errorf("%q: want verb, object, actor, or a name below objectAttributes, actorAttributes or verbAttributes", s)
+	return Path{}, errors.New("want verb, object, actor, or a name below objectAttributes, actorAttributes or verbAttributes")
 }
 
 // String returns the path as it is written in a definition, or "" for the zero Path.
-func (p Path) String() string {
-	for name, part := range named() {
-		if part == p.part {
-			return name
-		}
-	}
-	for name, part := range free() {
-		if part == p.part {
-			return name + "." + p.key
-		}
-	}
-	return ""
-}
+func (p Path) String() string { return partNames()[p.part] + p.key }
 
 // MarshalText returns String.
 func (p Path) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
@@ -117,11 +102,6 @@ func (p Path) ofPin() bool {
 	}
 	return false
 }
-
-// partSet is a set of parts.
-type partSet uint32
-
-func (s partSet) has(p part) bool { return s&(1<<p) != 0 }
 
 // appendValues appends the values of an action at the path, each once.
 func (p Path) appendValues(dst []string, a *schemas.EnrichedAction) []string {

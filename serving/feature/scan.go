@@ -42,7 +42,7 @@ func scanTable(ctx context.Context, db *pebble.DB, table byte, f func(it *pebble
 }
 
 func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, user schemas.UserID, e *Evaluation) error {
-	a := &schemas.EnrichedAction{Actor: user}
+	a := &actionReader{EnrichedAction: schemas.EnrichedAction{Actor: user}, reads: &e.reads}
 	for day := dayOf(e.widest.upTo); day >= dayOf(e.widest.after+1); day-- {
 		prefix := dayPrefix(nil, actionTable, day, string(user))
 		from := packed.AppendOrdered(bytes.Clone(prefix), ^e.widest.upTo)
@@ -60,7 +60,7 @@ func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, us
 }
 
 // scanAction adds the row under the iterator to the evaluation. It returns false if no further row is needed.
-func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, a *schemas.EnrichedAction, e *Evaluation) (bool, error) {
+func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, a *actionReader, e *Evaluation) (bool, error) {
 	t, ok := cutActionKey(it.Key()[prefix:])
 	switch {
 	case !ok:
@@ -77,10 +77,10 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 	}
 	value, err := it.ValueAndErr()
 	if err == nil {
-		err = decodeAction(value, a, e.reads)
+		err = a.read(value)
 	}
 	if err == nil {
-		err = e.Add(a)
+		err = e.Add(&a.EnrichedAction)
 	}
 	return err == nil, err
 }
@@ -117,7 +117,7 @@ func readItem(db *pebble.DB, pin schemas.PinID, e *itemEvaluation) (err error) {
 		}
 	}
 	if e.means {
-		e.mean, _, err = readRow(db, pinKey(nil, pin, actorsRow), 0, wholeVector)
+		e.mean, _, err = readRow(db, pinKey(nil, pin, actorsRow), 0, readVector)
 	}
 	return err
 }
@@ -150,11 +150,8 @@ func readPin(db *pebble.DB, pin schemas.PinID, embedding bool) (own PinAttribute
 		return PinAttributes{}, false, err
 	}
 	own.Facets = c.facets
-	if own.Attributes, _, err = readRow(db, pinKey(nil, pin, attributesRow), rankBytes, allAttributes); err == nil && embedding {
-		own.Embedding, _, err = readRow(db, pinKey(nil, pin, embeddingRow), rankBytes, wholeVector)
+	if own.Attributes, _, err = readRow(db, pinKey(nil, pin, attributesRow), rankBytes, readAttributes); err == nil && embedding {
+		own.Embedding, _, err = readRow(db, pinKey(nil, pin, embeddingRow), rankBytes, readVector)
 	}
 	return own, err == nil, err
 }
-
-func wholeVector(r *packed.Reader) []float32           { return readVector(r, true) }
-func allAttributes(r *packed.Reader) map[string]string { return readAttributes(r, true, nil) }

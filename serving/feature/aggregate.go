@@ -1,0 +1,260 @@
+package feature
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// aggregate accumulates the actions of a definition that pass its filter. They come newest first.
+type aggregate interface {
+	add(in *actionInput)
+	result() Result
+}
+
+// newAggregate returns the aggregate of a definition other than a ratio, for windows that end at asOf.
+func newAggregate(d *Definition, asOf millis, maxGroups int) aggregate {
+	switch d.Aggregate {
+	case TakeLast:
+		return &lastActions{n: d.N, last: make(Last, 0, d.N)}
+	case TakeTop:
+		counts := &Definition{Aggregate: Count, GroupBy: d.Of}
+		return &topValues{numbers: *newNumbers(counts, asOf, maxGroups), n: d.N}
+	case MeanEmbedding, Cosine:
+		return &meanVector{def: d}
+	}
+	return newNumbers(d, asOf, maxGroups)
+}
+
+// numbers implements the aggregates whose values are numbers, alone or in groups. It opens at most max groups, those
+// with the newest actions.
+type numbers struct {
+	def    *Definition
+	takes  takes
+	asOf   millis
+	all    tally             // without a grouping
+	groups map[string]*tally // nil: no grouping
+	max    int
+	capped bool
+}
+
+func newNumbers(d *Definition, asOf millis, maxGroups int) *numbers {
+	rule, _ := d.Aggregate.rule()
+	n := &numbers{def: d, takes: rule.of, asOf: asOf, max: maxGroups}
+	if !d.GroupBy.isZero() {
+		n.groups = map[string]*tally{}
+	}
+	return n
+}
+
+func (n *numbers) add(in *actionInput) {
+	x := 0.0
+	if n.takes != nothing {
+		in.values = n.def.Of.appendValues(in.values[:0], in.EnrichedAction)
+		ok := len(in.values) > 0
+		if ok && n.takes == numbersAt {
+			x, ok = number(in.values[0])
+		}
+		if !ok {
+			return
+		}
+	}
+	if n.groups == nil {
+		n.addTo(&n.all, x, in)
+		return
+	}
+	in.groups = n.def.GroupBy.appendValues(in.groups[:0], in.EnrichedAction)
+	for _, name := range in.groups {
+		if t := n.group(name); t != nil {
+			n.addTo(t, x, in)
+		}
+	}
+}
+
+// group returns the tally of a group, or nil if there are too many groups.
+func (n *numbers) group(name string) *tally {
+	t := n.groups[name]
+	switch {
+	case t == nil && len(n.groups) >= n.max:
+		n.capped = true
+	case t == nil:
+		t = &tally{}
+		n.groups[name] = t
+	}
+	return t
+}
+
+// addTo adds an action with the number x, or the values of the input, to a tally.
+func (n *numbers) addTo(t *tally, x float64, in *actionInput) {
+	if t.actions == 0 {
+		t.min, t.max, t.asOf = x, x, n.asOf
+		if n.def.Aggregate.isMean() {
+			t.asOf = in.at
+		}
+	}
+	w := n.def.weight(t.asOf - in.at)
+	t.actions++
+	t.weight += w
+	t.sum += x * w
+	t.min, t.max = min(t.min, x), max(t.max, x)
+	if n.takes != valuesAt {
+		return
+	}
+	for _, v := range in.values {
+		t.addValue(v)
+	}
+}
+
+func (n *numbers) result() Result {
+	if n.groups == nil {
+		return n.all.result(n.def)
+	}
+	groups, res := make(Groups, len(n.groups)), Result{}
+	for name, t := range n.groups {
+		if x, ok := t.result(n.def).Value.(Number); ok {
+			groups[name] = float64(x)
+		}
+	}
+	if len(groups) < len(n.groups) { // every group has at least one action, so only an overflow leaves it without a value
+		res.Reasons = append(res.Reasons, Overflow)
+	}
+	if n.capped {
+		res.Reasons = append(res.Reasons, Cap)
+	}
+	res.Value = groups
+	return res
+}
+
+// tally holds the running totals of a group.
+type tally struct {
+	actions       int
+	asOf          millis // time as of which actions are weighed
+	weight        float64
+	sum, min, max float64
+	distinct      map[string]struct{}
+	many          *schemas.Union // replaces distinct above ExactDistinct
+}
+
+func (t *tally) addValue(v string) {
+	if t.many != nil {
+		t.many.Add(v)
+		return
+	}
+	if t.distinct == nil {
+		t.distinct = map[string]struct{}{}
+	}
+	t.distinct[v] = struct{}{}
+	if len(t.distinct) <= ExactDistinct {
+		return
+	}
+	t.many = &schemas.Union{}
+	for v := range t.distinct {
+		t.many.Add(v)
+	}
+	t.distinct = nil
+}
+
+func (t *tally) result(d *Definition) Result {
+	if t.actions == 0 && !d.Aggregate.zeroWhenEmpty() {
+		return absent(Empty)
+	}
+	x := t.value(d)
+	if !finite(x) {
+		return absent(Overflow)
+	}
+	return Result{Value: Number(x)}
+}
+
+func (t *tally) value(d *Definition) float64 {
+	switch {
+	case d.Aggregate == Sum:
+		return t.sum
+	case d.Aggregate == Mean:
+		return t.sum / t.weight
+	case d.Aggregate == Min:
+		return t.min
+	case d.Aggregate == Max:
+		return t.max
+	case d.Aggregate == CountDistinct && t.many != nil:
+		return math.Round(t.many.Estimate())
+	case d.Aggregate == CountDistinct:
+		return float64(len(t.distinct))
+	}
+	return d.scale(t.weight)
+}
+
+// lastActions implements last.
+type lastActions struct {
+	n    int
+	last Last
+}
+
+func (l *lastActions) add(in *actionInput) {
+	if len(l.last) < l.n {
+		l.last = append(l.last, Acted{Object: in.Object, Verb: in.Verb, Timestamp: in.at.time()})
+	}
+}
+
+func (l *lastActions) result() Result { return Result{Value: l.last} }
+
+// topValues implements top: the greatest of the counts by value.
+type topValues struct {
+	numbers
+	n int
+}
+
+func (t *topValues) result() Result {
+	counts := t.numbers.result()
+	top := Top{}
+	for value, count := range counts.Value.(Groups) {
+		top = append(top, Counted{Value: value, Count: int64(count)})
+	}
+	slices.SortFunc(top, func(a, b Counted) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
+	})
+	return Result{Value: slices.Clip(top[:min(len(top), t.n)]), Reasons: counts.Reasons}
+}
+
+// meanVector implements mean_embedding, and the user's side of cosine.
+type meanVector struct {
+	def    *Definition
+	sum    Vector
+	newest millis // time of the first action, as of which the others are weighed
+	weight float64
+}
+
+func (m *meanVector) add(in *actionInput) {
+	v := m.def.Of.vectorOf(in.EnrichedAction)
+	if m.sum == nil {
+		m.newest = in.at
+	}
+	if len(v) > 0 && (m.sum == nil || len(v) == len(m.sum)) {
+		m.addWeighed(v, m.def.weight(m.newest-in.at))
+	}
+}
+
+// addWeighed adds a vector. All must have the same length.
+func (m *meanVector) addWeighed(v []float32, weight float64) {
+	if m.sum == nil {
+		m.sum = make(Vector, len(v))
+	}
+	m.weight += weight
+	for i, x := range v {
+		m.sum[i] += float64(x) * weight
+	}
+}
+
+func (m *meanVector) result() Result {
+	if len(m.sum) == 0 {
+		return absent(Empty)
+	}
+	mean := make(Vector, len(m.sum))
+	for i, x := range m.sum {
+		if mean[i] = x / m.weight; !finite(mean[i]) {
+			return absent(Overflow)
+		}
+	}
+	return Result{Value: mean}
+}
