@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -8,8 +9,8 @@ import (
 )
 
 func TestOpen_ChecksFormat(t *testing.T) {
-	dir, older := t.TempDir(), t.TempDir()
-	db, err := pebble.Open(older, &pebble.Options{}) // a store from before there was a version
+	dir, older, quiet := t.TempDir(), t.TempDir(), Logger(slog.New(slog.DiscardHandler), "")
+	db, err := pebble.Open(older, &pebble.Options{Logger: quiet}) // a store from before there was a version
 	if err == nil {
 		err = db.Set([]byte("a"), nil, pebble.Sync)
 	}
@@ -29,7 +30,7 @@ func TestOpen_ChecksFormat(t *testing.T) {
 		{"other version", dir, 3, "format version [2], want [3]: delete the directory"},
 		{"no version", older, 2, "format version [], want [2]: delete the directory"},
 	} {
-		db, err := Open(test.dir, Format{test.version, "delete the directory"}, &pebble.Options{})
+		db, err := Open(test.dir, Format{test.version, "delete the directory"}, &pebble.Options{Logger: quiet})
 		switch {
 		case test.want == "" && err != nil:
 			t.Errorf("%s: %v", test.name, err)
