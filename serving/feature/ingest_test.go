@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
@@ -76,6 +75,13 @@ func sinkWith(t testing.TB, deps SinkDeps) *Sink {
 	return s
 }
 
+func produce[T any](t testing.TB, w *wire, s topics.Stream[T], key string, recs ...*T) {
+	t.Helper()
+	for _, rec := range recs {
+		w.Produce(s.Name, key, encoded(t, s, rec))
+	}
+}
+
 func encoded[T any](t testing.TB, s topics.Stream[T], rec *T) []byte {
 	t.Helper()
 	value, err := s.Encode(rec)
@@ -109,25 +115,7 @@ func (w *wire) lag(t testing.TB) int64 {
 
 func (w *wire) lagOf(t testing.TB, instance string) int64 {
 	t.Helper()
-	admin, err := w.Kafka.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	ends, err := admin.ListEndOffsets(t.Context(), topics.ActionsEnriched, topics.ItemFeatures, topics.PinCards, topics.PinAttributes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	committed, err := admin.FetchOffsets(t.Context(), topics.InstanceGroup(topics.Features, instance))
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		t.Fatal(err)
-	}
-	lag := int64(0)
-	ends.Each(func(end kadm.ListedOffset) {
-		at, _ := committed.Lookup(end.Topic, end.Partition)
-		lag += end.Offset - max(0, at.At)
-	})
-	return lag
+	return w.Lag(topics.InstanceGroup(topics.Features, instance), topics.ActionsEnriched, topics.ItemFeatures, topics.PinCards, topics.PinAttributes)
 }
 
 func TestActionsBecomeFeatures(t *testing.T) {
@@ -139,21 +127,19 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	changed, stopWatching := sink.Watch("user:1")
 	defer stopWatching()
 	stop := running(t, sink.Run)
-	for _, a := range saves("user:1", 3, now-1e6).Actions {
-		w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, a))
-	}
+	produce(t, w, w.Streams.ActionsEnriched, "user:1", saves("user:1", 3, now-1e6).Actions...)
 	start := now / schemas.ItemStep * schemas.ItemStep
 	for n := range int64(3) { // a later record of a step replaces the earlier one
 		counts := &schemas.ItemCounts{Pin: "pin:1", Start: start, Counts: map[string]int64{"save": n + 5}}
-		w.Produce(topics.ItemFeatures, "pin:1", encoded(t, w.Streams.ItemFeatures, counts))
+		produce(t, w, w.Streams.ItemFeatures, "pin:1", counts)
 	}
 	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}}, Quality: 1}}
-	w.Produce(topics.PinCards, "pin:9", encoded(t, w.Streams.PinCards, card))
+	produce(t, w, w.Streams.PinCards, "pin:9", card)
 	own := &schemas.PinAttributes{Pin: "pin:9", Version: 1, Attributes: map[string]string{"a": "b"}, Embedding: []float32{7}}
-	w.Produce(topics.PinAttributes, "pin:9", encoded(t, w.Streams.PinAttributes, own))
+	produce(t, w, w.Streams.PinAttributes, "pin:9", own)
 
 	old := saves("user:1", 1, now-97*hour).Actions[0]
-	w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, old))
+	produce(t, w, w.Streams.ActionsEnriched, "user:1", old)
 
 	count := define(t, "entity: user", "aggregate: count")
 	eventually.True(t, "three actions", func() bool { return one(t, w.store, "user:1", count).Value == Number(3) })
@@ -198,12 +184,10 @@ func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	sink := sinkWith(t, deps)
 	changed, stopWatching := sink.Watch("user:1")
 	defer stopWatching()
-	for _, a := range saves("user:1", 3, now).Actions {
-		w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, a))
-	}
+	produce(t, w, w.Streams.ActionsEnriched, "user:1", saves("user:1", 3, now).Actions...)
 	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
 	counts := &schemas.ItemCounts{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 5}}
-	w.Produce(topics.ItemFeatures, "pin:1", encoded(t, w.Streams.ItemFeatures, counts))
+	produce(t, w, w.Streams.ItemFeatures, "pin:1", counts)
 	running(t, sink.Run)
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
 	if got := rowsOf(t, w.store, actionTable); got != 2 {
@@ -243,7 +227,7 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 	for _, tt := range tests {
 		w.Produce(tt.topic, tt.key, tt.value)
 	}
-	w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, good))
+	produce(t, w, w.Streams.ActionsEnriched, "user:1", good)
 	running(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the good record", func() bool {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(1)
@@ -334,7 +318,7 @@ func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
 		}
 	}
 	late := saves("user:1", 1, schemas.MicrosOf(time.Now().Add(-2*time.Hour))).Actions[0]
-	w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, late))
+	produce(t, w, w.Streams.ActionsEnriched, "user:1", late)
 	for hours := range 3 { // the supervisor restarts it each time
 		ran := make(chan error, 1)
 		go func() { ran <- sink.Run(t.Context()) }()
@@ -378,7 +362,7 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
 	failed := 0
 	for _, a := range saves("user:1", 6, now).Actions {
-		w.Produce(topics.ActionsEnriched, "user:1", encoded(t, w.Streams.ActionsEnriched, a))
+		produce(t, w, w.Streams.ActionsEnriched, "user:1", a)
 		if err := sink.Run(t.Context()); !errors.Is(err, errBroken) {
 			t.Fatalf("Run: got %v, want %v", err, errBroken)
 		}
@@ -447,11 +431,11 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	w := newWire(t)
 	for i := range 10 {
 		user := schemas.UserID(fmt.Sprint("user:", i))
-		w.Produce(topics.ActionsEnriched, string(user), encoded(t, w.Streams.ActionsEnriched, saves(user, 1, now).Actions[0]))
+		produce(t, w, w.Streams.ActionsEnriched, string(user), saves(user, 1, now).Actions[0])
 	}
 	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
 	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}}, Quality: 1}}
-	w.Produce(topics.PinCards, "pin:9", encoded(t, w.Streams.PinCards, card))
+	produce(t, w, w.Streams.PinCards, "pin:9", card)
 	const second = "127.0.0.1:2"
 	dir := t.TempDir()
 	other := openTest(t, dir, DefaultConfig())
@@ -500,12 +484,7 @@ func (c *counting) Write(b Batch) error {
 // forget deletes the committed offsets of a process.
 func (w *wire) forget(t *testing.T, instance string) {
 	t.Helper()
-	admin, err := w.Kafka.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	if _, err := admin.DeleteGroups(t.Context(), topics.InstanceGroup(topics.Features, instance)); err != nil {
+	if _, err := w.Admin().DeleteGroups(t.Context(), topics.InstanceGroup(topics.Features, instance)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -514,27 +493,20 @@ func (w *wire) forget(t *testing.T, instance string) {
 func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 	w := newWire(t)
 	for range 5 {
-		w.Produce(topics.ActionsEnriched, "user:key", encoded(t, w.Streams.ActionsEnriched, saves("user:key", 1, now).Actions[0]))
+		produce(t, w, w.Streams.ActionsEnriched, "user:key", saves("user:key", 1, now).Actions[0])
 	}
 	stop := running(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the first topic is applied", func() bool { return w.lag(t) == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	admin, err := w.Kafka.Admin()
-	if err != nil {
+	if _, err := w.Admin().DeleteTopics(t.Context(), topics.ActionsEnriched); err != nil {
 		t.Fatal(err)
 	}
-	defer admin.Close()
-	if _, err := admin.DeleteTopics(t.Context(), topics.ActionsEnriched); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(topics.Profile{Partitions: 2, Embedded: true})); err != nil {
-		t.Fatal(err)
-	}
+	w.Apply()
 	second := &schemas.EnrichedAction{ID: "other", Actor: "user:key", Verb: "save", Object: "pin:1", Timestamp: now}
 	for range 7 { // more than before, so that the old offset exists in the new topic
-		w.Produce(topics.ActionsEnriched, "user:key", encoded(t, w.Streams.ActionsEnriched, second))
+		produce(t, w, w.Streams.ActionsEnriched, "user:key", second)
 		second.ID += "x"
 	}
 	running(t, w.sink(t, w.store, w.publisher).Run)

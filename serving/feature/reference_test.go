@@ -117,11 +117,6 @@ func meanings() map[string]meaning {
 			reasons: []Reason{Empty, Window},
 		},
 
-		"verbs": {
-			def:     "aggregate: count; verbs: [click, save]",
-			actions: func(a *act) { a.add("click", "pin:1", 0); a.add("save", "pin:1", 0); a.add("view", "pin:1", 0) },
-			want:    Number(2),
-		},
 		"all conditions, any value": {
 			def: "aggregate: last; where: {verbAttributes.device: [ios, android], object: [pin:1, pin:2]}",
 			actions: func(a *act) {
@@ -164,49 +159,8 @@ func meanings() map[string]meaning {
 			},
 			want: Number(-6.5),
 		},
-		"mean of the numbers": {
-			def: "aggregate: mean; of: objectAttributes.price",
-			actions: func(a *act) {
-				a.add("save", "pin:1", 0, price("1"))
-				a.add("save", "pin:1", 0, price("x"))
-				a.add("save", "pin:1", 0, price("4"))
-			},
-			want: Number(2.5),
-		},
-		"min":               {def: "aggregate: min; of: objectAttributes.price", actions: prices("2", "-3", "x", "10"), want: Number(-3)},
-		"min of positives":  {def: "aggregate: min; of: objectAttributes.price", actions: prices("3", "2"), want: Number(2)},
-		"max of negatives":  {def: "aggregate: max; of: objectAttributes.price", actions: prices("-2", "-3"), want: Number(-2)},
 		"sum overflows":     {def: "aggregate: sum; of: objectAttributes.price", actions: prices("1.7e308", "1.7e308"), reasons: []Reason{Overflow}},
 		"a group overflows": {def: "aggregate: sum; of: objectAttributes.price; group_by: objectAttributes.price", actions: prices("1.7e308", "1.7e308", "2"), want: Groups{"2": 2}, reasons: []Reason{Overflow}},
-		"group without numbers": {
-			def:     "aggregate: sum; of: objectAttributes.price; group_by: verb",
-			actions: func(a *act) { a.add("save", "pin:1", 0, price("x")); a.add("click", "pin:1", 0, price("2")) },
-			want:    Groups{"click": 2},
-		},
-		"distinct objects": {
-			def:     "aggregate: distinct",
-			actions: func(a *act) { a.add("save", "pin:1", 0); a.add("click", "pin:1", 0); a.add("save", "pin:2", 0) },
-			want:    Number(2),
-		},
-		"distinct members": {
-			def: "aggregate: distinct; of: objectAttributes.interests",
-			actions: func(a *act) {
-				a.add("save", "pin:1", 0, interests("interest:1", "interest:2"))
-				a.add("save", "pin:1", 0, interests("interest:2"))
-				a.add("save", "pin:1", 0)
-			},
-			want: Number(2),
-		},
-		"distinct by group": {
-			def: "aggregate: distinct; of: objectAttributes.interests; group_by: verb",
-			actions: func(a *act) {
-				a.add("save", "pin:1", 0, interests("interest:1", "interest:2"))
-				a.add("save", "pin:2", 0, interests("interest:1"))
-				a.add("click", "pin:1", 0, interests("interest:2"))
-				a.add("view", "pin:1", 0)
-			},
-			want: Groups{"save": 2, "click": 1},
-		},
 		"rate is per hour": {
 			def:     "aggregate: rate; window: 30m",
 			actions: func(a *act) { a.add("save", "pin:1", 0); a.add("save", "pin:2", 0); a.add("save", "pin:3", 0) },
@@ -302,32 +256,6 @@ func TestReferenceMeans(t *testing.T) {
 	}
 }
 
-func TestEmbeddedStoreMeans(t *testing.T) {
-	store := openTest(t, t.TempDir(), DefaultConfig())
-	user := 0
-	for name, m := range meanings() {
-		t.Run(name, func(t *testing.T) {
-			d, span, actions := m.parts(t)
-			user++
-			var b Batch
-			for i := range actions {
-				actions[i].Actor = schemas.UserID(fmt.Sprint("user:", user))
-				b.Actions = append(b.Actions, &actions[i])
-			}
-			if err := store.Write(b); err != nil {
-				t.Fatal(err)
-			}
-			got, _, err := store.Actions(t.Context(), schemas.UserID(fmt.Sprint("user:", user)), span, []Definition{d})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(Result{m.want, m.reasons}, got[0]); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestReferenceItems(t *testing.T) {
 	step := schemas.ItemStep
 	start := now / step * step // the step that contains now
@@ -374,18 +302,9 @@ func TestAStepCountsWhileAMillisecondOfItIsInTheWindow(t *testing.T) {
 		"its last is the first in": {start + schemas.ItemStep + hour - 1001, 1},
 		"its last is out":          {start + schemas.ItemStep + hour - 1000, 0},
 	}
-	store := openTest(t, t.TempDir(), DefaultConfig())
-	mustWrite(t, store, Batch{Counts: []*schemas.ItemCounts{&counts[0]}})
 	for name, tt := range tests {
 		if got := ReferenceItems(d, tt.at, counts).Value; got != tt.want {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
-		}
-		got, err := store.Items(t.Context(), []schemas.PinID{"pin:1"}, tt.at, []Definition{d})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got[0][0].Value != tt.want {
-			t.Errorf("%s: the store has %v, want %v", name, got[0][0].Value, tt.want)
 		}
 	}
 }
