@@ -2,7 +2,6 @@ package feature
 
 import (
 	"context"
-	"errors"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -40,10 +39,7 @@ type MissingPin struct {
 // Attributes looks up pins by key, within the deadline. It returns the same errors as Answer.
 func (s *Service) Attributes(ctx context.Context, req AttributesRequest) (AttributesAnswer, error) {
 	c := &checker{}
-	pins := unique(c, "pins", req.Pins, func(p schemas.PinID) error {
-		_, err := schemas.ParsePinID(string(p))
-		return err
-	})
+	pins := unique(c, "pins", req.Pins, isPin)
 	if len(req.Pins) == 0 {
 		c.problem("no pins")
 	}
@@ -85,43 +81,4 @@ func orEmpty[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-// within runs work within the deadline, unless the circuit breaker is open. It returns the error of ctx if the caller
-// has canceled.
-func (s *Service) within(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
-	done, err := s.breaker.Allow()
-	if err != nil {
-		return unread(), nil
-	}
-	f, err := s.run(ctx, work)
-	switch {
-	case err != nil:
-		done(errInconclusive)
-	case f.err != nil || f.late:
-		done(errIncomplete)
-	default:
-		done(nil)
-	}
-	return f, err
-}
-
-// run is within, without the circuit breaker.
-func (s *Service) run(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
-	f := newFindings()
-	limited, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
-	defer cancel()
-	work(limited, f)
-	f.close()
-	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return nil, err
-	}
-	return f, nil
-}
-
-// unread returns findings without reading from the store.
-func unread() *findings {
-	f := newFindings()
-	f.closed, f.allFailed = true, true
-	return f
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/periodic"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -91,7 +92,7 @@ func (s *Sink) Fresh() (arrived time.Time, known bool) {
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.consume(ctx) })
-	group.Go(func() error { return s.sweep(ctx) })
+	group.Go(func() error { return periodic.Run(ctx, s.cfg.SweepEvery, s.deps.Store.Sweep) })
 	return group.Wait()
 }
 
@@ -115,22 +116,6 @@ func (s *Sink) following() topics.FollowConfig {
 		},
 		Marks: s.deps.Store.Marks,
 		Anew:  true, // repeats change nothing
-	}
-}
-
-// sweep deletes expired data at the start and then periodically.
-func (s *Sink) sweep(ctx context.Context) error {
-	tick := time.NewTicker(s.cfg.SweepEvery)
-	defer tick.Stop()
-	for {
-		if err := s.deps.Store.Sweep(); err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
 	}
 }
 
@@ -231,7 +216,7 @@ func inputs(s *topics.Streams) map[string]input {
 }
 
 func checkAction(a *schemas.EnrichedAction) (string, error) {
-	_, err := schemas.ParseUserID(string(a.Actor))
+	err := isUser(a.Actor)
 	_, errObject := schemas.ParseID(string(a.Object))
 	if a.ID == "" || len(a.ID) > schemas.MaxEventIDBytes || strings.IndexByte(a.ID, 0) >= 0 {
 		err = errors.Join(err, fmt.Errorf("id of %d bytes: want 1 to %d, none of them zero", len(a.ID), schemas.MaxEventIDBytes))
@@ -243,7 +228,7 @@ func checkAction(a *schemas.EnrichedAction) (string, error) {
 }
 
 func checkCounts(c *schemas.ItemCounts) (string, error) {
-	_, err := schemas.ParsePinID(string(c.Pin))
+	err := isPin(c.Pin)
 	if c.Start%schemas.ItemStep != 0 {
 		err = errors.Join(err, fmt.Errorf("start %d: want a multiple of %d", c.Start, schemas.ItemStep))
 	}
@@ -255,12 +240,6 @@ func checkCounts(c *schemas.ItemCounts) (string, error) {
 	return string(c.Pin), err
 }
 
-func checkCard(c *schemas.Card) (string, error) {
-	_, err := schemas.ParsePinID(string(c.Pin))
-	return string(c.Pin), err
-}
+func checkCard(c *schemas.Card) (string, error) { return string(c.Pin), isPin(c.Pin) }
 
-func checkPin(p *schemas.PinAttributes) (string, error) {
-	_, err := schemas.ParsePinID(string(p.Pin))
-	return string(p.Pin), err
-}
+func checkPin(p *schemas.PinAttributes) (string, error) { return string(p.Pin), isPin(p.Pin) }

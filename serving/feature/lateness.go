@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/periodic"
 )
 
 // Lateness measures the lag of actions in a store that consumes the topic itself, without a Sink.
@@ -29,13 +31,10 @@ func (l Lateness) Run(ctx context.Context) error {
 	whole.Store(&began)
 	l.Metrics.tell(func() time.Duration { return l.ago(*whole.Load()) })
 	failing := false
-	tick := time.NewTicker(cmp.Or(l.Every, 5*time.Second))
-	defer tick.Stop()
-	for {
+	return periodic.Run(ctx, cmp.Or(l.Every, 5*time.Second), func() error {
 		at, err := l.look(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
 		case err == nil:
 			whole.Store(&at)
 			l.Metrics.since.Observe(l.ago(at).Seconds())
@@ -43,12 +42,8 @@ func (l Lateness) Run(ctx context.Context) error {
 			l.Log.Warn("features: how late actions are cannot be found out", "error", err)
 		}
 		failing = err != nil
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // look returns the time up to which all arrived actions are in the store.

@@ -24,46 +24,36 @@ type Metrics struct {
 
 // NewMetrics registers the metrics. It returns an error if reg has one of them already.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Name: "smartfeed_features_" + name, Help: help}
+	}
+	counters := func(label, name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts(opts(name, help)), []string{label})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts(opts(name, help)))
+	}
 	m := &Metrics{
 		answers: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "smartfeed_features_answer_seconds",
 			Help:    "Time to answer a request for features.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s
 		}),
-		degraded: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_features_degraded_total",
-			Help: "Answers that lack values, by reason.",
-		}, []string{"reason"}),
-		rows: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_features_rows_total",
-			Help: "Records worked off into the feature store, by topic.",
-		}, []string{"topic"}),
-		bad: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_features_dead_letters_total",
-			Help: "Records that could not be read, by topic.",
-		}, []string{"topic"}),
-		expired: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "smartfeed_features_expired_total",
-			Help: "Actions that were older than what is kept when they arrived, and were not written.",
-		}),
+		degraded: counters("reason", "degraded_total", "Answers that lack values, by reason."),
+		rows:     counters("topic", "rows_total", "Records worked off into the feature store, by topic."),
+		bad:      counters("topic", "dead_letters_total", "Records that could not be read, by topic."),
+		expired: prometheus.NewCounter(prometheus.CounterOpts(opts("expired_total",
+			"Actions that were older than what is kept when they arrived, and were not written."))),
 		since: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "smartfeed_features_since_seconds",
 			Help:    "Time from when the first action of a batch arrived to when features count it. With Pinot: how long the oldest action that they lack has waited, at each look.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s; the objective is one second
 		}),
-		open: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "smartfeed_features_breaker_open",
-			Help: "1 while the circuit breaker of the feature store is open or half-open, after consecutive answers that lacked values.",
-		}),
-		stale: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "smartfeed_features_definitions_stale",
-			Help: "1 while the file of definitions cannot be read or has mistakes, so that those before it are answered.",
-		}),
+		open:  gauge("breaker_open", "1 while the circuit breaker of the feature store is open or half-open, after consecutive answers that lacked values."),
+		stale: gauge("definitions_stale", "1 while the file of definitions cannot be read or has mistakes, so that those before it are answered."),
 	}
-	freshness := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "smartfeed_features_freshness_seconds",
-		Help: "How long ago what is being written, or could not be, arrived; 0 when nothing is. With Pinot: how long ago all that had arrived was last known to be there.",
-	}, m.freshness)
+	freshness := prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts("freshness_seconds",
+		"How long ago what is being written, or could not be, arrived; 0 when nothing is. With Pinot: how long ago all that had arrived was last known to be there.")), m.freshness)
 	var errs []error
 	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, freshness, m.since, m.open, m.stale} {
 		errs = append(errs, reg.Register(c))

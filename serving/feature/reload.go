@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/periodic"
 )
 
 // Reloader reloads the definitions of a Service when their file changes. It compares the text of the file, because a
@@ -28,16 +30,10 @@ func (r Reloader) Run(ctx context.Context) error {
 		return nil
 	}
 	var seen []byte // nil: the text of the service's initial definitions is unknown
-	tick := time.NewTicker(r.Every)
-	defer tick.Stop()
-	for {
+	return periodic.Run(ctx, r.Every, func() error {
 		seen = r.look(seen)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // look reloads the definitions if the text of the file differs from seen. It returns the text it read.

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -107,21 +108,9 @@ func (r Request) checked(defs *definitionSet, now schemas.Micros) (query, error)
 		}
 	}
 	q.chosen = defs.choose(c, r.Features)
-	q.users = unique(c, "users", r.Users, func(u schemas.UserID) error {
-		_, err := schemas.ParseUserID(string(u))
-		return err
-	})
-	q.pins = unique(c, "pins", r.Pins, func(p schemas.PinID) error {
-		_, err := schemas.ParsePinID(string(p))
-		return err
-	})
-	q.pairs = unique(c, "pairs", r.Pairs, func(p UserPin) error {
-		if _, err := schemas.ParseUserID(string(p.User)); err != nil {
-			return err
-		}
-		_, err := schemas.ParsePinID(string(p.Pin))
-		return err
-	})
+	q.users = unique(c, "users", r.Users, isUser)
+	q.pins = unique(c, "pins", r.Pins, isPin)
+	q.pairs = unique(c, "pairs", r.Pairs, func(p UserPin) error { return cmp.Or(isUser(p.User), isPin(p.Pin)) })
 	if len(q.users)+len(q.pins)+len(q.pairs) == 0 {
 		c.problem("no users, pins or pairs")
 	}
@@ -133,6 +122,10 @@ func (r Request) checked(defs *definitionSet, now schemas.Micros) (query, error)
 	}
 	return q, nil
 }
+
+func isUser(u schemas.UserID) error { _, err := schemas.ParseUserID(string(u)); return err }
+
+func isPin(p schemas.PinID) error { _, err := schemas.ParsePinID(string(p)); return err }
 
 // maxProblems limits the problems that are reported for a request.
 const maxProblems = 100

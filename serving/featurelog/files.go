@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/periodic"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -232,20 +233,10 @@ func (f *Files) closeAll() error {
 
 // closeOld closes files at their maximum age, even if no more records arrive.
 func (f *Files) closeOld(ctx context.Context) error {
-	tick := time.NewTicker(max(f.cfg.MaxFileAge/10, 100*time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return periodic.Run(ctx, max(f.cfg.MaxFileAge/10, 100*time.Millisecond), func() error {
 		f.mu.Lock()
+		defer f.mu.Unlock()
 		now := f.deps.Now()
-		err := f.closeWhere(func(file *file) bool { return now.Sub(file.opened) >= f.cfg.MaxFileAge })
-		f.mu.Unlock()
-		if err != nil {
-			return err
-		}
-	}
+		return f.closeWhere(func(file *file) bool { return now.Sub(file.opened) >= f.cfg.MaxFileAge })
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/periodic"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -49,7 +50,7 @@ func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.consume(ctx) })
-	group.Go(func() error { return s.sweep(ctx) })
+	group.Go(func() error { return periodic.Run(ctx, s.cfg.SweepEvery, s.sweep) })
 	return group.Wait()
 }
 
@@ -73,23 +74,8 @@ func (s *Sink) marks() (topics.Marks, error) {
 	return topics.Marks{s.deps.Stream.Name: marks}, err
 }
 
-func (s *Sink) sweep(ctx context.Context) error {
-	tick := time.NewTicker(s.cfg.SweepEvery)
-	defer tick.Stop()
-	for {
-		if err := s.sweepOnce(); err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// sweepOnce deletes expired rows and the rows of deleted users.
-func (s *Sink) sweepOnce() error {
+// sweep deletes expired rows and the rows of deleted users.
+func (s *Sink) sweep() error {
 	now := s.deps.Now()
 	err := s.deps.Store.Sweep(now, s.cfg.SequenceDays)
 	if err != nil || s.deps.Deleted == nil {

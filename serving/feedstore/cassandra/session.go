@@ -6,6 +6,8 @@ import (
 	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"github.com/smartfeed/smartfeed/internal/periodic"
 )
 
 // clusterConfig returns the configuration of every session that reads and writes rows. It returns an error if a certificate or secret
@@ -73,21 +75,15 @@ type driver struct {
 func (s *Store) Run(ctx context.Context) error {
 	defer s.end()
 	defer s.answers.Store(false)
-	tick := time.NewTicker(retryEvery)
-	defer tick.Stop()
 	well := time.Now()
-	for {
+	return periodic.Run(ctx, retryEvery, func() error {
 		// Check first: a session that failed for long but answers now is alive, and may be in use by a read.
 		answers := s.alive(ctx) || (s.session.Load() == nil || time.Since(well) > deadAfter) && s.connect()
 		if s.answers.Store(answers); answers {
 			well = time.Now()
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // connect creates a session. If that fails, the current session stays.

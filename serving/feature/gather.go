@@ -1,0 +1,270 @@
+package feature
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// within runs work within the deadline, unless the circuit breaker is open. It returns the error of ctx if the caller
+// has canceled.
+func (s *Service) within(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
+	done, err := s.breaker.Allow()
+	if err != nil {
+		return unread(), nil
+	}
+	f, err := s.run(ctx, work)
+	switch {
+	case err != nil:
+		done(errInconclusive)
+	case f.err != nil || f.late:
+		done(errIncomplete)
+	default:
+		done(nil)
+	}
+	return f, err
+}
+
+// run is within, without the circuit breaker.
+func (s *Service) run(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
+	f := newFindings()
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
+	defer cancel()
+	work(limited, f)
+	f.close()
+	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
+	return f, nil
+}
+
+// unread returns findings without reading from the store.
+func unread() *findings {
+	f := newFindings()
+	f.closed, f.allFailed = true, true
+	return f
+}
+
+// findings collects the results of scans until the answer is assembled.
+type findings struct {
+	mu     sync.Mutex
+	closed bool // the answer is being assembled: later results are ignored
+	users  map[schemas.UserID][]Result
+	fresh  []time.Time // one per user, if the store reports it
+	items  map[schemas.PinID][]Result
+	pins   map[schemas.PinID]PinAttributes
+	asked  map[schemas.PinID]bool // pins that were looked up
+	failed map[string]bool        // users and pins whose scan failed
+	err    error                  // the first failure
+	late   bool                   // scans were still running at the deadline
+
+	allFailed bool // the store was not read
+}
+
+func newFindings() *findings {
+	return &findings{
+		users: map[schemas.UserID][]Result{}, items: map[schemas.PinID][]Result{},
+		pins: map[schemas.PinID]PinAttributes{}, asked: map[schemas.PinID]bool{}, failed: map[string]bool{},
+	}
+}
+
+// leastFresh returns the oldest of the users' freshness times, or nil if the store did not report one of them.
+func (f *findings) leastFresh() *time.Time {
+	if len(f.fresh) == 0 {
+		return nil
+	}
+	least := slices.MinFunc(f.fresh, time.Time.Compare).UTC()
+	if least.IsZero() {
+		return nil
+	}
+	return &least
+}
+
+func (f *findings) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+}
+
+// task is one scan. scan returns a function that records its result.
+type task struct {
+	entities []string // reported if the scan fails
+	scan     func(ctx context.Context) (note func(*findings), err error)
+}
+
+// pinsPerScan limits the pins of a scan, so that scans of other requests can run in between.
+const pinsPerScan = 50
+
+func (s *Service) tasks(q query) []task {
+	var all []task
+	for _, u := range q.scanned() {
+		all = append(all, s.userTask(u, q))
+	}
+	if len(q.ofPin) > 0 {
+		for pins := range slices.Chunk(q.pins, pinsPerScan) {
+			all = append(all, s.itemTask(pins, q))
+		}
+	}
+	if q.needsPins() {
+		all = append(all, s.pinTasks(q.paired(), q.compares())...)
+	}
+	return all
+}
+
+// lookups returns the tasks of the second step: reading the embeddings of the pins in the first step's actions.
+func (s *Service) lookups(q query, f *findings) []task {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var pins []schemas.PinID
+	for _, results := range f.users {
+		for i := range q.actions.defs {
+			pins = append(pins, q.actions.lookups(i, results)...)
+		}
+	}
+	slices.Sort(pins)
+	return s.pinTasks(slices.Compact(pins), true)
+}
+
+func (s *Service) pinTasks(pins []schemas.PinID, embeddings bool) []task {
+	var all []task
+	for pins := range slices.Chunk(pins, pinsPerScan) {
+		all = append(all, s.pinTask(pins, embeddings))
+	}
+	return all
+}
+
+// scanned returns the users whose actions are needed.
+func (q query) scanned() []schemas.UserID {
+	var users []schemas.UserID
+	if len(q.ofUser) > 0 {
+		users = append(users, q.users...)
+	}
+	if len(q.ofPair) > 0 {
+		for _, p := range q.pairs {
+			users = append(users, p.User)
+		}
+	}
+	slices.Sort(users)
+	return slices.Compact(users)
+}
+
+// needsPins reports whether a feature of a pair needs more of the pin than its id.
+func (q query) needsPins() bool {
+	return slices.ContainsFunc(q.ofPair, Definition.needsPin)
+}
+
+// needsPin reports whether the definition, of entity pair, needs data of the pin.
+func (d Definition) needsPin() bool { return d.GroupBy.part != objectPart }
+
+// compares reports whether a feature needs the embeddings of the pairs' pins.
+func (q query) compares() bool {
+	return slices.ContainsFunc(q.ofPair, func(d Definition) bool { return d.Aggregate == Cosine })
+}
+
+func (q query) paired() []schemas.PinID {
+	var pins []schemas.PinID
+	for _, p := range q.pairs {
+		pins = append(pins, p.Pin)
+	}
+	slices.Sort(pins)
+	return slices.Compact(pins)
+}
+
+func (s *Service) userTask(user schemas.UserID, q query) task {
+	return task{entities: []string{string(user)}, scan: func(ctx context.Context) (func(*findings), error) {
+		results, fresh, err := s.deps.Store.Actions(ctx, user, q.span, q.actions.scanned)
+		return func(f *findings) { f.users[user], f.fresh = results, append(f.fresh, fresh) }, err
+	}}
+}
+
+func (s *Service) itemTask(pins []schemas.PinID, q query) task {
+	return task{entities: texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
+		results, err := s.deps.Store.Items(ctx, pins, q.span.Now, q.items.scanned)
+		return func(f *findings) {
+			for i, pin := range pins {
+				f.items[pin] = results[i]
+			}
+		}, err
+	}}
+}
+
+func (s *Service) pinTask(pins []schemas.PinID, embeddings bool) task {
+	return task{entities: texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
+		known, err := s.deps.Store.Pins(ctx, pins, embeddings)
+		return func(f *findings) {
+			for _, pin := range pins {
+				f.asked[pin] = true
+				if a, ok := known[pin]; ok && !s.deps.Deleted.Has(a.Author) {
+					f.pins[pin] = a
+				}
+			}
+		}, err
+	}}
+}
+
+func texts(pins []schemas.PinID) []string {
+	out := make([]string, len(pins))
+	for i, p := range pins {
+		out[i] = string(p)
+	}
+	return out
+}
+
+// gather runs the tasks and returns when all are done or ctx is done. At most Config.Concurrency tasks run in the
+// process at the same time. A scan that ignores ctx keeps running after the answer and holds its slot until it returns.
+func (s *Service) gather(ctx context.Context, f *findings, tasks []task) {
+	done := make(chan struct{})
+	s.under.Go(func() {
+		defer close(done)
+		var running sync.WaitGroup
+		for _, t := range tasks {
+			if s.scans.Acquire(ctx, 1) != nil {
+				break
+			}
+			running.Go(func() {
+				note, err := t.scan(ctx)
+				s.scans.Release(1)
+				f.note(ctx, t, note, err)
+			})
+		}
+		running.Wait()
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		f.mu.Lock()
+		f.late = true
+		f.mu.Unlock()
+	}
+}
+
+func (f *findings) note(ctx context.Context, t task, note func(*findings), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed, err != nil && ctx.Err() != nil:
+	case err != nil:
+		for _, e := range t.entities {
+			f.failed[e] = true
+		}
+		if f.err == nil {
+			f.err = err
+		}
+	default:
+		note(f)
+	}
+}
+
+// lacking returns the reason why there is no result for a user or pin.
+func (f *findings) lacking(entity string) Result {
+	if f.allFailed || f.failed[entity] {
+		return absent(Failed)
+	}
+	return absent(Deadline)
+}
