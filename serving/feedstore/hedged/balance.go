@@ -56,36 +56,19 @@ func (b *balance) begin() (first side, warm bool) {
 	return b.first, warm
 }
 
-// spend takes an extra read from the budget. It reports whether one was available.
-func (b *balance) spend() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
-}
+// spend takes an extra read from the budget, borrow from a store's credit, and follow from the allowance for reads after a
+// swap. They report whether one was available.
+func (b *balance) spend() bool         { return b.take(&b.tokens) }
+func (b *balance) borrow(of side) bool { return b.take(&b.credit[of]) }
+func (b *balance) follow() bool        { return b.take(&b.follows) }
 
-// borrow takes an extra read from a store's credit. It reports whether one was available.
-func (b *balance) borrow(of side) bool {
+func (b *balance) take(from *float64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.credit[of] < 1 {
+	if *from < 1 {
 		return false
 	}
-	b.credit[of]--
-	return true
-}
-
-// follow takes a read from the allowance for reads after a swap. It reports whether one was available.
-func (b *balance) follow() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.follows < 1 {
-		return false
-	}
-	b.follows--
+	*from--
 	return true
 }
 

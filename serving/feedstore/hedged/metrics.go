@@ -36,9 +36,9 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 			}
 			return 0
 		}))
-		for name, after := range s.afters(store) {
+		for _, k := range []*timing{&s.page.timing, &s.edges.timing, &s.cards.timing, &s.deletedUsers.timing, &s.list.timing} {
 			all = append(all, gauge("hedge_after_seconds", "When the second store is asked, too, if this one is first.",
-				prometheus.Labels{"store": store.String(), "kind": name}, after))
+				prometheus.Labels{"store": store.String(), "kind": k.name}, func() float64 { return k.after(store, s.cfg).Seconds() }))
 		}
 	}
 	for _, c := range all {
@@ -53,17 +53,6 @@ func gauge(name, help string, labels prometheus.Labels, value func() float64) pr
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "smartfeed_feedstore_" + name, Help: help, ConstLabels: labels,
 	}, value)
-}
-
-// afters returns the time after which the second store is queried, by kind of read.
-func (s *Store) afters(first side) map[string]func() float64 {
-	return map[string]func() float64{
-		s.page.name:         func() float64 { return s.page.after(first, s.cfg).Seconds() },
-		s.edges.name:        func() float64 { return s.edges.after(first, s.cfg).Seconds() },
-		s.cards.name:        func() float64 { return s.cards.after(first, s.cfg).Seconds() },
-		s.deletedUsers.name: func() float64 { return s.deletedUsers.after(first, s.cfg).Seconds() },
-		s.list.name:         func() float64 { return s.list.after(first, s.cfg).Seconds() },
-	}
 }
 
 func (m *metrics) compare(same bool) {
