@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -93,42 +94,19 @@ func (w *wire) run(t *testing.T, f *Files) error {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
-	admin, err := w.Kafka.Admin()
-	must(t, err)
-	defer admin.Close()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for {
-		select {
-		case err := <-done:
-			return err
-		case <-deadline:
-			t.Fatal("not committed in 20 s")
-		case <-tick.C:
-		}
-		lags, err := admin.Lag(ctx, topics.FeatureFiles)
-		lag := lags[topics.FeatureFiles]
+	eventually.True(t, "everything is committed", func() bool {
 		_, noted := os.Stat(filepath.Join(f.cfg.Dir, topicFile)) // if everything is committed already, it is so before the sink has started
-		if err == nil && lag.Error() == nil && committed(lag) && noted == nil {
-			cancel()
-			return <-done
-		}
-	}
+		return len(done) > 0 || noted == nil && w.Lag(topics.FeatureFiles, topics.FeatureLog) == 0
+	})
+	cancel()
+	return <-done
 }
 
-// committed reports whether the group has committed all records.
-func committed(lag kadm.DescribedGroupLag) bool {
-	seen := 0
-	for _, byPartition := range lag.Lag {
-		for _, l := range byPartition {
-			if l.Lag != 0 || l.Commit.At < 0 && l.End.Offset > 0 {
-				return false
-			}
-			seen++
-		}
-	}
-	return seen == partitions
+// forget deletes the committed offsets.
+func (w *wire) forget(t *testing.T) {
+	t.Helper()
+	_, err := w.Admin().DeleteGroups(t.Context(), topics.FeatureFiles)
+	must(t, err)
 }
 
 // filed returns how often each entity is in the closed files, and checks that the contents match the file names.
@@ -192,11 +170,7 @@ func TestEachRecordIsFiledOnce(t *testing.T) {
 		t.Errorf("%d buried, want 1", got)
 	}
 	// Another process, and a group without committed offsets.
-	admin, err := w.Kafka.Admin()
-	must(t, err)
-	defer admin.Close()
-	_, err = admin.DeleteGroups(t.Context(), topics.FeatureFiles)
-	must(t, err)
+	w.forget(t)
 	must(t, w.run(t, w.files(t, dir, l)))
 	if diff := cmp.Diff(once(130), filed(t, dir)); diff != "" {
 		t.Errorf("from the beginning (-want +got):\n%s", diff)
@@ -222,27 +196,11 @@ func TestAKilledWriterIsContinued(t *testing.T) {
 		}
 		must(t, os.WriteFile(filepath.Join(filepath.Dir(path), openName(partition, first)), torn, 0o600))
 	}
-	admin, err := w.Kafka.Admin()
-	must(t, err)
-	defer admin.Close()
-	_, err = admin.DeleteGroups(t.Context(), topics.FeatureFiles)
-	must(t, err)
+	w.forget(t)
 	must(t, w.run(t, w.files(t, dir, &letters{})))
 	if diff := cmp.Diff(once(40), filed(t, dir)); diff != "" {
 		t.Errorf("entities in files (-want +got):\n%s", diff)
 	}
-}
-
-// recreateTopic deletes and recreates the topic.
-func (w *wire) recreateTopic(t *testing.T) {
-	t.Helper()
-	admin, err := w.Kafka.Admin()
-	must(t, err)
-	defer admin.Close()
-	_, err = admin.DeleteTopics(t.Context(), topics.FeatureLog)
-	must(t, err)
-	must(t, err)
-	w.Apply()
 }
 
 // The offsets of a recreated topic are in the files as written. The sink skips no record because of that: it files all
@@ -252,11 +210,11 @@ func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
 	dir := t.TempDir()
 	w.produce(t, 0, 40)
 	must(t, w.run(t, w.files(t, dir, &letters{})))
-	must(t, os.Remove(filepath.Join(dir, topicFile))) // files of a former release have none
-	must(t, w.run(t, w.files(t, dir, &letters{})))
-	w.recreateTopic(t)
+	_, err := w.Admin().DeleteTopics(t.Context(), topics.FeatureLog)
+	must(t, err)
+	w.Apply()
 	w.produce(t, 0, 90) // more than before, so that the old offsets exist in the new topic
-	err := w.run(t, w.files(t, dir, &letters{}))
+	err = w.run(t, w.files(t, dir, &letters{}))
 	var changed *topics.ChangedTopicError
 	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "move what is in "+dir) {
 		t.Errorf("got %v, want a ChangedTopicError that says what to move", err)
@@ -304,20 +262,10 @@ func TestFilesAreClosedBySizeAndAge(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- f.Run(ctx) }()
 			w.produce(t, 0, 4)
-			tick := time.NewTicker(5 * time.Millisecond)
-			defer tick.Stop()
-			for deadline := time.Now().Add(20 * time.Second); len(closedOf(t, dir)) < 4; <-tick.C {
-				if time.Now().After(deadline) {
-					t.Fatal("files are not closed while the sink runs")
-				}
-			}
+			eventually.True(t, "files are closed while the sink runs", func() bool { return len(closedOf(t, dir)) == 4 })
 			cancel()
 			must(t, <-done)
-			admin, err := w.Kafka.Admin()
-			must(t, err)
-			defer admin.Close()
-			_, err = admin.DeleteGroups(t.Context(), topics.FeatureFiles)
-			must(t, err)
+			w.forget(t)
 		})
 	}
 }

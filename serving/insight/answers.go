@@ -2,6 +2,7 @@ package insight
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"time"
 
@@ -176,39 +177,23 @@ type Popular struct {
 	Hours [7][24]uint64 `json:"hours"`
 }
 
-// mostPopular keeps the n interests with the most actions, in order, ties by name. There may be too many interests to
-// hold them all.
+// mostPopular keeps the n interests with the most actions, ties by name, and up to n others: there may be too many
+// interests to hold them all.
 type mostPopular struct {
 	n   int
-	all []*Popular
+	all []Popular
 }
 
-// add adds the interests in the order of their names.
-func (m *mostPopular) add(interest []byte, p Popular) {
-	i, _ := slices.BinarySearchFunc(m.all, p.Actions, func(kept *Popular, actions uint64) int {
-		if kept.Actions >= actions { // added earlier, so its name is smaller
-			return -1
-		}
-		return 1
+func (m *mostPopular) add(p Popular) {
+	if m.all = append(m.all, p); len(m.all) == 2*m.n {
+		m.trim()
+	}
+}
+
+// trim sorts the interests and drops those beyond n.
+func (m *mostPopular) trim() {
+	slices.SortFunc(m.all, func(a, b Popular) int {
+		return cmp.Or(cmp.Compare(b.Actions, a.Actions), cmp.Compare(a.Interest, b.Interest))
 	})
-	if i == m.n {
-		return
-	}
-	var place *Popular
-	if len(m.all) < m.n {
-		place = new(Popular)
-	} else { // replaces the last
-		place, m.all = m.all[m.n-1], m.all[:m.n-1]
-	}
-	*place = p
-	place.Interest = schemas.InterestID(interest)
-	m.all = slices.Insert(m.all, i, place)
-}
-
-func (m *mostPopular) list() []Popular {
-	list := make([]Popular, len(m.all))
-	for i, p := range m.all {
-		list[i] = *p
-	}
-	return list
+	m.all = m.all[:min(len(m.all), m.n)]
 }

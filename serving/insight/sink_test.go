@@ -2,7 +2,6 @@ package insight
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -11,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
@@ -40,15 +37,12 @@ func newWire(t *testing.T) *wire {
 // act publishes saves on interest:a by the users with numbers in [from, to).
 func (w *wire) act(t *testing.T, from, to int) {
 	t.Helper()
-	client, err := w.Kafka.Client()
-	must(t, err)
-	defer client.Close()
 	for i := from; i < to; i++ {
 		a := did(schemas.UserID(fmt.Sprint("user:", i)), "save", 0, "interest:a")
 		a.ID, a.Object = fmt.Sprint(i), "pin:1"
 		value, err := w.Streams.ActionsEnriched.Encode(a)
 		must(t, err)
-		must(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value}).FirstErr())
+		w.Produce(topics.ActionsEnriched, string(a.Actor), value)
 	}
 }
 
@@ -172,28 +166,6 @@ func commitsNothing(req *kmsg.OffsetCommitRequest) bool {
 	return true
 }
 
-// Rows of a former release contain the offset alone.
-func TestTheOffsetOfAFormerReleaseCounts(t *testing.T) {
-	w := newWire(t)
-	w.act(t, 0, 20)
-	l, err := topics.NewLog(w.Kafka)
-	must(t, err)
-	defer l.Close()
-	ends, err := l.Ends(t.Context(), topics.ActionsEnriched)
-	must(t, err)
-	p := w.process(t, "1", t.TempDir())
-	end := ends[topics.ActionsEnriched][0]
-	if end == 0 {
-		t.Fatal("nobody is in partition 0")
-	}
-	must(t, p.store.db.Use(func(db *pebble.DB) error {
-		return db.Set(markKey(0), binary.BigEndian.AppendUint64(nil, uint64(end)), pebble.Sync)
-	}))
-	stop := p.run(t)
-	defer stop()
-	p.awaitCount(t, uint64(20-end))
-}
-
 // A recreated topic has other records at the same offsets. Nothing is counted, and the error says what to do.
 func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
 	w := newWire(t)
@@ -203,10 +175,7 @@ func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
 	stop := p.run(t)
 	p.awaitCount(t, 20)
 	stop()
-	admin, err := w.Kafka.Admin()
-	must(t, err)
-	defer admin.Close()
-	_, err = admin.DeleteTopics(t.Context(), topics.ActionsEnriched)
+	_, err := w.Admin().DeleteTopics(t.Context(), topics.ActionsEnriched)
 	must(t, err)
 	w.Apply()
 	w.act(t, 100, 130)

@@ -22,7 +22,7 @@ import (
 //	'u' user           → activity.encode
 //	's' day, user      → acts: microseconds of the day (varint), verb (text)…, in the order of arrival
 //	'h' interest       → 7 × 24 varints: actions by weekday and hour
-//	'o' partition      → topics.Mark: the applied offset; written by a former release, the offset alone
+//	'o' partition      → topics.Mark: the applied offset
 const (
 	userTable     = 'u'
 	sequenceTable = 's'
@@ -271,15 +271,15 @@ func (s *Store) eachUser(ctx context.Context, visit func(schemas.UserID, *activi
 
 // popular returns the n interests with the most actions.
 func (s *Store) popular(ctx context.Context, n int) ([]Popular, error) {
-	most := mostPopular{n: n}
+	most := mostPopular{n: n, all: make([]Popular, 0, 2*n)}
 	err := s.each(ctx, []byte{hoursTable}, func(interest, value []byte) error {
 		p, err := decodeHours(value)
-		if err == nil {
-			most.add(interest, p)
-		}
+		p.Interest = schemas.InterestID(interest)
+		most.add(p)
 		return err
 	})
-	return most.list(), err
+	most.trim()
+	return most.all, err
 }
 
 // Sweep deletes all sequences except those of the given number of days up to now.
