@@ -1,10 +1,12 @@
 package feature
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -124,21 +126,13 @@ func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Mark
 	if len(records) == 0 {
 		return s.deps.Store.Write(Batch{Marks: to})
 	}
-	s.waits.Store(int64(oldest(records)))
+	oldest := slices.MinFunc(records, func(a, b *kgo.Record) int { return cmp.Compare(topics.SinceOf(a), topics.SinceOf(b)) })
+	s.waits.Store(int64(topics.SinceOf(oldest)))
 	if err := s.work(ctx, records, to); err != nil {
 		return err
 	}
 	s.waits.Store(0)
 	return nil
-}
-
-// oldest returns the earliest arrival time of the external events that caused the records.
-func oldest(records []*kgo.Record) schemas.Micros {
-	first := topics.SinceOf(records[0])
-	for _, r := range records[1:] {
-		first = min(first, topics.SinceOf(r))
-	}
-	return first
 }
 
 func (s *Sink) work(ctx context.Context, records []*kgo.Record, to topics.Marks) error {
@@ -158,7 +152,7 @@ func (s *Sink) work(ctx context.Context, records []*kgo.Record, to topics.Marks)
 		return err
 	}
 	s.noteArrivals(records)
-	s.measure(batch)
+	s.countExpired(batch.Actions)
 	s.watchers.wake(batch.Actions)
 	return nil
 }
@@ -188,14 +182,10 @@ func (s *Sink) bury(ctx context.Context, r *kgo.Record, err error) error {
 	return s.deps.DeadLetters.Bury(ctx, topics.Features, r, bad.Reason)
 }
 
-func (s *Sink) measure(b Batch) {
-	rows := s.deps.Metrics.rows
-	rows.WithLabelValues(s.deps.Streams.ActionsEnriched.Name).Add(float64(len(b.Actions)))
-	rows.WithLabelValues(s.deps.Streams.ItemFeatures.Name).Add(float64(len(b.Counts)))
-	rows.WithLabelValues(s.deps.Streams.PinCards.Name).Add(float64(len(b.Cards)))
-	rows.WithLabelValues(s.deps.Streams.PinAttributes.Name).Add(float64(len(b.Pins)))
+// countExpired counts the actions that Write does not keep.
+func (s *Sink) countExpired(actions []*schemas.EnrichedAction) {
 	kept := keptAfter(schemas.MicrosOf(s.deps.Now()))
-	for _, a := range b.Actions {
+	for _, a := range actions {
 		if floor(a.Timestamp) <= kept {
 			s.deps.Metrics.expired.Inc()
 		}

@@ -13,7 +13,6 @@ import (
 type Metrics struct {
 	answers  prometheus.Histogram
 	degraded *prometheus.CounterVec
-	rows     *prometheus.CounterVec
 	bad      *prometheus.CounterVec
 	expired  prometheus.Counter
 	since    prometheus.Histogram
@@ -40,7 +39,6 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s
 		}),
 		degraded: counters("reason", "degraded_total", "Answers that lack values, by reason."),
-		rows:     counters("topic", "rows_total", "Records worked off into the feature store, by topic."),
 		bad:      counters("topic", "dead_letters_total", "Records that could not be read, by topic."),
 		expired: prometheus.NewCounter(prometheus.CounterOpts(opts("expired_total",
 			"Actions that were older than what is kept when they arrived, and were not written."))),
@@ -55,7 +53,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	freshness := prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts("freshness_seconds",
 		"How long ago what is being written, or could not be, arrived; 0 when nothing is. With Pinot: how long ago all that had arrived was last known to be there.")), m.freshness)
 	var errs []error
-	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, freshness, m.since, m.open, m.stale} {
+	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.bad, m.expired, freshness, m.since, m.open, m.stale} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

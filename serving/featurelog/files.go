@@ -176,7 +176,6 @@ func (f *Files) take(ctx context.Context, r *kgo.Record) error {
 	if err != nil {
 		return err
 	}
-	f.deps.Metrics.filed.Inc()
 	return file.write(&schemas.FiledFeatures{LoggedFeatures: *rec, Partition: r.Partition, Offset: r.Offset})
 }
 

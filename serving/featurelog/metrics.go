@@ -11,7 +11,6 @@ import (
 type Metrics struct {
 	logged prometheus.Counter
 	lost   prometheus.Counter
-	filed  prometheus.Counter
 	bad    prometheus.Counter
 }
 
@@ -23,11 +22,10 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		logged: counter("records_total", "Entities of answers that are in the log."),
 		lost:   counter("lost_total", "Entities of answers that should be in the log, and are not."),
-		filed:  counter("filed_total", "Records written to files."),
 		bad:    counter("dead_letters_total", "Records that could not be read."),
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.logged, m.lost, m.filed, m.bad} {
+	for _, c := range []prometheus.Collector{m.logged, m.lost, m.bad} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

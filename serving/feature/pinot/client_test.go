@@ -133,21 +133,6 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestABrokerThatIsAwayIsAnError(t *testing.T) {
-	server := httptest.NewServer(nil)
-	server.Close()
-	cfg := DefaultConfig()
-	cfg.Brokers = []string{server.URL}
-	c, err := NewClient(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := c.query(t.Context(), "SELECT 1", 1); err == nil {
-		t.Error("there was an answer")
-	}
-}
-
 // A store reads the columns, whatever the order of the ids, and reports its freshness.
 func TestStoreReadsRows(t *testing.T) {
 	var asked []string

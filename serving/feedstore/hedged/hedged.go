@@ -130,11 +130,11 @@ func New(cfg Config, stores Stores, reg prometheus.Registerer) (*Store, error) {
 		cfg: cfg, stores: [2]feed.Store{primary: stores.Primary, standby: stores.Standby}, lag: stores.Lag,
 		balance: newBalance(cfg), warming: make(chan struct{}, maxWarming),
 	}
-	s.page = kind[pageRead]{timing: timing{name: "page"}, whole: pageRead.whole, further: pageRead.further, same: same[pageRead]}
-	s.edges = kind[[]schemas.Edge]{timing: timing{name: "edges"}, topic: topics.Edges, same: sameEdges}
-	s.cards = kind[map[schemas.PinID]schemas.Card]{timing: timing{name: "cards"}, topic: topics.PinCards, same: same[map[schemas.PinID]schemas.Card]}
-	s.deletedUsers = kind[map[schemas.UserID]bool]{timing: timing{name: "deleted_users"}, topic: topics.UsersDeleted, same: same[map[schemas.UserID]bool]}
-	s.list = kind[listRead]{timing: timing{name: "list"}, topic: topics.Publications, same: same[listRead]}
+	s.page = kind[pageRead]{name: "page", whole: pageRead.whole, further: pageRead.further, same: same[pageRead]}
+	s.edges = kind[[]schemas.Edge]{name: "edges", topic: topics.Edges, same: sameEdges}
+	s.cards = kind[map[schemas.PinID]schemas.Card]{name: "cards", topic: topics.PinCards, same: same[map[schemas.PinID]schemas.Card]}
+	s.deletedUsers = kind[map[schemas.UserID]bool]{name: "deleted_users", topic: topics.UsersDeleted, same: same[map[schemas.UserID]bool]}
+	s.list = kind[listRead]{name: "list", topic: topics.Publications, same: same[listRead]}
 	var err error
 	if s.metrics, err = newMetrics(reg, s); err != nil {
 		return nil, fmt.Errorf("hedged feed store: %w", err)

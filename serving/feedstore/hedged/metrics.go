@@ -30,16 +30,14 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 	}
 	all := []prometheus.Collector{m.reads, m.extra, m.wins, m.compared, m.stale, m.failed, m.changes, m.seconds}
 	for _, store := range []side{primary, standby} {
-		all = append(all, gauge("first", "Whether a store is asked first.", prometheus.Labels{"store": store.String()}, func() float64 {
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "smartfeed_feedstore_first", Help: "Whether a store is asked first.", ConstLabels: prometheus.Labels{"store": store.String()},
+		}, func() float64 {
 			if s.balance.isFirst(store) {
 				return 1
 			}
 			return 0
 		}))
-		for _, k := range []*timing{&s.page.timing, &s.edges.timing, &s.cards.timing, &s.deletedUsers.timing, &s.list.timing} {
-			all = append(all, gauge("hedge_after_seconds", "When the second store is asked, too, if this one is first.",
-				prometheus.Labels{"store": store.String(), "kind": k.name}, func() float64 { return k.after(store, s.cfg).Seconds() }))
-		}
 	}
 	for _, c := range all {
 		if err := reg.Register(c); err != nil {
@@ -47,12 +45,6 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 		}
 	}
 	return m, nil
-}
-
-func gauge(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "smartfeed_feedstore_" + name, Help: help, ConstLabels: labels,
-	}, value)
 }
 
 func (m *metrics) compare(same bool) {

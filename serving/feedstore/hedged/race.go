@@ -15,23 +15,18 @@ import (
 
 // kind is a kind of read: the properties of its answers, and the latency of each store.
 type kind[T any] struct {
-	timing
+	name    string
 	topic   string            // the topic whose records make up the answers, for reads in which lag matters; "": it does not
 	whole   func(T) bool      // reports that the answer has no hole; nil: no answer can have one
 	further func(a, b T) bool // reports that a goes further than b, both with holes
 	same    func(a, b T) bool
-}
-
-// timing is the name of a kind of read and its latency by side.
-type timing struct {
-	name string
-	took [2]latency
+	took    [2]latency // by side
 }
 
 func (k *kind[T]) isWhole(v T) bool { return k.whole == nil || k.whole(v) }
 
 // after returns the time after which the second store is also queried.
-func (k *timing) after(first side, cfg Config) time.Duration {
+func (k *kind[T]) after(first side, cfg Config) time.Duration {
 	p := k.took[first].p999()
 	if p == 0 {
 		return cfg.Most
