@@ -13,7 +13,7 @@ import (
 // Kafka brokers report a setting a moment after they accept it.
 func TestApplyWaitsUntilWhatItAlteredIsShown(t *testing.T) {
 	w := newBareWire(t)
-	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(oneBroker())); err != nil {
+	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())); err != nil {
 		t.Fatal(err)
 	}
 	longer := oneBroker()
@@ -32,14 +32,14 @@ func TestApplyWaitsUntilWhatItAlteredIsShown(t *testing.T) {
 			}
 		}
 	})
-	w.kafka.Dial = n.Dial
-	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(longer)); err != nil {
+	w.Kafka.Dial = n.Dial
+	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer)); err != nil {
 		t.Fatal(err)
 	}
 	if asked != late+1 {
 		t.Errorf("the brokers were asked %d times, want %d: until they showed it", asked, late+1)
 	}
-	if err := topics.Verify(t.Context(), w.kafka, topics.Catalogue(longer)); err != nil {
+	if err := topics.Verify(t.Context(), w.Kafka, topics.Catalogue(longer)); err != nil {
 		t.Errorf("Verify right after Apply: %v", err)
 	}
 }

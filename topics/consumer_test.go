@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -49,34 +50,17 @@ func numbered(prefix string, n int) []string {
 	return values
 }
 
-// committed returns the sum of the offsets that a group has committed on a topic.
-func (w *wire) committed(t *testing.T, group, topic string) int64 {
-	t.Helper()
-	offsets, err := w.admin(t).FetchOffsets(t.Context(), group)
-	if errors.Is(err, kerr.GroupIDNotFound) {
-		return 0
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sum int64
-	for _, o := range offsets[topic] {
-		sum += o.At
-	}
-	return sum
-}
-
 func (w *wire) consumer(group, topic string) topics.ConsumerConfig {
-	return topics.ConsumerConfig{Kafka: w.kafka, Group: group, Topics: []string{topic}}
+	return topics.ConsumerConfig{Kafka: w.Kafka, Group: group, Topics: []string{topic}}
 }
 
 func TestConsumeCommitsAfterTheEffect(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Edges, numbered("a", 100)...)
+	w.produce(topics.Edges, numbered("a", 100)...)
 	var got seen
-	stop := running(t, func(ctx context.Context) error {
+	stop := topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
-			if n := w.committed(t, "g", topics.Edges); n > int64(got.len()) {
+			if n := w.Committed("g", topics.Edges); n > int64(got.len()) {
 				t.Errorf("%d offsets are committed and %d records had their effect", n, got.len())
 			}
 			got.add(rs)
@@ -87,24 +71,24 @@ func TestConsumeCommitsAfterTheEffect(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("Consume = %v after its context ended, want nil", err)
 	}
-	if n := w.committed(t, "g", topics.Edges); n != 100 {
+	if n := w.Committed("g", topics.Edges); n != 100 {
 		t.Errorf("%d offsets are committed, want 100", n)
 	}
 }
 
 func TestConsumeEndsWithTheHandlersError(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Edges, numbered("a", 10)...)
+	w.produce(topics.Edges, numbered("a", 10)...)
 	errBroken := errors.New("broken")
 	err := topics.Consume(t.Context(), w.consumer("g", topics.Edges), func(context.Context, []*kgo.Record) error { return errBroken })
 	if !errors.Is(err, errBroken) {
 		t.Errorf("Consume = %v, want the handler's error", err)
 	}
-	if n := w.committed(t, "g", topics.Edges); n != 0 {
+	if n := w.Committed("g", topics.Edges); n != 0 {
 		t.Errorf("%d offsets are committed, want none", n)
 	}
 	var got seen
-	stop := running(t, func(ctx context.Context) error {
+	stop := topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
 			got.add(rs)
 			return nil
@@ -116,7 +100,7 @@ func TestConsumeEndsWithTheHandlersError(t *testing.T) {
 
 func TestConsumeReportsAFailedCommit(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Edges, numbered("a", 10)...)
+	w.produce(topics.Edges, numbered("a", 10)...)
 	w.Broker().ControlKey(int16(kmsg.OffsetCommit), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
 		for _, rt := range req.(*kmsg.OffsetCommitRequest).Topics {
@@ -150,7 +134,7 @@ func TestConsumeReadsCommittedToTheVeryEnd(t *testing.T) {
 		w.transact(t, end, records...)
 	}
 	var got seen
-	stop := running(t, func(ctx context.Context) error {
+	stop := topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
 			for _, r := range rs {
 				if r.Attrs.IsControl() {
@@ -161,7 +145,7 @@ func TestConsumeReadsCommittedToTheVeryEnd(t *testing.T) {
 			return nil
 		})
 	})
-	eventually.True(t, "the end is committed", func() bool { return w.committed(t, "g", topics.Edges) == w.end(t, topics.Edges) })
+	eventually.True(t, "the end is committed", func() bool { return w.Committed("g", topics.Edges) == w.End(topics.Edges) })
 	_ = stop()
 	if len(got.values) != 16 || got.values["tx1-0"] != 0 {
 		t.Errorf("%d values came, want the 16 committed ones", len(got.values))
@@ -174,51 +158,26 @@ func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
 	w := newWire(t)
 	header := kgo.RecordHeader{Key: topics.RetryHeader, Value: topics.Retry{Group: "interests", Attempt: 1}.Value()}
 	for _, topic := range []string{topics.UsersDeleted, topics.Edges} {
-		w.send(t, &kgo.Record{Topic: topic, Key: []byte("k"), Value: []byte("retry of " + topic), Headers: []kgo.RecordHeader{header}})
+		w.Send(&kgo.Record{Topic: topic, Key: []byte("k"), Value: []byte("retry of " + topic), Headers: []kgo.RecordHeader{header}})
 	}
-	w.send(t, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("last")})
+	w.Send(&kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("last")})
 	var got seen
 	cfg := w.consumer("g", topics.Edges)
 	cfg.Topics = append(cfg.Topics, topics.UsersDeleted)
-	running(t, func(ctx context.Context) error {
+	topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Consume(ctx, cfg, func(_ context.Context, rs []*kgo.Record) error {
 			got.add(rs)
 			return nil
 		})
 	})
 	eventually.True(t, "all is committed", func() bool {
-		return w.committed(t, "g", topics.Edges) == 2 && w.committed(t, "g", topics.UsersDeleted) == 1
+		return w.Committed("g", topics.Edges) == 2 && w.Committed("g", topics.UsersDeleted) == 1
 	})
 	got.mu.Lock()
 	defer got.mu.Unlock()
 	if got.values["retry of users-deleted"] != 1 || got.values["last"] != 1 || len(got.values) != 2 {
 		t.Errorf("got %v, want the last record and the retry of the compacted topic", got.values)
 	}
-}
-
-// end returns the sum of the end offsets of a topic's partitions.
-func (w *wire) end(t *testing.T, topic string) int64 {
-	t.Helper()
-	l := w.log(t)
-	ends, err := l.Ends(t.Context(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sum int64
-	for _, end := range ends[topic] {
-		sum += end
-	}
-	return sum
-}
-
-func (w *wire) log(t *testing.T) *topics.Log {
-	t.Helper()
-	l, err := topics.NewLog(w.kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	return l
 }
 
 // Members join and leave while records are produced. Every record has its effect, and a clean handover repeats none.
@@ -231,19 +190,19 @@ func TestConsumeHandsOver(t *testing.T) {
 			return nil
 		})
 	}
-	stop := running(t, member)
+	stop := topicstest.Run(t, member)
 	total := 0
 	for round := range 3 {
-		w.produce(t, topics.Edges, numbered(fmt.Sprintf("r%d-", round), 200)...)
+		w.produce(topics.Edges, numbered(fmt.Sprintf("r%d-", round), 200)...)
 		total += 200
-		next := running(t, member)
+		next := topicstest.Run(t, member)
 		eventually.True(t, "the round's records", func() bool { return got.len() == total })
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
 		stop = next
 	}
-	w.produce(t, topics.Edges, "last")
+	w.produce(topics.Edges, "last")
 	eventually.True(t, "the last record", func() bool { return got.len() == total+1 })
 	_ = stop()
 	for v, n := range got.values {
@@ -283,8 +242,8 @@ func (l *line) cut() {
 // Without the ping, the client library would retry silently.
 func TestConsumeSaysThatTheBrokersAreAway(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Pins, "a")
-	k, l := w.kafka, new(line)
+	w.produce(topics.Pins, "a")
+	k, l := w.Kafka, new(line)
 	k.Dial = l.dial
 	cfg := topics.ConsumerConfig{Kafka: k, Group: "g", Topics: []string{topics.Pins}, Quiet: 300 * time.Millisecond}
 	ended := make(chan error, 1)
@@ -292,7 +251,7 @@ func TestConsumeSaysThatTheBrokersAreAway(t *testing.T) {
 		ended <- topics.Consume(t.Context(), cfg, func(context.Context, []*kgo.Record) error { return nil })
 	}()
 	eventually.True(t, "the record is consumed", func() bool {
-		at, err := w.admin(t).FetchOffsets(t.Context(), "g")
+		at, err := w.Admin().FetchOffsets(t.Context(), "g")
 		return err == nil && len(at[topics.Pins]) > 0
 	})
 	l.cut()

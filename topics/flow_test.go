@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -17,11 +18,11 @@ import (
 // without committing readers are counted, too.
 func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 	w := newWire(t)
-	profile, err := topics.ProfileOf(t.Context(), w.kafka)
+	profile, err := topics.ProfileOf(t.Context(), w.Kafka)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := topics.NewLog(w.kafka)
+	log, err := topics.NewLog(w.Kafka)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +40,13 @@ func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 		return by
 	}
 	for _, key := range []string{"a", "b", "c", "d", "e"} {
-		w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte(key)}, &kgo.Record{Topic: topics.Publications, Key: []byte(key)})
+		w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte(key)}, &kgo.Record{Topic: topics.Publications, Key: []byte(key)})
 	}
-	w.send(t, &kgo.Record{Topic: topics.PinCards, Key: []byte("a")}) // it takes one offset, as a marker does
+	w.Send(&kgo.Record{Topic: topics.PinCards, Key: []byte("a")}) // it takes one offset, as a marker does
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	n := 0
-	err = topics.Consume(ctx, topics.ConsumerConfig{Kafka: w.kafka, Group: "mill", Topics: []string{topics.Pins}},
+	err = topics.Consume(ctx, topics.ConsumerConfig{Kafka: w.Kafka, Group: "mill", Topics: []string{topics.Pins}},
 		func(_ context.Context, rs []*kgo.Record) error {
 			if n += len(rs); n == 5 {
 				stop() // Consume commits before it leaves
@@ -82,8 +83,8 @@ func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 // For a reader with one group per process, Flows reports the largest lag under the reader's name.
 func TestFlowsTellOfTheSlowestProcess(t *testing.T) {
 	w := newWire(t)
-	l := w.log(t)
-	w.produce(t, topics.Edges, numbered("a", 10)...)
+	l := w.Log()
+	w.produce(topics.Edges, numbered("a", 10)...)
 	waiting := func() int64 {
 		t.Helper()
 		reader := topics.Reader{Group: "shelves", Topics: []string{topics.Edges}, Each: true}
@@ -105,7 +106,7 @@ func TestFlowsTellOfTheSlowestProcess(t *testing.T) {
 	eventually.True(t, "nothing waits", func() bool { return waiting() == 0 })
 	slow, errBroken := newShelf(), errors.New("broken")
 	held, hold := make(chan struct{}), make(chan struct{})
-	running(t, func(ctx context.Context) error {
+	topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Follow(ctx, w.following(slow, "2"), func(context.Context, []*kgo.Record, topics.Marks) error {
 			close(held)
 			<-hold

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -87,26 +88,26 @@ func (w *wire) following(s *shelf, instance string) topics.FollowConfig {
 
 func (w *wire) follow(t *testing.T, s *shelf, instance string) (stop func() error) {
 	t.Helper()
-	return running(t, func(ctx context.Context) error { return topics.Follow(ctx, w.following(s, instance), s.put) })
+	return topicstest.Run(t, func(ctx context.Context) error { return topics.Follow(ctx, w.following(s, instance), s.put) })
 }
 
 // Two processes each get every record once, and their checkpoints pass the markers. A lost store is filled again, whatever
 // offsets were committed under its name.
 func TestEveryFollowerIsFilledWhole(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Edges, numbered("a", 100)...)
+	w.produce(topics.Edges, numbered("a", 100)...)
 	w.transact(t, kgo.TryAbort, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("never")})
 	w.transact(t, kgo.TryCommit, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("k")})
 	first, second := newShelf(), newShelf()
 	stop := w.follow(t, first, "1")
 	w.follow(t, second, "2")
 	eventually.True(t, "both have all", func() bool { return first.once(101) && second.once(101) })
-	eventually.True(t, "all is committed", func() bool { return w.committed(t, "shelves-1", topics.Edges) == w.end(t, topics.Edges) })
+	eventually.True(t, "all is committed", func() bool { return w.Committed("shelves-1", topics.Edges) == w.End(topics.Edges) })
 	if err := stop(); err != nil {
 		t.Errorf("Follow = %v after its context ended, want nil", err)
 	}
 
-	w.produce(t, topics.Edges, "late")
+	w.produce(topics.Edges, "late")
 	stop = w.follow(t, first, "1")
 	eventually.True(t, "what came while it was away", func() bool { return first.once(102) && second.once(102) })
 	_ = stop()
@@ -114,8 +115,8 @@ func TestEveryFollowerIsFilledWhole(t *testing.T) {
 	lost := newShelf()
 	f := w.following(lost, "1")
 	joined := int64(-1)
-	f.Joined = func() { joined = w.committed(t, "shelves-1", topics.Edges) }
-	stop = running(t, func(ctx context.Context) error { return topics.Follow(ctx, f, lost.put) })
+	f.Joined = func() { joined = w.Committed("shelves-1", topics.Edges) }
+	stop = topicstest.Run(t, func(ctx context.Context) error { return topics.Follow(ctx, f, lost.put) })
 	eventually.True(t, "it is filled again", func() bool { return lost.once(102) })
 	_ = stop()
 	if joined != 0 {
@@ -126,13 +127,13 @@ func TestEveryFollowerIsFilledWhole(t *testing.T) {
 // Records whose write failed are delivered again, and their offsets are not committed.
 func TestFollowGoesOnAfterAFailure(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Edges, numbered("a", 10)...)
+	w.produce(topics.Edges, numbered("a", 10)...)
 	s, errBroken := newShelf(), errors.New("broken")
 	s.fail = errBroken
 	if err := topics.Follow(t.Context(), w.following(s, "1"), s.put); !errors.Is(err, errBroken) {
 		t.Fatalf("Follow = %v, want the store's error", err)
 	}
-	if n := w.committed(t, "shelves-1", topics.Edges); n != 0 || s.next() != 0 {
+	if n := w.Committed("shelves-1", topics.Edges); n != 0 || s.next() != 0 {
 		t.Errorf("%d offsets are committed and %d marked, want none", n, s.next())
 	}
 	w.follow(t, s, "1")
@@ -142,18 +143,18 @@ func TestFollowGoesOnAfterAFailure(t *testing.T) {
 // A mark without a topic id applies to the existing topic. Stores of a former release have such marks.
 func TestFollowTakesAMarkWithoutATopic(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Edges, "old")
-	p := topics.Partition("old", w.kafka.Partitions)
+	w.produce(topics.Edges, "old")
+	p := topics.Partition("old", w.Kafka.Partitions)
 	s := newShelf()
 	s.marks[topics.Edges][p] = topics.Mark{Next: 1}
 	stop := w.follow(t, s, "1")
-	w.produce(t, topics.Edges, "new")
+	w.produce(topics.Edges, "new")
 	eventually.True(t, "the new record", func() bool { return s.has("new") })
 	_ = stop()
 	if !s.once(1) {
 		t.Errorf("got %v, want what is behind the mark", s.values)
 	}
-	q := topics.Partition("new", w.kafka.Partitions)
+	q := topics.Partition("new", w.Kafka.Partitions)
 	if mark := s.marks[topics.Edges][q]; mark.Topic == (kadm.TopicID{}) {
 		t.Errorf("the mark is %+v, want the topic's id in it", mark)
 	}
@@ -166,10 +167,10 @@ func TestFollowNoticesAnotherTopic(t *testing.T) {
 	}{
 		"made anew": {func(t *testing.T, w *wire, _ *shelf) {
 			w.recreate(t, topics.Edges)
-			w.produce(t, topics.Edges, numbered("b", 50)...)
+			w.produce(topics.Edges, numbered("b", 50)...)
 		}, "topic edges was made anew since records of it were applied"},
 		"cut short": {func(t *testing.T, w *wire, s *shelf) {
-			w.produce(t, topics.Edges, numbered("b", 50)...)
+			w.produce(topics.Edges, numbered("b", 50)...)
 			mark := s.marks[topics.Edges][0]
 			mark.Next += 1000
 			s.marks[topics.Edges][0] = mark
@@ -177,7 +178,7 @@ func TestFollowNoticesAnotherTopic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t)
-			w.produce(t, topics.Edges, numbered("a", 50)...)
+			w.produce(topics.Edges, numbered("a", 50)...)
 			s := newShelf()
 			stop := w.follow(t, s, "1")
 			eventually.True(t, "all is there", func() bool { return s.once(50) && s.next() == 50 })
@@ -191,7 +192,7 @@ func TestFollowNoticesAnotherTopic(t *testing.T) {
 			}
 			f := w.following(s, "1")
 			f.Anew = true
-			running(t, func(ctx context.Context) error { return topics.Follow(ctx, f, s.put) })
+			topicstest.Run(t, func(ctx context.Context) error { return topics.Follow(ctx, f, s.put) })
 			eventually.True(t, "the topic is read from the beginning", func() bool { return s.has(numbered("b", 50)...) })
 		})
 	}
@@ -204,7 +205,7 @@ func TestARetryIsForEveryProcess(t *testing.T) {
 		header := kgo.RecordHeader{Key: topics.RetryHeader, Value: topics.Retry{Group: group, Attempt: 1}.Value()}
 		return &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte(value), Headers: []kgo.RecordHeader{header}}
 	}
-	w.send(t, retried("ours", "shelves"), retried("theirs", "feeds"), retried("one's", "shelves-1"), &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("last")})
+	w.Send(retried("ours", "shelves"), retried("theirs", "feeds"), retried("one's", "shelves-1"), &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("last")})
 	first, second := newShelf(), newShelf()
 	w.follow(t, first, "1")
 	w.follow(t, second, "2")

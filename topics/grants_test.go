@@ -281,11 +281,9 @@ func TestServingIsAllowedWhatItDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, serve := &wire{kafka: admin, streams: streams}, &wire{kafka: as("serve"), streams: streams}
-	if _, err := topics.Apply(t.Context(), admin, topics.GenerationTopics(oneBroker(), topics.Pools, 2)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := serve.log(t).Ends(t.Context(), topics.TicksOf("pools.2")); err != nil {
+	root, serve := topicstest.On(t, admin, streams), topicstest.On(t, as("serve"), streams)
+	root.CreateGeneration(oneBroker(), 2)
+	if _, err := serve.Log().Ends(t.Context(), topics.TicksOf("pools.2")); err != nil {
 		t.Errorf("the ends of a generation's ticks: %v", err)
 	}
 	retry := func(k topics.Kafka) (int, error) {
@@ -293,18 +291,18 @@ func TestServingIsAllowedWhatItDoes(t *testing.T) {
 		return done.Published, err
 	}
 	long := strings.Repeat("x", topics.MaxRetriedBytes)
-	root.bury(t, topics.Deliveries, 0, "user:a", "short", 1)
-	root.bury(t, topics.Pins, 0, "pin:1", long, 2)
-	if list, err := ops.ListDeadLetters(t.Context(), serve.kafka, streams, 10); err != nil || len(list) != 2 {
+	root.SendDeadLetter(topics.Deliveries, 0, "user:a", "short", 1)
+	root.SendDeadLetter(topics.Pins, 0, "pin:1", long, 2)
+	if list, err := ops.ListDeadLetters(t.Context(), serve.Kafka, streams, 10); err != nil || len(list) != 2 {
 		t.Errorf("%d letters are listed, %v, want 2", len(list), err)
 	}
-	if n, err := retry(serve.kafka); err != nil || n != 2 {
+	if n, err := retry(serve.Kafka); err != nil || n != 2 {
 		t.Errorf("%d letters are retried, %v, want 2", n, err)
 	}
-	root.bury(t, topics.Deliveries, 0, "user:a", long, 3)
+	root.SendDeadLetter(topics.Deliveries, 0, "user:a", long, 3)
 	var tooLong *ops.TooLongError
 	for range 2 {
-		n, err := retry(serve.kafka)
+		n, err := retry(serve.Kafka)
 		if !errors.As(err, &tooLong) || tooLong.Topic != topics.Deliveries || n != 0 || !strings.Contains(err.Error(), "Write on topic deliveries") {
 			t.Errorf("%d letters are retried, %v, want that deliveries may not be written", n, err)
 		}
@@ -312,7 +310,7 @@ func TestServingIsAllowedWhatItDoes(t *testing.T) {
 	if n, err := retry(admin); err != nil || n != 1 {
 		t.Errorf("whoever operates retries %d, %v, want the one that is left", n, err)
 	}
-	if n := len(root.drain(t, topics.Deliveries)); n != 1 {
+	if n := len(root.Records(topics.Deliveries)); n != 1 {
 		t.Errorf("%d deliveries, want the long one", n)
 	}
 }
@@ -330,13 +328,10 @@ func TestHiddenTopicIsNotMissing(t *testing.T) {
 // them, start anyway.
 func TestTopicsOfGenerationsAreOfWhoWorksOnThem(t *testing.T) {
 	admin, as := guarded(t, topics.Roles()...)
-	adm, err := admin.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(adm.Close)
-	topicstest.Generation(t, admin, oneBroker(), 2)
-	topicstest.CutOver(t, admin, 2, 0)
+	w := topicstest.On(t, admin, nil)
+	adm := w.Admin()
+	w.CreateGeneration(oneBroker(), 2)
+	w.SetGeneration(2, 0)
 	for role, works := range map[string]bool{
 		topics.RoleProcess: true, topics.RoleOperate: true, topics.RoleServe: false, topics.RoleMaterialize: false,
 	} {
@@ -348,14 +343,12 @@ func TestTopicsOfGenerationsAreOfWhoWorksOnThem(t *testing.T) {
 		if _, err := topics.VerifyAll(t.Context(), as(role), role); err != nil {
 			t.Errorf("%s: %v, want that all is as it should be", role, err)
 		}
-		topicstest.Alter(t, admin, "pools.2-table", "max.message.bytes", "1000")
+		w.SetConfig("pools.2-table", "max.message.bytes", "1000")
 		_, err = topics.VerifyAll(t.Context(), as(role), role)
 		told := err != nil && strings.Contains(err.Error(), "pools.2-table: max.message.bytes is 1000")
 		if told != works || err != nil && !told {
 			t.Errorf("%s: %v, want it told: %t", role, err, works)
 		}
-		if _, err := topics.Apply(t.Context(), admin, topics.GenerationTopics(oneBroker(), topics.Pools, 2)); err != nil {
-			t.Fatal(err)
-		}
+		w.CreateGeneration(oneBroker(), 2)
 	}
 }

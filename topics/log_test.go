@@ -11,9 +11,9 @@ import (
 
 func TestAReadingEndsWithTheVisitorsError(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Pins, numbered("k", 40)...)
+	w.produce(topics.Pins, numbered("k", 40)...)
 	enough, visits := errors.New("enough"), 0
-	err := w.log(t).ReadAll(t.Context(), topics.Pins, func(*kgo.Record) error {
+	err := w.Log().ReadAll(t.Context(), topics.Pins, func(*kgo.Record) error {
 		if visits++; visits == 3 {
 			return enough
 		}

@@ -19,7 +19,7 @@ import (
 // A field of Streams without a row in the registry would never be bound, and its topic would not be created.
 func TestOpen_BindsEveryStream(t *testing.T) {
 	w := newWire(t)
-	v := reflect.ValueOf(*w.streams)
+	v := reflect.ValueOf(*w.Streams)
 	for i := range v.NumField() {
 		if field := v.Type().Field(i); field.IsExported() && (v.Field(i).FieldByName("Name").String() == "" || v.Field(i).FieldByName("serde").IsNil()) {
 			t.Errorf("stream %s is not bound", field.Name)
@@ -30,7 +30,7 @@ func TestOpen_BindsEveryStream(t *testing.T) {
 // The two registries, of input streams and of topics, must agree on names and types.
 func TestPublisher_EncodesEveryInputStream(t *testing.T) {
 	w := newWire(t)
-	p := w.publisher(t)
+	p := w.Publisher()
 	inputs := map[string]bool{}
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
 		if inputs[topic.Name] = topic.Input; topic.Input && !slices.Contains(topic.Writers, topics.Producers) {
@@ -53,11 +53,11 @@ func TestPublisher_EncodesEveryInputStream(t *testing.T) {
 func TestStreamRoundTrip(t *testing.T) {
 	w := newWire(t)
 	want := &schemas.Edge{User: "user:a", Other: "board:b", Kind: schemas.FollowEdge, Live: true, Time: 7}
-	value, err := w.streams.Edges.Encode(want)
+	value, err := w.Streams.Edges.Encode(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := w.streams.Edges.Decode(value)
+	got, err := w.Streams.Edges.Decode(value)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -47,7 +48,7 @@ func action(partition int32, ago time.Duration) *kgo.Record {
 // put sends records to the partitions that they name.
 func (w *wire) put(t *testing.T, records ...*kgo.Record) {
 	t.Helper()
-	out := w.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	out := w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err := out.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	looks := 0
-	err := topics.AwaitOutsiders(ctx, w.kafka, func(now topics.WaitState) {
+	err := topics.AwaitOutsiders(ctx, w.Kafka, func(now topics.WaitState) {
 		if state = now.String(); looks == 1 {
 			cancel()
 		}
@@ -105,7 +106,7 @@ func TestAwaitOutsidersGoesByRecordsAndNotByMarkers(t *testing.T) {
 		t.Errorf("of one that has not begun: %q", got)
 	}
 	s.at = map[int32]int64{p: 1}
-	if err := topics.AwaitOutsiders(soon(t), w.kafka, nil, s.outsider()); err != nil {
+	if err := topics.AwaitOutsiders(soon(t), w.Kafka, nil, s.outsider()); err != nil {
 		t.Errorf("at the markers: %v", err)
 	}
 }
@@ -120,13 +121,13 @@ func TestAwaitOutsidersEndsUnderTraffic(t *testing.T) {
 			s.at[2] = 2
 		}
 	}
-	out := w.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	out := w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	more := func(topics.WaitState) {
 		if err := out.ProduceSync(t.Context(), action(2, 0), action(3, 0)).FirstErr(); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := topics.AwaitOutsiders(soon(t), w.kafka, more, s.outsider()); err != nil {
+	if err := topics.AwaitOutsiders(soon(t), w.Kafka, more, s.outsider()); err != nil {
 		t.Error(err)
 	}
 	if s.asked < 3 {
@@ -146,7 +147,7 @@ func TestAwaitOutsidersWaitsForTransactionsThatAreOpen(t *testing.T) {
 	if err := tx.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
 		t.Fatal(err)
 	}
-	if err := topics.AwaitOutsiders(soon(t), w.kafka, nil, s.outsider()); err != nil {
+	if err := topics.AwaitOutsiders(soon(t), w.Kafka, nil, s.outsider()); err != nil {
 		t.Error(err)
 	}
 }
@@ -170,7 +171,7 @@ func TestAwaitOutsidersSaysWhoDoesNotAnswer(t *testing.T) {
 		}
 	}
 	var said []string
-	if err := topics.AwaitOutsiders(soon(t), w.kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.outsider()); err != nil {
+	if err := topics.AwaitOutsiders(soon(t), w.Kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.outsider()); err != nil {
 		t.Fatal(err)
 	}
 	if len(said) != 3 || said[1] != "copy: away" {
@@ -181,7 +182,7 @@ func TestAwaitOutsidersSaysWhoDoesNotAnswer(t *testing.T) {
 // The oldest unprocessed record of all partitions, by the arrival of its event, shows how late an external consumer is.
 func TestOldestLeft(t *testing.T) {
 	w := newWire(t)
-	l, err := topics.NewLog(w.kafka)
+	l, err := topics.NewLog(w.Kafka)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,12 +222,12 @@ func TestWaitOfASetupWaitsForOutsiders(t *testing.T) {
 				ConsumerConfig: w.consumer(topics.InstanceGroup(r.Group, "1"), topics.ActionsEnriched),
 				Marks:          func() (topics.Marks, error) { return topics.Marks{}, nil },
 			}
-			running(t, func(ctx context.Context) error {
+			topicstest.Run(t, func(ctx context.Context) error {
 				return topics.Follow(ctx, f, func(context.Context, []*kgo.Record, topics.Marks) error { return nil })
 			})
 		}
 	}
-	setup := topics.Setup{Kafka: w.kafka, Outsiders: []topics.Outsider{s.outsider()}}
+	setup := topics.Setup{Kafka: w.Kafka, Outsiders: []topics.Outsider{s.outsider()}}
 	s.then = func(s *standIn) {
 		if s.asked == 2 {
 			s.at = map[int32]int64{1: 1}

@@ -26,7 +26,7 @@ func TestProduceEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	ended := make(chan error, 1)
-	client := w.client(t)
+	client := w.Client()
 	go func() { ended <- topics.Produce(ctx, client, &kgo.Record{Topic: topics.Pins, Key: []byte("k")}) }()
 	eventually.True(t, "the record is sent", func() bool { return held.Load() > 0 })
 	enough := errors.New("enough")
@@ -43,7 +43,7 @@ func TestProduceEndsWithItsContext(t *testing.T) {
 
 func TestProduceOfSeveralRecords(t *testing.T) {
 	w := newWire(t)
-	client := w.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client := w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err := topics.Produce(t.Context(), client); err != nil {
 		t.Errorf("none: %v", err)
 	}
@@ -51,7 +51,7 @@ func TestProduceOfSeveralRecords(t *testing.T) {
 	if err := topics.Produce(t.Context(), client, good...); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.drain(t, topics.Pins); len(got) != len(good) {
+	if got := w.Records(topics.Pins); len(got) != len(good) {
 		t.Errorf("%d records are there, want %d", len(got), len(good))
 	}
 	long := &kgo.Record{Topic: topics.Pins, Value: make([]byte, 4<<20)}

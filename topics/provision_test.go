@@ -12,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -24,20 +23,20 @@ func TestApplyMakesWhatVerifyWants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newBareWire(t)
 			want := topics.Catalogue(profile)
-			if err := topics.Verify(t.Context(), w.kafka, want); err == nil || strings.Count(err.Error(), "missing") != len(want) {
+			if err := topics.Verify(t.Context(), w.Kafka, want); err == nil || strings.Count(err.Error(), "missing") != len(want) {
 				t.Errorf("Verify before Apply = %v, want every topic missing", err)
 			}
-			done, err := topics.Apply(t.Context(), w.kafka, want)
+			done, err := topics.Apply(t.Context(), w.Kafka, want)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := len(done.Create); got != len(want) {
 				t.Errorf("Apply created %d topics, want %d", got, len(want))
 			}
-			if err := topics.Verify(t.Context(), w.kafka, want); err != nil {
+			if err := topics.Verify(t.Context(), w.Kafka, want); err != nil {
 				t.Errorf("Verify after Apply: %v", err)
 			}
-			if again, err := topics.Apply(t.Context(), w.kafka, want); err != nil || !again.Empty() {
+			if again, err := topics.Apply(t.Context(), w.Kafka, want); err != nil || !again.Empty() {
 				t.Errorf("second Apply = %+v, %v, want nothing to do", again, err)
 			}
 		})
@@ -48,7 +47,7 @@ func TestApplyMakesWhatVerifyWants(t *testing.T) {
 func TestEmbeddedTopicsHaveNoConfiguration(t *testing.T) {
 	w := newBareWire(t)
 	want := topics.Catalogue(topics.Profile{Embedded: true})
-	if _, err := topics.Apply(t.Context(), w.kafka, want); err != nil {
+	if _, err := topics.Apply(t.Context(), w.Kafka, want); err != nil {
 		t.Fatal(err)
 	}
 	for _, rc := range w.topicConfigs(t, want) {
@@ -62,7 +61,7 @@ func TestEmbeddedTopicsHaveNoConfiguration(t *testing.T) {
 
 func (w *wire) topicConfigs(t *testing.T, list []topics.Topic) kadm.ResourceConfigs {
 	t.Helper()
-	adm := w.admin(t)
+	adm := w.Admin()
 	var names []string
 	for _, topic := range list {
 		names = append(names, topic.Name)
@@ -74,29 +73,14 @@ func (w *wire) topicConfigs(t *testing.T, list []topics.Topic) kadm.ResourceConf
 	return configs
 }
 
-func (w *wire) topicNames(t *testing.T) []string {
-	t.Helper()
-	return topicstest.Names(t, w.kafka)
-}
-
-func (w *wire) admin(t *testing.T) *kadm.Client {
-	t.Helper()
-	adm, err := w.kafka.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(adm.Close)
-	return adm
-}
-
 func TestApplyAltersWhatCanBeAltered(t *testing.T) {
 	w := newBareWire(t)
-	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(oneBroker())); err != nil {
+	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())); err != nil {
 		t.Fatal(err)
 	}
 	longer := oneBroker()
 	longer.Actions = 30 * 24 * time.Hour
-	done, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(longer))
+	done, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +88,7 @@ func TestApplyAltersWhatCanBeAltered(t *testing.T) {
 	if d := cmp.Diff(want, done.Alter); d != "" {
 		t.Errorf("Apply altered (-want +got):\n%s", d)
 	}
-	if err := topics.Verify(t.Context(), w.kafka, topics.Catalogue(longer)); err != nil {
+	if err := topics.Verify(t.Context(), w.Kafka, topics.Catalogue(longer)); err != nil {
 		t.Error(err)
 	}
 }
@@ -112,7 +96,7 @@ func TestApplyAltersWhatCanBeAltered(t *testing.T) {
 func TestConflictsAreAllReportedAndNothingIsDone(t *testing.T) {
 	w := newBareWire(t)
 	want := topics.Catalogue(oneBroker())
-	adm := w.admin(t)
+	adm := w.Admin()
 	wrong := "compact"
 	if _, err := adm.CreateTopic(t.Context(), 3, 1, nil, "follows"); err != nil {
 		t.Fatal(err)
@@ -120,7 +104,7 @@ func TestConflictsAreAllReportedAndNothingIsDone(t *testing.T) {
 	if _, err := adm.CreateTopic(t.Context(), 2, 1, map[string]*string{"cleanup.policy": &wrong}, "pins"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := topics.Apply(t.Context(), w.kafka, want)
+	_, err := topics.Apply(t.Context(), w.Kafka, want)
 	var conflict *topics.Conflict
 	if !errors.As(err, &conflict) {
 		t.Fatalf("Apply = %v, want a Conflict", err)
@@ -141,7 +125,7 @@ func TestConflictsAreAllReportedAndNothingIsDone(t *testing.T) {
 
 func TestProfileOfEmbeddedBroker(t *testing.T) {
 	w := newBareWire(t)
-	got, err := topics.ProfileOf(t.Context(), w.kafka)
+	got, err := topics.ProfileOf(t.Context(), w.Kafka)
 	if want := (topics.Profile{Partitions: 4, Replicas: 1, Embedded: true}); err != nil || got != want {
 		t.Errorf("ProfileOf = %+v, %v, want %+v", got, err, want)
 	}
@@ -162,8 +146,8 @@ func TestProfileOf_RefusesAnAssumedNumberOfPartitionsOnARealCluster(t *testing.T
 		t.Errorf("with a number that was configured: %v", err)
 	}
 	w := newBareWire(t)
-	w.kafka.Assumed = true
-	if _, err := topics.ProfileOf(t.Context(), w.kafka); err != nil {
+	w.Kafka.Assumed = true
+	if _, err := topics.ProfileOf(t.Context(), w.Kafka); err != nil {
 		t.Errorf("on the embedded broker: %v", err)
 	}
 }

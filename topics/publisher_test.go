@@ -44,64 +44,27 @@ func oneOfEach() []schemas.Line {
 	return lines
 }
 
-func (w *wire) publisher(t *testing.T) *topics.Publisher {
-	t.Helper()
-	p, err := topics.NewPublisher(w.kafka, w.streams)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
-}
-
-// bury sends a record to the dead-letter topic.
-func (w *wire) bury(t *testing.T, topic string, partition int32, key, value string, at int64) {
-	t.Helper()
-	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
-	if err := w.publisher(t).Bury(t.Context(), "objects", r, "no good"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// drain returns all committed records of a topic.
-func (w *wire) drain(t *testing.T, topic string) []*kgo.Record {
-	t.Helper()
-	l := w.log(t)
-	ends, err := l.Ends(t.Context(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*kgo.Record
-	for p, end := range ends[topic] {
-		err := l.ReadTo(t.Context(), topic, p, 0, end, func(r *kgo.Record) error { all = append(all, r); return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
-}
-
 func TestPublishIsThereWhenItReturns(t *testing.T) {
 	w := newWire(t)
 	before := time.Now().Truncate(time.Millisecond)
 	for _, line := range oneOfEach() {
-		if err := w.publisher(t).Publish(t.Context(), []schemas.Line{line}); err != nil {
+		if err := w.Publisher().Publish(t.Context(), []schemas.Line{line}); err != nil {
 			t.Fatal(err)
 		}
-		got := w.drain(t, line.Stream)
+		got := w.Records(line.Stream)
 		if len(got) != 1 {
 			t.Fatalf("%d records on %s, want 1", len(got), line.Stream)
 		}
 		r := got[0]
-		if string(r.Key) != line.Key || r.Partition != topics.Partition(line.Key, w.kafka.Partitions) {
+		if string(r.Key) != line.Key || r.Partition != topics.Partition(line.Key, w.Kafka.Partitions) {
 			t.Errorf("%s: key %q in partition %d, want %q in that of the key", line.Stream, r.Key, r.Partition, line.Key)
 		}
 		if r.Timestamp.Before(before) || time.Since(r.Timestamp) > time.Minute {
 			t.Errorf("%s: timestamp %s, want now", line.Stream, r.Timestamp)
 		}
 	}
-	r := w.drain(t, topics.Pins)[0]
-	got, err := w.streams.Pins.Decode(r.Value)
+	r := w.Records(topics.Pins)[0]
+	got, err := w.Streams.Pins.Decode(r.Value)
 	if want := oneOfEach()[0].Event.(*schemas.PinEvent); err != nil || cmp.Diff(want.Event, got.Event) != "" {
 		t.Errorf("decoded %+v, %v, want %+v", got, err, want)
 	}
@@ -116,12 +79,12 @@ func TestPublishAs_RecordsOperatorOfDeletes(t *testing.T) {
 		{Stream: topics.Users, Key: "user:7", Event: &schemas.UserEvent{Event: update}},
 		{Stream: topics.Users, Key: "user:7", Event: &schemas.UserEvent{Event: deletion}},
 	}
-	p := w.publisher(t)
+	p := w.Publisher()
 	if err := errors.Join(p.PublishAs(t.Context(), "service:gdpr", lines), p.Publish(t.Context(), lines)); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, r := range w.drain(t, topics.Users) {
+	for _, r := range w.Records(topics.Users) {
 		operator := ""
 		for _, h := range r.Headers {
 			if h.Key == topics.OperatorHeader {
@@ -139,10 +102,10 @@ func TestPublishOfWhatCannotBeEncodedPublishesNothing(t *testing.T) {
 	w := newWire(t)
 	bad := follow(2)
 	bad.Event.(*schemas.FollowEvent).ID = "\xff"
-	if err := w.publisher(t).Publish(t.Context(), []schemas.Line{follow(1), bad}); err == nil {
+	if err := w.Publisher().Publish(t.Context(), []schemas.Line{follow(1), bad}); err == nil {
 		t.Error("Publish = nil, want an error")
 	}
-	if got := w.drain(t, topics.Follows); len(got) != 0 {
+	if got := w.Records(topics.Follows); len(got) != 0 {
 		t.Errorf("%d records were published, want none", len(got))
 	}
 }
@@ -150,8 +113,8 @@ func TestPublishOfWhatCannotBeEncodedPublishesNothing(t *testing.T) {
 func TestPublishSaysHowManyAreCertain(t *testing.T) {
 	w := newWire(t)
 	line := follow(1)
-	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
-	err := w.publisher(t).Publish(t.Context(), []schemas.Line{line})
+	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
+	err := w.Publisher().Publish(t.Context(), []schemas.Line{line})
 	var partial *topics.PublishError
 	if !errors.As(err, &partial) || partial.Certain != 0 || partial.Events != 1 || !errors.Is(err, kerr.TopicAuthorizationFailed) {
 		t.Errorf("Publish = %v, want 0 of 1 certain and the brokers' answer", err)
@@ -164,10 +127,10 @@ func TestPublishSaysHowManyAreCertain(t *testing.T) {
 func TestPublishReturnsWhenItsContextEnds(t *testing.T) {
 	w := newWire(t)
 	line := follow(1)
-	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.kafka.Partitions), kerr.NotLeaderForPartition.Code)
+	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.Kafka.Partitions), kerr.NotLeaderForPartition.Code)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p, published := w.publisher(t), make(chan error, 1)
+	p, published := w.Publisher(), make(chan error, 1)
 	go func() { published <- p.Publish(ctx, []schemas.Line{line}) }()
 	eventually.True(t, "a second attempt", func() bool { return hits.Load() >= 2 })
 	cancel()
@@ -180,7 +143,7 @@ func TestPublishReturnsWhenItsContextEnds(t *testing.T) {
 
 func TestSendOfMany(t *testing.T) {
 	w := newWire(t)
-	p := w.publisher(t)
+	p := w.Publisher()
 	var acked, failed atomic.Int64
 	const n = 20_000
 	for i := range n {
@@ -198,7 +161,7 @@ func TestSendOfMany(t *testing.T) {
 	if acked.Load() != n || failed.Load() != 0 {
 		t.Errorf("%d acknowledged and %d failed, want %d and 0", acked.Load(), failed.Load(), n)
 	}
-	if got := w.end(t, topics.Follows); got != n {
+	if got := w.End(topics.Follows); got != n {
 		t.Errorf("%d records, want %d", got, n)
 	}
 }
@@ -206,17 +169,17 @@ func TestSendOfMany(t *testing.T) {
 func TestBury(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: "edges", Partition: 3, Offset: 17, Key: []byte("user:a"), Value: []byte("?"), Timestamp: time.UnixMilli(1000)}
-	if err := w.publisher(t).Bury(t.Context(), "materialize", r, "not framed"); err != nil {
+	if err := w.Publisher().Bury(t.Context(), "materialize", r, "not framed"); err != nil {
 		t.Fatal(err)
 	}
-	letters := w.drain(t, topics.DeadLetters)
+	letters := w.Records(topics.DeadLetters)
 	if len(letters) != 1 || string(letters[0].Key) != "edges" {
 		t.Fatalf("dead letters %v, want one under its source topic", letters)
 	}
 	if got := topics.SinceOf(letters[0]); got != 1_000_000 {
 		t.Errorf("since %d, want the arrival of the record", got)
 	}
-	got, err := w.streams.DeadLetters.Decode(letters[0].Value)
+	got, err := w.Streams.DeadLetters.Decode(letters[0].Value)
 	want := &schemas.DeadLetter{
 		Topic: "edges", Partition: 3, Offset: 17, Group: "materialize", Reason: "not framed", Time: 1_000_000,
 		Key: []byte("user:a"), Value: []byte("?"),

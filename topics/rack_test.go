@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -51,9 +52,9 @@ func (c counted) Read(p []byte) (int, error) {
 
 // Of three brokers, each in its own rack, the reader reads from the one in its rack and not from the leader.
 func TestRealKafkaRack(t *testing.T) {
-	brokers := strings.Split(os.Getenv(realKafka), ",")
+	brokers := strings.Split(os.Getenv(topicstest.RealKafka), ",")
 	if len(brokers) < 3 {
-		t.Skipf("set %s to the addresses of three Kafka brokers in racks rack-1, rack-2, rack-3", realKafka)
+		t.Skipf("set %s to the addresses of three Kafka brokers in racks rack-1, rack-2, rack-3", topicstest.RealKafka)
 	}
 	k := topics.Kafka{Brokers: brokers, Partitions: 1}
 	topic := fmt.Sprintf("rack-%d", time.Now().UnixNano())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -52,7 +53,7 @@ func (w *wire) take(t *testing.T, topic string, partition int32, before int64) {
 	t.Helper()
 	offsets := kadm.Offsets{}
 	offsets.AddOffset(topic, partition, before, -1)
-	done, err := w.admin(t).DeleteRecords(t.Context(), offsets)
+	done, err := w.Admin().DeleteRecords(t.Context(), offsets)
 	if err == nil {
 		err = done.Error()
 	}
@@ -65,15 +66,15 @@ func (w *wire) take(t *testing.T, topic string, partition int32, before int64) {
 func TestLogGoesOnAtTheOldestRecord(t *testing.T) {
 	w, n := newWire(t), faultnet.New()
 	for i := range 5 {
-		w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
+		w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
 	}
-	p := topics.Partition("k", w.kafka.Partitions)
+	p := topics.Partition("k", w.Kafka.Partitions)
 	w.take(t, topics.Pins, p, 3)
 	n.Alter(kmsg.Fetch, 1, func(resp kmsg.Response) {
 		resp.(*kmsg.FetchResponse).Topics[0].Partitions[0].LogStartOffset = -1
 	})
-	w.kafka.Dial = n.Dial
-	l := w.log(t)
+	w.Kafka.Dial = n.Dial
+	l := w.Log()
 	records, next, err := l.Read(t.Context(), topics.Pins, p, 1)
 	if err != nil || len(records) != 0 || next != 3 {
 		t.Errorf("read from before the oldest record: %d records, go on at %d, %v; want none, at 3", len(records), next, err)
@@ -93,9 +94,9 @@ func TestLogGoesOnAtTheOldestRecord(t *testing.T) {
 func TestWaitPassesWhatWasTakenUnread(t *testing.T) {
 	w := newWire(t)
 	for i := range 5 {
-		w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
+		w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
 	}
-	p := topics.Partition("k", w.kafka.Partitions)
+	p := topics.Partition("k", w.Kafka.Partitions)
 	w.commit(t, "mill", topics.Pins, p, 1)
 	w.take(t, topics.Pins, p, 3)
 	err := w.look(t, 1, pipelineReaders...)
@@ -118,14 +119,14 @@ func (w *wire) compacted(t *testing.T, topic, meanwhile string) {
 	} {
 		alter = append(alter, kadm.AlterConfig{Op: kadm.SetConfig, Name: name, Value: &value})
 	}
-	if _, err := w.admin(t).AlterTopicConfigs(t.Context(), alter, topic); err != nil {
+	if _, err := w.Admin().AlterTopicConfigs(t.Context(), alter, topic); err != nil {
 		t.Fatal(err)
 	}
-	l, anywhere := w.log(t), w.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	before := w.drain(t, topic)
+	l, anywhere := w.Log(), w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	before := w.Records(topic)
 	left := 0
 	eventually.True(t, "the topic is compacted", func() bool {
-		for p := range w.kafka.Partitions {
+		for p := range w.Kafka.Partitions {
 			r := &kgo.Record{Topic: topic, Partition: p, Key: []byte(meanwhile), Value: before[0].Value}
 			if err := anywhere.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 				t.Fatal(err)
@@ -165,10 +166,10 @@ func (w *wire) visit(t *testing.T, l *topics.Log, topic string, found func(*kgo.
 // A running process and a later one have the same global table, whatever compaction has removed in between. Wait waits for
 // both.
 func TestRealKafkaWholeOfACompactedTopic(t *testing.T) {
-	w := newRealWire(t)
+	w := newWire(t)
 	const users = 40
-	first := topics.NewDeletedUsers(w.kafka, w.streams, "first", logTo(t))
-	running(t, first.Run)
+	first := topics.NewDeletedUsers(w.Kafka, w.Streams, "first", logTo(t))
+	topicstest.Run(t, first.Run)
 	waitReady(t, first.Ready())
 	for at := range schemas.Micros(4) {
 		var records []*kgo.Record
@@ -177,13 +178,13 @@ func TestRealKafkaWholeOfACompactedTopic(t *testing.T) {
 				records = append(records, w.deleted(t, schemas.UserID(fmt.Sprint("user:", i)), (at+1)%4))
 			}
 		}
-		w.send(t, records...)
+		w.Send(records...)
 	}
 	w.compacted(t, topics.UsersDeleted, "user:meanwhile")
-	later := topics.NewDeletedUsers(w.kafka, w.streams, "later", logTo(t))
-	running(t, later.Run)
+	later := topics.NewDeletedUsers(w.Kafka, w.Streams, "later", logTo(t))
+	topicstest.Run(t, later.Run)
 	waitReady(t, later.Ready())
-	w.send(t, w.deleted(t, "user:last", 1))
+	w.Send(w.deleted(t, "user:last", 1))
 	if err := w.wait(t, time.Minute); err != nil {
 		t.Fatal(err)
 	}

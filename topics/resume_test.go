@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -19,18 +20,18 @@ import (
 func (w *wire) sendNumbers(t *testing.T, topic string, from, to int) int32 {
 	t.Helper()
 	for i := from; i < to; i++ {
-		w.send(t, &kgo.Record{Topic: topic, Key: []byte("k"), Value: fmt.Append(nil, i)})
+		w.Send(&kgo.Record{Topic: topic, Key: []byte("k"), Value: fmt.Append(nil, i)})
 	}
-	return topics.Partition("k", w.kafka.Partitions)
+	return topics.Partition("k", w.Kafka.Partitions)
 }
 
 // recreate deletes a topic, creates it again, and waits until it accepts records.
 func (w *wire) recreate(t *testing.T, topic string) {
 	t.Helper()
-	if _, err := w.admin(t).DeleteTopics(t.Context(), topic); err != nil {
+	if _, err := w.Admin().DeleteTopics(t.Context(), topic); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Embedded: true})); err != nil {
+	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(topics.Profile{Embedded: true})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,8 +67,8 @@ func TestConsume_FailsWhenRecordsAreLost(t *testing.T) {
 					return nil
 				})
 			}
-			stop := running(t, consume)
-			eventually.True(t, "the offsets are committed", func() bool { return w.committed(t, "g", topics.Edges) == 5 })
+			stop := topicstest.Run(t, consume)
+			eventually.True(t, "the offsets are committed", func() bool { return w.Committed("g", topics.Edges) == 5 })
 			_ = stop()
 			c.change(t, w, p)
 			ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
@@ -88,7 +89,7 @@ func TestConsume_ReadsARecreatedTopicFromItsStart(t *testing.T) {
 	w.recreate(t, topics.Edges)
 	w.sendNumbers(t, topics.Edges, 5, 15)
 	var got seen
-	running(t, func(ctx context.Context) error {
+	topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
 			got.add(rs)
 			return nil
@@ -104,7 +105,7 @@ func TestConsume_ContinuesWhereRetentionEnds(t *testing.T) {
 	w.commit(t, "g", topics.Edges, p, 3)
 	w.take(t, topics.Edges, p, 3)
 	var got seen
-	running(t, func(ctx context.Context) error {
+	topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
 			got.add(rs)
 			return nil
@@ -118,7 +119,7 @@ func TestClient_DoesNotResetOffsets(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
 	w.take(t, topics.Edges, p, 3)
-	client := w.client(t, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Edges: {p: kgo.NewOffset().At(1)}}))
+	client := w.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Edges: {p: kgo.NewOffset().At(1)}}))
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	if fetches := client.PollFetches(ctx); !errors.Is(fetches.Err(), kerr.OffsetOutOfRange) {
@@ -151,10 +152,10 @@ func TestFollow_MarksPassMarkers(t *testing.T) {
 	w := newWire(t)
 	s := newShelf()
 	w.follow(t, s, "1")
-	w.produce(t, topics.Edges, "a")
+	w.produce(topics.Edges, "a")
 	eventually.True(t, "the record", func() bool { return s.once(1) })
 	w.transact(t, kgo.TryAbort, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("never")})
-	eventually.True(t, "the end", func() bool { return s.next() == w.end(t, topics.Edges) })
+	eventually.True(t, "the end", func() bool { return s.next() == w.End(topics.Edges) })
 }
 
 // A process that missed records of a global table does not know which keys were deleted.
@@ -168,15 +169,15 @@ func TestWhole_FailsWhenRecordsAreLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t)
-			w.send(t, w.deleted(t, "user:a", 1))
-			whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
-			stop := running(t, whole.Run)
+			w.Send(w.deleted(t, "user:a", 1))
+			whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+			stop := topicstest.Run(t, whole.Run)
 			waitReady(t, whole.Ready())
 			_ = stop()
 			for i := range 3 {
-				w.send(t, w.deleted(t, "user:a", schemas.Micros(2+i)))
+				w.Send(w.deleted(t, "user:a", schemas.Micros(2+i)))
 			}
-			c.change(t, w, topics.Partition("user:a", w.kafka.Partitions))
+			c.change(t, w, topics.Partition("user:a", w.Kafka.Partitions))
 			err := whole.Run(t.Context())
 			wantChanged(t, err, c.says)
 			wantChanged(t, err, "restart the process")

@@ -7,13 +7,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 // A store lags where its group has committed less than the other group had; keys of other partitions are not affected.
 func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 	w := newWire(t)
-	log, err := topics.NewLog(w.kafka)
+	log, err := topics.NewLog(w.Kafka)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 		var offsets kadm.Offsets
 		offsets.AddOffset(topics.Edges, partition, at, -1)
 		offsets.AddOffset(topics.PinCards, partition, 5, -1)
-		if _, err := w.admin(t).CommitOffsets(t.Context(), group, offsets); err != nil {
+		if _, err := w.Admin().CommitOffsets(t.Context(), group, offsets); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +36,7 @@ func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 		t.Error("a store lags before the first look")
 	}
 	commit("materialize", 7)
-	stop := running(t, lag.Run)
+	stop := topicstest.Run(t, lag.Run)
 	eventually.True(t, "an empty standby lags", func() bool { return lag.Behind("standby", topics.Edges, held) })
 	commit("materialize-standby", 6)
 	eventually.True(t, "cards are there", func() bool { return !lag.Behind("standby", topics.PinCards, held) })

@@ -44,7 +44,7 @@ func (h *holding) Partition(r *kgo.Record, _ int) int {
 func holdingClient(t *testing.T, w *wire) (*kgo.Client, *holding) {
 	t.Helper()
 	h := newHolding(topics.Edges)
-	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(h))
+	tx, err := w.Kafka.Transactional("tx", kgo.RecordPartitioner(h))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Edges); err != nil {
 		t.Fatal(err)
 	}
-	in, err := w.kafka.Client(kgo.ConsumeTopics(topics.Edges))
+	in, err := w.Kafka.Client(kgo.ConsumeTopics(topics.Edges))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestATopicBesideAKnownOneIsTakenFromTheNextTransaction(t *testing.T) {
 	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(w.drain(t, topics.Edges)); got != 3 {
+	if got := len(w.Records(topics.Edges)); got != 3 {
 		t.Errorf("%d records of the topic are committed, want 3", got)
 	}
 }

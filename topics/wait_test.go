@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -39,9 +40,9 @@ type pipeline struct {
 
 // member consumes as a group. emit returns the records derived from a record.
 func (p *pipeline) member(t *testing.T, group string, inputs []string, emit func(r *kgo.Record) []*kgo.Record) {
-	out := p.w.client(t)
-	running(t, func(ctx context.Context) error {
-		cfg := topics.ConsumerConfig{Kafka: p.w.kafka, Group: group, Topics: inputs, MaxPoll: 7}
+	out := p.w.Client()
+	topicstest.Run(t, func(ctx context.Context) error {
+		cfg := topics.ConsumerConfig{Kafka: p.w.Kafka, Group: group, Topics: inputs, MaxPoll: 7}
 		return topics.Consume(ctx, cfg, func(ctx context.Context, rs []*kgo.Record) error {
 			if p.slow > 0 {
 				select {
@@ -99,7 +100,7 @@ func (w *wire) wait(t *testing.T, timeout time.Duration) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	return topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now()), nil, pipelineReaders...)
+	return topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now()), nil, pipelineReaders...)
 }
 
 var errSeenEnough = errors.New("enough was seen")
@@ -111,7 +112,7 @@ func (w *wire) look(t *testing.T, n int, readers ...topics.Reader) error {
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	told := 0
-	return topics.Wait(bounded, w.kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) {
+	return topics.Wait(bounded, w.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) {
 		if s.Err == nil {
 			told++
 		}
@@ -127,8 +128,8 @@ func TestWaitIsExactUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	p := &pipeline{w: w, slow: 8 * time.Millisecond}
 	p.run(t)
-	stopTraffic := running(t, func(ctx context.Context) error {
-		out := w.client(t)
+	stopTraffic := topicstest.Run(t, func(ctx context.Context) error {
+		out := w.Client()
 		for i := 0; ctx.Err() == nil; i++ {
 			v := fmt.Sprintf("noise%d", i)
 			_ = out.ProduceSync(ctx, &kgo.Record{Topic: topics.Pins, Key: []byte(v), Value: []byte(v)})
@@ -138,7 +139,7 @@ func TestWaitIsExactUnderTraffic(t *testing.T) {
 	})
 	for round := range 6 {
 		prefix := fmt.Sprintf("r%d-", round)
-		w.produce(t, topics.Pins, numbered(prefix, 20)...)
+		w.produce(topics.Pins, numbered(prefix, 20)...)
 		if err := w.wait(t, time.Minute); err != nil {
 			t.Fatal(err)
 		}
@@ -159,9 +160,9 @@ func TestWaitWithASlowClock(t *testing.T) {
 	p.run(t)
 	for round := range 3 {
 		prefix := fmt.Sprintf("r%d-", round)
-		w.produce(t, topics.Pins, numbered(prefix, 20)...)
+		w.produce(topics.Pins, numbered(prefix, 20)...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		err := topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now().Add(-2*time.Minute)), nil, pipelineReaders...)
+		err := topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now().Add(-2*time.Minute)), nil, pipelineReaders...)
 		cancel()
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +179,7 @@ func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
 	w := newWire(t)
 	p := &pipeline{w: w}
 	p.run(t)
-	w.produce(t, topics.Pins, "warm")
+	w.produce(topics.Pins, "warm")
 	eventually.True(t, "the pipeline runs", func() bool { return p.effects("warm") == 3 })
 	best := time.Hour
 	for round := 0; round < rounds && best > soon; round++ {
@@ -192,7 +193,7 @@ func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
 // late publishes events, and returns the time from their last effect until Wait returns.
 func (p *pipeline) late(t *testing.T, prefix string) time.Duration {
 	t.Helper()
-	p.w.produce(t, topics.Pins, numbered(prefix, 100)...)
+	p.w.produce(topics.Pins, numbered(prefix, 100)...)
 	var returned time.Time
 	var err error
 	var waiting sync.WaitGroup
@@ -210,14 +211,14 @@ func (p *pipeline) late(t *testing.T, prefix string) time.Duration {
 // the derived records only because it reads the ends after the committed offsets.
 func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Pins, "k")
+	w.produce(topics.Pins, "k")
 	var moved atomic.Bool
 	w.Broker().ControlKey(int16(kmsg.OffsetFetch), func(kmsg.Request) (kmsg.Response, error, bool) {
 		w.Broker().KeepControl()
 		if moved.CompareAndSwap(false, true) {
 			w.Broker().SleepControl(func() {
-				w.produce(t, topics.Publications, "k")
-				w.commit(t, "mill", topics.Pins, topics.Partition("k", w.kafka.Partitions), 1)
+				w.produce(topics.Publications, "k")
+				w.commit(t, "mill", topics.Pins, topics.Partition("k", w.Kafka.Partitions), 1)
 			})
 		}
 		return nil, nil, false
@@ -233,7 +234,7 @@ func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
 
 func TestWaitSaysWhatIsBehind(t *testing.T) {
 	w := newWire(t)
-	w.produce(t, topics.Pins, numbered("a", 10)...)
+	w.produce(topics.Pins, numbered("a", 10)...)
 	err := w.look(t, 2, pipelineReaders...)
 	var behind *topics.WaitError
 	if !errors.As(err, &behind) || !errors.Is(err, errSeenEnough) || !strings.Contains(err.Error(), "mill: 10 of pins") {
@@ -257,7 +258,7 @@ func TestWaitPassesWhatIsNoRecord(t *testing.T) {
 	if err := w.wait(t, 300*time.Millisecond); err == nil {
 		t.Error("Wait returned before the committed record was worked off")
 	}
-	w.commit(t, "mill", topics.Pins, topics.Partition("k", w.kafka.Partitions), 1)
+	w.commit(t, "mill", topics.Pins, topics.Partition("k", w.Kafka.Partitions), 1)
 	if err := w.wait(t, time.Minute); err != nil {
 		t.Error(err)
 	}
@@ -266,7 +267,7 @@ func TestWaitPassesWhatIsNoRecord(t *testing.T) {
 // begin sends records in a transaction of a new producer, and leaves it open.
 func (w *wire) begin(t *testing.T, records ...*kgo.Record) *kgo.Client {
 	t.Helper()
-	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
+	tx, err := w.Kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +299,7 @@ func (w *wire) commit(t *testing.T, group, topic string, partition int32, at int
 	t.Helper()
 	offsets := kadm.Offsets{}
 	offsets.AddOffset(topic, partition, at, -1)
-	if err := w.admin(t).CommitAllOffsets(t.Context(), group, offsets); err != nil {
+	if err := w.Admin().CommitAllOffsets(t.Context(), group, offsets); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -320,12 +321,12 @@ func TestWaitWaitsForAnOpenTransaction(t *testing.T) {
 // Wait waits for a process with a global table while it runs, but not after it has left.
 func TestWaitSeesWholes(t *testing.T) {
 	w := newWire(t)
-	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
-	stop := running(t, whole.Run)
+	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	stop := topicstest.Run(t, whole.Run)
 	waitReady(t, whole.Ready())
 	for i := range 20 {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i))
-		w.send(t, w.deleted(t, user, 1))
+		w.Send(w.deleted(t, user, 1))
 		if err := w.wait(t, time.Minute); err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +335,7 @@ func TestWaitSeesWholes(t *testing.T) {
 		}
 	}
 	_ = stop()
-	w.send(t, w.deleted(t, "user:later", 1))
+	w.Send(w.deleted(t, "user:later", 1))
 	if err := w.wait(t, time.Minute); err != nil {
 		t.Errorf("a process that has left is waited for: %v", err)
 	}
@@ -348,10 +349,10 @@ func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 	wait := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		return topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now()), nil, reader)
+		return topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now()), nil, reader)
 	}
-	w.produce(t, topics.Edges, "a")
-	p := topics.Partition("a", w.kafka.Partitions)
+	w.produce(topics.Edges, "a")
+	p := topics.Partition("a", w.Kafka.Partitions)
 	w.commit(t, "shelves", topics.Edges, p, 1)   // by a process of the previous release, which has stopped
 	w.commit(t, "shelves-0", topics.Edges, p, 1) // by another process that has stopped
 	if err := w.look(t, 1, reader); err == nil || !strings.Contains(err.Error(), "shelves: 1 of edges") {
@@ -365,7 +366,7 @@ func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 	w.follow(t, second, "2")
 	eventually.True(t, "the second has joined", func() bool { return second.once(1) })
 	for i := range 20 {
-		w.produce(t, topics.Edges, fmt.Sprint("b", i))
+		w.produce(topics.Edges, fmt.Sprint("b", i))
 		if err := wait(); err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +377,7 @@ func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	w.produce(t, topics.Edges, "c")
+	w.produce(topics.Edges, "c")
 	if err := wait(); err != nil || !second.once(22) || first.once(22) {
 		t.Errorf("one is gone: %v, want that the other is waited for alone", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -22,20 +23,13 @@ func (w *wire) deleted(t *testing.T, user schemas.UserID, at schemas.Micros) *kg
 	t.Helper()
 	r := &kgo.Record{Topic: topics.UsersDeleted, Key: []byte(user)}
 	if at > 0 {
-		value, err := w.streams.UsersDeleted.Encode(&schemas.DeletedUser{User: user, Time: at})
+		value, err := w.Streams.UsersDeleted.Encode(&schemas.DeletedUser{User: user, Time: at})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Value = value
 	}
 	return r
-}
-
-func (w *wire) send(t *testing.T, records ...*kgo.Record) {
-	t.Helper()
-	if err := w.client(t).ProduceSync(t.Context(), records...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func logTo(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
@@ -52,15 +46,15 @@ func waitReady(t *testing.T, ready <-chan struct{}) {
 func TestWholeHoldsTheNewestOfEveryKey(t *testing.T) {
 	w := newWire(t)
 	for i := range 50 {
-		w.send(t, w.deleted(t, schemas.UserID(fmt.Sprintf("user:%d", i)), 1))
+		w.Send(w.deleted(t, schemas.UserID(fmt.Sprintf("user:%d", i)), 1))
 	}
-	w.send(t, w.deleted(t, "user:7", 9), w.deleted(t, "user:8", 0))
+	w.Send(w.deleted(t, "user:7", 9), w.deleted(t, "user:8", 0))
 
-	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
 	if whole.Has("user:7") {
 		t.Error("a user is there before Run")
 	}
-	stop := running(t, whole.Run)
+	stop := topicstest.Run(t, whole.Run)
 	waitReady(t, whole.Ready())
 	if got, ok := whole.Get("user:7"); !ok || got.Time != 9 {
 		t.Errorf("user:7 = %v, want the newest record, of time 9", got)
@@ -69,17 +63,17 @@ func TestWholeHoldsTheNewestOfEveryKey(t *testing.T) {
 		t.Errorf("%d users after one tombstone, want 49", whole.Len())
 	}
 
-	w.send(t, w.deleted(t, "user:new", 1), w.deleted(t, "user:7", 0))
+	w.Send(w.deleted(t, "user:new", 1), w.deleted(t, "user:7", 0))
 	eventually.True(t, "what comes later", func() bool { return whole.Has("user:new") && !whole.Has("user:7") })
 	eventually.True(t, "its offset is committed", func() bool {
-		return w.committed(t, "users-deleted-whole-a", topics.UsersDeleted) == w.end(t, topics.UsersDeleted)
+		return w.Committed("users-deleted-whole-a", topics.UsersDeleted) == w.End(topics.UsersDeleted)
 	})
 	if err := stop(); err != nil {
 		t.Errorf("Run = %v after its context ended, want nil", err)
 	}
 
-	w.send(t, w.deleted(t, "user:later", 1))
-	running(t, whole.Run)
+	w.Send(w.deleted(t, "user:later", 1))
+	topicstest.Run(t, whole.Run)
 	eventually.True(t, "what came while it did not run", func() bool { return whole.Has("user:later") })
 	if whole.Len() != 50 {
 		t.Errorf("%d users after it ran again, want 50", whole.Len())
@@ -88,8 +82,8 @@ func TestWholeHoldsTheNewestOfEveryKey(t *testing.T) {
 
 func TestWholeTellsWhatChanges(t *testing.T) {
 	w := newWire(t)
-	w.send(t, w.deleted(t, "user:a", 1), w.deleted(t, "user:a", 2))
-	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+	w.Send(w.deleted(t, "user:a", 1), w.deleted(t, "user:a", 2))
+	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
 	told := make(chan string, 10)
 	whole.OnChange(func(key string, was, is *schemas.DeletedUser) {
 		at := func(d *schemas.DeletedUser) schemas.Micros {
@@ -100,9 +94,9 @@ func TestWholeTellsWhatChanges(t *testing.T) {
 		}
 		told <- fmt.Sprintf("%s %d %d", key, at(was), at(is))
 	})
-	running(t, whole.Run)
+	topicstest.Run(t, whole.Run)
 	waitReady(t, whole.Ready())
-	w.send(t, w.deleted(t, "user:a", 0))
+	w.Send(w.deleted(t, "user:a", 0))
 	for _, want := range []string{"user:a 0 1", "user:a 1 2", "user:a 2 0"} {
 		select {
 		case got := <-told:
@@ -118,14 +112,14 @@ func TestWholeTellsWhatChanges(t *testing.T) {
 // A new process with an old name has committed nothing that it has not read.
 func TestWholeStartsOverInANewProcess(t *testing.T) {
 	w := newWire(t)
-	w.send(t, w.deleted(t, "user:a", 1))
-	first := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
-	stop := running(t, first.Run)
+	w.Send(w.deleted(t, "user:a", 1))
+	first := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	stop := topicstest.Run(t, first.Run)
 	waitReady(t, first.Ready())
 	_ = stop()
 
-	second := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
-	running(t, second.Run)
+	second := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	topicstest.Run(t, second.Run)
 	waitReady(t, second.Ready())
 	if !second.Has("user:a") {
 		t.Error("the second process is ready without user:a")
@@ -134,9 +128,9 @@ func TestWholeStartsOverInANewProcess(t *testing.T) {
 
 func TestWholeLeavesOutWhatItCannotRead(t *testing.T) {
 	w := newWire(t)
-	w.send(t, w.deleted(t, "user:a", 1), &kgo.Record{Topic: topics.UsersDeleted, Key: []byte("user:b"), Value: []byte("?")}, w.deleted(t, "user:c", 1))
-	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
-	running(t, whole.Run)
+	w.Send(w.deleted(t, "user:a", 1), &kgo.Record{Topic: topics.UsersDeleted, Key: []byte("user:b"), Value: []byte("?")}, w.deleted(t, "user:c", 1))
+	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	topicstest.Run(t, whole.Run)
 	waitReady(t, whole.Ready())
 	if !whole.Has("user:a") || whole.Has("user:b") || !whole.Has("user:c") {
 		t.Errorf("%d users, want a and c", whole.Len())
@@ -162,7 +156,7 @@ func (f *flakyRegistry) SchemaByID(context.Context, int) (string, error) {
 // the record when it is called again.
 func TestWholeComesBackToWhatTheRegistryKeeps(t *testing.T) {
 	w := newWire(t)
-	known, err := schemas.NewRegistry(w.RegistryURL())
+	known, err := schemas.NewRegistry(w.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,14 +171,14 @@ func TestWholeComesBackToWhatTheRegistryKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary.BigEndian.PutUint32(foreign.Value[1:], 999) // the id of another writer's schema
-	w.send(t, w.deleted(t, "user:a", 1), foreign, w.deleted(t, "user:c", 1))
-	whole := topics.NewDeletedUsers(w.kafka, streams, "a", logTo(t))
+	w.Send(w.deleted(t, "user:a", 1), foreign, w.deleted(t, "user:c", 1))
+	whole := topics.NewDeletedUsers(w.Kafka, streams, "a", logTo(t))
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()
 	if err := whole.Run(ctx); !errors.Is(err, schemas.ErrRegistryAway) {
 		t.Fatalf("Run: %v, want %v", err, schemas.ErrRegistryAway)
 	}
-	running(t, whole.Run)
+	topicstest.Run(t, whole.Run)
 	waitReady(t, whole.Ready())
 	if !whole.Has("user:a") || !whole.Has("user:b") || !whole.Has("user:c") || registry.asked.Load() < 2 {
 		t.Errorf("%d users after %d questions, want all three", whole.Len(), registry.asked.Load())
@@ -195,10 +189,10 @@ func TestWholeComesBackToWhatTheRegistryKeeps(t *testing.T) {
 // follows at the end of the log. A Whole is ready all the same.
 func TestWholeIsReadyBehindAnOpenTransactionThatEnds(t *testing.T) {
 	w := newWire(t)
-	w.send(t, w.deleted(t, "user:a", 1))
+	w.Send(w.deleted(t, "user:a", 1))
 	tx := w.begin(t, w.deleted(t, "user:never", 1))
-	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
-	running(t, whole.Run)
+	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	topicstest.Run(t, whole.Run)
 	eventually.True(t, "user:a", func() bool { return whole.Has("user:a") })
 	if err := tx.EndTransaction(context.Background(), kgo.TryAbort); err != nil {
 		t.Fatal(err)

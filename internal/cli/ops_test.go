@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -22,42 +21,25 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// wire is an embedded broker and registry with every topic of the catalogue.
-type wire struct {
-	*embedded.Server
-	setup   topics.Setup
-	streams *topics.Streams
-}
+// wire is a cluster that command lines run against.
+type wire struct{ *topicstest.Cluster }
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	server, setup := topicstest.Wire(t)
-	streams, err := setup.Streams(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &wire{server, setup, streams}
-}
-
-// newBareWire returns an embedded broker without topics.
-func newBareWire(t *testing.T) *wire {
-	t.Helper()
-	server, setup := topicstest.Bare(t)
-	return &wire{Server: server, setup: setup}
+	return &wire{topicstest.Start(t, 0)}
 }
 
 // smartfeed runs a command line against the wire.
 func (w *wire) smartfeed(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	flags := []string{"--kafka", w.setup.Kafka.Brokers[0], "--registry", w.setup.Registry, "--partitions", "4"}
+	flags := []string{"--kafka", w.Kafka.Brokers[0], "--registry", w.Registry, "--partitions", "4"}
 	return smartfeed(t, stdin, append(flags, args...)...)
 }
 
 func TestTopicsCommands(t *testing.T) {
-	w := newBareWire(t)
+	w := &wire{topicstest.Bare(t, 0)}
 	if _, _, err := w.smartfeed(t, "", "topics", "verify"); err == nil || !strings.Contains(err.Error(), "topic pins: missing") {
 		t.Errorf("verify = %v, want what is missing", err)
 	}
@@ -65,7 +47,7 @@ func TestTopicsCommands(t *testing.T) {
 	if err != nil || !strings.Contains(out, "create pins: 4 partitions, 1 replica, nothing is deleted\n") {
 		t.Errorf("plan printed %q, %v", out, err)
 	}
-	if got := topicstest.Names(t, w.setup.Kafka); len(got) != 0 {
+	if got := w.Names(); len(got) != 0 {
 		t.Errorf("plan created %v", got)
 	}
 	out, _, err = w.smartfeed(t, "", "topics", "apply", "-o", "json")
@@ -85,33 +67,33 @@ func TestTopicsCommandsKnowGenerations(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	setup := topics.Setup{Kafka: topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}}
+	w := topicstest.On(t, topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}, nil)
 	says := func(want, command string) {
 		t.Helper()
-		out, _, err := smartfeed(t, "", "topics", command, "--partitions", "2", "--kafka", strings.Join(setup.Kafka.Brokers, ","))
+		out, _, err := smartfeed(t, "", "topics", command, "--partitions", "2", "--kafka", strings.Join(w.Kafka.Brokers, ","))
 		if got := fmt.Sprint(out, err); !strings.Contains(got, want) {
 			t.Errorf("topics %s says %q, want %q", command, got, want)
 		}
 	}
 	says("create pools-table", "apply")
-	topicstest.Generation(t, setup.Kafka, topics.Profile{Partitions: 2, Replicas: 2}, 2) // with one broker unavailable
-	topicstest.Alter(t, setup.Kafka, "pools.2-table", "max.message.bytes", "1000")
+	w.CreateGeneration(topics.Profile{Partitions: 2, Replicas: 2}, 2) // with one broker unavailable
+	w.SetConfig("pools.2-table", "max.message.bytes", "1000")
 	says("all topics match the catalogue", "verify")
 
-	topicstest.CutOver(t, setup.Kafka, 2, 3)
+	w.SetGeneration(2, 3)
 	says("topic pools.2-table: max.message.bytes is 1000 and should be", "verify")
 	says("topic pools.3-ticks: missing", "verify")
 	says("alter pools.2-table: max.message.bytes from 1000", "plan")
 	says("create pools.3-table: 2 partitions, 3 replicas, compacted", "apply")
 	says("pools.2-table has 2 replicas, and there are brokers for 3", "verify")
 
-	topicstest.CutOver(t, setup.Kafka, 3, 0)
+	w.SetGeneration(3, 0)
 	says("all topics match the catalogue\n<nil>", "verify")
 }
 
 func TestTopicsPlanFailsOnAConflict(t *testing.T) {
-	w := newBareWire(t)
-	if _, err := w.admin(t).CreateTopic(t.Context(), 3, 1, nil, "pins"); err != nil {
+	w := &wire{topicstest.Bare(t, 0)}
+	if _, err := w.Admin().CreateTopic(t.Context(), 3, 1, nil, "pins"); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err := w.smartfeed(t, "", "topics", "plan")
@@ -122,7 +104,7 @@ func TestTopicsPlanFailsOnAConflict(t *testing.T) {
 }
 
 func TestACLsCommand(t *testing.T) {
-	w := newBareWire(t)
+	w := &wire{topicstest.Bare(t, 0)}
 	out, _, err := w.smartfeed(t, "", "topics", "acls", topics.RoleProduce, "--principal", "User:app")
 	if err != nil || !strings.Contains(out, "--add --allow-principal User:app --operation Write --topic pins\n") {
 		t.Errorf("acls for a principal: %v, %s", err, out)
@@ -171,7 +153,7 @@ func TestPublishFilesAndStandardInput(t *testing.T) {
 	if got.Events != 102 || got.Streams["actions"] != 100 || got.Streams["follows"] != 2 || got.Bad != 0 {
 		t.Errorf("published %+v, want 100 actions and 2 follows", got)
 	}
-	if n := len(w.drain(t, topics.Actions)); n != 100 {
+	if n := len(w.Records(topics.Actions)); n != 100 {
 		t.Errorf("%d actions in the log, want 100", n)
 	}
 	if out, _, err := w.smartfeed(t, otherGood, "publish"); err != nil || out != "published 1 event: 1 follow\n" {
@@ -198,7 +180,7 @@ func TestPublishNamesEveryBadLineAndPublishesNothing(t *testing.T) {
 		t.Errorf("standard error has other lines too: %s", stderr)
 	}
 	for _, topic := range []string{topics.Actions, topics.Follows} {
-		if n := w.end(t, topic); n != 0 {
+		if n := w.End(topic); n != 0 {
 			t.Errorf("%d records on %s, want none", n, topic)
 		}
 	}
@@ -225,14 +207,14 @@ func TestPublishFailsOnAMissingFile(t *testing.T) {
 	if _, _, err := w.smartfeed(t, "", "publish", a, "/nowhere"); err == nil || !strings.Contains(err.Error(), "/nowhere") {
 		t.Errorf("publish = %v, want the missing file", err)
 	}
-	if n := w.end(t, topics.Actions); n != 0 {
+	if n := w.End(topics.Actions); n != 0 {
 		t.Errorf("%d records were published", n)
 	}
 }
 
 func TestPublishCommandSaysHowManyAreCertain(t *testing.T) {
 	w := newWire(t)
-	hits := topicstest.FailProduce(w.Broker(), topics.Partition("pin:42", w.setup.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
+	hits := topicstest.FailProduce(w.Broker(), topics.Partition("pin:42", w.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
 	_, _, err := w.smartfeed(t, goodLines(10), "publish")
 	var partial *topics.PublishError
 	if !errors.As(err, &partial) || partial.Certain != 0 || partial.Events != 10 {
@@ -248,7 +230,7 @@ func TestWaitCommand(t *testing.T) {
 	if _, _, err := w.smartfeed(t, "", "wait"); err != nil {
 		t.Errorf("wait on empty topics: %v", err)
 	}
-	w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("k")})
+	w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("k")})
 	_, _, err := w.smartfeed(t, "", "wait", "--timeout", "100ms")
 	if err == nil || !strings.Contains(err.Error(), "not done within 100ms: still behind: objects: 1 of pins") {
 		t.Errorf("wait = %v, want what is behind", err)
@@ -263,7 +245,7 @@ func TestWaitCommand(t *testing.T) {
 // Brokers of an older release lack a topic. wait stops, and names the topic and the command that creates it.
 func TestWaitWithoutATopic(t *testing.T) {
 	w := newWire(t)
-	if _, err := w.admin(t).DeleteTopics(t.Context(), topics.RetryOrders); err != nil {
+	if _, err := w.Admin().DeleteTopics(t.Context(), topics.RetryOrders); err != nil {
 		t.Fatal(err)
 	}
 	out, _, err := w.smartfeed(t, "", "wait", "--timeout", "60s", "-o", "json")
@@ -282,11 +264,11 @@ func TestWaitWithoutATopic(t *testing.T) {
 func TestDeadLettersListAndRetry(t *testing.T) {
 	w := newWire(t)
 	for i := range 5 {
-		w.bury(t, topics.Pins, 0, fmt.Sprintf("pin:%d", i), fmt.Sprintf("v%d", i), int64(5-i))
+		w.SendDeadLetter(topics.Pins, 0, fmt.Sprintf("pin:%d", i), fmt.Sprintf("v%d", i), int64(5-i))
 	}
-	w.bury(t, topics.Deliveries, 3, "user:a", "d", 10)
-	w.bury(t, "gone", 0, "k", "v", 11)
-	w.send(t, &kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
+	w.SendDeadLetter(topics.Deliveries, 3, "user:a", "d", 10)
+	w.SendDeadLetter("gone", 0, "k", "v", 11)
+	w.Send(&kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
 
 	out, _, err := w.smartfeed(t, "", "deadletters", "list", "-o", "json", "--limit", "3")
 	var listed []ops.Letter
@@ -302,8 +284,8 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 		t.Errorf("retry printed %q, %v", out, err)
 	}
 	ordered := map[string]string{}
-	for _, r := range w.drain(t, topics.RetryOrders) {
-		o, err := w.streams.RetryOrders.Decode(r.Value)
+	for _, r := range w.Records(topics.RetryOrders) {
+		o, err := w.Streams.RetryOrders.Decode(r.Value)
 		if err != nil || o.Validate(string(r.Key)) != nil || r.Partition != topics.Partition(o.Topic, 4) || len(o.Letters) != 1 || o.Operator != "ann" {
 			t.Fatalf("order %+v under %s in partition %d: %v", o, r.Key, r.Partition, err)
 		}
@@ -313,11 +295,11 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 		t.Errorf("ordered %v, want five pins and a delivery", ordered)
 	}
 
-	w.bury(t, topics.Pins, 0, "pin:9", "v9", 20)
+	w.SendDeadLetter(topics.Pins, 0, "pin:9", "v9", 20)
 	if out, _, err = w.smartfeed(t, "", "deadletters", "retry", "-o", "json"); err != nil || !strings.Contains(out, `"published": 1`) {
 		t.Errorf("second retry printed %q, %v, want only the new letter", out, err)
 	}
-	if n := w.end(t, topics.RetryOrders); n != 7 {
+	if n := w.End(topics.RetryOrders); n != 7 {
 		t.Errorf("%d orders, want 7", n)
 	}
 	out, _, err = w.smartfeed(t, "", "deadletters", "list")
@@ -329,16 +311,16 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 // list reads only the end of a large dead-letter topic, even if an earlier record has a later time.
 func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
 	w := newWire(t)
-	w.bury(t, topics.Pins, 0, "pin:early", "v", time.Now().Add(time.Hour).UnixMilli())
-	end := func() int64 { return w.end(t, topics.DeadLetters) }
+	w.SendDeadLetter(topics.Pins, 0, "pin:early", "v", time.Now().Add(time.Hour).UnixMilli())
+	end := func() int64 { return w.End(topics.DeadLetters) }
 	for begun := end(); end() < begun+4*1000; { // in any partition
 		garbage := make([]*kgo.Record, 500)
 		for i := range garbage {
 			garbage[i] = &kgo.Record{Topic: topics.DeadLetters, Key: []byte(topics.Pins), Value: []byte("?")}
 		}
-		w.send(t, garbage...)
+		w.Send(garbage...)
 	}
-	list, err := ops.ListDeadLetters(t.Context(), w.setup.Kafka, w.streams, 10)
+	list, err := ops.ListDeadLetters(t.Context(), w.Kafka, w.Streams, 10)
 	if err != nil || len(list) != 10 {
 		t.Fatalf("%d letters, %v, want 10", len(list), err)
 	}
@@ -352,11 +334,11 @@ func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
 // A dead letter that is too large to be kept is published to its original topic, with the retry header.
 func TestLongDeadLettersAreRetriedAtOnce(t *testing.T) {
 	w := newWire(t)
-	w.bury(t, topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)
+	w.SendDeadLetter(topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)
 	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "retried 1 dead letter,") {
 		t.Fatalf("retry printed %q, %v", out, err)
 	}
-	rs := w.drain(t, topics.Deliveries)
+	rs := w.Records(topics.Deliveries)
 	if len(rs) != 1 || rs[0].Partition != 3 || len(rs[0].Value) != topics.MaxRetriedBytes {
 		t.Fatalf("%d deliveries, want the bytes in partition 3", len(rs))
 	}
@@ -381,8 +363,8 @@ func TestLimitsOfRetries(t *testing.T) {
 		t.Error(err)
 	}
 	var got []schemas.RetryLimit
-	for _, r := range w.drain(t, topics.RetryOrders) {
-		o, err := w.streams.RetryOrders.Decode(r.Value)
+	for _, r := range w.Records(topics.RetryOrders) {
+		o, err := w.Streams.RetryOrders.Decode(r.Value)
 		if err != nil || string(r.Key) != topics.Pins {
 			t.Fatalf("order under %s: %v", r.Key, err)
 		}
@@ -406,72 +388,4 @@ func TestDeadLettersOfNothing(t *testing.T) {
 	if _, _, err := w.smartfeed(t, "", "deadletters", "list", "--limit", "0"); !errors.As(err, &usage) {
 		t.Errorf("list --limit 0 = %v, want wrong usage", err)
 	}
-}
-
-// client returns a client that is closed when the test ends.
-func (w *wire) client(t *testing.T) *kgo.Client {
-	t.Helper()
-	cl, err := w.setup.Kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cl.Close)
-	return cl
-}
-
-func (w *wire) admin(t *testing.T) *kadm.Client {
-	t.Helper()
-	return kadm.NewClient(w.client(t))
-}
-
-func (w *wire) publisher(t *testing.T) *topics.Publisher {
-	t.Helper()
-	p, err := topics.NewPublisher(w.setup.Kafka, w.streams)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
-}
-
-// send produces records and waits for the acknowledgements.
-func (w *wire) send(t *testing.T, records ...*kgo.Record) {
-	t.Helper()
-	if err := w.client(t).ProduceSync(t.Context(), records...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// bury sends a record to the dead-letter topic.
-func (w *wire) bury(t *testing.T, topic string, partition int32, key, value string, at int64) {
-	t.Helper()
-	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
-	if err := w.publisher(t).Bury(t.Context(), "objects", r, "no good"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// drain returns all committed records of a topic.
-func (w *wire) drain(t *testing.T, topic string) (all []*kgo.Record) {
-	t.Helper()
-	l, err := topics.NewLog(w.setup.Kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if err := l.ReadAll(t.Context(), topic, func(r *kgo.Record) error { all = append(all, r); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-// end returns the sum of the end offsets of a topic's partitions.
-func (w *wire) end(t *testing.T, topic string) (sum int64) {
-	t.Helper()
-	ends, err := w.admin(t).ListEndOffsets(t.Context(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ends.Each(func(o kadm.ListedOffset) { sum += o.Offset })
-	return sum
 }

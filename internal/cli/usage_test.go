@@ -101,7 +101,7 @@ func TestReplaySaysWhatIsWrong(t *testing.T) {
 // The record of a generation decides which command resumes or aborts it.
 func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
 	t.Parallel()
-	_, setup := topicstest.Wire(t) // no groups run, and generation 2 has no topics: a command that resumes it waits and ends
+	setup := topicstest.Start(t, 0).Setup() // no groups run, and generation 2 has no topics: a command that resumes it waits and ends
 	client, err := setup.Kafka.Client()
 	if err != nil {
 		t.Fatal(err)

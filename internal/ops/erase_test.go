@@ -84,7 +84,7 @@ func TestWhatStaysForEver(t *testing.T) {
 }
 
 func TestEraser_RecordsOperator(t *testing.T) {
-	_, setup := topicstest.Wire(t)
+	setup := topicstest.Start(t, 0).Setup()
 	streams, err := setup.Streams(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // wire is an embedded broker with every topic, and a producer.
-type wire struct{ *topicstest.Embedded }
+type wire struct{ *topicstest.Cluster }
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
@@ -76,17 +76,10 @@ func (w *wire) named(t *testing.T, name string, cfg materialize.Config, store ma
 	return s
 }
 
-// running runs a sink until the returned function is called, which returns the result of Run.
+// running runs a sink until the test ends or stop is called.
 func running(t *testing.T, s *materialize.Sink) (stop func() error) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	stop = sync.OnceValue(func() error {
-		cancel()
-		return <-done
-	})
-	t.Cleanup(func() { _ = stop() })
-	return stop
+	t.Helper()
+	return topicstest.Run(t, s.Run)
 }
 
 func openStore(t *testing.T) *feedstore.Store {

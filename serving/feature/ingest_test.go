@@ -25,7 +25,7 @@ import (
 
 // wire is an embedded broker and registry with every topic, and a store.
 type wire struct {
-	*topicstest.Embedded
+	*topicstest.Cluster
 	publisher *topics.Publisher
 	store     *EmbeddedStore
 	registry  *prometheus.Registry
@@ -34,7 +34,7 @@ type wire struct {
 
 func newWire(t testing.TB) *wire {
 	t.Helper()
-	w := &wire{Embedded: topicstest.Start(t, 2), registry: prometheus.NewRegistry(), store: openTest(t, t.TempDir(), DefaultConfig())}
+	w := &wire{Cluster: topicstest.Start(t, 2), registry: prometheus.NewRegistry(), store: openTest(t, t.TempDir(), DefaultConfig())}
 	var err error
 	if w.publisher, err = topics.NewPublisher(w.Kafka, w.Streams); err != nil {
 		t.Fatal(err)
@@ -91,22 +91,6 @@ func encoded[T any](t testing.TB, s topics.Stream[T], rec *T) []byte {
 	return value
 }
 
-// running starts run. The returned function stops it and returns its error.
-func running(t testing.TB, run func(context.Context) error) (stop func() error) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	var once sync.Once
-	var err error
-	stop = func() error {
-		once.Do(func() { cancel(); err = <-done })
-		return err
-	}
-	t.Cleanup(func() { _ = stop() })
-	return stop
-}
-
 // lag returns how many records of its topics, including markers, the first process has not committed.
 func (w *wire) lag(t testing.TB) int64 {
 	t.Helper()
@@ -126,7 +110,7 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	}
 	changed, stopWatching := sink.Watch("user:1")
 	defer stopWatching()
-	stop := running(t, sink.Run)
+	stop := topicstest.Run(t, sink.Run)
 	produce(t, w, w.Streams.ActionsEnriched, "user:1", saves("user:1", 3, now-1e6).Actions...)
 	start := now / schemas.ItemStep * schemas.ItemStep
 	for n := range int64(3) { // a later record of a step replaces the earlier one
@@ -185,7 +169,7 @@ func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
 	counts := &schemas.ItemCounts{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 5}}
 	produce(t, w, w.Streams.ItemFeatures, "pin:1", counts)
-	running(t, sink.Run)
+	topicstest.Run(t, sink.Run)
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
 	if got := rowsOf(t, w.store, actionTable); got != 2 {
 		t.Errorf("got %d actions, want the two that were there before", got)
@@ -225,7 +209,7 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 		w.Produce(tt.topic, tt.key, tt.value)
 	}
 	produce(t, w, w.Streams.ActionsEnriched, "user:1", good)
-	running(t, w.sink(t, w.store, w.publisher).Run)
+	topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the good record", func() bool {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(1)
 	})
@@ -329,7 +313,7 @@ func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
 		}
 		told("when it has failed", time.Duration(hours+1)*time.Hour)
 	}
-	running(t, sink.Run)
+	topicstest.Run(t, sink.Run)
 	<-store.begun
 	store.outcomes <- nil
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
@@ -371,7 +355,7 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 	if f.hits != failed || failed != 6 {
 		t.Errorf("%d faults were hit, Run failed %d times, want 6 and 6", f.hits, failed)
 	}
-	running(t, sink.Run)
+	topicstest.Run(t, sink.Run)
 	eventually.True(t, "six actions", func() bool {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(6)
 	})
@@ -402,7 +386,7 @@ func TestOnlyCommittedRecordsCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	running(t, w.sink(t, w.store, w.publisher).Run)
+	topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
 	want := Last{{"pin:1", "save", nowMS.Time()}}
 	if diff := cmp.Diff(want, one(t, w.store, "user:1", define(t, "entity: user", "aggregate: last")).Value); diff != "" {
@@ -436,8 +420,8 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	const second = "127.0.0.1:2"
 	dir := t.TempDir()
 	other := openTest(t, dir, DefaultConfig())
-	running(t, w.sink(t, w.store, w.publisher).Run)
-	stop := running(t, w.sinkOf(t, second, other, w.publisher).Run)
+	topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
+	stop := topicstest.Run(t, w.sinkOf(t, second, other, w.publisher).Run)
 	eventually.True(t, "both have all", func() bool { return w.lag(t) == 0 && w.lagOf(t, second) == 0 })
 	holdsAll(t, "the first", w.store)
 	holdsAll(t, "the second", other)
@@ -452,7 +436,7 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 
 	w.forget(t, second)
 	kept := &counting{EmbeddedStore: openTest(t, dir, DefaultConfig())}
-	stop = running(t, w.sinkOf(t, second, kept, w.publisher).Run)
+	stop = topicstest.Run(t, w.sinkOf(t, second, kept, w.publisher).Run)
 	eventually.True(t, "the second has joined again", func() bool { return w.lagOf(t, second) == 0 })
 	if err := stop(); err != nil || kept.records > 0 {
 		t.Errorf("%v: %d records were written again, want it to go on where its store says", err, kept.records)
@@ -462,7 +446,7 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	}
 
 	empty := openTest(t, dir, DefaultConfig())
-	running(t, w.sinkOf(t, second, empty, w.publisher).Run)
+	topicstest.Run(t, w.sinkOf(t, second, empty, w.publisher).Run)
 	eventually.True(t, "the second is filled again", func() bool { return rowsOf(t, empty, actionTable) == 10 && w.lagOf(t, second) == 0 })
 	holdsAll(t, "the second, which had lost all", empty)
 }
@@ -492,7 +476,7 @@ func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 	for range 5 {
 		produce(t, w, w.Streams.ActionsEnriched, "user:key", saves("user:key", 1, now).Actions[0])
 	}
-	stop := running(t, w.sink(t, w.store, w.publisher).Run)
+	stop := topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the first topic is applied", func() bool { return w.lag(t) == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -506,7 +490,7 @@ func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 		produce(t, w, w.Streams.ActionsEnriched, "user:key", second)
 		second.ID += "x"
 	}
-	running(t, w.sink(t, w.store, w.publisher).Run)
+	topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the second topic is applied", func() bool { return rowsOf(t, w.store, actionTable) == 1+7 })
 }
 
@@ -536,7 +520,7 @@ func TestMarksOfAStore(t *testing.T) {
 func TestRunLeavesNothingBehind(t *testing.T) {
 	w := newWire(t)
 	ignore := goleak.IgnoreCurrent()
-	stop := running(t, w.sink(t, w.store, w.publisher).Run)
+	stop := topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the group is there", func() bool {
 		admin, err := w.Kafka.Admin()
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 )
 
 // A store that keeps up is fresh. While it lags, the gauge is the age of the oldest missing action. While the lag is
@@ -44,7 +46,7 @@ func TestLatenessIsSeen(t *testing.T) {
 			}
 		}
 		says.Store(away)
-		stop := running(t, l.Run)
+		stop := topicstest.Run(t, l.Run)
 		step("never reached", 61*time.Second, 61, 0, 0)
 		says.Store(new(answer))
 		step("all there", 4*time.Second, 0, 1, 0) // at 65 s

@@ -18,19 +18,23 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	child.Run(map[string]child.Role{"writer": fileUntilKilled})
+	goleak.VerifyTestMain(m)
+}
 
 const partitions = 2
 
 // wire is an embedded broker and registry with every topic.
 type wire struct {
-	*topicstest.Embedded
+	*topicstest.Cluster
 	metrics *Metrics
 }
 

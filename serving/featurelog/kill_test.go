@@ -1,13 +1,9 @@
 package featurelog
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-// killedWriter holds the registry and the directory of the process that TestEachRecordIsFiledOnceUnderKills kills.
-const killedWriter = "SMARTFEED_TEST_KILLED_FEATURE_FILES"
 
 // numbered returns record n of a partition. Each date has a hundred records, and a few dates alternate.
 func numbered(stream topics.Stream[schemas.LoggedFeatures], partition int32, n int64) (*kgo.Record, error) {
@@ -30,14 +24,14 @@ func numbered(stream topics.Stream[schemas.LoggedFeatures], partition int32, n i
 	return &kgo.Record{Topic: stream.Name, Partition: partition, Offset: n, Value: value}, err
 }
 
-// fileUntilKilled starts without committed offsets, at offset 0, and prints each offset up to which both partitions are
-// durable.
-func fileUntilKilled(registry, dir string) error {
-	client, err := schemas.NewRegistry(registry)
+// fileUntilKilled files records in the directory args[1], with the registry args[0]. It starts without committed offsets, at
+// offset 0, and prints each offset up to which both partitions are durable.
+func fileUntilKilled(ctx context.Context, args []string) error {
+	client, err := schemas.NewRegistry(args[0])
 	if err != nil {
 		return err
 	}
-	streams, err := topics.Open(context.Background(), client)
+	streams, err := topics.Open(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -46,7 +40,7 @@ func fileUntilKilled(registry, dir string) error {
 		return err
 	}
 	cfg := DefaultConfig()
-	cfg.Dir = dir
+	cfg.Dir = args[1]
 	f, err := NewFiles(cfg, FilesDeps{Stream: streams.FeatureLog, DeadLetters: &letters{}, Metrics: metrics, Now: time.Now})
 	if err != nil {
 		return err
@@ -66,49 +60,33 @@ func fileUntilKilled(registry, dir string) error {
 				batch = append(batch, r)
 			}
 		}
-		if err := f.handle(context.Background(), batch); err != nil {
+		if err := f.handle(ctx, batch); err != nil {
 			return err
 		}
-		fmt.Println("durable", from+6)
+		fmt.Println(from + 6)
 	}
 }
 
 // killFiler starts a writer, kills it once its durable offset has reached before + further, and returns the last offset
 // that it printed.
-func killFiler(t *testing.T, env string, before, further int64) int64 {
+func killFiler(t *testing.T, registry, dir string, before, further int64) (durable int64) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), killedWriter+"="+env)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	durable := int64(-1)
-	for lines := bufio.NewScanner(out); durable < before+further; {
-		if !lines.Scan() {
-			t.Fatalf("the writer ended by itself after %d: %v", durable, cmd.Wait())
-		}
-		if text, ok := strings.CutPrefix(lines.Text(), "durable "); ok {
-			durable, err = strconv.ParseInt(text, 10, 64)
-			must(t, err)
-		}
+	p := child.Start(t, "writer", registry, dir)
+	for durable = -1; durable < before+further; {
+		var err error
+		durable, err = strconv.ParseInt(p.Line(), 10, 64)
+		must(t, err)
 	}
-	must(t, cmd.Process.Kill())
-	if cmd.Wait() == nil {
-		t.Fatal("the writer was not killed")
-	}
+	p.Kill()
 	return durable
 }
 
 // Whenever a writer is killed, and although all commits are lost, each durable record is in exactly one file.
 func TestEachRecordIsFiledOnceUnderKills(t *testing.T) {
-	if env := os.Getenv(killedWriter); env != "" {
-		registry, dir, _ := strings.Cut(env, " ")
-		t.Fatal(fileUntilKilled(registry, dir))
-	}
 	w := newWire(t)
 	dir, durable := t.TempDir(), int64(-1)
 	for round := range int64(8) {
-		durable = killFiler(t, w.RegistryURL()+" "+dir, durable, 30+41*round)
+		durable = killFiler(t, w.Registry, dir, durable, 30+41*round)
 	}
 	f := w.files(t, dir, &letters{})
 	must(t, f.recover())

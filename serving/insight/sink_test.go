@@ -20,7 +20,7 @@ import (
 )
 
 // wire is an embedded broker and registry with every topic.
-type wire struct{ *topicstest.Embedded }
+type wire struct{ *topicstest.Cluster }
 
 func must(t *testing.T, err error) {
 	t.Helper()

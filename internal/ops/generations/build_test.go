@@ -22,7 +22,7 @@ func TestBuilder_WaitsWithoutProgressDisplay(t *testing.T) {
 // A generation that is aborted while another run builds it is not cut over to.
 func TestBuilder_DoesNotCutOverToAbortedGeneration(t *testing.T) {
 	t.Parallel()
-	_, setup := topicstest.Wire(t)
+	setup := topicstest.Start(t, 0).Setup()
 	b, err := newBuilder(t.Context(), setup, 1)
 	if err != nil {
 		t.Fatal(err)

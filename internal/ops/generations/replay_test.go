@@ -13,7 +13,7 @@ import (
 )
 
 func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
-	_, setup := topicstest.Wire(t)
+	setup := topicstest.Start(t, 0).Setup()
 	streams, err := setup.Streams(t.Context())
 	if err != nil {
 		t.Fatal(err)

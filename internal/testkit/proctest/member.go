@@ -65,7 +65,7 @@ func (m *Member) Restart() {
 	kafka := m.w.Kafka
 	kafka.Dial = m.net.Dial
 	for _, g := range m.groups {
-		r, err := rows.New(cfg, rows.Env{Kafka: kafka, Streams: m.w.Streams, Log: m.w.log.With("member", m.name)}, g)
+		r, err := rows.New(cfg, rows.Env{Kafka: kafka, Streams: m.w.Streams, Log: m.w.Setup().Log.With("member", m.name)}, g)
 		m.w.must(err)
 		m.runners[g.Name] = r
 		m.wg.Go(func() { m.keep(ctx, r) })
@@ -99,7 +99,7 @@ func (m *Member) Pause() { m.net.Hold() }
 func (m *Member) Resume() { m.net.Release() }
 
 // Faults returns the member's network, which can drop or change the broker's answers to this member. For answers to all
-// clients, use w.Broker.
+// clients, use w.Broker().
 func (m *Member) Faults() *faultnet.Net { return m.net }
 
 func (m *Member) end(cause error) {

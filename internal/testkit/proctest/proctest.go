@@ -14,35 +14,32 @@ package proctest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"fmt"
-	"log/slog"
-	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 // Patience is how long the methods wait for a result before they fail the test.
-const Patience = time.Minute
+const Patience = eventually.Patience
 
-// Wire is a broker, an embedded registry with the topics of the catalogue, and the members that process them.
+// Wire is a cluster with the members that process its topics.
 type Wire struct {
-	Kafka   topics.Kafka
-	Streams *topics.Streams
-	Broker  *embedded.Server // for faults; nil: the brokers are real
+	*topicstest.Cluster
 
 	t       testing.TB
 	dir     string
 	client  *kgo.Client // produces to Record.Partition
-	log     *slog.Logger
 	members map[string]*Member
 	reads   map[string][]string // topics by group, for every group that was ever started
 }
@@ -53,44 +50,23 @@ func New(t testing.TB) *Wire { return NewOf(t, topics.EmbeddedPartitions) }
 // NewOf starts a broker whose topics have the given number of partitions.
 func NewOf(t testing.TB, partitions int32) *Wire {
 	t.Helper()
-	w := newWire(t)
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = filepath.Join(w.dir, "broker"), "127.0.0.1:0", "127.0.0.1:0"
-	var err error
-	w.Broker, err = embedded.Start(t.Context(), cfg, w.log)
-	w.must(err)
-	t.Cleanup(func() {
-		if err := w.Broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w.Kafka = w.Broker.Kafka(partitions)
-	w.connect(topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}), w.Broker.RegistryURL())
-	return w
+	return newWire(t, topicstest.Start(t, partitions))
 }
 
-func newWire(t testing.TB) *Wire {
+// NewReal returns a wire on topicstest.Real.
+func NewReal(t testing.TB, names ...string) *Wire {
+	t.Helper()
+	return newWire(t, topicstest.Real(t, names...))
+}
+
+func newWire(t testing.TB, c *topicstest.Cluster) *Wire {
+	t.Helper()
 	return &Wire{
-		t: t, dir: t.TempDir(), members: map[string]*Member{}, reads: map[string][]string{},
-		log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Cluster: c, t: t, dir: t.TempDir(), members: map[string]*Member{}, reads: map[string][]string{},
+		client: c.Client(
+			kgo.RecordPartitioner(kgo.ManualPartitioner()),
+			kgo.RecordDeliveryTimeout(0)), // the timeout counts from a record's timestamp, and PublishAt sends old ones
 	}
-}
-
-// connect creates the missing topics and opens the client and streams of the wire.
-func (w *Wire) connect(catalogue []topics.Topic, registryURL string) {
-	w.t.Helper()
-	var err error
-	w.client, err = w.Kafka.Client(
-		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.RecordDeliveryTimeout(0)) // the timeout counts from a record's timestamp, and PublishAt sends old ones
-	w.must(err)
-	w.t.Cleanup(w.client.Close)
-	_, err = topics.Apply(w.t.Context(), w.Kafka, catalogue)
-	w.must(err)
-	registry, err := schemas.NewRegistry(registryURL)
-	w.must(err)
-	w.Streams, err = topics.Open(w.t.Context(), registry)
-	w.must(err)
 }
 
 func (w *Wire) must(err error) {
@@ -153,12 +129,9 @@ func (w *Wire) Tick(group, owner string, at time.Time) {
 // ends.
 func (w *Wire) Hold(run func(context.Context) error) {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx) }()
+	stop := topicstest.Run(w.t, run)
 	w.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
+		if err := stop(); err != nil {
 			w.t.Error(err)
 		}
 	})
@@ -168,7 +141,7 @@ func (w *Wire) Hold(run func(context.Context) error) {
 // records. It does not wait for timers that are not due.
 func (w *Wire) WaitIdle() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), eventually.Limit())
 	defer cancel()
 	var readers []topics.Reader
 	for group, reads := range w.reads {
@@ -183,13 +156,7 @@ func (w *Wire) WaitIdle() {
 // Eventually polls a condition until it is true.
 func (w *Wire) Eventually(what string, cond func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(Patience)
-	for !cond() {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %s", Patience, what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	eventually.True(w.t, what, cond)
 }
 
 // Record is a decoded record of a topic.
@@ -245,46 +212,7 @@ func (w *Wire) Rows(group, owner string) []Row {
 		list = append(list, row)
 	}
 	slices.SortFunc(list, func(a, b Row) int {
-		if c := bytes.Compare([]byte(a.Owner), []byte(b.Owner)); c != 0 {
-			return c
-		}
-		return bytes.Compare(a.Name, b.Name)
+		return cmp.Or(strings.Compare(a.Owner, b.Owner), bytes.Compare(a.Name, b.Name))
 	})
 	return list
 }
-
-// Records returns all committed records of a topic up to its current end, without decoding them.
-func (w *Wire) Records(topic string) []*kgo.Record {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), Patience)
-	defer cancel()
-	ends, err := kadm.NewClient(w.client).ListEndOffsets(ctx, topic)
-	w.must(err)
-	left := map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			left[o.Partition] = o.Offset
-		}
-	})
-	client, err := w.Kafka.Client(kgo.ConsumeTopics(topic), kgo.KeepControlRecords())
-	w.must(err)
-	defer client.Close()
-	var records []*kgo.Record
-	for len(left) > 0 {
-		fetches := client.PollFetches(ctx)
-		w.must(fetches.Err())
-		fetches.EachRecord(func(r *kgo.Record) {
-			end, wanted := left[r.Partition]
-			if wanted && !r.Attrs.IsControl() {
-				records = append(records, r)
-			}
-			if wanted && r.Offset >= end-1 {
-				delete(left, r.Partition)
-			}
-		})
-	}
-	return records
-}
-
-// String returns a name for logs.
-func (w *Wire) String() string { return fmt.Sprintf("broker %v", w.Kafka.Brokers) }

@@ -2,7 +2,6 @@ package doctor_test
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,69 +17,34 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// wire is an embedded broker with the checks of the doctor.
+// wire is a cluster with the checks of the doctor.
 type wire struct {
-	*embedded.Server
+	*topicstest.Cluster
 	t      *testing.T
-	kafka  topics.Kafka
 	doctor doctor.Kafka
 }
 
+// newWire returns an embedded broker without topics, which the doctor treats as a real one.
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	s, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	k := s.Kafka(2)
-	k.Embedded = false
-	return &wire{s, t, k, doctor.Kafka{Kafka: k, Member: "test", Now: time.Now, Readers: []topics.Reader{
+	c := topicstest.Bare(t, 2)
+	c.Kafka.Embedded = false
+	return &wire{c, t, doctor.Kafka{Kafka: c.Kafka, Member: "test", Now: time.Now, Readers: []topics.Reader{
 		{Group: topics.Fanout, Topics: []string{topics.Follows}}, {Group: topics.Features, Topics: []string{topics.ActionsEnriched}},
 	}}}
 }
 
-func (w *wire) apply() {
-	w.t.Helper()
-	if _, err := topics.Apply(w.t.Context(), w.kafka, topics.Catalogue(topics.Profile{Embedded: true, Partitions: 2})); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *wire) admin() *kadm.Client {
-	w.t.Helper()
-	adm, err := w.kafka.Admin()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(adm.Close)
-	return adm
-}
-
+// produce sends n records with different keys.
 func (w *wire) produce(topic string, n int) {
 	w.t.Helper()
-	client, err := w.kafka.Client()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer client.Close()
 	for i := range n {
-		r := &kgo.Record{Topic: topic, Key: []byte("user:" + strconv.Itoa(i)), Value: []byte("x")}
-		if err := client.ProduceSync(w.t.Context(), r).FirstErr(); err != nil {
-			w.t.Fatal(err)
-		}
+		w.Produce(topic, "user:"+strconv.Itoa(i), []byte("x"))
 	}
 }
 
@@ -105,7 +69,7 @@ func want(t *testing.T, got string, want ...string) {
 
 func TestBrokersThatAreWell(t *testing.T) {
 	w := newWire(t)
-	w.apply()
+	w.Apply()
 	want(t, w.look(), "kafka ok the embedded broker", "topics ok ",
 		"transactions ok one was begun, written to 2 partitions, and aborted", "transactions ok clocks are not compared",
 		"groups warning fanout: no member; 0 records unprocessed", "dead letters ok none")
@@ -115,8 +79,8 @@ func TestBrokersThatAreWell(t *testing.T) {
 
 func TestBrokersThatCannotBeReached(t *testing.T) {
 	w := newWire(t)
-	w.apply()
-	reached := w.kafka.Brokers[0]
+	w.Apply()
+	reached := w.Kafka.Brokers[0]
 	w.doctor.Brokers = []string{reached, "127.0.0.1:1"}
 	want(t, w.look(), "kafka problem 127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "topics note not looked at")
 	w.doctor.Brokers = []string{"127.0.0.1:1"}
@@ -126,7 +90,7 @@ func TestBrokersThatCannotBeReached(t *testing.T) {
 
 func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
 	w := newWire(t)
-	if _, err := w.admin().CreateTopic(t.Context(), 3, 1, nil, topics.Pins); err != nil {
+	if _, err := w.Admin().CreateTopic(t.Context(), 3, 1, nil, topics.Pins); err != nil {
 		t.Fatal(err)
 	}
 	want(t, w.look(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note not looked at")
@@ -144,7 +108,7 @@ func three(t *testing.T) (*wire, *kfake.Cluster) {
 	if _, err := topics.Apply(t.Context(), k, topics.Catalogue(topics.Profile{Partitions: 2})); err != nil {
 		t.Fatal(err)
 	}
-	return &wire{t: t, kafka: k, doctor: doctor.Kafka{Kafka: k, Member: "test", Now: time.Now}}, c
+	return &wire{topicstest.On(t, k, nil), t, doctor.Kafka{Kafka: k, Member: "test", Now: time.Now}}, c
 }
 
 // lookAtTopics runs the checks up to that of topics.
@@ -192,26 +156,8 @@ func TestPartitionsThatCannotBeWritten(t *testing.T) {
 // second creates the topics of a second generation of the pools and makes it active.
 func (w *wire) second(p topics.Profile) {
 	w.t.Helper()
-	if _, err := topics.Apply(w.t.Context(), w.kafka, topics.GenerationTopics(p, topics.Pools, 2)); err != nil {
-		w.t.Fatal(err)
-	}
-	client, err := w.kafka.Client()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer client.Close()
-	if err := topics.SetGeneration(w.t.Context(), client, topics.Generation{Group: topics.Pools, Active: 2}); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// set changes a topic's setting directly.
-func (w *wire) set(topic, key, value string) {
-	w.t.Helper()
-	set := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}
-	if _, err := w.admin().AlterTopicConfigs(w.t.Context(), set, topic); err != nil {
-		w.t.Fatal(err)
-	}
+	w.CreateGeneration(p, 2)
+	w.SetGeneration(2, 0)
 }
 
 // The topics of the active generation are compared with the brokers like those of the catalogue.
@@ -220,8 +166,8 @@ func TestTopicsOfGenerations(t *testing.T) {
 	w.second(topics.Profile{Partitions: 2, Replicas: 2}) // created while a broker was unavailable
 	want(t, w.lookAtTopics(),
 		"topics warning with fewer replicas than there are brokers for: pools.2-table (2 of 3), pools.2-ticks (2 of 3)")
-	w.set("pools.2-table", "retention.ms", "3600000")
-	if _, err := w.admin().DeleteTopics(t.Context(), "pools.2-ticks"); err != nil {
+	w.SetConfig("pools.2-table", "retention.ms", "3600000")
+	if _, err := w.Admin().DeleteTopics(t.Context(), "pools.2-ticks"); err != nil {
 		t.Fatal(err)
 	}
 	want(t, w.lookAtTopics(),
@@ -238,7 +184,7 @@ func TestTopicsOfGenerationsThatAreOthersBusiness(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			w := guarded(t, role)
 			w.second(topics.Profile{Partitions: 2, Replicas: 1})
-			w.set("pools.2-table", "retention.ms", "3600000")
+			w.SetConfig("pools.2-table", "retention.ms", "3600000")
 			want(t, w.lookAtTopics(), says)
 		})
 	}
@@ -265,7 +211,7 @@ func TestTransactionsThatDoNotWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t)
-			w.apply()
+			w.Apply()
 			hit := w.answers(kmsg.InitProducerID, func(r kmsg.Request) kmsg.Response {
 				resp, _ := r.ResponseKind().(*kmsg.InitProducerIDResponse)
 				resp.ErrorCode = c.code.Code
@@ -281,9 +227,9 @@ func TestTransactionsThatDoNotWork(t *testing.T) {
 
 func TestGroupsThatAreBehindOrHaveLostRecords(t *testing.T) {
 	w := newWire(t)
-	w.apply()
+	w.Apply()
 	w.produce(topics.Follows, 7)
-	adm := w.admin()
+	adm := w.Admin()
 	commit := func(at int64) {
 		t.Helper()
 		var offsets kadm.Offsets
@@ -307,9 +253,9 @@ func TestGroupsThatAreBehindOrHaveLostRecords(t *testing.T) {
 
 func TestGroupsThatRun(t *testing.T) {
 	w := newWire(t)
-	w.apply()
+	w.Apply()
 	w.doctor.Readers = w.doctor.Readers[:1]
-	member, err := w.kafka.Client(kgo.ConsumerGroup(topics.Fanout), kgo.ConsumeTopics(topics.Follows))
+	member, err := w.Kafka.Client(kgo.ConsumerGroup(topics.Fanout), kgo.ConsumeTopics(topics.Follows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,20 +276,13 @@ func (w *wire) generation(number int) (stop func()) {
 	w.t.Helper()
 	name := topics.GenerationName(topics.Pools, number)
 	if number > topics.FirstGeneration {
-		own := topics.GenerationTopics(topics.Profile{Embedded: true, Partitions: 2}, topics.Pools, number)
-		if _, err := topics.Apply(w.t.Context(), w.kafka, own); err != nil {
-			w.t.Fatal(err)
-		}
+		w.CreateGeneration(topics.Profile{Embedded: true, Partitions: 2}, number)
 	}
-	member, err := w.kafka.Client(kgo.ConsumerGroup(name), kgo.ConsumeTopics(topics.Deliveries))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(member.Close)
+	member := w.Client(kgo.ConsumerGroup(name), kgo.ConsumeTopics(topics.Deliveries))
 	w.produce(topics.Deliveries, 1)
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	ends := w.ends(topics.Deliveries)
+	ends := w.End(topics.Deliveries)
 	for at := int64(0); at < ends; {
 		at += int64(member.PollRecords(ctx, 0).NumRecords())
 		if ctx.Err() != nil {
@@ -356,42 +295,18 @@ func (w *wire) generation(number int) (stop func()) {
 	return member.Close
 }
 
-// ends returns the sum of the end offsets of a topic's partitions.
-func (w *wire) ends(topic string) (sum int64) {
-	w.t.Helper()
-	listed, err := w.admin().ListEndOffsets(w.t.Context(), topic)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	listed.Each(func(o kadm.ListedOffset) { sum += o.Offset })
-	return sum
-}
-
-// says publishes the generations of the pools.
-func (w *wire) says(g topics.Generation) {
-	w.t.Helper()
-	client, err := w.kafka.Client()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer client.Close()
-	if err := topics.SetGeneration(w.t.Context(), client, g); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // The active generation is checked, and one that is being built. A former one is not.
 func TestGroupsOfGenerations(t *testing.T) {
 	w := newWire(t)
-	w.apply()
+	w.Apply()
 	w.doctor.Readers = []topics.Reader{{Group: topics.Pools, Topics: []string{topics.Deliveries, topics.TicksOf(topics.Pools)}}}
 	stop := w.generation(1)
-	w.says(topics.Generation{Group: topics.Pools, Active: 1, Building: 2})
+	w.SetGeneration(1, 2)
 	stopNext := w.generation(2)
 	w.produce(topics.TicksOf("pools.2"), 5)
 	want(t, w.look(), "groups ok 2 groups with 2 members, at most 1 record behind") // the first has not read the second's record
 
-	w.says(topics.Generation{Group: topics.Pools, Active: 2})
+	w.SetGeneration(2, 0)
 	stop()
 	want(t, w.look(), "groups ok 1 group with 1 member, at most 0 records behind")
 
@@ -409,7 +324,7 @@ func TestGroupsOfGenerations(t *testing.T) {
 
 func TestDeadLettersAreCounted(t *testing.T) {
 	w := newWire(t)
-	w.apply()
+	w.Apply()
 	w.produce(topics.DeadLetters, 3)
 	want(t, w.look(), "dead letters warning 3 records in the last 24 h")
 	w.doctor.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
@@ -428,7 +343,7 @@ func (h head) Page(_ context.Context, user schemas.UserID, _ int64, _ int) ([]sc
 
 func TestStoresThatDrift(t *testing.T) {
 	w := newWire(t)
-	w.apply()
+	w.Apply()
 	w.produce(topics.FeedEntries, 5)
 	for name, c := range map[string]struct {
 		primary, standby head
@@ -443,7 +358,7 @@ func TestStoresThatDrift(t *testing.T) {
 			use(c.primary, c.standby)
 			return nil
 		}
-		check := doctor.Drift{Kafka: w.kafka, With: with}.Check()
+		check := doctor.Drift{Kafka: w.Kafka, With: with}.Check()
 		t.Run(name, func(t *testing.T) { want(t, lines(doctor.Run(t.Context(), patience, check)), c.want) })
 	}
 }
@@ -475,7 +390,7 @@ func guarded(t *testing.T, roles ...string) *wire {
 	if _, err := topics.Apply(t.Context(), as("root"), topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1})); err != nil {
 		t.Fatal(err)
 	}
-	return &wire{t: t, kafka: as("root"), doctor: doctor.Kafka{Kafka: as("ada"), Member: "test", Now: time.Now}}
+	return &wire{topicstest.On(t, as("root"), nil), t, doctor.Kafka{Kafka: as("ada"), Member: "test", Now: time.Now}}
 }
 
 func acl(t *testing.T, g topics.Grant) (all []kfake.ACL) {

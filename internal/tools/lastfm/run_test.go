@@ -95,7 +95,7 @@ func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(
 }
 
 func TestImportTwiceIsTheSameTwice(t *testing.T) {
-	_, s := topicstest.Wire(t)
+	s := topicstest.Start(t, 0).Setup()
 	workOff(t, s.Kafka)
 	last := time.Now().UTC().Truncate(time.Second)
 	for range 2 {
@@ -130,7 +130,7 @@ func TestImportTwiceIsTheSameTwice(t *testing.T) {
 
 // The summary ends with the results of the events, whether they are known or not.
 func TestWorkIsToldAtTheEnd(t *testing.T) {
-	_, s := topicstest.Wire(t)
+	s := topicstest.Start(t, 0).Setup()
 	workOff(t, s.Kafka)
 	asked := int64(0)
 	counting := func(context.Context) (topics.Work, error) {
@@ -164,7 +164,7 @@ func TestWorkIsToldAtTheEnd(t *testing.T) {
 }
 
 func TestNobodyWorksItOff(t *testing.T) {
-	_, s := topicstest.Wire(t)
+	s := topicstest.Start(t, 0).Setup()
 	_, err := importTiny(t, s, lastfm.Options{Wait: true, Timeout: 300 * time.Millisecond})
 	for _, want := range []string{"import users and follows: ", "not worked off within 300ms", "fanout", "--last-action 2011-06-01T00:00:04Z"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -174,7 +174,7 @@ func TestNobodyWorksItOff(t *testing.T) {
 }
 
 func TestHumanSummary(t *testing.T) {
-	_, s := topicstest.Wire(t)
+	s := topicstest.Start(t, 0).Setup()
 	workOff(t, s.Kafka)
 	summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Timeout: time.Minute})
 	if err != nil {

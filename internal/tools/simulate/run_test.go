@@ -49,7 +49,7 @@ func records(t *testing.T, k topics.Kafka) map[string]int64 {
 }
 
 func TestLoadOnly(t *testing.T) {
-	_, s := topicstest.Wire(t)
+	s := topicstest.Start(t, 0).Setup()
 	got := simulated(t, t.Context(), s, 0)
 	w := newWorld(Config{Users: 20, BoardsPerUser: 3, Interests: 40, Pins: 50, Seed: 1})
 	follows := int64(0)
@@ -66,7 +66,7 @@ func TestLoadOnly(t *testing.T) {
 }
 
 func TestActingForATime(t *testing.T) {
-	_, s := topicstest.Wire(t)
+	s := topicstest.Start(t, 0).Setup()
 	got := simulated(t, t.Context(), s, 300*time.Millisecond)
 	sum := int64(0)
 	for _, n := range records(t, s.Kafka) {
@@ -78,7 +78,7 @@ func TestActingForATime(t *testing.T) {
 }
 
 func TestInterruptedIsDone(t *testing.T) {
-	_, s := topicstest.Wire(t)
+	s := topicstest.Start(t, 0).Setup()
 	ctx, interrupt := context.WithCancel(t.Context())
 	s.Progress = func(what string, _ int) topics.Progress { return &interrupter{what: what, interrupt: interrupt} }
 	if got := simulated(t, ctx, s, Forever); got.Live < 10 {

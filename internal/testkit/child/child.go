@@ -1,0 +1,93 @@
+// Package child runs the test binary again as another process, which tests can kill:
+//
+//	func TestMain(m *testing.M) {
+//		child.Run(map[string]child.Role{"writer": write})
+//		m.Run()
+//	}
+//
+//	p := child.Start(t, "writer", dir)
+//	first := p.Line()
+//	p.Kill()
+package child
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+)
+
+// Role is what a child process does. SIGTERM cancels ctx.
+type Role func(ctx context.Context, args []string) error
+
+// roleVariable is the environment variable that names the role of a child process.
+const roleVariable = "SMARTFEED_TEST_ROLE"
+
+// Run runs a role and exits, if this process is a child. Otherwise it returns.
+func Run(roles map[string]Role) {
+	name, isChild := os.LookupEnv(roleVariable)
+	if !isChild {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := roles[name](ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Process is a running child. It is killed when the test ends.
+type Process struct {
+	*exec.Cmd
+	t      testing.TB
+	output *bufio.Scanner
+}
+
+// Start starts a child in a role.
+func Start(t testing.TB, role string, args ...string) *Process {
+	t.Helper()
+	p := &Process{Cmd: exec.Command(os.Args[0], args...), t: t}
+	p.Env = append(os.Environ(), roleVariable+"="+role)
+	p.Stderr = t.Output()
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	})
+	p.output = bufio.NewScanner(out)
+	return p
+}
+
+// Line returns the next line of the child's output, without its newline. It fails the test if the child ends before.
+func (p *Process) Line() string {
+	p.t.Helper()
+	if !p.output.Scan() {
+		p.t.Fatalf("the child ended by itself: %v", p.Wait())
+	}
+	return p.output.Text()
+}
+
+// Kill kills the child, which simulates a crash, and waits for its end. It discards further output. It fails the test if the
+// child ended before.
+func (p *Process) Kill() {
+	p.t.Helper()
+	if err := p.Process.Kill(); err != nil {
+		p.t.Errorf("kill the child: %v", err)
+	}
+	_ = p.Wait()
+	if p.ProcessState.Exited() {
+		p.t.Errorf("the child ended by itself: %v", p.ProcessState)
+	}
+}
