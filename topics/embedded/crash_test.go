@@ -1,12 +1,8 @@
 package embedded_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,87 +11,38 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// childDir, when set, makes the test binary run a server on that directory until it is killed.
-const childDir = "EMBEDDED_TEST_CHILD_DIR"
-
 func TestMain(m *testing.M) {
-	dir := os.Getenv(childDir)
-	if dir == "" {
-		os.Exit(m.Run())
-	}
-	if err := serve(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	child.Run(map[string]child.Role{"broker": topicstest.ServeBroker})
+	m.Run()
 }
 
-func serve(dir string) error {
-	cfg := config(dir)
-	s, err := embedded.Start(context.Background(), cfg, nil)
-	if err != nil {
-		return err
-	}
-	fmt.Println(strings.Join(s.Kafka(0).Brokers, ","), s.RegistryURL())
-	return s.Run(context.Background())
+// remote is a server in another process.
+type remote struct {
+	*topicstest.Cluster
+	*child.Process
 }
 
-// child is a server in another process.
-type child struct {
-	cmd      *exec.Cmd
-	kafka    topics.Kafka
-	registry string
-}
-
-func startChild(t *testing.T, dir string) *child {
+func startChild(t *testing.T, dir string) *remote {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childDir+"="+dir)
-	cmd.Stderr = t.Output()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("child said %q: %v", line, err)
-	}
-	var broker, registry string
-	if _, err := fmt.Sscan(line, &broker, &registry); err != nil {
-		t.Fatal(err)
-	}
-	return &child{cmd: cmd, kafka: topics.Kafka{Brokers: []string{broker}, Partitions: 4, Embedded: true}, registry: registry}
-}
-
-// kill kills the child, which simulates a crash.
-func (c *child) kill(t *testing.T) {
-	t.Helper()
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	var exit *exec.ExitError
-	if err := c.cmd.Wait(); !errors.As(err, &exit) {
-		t.Fatalf("child ended with %v, want it killed", err)
-	}
+	c, p := topicstest.Child(t, dir, 0)
+	return &remote{c, p}
 }
 
 // acknowledged produces plain records and transactions of three records until the broker is killed. It returns the values
 // that were acknowledged, and those that must never appear.
-func (c *child) acknowledged(t *testing.T, round int, enough chan<- struct{}, killed <-chan struct{}) (kept, aborted []string) {
+func (c *remote) acknowledged(t *testing.T, round int, enough chan<- struct{}, killed <-chan struct{}) (kept, aborted []string) {
 	t.Helper()
-	plain, err := c.kafka.Client()
+	plain, err := c.Kafka.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx, err := c.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
+	tx, err := c.Kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,15 +121,15 @@ func TestKilledBrokerHasEverythingAcknowledged(t *testing.T) {
 	for round := range 4 {
 		c := startChild(t, dir)
 		if round == 0 {
-			createTopic(t, c.kafka, "t")
-			id = register(t, c.registry, "s", `"string"`)
+			createTopic(t, c.Kafka, "t")
+			id = register(t, c.Registry, "s", `"string"`)
 		}
 		enough := make(chan struct{}, 1)
 		killed := make(chan struct{})
 		go func() {
 			defer close(killed)
 			<-enough
-			c.kill(t)
+			c.Kill()
 		}()
 		k, a := c.acknowledged(t, round, enough, killed)
 		kept, aborted = append(kept, k...), append(aborted, a...)

@@ -46,10 +46,10 @@ func imageOfTwo(t *testing.T, commit bool, opts ...kgo.Opt) string {
 	t.Helper()
 	dir := t.TempDir()
 	c := startChild(t, dir)
-	createTopic(t, c.kafka, "t")
+	createTopic(t, c.Kafka, "t")
 	var both [2]*kgo.Client
 	for i := range both {
-		tx, err := c.kafka.Transactional(fmt.Sprintf("tx%d", i), opts...)
+		tx, err := c.Kafka.Transactional(fmt.Sprintf("tx%d", i), opts...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func imageOfTwo(t *testing.T, commit bool, opts ...kgo.Opt) string {
 	inAllPartitions(t, both[0], "second", false)
 	produceInAll(t, both[1], "open")
 	inAllPartitions(t, both[0], "third", commit)
-	c.kill(t)
+	c.Kill()
 	return dir
 }
 

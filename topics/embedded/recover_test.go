@@ -24,8 +24,8 @@ func crashImage(t *testing.T, commit bool) string {
 	t.Helper()
 	dir := t.TempDir()
 	c := startChild(t, dir)
-	createTopic(t, c.kafka, "t")
-	tx, err := c.kafka.Transactional("tx")
+	createTopic(t, c.Kafka, "t")
+	tx, err := c.Kafka.Transactional("tx")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func crashImage(t *testing.T, commit bool) string {
 	for i, end := range []bool{true, false, commit} {
 		inAllPartitions(t, tx, fmt.Sprintf("tx%d", i), end)
 	}
-	c.kill(t)
+	c.Kill()
 	return dir
 }
 
@@ -118,8 +118,8 @@ func TestInterruptedEndOfATransaction(t *testing.T) {
 			want := append(values("tx0", 0, 1, 2, 3), tt.want...)
 			for range 2 {
 				c := startChild(t, dir)
-				checkValues(t, c.kafka, want)
-				tx, err := c.kafka.Transactional("tx") // the same producer continues
+				checkValues(t, c.Kafka, want)
+				tx, err := c.Kafka.Transactional("tx") // the same producer continues
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +127,7 @@ func TestInterruptedEndOfATransaction(t *testing.T) {
 				inAllPartitions(t, tx, name, true)
 				tx.Close()
 				want = append(want, values(name, 0, 1, 2, 3)...)
-				c.kill(t)
+				c.Kill()
 			}
 			checkValues(t, start(t, config(dir)).Kafka(0), want)
 		})
@@ -151,15 +151,15 @@ func checkValues(t *testing.T, k topics.Kafka, want []string) {
 func TestOpenTransactionOfAnOldClient(t *testing.T) {
 	dir := t.TempDir()
 	c := startChild(t, dir)
-	createTopic(t, c.kafka, "t")
-	tx, err := c.kafka.Transactional("tx", oldClient...)
+	createTopic(t, c.Kafka, "t")
+	tx, err := c.Kafka.Transactional("tx", oldClient...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Close()
 	inAllPartitions(t, tx, "tx0", true)
 	inAllPartitions(t, tx, "tx1", true)
-	c.kill(t)
+	c.Kill()
 	for p := range 4 {
 		cut(t, dir, p)
 	}
@@ -200,7 +200,7 @@ func TestOpenTransactionOutlivesRestart(t *testing.T) {
 // A transaction that was open over a clean close is aborted by a later crash, even in partitions without new records.
 func TestCrashAfterACleanCloseAbortsWhatIsOpen(t *testing.T) {
 	cfg, _ := closedWithOpen(t)
-	startChild(t, cfg.Dir).kill(t)
+	startChild(t, cfg.Dir).Kill()
 	s := start(t, config(cfg.Dir))
 	tx, err := s.Kafka(0).Transactional("other")
 	if err != nil {
@@ -216,9 +216,9 @@ func TestCrashAfterACleanCloseAbortsWhatIsOpen(t *testing.T) {
 func TestProducerThatLivesOn(t *testing.T) {
 	dir := t.TempDir()
 	c := startChild(t, dir)
-	createTopic(t, c.kafka, "t")
-	addr := c.kafka.Brokers[0]
-	tx, err := c.kafka.Transactional("tx")
+	createTopic(t, c.Kafka, "t")
+	addr := c.Kafka.Brokers[0]
+	tx, err := c.Kafka.Transactional("tx")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestProducerThatLivesOn(t *testing.T) {
 	if err := tx.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Value: []byte("lost")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	c.kill(t)
+	c.Kill()
 	cfg := config(dir)
 	cfg.Kafka = addr
 	s := start(t, cfg)
