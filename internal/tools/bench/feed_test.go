@@ -64,7 +64,7 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 	p := &pipeline{wire: newWire(b), groups: map[string]*rows.Runner{}, rng: rand.New(rand.NewPCG(1, 2))}
 	p.newest = schemas.MicrosOf(time.Now().Add(-24 * time.Hour))
 	var err error
-	p.publisher, err = topics.NewPublisher(p.kafka, p.streams)
+	p.publisher, err = topics.NewPublisher(p.Kafka, p.Streams)
 	must(b, err)
 	b.Cleanup(p.publisher.Close)
 	cfg := rows.DefaultConfig()
@@ -78,11 +78,11 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 		running.Wait()
 		shared.Close()
 	})
-	env := rows.Env{Kafka: p.kafka, Streams: p.streams, Log: slog.New(slog.DiscardHandler), Shared: shared}
+	env := rows.Env{Kafka: p.Kafka, Streams: p.Streams, Log: slog.New(slog.DiscardHandler), Shared: shared}
 	for _, g := range []rows.Group{
-		objects.Group(objects.DefaultConfig(), p.streams, nobody{}),
-		fanout.Group(fan, partitions, p.streams, nobody{}),
-		pools.Group(pool, p.streams, nobody{}),
+		objects.Group(objects.DefaultConfig(), p.Streams, nobody{}),
+		fanout.Group(fan, partitions, p.Streams, nobody{}),
+		pools.Group(pool, p.Streams, nobody{}),
 	} {
 		r, err := rows.New(cfg, env, g)
 		must(b, err)
@@ -95,7 +95,7 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 		})
 	}
 	p.generator, err = generator.New(pool, generator.DefaultConfig(), generator.Deps{
-		Rows: p.groups[topics.Pools].View(), Streams: p.streams, Deleted: nobody{},
+		Rows: p.groups[topics.Pools].View(), Streams: p.Streams, Deleted: nobody{},
 	})
 	must(b, err)
 	p.workOff()
@@ -105,7 +105,7 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 // workOff returns when everything published before has reached the pools.
 func (p *pipeline) workOff() {
 	p.b.Helper()
-	must(p.b, topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now())+1, nil, p.readers...))
+	must(p.b, topics.Wait(p.b.Context(), p.Kafka, schemas.MicrosOf(time.Now())+1, nil, p.readers...))
 }
 
 func (p *pipeline) send(line schemas.Line) {
@@ -354,7 +354,7 @@ func (p *pipeline) bare() measured { return p.openBare(math.MaxInt).step(p.pins 
 // openBare prepares the bare loop. It deletes the oldest row of a follower with more than most rows.
 func (p *pipeline) openBare(most int) *bareLoop {
 	b := p.b
-	admin, err := p.kafka.Admin()
+	admin, err := p.Kafka.Admin()
 	must(b, err)
 	defer admin.Close()
 	created, err := admin.CreateTopics(b.Context(), partitions, 1, nil, bareTable)
@@ -364,10 +364,10 @@ func (p *pipeline) openBare(most int) *bareLoop {
 	must(b, err)
 	b.Cleanup(func() { must(b, db.Close()) })
 	p.loadEdges(db)
-	consumer, err := p.kafka.Client(kgo.ConsumeTopics(topics.Publications))
+	consumer, err := p.Kafka.Client(kgo.ConsumeTopics(topics.Publications))
 	must(b, err)
 	b.Cleanup(consumer.Close)
-	producer, err := p.kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	producer, err := p.Kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	must(b, err)
 	b.Cleanup(producer.Close)
 	return &bareLoop{pipeline: p, consumer: consumer, producer: producer, db: db, most: most, rows: map[string][][]byte{}}
@@ -416,7 +416,7 @@ func (l *bareLoop) transaction(ctx context.Context, fetches kgo.Fetches) error {
 	batch, before := l.db.NewBatch(), l.delivered
 	defer batch.Close()
 	for _, r := range fetches.Records() {
-		pub, err := l.streams.Publications.Decode(r.Value)
+		pub, err := l.Streams.Publications.Decode(r.Value)
 		if err != nil {
 			return err
 		}
