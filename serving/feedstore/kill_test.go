@@ -1,44 +1,34 @@
 package feedstore_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// childDir names the environment variable that turns the test binary into a process that writes to the directory in it.
-const childDir = "FEEDSTORE_TEST_CHILD_DIR"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childDir); dir != "" {
-		if err := writeForEver(dir, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	os.Exit(m.Run())
+	child.Run(map[string]child.Role{"writer": writeForEver})
+	m.Run()
 }
 
-// writeForEver appends entries to one feed and prints each position after it is acknowledged.
-func writeForEver(dir string, out io.Writer) error {
+// writeForEver appends entries to one feed in the directory args[0], and prints each position after it is acknowledged.
+func writeForEver(ctx context.Context, args []string) error {
 	cfg := feedstore.DefaultConfig()
 	cfg.MaxFeed, cfg.MemtableBytes = 1_000_000, 1<<20 // small memtables, so that kills also hit flushes
-	store, err := feedstore.Open(dir, cfg, slog.New(slog.DiscardHandler))
+	store, err := feedstore.Open(args[0], cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	entries, _, err := store.Page(context.Background(), "user:1", math.MaxInt64, 1)
+	entries, _, err := store.Page(ctx, "user:1", math.MaxInt64, 1)
 	if err != nil {
 		return err
 	}
@@ -52,10 +42,10 @@ func writeForEver(dir string, out io.Writer) error {
 			b.Entries = append(b.Entries, schemas.FeedEntry{User: "user:1", Position: p, ServedItem: schemas.ServedItem{
 				Pin: schemas.PinID("pin:" + strings.Repeat("x", 200))}})
 		}
-		if err := store.Write(context.Background(), b); err != nil {
+		if err := store.Write(ctx, b); err != nil {
 			return err
 		}
-		fmt.Fprintln(out, next+9)
+		fmt.Println(next + 9)
 	}
 }
 
@@ -87,33 +77,17 @@ func TestAcknowledgedSurvivesKill(t *testing.T) {
 }
 
 // writeAndKill runs a child until it has acknowledged the given number of batches, kills it while it writes, and returns the
-// last position that the child printed.
+// last position that the child printed before.
 func writeAndKill(t *testing.T, dir string, batches int) (last int64) {
 	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^$")
-	child.Env = append(os.Environ(), childDir+"="+dir)
-	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for told := 0; lines.Scan(); told++ {
-		if last, err = strconv.ParseInt(lines.Text(), 10, 64); err != nil {
+	p := child.Start(t, "writer", dir)
+	for range batches {
+		var err error
+		if last, err = strconv.ParseInt(p.Line(), 10, 64); err != nil {
 			t.Fatal(err)
 		}
-		if told == batches {
-			if err := child.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
-	if err := child.Wait(); err == nil || child.ProcessState.Exited() {
-		t.Fatalf("the child ended by itself: %v", err)
-	}
+	p.Kill()
 	return last
 }
 
