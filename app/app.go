@@ -47,7 +47,7 @@ type App struct {
 	interests peers.Interests      // nil: this process requests no terms and interests
 	known     peers.Known          // nil: this process reads no rows that make users known
 	others    others               // nil: this process does not request the state of others
-	decided   *topics.Whole[schemas.InterestDecision]
+	decided   *topics.GlobalTable[schemas.InterestDecision]
 	retries   peers.Retries    // nil: this process does not request the state of retries
 	pulled    <-chan struct{}  // closed when local has read the recents of pulled followees
 	hot       *generator.Hot   // counts known to local; nil without local

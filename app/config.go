@@ -284,13 +284,13 @@ func (c *Config) partitions() int32 {
 	return c.Partitions
 }
 
-// outsiders returns the external consumers, which read topics without a consumer group.
-func (c *Config) outsiders() ([]topics.Outsider, error) {
+// externalConsumers returns the external consumers, which read topics without a consumer group.
+func (c *Config) externalConsumers() ([]topics.ExternalConsumer, error) {
 	if !c.actionsInPinot() {
 		return nil, nil
 	}
-	o, err := pinot.NewOutsider(c.Pinot)
-	return []topics.Outsider{o}, err
+	o, err := pinot.NewExternalConsumer(c.Pinot)
+	return []topics.ExternalConsumer{o}, err
 }
 
 // kafka returns how clients reach the brokers.

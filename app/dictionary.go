@@ -22,7 +22,7 @@ type dictionary struct {
 	partitions int32
 	publisher  *topics.Publisher
 	known      peers.Interests
-	decided    *topics.Whole[schemas.InterestDecision]
+	decided    *topics.GlobalTable[schemas.InterestDecision]
 	deleted    topics.DeletedUsers
 	present    interface { // the current pins; implemented by feed stores
 		Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)

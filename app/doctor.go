@@ -169,7 +169,7 @@ func awaitBoth(ctx context.Context, stores ...*cassandra.Store) error {
 
 func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 	setup := cfg.pinotSetup()
-	outsider, err := pinot.NewOutsider(cfg.Pinot)
+	consumer, err := pinot.NewExternalConsumer(cfg.Pinot)
 	if err != nil {
 		return doctor.Check{}, err
 	}
@@ -189,7 +189,7 @@ func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 				return time.Time{}, err
 			}
 			defer l.Close()
-			return l.OldestLeft(ctx, outsider)
+			return l.OldestLeft(ctx, consumer)
 		},
 	}.Check(), nil
 }

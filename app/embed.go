@@ -113,7 +113,7 @@ func (p *App) Publish(ctx context.Context, events ...schemas.Line) error {
 }
 
 // Wait returns once all events published before have been processed; see topics.Wait and, if Pinot has the actions,
-// topics.AwaitOutsiders.
+// topics.AwaitExternalConsumers.
 func (p *App) Wait(ctx context.Context) error {
 	setup, err := p.Setup()
 	if err != nil {

@@ -31,9 +31,9 @@ func (c *Config) Setup() (topics.Setup, error) {
 }
 
 func (c *Config) setup(kafka topics.Kafka) (topics.Setup, error) {
-	outsiders, err := c.outsiders()
+	externalConsumers, err := c.externalConsumers()
 	return topics.Setup{
-		Kafka: kafka, Registry: c.registryURL(), Verbs: c.Verbs, FeedStores: c.FeedStore.others(), Outsiders: outsiders,
+		Kafka: kafka, Registry: c.registryURL(), Verbs: c.Verbs, FeedStores: c.FeedStore.others(), ExternalConsumers: externalConsumers,
 	}, err
 }
 

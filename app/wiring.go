@@ -118,7 +118,7 @@ func (p *App) openStreams(ctx context.Context) error {
 	p.onCloseDo(p.ends.Close)
 	p.deleted = topics.NewDeletedUsers(p.kafka, p.streams, p.instance(), p.log)
 	p.part("users-deleted", p.deleted.Run)
-	p.decided = topics.NewWhole(p.kafka, p.streams.InterestDecisions, p.instance(), p.log)
+	p.decided = topics.NewGlobalTable(p.kafka, p.streams.InterestDecisions, p.instance(), p.log)
 	p.part(topics.InterestDecisions, p.decided.Run)
 	return nil
 }
@@ -219,12 +219,12 @@ func (p *App) openGenerations(ctx context.Context, g group, cfg rows.Config, env
 
 // openGenerator creates the content generator on the local pools.
 func (p *App) openGenerator(view generator.Rows) error {
-	whole := topics.NewWhole(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
+	whole := topics.NewGlobalTable(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
 	pulled := generator.NewPulled(whole.Ready())
 	whole.OnChange(pulled.Change)
 	p.part(topics.RecentsPulled, whole.Run)
 	p.pulled = whole.Ready()
-	counts := topics.NewWhole(p.kafka, p.streams.HotPins, p.instance(), p.log)
+	counts := topics.NewGlobalTable(p.kafka, p.streams.HotPins, p.instance(), p.log)
 	p.hot = generator.NewHot(counts.Ready())
 	counts.OnChange(p.hot.Change)
 	p.part(topics.HotPins, counts.Run)

@@ -68,13 +68,13 @@ func (p *App) openPinot(deps *feature.Deps, store feature.Store) error {
 	}
 	p.onCloseDo(client.Close)
 	deps.Store, deps.Fresh = pinot.NewStore(p.cfg.Feature, client, store), nil
-	outsider, err := pinot.NewOutsider(p.cfg.Pinot)
+	consumer, err := pinot.NewExternalConsumer(p.cfg.Pinot)
 	if err != nil {
 		return err
 	}
 	lateness := feature.Lateness{
 		Metrics: deps.Metrics, Log: p.log, Now: time.Now,
-		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestLeft(ctx, outsider) },
+		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestLeft(ctx, consumer) },
 	}
 	p.part("feature-lateness", lateness.Run)
 	return nil

@@ -59,22 +59,22 @@ func instancePrefix(reader string) string { return reader + "-" }
 
 // Topic is the desired state of one topic.
 type Topic struct {
-	Name       string
-	Key        string        // the meaning of the record key
-	Record     string        // Go type of the value in package schemas; "" for bytes private to one group
-	Input      bool          // clients may write it
-	Partitions int32         // the same for all topics of groups with rows
-	Replicas   int16         // per partition
-	InSync     int16         // replicas that must have a record before it is acknowledged
-	Compact    bool          // keep only the newest record of each key; otherwise keep all records for Retention
-	Retention  time.Duration // 0: unlimited
-	AppendTime bool          // records carry the broker's time instead of the producer's
-	Personal   string        // what its records may hold about a user; "": nothing
-	Writers    []string
-	Readers    []string // consumers that commit offsets
-	Explicit   bool     // the writer chooses the partition; otherwise the key does
-	Whole      bool     // global table: every process holds a full copy, under its own consumer group
-	Embedded   bool     // on the embedded broker: no log cleaner, which is not safe there, and the producer's time
+	Name        string
+	Key         string        // the meaning of the record key
+	Record      string        // Go type of the value in package schemas; "" for bytes private to one group
+	Input       bool          // clients may write it
+	Partitions  int32         // the same for all topics of groups with rows
+	Replicas    int16         // per partition
+	InSync      int16         // replicas that must have a record before it is acknowledged
+	Compact     bool          // keep only the newest record of each key; otherwise keep all records for Retention
+	Retention   time.Duration // 0: unlimited
+	AppendTime  bool          // records carry the broker's time instead of the producer's
+	Personal    string        // what its records may hold about a user; "": nothing
+	Writers     []string
+	Readers     []string // consumers that commit offsets
+	Explicit    bool     // the writer chooses the partition; otherwise the key does
+	GlobalTable bool     // global table: every process holds a full copy, under its own consumer group
+	Embedded    bool     // on the embedded broker: no log cleaner, which is not safe there, and the producer's time
 }
 
 // Profile holds the values of the catalogue that depend on the installation.

@@ -42,7 +42,7 @@ func TestWhatIsKept(t *testing.T) {
 		switch {
 		case topic.Name == topics.Pins, topic.Name == topics.Follows, topic.Name == topics.Users:
 			want = "for ever"
-		case topic.Whole, topic.Name == topics.Generations, strings.HasSuffix(topic.Name, "-table"):
+		case topic.GlobalTable, topic.Name == topics.Generations, strings.HasSuffix(topic.Name, "-table"):
 			want = "compacted"
 		}
 		got := "for a time"

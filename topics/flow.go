@@ -12,12 +12,12 @@ import (
 
 // Flow is one topic with its writers, its readers, and its record count.
 type Flow struct {
-	Topic   string   `json:"topic"`
-	Key     string   `json:"key"`             // the meaning of the record key
-	Whole   bool     `json:"whole,omitempty"` // global table: every process that needs it holds a full copy
-	Writers []string `json:"writers"`
-	Readers []Lag    `json:"readers"` // in the order of the catalogue; for a reader with one group per process, the largest lag
-	Records int64    `json:"records"` // end offsets summed: records and transaction markers
+	Topic       string   `json:"topic"`
+	Key         string   `json:"key"`                    // the meaning of the record key
+	GlobalTable bool     `json:"global_table,omitempty"` // global table: every process that needs it holds a full copy
+	Writers     []string `json:"writers"`
+	Readers     []Lag    `json:"readers"` // in the order of the catalogue; for a reader with one group per process, the largest lag
+	Records     int64    `json:"records"` // end offsets summed: records and transaction markers
 }
 
 // Flows returns the current state of the topics between the groups of a catalogue, in its order. It leaves out topics
@@ -43,7 +43,7 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 		if t.Record == "" {
 			continue
 		}
-		f := Flow{Topic: t.Name, Key: t.Key, Whole: t.Whole, Writers: t.Writers, Readers: []Lag{}}
+		f := Flow{Topic: t.Name, Key: t.Key, GlobalTable: t.GlobalTable, Writers: t.Writers, Readers: []Lag{}}
 		for _, end := range at.ends[t.Name] {
 			f.Records += end
 		}

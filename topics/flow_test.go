@@ -67,7 +67,7 @@ func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 	if f := got[topics.Publications]; f.Records != 5 || len(f.Readers) != 1 || f.Readers[0].Records < 2 || f.Readers[0].Records > 5 {
 		t.Errorf("never read: %+v, want five records, which wait", f)
 	}
-	if f, ok := got[topics.HotPins]; !ok || !f.Whole || f.Readers == nil {
+	if f, ok := got[topics.HotPins]; !ok || !f.GlobalTable || f.Readers == nil {
 		t.Errorf("held whole: %+v", f)
 	}
 	if f := got[topics.PinCards]; f.Records != 1 || f.Readers[0].Records != 0 {

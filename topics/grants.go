@@ -106,13 +106,13 @@ func Grants(role string, catalogue []Topic) ([]Grant, error) {
 
 // duty is what a role does on the brokers.
 type duty struct {
-	consumers []string // reads the topics of these consumers
-	writers   []string // writes the topics of these writers
-	reads     []string // reads these topics, too
-	wholes    bool     // reads every global table
-	returns   bool     // retries dead letters: writes to the topics that they came from
-	configure bool     // creates topics and alters their configuration
-	everyone  bool     // reads and writes every topic of the catalogue
+	consumers    []string // reads the topics of these consumers
+	writers      []string // writes the topics of these writers
+	reads        []string // reads these topics, too
+	globalTables bool     // reads every global table
+	returns      bool     // retries dead letters: writes to the topics that they came from
+	configure    bool     // creates topics and alters their configuration
+	everyone     bool     // reads and writes every topic of the catalogue
 
 	takes, sees []string // prefixes of consumer groups that the role joins, or describes: "features" covers every process
 	begins      []string // prefixes of transactional ids
@@ -123,31 +123,31 @@ type duty struct {
 func duties() map[string]duty {
 	rows, sinks := RowGroups(), []string{Materialize, Features, FeatureFiles, Insights}
 	known := []string{UsersDeleted, InterestDecisions} // every process reads these
-	wholes := func(names ...string) (groups []string) {
+	globalTables := func(names ...string) (groups []string) {
 		for _, n := range names {
-			groups = append(groups, wholePrefix(n))
+			groups = append(groups, globalTablePrefix(n))
 		}
 		return groups
 	}
 	return map[string]duty{
 		RoleProcess: {
-			consumers: rows, writers: rows, reads: []string{Generations}, wholes: true, returns: true,
-			takes:  slices.Concat(rows, wholes(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
+			consumers: rows, writers: rows, reads: []string{Generations}, globalTables: true, returns: true,
+			takes:  slices.Concat(rows, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
 			begins: rows, generations: []string{Pools},
 		},
 		RoleMaterialize: {
 			consumers: []string{Materialize}, writers: []string{Materialize}, reads: known,
-			takes: append(wholes(known...), Materialize),
+			takes: append(globalTables(known...), Materialize),
 		},
 		RoleServe: {
 			consumers: sinks, writers: append(sinks, Serving, Producers), reads: append(known, DeadLetters, Generations),
-			takes: slices.Concat(wholes(known...), sinks, []string{RetriedGroup}), sees: rows, measures: []string{Pools},
+			takes: slices.Concat(globalTables(known...), sinks, []string{RetriedGroup}), sees: rows, measures: []string{Pools},
 		},
 		RoleProduce: {writers: []string{Producers}},
 		RoleOperate: {
 			everyone: true, configure: true, generations: []string{Pools},
 			takes:  []string{RetriedGroup, generationPrefix(Pools)}, // it commits offsets for both
-			sees:   slices.Concat(rows, sinks, wholes(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
+			sees:   slices.Concat(rows, sinks, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
 			begins: []string{DoctorID},
 		},
 	}
@@ -162,7 +162,7 @@ func (d duty) on(t Topic) []string {
 		return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 	}
 	var ops []string
-	if d.everyone || meet(d.consumers, t.Readers) || d.wholes && t.Whole || slices.Contains(d.reads, t.Name) || slices.ContainsFunc(d.consumers, t.isTableOf) {
+	if d.everyone || meet(d.consumers, t.Readers) || d.globalTables && t.GlobalTable || slices.Contains(d.reads, t.Name) || slices.ContainsFunc(d.consumers, t.isTableOf) {
 		ops = append(ops, Read)
 	}
 	if d.everyone || meet(d.writers, t.Writers) || d.returns && len(t.Readers) > 0 {

@@ -50,7 +50,7 @@ func TestGrants(t *testing.T) {
 		{topics.RoleProcess, "topic feature-log", []string{topics.Write, topics.DescribeConfigs}},
 		{topics.RoleProcess, "topic pools.*", []string{topics.Read, topics.Write, topics.Describe, topics.DescribeConfigs}},
 		{topics.RoleProcess, "group pools*", []string{topics.Read}},
-		{topics.RoleProcess, "group recents-pulled-whole-*", []string{topics.Read}},
+		{topics.RoleProcess, "group recents-pulled-global-table-*", []string{topics.Read}},
 		{topics.RoleProcess, "group features*", nil},
 		{topics.RoleProcess, "transactional-id fanout*", []string{topics.Write}},
 		{topics.RoleMaterialize, "topic feed-entries", []string{topics.Read, topics.DescribeConfigs}},

@@ -41,7 +41,7 @@ func TestRealKafkaPublishes(t *testing.T) {
 	}
 	long := &kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: make([]byte, schemas.MaxRecordBytes), Timestamp: time.Now()}
 	w.Send(long)
-	if err := w.Publisher().Bury(t.Context(), "objects", long, "too long"); err != nil {
+	if err := w.Publisher().SendDeadLetter(t.Context(), "objects", long, "too long"); err != nil {
 		t.Error(err)
 	}
 }
@@ -72,19 +72,19 @@ func TestRealKafkaWaits(t *testing.T) {
 	_ = stopTraffic()
 }
 
-func TestRealKafkaWhole(t *testing.T) {
+func TestRealKafkaGlobalTable(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1))
-	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	topicstest.Run(t, whole.Run)
-	waitReady(t, whole.Ready())
+	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	topicstest.Run(t, table.Run)
+	waitReady(t, table.Ready())
 	for i := range 5 {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i))
 		w.Send(w.deleted(t, user, 1))
 		if err := w.wait(t, 2*time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		if !whole.Has(user) || !whole.Has("user:a") {
+		if !table.Has(user) || !table.Has("user:a") {
 			t.Fatalf("Wait returned before %s was there", user)
 		}
 	}

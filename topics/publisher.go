@@ -128,15 +128,15 @@ func (p *Publisher) Decide(ctx context.Context, d *schemas.InterestDecision) err
 	return nil
 }
 
-// Bury sends a record that a consumer cannot process to the dead-letter topic, and returns when it is acknowledged.
-func (p *Publisher) Bury(ctx context.Context, group string, r *kgo.Record, reason string) error {
-	value, err := p.streams.DeadLetters.Encode(LetterOf(group, r, reason))
+// SendDeadLetter sends a record that a consumer cannot process to the dead-letter topic, and returns when it is acknowledged.
+func (p *Publisher) SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error {
+	value, err := p.streams.DeadLetters.Encode(NewDeadLetter(group, r, reason))
 	if err == nil {
-		letter := &kgo.Record{Topic: DeadLetters, Key: []byte(r.Topic), Value: value, Headers: WithSince(nil, SinceOf(r))}
-		err = Produce(ctx, p.client, letter)
+		record := &kgo.Record{Topic: DeadLetters, Key: []byte(r.Topic), Value: value, Headers: WithSince(nil, SinceOf(r))}
+		err = Produce(ctx, p.client, record)
 	}
 	if err != nil {
-		return fmt.Errorf("bury record %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
+		return fmt.Errorf("send dead letter of %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	return nil
 }

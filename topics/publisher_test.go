@@ -169,7 +169,7 @@ func TestSendOfMany(t *testing.T) {
 func TestBury(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: "edges", Partition: 3, Offset: 17, Key: []byte("user:a"), Value: []byte("?"), Timestamp: time.UnixMilli(1000)}
-	if err := w.Publisher().Bury(t.Context(), "materialize", r, "not framed"); err != nil {
+	if err := w.Publisher().SendDeadLetter(t.Context(), "materialize", r, "not framed"); err != nil {
 		t.Fatal(err)
 	}
 	letters := w.Records(topics.DeadLetters)

@@ -37,11 +37,11 @@ func TestRealKafkaWait(t *testing.T) {
 	t.Run("taken unread", TestWaitPassesWhatWasTakenUnread)
 }
 
-func TestRealKafkaWholes(t *testing.T) {
-	t.Run("newest of every key", TestWholeHoldsTheNewestOfEveryKey)
-	t.Run("tells what changes", TestWholeTellsWhatChanges)
-	t.Run("new process", TestWholeStartsOverInANewProcess)
-	t.Run("open transaction", TestWholeIsReadyBehindAnOpenTransactionThatEnds)
+func TestRealKafkaGlobalTables(t *testing.T) {
+	t.Run("newest of every key", TestGlobalTable_HoldsNewestRecordOfEachKey)
+	t.Run("tells what changes", TestGlobalTable_ReportsChanges)
+	t.Run("new process", TestGlobalTable_StartsOverInNewProcess)
+	t.Run("open transaction", TestGlobalTable_IsReadyAfterOpenTransactionEnds)
 }
 
 func TestRealKafkaLog(t *testing.T) {
@@ -165,7 +165,7 @@ func (w *wire) visit(t *testing.T, l *topics.Log, topic string, found func(*kgo.
 
 // A running process and a later one have the same global table, whatever compaction has removed in between. Wait waits for
 // both.
-func TestRealKafkaWholeOfACompactedTopic(t *testing.T) {
+func TestRealKafkaGlobalTableOfACompactedTopic(t *testing.T) {
 	w := newWire(t)
 	const users = 40
 	first := topics.NewDeletedUsers(w.Kafka, w.Streams, "first", logTo(t))
@@ -188,15 +188,15 @@ func TestRealKafkaWholeOfACompactedTopic(t *testing.T) {
 	if err := w.wait(t, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	for name, whole := range map[string]topics.DeletedUsers{"first": first, "later": later} {
+	for name, table := range map[string]topics.DeletedUsers{"first": first, "later": later} {
 		for i := range users {
 			user := schemas.UserID(fmt.Sprint("user:", i))
-			if got, ok := whole.Get(string(user)); ok != (i%4 != 0) || ok && got.Time != 3 {
+			if got, ok := table.Get(string(user)); ok != (i%4 != 0) || ok && got.Time != 3 {
 				t.Errorf("%s: %s = %v", name, user, got)
 			}
 		}
-		if want := users*3/4 + 2; whole.Len() != want || !whole.Has("user:last") {
-			t.Errorf("%s holds %d users, want %d", name, whole.Len(), want)
+		if want := users*3/4 + 2; table.Len() != want || !table.Has("user:last") {
+			t.Errorf("%s holds %d users, want %d", name, table.Len(), want)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func TestFollow_MarksPassMarkers(t *testing.T) {
 }
 
 // A process that missed records of a global table does not know which keys were deleted.
-func TestWhole_FailsWhenRecordsAreLost(t *testing.T) {
+func TestGlobalTable_FailsWhenRecordsAreLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, *wire, int32)
 		says   string
@@ -170,15 +170,15 @@ func TestWhole_FailsWhenRecordsAreLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t)
 			w.Send(w.deleted(t, "user:a", 1))
-			whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-			stop := topicstest.Run(t, whole.Run)
-			waitReady(t, whole.Ready())
+			table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+			stop := topicstest.Run(t, table.Run)
+			waitReady(t, table.Ready())
 			_ = stop()
 			for i := range 3 {
 				w.Send(w.deleted(t, "user:a", schemas.Micros(2+i)))
 			}
 			c.change(t, w, topics.Partition("user:a", w.Kafka.Partitions))
-			err := whole.Run(t.Context())
+			err := table.Run(t.Context())
 			wantChanged(t, err, c.says)
 			wantChanged(t, err, "restart the process")
 		})

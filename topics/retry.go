@@ -76,8 +76,8 @@ func RetryOf(r *kgo.Record) (Retry, bool) {
 	return Retry{}, false
 }
 
-// LetterOf returns the dead letter for a record that a group cannot process. Package rows builds its own.
-func LetterOf(group string, r *kgo.Record, reason string) *schemas.DeadLetter {
+// NewDeadLetter returns the dead letter for a record that a group cannot process. Package rows builds its own.
+func NewDeadLetter(group string, r *kgo.Record, reason string) *schemas.DeadLetter {
 	letter := &schemas.DeadLetter{
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
 		Group: group, Reason: reason, Time: schemas.MicrosOf(r.Timestamp), Key: r.Key, Value: r.Value,

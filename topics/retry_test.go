@@ -47,11 +47,11 @@ func TestKindsOfLetters(t *testing.T) {
 
 func TestALetterNamesTheRecordThatFailedFirst(t *testing.T) {
 	r := &kgo.Record{Topic: "pins", Partition: 2, Offset: 70}
-	if p, o := LetterOf("objects", r, "no").First(); p != 2 || o != 70 {
+	if p, o := NewDeadLetter("objects", r, "no").First(); p != 2 || o != 70 {
 		t.Errorf("of a record: first is %d/%d, want 2/70", p, o)
 	}
 	r.Headers = []kgo.RecordHeader{{Key: RetryHeader, Value: Retry{Group: "objects", Partition: 1, Offset: 9, Attempt: 3}.Value()}}
-	l := LetterOf("objects", r, "no")
+	l := NewDeadLetter("objects", r, "no")
 	if p, o := l.First(); p != 1 || o != 9 || l.Attempts != 3 || l.Partition != 2 || l.Offset != 70 {
 		t.Errorf("of a retry: %+v, first %d/%d, want 1/9 after 3 attempts", l, p, o)
 	}

@@ -19,8 +19,8 @@ type Setup struct {
 	Log      *slog.Logger
 	// FeedStores names the feed stores beyond the first. Each is filled by its own consumer group.
 	FeedStores []string
-	// Outsiders are external consumers that Wait waits for, too.
-	Outsiders []Outsider
+	// ExternalConsumers are external consumers that Wait waits for, too.
+	ExternalConsumers []ExternalConsumer
 	// Progress starts a progress display for an operation of total steps, or of an unknown number of steps if total is
 	// negative; nil: no display. Start calls it.
 	Progress func(what string, total int) Progress
@@ -53,12 +53,12 @@ func (s Setup) Readers() []Reader {
 	return readers
 }
 
-// Wait calls Wait for the setup's readers, and then AwaitOutsiders for its external consumers.
+// Wait calls Wait for the setup's readers, and then AwaitExternalConsumers for its external consumers.
 func (s Setup) Wait(ctx context.Context, since schemas.Micros, progress func(WaitState)) error {
 	if err := Wait(ctx, s.Kafka, since, progress, s.Readers()...); err != nil {
 		return err
 	}
-	return AwaitOutsiders(ctx, s.Kafka, progress, s.Outsiders...)
+	return AwaitExternalConsumers(ctx, s.Kafka, progress, s.ExternalConsumers...)
 }
 
 // Start starts a progress display, if the setup has one, see Progress.

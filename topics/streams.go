@@ -156,7 +156,7 @@ func (s *Streams) rows(p Profile) []row {
 			Writers: list{Objects}, Readers: list{Features}, Personal: "anonymous shares in counts, sketches and means",
 		}},
 		{&s.HotPins, Topic{
-			Name: HotPins, Key: "pin", Compact: true, Whole: true,
+			Name: HotPins, Key: "pin", Compact: true, GlobalTable: true,
 			Writers: list{Objects}, Personal: "whose pins were shown often",
 		}},
 		{&s.ActionsEnriched, Topic{
@@ -176,7 +176,7 @@ func (s *Streams) rows(p Profile) []row {
 			Writers: list{Actors}, Readers: list{Pools}, Personal: derivedData,
 		}},
 		{&s.UsersDeleted, Topic{
-			Name: UsersDeleted, Key: "user", Compact: true, Whole: true,
+			Name: UsersDeleted, Key: "user", Compact: true, GlobalTable: true,
 			Writers: list{Actors}, Readers: list{Materialize, Interests}, Personal: "that the user is deleted",
 		}},
 		{&s.Erasures, Topic{
@@ -212,7 +212,7 @@ func (s *Streams) rows(p Profile) []row {
 			Writers: list{Pools}, Readers: list{Fanout}, Personal: derivedData,
 		}},
 		{&s.RecentsPulled, Topic{
-			Name: RecentsPulled, Key: "followee and slot", Compact: true, Whole: true, Explicit: true,
+			Name: RecentsPulled, Key: "followee and slot", Compact: true, GlobalTable: true, Explicit: true,
 			Writers: list{Fanout}, Personal: derivedData,
 		}},
 		{&s.UserActivity, Topic{Name: UserActivity, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: "visits"}},
@@ -247,7 +247,7 @@ func (s *Streams) rows(p Profile) []row {
 			Writers: list{Interests}, Readers: list{Interests}, Personal: derivedData,
 		}},
 		{&s.InterestDecisions, Topic{
-			Name: InterestDecisions, Key: "term", Compact: true, Whole: true,
+			Name: InterestDecisions, Key: "term", Compact: true, GlobalTable: true,
 			Writers: list{Serving},
 		}},
 		{&s.RetryOrders, Topic{

@@ -93,7 +93,7 @@ func (e *WaitError) Unwrap() error { return e.Cause }
 // If the brokers lack a topic of a reader for missingPatience, Wait returns a *MissingTopicsError. The delay is necessary
 // because not all brokers know a new topic at once.
 //
-// Wait does not cover external consumers, which commit no offsets. Call AwaitOutsiders after it.
+// Wait does not cover external consumers, which commit no offsets. Call AwaitExternalConsumers after it.
 //
 // Without readers, Wait uses those of the catalogue. It always waits for every process that holds a global table. For a
 // reader with one group per process, it waits for the running processes or, if there is none, for the first to start. Wait
@@ -194,7 +194,7 @@ type place struct {
 
 // look compares the committed offsets with the ends once.
 func (w *waiter) look(ctx context.Context) (WaitState, error) {
-	readers, err := w.withWholes(ctx)
+	readers, err := w.withGlobalTables(ctx)
 	if err != nil {
 		return WaitState{}, err
 	}
@@ -221,8 +221,8 @@ func (w *waiter) look(ctx context.Context) (WaitState, error) {
 	return state, nil
 }
 
-// withWholes adds the groups of the running processes that hold a global table.
-func (w *waiter) withWholes(ctx context.Context) ([]Reader, error) {
+// withGlobalTables adds the groups of the running processes that hold a global table.
+func (w *waiter) withGlobalTables(ctx context.Context) ([]Reader, error) {
 	groups, err := w.log.running(ctx)
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (w *waiter) withWholes(ctx context.Context) ([]Reader, error) {
 	readers := instances(w.generations.Readers(w.readers), groups)
 	for _, t := range Catalogue(Profile{}) {
 		for _, g := range groups {
-			if t.Whole && strings.HasPrefix(g, wholePrefix(t.Name)) {
+			if t.GlobalTable && strings.HasPrefix(g, globalTablePrefix(t.Name)) {
 				readers = append(readers, Reader{Group: g, Topics: []string{t.Name}})
 			}
 		}

@@ -319,18 +319,18 @@ func TestWaitWaitsForAnOpenTransaction(t *testing.T) {
 }
 
 // Wait waits for a process with a global table while it runs, but not after it has left.
-func TestWaitSeesWholes(t *testing.T) {
+func TestWait_IncludesGlobalTables(t *testing.T) {
 	w := newWire(t)
-	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	stop := topicstest.Run(t, whole.Run)
-	waitReady(t, whole.Ready())
+	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	stop := topicstest.Run(t, table.Run)
+	waitReady(t, table.Ready())
 	for i := range 20 {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i))
 		w.Send(w.deleted(t, user, 1))
 		if err := w.wait(t, time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		if !whole.Has(user) {
+		if !table.Has(user) {
 			t.Fatalf("Wait returned before %s was there", user)
 		}
 	}

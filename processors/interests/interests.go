@@ -95,7 +95,7 @@ type DeletedUsers interface {
 	Note(user schemas.UserID, at schemas.Micros)
 }
 
-// Decisions returns the newest decision about a term. *topics.Whole implements it.
+// Decisions returns the newest decision about a term. *topics.GlobalTable implements it.
 type Decisions interface {
 	Get(term string) (*schemas.InterestDecision, bool)
 }

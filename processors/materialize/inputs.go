@@ -129,7 +129,7 @@ func sift(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRec
 func (s *Sink) bury(ctx context.Context, producer *kgo.Client, bad []badRecord) error {
 	letters := make([]*kgo.Record, 0, len(bad))
 	for _, b := range bad {
-		value, err := s.env.Streams.DeadLetters.Encode(topics.LetterOf(s.group, b.record, b.reason))
+		value, err := s.env.Streams.DeadLetters.Encode(topics.NewDeadLetter(s.group, b.record, b.reason))
 		if err != nil {
 			return fmt.Errorf("encode dead letter: %w", err)
 		}

@@ -503,7 +503,7 @@ func TestCountsKnowWhoActed(t *testing.T) {
 // heatRig is the group with a global table of hot-pins.
 type heatRig struct {
 	*proctest.Wire
-	hot *topics.Whole[schemas.HotPin]
+	hot *topics.GlobalTable[schemas.HotPin]
 	at  time.Time
 }
 
@@ -513,7 +513,7 @@ func newHeatRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *heatRig {
 	all.Hot = cfg
 	w.Start("a", objects.Group(all, w.Streams, gone{}))
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	r := &heatRig{Wire: w, at: now(), hot: topics.NewWhole(w.Kafka, w.Streams.HotPins, "test", log)}
+	r := &heatRig{Wire: w, at: now(), hot: topics.NewGlobalTable(w.Kafka, w.Streams.HotPins, "test", log)}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- r.hot.Run(ctx) }()

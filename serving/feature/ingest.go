@@ -28,8 +28,8 @@ type Writer interface {
 
 // DeadLetters accepts records that cannot be read. *topics.Publisher implements it.
 type DeadLetters interface {
-	// Bury returns when the dead letter is acknowledged.
-	Bury(ctx context.Context, group string, r *kgo.Record, reason string) error
+	// SendDeadLetter returns when the dead letter is acknowledged.
+	SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error
 }
 
 // SinkDeps are the dependencies of a Sink.
@@ -179,7 +179,7 @@ func (s *Sink) bury(ctx context.Context, r *kgo.Record, err error) error {
 		return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	s.deps.Metrics.bad.WithLabelValues(r.Topic).Inc()
-	return s.deps.DeadLetters.Bury(ctx, topics.Features, r, bad.Reason)
+	return s.deps.DeadLetters.SendDeadLetter(ctx, topics.Features, r, bad.Reason)
 }
 
 // countExpired counts the actions that Write does not keep.

@@ -327,11 +327,11 @@ type failingLetters struct {
 	to *topics.Publisher
 }
 
-func (f failingLetters) Bury(ctx context.Context, group string, r *kgo.Record, reason string) error {
+func (f failingLetters) SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error {
 	if f.take(&f.bury) {
 		return errBroken
 	}
-	return f.to.Bury(ctx, group, r, reason)
+	return f.to.SendDeadLetter(ctx, group, r, reason)
 }
 
 // A supervisor calls Run again after each error: nothing is lost or doubled. Data that was written before the failure

@@ -18,8 +18,8 @@ import (
 
 // DeadLetters accepts records that cannot be read. *topics.Publisher implements it.
 type DeadLetters interface {
-	// Bury returns when the dead letter is acknowledged.
-	Bury(ctx context.Context, group string, r *kgo.Record, reason string) error
+	// SendDeadLetter returns when the dead letter is acknowledged.
+	SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error
 }
 
 // FilesDeps are the dependencies of Files.
@@ -168,7 +168,7 @@ func (f *Files) take(ctx context.Context, r *kgo.Record) error {
 	switch {
 	case errors.As(err, &bad):
 		f.deps.Metrics.bad.Inc()
-		return f.deps.DeadLetters.Bury(ctx, topics.FeatureFiles, r, bad.Reason)
+		return f.deps.DeadLetters.SendDeadLetter(ctx, topics.FeatureFiles, r, bad.Reason)
 	case err != nil:
 		return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}

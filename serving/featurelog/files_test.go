@@ -57,7 +57,7 @@ type letters struct{ fail, buried atomic.Int64 }
 
 var errBroken = errors.New("broken")
 
-func (l *letters) Bury(context.Context, string, *kgo.Record, string) error {
+func (l *letters) SendDeadLetter(context.Context, string, *kgo.Record, string) error {
 	if l.fail.Add(-1) >= 0 {
 		return errBroken
 	}

@@ -59,7 +59,7 @@ func newPipeline(t *testing.T, cfg pools.Config) *pipeline {
 	}
 	t.Cleanup(p.publisher.Close)
 	p.deleted = topics.NewDeletedUsers(p.Kafka, p.Streams, "test", log)
-	slots := topics.NewWhole(p.Kafka, p.Streams.RecentsPulled, "test", log)
+	slots := topics.NewGlobalTable(p.Kafka, p.Streams.RecentsPulled, "test", log)
 	slots.OnChange(p.pulled.Change)
 	p.Hold(p.deleted.Run)
 	p.Hold(slots.Run)

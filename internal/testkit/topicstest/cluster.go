@@ -249,7 +249,7 @@ func (c *Cluster) Produce(topic, key string, values ...[]byte) {
 func (c *Cluster) SendDeadLetter(topic string, partition int32, key, value string, at int64) {
 	c.t.Helper()
 	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
-	c.must(c.Publisher().Bury(c.t.Context(), topics.Objects, r, "no good"))
+	c.must(c.Publisher().SendDeadLetter(c.t.Context(), topics.Objects, r, "no good"))
 }
 
 // DeadLetters waits for n dead letters, and returns them. More are an error.

@@ -38,7 +38,7 @@ func (p *Pulled) Ready() bool {
 }
 
 // Change replaces the pin of a slot. was is nil if the slot was empty, and is is nil if it is empty now. It is the callback
-// of topics.Whole.OnChange.
+// of topics.GlobalTable.OnChange.
 func (p *Pulled) Change(_ string, was, is *schemas.PulledPin) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -141,8 +141,8 @@ func (c *cluster) await(t testing.TB, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	outsider := topics.Outsider{Name: pinot.Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
-	must(t, topics.AwaitOutsiders(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, outsider))
+	consumer := topics.ExternalConsumer{Name: pinot.Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
+	must(t, topics.AwaitExternalConsumers(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, consumer))
 	var found struct {
 		NumConsumingSegmentsQueried int
 		ResultTable                 struct{ Rows [][]int }

@@ -15,14 +15,14 @@ import (
 // Name is the name of Pinot as an external consumer.
 const Name = "pinot"
 
-// NewOutsider returns Pinot's servers as an external consumer of the enriched actions. It returns the errors of
+// NewExternalConsumer returns Pinot's servers as an external consumer of the enriched actions. It returns the errors of
 // NewAdmin.
-func NewOutsider(cfg Config) (topics.Outsider, error) {
+func NewExternalConsumer(cfg Config) (topics.ExternalConsumer, error) {
 	a, err := NewAdmin(cfg)
 	if err != nil {
-		return topics.Outsider{}, err
+		return topics.ExternalConsumer{}, err
 	}
-	return topics.Outsider{Name: Name, Topic: topics.ActionsEnriched, Reached: a.Reached}, nil
+	return topics.ExternalConsumer{Name: Name, Topic: topics.ActionsEnriched, Reached: a.Reached}, nil
 }
 
 // reachedTimeout limits a request for the offsets. The controller asks all servers.

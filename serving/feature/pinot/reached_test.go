@@ -45,13 +45,13 @@ func (s segments) text(r Release) string {
 }
 
 // asked returns an external consumer whose controller responds with answer.
-func asked(t *testing.T, answer http.HandlerFunc) topics.Outsider {
+func asked(t *testing.T, answer http.HandlerFunc) topics.ExternalConsumer {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	cfg := DefaultConfig()
 	cfg.Controller = strings.TrimPrefix(server.URL, "http://")
-	f, err := NewOutsider(cfg)
+	f, err := NewExternalConsumer(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestReachedSaysWhatIsWrongWithTheController(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.Controller = "127.0.0.1:1"
-	f, err := NewOutsider(cfg)
+	f, err := NewExternalConsumer(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ function conditions(parts) {
 // topicRows are those of the topics, null while they are not known.
 function topicRows(s) {
   if (!s.flows) return null;
-  return s.flows.map((f) => [f.topic, f.key, f.writers.join(', '), f.whole && !f.readers.length ? 'held whole' : f.readers.map((r) => r.group).join(', ') || '–',
+  return s.flows.map((f) => [f.topic, f.key, f.writers.join(', '), f.global_table && !f.readers.length ? 'global table' : f.readers.map((r) => r.group).join(', ') || '–',
     whole(f.records), short(Math.round(10 * (rates.get(f.topic) || 0)) / 10), f.readers.length ? whole(f.readers.reduce((n, r) => n + r.records, 0)) : '–']);
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Outsider is an external consumer: it reads a topic and commits no offsets, as a database does that ingests records
-// itself. Reached queries its progress.
-type Outsider struct {
+// ExternalConsumer reads a topic and commits no offsets, as a database does that ingests records itself. Reached queries its
+// progress.
+type ExternalConsumer struct {
 	Name  string // its name in a Lag, in place of a group
 	Topic string
 	// Reached returns for each partition the offset below which the effect of every record exists. A missing partition has
@@ -21,10 +21,10 @@ type Outsider struct {
 	Reached func(ctx context.Context) (map[int32]int64, error)
 }
 
-// outsiderPositions returns the positions of an external consumer in all partitions of its topic, in order. Committed is
+// externalPositions returns the positions of an external consumer in all partitions of its topic, in order. Committed is
 // the next offset that it reads, or -1 if it has not started. A position after the end of a partition is an error: the
 // consumer has read a topic that was deleted since.
-func (l *Log) outsiderPositions(ctx context.Context, o Outsider) ([]Position, error) {
+func (l *Log) externalPositions(ctx context.Context, o ExternalConsumer) ([]Position, error) {
 	reached, err := o.Reached(ctx)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (l *Log) outsiderPositions(ctx context.Context, o Outsider) ([]Position, er
 			at.Committed = next
 		}
 		if at.Committed > at.End {
-			return nil, fmt.Errorf("%s is at offset %d of %s/%d, which ends at %d: the topic was made anew, have it begin anew, too",
+			return nil, fmt.Errorf("%s is at offset %d of %s/%d, which ends at %d: the topic was recreated: reset the consumer to the start of the topic",
 				o.Name, at.Committed, o.Topic, p, at.End)
 		}
 		all = append(all, at)
@@ -61,8 +61,8 @@ const firstBytes = 64 << 10
 // OldestLeft returns the arrival time of the oldest unprocessed event. It reads the first record of each partition that the
 // external consumer has not reached, and takes the arrival of the external event behind it. It returns the zero time if the
 // consumer has reached every committed record.
-func (l *Log) OldestLeft(ctx context.Context, o Outsider) (oldest time.Time, err error) {
-	positions, err := l.outsiderPositions(ctx, o)
+func (l *Log) OldestLeft(ctx context.Context, o ExternalConsumer) (oldest time.Time, err error) {
+	positions, err := l.externalPositions(ctx, o)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -99,14 +99,14 @@ func (l *Log) first(ctx context.Context, at Position) (*kgo.Record, error) {
 	return nil, nil
 }
 
-// AwaitOutsiders returns nil when the external consumers have reached every record that was committed at the call, and a
+// AwaitExternalConsumers returns nil when the external consumers have reached every record that was committed at the call, and a
 // *WaitError when ctx is canceled before. It retries brokers and external consumers that do not answer. Markers and aborted
-// records do not count, because an external consumer may stay before them forever. AwaitOutsiders calls progress, unless
+// records do not count, because an external consumer may stay before them forever. AwaitExternalConsumers calls progress, unless
 // nil, after each check.
 //
 // Call it after Wait. The topics then contain all derived records, so both together wait for the external consumers as for
 // any other reader.
-func AwaitOutsiders(ctx context.Context, k Kafka, progress func(WaitState), outsiders ...Outsider) error {
+func AwaitExternalConsumers(ctx context.Context, k Kafka, progress func(WaitState), consumers ...ExternalConsumer) error {
 	l, err := NewLog(k)
 	if err != nil {
 		return err
@@ -114,8 +114,8 @@ func AwaitOutsiders(ctx context.Context, k Kafka, progress func(WaitState), outs
 	defer l.Close()
 	w := &awaiting{log: l, left: map[place]*backlog{}}
 	var last WaitState
-	for len(outsiders) > 0 {
-		state := w.look(ctx, outsiders)
+	for len(consumers) > 0 {
+		state := w.look(ctx, consumers)
 		if ctx.Err() != nil {
 			return &WaitError{State: last, Cause: context.Cause(ctx)}
 		}
@@ -126,17 +126,17 @@ func AwaitOutsiders(ctx context.Context, k Kafka, progress func(WaitState), outs
 			return nil
 		}
 		select {
-		case <-time.After(outsidersEvery):
+		case <-time.After(externalEvery):
 		case <-ctx.Done(): // reported by the next check
 		}
 	}
 	return nil
 }
 
-// outsidersEvery is the time between two checks. Each check queries the servers of the external consumers.
-const outsidersEvery = 100 * time.Millisecond
+// externalEvery is the time between two checks. Each check queries the servers of the external consumers.
+const externalEvery = 100 * time.Millisecond
 
-// awaiting is one call of AwaitOutsiders.
+// awaiting is one call of AwaitExternalConsumers.
 type awaiting struct {
 	log  *Log
 	left map[place]*backlog // up to the ends at the first check
@@ -144,8 +144,8 @@ type awaiting struct {
 
 // look checks each external consumer once. state.Err names the consumers that did not answer; the others are checked all
 // the same.
-func (w *awaiting) look(ctx context.Context, outsiders []Outsider) (state WaitState) {
-	for _, o := range outsiders {
+func (w *awaiting) look(ctx context.Context, consumers []ExternalConsumer) (state WaitState) {
+	for _, o := range consumers {
 		records, err := w.behind(ctx, o)
 		if err != nil {
 			state.Err = errors.Join(state.Err, fmt.Errorf("%s: %w", o.Name, err))
@@ -158,8 +158,8 @@ func (w *awaiting) look(ctx context.Context, outsiders []Outsider) (state WaitSt
 }
 
 // behind returns an upper bound of the records that an external consumer has not reached.
-func (w *awaiting) behind(ctx context.Context, o Outsider) (sum int64, err error) {
-	positions, err := w.log.outsiderPositions(ctx, o)
+func (w *awaiting) behind(ctx context.Context, o ExternalConsumer) (sum int64, err error) {
+	positions, err := w.log.externalPositions(ctx, o)
 	if err != nil {
 		return 0, err
 	}

@@ -26,8 +26,8 @@ type standIn struct {
 	then  func(*standIn) // called after each query, once its answer is made
 }
 
-func (s *standIn) outsider() topics.Outsider {
-	return topics.Outsider{Name: "copy", Topic: topics.ActionsEnriched, Reached: func(context.Context) (map[int32]int64, error) {
+func (s *standIn) consumer() topics.ExternalConsumer {
+	return topics.ExternalConsumer{Name: "copy", Topic: topics.ActionsEnriched, Reached: func(context.Context) (map[int32]int64, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.asked++
@@ -75,12 +75,12 @@ func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	looks := 0
-	err := topics.AwaitOutsiders(ctx, w.Kafka, func(now topics.WaitState) {
+	err := topics.AwaitExternalConsumers(ctx, w.Kafka, func(now topics.WaitState) {
 		if state = now.String(); looks == 1 {
 			cancel()
 		}
 		looks++
-	}, s.outsider())
+	}, s.consumer())
 	var late *topics.WaitError
 	switch {
 	case err == nil:
@@ -91,9 +91,9 @@ func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	return state
 }
 
-// AwaitOutsiders returns once an external consumer has every committed record, even if markers and an aborted tail lie
+// AwaitExternalConsumers returns once an external consumer has every committed record, even if markers and an aborted tail lie
 // between its position and the end. The consumer never passes these.
-func TestAwaitOutsidersGoesByRecordsAndNotByMarkers(t *testing.T) {
+func TestAwaitExternalConsumersGoesByRecordsAndNotByMarkers(t *testing.T) {
 	w := newWire(t)
 	p := w.ended(t, kgo.TryCommit)
 	w.ended(t, kgo.TryAbort)
@@ -106,13 +106,13 @@ func TestAwaitOutsidersGoesByRecordsAndNotByMarkers(t *testing.T) {
 		t.Errorf("of one that has not begun: %q", got)
 	}
 	s.at = map[int32]int64{p: 1}
-	if err := topics.AwaitOutsiders(soon(t), w.Kafka, nil, s.outsider()); err != nil {
+	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer()); err != nil {
 		t.Errorf("at the markers: %v", err)
 	}
 }
 
-// AwaitOutsiders does not wait for later records, however large the lag stays.
-func TestAwaitOutsidersEndsUnderTraffic(t *testing.T) {
+// AwaitExternalConsumers does not wait for later records, however large the lag stays.
+func TestAwaitExternalConsumersEndsUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(2, 0), action(2, 0))
 	s := &standIn{at: map[int32]int64{2: 1}}
@@ -127,7 +127,7 @@ func TestAwaitOutsidersEndsUnderTraffic(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := topics.AwaitOutsiders(soon(t), w.Kafka, more, s.outsider()); err != nil {
+	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, more, s.consumer()); err != nil {
 		t.Error(err)
 	}
 	if s.asked < 3 {
@@ -136,7 +136,7 @@ func TestAwaitOutsidersEndsUnderTraffic(t *testing.T) {
 }
 
 // A transaction that is open at the call may already be committed from the point of view of its producer.
-func TestAwaitOutsidersWaitsForTransactionsThatAreOpen(t *testing.T) {
+func TestAwaitExternalConsumersWaitsForTransactionsThatAreOpen(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
 	tx := w.begin(t, r)
@@ -147,13 +147,13 @@ func TestAwaitOutsidersWaitsForTransactionsThatAreOpen(t *testing.T) {
 	if err := tx.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
 		t.Fatal(err)
 	}
-	if err := topics.AwaitOutsiders(soon(t), w.Kafka, nil, s.outsider()); err != nil {
+	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer()); err != nil {
 		t.Error(err)
 	}
 }
 
 // An external consumer that does not answer is retried and named. So is one that has read a topic that was deleted.
-func TestAwaitOutsidersSaysWhoDoesNotAnswer(t *testing.T) {
+func TestAwaitExternalConsumersSaysWhoDoesNotAnswer(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(1, 0))
 	s := &standIn{err: errors.New("away")}
@@ -171,7 +171,7 @@ func TestAwaitOutsidersSaysWhoDoesNotAnswer(t *testing.T) {
 		}
 	}
 	var said []string
-	if err := topics.AwaitOutsiders(soon(t), w.Kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.outsider()); err != nil {
+	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.consumer()); err != nil {
 		t.Fatal(err)
 	}
 	if len(said) != 3 || said[1] != "copy: away" {
@@ -198,7 +198,7 @@ func TestOldestLeft(t *testing.T) {
 		"one stuck":       {map[int32]int64{1: 1, 2: 2}, time.Hour},
 		"all but aborted": {map[int32]int64{1: 2, 2: 2}, -1},
 	} {
-		oldest, err := l.OldestLeft(t.Context(), (&standIn{at: tt.at}).outsider())
+		oldest, err := l.OldestLeft(t.Context(), (&standIn{at: tt.at}).consumer())
 		switch ago := time.Since(oldest); {
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -206,13 +206,13 @@ func TestOldestLeft(t *testing.T) {
 			t.Errorf("%s: got %v, want %v ago", name, oldest, tt.want)
 		}
 	}
-	if _, err := l.OldestLeft(t.Context(), (&standIn{err: errors.New("away")}).outsider()); err == nil {
+	if _, err := l.OldestLeft(t.Context(), (&standIn{err: errors.New("away")}).consumer()); err == nil {
 		t.Error("one that is away says how late it is")
 	}
 }
 
 // The setup's Wait returns only when its external consumers have the records that the readers have processed.
-func TestWaitOfASetupWaitsForOutsiders(t *testing.T) {
+func TestSetupWait_IncludesExternalConsumers(t *testing.T) {
 	w := newWire(t)
 	s := &standIn{}
 	w.put(t, action(1, 0))
@@ -227,7 +227,7 @@ func TestWaitOfASetupWaitsForOutsiders(t *testing.T) {
 			})
 		}
 	}
-	setup := topics.Setup{Kafka: w.Kafka, Outsiders: []topics.Outsider{s.outsider()}}
+	setup := topics.Setup{Kafka: w.Kafka, ExternalConsumers: []topics.ExternalConsumer{s.consumer()}}
 	s.then = func(s *standIn) {
 		if s.asked == 2 {
 			s.at = map[int32]int64{1: 1}

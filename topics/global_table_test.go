@@ -43,49 +43,49 @@ func waitReady(t *testing.T, ready <-chan struct{}) {
 	}
 }
 
-func TestWholeHoldsTheNewestOfEveryKey(t *testing.T) {
+func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 	w := newWire(t)
 	for i := range 50 {
 		w.Send(w.deleted(t, schemas.UserID(fmt.Sprintf("user:%d", i)), 1))
 	}
 	w.Send(w.deleted(t, "user:7", 9), w.deleted(t, "user:8", 0))
 
-	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	if whole.Has("user:7") {
+	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	if table.Has("user:7") {
 		t.Error("a user is there before Run")
 	}
-	stop := topicstest.Run(t, whole.Run)
-	waitReady(t, whole.Ready())
-	if got, ok := whole.Get("user:7"); !ok || got.Time != 9 {
+	stop := topicstest.Run(t, table.Run)
+	waitReady(t, table.Ready())
+	if got, ok := table.Get("user:7"); !ok || got.Time != 9 {
 		t.Errorf("user:7 = %v, want the newest record, of time 9", got)
 	}
-	if whole.Has("user:8") || whole.Len() != 49 {
-		t.Errorf("%d users after one tombstone, want 49", whole.Len())
+	if table.Has("user:8") || table.Len() != 49 {
+		t.Errorf("%d users after one tombstone, want 49", table.Len())
 	}
 
 	w.Send(w.deleted(t, "user:new", 1), w.deleted(t, "user:7", 0))
-	eventually.True(t, "what comes later", func() bool { return whole.Has("user:new") && !whole.Has("user:7") })
+	eventually.True(t, "what comes later", func() bool { return table.Has("user:new") && !table.Has("user:7") })
 	eventually.True(t, "its offset is committed", func() bool {
-		return w.Committed("users-deleted-whole-a", topics.UsersDeleted) == w.End(topics.UsersDeleted)
+		return w.Committed("users-deleted-global-table-a", topics.UsersDeleted) == w.End(topics.UsersDeleted)
 	})
 	if err := stop(); err != nil {
 		t.Errorf("Run = %v after its context ended, want nil", err)
 	}
 
 	w.Send(w.deleted(t, "user:later", 1))
-	topicstest.Run(t, whole.Run)
-	eventually.True(t, "what came while it did not run", func() bool { return whole.Has("user:later") })
-	if whole.Len() != 50 {
-		t.Errorf("%d users after it ran again, want 50", whole.Len())
+	topicstest.Run(t, table.Run)
+	eventually.True(t, "what came while it did not run", func() bool { return table.Has("user:later") })
+	if table.Len() != 50 {
+		t.Errorf("%d users after it ran again, want 50", table.Len())
 	}
 }
 
-func TestWholeTellsWhatChanges(t *testing.T) {
+func TestGlobalTable_ReportsChanges(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1), w.deleted(t, "user:a", 2))
-	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
 	told := make(chan string, 10)
-	whole.OnChange(func(key string, was, is *schemas.DeletedUser) {
+	table.OnChange(func(key string, was, is *schemas.DeletedUser) {
 		at := func(d *schemas.DeletedUser) schemas.Micros {
 			if d == nil {
 				return 0
@@ -94,8 +94,8 @@ func TestWholeTellsWhatChanges(t *testing.T) {
 		}
 		told <- fmt.Sprintf("%s %d %d", key, at(was), at(is))
 	})
-	topicstest.Run(t, whole.Run)
-	waitReady(t, whole.Ready())
+	topicstest.Run(t, table.Run)
+	waitReady(t, table.Ready())
 	w.Send(w.deleted(t, "user:a", 0))
 	for _, want := range []string{"user:a 0 1", "user:a 1 2", "user:a 2 0"} {
 		select {
@@ -110,7 +110,7 @@ func TestWholeTellsWhatChanges(t *testing.T) {
 }
 
 // A new process with an old name has committed nothing that it has not read.
-func TestWholeStartsOverInANewProcess(t *testing.T) {
+func TestGlobalTable_StartsOverInNewProcess(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1))
 	first := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
@@ -126,14 +126,14 @@ func TestWholeStartsOverInANewProcess(t *testing.T) {
 	}
 }
 
-func TestWholeLeavesOutWhatItCannotRead(t *testing.T) {
+func TestGlobalTable_SkipsUndecodableRecords(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1), &kgo.Record{Topic: topics.UsersDeleted, Key: []byte("user:b"), Value: []byte("?")}, w.deleted(t, "user:c", 1))
-	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	topicstest.Run(t, whole.Run)
-	waitReady(t, whole.Ready())
-	if !whole.Has("user:a") || whole.Has("user:b") || !whole.Has("user:c") {
-		t.Errorf("%d users, want a and c", whole.Len())
+	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	topicstest.Run(t, table.Run)
+	waitReady(t, table.Ready())
+	if !table.Has("user:a") || table.Has("user:b") || !table.Has("user:c") {
+		t.Errorf("%d users, want a and c", table.Len())
 	}
 }
 
@@ -154,7 +154,7 @@ func (f *flakyRegistry) SchemaByID(context.Context, int) (string, error) {
 
 // A record that cannot be decoded because the registry is unavailable is not skipped. Run returns an error, and resumes at
 // the record when it is called again.
-func TestWholeComesBackToWhatTheRegistryKeeps(t *testing.T) {
+func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	w := newWire(t)
 	known, err := schemas.NewRegistry(w.Registry)
 	if err != nil {
@@ -172,33 +172,33 @@ func TestWholeComesBackToWhatTheRegistryKeeps(t *testing.T) {
 	}
 	binary.BigEndian.PutUint32(foreign.Value[1:], 999) // the id of another writer's schema
 	w.Send(w.deleted(t, "user:a", 1), foreign, w.deleted(t, "user:c", 1))
-	whole := topics.NewDeletedUsers(w.Kafka, streams, "a", logTo(t))
+	table := topics.NewDeletedUsers(w.Kafka, streams, "a", logTo(t))
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()
-	if err := whole.Run(ctx); !errors.Is(err, schemas.ErrRegistryAway) {
+	if err := table.Run(ctx); !errors.Is(err, schemas.ErrRegistryAway) {
 		t.Fatalf("Run: %v, want %v", err, schemas.ErrRegistryAway)
 	}
-	topicstest.Run(t, whole.Run)
-	waitReady(t, whole.Ready())
-	if !whole.Has("user:a") || !whole.Has("user:b") || !whole.Has("user:c") || registry.asked.Load() < 2 {
-		t.Errorf("%d users after %d questions, want all three", whole.Len(), registry.asked.Load())
+	topicstest.Run(t, table.Run)
+	waitReady(t, table.Ready())
+	if !table.Has("user:a") || !table.Has("user:b") || !table.Has("user:c") || registry.asked.Load() < 2 {
+		t.Errorf("%d users after %d questions, want all three", table.Len(), registry.asked.Load())
 	}
 }
 
 // The broker treats a transaction that was open when it was killed as aborted, and writes no marker. So no readable record
-// follows at the end of the log. A Whole is ready all the same.
-func TestWholeIsReadyBehindAnOpenTransactionThatEnds(t *testing.T) {
+// follows at the end of the log. A GlobalTable is ready all the same.
+func TestGlobalTable_IsReadyAfterOpenTransactionEnds(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1))
 	tx := w.begin(t, w.deleted(t, "user:never", 1))
-	whole := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	topicstest.Run(t, whole.Run)
-	eventually.True(t, "user:a", func() bool { return whole.Has("user:a") })
+	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	topicstest.Run(t, table.Run)
+	eventually.True(t, "user:a", func() bool { return table.Has("user:a") })
 	if err := tx.EndTransaction(context.Background(), kgo.TryAbort); err != nil {
 		t.Fatal(err)
 	}
-	waitReady(t, whole.Ready())
-	if whole.Has("user:never") {
+	waitReady(t, table.Ready())
+	if table.Has("user:never") {
 		t.Error("an aborted record is there")
 	}
 }
