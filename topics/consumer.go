@@ -81,7 +81,7 @@ func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
 			marks.Set(o.Topic, o.Partition, Mark{Next: o.At})
 		}
 	})
-	_, err = resumeWithoutGap(ctx, cfg.Kafka, cfg.Topics, marks)
+	_, err = resume(ctx, cfg.Kafka, cfg.Topics, marks, true)
 	return err
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,30 +22,21 @@ type ExternalConsumer struct {
 // externalPositions returns the positions of an external consumer in all partitions of its topic, in order. Committed is
 // the next offset that it reads, or -1 if it has not started. A position after the end of a partition is an error: the
 // consumer has read a topic that was deleted since.
-func (l *Log) externalPositions(ctx context.Context, o ExternalConsumer) ([]Position, error) {
-	reached, err := o.Reached(ctx)
+func (l *Log) externalPositions(ctx context.Context, c ExternalConsumer) ([]Position, error) {
+	reached, err := c.Reached(ctx)
 	if err != nil {
 		return nil, err
 	}
-	starts, err := l.Starts(ctx, o.Topic)
+	e, err := l.extent(ctx, c.Topic) // after Reached, so that no position is after an end
 	if err != nil {
 		return nil, err
 	}
-	ends, err := l.Ends(ctx, o.Topic) // after Reached, so that no position is after an end
-	if err != nil {
-		return nil, err
-	}
-	var all []Position
-	for _, p := range slices.Sorted(maps.Keys(ends[o.Topic])) {
-		at := Position{Topic: o.Topic, Partition: p, Committed: -1, Start: starts[o.Topic][p], End: ends[o.Topic][p]}
-		if next, ok := reached[p]; ok {
-			at.Committed = next
-		}
+	all := e.positions(c.Topic, reached)
+	for _, at := range all {
 		if at.Committed > at.End {
 			return nil, fmt.Errorf("%s is at offset %d of %s/%d, which ends at %d: the topic was recreated: reset the consumer to the start of the topic",
-				o.Name, at.Committed, o.Topic, p, at.End)
+				c.Name, at.Committed, at.Topic, at.Partition, at.End)
 		}
-		all = append(all, at)
 	}
 	return all, nil
 }
@@ -61,8 +50,8 @@ const firstBytes = 64 << 10
 // OldestLeft returns the arrival time of the oldest unprocessed event. It reads the first record of each partition that the
 // external consumer has not reached, and takes the arrival of the external event behind it. It returns the zero time if the
 // consumer has reached every committed record.
-func (l *Log) OldestLeft(ctx context.Context, o ExternalConsumer) (oldest time.Time, err error) {
-	positions, err := l.externalPositions(ctx, o)
+func (l *Log) OldestLeft(ctx context.Context, c ExternalConsumer) (oldest time.Time, err error) {
+	positions, err := l.externalPositions(ctx, c)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -107,77 +96,50 @@ func (l *Log) first(ctx context.Context, at Position) (*kgo.Record, error) {
 // Call it after Wait. The topics then contain all derived records, so both together wait for the external consumers as for
 // any other reader.
 func AwaitExternalConsumers(ctx context.Context, k Kafka, progress func(WaitState), consumers ...ExternalConsumer) error {
+	if len(consumers) == 0 {
+		return nil
+	}
 	l, err := NewLog(k)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	w := &awaiting{log: l, left: map[place]*backlog{}}
-	var last WaitState
-	for len(consumers) > 0 {
-		state := w.look(ctx, consumers)
-		if ctx.Err() != nil {
-			return &WaitError{State: last, Cause: context.Cause(ctx)}
-		}
-		if last = state; progress != nil {
-			progress(last)
-		}
-		if last.Err == nil && len(last.Behind) == 0 {
-			return nil
-		}
-		select {
-		case <-time.After(externalEvery):
-		case <-ctx.Done(): // reported by the next check
-		}
-	}
-	return nil
+	w := &waiter{log: l, backlogs: map[place]*backlog{}}
+	return await(ctx, externalInterval, progress, func(ctx context.Context) (WaitState, error) {
+		return w.checkExternal(ctx, consumers), nil
+	})
 }
 
-// externalEvery is the time between two checks. Each check queries the servers of the external consumers.
-const externalEvery = 100 * time.Millisecond
+// externalInterval is the time between two checks. Each check queries the servers of the external consumers.
+const externalInterval = 100 * time.Millisecond
 
-// awaiting is one call of AwaitExternalConsumers.
-type awaiting struct {
-	log  *Log
-	left map[place]*backlog // up to the ends at the first check
-}
-
-// look checks each external consumer once. state.Err names the consumers that did not answer; the others are checked all
-// the same.
-func (w *awaiting) look(ctx context.Context, consumers []ExternalConsumer) (state WaitState) {
-	for _, o := range consumers {
-		records, err := w.behind(ctx, o)
+// checkExternal checks each external consumer once. The state's error names the consumers that did not answer; the others are
+// checked all the same.
+func (w *waiter) checkExternal(ctx context.Context, consumers []ExternalConsumer) (state WaitState) {
+	for _, c := range consumers {
+		records, err := w.externalLag(ctx, c)
 		if err != nil {
-			state.Err = errors.Join(state.Err, fmt.Errorf("%s: %w", o.Name, err))
+			state.Err = errors.Join(state.Err, fmt.Errorf("%s: %w", c.Name, err))
 		}
-		if records > 0 {
-			state.Behind = append(state.Behind, Lag{Group: o.Name, Topic: o.Topic, Records: records})
-		}
+		state.add(Lag{Group: c.Name, Topic: c.Topic, Records: records})
 	}
 	return state
 }
 
-// behind returns an upper bound of the records that an external consumer has not reached.
-func (w *awaiting) behind(ctx context.Context, o ExternalConsumer) (sum int64, err error) {
-	positions, err := w.log.externalPositions(ctx, o)
+// externalLag returns an upper bound of the records up to the ends at the first check that an external consumer has not
+// reached.
+func (w *waiter) externalLag(ctx context.Context, c ExternalConsumer) (sum int64, err error) {
+	positions, err := w.log.externalPositions(ctx, c)
 	if err != nil {
 		return 0, err
 	}
 	for _, at := range positions {
-		key := place{o.Name, o.Topic, at.Partition}
-		if w.left[key] == nil {
-			w.left[key] = &backlog{before: at.End, lastOld: -1}
-		}
-		left := w.left[key]
-		pending, err := left.pending(at.next(), left.before, func(from int64) ([]*kgo.Record, int64, error) {
-			return w.log.read(ctx, at.Topic, at.Partition, from, firstBytes)
-		})
+		b := w.backlog(place{c.Name, c.Topic, at.Partition}, at.End, 0)
+		records, err := w.log.unprocessed(ctx, at.Topic, at.Partition, b, at.next(), b.before, firstBytes)
 		if err != nil {
 			return 0, err
 		}
-		if pending {
-			sum += max(1, left.before-at.next())
-		}
+		sum += records
 	}
 	return sum, nil
 }

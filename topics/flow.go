@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -63,8 +64,8 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 
 // snapshot holds the positions of readers in topics.
 type snapshot struct {
-	committed    map[string]Offsets // by group
-	starts, ends Offsets
+	committed map[string]Offsets // by group
+	extent
 }
 
 // waiting returns how many records of a topic a group has not processed.
@@ -74,13 +75,9 @@ func (s snapshot) waiting(group string, t Topic) int64 {
 
 // snapshot reads committed offsets before end offsets, so that no reader is ahead of an end.
 func (l *Log) snapshot(ctx context.Context, readers []Reader, names []string) (s snapshot, err error) {
-	if s.committed, err = l.committed(ctx, readers); err != nil {
-		return s, err
+	if s.committed, err = l.committed(ctx, readers); err == nil {
+		s.extent, err = l.extent(ctx, names...)
 	}
-	if s.starts, err = l.Starts(ctx, names...); err != nil {
-		return s, err
-	}
-	s.ends, err = l.Ends(ctx, names...)
 	return s, err
 }
 
@@ -120,21 +117,13 @@ func (l *Log) committed(ctx context.Context, readers []Reader) (map[string]Offse
 			return nil, fmt.Errorf("fetch offsets of %s: %w", group, fetched.Err)
 		}
 		out[group] = Offsets{}
-		for topic, partitions := range fetched.Fetched {
-			out[group][topic] = atOf(partitions)
-		}
+		fetched.Fetched.Each(func(o kadm.OffsetResponse) {
+			if o.At >= 0 {
+				out[group].set(o.Topic, o.Partition, o.At)
+			}
+		})
 	}
 	return out, nil
-}
-
-func atOf(partitions map[int32]kadm.OffsetResponse) map[int32]int64 {
-	at := map[int32]int64{}
-	for p, o := range partitions {
-		if o.At >= 0 {
-			at[p] = o.At
-		}
-	}
-	return at
 }
 
 // Position is the position of a consumer in one partition.
@@ -158,14 +147,21 @@ func (l *Log) Positions(ctx context.Context, readers []Reader) (map[string][]Pos
 	all := map[string][]Position{}
 	for _, r := range readers {
 		for _, topic := range r.Topics {
-			for p, end := range at.ends[topic] {
-				next, ok := at.committed[r.Group][topic][p]
-				if !ok {
-					next = -1
-				}
-				all[r.Group] = append(all[r.Group], Position{topic, p, next, at.starts[topic][p], end})
-			}
+			all[r.Group] = append(all[r.Group], at.positions(topic, at.committed[r.Group][topic])...)
 		}
 	}
 	return all, nil
+}
+
+// positions returns the positions in all partitions of a topic, in order.
+func (e extent) positions(topic string, committed map[int32]int64) []Position {
+	var all []Position
+	for _, p := range slices.Sorted(maps.Keys(e.ends[topic])) {
+		next, ok := committed[p]
+		if !ok {
+			next = -1
+		}
+		all = append(all, Position{topic, p, next, e.starts[topic][p], e.ends[topic][p]})
+	}
+	return all
 }

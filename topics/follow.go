@@ -78,7 +78,7 @@ func (f FollowConfig) begin(ctx context.Context) (Marks, error) {
 	}
 	marks = maps.Clone(marks)
 	for {
-		at, err := resumeWithoutGap(ctx, f.Kafka, f.Topics, marks)
+		at, err := resume(ctx, f.Kafka, f.Topics, marks, true)
 		var changed *ChangedTopicError
 		if !f.Anew || !errors.As(err, &changed) || changed.Gap() {
 			return at, err

@@ -109,7 +109,7 @@ func (t *GlobalTable[T]) load(ctx context.Context) error {
 		return err
 	}
 	defer l.Close()
-	at, err := resumeWithoutGap(ctx, t.kafka, []string{t.stream.Name}, t.at)
+	at, err := resume(ctx, t.kafka, []string{t.stream.Name}, t.at, true)
 	if err != nil {
 		return restart(err)
 	}

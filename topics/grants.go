@@ -221,7 +221,7 @@ func lacking(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
 // allowedOnTopics returns the operations that the user may perform, by topic. A missing topic has no entry, unless the user
 // may not describe it: brokers then do not say that it is missing. For this reason a prefix is queried as if it were a
 // topic name.
-func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (map[string][]string, error) {
+func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (map[string][]kadm.ACLOperation, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
 	for _, g := range grants {
@@ -238,13 +238,13 @@ func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (m
 	if err != nil {
 		return nil, fmt.Errorf("ask what is allowed: %w", err)
 	}
-	allowed := map[string][]string{}
+	allowed := map[string][]kadm.ACLOperation{}
 	for _, t := range resp.Topics {
 		switch err := kerr.ErrorForCode(t.ErrorCode); {
 		case errors.Is(err, kerr.TopicAuthorizationFailed):
-			allowed[*t.Topic] = []string{}
+			allowed[*t.Topic] = []kadm.ACLOperation{}
 		case err == nil && t.AuthorizedOperations != omitted:
-			allowed[*t.Topic] = operations(kadm.DecodeACLOperations(t.AuthorizedOperations))
+			allowed[*t.Topic] = kadm.DecodeACLOperations(t.AuthorizedOperations)
 		}
 	}
 	return allowed, nil
@@ -253,20 +253,8 @@ func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (m
 // omitted is the value with which brokers leave out the authorized operations.
 const omitted = -1 << 31
 
-// operations returns the names of operations, including the implied ones.
-func operations(ops []kadm.ACLOperation) []string {
-	var names []string
-	for _, op := range ops {
-		names = append(names, map[kmsg.ACLOperation]string{
-			kmsg.ACLOperationRead: Read, kmsg.ACLOperationWrite: Write, kmsg.ACLOperationDescribe: Describe,
-			kmsg.ACLOperationDescribeConfigs: DescribeConfigs, kmsg.ACLOperationCreate: Create, kmsg.ACLOperationAlterConfigs: AlterConfigs,
-		}[op])
-	}
-	return names
-}
-
 // lacks returns the operations of g that are not allowed, as far as the brokers report them.
-func (g Grant) lacks(ctx context.Context, adm *kadm.Client, allowed map[string][]string) ([]string, error) {
+func (g Grant) lacks(ctx context.Context, adm *kadm.Client, allowed map[string][]kadm.ACLOperation) ([]string, error) {
 	has, told := allowed[g.Name]
 	var err error
 	switch {
@@ -281,11 +269,14 @@ func (g Grant) lacks(ctx context.Context, adm *kadm.Client, allowed map[string][
 	if !told {
 		return nil, nil
 	}
-	return slices.DeleteFunc(slices.Clone(g.Operations), func(op string) bool { return slices.Contains(has, op) }), nil
+	return slices.DeleteFunc(slices.Clone(g.Operations), func(name string) bool {
+		op, err := kmsg.ParseACLOperation(name)
+		return err == nil && slices.Contains(has, op)
+	}), nil
 }
 
 // allowedOnGroup returns the operations allowed on a group. told is false if the broker did not report them.
-func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []string, told bool, err error) {
+func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []kadm.ACLOperation, told bool, err error) {
 	groups, err := adm.DescribeGroups(ctx, name)
 	if err == nil {
 		err = groups[name].Err
@@ -298,12 +289,12 @@ func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []s
 	case err != nil:
 		return nil, false, err
 	}
-	has = operations(groups[name].AuthorizedOperations)
+	has = groups[name].AuthorizedOperations
 	return has, len(has) > 0, nil
 }
 
 // allowedOnTransaction returns told with no operations if the user may not even describe a transactional id.
-func allowedOnTransaction(ctx context.Context, adm *kadm.Client, id string) (has []string, told bool, err error) {
+func allowedOnTransaction(ctx context.Context, adm *kadm.Client, id string) (has []kadm.ACLOperation, told bool, err error) {
 	described, err := adm.DescribeTransactions(ctx, id)
 	if err == nil {
 		err = described[id].Err

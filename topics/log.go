@@ -25,6 +25,13 @@ type Log struct {
 // Offsets holds offsets by topic and partition.
 type Offsets map[string]map[int32]int64
 
+func (o Offsets) set(topic string, partition int32, at int64) {
+	if o[topic] == nil {
+		o[topic] = map[int32]int64{}
+	}
+	o[topic][partition] = at
+}
+
 // NewLog returns a Log. It does not connect until it is used.
 func NewLog(k Kafka) (*Log, error) {
 	client, err := k.Client()
@@ -63,6 +70,17 @@ func (l *Log) Starts(ctx context.Context, topics ...string) (Offsets, error) {
 	return offsets("starts", listed, err)
 }
 
+// extent holds the oldest offset and the end offset of the partitions of some topics.
+type extent struct{ starts, ends Offsets }
+
+// extent reads the starts before the ends.
+func (l *Log) extent(ctx context.Context, topics ...string) (e extent, err error) {
+	if e.starts, err = l.Starts(ctx, topics...); err == nil {
+		e.ends, err = l.Ends(ctx, topics...)
+	}
+	return e, err
+}
+
 // From returns, for every partition of the topics, the offset of the first record whose timestamp is at or after t. If
 // there is none, it returns the end offset.
 func (l *Log) From(ctx context.Context, t time.Time, topics ...string) (Offsets, error) {
@@ -86,10 +104,7 @@ func offsets(what string, listed kadm.ListedOffsets, err error) (Offsets, error)
 			errs = append(errs, fmt.Errorf("list %s of %s: %w", what, o.Topic, o.Err))
 			return
 		}
-		if out[o.Topic] == nil {
-			out[o.Topic] = map[int32]int64{}
-		}
-		out[o.Topic][o.Partition] = o.Offset
+		out.set(o.Topic, o.Partition, o.Offset)
 	})
 	if len(missing) > 0 {
 		slices.Sort(missing)
@@ -186,16 +201,12 @@ func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int
 // ReadAll calls ReadAround for each partition of a topic in turn, from the oldest record to the end at the time of the
 // call.
 func (l *Log) ReadAll(ctx context.Context, topic string, visit func(*kgo.Record) error) error {
-	starts, err := l.Starts(ctx, topic)
+	e, err := l.extent(ctx, topic)
 	if err != nil {
 		return err
 	}
-	ends, err := l.Ends(ctx, topic)
-	if err != nil {
-		return err
-	}
-	for p, end := range ends[topic] {
-		if err := l.ReadAround(ctx, topic, p, starts[topic][p], end, visit); err != nil {
+	for p, end := range e.ends[topic] {
+		if err := l.ReadAround(ctx, topic, p, e.starts[topic][p], end, visit); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Plan is the difference between a catalogue and the brokers.
@@ -246,24 +245,24 @@ func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 		return Plan{}, err
 	}
 	defer client.Close()
-	adm := kadm.NewClient(client)
 	plan, err := differences(ctx, client, want)
+	if err == nil {
+		err = plan.Err()
+	}
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := plan.Err(); err != nil {
-		return Plan{}, err
+	if plan.Empty() {
+		return plan, nil
 	}
-	if err := create(ctx, client, plan.Create); err != nil {
+	adm := kadm.NewClient(client)
+	if err := create(ctx, adm, plan.Create); err != nil {
 		return plan, err
 	}
 	if err := alter(ctx, adm, plan.Alter); err != nil {
 		return plan, err
 	}
-	if err := awaitSettings(ctx, adm, plan.Alter); err != nil {
-		return plan, err
-	}
-	return plan, awaitTopics(ctx, adm, plan.Create)
+	return plan, awaitApplied(ctx, client, want)
 }
 
 // VerifyAll compares the whole catalogue with the brokers. A process calls it before it starts. For a role that works on
@@ -304,35 +303,19 @@ func Verify(ctx context.Context, k Kafka, want []Topic) error {
 	return errors.Join(errs...)
 }
 
-// create creates topics in one request. It ignores topics that exist: another process applies the same catalogue.
-func create(ctx context.Context, client *kgo.Client, list []Topic) error {
-	if len(list) == 0 {
-		return nil
-	}
-	req := kmsg.NewPtrCreateTopicsRequest()
-	req.TimeoutMillis = int32((15 * time.Second).Milliseconds())
+// create creates topics. It ignores topics that exist: another process applies the same catalogue.
+func create(ctx context.Context, adm *kadm.Client, list []Topic) error {
 	for _, t := range list {
-		rt := kmsg.NewCreateTopicsRequestTopic()
-		rt.Topic, rt.NumPartitions, rt.ReplicationFactor = t.Name, t.Partitions, t.Replicas
+		settings := map[string]*string{}
 		for key, value := range t.settings() {
-			c := kmsg.NewCreateTopicsRequestTopicConfig()
-			c.Name, c.Value = key, kmsg.StringPtr(value)
-			rt.Configs = append(rt.Configs, c)
+			settings[key] = &value
 		}
-		req.Topics = append(req.Topics, rt)
-	}
-	resp, err := req.RequestWith(ctx, client)
-	if err != nil {
-		return fmt.Errorf("create topics: %w", err)
-	}
-	var errs []error
-	for _, t := range resp.Topics {
-		err := kerr.ErrorForCode(t.ErrorCode)
+		_, err := adm.CreateTopic(ctx, t.Partitions, t.Replicas, settings, t.Name)
 		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-			errs = append(errs, fmt.Errorf("create topic %s: %w", t.Topic, err))
+			return fmt.Errorf("create topic %s: %w", t.Name, err)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func alter(ctx context.Context, adm *kadm.Client, settings []Setting) error {
@@ -356,68 +339,46 @@ func alter(ctx context.Context, adm *kadm.Client, settings []Setting) error {
 // settingsPatience bounds how long brokers may take to report a setting that they accepted. Usually it takes milliseconds.
 const settingsPatience = 15 * time.Second
 
-// awaitSettings waits until the brokers report the new settings, because they answer before all of them know. A process
-// that verifies the topics next would otherwise refuse to start.
-func awaitSettings(ctx context.Context, adm *kadm.Client, settings []Setting) error {
-	if len(settings) == 0 {
-		return nil
-	}
-	var names []string
-	for _, s := range settings {
-		names = append(names, s.Topic)
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
+// awaitApplied waits until every partition has a leader and the brokers report all settings, because they answer before all
+// of them know. A process that verifies the topics next would otherwise refuse to start.
+func awaitApplied(ctx context.Context, client *kgo.Client, want []Topic) error {
 	until := time.Now().Add(settingsPatience)
 	return poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		configs, err := adm.DescribeTopicConfigs(ctx, names...)
-		if err != nil {
-			return false, fmt.Errorf("describe topics: %w", err)
+		led, err := allLed(ctx, client, want)
+		if !led || err != nil {
+			return false, err
 		}
-		i := slices.IndexFunc(settings, func(s Setting) bool { return !shown(configs, s) })
-		if i >= 0 && time.Now().After(until) {
-			s := settings[i]
+		left, err := differences(ctx, client, want)
+		switch {
+		case errors.Is(err, kerr.UnknownTopicOrPartition): // of a broker that does not know a new topic yet
+			return false, nil
+		case err != nil:
+			return false, err
+		case len(left.Alter) > 0 && time.Now().After(until):
+			s := left.Alter[0]
 			return false, fmt.Errorf("alter topic %s: after %s %s is not yet shown as %s", s.Topic, settingsPatience, s.Key, s.Want)
 		}
-		return i < 0, nil
+		return left.Empty(), left.Err()
 	})
 }
 
-func shown(configs kadm.ResourceConfigs, s Setting) bool {
-	rc, err := configs.On(s.Topic, nil)
-	return err == nil && slices.ContainsFunc(rc.Configs, func(c kadm.Config) bool { return c.Key == s.Key && c.MaybeValue() == s.Want })
-}
-
-// awaitTopics waits until every partition of the topics has a leader: brokers learn of a new topic one by one.
-func awaitTopics(ctx context.Context, adm *kadm.Client, list []Topic) error {
-	names := make([]string, len(list))
-	for i, t := range list {
-		names[i] = t.Name
+// allLed reports whether the topics exist and every partition has a leader.
+func allLed(ctx context.Context, client *kgo.Client, list []Topic) (bool, error) {
+	have, err := kadm.NewClient(client).ListTopics(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list topics: %w", err)
 	}
-	return poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		if len(names) == 0 {
-			return true, nil
+	for _, t := range list {
+		partitions := have[t.Name].Partitions
+		led := len(partitions) > 0
+		for _, p := range partitions {
+			led = led && p.Err == nil && p.Leader >= 0
 		}
-		have, err := adm.ListTopics(ctx, names...)
-		if err != nil {
-			return false, fmt.Errorf("list topics: %w", err)
-		}
-		for _, t := range list {
-			if d := have[t.Name]; d.Err != nil || len(d.Partitions) != int(t.Partitions) || !led(d) {
-				return false, nil
-			}
-		}
-		return true, nil
-	})
-}
-
-func led(d kadm.TopicDetail) bool {
-	for _, p := range d.Partitions {
-		if p.Err != nil || p.Leader < 0 {
-			return false
+		if !led {
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 // poll calls done at intervals until it returns true or an error, or until ctx is canceled.

@@ -80,16 +80,11 @@ func (e *ChangedTopicError) Fatal() bool { return true }
 // Resume returns the position in every partition of the topics at which a store continues: its mark or, without one, the
 // oldest record. It returns a *ChangedTopicError if a topic is not that of its mark, or ends before the mark.
 func Resume(ctx context.Context, k Kafka, topics []string, marks Marks) (Marks, error) {
-	return resume(ctx, k, topics, marks, func(e *ChangedTopicError) bool { return e.madeAnew() || e.Was.Next > e.Is.Next })
+	return resume(ctx, k, topics, marks, false)
 }
 
-// resumeWithoutGap is Resume, but also returns the error if a partition starts after its mark.
-func resumeWithoutGap(ctx context.Context, k Kafka, topics []string, marks Marks) (Marks, error) {
-	return resume(ctx, k, topics, marks, func(e *ChangedTopicError) bool { return e.madeAnew() || e.Was.Next > e.Is.Next || e.Gap() })
-}
-
-// resume is Resume, but returns the error for a partition with a mark if changed reports true.
-func resume(ctx context.Context, k Kafka, topics []string, marks Marks, changed func(*ChangedTopicError) bool) (Marks, error) {
+// resume is Resume, but with gaps it also returns the error if a partition starts after its mark.
+func resume(ctx context.Context, k Kafka, topics []string, marks Marks, gaps bool) (Marks, error) {
 	l, err := NewLog(k)
 	if err != nil {
 		return nil, err
@@ -99,21 +94,17 @@ func resume(ctx context.Context, k Kafka, topics []string, marks Marks, changed 
 	if err != nil {
 		return nil, fmt.Errorf("list topics: %w", err)
 	}
-	starts, err := l.Starts(ctx, topics...)
-	if err != nil {
-		return nil, err
-	}
-	ends, err := l.Ends(ctx, topics...)
+	e, err := l.extent(ctx, topics...)
 	if err != nil {
 		return nil, err
 	}
 	at := Marks{}
-	for topic, partitions := range ends {
+	for topic, partitions := range e.ends {
 		for p, end := range partitions {
-			is := Mark{Topic: there[topic].ID, Next: starts[topic][p]}
+			is := Mark{Topic: there[topic].ID, Next: e.starts[topic][p]}
 			if was, ok := marks[topic][p]; ok {
 				err := &ChangedTopicError{Topic: topic, Partition: p, Was: was, Is: Mark{is.Topic, end}, Start: is.Next}
-				if changed(err) {
+				if err.madeAnew() || was.Next > end || gaps && err.Gap() {
 					return nil, err
 				}
 				is.Next = was.Next

@@ -55,7 +55,7 @@ func (l *StoreLag) Behind(store, topic string, keys ...string) bool {
 // Run checks until ctx is canceled (nil) or the brokers do not answer (the error). It may be called again.
 func (l *StoreLag) Run(ctx context.Context) error {
 	for {
-		if err := l.look(ctx); err != nil {
+		if err := l.check(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -69,7 +69,7 @@ func (l *StoreLag) Run(ctx context.Context) error {
 	}
 }
 
-func (l *StoreLag) look(ctx context.Context) error {
+func (l *StoreLag) check(ctx context.Context) error {
 	committed, err := l.log.committed(ctx, l.readers)
 	if err != nil {
 		return err
@@ -98,11 +98,8 @@ func mostOf(committed map[string]Offsets) Offsets {
 	most := Offsets{}
 	for _, offsets := range committed {
 		for topic, partitions := range offsets {
-			if most[topic] == nil {
-				most[topic] = map[int32]int64{}
-			}
 			for p, at := range partitions {
-				most[topic][p] = max(most[topic][p], at)
+				most.set(topic, p, max(most[topic][p], at))
 			}
 		}
 	}

@@ -1,6 +1,10 @@
 package topics
 
-import "github.com/smartfeed/smartfeed/schemas"
+import (
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
 
 // Names of the topics, each with the key of its records.
 const (
@@ -114,9 +118,14 @@ const (
 )
 
 // rows is the registry of the topics with records, in the order in which records flow. To add a topic, add its name and its
-// stream above, and a row here. A topic that clients write is also in the registry of input streams, in package schemas.
+// stream above, and a row below. A topic that clients write is also in the registry of input streams, in package schemas.
 // Unless a row says otherwise, records are kept for derivedRetention.
 func (s *Streams) rows(p Profile) []row {
+	return slices.Concat(s.inputs(p), s.ofPins(), s.ofUsers(), s.ofEdges(), s.ofVisits(), s.ofOperations())
+}
+
+// inputs returns the topics that clients write.
+func (s *Streams) inputs(p Profile) []row {
 	return []row{
 		{&s.Users, Topic{
 			Name: Users, Key: "user", Retention: unlimited,
@@ -135,6 +144,12 @@ func (s *Streams) rows(p Profile) []row {
 			Name: Candidates, Key: "user",
 			Readers: list{Pools}, Personal: "what was offered to the user",
 		}},
+	}
+}
+
+// ofPins returns the topics about pins and the actions on them.
+func (s *Streams) ofPins() []row {
+	return []row{
 		{&s.Publications, Topic{
 			Name: Publications, Key: "followee",
 			Writers: list{Objects}, Readers: list{Fanout, Materialize}, Personal: derivedData,
@@ -159,6 +174,12 @@ func (s *Streams) rows(p Profile) []row {
 			Name: HotPins, Key: "pin", Compact: true, GlobalTable: true,
 			Writers: list{Objects}, Personal: "whose pins were shown often",
 		}},
+	}
+}
+
+// ofUsers returns the topics about what users did.
+func (s *Streams) ofUsers() []row {
+	return []row{
 		{&s.ActionsEnriched, Topic{
 			Name: ActionsEnriched, Key: "actor",
 			Writers: list{Actors}, Readers: list{Features, Insights}, Personal: derivedData,
@@ -183,6 +204,12 @@ func (s *Streams) rows(p Profile) []row {
 			Name: Erasures, Key: "user or followee",
 			Writers: list{Actors, Fanout, Pools}, Readers: list{Fanout, Pools}, Personal: "what was to be erased",
 		}},
+	}
+}
+
+// ofEdges returns the topics that connect users, followees and related pins.
+func (s *Streams) ofEdges() []row {
+	return []row{
 		{&s.Edges, Topic{
 			Name: Edges, Key: "user",
 			Writers: list{Fanout}, Readers: list{Pools, Materialize}, Personal: derivedData,
@@ -215,6 +242,12 @@ func (s *Streams) rows(p Profile) []row {
 			Name: RecentsPulled, Key: "followee and slot", Compact: true, GlobalTable: true, Explicit: true,
 			Writers: list{Fanout}, Personal: derivedData,
 		}},
+	}
+}
+
+// ofVisits returns the topics about visits and rebuilds of pools.
+func (s *Streams) ofVisits() []row {
+	return []row{
 		{&s.UserActivity, Topic{Name: UserActivity, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: "visits"}},
 		{&s.Rebuilds, Topic{
 			Name: Rebuilds, Key: "user",
@@ -237,6 +270,12 @@ func (s *Streams) rows(p Profile) []row {
 			Name: FeatureLog, Key: "entity",
 			Writers: list{Serving}, Readers: list{FeatureFiles}, Personal: "answered features",
 		}},
+	}
+}
+
+// ofOperations returns the topics of generations, dead letters, interests and retries.
+func (s *Streams) ofOperations() []row {
+	return []row{
 		{nil, Topic{Name: Generations, Key: "group", Compact: true, Writers: list{Operators}}},
 		{&s.DeadLetters, Topic{
 			Name: DeadLetters, Key: "topic",

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -114,26 +113,36 @@ func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(Wait
 		readers = ReadersOf(Catalogue(Profile{Partitions: k.Partitions}))
 	}
 	w := &waiter{log: l, since: since, readers: readers, backlogs: map[place]*backlog{}, generations: &GenerationWatch{Log: l}}
+	return await(ctx, waitInterval, progress, w.check)
+}
+
+// waitInterval is the time between two checks if the lag is small.
+const waitInterval = 20 * time.Millisecond
+
+// await calls check until nothing is unprocessed. It returns a *WaitError when ctx is canceled, and the error of check if
+// topics have been missing for missingPatience. It retries after any other error.
+func await(ctx context.Context, interval time.Duration, progress func(WaitState), check func(context.Context) (WaitState, error)) error {
+	var last WaitState
 	var missing missingTopics
 	for {
-		state, err := w.look(ctx)
+		state, err := check(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return &WaitError{State: w.last, Cause: context.Cause(ctx)}
+			return &WaitError{State: last, Cause: context.Cause(ctx)}
 		case missing.forLong(err):
 			return fmt.Errorf("wait: %w", err)
 		case err != nil:
-			w.last.Err = err
+			last.Err = err
 		default:
-			w.last = state
+			last = state
 		}
 		if progress != nil {
-			progress(w.last)
+			progress(last)
 		}
-		if err == nil && len(state.Behind) == 0 {
+		if last.Err == nil && len(last.Behind) == 0 {
 			return nil
 		}
-		letWork(ctx, w.last)
+		pause(ctx, interval, last)
 	}
 }
 
@@ -157,15 +166,14 @@ func (m *missingTopics) forLong(err error) bool {
 	return false
 }
 
-// letWork pauses between two checks, for longer if the lag is large.
-func letWork(ctx context.Context, s WaitState) {
-	d := 20 * time.Millisecond
+// pause waits between two checks, for at least 200 ms if the lag is large or the brokers do not answer.
+func pause(ctx context.Context, d time.Duration, s WaitState) {
 	var lag int64
 	for _, l := range s.Behind {
 		lag += l.Records
 	}
 	if lag > maxScan || s.Err != nil {
-		d = 200 * time.Millisecond
+		d = max(d, 200*time.Millisecond)
 	}
 	select {
 	case <-time.After(d):
@@ -173,17 +181,15 @@ func letWork(ctx context.Context, s WaitState) {
 	}
 }
 
-// waiter is one call of Wait.
+// waiter is one call of Wait or AwaitExternalConsumers.
 type waiter struct {
 	log         *Log
 	since       schemas.Micros
 	readers     []Reader
 	generations *GenerationWatch // of the readers
-	before      Offsets          // ends at the first check: records below existed at the call
+	first       extent           // at the first check: records below the ends existed at the call
 	latest      schemas.Micros   // newest timestamp at the first check, by the clock that stamps records
-	starts      Offsets
 	backlogs    map[place]*backlog
-	last        WaitState
 }
 
 // place is one partition as read by one group.
@@ -192,33 +198,45 @@ type place struct {
 	partition    int32
 }
 
-// look compares the committed offsets with the ends once.
-func (w *waiter) look(ctx context.Context) (WaitState, error) {
+// backlog returns the backlog at a place, see the fields of backlog.
+func (w *waiter) backlog(at place, before int64, since schemas.Micros) *backlog {
+	if w.backlogs[at] == nil {
+		w.backlogs[at] = &backlog{before: before, since: since, lastOld: -1}
+	}
+	return w.backlogs[at]
+}
+
+// check compares the committed offsets with the ends once.
+func (w *waiter) check(ctx context.Context) (state WaitState, err error) {
 	readers, err := w.withGlobalTables(ctx)
 	if err != nil {
-		return WaitState{}, err
+		return state, err
 	}
 	committed, err := w.log.committed(ctx, readers)
 	if err != nil {
-		return WaitState{}, err
+		return state, err
 	}
 	ends, err := w.ends(ctx, readers) // after the committed offsets: see Wait
 	if err != nil {
-		return WaitState{}, err
+		return state, err
 	}
-	var state WaitState
 	for _, r := range readers {
 		for _, topic := range r.Topics {
 			lag, err := w.lag(ctx, r.Group, topic, committed[r.Group][topic], ends[topic])
 			if err != nil {
-				return WaitState{}, err
+				return state, err
 			}
-			if lag > 0 {
-				state.Behind = append(state.Behind, Lag{Group: r.Group, Topic: topic, Records: lag})
-			}
+			state.add(Lag{Group: r.Group, Topic: topic, Records: lag})
 		}
 	}
 	return state, nil
+}
+
+// add adds a lag, unless it is 0.
+func (s *WaitState) add(l Lag) {
+	if l.Records > 0 {
+		s.Behind = append(s.Behind, l)
+	}
 }
 
 // withGlobalTables adds the groups of the running processes that hold a global table.
@@ -294,11 +312,11 @@ func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 		}
 	}
 	names := slices.Sorted(maps.Keys(topics))
-	ends, err := w.log.Ends(ctx, names...)
-	if err != nil || w.before != nil {
-		return ends, err
+	if w.first.ends != nil {
+		return w.log.Ends(ctx, names...)
 	}
-	if w.starts, err = w.log.Starts(ctx, names...); err != nil {
+	first, err := w.log.extent(ctx, names...)
+	if err != nil {
 		return nil, err
 	}
 	newest, err := w.log.admin.ListMaxTimestampOffsets(ctx, names...)
@@ -312,74 +330,23 @@ func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 			w.latest = max(w.latest, at)
 		}
 	})
-	w.before = ends
-	return ends, nil
+	w.first = first
+	return first.ends, nil
 }
 
 // lag returns how many records of a topic the group has not processed, or 0 if none of them is old.
-func (w *waiter) lag(ctx context.Context, group, topic string, committed, ends map[int32]int64) (int64, error) {
-	var sum int64
-	for _, p := range slices.Sorted(maps.Keys(ends)) {
+func (w *waiter) lag(ctx context.Context, group, topic string, committed, ends map[int32]int64) (sum int64, err error) {
+	for p, end := range ends {
 		from, ok := committed[p]
 		if !ok {
-			from = w.starts[topic][p]
+			from = w.first.starts[topic][p]
 		}
-		at := place{group, topic, p}
-		if w.backlogs[at] == nil {
-			w.backlogs[at] = &backlog{before: w.before[topic][p], since: max(w.since, w.latest), lastOld: -1}
-		}
-		pending, err := w.backlogs[at].pending(from, ends[p], func(from int64) ([]*kgo.Record, int64, error) {
-			return w.log.Read(ctx, topic, p, from)
-		})
+		b := w.backlog(place{group, topic, p}, w.first.ends[topic][p], max(w.since, w.latest))
+		records, err := w.log.unprocessed(ctx, topic, p, b, from, end, readBytes)
 		if err != nil {
 			return 0, err
 		}
-		if pending {
-			sum += max(1, ends[p]-from)
-		}
+		sum += records
 	}
 	return sum, nil
-}
-
-// maxScan bounds the backlog that a check reads. A larger one in a partition with records from before the call is pending.
-const maxScan = 20_000
-
-// backlog remembers what has been read between a group's committed offset and the end of a partition. A record that is not
-// old never becomes old, so each record is read once.
-type backlog struct {
-	before int64          // records below existed at the call, so all of them are old
-	since  schemas.Micros // records that originate at or before this time are old
-
-	scanned int64 // everything from the committed offset to here has been read …
-	lastOld int64 // … and this was the last old record, -1: none
-}
-
-// pending reports whether an old record lies in [from, end). read returns committed records from an offset, and the offset
-// to continue at; no progress means that a transaction is open there. A backlog of more than maxScan records that starts
-// before the call counts as pending without being read.
-func (b *backlog) pending(from, end int64, read func(from int64) ([]*kgo.Record, int64, error)) (bool, error) {
-	b.scanned = max(b.scanned, from)
-	if from <= b.lastOld {
-		return true, nil
-	}
-	if b.scanned < b.before && end-b.scanned > maxScan {
-		return true, nil
-	}
-	for b.scanned < end {
-		records, next, err := read(b.scanned)
-		if err != nil {
-			return false, err
-		}
-		if next <= b.scanned {
-			return true, nil
-		}
-		for _, r := range records {
-			if r.Offset < b.before || SinceOf(r) <= b.since {
-				b.lastOld, b.scanned = r.Offset, r.Offset+1
-				return true, nil
-			}
-		}
-		b.scanned = next
-	}
-	return false, nil
 }
