@@ -183,9 +183,11 @@ func consumers(catalogue []Topic) []string {
 }
 
 // ReadBy returns the topics on which a consumer commits offsets, in the order of the catalogue.
-func ReadBy(group string) []string {
+func ReadBy(group string) []string { return readBy(Catalogue(Profile{}), group) }
+
+func readBy(catalogue []Topic, group string) []string {
 	var names []string
-	for _, t := range Catalogue(Profile{}) {
+	for _, t := range catalogue {
 		if slices.Contains(t.Readers, group) {
 			names = append(names, t.Name)
 		}

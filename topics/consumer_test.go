@@ -36,6 +36,11 @@ func (s *seen) add(records []*kgo.Record) {
 	}
 }
 
+func (s *seen) handle(_ context.Context, records []*kgo.Record) error {
+	s.add(records)
+	return nil
+}
+
 func (s *seen) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,6 +57,14 @@ func numbered(prefix string, n int) []string {
 
 func (w *wire) consumer(group, topic string) topics.ConsumerConfig {
 	return topics.ConsumerConfig{Kafka: w.Kafka, Group: group, Topics: []string{topic}}
+}
+
+// consume consumes the topic edges as the group g until the test ends or stop is called, and adds the records to got.
+func (w *wire) consume(t *testing.T, got *seen) (stop func() error) {
+	t.Helper()
+	return topicstest.Run(t, func(ctx context.Context) error {
+		return topics.Consume(ctx, w.consumer("g", topics.Edges), got.handle)
+	})
 }
 
 func TestConsumeCommitsAfterTheEffect(t *testing.T) {
@@ -88,14 +101,8 @@ func TestConsumeEndsWithTheHandlersError(t *testing.T) {
 		t.Errorf("%d offsets are committed, want none", n)
 	}
 	var got seen
-	stop := topicstest.Run(t, func(ctx context.Context) error {
-		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
-			got.add(rs)
-			return nil
-		})
-	})
+	w.consume(t, &got)
 	eventually.True(t, "the records come again", func() bool { return got.len() == 10 })
-	_ = stop()
 }
 
 func TestConsumeReportsAFailedCommit(t *testing.T) {
@@ -165,10 +172,7 @@ func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
 	cfg := w.consumer("g", topics.Edges)
 	cfg.Topics = append(cfg.Topics, topics.UsersDeleted)
 	topicstest.Run(t, func(ctx context.Context) error {
-		return topics.Consume(ctx, cfg, func(_ context.Context, rs []*kgo.Record) error {
-			got.add(rs)
-			return nil
-		})
+		return topics.Consume(ctx, cfg, got.handle)
 	})
 	eventually.True(t, "all is committed", func() bool {
 		return w.Committed("g", topics.Edges) == 2 && w.Committed("g", topics.UsersDeleted) == 1
@@ -184,18 +188,12 @@ func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
 func TestConsumeHandsOver(t *testing.T) {
 	w := newWire(t)
 	var got seen
-	member := func(ctx context.Context) error {
-		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
-			got.add(rs)
-			return nil
-		})
-	}
-	stop := topicstest.Run(t, member)
+	stop := w.consume(t, &got)
 	total := 0
 	for round := range 3 {
 		w.produce(topics.Edges, numbered(fmt.Sprintf("r%d-", round), 200)...)
 		total += 200
-		next := topicstest.Run(t, member)
+		next := w.consume(t, &got)
 		eventually.True(t, "the round's records", func() bool { return got.len() == total })
 		if err := stop(); err != nil {
 			t.Error(err)

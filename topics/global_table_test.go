@@ -43,6 +43,15 @@ func waitReady(t *testing.T, ready <-chan struct{}) {
 	}
 }
 
+// deletedUsers runs a global table of an instance until the test ends or stop is called. The table is ready.
+func (w *wire) deletedUsers(t *testing.T, instance string) (table topics.DeletedUsers, stop func() error) {
+	t.Helper()
+	table = topics.NewDeletedUsers(w.Kafka, w.Streams, instance, logTo(t))
+	stop = topicstest.Run(t, table.Run)
+	waitReady(t, table.Ready())
+	return table, stop
+}
+
 func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 	w := newWire(t)
 	for i := range 50 {
@@ -113,14 +122,10 @@ func TestGlobalTable_ReportsChanges(t *testing.T) {
 func TestGlobalTable_StartsOverInNewProcess(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1))
-	first := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	stop := topicstest.Run(t, first.Run)
-	waitReady(t, first.Ready())
+	_, stop := w.deletedUsers(t, "a")
 	_ = stop()
 
-	second := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	topicstest.Run(t, second.Run)
-	waitReady(t, second.Ready())
+	second, _ := w.deletedUsers(t, "a")
 	if !second.Has("user:a") {
 		t.Error("the second process is ready without user:a")
 	}
@@ -129,9 +134,7 @@ func TestGlobalTable_StartsOverInNewProcess(t *testing.T) {
 func TestGlobalTable_SkipsUndecodableRecords(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1), &kgo.Record{Topic: topics.UsersDeleted, Key: []byte("user:b"), Value: []byte("?")}, w.deleted(t, "user:c", 1))
-	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	topicstest.Run(t, table.Run)
-	waitReady(t, table.Ready())
+	table, _ := w.deletedUsers(t, "a")
 	if !table.Has("user:a") || table.Has("user:b") || !table.Has("user:c") {
 		t.Errorf("%d users, want a and c", table.Len())
 	}

@@ -1,7 +1,6 @@
 package topics_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
-	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -43,50 +41,6 @@ func TestRealKafkaPublishes(t *testing.T) {
 	w.Send(long)
 	if err := w.Publisher().SendDeadLetter(t.Context(), "objects", long, "too long"); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestRealKafkaWaits(t *testing.T) {
-	w := newWire(t)
-	p := &pipeline{w: w, slow: 8 * time.Millisecond}
-	p.run(t)
-	stopTraffic := topicstest.Run(t, func(ctx context.Context) error {
-		out := w.Client()
-		for i := 0; ctx.Err() == nil; i++ {
-			v := fmt.Sprintf("noise%d", i)
-			_ = out.ProduceSync(ctx, &kgo.Record{Topic: topics.Pins, Key: []byte(v), Value: []byte(v)})
-			time.Sleep(10 * time.Millisecond)
-		}
-		return nil
-	})
-	for round := range 4 {
-		prefix := fmt.Sprintf("r%d-", round)
-		w.produce(topics.Pins, numbered(prefix, 20)...)
-		if err := w.wait(t, 2*time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		if got := p.effects(prefix); got != 60 {
-			t.Fatalf("round %d: Wait returned after %d effects of 60", round, got)
-		}
-	}
-	_ = stopTraffic()
-}
-
-func TestRealKafkaGlobalTable(t *testing.T) {
-	w := newWire(t)
-	w.Send(w.deleted(t, "user:a", 1))
-	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	topicstest.Run(t, table.Run)
-	waitReady(t, table.Ready())
-	for i := range 5 {
-		user := schemas.UserID(fmt.Sprintf("user:%d", i))
-		w.Send(w.deleted(t, user, 1))
-		if err := w.wait(t, 2*time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		if !table.Has(user) || !table.Has("user:a") {
-			t.Fatalf("Wait returned before %s was there", user)
-		}
 	}
 }
 

@@ -12,11 +12,23 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 // oneBroker is a profile with topic configuration that fits one broker.
 func oneBroker() topics.Profile { return topics.Profile{Partitions: 2, Replicas: 1} }
+
+// brokers starts n brokers that support the settings of topics.
+func brokers(t *testing.T, n int) topics.Kafka {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}
+}
 
 func TestApplyMakesWhatVerifyWants(t *testing.T) {
 	for name, profile := range map[string]topics.Profile{"embedded": {Embedded: true}, "real": oneBroker()} {
@@ -132,12 +144,8 @@ func TestProfileOfEmbeddedBroker(t *testing.T) {
 }
 
 func TestProfileOf_RefusesAnAssumedNumberOfPartitionsOnARealCluster(t *testing.T) {
-	c, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	k := topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 4, Assumed: true}
+	k := brokers(t, 1)
+	k.Assumed = true
 	if _, err := topics.ProfileOf(t.Context(), k); !errors.Is(err, topics.ErrPartitions) {
 		t.Errorf("ProfileOf = %v, want %v", err, topics.ErrPartitions)
 	}
@@ -155,12 +163,7 @@ func TestProfileOf_RefusesAnAssumedNumberOfPartitionsOnARealCluster(t *testing.T
 // While a broker is unavailable, its topics are unchanged, and a role may start. A topic with fewer replicas than possible
 // is only reported.
 func TestReplicasAreThoseATopicHas(t *testing.T) {
-	c, err := kfake.NewCluster(kfake.NumBrokers(3))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	k := topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}
+	k := brokers(t, 3)
 	profile, err := topics.ProfileOf(t.Context(), k)
 	if err != nil || profile.Replicas != 3 {
 		t.Fatalf("profile %+v, %v, want three replicas", profile, err)
@@ -183,14 +186,10 @@ func TestReplicasAreThoseATopicHas(t *testing.T) {
 
 // The configured retention of actions is set on the brokers, and it applies to no other topic.
 func TestActionsAreKeptAsConfigured(t *testing.T) {
-	c, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	k := brokers(t, 1)
 	kept := map[string]string{}
 	for _, actions := range []time.Duration{0, 30 * 24 * time.Hour} {
-		k := topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2, Actions: actions}
+		k.Actions = actions
 		profile, err := topics.ProfileOf(t.Context(), k)
 		if err != nil {
 			t.Fatal(err)
@@ -198,12 +197,7 @@ func TestActionsAreKeptAsConfigured(t *testing.T) {
 		if _, err := topics.Apply(t.Context(), k, topics.Catalogue(profile)); err != nil {
 			t.Fatal(err)
 		}
-		adm, err := k.Admin()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(adm.Close)
-		configs, err := adm.DescribeTopicConfigs(t.Context(), topics.Actions, topics.ActionsJoined)
+		configs, err := topicstest.On(t, k, nil).Admin().DescribeTopicConfigs(t.Context(), topics.Actions, topics.ActionsJoined)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -118,11 +118,7 @@ func (p *Publisher) record(l schemas.Line, operator string) (*kgo.Record, error)
 
 // Decide publishes a decision about a term, and returns when it is acknowledged.
 func (p *Publisher) Decide(ctx context.Context, d *schemas.InterestDecision) error {
-	value, err := p.streams.InterestDecisions.Encode(d)
-	if err == nil {
-		err = Produce(ctx, p.client, &kgo.Record{Topic: InterestDecisions, Key: []byte(d.Term), Value: value})
-	}
-	if err != nil {
+	if err := send(ctx, p, p.streams.InterestDecisions, d.Term, d); err != nil {
 		return fmt.Errorf("publish decision about %.64q: %w", d.Term, err)
 	}
 	return nil
@@ -130,13 +126,16 @@ func (p *Publisher) Decide(ctx context.Context, d *schemas.InterestDecision) err
 
 // SendDeadLetter sends a record that a consumer cannot process to the dead-letter topic, and returns when it is acknowledged.
 func (p *Publisher) SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error {
-	value, err := p.streams.DeadLetters.Encode(NewDeadLetter(group, r, reason))
-	if err == nil {
-		record := &kgo.Record{Topic: DeadLetters, Key: []byte(r.Topic), Value: value, Headers: WithSince(nil, SinceOf(r))}
-		err = Produce(ctx, p.client, record)
-	}
-	if err != nil {
+	if err := send(ctx, p, p.streams.DeadLetters, r.Topic, NewDeadLetter(group, r, reason), WithSince(nil, SinceOf(r))...); err != nil {
 		return fmt.Errorf("send dead letter of %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	return nil
+}
+
+func send[T any](ctx context.Context, p *Publisher, s Stream[T], key string, rec *T, headers ...kgo.RecordHeader) error {
+	value, err := s.Encode(rec)
+	if err != nil {
+		return err
+	}
+	return Produce(ctx, p.client, &kgo.Record{Topic: s.Name, Key: []byte(key), Value: value, Headers: headers})
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
-	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -30,7 +29,9 @@ func TestRealKafkaConsume(t *testing.T) {
 }
 
 func TestRealKafkaWait(t *testing.T) {
+	t.Run("under traffic", TestWaitIsExactUnderTraffic)
 	t.Run("slow clock", TestWaitWithASlowClock)
+	t.Run("global tables", TestWait_IncludesGlobalTables)
 	t.Run("empty topics", TestWaitOnEmptyTopics)
 	t.Run("passes what is no record", TestWaitPassesWhatIsNoRecord)
 	t.Run("open transaction", TestWaitWaitsForAnOpenTransaction)
@@ -168,9 +169,7 @@ func (w *wire) visit(t *testing.T, l *topics.Log, topic string, found func(*kgo.
 func TestRealKafkaGlobalTableOfACompactedTopic(t *testing.T) {
 	w := newWire(t)
 	const users = 40
-	first := topics.NewDeletedUsers(w.Kafka, w.Streams, "first", logTo(t))
-	topicstest.Run(t, first.Run)
-	waitReady(t, first.Ready())
+	first, _ := w.deletedUsers(t, "first")
 	for at := range schemas.Micros(4) {
 		var records []*kgo.Record
 		for i := range users {
@@ -181,9 +180,7 @@ func TestRealKafkaGlobalTableOfACompactedTopic(t *testing.T) {
 		w.Send(records...)
 	}
 	w.compacted(t, topics.UsersDeleted, "user:meanwhile")
-	later := topics.NewDeletedUsers(w.Kafka, w.Streams, "later", logTo(t))
-	topicstest.Run(t, later.Run)
-	waitReady(t, later.Ready())
+	later, _ := w.deletedUsers(t, "later")
 	w.Send(w.deleted(t, "user:last", 1))
 	if err := w.wait(t, time.Minute); err != nil {
 		t.Fatal(err)

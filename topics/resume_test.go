@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
-	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -61,19 +60,13 @@ func TestConsume_FailsWhenRecordsAreLost(t *testing.T) {
 			w := newWire(t)
 			p := w.sendNumbers(t, topics.Edges, 0, 5)
 			var got seen
-			consume := func(ctx context.Context) error {
-				return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
-					got.add(rs)
-					return nil
-				})
-			}
-			stop := topicstest.Run(t, consume)
+			stop := w.consume(t, &got)
 			eventually.True(t, "the offsets are committed", func() bool { return w.Committed("g", topics.Edges) == 5 })
 			_ = stop()
 			c.change(t, w, p)
 			ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 			defer cancel()
-			wantChanged(t, consume(ctx), c.says)
+			wantChanged(t, topics.Consume(ctx, w.consumer("g", topics.Edges), got.handle), c.says)
 			if n := got.len(); n != 5 {
 				t.Errorf("%d records were handed over, want the first 5", n)
 			}
@@ -89,12 +82,7 @@ func TestConsume_ReadsARecreatedTopicFromItsStart(t *testing.T) {
 	w.recreate(t, topics.Edges)
 	w.sendNumbers(t, topics.Edges, 5, 15)
 	var got seen
-	topicstest.Run(t, func(ctx context.Context) error {
-		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
-			got.add(rs)
-			return nil
-		})
-	})
+	w.consume(t, &got)
 	eventually.True(t, "all of the new topic", func() bool { return got.len() == 10 })
 }
 
@@ -105,12 +93,7 @@ func TestConsume_ContinuesWhereRetentionEnds(t *testing.T) {
 	w.commit(t, "g", topics.Edges, p, 3)
 	w.take(t, topics.Edges, p, 3)
 	var got seen
-	topicstest.Run(t, func(ctx context.Context) error {
-		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
-			got.add(rs)
-			return nil
-		})
-	})
+	w.consume(t, &got)
 	eventually.True(t, "the rest", func() bool { return got.len() == 2 })
 }
 
@@ -170,9 +153,7 @@ func TestGlobalTable_FailsWhenRecordsAreLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t)
 			w.Send(w.deleted(t, "user:a", 1))
-			table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-			stop := topicstest.Run(t, table.Run)
-			waitReady(t, table.Ready())
+			table, stop := w.deletedUsers(t, "a")
 			_ = stop()
 			for i := range 3 {
 				w.Send(w.deleted(t, "user:a", schemas.Micros(2+i)))

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"encoding/binary"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -116,13 +117,16 @@ const (
 	maxKindWord  = 24 // bytes
 )
 
+var (
+	quotedPattern = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*(?:"|\\?$)`) // a backslash escapes the next character
+	wordPattern   = regexp.MustCompile(`[A-Za-z0-9_]+`)
+)
+
 // KindOf returns the kind of a dead letter: topic/group/words. The words are the first words of its reason, without the
 // parts that differ between records: quoted text, numbers, and words that contain a digit.
 func KindOf(l *schemas.DeadLetter) string {
 	var words []string
-	for _, word := range strings.FieldsFunc(unquoted(l.Reason), func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_')
-	}) {
+	for _, word := range wordPattern.FindAllString(quotedPattern.ReplaceAllString(l.Reason, " "), -1) {
 		if strings.ContainsAny(word, "0123456789") || len(word) > maxKindWord {
 			continue
 		}
@@ -134,24 +138,4 @@ func KindOf(l *schemas.DeadLetter) string {
 		words = []string{"other"}
 	}
 	return l.Topic + "/" + l.Group + "/" + strings.Join(words, "-")
-}
-
-// unquoted removes the text between double quotes. A backslash escapes the next character.
-func unquoted(text string) string {
-	var out strings.Builder
-	quoted, hidden := false, false
-	for _, r := range text {
-		switch {
-		case hidden:
-			hidden = false
-		case quoted && r == '\\':
-			hidden = true
-		case r == '"':
-			quoted = !quoted
-			out.WriteByte(' ')
-		case !quoted:
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
 }

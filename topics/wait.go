@@ -27,13 +27,7 @@ func (r Reader) reads(topic string) bool { return slices.Contains(r.Topics, topi
 func ReadersOf(catalogue []Topic) []Reader {
 	var readers []Reader
 	for _, group := range consumers(catalogue) {
-		r := Reader{Group: group, Each: slices.Contains(instanceReaders(), group)}
-		for _, t := range catalogue {
-			if slices.Contains(t.Readers, group) {
-				r.Topics = append(r.Topics, t.Name)
-			}
-		}
-		readers = append(readers, r)
+		readers = append(readers, Reader{group, readBy(catalogue, group), slices.Contains(instanceReaders(), group)})
 	}
 	return readers
 }

@@ -321,9 +321,7 @@ func TestWaitWaitsForAnOpenTransaction(t *testing.T) {
 // Wait waits for a process with a global table while it runs, but not after it has left.
 func TestWait_IncludesGlobalTables(t *testing.T) {
 	w := newWire(t)
-	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	stop := topicstest.Run(t, table.Run)
-	waitReady(t, table.Ready())
+	table, stop := w.deletedUsers(t, "a")
 	for i := range 20 {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i))
 		w.Send(w.deleted(t, user, 1))
