@@ -14,6 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // After a cut-over, an erasure writes no tombstones to the previous changelog. The command counts the rows that remain
@@ -65,7 +66,7 @@ func TestErase_CountsRowsOfFormerGenerations(t *testing.T) {
 
 // localRows returns the directory of a generation of the pools.
 func (s *started) localRows(number int) string {
-	return filepath.Join(s.cfg.below(s.cfg.Rows.Dir), topics.TableOf(topics.GenerationName(topics.Pools, number)))
+	return filepath.Join(s.cfg.below(s.cfg.Rows.Dir), topics.TableOf(generation.Name(topics.Pools, number)))
 }
 
 // A process that was stopped during the cut-over removes the directory of the previous generation when it starts.

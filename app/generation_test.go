@@ -29,6 +29,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // generate builds a generation and returns the result of the command.
@@ -48,7 +49,7 @@ func (s *started) generate() (done generations.Built) {
 // answersFrom waits until a generation of the pools is active.
 func (s *started) answersFrom(number int) {
 	s.t.Helper()
-	name := topics.GenerationName(topics.Pools, number)
+	name := generation.Name(topics.Pools, number)
 	s.awaitGeneration(name+" answers", func(status rows.Status) bool { return status.Group == name && status.Ready })
 }
 
@@ -406,7 +407,7 @@ func (s *started) cutOverInPart() {
 func (s *started) marks(topic string) (n int) {
 	s.t.Helper()
 	for _, r := range s.records(topic) {
-		if topics.IsCutOver(r) {
+		if generation.IsMark(r) {
 			n++
 		}
 	}

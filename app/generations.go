@@ -15,6 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // poolGenerations manages the generations of the pools in this process: the active one, and one that is being built, if
@@ -167,7 +168,7 @@ func (g *poolGenerations) start(ctx context.Context, group *errgroup.Group, numb
 	}
 	own, stop := context.WithCancel(ctx)
 	g.runners[number], g.stops[number] = runner, stop
-	part := processors.Part{Name: topics.GenerationName(topics.Pools, number), Run: g.p.knowing(runner.Run)}
+	part := processors.Part{Name: generation.Name(topics.Pools, number), Run: g.p.knowing(runner.Run)}
 	supervisor := processors.NewSupervisor(processors.DefaultBackoff(), g.p.log, part)
 	group.Go(func() error {
 		defer stop()

@@ -23,6 +23,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 const (
@@ -164,7 +165,7 @@ func (s *started) said() map[string]int {
 	said := map[string]int{}
 	for _, topic := range countedTopics() {
 		for _, r := range s.records(topic) {
-			if !topics.IsCutOver(r) {
+			if !generation.IsMark(r) {
 				said[topic]++
 			}
 		}

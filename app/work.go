@@ -9,6 +9,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // statusTimeout limits the request for the status, which is small and answered from memory.
@@ -20,7 +21,7 @@ func RequestWork(ctx context.Context, at client.Config) (topics.Work, error) {
 	if err != nil {
 		return topics.Work{}, fmt.Errorf("request the status of the process at --http: %w", err)
 	}
-	if !slices.ContainsFunc(s.Groups, func(g groupStatus) bool { return topics.GroupOf(g.Group) == topics.Pools }) {
+	if !slices.ContainsFunc(s.Groups, func(g groupStatus) bool { return generation.GroupOf(g.Group) == topics.Pools }) {
 		return topics.Work{}, fmt.Errorf("the process at %s does not run the group %s", at.Address, topics.Pools)
 	}
 	return workOf(s.Groups), nil
@@ -48,7 +49,7 @@ func workOf(groups []groupStatus) topics.Work {
 	w := topics.Work{Dropped: map[string]int64{}, DeadLetters: map[string]int64{}}
 	counted := map[string]bool{}
 	for _, g := range groups {
-		name := topics.GroupOf(g.Group)
+		name := generation.GroupOf(g.Group)
 		if counted[name] { // another generation of the group: the active one comes first
 			continue
 		}

@@ -6,18 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // FormerGeneration is a generation of a group that is neither active nor being built. It was active before a cut-over, or
 // its build was aborted. No process reads its topics, and erasures write no tombstones to its changelog.
 type FormerGeneration struct {
-	Name   string   `json:"name"`   // consumer group, see GenerationName
+	Name   string   `json:"name"`   // consumer group, see generation.Name
 	Topics []string `json:"topics"` // changelog and ticks
 	Number int      `json:"-"`
 	Group  string   `json:"-"`
@@ -57,10 +58,10 @@ func (w *GenerationWatch) Former(names []string) []FormerGeneration {
 	for _, group := range RowGroups() {
 		now := w.Of(group)
 		for _, name := range names {
-			generation, isTable := strings.CutSuffix(name, TableOf(""))
-			number := generationNumber(group, generation)
-			if isTable && number != 0 && number != now.Active && number != now.Building {
-				list = append(list, FormerGeneration{generation, []string{name, TicksOf(generation)}, number, group})
+			own, isTable := strings.CutSuffix(name, TableOf(""))
+			number := generation.Number(group, own)
+			if isTable && number != 0 && !slices.Contains(now.Numbers(), number) {
+				list = append(list, FormerGeneration{own, []string{name, TicksOf(own)}, number, group})
 			}
 		}
 	}
@@ -68,18 +69,6 @@ func (w *GenerationWatch) Former(names []string) []FormerGeneration {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Number, b.Number))
 	})
 	return list
-}
-
-// generationNumber returns the number of the group's generation with this name, or 0 if the name is not of a generation.
-func generationNumber(group, name string) int {
-	if name == group {
-		return FirstGeneration
-	}
-	number, err := strconv.Atoi(strings.TrimPrefix(name, generationPrefix(group)))
-	if err != nil || number <= FirstGeneration || GenerationName(group, number) != name {
-		return 0
-	}
-	return number
 }
 
 // InUseError is returned when a process is still a member of a former generation.
@@ -120,7 +109,7 @@ func DeleteFormer(ctx context.Context, k Kafka, p Profile, f FormerGeneration) e
 	if err != nil {
 		return fmt.Errorf("delete topics of generation %s: %w", f.Name, err)
 	}
-	if f.Number == FirstGeneration {
+	if f.Number == generation.First {
 		if err := createAgain(ctx, k, GenerationTopics(p, f.Group, f.Number)); err != nil {
 			return err
 		}

@@ -4,13 +4,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 func TestFormer_LeavesActiveAndBuildingGenerations(t *testing.T) {
-	w := GenerationWatch{known: map[string]Generation{Pools: {Group: Pools, Active: 3, Building: 5}}}
+	w := GenerationWatch{known: map[string]generation.Record{Pools: {Group: Pools, Active: 3, Building: 5}}}
 	names := []string{
 		"pools-table", "pools-ticks", "pools.2-table", "pools.3-table", "pools.4-table", "pools.5-table", "pools.10-table",
-		"pools.1-table", "pools.02-table", "pools.x-table", "pools.-2-table", "pools.2", "poolside-table", "objects-table", "another-table",
+		"pools.1-table", "pools.2", "objects-table", "another-table",
 	}
 	var got []string
 	for _, f := range w.Former(names) {

@@ -11,6 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // Roles of the users of the brokers: processes, people and other programs.
@@ -96,10 +98,10 @@ func Grants(role string, catalogue []Topic) ([]Grant, error) {
 		all = append(all, Grant{Kind: TransactionalResource, Name: name, Prefix: true, Operations: []string{Write}})
 	}
 	for _, name := range r.generations {
-		all = append(all, Grant{Kind: TopicResource, Name: generationPrefix(name), Prefix: true, Operations: r.configs(Read, Write, Describe)})
+		all = append(all, Grant{Kind: TopicResource, Name: generation.Prefix(name), Prefix: true, Operations: r.configs(Read, Write, Describe)})
 	}
 	for _, name := range r.measures {
-		all = append(all, Grant{Kind: TopicResource, Name: generationPrefix(name), Prefix: true, Operations: []string{Describe}})
+		all = append(all, Grant{Kind: TopicResource, Name: generation.Prefix(name), Prefix: true, Operations: []string{Describe}})
 	}
 	return all, nil
 }
@@ -146,7 +148,7 @@ func duties() map[string]duty {
 		RoleProduce: {writers: []string{Producers}},
 		RoleOperate: {
 			everyone: true, configure: true, generations: []string{Pools},
-			takes:  []string{RetriedGroup, generationPrefix(Pools)}, // it commits offsets for both
+			takes:  []string{RetriedGroup, generation.Prefix(Pools)}, // it commits offsets for both
 			sees:   slices.Concat(rows, sinks, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
 			begins: []string{DoctorID},
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 func TestIDCommand(t *testing.T) {
@@ -120,20 +121,17 @@ func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
 		cuttingOver bool
 		args, want  string
 	}{
-		"another replay":                              {replaying, false, "replay all --resume", named + " goes on with it"},
-		"a rebuild over a replay":                     {replaying, false, "rebuild all --generation", named + " goes on with it"},
-		"a replay over a rebuild":                     {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" goes on with it`},
-		"another half-life":                           {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
-		"not to go on":                                {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" gives it up`},
-		"not to go on any more":                       {"replay all --resume", true, "replay all", `it is being cut over already: "smartfeed replay all --resume" ends that`},
-		"the same":                                    {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
-		"given up at the cut-over":                    {replaying, true, "rebuild all --abort", named + " ends that"},
-		"of a release that did not say, by a replay":  {"", false, "replay all --resume", `"smartfeed rebuild all --generation" ends it`},
-		"of a release that did not say, by a rebuild": {"", false, "rebuild all --generation", "catch up"},
-		"of a release that did not say, given up":     {"", false, "replay all --abort", "cannot be given up"},
+		"another replay":           {replaying, false, "replay all --resume", named + " goes on with it"},
+		"a rebuild over a replay":  {replaying, false, "rebuild all --generation", named + " goes on with it"},
+		"a replay over a rebuild":  {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" goes on with it`},
+		"another half-life":        {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
+		"not to go on":             {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" gives it up`},
+		"not to go on any more":    {"replay all --resume", true, "replay all", `it is being cut over already: "smartfeed replay all --resume" ends that`},
+		"the same":                 {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
+		"given up at the cut-over": {replaying, true, "rebuild all --abort", named + " ends that"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}
+			g := generation.Record{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}
 			if err := topics.SetGeneration(t.Context(), client, g); err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // readKeyed calls visit for the records in the partition of key.
@@ -97,5 +98,5 @@ func OwnersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserI
 func activeName(ctx context.Context, l *topics.Log, group string) (string, error) {
 	w := topics.GenerationWatch{Log: l}
 	err := w.Refresh(ctx)
-	return topics.GenerationName(group, w.Of(group).Active), err
+	return generation.Name(group, w.Of(group).Active), err
 }

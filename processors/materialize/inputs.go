@@ -11,6 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // input decodes one record of a topic into a batch. It returns a *schemas.BadRecordError if the record can never be decoded.
@@ -109,7 +110,7 @@ type badRecord struct {
 // sift decodes records into a batch and returns the bad ones separately. It returns an error if the registry is unavailable.
 func sift(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRecord, err error) {
 	for _, r := range records {
-		if topics.IsCutOver(r) { // marker of a group that reads the topic, too
+		if generation.IsMark(r) { // marker of a group that reads the topic, too
 			continue
 		}
 		err := inputs[r.Topic](&b, r)

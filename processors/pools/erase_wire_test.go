@@ -8,6 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 const (
@@ -16,8 +17,8 @@ const (
 )
 
 // building is the second generation at its cut-over.
-func building() topics.Generation {
-	return topics.Generation{Group: topics.Pools, Active: 1, Building: 2, CuttingOver: true}
+func building() generation.Record {
+	return generation.Record{Group: topics.Pools, Active: 1, Building: 2, CuttingOver: true}
 }
 
 // twoGenerations returns two stopped generations of pools. They hold different numbers of candidates of a user who follows
@@ -81,7 +82,7 @@ func TestErasureWithAGenerationThatIsBeingBuilt(t *testing.T) {
 			begin := &schemas.Erasure{User: "user:1", Step: schemas.EraseUser, Time: 5}
 			proctest.Publish(w, w.Streams.Erasures, "user:1", begin)
 			if c.cutOver {
-				if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.Erasures}, building()); err != nil {
+				if err := topics.WriteMarks(t.Context(), w.Kafka, []string{topics.Erasures}, building()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // A misplaced record with headers that are small on the wire but exceed the topic's limit is forwarded without them.
@@ -65,7 +66,7 @@ func TestForward_KeepsKnownHeaders(t *testing.T) {
 		"known":             {goka.Headers{topics.RetryHeader: retry, tracing.Header: []byte(sender)}, map[string][]byte{topics.RetryHeader: retry, tracing.Header: []byte(sender)}},
 		"operator":          {goka.Headers{topics.OperatorHeader: []byte("op")}, map[string][]byte{topics.OperatorHeader: []byte("op")}},
 		"operator too long": {goka.Headers{topics.OperatorHeader: make([]byte, maxNameBytes+1)}, map[string][]byte{}},
-		"unknown":           {goka.Headers{"baggage": []byte("b"), topics.CutOverHeader: []byte("t/2")}, map[string][]byte{}},
+		"unknown":           {goka.Headers{"baggage": []byte("b"), generation.MarkHeader: []byte("t/2")}, map[string][]byte{}},
 		"a retry too long":  {goka.Headers{topics.RetryHeader: append(retry, make([]byte, 1<<20)...)}, map[string][]byte{}},
 		"a trace of a later version": {goka.Headers{tracing.Header: []byte("01" + sender[2:] + "-" + strings.Repeat("x", 1<<20))},
 			map[string][]byte{tracing.Header: []byte(sender)}},

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // A rebuilt group runs as a new generation next to the active one, reads the same inputs, and is silent. A silent generation
@@ -63,15 +64,15 @@ func (p *part) applyCutOver(ctx goka.Context, input int, value []byte) (bool, er
 	if ctx.Key() != "" || value != nil {
 		return false, nil
 	}
-	mark, ok := topics.ParseCutOver(ctx.Headers()[topics.CutOverHeader])
+	mark, ok := generation.ParseMark(ctx.Headers()[generation.MarkHeader])
 	if !ok || input == len(p.w.r.topo.inputs) {
 		return false, nil
 	}
-	believed, err := p.w.believes(p.ctx, mark)
+	confirmed, err := p.w.confirms(p.ctx, mark)
 	if err != nil {
 		return false, err
 	}
-	if believed {
+	if confirmed {
 		p.setSilent(input, mark.Number > p.w.r.topo.generation)
 		return true, nil
 	}
@@ -82,22 +83,14 @@ func (p *part) applyCutOver(ctx goka.Context, input int, value []byte) (bool, er
 // reasonCutOver counts cut-over marks that are not valid for this group.
 const reasonCutOver = "cut_over_mark"
 
-// believes reports whether a mark belongs to the group's cut-over in progress. The known generations may be older than the
-// mark, so a mark is rejected only after they were read again.
-func (w *work) believes(ctx context.Context, mark topics.CutOverMark) (bool, error) {
-	topo := w.r.topo
-	if mark.Group != topo.base || mark.Number < topo.generation {
+// confirms reports whether a mark belongs to the cut-over in progress of the group.
+func (w *work) confirms(ctx context.Context, mark generation.Mark) (bool, error) {
+	if mark.Group != w.r.topo.base || mark.Number < w.r.topo.generation {
 		return false, nil
-	}
-	if w.generations.Of(topo.base).Believes(mark) {
-		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
-	if err := w.generations.Refresh(ctx); err != nil {
-		return false, err
-	}
-	return w.generations.Of(topo.base).Believes(mark), nil
+	return w.generations.Confirms(ctx, mark)
 }
 
 func (p *part) setSilent(input int, silent bool) {
@@ -119,7 +112,7 @@ func (p *part) loadSilent() error {
 		if err != nil {
 			return err
 		}
-		silent[i] = topo.generation > topics.FirstGeneration
+		silent[i] = topo.generation > generation.First
 		if value != nil {
 			silent[i] = len(value) != 1 || value[0] == 0
 		}
@@ -154,7 +147,7 @@ type Copied struct {
 // empty, and it must have no members.
 func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep Keep, add func(rows int)) (Copied, error) {
 	c := copier{
-		kafka: k, from: topics.GenerationName(base, from), to: topics.GenerationName(base, to), keep: keep, add: add,
+		kafka: k, from: generation.Name(base, from), to: generation.Name(base, to), keep: keep, add: add,
 		copied: Copied{Offsets: map[int32]int64{}},
 	}
 	if err := c.copy(ctx); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // counting returns a group that counts the records of each key and emits each count.
@@ -65,12 +66,12 @@ func (g *generations) publish(rounds int) {
 }
 
 // cuttingOver returns the second generation during its cut-over.
-func cuttingOver() topics.Generation {
-	return topics.Generation{Group: topics.Pools, Active: 1, Building: 2, CuttingOver: true, Token: "secret"}
+func cuttingOver() generation.Record {
+	return generation.Record{Group: topics.Pools, Active: 1, Building: 2, CuttingOver: true, Token: "secret"}
 }
 
 // set publishes the state of the generations, so that WaitIdle waits for them.
-func (g *generations) set(now topics.Generation) {
+func (g *generations) set(now generation.Record) {
 	g.t.Helper()
 	client, err := g.Kafka.Client()
 	if err != nil {
@@ -107,17 +108,17 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	if err != nil || copied.Rows == 0 || len(copied.Offsets) != int(g.Kafka.Partitions) {
 		t.Fatalf("copied %+v, %v", copied, err)
 	}
-	g.set(topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Token: "secret"})
+	g.set(generation.Record{Group: topics.Pools, Active: 1, Building: 2, Token: "secret"})
 	second := g.Start("b", counting(g.Wire, 2))
 	g.publish(20)
 	first.Kill()
 	second.Kill()
 	first.Restart()
 	second.Restart()
-	g.forge(topics.CutOverMark{Group: topics.Pools, Number: 2, Token: "guess"})
+	g.forge(generation.Mark{Group: topics.Pools, Number: 2, Token: "guess"})
 	g.set(cuttingOver())
 	for range 2 { // a restarted command sends the marks again
-		if err := topics.CutOver(t.Context(), g.Kafka, []string{topics.UserActivity}, cuttingOver()); err != nil {
+		if err := topics.WriteMarks(t.Context(), g.Kafka, []string{topics.UserActivity}, cuttingOver()); err != nil {
 			t.Fatal(err)
 		}
 		g.publish(10)
@@ -147,10 +148,10 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 }
 
 // forge writes a mark to each partition of the input.
-func (g *generations) forge(mark topics.CutOverMark) {
+func (g *generations) forge(mark generation.Mark) {
 	g.t.Helper()
 	g.produce(func(int32) *kgo.Record {
-		return &kgo.Record{Headers: []kgo.RecordHeader{{Key: topics.CutOverHeader, Value: mark.Value()}}}
+		return &kgo.Record{Headers: []kgo.RecordHeader{{Key: generation.MarkHeader, Value: mark.Value()}}}
 	})
 }
 
@@ -174,20 +175,20 @@ func (g *generations) produce(of func(partition int32) *kgo.Record) {
 // A mark that does not belong to the cut-over in progress has no effect and is counted.
 func TestCutOver_ForgedMarkIsDroppedAndCounted(t *testing.T) {
 	t.Parallel()
-	mark := func(number int, token string) topics.CutOverMark {
-		return topics.CutOverMark{Group: topics.Pools, Number: number, Token: token}
+	mark := func(number int, token string) generation.Mark {
+		return generation.Mark{Group: topics.Pools, Number: number, Token: token}
 	}
 	for name, c := range map[string]struct {
-		now  topics.Generation
-		mark topics.CutOverMark
+		now  generation.Record
+		mark generation.Mark
 	}{
-		"no cut-over":                {topics.Generation{Group: topics.Pools, Active: 1}, mark(2, "")},
-		"a generation is built":      {topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Token: "secret"}, mark(2, "secret")},
+		"no cut-over":                {generation.Record{Group: topics.Pools, Active: 1}, mark(2, "")},
+		"a generation is built":      {generation.Record{Group: topics.Pools, Active: 1, Building: 2, Token: "secret"}, mark(2, "secret")},
 		"another token":              {cuttingOver(), mark(2, "guess")},
 		"no token":                   {cuttingOver(), mark(2, "")},
 		"another generation":         {cuttingOver(), mark(3, "secret")},
-		"another group":              {cuttingOver(), topics.CutOverMark{Group: topics.Fanout, Number: 2, Token: "secret"}},
-		"the cut-over is at its end": {topics.Generation{Group: topics.Pools, Active: 2}, mark(2, "secret")},
+		"another group":              {cuttingOver(), generation.Mark{Group: topics.Fanout, Number: 2, Token: "secret"}},
+		"the cut-over is at its end": {generation.Record{Group: topics.Pools, Active: 2}, mark(2, "secret")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,7 +214,7 @@ func TestCutOver_RecordWithContentIsNoMark(t *testing.T) {
 	t.Parallel()
 	g := &generations{Wire: proctest.New(t), t: t}
 	g.set(cuttingOver())
-	header := kgo.RecordHeader{Key: topics.CutOverHeader, Value: topics.CutOverMark{Group: topics.Pools, Number: 2, Token: "secret"}.Value()}
+	header := kgo.RecordHeader{Key: generation.MarkHeader, Value: generation.Mark{Group: topics.Pools, Number: 2, Token: "secret"}.Value()}
 	g.produce(func(p int32) *kgo.Record {
 		key := g.keyIn(p)
 		value, err := g.Streams.UserActivity.Encode(&schemas.UserActivity{User: schemas.UserID(key)})
@@ -330,7 +331,7 @@ func TestOneGenerationIsMeasured(t *testing.T) {
 	}
 
 	g.set(cuttingOver())
-	if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.UserActivity}, cuttingOver()); err != nil {
+	if err := topics.WriteMarks(t.Context(), w.Kafka, []string{topics.UserActivity}, cuttingOver()); err != nil {
 		t.Fatal(err)
 	}
 	records += int64(partitions) // the marks

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // Group is the topology of one group. Write it as one literal.
 type Group struct {
-	// Generation is the number of the group's generation, see topics.GenerationName. 0 stands for the first. From the second
+	// Generation is the number of the group's generation, see generation.Name. 0 stands for the first. From the second
 	// on, the group's name is Name and the number, and the group is silent until the cut-over.
 	Generation int
 
@@ -85,8 +86,8 @@ type topology struct {
 
 // newTopology validates a group. It reports all problems.
 func newTopology(g Group, partitions int32, deadLetters string) (*topology, error) {
-	number := max(g.Generation, topics.FirstGeneration)
-	name := topics.GenerationName(g.Name, number)
+	number := max(g.Generation, generation.First)
+	name := generation.Name(g.Name, number)
 	t := &topology{
 		name: name, base: g.Name, generation: number, table: topics.TableOf(name), deadLetters: deadLetters, partitions: partitions,
 		inputs: g.Inputs, timer: g.Timer, memory: g.Memory, outputs: map[string]uint16{},
@@ -143,7 +144,7 @@ func loopOf(group string) string { return group + "-loop" }
 func (g Group) Reads() []string {
 	t := topology{inputs: g.Inputs}
 	if g.Timer != nil {
-		t.ticks = topics.TicksOf(topics.GenerationName(g.Name, g.Generation))
+		t.ticks = topics.TicksOf(generation.Name(g.Name, g.Generation))
 	}
 	return t.reads()
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // Directory finds the owners of partitions.
@@ -35,7 +35,7 @@ func (m Members) group() string {
 	if m.Generation == nil {
 		return m.Group
 	}
-	return topics.GenerationName(m.Group, m.Generation())
+	return generation.Name(m.Group, m.Generation())
 }
 
 // Owners reads the assignment from the brokers.

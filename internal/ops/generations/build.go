@@ -1,9 +1,7 @@
 package generations
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // Built is the result of building a generation.
@@ -25,7 +24,7 @@ type Built struct {
 	Former     int          `json:"former"`           // the previous active generation
 	Copied     *rows.Copied `json:"copied,omitempty"` // nil: an earlier run copied the rows
 	Left       int          `json:"left,omitempty"`   // candidates of related that were scored with another time constant and are not carried over
-	Asked      Rebuilt      `json:"asked"`
+	Asked      Rebuilt      `json:"asked"`            // zero: an earlier run started the cut-over
 	Seconds    float64      `json:"seconds"`
 }
 
@@ -35,16 +34,16 @@ func (b Built) String() string {
 	if b.Left > 0 {
 		left = fmt.Sprintf("; %s of related scored by another half-life: not carried over", command.Count(b.Left, "candidate"))
 	}
+	former := generation.Name(topics.Pools, b.Former)
 	return fmt.Sprintf("generation %d of the pools answers, of %s, after %.1f s; no process reads %s and %s any more, and \"smartfeed topics prune\" deletes them%s",
-		b.Generation, command.Count(b.Asked.Users, "user"), b.Seconds, topics.TableOf(topics.GenerationName(topics.Pools, b.Former)),
-		topics.TicksOf(topics.GenerationName(topics.Pools, b.Former)), left)
+		b.Generation, command.Count(b.Asked.Users, "user"), b.Seconds, topics.TableOf(former), topics.TicksOf(former), left)
 }
 
 // rebuildGeneration is the command that builds a generation or resumes building it.
 const rebuildGeneration = "rebuild all --generation"
 
-// builder builds a generation of the pools while another one is active, and cuts over to it. Every step can be
-// repeated. The topic generations and the topics of the new generation record the progress.
+// builder builds a generation of the pools while another one is active, and cuts over to it. It takes the steps of package
+// generation, and can resume after each.
 type builder struct {
 	setup   topics.Setup
 	streams *topics.Streams
@@ -77,115 +76,123 @@ func (b *builder) close() {
 	b.log.Close()
 }
 
-// now returns the present generations.
-func (b *builder) now(ctx context.Context) (topics.Generation, error) {
+// now returns the present state of the pools.
+func (b *builder) now(ctx context.Context) (generation.Record, error) {
 	err := b.watch.Refresh(ctx)
 	return b.watch.Of(topics.Pools), err
 }
 
-// errEnded is returned when the generation is no longer being built.
+// errEnded is returned when another run has taken a step meanwhile.
 var errEnded = errors.New("what was being built was given up meanwhile, or cut over to by another run")
 
-// build resumes where an earlier run of the same command stopped. An error says how to resume.
-func (b *builder) build(ctx context.Context) (Built, error) {
+// take takes a step of the build of a generation, 0 before its start, and publishes the record. It returns the record that is in
+// force then.
+func (b *builder) take(ctx context.Context, building int, step func(generation.Record) (generation.Record, error)) (generation.Record, error) {
+	now, err := b.now(ctx)
+	if err == nil && now.Building != building {
+		err = errEnded
+	}
+	if err != nil {
+		return now, err
+	}
+	next, err := step(now)
+	if err == nil {
+		err = topics.SetGeneration(ctx, b.client, next)
+	}
+	if err != nil {
+		return now, err
+	}
+	return next, nil
+}
+
+// build takes the remaining steps of a build. It resumes where an earlier run of the same command stopped. An error says how to
+// resume.
+func (b *builder) build(ctx context.Context) (done Built, err error) {
 	start := time.Now()
 	now, err := b.now(ctx)
 	if err == nil {
 		err = b.refuse(now, true)
 	}
 	if err != nil {
-		return Built{}, err
+		return done, err
 	}
-	if now.Building == 0 {
-		now.Source, now.Command = b.carry.Source, b.command
+	done.Former = now.Active
+	if now.State() == generation.Stable {
+		now, err = b.start(ctx, now, &done)
 	}
-	b.carry.Source = now.Source
-	done, err := b.from(ctx, &now)
+	b.carry.Source, done.Generation = now.Source, now.Building
+	if err == nil && now.State() == generation.Building {
+		if done.Asked, err = b.fill(ctx, now.Building); err == nil {
+			now, err = b.take(ctx, now.Building, generation.Record.CutOver)
+		}
+	}
+	if err == nil {
+		now, err = b.cutOver(ctx, now)
+	}
 	done.Seconds = time.Since(start).Seconds()
 	if err != nil && !errors.Is(err, errEnded) {
-		err = fmt.Errorf("%w (%s)", err, goesOn(now))
+		err = fmt.Errorf("%w (%s)", err, b.howToResume(now))
 	}
 	return done, err
 }
 
-// from takes the remaining steps. It keeps now as it was last published, except at the end.
-func (b *builder) from(ctx context.Context, now *topics.Generation) (done Built, err error) {
-	done.Former = now.Active
-	if now.Building == 0 {
-		if done.Copied, err = b.begin(ctx, now); err != nil {
-			return done, err
-		}
-		done.Left = b.carry.Left()
-	}
-	done.Generation = now.Building
-	if done.Asked, err = b.fill(ctx, now.Building); err != nil {
-		return done, err
-	}
-	if err := b.cutOver(ctx, now); err != nil {
-		return done, err
-	}
-	return done, topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: now.Building})
-}
-
 // refuse returns an error if this run must not resume the generation that is being built: because another command
 // started it, or because the run must not resume anything. The error says how to resume it.
-func (b *builder) refuse(now topics.Generation, resume bool) error {
-	if now.Building == 0 || resume && commandOf(now) == b.command {
+func (b *builder) refuse(now generation.Record, resume bool) error {
+	if now.State() == generation.Stable || resume && now.Command == b.command {
 		return nil
 	}
-	return fmt.Errorf("generation %d of the pools is being built: %s", now.Building, goesOn(now))
+	return fmt.Errorf("generation %d of the pools is being built: %s", now.Building, b.howToResume(now))
 }
 
-// goesOn describes how to resume the generation that is being built, and whether it can be aborted.
-func goesOn(now topics.Generation) string {
-	again := strconv.Quote("smartfeed " + commandOf(now))
-	switch {
-	case now.CuttingOver:
-		return "it is being cut over already: " + again + " ends that"
-	case now.Command == "":
-		return "it was begun by a release that did not say when it is cut over: " + again + " ends it"
+// howToResume describes how to resume the build, and whether it can be aborted.
+func (b *builder) howToResume(now generation.Record) string {
+	switch now.State() {
+	case generation.CuttingOver:
+		return fmt.Sprintf("it is being cut over already: %q ends that", "smartfeed "+now.Command)
+	case generation.Building:
+		return fmt.Sprintf(`%q goes on with it, "smartfeed rebuild all --abort" gives it up`, "smartfeed "+now.Command)
 	}
-	return again + ` goes on with it, "smartfeed rebuild all --abort" gives it up`
+	return strconv.Quote("smartfeed "+b.command) + " starts again"
 }
 
-// commandOf returns the command that resumes building. A generation that a former release started without recording its
-// command is resumed by a rebuild, which takes all remaining steps.
-func commandOf(now topics.Generation) string { return cmp.Or(now.Command, rebuildGeneration) }
-
-// abort aborts the generation that is being built, unless cut-over markers may have been sent: after a marker, the
-// active generation produces no output.
+// abort aborts the generation that is being built, unless marks may have been written: after a mark, the active generation
+// emits nothing.
 func (b *builder) abort(ctx context.Context) error {
 	now, err := b.now(ctx)
 	switch {
 	case err != nil:
 		return err
-	case now.Building == 0:
+	case now.State() == generation.Stable:
 		return errors.New("no generation is being built")
-	case now.CuttingOver, now.Command == "":
-		return fmt.Errorf("generation %d of the pools cannot be given up: %s", now.Building, goesOn(now))
+	case now.State() == generation.CuttingOver:
+		return fmt.Errorf("generation %d of the pools cannot be given up: %s", now.Building, b.howToResume(now))
 	}
-	return topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: now.Active})
+	_, err = b.take(ctx, now.Building, generation.Record.Abort)
+	return err
 }
 
-// begin creates the topics of the next generation, copies the rows that followees cannot deliver, and makes the
-// processes run it.
-func (b *builder) begin(ctx context.Context, now *topics.Generation) (*rows.Copied, error) {
+// start creates the topics of the next generation, copies the rows that followees cannot deliver, and makes the processes run
+// it.
+func (b *builder) start(ctx context.Context, now generation.Record, done *Built) (generation.Record, error) {
 	profile, err := topics.ProfileOf(ctx, b.setup.Kafka)
 	if err != nil {
-		return nil, err
+		return now, err
 	}
 	number, err := b.next(ctx, profile, now.Active)
 	if err != nil {
-		return nil, err
+		return now, err
 	}
 	task := b.setup.Start("copy rows", -1)
 	defer task.Done()
 	copied, err := rows.Copy(ctx, b.setup.Kafka, topics.Pools, now.Active, number, b.carry.Keep, task.Add)
 	if err != nil {
-		return nil, err
+		return now, err
 	}
-	now.Building, now.Token = number, rand.Text()
-	return &copied, topics.SetGeneration(ctx, b.client, *now)
+	done.Copied, done.Left = &copied, b.carry.Left()
+	return b.take(ctx, 0, func(now generation.Record) (generation.Record, error) {
+		return now.Start(number, b.carry.Source, b.command)
+	})
 }
 
 // next creates the topics of the first generation that has none: an aborted generation leaves rows.
@@ -209,29 +216,20 @@ func (b *builder) fill(ctx context.Context, number int) (Rebuilt, error) {
 	}
 	r := Rebuilder{
 		Setup: b.setup, Streams: b.streams, Readers: b.setup.Readers(), Rate: b.rate,
-		Source: b.carry.Source, Keep: topics.GenerationName(topics.Pools, number), Resume: true,
+		Source: b.carry.Source, Keep: generation.Name(topics.Pools, number), Resume: true,
 	}
 	return r.All(ctx)
 }
 
-// cutOver announces the cut-over, sends the markers, and waits until both generations have applied everything before
-// them.
-func (b *builder) cutOver(ctx context.Context, now *topics.Generation) error {
-	is, err := b.now(ctx)
-	if err != nil {
-		return err
+// cutOver writes the marks, and waits until both generations have applied everything before them.
+func (b *builder) cutOver(ctx context.Context, now generation.Record) (generation.Record, error) {
+	if err := topics.WriteMarks(ctx, b.setup.Kafka, poolsInputs(), now); err != nil {
+		return now, err
 	}
-	if is.Building != now.Building {
-		return errEnded
+	if err := b.wait(ctx, "cut over"); err != nil {
+		return now, err
 	}
-	now.CuttingOver = true
-	if err := topics.SetGeneration(ctx, b.client, *now); err != nil {
-		return err
-	}
-	if err := topics.CutOver(ctx, b.setup.Kafka, poolsInputs(), *now); err != nil {
-		return err
-	}
-	return b.wait(ctx, "cut over")
+	return b.take(ctx, now.Building, generation.Record.Finish)
 }
 
 func (b *builder) wait(ctx context.Context, what string) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // Cluster is a broker and a schema registry. Its methods fail the test on an error. What they open is closed when the test ends.
@@ -338,7 +339,7 @@ func (c *Cluster) CreateGeneration(p topics.Profile, number int) {
 // SetGeneration publishes the active generation of the pools, and the one being built; building 0: none.
 func (c *Cluster) SetGeneration(active, building int) {
 	c.t.Helper()
-	g := topics.Generation{Group: topics.Pools, Active: active, Building: building}
+	g := generation.Record{Group: topics.Pools, Active: active, Building: building}
 	c.must(topics.SetGeneration(c.t.Context(), c.Client(), g))
 }
 

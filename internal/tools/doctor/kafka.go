@@ -17,6 +17,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // Names of the checks on Kafka. All run after KafkaCheck, and those that need topics after TopicsCheck.
@@ -357,7 +358,7 @@ func group(g kadm.DescribedGroup, l lag, name string, found *Findings) {
 
 // start returns the command that runs a consumer group. A process that runs a group runs every generation of it.
 func start(group string) string {
-	switch base := topics.GroupOf(group); {
+	switch base := generation.GroupOf(group); {
 	case slices.Contains(topics.RowGroups(), base):
 		return fmt.Sprintf(`start "smartfeed process %s"`, base)
 	case strings.HasPrefix(group, topics.Materialize):

@@ -21,6 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // wire is a cluster with the checks of the doctor.
@@ -274,8 +275,8 @@ func TestGroupsThatRun(t *testing.T) {
 // processed all records.
 func (w *wire) generation(number int) (stop func()) {
 	w.t.Helper()
-	name := topics.GenerationName(topics.Pools, number)
-	if number > topics.FirstGeneration {
+	name := generation.Name(topics.Pools, number)
+	if number > generation.First {
 		w.CreateGeneration(topics.Profile{Embedded: true, Partitions: 2}, number)
 	}
 	member := w.Client(kgo.ConsumerGroup(name), kgo.ConsumeTopics(topics.Deliveries))

@@ -1,0 +1,98 @@
+package generation
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Each state allows exactly the steps of the diagram, and each step leads to the state that it shows.
+func TestRecord_TakesOnlyAllowedSteps(t *testing.T) {
+	stable := Record{Group: "pools", Active: 3}
+	building := Record{Group: "pools", Active: 3, Building: 5, Source: "following", Command: "replay", Token: "t"}
+	cuttingOver := building
+	cuttingOver.CuttingOver = true
+	steps := map[Step]func(Record) (Record, error){
+		Start: func(r Record) (Record, error) {
+			next, err := r.Start(5, "following", "replay")
+			if next.Token == "" && err == nil {
+				t.Error("Start chose no token")
+			}
+			next.Token = "t"
+			return next, err
+		},
+		Abort: Record.Abort, CutOver: Record.CutOver, Finish: Record.Finish,
+	}
+	for from, want := range map[Record]map[Step]Record{
+		stable:      {Start: building},
+		building:    {Abort: stable, CutOver: cuttingOver},
+		cuttingOver: {CutOver: cuttingOver, Finish: {Group: "pools", Active: 5}},
+	} {
+		for step, take := range steps {
+			next, allowed := want[step]
+			got, err := take(from)
+			var refused *StepError
+			if !allowed && !errors.As(err, &refused) {
+				t.Errorf("%s while %s: %v, want a *StepError", step, from.State(), err)
+			}
+			if allowed && (err != nil || got != next) {
+				t.Errorf("%s while %s = %+v, %v, want %+v", step, from.State(), got, err, next)
+			}
+		}
+	}
+	if diff := cmp.Diff([][]int{{3}, {3, 5}}, [][]int{stable.Numbers(), cuttingOver.Numbers()}); diff != "" {
+		t.Errorf("numbers (-want +got):\n%s", diff)
+	}
+}
+
+func TestRecord_StartRejectsNumberZero(t *testing.T) {
+	if got, err := (Record{Group: "pools", Active: 1}).Start(0, "", ""); err == nil {
+		t.Errorf("Start(0) = %+v, want an error", got)
+	}
+}
+
+func TestNumber_ParsesNames(t *testing.T) {
+	for _, number := range []int{1, 2, 10} {
+		if name := Name("pools", number); Number("pools", name) != number || GroupOf(name) != "pools" {
+			t.Errorf("%s is number %d of %s", name, Number("pools", name), GroupOf(name))
+		}
+	}
+	for _, name := range []string{"pools.1", "pools.02", "pools.x", "pools.-2", "pools.", "poolside", "objects", ""} {
+		if got := Number("pools", name); got != 0 {
+			t.Errorf("%q is number %d, want 0", name, got)
+		}
+	}
+}
+
+// Only a record without content is a mark. A record that a producer published with the header is processed.
+func TestIsMark_RecordWithContentIsNone(t *testing.T) {
+	mark := []kgo.RecordHeader{{Key: MarkHeader, Value: Mark{Group: "pools", Number: 2, Token: "t"}.Value()}}
+	for name, c := range map[string]struct {
+		record kgo.Record
+		want   bool
+	}{
+		"mark":         {kgo.Record{Headers: mark}, true},
+		"with a key":   {kgo.Record{Headers: mark, Key: []byte("user:1")}, false},
+		"with a value": {kgo.Record{Headers: mark, Value: []byte{}}, false},
+		"no header":    {kgo.Record{}, false},
+	} {
+		if got := IsMark(&c.record); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestParseMark_ReadsWhatValueWrites(t *testing.T) {
+	for _, want := range []Mark{{"pools", 2, "secret"}, {"pools", 3, ""}} {
+		if got, ok := ParseMark(want.Value()); !ok || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, ok, want)
+		}
+	}
+	for _, bad := range []string{"", "pools", "pools/", "pools/2", "pools/x/secret", "2"} {
+		if got, ok := ParseMark([]byte(bad)); ok {
+			t.Errorf("%q was parsed as %+v", bad, got)
+		}
+	}
+}
