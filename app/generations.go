@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,8 +142,8 @@ func (g *poolGenerations) follow(ctx context.Context, group *errgroup.Group) {
 	now := g.watch.Of(topics.Pools)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, number := range []int{now.Active, now.Building} {
-		if number != 0 && g.runners[number] == nil {
+	for _, number := range now.Numbers() {
+		if g.runners[number] == nil {
 			g.start(ctx, group, number)
 		}
 	}
@@ -151,7 +153,7 @@ func (g *poolGenerations) follow(ctx context.Context, group *errgroup.Group) {
 		g.p.log.InfoContext(ctx, "another generation of the pools answers", "generation", now.Active)
 	}
 	for number, stop := range g.stops {
-		if number != g.active && number != now.Building && time.Since(g.switched) > lingering {
+		if number != g.active && !slices.Contains(now.Numbers(), number) && time.Since(g.switched) > lingering {
 			stop()
 			delete(g.stops, number)
 			delete(g.runners, number)
@@ -187,15 +189,14 @@ func (g *poolGenerations) removeFormer(ctx context.Context, number int) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		g.p.log.WarnContext(ctx, "local rows cannot be listed", "dir", dir, "error", err)
 	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	for _, f := range g.watch.Former(names) {
-		if number != 0 && f.Number != number {
+	now := g.watch.Of(topics.Pools)
+	for _, e := range entries {
+		own, isTable := strings.CutSuffix(e.Name(), topics.TableOf(""))
+		is := now.Former(own)
+		if !isTable || is == 0 || number != 0 && number != is {
 			continue
 		}
-		former := filepath.Join(dir, topics.TableOf(f.Name))
+		former := filepath.Join(dir, e.Name())
 		if err := os.RemoveAll(former); err != nil {
 			g.p.log.WarnContext(ctx, "local rows of a former generation cannot be removed", "dir", former, "error", err)
 			continue

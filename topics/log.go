@@ -213,6 +213,21 @@ func (l *Log) ReadAll(ctx context.Context, topic string, visit func(*kgo.Record)
 	return nil
 }
 
+// ReadKey calls visit for the committed records in the partition of a key, in order, up to the end at the time of the call. Records
+// of other keys are among them.
+func (l *Log) ReadKey(ctx context.Context, topic, key string, visit func(*kgo.Record) error) error {
+	starts, err := l.Starts(ctx, topic)
+	if err != nil {
+		return err
+	}
+	p := Partition(key, int32(len(starts[topic])))
+	end, err := l.End(ctx, topic, p)
+	if err != nil {
+		return err
+	}
+	return l.ReadTo(ctx, topic, p, starts[topic][p], end, visit)
+}
+
 // ReadAround is ReadTo, but skips batches that are too large to read. In an input topic, groups have sent dead letters for
 // these.
 func (l *Log) ReadAround(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record) error) error {

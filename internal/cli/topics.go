@@ -12,6 +12,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -136,7 +137,7 @@ With ACLs, the user needs Delete on the topics and groups whose names start with
 			if err != nil {
 				return err
 			}
-			list, err := ops.Prune(cmd.Context(), setup.Kafka, dryRun)
+			list, err := generations.Prune(cmd.Context(), setup.Kafka, dryRun)
 			return errors.Join(p.print(cmd, list, func(out io.Writer) error { return printFormer(out, list, dryRun) }), err)
 		},
 	}
@@ -144,7 +145,7 @@ With ACLs, the user needs Delete on the topics and groups whose names start with
 	return cmd
 }
 
-func printFormer(out io.Writer, list []topics.FormerGeneration, dryRun bool) error {
+func printFormer(out io.Writer, list []generations.Former, dryRun bool) error {
 	verb := "deleted"
 	if dryRun {
 		verb = "would delete"

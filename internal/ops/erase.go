@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -44,9 +45,6 @@ func (r Remain) String() string {
 	return fmt.Sprintf("%-24s %s: %s", r.Where, r.What, until)
 }
 
-// ErrNothingKnown is returned when no data of a user exists. Most often the id has a typo, and a delete is final.
-var ErrNothingKnown = errors.New("nothing is known of the user")
-
 // Eraser erases users.
 type Eraser struct {
 	Kafka   topics.Kafka
@@ -59,7 +57,7 @@ type Eraser struct {
 }
 
 // Erase deletes a user permanently. It returns when the delete has had its whole effect in rows, stores and responses. It
-// returns ErrNothingKnown if no data of the user exists, and then changes nothing. It returns a *WaitError if ctx is
+// returns generations.ErrNothingKnown if no data of the user exists, and then changes nothing. It returns a *WaitError if ctx is
 // canceled while it waits; the published delete still takes effect. Erasing a user again verifies that nothing is left.
 func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) {
 	l, err := topics.NewLog(e.Kafka)
@@ -75,7 +73,7 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 		return done, err
 	}
 	if !e.Unknown && done.Before == nil && len(done.Had) == 0 {
-		return done, fmt.Errorf("erase %s: %w", user, ErrNothingKnown)
+		return done, fmt.Errorf("erase %s: %w", user, generations.ErrNothingKnown)
 	}
 	if err := e.publish(ctx, user); err != nil {
 		return done, err
@@ -83,7 +81,7 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	if err := e.wait(ctx); err != nil {
 		return done, err
 	}
-	if done.Has, err = CountRows(ctx, l, e.Kafka, user, topics.RowGroups()...); err != nil {
+	if done.Has, err = generations.CountRows(ctx, l, user, topics.RowGroups()...); err != nil {
 		return done, err
 	}
 	done.Remains, err = remainsOfFormer(ctx, l, e.Kafka, user)
@@ -92,13 +90,13 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 
 // remainsOfFormer reports the rows of a user in the changelogs of former generations, which get no tombstones.
 func remainsOfFormer(ctx context.Context, l *topics.Log, k topics.Kafka, user schemas.UserID) ([]Remain, error) {
-	former, err := topics.FormerGenerations(ctx, k)
+	former, err := generations.ListFormer(ctx, k)
 	if err != nil {
 		return nil, err
 	}
 	var list []Remain
 	for _, f := range former {
-		rows, err := rowsIn(ctx, l, k, f.Topics[0], user)
+		rows, err := generations.RowsIn(ctx, l, f.Topics[0], user)
 		if err != nil {
 			return nil, err
 		}
@@ -112,14 +110,14 @@ func remainsOfFormer(ctx context.Context, l *topics.Log, k topics.Kafka, user sc
 
 // known returns the number of rows of a user, by group. If there are none, it waits first, because the user may be new.
 func (e Eraser) known(ctx context.Context, l *topics.Log, user schemas.UserID) (map[string]int, error) {
-	had, err := CountRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
+	had, err := generations.CountRows(ctx, l, user, topics.RowGroups()...)
 	if err != nil || len(had) > 0 || e.Unknown {
 		return had, err
 	}
 	if err := e.wait(ctx); err != nil {
 		return nil, err
 	}
-	return CountRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
+	return generations.CountRows(ctx, l, user, topics.RowGroups()...)
 }
 
 func (e Eraser) wait(ctx context.Context) error {
@@ -135,7 +133,7 @@ func (e Eraser) say(state string) {
 // deletedAt returns when a user was deleted, or nil if the user is not deleted.
 func (e Eraser) deletedAt(ctx context.Context, l *topics.Log, user schemas.UserID) (*time.Time, error) {
 	var at *time.Time
-	err := readKeyed(ctx, l, e.Kafka, topics.UsersDeleted, string(user), func(r *kgo.Record) error {
+	err := l.ReadKey(ctx, topics.UsersDeleted, string(user), func(r *kgo.Record) error {
 		if string(r.Key) != string(user) {
 			return nil
 		}

@@ -98,7 +98,7 @@ func TestEraser_RecordsOperator(t *testing.T) {
 	}
 	defer l.Close()
 	var got []kgo.RecordHeader
-	err = readKeyed(t.Context(), l, setup.Kafka, topics.Users, "user:7", func(r *kgo.Record) error {
+	err = l.ReadKey(t.Context(), topics.Users, "user:7", func(r *kgo.Record) error {
 		got = r.Headers
 		return nil
 	})

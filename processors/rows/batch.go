@@ -14,7 +14,7 @@ type batch struct {
 	writes    []write
 	emits     []emit
 	traces    traces
-	first     begun      // the first record that is not silent, which has waited the longest; zero: none
+	first     begun      // the first record, which has waited the longest; zero: none
 	envelopes []envelope // of emits that need one
 	owners    map[string]*ownerLog
 	logs      [][]ownerLog // the elements of owners, logsPerChunk each, kept for reuse
@@ -132,7 +132,7 @@ func (b *batch) keepString(p string) span {
 	return s
 }
 
-// emit adds an output record of the record being processed, and returns it. A nil value is a tombstone.
+// emit adds an output record of the record being processed, and returns it. Callbacks emit through state.emit.
 func (b *batch) emit(topic uint16, partition int32, key string, value []byte, since int64) *emit {
 	b.emits = append(b.emits, emit{
 		topic: topic, partition: partition, key: b.keepString(key), value: b.keep(value), noValue: value == nil,

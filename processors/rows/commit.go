@@ -287,7 +287,7 @@ func (p *part) settle(b *batch, took time.Duration) {
 			p.session.MarkOffset(topic, p.id, b.applied[i]+1, mark)
 		}
 	}
-	p.w.r.meter.committed(b, took, p.activity.emitting())
+	p.w.r.meter.committed(b, took, p.emission.active.Load())
 	p.hand.land()
 	b.traces.end("")
 	timers, ticked, chained := b.timers, b.ticked, b.chained

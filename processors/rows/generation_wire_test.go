@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	build "github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -104,7 +105,7 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	g.WaitIdle()
 	g.CreateTopics(topics.TableOf("pools.2"))
 	g.publish(10) // some of it is in flight
-	copied, err := rows.Copy(t.Context(), g.Kafka, topics.Pools, 1, 2, func(_, _, _ []byte) bool { return true }, func(int) {})
+	copied, err := build.Copy(t.Context(), g.Kafka, topics.Pools, 1, 2, func(_, _, _ []byte) bool { return true }, func(int) {})
 	if err != nil || copied.Rows == 0 || len(copied.Offsets) != int(g.Kafka.Partitions) {
 		t.Fatalf("copied %+v, %v", copied, err)
 	}

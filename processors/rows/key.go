@@ -23,6 +23,13 @@ const (
 
 const separator = 0x00
 
+// ParseKey splits the key of a changelog record into its owner, which is empty for a reserved row, and its row. It returns false for
+// a malformed key.
+func ParseKey(key []byte) (owner, row []byte, ok bool) {
+	owner, row, _ = bytes.Cut(key, []byte{separator})
+	return owner, row, len(row) > 0
+}
+
 func reservedKey(name ...byte) []byte { return append([]byte{separator}, name...) }
 
 func appliedName(topic string) []byte { return append([]byte{appliedKind}, topic...) }

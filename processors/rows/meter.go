@@ -15,8 +15,7 @@ type meter struct {
 	commits, messages, skipped        *tally
 	deadLetters, misplaced, recovered *tally
 	rate                              rate // of input records
-	owned                             prometheus.Gauge
-	waits                             *waits
+	parts                             *ownedParts
 	latency, hop, since               prometheus.Observer
 	dropped                           *prometheus.CounterVec // of the group, by reason
 	kinds                             kinds
@@ -39,15 +38,14 @@ func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 		deadLetters: f.counter("dead_letters_total", "Input records sent to the dead letters."),
 		misplaced:   f.counter("records_misplaced_total", "Input records sent on to the partition of their key."),
 		recovered:   f.counter("rows_recovered_total", "Changelog records read to recover or follow partitions."),
-		owned:       f.gauge("partitions_owned", "Partitions recovered and worked on."),
 		latency:     f.histogram("commit_seconds", "Time a transaction takes, local store included."),
 		hop:         f.histogram("hop_seconds", "Time from when the first record of a transaction arrived to when its effect was durable."),
 		since:       f.histogram("since_seconds", "Time from when the outside event arrived that the first record of a transaction goes back to, to when its effect was durable."),
 		dropped:     f.vector("records_dropped_total", "reason", "Input records dropped on purpose, by reason."),
 		affected:    f.vector("effects_total", "effect", "What rules of the group did, by name; the group's package says what is counted."),
 	}
-	m.waits = register(&f, newWaits())
-	m.waits.know(group)
+	m.parts = register(&f, newOwnedParts())
+	m.parts.know(group)
 	if err := errors.Join(f.errs...); err != nil {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
@@ -74,7 +72,7 @@ func (m *meter) counters() Counters {
 }
 
 // committed counts a committed batch. It counts the records last: a reader that sees them also sees all of their effects.
-// Latencies are observed only for active generations, because the catching-up of a silent one has no latency target.
+// Latencies are observed only if active is set, because the catching-up of a generation that is being built has no latency target.
 func (m *meter) committed(b *batch, took time.Duration, active bool) {
 	deletes, puts := 0, 0
 	for i := range b.writes {
@@ -94,7 +92,7 @@ func (m *meter) committed(b *batch, took time.Duration, active bool) {
 	if active {
 		m.latency.Observe(took.Seconds())
 	}
-	if b.first != (begun{}) {
+	if active && b.first != (begun{}) {
 		now := time.Now().UnixMicro()
 		m.hop.Observe(seconds(now - b.first.arrived))
 		m.since.Observe(seconds(now - b.first.since))
@@ -144,11 +142,6 @@ func (f *family) counter(name, help string) *tally {
 func (f *family) vector(name, label, help string) *prometheus.CounterVec {
 	opts := prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
 	return register(f, prometheus.NewCounterVec(opts, []string{"group", label})).MustCurryWith(prometheus.Labels{"group": f.group})
-}
-
-func (f *family) gauge(name, help string) prometheus.Gauge {
-	opts := prometheus.GaugeOpts{Name: metricPrefix + name, Help: help}
-	return register(f, prometheus.NewGaugeVec(opts, []string{"group"})).WithLabelValues(f.group)
 }
 
 func (f *family) histogram(name, help string) prometheus.Observer {

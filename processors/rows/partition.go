@@ -34,8 +34,6 @@ type part struct {
 	ended   chan struct{}      // closed when the committer has stopped
 	hand    hand               // ages of the records in flight
 
-	activity activity
-
 	// Applied positions by input, as recovery found them. Inputs without an entry were never applied.
 	recovered map[int]position
 	reading   sync.Mutex // held while they are read: Goka does not wait for this read when it hands the partition over
@@ -52,8 +50,7 @@ type part struct {
 	started bool
 	closing bool
 
-	silentInputs []bool // inputs for which emitted records are dropped
-	silentNow    bool   // whether this holds for the record being processed
+	emission emission
 }
 
 var errPanicked = errors.New("a callback panicked")
@@ -91,7 +88,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 		return
 	}
 	p.applied[input], p.state.pending.applied[input] = ctx.Offset(), ctx.Offset()
-	if !p.silentNow && p.state.pending.first == (begun{}) {
+	if p.state.pending.first == (begun{}) {
 		p.state.pending.first = begun{arrived: ctx.Timestamp().UnixMicro(), since: p.since()}
 	}
 	p.state.pending.messages++
@@ -136,7 +133,7 @@ func (p *part) fail(err error) {
 
 // workOff runs the callback of a record. It returns an error if the partition must stop. A bad record is not an error.
 func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
-	p.silentNow = p.silent(input)
+	p.state.silent = !p.emission.of(input)
 	if ctx.Key() == "" && value == nil {
 		if why, ok := topics.Unread(ctx.Headers()); ok {
 			p.w.r.log.Error("a batch of an input cannot be read: it becomes a dead letter, and none of its records is processed",
@@ -144,7 +141,7 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 			return p.bury(schemas.Bad(why), nil, nil)
 		}
 	}
-	if isMark, err := p.applyCutOver(ctx, input, value); isMark || err != nil {
+	if isMark, err := p.applyMark(ctx, input, value); isMark || err != nil {
 		return err
 	}
 	if input == len(p.w.r.topo.inputs) {
@@ -153,9 +150,7 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	if retry, ok := p.retry(); ok && retry.IsForAnother(string(ctx.Topic()), p.w.r.topo.base) {
 		return nil
 	}
-	if !p.silentNow {
-		p.trace(ctx)
-	}
+	p.trace(ctx)
 	in, key, owner := &p.w.r.topo.inputs[input], ctx.Key(), ""
 	if !in.batched {
 		if err := checkOwner(key); err != nil {
@@ -172,7 +167,6 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 		owner = key
 	}
 	p.state.begin(&p.tx, key, owner, ctx.Timestamp(), p)
-	p.tx.silent = p.silentNow
 	err := p.state.end(&p.tx, in.handle(&p.tx, value))
 	if err != nil {
 		return p.bury(err, []byte(key), value)
@@ -213,24 +207,21 @@ func (p *part) bury(err error, key, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("encode dead letter: %w", err)
 	}
-	if p.silentNow { // the active generation reports it
-		return nil
-	}
 	b, topo := p.state.pending, p.w.r.topo
-	b.emit(topo.outputs[topo.deadLetters], topics.Partition(letter.Topic, topo.partitions), letter.Topic, framed, p.since())
-	b.letters = append(b.letters, bad.Reason)
+	if p.state.emit(topo.outputs[topo.deadLetters], topics.Partition(letter.Topic, topo.partitions), letter.Topic, framed, p.since()) != nil {
+		b.letters = append(b.letters, bad.Reason)
+	}
 	return nil
 }
 
 // forward sends a record that is in the wrong partition to the right partition of its topic.
 func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
-	if p.silentNow {
-		return
-	}
 	b := p.state.pending
 	as := envelope{topic: string(ctx.Topic()), headers: knownHeaders(ctx.Headers()), micros: ctx.Timestamp().UnixMicro()}
-	b.wrap(b.emit(0, partition, ctx.Key(), value, p.since()), as)
-	b.misplaced++
+	if e := p.state.emit(0, partition, ctx.Key(), value, p.since()); e != nil {
+		b.wrap(e, as)
+		b.misplaced++
+	}
 }
 
 // knownHeaders returns the headers of a record that are forwarded with it, besides SinceHeader, which every emit has.
@@ -258,7 +249,8 @@ func (p *part) MarkRecovered() error {
 	if err := p.store.MarkRecovered(); err != nil {
 		return err
 	}
-	if err := p.loadSilent(); err != nil {
+	emits, err := p.readEmission()
+	if err != nil {
 		return err
 	}
 	found := map[int]position{}
@@ -277,6 +269,7 @@ func (p *part) MarkRecovered() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.recovered = found
+	p.emission.set(emits)
 	for i, at := range found {
 		p.applied[i] = at.offset
 	}
@@ -291,7 +284,7 @@ func (p *part) start() bool {
 		return false
 	}
 	p.started = true
-	p.w.r.meter.waits.enter(p)
+	p.w.r.meter.parts.enter(p)
 	p.wg.Go(p.run)
 	p.wg.Go(p.rest)
 	if p.timers != nil {
@@ -305,7 +298,7 @@ func (p *part) start() bool {
 func (p *part) Close() error {
 	p.w.r.hide(p)
 	defer p.w.r.left(p.store)
-	defer p.w.r.meter.waits.leave(p)
+	defer p.w.r.meter.parts.leave(p)
 	p.mu.Lock()
 	p.closing = true
 	started := p.started

@@ -173,7 +173,6 @@ func (p *part) fire(t timer, now time.Time) error {
 	}
 	p.state.putReserved(row, nil, true)
 	p.state.begin(&p.tx, t.owner, t.owner, now, p)
-	p.tx.silent = p.silentNow
 	err = p.state.end(&p.tx, p.w.r.topo.timer(&p.tx, p.tx.Own(), t.name, t.time()))
 	if err != nil {
 		return p.bury(fmt.Errorf("timer of %q: %w", t.owner, err), []byte(t.owner), t.name)

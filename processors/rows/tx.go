@@ -22,8 +22,6 @@ type Tx struct {
 	from  origin
 	begun int64 // from.since(), once it was called; 0: not yet
 
-	silent bool // emitted records are dropped
-
 	start mark
 	err   error // the first misuse or exceeded limit: the callback fails even if it ignores the error
 
@@ -39,6 +37,7 @@ type state struct {
 	common  string // owner of the common rows
 	memory  any    // of the callbacks, see Group.Memory
 	pending *batch
+	silent  bool   // see Tx.Silent
 	flying  *batch // nil: none
 	store   reader
 	recent  recentRows // caches rows of store
@@ -148,9 +147,6 @@ func checkOwner(owner string) error {
 	return nil
 }
 
-// Silent reports whether emitted records are dropped: the group is a generation that is being built, or a previous one.
-func (tx *Tx) Silent() bool { return tx.silent }
-
 // Key returns the record's key, or in a timer callback the timer's owner.
 func (tx *Tx) Key() string { return tx.key }
 
@@ -183,37 +179,39 @@ func (tx *Tx) Emit(topic, key string, value []byte) error {
 
 // EmitTo sends value to one partition of a declared topic.
 func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) error {
+	_, err := tx.emit(topic, partition, key, value)
+	return err
+}
+
+// emit adds an output record, unless it is dropped, see state.emit.
+func (tx *Tx) emit(topic string, partition int32, key string, value []byte) (*emit, error) {
 	if tx.s == nil {
-		return tx.fail(errUsedAfter)
+		return nil, tx.fail(errUsedAfter)
 	}
 	index, ok := tx.s.topo.outputs[topic]
 	switch {
 	case !ok:
-		return tx.fail(fmt.Errorf("emit to %s: not among the outputs of group %s", topic, tx.s.topo.name))
+		return nil, tx.fail(fmt.Errorf("emit to %s: not among the outputs of group %s", topic, tx.s.topo.name))
 	case partition < 0 || partition >= tx.s.topo.partitions:
-		return tx.fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
+		return nil, tx.fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
 	case len(value) > tx.s.limits.valueBytes:
-		return tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.limits.valueBytes)
+		return nil, tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.limits.valueBytes)
 	case len(key)+len(value) > tx.s.limits.valueBytes+tx.s.limits.nameBytes: // a retry may have a long key
-		return tx.bad("emit to %s: key and value of %d bytes, more than %d", topic, len(key)+len(value), tx.s.limits.valueBytes+tx.s.limits.nameBytes)
-	}
-	if tx.silent {
-		return nil
+		return nil, tx.bad("emit to %s: key and value of %d bytes, more than %d", topic, len(key)+len(value), tx.s.limits.valueBytes+tx.s.limits.nameBytes)
 	}
 	if err := tx.room(len(key) + len(value)); err != nil {
-		return err
+		return nil, err
 	}
-	tx.s.pending.emit(index, partition, key, value, tx.begunAt())
-	return nil
+	return tx.s.emit(index, partition, key, value, tx.begunAt()), nil
 }
 
 // EmitRetry is EmitTo for the retry of a dead letter, see topics.Retry.
 func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte, retry topics.Retry) error {
-	if err := tx.EmitTo(topic, partition, key, value); err != nil || tx.silent {
+	e, err := tx.emit(topic, partition, key, value)
+	if err != nil || e == nil {
 		return err
 	}
-	b := tx.s.pending
-	b.wrap(&b.emits[len(b.emits)-1], envelope{topic: topic, headers: map[string][]byte{topics.RetryHeader: retry.Value()}, isNew: true})
+	tx.s.pending.wrap(e, envelope{topic: topic, headers: map[string][]byte{topics.RetryHeader: retry.Value()}, isNew: true})
 	return nil
 }
 

@@ -153,7 +153,6 @@ func (r *Runner) show(p *part) {
 	at.mu.Lock()
 	at.part, at.stage = p, StageRunning
 	at.mu.Unlock()
-	r.meter.owned.Add(p.activity.setHere(true))
 	r.changed(p.id)
 }
 
@@ -167,7 +166,6 @@ func (r *Runner) hide(p *part) {
 	}
 	at.mu.Unlock()
 	if was {
-		r.meter.owned.Add(p.activity.setHere(false))
 		r.changed(p.id)
 	}
 }

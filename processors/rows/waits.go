@@ -50,59 +50,63 @@ func (h *hand) age(now time.Time) time.Duration {
 	return time.Duration(now.UnixNano() - oldest)
 }
 
-// waits exports how long the groups of a process have had unprocessed records. A callback that hangs returns no error, and
-// an idle topic causes no commits either. Only records in flight distinguish the two cases.
-type waits struct {
-	desc *prometheus.Desc
+// ownedParts exports gauges of the partitions that this process owns. A callback that hangs returns no error, and an idle topic
+// causes no commits either. Only the age of the records in flight distinguishes the two cases. Partitions of a generation that does
+// not emit are left out: each partition counts once, and the lag of the other generation does not matter.
+type ownedParts struct {
+	owned, waiting *prometheus.Desc
 
 	mu     sync.Mutex
 	groups map[string]map[*part]struct{} // partitions that accept records
 }
 
-func newWaits() *waits {
+func newOwnedParts() *ownedParts {
 	const help = "For how long the group has not worked off the oldest record that it was given, or that lies ready for it; 0 when there is none."
-	return &waits{
-		desc:   prometheus.NewDesc(metricPrefix+"waiting_seconds", help, []string{"group"}, nil),
-		groups: map[string]map[*part]struct{}{},
+	return &ownedParts{
+		owned:   prometheus.NewDesc(metricPrefix+"partitions_owned", "Partitions recovered and worked on.", []string{"group"}, nil),
+		waiting: prometheus.NewDesc(metricPrefix+"waiting_seconds", help, []string{"group"}, nil),
+		groups:  map[string]map[*part]struct{}{},
 	}
 }
 
-// know creates the gauge of a group, also if this process owns none of its partitions.
-func (w *waits) know(group string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.groups[group] == nil {
-		w.groups[group] = map[*part]struct{}{}
+// know creates the gauges of a group, also if this process owns none of its partitions.
+func (o *ownedParts) know(group string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.groups[group] == nil {
+		o.groups[group] = map[*part]struct{}{}
 	}
 }
 
-func (w *waits) enter(p *part) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.groups[p.w.r.topo.base][p] = struct{}{}
+func (o *ownedParts) enter(p *part) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.groups[p.w.r.topo.base][p] = struct{}{}
 }
 
-func (w *waits) leave(p *part) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.groups[p.w.r.topo.base], p)
+func (o *ownedParts) leave(p *part) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.groups[p.w.r.topo.base], p)
 }
 
 // Describe implements prometheus.Collector.
-func (w *waits) Describe(to chan<- *prometheus.Desc) { to <- w.desc }
+func (o *ownedParts) Describe(to chan<- *prometheus.Desc) { to <- o.owned; to <- o.waiting }
 
-// Collect implements prometheus.Collector. It skips silent generations, because their lag matters to no one.
-func (w *waits) Collect(to chan<- prometheus.Metric) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// Collect implements prometheus.Collector.
+func (o *ownedParts) Collect(to chan<- prometheus.Metric) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	now := time.Now()
-	for group, parts := range w.groups {
-		longest := time.Duration(0)
+	for group, parts := range o.groups {
+		owned, longest := 0, time.Duration(0)
 		for p := range parts {
-			if p.activity.emitting() {
+			if p.emission.active.Load() {
+				owned++
 				longest = max(longest, p.hand.age(now))
 			}
 		}
-		to <- prometheus.MustNewConstMetric(w.desc, prometheus.GaugeValue, longest.Seconds(), group)
+		to <- prometheus.MustNewConstMetric(o.owned, prometheus.GaugeValue, float64(owned), group)
+		to <- prometheus.MustNewConstMetric(o.waiting, prometheus.GaugeValue, longest.Seconds(), group)
 	}
 }

@@ -29,6 +29,7 @@ package generation
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -140,6 +141,15 @@ func (r Record) Numbers() []int {
 		return []int{r.Active}
 	}
 	return []int{r.Active, r.Building}
+}
+
+// Former returns the number of the group's generation with this name if it is neither active nor being built, and otherwise 0.
+func (r Record) Former(name string) int {
+	number := Number(r.Group, name)
+	if slices.Contains(r.Numbers(), number) {
+		return 0
+	}
+	return number
 }
 
 // Confirms reports whether a mark belongs to the cut-over in progress. All readers must decide the same about a mark, however late

@@ -12,7 +12,6 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/processors/pools"
-	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
@@ -20,12 +19,12 @@ import (
 
 // Built is the result of building a generation.
 type Built struct {
-	Generation int          `json:"generation"`       // the new active generation
-	Former     int          `json:"former"`           // the previous active generation
-	Copied     *rows.Copied `json:"copied,omitempty"` // nil: an earlier run copied the rows
-	Left       int          `json:"left,omitempty"`   // candidates of related that were scored with another time constant and are not carried over
-	Asked      Rebuilt      `json:"asked"`            // zero: an earlier run started the cut-over
-	Seconds    float64      `json:"seconds"`
+	Generation int     `json:"generation"`       // the new active generation
+	Former     int     `json:"former"`           // the previous active generation
+	Copied     *Copied `json:"copied,omitempty"` // nil: an earlier run copied the rows
+	Left       int     `json:"left,omitempty"`   // candidates of related that were scored with another time constant and are not carried over
+	Asked      Rebuilt `json:"asked"`            // zero: an earlier run started the cut-over
+	Seconds    float64 `json:"seconds"`
 }
 
 // String returns one line for people.
@@ -185,7 +184,7 @@ func (b *builder) start(ctx context.Context, now generation.Record, done *Built)
 	}
 	task := b.setup.Start("copy rows", -1)
 	defer task.Done()
-	copied, err := rows.Copy(ctx, b.setup.Kafka, topics.Pools, now.Active, number, b.carry.Keep, task.Add)
+	copied, err := Copy(ctx, b.setup.Kafka, topics.Pools, now.Active, number, b.carry.Keep, task.Add)
 	if err != nil {
 		return now, err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/command"
-	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -215,14 +214,14 @@ func (b *builder) replay(ctx context.Context, r Replayer) (done Replayed, err er
 // replayUser processes the publications of a user's followees again, and rebuilds the user's pools in place.
 func (b *builder) replayUser(ctx context.Context, r Replayer, user schemas.UserID) (Replayed, error) {
 	done := Replayed{User: user}
-	rows, err := ops.RowsOf(ctx, b.log, b.setup.Kafka, topics.Pools, user)
-	if err == nil && len(rows) == 0 {
-		err = fmt.Errorf("replay %s: %w", user, ops.ErrNothingKnown)
+	own, err := RowsOf(ctx, b.log, topics.Pools, user)
+	if err == nil && len(own) == 0 {
+		err = fmt.Errorf("replay %s: %w", user, ErrNothingKnown)
 	}
 	if err != nil {
 		return done, err
 	}
-	r.Followees = layout.Follows(rows)
+	r.Followees = layout.Follows(own)
 	events, err := r.Replay(ctx)
 	if done.Events = &events; err != nil {
 		return done, err

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/smartfeed/smartfeed/internal/command"
-	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -54,7 +53,7 @@ type Rebuilder struct {
 // stopped.
 const resentUsers = 100
 
-// User rebuilds the pools of one user and returns when they are complete. It returns ops.ErrNothingKnown for a user without
+// User rebuilds the pools of one user and returns when they are complete. It returns ErrNothingKnown for a user without
 // rows.
 func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, error) {
 	start := time.Now()
@@ -63,12 +62,12 @@ func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, erro
 		return Rebuilt{}, err
 	}
 	defer l.Close()
-	known, err := ops.CountRows(ctx, l, r.Setup.Kafka, user, topics.Pools)
+	known, err := CountRows(ctx, l, user, topics.Pools)
 	if err != nil {
 		return Rebuilt{}, err
 	}
 	if len(known) == 0 {
-		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", user, ops.ErrNothingKnown)
+		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", user, ErrNothingKnown)
 	}
 	if err := r.ask(ctx, "user-"+rand.Text(), []schemas.UserID{user}, 1, topics.Setup{}.Start("rebuild", 1)); err != nil {
 		return Rebuilt{}, err
@@ -87,7 +86,7 @@ func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
 		return done, err
 	}
 	defer l.Close()
-	users, err := ops.OwnersOf(ctx, l, topics.Pools)
+	users, err := OwnersOf(ctx, l, topics.Pools)
 	if err != nil {
 		return done, err
 	}

@@ -1,43 +1,33 @@
-package ops
+package generations
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// readKeyed calls visit for the records in the partition of key.
-func readKeyed(ctx context.Context, l *topics.Log, k topics.Kafka, topic, key string, visit func(*kgo.Record) error) error {
-	p := topics.Partition(key, k.Partitions)
-	starts, err := l.Starts(ctx, topic)
-	if err != nil {
-		return err
-	}
-	end, err := l.End(ctx, topic, p)
-	if err != nil {
-		return err
-	}
-	return l.ReadTo(ctx, topic, p, starts[topic][p], end, visit)
-}
+// ErrNothingKnown is returned when no data of a user exists. Most often the id has a typo.
+var ErrNothingKnown = errors.New("nothing is known of the user")
 
-// CountRows returns the number of rows that each group keeps for an owner.
-func CountRows(ctx context.Context, l *topics.Log, k topics.Kafka, owner schemas.UserID, groups ...string) (map[string]int, error) {
+// CountRows returns the number of rows that the active generation of each group keeps for an owner. It omits groups without any.
+func CountRows(ctx context.Context, l *topics.Log, owner schemas.UserID, groups ...string) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, group := range groups {
-		rows, err := RowsOf(ctx, l, k, group, owner)
+		own, err := RowsOf(ctx, l, group, owner)
 		if err != nil {
 			return nil, err
 		}
-		if len(rows) > 0 {
-			counts[group] = len(rows)
+		if len(own) > 0 {
+			counts[group] = len(own)
 		}
 	}
 	return counts, nil
@@ -45,32 +35,32 @@ func CountRows(ctx context.Context, l *topics.Log, k topics.Kafka, owner schemas
 
 // RowsOf returns the rows that the active generation of a group keeps for an owner, as its changelog has them. The map has
 // the values by row name.
-func RowsOf(ctx context.Context, l *topics.Log, k topics.Kafka, group string, owner schemas.UserID) (map[string][]byte, error) {
+func RowsOf(ctx context.Context, l *topics.Log, group string, owner schemas.UserID) (map[string][]byte, error) {
 	name, err := activeName(ctx, l, group)
 	if err != nil {
 		return nil, err
 	}
-	return rowsIn(ctx, l, k, topics.TableOf(name), owner)
+	return RowsIn(ctx, l, topics.TableOf(name), owner)
 }
 
-// rowsIn returns the rows of an owner in a changelog, values by name.
-func rowsIn(ctx context.Context, l *topics.Log, k topics.Kafka, table string, owner schemas.UserID) (map[string][]byte, error) {
-	rows, prefix := map[string][]byte{}, append([]byte(owner), 0)
-	err := readKeyed(ctx, l, k, table, string(owner), func(r *kgo.Record) error {
-		row, of := bytes.CutPrefix(r.Key, prefix)
+// RowsIn returns the rows of an owner in a changelog, values by name.
+func RowsIn(ctx context.Context, l *topics.Log, table string, owner schemas.UserID) (map[string][]byte, error) {
+	found := map[string][]byte{}
+	err := l.ReadKey(ctx, table, string(owner), func(r *kgo.Record) error {
+		of, row, _ := rows.ParseKey(r.Key)
 		switch {
-		case !of:
+		case string(of) != string(owner):
 		case r.Value == nil:
-			delete(rows, string(row))
+			delete(found, string(row))
 		default:
-			rows[string(row)] = r.Value
+			found[string(row)] = r.Value
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read rows of %s: %w", owner, err)
 	}
-	return rows, nil
+	return found, nil
 }
 
 // OwnersOf returns the users who have or had rows in the active generation of a group, sorted by id, as its changelog has
@@ -83,13 +73,13 @@ func OwnersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserI
 	}
 	owners := map[schemas.UserID]struct{}{}
 	err = l.ReadAll(ctx, topics.TableOf(name), func(r *kgo.Record) error {
-		if owner, _, _ := bytes.Cut(r.Key, []byte{0}); len(owner) > 0 && r.Value != nil { // rows without an owner belong to the group itself
+		if owner, _, _ := rows.ParseKey(r.Key); len(owner) > 0 && r.Value != nil { // rows without an owner belong to the group itself
 			owners[schemas.UserID(owner)] = struct{}{}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read who has rows of %s: %w", group, err)
+		return nil, fmt.Errorf("read the owners of rows of %s: %w", group, err)
 	}
 	return slices.Sorted(maps.Keys(owners)), nil
 }

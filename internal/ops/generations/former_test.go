@@ -1,4 +1,4 @@
-package topics
+package generations
 
 import (
 	"testing"
@@ -8,14 +8,13 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-func TestFormer_LeavesActiveAndBuildingGenerations(t *testing.T) {
-	w := GenerationWatch{known: map[string]generation.Record{Pools: {Group: Pools, Active: 3, Building: 5}}}
+func TestFormerOf_OmitsActiveAndBuildingGenerations(t *testing.T) {
 	names := []string{
-		"pools-table", "pools-ticks", "pools.2-table", "pools.3-table", "pools.4-table", "pools.5-table", "pools.10-table",
-		"pools.1-table", "pools.2", "objects-table", "another-table",
+		"pools.10-table", "pools-table", "pools-ticks", "pools.2-table", "pools.3-table", "pools.4-table", "pools.5-table", "pools.1-table",
+		"pools.2", "objects-table", "another-table",
 	}
 	var got []string
-	for _, f := range w.Former(names) {
+	for _, f := range formerOf(generation.Record{Group: "pools", Active: 3, Building: 5}, names) {
 		got = append(got, f.Topics...)
 	}
 	want := []string{

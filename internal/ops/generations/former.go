@@ -1,4 +1,4 @@
-package topics
+package generations
 
 import (
 	"cmp"
@@ -12,63 +12,86 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// FormerGeneration is a generation of a group that is neither active nor being built. It was active before a cut-over, or
-// its build was aborted. No process reads its topics, and erasures write no tombstones to its changelog.
-type FormerGeneration struct {
+// Former is a generation of a group that is neither active nor being built. It was active before a cut-over, or its build was
+// aborted. No process reads its topics, and erasures write no tombstones to its changelog.
+type Former struct {
 	Name   string   `json:"name"`   // consumer group, see generation.Name
 	Topics []string `json:"topics"` // changelog and ticks
 	Number int      `json:"-"`
 	Group  string   `json:"-"`
 }
 
-// FormerGenerations returns the former generations whose changelog has or had records, ordered by group and number.
-func FormerGenerations(ctx context.Context, k Kafka) ([]FormerGeneration, error) {
-	l, err := NewLog(k)
+// ListFormer returns the former generations whose changelog has or had records, ordered by group and number.
+func ListFormer(ctx context.Context, k topics.Kafka) ([]Former, error) {
+	l, err := topics.NewLog(k)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Close()
-	w := GenerationWatch{Log: l}
+	adm, err := k.Admin()
+	if err != nil {
+		return nil, err
+	}
+	defer adm.Close()
+	w := topics.GenerationWatch{Log: l}
 	if err := w.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	have, err := l.admin.ListTopics(ctx)
+	have, err := adm.ListTopics(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list topics: %w", err)
 	}
-	var list []FormerGeneration
-	for _, f := range w.Former(have.Names()) {
-		full, err := l.hasRecords(ctx, f.Topics[0])
-		if err != nil {
-			return nil, err
-		}
-		if full {
-			list = append(list, f)
+	var list []Former
+	for _, group := range topics.RowGroups() {
+		for _, f := range formerOf(w.Of(group), have.Names()) {
+			full, err := hasRecords(ctx, l, f.Topics[0])
+			if err != nil {
+				return nil, err
+			}
+			if full {
+				list = append(list, f)
+			}
 		}
 	}
 	return list, nil
 }
 
-// Former returns the generations whose changelogs are in names and which are neither active nor being built.
-func (w *GenerationWatch) Former(names []string) []FormerGeneration {
-	var list []FormerGeneration
-	for _, group := range RowGroups() {
-		now := w.Of(group)
-		for _, name := range names {
-			own, isTable := strings.CutSuffix(name, TableOf(""))
-			number := generation.Number(group, own)
-			if isTable && number != 0 && !slices.Contains(now.Numbers(), number) {
-				list = append(list, FormerGeneration{own, []string{name, TicksOf(own)}, number, group})
-			}
+// formerOf returns the former generations of a group whose changelogs are in names, ordered by number.
+func formerOf(now generation.Record, names []string) (list []Former) {
+	for _, name := range names {
+		own, isTable := strings.CutSuffix(name, topics.TableOf(""))
+		if number := now.Former(own); isTable && number != 0 {
+			list = append(list, Former{own, []string{name, topics.TicksOf(own)}, number, now.Group})
 		}
 	}
-	slices.SortFunc(list, func(a, b FormerGeneration) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Number, b.Number))
-	})
+	slices.SortFunc(list, func(a, b Former) int { return cmp.Compare(a.Number, b.Number) })
 	return list
+}
+
+// Prune deletes the topics and consumer groups of the former generations, and returns the deleted ones. With dryRun it
+// only returns them. A generation that still has members is not deleted, and the error names it.
+func Prune(ctx context.Context, k topics.Kafka, dryRun bool) (done []Former, err error) {
+	profile, err := topics.ProfileOf(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	list, err := ListFormer(ctx, k)
+	if err != nil || dryRun {
+		return list, err
+	}
+	var problems []error
+	for _, f := range list {
+		err := f.delete(ctx, k, profile)
+		if err == nil {
+			done = append(done, f)
+		}
+		problems = append(problems, err)
+	}
+	return done, errors.Join(problems...)
 }
 
 // InUseError is returned when a process is still a member of a former generation.
@@ -83,10 +106,9 @@ func (e *InUseError) Error() string {
 		e.Name, e.Members)
 }
 
-// DeleteFormer deletes the topics and the consumer group of a former generation. The topics of a first generation are in
-// the catalogue, so DeleteFormer creates them again, empty. If a process is still a member, DeleteFormer deletes nothing
-// and returns an *InUseError.
-func DeleteFormer(ctx context.Context, k Kafka, p Profile, f FormerGeneration) error {
+// delete deletes the topics and the consumer group of a former generation. The topics of a first generation are in the catalogue, so
+// delete creates them again, empty. If a process is still a member, it deletes nothing and returns an *InUseError.
+func (f Former) delete(ctx context.Context, k topics.Kafka, p topics.Profile) error {
 	adm, err := k.Admin()
 	if err != nil {
 		return err
@@ -110,7 +132,7 @@ func DeleteFormer(ctx context.Context, k Kafka, p Profile, f FormerGeneration) e
 		return fmt.Errorf("delete topics of generation %s: %w", f.Name, err)
 	}
 	if f.Number == generation.First {
-		if err := createAgain(ctx, k, GenerationTopics(p, f.Group, f.Number)); err != nil {
+		if err := createAgain(ctx, k, topics.GenerationTopics(p, f.Group, f.Number)); err != nil {
 			return err
 		}
 	}
@@ -133,17 +155,17 @@ func withoutMissing(deleted kadm.DeleteTopicResponses) error {
 
 // createAgain creates topics that were just deleted. Brokers delete in the background, so a topic that still has records is
 // the deleted one, and createAgain tries again.
-func createAgain(ctx context.Context, k Kafka, own []Topic) error {
-	l, err := NewLog(k)
+func createAgain(ctx context.Context, k topics.Kafka, own []topics.Topic) error {
+	l, err := topics.NewLog(k)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	for {
-		_, err := Apply(ctx, k, own)
+		_, err := topics.Apply(ctx, k, own)
 		if err == nil {
 			var full bool
-			if full, err = l.hasRecords(ctx, own[0].Name); err == nil && !full {
+			if full, err = hasRecords(ctx, l, own[0].Name); err == nil && !full {
 				return nil
 			}
 		}
@@ -159,7 +181,7 @@ func createAgain(ctx context.Context, k Kafka, own []Topic) error {
 }
 
 // hasRecords reports whether a topic has, or once had, a record.
-func (l *Log) hasRecords(ctx context.Context, topic string) (bool, error) {
+func hasRecords(ctx context.Context, l *topics.Log, topic string) (bool, error) {
 	ends, err := l.Ends(ctx, topic)
 	for _, end := range ends[topic] {
 		if end > 0 {

@@ -1,0 +1,127 @@
+package generations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
+)
+
+// Copied describes what a new generation was filled with.
+type Copied struct {
+	Rows    int64           `json:"rows"`    // records copied from the changelog
+	Offsets map[int32]int64 `json:"offsets"` // by partition: the end offset up to which the changelog was read
+}
+
+// Copy fills the changelog of a new generation with rows of the active one, as of the end of its committed records. It
+// copies the rows that keep selects, the applied offsets of the inputs, and the timers. keep is called for each changelog
+// record of an owner; a nil value deletes a row. The new generation resumes at these offsets. Its topics must exist and be
+// empty, and it must have no members.
+func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep rows.Keep, add func(rows int)) (Copied, error) {
+	c := copier{
+		kafka: k, from: generation.Name(base, from), to: generation.Name(base, to), keep: keep, add: add,
+		copied: Copied{Offsets: map[int32]int64{}},
+	}
+	if err := c.copy(ctx); err != nil {
+		return c.copied, fmt.Errorf("copy rows of %s to %s: %w", c.from, c.to, err)
+	}
+	return c.copied, nil
+}
+
+type copier struct {
+	kafka    topics.Kafka
+	from, to string
+	keep     rows.Keep
+	add      func(int)
+	log      *topics.Log
+	client   *kgo.Client
+	copied   Copied
+}
+
+func (c *copier) copy(ctx context.Context) (err error) {
+	if c.log, err = topics.NewLog(c.kafka); err != nil {
+		return err
+	}
+	defer c.log.Close()
+	if c.client, err = c.kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(0)); err != nil {
+		return err
+	}
+	defer c.client.Close()
+	admin := kadm.NewClient(c.client)
+	// Fetch the offsets before the rows: the new generation must start at or before the offsets that the rows say are
+	// applied.
+	committed, err := admin.FetchOffsets(ctx, c.from)
+	if err != nil {
+		return fmt.Errorf("fetch offsets of %s: %w", c.from, err)
+	}
+	table := topics.TableOf(c.from)
+	starts, err := c.log.Starts(ctx, table)
+	if err != nil {
+		return err
+	}
+	ends, err := admin.ListCommittedOffsets(ctx, table) // no transaction is incomplete below these offsets
+	if err = errors.Join(err, ends.Error()); err != nil {
+		return fmt.Errorf("list ends of %s: %w", table, err)
+	}
+	for p, start := range starts[table] {
+		end, ok := ends.Lookup(table, p)
+		if !ok {
+			return fmt.Errorf("%s/%d has no end", table, p)
+		}
+		if err := c.partition(ctx, table, p, start, end.Offset); err != nil {
+			return err
+		}
+	}
+	return c.begin(ctx, admin, committed)
+}
+
+// partition copies one partition in order, so the last version of a row stays the last.
+func (c *copier) partition(ctx context.Context, table string, p int32, start, end int64) error {
+	var mu sync.Mutex
+	var failed error
+	err := c.log.ReadTo(ctx, table, p, start, end, func(r *kgo.Record) error {
+		if !rows.Carries(r.Key, r.Value, topics.TicksOf(c.from), c.keep) {
+			return nil
+		}
+		c.copied.Rows++
+		c.add(1)
+		c.client.Produce(ctx, &kgo.Record{Topic: topics.TableOf(c.to), Partition: p, Key: r.Key, Value: r.Value}, func(_ *kgo.Record, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = cmp.Or(failed, err)
+		})
+		return nil
+	})
+	if err == nil {
+		err = c.client.Flush(ctx)
+	}
+	c.copied.Offsets[p] = end
+	mu.Lock()
+	defer mu.Unlock()
+	return errors.Join(err, failed)
+}
+
+// begin commits the previous generation's input offsets for the new one.
+func (c *copier) begin(ctx context.Context, admin *kadm.Client, committed kadm.OffsetResponses) error {
+	offsets := committed.Offsets()
+	delete(offsets, topics.TicksOf(c.from))
+	for _, partitions := range offsets {
+		for p, at := range partitions {
+			at.Metadata = "" // it refers to the other changelog
+			partitions[p] = at
+		}
+	}
+	answers, err := admin.CommitOffsets(ctx, c.to, offsets)
+	if err = errors.Join(err, answers.Error()); err != nil {
+		return fmt.Errorf("commit offsets of %s: %w", c.to, err)
+	}
+	return nil
+}
