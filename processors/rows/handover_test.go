@@ -269,7 +269,7 @@ func TestTableConsumerHandsOnMarkers(t *testing.T) {
 		if want := map[kgo.TransactionEndTry]int{kgo.TryCommit: 1, kgo.TryAbort: 0}[end]; rows != want {
 			t.Errorf("end %v: %d rows, want %d", end, rows, want)
 		}
-		if got := reading.HighWaterMarkOffset(); got != 2 {
+		if got := consumer.end(1); got != 2 {
 			t.Errorf("end %v: high watermark %d, want 2", end, got)
 		}
 		reading.AsyncClose()

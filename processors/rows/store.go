@@ -19,6 +19,8 @@ import (
 // the changelog, in batches of recoveryBytes, and never reads it. Every batch contains the changelog offset that it reaches.
 // Rows that a crash removes are read again from there.
 type store struct {
+	storage.Storage // nil: Goka calls only the methods below; callbacks and views read the rows directly
+
 	dir    string
 	who    identity
 	end    int64 // end offset of the changelog when the store was opened
@@ -291,18 +293,3 @@ func (s *store) unflushed() {
 	defer s.mu.Unlock()
 	s.drop = true
 }
-
-// The other methods of storage.Storage are never called: callbacks and views read the rows directly.
-var errNotGoka = errors.New("rows are not read through goka")
-
-// Has is not used.
-func (s *store) Has(string) (bool, error) { return false, errNotGoka }
-
-// Get is not used.
-func (s *store) Get(string) ([]byte, error) { return nil, errNotGoka }
-
-// Iterator is not used.
-func (s *store) Iterator() (storage.Iterator, error) { return nil, errNotGoka }
-
-// IteratorWithRange is not used.
-func (s *store) IteratorWithRange(_, _ []byte) (storage.Iterator, error) { return nil, errNotGoka }

@@ -16,11 +16,12 @@ import (
 // watermark arrives. After a transaction, that record is a marker, which sarama does not deliver, so recovery would never
 // end. This consumer reads committed records and delivers markers as tombstones with a key of their own.
 type tableConsumer struct {
-	kafka topics.Kafka
+	sarama.Consumer // nil: Goka calls only the methods below
+	kafka           topics.Kafka
 
 	mu   sync.Mutex
 	open map[*tablePartition]struct{}
-	ends map[string]map[int32]int64
+	ends map[int32]int64 // end offset of each partition of the group's table, as of its last fetch
 	wg   sync.WaitGroup
 }
 
@@ -30,7 +31,7 @@ const tableFetchBytes = 256 << 10
 var errUnused = errors.New("not used by rows")
 
 func newTableConsumer(k topics.Kafka) *tableConsumer {
-	return &tableConsumer{kafka: k, open: map[*tablePartition]struct{}{}, ends: map[string]map[int32]int64{}}
+	return &tableConsumer{kafka: k, open: map[*tablePartition]struct{}{}, ends: map[int32]int64{}}
 }
 
 // ConsumePartition starts to read one partition from an offset, or from sarama's oldest or newest.
@@ -76,55 +77,27 @@ func (c *tableConsumer) Close() error {
 	return nil
 }
 
-// HighWaterMarks returns the end offsets for Goka's statistics.
-func (c *tableConsumer) HighWaterMarks() map[string]map[int32]int64 {
+// HighWaterMarks returns nil. Goka only computes statistics from it, which nothing reads.
+func (c *tableConsumer) HighWaterMarks() map[string]map[int32]int64 { return nil }
+
+// end returns the end offset of a partition as of the last fetch, or 0.
+func (c *tableConsumer) end(partition int32) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := map[string]map[int32]int64{}
-	for topic, partitions := range c.ends {
-		out[topic] = map[int32]int64{}
-		for p, end := range partitions {
-			out[topic][p] = end
-		}
-	}
-	return out
+	return c.ends[partition]
 }
-
-func (c *tableConsumer) sawEnd(topic string, partition int32, end int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ends[topic] == nil {
-		c.ends[topic] = map[int32]int64{}
-	}
-	c.ends[topic][partition] = end
-}
-
-// end returns the end offset of a partition as of the last fetch.
-func (c *tableConsumer) end(topic string, partition int32) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ends[topic][partition]
-}
-
-// The other methods of sarama.Consumer are not used.
-
-func (c *tableConsumer) Topics() ([]string, error)          { return nil, errUnused }
-func (c *tableConsumer) Partitions(string) ([]int32, error) { return nil, errUnused }
-func (c *tableConsumer) Pause(map[string][]int32)           {}
-func (c *tableConsumer) Resume(map[string][]int32)          {}
-func (c *tableConsumer) PauseAll()                          {}
-func (c *tableConsumer) ResumeAll()                         {}
 
 // tablePartition reads one partition.
 type tablePartition struct {
-	consumer  *tableConsumer
-	client    *kgo.Client
-	topic     string
-	partition int32
-	ctx       context.Context // lives until Close, longer than the call that starts the read
-	cancel    context.CancelFunc
-	messages  chan *sarama.ConsumerMessage
-	errors    chan *sarama.ConsumerError
+	sarama.PartitionConsumer // nil: Goka calls only the methods below
+	consumer                 *tableConsumer
+	client                   *kgo.Client
+	topic                    string
+	partition                int32
+	ctx                      context.Context // lives until Close, longer than the call that starts the read
+	cancel                   context.CancelFunc
+	messages                 chan *sarama.ConsumerMessage
+	errors                   chan *sarama.ConsumerError
 }
 
 func (p *tablePartition) run() {
@@ -151,7 +124,9 @@ func (p *tablePartition) run() {
 
 // hand delivers records until the reader is closed.
 func (p *tablePartition) hand(f kgo.FetchTopicPartition) {
-	p.consumer.sawEnd(p.topic, p.partition, f.HighWatermark)
+	p.consumer.mu.Lock()
+	p.consumer.ends[p.partition] = f.HighWatermark
+	p.consumer.mu.Unlock()
 	for _, r := range f.Records {
 		m := &sarama.ConsumerMessage{
 			Topic: p.topic, Partition: p.partition, Offset: r.Offset, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp,
@@ -167,13 +142,11 @@ func (p *tablePartition) hand(f kgo.FetchTopicPartition) {
 	}
 }
 
-func (p *tablePartition) AsyncClose()                              { p.cancel() }
-func (p *tablePartition) Close() error                             { p.cancel(); return nil }
+// AsyncClose stops the read. Messages and Errors are closed then.
+func (p *tablePartition) AsyncClose() { p.cancel() }
+
+// Messages returns the records and markers.
 func (p *tablePartition) Messages() <-chan *sarama.ConsumerMessage { return p.messages }
-func (p *tablePartition) Errors() <-chan *sarama.ConsumerError     { return p.errors }
-func (p *tablePartition) HighWaterMarkOffset() int64 {
-	return p.consumer.HighWaterMarks()[p.topic][p.partition]
-}
-func (p *tablePartition) Pause()         {}
-func (p *tablePartition) Resume()        {}
-func (p *tablePartition) IsPaused() bool { return false }
+
+// Errors returns the error that ended the read.
+func (p *tablePartition) Errors() <-chan *sarama.ConsumerError { return p.errors }

@@ -175,7 +175,7 @@ func (w *work) openFor(s *session, partition int32) (storage.Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	st.head = func() int64 { return w.tables.end(w.r.topo.table, partition) }
+	st.head = func() int64 { return w.tables.end(partition) }
 	w.r.came(partition, st, StageStandby)
 	return standby{st, w.r}, nil
 }
