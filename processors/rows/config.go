@@ -56,10 +56,6 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c Config) limits() limits {
-	return limits{rows: c.MaxRecordRows, bytes: c.MaxRecordBytes, nameBytes: maxNameBytes, valueBytes: c.MaxValueBytes}
-}
-
 // Env holds the dependencies of a group, which the groups of a process share.
 type Env struct {
 	Kafka   topics.Kafka // configuration of all Kafka clients

@@ -1,38 +1,28 @@
 package rows
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 )
 
-// LowDiskError is returned when the disk of the local stores is nearly full. Nothing is committed until there is space
-// again.
-type LowDiskError struct {
-	Dir       string
-	Free, Min int64 // bytes
-}
-
-// Error returns a message that says what to do.
-func (e *LowDiskError) Error() string {
-	return fmt.Sprintf("disk of %s has %d bytes free, less than min_disk_bytes %d: make room", e.Dir, e.Free, e.Min)
-}
-
-// DiskError is returned when the disk of a local store refuses writes: it is full in spite of Config.MinDiskBytes, read-only
-// or broken. Nothing is committed until the store can be opened again. Rows that were not written are read from the
-// changelog.
+// DiskError is returned when the disk of the local stores is nearly full, or refuses writes: it is full in spite of
+// Config.MinDiskBytes, read-only or broken. Nothing is committed until the disk accepts writes again. Rows that were not written are
+// read from the changelog.
 type DiskError struct {
 	Dir string
-	Err error // from the operating system
+	Err error // ErrLowDisk, or the operating system's error
 }
 
-// Error returns a message that says what to do.
-func (e *DiskError) Error() string {
-	return fmt.Sprintf("disk of %s refuses writes: %v: mend it", e.Dir, e.Err)
-}
+// ErrLowDisk is the cause of a DiskError when less than Config.MinDiskBytes is free.
+var ErrLowDisk = errors.New("nearly full")
 
-// Unwrap returns the operating system's error.
+// Error returns a message that names the directory.
+func (e *DiskError) Error() string { return fmt.Sprintf("disk of %s: %v", e.Dir, e.Err) }
+
+// Unwrap returns the cause.
 func (e *DiskError) Unwrap() error { return e.Err }
 
 // checkDisk returns an error when less than Config.MinDiskBytes is free or the disk is read-only. Partitions then stop
@@ -40,10 +30,10 @@ func (e *DiskError) Unwrap() error { return e.Err }
 func (r *Runner) checkDisk() error {
 	free, err := r.free(r.cfg.Dir)
 	if err != nil {
-		return &DiskError{Dir: r.cfg.Dir, Err: err}
+		return &DiskError{r.cfg.Dir, err}
 	}
 	if free < r.cfg.MinDiskBytes {
-		return &LowDiskError{Dir: r.cfg.Dir, Free: free, Min: r.cfg.MinDiskBytes}
+		return &DiskError{r.cfg.Dir, fmt.Errorf("%w: %d bytes are free, less than min_disk_bytes %d: free disk space", ErrLowDisk, free, r.cfg.MinDiskBytes)}
 	}
 	return nil
 }

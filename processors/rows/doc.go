@@ -53,8 +53,8 @@
 //	panic               drops the pending batch, and Run returns an error with the text and place of the panic
 //	*FatalError         from Run: calling Run again does not help, and the error says what to do first. Causes: an input that was
 //	                    recreated, ends before the applied offset, or starts after it; a changelog that lost records
-//	full disk           a *LowDiskError, or a *DiskError if the disk is read-only or broken. Nothing is committed until
-//	                    the disk accepts writes again
+//	full disk           a *DiskError, also if the disk is read-only or broken. Nothing is committed until the disk accepts writes
+//	                    again
 //
 // # Limits
 //

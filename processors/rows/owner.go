@@ -45,12 +45,12 @@ func (o Owner) write(row, value []byte, deleted bool) error {
 	if err := o.usable(); err != nil {
 		return err
 	}
-	tx, limits := o.tx, o.tx.s.limits
-	if len(o.name)+len(row) > limits.nameBytes {
-		return tx.bad("row name of %d bytes with its owner, more than %d", len(o.name)+len(row), limits.nameBytes)
+	tx, cfg := o.tx, o.tx.s.cfg
+	if len(o.name)+len(row) > maxNameBytes {
+		return tx.bad("row name of %d bytes with its owner, more than %d", len(o.name)+len(row), maxNameBytes)
 	}
-	if len(value) > limits.valueBytes {
-		return tx.bad("row of %d bytes, more than %d", len(value), limits.valueBytes)
+	if len(value) > cfg.MaxValueBytes {
+		return tx.bad("row of %d bytes, more than %d", len(value), cfg.MaxValueBytes)
 	}
 	if err := tx.room(len(o.name) + 1 + len(row) + len(value)); err != nil {
 		return err
@@ -93,8 +93,8 @@ func (o Owner) timer(at time.Time, name []byte, drop bool) error {
 		return tx.fail(errNoTimerFunc)
 	}
 	row := timerName(microsUp(at), o.name, name)
-	if len(row) > tx.s.limits.nameBytes {
-		return tx.bad("timer name of %d bytes with its owner, more than %d", len(row), tx.s.limits.nameBytes)
+	if len(row) > maxNameBytes {
+		return tx.bad("timer name of %d bytes with its owner, more than %d", len(row), maxNameBytes)
 	}
 	if err := tx.room(len(row) + 1); err != nil {
 		return err
@@ -129,24 +129,23 @@ func (s *state) get(owner string, row []byte) ([]byte, error) {
 // callback.
 func (s *state) stored(owner string, row []byte) ([]byte, error) {
 	from := len(s.scratch)
-	if value := s.recent.get(owner, row); value != nil {
-		s.scratch = append(s.scratch, value...)
-		return s.scratch[from:len(s.scratch):len(s.scratch)], nil
-	}
 	s.scratch = append(append(append(s.scratch, owner...), separator), row...)
-	value, closer, err := s.store.Get(s.scratch[from:])
-	s.scratch = s.scratch[:from]
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
+	key := s.scratch[from:]
+	value := s.recent.get(key)
+	if value == nil {
+		found, closer, err := s.store.Get(key)
+		if errors.Is(err, pebble.ErrNotFound) {
+			s.scratch = s.scratch[:from]
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read row of %q: %w", owner, err)
+		}
+		defer closer.Close()
+		s.recent.put(key, found)
+		value = found
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read row of %q: %w", owner, err)
-	}
-	s.recent.put(owner, row, value)
-	s.scratch = append(s.scratch, value...)
-	if err := closer.Close(); err != nil {
-		return nil, fmt.Errorf("read row of %q: %w", owner, err)
-	}
+	s.scratch = append(s.scratch[:from], value...)
 	return s.scratch[from:len(s.scratch):len(s.scratch)], nil
 }
 

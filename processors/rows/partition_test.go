@@ -227,7 +227,7 @@ func TestEmit_LongKeyIsABadRecord(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
 	p.record = fakeRecord{topic: "in", at: time.UnixMilli(5)}
-	value := make([]byte, p.state.limits.valueBytes)
+	value := make([]byte, p.state.cfg.MaxValueBytes)
 	for length, wantBad := range map[int]bool{maxNameBytes: false, maxNameBytes + 1: true} {
 		var tx Tx
 		p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)

@@ -41,8 +41,9 @@ func newBench(t fatalf, g Group) (*bench, func()) {
 	if err != nil {
 		t.Fatalf("topology: %v", err)
 	}
+	cfg := DefaultConfig()
 	b := &bench{db: db, state: state{
-		topo: topo, limits: DefaultConfig().limits(), common: CommonOwner(0, testPartitions), store: db, pending: newBatch(1), recent: newRecentRows(400),
+		topo: topo, cfg: &cfg, common: CommonOwner(0, testPartitions), store: db, pending: newBatch(1), recent: newRecentRows(400),
 	}}
 	return b, func() { _ = db.Close() }
 }
@@ -337,7 +338,7 @@ func TestCallbackMayTouchOnlyItsOwners(t *testing.T) {
 
 func TestBoundsOfOneRecord(t *testing.T) {
 	long := func(n int) []byte { return make([]byte, n) }
-	limits := limits{rows: 3, bytes: 100, nameBytes: 20, valueBytes: 50}
+	cfg := Config{MaxRecordRows: 3, MaxRecordBytes: 5000, MaxValueBytes: 50}
 	for _, c := range []struct {
 		name string
 		call func(tx *Tx) error
@@ -348,18 +349,18 @@ func TestBoundsOfOneRecord(t *testing.T) {
 		{"rows and records together", func(tx *Tx) error { return errors.Join(puts(tx, 3), tx.Emit("out", "k", nil)) }, "more than 3 rows"},
 		{"as long a value", func(tx *Tx) error { return tx.Own().Put(nil, long(50)) }, ""},
 		{"too long a value", func(tx *Tx) error { return tx.Own().Put(nil, long(51)) }, "row of 51 bytes"},
-		{"as long a name", func(tx *Tx) error { return tx.Own().Put(long(19), nil) }, ""},
-		{"too long a name", func(tx *Tx) error { return tx.Own().Put(long(20), nil) }, "row name of 21 bytes"},
-		{"too long a timer", func(tx *Tx) error { return tx.Own().SetTimer(time.Now(), long(10)) }, "timer name of 21 bytes"},
+		{"as long a name", func(tx *Tx) error { return tx.Own().Put(long(maxNameBytes-1), nil) }, ""},
+		{"too long a name", func(tx *Tx) error { return tx.Own().Put(long(maxNameBytes), nil) }, "row name of 4097 bytes"},
+		{"too long a timer", func(tx *Tx) error { return tx.Own().SetTimer(time.Now(), long(maxNameBytes-10)) }, "timer name of 4097 bytes"},
 		{"too long a record", func(tx *Tx) error { return tx.Emit("out", "k", long(51)) }, "emit to out: 51 bytes"},
 		{"too many bytes", func(tx *Tx) error {
-			return errors.Join(tx.Own().Put(nil, long(49)), tx.Emit("out", "k", long(49)))
-		}, "more than 100 bytes"},
+			return errors.Join(tx.Own().Put(long(4000), nil), tx.Emit("out", string(long(1000)), nil))
+		}, "more than 5000 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, done := newBench(t, group())
 			defer done()
-			b.limits = limits
+			b.cfg = &cfg
 			err := b.callAs("k", func(tx *Tx) error {
 				_ = c.call(tx) // an exceeded limit fails the callback even if the error is ignored
 				return nil
@@ -384,7 +385,7 @@ func TestRoomIsWhatMayBeWritten(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b, done := newBench(t, group())
 			defer done()
-			b.limits = limits{rows: 5, bytes: 100, nameBytes: 20, valueBytes: 100}
+			b.cfg = &Config{MaxRecordRows: 5, MaxRecordBytes: 100, MaxValueBytes: 100}
 			err := b.callAs("k", func(tx *Tx) error {
 				if err := errors.Join(puts(tx, 2), tx.Emit("out", "k", []byte("v"))); err != nil {
 					return err

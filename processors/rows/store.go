@@ -74,7 +74,7 @@ func (s *store) failed(err error) {
 // writable returns a *DiskError if the disk has refused a write.
 func (s *store) writable() error {
 	if err := s.refused.Load(); err != nil {
-		return &DiskError{Dir: s.dir, Err: *err}
+		return &DiskError{s.dir, fmt.Errorf("refuses writes: %w: repair it", *err)}
 	}
 	return nil
 }

@@ -364,15 +364,14 @@ func TestFullDiskStopsCommitsUntilThereIsRoom(t *testing.T) {
 	free.Store(1)
 	w.send(t, "t-in", 10, 10, func(i int) string { return user(i) })
 	eventually.True(t, "it has stopped", func() bool { return !r.Status().Joined })
-	var low *LowDiskError
-	if err := stop(); !errors.As(err, &low) || low.Free != 1 {
-		t.Errorf("Run: %v, want a LowDiskError", err)
+	if err := stop(); !errors.Is(err, ErrLowDisk) {
+		t.Errorf("Run: %v, want %v", err, ErrLowDisk)
 	}
 	if got := len(w.read(t, "t-out")); got != 10 {
 		t.Errorf("%d records emitted, want 10: a full disk commits nothing", got)
 	}
-	if err := r.Run(t.Context()); !errors.As(err, &low) {
-		t.Errorf("Run on the full disk: %v, want a LowDiskError", err)
+	if err := r.Run(t.Context()); !errors.Is(err, ErrLowDisk) {
+		t.Errorf("Run on the full disk: %v, want %v", err, ErrLowDisk)
 	}
 	free.Store(1 << 40)
 	runUntilDone(t, w, r, 20)

@@ -32,7 +32,7 @@ type Tx struct {
 // state is what the callbacks of one partition use: the pending batch, the batch in flight, and the store.
 type state struct {
 	topo    *topology
-	limits  limits
+	cfg     *Config
 	id      int32  // the partition
 	common  string // owner of the common rows
 	memory  any    // of the callbacks, see Group.Memory
@@ -46,14 +46,6 @@ type state struct {
 
 // origin returns when the external event arrived that a record originates from, in microseconds.
 type origin interface{ since() int64 }
-
-// limits holds the limits of one callback.
-type limits struct {
-	rows       int
-	bytes      int
-	nameBytes  int
-	valueBytes int
-}
 
 var (
 	errUsedAfter   = errors.New("transaction used after its callback has returned")
@@ -194,10 +186,10 @@ func (tx *Tx) emit(topic string, partition int32, key string, value []byte) (*em
 		return nil, tx.fail(fmt.Errorf("emit to %s: not among the outputs of group %s", topic, tx.s.topo.name))
 	case partition < 0 || partition >= tx.s.topo.partitions:
 		return nil, tx.fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
-	case len(value) > tx.s.limits.valueBytes:
-		return nil, tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.limits.valueBytes)
-	case len(key)+len(value) > tx.s.limits.valueBytes+tx.s.limits.nameBytes: // a retry may have a long key
-		return nil, tx.bad("emit to %s: key and value of %d bytes, more than %d", topic, len(key)+len(value), tx.s.limits.valueBytes+tx.s.limits.nameBytes)
+	case len(value) > tx.s.cfg.MaxValueBytes:
+		return nil, tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.cfg.MaxValueBytes)
+	case len(key)+len(value) > tx.s.cfg.MaxValueBytes+maxNameBytes: // a retry may have a long key
+		return nil, tx.bad("emit to %s: key and value of %d bytes, more than %d", topic, len(key)+len(value), tx.s.cfg.MaxValueBytes+maxNameBytes)
 	}
 	if err := tx.room(len(key) + len(value)); err != nil {
 		return nil, err
@@ -222,17 +214,17 @@ func (tx *Tx) Room() (rows, bytes int) {
 		tx.fail(errUsedAfter)
 		return 0, 0
 	}
-	b, limits := tx.s.pending, tx.s.limits
-	return limits.rows - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), limits.bytes - (len(b.data) - tx.start.data)
+	b, cfg := tx.s.pending, tx.s.cfg
+	return cfg.MaxRecordRows - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), cfg.MaxRecordBytes - (len(b.data) - tx.start.data)
 }
 
 // room checks the limits of the callback before it adds a row or record of so many bytes.
 func (tx *Tx) room(bytes int) error {
 	switch rowsLeft, bytesLeft := tx.Room(); {
 	case rowsLeft <= 0:
-		return tx.bad("more than %d rows and records of one input record", tx.s.limits.rows)
+		return tx.bad("more than %d rows and records of one input record", tx.s.cfg.MaxRecordRows)
 	case bytes > bytesLeft:
-		return tx.bad("more than %d bytes of rows and records of one input record", tx.s.limits.bytes)
+		return tx.bad("more than %d bytes of rows and records of one input record", tx.s.cfg.MaxRecordBytes)
 	}
 	return nil
 }

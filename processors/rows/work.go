@@ -271,7 +271,7 @@ func (p *part) prepare() {
 	p.room, p.known = sync.NewCond(&p.mu), map[string]struct{}{}
 	p.applied = slices.Repeat([]int64{-1}, len(p.w.r.topo.reads()))
 	p.state = state{
-		topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, common: CommonOwner(p.id, p.w.r.topo.partitions),
+		topo: p.w.r.topo, cfg: &p.w.r.cfg, id: p.id, common: CommonOwner(p.id, p.w.r.topo.partitions),
 		pending: p.newBatch(), store: p.store.db, recent: newRecentRows(p.w.r.shared.recentBytes()),
 	}
 	if remember := p.w.r.topo.memory; remember != nil {
