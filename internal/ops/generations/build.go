@@ -8,11 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/processors/pools"
-	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
@@ -44,35 +41,15 @@ const rebuildGeneration = "rebuild all --generation"
 // builder builds a generation of the pools while another one is active, and cuts over to it. It takes the steps of package
 // generation, and can resume after each.
 type builder struct {
-	setup   topics.Setup
-	streams *topics.Streams
+	*access
 	rate    float64     // users per second
 	carry   pools.Carry // the rows to carry over, including the source that is rebuilt
 	command string      // to resume it
-	log     *topics.Log
-	client  *kgo.Client
 	watch   *topics.GenerationWatch
 }
 
-func newBuilder(ctx context.Context, setup topics.Setup, rate float64) (*builder, error) {
-	b := &builder{setup: setup, rate: rate, command: rebuildGeneration}
-	var err error
-	if b.streams, err = setup.Streams(ctx); err != nil {
-		return nil, err
-	}
-	if b.log, err = topics.NewLog(setup.Kafka); err != nil {
-		return nil, err
-	}
-	b.watch = &topics.GenerationWatch{Log: b.log}
-	if b.client, err = setup.Kafka.Client(); err != nil {
-		b.log.Close()
-	}
-	return b, err
-}
-
-func (b *builder) close() {
-	b.client.Close()
-	b.log.Close()
+func newBuilder(a *access, usersPerSecond float64) *builder {
+	return &builder{access: a, rate: usersPerSecond, command: rebuildGeneration, watch: &topics.GenerationWatch{Log: a.log}}
 }
 
 // now returns the present state of the pools.
@@ -174,7 +151,7 @@ func (b *builder) abort(ctx context.Context) error {
 // start creates the topics of the next generation, copies the rows that followees cannot deliver, and makes the processes run
 // it.
 func (b *builder) start(ctx context.Context, now generation.Record, done *Built) (generation.Record, error) {
-	profile, err := topics.ProfileOf(ctx, b.setup.Kafka)
+	profile, err := topics.ProfileOf(ctx, b.Kafka)
 	if err != nil {
 		return now, err
 	}
@@ -182,9 +159,9 @@ func (b *builder) start(ctx context.Context, now generation.Record, done *Built)
 	if err != nil {
 		return now, err
 	}
-	task := b.setup.Start("copy rows", -1)
+	task := b.Start("copy rows", -1)
 	defer task.Done()
-	copied, err := Copy(ctx, b.setup.Kafka, topics.Pools, now.Active, number, b.carry.Keep, task.Add)
+	copied, err := Copy(ctx, b.Kafka, topics.Pools, now.Active, number, b.carry.Keep, task.Add)
 	if err != nil {
 		return now, err
 	}
@@ -198,7 +175,7 @@ func (b *builder) start(ctx context.Context, now generation.Record, done *Built)
 func (b *builder) next(ctx context.Context, profile topics.Profile, active int) (int, error) {
 	for number := active + 1; ; number++ {
 		own := topics.GenerationTopics(profile, topics.Pools, number)
-		plan, err := topics.Apply(ctx, b.setup.Kafka, own)
+		plan, err := topics.Apply(ctx, b.Kafka, own)
 		if err != nil {
 			return 0, err
 		}
@@ -210,31 +187,28 @@ func (b *builder) next(ctx context.Context, profile topics.Profile, active int) 
 
 // fill requests backfills from the followees of all users.
 func (b *builder) fill(ctx context.Context, number int) (Rebuilt, error) {
-	if err := b.wait(ctx, "catch up"); err != nil {
+	if err := b.waitFor(ctx, "catch up"); err != nil {
 		return Rebuilt{}, err
 	}
-	r := Rebuilder{
-		Setup: b.setup, Streams: b.streams, Readers: b.setup.Readers(), Rate: b.rate,
-		Source: b.carry.Source, Keep: generation.Name(topics.Pools, number), Resume: true,
-	}
-	return r.All(ctx)
+	r := rebuilder{access: b.access, rate: b.rate, source: b.carry.Source, keep: generation.Name(topics.Pools, number), resume: true}
+	return r.all(ctx)
 }
 
 // cutOver writes the marks, and waits until both generations have applied everything before them.
 func (b *builder) cutOver(ctx context.Context, now generation.Record) (generation.Record, error) {
-	if err := topics.WriteMarks(ctx, b.setup.Kafka, poolsInputs(), now); err != nil {
+	if err := topics.WriteMarks(ctx, b.Kafka, poolsInputs(), now); err != nil {
 		return now, err
 	}
-	if err := b.wait(ctx, "cut over"); err != nil {
+	if err := b.waitFor(ctx, "cut over"); err != nil {
 		return now, err
 	}
 	return b.take(ctx, now.Building, generation.Record.Finish)
 }
 
-func (b *builder) wait(ctx context.Context, what string) error {
-	task := b.setup.Start(what, -1)
+func (b *builder) waitFor(ctx context.Context, what string) error {
+	task := b.Start(what, -1)
 	defer task.Done()
-	return topics.Wait(ctx, b.setup.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { task.Say(s.String()) }, b.setup.Readers()...)
+	return b.wait(ctx, task)
 }
 
 // poolsInputs returns the topics on which the pools are cut over: all inputs except the ticks, of which each generation

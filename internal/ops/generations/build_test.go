@@ -14,8 +14,8 @@ import (
 func TestBuilder_WaitsWithoutProgressDisplay(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	b := &builder{setup: topics.Setup{Kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}, Partitions: 1}}}
-	if err := b.wait(ctx, "catch up"); !errors.Is(err, context.Canceled) {
+	b := &builder{access: &access{Setup: topics.Setup{Kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}, Partitions: 1}}}}
+	if err := b.waitFor(ctx, "catch up"); !errors.Is(err, context.Canceled) {
 		t.Errorf("wait = %v, want that the context has ended", err)
 	}
 }
@@ -24,11 +24,12 @@ func TestBuilder_WaitsWithoutProgressDisplay(t *testing.T) {
 func TestBuilder_DoesNotCutOverToAbortedGeneration(t *testing.T) {
 	t.Parallel()
 	setup := topicstest.Start(t, 0).Setup()
-	b, err := newBuilder(t.Context(), setup, 1)
+	a, err := open(t.Context(), setup)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
+	defer a.close()
+	b := newBuilder(a, 1)
 	now := generation.Record{Group: topics.Pools, Active: 1, Building: 2, Command: rebuildGeneration}
 	if err := errors.Join(topics.SetGeneration(t.Context(), b.client, now), b.abort(t.Context())); err != nil {
 		t.Fatal(err)

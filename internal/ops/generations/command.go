@@ -14,6 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // Target is whose pools are rebuilt: a user, or all users in one source or in both.
@@ -61,37 +62,36 @@ type RebuildOptions struct {
 
 // Rebuild rebuilds pools in place and returns when they are complete.
 func Rebuild(ctx context.Context, setup topics.Setup, o RebuildOptions) (Rebuilt, error) {
-	streams, err := setup.Streams(ctx)
+	a, err := open(ctx, setup)
 	if err != nil {
 		return Rebuilt{}, err
 	}
-	r := Rebuilder{Setup: setup, Streams: streams, Readers: setup.Readers(), Source: o.Source, Rate: o.Rate, Resume: o.Resume}
+	defer a.close()
 	if !o.Target.IsAll() {
-		return r.User(ctx, schemas.UserID(o.Target))
+		return rebuilder{access: a, source: o.Source, rate: 1}.user(ctx, schemas.UserID(o.Target))
 	}
-	r.Source = o.Target.source()
-	return r.All(ctx)
+	return rebuilder{access: a, source: o.Target.source(), rate: o.Rate, resume: o.Resume}.all(ctx)
 }
 
 // Build builds a new generation of the pools and cuts over to it, or resumes where an earlier run of Build stopped. rate
 // is the number of users per second. The error says how to resume.
 func Build(ctx context.Context, setup topics.Setup, rate float64) (Built, error) {
-	b, err := newBuilder(ctx, setup, rate)
+	a, err := open(ctx, setup)
 	if err != nil {
 		return Built{}, err
 	}
-	defer b.close()
-	return b.build(ctx)
+	defer a.close()
+	return newBuilder(a, rate).build(ctx)
 }
 
 // Abort aborts the generation that is being built. It returns an error if the cut-over may have started.
 func Abort(ctx context.Context, setup topics.Setup) error {
-	b, err := newBuilder(ctx, setup, 1)
+	a, err := open(ctx, setup)
 	if err != nil {
 		return err
 	}
-	defer b.close()
-	return b.abort(ctx)
+	defer a.close()
+	return newBuilder(a, 1).abort(ctx)
 }
 
 // ReplayOptions configure Replay.
@@ -169,22 +169,20 @@ func CheckGroup(group string) error {
 // Replay processes the log of pins again. Of all users it then builds a generation of the pools; of a user it rebuilds the
 // user's pools in place.
 func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Replayed, err error) {
-	b, err := newBuilder(ctx, setup, o.Users)
+	start := time.Now()
+	a, err := open(ctx, setup)
 	if err != nil {
 		return done, err
 	}
-	defer b.close()
-	r := Replayer{
-		Setup: setup, Streams: b.streams, Readers: setup.Readers(), Rate: o.Rate, Resume: o.Resume, Since: o.Since, Until: o.Until,
-	}
-	start := time.Now()
+	defer a.close()
+	r := &replayer{access: a, rate: o.Rate, resume: o.Resume, since: o.Since, until: o.Until}
 	if o.Target.IsAll() {
-		r.Source = o.Target.source()
-		b.carry = pools.Carry{Source: r.Source, HalfLife: o.HalfLife}
-		b.command = o.command()
+		r.source = o.Target.source()
+		b := newBuilder(a, o.Users)
+		b.carry, b.command = pools.Carry{Source: r.source, HalfLife: o.HalfLife}, o.command()
 		done, err = b.replay(ctx, r)
 	} else {
-		done, err = b.replayUser(ctx, r, schemas.UserID(o.Target))
+		done, err = r.replayUser(ctx, schemas.UserID(o.Target))
 	}
 	done.Seconds = time.Since(start).Seconds()
 	return done, err
@@ -192,42 +190,41 @@ func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Repl
 
 // replay processes the log again and then builds a generation. It starts the generation only after the log has been
 // processed. Therefore, if a generation is being built, a resumed run skips the log.
-func (b *builder) replay(ctx context.Context, r Replayer) (done Replayed, err error) {
+func (b *builder) replay(ctx context.Context, r *replayer) (done Replayed, err error) {
 	now, err := b.now(ctx)
 	if err == nil {
-		err = b.refuse(now, r.Resume)
+		err = b.refuse(now, r.resume)
 	}
 	if err != nil {
 		return done, err
 	}
-	if now.Building == 0 {
-		events, err := r.Replay(ctx)
+	if now.State() == generation.Stable {
+		events, err := r.replay(ctx)
 		if done.Events = &events; err != nil {
 			return done, fmt.Errorf("%w (--resume goes on from there)", err)
 		}
 	}
-	made, err := b.build(ctx)
-	done.Built = &made
+	built, err := b.build(ctx)
+	done.Built = &built
 	return done, err
 }
 
 // replayUser processes the publications of a user's followees again, and rebuilds the user's pools in place.
-func (b *builder) replayUser(ctx context.Context, r Replayer, user schemas.UserID) (Replayed, error) {
+func (r *replayer) replayUser(ctx context.Context, user schemas.UserID) (Replayed, error) {
 	done := Replayed{User: user}
-	own, err := RowsOf(ctx, b.log, topics.Pools, user)
+	own, err := RowsOf(ctx, r.log, topics.Pools, user)
 	if err == nil && len(own) == 0 {
 		err = fmt.Errorf("replay %s: %w", user, ErrNothingKnown)
 	}
 	if err != nil {
 		return done, err
 	}
-	r.Followees = layout.Follows(own)
-	events, err := r.Replay(ctx)
+	r.followees = layout.Follows(own)
+	events, err := r.replay(ctx)
 	if done.Events = &events; err != nil {
 		return done, err
 	}
-	again := Rebuilder{Setup: b.setup, Streams: b.streams, Readers: b.setup.Readers(), Rate: 1}
-	rebuilt, err := again.User(ctx, user)
+	rebuilt, err := rebuilder{access: r.access, rate: 1}.user(ctx, user)
 	done.Rebuilt = &rebuilt
 	return done, err
 }

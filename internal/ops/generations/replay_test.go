@@ -14,11 +14,13 @@ import (
 
 func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 	setup := topicstest.Start(t, 0).Setup()
-	streams, err := setup.Streams(t.Context())
+	a, err := open(t.Context(), setup)
 	if err != nil {
 		t.Fatal(err)
 	}
-	publisher, err := topics.NewPublisher(setup.Kafka, streams)
+	t.Cleanup(a.close)
+	a.readers = []topics.Reader{{Group: "nobody"}}
+	publisher, err := topics.NewPublisher(setup.Kafka, a.streams)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,30 +33,19 @@ func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	client, err := setup.Kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	log, err := topics.NewLog(setup.Kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(log.Close)
 
 	pin("before")
 	partition := topics.Partition("pin:1", setup.Kafka.Partitions)
-	if _, err := zeros.Produce(t.Context(), client, topics.Pins, partition, topics.MaxDecompressedBytes+1); err != nil {
+	if _, err := zeros.Produce(t.Context(), a.client, topics.Pins, partition, topics.MaxDecompressedBytes+1); err != nil {
 		t.Fatal(err)
 	}
 	pin("behind")
-	r := Replayer{Setup: setup, Streams: streams, Readers: []topics.Reader{{Group: "nobody"}}, Rate: 1000}
-	got, err := r.Replay(t.Context())
+	got, err := (&replayer{access: a, rate: 1000}).replay(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	written := 0
-	if err := log.ReadAll(t.Context(), topics.Replays, func(*kgo.Record) error { written++; return nil }); err != nil {
+	if err := a.log.ReadAll(t.Context(), topics.Replays, func(*kgo.Record) error { written++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if want := 2 * 2; got.Events != int64(want) || written != want { // in each of two passes

@@ -1,0 +1,77 @@
+package generations
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/time/rate"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// access is the access of one command to the brokers.
+type access struct {
+	topics.Setup
+	streams *topics.Streams
+	log     *topics.Log
+	client  *kgo.Client
+	readers []topics.Reader // consumers to wait for
+}
+
+// open connects a command. The caller must close the result.
+func open(ctx context.Context, setup topics.Setup) (*access, error) {
+	streams, err := setup.Streams(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log, err := topics.NewLog(setup.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	client, err := setup.Kafka.Client()
+	if err != nil {
+		log.Close()
+		return nil, err
+	}
+	return &access{setup, streams, log, client, setup.Readers()}, nil
+}
+
+func (a *access) close() {
+	a.client.Close()
+	a.log.Close()
+}
+
+// wait returns when all events so far have had their effect. task shows what it waits for.
+func (a *access) wait(ctx context.Context, task topics.Progress) error {
+	return topics.Wait(ctx, a.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { task.Say(s.String()) }, a.readers...)
+}
+
+// publisher publishes batches of records at a limited rate.
+type publisher struct {
+	client *kgo.Client
+	pace   *rate.Limiter
+	batch  int // records in a batch
+}
+
+// publisher returns a publisher of so many records per second, in batches of at most a tenth of that and at most most.
+func (a *access) publisher(perSecond float64, most int) publisher {
+	batch := min(most, max(1, int(perSecond/10)))
+	return publisher{a.client, rate.NewLimiter(rate.Limit(perSecond), batch), batch}
+}
+
+// publish waits for the rate limit, publishes a batch, and returns when it is acknowledged.
+func (p publisher) publish(ctx context.Context, batch []*kgo.Record) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	if err := p.pace.WaitN(ctx, len(batch)); err != nil {
+		return err
+	}
+	if err := topics.Produce(ctx, p.client, batch...); err != nil {
+		return fmt.Errorf("publish %s: %w", batch[0].Topic, err)
+	}
+	return nil
+}
