@@ -120,24 +120,3 @@ func TestBatch_UndoRestoresRowsAndSkipped(t *testing.T) {
 		m.check(t)
 	})
 }
-
-// A batch can still be sent after records failed that had written rows, between successful records of the same owner.
-func TestBatch_RepeatedUndoCountsReplacedWritesOnce(t *testing.T) {
-	b := newBatch(1)
-	touch := func() {
-		for range 6 {
-			b.put(b.log("o"), "o", []byte("r"), []byte("v"), false)
-			b.get("o", []byte("r"))
-		}
-	}
-	touch()
-	for range 3 {
-		m := b.mark()
-		touch()
-		b.undo(m)
-		b.get("o", []byte("r"))
-	}
-	if got := new(flight).fill(b, &topology{table: "t-table"}, 0); len(got) != 1 {
-		t.Errorf("%d records, want 1", len(got))
-	}
-}

@@ -73,9 +73,7 @@ func (w *wire) deliveries(b *testing.B, messages int) {
 			Topic: "t-batch", Partition: int32(i % testPartitions), Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
 		}, nil)
 	}
-	if err := w.client.Flush(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, w.client.Flush(b.Context()))
 }
 
 // delivered returns a group that puts one row for each of a hundred owners per message.
@@ -261,9 +259,7 @@ func peakMB() float64 {
 func cpu(b testing.TB) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -276,9 +272,7 @@ func (w *wire) backlog(b *testing.B, messages int) {
 			Topic: "t-in", Partition: topics.Partition(owner, testPartitions), Key: []byte(owner), Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
 		}, nil)
 	}
-	if err := w.client.Flush(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, w.client.Flush(b.Context()))
 }
 
 func benchOwner(i int) string { return fmt.Sprintf("user:%011d", i*7919%10_000) }
@@ -316,9 +310,7 @@ func workOff(b *steady, w *wire, g Group, rows, messages int) {
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
 	r, err := New(cfg, w.env(b.B), g)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -339,40 +331,28 @@ func workOff(b *steady, w *wire, g Group, rows, messages int) {
 	b.end((until(messages) - first) * rows)
 	b.StopTimer()
 	cancel()
-	if err := <-done; err != nil {
-		b.Fatal(err)
-	}
+	must(b, <-done)
 }
 
 // runBare is the lower limit: it consumes, produces in one transaction per five thousand records, and writes to Pebble. It
 // knows no owners, reads no rows and recovers nothing.
 func runBare(b *steady, w *wire, rows, messages int) {
 	consumer, err := w.kafka.Client(kgo.ConsumeTopics("t-in"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer consumer.Close()
 	producer, err := w.kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer producer.Close()
 	shared, err := NewShared(DefaultConfig())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer shared.Close()
 	db, err := pebble.Open(b.TempDir(), (&store{log: silent()}).options(shared))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer db.Close()
 	first := 0
 	for done := 0; done < messages; {
 		records := consumer.PollRecords(b.Context(), max(5000/rows, 1)).Records()
-		if err := bareCommit(b.Context(), producer, db, records, rows); err != nil {
-			b.Fatal(err)
-		}
+		must(b, bareCommit(b.Context(), producer, db, records, rows))
 		done += len(records)
 		if first == 0 {
 			first = done

@@ -65,16 +65,14 @@ func TestChangelog_RecreatedOnPurposeStartsWithoutOffsets(t *testing.T) {
 	w.recreate(t, "t-table")
 	_, err := w.admin.DeleteGroup(t.Context(), "t")
 	must(t, err)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "all are applied again", func() bool { return r.Status().Counters.Records == 20 })
 }
 
 // count20 applies and emits 20 records, and stops the group.
 func (w *wire) count20(t *testing.T, dir string) {
 	t.Helper()
-	r := newRunner(t, w, dir, w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 20, user)
 	whileRunning(t, r, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
 	must(t, stop())
@@ -140,8 +138,7 @@ func TestFence_PreviousOwnerCannotBeginAnotherTransaction(t *testing.T) {
 	defer zombie.Close()
 	_, _, err = zombie.ProducerID(t.Context())
 	must(t, err)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "the new owner has recovered", func() bool { return r.Status().Ready })
 	must(t, zombie.BeginTransaction())
 	err = zombie.ProduceSync(t.Context(), strayRow(0)).FirstErr()

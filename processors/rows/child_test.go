@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -27,7 +29,18 @@ import (
 const roleVariable = "ROWS_TEST_ROLE"
 
 func roles() map[string]func(ctx context.Context) error {
-	return map[string]func(ctx context.Context) error{"broker": playBroker, "member": playMember}
+	return map[string]func(ctx context.Context) error{"broker": playBroker, "member": playMember, "locker": playLocker}
+}
+
+// playLocker locks the store in the directory ROWS_TEST_DIR until ctx ends.
+func playLocker(ctx context.Context) error {
+	lock, err := pebble.LockDirectory(os.Getenv("ROWS_TEST_DIR"), vfs.Default)
+	if err != nil {
+		return err
+	}
+	fmt.Println("locked")
+	<-ctx.Done()
+	return lock.Close()
 }
 
 func TestMain(m *testing.M) {
@@ -129,9 +142,7 @@ func (w *wire) connect(t testing.TB) {
 	t.Cleanup(w.client.Close)
 	w.admin = kadm.NewClient(w.client)
 	registry, err := schemas.NewRegistry(w.registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
 		t.Fatal(err)
 	}

@@ -33,9 +33,7 @@ func TestCommonRowsAreThoseOfAllOwners(t *testing.T) {
 		b.callAs(owners[0], put("of the first")),
 		b.callAs(owners[0], func(tx *Tx) error { return tx.Own().Put([]byte("r"), []byte("own")) }),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	if err := b.callAs(owners[1], func(tx *Tx) error { _ = put("undone")(tx); return refused }); !errors.Is(err, refused) {
 		t.Fatal(err)

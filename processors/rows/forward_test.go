@@ -19,8 +19,7 @@ import (
 func TestForward_DropsLargeHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	producer, err := w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
 		kgo.ProducerBatchCompression(kgo.GzipCompression()))
 	must(t, err)
@@ -41,8 +40,7 @@ func TestForward_DropsLargeHeaders(t *testing.T) {
 func TestForward_LongKeyIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	producer, err := w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
 		kgo.ProducerBatchCompression(kgo.GzipCompression()))
 	must(t, err)

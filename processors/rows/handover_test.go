@@ -3,7 +3,6 @@ package rows
 import (
 	"context"
 	"errors"
-	"hash"
 	"os"
 	"strconv"
 	"strings"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-	"github.com/lovoo/goka"
-	"github.com/lovoo/goka/storage"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -34,8 +31,7 @@ func standbyRunner(t *testing.T, w *wire, dir string) *Runner {
 	return r
 }
 
-// Whatever the table ends with, an owner and a standby recover quickly. So do a Goka view and a Goka join that read it
-// through the same consumer.
+// Whatever the table ends with, an owner and a standby recover quickly.
 func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 	t.Parallel()
 	for _, c := range tableEnds {
@@ -72,8 +68,7 @@ var tableEnds = []struct {
 func (w *wire) recoversFrom(t *testing.T, end func()) {
 	t.Helper()
 	const n = 100
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	w.send(t, "t-in", 0, n, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == n })
 	must(t, stop())
@@ -93,8 +88,6 @@ func (w *wire) recoversFrom(t *testing.T, end func()) {
 	}
 	w.send(t, "t-in", n, testPartitions, func(i int) string { return ownerIn(int32(i - n)) })
 	eventually.True(t, "the table ends with markers again", func() bool { return a.Status().Counters.Records == testPartitions })
-	w.viewed(t)
-	w.joined(t)
 	stopB := start(t, b)
 	eventually.True(t, "both are ready, with standbys", func() bool {
 		return stages(a, StageRunning) == 2 && stages(a, StageStandby) == 2 && stages(b, StageRunning) == 2 && stages(b, StageStandby) == 2
@@ -162,85 +155,6 @@ func (c *cluster) wantNoMarkerBehind(t *testing.T, value string) {
 			}
 		})
 	}
-}
-
-// bytesCodec does not change values.
-type bytesCodec struct{}
-
-func (bytesCodec) Encode(value any) ([]byte, error) { return value.([]byte), nil }
-func (bytesCodec) Decode(data []byte) (any, error)  { return data, nil }
-
-// viewed makes a Goka view read the table. The owners ownerIn must be counted twice there.
-func (w *wire) viewed(t *testing.T) {
-	t.Helper()
-	view, err := goka.NewView(w.kafka.Brokers, "t-table", bytesCodec{},
-		goka.WithViewLogger(gokaLog{silent()}),
-		goka.WithViewHasher(func() hash.Hash32 { return topics.NewHasher() }),
-		goka.WithViewConsumerSaramaBuilder(func([]string, string) (sarama.Consumer, error) { return newTableConsumer(w.kafka), nil }),
-		goka.WithViewTopicManagerBuilder(func([]string) (goka.TopicManager, error) { return topicManager{w.admin}, nil }),
-		goka.WithViewStorageBuilder(storage.MemoryBuilder()),
-	)
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- view.Run(ctx) }()
-	eventually.True(t, "a view has recovered", view.Recovered)
-	for p := range int32(testPartitions) {
-		got, err := view.Get(ownerIn(p) + "\x00n")
-		if value, _ := got.([]byte); err != nil || number(value) != 2 {
-			t.Errorf("the view has %v of %s, %v", got, ownerIn(p), err)
-		}
-	}
-	cancel()
-	must(t, <-done)
-}
-
-// joined makes a Goka processor join the table.
-func (w *wire) joined(t *testing.T) {
-	t.Helper()
-	seen := make(chan uint64, testPartitions)
-	graph := goka.DefineGroup("joiner",
-		goka.Input("t-in2", bytesCodec{}, func(ctx goka.Context, _ any) {
-			value, _ := ctx.Join("t-table").([]byte)
-			seen <- number(value)
-		}),
-		goka.Join("t-table", bytesCodec{}))
-	p, err := goka.NewProcessor(w.kafka.Brokers, graph,
-		goka.WithLogger(gokaLog{silent()}),
-		goka.WithHasher(func() hash.Hash32 { return topics.NewHasher() }),
-		goka.WithConsumerSaramaBuilder(func([]string, string) (sarama.Consumer, error) { return newTableConsumer(w.kafka), nil }),
-		goka.WithConsumerGroupBuilder(func([]string, string, string) (sarama.ConsumerGroup, error) {
-			cfg, err := w.kafka.Sarama()
-			if err != nil {
-				return nil, err
-			}
-			return sarama.NewConsumerGroup(w.kafka.Brokers, "joiner", cfg)
-		}),
-		goka.WithTopicManagerBuilder(func([]string) (goka.TopicManager, error) { return topicManager{w.admin}, nil }),
-		goka.WithProducerBuilder(func([]string, string, func() hash.Hash32) (goka.Producer, error) { return noProducer{}, nil }),
-		goka.WithStorageBuilder(storage.MemoryBuilder()),
-	)
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	eventually.True(t, "a join has recovered", p.Recovered)
-	for p := range int32(testPartitions) {
-		key := ownerIn(p) + "\x00n"
-		must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: "t-in2", Partition: p, Key: []byte(key), Value: []byte{1}}).FirstErr())
-	}
-	for range testPartitions {
-		select {
-		case got := <-seen:
-			if got != 2 {
-				t.Errorf("the join has %d, want 2", got)
-			}
-		case <-time.After(patience):
-			t.Fatal("nothing is joined")
-		}
-	}
-	cancel()
-	must(t, <-done)
 }
 
 // Goka's recovery ends with the record just before the end of the table, which is a marker after a transaction.

@@ -28,8 +28,7 @@ func TestOversizedBatchIsADeadLetter(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measure live memory, not garbage
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "all others are counted", func() bool { return count(t, r, "user:1") == 5 })
 	w.hasLetterOf(t, partition, at, "decompresses to more than")
 	if n := r.Status().Counters.DeadLetters; n != 1 {
@@ -44,8 +43,7 @@ func TestOversizedBatchIsADeadLetter(t *testing.T) {
 		t.Errorf("want at most %d", most>>20)
 	}
 
-	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	start(t, r)
+	r, _ = w.run(t, t.TempDir(), w.counter("t-in"))
 	w.send(t, "t-in", 5, 1, one)
 	eventually.True(t, "it goes on after a restart", func() bool { return count(t, r, "user:1") == 6 })
 	w.hasLetterOf(t, partition, at, "decompresses to more than")
@@ -65,8 +63,7 @@ func TestManyHeadersAreADeadLetter(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measure live memory, not garbage
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "all others are counted", func() bool { return count(t, r, "user:1") == 5 })
 	w.hasLetterOf(t, partition, at, "headers, more than")
 	must(t, stop())
@@ -95,8 +92,7 @@ func TestOversizedBatchesOneBesideTheOther(t *testing.T) {
 	w.send(t, "t-in", 0, 10, each)
 	put(users[1])
 	w.send(t, "t-in", 10, 2, each)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	counted := func(n int) func() bool {
 		return func() bool { return count(t, r, users[0]) == n && count(t, r, users[1]) == n }
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -313,9 +314,16 @@ func TestHandle_SendsAMisplacedRecordToItsPartition(t *testing.T) {
 	for n := 0; topics.Partition(key, testPartitions) == p.id; n++ {
 		key = "o" + strings.Repeat("x", n)
 	}
-	p.handle(fakeRecord{topic: "in", key: key, offset: 0, at: time.UnixMilli(5)}, 0, []byte("value"))
+	const sender = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	headers, at := goka.Headers{tracing.Header: []byte(sender)}, time.UnixMilli(5)
+	p.handle(headed{fakeRecord{topic: "in", key: key, offset: 0, at: at}, headers}, 0, []byte("value"))
 	b := p.state.pending
-	if *calls != 0 || b.misplaced != 1 || len(b.emits) != 1 || b.emits[0].partition != topics.Partition(key, testPartitions) {
-		t.Errorf("%d calls, %d misplaced, %d emitted; want the record sent to its own partition", *calls, b.misplaced, len(b.emits))
+	if *calls != 0 || b.misplaced != 1 || len(b.emits) != 1 {
+		t.Fatalf("%d calls, %d misplaced, %d emitted; want one misplaced record", *calls, b.misplaced, len(b.emits))
+	}
+	sent := new(flight).fill(b, p.w.r.topo, p.id)[0]
+	if sent.Topic != "in" || sent.Partition != topics.Partition(key, testPartitions) || string(sent.Key) != key || string(sent.Value) != "value" ||
+		!sent.Timestamp.Equal(at) || string(headerOf(sent, tracing.Header)) != sender || topics.SinceOf(&sent) != schemas.MicrosOf(at) {
+		t.Errorf("forwarded %+v, want the record in its own partition", sent)
 	}
 }

@@ -55,8 +55,7 @@ func TestRealKafkaRecoveryOfACompactedTable(t *testing.T) {
 	w.compacts(t, 0)
 	const users, each = 50, 20
 	warm := t.TempDir()
-	r := newRunner(t, w, warm, tortureGroup(w))
-	stop := start(t, r)
+	r, stop := w.run(t, warm, tortureGroup(w))
 	w.send(t, "t-in", 0, users*each, func(i int) string { return user(i % users) })
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == users*each })
 	must(t, stop())
@@ -67,8 +66,7 @@ func TestRealKafkaRecoveryOfACompactedTable(t *testing.T) {
 			want[user(u)] = int64(each + round)
 		}
 		w.holdsFrom(t, dir, want)
-		r := newRunner(t, w, dir, tortureGroup(w))
-		stop := start(t, r)
+		r, stop := w.run(t, dir, tortureGroup(w))
 		w.send(t, "t-in", users*(each+round), users, func(i int) string { return user(i % users) })
 		eventually.True(t, "one more of each is applied", func() bool { return r.Status().Counters.Records == users })
 		must(t, stop())
@@ -80,8 +78,7 @@ func TestRealKafkaRecoveryOfACompactedTable(t *testing.T) {
 // holdsFrom checks that a member with a directory recovers rows that count the expected number of records per user.
 func (w *wire) holdsFrom(t *testing.T, dir string, want map[string]int64) {
 	t.Helper()
-	r := newRunner(t, w, dir, tortureGroup(w))
-	stop := start(t, r)
+	r, stop := w.run(t, dir, tortureGroup(w))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	for owner, n := range want {
 		newest := 0

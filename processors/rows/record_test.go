@@ -23,9 +23,7 @@ func (oneSchema) SchemaByID(context.Context, int) (string, error) {
 
 func TestRowsThatAreRecords(t *testing.T) {
 	streams, err := topics.Open(t.Context(), oneSchema{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := streams.UsersDeleted
 	s.Name = "out"
 	b, done := newBench(t, group())
@@ -37,9 +35,7 @@ func TestRowsThatAreRecords(t *testing.T) {
 			PutAndSend(tx.Own(), []byte("sent"), s, "other", &want),
 			tx.Own().Put([]byte("damaged"), []byte("no record")))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sent := b.pending.emits
 	if len(sent) != 1 || string(b.pending.at(sent[0].key)) != "other" {
 		t.Fatalf("%d records are sent, want one under the key other", len(sent))

@@ -60,8 +60,7 @@ func TestRecoveriesShareOneBarIfTheyTakeLong(t *testing.T) {
 func TestRecoveryIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	w.send(t, "t-in", 0, 40, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
 	must(t, stop())

@@ -70,8 +70,7 @@ func TestRecordsTakenUnreadStopTheGroup(t *testing.T) {
 
 func takenUnread(t *testing.T, w *wire, take func()) {
 	dir := t.TempDir()
-	r := newRunner(t, w, dir, w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 40, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
 	must(t, stop())
@@ -105,8 +104,7 @@ func markersTakenUnread(t *testing.T, w *wire) {
 	}
 	must(t, stop())
 	w.retain(t, w.ends(t))
-	r = newRunner(t, w, dir, w.counter("t-in"))
-	start(t, r)
+	r, _ = w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 1, testPartitions, func(i int) string { return ownerIn(int32(i - 1)) })
 	for p := range int32(testPartitions) {
 		eventually.True(t, "the owner of the partition has both", func() bool { return count(t, r, ownerIn(p)) == 2 })

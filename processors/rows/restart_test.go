@@ -60,9 +60,7 @@ func (w *wire) committed(t testing.TB, topic string) int64 {
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return 0
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sum := int64(0)
 	for _, o := range offsets[topic] {
 		sum += max(o.At, 0)
@@ -99,38 +97,19 @@ var wrongOffsets = map[string]int64{"back to the start": 0, "beyond what is appl
 
 func offsetsAreAHint(t *testing.T, w *wire, at int64) {
 	dir := t.TempDir()
-	r := newRunner(t, w, dir, w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 100, user)
 	whileRunning(t, r, "the first are applied", func() bool { return r.Status().Counters.Records == 100 })
 	must(t, stop())
 	w.setCommitted(t, at)
 	w.send(t, "t-in", 100, 100, user)
-	r = newRunner(t, w, dir, w.counter("t-in"))
-	stop = start(t, r)
+	r, stop = w.run(t, dir, w.counter("t-in"))
 	whileRunning(t, r, "the rest is applied", func() bool { return r.Status().Counters.Records == 100 })
 	must(t, stop())
 	w.emittedOnce(t, 200)
 	if got := r.Status().Counters.Skipped; got != 0 {
 		t.Errorf("%d records were read again, want none", got)
 	}
-}
-
-// A session can deliver an applied record again, for example when sarama restarts a claim.
-func TestRecordAtOrBelowTheAppliedOffsetIsSkipped(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	start(t, r)
-	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
-	p := r.slots[0].part
-	p.mu.Lock()
-	p.applied[0] = 2
-	p.mu.Unlock()
-	owner := hereOwners(1)[0]
-	w.send(t, "t-in", 0, 5, func(int) string { return owner })
-	eventually.True(t, "the last two are counted", func() bool { return count(t, r, owner) == 2 })
-	eventually.True(t, "three are skipped", func() bool { return r.Status().Counters.Skipped == 3 })
 }
 
 func TestFailedCallbackIsTriedAgainWithNothingLostOrDoubled(t *testing.T) {
@@ -317,8 +296,7 @@ func breakStore(p *part) {
 func TestACommitThatTheEndLeftNoTimeForIsNotTheCause(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	p := r.slots[0].part
 	p.cancel()
@@ -435,8 +413,7 @@ func TestRunLeavesNothingRunning(t *testing.T) {
 func TestHungBrokerDoesNotHoldTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	release := make(chan struct{})
 	hung := make(chan struct{}, 100)
@@ -460,12 +437,9 @@ func TestHungBrokerDoesNotHoldTheEnd(t *testing.T) {
 	}
 	t.Logf("Run: %v", err)
 	close(release)
-	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop = start(t, r)
+	r, stop = w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "all offsets are committed", func() bool { return w.committed(t, "t-in") == 50 })
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stop())
 	w.emittedOnce(t, 50)
 }
 
@@ -476,8 +450,7 @@ func TestTopicMadeAnewStopsTheGroup(t *testing.T) {
 
 func madeAnew(t *testing.T, w *wire) {
 	dir := t.TempDir()
-	r := newRunner(t, w, dir, w.counter("t-in"))
-	stop := start(t, r)
+	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 20, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
 	must(t, stop())

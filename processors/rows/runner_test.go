@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
-	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -24,8 +22,7 @@ import (
 func TestCountersAndOutputsAreExact(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in", "t-in2"))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.counter("t-in", "t-in2"))
 	const users, each = 50, 20
 	w.send(t, "t-in", 0, users*each/2, func(i int) string { return user(i % users) })
 	w.send(t, "t-in2", users*each/2, users*each/2, func(i int) string { return user(i % users) })
@@ -80,8 +77,7 @@ func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
 			return nil
 		}),
 	}}
-	r := newRunner(t, w, t.TempDir(), g)
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), g)
 	bad := []*kgo.Record{
 		{Topic: "t-in", Key: []byte("user:1"), Value: []byte("no avro")},
 		{Topic: "t-in", Key: []byte("user:1"), Value: nil},
@@ -95,9 +91,7 @@ func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
 		rec.Partition = at
 		all = append(all, rec, w.record(t, "t-in", "user:1", 10+i))
 	}
-	if err := w.client.ProduceSync(t.Context(), all...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.client.ProduceSync(t.Context(), all...).FirstErr())
 	eventually.True(t, "the good ones are counted", func() bool { return count(t, r, "user:1") == len(bad) })
 	letters := w.read(t, topics.DeadLetters)
 	if len(letters) != len(bad) {
@@ -105,9 +99,7 @@ func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
 	}
 	for i, letter := range letters {
 		got, err := w.streams.DeadLetters.Decode(letter.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := all[2*i]
 		if got.Topic != "t-in" || got.Partition != at || got.Offset != want.Offset || got.Group != "t" || got.Reason == "" ||
 			!bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value) || got.Time != schemas.MicrosOf(want.Timestamp.Truncate(time.Millisecond)) {
@@ -133,8 +125,7 @@ func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
 func TestOversizedRecordsStopNothing(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	right := topics.Partition("user:1", testPartitions)
 	long := bytes.Repeat([]byte{'x'}, 3<<20)
 	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(int32(len(long)+1000)))
@@ -159,46 +150,6 @@ func TestOversizedRecordsStopNothing(t *testing.T) {
 	}
 }
 
-func TestMisplacedRecordMovesToItsPartition(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	start(t, r)
-	began := time.UnixMilli(1_700_000_000_000)
-	right := w.record(t, "t-in", "user:1", 0)
-	wrong := *right
-	wrong.Partition, wrong.Timestamp = (right.Partition+1)%testPartitions, began
-	const sender = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	wrong.Headers = []kgo.RecordHeader{{Key: tracing.Header, Value: []byte(sender)}}
-	if err := w.client.ProduceSync(t.Context(), &wrong).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-	eventually.True(t, "the record is counted", func() bool { return count(t, r, "user:1") == 1 })
-	in := w.read(t, "t-in")
-	slices.SortFunc(in, func(a, b *kgo.Record) int {
-		return int((a.Partition+4-wrong.Partition)%4 - (b.Partition+4-wrong.Partition)%4)
-	})
-	if len(in) != 2 {
-		t.Fatalf("%d records in t-in, want the misplaced one and its copy", len(in))
-	}
-	moved := in[1]
-	headers := map[string]string{}
-	for _, h := range moved.Headers {
-		headers[h.Key] = string(h.Value)
-	}
-	if moved.Partition != right.Partition || string(moved.Key) != "user:1" || !bytes.Equal(moved.Value, right.Value) ||
-		!moved.Timestamp.Equal(began) || headers[tracing.Header] != sender {
-		t.Errorf("moved record %+v", moved)
-	}
-	if got, want := topics.SinceOf(moved), schemas.MicrosOf(began); got != want {
-		t.Errorf("moved record goes back to %d, want %d", got, want)
-	}
-	w.emittedOnce(t, 1)
-	if got := r.Status().Counters.Misplaced; got != 1 {
-		t.Errorf("%d misplaced, want 1", got)
-	}
-}
-
 func TestSinceTravelsOn(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -206,9 +157,7 @@ func TestSinceTravelsOn(t *testing.T) {
 	outside, derived := w.record(t, "t-in", "user:1", 0), w.record(t, "t-in", "user:1", 1)
 	outside.Timestamp = time.UnixMilli(5000)
 	derived.Headers = topics.WithSince(nil, 7)
-	if err := w.client.ProduceSync(t.Context(), outside, derived).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.client.ProduceSync(t.Context(), outside, derived).FirstErr())
 	var out []*kgo.Record
 	eventually.True(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
 	for i, want := range []schemas.Micros{5_000_000, 7} {
@@ -230,13 +179,10 @@ func TestBatchedInputWritesToOwnersOfItsPartition(t *testing.T) {
 		}
 		return nil
 	})}}
-	r := newRunner(t, w, t.TempDir(), g)
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), g)
 	rec := w.record(t, "t-batch", "anything", 0)
 	rec.Partition = 0
-	if err := w.client.ProduceSync(t.Context(), rec).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	for _, o := range owners {
 		eventually.True(t, o+" is counted", func() bool { return count(t, r, o) == 1 })
 	}
@@ -258,8 +204,7 @@ func TestBatchedRecordWithAnOwnerOfAnotherPartitionIsBuried(t *testing.T) {
 		}
 		return nil
 	})}}
-	r := newRunner(t, w, t.TempDir(), g)
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), g)
 	for i, owner := range []string{elsewhere, here} {
 		rec := w.record(t, "t-batch", owner, i)
 		rec.Partition = 0
@@ -290,9 +235,7 @@ func TestRecordLongerThanABatchIsCommitted(t *testing.T) {
 	cfg := w.config(t.TempDir())
 	cfg.MaxBatchBytes = 64 << 10
 	r, err := New(cfg, w.env(t), g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	start(t, r)
 	w.send(t, "t-in", 0, 6, func(int) string { return "user:1" })
 	eventually.True(t, "all are counted", func() bool { return r.Status().Counters.Records == 6 })
@@ -316,9 +259,7 @@ func TestDropsAreCountedByReason(t *testing.T) {
 	env := w.env(t)
 	env.Metrics = reg
 	r, err := New(w.config(t.TempDir()), env, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := g
 	other.Name = "other"
 	if _, err := New(w.config(t.TempDir()), env, other); err != nil {
@@ -338,9 +279,7 @@ func TestDropsAreCountedByReason(t *testing.T) {
 		t.Errorf("effects %v, want %v", status.Effects, want)
 	}
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -379,8 +318,7 @@ func TestNewReportsEveryProblem(t *testing.T) {
 func TestSecondRunAtATimeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	if err := r.Run(t.Context()); !errors.Is(err, errRunning) {
 		t.Errorf("Run: %v, want %v", err, errRunning)

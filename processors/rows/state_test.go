@@ -265,9 +265,7 @@ func TestReplacedWritesStayHere(t *testing.T) {
 			}
 			return tx.Own().Put([]byte("n"), []byte{byte(i)})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	if _, err := b.get("k", []byte("n")); err != nil {
 		t.Fatal(err)

@@ -1,11 +1,10 @@
 package rows
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,14 +36,10 @@ func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 	stores := 0
 	for _, dir := range dirs {
 		paths, err := filepath.Glob(filepath.Join(dir, "t-table", "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, path := range paths {
 			partition, err := strconv.Atoi(filepath.Base(path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			storeEqualsLog(t, path, byPartition[int32(partition)])
 			stores++
 		}
@@ -55,15 +50,11 @@ func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 func storeEqualsLog(t testing.TB, path string, log []*kgo.Record) {
 	t.Helper()
 	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: stored.Logger(silent(), "store")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	got, offset := map[string]string{}, offsetNone
 	it, err := db.NewIter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for it.First(); it.Valid(); it.Next() {
 		if key := string(it.Key()); !isLocal(key) {
 			got[key] = string(it.Value())
@@ -71,9 +62,7 @@ func storeEqualsLog(t testing.TB, path string, log []*kgo.Record) {
 			offset = int64(binary.BigEndian.Uint64(it.Value()))
 		}
 	}
-	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(it.Error(), it.Close()))
 	want := map[string]string{}
 	for _, rec := range log {
 		switch key := string(rec.Key); {
@@ -114,8 +103,7 @@ func TestDamagedStoreIsRebuilt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w, dir := newWire(t), t.TempDir()
-			r := newRunner(t, w, dir, w.counter("t-in"))
-			stop := start(t, r)
+			r, stop := w.run(t, dir, w.counter("t-in"))
 			w.send(t, "t-in", 0, users, user)
 			eventually.True(t, "the first round is applied", func() bool { return r.Status().Counters.Records == users })
 			must(t, stop())
@@ -214,8 +202,7 @@ func TestStoreInUseIsNamedAndKept(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w, dir := newWire(t), t.TempDir()
-			r := newRunner(t, w, dir, w.counter("t-in"))
-			stop := start(t, r)
+			r, stop := w.run(t, dir, w.counter("t-in"))
 			w.send(t, "t-in", 0, 40, user)
 			eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
 			must(t, stop())
@@ -247,24 +234,13 @@ func tables(t *testing.T, path string) []string {
 
 // lockElsewhere makes another process lock a store until the end of the test.
 func lockElsewhere(t *testing.T, path string) {
-	if lines := elsewhere(t, "TestHoldLock", lockVariable, path); !lines.Scan() || lines.Text() != "locked" {
-		t.Fatalf("the other process says %q, %v", lines.Text(), lines.Err())
-	}
-}
-
-const lockVariable = "ROWS_TEST_LOCK"
-
-// TestHoldLock runs in the other process of lockElsewhere.
-func TestHoldLock(t *testing.T) {
-	path := os.Getenv(lockVariable)
-	if path == "" {
-		t.Skip(lockVariable + " names no directory")
-	}
-	lock, err := pebble.LockDirectory(path, vfs.Default)
+	other := child(t, "locker", "ROWS_TEST_DIR="+path)
+	out, err := other.StdoutPipe()
 	must(t, err)
-	fmt.Println("locked")
-	_, err = io.Copy(io.Discard, os.Stdin)
-	must(t, errors.Join(err, lock.Close()))
+	must(t, other.Start())
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
+		t.Fatalf("the other process says %q, %v", line, err)
+	}
 }
 
 func TestUnwritableDirectoryStopsTheStart(t *testing.T) {

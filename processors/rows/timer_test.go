@@ -2,7 +2,6 @@ package rows
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,8 +74,7 @@ func TestTimersFireOnceInOrderAndNotBeforeTheirTime(t *testing.T) {
 
 func timersFireInOrder(t *testing.T, w *wire) {
 	f := new(fired)
-	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), w.alarm(f, nil))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	latest := lostTick
 	for round := uint64(1); round <= 5 && latest >= lostTick; round++ { // a machine may be busy, but not in each round
@@ -110,9 +108,7 @@ func manyTimers(t *testing.T, w *wire) {
 	f, cfg := new(fired), w.config(t.TempDir())
 	cfg.TimersPerTick = 7
 	r, err := New(cfg, w.env(t), w.alarm(f, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	start(t, r)
 	const n = 100
 	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due 400 to 500 ms after their arrival
@@ -133,14 +129,11 @@ func TestTimersSurviveTheirOwner(t *testing.T) {
 
 func timersSurvive(t *testing.T, w *wire) {
 	f := new(fired)
-	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
-	stop := start(t, r)
+	r, stop := w.run(t, t.TempDir(), w.alarm(f, nil))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready }) // the timer's delay starts when the record is sent
 	w.send(t, "t-in", 700, 1, func(int) string { return "user:1" })
 	eventually.True(t, "the timer is set", func() bool { return r.Status().Counters.Records >= 1 })
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stop())
 	r = newRunner(t, w, t.TempDir(), w.alarm(f, nil)) // an empty directory: all rows come from the changelog
 	start(t, r)
 	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
@@ -162,8 +155,7 @@ func TestDroppedTimerDoesNotFire(t *testing.T) {
 		}
 		return tx.Own().SetTimer(tx.Time().Add(400*time.Millisecond), []byte("second"))
 	}
-	r := newRunner(t, w, t.TempDir(), g)
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), g)
 	w.send(t, "t-in", 400, 1, func(int) string { return "user:1" })
 	w.send(t, "t-in", 900, 1, func(int) string { return "user:2" })
 	eventually.True(t, "the last have fired", func() bool { return count(t, r, "user:1") == 1 && count(t, r, "user:2") == 2 })
@@ -204,43 +196,11 @@ func TestBadTimerIsBuriedAndTheOthersFire(t *testing.T) {
 	}
 }
 
-// A timer whose callback fails stops the partition and fires again, like a record.
-func TestFailedTimerIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	w, f := newWire(t), new(fired)
-	var tries atomic.Int64
-	r := newRunner(t, w, t.TempDir(), w.alarm(f, func(_ *Tx, _ Owner, name []byte, _ time.Time) error {
-		if string(name) == "second" && tries.Add(1) < 3 {
-			return errors.New("dependency is away")
-		}
-		return nil
-	}))
-	set := r.topo.inputs[0].handle
-	r.topo.inputs[0].handle = func(tx *Tx, value []byte) error {
-		return errors.Join(set(tx, value), tx.Own().SetTimer(tx.Time().Add(300*time.Millisecond), []byte("second")))
-	}
-	w.send(t, "t-in", 300, 1, func(int) string { return "user:1" })
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			_ = r.Run(ctx)
-		}
-	})
-	eventually.True(t, "both have fired", func() bool { return count(t, r, "user:1") == 2 })
-	if got := tries.Load(); got != 3 {
-		t.Errorf("%d tries, want 3", got)
-	}
-}
-
 // The timestamp of a tick decides which timers are due, which is the broker's on Kafka. No clock of this process does.
 func TestTickDecidesByItsOwnTime(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
-	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), w.alarm(f, nil))
 	w.send(t, "t-in", int(time.Hour/time.Millisecond), 1, func(int) string { return "user:1" })
 	eventually.True(t, "the timer is set", func() bool { return r.Status().Counters.Records == 1 })
 	tick := func(at time.Time) {

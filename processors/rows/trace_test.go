@@ -1,24 +1,19 @@
 package rows
 
 import (
-	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lovoo/goka"
-	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/tracing"
-	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -146,62 +141,6 @@ func describe(spans []sdk.ReadOnlySpan) (wrong []string) {
 		wrong = append(wrong, s.Status().Description)
 	}
 	return wrong
-}
-
-// A record that is processed again after a failure has two spans under its sender. Its one emitted record belongs to the
-// second.
-func TestRecordWorkedOffAgainHasAnotherSpan(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	env := Env{Kafka: w.kafka, Streams: w.streams}
-	var spans *tracetest.SpanRecorder
-	env.Kafka.Tracer, spans = spansOf(0)
-	var calls atomic.Int64
-	out := w.stream("t-out")
-	cfg := DefaultConfig()
-	cfg.Dir = t.TempDir()
-	r, err := New(cfg, env, Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{
-		Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
-			if calls.Add(1) == 1 {
-				return errors.New("dependency is away")
-			}
-			return Send(tx, out, tx.Key(), rec)
-		}),
-	}})
-	must(t, err)
-	record := w.record(t, "t-in", "user:a", 1)
-	record.Headers = []kgo.RecordHeader{{Key: tracing.Header, Value: tracing.Value(sentBy(true))}}
-	must(t, w.client.ProduceSync(t.Context(), record).FirstErr())
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for ctx.Err() == nil {
-			if err := r.Run(ctx); err != nil {
-				t.Logf("run: %v", err)
-			}
-		}
-	}()
-	eventually.True(t, "two spans have ended", func() bool { return len(spans.Ended()) == 2 })
-	cancel()
-	<-ended
-	both := spans.Ended()
-	for _, span := range both {
-		if span.Parent().SpanID() != sentBy(true).SpanID() {
-			t.Errorf("below %v, want the sender", span.Parent().SpanID())
-		}
-	}
-	if both[0].Status().Code != codes.Error || both[1].Status().Code == codes.Error {
-		t.Errorf("got %v and %v, want the first alone to be an error", both[0].Status(), both[1].Status())
-	}
-	reader, err := w.kafka.Client(kgo.ConsumeTopics("t-out"))
-	must(t, err)
-	defer reader.Close()
-	fetches := reader.PollRecords(t.Context(), 1)
-	must(t, fetches.Err())
-	if got := tracing.Parse(headerOf(*fetches.Records()[0], tracing.Header)); got.SpanID() != both[1].SpanContext().SpanID() {
-		t.Errorf("what was emitted is of %v, want the second span", got.SpanID())
-	}
 }
 
 // The cost of a record whose callback emits one: without a tracer, with a tracer that samples nothing, and with one that

@@ -29,8 +29,7 @@ func (w *wire) twin() Group {
 func TestViewReadsOneCommitAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.twin())
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), w.twin())
 	owner, n := user(1), 3000
 	for i := range n { // no wait: they arrive while the view is read
 		w.client.Produce(t.Context(), w.record(t, "t-in", owner, i), nil)
@@ -120,9 +119,7 @@ func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
 	}
 	first, since := session()
 	leaves := r.View().Changed("user:1")
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stop())
 	<-leaves
 	notHere("after Run")
 	start(t, r)
@@ -160,8 +157,7 @@ func TestSinceWhenAPartitionIsHere(t *testing.T) {
 func TestViewStopsForItsCaller(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.twin())
-	start(t, r)
+	r, _ := w.run(t, t.TempDir(), w.twin())
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -181,13 +177,9 @@ func TestViewStopsForItsCaller(t *testing.T) {
 func TestScansOfASnapshotDoNotDisturbEachOther(t *testing.T) {
 	t.Parallel()
 	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, key := range []string{"u\x00a1", "u\x00a2", "u\x00b1", "u\x00b2", "u\x00b3", "v\x00a1"} {
-		if err := db.Set([]byte(key), nil, pebble.NoSync); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Set([]byte(key), nil, pebble.NoSync))
 	}
 	s := &snapshot{rows: db.NewSnapshot(), owner: "u"}
 	var got []string

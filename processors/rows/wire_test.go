@@ -38,9 +38,7 @@ func newWire(t testing.TB) *wire {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	server, err := embedded.Start(t.Context(), cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -86,17 +84,13 @@ func (w *wire) send(t testing.TB, topic string, from, n int, user func(i int) st
 	for i := from; i < from+n; i++ {
 		records = append(records, w.record(t, topic, user(i), i))
 	}
-	if err := w.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.client.ProduceSync(t.Context(), records...).FirstErr())
 }
 
 func (w *wire) record(t testing.TB, topic, user string, i int) *kgo.Record {
 	t.Helper()
 	value, err := w.stream(topic).Encode(&schemas.DeletedUser{User: schemas.UserID(user), Time: schemas.Micros(i)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &kgo.Record{Topic: topic, Partition: topics.Partition(user, testPartitions), Key: []byte(user), Value: value}
 }
 
@@ -104,9 +98,7 @@ func (w *wire) record(t testing.TB, topic, user string, i int) *kgo.Record {
 func (w *wire) read(t testing.TB, topic string) []*kgo.Record {
 	t.Helper()
 	ends, err := w.admin.ListEndOffsets(t.Context(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	left := map[int32]int64{}
 	ends.Each(func(o kadm.ListedOffset) {
 		if o.Offset > 0 {
@@ -114,9 +106,7 @@ func (w *wire) read(t testing.TB, topic string) []*kgo.Record {
 		}
 	})
 	client, err := w.kafka.Client(kgo.ConsumeTopics(topic), kgo.KeepControlRecords())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -189,12 +179,17 @@ func whileRunning(t testing.TB, r *Runner, what string, condition func() bool) {
 	})
 }
 
+// run runs a group until the test ends or stop is called. stop returns Run's error.
+func (w *wire) run(t testing.TB, dir string, g Group) (r *Runner, stop func() error) {
+	t.Helper()
+	r = newRunner(t, w, dir, g)
+	return r, start(t, r)
+}
+
 func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
 	t.Helper()
 	r, err := New(w.config(dir), w.env(t), g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -227,11 +222,9 @@ func (w *wire) counter(inputs ...string) Group {
 	g := Group{Name: "t", Outputs: []string{"t-out"}}
 	for _, topic := range inputs {
 		g.Inputs = append(g.Inputs, Keyed(w.stream(topic), func(tx *Tx, rec *schemas.DeletedUser) error {
-			n, err := add(tx.Own(), 1)
-			if err != nil {
+			if _, err := add(tx.Own(), 1); err != nil {
 				return err
 			}
-			_ = n
 			return Send(tx, w.stream("t-out"), tx.Key(), rec)
 		}))
 	}
