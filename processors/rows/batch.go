@@ -10,18 +10,18 @@ import (
 // bytes of all keys and values are in one arena. Therefore a row needs no allocation, and the changelog records and the
 // store's batch refer to the arena. A write is only appended. An owner's writes are sorted when they are first read.
 type batch struct {
-	data      []byte
-	writes    []write
-	emits     []emit
-	traces    traces
-	first     begun      // the first record, which has waited the longest; zero: none
-	envelopes []envelope // of emits that need one
-	owners    map[string]*ownerLog
-	logs      [][]ownerLog // the elements of owners, logsPerChunk each, kept for reuse
-	news      []int32      // scratch space of ordered
-	applied   []int64      // by input: offset of the last applied record; -1: none
-	counts    []counted    // what callbacks counted: drops by reason, effects by name
-	letters   []string     // reasons of records sent to the dead-letter topic
+	data        []byte
+	writes      []write
+	emits       []emit
+	traces      traces
+	first       begun      // the first record, which has waited the longest; zero: none
+	envelopes   []envelope // of emits that need one
+	owners      map[string]*ownerLog
+	logs        [][]ownerLog // the elements of owners, logsPerChunk each, kept for reuse
+	news        []int32      // scratch space of ordered
+	applied     []int64      // by input: offset of the last applied record; -1: none
+	counts      []counted    // what callbacks counted: drops by reason, effects by name
+	deadLetters []string     // reasons of records sent to the dead-letter topic
 
 	messages  int
 	misplaced int     // records forwarded to the partition of their key
@@ -100,7 +100,7 @@ func (b *batch) reset() {
 		b.writes = nil
 	}
 	b.data, b.writes, b.emits, b.envelopes = b.data[:0], b.writes[:0], b.emits[:0], b.envelopes[:0]
-	b.counts, b.letters, b.skipped = b.counts[:0], b.letters[:0], b.skipped[:0]
+	b.counts, b.deadLetters, b.skipped = b.counts[:0], b.deadLetters[:0], b.skipped[:0]
 	clear(b.owners)
 	for i := range b.applied {
 		b.applied[i] = -1
@@ -331,11 +331,11 @@ func headOf(key []byte, prefix int) (head uint64) {
 }
 
 // mark is a position in a batch to which undo can return.
-type mark struct{ data, writes, emits, envelopes, misplaced, counts, letters, skipped int }
+type mark struct{ data, writes, emits, envelopes, misplaced, counts, deadLetters, skipped int }
 
 func (b *batch) mark() mark {
 	return mark{
-		len(b.data), len(b.writes), len(b.emits), len(b.envelopes), b.misplaced, len(b.counts), len(b.letters), len(b.skipped),
+		len(b.data), len(b.writes), len(b.emits), len(b.envelopes), b.misplaced, len(b.counts), len(b.deadLetters), len(b.skipped),
 	}
 }
 
@@ -352,6 +352,6 @@ func (b *batch) undo(m mark) {
 		l.sorted, l.indexed, l.shared = nil, -1, false
 	}
 	b.data, b.writes, b.emits, b.envelopes = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.envelopes[:m.envelopes]
-	b.counts, b.letters, b.skipped = b.counts[:m.counts], b.letters[:m.letters], b.skipped[:m.skipped]
+	b.counts, b.deadLetters, b.skipped = b.counts[:m.counts], b.deadLetters[:m.deadLetters], b.skipped[:m.skipped]
 	b.misplaced = m.misplaced
 }

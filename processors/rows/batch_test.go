@@ -11,7 +11,7 @@ import (
 )
 
 // A store receives the newest write of each row last, whatever prefix the keys share.
-func TestBatchIsWrittenInTheOrderOfItsKeys(t *testing.T) {
+func TestBatch_InOrderSortsByKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBatch(1)
 		owner := rapid.StringMatching(`[ab]{1,3}`)

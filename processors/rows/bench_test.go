@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -60,7 +61,7 @@ func BenchmarkRowsDelivered(b *testing.B) {
 		w.deliveries(b, rows/100)
 		b.StartTimer()
 		m := &steady{B: b}
-		workOff(m, w, delivered(), 100, rows/100)
+		applyAll(m, w, delivered(), 100, rows/100)
 		m.report()
 	}
 }
@@ -179,7 +180,7 @@ func BenchmarkRowsRecovered(b *testing.B) {
 	const rows = 1_000_000
 	w := newRemoteWire(b)
 	w.deliveries(b, rows/100)
-	workOff(&steady{B: b}, w, delivered(), 100, rows/100)
+	applyAll(&steady{B: b}, w, delivered(), 100, rows/100)
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
 	r, err := New(cfg, w.env(b), delivered())
@@ -236,7 +237,9 @@ func (m *steady) report() {
 	m.ReportMetric(m.used.Seconds()*1e6/float64(m.rows), "cpu-µs/row")
 	m.ReportMetric(float64(m.rows)/m.took.Seconds(), "rows/s")
 	m.ReportMetric(float64(m.allocs)/float64(m.rows), "allocs/row")
-	m.ReportMetric(peakMB(), "peak-MB")
+	held, err := measure.Held()
+	must(m.B, err)
+	m.ReportMetric(held.Peak, "peak-MB")
 	m.ReportMetric(0, "ns/op")
 }
 
@@ -245,15 +248,6 @@ func mallocs() uint64 {
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return s.Mallocs
-}
-
-// peakMB returns the peak resident size of this process.
-func peakMB() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return float64(u.Maxrss) / 1024
 }
 
 func cpu(b testing.TB) time.Duration {
@@ -301,11 +295,11 @@ func runGroup(b *steady, w *wire, rows, messages int) {
 		}
 		return tx.Emit("t-out", tx.Key(), value)
 	}}}}
-	workOff(b, w, g, rows, messages)
+	applyAll(b, w, g, rows, messages)
 }
 
-// workOff runs a group until it has applied all messages.
-func workOff(b *steady, w *wire, g Group, rows, messages int) {
+// applyAll runs a group until it has applied all messages.
+func applyAll(b *steady, w *wire, g Group, rows, messages int) {
 	b.Helper()
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()

@@ -145,7 +145,7 @@ func (m *crew) settled(d *driver, leave func()) {
 	d.holdsAll(m.t, m.dirs...)
 }
 
-func TestLeadersAndCoordinatorsMove(t *testing.T) {
+func TestCluster_LeadersAndCoordinatorsMove(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	m, leave := newCrew(t, c)
@@ -165,7 +165,7 @@ func TestLeadersAndCoordinatorsMove(t *testing.T) {
 }
 
 // A broker processes a request, and the answer is lost with the connection.
-func TestAnswersLostAfterTheDeed(t *testing.T) {
+func TestCluster_ResponsesAreLost(t *testing.T) {
 	t.Parallel()
 	always := []kmsg.Key{kmsg.Produce, kmsg.EndTxn, kmsg.OffsetCommit} // TxnOffsetCommit is not used: the rows contain the applied offsets
 	for _, c := range []struct {
@@ -202,7 +202,7 @@ func answersLost(t *testing.T, c *cluster, keys []kmsg.Key) {
 }
 
 // A broker processes a request and answers that the outcome is unknown.
-func TestAnswersOfUnknownOutcome(t *testing.T) {
+func TestCluster_ResponsesHaveUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	m, leave := newCrew(t, c)
@@ -219,7 +219,7 @@ func TestAnswersOfUnknownOutcome(t *testing.T) {
 
 // An emitted record is refused permanently while rows of the same transaction are accepted. Nothing of the transaction may
 // remain.
-func TestRefusedEmitTakesItsRowsWithIt(t *testing.T) {
+func TestCluster_RefusedEmitAbortsItsRows(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	m, leave := newCrew(t, c)
@@ -251,7 +251,7 @@ func hitAll(t *testing.T, faults []*kfake.FaultHandle, least int) {
 }
 
 // A member joins and leaves every two seconds. With ROWS_CHURN=2m, the test runs for two minutes.
-func TestMembersJoinAndLeave(t *testing.T) { // not parallel: it measures a time
+func TestCluster_MembersJoinAndLeave(t *testing.T) { // not parallel: it measures a time
 	c := newCluster(t, 3)
 	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
 	stay := m.join(m.dirs[0])
@@ -307,7 +307,7 @@ func watchStalls(d *driver) (longest func() time.Duration) {
 }
 
 // A member's connections are blocked for longer than its session timeout. Then the blocked requests are sent.
-func TestMemberHeldPastItsSession(t *testing.T) {
+func TestCluster_MemberOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	held := faultnet.New()

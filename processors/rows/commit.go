@@ -65,7 +65,7 @@ func (p *part) await(r *rhythm) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.spoiled && (p.state.pending.waits() || !p.last())
+	return !p.discard && (p.state.pending.waits() || !p.last())
 }
 
 // last reports whether no more records will be added. mu is held.
@@ -90,7 +90,7 @@ func (p *part) seal() *batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.state.pending
-	if p.spoiled || !b.waits() {
+	if p.discard || !b.waits() {
 		return nil
 	}
 	for i, topic := range p.w.r.topo.reads() {
@@ -100,7 +100,7 @@ func (p *part) seal() *batch {
 		}
 	}
 	b.sealed = true
-	p.hand.seal()
+	p.inFlight.seal()
 	p.state.flying, p.state.pending, p.spare = b, p.spare, nil
 	if p.state.pending == nil {
 		p.state.pending = p.newBatch()
@@ -288,11 +288,11 @@ func (p *part) settle(b *batch, took time.Duration) {
 		}
 	}
 	p.w.r.meter.committed(b, took, p.emission.active.Load())
-	p.hand.land()
+	p.inFlight.commit()
 	b.traces.end("")
 	timers, ticked, chained := b.timers, b.ticked, b.chained
 	p.mu.Lock()
-	p.state.landed()
+	p.state.committed()
 	b.reset()
 	p.spare = b
 	p.room.Broadcast()

@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-func TestEachPartitionHasItsCommonOwner(t *testing.T) {
+func TestCommonOwner_HashesToItsPartition(t *testing.T) {
 	for _, partitions := range []int32{1, 4, 64} {
 		for p := range partitions {
 			name := CommonOwner(p, partitions)
@@ -20,7 +20,7 @@ func TestEachPartitionHasItsCommonOwner(t *testing.T) {
 
 // The next callback of any owner reads what a callback wrote to the common rows. Writes of a failed callback are not
 // visible, and a finished Tx has no common rows.
-func TestCommonRowsAreThoseOfAllOwners(t *testing.T) {
+func TestCommon_IsSharedByAllOwners(t *testing.T) {
 	b, done := newBench(t, group())
 	defer done()
 	owners := hereOwners(2)

@@ -16,7 +16,7 @@ import (
 )
 
 // All stores that are filled at the same time are compacted, and never more at once than the limit.
-func TestCompactionsAreBoundedForTheProcess(t *testing.T) {
+func TestCompactions_AreBoundedForTheProcess(t *testing.T) {
 	t.Parallel()
 	const stores, rows = 6, 60_000
 	for _, most := range []int{1, 2} {
@@ -94,7 +94,7 @@ func (f *fakeCompacting) Schedule(pebble.CompactionGrantHandle) bool {
 	return !f.refuses
 }
 
-func TestCompactionsGoToWhoNeedsThemMost(t *testing.T) {
+func TestCompactions_NeediestStoreIsFirst(t *testing.T) {
 	var granted []string
 	all := newCompactions()
 	all.most = 1

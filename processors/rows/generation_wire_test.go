@@ -94,7 +94,7 @@ func (g *generations) said() map[string]int {
 }
 
 // Even if members are killed, each count is emitted by one generation, and both generations have the same rows.
-func TestEachRecordIsSpokenOfByOneGeneration(t *testing.T) {
+func TestGenerations_OneEmitsForEachRecord(t *testing.T) {
 	spokenOfByOne(t, proctest.New(t))
 }
 
@@ -298,7 +298,7 @@ func (g *watched) observed() map[string]float64 {
 
 // While a generation is built, and after its cut-over, each partition counts as owned once. The catching-up of a silent
 // generation is not observed as latency.
-func TestOneGenerationIsMeasured(t *testing.T) {
+func TestGenerations_OneIsMeasured(t *testing.T) {
 	w := proctest.New(t)
 	g := &watched{&generations{Wire: w, t: t}, prometheus.NewRegistry()}
 	partitions := float64(w.Kafka.Partitions)

@@ -32,7 +32,7 @@ func standbyRunner(t *testing.T, w *wire, dir string) *Runner {
 }
 
 // Whatever the table ends with, an owner and a standby recover quickly.
-func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
+func TestRecovery_EndsAfterAnyLastRecord(t *testing.T) {
 	t.Parallel()
 	for _, c := range tableEnds {
 		t.Run(c.name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func (c *cluster) wantNoMarkerBehind(t *testing.T, value string) {
 }
 
 // Goka's recovery ends with the record just before the end of the table, which is a marker after a transaction.
-func TestTableConsumerHandsOnMarkers(t *testing.T) {
+func TestTableConsumer_DeliversMarkers(t *testing.T) {
 	t.Parallel()
 	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
 		w := newWire(t)
@@ -234,7 +234,7 @@ func strayRow(partition int32) *kgo.Record {
 const strayValue = "stray, and not committed"
 
 // A standby must never fence the owner.
-func TestStandbyTakesNoProducerID(t *testing.T) {
+func TestStandby_InitializesNoProducerID(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	var mu sync.Mutex
@@ -270,7 +270,7 @@ func TestStandbyTakesNoProducerID(t *testing.T) {
 
 // Goka sleeps for five seconds after each session, and would process nothing in that time. A slow machine may take as long
 // for other reasons, but not on each try.
-func TestJoiningAndLeavingTakeNoFiveSeconds(t *testing.T) {
+func TestGroup_JoinAndLeaveTakeLessThanFiveSeconds(t *testing.T) {
 	t.Parallel()
 	joiningAndLeaving(t, newWire(t))
 }
@@ -300,7 +300,7 @@ func joiningAndLeaving(t *testing.T, w *wire) {
 }
 
 // An error of the consumer group ends Run: a member must not retry forever without reporting it.
-func TestGroupErrorEndsRun(t *testing.T) {
+func TestRun_ReturnsGroupError(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
@@ -318,7 +318,7 @@ func TestGroupErrorEndsRun(t *testing.T) {
 }
 
 // An abandoned Run leaves the state of a crash, and the next Run resumes from it.
-func TestAbandonedRunLosesAndDoublesNothing(t *testing.T) {
+func TestRun_AbandonedLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
 	const n = 4000
@@ -343,7 +343,7 @@ func TestAbandonedRunLosesAndDoublesNothing(t *testing.T) {
 
 // Reading a table that lost records fails. A consumer that continued at the oldest record would deliver rows without the
 // earlier ones.
-func TestTableConsumer_EndsWithAnErrorWhereRecordsWereLost(t *testing.T) {
+func TestTableConsumer_FailsWhereRecordsWereLost(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	consumer := newTableConsumer(w.kafka)

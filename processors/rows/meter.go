@@ -98,11 +98,11 @@ func (m *meter) committed(b *batch, took time.Duration, active bool) {
 		m.since.Observe(seconds(now - b.first.since))
 	}
 	m.misplaced.count(b.misplaced)
-	m.deadLetters.count(len(b.letters))
+	m.deadLetters.count(len(b.deadLetters))
 	for _, c := range b.counts {
-		m.told(c)
+		m.count(c)
 	}
-	for _, reason := range b.letters {
+	for _, reason := range b.deadLetters {
 		m.letters.count(m.kinds.of(reason))
 	}
 	m.messages.count(b.messages)
@@ -115,8 +115,8 @@ type begun struct{ arrived, since int64 }
 // seconds converts microseconds to seconds. It returns 0 for negative values, which occur when the broker's clock is ahead.
 func seconds(micros int64) float64 { return float64(max(micros, 0)) / 1e6 }
 
-// told adds a count of a callback to the metrics.
-func (m *meter) told(c counted) {
+// count adds a count of a callback to the metrics.
+func (m *meter) count(c counted) {
 	counter, here := m.affected, &m.effects
 	if c.dropped {
 		counter, here = m.dropped, &m.drops

@@ -52,7 +52,7 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	switch {
 	case errors.Is(err, errLost):
 		err = lostChangelog(r.topo.base, "the directory "+dir, err)
-	case err != nil && ofStore(err):
+	case err != nil && isStoreDamage(err):
 		r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "error", err)
 		if err = clearStore(dir); err == nil {
 			s, err = r.tryStore(dir, lock, who, end)
@@ -68,7 +68,7 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 // endsAt sets the end offset of the changelog, before recovery starts.
 func (s *store) endsAt(end int64) {
 	s.end = end
-	s.show.left(s, end-s.offset.Load())
+	s.show.remaining(s, end-s.offset.Load())
 }
 
 // lockFile is the name of Pebble's lock file in a store's directory.
@@ -91,9 +91,9 @@ func clearStore(dir string) error {
 	return nil
 }
 
-// ofStore reports whether an error on opening is caused by the store's contents and not by the disk. Pebble does not mark
+// isStoreDamage reports whether an error on opening is caused by the store's contents and not by the disk. Pebble does not mark
 // all corruption as such. But errors of the operating system contain its error number, and a missing file is corruption.
-func ofStore(err error) bool {
+func isStoreDamage(err error) bool {
 	var system syscall.Errno
 	return !errors.As(err, &system) || system == syscall.ENOENT
 }
@@ -101,10 +101,10 @@ func ofStore(err error) bool {
 // tryStore opens the store as it is. Closing the store releases the lock.
 func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64) (*store, error) {
 	s := &store{
-		dir: dir, who: who, end: end, lock: lock, fs: r.fs, show: &r.shared.recoveries, log: r.log, read: r.meter.recovered, told: time.Now(),
+		dir: dir, who: who, end: end, lock: lock, fs: r.fs, show: &r.shared.recoveries, log: r.log, read: r.meter.recovered, loggedAt: time.Now(),
 	}
 	s.offset.Store(offsetNone)
-	s.opened, s.complete = s.told, s.told // an empty store needs no deletions
+	s.opened, s.complete = s.loggedAt, s.loggedAt // an empty store needs no deletions
 	options := s.options(r.shared)
 	options.Lock = lock
 	db, err := pebble.Open(dir, options)
@@ -114,7 +114,7 @@ func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64
 	}
 	s.db = db
 	if err = s.claim(); err == nil { // the offset of another partition is meaningless
-		err = errors.Join(s.loadOffset(), s.old(r.keeps))
+		err = errors.Join(s.loadOffset(), s.checkAge(r.keeps))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
@@ -192,9 +192,9 @@ func (s *store) loadOffset() error {
 	return nil
 }
 
-// old returns an error if the changelog may have dropped tombstones since the store was complete. It also rejects a time
+// checkAge returns an error if the changelog may have dropped tombstones since the store was complete. It also rejects a time
 // that is equally far in the future, because a clock was changed.
-func (s *store) old(keeps time.Duration) error {
+func (s *store) checkAge(keeps time.Duration) error {
 	if away := s.opened.Sub(s.complete); keeps > 0 && away.Abs() > keeps {
 		return fmt.Errorf("%w: since %s", errStale, s.complete.UTC().Format(time.RFC3339))
 	}

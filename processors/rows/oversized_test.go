@@ -16,7 +16,7 @@ import (
 
 // A batch that decompresses to more than a process should hold is a dead letter. The batches before it in the same fetch,
 // and those after it, are processed. The test is not parallel, because it measures memory.
-func TestOversizedBatchIsADeadLetter(t *testing.T) {
+func TestOversizedBatch_IsOneDeadLetter(t *testing.T) {
 	const size, most = 256 << 20, 768 << 20
 	w := newWire(t)
 	one := func(int) string { return "user:1" }
@@ -51,7 +51,7 @@ func TestOversizedBatchIsADeadLetter(t *testing.T) {
 
 // Headers take thirty times their decompressed size in memory, and a million times their size on the wire. A batch with a
 // record of more than MaxHeaders is a dead letter, too. The test is not parallel, because it measures memory.
-func TestManyHeadersAreADeadLetter(t *testing.T) {
+func TestOversizedBatch_ManyHeadersAreOneDeadLetter(t *testing.T) {
 	const headers, most = 12 << 20, 384 << 20 // 24 MiB decompressed, 670 MiB decoded
 	w := newWire(t)
 	one := func(int) string { return "user:1" }
@@ -77,7 +77,7 @@ func TestManyHeadersAreADeadLetter(t *testing.T) {
 }
 
 // Each of several oversized batches is a dead letter, whether adjacent or in different partitions, before and during a run.
-func TestOversizedBatchesOneBesideTheOther(t *testing.T) {
+func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	users := []string{ownerIn(0), ownerIn(1)}

@@ -149,8 +149,8 @@ func (s *state) stored(owner string, row []byte) ([]byte, error) {
 	return s.scratch[from:len(s.scratch):len(s.scratch)], nil
 }
 
-// landed is called when the store contains the batch in flight.
-func (s *state) landed() {
+// committed is called when the store contains the batch in flight.
+func (s *state) committed() {
 	s.recent.landed(s.flying)
 	s.flying = nil
 }

@@ -18,21 +18,21 @@ import (
 // part is a partition that this process owns, from its recovery to its handover. Goka calls handle for one record at a time,
 // which changes only memory. A committer writes the pending batch in one transaction.
 type part struct {
-	*store  // implements Goka's storage
-	w       *work
-	session *session
-	id      int32
-	number  uint64              // of the session, see Snapshot.Session
-	alone   time.Time           // time since when no other process has owned it
-	client  *kgo.Client         // transactional
-	known   map[string]struct{} // topics of its earlier transactions
-	ctx     context.Context
-	cancel  context.CancelFunc // stops waiting for brokers
-	kick    chan struct{}      // signals the committer
-	timers  *scheduler         // nil: the group has no timers
-	wg      sync.WaitGroup     // committer, rest and timers
-	ended   chan struct{}      // closed when the committer has stopped
-	hand    hand               // ages of the records in flight
+	*store   // implements Goka's storage
+	w        *work
+	session  *session
+	id       int32
+	number   uint64              // of the session, see Snapshot.Session
+	alone    time.Time           // time since when no other process has owned it
+	client   *kgo.Client         // transactional
+	known    map[string]struct{} // topics of its earlier transactions
+	ctx      context.Context
+	cancel   context.CancelFunc // stops waiting for brokers
+	kick     chan struct{}      // signals the committer
+	timers   *scheduler         // nil: the group has no timers
+	wg       sync.WaitGroup     // committer, rest and timers
+	ended    chan struct{}      // closed when the committer has stopped
+	inFlight inFlight           // ages of the records in flight
 
 	// Applied positions by input, as recovery found them. Inputs without an entry were never applied.
 	recovered map[int]position
@@ -46,7 +46,7 @@ type part struct {
 	spare   *batch
 	applied []int64 // by input, including pending records
 	err     error   // why no more records are accepted; the pending batch is still committed …
-	spoiled bool    // … unless this is set: the batch may hold half of a record's writes
+	discard bool    // … unless this is set: the batch may hold half of a record's writes
 	started bool
 	closing bool
 
@@ -69,19 +69,19 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 		p.w.r.meter.skipped.count(1)
 		return
 	}
-	p.hand.take(time.Now)
+	p.inFlight.accept(time.Now)
 	returned := false
 	defer func() {
 		if !returned { // a panic, which Goka recovers: the batch must not be committed
-			p.err, p.spoiled = errPanicked, true
+			p.err, p.discard = errPanicked, true
 			p.wake()
 		}
 	}()
 	before := p.state.pending.mark()
 	p.record = ctx
-	err := p.workOff(ctx, input, value)
+	err := p.process(ctx, input, value)
 	returned = true
-	p.traced(err, before.letters)
+	p.traced(err, before.deadLetters)
 	if err != nil {
 		p.state.pending.undo(before)
 		p.fail(fmt.Errorf("work off %s/%d at %d: %w", ctx.Topic(), p.id, ctx.Offset(), err))
@@ -131,14 +131,14 @@ func (p *part) fail(err error) {
 	p.w.stop(err)
 }
 
-// workOff runs the callback of a record. It returns an error if the partition must stop. A bad record is not an error.
-func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
+// process runs the callback of a record. It returns an error if the partition must stop. A bad record is not an error.
+func (p *part) process(ctx goka.Context, input int, value []byte) error {
 	p.state.silent = !p.emission.of(input)
 	if ctx.Key() == "" && value == nil {
 		if why, ok := topics.Unread(ctx.Headers()); ok {
 			p.w.r.log.Error("a batch of an input cannot be read: it becomes a dead letter, and none of its records is processed",
 				"topic", ctx.Topic(), "partition", p.id, "reason", why)
-			return p.bury(schemas.Bad(why), nil, nil)
+			return p.sendToDeadLetters(schemas.Bad(why), nil, nil)
 		}
 	}
 	if isMark, err := p.applyMark(ctx, input, value); isMark || err != nil {
@@ -154,12 +154,12 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	in, key, owner := &p.w.r.topo.inputs[input], ctx.Key(), ""
 	if !in.batched {
 		if err := checkOwner(key); err != nil {
-			return p.bury(err, []byte(key), value)
+			return p.sendToDeadLetters(err, []byte(key), value)
 		}
 		if right := topics.Partition(key, p.w.r.topo.partitions); right != p.id {
 			if len(value) > schemas.MaxRecordBytes || len(key) > maxNameBytes { // no topic accepts it
 				bad := schemas.Bad(fmt.Sprintf("%d bytes in another partition than its own, %d", len(key)+len(value), right))
-				return p.bury(bad, []byte(key), value)
+				return p.sendToDeadLetters(bad, []byte(key), value)
 			}
 			p.forward(ctx, right, value)
 			return nil
@@ -169,7 +169,7 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	p.state.begin(&p.tx, key, owner, ctx.Timestamp(), p)
 	err := p.state.end(&p.tx, in.handle(&p.tx, value))
 	if err != nil {
-		return p.bury(err, []byte(key), value)
+		return p.sendToDeadLetters(err, []byte(key), value)
 	}
 	return nil
 }
@@ -188,9 +188,9 @@ func (p *part) retry() (topics.Retry, bool) {
 	return topics.ParseRetry(p.record.Headers()[topics.RetryHeader])
 }
 
-// bury sends the record being processed to the dead-letter topic if err is a *schemas.BadRecordError. It returns any other
+// sendToDeadLetters sends the record being processed to the dead-letter topic if err is a *schemas.BadRecordError. It returns any other
 // error.
-func (p *part) bury(err error, key, value []byte) error {
+func (p *part) sendToDeadLetters(err error, key, value []byte) error {
 	var bad *schemas.BadRecordError
 	if !errors.As(err, &bad) {
 		return err
@@ -209,7 +209,7 @@ func (p *part) bury(err error, key, value []byte) error {
 	}
 	b, topo := p.state.pending, p.w.r.topo
 	if p.state.emit(topo.outputs[topo.deadLetters], topics.Partition(letter.Topic, topo.partitions), letter.Topic, framed, p.since()) != nil {
-		b.letters = append(b.letters, bad.Reason)
+		b.deadLetters = append(b.deadLetters, bad.Reason)
 	}
 	return nil
 }
@@ -286,7 +286,7 @@ func (p *part) start() bool {
 	p.started = true
 	p.w.r.meter.parts.enter(p)
 	p.wg.Go(p.run)
-	p.wg.Go(p.rest)
+	p.wg.Go(p.watchIdleInputs)
 	if p.timers != nil {
 		p.wg.Go(p.timers.run)
 	}
@@ -297,7 +297,7 @@ func (p *part) start() bool {
 // pending batch within the grace time.
 func (p *part) Close() error {
 	p.w.r.hide(p)
-	defer p.w.r.left(p.store)
+	defer p.w.r.storeClosed(p.store)
 	defer p.w.r.meter.parts.leave(p)
 	p.mu.Lock()
 	p.closing = true

@@ -54,7 +54,7 @@ func newPart(t testing.TB, g Group) *part {
 }
 
 // Counts of a callback are added up within its record, and discarded when the callback fails.
-func TestCountsBelongToTheirRecord(t *testing.T) {
+func TestTx_CountsAreUndoneWithTheirRecord(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
 	each := []counted{{"late", 2, true}, {"late", 5, false}, {"done", 7, false}}
@@ -80,7 +80,7 @@ func TestCountsBelongToTheirRecord(t *testing.T) {
 
 // When the callback of a tick's second timer fails, neither the first timer nor the tick itself leaves a trace in the
 // pending batch.
-func TestFailedTickLeavesNothing(t *testing.T) {
+func TestTick_FailureLeavesNothing(t *testing.T) {
 	t.Parallel()
 	key, broken := hereOwners(1)[0], errors.New("dependency is away")
 	calls := 0
@@ -104,8 +104,8 @@ func TestFailedTickLeavesNothing(t *testing.T) {
 	if after := p.state.pending.mark(); after != before {
 		t.Errorf("the tick left %+v behind %+v", after, before)
 	}
-	if p.applied[0] != 4 || p.applied[1] != -1 || p.state.pending.messages != 1 || p.spoiled {
-		t.Errorf("applied %v, %d messages pending, spoiled %v; want the first record alone", p.applied, p.state.pending.messages, p.spoiled)
+	if p.applied[0] != 4 || p.applied[1] != -1 || p.state.pending.messages != 1 || p.discard {
+		t.Errorf("applied %v, %d messages pending, discard %v; want the first record alone", p.applied, p.state.pending.messages, p.discard)
 	}
 	if !errors.Is(p.err, broken) || !errors.Is(context.Cause(p.w.ctx), broken) {
 		t.Errorf("partition ended with %v, the group with %v; want the timer's error", p.err, context.Cause(p.w.ctx))
@@ -133,7 +133,7 @@ func (r *heldReader) Get(key []byte) ([]byte, io.Closer, error) {
 
 // Goka reads the applied offsets in a goroutine of its own, and does not wait for it at a handover. Closing the store during
 // the read would crash the process.
-func TestHandedOverWhileItFindsWhatIsApplied(t *testing.T) {
+func TestClose_WaitsForMarkRecovered(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
 	r := p.w.r
@@ -168,7 +168,7 @@ func TestHandedOverWhileItFindsWhatIsApplied(t *testing.T) {
 }
 
 // A retry is a new record and does not count as misplaced. A forwarded record that is undone does not count either.
-func TestRetryIsNotMisplaced(t *testing.T) {
+func TestEmitRetry_IsNotMisplaced(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
 	b := p.state.pending
@@ -192,7 +192,7 @@ func TestRetryIsNotMisplaced(t *testing.T) {
 }
 
 // A transaction waits until its client knows each topic. It does so once per topic.
-func TestStrangersAreTheTopicsThatAreNew(t *testing.T) {
+func TestNewTopics_ListsEachTopicOnce(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out", "out2"}})
 	p.known = map[string]struct{}{}
@@ -263,7 +263,7 @@ func TestHandle_SkipsRecordsAtOrBelowTheAppliedOffset(t *testing.T) {
 	}
 }
 
-func TestHandle_CommitsNothingOfABatchInWhichACallbackPanicked(t *testing.T) {
+func TestHandle_PanicDiscardsBatch(t *testing.T) {
 	t.Parallel()
 	p, key, _ := countingPart(t, func(calls int) error {
 		if calls == 2 {
@@ -296,7 +296,7 @@ func (r retryRecord) Headers() goka.Headers {
 	return goka.Headers{topics.RetryHeader: topics.Retry{Group: r.group, Attempt: 1}.Value()}
 }
 
-func TestHandle_PassesOverARetryForAnotherGroup(t *testing.T) {
+func TestHandle_SkipsRetryForAnotherGroup(t *testing.T) {
 	t.Parallel()
 	p, key, calls := countingPart(t, func(int) error { return nil })
 	for i, group := range []string{"another", "g", "another"} {
@@ -307,7 +307,7 @@ func TestHandle_PassesOverARetryForAnotherGroup(t *testing.T) {
 	}
 }
 
-func TestHandle_SendsAMisplacedRecordToItsPartition(t *testing.T) {
+func TestHandle_ForwardsMisplacedRecord(t *testing.T) {
 	t.Parallel()
 	p, _, calls := countingPart(t, func(int) error { return nil })
 	key := "o0"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestReasonsOfOneKindAreCountedAsOne(t *testing.T) {
+func TestKinds_OmitVaryingParts(t *testing.T) {
 	t.Parallel()
 	k := newKinds()
 	for _, c := range []struct{ name, reason, want string }{
@@ -25,7 +25,7 @@ func TestReasonsOfOneKindAreCountedAsOne(t *testing.T) {
 	}
 }
 
-func TestReasonsDoNotFillTheMemory(t *testing.T) {
+func TestReasons_AreBounded(t *testing.T) {
 	t.Parallel()
 	var r reasons
 	if got := r.snapshot(); got != nil {

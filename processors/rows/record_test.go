@@ -21,7 +21,7 @@ func (oneSchema) SchemaByID(context.Context, int) (string, error) {
 	return "", errors.New("not to be asked")
 }
 
-func TestRowsThatAreRecords(t *testing.T) {
+func TestRecord_RoundTrip(t *testing.T) {
 	streams, err := topics.Open(t.Context(), oneSchema{})
 	must(t, err)
 	s := streams.UsersDeleted

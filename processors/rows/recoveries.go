@@ -31,8 +31,8 @@ func (s *Shared) Show(start func(what string, total int) topics.Progress) { s.re
 // shown reports whether a bar shows the progress, so that it need not be logged.
 func (r *recoveries) shown() bool { return r.start != nil }
 
-// left sets how many records a store still has to read: before the first record, from time to time, and 0 at the end.
-func (r *recoveries) left(s *store, records int64) {
+// remaining sets how many records a store still has to read: before the first record, from time to time, and 0 at the end.
+func (r *recoveries) remaining(s *store, records int64) {
 	if !r.shown() {
 		return
 	}
@@ -45,11 +45,11 @@ func (r *recoveries) left(s *store, records int64) {
 	if records <= 0 {
 		delete(r.open, s)
 	}
-	r.tell()
+	r.update()
 }
 
-// tell updates the bar. mu is held.
-func (r *recoveries) tell() {
+// update updates the bar. mu is held.
+func (r *recoveries) update() {
 	rest := int64(0)
 	for _, records := range r.open {
 		rest += records

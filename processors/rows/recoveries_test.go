@@ -20,7 +20,7 @@ func (b notedBar) Done() time.Duration {
 	return 0
 }
 
-func TestRecoveriesShareOneBarIfTheyTakeLong(t *testing.T) {
+func TestRecoveries_ShareOneBar(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(0, 0)
 	var said []string
@@ -30,26 +30,26 @@ func TestRecoveriesShareOneBarIfTheyTakeLong(t *testing.T) {
 	r := &s.recoveries
 	r.now = func() time.Time { return at }
 	a, b := &store{}, &store{}
-	r.left(a, 100) // before Show
+	r.remaining(a, 100) // before Show
 	s.Show(func(what string, total int) topics.Progress {
 		said = append(said, fmt.Sprint(what, ": ", total))
 		return notedBar{&said}
 	})
-	r.left(a, 100) // a short recovery
-	r.left(a, 0)
-	r.left(a, 100)
-	r.left(b, 50)
+	r.remaining(a, 100) // a short recovery
+	r.remaining(a, 0)
+	r.remaining(a, 100)
+	r.remaining(b, 50)
 	at = at.Add(barAfter)
-	r.left(a, 60)
-	r.left(b, 20)
-	r.left(&store{}, 10) // added later, and not part of this bar
-	r.left(a, 0)
+	r.remaining(a, 60)
+	r.remaining(b, 20)
+	r.remaining(&store{}, 10) // added later, and not part of this bar
+	r.remaining(a, 0)
 	want := []string{"recovering 2 partitions: 110", "+30", "+50"}
 	if !slices.Equal(said, want) {
 		t.Errorf("told %q, want %q", said, want)
 	}
 	for s := range r.open {
-		r.left(s, 0)
+		r.remaining(s, 0)
 	}
 	if said[len(said)-1] != "done" || r.bar != nil {
 		t.Errorf("told %q, want it done", said)
@@ -57,7 +57,7 @@ func TestRecoveriesShareOneBarIfTheyTakeLong(t *testing.T) {
 }
 
 // The progress of a recovery is shown from its first record to its last.
-func TestRecoveryIsShown(t *testing.T) {
+func TestRecoveries_ShowStores(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))

@@ -82,7 +82,7 @@ func (w *wire) setCommitted(t testing.TB, at int64) {
 }
 
 // The group starts at the offsets that its rows contain, whatever its committed offsets are.
-func TestCommittedOffsetsAreOnlyAHint(t *testing.T) {
+func TestOffsets_CommittedOnesAreAHint(t *testing.T) {
 	t.Parallel()
 	for name, at := range wrongOffsets {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func offsetsAreAHint(t *testing.T, w *wire, at int64) {
 	}
 }
 
-func TestFailedCallbackIsTriedAgainWithNothingLostOrDoubled(t *testing.T) {
+func TestCallback_FailureIsRetriedExactlyOnce(t *testing.T) {
 	t.Parallel()
 	const n = 200
 	for _, c := range []struct {
@@ -150,7 +150,7 @@ func TestFailedCallbackIsTriedAgainWithNothingLostOrDoubled(t *testing.T) {
 }
 
 // The memory of callbacks is discarded with uncommitted rows, so it never reflects more than the rows.
-func TestMemoryEndsWithThePartition(t *testing.T) {
+func TestMemory_EndsWithThePartition(t *testing.T) {
 	t.Parallel()
 	const n = 100
 	w := newWire(t)
@@ -206,7 +206,7 @@ func (w *wire) countedOnce(t testing.TB, n int) {
 }
 
 // EndTxn is applied and then answered with an error. The group cannot know the outcome until it restarts.
-func TestEndOfTransactionWithUnknownOutcome(t *testing.T) {
+func TestCommit_UnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{true, false} {
 		t.Run(map[bool]string{true: "applied", false: "not applied"}[applied], func(t *testing.T) {
@@ -253,7 +253,7 @@ func (w *wire) failEndTxn(applied bool) (hits func() int) {
 }
 
 // A commit succeeds on Kafka and fails in the local store. Recovery updates the store.
-func TestStoreThatFailsAfterTheCommitIsBroughtUpToDate(t *testing.T) {
+func TestCommit_StoreFailureIsRecovered(t *testing.T) {
 	t.Parallel()
 	const n = 100
 	w, dir := newWire(t), t.TempDir()
@@ -293,7 +293,7 @@ func breakStore(p *part) {
 
 // A commit that fails because the session and the grace time are over is not the error of Run. Run returns the error that
 // ended the session, which is what an operator needs to read.
-func TestACommitThatTheEndLeftNoTimeForIsNotTheCause(t *testing.T) {
+func TestRun_LateCommitIsNotTheCause(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
@@ -307,7 +307,7 @@ func TestACommitThatTheEndLeftNoTimeForIsNotTheCause(t *testing.T) {
 }
 
 // A committed offset says to Wait, and to operators, that a record has had its effect. Goka marks it when the callback returns.
-func TestOffsets_AreNotCommittedBeforeTheTransactionOfTheirRecords(t *testing.T) {
+func TestOffsets_AreCommittedAfterTheTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
@@ -340,7 +340,7 @@ func TestOffsets_AreNotCommittedBeforeTheTransactionOfTheirRecords(t *testing.T)
 
 // A partition that is handed over during a commit completes it, and then commits the pending batch. The next owner need not
 // process these records again.
-func TestWhatHasGatheredIsCommittedAtTheEnd(t *testing.T) {
+func TestClose_CommitsPendingBatch(t *testing.T) {
 	t.Parallel()
 	const first, then = 20, 30
 	w := newWire(t)
@@ -391,7 +391,7 @@ func TestWhatHasGatheredIsCommittedAtTheEnd(t *testing.T) {
 }
 
 // All goroutines that Run has started have ended when it returns.
-func TestRunLeavesNothingRunning(t *testing.T) {
+func TestRun_LeavesNoGoroutines(t *testing.T) {
 	w := newRemoteWire(t) // a broker in this process has goroutines for each connection
 	w.send(t, "t-in", 0, 20, user)
 	running := goleak.IgnoreCurrent()
@@ -410,7 +410,7 @@ func TestRunLeavesNothingRunning(t *testing.T) {
 }
 
 // The broker hangs during a commit. Run ends within its grace time, and the records are later processed once.
-func TestHungBrokerDoesNotHoldTheEnd(t *testing.T) {
+func TestRun_EndsWhileBrokerHangs(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
@@ -443,7 +443,7 @@ func TestHungBrokerDoesNotHoldTheEnd(t *testing.T) {
 	w.emittedOnce(t, 50)
 }
 
-func TestTopicMadeAnewStopsTheGroup(t *testing.T) {
+func TestRun_RecreatedTopicStopsTheGroup(t *testing.T) {
 	t.Parallel()
 	madeAnew(t, newWire(t))
 }
@@ -469,7 +469,7 @@ func madeAnew(t *testing.T, w *wire) {
 // whatToDo is part of every error that stops a group whose input has lost records.
 const whatToDo = "rebuild the group"
 
-func TestPlaceOfAnInput(t *testing.T) {
+func TestSession_NextOffset(t *testing.T) {
 	t.Parallel()
 	id := [16]byte{1}
 	for _, c := range []struct {

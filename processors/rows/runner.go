@@ -16,23 +16,23 @@ import (
 
 // Runner runs a Group in this process.
 type Runner struct {
-	cfg     Config
-	env     Env
-	topo    *topology
-	log     *slog.Logger
-	shared  *Shared
-	meter   *meter
-	flights sync.Pool // of *flight
-	slots   []slot    // by partition
-	owned   atomic.Uint64
-	running atomic.Bool
-	joined  atomic.Bool
-	runs    atomic.Int64
-	crash   func(point) // for tests; nil: none
-	free    func(dir string) (int64, error)
-	fs      vfs.FS
-	resting time.Duration // restEvery
-	keeps   time.Duration // how long a local store may be offline; 0: any time
+	cfg       Config
+	env       Env
+	topo      *topology
+	log       *slog.Logger
+	shared    *Shared
+	meter     *meter
+	flights   sync.Pool // of *flight
+	slots     []slot    // by partition
+	owned     atomic.Uint64
+	running   atomic.Bool
+	joined    atomic.Bool
+	runs      atomic.Int64
+	crash     func(point) // for tests; nil: none
+	free      func(dir string) (int64, error)
+	fs        vfs.FS
+	idleAfter time.Duration // a test sets less than the constant
+	keeps     time.Duration // how long a local store may be offline; 0: any time
 }
 
 // point is a place where tests can kill a process.
@@ -74,7 +74,7 @@ func New(cfg Config, env Env, g Group) (*Runner, error) {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	r := &Runner{
-		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, free: freeBytes, fs: vfs.Default, resting: restEvery,
+		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, free: freeBytes, fs: vfs.Default, idleAfter: idleAfter,
 		flights: sync.Pool{New: func() any { return new(flight) }},
 		slots:   make([]slot, env.Kafka.Partitions),
 	}

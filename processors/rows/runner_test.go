@@ -19,7 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-func TestCountersAndOutputsAreExact(t *testing.T) {
+func TestRun_CountersAndOutputsAreExact(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in", "t-in2"))
@@ -59,7 +59,7 @@ func (w *wire) emittedOnce(t testing.TB, n int) {
 	}
 }
 
-func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
+func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	g := Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{
@@ -122,7 +122,7 @@ func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
 
 // Records that are longer than any group accepts, from an external producer, go to the dead-letter topic, truncated. The
 // records after them are processed.
-func TestOversizedRecordsStopNothing(t *testing.T) {
+func TestDeadLetters_OversizedRecords(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
@@ -150,7 +150,7 @@ func TestOversizedRecordsStopNothing(t *testing.T) {
 	}
 }
 
-func TestSinceTravelsOn(t *testing.T) {
+func TestEmit_CarriesSince(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	start(t, newRunner(t, w, t.TempDir(), w.counter("t-in")))
@@ -167,7 +167,7 @@ func TestSinceTravelsOn(t *testing.T) {
 	}
 }
 
-func TestBatchedInputWritesToOwnersOfItsPartition(t *testing.T) {
+func TestBatched_WritesToOwnersOfItsPartition(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	owners := hereOwners(30) // of partition 0
@@ -189,7 +189,7 @@ func TestBatchedInputWritesToOwnersOfItsPartition(t *testing.T) {
 }
 
 // A batched record names its owners. An owner in another partition makes it a bad record and does not stop the group.
-func TestBatchedRecordWithAnOwnerOfAnotherPartitionIsBuried(t *testing.T) {
+func TestBatched_OwnerOfAnotherPartitionIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	here, elsewhere := hereOwners(1)[0], user(0) // here: of partition 0
@@ -218,7 +218,7 @@ func TestBatchedRecordWithAnOwnerOfAnotherPartitionIsBuried(t *testing.T) {
 	must(t, stop()) // without an error
 }
 
-func TestRecordLongerThanABatchIsCommitted(t *testing.T) {
+func TestCommit_RecordLargerThanABatch(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	const rows, size = 600, 4 << 10
@@ -244,7 +244,7 @@ func TestRecordLongerThanABatchIsCommitted(t *testing.T) {
 	}
 }
 
-func TestDropsAreCountedByReason(t *testing.T) {
+func TestStatus_CountsByReason(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	reg := prometheus.NewRegistry()
@@ -299,7 +299,7 @@ func TestDropsAreCountedByReason(t *testing.T) {
 	}
 }
 
-func TestNewReportsEveryProblem(t *testing.T) {
+func TestNew_ReportsEveryProblem(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	cfg := DefaultConfig()
@@ -315,7 +315,7 @@ func TestNewReportsEveryProblem(t *testing.T) {
 	}
 }
 
-func TestSecondRunAtATimeIsRefused(t *testing.T) {
+func TestRun_RejectsSecondRun(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
@@ -325,7 +325,7 @@ func TestSecondRunAtATimeIsRefused(t *testing.T) {
 	}
 }
 
-func TestMissingTopicIsNamed(t *testing.T) {
+func TestRun_NamesMissingTopic(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	g := w.counter("nowhere")
@@ -338,7 +338,7 @@ func TestMissingTopicIsNamed(t *testing.T) {
 }
 
 // The group would look for owners in partitions that do not contain them.
-func TestRun_RefusesATopicWithAnotherNumberOfPartitions(t *testing.T) {
+func TestRun_RejectsOtherPartitionCount(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	w.kafka.Partitions = testPartitions / 2

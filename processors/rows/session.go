@@ -104,7 +104,7 @@ func (s *session) owns(partition int32) bool {
 	return false
 }
 
-func (s *session) took(p *part) {
+func (s *session) add(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts[p.id] = p

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestGapGrowsWithTheProcessesCommits(t *testing.T) {
+func TestPace_GapGrowsWithCommits(t *testing.T) {
 	p := newPace(10*time.Millisecond, 50*time.Millisecond, 400)
 	for _, c := range []struct {
 		commits int64
@@ -19,7 +19,7 @@ func TestGapGrowsWithTheProcessesCommits(t *testing.T) {
 	}
 }
 
-func TestGapFollowsTheLastSecond(t *testing.T) {
+func TestPace_GapFollowsTheLastSecond(t *testing.T) {
 	p := newPace(10*time.Millisecond, 50*time.Millisecond, 10)
 	second := time.Unix(100, 0)
 	for range 15 {
@@ -39,7 +39,7 @@ func TestGapFollowsTheLastSecond(t *testing.T) {
 }
 
 // Under a steady load, the gap settles at a value that allows the commit rate for which it is the target.
-func TestGapSettles(t *testing.T) {
+func TestPace_GapSettles(t *testing.T) {
 	for _, partitions := range []int{1, 8, 16, 24, 32, 64, 256} {
 		p := newPace(10*time.Millisecond, 50*time.Millisecond, 500)
 		var gaps []time.Duration
@@ -57,7 +57,7 @@ func TestGapSettles(t *testing.T) {
 	}
 }
 
-func TestMemTablesShareTheBudget(t *testing.T) {
+func TestShared_MemTablesFitTheBudget(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MemTableBytes = 64 << 20
 	s, err := NewShared(cfg)
@@ -91,7 +91,7 @@ func TestMemTablesShareTheBudget(t *testing.T) {
 	}
 }
 
-func TestRateIsOfTheLastTenSeconds(t *testing.T) {
+func TestRate_LastTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r rate
 		for range 20 {
@@ -112,7 +112,7 @@ func TestRateIsOfTheLastTenSeconds(t *testing.T) {
 	})
 }
 
-func TestOutsizedMemoryIsNotKept(t *testing.T) {
+func TestBatch_ReleasesOutsizedMemory(t *testing.T) {
 	b := newBatch(1)
 	b.data = make([]byte, maxKept+1)
 	b.writes = make([]write, maxKept/writeBytes+1)
@@ -130,7 +130,7 @@ func TestOutsizedMemoryIsNotKept(t *testing.T) {
 	}
 }
 
-func TestRhythm(t *testing.T) {
+func TestRhythm_Wait(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct{ at, want []int }{ // when batches become ready, and when they are committed
 		"the first two at once, then one a gap": {[]int{0, 0, 0, 0, 0}, []int{0, 0, 10, 20, 30}},

@@ -40,7 +40,7 @@ func (r *Runner) leave(t *testing.T, complete time.Time) {
 	setLocal(t, filepath.Join(r.cfg.Dir, "g-table", "0"), offsetKind, offsetAt(5, complete))
 }
 
-func TestStoreThatWasAwayForTooLongIsRemoved(t *testing.T) {
+func TestStore_OfflineTooLongIsRemoved(t *testing.T) {
 	t.Parallel()
 	const week = 7 * 24 * time.Hour
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestStoreThatWasAwayForTooLongIsRemoved(t *testing.T) {
 }
 
 // A store is complete only when it is known to be, not after any write.
-func TestStoreRemembersWhenItWasComplete(t *testing.T) {
+func TestStore_RemembersWhenItWasComplete(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

@@ -88,7 +88,7 @@ func (b *bench) land(t fatalf) {
 	if err := out.Commit(pebble.NoSync); err != nil {
 		t.Fatalf("commit: %v", err)
 	}
-	b.landed()
+	b.committed()
 }
 
 // group returns a topology for tests of callbacks.
@@ -108,9 +108,9 @@ func hereOwners(n int) []string {
 	return owners
 }
 
-// TestReadsSeeWhatWasWrittenLast compares random reads, writes, failed callbacks, and commits in flight and completed with a
+// TestState_ReadsNewestWrite compares random reads, writes, failed callbacks, and commits in flight and completed with a
 // map of maps.
-func TestReadsSeeWhatWasWrittenLast(t *testing.T) {
+func TestState_ReadsNewestWrite(t *testing.T) {
 	owners := append(hereOwners(2), hereOwners(3)[2]+"\x01") // one has another as a prefix, if it hashes to this partition
 	owners = slices.DeleteFunc(owners, func(o string) bool { return topics.Partition(o, testPartitions) != 0 })
 	rows := rapid.SampledFrom([]string{"", "a", "a\x00", "ab", "b", "b\xff", "b\xff\xff", "c", "\x00", "\xff", "\xff\xff"})
@@ -255,7 +255,7 @@ func same(t *rapid.T, b *bench, owner string, want map[string]string) {
 }
 
 // Each row is sent once, with its last write.
-func TestReplacedWritesStayHere(t *testing.T) {
+func TestState_ReplacedWritesAreNotSent(t *testing.T) {
 	b, done := newBench(t, group())
 	defer done()
 	for i := range 5 {
@@ -276,7 +276,7 @@ func TestReplacedWritesStayHere(t *testing.T) {
 	}
 }
 
-func TestCallbackMayTouchOnlyItsOwners(t *testing.T) {
+func TestTx_RejectsOtherOwners(t *testing.T) {
 	elsewhere := "user:1"
 	for topics.Partition(elsewhere, testPartitions) == 0 {
 		elsewhere += "1"
@@ -334,7 +334,7 @@ func TestCallbackMayTouchOnlyItsOwners(t *testing.T) {
 	}
 }
 
-func TestBoundsOfOneRecord(t *testing.T) {
+func TestTx_Limits(t *testing.T) {
 	long := func(n int) []byte { return make([]byte, n) }
 	cfg := Config{MaxRecordRows: 3, MaxRecordBytes: 5000, MaxValueBytes: 50}
 	for _, c := range []struct {
@@ -374,7 +374,7 @@ func TestBoundsOfOneRecord(t *testing.T) {
 }
 
 // A callback may write as much as Room returns, and no more.
-func TestRoomIsWhatMayBeWritten(t *testing.T) {
+func TestTx_Room(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		more int
@@ -410,7 +410,7 @@ func puts(tx *Tx, n int) error {
 	return nil
 }
 
-func TestTransactionIsOfNoUseAfterItsCallback(t *testing.T) {
+func TestTx_UnusableAfterCallback(t *testing.T) {
 	b, done := newBench(t, group())
 	defer done()
 	var kept Tx
@@ -433,7 +433,7 @@ func TestTransactionIsOfNoUseAfterItsCallback(t *testing.T) {
 	}
 }
 
-func TestTimersAreOrderedByTimeThenOwner(t *testing.T) {
+func TestTimerName_SortsByTimeThenOwner(t *testing.T) {
 	names := [][]byte{
 		timerName(-5, "b", nil), timerName(0, "a", []byte("x")), timerName(0, "b", nil), timerName(7, "a", nil), timerName(1<<40, "a", nil),
 	}
@@ -454,7 +454,7 @@ func TestTimersAreOrderedByTimeThenOwner(t *testing.T) {
 	}
 }
 
-func TestAfterIsTheLeastKeyAbovePrefix(t *testing.T) {
+func TestAfter_IsLeastKeyAbovePrefix(t *testing.T) {
 	for _, c := range []struct{ prefix, want string }{
 		{"a", "b"}, {"a\xff", "b"}, {"a\xff\xff", "b"}, {"ab", "ac"},
 	} {

@@ -34,12 +34,12 @@ type store struct {
 	show   *recoveries
 	offset atomic.Int64 // changelog offset up to which the rows are stored; written under mu
 
-	mu     sync.Mutex // guards the fields below; held during writes to disk
-	filled *pebble.Batch
-	order  []keyed   // scratch space of apply, reused
-	told   time.Time // when progress was last logged
-	closed bool
-	drop   bool // Close does not write what is in memory
+	mu       sync.Mutex // guards the fields below; held during writes to disk
+	filled   *pebble.Batch
+	order    []keyed   // scratch space of apply, reused
+	loggedAt time.Time // when progress was last logged
+	closed   bool
+	drop     bool // Close does not write what is in memory
 
 	complete time.Time // when the store last contained the whole changelog
 
@@ -149,11 +149,11 @@ func (s *store) SetOffset(offset int64) error {
 	if s.filled == nil || s.filled.Len() < recoveryBytes {
 		return nil
 	}
-	if s.show.left(s, s.end-offset); s.show.shown() {
+	if s.show.remaining(s, s.end-offset); s.show.shown() {
 		return s.flush()
 	}
-	if now := time.Now(); now.Sub(s.told) > progressEvery {
-		s.told = now
+	if now := time.Now(); now.Sub(s.loggedAt) > progressEvery {
+		s.loggedAt = now
 		s.log.Info("recovering", "partition", s.who.Partition, "offset", offset, "end", s.end)
 	}
 	return s.flush()
@@ -174,7 +174,7 @@ func (s *store) MarkRecovered() error {
 	if s.closed { // or was never opened
 		return errClosed
 	}
-	s.show.left(s, 0)
+	s.show.remaining(s, 0)
 	if s.offset.Load() >= s.end-1 {
 		s.complete = s.opened
 	}
@@ -265,7 +265,7 @@ func (s *store) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.show.left(s, 0)
+	s.show.remaining(s, 0)
 	if s.filled != nil && !s.drop {
 		if err := s.flush(); err != nil {
 			s.log.Warn("local store: last rows not written, to be read again", "dir", s.dir, "error", err)

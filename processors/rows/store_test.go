@@ -78,7 +78,7 @@ func storeEqualsLog(t testing.TB, path string, log []*kgo.Record) {
 	}
 }
 
-func TestDamagedStoreIsRebuilt(t *testing.T) {
+func TestStore_DamagedIsRebuilt(t *testing.T) {
 	t.Parallel()
 	const users, rounds = 400, 2
 	table := func(dir, partition string) string { return filepath.Join(dir, "t-table", partition) }
@@ -186,7 +186,7 @@ func setLocal(t *testing.T, path string, kind byte, value []byte) {
 }
 
 // A locked store is in use, and not damaged.
-func TestStoreInUseIsNamedAndKept(t *testing.T) {
+func TestStore_InUseIsNamedAndKept(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -243,7 +243,7 @@ func lockElsewhere(t *testing.T, path string) {
 	}
 }
 
-func TestUnwritableDirectoryStopsTheStart(t *testing.T) {
+func TestRun_UnwritableDirectory(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "t-table"), nil, 0o644)) // a file instead of a directory
@@ -256,7 +256,7 @@ func TestUnwritableDirectoryStopsTheStart(t *testing.T) {
 }
 
 // A disk refuses writes during a run, because it is read-only, or full in spite of the limit.
-func TestDiskThatRefusesWritesStopsTheGroup(t *testing.T) {
+func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EIO} {
 		t.Run(refusal.Error(), func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestDiskThatRefusesWritesStopsTheGroup(t *testing.T) {
 }
 
 // A disk refuses the last write of opening a store. Repeated attempts must not leave resources open.
-func TestStoreThatCannotBeOpenedLeavesNothing(t *testing.T) {
+func TestStore_FailedOpenLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).w.r
 	var hits atomic.Int64
@@ -327,7 +327,7 @@ func TestStoreThatCannotBeOpenedLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestFullDiskStopsCommitsUntilThereIsRoom(t *testing.T) {
+func TestDisk_FullStopsCommits(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
@@ -355,7 +355,7 @@ func TestFullDiskStopsCommitsUntilThereIsRoom(t *testing.T) {
 }
 
 // Goka uses a store for a short time although the session ended before it requested the store.
-func TestStoreOfAnEndedSession(t *testing.T) {
+func TestStore_OfAnEndedSession(t *testing.T) {
 	t.Parallel()
 	s := &store{closed: true}
 	for name, err := range map[string]error{

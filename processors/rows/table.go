@@ -118,12 +118,12 @@ func (p *tablePartition) run() {
 			p.errors <- &sarama.ConsumerError{Topic: p.topic, Partition: p.partition, Err: err}
 			return
 		}
-		fetches.EachPartition(p.hand)
+		fetches.EachPartition(p.deliver)
 	}
 }
 
-// hand delivers records until the reader is closed.
-func (p *tablePartition) hand(f kgo.FetchTopicPartition) {
+// deliver delivers records until the reader is closed.
+func (p *tablePartition) deliver(f kgo.FetchTopicPartition) {
 	p.consumer.mu.Lock()
 	p.consumer.ends[p.partition] = f.HighWatermark
 	p.consumer.mu.Unlock()

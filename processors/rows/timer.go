@@ -175,7 +175,7 @@ func (p *part) fire(t timer, now time.Time) error {
 	p.state.begin(&p.tx, t.owner, t.owner, now, p)
 	err = p.state.end(&p.tx, p.w.r.topo.timer(&p.tx, p.tx.Own(), t.name, t.time()))
 	if err != nil {
-		return p.bury(fmt.Errorf("timer of %q: %w", t.owner, err), []byte(t.owner), t.name)
+		return p.sendToDeadLetters(fmt.Errorf("timer of %q: %w", t.owner, err), []byte(t.owner), t.name)
 	}
 	return nil
 }

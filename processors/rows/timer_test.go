@@ -67,7 +67,7 @@ func (w *wire) alarm(f *fired, then TimerFunc) Group {
 	}
 }
 
-func TestTimersFireOnceInOrderAndNotBeforeTheirTime(t *testing.T) {
+func TestTimers_FireOnceInOrder(t *testing.T) {
 	t.Parallel()
 	timersFireInOrder(t, newWire(t))
 }
@@ -99,7 +99,7 @@ func timersFireInOrder(t *testing.T, w *wire) {
 	}
 }
 
-func TestManyTimersAreWorkedOffInSteps(t *testing.T) {
+func TestTimers_FireInSteps(t *testing.T) {
 	t.Parallel()
 	manyTimers(t, newWire(t))
 }
@@ -122,7 +122,7 @@ func manyTimers(t *testing.T, w *wire) {
 	}
 }
 
-func TestTimersSurviveTheirOwner(t *testing.T) {
+func TestTimers_SurviveRecovery(t *testing.T) {
 	t.Parallel()
 	timersSurvive(t, newWire(t))
 }
@@ -139,7 +139,7 @@ func timersSurvive(t *testing.T, w *wire) {
 	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
 }
 
-func TestDroppedTimerDoesNotFire(t *testing.T) {
+func TestTimers_DroppedOneDoesNotFire(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
 	g := w.alarm(f, func(tx *Tx, o Owner, name []byte, at time.Time) error {
@@ -166,7 +166,7 @@ func TestDroppedTimerDoesNotFire(t *testing.T) {
 	}
 }
 
-func TestBadTimerIsBuriedAndTheOthersFire(t *testing.T) {
+func TestTimers_BadOneIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
 	r := newRunner(t, w, t.TempDir(), w.alarm(f, func(tx *Tx, o Owner, name []byte, _ time.Time) error {
@@ -197,7 +197,7 @@ func TestBadTimerIsBuriedAndTheOthersFire(t *testing.T) {
 }
 
 // The timestamp of a tick decides which timers are due, which is the broker's on Kafka. No clock of this process does.
-func TestTickDecidesByItsOwnTime(t *testing.T) {
+func TestTick_TimestampDecides(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
 	r, _ := w.run(t, t.TempDir(), w.alarm(f, nil))
@@ -217,7 +217,7 @@ func TestTickDecidesByItsOwnTime(t *testing.T) {
 }
 
 // A tick that the brokers do not answer does not delay the end of Run.
-func TestUnansweredTickDoesNotHoldUpTheEnd(t *testing.T) {
+func TestRun_EndsWhileTickIsUnanswered(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
 	held, release := w.holdTicks(t)
@@ -260,7 +260,7 @@ func (w *wire) holdTicks(t *testing.T) (held func() int64, release func()) {
 	return hits.Load, func() { released.Store(true) }
 }
 
-func TestTimerWithoutTimerFuncIsRefused(t *testing.T) {
+func TestSetTimer_RequiresTimerFunc(t *testing.T) {
 	g := group()
 	g.Timer = nil
 	b, done := newBench(t, g)

@@ -86,7 +86,7 @@ func (p *part) traced(err error, letters int) {
 	case err != nil:
 		tracing.End(span, err)
 		b.traces.spans = b.traces.spans[:last]
-	case len(b.letters) > letters:
+	case len(b.deadLetters) > letters:
 		tracing.Fail(span, buried)
 	default:
 		span.AddEvent("worked off")

@@ -51,7 +51,7 @@ func echo() Group {
 	}}}}
 }
 
-func TestRecordsAreTracedAsTheirSenderSays(t *testing.T) {
+func TestTrace_FollowsTheSender(t *testing.T) {
 	t.Parallel()
 	header := func(recorded bool) []byte { return tracing.Value(sentBy(recorded)) }
 	for _, test := range []struct {
@@ -113,7 +113,7 @@ func headerOf(r kgo.Record, key string) []byte {
 }
 
 // A span always ends: with the error of its record, or with that of a commit that did not happen.
-func TestSpansEndWithoutACommit(t *testing.T) {
+func TestTrace_EndsWithoutACommit(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, echo())
 	var spans *tracetest.SpanRecorder

@@ -116,9 +116,9 @@ func (v *View) Changed(owner string) <-chan struct{} {
 	return at.waiting
 }
 
-// given records that a consumer-group generation assigns a partition to this process. It returns the time for
+// assigned records that a consumer-group generation assigns a partition to this process. It returns the time for
 // Snapshot.Since.
-func (r *Runner) given(partition, turn int32) time.Time {
+func (r *Runner) assigned(partition, turn int32) time.Time {
 	at := &r.slots[partition]
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -129,16 +129,16 @@ func (r *Runner) given(partition, turn int32) time.Time {
 	return at.since
 }
 
-// came records that a partition's store is open.
-func (r *Runner) came(partition int32, s *store, stage Stage) {
+// storeOpened records that a partition's store is open.
+func (r *Runner) storeOpened(partition int32, s *store, stage Stage) {
 	at := &r.slots[partition]
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	at.store, at.stage = s, stage
 }
 
-// left records that a store is closed.
-func (r *Runner) left(s *store) {
+// storeClosed records that a store is closed.
+func (r *Runner) storeClosed(s *store) {
 	at := &r.slots[s.who.Partition]
 	at.mu.Lock()
 	defer at.mu.Unlock()

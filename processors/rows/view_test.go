@@ -26,7 +26,7 @@ func (w *wire) twin() Group {
 	})}}
 }
 
-func TestViewReadsOneCommitAtATime(t *testing.T) {
+func TestView_ReadsOneCommitAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, _ := w.run(t, t.TempDir(), w.twin())
@@ -91,7 +91,7 @@ func TestHasRows(t *testing.T) {
 	})
 }
 
-func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
+func TestView_NotHere(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.twin())
@@ -133,28 +133,28 @@ func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
 }
 
 // Consecutive consumer-group generations leave no time in which another process could own the partition.
-func TestSinceWhenAPartitionIsHere(t *testing.T) {
+func TestView_Since(t *testing.T) {
 	t.Parallel()
 	r := Runner{slots: make([]slot, 2)}
-	began := r.given(1, 7)
+	began := r.assigned(1, 7)
 	for turn := int32(8); turn < 10; turn++ {
-		if since := r.given(1, turn); !since.Equal(began) {
+		if since := r.assigned(1, turn); !since.Equal(began) {
 			t.Errorf("turn %d, next to the one before: here since %s, want %s", turn, since, began)
 		}
 	}
 	for _, turn := range []int32{11, 2, 2} { // one is missing; the group was recreated; another process with the same name
-		since := r.given(1, turn)
+		since := r.assigned(1, turn)
 		if !since.After(began) {
 			t.Errorf("turn %d: here since %s, as before", turn, since)
 		}
 		began = since
 	}
-	if other := r.given(0, 3); other.Before(began) {
+	if other := r.assigned(0, 3); other.Before(began) {
 		t.Errorf("another partition: here since %s", other)
 	}
 }
 
-func TestViewStopsForItsCaller(t *testing.T) {
+func TestView_StopsForItsCaller(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, _ := w.run(t, t.TempDir(), w.twin())
@@ -174,7 +174,7 @@ func TestViewStopsForItsCaller(t *testing.T) {
 }
 
 // Scans of a snapshot share an iterator: consecutive scans, nested scans, and a scan after one that ended early.
-func TestScansOfASnapshotDoNotDisturbEachOther(t *testing.T) {
+func TestSnapshot_NestedScans(t *testing.T) {
 	t.Parallel()
 	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
 	must(t, err)

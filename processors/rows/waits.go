@@ -8,41 +8,41 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// hand tracks how long the records of a partition have waited that are not durable yet. It is read while a callback or a
+// inFlight tracks how long the records of a partition have waited that are not durable yet. It is read while a callback or a
 // commit hangs, and therefore without the partition's lock. Each field is a time in nanoseconds since the epoch; 0: no
 // records.
-type hand struct {
-	pending atomic.Int64 // accepted records, including the one being processed
-	sealed  atomic.Int64 // records being committed
-	left    atomic.Int64 // records that are in the log but are not delivered, according to the last check
+type inFlight struct {
+	pending     atomic.Int64 // accepted records, including the one being processed
+	sealed      atomic.Int64 // records being committed
+	undelivered atomic.Int64 // records that are in the log but are not delivered, according to the last check
 }
 
-// take is called before a record is processed, under the partition's lock. It reads the clock only for the first record.
-func (h *hand) take(now func() time.Time) {
-	if h.pending.Load() == 0 {
-		h.pending.Store(now().UnixNano())
+// accept is called before a record is processed, under the partition's lock. It reads the clock only for the first record.
+func (f *inFlight) accept(now func() time.Time) {
+	if f.pending.Load() == 0 {
+		f.pending.Store(now().UnixNano())
 	}
 }
 
 // seal is called when the accepted records are about to be committed, under the partition's lock.
-func (h *hand) seal() { h.sealed.Store(h.pending.Swap(0)) }
+func (f *inFlight) seal() { f.sealed.Store(f.pending.Swap(0)) }
 
-// land is called when they are durable.
-func (h *hand) land() { h.sealed.Store(0) }
+// commit is called when they are durable.
+func (f *inFlight) commit() { f.sealed.Store(0) }
 
-// leaves sets since when records in the log are not delivered. The zero time stands for none.
-func (h *hand) leaves(since time.Time) {
+// setUndelivered sets since when records in the log are not delivered. The zero time stands for none.
+func (f *inFlight) setUndelivered(since time.Time) {
 	if since.IsZero() {
-		h.left.Store(0)
+		f.undelivered.Store(0)
 		return
 	}
-	h.left.Store(since.UnixNano())
+	f.undelivered.Store(since.UnixNano())
 }
 
 // age returns how long the oldest record has waited, or 0 if there is none.
-func (h *hand) age(now time.Time) time.Duration {
+func (f *inFlight) age(now time.Time) time.Duration {
 	oldest := now.UnixNano()
-	for _, since := range []int64{h.pending.Load(), h.sealed.Load(), h.left.Load()} {
+	for _, since := range []int64{f.pending.Load(), f.sealed.Load(), f.undelivered.Load()} {
 		if since != 0 {
 			oldest = min(oldest, since)
 		}
@@ -61,9 +61,9 @@ type ownedParts struct {
 }
 
 func newOwnedParts() *ownedParts {
-	const help = "For how long the group has not worked off the oldest record that it was given, or that lies ready for it; 0 when there is none."
+	const help = "Age of the oldest record that the group has received, or that is ready for it, and that is not processed; 0: there is none."
 	return &ownedParts{
-		owned:   prometheus.NewDesc(metricPrefix+"partitions_owned", "Partitions recovered and worked on.", []string{"group"}, nil),
+		owned:   prometheus.NewDesc(metricPrefix+"partitions_owned", "Partitions that are recovered and emit.", []string{"group"}, nil),
 		waiting: prometheus.NewDesc(metricPrefix+"waiting_seconds", help, []string{"group"}, nil),
 		groups:  map[string]map[*part]struct{}{},
 	}
@@ -103,7 +103,7 @@ func (o *ownedParts) Collect(to chan<- prometheus.Metric) {
 		for p := range parts {
 			if p.emission.active.Load() {
 				owned++
-				longest = max(longest, p.hand.age(now))
+				longest = max(longest, p.inFlight.age(now))
 			}
 		}
 		to <- prometheus.MustNewConstMetric(o.owned, prometheus.GaugeValue, float64(owned), group)

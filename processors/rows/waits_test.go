@@ -28,7 +28,7 @@ func waiting(t *testing.T, reg *prometheus.Registry) float64 {
 
 // A group whose callback or commit hangs reports no error. The metric reports that it has an unprocessed record, and the
 // status that it is ready, exactly as long as it hangs.
-func TestWhatHangsIsTold(t *testing.T) {
+func TestWaitingSeconds_ReportsHangingCallbackAndCommit(t *testing.T) {
 	t.Parallel()
 	const callback, commit = "callback", "commit"
 	for _, hangs := range []string{callback, commit} {
@@ -73,40 +73,40 @@ func TestWhatHangsIsTold(t *testing.T) {
 	}
 }
 
-func TestHandIsAsOldAsItsOldest(t *testing.T) {
+func TestInFlight_HasAgeOfOldestRecord(t *testing.T) {
 	t.Parallel()
 	begin := time.Unix(1_000_000, 0)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
-	var h hand
+	var f inFlight
 	check := func(when string, now, want int) {
 		t.Helper()
-		if got := h.age(at(now)); got != time.Duration(want)*time.Second {
+		if got := f.age(at(now)); got != time.Duration(want)*time.Second {
 			t.Errorf("%s: it is %s old, want %d s", when, got, want)
 		}
 	}
 	check("nothing was given", 1, 0)
-	h.take(func() time.Time { return at(1) })
-	h.take(func() time.Time { return at(5) })
+	f.accept(func() time.Time { return at(1) })
+	f.accept(func() time.Time { return at(5) })
 	check("two were given", 7, 6)
-	h.seal()
+	f.seal()
 	check("they are being committed", 8, 7)
-	h.take(func() time.Time { return at(9) })
+	f.accept(func() time.Time { return at(9) })
 	check("a third one beside them", 10, 9)
-	h.land()
+	f.commit()
 	check("they are durable", 10, 1)
-	h.leaves(at(4))
+	f.setUndelivered(at(4))
 	check("records do not come", 10, 6)
-	h.leaves(time.Time{})
+	f.setUndelivered(time.Time{})
 	check("they have come", 10, 1)
-	h.seal()
-	h.land()
+	f.seal()
+	f.commit()
 	check("all is durable", 11, 0)
-	h.take(func() time.Time { return at(20) })
+	f.accept(func() time.Time { return at(20) })
 	check("the clock went back", 15, 0)
 }
 
 // Undelivered records are detected at the first check of their idle input, and no longer reported once they were delivered.
-func TestRecordsThatDoNotComeAreTold(t *testing.T) {
+func TestWaitingSeconds_ReportsUndeliveredRecords(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	w.send(t, "t-in", 0, 3, func(int) string { return ownerIn(0) })
@@ -117,7 +117,7 @@ func TestRecordsThatDoNotComeAreTold(t *testing.T) {
 	stuck := &part{
 		w: &work{r: &Runner{log: silent(), topo: &topology{inputs: []Input{{topic: "t-in"}}}}, log: here.w.log}, ctx: here.ctx,
 	}
-	rests := []resting{{applied: -1}}
+	inputs := []idleInput{{applied: -1}}
 	for _, c := range []struct {
 		name    string
 		applied int64
@@ -129,11 +129,11 @@ func TestRecordsThatDoNotComeAreTold(t *testing.T) {
 		{"the second has come", 1, false},
 		{"the third has not", 1, true},
 		{"all have come", 2, false},
-		{"it rests", 2, false},
+		{"it is idle", 2, false},
 	} {
 		stuck.applied = []int64{c.applied}
-		stuck.look(rests)
-		if told := stuck.hand.age(time.Now().Add(time.Second)) > 0; told != c.told {
+		stuck.checkIdleInputs(inputs)
+		if told := stuck.inFlight.age(time.Now().Add(time.Second)) > 0; told != c.told {
 			t.Errorf("%s: told %t, want %t", c.name, told, c.told)
 		}
 	}

@@ -176,7 +176,7 @@ func (w *work) openFor(s *session, partition int32) (storage.Storage, error) {
 		return nil, err
 	}
 	st.head = func() int64 { return w.tables.end(partition) }
-	w.r.came(partition, st, StageStandby)
+	w.r.storeOpened(partition, st, StageStandby)
 	return standby{st, w.r}, nil
 }
 
@@ -188,7 +188,7 @@ type standby struct {
 
 // Close is called by Goka at the end of a session.
 func (s standby) Close() error {
-	s.r.left(s.store)
+	s.r.storeClosed(s.store)
 	return s.store.Close()
 }
 
@@ -213,7 +213,7 @@ func (w *work) openPart(s *session, partition int32) (*part, error) {
 	}
 	p := &part{
 		w: w, session: s, id: partition, client: client, number: uint64(w.r.topo.generation)<<48 | w.r.owned.Add(1),
-		alone: w.r.given(partition, s.GenerationID()),
+		alone: w.r.assigned(partition, s.GenerationID()),
 		kick:  make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(w.ctx))
@@ -226,8 +226,8 @@ func (w *work) openPart(s *session, partition int32) (*part, error) {
 		return nil, err
 	}
 	p.prepare()
-	w.r.came(partition, p.store, StageRecovering)
-	s.took(p)
+	w.r.storeOpened(partition, p.store, StageRecovering)
+	s.add(p)
 	return p, nil
 }
 

@@ -13,66 +13,66 @@ import (
 // Then the group fails to start as if records were lost.
 
 const (
-	restEvery  = 10 * time.Second // an input without new records for this long is checked
-	restsAgain = 60               // … and again after this many intervals, because aborted records may have been added
+	idleAfter    = 10 * time.Second // an input without new records for this long is checked
+	recheckAfter = 60               // … and again after this many intervals, because aborted records may have been added
 )
 
-// rest checks idle inputs until the partition is closed.
-func (p *part) rest() {
-	ticker := time.NewTicker(p.w.r.resting)
+// watchIdleInputs checks idle inputs until the partition is closed.
+func (p *part) watchIdleInputs() {
+	ticker := time.NewTicker(p.w.r.idleAfter)
 	defer ticker.Stop()
-	rests := make([]resting, len(p.w.r.topo.reads()))
+	inputs := make([]idleInput, len(p.w.r.topo.reads()))
 	for {
 		select {
 		case <-ticker.C:
 		case <-p.ctx.Done():
 			return
 		}
-		p.look(rests)
+		p.checkIdleInputs(inputs)
 	}
 }
 
-// look checks the idle inputs.
-func (p *part) look(rests []resting) {
+// checkIdleInputs checks the idle inputs.
+func (p *part) checkIdleInputs(inputs []idleInput) {
 	left := time.Time{}
 	for i, topic := range p.w.r.topo.reads() {
-		p.restOf(i, topic, &rests[i])
-		if at := rests[i].left; left.IsZero() || !at.IsZero() && at.Before(left) {
+		p.checkIdleInput(i, topic, &inputs[i])
+		if at := inputs[i].undelivered; left.IsZero() || !at.IsZero() && at.Before(left) {
 			left = at
 		}
 	}
-	p.hand.leaves(left)
+	p.inFlight.setUndelivered(left)
 }
 
-// restOf checks an input, if it is idle and the check is due.
-func (p *part) restOf(input int, topic string, r *resting) {
+// checkIdleInput checks an input, if it is idle and the check is due.
+func (p *part) checkIdleInput(input int, topic string, r *idleInput) {
 	if !r.due(p.appliedOf(input)) {
 		return
 	}
 	left, err := p.passMarkers(input, topic)
 	if err != nil && p.ctx.Err() == nil {
-		p.w.r.log.Debug("what is behind the applied records is not known, it is asked for again", "error", err)
+		p.w.r.log.Debug("check of an idle input failed, it is repeated", "topic", topic, "partition", p.id, "error", err)
 	}
 	if left {
-		r.left = time.Now()
+		r.undelivered = time.Now()
 	}
 }
 
-// resting is the state of the checks of one input.
-type resting struct {
-	applied int64     // at the last interval
-	rests   int       // intervals since it changed
-	left    time.Time // when a check last found unprocessed records; zero: none did
+// idleInput is the state of the checks of one input.
+type idleInput struct {
+	applied     int64     // at the last interval
+	intervals   int       // intervals since it changed
+	undelivered time.Time // when a check last found unprocessed records; zero: none did
 }
 
 // due is called once per interval. It reports whether to check the input now.
-func (r *resting) due(applied int64) bool {
+func (r *idleInput) due(applied int64) bool {
 	if applied != r.applied {
-		*r = resting{applied: applied}
+		*r = idleInput{applied: applied}
 		return false
 	}
-	r.rests++
-	return r.rests%restsAgain == 1
+	r.intervals++
+	return r.intervals%recheckAfter == 1
 }
 
 // passMarkers advances the applied offset of an input over markers and aborted records, up to the next record to be applied.
@@ -86,7 +86,7 @@ func (p *part) passMarkers(input int, topic string) (left bool, err error) {
 	for {
 		records, to, err := p.w.log.Read(p.ctx, topic, p.id, next)
 		if err != nil {
-			return false, fmt.Errorf("look behind applied records: %w", err)
+			return false, fmt.Errorf("read after the applied records: %w", err)
 		}
 		if len(records) > 0 { // handle will process them, and thereby pass the markers before them
 			return true, nil
@@ -98,7 +98,7 @@ func (p *part) passMarkers(input int, topic string) (left bool, err error) {
 	}
 	starts, err := p.w.log.Starts(p.ctx, topic)
 	if err != nil {
-		return false, fmt.Errorf("look behind applied records: %w", err)
+		return false, fmt.Errorf("read after the applied records: %w", err)
 	}
 	if starts[topic][p.id] <= applied+1 { // otherwise the read started at the log's start, and earlier records are lost
 		p.passed(input, applied, next-1)

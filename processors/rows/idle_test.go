@@ -62,7 +62,7 @@ func ownerIn(partition int32) string {
 	}
 }
 
-func TestRecordsTakenUnreadStopTheGroup(t *testing.T) {
+func TestRetention_LostRecordsStopTheGroup(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	takenUnread(t, w, func() { w.retain(t, w.ends(t)) })
@@ -86,7 +86,7 @@ func takenUnread(t *testing.T, w *wire, take func()) {
 }
 
 // After the last applied record, there are only markers and aborted records. Retention may delete them.
-func TestMarkersTakenUnreadStopNothing(t *testing.T) {
+func TestRetention_LostMarkersStopNothing(t *testing.T) {
 	t.Parallel()
 	markersTakenUnread(t, newWire(t))
 }
@@ -94,7 +94,7 @@ func TestMarkersTakenUnreadStopNothing(t *testing.T) {
 func markersTakenUnread(t *testing.T, w *wire) {
 	dir := t.TempDir()
 	r := newRunner(t, w, dir, w.counter("t-in"))
-	r.resting = 20 * time.Millisecond
+	r.idleAfter = 20 * time.Millisecond
 	stop := start(t, r)
 	w.sendInTransaction(t, kgo.TryCommit)
 	w.sendInTransaction(t, kgo.TryAbort)
@@ -111,25 +111,25 @@ func markersTakenUnread(t *testing.T, w *wire) {
 	}
 }
 
-func TestRestingInputsAreLookedAt(t *testing.T) {
-	var r resting
-	var looks []int
+func TestIdleInput_DueIntervals(t *testing.T) {
+	var r idleInput
+	var checks []int
 	for rest := range 200 {
 		applied := int64(7)
 		if rest > 70 {
 			applied = int64(min(rest, 100)) // records arrive until the hundredth interval
 		}
 		if r.due(applied) {
-			looks = append(looks, rest)
+			checks = append(checks, rest)
 		}
 	}
-	if want := []int{1, 61, 101, 161}; !slices.Equal(looks, want) {
-		t.Errorf("looked at rests %v, want %v", looks, want)
+	if want := []int{1, 61, 101, 161}; !slices.Equal(checks, want) {
+		t.Errorf("checked after %v intervals, want %v", checks, want)
 	}
 }
 
 // A record that is not applied yet is not passed, even if the check of an idle input reads it.
-func TestRecordsAreNotPassed(t *testing.T) {
+func TestIdleInput_RecordsAreNotPassed(t *testing.T) {
 	t.Parallel()
 	recordsAreNotPassed(t, newWire(t))
 }
