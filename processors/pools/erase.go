@@ -10,15 +10,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Erasure while a new generation is being built. The active generation deletes the rows in steps and notifies the followees
-// that they name. When no row is left, it requests the last step (schemas.EraseRest). Until then a silent generation keeps
-// the rows that name followees: it may have other rows when it becomes active, and must then notify these followees. After
-// the last step, a timer deletes its remaining rows, because a silent generation emits no next step.
+// An erasure deletes the rows in steps and notifies the followees that they name. When no row is left, it requests the last step
+// (schemas.EraseRest). silent.go says what a generation that is being built does.
 
 // eraseRows is the maximum number of a deleted user's rows that one step deletes.
 const eraseRows = 2000
 
-// timerErase is the timer with which a silent generation continues an erasure.
+// timerErase is the timer that continues an erasure; see continuesByTimer.
 const timerErase = "erase"
 
 // erase processes one step of an erasure. It ignores the steps of the fanout group.
@@ -36,15 +34,11 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	if err := g.dropTimers(tx, own, e); err != nil {
 		return err
 	}
-	leave := keepNone
-	if tx.Silent() && e.Step != schemas.EraseRest {
-		leave = namesFollowee
-	}
-	more, err := g.eraseSome(tx, own, e, leave)
+	more, err := g.eraseSome(tx, own, e, leftByErasure(tx, e.Step))
 	switch {
 	case err != nil:
 		return err
-	case more && tx.Silent() && e.Step == schemas.EraseRest:
+	case more && continuesByTimer(tx, e.Step):
 		return own.SetTimer(tx.Time(), []byte(timerErase))
 	case !more && e.Step == schemas.EraseRest:
 		return nil

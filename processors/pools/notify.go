@@ -16,7 +16,7 @@ const timerNotify = "notify"
 // replaces one in progress. The result is the number of expected answers; the rest counts as one.
 func (g *group) notifyFollowees(tx *rows.Tx, a *userActivity, n layout.Notification) (expected int, err error) {
 	a.Notification = layout.Notification{}
-	if tx.Silent() { // the active generation sends the notifications; a silent one could wait forever for answers
+	if !notifies(tx) {
 		return 0, nil
 	}
 	m := schemas.EdgeMode{User: a.user, Inactive: a.Inactive, BackfillID: a.BackfillID}

@@ -21,13 +21,6 @@ import (
 // The followees of an inactive user are not asked, because the next visit asks all of them. With InactiveAfter 0, the rebuild
 // reactivates a user who was already inactive.
 
-// clearedRows is the maximum number of candidates that one step deletes. A silent generation deletes as many as a record may:
-// its request for the next step is not sent, and its next records may be the answers to the active generation.
-const (
-	clearedRows       = 5000
-	clearedSilentRows = 10 * clearedRows
-)
-
 // rebuild processes a Rebuild.
 func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 	if tx.Key() != string(r.User) {
@@ -40,10 +33,7 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
-	own, most := tx.Own(), clearedRows
-	if tx.Silent() {
-		most = clearedSilentRows
-	}
+	own, most := tx.Own(), clearedRows(tx)
 	for _, source := range rebuilt(r.Source) {
 		if r.Keep {
 			break

@@ -89,6 +89,14 @@ func (w *work) confirms(ctx context.Context, mark generation.Mark) (bool, error)
 	return w.generations.Confirms(ctx, mark)
 }
 
+// emitter is the part of a state that drops output records.
+type emitter struct {
+	silent bool // for the record being processed
+}
+
+// beginEmission decides whether the next record, of an input, emits.
+func (p *part) beginEmission(input int) { p.state.silent = !p.emission.of(input) }
+
 // emit adds an output record of the record being processed, and returns it. A silent generation drops it and returns nil. A nil
 // value is a tombstone.
 func (s *state) emit(topic uint16, partition int32, key string, value []byte, since int64) *emit {

@@ -133,7 +133,7 @@ func (p *part) fail(err error) {
 
 // process runs the callback of a record. It returns an error if the partition must stop. A bad record is not an error.
 func (p *part) process(ctx goka.Context, input int, value []byte) error {
-	p.state.silent = !p.emission.of(input)
+	p.beginEmission(input)
 	if ctx.Key() == "" && value == nil {
 		if why, ok := topics.Unread(ctx.Headers()); ok {
 			p.w.r.log.Error("a batch of an input cannot be read: it becomes a dead letter, and none of its records is processed",

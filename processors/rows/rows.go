@@ -12,7 +12,7 @@ import (
 // Group is the topology of one group. Write it as one literal.
 type Group struct {
 	// Generation is the number of the group's generation, see generation.Name. 0 stands for the first. From the second
-	// on, the group's name is Name and the number, and the group is silent until the cut-over.
+	// on, the group's name is Name and the number, and the group emits nothing until the cut-over.
 	Generation int
 
 	Name    string    // also the consumer group; the table is <name>-table

@@ -37,7 +37,7 @@ type state struct {
 	common  string // owner of the common rows
 	memory  any    // of the callbacks, see Group.Memory
 	pending *batch
-	silent  bool   // see Tx.Silent
+	emitter
 	flying  *batch // nil: none
 	store   reader
 	recent  recentRows // caches rows of store
