@@ -33,8 +33,13 @@ type poolGenerations struct {
 	mu       sync.Mutex
 	active   int
 	switched time.Time // when another one became active
-	runners  map[int]*rows.Runner
-	stops    map[int]context.CancelFunc
+	opened   map[int]*openGeneration
+}
+
+// openGeneration is a generation in this process.
+type openGeneration struct {
+	runner *rows.Runner
+	stop   context.CancelFunc // nil: it does not run yet
 }
 
 // lingering is how long the previous generation keeps running for other processes: until cutOverReaches, plus the
@@ -49,7 +54,7 @@ const cutOverReaches = 2 * topics.WatchEvery
 func newPoolGenerations(ctx context.Context, p *App, open func(number int) (*rows.Runner, error)) (*poolGenerations, error) {
 	g := &poolGenerations{
 		p: p, open: open, watch: &topics.GenerationWatch{Log: p.ends},
-		runners: map[int]*rows.Runner{}, stops: map[int]context.CancelFunc{},
+		opened: map[int]*openGeneration{},
 	}
 	if err := g.watch.Refresh(ctx); err != nil {
 		return nil, err
@@ -60,7 +65,7 @@ func newPoolGenerations(ctx context.Context, p *App, open func(number int) (*row
 	if err != nil {
 		return nil, err
 	}
-	g.runners[g.active] = runner
+	g.opened[g.active] = &openGeneration{runner: runner}
 	g.view.Store(&activeRows{View: runner.View()})
 	return g, nil
 }
@@ -105,14 +110,16 @@ func (g *poolGenerations) first() (run func(context.Context) error) {
 		own, cancel := context.WithCancel(ctx)
 		defer cancel()
 		g.mu.Lock()
-		runner := g.runners[number]
-		g.stops[number] = cancel
+		opened := g.opened[number]
+		if opened != nil {
+			opened.stop = cancel
+		}
 		g.mu.Unlock()
-		if runner == nil { // it was retired while it was not running
+		if opened == nil { // it was retired while it was not running
 			<-ctx.Done()
 			return nil
 		}
-		err := runner.Run(own)
+		err := opened.runner.Run(own)
 		if own.Err() != nil {
 			g.removeFormer(ctx, number)
 			<-ctx.Done()
@@ -143,20 +150,19 @@ func (g *poolGenerations) follow(ctx context.Context, group *errgroup.Group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, number := range now.Numbers() {
-		if g.runners[number] == nil {
+		if g.opened[number] == nil {
 			g.start(ctx, group, number)
 		}
 	}
-	if runner := g.runners[now.Active]; runner != nil && now.Active != g.active {
+	if opened := g.opened[now.Active]; opened != nil && now.Active != g.active {
 		g.active, g.switched = now.Active, time.Now()
-		g.view.Store(&activeRows{runner.View(), g.switched.Add(cutOverReaches)})
+		g.view.Store(&activeRows{opened.runner.View(), g.switched.Add(cutOverReaches)})
 		g.p.log.InfoContext(ctx, "another generation of the pools answers", "generation", now.Active)
 	}
-	for number, stop := range g.stops {
-		if number != g.active && !slices.Contains(now.Numbers(), number) && time.Since(g.switched) > lingering {
-			stop()
-			delete(g.stops, number)
-			delete(g.runners, number)
+	for number, own := range g.opened {
+		if own.stop != nil && number != g.active && !slices.Contains(now.Numbers(), number) && time.Since(g.switched) > lingering {
+			own.stop()
+			delete(g.opened, number)
 		}
 	}
 }
@@ -169,7 +175,7 @@ func (g *poolGenerations) start(ctx context.Context, group *errgroup.Group, numb
 		return
 	}
 	own, stop := context.WithCancel(ctx)
-	g.runners[number], g.stops[number] = runner, stop
+	g.opened[number] = &openGeneration{runner, stop}
 	part := processors.Part{Name: generation.Name(topics.Pools, number), Run: g.p.knowing(runner.Run)}
 	supervisor := processors.NewSupervisor(processors.DefaultBackoff(), g.p.log, part)
 	group.Go(func() error {
@@ -209,10 +215,10 @@ func (g *poolGenerations) removeFormer(ctx context.Context, number int) {
 func (g *poolGenerations) running() []*rows.Runner {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	list := []*rows.Runner{g.runners[g.active]}
-	for number, r := range g.runners {
+	list := []*rows.Runner{g.opened[g.active].runner}
+	for number, own := range g.opened {
 		if number != g.active {
-			list = append(list, r)
+			list = append(list, own.runner)
 		}
 	}
 	return list
@@ -220,15 +226,7 @@ func (g *poolGenerations) running() []*rows.Runner {
 
 // isActive reports whether a runner belongs to the active generation of its group.
 func (p *App) isActive(r *rows.Runner) bool {
-	if p.generations == nil {
-		return true
-	}
-	for i, other := range p.generations.running() {
-		if other == r {
-			return i == 0
-		}
-	}
-	return true
+	return p.generations == nil || slices.Index(p.generations.running(), r) <= 0
 }
 
 // groupsNow returns the groups that run here, every generation of them.
@@ -236,11 +234,6 @@ func (p *App) groupsNow() []*rows.Runner {
 	if p.generations == nil {
 		return p.groups
 	}
-	var list []*rows.Runner
-	for _, r := range p.groups {
-		if r != p.firstPools {
-			list = append(list, r)
-		}
-	}
-	return append(list, p.generations.running()...)
+	others := slices.DeleteFunc(slices.Clone(p.groups), func(r *rows.Runner) bool { return r == p.firstPools })
+	return append(others, p.generations.running()...)
 }

@@ -52,20 +52,33 @@ func (p *part) await(r *rhythm) bool {
 		if turn <= 0 {
 			break
 		}
-		timer := time.NewTimer(turn)
-		select {
-		case <-timer.C:
-		case <-p.kick:
-		case <-p.ctx.Done():
-		}
-		timer.Stop()
-		if p.ctx.Err() != nil {
+		if !sleep(p.ctx, turn, p.kick) {
 			return false
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.discard && (p.state.pending.waits() || !p.last())
+}
+
+// sleep waits for d or until kick receives a signal. It returns false if ctx is canceled.
+func sleep(ctx context.Context, d time.Duration, kick <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-kick:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// wake wakes the receiver of kick, a channel with a buffer of one.
+func wake(kick chan<- struct{}) {
+	select {
+	case kick <- struct{}{}:
+	default:
+	}
 }
 
 // last reports whether no more records will be added. mu is held.

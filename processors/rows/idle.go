@@ -121,5 +121,5 @@ func (p *part) passed(input int, from, to int64) {
 	}
 	p.applied[input], p.state.pending.applied[input] = to, to
 	p.state.pending.passed = true
-	p.wake()
+	wake(p.kick)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -129,21 +130,18 @@ func (s *store) claim() error {
 		return err
 	}
 	key := reservedKey(markerKind)
-	have, closer, err := s.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
+	have, err := stored.Row(s.db, key)
+	switch {
+	case err != nil:
+		return err
+	case have == nil:
 		if err := s.empty(); err != nil {
 			return err
 		}
 		return s.db.Set(key, want, pebble.NoSync)
-	}
-	if err != nil {
-		return err
-	}
-	defer closer.Close()
-	if s.recreated(have) {
+	case s.recreated(have):
 		return fmt.Errorf("%w: topic %s was recreated since the local store was written", errLost, s.who.Topic)
-	}
-	if string(have) != string(want) {
+	case string(have) != string(want):
 		return fmt.Errorf("%w: it is %s, not %s", errForeign, have, want)
 	}
 	return nil
@@ -172,14 +170,10 @@ func (s *store) empty() error {
 }
 
 func (s *store) loadOffset() error {
-	value, closer, err := s.db.Get(reservedKey(offsetKind))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
+	value, err := stored.Row(s.db, reservedKey(offsetKind))
+	if err != nil || value == nil {
 		return err
 	}
-	defer closer.Close()
 	if len(value) != 16 {
 		return fmt.Errorf("%w: offset of %d bytes", errForeign, len(value))
 	}

@@ -74,7 +74,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 	defer func() {
 		if !returned { // a panic, which Goka recovers: the batch must not be committed
 			p.err, p.discard = errPanicked, true
-			p.wake()
+			wake(p.kick)
 		}
 	}()
 	before := p.state.pending.mark()
@@ -92,7 +92,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 		p.state.pending.first = begun{arrived: ctx.Timestamp().UnixMicro(), since: p.since()}
 	}
 	p.state.pending.messages++
-	p.wake()
+	wake(p.kick)
 }
 
 // awaitRoom blocks while the pending batch is full. It reports whether the partition still accepts records.
@@ -108,13 +108,6 @@ func (p *part) full() bool {
 	return b.bytes() >= cfg.MaxBatchBytes || b.messages >= cfg.MaxBatchMessages
 }
 
-func (p *part) wake() {
-	select {
-	case p.kick <- struct{}{}:
-	default:
-	}
-}
-
 // fail stops the partition: it accepts no more records, commits the pending batch, and makes Run return err. If the
 // consumer-group session has already ended, err is a consequence of that and is only logged. mu is held.
 func (p *part) fail(err error) {
@@ -123,7 +116,7 @@ func (p *part) fail(err error) {
 	}
 	_ = p.store.check(err) // if a file is damaged, Close deletes the store
 	p.room.Broadcast()
-	p.wake()
+	wake(p.kick)
 	if p.closing || p.ctx.Err() != nil {
 		p.w.r.log.Warn("last records of a partition not committed, its next owner works them off", "partition", p.id, "error", err)
 		return
@@ -304,7 +297,7 @@ func (p *part) Close() error {
 	started := p.started
 	p.room.Broadcast()
 	p.mu.Unlock()
-	p.wake()
+	wake(p.kick)
 	if p.w.abandoned() {
 		p.cancel()
 		p.store.unflushed()

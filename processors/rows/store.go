@@ -91,31 +91,15 @@ func (s *store) check(err error) error {
 func (s *store) Open() error { return nil }
 
 // Set puts a row while Goka reads the changelog.
-func (s *store) Set(key string, value []byte) error {
-	if isLocal(key) {
-		return nil
-	}
-	return s.fill(func(b *pebble.Batch) error {
-		op := b.SetDeferred(len(key), len(value))
-		copy(op.Key, key)
-		copy(op.Value, value)
-		return op.Finish()
-	})
-}
+func (s *store) Set(key string, value []byte) error { return s.fill(key, value, false) }
 
 // Delete removes a row while Goka reads the changelog.
-func (s *store) Delete(key string) error {
+func (s *store) Delete(key string) error { return s.fill(key, nil, true) }
+
+func (s *store) fill(key string, value []byte, deleted bool) error {
 	if isLocal(key) {
 		return nil
 	}
-	return s.fill(func(b *pebble.Batch) error {
-		op := b.DeleteDeferred(len(key))
-		copy(op.Key, key)
-		return op.Finish()
-	})
-}
-
-func (s *store) fill(write func(*pebble.Batch) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -124,7 +108,20 @@ func (s *store) fill(write func(*pebble.Batch) error) error {
 	if s.filled == nil {
 		s.filled = s.db.NewBatchWithSize(recoveryBytes + recoveryBytes/8)
 	}
-	return write(s.filled)
+	return putRow(s.filled, key, value, deleted)
+}
+
+// putRow adds a put or a deletion to a batch. It copies the bytes once.
+func putRow[K string | []byte](b *pebble.Batch, key K, value []byte, deleted bool) error {
+	if deleted {
+		op := b.DeleteDeferred(len(key))
+		copy(op.Key, key)
+		return op.Finish()
+	}
+	op := b.SetDeferred(len(key), len(value))
+	copy(op.Key, key)
+	copy(op.Value, value)
+	return op.Finish()
 }
 
 // GetOffset returns the changelog offset of the last record in the store, or def if the store is empty.
@@ -236,23 +233,12 @@ func (s *store) apply(b *batch, offset int64) error {
 
 func (b *batch) copyTo(out *pebble.Batch, order []keyed) error {
 	for i := range order {
-		if err := b.copyWrite(out, &b.writes[order[i].write]); err != nil {
+		w := &b.writes[order[i].write]
+		if err := putRow(out, b.at(w.key), b.at(w.value), w.deleted); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (b *batch) copyWrite(out *pebble.Batch, w *write) error {
-	if w.deleted {
-		op := out.DeleteDeferred(int(w.key.len))
-		copy(op.Key, b.at(w.key))
-		return op.Finish()
-	}
-	op := out.SetDeferred(int(w.key.len), int(w.value.len))
-	copy(op.Key, b.at(w.key))
-	copy(op.Value, b.at(w.value))
-	return op.Finish()
 }
 
 var errClosed = errors.New("local store is closed")

@@ -36,13 +36,7 @@ func newTableConsumer(k topics.Kafka) *tableConsumer {
 
 // ConsumePartition starts to read one partition from an offset, or from sarama's oldest or newest.
 func (c *tableConsumer) ConsumePartition(topic string, partition int32, offset int64) (sarama.PartitionConsumer, error) {
-	from := kgo.NewOffset().At(offset)
-	switch offset {
-	case sarama.OffsetOldest:
-		from = kgo.NewOffset().AtStart()
-	case sarama.OffsetNewest:
-		from = kgo.NewOffset().AtEnd()
-	}
+	from := kgo.NewOffset().At(offset) // both clients use Kafka's numbers for the oldest and the newest offset
 	client, err := c.kafka.Client(
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: from}}),
 		kgo.KeepControlRecords(),

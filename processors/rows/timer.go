@@ -37,10 +37,7 @@ func (s *scheduler) committed(ticked, chained bool) {
 	if ticked {
 		s.chained.Store(chained)
 	}
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
+	wake(s.kick)
 }
 
 // run sends ticks until the partition is closed.
@@ -56,14 +53,7 @@ func (s *scheduler) run() {
 			s.fail(err)
 			return
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-s.kick:
-		case <-s.p.ctx.Done():
-		}
-		timer.Stop()
-		if s.p.ctx.Err() != nil {
+		if !sleep(s.p.ctx, wait, s.kick) {
 			return
 		}
 	}

@@ -142,26 +142,3 @@ func describe(spans []sdk.ReadOnlySpan) (wrong []string) {
 	}
 	return wrong
 }
-
-// The cost of a record whose callback emits one: without a tracer, with a tracer that samples nothing, and with one that
-// samples all.
-func BenchmarkRowsTraced(b *testing.B) {
-	for _, chance := range []float64{-1, 0, 1} {
-		name := map[float64]string{-1: "off", 0: "none", 1: "all"}[chance]
-		b.Run(name, func(b *testing.B) {
-			p := newPart(b, echo())
-			if chance >= 0 {
-				p.w.r.env.Kafka.Tracer = tracing.New(sdk.NewTracerProvider(), chance)
-			}
-			key, value := hereOwners(1)[0], []byte("x")
-			b.ReportAllocs()
-			for i := range b.N {
-				if i%1000 == 0 {
-					p.state.pending.traces.end("")
-					p.state.pending.reset()
-				}
-				p.handle(headed{fakeRecord{topic: "in", key: key, offset: int64(i), at: time.UnixMilli(5)}, nil}, 0, value)
-			}
-		})
-	}
-}

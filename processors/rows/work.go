@@ -327,9 +327,7 @@ func (q quickGroup) Consume(ctx context.Context, topics []string, handler sarama
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		select {
-		case <-time.After(leastSession - time.Since(started)):
-		case <-ctx.Done():
+		if !sleep(ctx, leastSession-time.Since(started), nil) {
 			return nil
 		}
 	}
