@@ -34,7 +34,7 @@ func (p *App) configureAuth(deps *api.Deps) error {
 		}
 		deps.Peers = proof
 	}
-	if !p.cfg.Auth.On() {
+	if !p.cfg.Auth.Enabled() {
 		return nil
 	}
 	guard, err := outgoing.New(p.cfg.Outgoing, nil)

@@ -30,7 +30,7 @@ func (c *Config) Check(role Role, groups ...string) error {
 // checkRole reports values that are valid by themselves but not for a role.
 func (c *Config) checkRole(role Role, groups []string) error {
 	problems := []error{checkGroups(groups), api.CheckExposure(c.HTTP, c.API, api.Exposure{
-		Callers: c.Auth.On(), Peer: role == Process && answersPeers(groups), Peers: c.Peers.SecretFile != "",
+		Callers: c.Auth.Enabled(), Peer: role == Process && answersPeers(groups), Peers: c.Peers.SecretFile != "",
 	})}
 	switch role {
 	case Dev:

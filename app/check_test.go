@@ -27,7 +27,7 @@ func refusedAtStart(dir string) map[string]struct {
 		want  string
 	}{
 		"value out of bounds":        {[]string{"--pools.cap", "1"}, nil, "pools.cap"},
-		"open address":               {[]string{"--http", "0.0.0.0:8080"}, nil, "callers are not asked who they are"},
+		"open address":               {[]string{"--http", "0.0.0.0:8080"}, nil, "authentication is disabled"},
 		"open admin address":         {[]string{"--admin", "0.0.0.0:6060"}, nil, "admin: "},
 		"peers without a secret":     {[]string{"--auth.jwks", "https://id.example/keys", "--auth.audience", "x"}, []Role{Process}, "peers.secret_file"},
 		"missing secret":             {[]string{"--auth.secret_file", none}, nil, "auth.secret_file: "},

@@ -115,7 +115,7 @@ func (f *faulty) wrap(p *App, _ context.Context) error {
 }
 
 // lack returns the response and status of /readyz.
-func (f *faulty) lack() (int, []api.Lack) {
+func (f *faulty) lack() (int, []api.NotReadyReason) {
 	f.t.Helper()
 	res, err := http.Get(f.url("/readyz"))
 	if err != nil {
@@ -124,7 +124,7 @@ func (f *faulty) lack() (int, []api.Lack) {
 	defer res.Body.Close()
 	var answer struct {
 		Ready bool
-		Parts []api.Lack
+		Parts []api.NotReadyReason
 	}
 	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
 		f.t.Fatal(err)
@@ -138,7 +138,7 @@ func (f *faulty) lack() (int, []api.Lack) {
 // awaitLack waits until /readyz responds with a status and names a part in a state ("": no part).
 func (f *faulty) awaitLack(status int, part, state string) {
 	f.t.Helper()
-	var got []api.Lack
+	var got []api.NotReadyReason
 	var code int
 	defer func() {
 		if f.t.Failed() {
@@ -147,7 +147,7 @@ func (f *faulty) awaitLack(status int, part, state string) {
 	}()
 	eventually.True(f.t, fmt.Sprintf("/readyz answers %d and names %q as %q", status, part, state), func() bool {
 		code, got = f.lack()
-		named := part == "" || slices.ContainsFunc(got, func(l api.Lack) bool { return l.Part == part && l.State == state })
+		named := part == "" || slices.ContainsFunc(got, func(l api.NotReadyReason) bool { return l.Part == part && l.State == state })
 		return code == status && named
 	})
 }

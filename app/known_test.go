@@ -36,7 +36,7 @@ func knownByOneEvent() []map[string]any {
 func (s *started) deletesKnownUsers() {
 	s.t.Helper()
 	s.publish(knownByOneEvent()...)
-	if status, body := s.door().deleteUser("never", "user:never"); status != http.StatusBadRequest || !strings.Contains(body, "nothing is known of") {
+	if status, body := s.door().deleteUser("never", "user:never"); status != http.StatusBadRequest || !strings.Contains(body, "unknown user") {
 		s.t.Errorf("delete of an unknown user: got %d %s, want 400", status, body)
 	}
 	users := []string{"user:profile", "user:reader", "user:followed", "user:blocker", "user:author", "user:actor"}

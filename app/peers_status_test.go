@@ -145,11 +145,11 @@ func TestAProcessTellsPeersOfItself(t *testing.T) {
 
 // heard is a fixed list of responses from other processes.
 type heard struct {
-	all []peers.Heard
+	all []peers.StatusResult
 	err error
 }
 
-func (h heard) Processes(context.Context, string) ([]peers.Heard, error) { return h.all, h.err }
+func (h heard) Processes(context.Context, string) ([]peers.StatusResult, error) { return h.all, h.err }
 
 // Statuses are added up: counters, restarts, shares. An unreadable response does not count.
 func TestGroupsOfProcessesAreAddedUp(t *testing.T) {
@@ -176,11 +176,11 @@ func TestGroupsOfProcessesAreAddedUp(t *testing.T) {
 		return text
 	}
 	s := status{processState: processState{Version: "v2", Ready: true, Missing: []string{}, Groups: []groupStatus{}}}
-	s.addOthers(t.Context(), heard{err: errors.New("no broker"), all: []peers.Heard{
-		{Address: "a:1", Said: says(true, 3, 10, running(1, rows.StageRunning, 5), running(0, rows.StageStandby, -1))},
+	s.addOthers(t.Context(), heard{err: errors.New("no broker"), all: []peers.StatusResult{
+		{Address: "a:1", Status: says(true, 3, 10, running(1, rows.StageRunning, 5), running(0, rows.StageStandby, -1))},
 		{Address: "b:1", Err: errors.New("it is gone")},
-		{Address: "c:1", Said: says(false, 1, 5, running(0, rows.StageRunning, 7), running(1, rows.StageRunning, 9))},
-		{Address: "d:1", Said: json.RawMessage(`{"groups":`)},
+		{Address: "c:1", Status: says(false, 1, 5, running(0, rows.StageRunning, 7), running(1, rows.StageRunning, 9))},
+		{Address: "d:1", Status: json.RawMessage(`{"groups":`)},
 	}}, "self:1")
 	if len(s.Groups) != 1 {
 		t.Fatalf("%d groups, want one", len(s.Groups))

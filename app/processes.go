@@ -83,7 +83,7 @@ type unasked struct {
 
 // others lists the other processes. peers.Client implements it.
 type others interface {
-	Processes(ctx context.Context, but string) ([]peers.Heard, error)
+	Processes(ctx context.Context, but string) ([]peers.StatusResult, error)
 }
 
 // addOthers requests the state of the other processes and merges the groups of all of them.
@@ -98,7 +98,7 @@ func (s *status) addOthers(ctx context.Context, from others, own string) {
 		var state processState
 		err := h.Err
 		if err == nil {
-			err = json.Unmarshal(h.Said, &state)
+			err = json.Unmarshal(h.Status, &state)
 		}
 		if err != nil {
 			s.Unasked = append(s.Unasked, unasked{h.Address, fmt.Sprintf("ask process %s how it is: %v", h.Address, err)})

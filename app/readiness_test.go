@@ -82,7 +82,7 @@ func TestReadinessIsReadByPrograms(t *testing.T) {
 	}
 	var answer struct {
 		Ready bool
-		Parts []api.Lack
+		Parts []api.NotReadyReason
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || res.StatusCode != 200 || !answer.Ready || answer.Parts == nil || len(answer.Parts) > 0 {
 		t.Errorf("got %d %s (%v), want that nothing is missing", res.StatusCode, text, err)

@@ -190,8 +190,8 @@ func (p *App) missing() []string {
 
 // lacking returns what missing describes as values. It does not wait for anything that may hang: brokers, disks, or
 // callbacks of groups.
-func (p *App) lacking() []api.Lack {
-	var all []api.Lack
+func (p *App) lacking() []api.NotReadyReason {
+	var all []api.NotReadyReason
 	if p.health.unavailable() {
 		all = append(all, lack("kafka", "unreachable", "no broker of Kafka answers"))
 	}
@@ -218,10 +218,10 @@ func (p *App) lacking() []api.Lack {
 // lackings exports the result of lacking to Prometheus, so that the metrics include what /readyz reports.
 type lackings struct {
 	desc    *prometheus.Desc
-	lacking func() []api.Lack
+	lacking func() []api.NotReadyReason
 }
 
-func newLackings(lacking func() []api.Lack) lackings {
+func newLackings(lacking func() []api.NotReadyReason) lackings {
 	const help = "1 for each part that the process lacks to answer or to do its work, as /readyz names them; parts that it does not lack are not told of."
 	return lackings{prometheus.NewDesc("smartfeed_lacking", help, []string{"part"}, nil), lacking}
 }
@@ -240,10 +240,12 @@ func (l lackings) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func lack(part, state, text string) api.Lack { return api.Lack{Part: part, State: state, Text: text} }
+func lack(part, state, text string) api.NotReadyReason {
+	return api.NotReadyReason{Part: part, State: state, Text: text}
+}
 
 // unread returns the global tables that are still being read.
-func (p *App) unread() (all []api.Lack) {
+func (p *App) unread() (all []api.NotReadyReason) {
 	held := []struct {
 		topic string
 		ready <-chan struct{}
@@ -268,7 +270,7 @@ func (p *App) unread() (all []api.Lack) {
 }
 
 // lackOf describes how far a group is that is not ready.
-func lackOf(s rows.Status) api.Lack {
+func lackOf(s rows.Status) api.NotReadyReason {
 	if !s.Joined {
 		return lack(s.Group, "joining", s.Group+" has no partitions yet: it is joining its group")
 	}

@@ -263,20 +263,16 @@ func (p *App) openPeers(context.Context) error {
 	watch := &topics.GenerationWatch{Log: p.ends}
 	p.watch = watch
 	p.part(topics.Generations, func(ctx context.Context) error { return watch.Run(ctx, func(error) {}) })
-	members, known := map[string]peers.Members{}, map[string]peers.Directory{}
+	owners := map[string]peers.Directory{}
 	for _, g := range groups() {
 		m := peers.Members{Admin: admin, Group: g.name, Topic: g.owners}
 		if g.generations {
 			m.Generation = func() int { return watch.Of(g.name).Active }
 		}
-		if members[g.name] = m; g.known {
-			known[g.name] = m
-		}
+		owners[g.name] = m
 	}
 	deps := peers.Deps{
-		Pools: members[topics.Pools], Related: members[topics.Related], Interests: members[topics.Interests],
-		Retries: members[topics.Retries], Known: known,
-		Everybody:  peers.AllMembers{Admin: admin, Groups: p.readerGroups},
+		Owners: owners, Processes: peers.AllMembers{Admin: admin, Groups: p.readerGroups},
 		Partitions: p.cfg.partitions(), Metrics: p.metrics,
 	}
 	if err := p.configurePeerClient(&deps); err != nil {
@@ -333,7 +329,7 @@ func (p *App) peer() http.Handler {
 	if p.broker != nil { // there are no other processes
 		return nil
 	}
-	var here peers.Here
+	var here peers.Local
 	if p.local != nil {
 		here.Generator = p.local
 	}
@@ -349,7 +345,7 @@ func (p *App) peer() http.Handler {
 	if local, ok := p.known.(groupRows); ok {
 		here.Known = local
 	}
-	if here == (peers.Here{}) && p.cfg.Auth.On() && p.cfg.Peers.SecretFile == "" {
+	if here == (peers.Local{}) && p.cfg.Auth.Enabled() && p.cfg.Peers.SecretFile == "" {
 		return nil // no process could authenticate as a peer, and none of these requests is essential
 	}
 	here.Process = p

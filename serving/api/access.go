@@ -32,19 +32,19 @@ type PeerCheck interface {
 
 // access states who may make a call. The zero access permits everybody, without a token.
 type access struct {
-	scope  string // required in a service's token, for the data of all users; "": no token is required
-	users  whose  // what a user's token permits without the scope
-	parts  bool   // narrower scopes, such as events:pins, also admit a caller; the handler checks what they permit
-	scrape bool   // the static token of the metrics also permits the call
+	scope  string     // required in a service's token, for the data of all users; "": no token is required
+	users  userAccess // what a user's token permits without the scope
+	parts  bool       // narrower scopes, such as events:pins, also admit a caller; the handler checks what they permit
+	scrape bool       // the static token of the metrics also permits the call
 }
 
-// whose is the data that a user's own token permits to read.
-type whose int
+// userAccess is the data that a user's own token permits to read.
+type userAccess int
 
 const (
-	nobodys whose = iota
-	own           // the data of the user in the path
-	all           // the data of all users, because it is published
+	noData  userAccess = iota
+	ownData            // the data of the user in the path
+	allData            // the data of all users, because it is published
 )
 
 // class returns the class of the call for the limits of requests in flight.
@@ -59,9 +59,9 @@ func (a access) class() string {
 // token, so a scope in a user's token permits no access to other users' data.
 func (a access) check(c auth.Caller, r *http.Request) error {
 	switch {
-	case a.scope == "", c.User == "" && a.permits(c), c.User != "" && a.users == all:
+	case a.scope == "", c.User == "" && a.permits(c), c.User != "" && a.users == allData:
 		return nil
-	case a.users == own && c.User != "" && r.PathValue("user") == string(c.User):
+	case a.users == ownData && c.User != "" && r.PathValue("user") == string(c.User):
 		return nil
 	}
 	p := problem(http.StatusForbidden, "%s", a.needs())
@@ -71,17 +71,17 @@ func (a access) check(c auth.Caller, r *http.Request) error {
 
 func (a access) permits(c auth.Caller) bool {
 	below := func(scope string) bool { return strings.HasPrefix(scope, a.scope+":") }
-	return c.May(a.scope) || a.parts && slices.ContainsFunc(c.Scopes, below)
+	return c.HasScope(a.scope) || a.parts && slices.ContainsFunc(c.Scopes, below)
 }
 
 func (a access) needs() string {
 	switch a.users {
-	case own:
-		return "this needs the token of the user, or a service's with the scope " + a.scope
-	case all:
-		return "this needs a user's token, or a service's with the scope " + a.scope
+	case ownData:
+		return "requires the token of the user, or a service's with the scope " + a.scope
+	case allData:
+		return "requires a user's token, or a service's with the scope " + a.scope
 	}
-	return "this needs a service's token with the scope " + a.scope
+	return "requires a service's token with the scope " + a.scope
 }
 
 // callerKey is the context key of a request's auth.Caller.
@@ -177,7 +177,7 @@ func tooMany(again time.Duration, ok bool) error {
 	if ok {
 		return nil
 	}
-	p := problem(http.StatusTooManyRequests, "more requests than one caller may send; the next one in %s", again.Round(time.Millisecond))
+	p := problem(http.StatusTooManyRequests, "the caller is above its request rate; retry in %s", again.Round(time.Millisecond))
 	p.retryAfter = max(1, int(math.Ceil(again.Seconds())))
 	return p
 }

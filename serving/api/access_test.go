@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -43,57 +42,8 @@ func someTokens() tokens {
 	return k
 }
 
-func whoIsAsked(_ *Config, d *Deps) { d.Auth = someTokens() }
-
-// guarded returns requests with other tokens for the first successful one of each call. The calls in done are open.
-func guarded(good []asking) []asking {
-	var all []asking
-	done := map[string]bool{"GET /v1/openapi.json": true, "GET /healthz": true, "GET /readyz": true, "": true}
-	for _, a := range good {
-		call := a.method + " " + a.route
-		if a.route == "" || done[call] || a.code >= 300 {
-			continue
-		}
-		done[call] = true
-		for _, c := range []struct {
-			token string
-			code  int
-			says  string
-		}{
-			{"", 401, "this needs"}, {"forged", 401, "it is unknown"}, {"away", 503, "keys of tokens"}, {"neither", 403, "identifies no caller: its subject"}, {"none", 403, "this needs"}, {"all", a.code, ""}, {"again", 429, "the next one in"},
-		} {
-			all = append(all, withToken(a, c.token, c.code, c.says))
-		}
-	}
-	for _, token := range []string{"forged", "away", "neither"} {
-		all = append(all, withToken(asking{route: "/v1/openapi.json", method: "GET", path: "/v1/openapi.json"}, token, 200, "openapi"))
-	}
-	open := asking{name: "too many of one address", route: "/v1/openapi.json", method: "GET", path: "/v1/openapi.json", code: 429}
-	open.change = func(c *Config, d *Deps) { whoIsAsked(c, d); c.Limits.Rate, c.Limits.Burst = 0.5, 1 }
-	open.prepare = func(s *Server) { s.callers.Address("192.0.2.1:1234") } // the address of httptest
-	return append(all, open)
-}
-
-// withToken returns a with a token: "none" has no scopes, "all" has every scope, "again" exceeds its rate.
-func withToken(a asking, token string, code int, says string) asking {
-	a.name, a.code, a.says = fmt.Sprintf("token %q", token), code, says
-	if token != "" {
-		a.header = append(slices.Clone(a.header), "Authorization", "Bearer "+token)
-	}
-	a.change = func(c *Config, d *Deps) {
-		k := someTokens()
-		k["none"], k["all"] = auth.Caller{Subject: "none"}, auth.Caller{Subject: "all", Scopes: auth.Scopes()}
-		k["again"] = k["all"]
-		d.Auth = k
-		if token == "again" {
-			c.Limits.ServiceRate, c.Limits.ServiceBurst = 0.5, 1
-		}
-	}
-	if token == "again" {
-		a.prepare = func(s *Server) { s.callers.Service("all") }
-	}
-	return a
-}
+// authenticated enables authentication with someTokens.
+func authenticated(_ *Config, d *Deps) { d.Auth = someTokens() }
 
 // The OpenAPI document states for each call who may make it, and the table of routes agrees.
 func TestDocumentSaysWhoMayCall(t *testing.T) {
@@ -111,9 +61,9 @@ func TestDocumentSaysWhoMayCall(t *testing.T) {
 		for _, alternative := range security {
 			switch alternative := alternative.(object); {
 			case alternative["self"] != nil:
-				got.users = own
+				got.users = ownData
 			case alternative["user"] != nil:
-				got.users = all
+				got.users = allData
 			case alternative["scrape"] != nil:
 				got.scrape = true
 			default:
@@ -147,7 +97,7 @@ func TestOpenCalls(t *testing.T) {
 		if r.access.scope != "" && !slices.Contains(auth.Scopes(), r.access.scope) {
 			t.Errorf("%s needs the scope %q, which there is not", r.path, r.access.scope)
 		}
-		if r.access.users == own && !strings.Contains(r.path, "{user}") {
+		if r.access.users == ownData && !strings.Contains(r.path, "{user}") {
 			t.Errorf("%s is a user's own, of nobody", r.path)
 		}
 	}
@@ -156,23 +106,52 @@ func TestOpenCalls(t *testing.T) {
 	}
 }
 
-// Features of people, defined or tried, are only for services with that scope, and not even for the user.
-func TestFeaturesAreForServices(t *testing.T) {
-	s := listen(t, &fakes{}, whoIsAsked)
-	calls := map[string]string{
-		"/v1/features":            `{"features":["a"],"users":["user:a"]}`,
-		"/v1/features/attributes": `{"pins":["pin:1"]}`,
-		"/v1/features/try":        `{"definition":"{name: a, entity: user, aggregate: last, n: 9}","users":["user:a"]}`,
+// Every token that a request does not name is rejected.
+func TestAccess_PermitsOnlyTheNamedTokens(t *testing.T) {
+	const others = "every scope but feed"
+	k := someTokens()
+	k["a with scopes"] = auth.Caller{Subject: "user:a", User: "user:a", Scopes: auth.Scopes()} // scopes are for services
+	s := listen(t, &fakes{}, func(c *Config, d *Deps) { d.Auth, c.Limits.Rate = k, 0 })
+	for request, permitted := range map[string][]string{
+		"GET /v1/users/user:a/feed":                  {"a", "a with scopes", auth.Feed},
+		"GET /v1/users/user%3Aa/feed":                {"a", "a with scopes", auth.Feed},
+		"GET /v1/users/user:a%2Ffeed/feed":           {auth.Feed},
+		"GET /v1/users/user:A/feed":                  {auth.Feed},
+		"GET /v1/users/user:b/feed/new":              {"b", auth.Feed},
+		"GET /v1/users/user:b/feed/events":           {"b", auth.Feed},
+		"GET /v1/users/user:b/feed/why?pin=pin:1":    {"b", auth.Feed},
+		"GET /v1/users/user:b/feed/state":            {"b", auth.Feed},
+		"GET /v1/users/user:b/pools?source=interest": {"b", auth.Feed},
+		"GET /v1/users/user:b/pins":                  {"a", "a with scopes", "b", auth.Feed},
+		"GET /v1/pins/pin:1/related":                 {"a", "a with scopes", "b", auth.Feed},
+		"GET /v1/features":                           {auth.Features, others},
+		"POST /v1/features":                          {auth.Features, others},
+		"POST /v1/features/attributes":               {auth.Features, others},
+		"POST /v1/features/try":                      {auth.Features, others},
+		"POST /v1/events":                            {auth.Events, auth.EventsOf("actions"), others},
+		"GET /v1/status":                             {auth.Operate, others},
+		"GET /metrics":                               {auth.Operate, others},
+	} {
+		a := row(request, "", 0, "")
+		body := first(a.method, a.route).body
+		for token := range k {
+			want := 403
+			if slices.Contains(permitted, token) {
+				want = first(a.method, a.route).code
+			}
+			if got := ask(s, a.method, a.path, body, "Authorization", "Bearer "+token).StatusCode; got != want {
+				t.Errorf("%s with the token %q: got %d, want %d", request, token, got, want)
+			}
+		}
 	}
-	for path, body := range calls {
-		for token, want := range map[string]int{auth.Features: 200, "a": 403, "b": 403, auth.Feed: 403, auth.Events: 403, auth.Operate: 403, "": 401} {
-			header := []string{"Content-Type", "application/json"}
-			if token != "" {
-				header = append(header, "Authorization", "Bearer "+token)
-			}
-			if got := ask(s, "POST", path, body, header...).StatusCode; got != want {
-				t.Errorf("%s with the token %q: got %d, want %d", path, token, got, want)
-			}
+	for header, want := range map[string]int{"Bearer ": 401, "": 401, "bearer a": 200, "Basic a": 401} { // RFC 9110, 11.1
+		if got := ask(s, "GET", "/v1/users/user:a/feed", "", "Authorization", header).StatusCode; got != want {
+			t.Errorf("the header %q: got %d, want %d", header, got, want)
+		}
+	}
+	for _, path := range []string{"/", "/healthz"} {
+		if got := ask(s, "GET", path, "").StatusCode; got != 200 {
+			t.Errorf("%s without a token: got %d, want 200", path, got)
 		}
 	}
 }
@@ -180,83 +159,17 @@ func TestFeaturesAreForServices(t *testing.T) {
 // Trials have their own places: the maximum number of trials does not block other requests for features.
 func TestTrialsTakeNoPlaceOfOthers(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
-	if !s.trials.TryAcquire(maxTrials) {
-		t.Fatal("no trial is under way, and there is no place")
+	for s.gates.Enter(trialClass) {
 	}
-	for _, c := range []struct {
-		path, body string
-		want       int
-	}{
-		{"/v1/features", `{"features":["a"],"users":["user:a"]}`, 200},
-		{"/v1/features/try", `{"definition":"{name: a, entity: user, aggregate: count}","users":["user:a"]}`, 503},
-	} {
-		if got := ask(s, "POST", c.path, c.body, "Content-Type", "application/json").StatusCode; got != c.want {
-			t.Errorf("%s: got %d, want %d", c.path, got, c.want)
-		}
-	}
-}
-
-func TestUsersReadTheirOwn(t *testing.T) {
-	s := listen(t, &fakes{}, whoIsAsked)
-	for _, c := range []struct {
-		token, path string
-		want        int
-	}{
-		{"a", "/v1/users/user:a/feed", 200},
-		{"a", "/v1/users/user%3Aa/feed", 200},
-		{"b", "/v1/users/user:a/feed", 403},
-		{"a", "/v1/users/user:a%2Ffeed/feed", 403},
-		{"a", "/v1/users/user:A/feed", 403},
-		{"a", "/v1/users/user:b/feed/new", 403},
-		{"a", "/v1/users/user:b/feed/events", 403},
-		{"a", "/v1/users/user:b/feed/why?pin=pin:1", 403},
-		{"a", "/v1/users/user:b/feed/state", 403},
-		{"a", "/v1/users/user:b/pools?source=interest", 403},
-		{"a", "/v1/users/user:b/pins", 200},
-		{"a", "/v1/pins/pin:1/related", 200},
-		{"a", "/v1/status", 403},
-		{"a", "/v1/features", 403},
-		{"a", "/metrics", 403},
-		{auth.Feed, "/v1/users/user:a/feed", 200},
-		{auth.Feed, "/v1/status", 403},
-		{auth.Operate, "/v1/status", 200},
-		{auth.Operate, "/metrics", 200},
-		{"every scope but feed", "/v1/users/user:a/feed", 403},
-		{"", "/", 200},
-		{"", "/healthz", 200},
-	} {
-		if got := ask(s, "GET", c.path, "", "Authorization", "Bearer "+c.token).StatusCode; got != c.want {
-			t.Errorf("%s with the token %q: got %d, want %d", c.path, c.token, got, c.want)
-		}
-	}
-	if res := ask(s, "GET", "/v1/users/user:a/feed", "", "Authorization", "bearer a"); res.StatusCode != 200 {
-		t.Errorf("a scheme in small letters: got %d, want 200 (RFC 9110, 11.1)", res.StatusCode)
-	}
-	if res := ask(s, "GET", "/v1/users/user:a/feed", "", "Authorization", "Basic a"); res.StatusCode != 401 {
-		t.Errorf("another scheme: got %d, want 401", res.StatusCode)
-	}
-}
-
-// Scopes are for services: a user's token with scopes permits no more than the user's own data.
-func TestScopesOfAUserOpenNothing(t *testing.T) {
-	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
-		d.Auth = tokens{"a": {Subject: "user:a", User: "user:a", Scopes: auth.Scopes()}}
-	})
-	for path, want := range map[string]int{
-		"/v1/users/user:a/feed": 200, "/v1/users/user:b/pins": 200,
-		"/v1/users/user:b/feed": 403, "/v1/users/user:b/pools?source=interest": 403, "/v1/features": 403, "/v1/status": 403, "/metrics": 403,
-	} {
-		if got := ask(s, "GET", path, "", "Authorization", "Bearer a").StatusCode; got != want {
+	for path, want := range map[string]int{"/v1/features": 200, "/v1/features/try": 503} {
+		if got := ask(s, "POST", path, first("POST", path).body).StatusCode; got != want {
 			t.Errorf("%s: got %d, want %d", path, got, want)
 		}
-	}
-	if got := ask(s, "POST", "/v1/events", save, "Authorization", "Bearer a").StatusCode; got != 403 {
-		t.Errorf("events: got %d, want 403", got)
 	}
 }
 
 func TestChallenges(t *testing.T) {
-	s := listen(t, &fakes{}, whoIsAsked)
+	s := listen(t, &fakes{}, authenticated)
 	for header, want := range map[string]string{
 		"": "Bearer", "Bearer x": `Bearer error="invalid_token"`, "Bearer a": `Bearer error="insufficient_scope", scope="operate"`,
 		"Bearer neither": `Bearer error="insufficient_scope"`,

@@ -15,114 +15,16 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 
-	"github.com/smartfeed/smartfeed/internal/foreign"
-	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/serving/feature"
-	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/limit"
 )
-
-// Config configures the server. See DefaultConfig.
-type Config struct {
-	// Set Insecure only if something else protects the address, such as a container whose port is published on loopback.
-	Insecure bool `yaml:"insecure" help:"allow the server to listen on addresses beyond loopback without authentication"`
-	// Other host names are rejected while authentication is off, because any site can make its own name resolve to this
-	// address. IP addresses and localhost are always accepted.
-	AllowedHosts []string     `yaml:"allowed_hosts" help:"host names, without port, that requests may use while authentication is off; those in http and advertise always may"`
-	TLS          TLSConfig    `yaml:"tls"`
-	Limits       limit.Config `yaml:"limits"`
-
-	MaxHeaderBytes int   `yaml:"max_header_bytes" default:"16KiB" range:"1KiB..1MiB" help:"size of the request line and the header"`
-	MaxEventsBytes int64 `yaml:"max_events_bytes" default:"8MiB" range:"64KiB..64MiB" help:"size of the body of POST /v1/events"`
-	MaxEvents      int   `yaml:"max_events" default:"20000" range:"1..1000000" help:"lines of that body"`
-	MaxBodiesBytes int64 `yaml:"max_bodies_bytes" default:"64MiB" range:"max_events_bytes..4GiB" help:"bytes of all bodies of POST /v1/events in flight, and separately of all other requests; further bodies are rejected with 503"`
-	// One body of the maximum size is always possible.
-	CallerBytes     int64 `yaml:"caller_bytes" default:"16MiB" range:"64KiB..4GiB" help:"one caller's part of these bytes; further bodies are rejected with 429"`
-	MaxFeatureBytes int64 `yaml:"max_feature_bytes" default:"1MiB" range:"1KiB..16MiB" help:"size of the body of POST /v1/features"`
-
-	HeaderTimeout  time.Duration `yaml:"header_timeout" default:"5s" range:"100ms..5m" help:"time to receive a header"`
-	ReadTimeout    time.Duration `yaml:"read_timeout" default:"30s" range:"100ms..5m" help:"time to receive a whole request"`
-	WriteTimeout   time.Duration `yaml:"write_timeout" default:"1m" range:"100ms..5m" help:"time from the end of the header to the end of the answer, or to send one event of a stream; at least read_timeout + publish_timeout"`
-	IdleTimeout    time.Duration `yaml:"idle_timeout" default:"2m" range:"100ms..1h" help:"how long a connection may be idle between requests"`
-	PublishTimeout time.Duration `yaml:"publish_timeout" default:"15s" range:"100ms..5m" help:"how long the broker may take to acknowledge events"`
-
-	// Under load, the limit is lower.
-	MaxRequests    int           `yaml:"max_requests" default:"512" range:"1..1000000" help:"requests in flight per scope; further ones are rejected with 503"`
-	CallerRequests int           `yaml:"caller_requests" default:"64" range:"1..1000000" help:"requests in flight of one user, over all scopes; further ones are rejected with 429"`
-	MaxStreams     int           `yaml:"max_streams" default:"256" range:"1..1000000" help:"open event streams; further ones are rejected with 503"`
-	CallerStreams  int           `yaml:"caller_streams" default:"4" range:"1..1000000" help:"open event streams of one user, or of one address without a token; further ones are rejected with 429"`
-	ServiceStreams int           `yaml:"service_streams" default:"64" range:"1..1000000" help:"open event streams of one service; further ones are rejected with 429"`
-	StreamPoll     time.Duration `yaml:"stream_poll" default:"250ms" range:"10ms..1m" help:"interval at which a stream checks its count"`
-
-	// The bound is MaxShutdownTimeout.
-	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"10s" range:"100ms..20s" help:"how long requests in flight may take when the server stops"`
-}
-
-// MaxShutdownTimeout is the maximum of Config.ShutdownTimeout. Writing the data of completed requests may take as long
-// again, and the whole process stops within 45 s.
-const MaxShutdownTimeout = 20 * time.Second
-
-// DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	c := settings.Defaults[Config]()
-	c.Limits = limit.DefaultConfig()
-	return c
-}
-
-// Validate reports every field that is out of bounds.
-func (c Config) Validate() error {
-	problems := []error{settings.Validate(c)}
-	for _, host := range c.AllowedHosts {
-		if !foreign.Name(host) || strings.ContainsAny(host, ":/* ") {
-			problems = append(problems, fmt.Errorf("allowed_hosts: %q is not a host name without port", host))
-		}
-	}
-	if work := c.ReadTimeout + c.PublishTimeout; c.WriteTimeout < work {
-		problems = append(problems, fmt.Errorf("write_timeout: %s: want at least read_timeout + publish_timeout, %s, "+
-			"or what they bring is not answered", c.WriteTimeout, work))
-	}
-	return errors.Join(append(problems, settings.Under("tls", c.TLS.Validate()), settings.Under("limits", c.Limits.Validate()))...)
-}
-
-// budget returns the budget for bodies that have at most largest bytes each.
-func (c Config) budget(largest int64) *limit.Budget {
-	return limit.NewBudget(max(c.MaxBodiesBytes, largest), max(c.CallerBytes, largest))
-}
-
-// Feed answers visits, pages and lists, as feed.Service does.
-type Feed interface {
-	Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (feed.Page, error)
-	Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error)
-	Waiting(ctx context.Context, user schemas.UserID) (int, error)
-	List(ctx context.Context, followee schemas.Followee, viewer schemas.UserID, cursor string, limit int) (feed.ListPage, error)
-	RelatedPins(ctx context.Context, pin schemas.PinID, viewer schemas.UserID, limit int) (feed.RelatedPins, error)
-	RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (feed.RelatedInterests, error)
-	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID, masked bool) (*schemas.Why, error)
-	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
-	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
-}
-
-// Features answers requests for features, as feature.Service does.
-type Features interface {
-	Answer(ctx context.Context, req feature.Request) (feature.Answer, error)
-	Attributes(ctx context.Context, req feature.AttributesRequest) (feature.AttributesAnswer, error)
-	Try(ctx context.Context, req feature.TryRequest) (feature.TryAnswer, error)
-	Definitions() []feature.Definition
-}
-
-// Publisher publishes events.
-type Publisher interface {
-	// PublishAs returns nil when all events are acknowledged. It records deletes with the operator who sent them.
-	PublishAs(ctx context.Context, operator string, lines []schemas.Line) error
-}
 
 // Deps are the dependencies of a Server. They are required unless stated otherwise. A call whose dependency is nil has no
 // route: a process that only computes has only the routes for its state.
@@ -136,7 +38,7 @@ type Deps struct {
 	Dictionary  Dictionary                // nil: none
 	Verbs       schemas.Verbs             // of actions, for validation
 	Status      func(context.Context) any // GET /v1/status, encoded as JSON
-	Ready       func() []Lack             // what is not ready; empty: ready
+	Ready       func() []NotReadyReason   // what is not ready; empty: ready
 	Console     http.Handler              // GET / and below; nil: there is none
 	Peer        http.Handler              // handles requests of other processes, below peers.Path; nil: no route
 	Auth        Verifier                  // verifies tokens; nil: no authentication
@@ -161,16 +63,16 @@ type Server struct {
 	callers  *limit.Callers
 	cert     *certificate // nil: plain HTTP
 	pack     func(http.Handler) http.HandlerFunc
-	streams  *semaphore.Weighted
-	held     *limit.Held // streams by user or address
-	services *limit.Held // streams by service
-	asking   *limit.Held // requests in flight, by user
-	scrapes  *semaphore.Weighted
-	trials   *semaphore.Weighted
-	lines    *limit.Budget // for bodies of events
-	objects  *limit.Budget // for other bodies
-	refusals auditLines
 	metrics  *metrics
+
+	callerStreams  *limit.Budget // streams by user or address
+	serviceStreams *limit.Budget // streams by service
+	userRequests   *limit.Budget // requests in flight by user
+	lines          *limit.Budget // bytes of bodies of events
+	objects        *limit.Budget // bytes of other bodies
+
+	auditLines *rate.Limiter // audit lines of requests without a valid token
+	omitted    atomic.Int64  // of these, since one was last logged
 }
 
 // Listen validates the configuration and opens the address, so that a port in use is an error at the start. Run serves
@@ -185,15 +87,14 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, deps: deps, log: deps.Log,
-		gates:   limit.NewGates(cfg.Limits, cfg.MaxRequests, nil, nil),
-		callers: limit.NewCallers(cfg.Limits, deps.Now),
-		streams: semaphore.NewWeighted(int64(cfg.MaxStreams)),
-		held:    limit.NewHeld(cfg.CallerStreams), services: limit.NewHeld(cfg.ServiceStreams),
-		asking:  limit.NewHeld(cfg.CallerRequests),
-		scrapes: semaphore.NewWeighted(maxScrapes),
-		trials:  semaphore.NewWeighted(maxTrials),
-		lines:   cfg.budget(cfg.MaxEventsBytes),
-		objects: cfg.budget(cfg.MaxFeatureBytes),
+		gates:          limit.NewGates(cfg.Limits, cfg.MaxRequests, cfg.fixedLimits(), nil, nil),
+		callers:        limit.NewCallers(cfg.Limits, deps.Now),
+		callerStreams:  perCaller(cfg.CallerStreams),
+		serviceStreams: perCaller(cfg.ServiceStreams),
+		userRequests:   perCaller(cfg.CallerRequests),
+		lines:          cfg.budget(cfg.MaxEventsBytes),
+		objects:        cfg.budget(cfg.MaxFeatureBytes),
+		auditLines:     rate.NewLimiter(linesPerSecond, linesPerSecond),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -205,7 +106,7 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	if s.pack, err = packer(); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
-	if err := s.loadTLS(); err != nil {
+	if s.cert, err = loadCertificate(cfg.TLS, s.log); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
 	s.warn(addr)
@@ -234,14 +135,13 @@ func CheckExposure(addr string, cfg Config, e Exposure) error {
 		return fmt.Errorf("address %q is not host:port", addr)
 	}
 	if e.Callers && e.Peer && !e.Peers {
-		return errors.New("callers are asked who they are, but not those who say they are other processes of the product: " +
-			"set peers.secret_file, the same for all of them")
+		return errors.New("callers are authenticated and other processes of the deployment are not: set peers.secret_file, the same for all processes")
 	}
 	if e.Callers || cfg.Insecure || onLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("address %q can be reached from other machines, and callers are not asked who they are: "+
-		"set auth.jwks or auth.secret_file, listen on 127.0.0.1, or, if something else guards the address, set api.insecure", addr)
+	return fmt.Errorf("address %q is not a loopback address, and authentication is disabled: set auth.jwks or auth.secret_file, "+
+		"listen on 127.0.0.1, or, if a proxy or firewall protects the address, set api.insecure", addr)
 }
 
 func onLoopback(host string) bool {
@@ -253,21 +153,10 @@ func onLoopback(host string) bool {
 func (s *Server) warn(addr string) {
 	host, _, _ := net.SplitHostPort(addr) // checked
 	if s.deps.Auth == nil {
-		s.log.Warn("NOBODY IS ASKED WHO THEY ARE: whoever reaches the address can read every feed and publish events; see auth.secret_file", "address", addr)
+		s.log.Warn("authentication is disabled: anyone who can reach this address can read every feed and publish events; see auth.secret_file", "address", addr)
 	} else if s.cert == nil && !onLoopback(host) {
-		s.log.Warn("tokens come over plain HTTP: whoever is between can take them; see api.tls, unless a proxy has TLS", "address", addr)
+		s.log.Warn("tokens are sent over plain HTTP, where others on the network can read them; see api.tls, unless a proxy has TLS", "address", addr)
 	}
-}
-
-// loadTLS loads the certificate, if one is configured.
-func (s *Server) loadTLS() (err error) {
-	if s.cfg.TLS.CertFile == "" {
-		return nil
-	}
-	s.cert, err = loadCertificate(s.cfg.TLS, func(err error) {
-		s.log.Warn("a changed certificate cannot be taken over; the one before holds", "error", err)
-	})
-	return err
 }
 
 // Bounds returns the current limit of requests in flight of each scope; see package limit.
@@ -304,7 +193,7 @@ func (s *Server) Run(ctx context.Context) error {
 	err = server.Shutdown(stop)
 	<-served
 	if err != nil {
-		return errors.Join(fmt.Errorf("stop http server: requests still under way: %w", err), server.Close())
+		return errors.Join(fmt.Errorf("stop http server: requests still in flight: %w", err), server.Close())
 	}
 	return nil
 }

@@ -55,8 +55,11 @@ func (o *operator) or(said string) string {
 // change adds what a request changed to its audit line.
 func (o *operator) change(attrs ...slog.Attr) { o.changed = append(o.changed, attrs...) }
 
+// linesPerSecond is the maximum rate of audit lines for requests without a valid token.
+const linesPerSecond = 10
+
 // audit logs a call that operates the product: changes at level info, reads at debug. The number of calls without a valid
-// token is unlimited, so only some of them are logged; see auditLines.
+// token is unlimited, so only some of them are logged.
 func (s *Server) audit(r *http.Request, route string, a *answer) {
 	level := slog.LevelInfo
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -67,12 +70,12 @@ func (s *Server) audit(r *http.Request, route string, a *answer) {
 		slog.Int("code", a.status), slog.String("request", a.Header().Get(requestID)), traceAttr(a.trace),
 	}
 	if s.deps.Auth != nil && a.operator.caller.Subject == "" {
-		omitted, ok := s.refusals.next(s.deps.Now())
-		if !ok {
+		if !s.auditLines.AllowN(s.deps.Now(), 1) {
+			s.omitted.Add(1)
 			s.metrics.omitted.Inc()
 			return
 		}
-		attrs = append(attrs, slog.Int64("omitted", omitted))
+		attrs = append(attrs, slog.Int64("omitted", s.omitted.Swap(0)))
 	}
 	s.log.LogAttrs(r.Context(), level, "operated", append(attrs, a.operator.changed...)...)
 }
@@ -97,7 +100,7 @@ func (s *Server) checkEvents(ctx context.Context, lines []schemas.Line) error {
 	var refused []string
 	var scope string
 	for _, l := range lines {
-		if needs := scopeOf(l); !caller.May(needs) && !(needs != auth.DeleteUsers && caller.May(auth.Events)) {
+		if needs := scopeOf(l); !caller.HasScope(needs) && !(needs != auth.DeleteUsers && caller.HasScope(auth.Events)) {
 			scope = needs
 			if refused = append(refused, quote(l.Key)+" of stream "+l.Stream+" needs the scope "+needs); len(refused) == maxRefused {
 				break

@@ -50,7 +50,7 @@ func TestOperatorIsWhoTheTokenSays(t *testing.T) {
 			s := listen(t, &fakes{}, func(c *Config, d *Deps) {
 				d.DeadLetters, d.Log = told, slog.New(slog.NewTextHandler(&log, nil))
 				if test.asked {
-					whoIsAsked(c, d)
+					authenticated(c, d)
 				}
 			})
 			header := []string{"Content-Type", "application/json"}
@@ -88,7 +88,7 @@ func TestLookingIsLoggedForDebugging(t *testing.T) {
 // One caller cannot use up the streams of all.
 func TestStreamsOfOneCallerAreBounded(t *testing.T) {
 	change := func(c *Config, d *Deps) {
-		whoIsAsked(c, d)
+		authenticated(c, d)
 		c.CallerStreams, c.MaxStreams = 2, 100
 	}
 	onWire(t, &fakes{count: 1}, change, func(t *testing.T, w *wire) {

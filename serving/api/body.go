@@ -52,9 +52,9 @@ func (b *incoming) Read(p []byte) (int, error) {
 // refusal returns the answer to a body that exceeds a limit of bodies.
 func refusal(err error) error {
 	if errors.Is(err, limit.ErrAll) {
-		return unavailable("as many bytes of bodies are being worked off as there is room for")
+		return unavailable("at capacity: too many bytes of request bodies are in flight")
 	}
-	p := problem(http.StatusTooManyRequests, "as many bytes of bodies of one caller are being worked off as one may send")
+	p := problem(http.StatusTooManyRequests, "the caller has too many bytes of request bodies in flight")
 	p.retryAfter = 1
 	return p
 }
@@ -63,14 +63,14 @@ func refusal(err error) error {
 // accepted.
 func checkContent(r *http.Request, want string) error {
 	if packed := r.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
-		return problem(http.StatusUnsupportedMediaType, "the body is packed with %q; it must not be", packed)
+		return problem(http.StatusUnsupportedMediaType, "content encoding %q is not supported; send the body uncompressed", packed)
 	}
 	given := r.Header.Get("Content-Type")
 	if given == "" {
 		return nil
 	}
 	if media, _, err := mime.ParseMediaType(given); err != nil || media != want {
-		return problem(http.StatusUnsupportedMediaType, "the body is %q; wanted is %s", given, want)
+		return problem(http.StatusUnsupportedMediaType, "content type %q is not supported; want %s", given, want)
 	}
 	return nil
 }
@@ -86,5 +86,5 @@ func readError(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return problem(http.StatusRequestTimeout, "the body did not arrive in time")
 	}
-	return problem(http.StatusBadRequest, "the body did not arrive whole")
+	return problem(http.StatusBadRequest, "the body was not received completely")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -75,11 +74,11 @@ type letter struct {
 	Value           []byte    `json:"value"` // nil: too long for a list
 }
 
-// letterOf returns the JSON form of a letter. If the letter cannot be read, its reason says why.
-func letterOf(l *Letter) letter {
+// letterOf returns the JSON form of a dead letter. If it cannot be decoded, its reason says why.
+func letterOf(l Letter) letter {
 	reason := l.Reason
 	if l.Unreadable != "" {
-		reason = "the letter cannot be read: " + l.Unreadable
+		reason = "the dead letter cannot be decoded: " + l.Unreadable
 	}
 	partition, offset := l.First()
 	return letter{
@@ -90,21 +89,21 @@ func letterOf(l *Letter) letter {
 	}
 }
 
-func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+// forms returns the JSON forms of a list.
+func forms[T, J any](list []T, form func(T) J) []J {
+	out := make([]J, len(list))
+	for i, one := range list {
+		out[i] = form(one)
+	}
+	return out
+}
+
+func (s *Server) deadLetters(p *parameters) computation {
 	limit := p.limit(DefaultLimit, MaxLetters)
-	if err := p.err(); err != nil {
-		return err
+	return func(ctx context.Context) (any, error) {
+		found, err := s.deps.DeadLetters.List(ctx, limit)
+		return forms(found, letterOf), err
 	}
-	found, err := s.deps.DeadLetters.List(r.Context(), limit)
-	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("the dead letters cannot be read at the moment"), err)
-	}
-	list := make([]letter, len(found))
-	for i := range found {
-		list[i] = letterOf(&found[i])
-	}
-	return listOf(w, "letters", list, nil)
 }
 
 // RetryKind is the JSON form of a schemas.RetryKind.
@@ -129,108 +128,88 @@ func timeOf(at schemas.Micros) *time.Time {
 	return &t
 }
 
-func (s *Server) retryKinds(w http.ResponseWriter, r *http.Request) error {
-	if err := parametersOf(r).err(); err != nil {
-		return err
+func (s *Server) retryKinds(*parameters) computation {
+	return func(ctx context.Context) (any, error) {
+		found, err := s.deps.DeadLetters.Kinds(ctx)
+		return forms(found, func(k schemas.RetryKind) RetryKind {
+			next := timeOf(k.Due)
+			k.Due = 0 // it is in Next
+			return RetryKind{k, next}
+		}), err
 	}
-	found, err := s.deps.DeadLetters.Kinds(r.Context())
-	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("how the retries stand cannot be read at the moment"), err)
-	}
-	list := make([]RetryKind, len(found))
-	for i, k := range found {
-		list[i] = RetryKind{k, timeOf(k.Due)}
-		list[i].Due = 0 // it is in Next
-	}
-	return listOf(w, "kinds", list, nil)
 }
 
-func (s *Server) retriedLetters(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
-	kind, state, limit := p.text("kind"), schemas.RetryState(p.text("state")), p.limit(DefaultLimit, MaxLetters)
-	if state != "" && !slices.Contains(schemas.RetryStates(), state) {
-		p.wrong("state " + quote(string(state)) + " is none of waiting, sent, done and parked")
-	}
+func (s *Server) retriedLetters(p *parameters) computation {
+	kind, state, limit := p.text("kind"), oneOf(p, "state", schemas.RetryStates()), p.limit(DefaultLimit, MaxLetters)
 	if len(kind) > maxKindBytes || strings.ContainsRune(kind, 0) || kind != "" && strings.Count(kind, "/") != 2 {
-		p.wrong("kind " + quote(kind) + " is no topic/group/words")
+		p.wrong("kind " + quote(kind) + ": want topic/group/words")
 	}
-	if err := p.err(); err != nil {
-		return err
+	return func(ctx context.Context) (any, error) {
+		found, err := s.deps.DeadLetters.Retries(ctx, kind, state, limit)
+		return forms(found, func(l schemas.RetriedLetter) RetriedLetter {
+			return RetriedLetter{l, l.Since.Writable().Time(), timeOf(l.Due)}
+		}), err
 	}
-	found, err := s.deps.DeadLetters.Retries(r.Context(), kind, state, limit)
-	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("how the retries stand cannot be read at the moment"), err)
-	}
-	list := make([]RetriedLetter, len(found))
-	for i, l := range found {
-		list[i] = RetriedLetter{l, l.Since.Writable().Time(), timeOf(l.Due)}
-	}
-	return listOf(w, "letters", list, nil)
 }
 
 // maxKindBytes is longer than the name of any kind.
 const maxKindBytes = 512
 
-// limitRequest is the body of POST /v1/deadletters/limits.
-type limitRequest struct {
+// retryLimit is the answer of POST /v1/deadletters/limits.
+type retryLimit struct {
 	Kind     string   `json:"kind"`
 	Rate     *float64 `json:"rate"` // nil: the configured rate
 	Priority int32    `json:"priority"`
-	Operator string   `json:"operator"`
 }
 
-// limited is the answer of POST /v1/deadletters/limits.
-type limited struct {
-	Kind     string   `json:"kind"`
-	Rate     *float64 `json:"rate"`
-	Priority int32    `json:"priority"`
+// limitRequest is the body of POST /v1/deadletters/limits.
+type limitRequest struct {
+	retryLimit
+	Operator string `json:"operator"`
 }
 
 // limitRetries answers after the limit is acknowledged. The limit takes effect a moment later.
-func (s *Server) limitRetries(w http.ResponseWriter, r *http.Request) error {
-	return answerJSON(s, w, r, func(ctx context.Context, req limitRequest) (limited, error) {
-		limit := schemas.RetryLimit{Scope: req.Kind, Rate: -1, Priority: req.Priority}
-		var problems []string
-		if req.Rate != nil {
-			limit.Rate = *req.Rate
-		}
-		if req.Rate != nil && (limit.Rate < 0 || limit.Rate > schemas.MaxRetryRate) {
-			problems = append(problems, fmt.Sprintf("rate %v is no number from 0 to %d", limit.Rate, schemas.MaxRetryRate))
-		}
-		if req.Kind == "" || len(req.Kind) > maxKindBytes || len(req.Operator) > maxKindBytes {
-			problems = append(problems, "kind is missing, or kind or operator is too long")
-		}
-		if len(problems) > 0 {
-			return limited{}, listed(problems)
-		}
-		err := s.deps.DeadLetters.Limit(ctx, limit, operatorOf(ctx).or(req.Operator))
-		operatorOf(ctx).change(slog.String("kind", limit.Scope), slog.Float64("rate", limit.Rate), slog.Int("priority", int(limit.Priority)))
-		var bad *schemas.BadRecordError
-		switch {
-		case errors.As(err, &bad):
-			return limited{}, listed([]string{bad.Reason})
-		case err != nil:
-			return limited{}, fmt.Errorf("%w (%w)", unavailable("the limit is not certain: set it again"), err)
-		}
-		return limited{req.Kind, req.Rate, req.Priority}, nil
-	})
+func (s *Server) limitRetries(ctx context.Context, req limitRequest) (retryLimit, error) {
+	limit := schemas.RetryLimit{Scope: req.Kind, Rate: -1, Priority: req.Priority}
+	var problems []string
+	if req.Rate != nil {
+		limit.Rate = *req.Rate
+	}
+	if req.Rate != nil && (limit.Rate < 0 || limit.Rate > schemas.MaxRetryRate) {
+		problems = append(problems, fmt.Sprintf("rate %v: want a number from 0 to %d", limit.Rate, schemas.MaxRetryRate))
+	}
+	if req.Kind == "" || len(req.Kind) > maxKindBytes || len(req.Operator) > maxKindBytes {
+		problems = append(problems, fmt.Sprintf("kind, operator: want a kind, and at most %d bytes each", maxKindBytes))
+	}
+	if len(problems) > 0 {
+		return retryLimit{}, listed(problems)
+	}
+	err := s.deps.DeadLetters.Limit(ctx, limit, operatorOf(ctx).or(req.Operator))
+	operatorOf(ctx).change(slog.String("kind", limit.Scope), slog.Float64("rate", limit.Rate), slog.Int("priority", int(limit.Priority)))
+	var bad *schemas.BadRecordError
+	switch {
+	case errors.As(err, &bad):
+		return retryLimit{}, listed([]string{bad.Reason})
+	case err != nil:
+		return retryLimit{}, unavailable("the limit may not be recorded; set it again").because(err)
+	}
+	return req.retryLimit, nil
 }
 
 // retryDeadLetters answers after the retries are published. After an interruption, the next call may publish some of them
-// again. If this process may not write the topic of a long letter, further calls fail, too; see TooLongError.
-func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error {
-	if err := parametersOf(r).err(); err != nil {
-		return err
+// again. If this process may not write the topic of a long dead letter, further calls fail, too; see TooLongError.
+func (s *Server) retryDeadLetters(*parameters) computation {
+	return func(ctx context.Context) (any, error) {
+		by := operatorOf(ctx)
+		done, err := s.deps.DeadLetters.Retry(ctx, by.name)
+		by.change(slog.Int("retried", done.Published), slog.Int("skipped", done.Skipped))
+		var tooLong *TooLongError
+		switch {
+		case errors.As(err, &tooLong):
+			return nil, problem(http.StatusInternalServerError, "%v", tooLong).because(err)
+		case err != nil:
+			return nil, unavailable("only some dead letters may have been retried; retry again").because(err)
+		}
+		return done, nil
 	}
-	by := operatorOf(r.Context())
-	done, err := s.deps.DeadLetters.Retry(r.Context(), by.name)
-	by.change(slog.Int("retried", done.Published), slog.Int("skipped", done.Skipped))
-	var tooLong *TooLongError
-	if errors.As(err, &tooLong) {
-		return fmt.Errorf("%w (%w)", problem(http.StatusInternalServerError, "%v", tooLong), err)
-	}
-	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("the dead letters were not retried whole: retry again"), err)
-	}
-	return writeJSON(w, http.StatusOK, done)
 }

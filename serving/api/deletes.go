@@ -58,12 +58,12 @@ func (s *Server) checkDeletes(ctx context.Context, lines []schemas.Line, deletes
 	}
 	unknown, err := s.unknown(ctx, slices.DeleteFunc(deletes, func(d userDelete) bool { return hasEvent(lines[:d.at], d.user) }))
 	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("cannot check now that each deleted user is known; nothing was published: send the request again"), err)
+		return unavailable("cannot check now that each deleted user is known; nothing was published; send the request again").because(err)
 	}
 	var bad badLines
 	for _, d := range unknown {
-		bad.tell(d.line, fmt.Errorf("nothing is known of %s: send the delete again if the first events of the user are recent; "+
-			`"smartfeed erase --unknown USER" deletes the id all the same`, quote(string(d.user))))
+		bad.tell(d.line, fmt.Errorf("unknown user %s: send the delete again if the first events of the user are recent; "+
+			`"smartfeed erase --unknown USER" deletes unknown ids, too`, quote(string(d.user))))
 	}
 	return bad.err(len(lines))
 }

@@ -61,8 +61,7 @@ func TestEvents_RefusesDeletesOfUnknownUsers(t *testing.T) {
 		}
 	}
 	want := []string{
-		`line 3: nothing is known of "user:never"`, `line 7: nothing is known of "user:late"`,
-		`line 10: nothing is known of "user:gone"`, `line 11: nothing is known of "user:never"`,
+		`line 3: unknown user "user:never"`, `line 7: unknown user "user:late"`, `line 10: unknown user "user:gone"`, `line 11: unknown user "user:never"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("refused lines (-want +got):\n%s", diff)

@@ -11,6 +11,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
+// Publisher publishes events.
+type Publisher interface {
+	// PublishAs returns nil when all events are acknowledged. It records deletes with the operator who sent them.
+	PublishAs(ctx context.Context, operator string, lines []schemas.Line) error
+}
+
 // accepted is the answer of POST /v1/events.
 type accepted struct {
 	Accepted int `json:"accepted"`
@@ -50,7 +56,7 @@ func (s *Server) publish(ctx context.Context, lines []schemas.Line, deletes []us
 	err := s.deps.Publisher.PublishAs(ctx, operatorOf(ctx).name, lines)
 	var uncertain *topics.PublishError
 	if errors.As(err, &uncertain) {
-		return fmt.Errorf("%w (%w)", unavailable("the broker has not acknowledged every event: send them again"), err)
+		return unavailable("the broker has not acknowledged every event; send them again").because(err)
 	}
 	return err
 }
@@ -131,7 +137,7 @@ func (b *badLines) err(good int) error {
 		p.Errors = b.told
 		return p
 	case good == 0:
-		return problem(http.StatusBadRequest, "the body holds no event")
+		return problem(http.StatusBadRequest, "the body has no event")
 	}
 	return nil
 }

@@ -327,7 +327,7 @@ func (f *fakes) Try(_ context.Context, req feature.TryRequest) (feature.TryAnswe
 		return feature.TryAnswer{}, &feature.RequestError{Problems: []string{"definition:1: no features: want a list under the key features"}}
 	}
 	return feature.TryAnswer{
-		Definitions: f.Definitions(), Values: map[string]map[string]feature.Value{"user:a": {"interests": feature.Groups{"interest:tea": 2}}},
+		Definitions: definitions, Values: map[string]map[string]feature.Value{"user:a": {"interests": feature.Groups{"interest:tea": 2}}},
 		Missing: []feature.Missing{}, Degraded: []string{}, AsOf: now,
 	}, f.fail
 }
@@ -336,8 +336,10 @@ func (f *fakes) Definitions() []feature.Definition {
 	if f.fail != nil {
 		panic(f.fail) // Definitions has no other way to fail
 	}
-	return []feature.Definition{{Name: "interests", Description: "what it counts", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}}
+	return definitions
 }
+
+var definitions = []feature.Definition{{Name: "interests", Description: "what it counts", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}}
 
 func (f *fakes) PublishAs(ctx context.Context, operator string, lines []schemas.Line) error {
 	if err := f.held(ctx); err != nil {
@@ -391,13 +393,13 @@ func (f *fakes) status(context.Context) any {
 	}
 }
 
-func (f *fakes) ready() (all []Lack) {
+func (f *fakes) ready() (all []NotReadyReason) {
 	if f.fail != nil {
 		panic(f.fail)
 	}
 	percent := 40
 	for _, text := range f.missing {
-		all = append(all, Lack{Part: "pools", State: "recovering", Percent: &percent, Text: text})
+		all = append(all, NotReadyReason{Part: "pools", State: "recovering", Percent: &percent, Text: text})
 	}
 	return all
 }

@@ -1,13 +1,40 @@
 package api
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"net/http"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
+
+// Feed answers visits, pages and lists, as feed.Service does.
+type Feed interface {
+	Visits
+	Lists
+	Explanations
+}
+
+// Visits answers with the pages of a user's feed.
+type Visits interface {
+	Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (feed.Page, error)
+	Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error)
+	Waiting(ctx context.Context, user schemas.UserID) (int, error)
+}
+
+// Lists answers with published pins, for a viewer or, with "", for nobody in particular.
+type Lists interface {
+	List(ctx context.Context, followee schemas.Followee, viewer schemas.UserID, cursor string, limit int) (feed.ListPage, error)
+	RelatedPins(ctx context.Context, pin schemas.PinID, viewer schemas.UserID, limit int) (feed.RelatedPins, error)
+	RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (feed.RelatedInterests, error)
+}
+
+// Explanations answers with the state from which a user's feed is composed.
+type Explanations interface {
+	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID, masked bool) (*schemas.Why, error)
+	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
+	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
+}
 
 const (
 	// DefaultLimit is the number of items of an answer without the parameter limit.
@@ -20,33 +47,21 @@ const (
 
 // feed answers a visit or, with a cursor, an older page. All feeds of a user share the older items, so with a cursor the
 // feed's name does not matter.
-func (s *Server) feed(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func (s *Server) feed(p *parameters) computation {
 	user, limit := p.user(), p.limit(DefaultLimit, feed.MaxLimit)
-	cursor, name := p.text("cursor"), p.text("feed")
-	if err := p.err(); err != nil {
-		return err
-	}
-	if name == "" {
-		name = DefaultFeed
-	}
-	var page feed.Page
-	var err error
-	if cursor == "" {
-		if r.Method == http.MethodHead { // it would mark pins as shown that nobody sees
-			return onlyMethods(http.MethodGet)(w, r)
+	cursor, name := p.text("cursor"), p.feed()
+	return func(ctx context.Context) (any, error) {
+		if cursor != "" {
+			return s.deps.Feed.Older(ctx, user, cursor, limit)
 		}
-		if err := s.notForeignVisit(r); err != nil {
-			return err
+		if p.r.Method == http.MethodHead { // it would mark pins as shown that nobody sees
+			return nil, onlyMethods(p.r, http.MethodGet)
 		}
-		page, err = s.deps.Feed.Visit(r.Context(), user, name, limit)
-	} else {
-		page, err = s.deps.Feed.Older(r.Context(), user, cursor, limit)
+		if err := s.notForeignVisit(p.r); err != nil {
+			return nil, err
+		}
+		return s.deps.Feed.Visit(ctx, user, name, limit)
 	}
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, page)
 }
 
 // count is the answer of feed/new, and the data of a stream's events.
@@ -54,112 +69,46 @@ type count struct {
 	Count int `json:"count"`
 }
 
-func (s *Server) waiting(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func (s *Server) waiting(p *parameters) computation {
 	user := p.user()
-	if err := p.err(); err != nil {
-		return err
+	return func(ctx context.Context) (any, error) {
+		n, err := s.deps.Feed.Waiting(ctx, user)
+		return count{n}, err
 	}
-	n, err := s.deps.Feed.Waiting(r.Context(), user)
-	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
-	}
-	return writeJSON(w, http.StatusOK, count{n})
 }
 
 // why answers with the state of a pin for a user.
-func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
-	user, pin, name := p.user(), p.pin(), p.text("feed")
-	if err := p.err(); err != nil {
-		return err
-	}
-	if name == "" {
-		name = DefaultFeed
-	}
-	answer, err := s.deps.Feed.Why(r.Context(), user, name, pin, callerOf(r).User != "")
-	switch {
-	case errors.Is(err, schemas.ErrUnknownFeed):
-		return err
-	case err != nil:
-		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
-	}
-	return writeJSON(w, http.StatusOK, answer)
+func (s *Server) why(p *parameters) computation {
+	user, pin, name, masked := p.user(), p.pin(), p.feed(), callerOf(p.r).User != ""
+	return func(ctx context.Context) (any, error) { return s.deps.Feed.Why(ctx, user, name, pin, masked) }
 }
 
 // feedState answers with the state that a feed keeps for a user, including the candidates that it holds back.
-func (s *Server) feedState(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
-	user, name := p.user(), p.text("feed")
-	if err := p.err(); err != nil {
-		return err
-	}
-	if name == "" {
-		name = DefaultFeed
-	}
-	state, err := s.deps.Feed.FeedState(r.Context(), user, name)
-	switch {
-	case errors.Is(err, schemas.ErrUnknownFeed):
-		return err
-	case err != nil:
-		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
-	}
-	return writeJSON(w, http.StatusOK, state)
+func (s *Server) feedState(p *parameters) computation {
+	user, name := p.user(), p.feed()
+	return func(ctx context.Context) (any, error) { return s.deps.Feed.FeedState(ctx, user, name) }
 }
 
-func (s *Server) pool(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func (s *Server) pool(p *parameters) computation {
 	user, source, limit := p.user(), p.source(), p.limit(DefaultLimit, MaxPoolLimit)
-	if err := p.err(); err != nil {
-		return err
-	}
-	pool, err := s.deps.Feed.Pool(r.Context(), user, source, limit)
-	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
-	}
-	return writeJSON(w, http.StatusOK, pool)
+	return func(ctx context.Context) (any, error) { return s.deps.Feed.Pool(ctx, user, source, limit) }
 }
 
-// list answers with the publications of a followee.
-func list[T ~string](s *Server, name string, parse func(string) (T, error)) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		p := parametersOf(r)
-		followee := id(p, name, parse)
+// pinsOf answers with the publications of a followee.
+func pinsOf[T ~string](s *Server, name string, parse func(string) (T, error)) query {
+	return func(p *parameters) computation {
+		followee, viewer := schemas.Followee(id(p, name, parse)), p.viewer()
 		limit, cursor := p.limit(DefaultLimit, feed.MaxLimit), p.text("cursor")
-		viewer := p.viewer()
-		if err := p.err(); err != nil {
-			return err
-		}
-		page, err := s.deps.Feed.List(r.Context(), schemas.Followee(followee), viewer, cursor, limit)
-		if err != nil {
-			return err
-		}
-		return writeCached(w, r, page)
+		return func(ctx context.Context) (any, error) { return s.deps.Feed.List(ctx, followee, viewer, cursor, limit) }
 	}
 }
 
-func (s *Server) relatedPins(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func (s *Server) relatedPins(p *parameters) computation {
 	pin, limit, viewer := id(p, "pin", schemas.ParsePinID), p.limit(DefaultLimit, feed.MaxLimit), p.viewer()
-	if err := p.err(); err != nil {
-		return err
-	}
-	answer, err := s.deps.Feed.RelatedPins(r.Context(), pin, viewer, limit)
-	if err != nil {
-		return err
-	}
-	return writeCached(w, r, answer)
+	return func(ctx context.Context) (any, error) { return s.deps.Feed.RelatedPins(ctx, pin, viewer, limit) }
 }
 
-func (s *Server) relatedInterests(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func (s *Server) relatedInterests(p *parameters) computation {
 	interest, limit := id(p, "interest", schemas.ParseInterestID), p.limit(DefaultLimit, feed.MaxLimit)
-	if err := p.err(); err != nil {
-		return err
-	}
-	answer, err := s.deps.Feed.RelatedInterests(r.Context(), interest, limit)
-	if err != nil {
-		return err
-	}
-	return writeCached(w, r, answer)
+	return func(ctx context.Context) (any, error) { return s.deps.Feed.RelatedInterests(ctx, interest, limit) }
 }

@@ -24,7 +24,7 @@ func (s *Server) notForeignVisit(r *http.Request) error {
 }
 
 func fromOtherSite() *Problem {
-	return problem(http.StatusForbidden, "pages of other sites may not send this")
+	return problem(http.StatusForbidden, "cross-site requests are not allowed")
 }
 
 // notRenamed rejects requests by an unknown host name if authentication is disabled. Any site can make one of its names
@@ -34,6 +34,6 @@ func (s *Server) notRenamed(r *http.Request) error {
 	if s.deps.Auth != nil || !foreign.Name(r.Host, s.cfg.AllowedHosts...) {
 		return nil
 	}
-	return problem(http.StatusForbidden, "callers are not asked who they are here, so requests by the name %s are refused (any site can point "+
-		"a name of its own at this machine): ask for 127.0.0.1 or localhost, add the name to api.allowed_hosts, or set auth.jwks or auth.secret_file", quote(r.Host))
+	return problem(http.StatusForbidden, "host name %s is not allowed while authentication is disabled, because any site can make its own "+
+		"name resolve to this machine; use 127.0.0.1 or localhost, add the name to api.allowed_hosts, or set auth.jwks or auth.secret_file", quote(r.Host))
 }

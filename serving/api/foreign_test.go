@@ -76,7 +76,7 @@ func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
 		{"localhost:8080", bare, false},
 		{"LocalHost", bare, false},
 		{"", bare, false}, // from HTTP/1.0, which no browser uses
-		{"feed.example", whoIsAsked, false},
+		{"feed.example", authenticated, false},
 		{"process-1:8080", insecure, false},
 		{"Process-1", insecure, false},
 		{"process-1.evil.example", insecure, true},
@@ -93,7 +93,7 @@ func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Contains(string(body), "by the name"); got != c.refused {
+			if got := strings.Contains(string(body), "while authentication is disabled"); got != c.refused {
 				t.Errorf("%s of %q: got %d %.200s, want it refused for its name: %t", path, c.host, res.StatusCode, body, c.refused)
 			}
 			if c.refused {

@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,44 +27,21 @@ const (
 	defaultPopular        = 20
 )
 
-// listOf writes a list under a name.
-func listOf[T any](w http.ResponseWriter, name string, list []T, err error) error {
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, map[string][]T{name: list})
-}
-
-func (s *Server) growth(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func (s *Server) growth(p *parameters) computation {
 	days := p.number("days", defaultGrowthDays)
-	if err := p.err(); err != nil {
-		return err
-	}
-	list, err := s.deps.Insights.Growth(r.Context(), days)
-	return listOf(w, "days", list, err)
+	return func(ctx context.Context) (any, error) { return s.deps.Insights.Growth(ctx, days) }
 }
 
-func (s *Server) xd28s(w http.ResponseWriter, r *http.Request) error {
-	if err := parametersOf(r).err(); err != nil {
-		return err
-	}
-	list, err := s.deps.Insights.Xd28s(r.Context())
-	return listOf(w, "xd28s", list, err)
+func (s *Server) xd28s(*parameters) computation {
+	return func(ctx context.Context) (any, error) { return s.deps.Insights.Xd28s(ctx) }
 }
 
-func (s *Server) retention(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func (s *Server) retention(p *parameters) computation {
 	weeks := p.number("weeks", defaultRetentionWeeks)
-	if err := p.err(); err != nil {
-		return err
-	}
-	list, err := s.deps.Insights.Retention(r.Context(), weeks)
-	return listOf(w, "cohorts", list, err)
+	return func(ctx context.Context) (any, error) { return s.deps.Insights.Retention(ctx, weeks) }
 }
 
-func (s *Server) funnel(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func (s *Server) funnel(p *parameters) computation {
 	var steps []schemas.Verb
 	for _, verb := range strings.Split(p.text("steps"), ",") {
 		if _, known := s.deps.Verbs[schemas.Verb(verb)]; !known {
@@ -75,44 +50,10 @@ func (s *Server) funnel(w http.ResponseWriter, r *http.Request) error {
 		steps = append(steps, schemas.Verb(verb))
 	}
 	days, within := p.number("days", defaultFunnelDays), p.duration("within", defaultFunnelWithin)
-	if err := p.err(); err != nil {
-		return err
-	}
-	list, err := s.deps.Insights.Funnel(r.Context(), steps, within, days)
-	return listOf(w, "steps", list, err)
+	return func(ctx context.Context) (any, error) { return s.deps.Insights.Funnel(ctx, steps, within, days) }
 }
 
-func (s *Server) popularity(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func (s *Server) popularity(p *parameters) computation {
 	limit := p.number("limit", defaultPopular)
-	if err := p.err(); err != nil {
-		return err
-	}
-	list, err := s.deps.Insights.Popularity(r.Context(), limit)
-	return listOf(w, "interests", list, err)
-}
-
-// number returns an integer. The called service checks its bounds.
-func (p *parameters) number(name string, byDefault int) int {
-	text := p.text(name)
-	if text == "" {
-		return byDefault
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		p.wrong(name + " " + quote(text) + " is no whole number")
-	}
-	return n
-}
-
-func (p *parameters) duration(name string, byDefault time.Duration) time.Duration {
-	text := p.text(name)
-	if text == "" {
-		return byDefault
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		p.wrong(name + " " + quote(text) + " is no duration such as 90s, 2m or 24h")
-	}
-	return d
+	return func(ctx context.Context) (any, error) { return s.deps.Insights.Popularity(ctx, limit) }
 }

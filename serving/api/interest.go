@@ -1,11 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -45,28 +45,17 @@ type DictionaryTerm struct {
 	Decided *time.Time `json:"decided"` // nil: no decision
 }
 
-func (s *Server) dictionary(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
-	state, limit := schemas.TermState(p.text("state")), p.limit(DefaultLimit, MaxDictionary)
-	if state == "" {
-		state = schemas.TermCandidate
+func dictionaryTermOf(t schemas.DictionaryTerm) DictionaryTerm {
+	return DictionaryTerm{t, timeOf(t.Decided)}
+}
+
+func (s *Server) dictionary(p *parameters) computation {
+	state := oneOf(p, "state", []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermRejected, schemas.TermMerged, schemas.TermBlocked})
+	limit := p.limit(DefaultLimit, MaxDictionary)
+	return func(ctx context.Context) (any, error) {
+		found, err := s.deps.Dictionary.Terms(ctx, cmp.Or(state, schemas.TermCandidate), limit)
+		return forms(found, dictionaryTermOf), err
 	}
-	known := []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermRejected, schemas.TermMerged, schemas.TermBlocked}
-	if !slices.Contains(known, state) {
-		p.wrong("state " + quote(string(state)) + " is none of candidate, accepted, rejected, merged and blocked")
-	}
-	if err := p.err(); err != nil {
-		return err
-	}
-	found, err := s.deps.Dictionary.Terms(r.Context(), state, limit)
-	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("the dictionary cannot be read at the moment"), err)
-	}
-	list := make([]DictionaryTerm, len(found))
-	for i, t := range found {
-		list[i] = DictionaryTerm{t, timeOf(t.Decided)}
-	}
-	return listOf(w, "terms", list, nil)
 }
 
 // DecisionRequest is the body of POST /v1/dictionary/decisions.
@@ -81,24 +70,23 @@ type DecisionRequest struct {
 }
 
 // decide answers after the decision is acknowledged.
-func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
-	return answerJSON(s, w, r, func(ctx context.Context, req DecisionRequest) (DictionaryTerm, error) {
-		req.Operator = operatorOf(ctx).or(req.Operator)
-		d, problems := s.decision(req)
-		if len(problems) > 0 {
-			return DictionaryTerm{}, listed(problems)
-		}
-		if err := s.newest(req, d); err != nil {
-			return DictionaryTerm{}, err
-		}
-		if err := s.deps.Dictionary.Decide(ctx, d); err != nil {
-			return DictionaryTerm{}, fmt.Errorf("%w (%w)", unavailable("the decision is not certain: send it again"), err)
-		}
-		operatorOf(ctx).change(slog.String("term", d.Term), slog.String("state", string(d.State)),
-			slog.String("interest", string(d.Interest)), slog.String("into", d.Into), slog.String("reason", d.Reason))
-		t := schemas.DictionaryTerm{Term: d.Term, State: d.State, Interest: d.Interest, Into: d.Into, Reason: d.Reason, Operator: d.Operator}
-		return DictionaryTerm{t, timeOf(d.Time)}, nil
-	})
+func (s *Server) decide(ctx context.Context, req DecisionRequest) (DictionaryTerm, error) {
+	req.Operator = operatorOf(ctx).or(req.Operator)
+	d, problems := s.decision(req)
+	if len(problems) > 0 {
+		return DictionaryTerm{}, listed(problems)
+	}
+	if err := s.newest(req, d); err != nil {
+		return DictionaryTerm{}, err
+	}
+	if err := s.deps.Dictionary.Decide(ctx, d); err != nil {
+		return DictionaryTerm{}, unavailable("the decision may not be recorded; send it again").because(err)
+	}
+	operatorOf(ctx).change(slog.String("term", d.Term), slog.String("state", string(d.State)),
+		slog.String("interest", string(d.Interest)), slog.String("into", d.Into), slog.String("reason", d.Reason))
+	return dictionaryTermOf(schemas.DictionaryTerm{
+		Term: d.Term, State: d.State, Interest: d.Interest, Into: d.Into, Reason: d.Reason, Operator: d.Operator, Decided: d.Time,
+	}), nil
 }
 
 // newest rejects a decision with a time if a later decision is known. The request may be a repeat by a client that did not
@@ -112,8 +100,8 @@ func (s *Server) newest(req DecisionRequest, d schemas.InterestDecision) error {
 	if !known || last.Time <= d.Time {
 		return nil
 	}
-	return problem(http.StatusConflict, "%s is %s since %s, which is later than this decision: without a time, or with a later one, "+
-		"it counts", quote(d.Term), last.State, last.Time.Writable().Time().Format(time.RFC3339Nano))
+	return problem(http.StatusConflict, "%s is %s since %s, which is later than this decision; omit the time, "+
+		"or send a later one", quote(d.Term), last.State, last.Time.Writable().Time().Format(time.RFC3339Nano))
 }
 
 // decision returns the decision in a request, and the problems of the request.
@@ -132,7 +120,7 @@ func (s *Server) decision(req DecisionRequest) (d schemas.InterestDecision, prob
 		wrong(schemas.MicrosOf(*req.Time) <= d.Time+schemas.Micros(schemas.MaxAhead.Microseconds()), "time is more than "+schemas.MaxAhead.String()+" ahead")
 		d.Time = schemas.MicrosOf(*req.Time)
 	}
-	wrong(d.Term != "" && len(d.Term) <= schemas.MaxIDBytes/2, "term "+quote(req.Term)+" is none")
+	wrong(d.Term != "" && len(d.Term) <= schemas.MaxIDBytes/2, fmt.Sprintf("term %s: want 1 to %d bytes of words", quote(req.Term), schemas.MaxIDBytes/2))
 	wrong(len(req.Reason) <= maxReasonBytes && len(req.Operator) <= maxKindBytes, "reason or operator is too long")
 	switch req.State {
 	case schemas.TermAccepted:
@@ -148,12 +136,12 @@ func (s *Server) decision(req DecisionRequest) (d schemas.InterestDecision, prob
 		d.Into = fold(req.Into)
 		blocked("term", d.Term)
 		blocked("into", d.Into)
-		wrong(d.Into != "" && d.Into != d.Term, "into "+quote(req.Into)+" is no other term")
+		wrong(d.Into != "" && d.Into != d.Term, "into "+quote(req.Into)+": want another term")
 	case schemas.TermRejected:
-		wrong(req.Reason != "", "reason is missing: why the term is rejected")
+		wrong(req.Reason != "", "reason is missing")
 	case schemas.TermCandidate:
 	default:
-		wrong(false, "state "+quote(string(req.State))+" is none of accepted, rejected, merged and candidate")
+		wrong(false, "state "+quote(string(req.State))+": want one of accepted, rejected, merged, candidate")
 	}
 	return d, problems
 }
@@ -170,39 +158,20 @@ type Evidence struct {
 	Time time.Time `json:"time"`
 }
 
-func (s *Server) interests(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
+func userInterestOf(known schemas.UserInterest) UserInterest {
+	return UserInterest{known, forms(known.Evidence, func(e schemas.Evidence) Evidence { return Evidence{e, e.Time.Writable().Time()} })}
+}
+
+func (s *Server) interests(p *parameters) computation {
 	user, limit := p.user(), p.limit(DefaultLimit, MaxDictionary)
-	if err := p.err(); err != nil {
-		return err
+	return func(ctx context.Context) (any, error) {
+		found, err := s.deps.Dictionary.Interests(ctx, user, limit)
+		return forms(found, userInterestOf), err
 	}
-	found, err := s.deps.Dictionary.Interests(r.Context(), user, limit)
-	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("the interests cannot be read at the moment"), err)
-	}
-	list := make([]UserInterest, len(found))
-	for i, known := range found {
-		list[i] = UserInterest{known, make([]Evidence, len(known.Evidence))}
-		for j, e := range known.Evidence {
-			list[i].Evidence[j] = Evidence{e, e.Time.Writable().Time()}
-		}
-	}
-	return listOf(w, "interests", list, nil)
 }
 
 // engagement answers with the actions on an interest's pins by source.
-func (s *Server) engagement(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
-	interest, days := id(p, "interest", schemas.ParseInterestID), p.number("days", DefaultDays)
-	if days < 1 || days > MaxDays {
-		p.wrong(fmt.Sprintf("days %d is no number from 1 to %d", days, MaxDays))
-	}
-	if err := p.err(); err != nil {
-		return err
-	}
-	found, err := s.deps.Dictionary.Engagement(r.Context(), interest, days)
-	if err != nil {
-		return fmt.Errorf("%w (%w)", unavailable("the engagement cannot be read at the moment"), err)
-	}
-	return listOf(w, "sources", found, nil)
+func (s *Server) engagement(p *parameters) computation {
+	interest, days := id(p, "interest", schemas.ParseInterestID), p.within("days", DefaultDays, MaxDays)
+	return func(ctx context.Context) (any, error) { return s.deps.Dictionary.Engagement(ctx, interest, days) }
 }

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -47,17 +49,53 @@ func (p *parameters) text(name string) string {
 	return ""
 }
 
-// limit returns the parameter limit, 1 to most.
-func (p *parameters) limit(byDefault, most int) int {
-	text := p.text("limit")
+// parsed returns a parameter, or byDefault if it is absent. want describes the accepted values.
+func parsed[T any](p *parameters, name string, byDefault T, want string, parse func(string) (T, error)) T {
+	text := p.text(name)
 	if text == "" {
 		return byDefault
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		p.wrong("limit " + quote(text) + " is no number from 1 to " + strconv.Itoa(most))
+	v, err := parse(text)
+	if err != nil {
+		p.wrong(name + " " + quote(text) + ": want " + want)
 	}
-	return n
+	return v
+}
+
+// limit returns the parameter limit, 1 to most.
+func (p *parameters) limit(byDefault, most int) int { return p.within("limit", byDefault, most) }
+
+// within returns a number from 1 to most.
+func (p *parameters) within(name string, byDefault, most int) int {
+	return parsed(p, name, byDefault, "a number from 1 to "+strconv.Itoa(most), func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if n < 1 || n > most {
+			return 0, strconv.ErrRange
+		}
+		return n, err
+	})
+}
+
+// number returns an integer. The called service checks its bounds.
+func (p *parameters) number(name string, byDefault int) int {
+	return parsed(p, name, byDefault, "a whole number", strconv.Atoi)
+}
+
+func (p *parameters) duration(name string, byDefault time.Duration) time.Duration {
+	return parsed(p, name, byDefault, "a duration such as 90s, 2m or 24h", time.ParseDuration)
+}
+
+// feed returns the parameter feed.
+func (p *parameters) feed() string { return cmp.Or(p.text("feed"), DefaultFeed) }
+
+// oneOf returns a parameter with one of the given values, or "" if it is absent.
+func oneOf[T ~string](p *parameters, name string, values []T) T {
+	return parsed(p, name, "", "one of "+strings.Join(forms(values, func(v T) string { return string(v) }), ", "), func(text string) (T, error) {
+		if !slices.Contains(values, T(text)) {
+			return "", strconv.ErrRange
+		}
+		return T(text), nil
+	})
 }
 
 // source returns the parameter source, which is required.
@@ -67,7 +105,7 @@ func (p *parameters) source() schemas.Source {
 	case text == "":
 		p.wrong("source is missing: following, interest, or a source of candidates")
 	case len(text) > schemas.MaxSourceBytes, !utf8.ValidString(text), strings.ContainsFunc(text, unicode.IsControl):
-		p.wrong("source " + quote(text) + " is no name of a source")
+		p.wrong("source " + quote(text) + ": want the name of a source")
 	}
 	return schemas.Source(text)
 }
@@ -76,7 +114,7 @@ func (p *parameters) source() schemas.Source {
 func (p *parameters) pin() schemas.PinID {
 	text := p.text("pin")
 	if text == "" {
-		p.wrong("pin is missing: the one that is asked about")
+		p.wrong("pin is missing")
 		return ""
 	}
 	pin, err := schemas.ParsePinID(text)
@@ -108,7 +146,7 @@ func id[T ~string](p *parameters, name string, parse func(string) (T, error)) T 
 func (p *parameters) err() error {
 	for _, name := range slices.Sorted(maps.Keys(p.query)) {
 		if !p.known[name] {
-			p.wrong("no parameter " + quote(name) + " is known here")
+			p.wrong("unknown parameter " + quote(name))
 		}
 	}
 	if len(p.problems) == 0 {
@@ -127,7 +165,7 @@ func (p *parameters) viewer() schemas.UserID {
 	case text == "":
 		return own
 	case own != "" && text != string(own):
-		p.wrong("viewer " + quote(text) + " is not the user of the token: only a service can name another one")
+		p.wrong("viewer " + quote(text) + ": want the user of the token; only a service can name another user")
 		return own
 	}
 	viewer, err := schemas.ParseUserID(text)

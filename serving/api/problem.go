@@ -30,6 +30,7 @@ type Problem struct {
 
 	retryAfter int    // seconds, header Retry-After; 0: none
 	challenge  string // header WWW-Authenticate; "": none
+	allow      string // header Allow; "": none
 }
 
 // Error returns the status and the detail for the log. Errors is only in the answer.
@@ -43,7 +44,13 @@ func (p *Problem) setHeaders(h http.Header) {
 	if p.challenge != "" {
 		h.Set("WWW-Authenticate", p.challenge)
 	}
+	if p.allow != "" {
+		h.Set("Allow", p.allow)
+	}
 }
+
+// because adds the cause, which is logged and not answered.
+func (p *Problem) because(cause error) error { return fmt.Errorf("%w (%w)", p, cause) }
 
 // problem returns a Problem with a status and a sentence for people.
 func problem(status int, format string, args ...any) *Problem {
@@ -73,7 +80,7 @@ func problemOf(err error) *Problem {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return unavailable("no answer in time")
 	}
-	return problem(http.StatusInternalServerError, "the request could not be worked off; its id is in the log")
+	return problem(http.StatusInternalServerError, "the request failed; the log has the cause under its id")
 }
 
 // listed returns a 400 that names every problem of a request.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -16,13 +17,24 @@ import (
 // handler handles a call of the API. Its error is answered as a problem document.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// route is one call.
+// route is one call. A call without a body is a query; any other call has a handler.
 type route struct {
 	method, path string
 	access       access
-	handle       handler
 	kind         kind
+	handle       handler
+	query        query
+	data         string // what the query reads, for the 503 if that is unavailable; "": the error decides about the answer
+	list         string // the key of the query's answer, which is a list; "": the answer is an object
+	cached       bool   // the caller's own cache may keep the answer
 }
+
+// query reads the parameters of a call, and returns the function that computes the answer. It is called only if all
+// parameters are valid.
+type query func(p *parameters) computation
+
+// computation returns an answer, which is encoded as JSON.
+type computation func(ctx context.Context) (any, error)
 
 // kind determines which limits apply to a call.
 type kind int
@@ -35,66 +47,116 @@ const (
 	trial                // limited by time and by the trials in flight, which take no places of other requests
 )
 
-// routes returns the calls whose dependencies are set, in the order of the OpenAPI document.
-func (s *Server) routes() []route {
-	return slices.Concat(
-		present(s.deps.Feed != nil,
-			route{method: "GET", path: "/v1/users/{user}/feed", access: access{scope: auth.Feed, users: own}, handle: s.feed},
-			route{method: "GET", path: "/v1/users/{user}/feed/new", access: access{scope: auth.Feed, users: own}, handle: s.waiting},
-			route{method: "GET", path: "/v1/users/{user}/feed/events", access: access{scope: auth.Feed, users: own}, handle: s.waitingStream, kind: stream},
-			route{method: "GET", path: "/v1/users/{user}/pins", access: access{scope: auth.Feed, users: all}, handle: list(s, "user", schemas.ParseUserID)},
-			route{method: "GET", path: "/v1/boards/{board}/pins", access: access{scope: auth.Feed, users: all}, handle: list(s, "board", schemas.ParseBoardID)},
-			route{method: "GET", path: "/v1/interests/{interest}/pins", access: access{scope: auth.Feed, users: all}, handle: list(s, "interest", schemas.ParseInterestID)},
-			route{method: "GET", path: "/v1/pins/{pin}/related", access: access{scope: auth.Feed, users: all}, handle: s.relatedPins},
-			route{method: "GET", path: "/v1/interests/{interest}/related", access: access{scope: auth.Feed, users: all}, handle: s.relatedInterests},
-			route{method: "GET", path: "/v1/users/{user}/feed/why", access: access{scope: auth.Feed, users: own}, handle: s.why},
-			route{method: "GET", path: "/v1/users/{user}/feed/state", access: access{scope: auth.Feed, users: own}, handle: s.feedState},
-			route{method: "GET", path: "/v1/users/{user}/pools", access: access{scope: auth.Feed, users: own}, handle: s.pool},
-		),
-		present(s.deps.Features != nil,
-			route{method: "GET", path: "/v1/features", access: access{scope: auth.Features}, handle: s.definitions},
-			route{method: "POST", path: "/v1/features", access: access{scope: auth.Features}, handle: s.features},
-			route{method: "POST", path: "/v1/features/attributes", access: access{scope: auth.Features}, handle: s.attributes},
-			route{method: "POST", path: "/v1/features/try", access: access{scope: auth.Features}, handle: s.try, kind: trial},
-		),
-		present(s.deps.Insights != nil,
-			route{method: "GET", path: "/v1/insights/growth", access: access{scope: auth.Operate}, handle: s.growth},
-			route{method: "GET", path: "/v1/insights/xd28s", access: access{scope: auth.Operate}, handle: s.xd28s},
-			route{method: "GET", path: "/v1/insights/retention", access: access{scope: auth.Operate}, handle: s.retention},
-			route{method: "GET", path: "/v1/insights/funnel", access: access{scope: auth.Operate}, handle: s.funnel},
-			route{method: "GET", path: "/v1/insights/popularity", access: access{scope: auth.Operate}, handle: s.popularity},
-		),
-		present(s.deps.Publisher != nil,
-			route{method: "POST", path: "/v1/events", access: access{scope: auth.Events, parts: true}, handle: s.events},
-		),
-		present(s.deps.DeadLetters != nil,
-			route{method: "GET", path: "/v1/deadletters", access: access{scope: auth.Operate}, handle: s.deadLetters},
-			route{method: "POST", path: "/v1/deadletters/retry", access: access{scope: auth.Operate}, handle: s.retryDeadLetters},
-			route{method: "GET", path: "/v1/deadletters/kinds", access: access{scope: auth.Operate}, handle: s.retryKinds},
-			route{method: "GET", path: "/v1/deadletters/retries", access: access{scope: auth.Operate}, handle: s.retriedLetters},
-			route{method: "POST", path: "/v1/deadletters/limits", access: access{scope: auth.Operate}, handle: s.limitRetries},
-		),
-		present(s.deps.Dictionary != nil,
-			route{method: "GET", path: "/v1/users/{user}/interests", access: access{scope: auth.Feed, users: own}, handle: s.interests},
-			route{method: "GET", path: "/v1/interests/{interest}/engagement", access: access{scope: auth.Operate}, handle: s.engagement},
-			route{method: "GET", path: "/v1/dictionary", access: access{scope: auth.Operate}, handle: s.dictionary},
-			route{method: "POST", path: "/v1/dictionary/decisions", access: access{scope: auth.Operate}, handle: s.decide},
-		),
-		[]route{
-			{method: "GET", path: "/v1/status", access: access{scope: auth.Operate}, handle: s.status},
-			{method: "GET", path: "/v1/openapi.json", handle: s.openAPI},
-			{method: "GET", path: "/healthz", handle: s.healthy, kind: probe},
-			{method: "GET", path: "/readyz", handle: s.ready, kind: probe},
-			{method: "GET", path: "/metrics", access: access{scope: auth.Operate, scrape: true}, handle: s.scrape(), kind: scraping},
-		})
+// class returns the class of the call for the limits of requests in flight; "" has no limit.
+func (r route) class() string {
+	switch r.kind {
+	case stream:
+		return streamClass
+	case scraping:
+		return scrapeClass
+	case trial:
+		return trialClass
+	case probe:
+		return ""
+	}
+	return r.access.class()
 }
 
-// present returns the routes if here is set.
-func present(here bool, routes ...route) []route {
-	if !here {
-		return nil
+// routes returns the calls whose dependencies are set, in the order of the OpenAPI document.
+func (s *Server) routes() (all []route) {
+	const get, post = http.MethodGet, http.MethodPost
+	var (
+		private   = access{scope: auth.Feed, users: ownData}
+		published = access{scope: auth.Feed, users: allData}
+		features  = access{scope: auth.Features}
+		operate   = access{scope: auth.Operate}
+	)
+	add := func(routes ...route) { all = append(all, routes...) }
+	if s.deps.Feed != nil {
+		add(
+			route{method: get, path: "/v1/users/{user}/feed", access: private, query: s.feed},
+			route{method: get, path: "/v1/users/{user}/feed/new", access: private, query: s.waiting, data: "the pools"},
+			route{method: get, path: "/v1/users/{user}/feed/events", access: private, handle: s.waitingStream, kind: stream},
+			route{method: get, path: "/v1/users/{user}/pins", access: published, query: pinsOf(s, "user", schemas.ParseUserID), cached: true},
+			route{method: get, path: "/v1/boards/{board}/pins", access: published, query: pinsOf(s, "board", schemas.ParseBoardID), cached: true},
+			route{method: get, path: "/v1/interests/{interest}/pins", access: published, query: pinsOf(s, "interest", schemas.ParseInterestID), cached: true},
+			route{method: get, path: "/v1/pins/{pin}/related", access: published, query: s.relatedPins, cached: true},
+			route{method: get, path: "/v1/interests/{interest}/related", access: published, query: s.relatedInterests, cached: true},
+			route{method: get, path: "/v1/users/{user}/feed/why", access: private, query: s.why, data: "the pools"},
+			route{method: get, path: "/v1/users/{user}/feed/state", access: private, query: s.feedState, data: "the pools"},
+			route{method: get, path: "/v1/users/{user}/pools", access: private, query: s.pool, data: "the pools"},
+		)
 	}
-	return routes
+	if s.deps.Features != nil {
+		add(
+			route{method: get, path: "/v1/features", access: features, query: s.definitions, list: "features", cached: true},
+			route{method: post, path: "/v1/features", access: features, handle: postJSON(s, s.features)},
+			route{method: post, path: "/v1/features/attributes", access: features, handle: postJSON(s, s.deps.Features.Attributes)},
+			route{method: post, path: "/v1/features/try", access: features, handle: postJSON(s, s.deps.Features.Try), kind: trial},
+		)
+	}
+	if s.deps.Insights != nil {
+		add(
+			route{method: get, path: "/v1/insights/growth", access: operate, query: s.growth, list: "days"},
+			route{method: get, path: "/v1/insights/xd28s", access: operate, query: s.xd28s, list: "xd28s"},
+			route{method: get, path: "/v1/insights/retention", access: operate, query: s.retention, list: "cohorts"},
+			route{method: get, path: "/v1/insights/funnel", access: operate, query: s.funnel, list: "steps"},
+			route{method: get, path: "/v1/insights/popularity", access: operate, query: s.popularity, list: "interests"},
+		)
+	}
+	if s.deps.Publisher != nil {
+		add(route{method: post, path: "/v1/events", access: access{scope: auth.Events, parts: true}, handle: s.events})
+	}
+	if s.deps.DeadLetters != nil {
+		add(
+			route{method: get, path: "/v1/deadletters", access: operate, query: s.deadLetters, list: "letters", data: "the dead letters"},
+			route{method: post, path: "/v1/deadletters/retry", access: operate, query: s.retryDeadLetters},
+			route{method: get, path: "/v1/deadletters/kinds", access: operate, query: s.retryKinds, list: "kinds", data: "the state of the retries"},
+			route{method: get, path: "/v1/deadletters/retries", access: operate, query: s.retriedLetters, list: "letters", data: "the state of the retries"},
+			route{method: post, path: "/v1/deadletters/limits", access: operate, handle: postJSON(s, s.limitRetries)},
+		)
+	}
+	if s.deps.Dictionary != nil {
+		add(
+			route{method: get, path: "/v1/users/{user}/interests", access: private, query: s.interests, list: "interests", data: "the interests"},
+			route{method: get, path: "/v1/interests/{interest}/engagement", access: operate, query: s.engagement, list: "sources", data: "the engagement"},
+			route{method: get, path: "/v1/dictionary", access: operate, query: s.dictionary, list: "terms", data: "the dictionary"},
+			route{method: post, path: "/v1/dictionary/decisions", access: operate, handle: postJSON(s, s.decide)},
+		)
+	}
+	add(
+		route{method: get, path: "/v1/status", access: operate, query: s.status},
+		route{method: get, path: "/v1/openapi.json", handle: s.openAPI},
+		route{method: get, path: "/healthz", handle: s.healthy, kind: probe},
+		route{method: get, path: "/readyz", handle: s.ready, kind: probe},
+		route{method: get, path: "/metrics", access: access{scope: auth.Operate, scrape: true}, handle: s.scrape(), kind: scraping},
+	)
+	return all
+}
+
+// answer handles a request of the route.
+func (r route) answer(w http.ResponseWriter, req *http.Request) error {
+	if r.handle != nil {
+		return r.handle(w, req)
+	}
+	p := parametersOf(req)
+	compute := r.query(p)
+	if err := p.err(); err != nil {
+		return err
+	}
+	answer, err := compute(req.Context())
+	switch {
+	case err != nil && r.data != "" && !errors.Is(err, schemas.ErrUnknownFeed):
+		return unavailable("%s cannot be read at the moment", r.data).because(err)
+	case err != nil:
+		return err
+	case r.list != "":
+		answer = map[string]any{r.list: answer}
+	}
+	if r.cached {
+		return writeCached(w, req, answer)
+	}
+	return writeJSON(w, http.StatusOK, answer)
 }
 
 // handler returns the handler of all routes with the checks that apply to every request.
@@ -133,7 +195,7 @@ func (s *Server) console(w http.ResponseWriter, r *http.Request) error {
 }
 
 func noSuchCall(_ http.ResponseWriter, r *http.Request) error {
-	return problem(http.StatusNotFound, "there is no %s %s in this process; /v1/openapi.json lists what there can be", r.Method, r.URL.Path)
+	return problem(http.StatusNotFound, "no route for %s %s in this process; see /v1/openapi.json", r.Method, r.URL.Path)
 }
 
 // wrongMethod answers with the allowed methods. net/http answers HEAD wherever GET is allowed.
@@ -141,16 +203,15 @@ func wrongMethod(methods ...string) handler {
 	if slices.Contains(methods, http.MethodGet) {
 		methods = append(slices.Clone(methods), http.MethodHead)
 	}
-	return onlyMethods(methods...)
+	return func(_ http.ResponseWriter, r *http.Request) error { return onlyMethods(r, methods...) }
 }
 
-// onlyMethods answers with the allowed methods.
-func onlyMethods(methods ...string) handler {
+// onlyMethods returns the answer to another method than the allowed ones.
+func onlyMethods(r *http.Request, methods ...string) *Problem {
 	allow := strings.Join(methods, ", ")
-	return func(w http.ResponseWriter, r *http.Request) error {
-		w.Header().Set("Allow", allow)
-		return problem(http.StatusMethodNotAllowed, "%s takes %s, not %s", r.URL.Path, allow, r.Method)
-	}
+	p := problem(http.StatusMethodNotAllowed, "method %s is not allowed for %s; use %s", r.Method, r.URL.Path, allow)
+	p.allow = allow
+	return p
 }
 
 // bounded rejects requests above the limit of requests in flight or streams, requests that another site makes a browser
@@ -158,7 +219,7 @@ func onlyMethods(methods ...string) handler {
 // least.
 func (s *Server) bounded(r route) http.Handler {
 	return s.problems(func(w http.ResponseWriter, req *http.Request) error {
-		place, err := s.enter(r)
+		place, err := s.enter(r.class())
 		if err != nil {
 			return err
 		}
@@ -167,7 +228,7 @@ func (s *Server) bounded(r route) http.Handler {
 			return err
 		}
 		if r.kind == probe {
-			return r.handle(w, req)
+			return r.answer(w, req)
 		}
 		caller, err := s.admit(r.access, req)
 		if r.access.scope == auth.Operate || r.access.scope == auth.Events {
@@ -187,17 +248,18 @@ func (s *Server) bounded(r route) http.Handler {
 			defer cancel()
 			req = req.WithContext(ctx)
 		}
-		return r.handle(w, place.with(caller, req))
+		return r.answer(w, place.with(caller, req))
 	})
 }
 
 // peer answers another process of the deployment. Its calls have their own places, because the process that sends them has
 // already admitted the original request.
 func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
-	if !s.gates.Enter(peerClass) {
-		return overloaded()
+	place, err := s.enter(peerClass)
+	if err != nil {
+		return err
 	}
-	defer s.gates.Leave(peerClass)
+	defer place.leave()
 	if err := notForeign(r); err != nil {
 		return err
 	}
@@ -207,8 +269,6 @@ func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
 	s.tracePeer(w, r, s.deps.Peer)
 	return nil
 }
-
-const peerClass = "peer"
 
 // problems writes the error of h, or the error for an unknown host name, as a problem document. A panic is a bug of this
 // program and fails only this request. If the answer has already started, problems aborts the connection, so that the client

@@ -104,7 +104,7 @@ func TestAudit_LinesSayWhatChanged(t *testing.T) {
 	} {
 		var log logged
 		s := listen(t, &fakes{}, func(cfg *Config, d *Deps) {
-			whoIsAsked(cfg, d)
+			authenticated(cfg, d)
 			d.Log = log.logger(slog.LevelInfo)
 		})
 		header := []string{"Authorization", "Bearer " + auth.Operate}
@@ -122,7 +122,7 @@ func TestAudit_BoundsLinesOfRequestsWithoutToken(t *testing.T) {
 	var log logged
 	at := time.Unix(1_800_000_000, 0)
 	s := listen(t, &fakes{}, func(cfg *Config, d *Deps) {
-		whoIsAsked(cfg, d)
+		authenticated(cfg, d)
 		cfg.Limits.Burst = 15 // then 429
 		d.Log, d.Now = log.logger(slog.LevelInfo), func() time.Time { return at }
 	})

@@ -77,7 +77,7 @@ func TestSlowBodiesTakeNothingOfOthers(t *testing.T) {
 // when the answers are read.
 func TestRequestsOfOneUserAreBounded(t *testing.T) {
 	change := func(c *Config, d *Deps) {
-		whoIsAsked(c, d)
+		authenticated(c, d)
 		c.CallerRequests, c.MaxRequests, c.Limits.Rate = 3, 5, 0
 	}
 	onWire(t, &fakes{}, change, func(t *testing.T, w *wire) {
@@ -182,7 +182,9 @@ func TestWhoWaitedIsRefusedWhereThereIsNoPlace(t *testing.T) {
 					w.gates.Leave(class)
 				}
 			}
-			w.trials.Release(maxTrials)
+			for range maxTrials {
+				w.gates.Leave(trialClass)
+			}
 			if got := w.posted(t, "", path, body); got >= 300 {
 				t.Errorf("%s, when there are places again: got %d, want 2xx", path, got)
 			}

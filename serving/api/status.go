@@ -1,16 +1,14 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
-	if err := parametersOf(r).err(); err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, s.deps.Status(r.Context()))
+func (s *Server) status(*parameters) computation {
+	return func(ctx context.Context) (any, error) { return s.deps.Status(ctx), nil }
 }
 
 // liveness is the answer of /healthz.
@@ -22,8 +20,8 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, liveness{"alive"})
 }
 
-// Lack is a reason why a process is not ready.
-type Lack struct {
+// NotReadyReason is a reason why a process is not ready.
+type NotReadyReason struct {
 	Part    string `json:"part"`              // kafka, a part as in /v1/status, a group, a global table, or a store
 	State   string `json:"state"`             // idle, waiting, ended or failed (parts); joining, recovering, reading or unreachable (others)
 	Percent *int   `json:"percent,omitempty"` // share of the rows that have been recovered; nil: unknown
@@ -32,14 +30,14 @@ type Lack struct {
 
 // readiness is the answer of /readyz.
 type readiness struct {
-	Ready   bool     `json:"ready"`
-	Missing []string `json:"missing"` // for people
-	Parts   []Lack   `json:"parts"`   // for programs
+	Ready   bool             `json:"ready"`
+	Missing []string         `json:"missing"` // for people
+	Parts   []NotReadyReason `json:"parts"`   // for programs
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
 	lacking := s.deps.Ready()
-	a := readiness{Ready: len(lacking) == 0, Missing: []string{}, Parts: []Lack{}}
+	a := readiness{Ready: len(lacking) == 0, Missing: []string{}, Parts: []NotReadyReason{}}
 	for _, l := range lacking {
 		a.Missing, a.Parts = append(a.Missing, l.Text), append(a.Parts, l)
 	}

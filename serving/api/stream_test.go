@@ -230,7 +230,7 @@ func TestStream_EndsWhenTokenExpires(t *testing.T) {
 
 func TestStreams_OfServicesHaveABoundOfTheirOwn(t *testing.T) {
 	change := func(c *Config, d *Deps) {
-		whoIsAsked(c, d)
+		authenticated(c, d)
 		c.CallerStreams, c.ServiceStreams = 1, 2
 	}
 	onWire(t, &fakes{count: 1}, change, func(t *testing.T, w *wire) {

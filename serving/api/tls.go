@@ -4,7 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -23,33 +23,29 @@ func (c TLSConfig) Validate() error {
 	return nil
 }
 
-// glance is the minimum interval between two checks of the files.
-const glance = time.Second
+// reloadEvery is the minimum interval between two reads of the files.
+const reloadEvery = time.Second
 
 // certificate is the loaded certificate.
 type certificate struct {
-	cfg    TLSConfig
-	failed func(error) // called with the error if changed files cannot be loaded
+	cfg TLSConfig
+	log *slog.Logger
 
-	mu     sync.Mutex
-	pair   *tls.Certificate
-	seen   [2]time.Time // modification times of the files
-	looked time.Time
+	mu   sync.Mutex
+	pair *tls.Certificate
+	read time.Time
 }
 
-// loadCertificate loads the files. It returns an error if they do not match; a later reload then keeps the current pair.
-func loadCertificate(cfg TLSConfig, failed func(error)) (*certificate, error) {
-	c := &certificate{cfg: cfg, failed: failed, looked: time.Now()}
-	var err error
-	if c.seen, err = c.changed(); err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
+// loadCertificate loads the files, or returns nil if none are configured.
+func loadCertificate(cfg TLSConfig, log *slog.Logger) (*certificate, error) {
+	if cfg.CertFile == "" {
+		return nil, nil
 	}
-	if err := c.load(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	c := &certificate{cfg: cfg, log: log, read: time.Now()}
+	return c, c.load()
 }
 
+// load replaces the pair. It returns an error if the files do not match.
 func (c *certificate) load() error {
 	pair, err := tls.LoadX509KeyPair(c.cfg.CertFile, c.cfg.KeyFile)
 	if err != nil {
@@ -59,42 +55,18 @@ func (c *certificate) load() error {
 	return nil
 }
 
-func (c *certificate) changed() (at [2]time.Time, err error) {
-	for i, file := range []string{c.cfg.CertFile, c.cfg.KeyFile} {
-		info, err := os.Stat(file)
-		if err != nil {
-			return at, err
-		}
-		at[i] = info.ModTime()
-	}
-	return at, nil
-}
-
-// get returns the pair for a handshake.
+// get returns the pair for a handshake. If the files cannot be loaded, it keeps the pair: perhaps only one of them has been
+// replaced so far.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.looked) >= glance {
-		c.looked = now
-		c.glance()
+	if now := time.Now(); now.Sub(c.read) >= reloadEvery {
+		c.read = now
+		if err := c.load(); err != nil {
+			c.log.Warn("cannot reload the certificate; the previous one stays in use", "error", err)
+		}
 	}
 	return c.pair, nil
-}
-
-// glance reloads changed files. If only one of the files is already new, they do not match, and the next check tries again.
-func (c *certificate) glance() {
-	seen, err := c.changed()
-	if err == nil && seen == c.seen {
-		return
-	}
-	if err == nil {
-		err = c.load()
-	}
-	if err != nil {
-		c.failed(err)
-		return
-	}
-	c.seen = seen
 }
 
 // settings returns the TLS configuration of the listener.

@@ -48,7 +48,7 @@ func checkSeen(t *testing.T, path, token string, code int, want []any) {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.Host = "localhost"
 	if token != "" {
-		change = whoIsAsked
+		change = authenticated
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	w := httptest.NewRecorder()

@@ -73,8 +73,8 @@ func DefaultConfig() Config {
 	return c
 }
 
-// On reports whether authentication is enabled.
-func (c Config) On() bool { return c.JWKS != "" || c.SecretFile != "" }
+// Enabled reports whether authentication is enabled.
+func (c Config) Enabled() bool { return c.JWKS != "" || c.SecretFile != "" }
 
 // Validate reports every field that is out of bounds.
 func (c Config) Validate() error {

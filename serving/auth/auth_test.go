@@ -175,7 +175,7 @@ func TestTokens(t *testing.T) {
 		var refused *TokenError
 		switch {
 		case c.want == "":
-			if err != nil || got.User != "user:ada" || !got.May(Feed) || !got.May(Events) || got.May(Operate) {
+			if err != nil || got.User != "user:ada" || !got.HasScope(Feed) || !got.HasScope(Events) || got.HasScope(Operate) {
 				t.Errorf("%s: got %+v, %v, want it taken", c.name, got, err)
 			}
 		case !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want):
@@ -252,7 +252,7 @@ func TestIdentities_TellUsersFromServices(t *testing.T) {
 		switch {
 		case c.want == "service" && (err != nil || got.User != "" || got.Subject != c.claims["sub"]),
 			strings.HasPrefix(c.want, "user:") && (err != nil || string(got.User) != c.want),
-			c.want != "service" && !strings.HasPrefix(c.want, "user:") && (!errors.As(err, &neither) || !strings.Contains(err.Error(), c.want) || got.May(Feed)):
+			c.want != "service" && !strings.HasPrefix(c.want, "user:") && (!errors.As(err, &neither) || !strings.Contains(err.Error(), c.want) || got.HasScope(Feed)):
 			t.Errorf("%s: got %+v, %v, want %s", c.name, got, err, c.want)
 		}
 	}
@@ -285,7 +285,7 @@ func TestMint_FollowsConfiguredIdentities(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := verifier(t, cfg, nil).Verify(t.Context(), token)
-			if err != nil || got.User != grant.User || got.May(Feed) != (grant.Service != "") {
+			if err != nil || got.User != grant.User || got.HasScope(Feed) != (grant.Service != "") {
 				t.Errorf("%s: %+v: got %+v, %v", name, grant, got, err)
 			}
 		}
@@ -302,7 +302,7 @@ func TestNoServiceIsCalledLikeAUser(t *testing.T) {
 		token := signer{jwt.SigningMethodHS256, "", []byte(secret), nil}.sign(t, jwt.MapClaims{"sub": subject, "scope": "feed"})
 		got, err := v.Verify(t.Context(), token)
 		var refused *TokenError
-		if !errors.As(err, &refused) || got.Subject != "" || got.May(Feed) || strings.Contains(err.Error(), subject) {
+		if !errors.As(err, &refused) || got.Subject != "" || got.HasScope(Feed) || strings.Contains(err.Error(), subject) {
 			t.Errorf("%q: got %+v, %v, want it refused", subject, got, err)
 		}
 	}
@@ -325,7 +325,7 @@ func TestMintedTokensAreTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "service:dashboard" || !got.Expires.Equal(now.Add(time.Minute+cfg.Leeway)) || !got.May(Operate) || got.May(Feed) {
+	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "service:dashboard" || !got.Expires.Equal(now.Add(time.Minute+cfg.Leeway)) || !got.HasScope(Operate) || got.HasScope(Feed) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -22,8 +22,8 @@ type Caller struct {
 	Expires time.Time // when the token ends, clocks that differ considered; zero: anonymous
 }
 
-// May reports whether the caller has a scope.
-func (c Caller) May(scope string) bool { return slices.Contains(c.Scopes, scope) }
+// HasScope reports whether the caller has a scope.
+func (c Caller) HasScope(scope string) bool { return slices.Contains(c.Scopes, scope) }
 
 // Identities defines which tokens identify users and which identify services. A token that identifies neither, or both, is
 // rejected. Services can access the data of all users, so no subject is a service by default.

@@ -46,7 +46,7 @@ func tryOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: features %t, operate %t\n", caller.Subject, caller.May(auth.Features), caller.May(auth.Operate))
+	fmt.Printf("%s: features %t, operate %t\n", caller.Subject, caller.HasScope(auth.Features), caller.HasScope(auth.Operate))
 
 	var why *auth.TokenError
 	if _, err := verifier.Verify(ctx, token[:len(token)-8]); errors.As(err, &why) {

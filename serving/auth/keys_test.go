@@ -418,7 +418,7 @@ func FuzzVerify(f *testing.F) {
 		got, err := v.Verify(t.Context(), token)
 		var refused *TokenError
 		switch {
-		case err == nil && (!good[signed(token)] || got.User != "user:ada" || got.May(Operate)):
+		case err == nil && (!good[signed(token)] || got.User != "user:ada" || got.HasScope(Operate)):
 			t.Errorf("%q is taken, as %+v", token, got)
 		case err != nil && (!errors.As(err, &refused) || got.Subject != ""):
 			t.Errorf("%q: got %+v and %v, want nobody and why", token, got, err)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Budget limits how many bytes callers hold at once, in total and per caller. It is safe for concurrent use. It keeps state
-// only for callers that hold bytes.
+// Budget limits how much callers hold at once, in total and per caller: bytes, streams or requests. It is safe for concurrent
+// use. It keeps state only for callers that hold something.
 type Budget struct {
 	most, each int64
 
@@ -21,30 +21,30 @@ var (
 	ErrEach = errors.New("the caller holds as much as one may")
 )
 
-// NewBudget returns a Budget that limits all callers to most bytes in total, and each caller to each bytes.
+// NewBudget returns a Budget that limits all callers to most in total, and each caller to each.
 func NewBudget(most, each int64) *Budget {
 	return &Budget{most: most, each: each, held: map[string]int64{}}
 }
 
-// Share is the number of bytes held for one request. It is not safe for concurrent use. The caller must call End.
+// Share is what is held for one request. It is not safe for concurrent use. The caller must call End.
 type Share struct {
 	of     *Budget
 	caller string
-	bytes  int64
+	amount int64
 }
 
 // Share returns an empty Share. The caller "" has no limit of its own.
 func (b *Budget) Share(caller string) *Share { return &Share{of: b, caller: caller} }
 
-// Fits returns nil if the share could now hold bytes in total, and otherwise ErrEach or ErrAll.
-func (s *Share) Fits(bytes int64) error {
+// Fits returns nil if the share could now hold the amount, and otherwise ErrEach or ErrAll.
+func (s *Share) Fits(amount int64) error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	return s.fits(bytes)
+	return s.fits(amount)
 }
 
-func (s *Share) fits(bytes int64) error {
-	more := bytes - s.bytes
+func (s *Share) fits(amount int64) error {
+	more := amount - s.amount
 	switch {
 	case s.caller != "" && s.of.held[s.caller]+more > s.of.each:
 		return ErrEach
@@ -54,35 +54,35 @@ func (s *Share) fits(bytes int64) error {
 	return nil
 }
 
-// Grow increases the share to bytes in total. If it does not fit, Grow returns the error of Fits and leaves the share
-// unchanged. It never shrinks the share.
-func (s *Share) Grow(bytes int64) error {
-	if bytes <= s.bytes {
+// Grow increases the share to the amount. If it does not fit, Grow returns the error of Fits and leaves the share unchanged.
+// It never shrinks the share.
+func (s *Share) Grow(amount int64) error {
+	if amount <= s.amount {
 		return nil
 	}
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	if err := s.fits(bytes); err != nil {
+	if err := s.fits(amount); err != nil {
 		return err
 	}
-	s.add(bytes - s.bytes)
+	s.add(amount - s.amount)
 	return nil
 }
 
-// End releases all bytes of the share.
+// End releases the whole share.
 func (s *Share) End() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	s.add(-s.bytes)
+	s.add(-s.amount)
 }
 
-func (s *Share) add(bytes int64) {
-	s.bytes += bytes
-	s.of.all += bytes
+func (s *Share) add(amount int64) {
+	s.amount += amount
+	s.of.all += amount
 	if s.caller == "" {
 		return
 	}
-	if s.of.held[s.caller] += bytes; s.of.held[s.caller] == 0 {
+	if s.of.held[s.caller] += amount; s.of.held[s.caller] == 0 {
 		delete(s.of.held, s.caller)
 	}
 }

@@ -23,6 +23,7 @@ type Waits func() (long time.Duration, of uint64)
 type Gates struct {
 	cfg   Config
 	most  int
+	fixed map[string]int
 	waits Waits
 	now   func() time.Time
 
@@ -33,22 +34,24 @@ type Gates struct {
 
 // class is the state of one class of requests.
 type class struct {
+	most  int
+	fixed bool // bound is most, whatever the load
 	under int
 	peak  int // maximum of under since the last measurement
 	bound int
 	met   bool // whether the bound was reached since the last measurement
 }
 
-// NewGates returns Gates that admit at most most requests of each class. If now is nil, it uses time.Now; if waits is nil,
-// it measures this program.
-func NewGates(cfg Config, most int, waits Waits, now func() time.Time) *Gates {
+// NewGates returns Gates that admit at most most requests of each class. The classes in fixed have a limit of their own, which
+// the load does not change. If now is nil, NewGates uses time.Now; if waits is nil, it measures this program.
+func NewGates(cfg Config, most int, fixed map[string]int, waits Waits, now func() time.Time) *Gates {
 	if now == nil {
 		now = time.Now
 	}
 	if waits == nil {
 		waits = schedulerWaits()
 	}
-	return &Gates{cfg: cfg, most: most, waits: waits, now: now, classes: map[string]*class{}, looked: now()}
+	return &Gates{cfg: cfg, most: most, fixed: fixed, waits: waits, now: now, classes: map[string]*class{}, looked: now()}
 }
 
 // Enter admits a request and reports whether it did. The caller must call Leave for an admitted request. Enter never waits:
@@ -77,7 +80,7 @@ func (g *Gates) Return(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.class(name)
-	if c.under >= g.most {
+	if c.under >= c.most {
 		return false
 	}
 	c.under++
@@ -92,13 +95,15 @@ func (g *Gates) Leave(name string) {
 	g.class(name).under--
 }
 
-// Bounds returns the current limit of each class.
+// Bounds returns the current limit of each class whose limit follows the load.
 func (g *Gates) Bounds() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	bounds := map[string]int{}
 	for name, c := range g.classes {
-		bounds[name] = c.bound
+		if !c.fixed {
+			bounds[name] = c.bound
+		}
 	}
 	return bounds
 }
@@ -106,7 +111,10 @@ func (g *Gates) Bounds() map[string]int {
 func (g *Gates) class(name string) *class {
 	c, known := g.classes[name]
 	if !known {
-		c = &class{bound: g.most}
+		c = &class{most: g.most, bound: g.most}
+		if most, fixed := g.fixed[name]; fixed {
+			c = &class{most: most, bound: most, fixed: true}
+		}
 		g.classes[name] = c
 	}
 	return c
@@ -118,6 +126,7 @@ func (g *Gates) adapt() {
 	late := of >= enough && long > g.cfg.Wait
 	for _, c := range g.classes {
 		switch {
+		case c.fixed:
 		case late:
 			// The requests in flight were too many, and so would be any on top of them.
 			c.bound = min(c.bound, max(g.least(), int(shrink*float64(c.peak))))

@@ -123,7 +123,7 @@ func (m *machine) waits() (time.Duration, uint64) { return m.wait, 1000 }
 
 func TestGatesFollowTheMachine(t *testing.T) {
 	c, m := &clock{time.Unix(1e9, 0)}, &machine{}
-	g := NewGates(DefaultConfig(), 512, m.waits, c.now)
+	g := NewGates(DefaultConfig(), 512, nil, m.waits, c.now)
 	fill := func() (n int) {
 		for g.Enter("feed") {
 			n++
@@ -164,7 +164,7 @@ func TestWhoWaitedReturns(t *testing.T) {
 	c, m := &clock{time.Unix(1e9, 0)}, &machine{wait: 10 * time.Millisecond}
 	cfg := DefaultConfig()
 	cfg.Least = 1
-	g := NewGates(cfg, 3, m.waits, c.now)
+	g := NewGates(cfg, 3, map[string]int{"fixed": 2}, m.waits, c.now)
 	g.Enter("x")
 	g.Enter("x")
 	g.Leave("x")
@@ -182,6 +182,9 @@ func TestWhoWaitedReturns(t *testing.T) {
 	if g.Return("x") {
 		t.Error("more have returned than there are places")
 	}
+	if !g.Enter("fixed") || !g.Enter("fixed") || g.Enter("fixed") || g.Return("fixed") || g.Bounds()["fixed"] != 0 {
+		t.Error("a class with a fixed limit: want two places, and no bound that follows the load")
+	}
 }
 
 // The requests in flight never exceed the limit, and every place is returned.
@@ -189,7 +192,7 @@ func TestGatesHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, m := &clock{time.Unix(1e9, 0)}, &machine{}
 		most := rapid.IntRange(1, 100).Draw(t, "most")
-		g := NewGates(DefaultConfig(), most, m.waits, c.now)
+		g := NewGates(DefaultConfig(), most, nil, m.waits, c.now)
 		under := 0
 		for range 500 {
 			m.wait = time.Duration(rapid.IntRange(0, 4).Draw(t, "wait")) * time.Millisecond
@@ -214,7 +217,7 @@ func TestGatesHold(t *testing.T) {
 // A measurement of too few goroutines is ignored.
 func TestFewWaitsSayNothing(t *testing.T) {
 	c := &clock{time.Unix(1e9, 0)}
-	g := NewGates(DefaultConfig(), 512, func() (time.Duration, uint64) { return time.Second, enough - 1 }, c.now)
+	g := NewGates(DefaultConfig(), 512, nil, func() (time.Duration, uint64) { return time.Second, enough - 1 }, c.now)
 	g.Enter("x")
 	c.add(look)
 	g.Enter("x")
@@ -281,7 +284,7 @@ func TestValidate(t *testing.T) {
 }
 
 func BenchmarkEnter(b *testing.B) {
-	g := NewGates(DefaultConfig(), 512, nil, nil)
+	g := NewGates(DefaultConfig(), 512, nil, nil, nil)
 	b.RunParallel(func(b *testing.PB) {
 		for b.Next() {
 			if g.Enter("feed") {

@@ -26,12 +26,8 @@ import (
 
 // Deps are the dependencies of a Client.
 type Deps struct {
-	Pools      Directory             // owners of the pools of users
-	Related    Directory             // owners of the neighbors of pins and interests
-	Retries    Directory             // owners of the dead letters of topics
-	Interests  Directory             // owners of terms, of users' interests, and of engagement
-	Known      map[string]Directory  // owners of the rows of users, by group
-	Everybody  Everybody             // lists the processes
+	Owners     map[string]Directory  // owners of partitions, by group
+	Processes  ProcessLister         // lists the processes
 	Partitions int32                 // number of partitions of each group
 	Prove      Prove                 // signs a call; nil: no authentication
 	Check      func(string) error    // returns an error for addresses that must not be called; nil: all are permitted
@@ -45,19 +41,12 @@ type Prove func(r *http.Request, body []byte) error
 // Client is the content generator of all users, and returns the neighbors of all pins and interests, by calls to the owners
 // of their partitions. It is safe for concurrent use. The caller must call Close.
 type Client struct {
-	partitions     int32
-	pools, related owners
-	retries        owners
-	interests      owners
-	known          map[string]*owners // by group
-	everybody      everybody
-	timeout        time.Duration // processTimeout
-	http           *http.Client
-	scheme         string // scheme of URLs, including "://"
-	prove          Prove
-	check          func(address string) error
-	transport      *http.Transport
-	asked          *prometheus.CounterVec // by call and outcome
+	deps      Deps
+	owners    map[string]*owners // by group
+	processes processes
+	timeout   time.Duration // processTimeout
+	http      *http.Client
+	calls     *prometheus.CounterVec // by call and outcome
 
 	settling chan settlement
 	stop     context.CancelFunc
@@ -90,32 +79,19 @@ func NewClient(deps Deps) (*Client, error) {
 		IdleConnTimeout:     time.Minute,
 		TLSClientConfig:     deps.TLS,
 	}
-	scheme := "http://"
-	if deps.TLS != nil {
-		scheme = "https://"
-	}
 	c := &Client{
-		scheme: scheme, prove: deps.Prove, check: deps.Check,
-		partitions: deps.Partitions,
-		pools:      owners{directory: deps.Pools},
-		related:    owners{directory: deps.Related},
-		retries:    owners{directory: deps.Retries},
-		interests:  owners{directory: deps.Interests},
-		known:      map[string]*owners{},
-		everybody:  everybody{directory: deps.Everybody, timeout: everybodyTimeout},
-		timeout:    processTimeout,
-		transport:  transport,
-		http:       &http.Client{Transport: transport},
-		settling:   make(chan settlement, settleQueue),
-		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_peer_calls_total", Help: "Calls to processes that have what is asked for, by call and outcome.",
+		deps: deps, owners: map[string]*owners{},
+		processes: processes{lister: deps.Processes, timeout: listTimeout}, timeout: processTimeout,
+		http: &http.Client{Transport: transport}, settling: make(chan settlement, settleQueue),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "smartfeed_peer_calls_total", Help: "Calls to other processes of the deployment, by call and outcome.",
 		}, []string{"call", "outcome"}),
 	}
-	for group, directory := range deps.Known {
-		c.known[group] = &owners{directory: directory}
+	for group, directory := range deps.Owners {
+		c.owners[group] = &owners{directory: directory}
 	}
 	if deps.Metrics != nil {
-		if err := deps.Metrics.Register(c.asked); err != nil {
+		if err := deps.Metrics.Register(c.calls); err != nil {
 			return nil, fmt.Errorf("peers: register metrics: %w", err)
 		}
 	}
@@ -131,13 +107,7 @@ func NewClient(deps Deps) (*Client, error) {
 func (c *Client) Close() {
 	c.stop()
 	c.settlers.Wait()
-	c.transport.CloseIdleConnections()
-}
-
-// Chunk requests a chunk from the generator that owns the user's pools, and returns its errors. It also returns an error
-// that wraps schemas.ErrElsewhere if the pools have no owner until ctx ends, or for callTimeout if ctx has no deadline.
-func (c *Client) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
-	return ask[*schemas.Chunk](ctx, c, callChunk, c.poolsOf(r.User), r)
+	c.http.CloseIdleConnections()
 }
 
 // Settle sends the outcome of a Served record to the generator. It does not block. If the outcome cannot be sent, the
@@ -146,7 +116,7 @@ func (c *Client) Settle(user schemas.UserID, served string, o schemas.Outcome) {
 	select {
 	case c.settling <- settlement{user, served, o}:
 	default:
-		c.count(callSettle, errors.New("too many"))
+		c.count(string(callSettle), errors.New("too many"))
 	}
 }
 
@@ -166,51 +136,28 @@ func (c *Client) settle(ctx context.Context, s settlement) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	// No caller waits for the result. The metrics count the outcome.
-	_, _ = ask[struct{}](ctx, c, callSettle, c.poolsOf(s.User), s)
+	_, _ = callSettle.ask(ctx, c, c.rowsOf(topics.Pools, string(s.User)), s)
 }
 
-// Waiting returns the number of new pins that a visit could show.
-func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
-	a, err := ask[waitingAnswer](ctx, c, callWaiting, c.poolsOf(user), waitingRequest{user})
-	return a.Count, err
+// rows are the rows that a call reads: a group, the owner of the rows, and its partition.
+type rows struct {
+	group, owner string
+	partition    int32
 }
 
-// Pool returns the best candidates of a user and source.
-func (c *Client) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
-	return ask[*schemas.Pool](ctx, c, callPool, c.poolsOf(user), poolRequest{user, source, limit})
-}
-
-// Neighbours returns the strongest neighbors of a pin or an interest.
-func (c *Client) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
-	rows := target{&c.related, string(of), topics.Partition(string(of), c.partitions)}
-	return ask[[]schemas.RelatedItem](ctx, c, callRelated, rows, relatedRequest{of, most})
-}
-
-// target is the owner of the rows that a call reads, and the directory that finds its process.
-type target struct {
-	owners    *owners
-	owner     string
-	partition int32
-}
-
-func (c *Client) poolsOf(user schemas.UserID) target {
-	return target{&c.pools, string(user), topics.Partition(string(user), c.partitions)}
-}
-
-// Why reports the state of a pin for a user. Its errors are those of Chunk.
-func (c *Client) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error) {
-	return ask[*schemas.Why](ctx, c, callWhy, c.poolsOf(r.User), r)
-}
-
-// FeedState returns the state that a feed keeps for a user. Its errors are those of Chunk.
-func (c *Client) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
-	return ask[*schemas.FeedState](ctx, c, callState, c.poolsOf(user), stateRequest{user, feed})
+func (c *Client) rowsOf(group, owner string) rows {
+	return rows{group, owner, topics.Partition(owner, c.deps.Partitions)}
 }
 
 // ask sends a call to the owner of the rows. While the called process is not the owner, it looks up the owner again until
 // ctx ends, or for callTimeout if ctx has no deadline.
-func ask[Resp any](ctx context.Context, c *Client, call string, rows target, request any) (resp Resp, err error) {
-	defer func() { c.count(call, err) }()
+func (k call[Req, Resp]) ask(ctx context.Context, c *Client, rows rows, request Req) (resp Resp, err error) {
+	defer func() {
+		c.count(string(k), err)
+		if err != nil {
+			err = fmt.Errorf("request %s of %s: %w", k, rows.owner, err)
+		}
+	}()
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)
@@ -218,11 +165,11 @@ func ask[Resp any](ctx context.Context, c *Client, call string, rows target, req
 	}
 	body, err := json.Marshal(request)
 	if err != nil {
-		return resp, fmt.Errorf("encode %s: %w", call, err)
+		return resp, err
 	}
 	var elsewhere error
 	for {
-		resp, err = once[Resp](ctx, c, call, rows, body)
+		resp, err = k.once(ctx, c, rows, body)
 		if !errors.Is(err, schemas.ErrElsewhere) {
 			break
 		}
@@ -237,21 +184,22 @@ func ask[Resp any](ctx context.Context, c *Client, call string, rows target, req
 	if err != nil && elsewhere != nil && ctx.Err() != nil { // the time was spent on lookups, whatever was in flight at the end
 		err = elsewhere
 	}
-	if err != nil {
-		return resp, fmt.Errorf("ask for %s of %s: %w", call, rows.owner, err)
-	}
-	return resp, nil
+	return resp, err
 }
 
 // once calls the last known owner. If that process is not the owner, or does not listen, the call was not processed, and the
 // error is schemas.ErrElsewhere. After any error, the next call looks up the owner again: a process that hangs does not
 // answer 421, and the group soon assigns another owner.
-func once[Resp any](ctx context.Context, c *Client, call string, rows target, body []byte) (resp Resp, err error) {
-	address, err := rows.owners.owner(ctx, rows.partition)
+func (k call[Req, Resp]) once(ctx context.Context, c *Client, rows rows, body []byte) (resp Resp, err error) {
+	owners := c.owners[rows.group]
+	if owners == nil {
+		return resp, fmt.Errorf("no directory of the group %q", rows.group)
+	}
+	address, err := owners.owner(ctx, rows.partition)
 	if err != nil {
 		return resp, err
 	}
-	answered, err := c.call(ctx, call, address, body)
+	answered, err := c.call(ctx, string(k), address, body)
 	if err == nil {
 		err = json.Unmarshal(answered, &resp)
 	}
@@ -260,22 +208,26 @@ func once[Resp any](ctx context.Context, c *Client, call string, rows target, bo
 		err = fmt.Errorf("%w: %w", schemas.ErrElsewhere, err)
 	}
 	if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {
-		rows.owners.forget(rows.partition, address)
+		owners.forget(rows.partition, address)
 	}
 	return resp, err
 }
 
 // call sends a call to an address.
 func (c *Client) call(ctx context.Context, call, address string, body []byte) ([]byte, error) {
-	if c.check != nil {
-		if err := c.check(address); err != nil {
+	if c.deps.Check != nil {
+		if err := c.deps.Check(address); err != nil {
 			return nil, err
 		}
 	}
 	ctx, span := tracing.Start(ctx, http.MethodPost+" "+Path+call, trace.SpanKindClient,
 		attribute.String("http.request.method", http.MethodPost), attribute.String("url.template", Path+call),
 		attribute.String("network.peer.address", address))
-	answered, err := c.post(ctx, c.scheme+address+Path+call, body)
+	scheme := "http://"
+	if c.deps.TLS != nil {
+		scheme = "https://"
+	}
+	answered, err := c.post(ctx, scheme+address+Path+call, body)
 	tracing.End(span, err)
 	return answered, err
 }
@@ -288,8 +240,8 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 	// Go repeats a request when a kept connection turns out to be closed. Without GetBody, it does not repeat a request of
 	// which bytes were sent.
 	req.GetBody = nil
-	if c.prove != nil {
-		if err := c.prove(req, body); err != nil {
+	if c.deps.Prove != nil {
+		if err := c.deps.Prove(req, body); err != nil {
 			return nil, err
 		}
 	}
@@ -328,5 +280,5 @@ func (c *Client) count(call string, err error) {
 	case err != nil && !errors.Is(err, schemas.ErrUnknownFeed):
 		outcome = "failed"
 	}
-	c.asked.WithLabelValues(call, outcome).Inc()
+	c.calls.WithLabelValues(call, outcome).Inc()
 }

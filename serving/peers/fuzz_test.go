@@ -35,8 +35,8 @@ func (nowhere) FeedState(context.Context, schemas.UserID, string) (*schemas.Feed
 
 // FuzzCall sends any body to the handler of calls. It answers 200, rejects the body as invalid JSON, or answers 421.
 func FuzzCall(f *testing.F) {
-	h := Handler(Here{Generator: nowhere{}, Known: nowhere{}})
-	for _, call := range []string{callChunk, callSettle, callWaiting, callPool, callWhy, callState, callKnown} {
+	h := Handler(Local{Generator: nowhere{}, Known: nowhere{}})
+	for _, call := range []string{"chunk", "settle", "waiting", "pool", "why", "state", "known"} {
 		f.Add(call, `{"user":"user:1","Feed":"home","limit":3}`)
 	}
 	f.Fuzz(func(t *testing.T, call, body string) {

@@ -46,7 +46,7 @@ func (m Members) Owners(ctx context.Context) (map[int32]string, error) {
 		err = described[group].Err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask for the members of group %s: %w", group, err)
+		return nil, fmt.Errorf("list the members of group %s: %w", group, err)
 	}
 	by := map[int32]string{}
 	for _, member := range described[group].Members {
@@ -77,7 +77,7 @@ type owners struct {
 	flight singleflight.Group
 	mu     sync.RWMutex
 	known  map[int32]string // address by partition
-	asked  time.Time        // time of the last read of the directory
+	read   time.Time        // time of the last read of the directory
 }
 
 // freshness is the minimum interval between two reads of the directory. It limits the load on the brokers from all calls
@@ -100,7 +100,7 @@ func (o *owners) owner(ctx context.Context, partition int32) (string, error) {
 	if address, ok := o.lookUp(partition); ok {
 		return address, nil
 	}
-	return "", fmt.Errorf("nobody who can be asked has partition %d: %w", partition, schemas.ErrElsewhere)
+	return "", fmt.Errorf("partition %d has no owner with an address: %w", partition, schemas.ErrElsewhere)
 }
 
 func (o *owners) lookUp(partition int32) (string, bool) {
@@ -124,22 +124,22 @@ func (o *owners) refresh(ctx context.Context) error {
 	done := o.flight.DoChan("owners", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 		defer cancel()
-		return nil, o.ask(ctx)
+		return nil, o.reload(ctx)
 	})
 	select {
 	case r := <-done:
 		return r.Err
 	case <-ctx.Done():
-		return fmt.Errorf("look for the owner: %w", ctx.Err())
+		return fmt.Errorf("find the owner: %w", ctx.Err())
 	}
 }
 
-// ask reads the directory unless the last result is fresh.
-func (o *owners) ask(ctx context.Context) error {
+// reload reads the directory unless the last result is fresh.
+func (o *owners) reload(ctx context.Context) error {
 	o.mu.RLock()
-	asked := o.asked
+	read := o.read
 	o.mu.RUnlock()
-	if time.Since(asked) < freshness {
+	if time.Since(read) < freshness {
 		return nil
 	}
 	known, err := o.directory.Owners(ctx)
@@ -148,6 +148,6 @@ func (o *owners) ask(ctx context.Context) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.known, o.asked = known, time.Now()
+	o.known, o.read = known, time.Now()
 	return nil
 }

@@ -58,22 +58,6 @@ const (
 	maxAnswer  = 16 << 20 // bytes; a pool of 1,000 candidates with the longest ids and facets is above any real one
 )
 
-// Generator is the content generator of the pools in this process. For other users it returns an error that wraps
-// schemas.ErrElsewhere.
-type Generator interface {
-	Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error)
-	Settle(user schemas.UserID, served string, o schemas.Outcome)
-	Waiting(ctx context.Context, user schemas.UserID) (int, error)
-	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
-	Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error)
-	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
-}
-
-// Neighbours returns related pins and interests, for the partitions in this process.
-type Neighbours interface {
-	Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error)
-}
-
 // ClientID returns the client id of a process that accepts calls at address, host:port.
 func ClientID(address string) string { return topics.DefaultClientID + "@" + address }
 
@@ -83,114 +67,9 @@ func addressOf(clientID string) string {
 	return address
 }
 
-// The names of the calls, and the types of their bodies that are not in schemas.
-const (
-	callChunk   = "chunk"
-	callSettle  = "settle"
-	callWaiting = "waiting"
-	callPool    = "pool"
-	callWhy     = "why"
-	callState   = "state"
-	callRelated = "related"
-)
-
-type settlement struct {
-	User    schemas.UserID  `json:"user"`
-	Served  string          `json:"served"`
-	Outcome schemas.Outcome `json:"outcome"`
-}
-
-type waitingRequest struct {
-	User schemas.UserID `json:"user"`
-}
-
-type waitingAnswer struct {
-	Count int `json:"count"`
-}
-
-type poolRequest struct {
-	User   schemas.UserID `json:"user"`
-	Source schemas.Source `json:"source"`
-	Limit  int            `json:"limit"`
-}
-
-type stateRequest struct {
-	User schemas.UserID `json:"user"`
-	Feed string         `json:"feed"`
-}
-
-type relatedRequest struct {
-	Of   schemas.ID `json:"of"`
-	Most int        `json:"most"`
-}
-
-// Here has the parts of this process that accept calls. A nil part is not in this process.
-type Here struct {
-	Generator  Generator
-	Neighbours Neighbours
-	Retries    Retries
-	Interests  Interests
-	Known      Known
-	Process    Process
-}
-
-// Handler handles the calls of peers, below Path.
-func Handler(here Here) http.Handler {
-	mux := http.NewServeMux()
-	if here.Generator != nil {
-		handleGenerator(mux, here.Generator)
-	}
-	if here.Neighbours != nil {
-		mux.Handle("POST "+Path+callRelated, answer(func(ctx context.Context, r relatedRequest) ([]schemas.RelatedItem, error) {
-			return here.Neighbours.Neighbours(ctx, r.Of, r.Most)
-		}))
-	}
-	if here.Retries != nil {
-		handleRetries(mux, here.Retries)
-	}
-	if here.Interests != nil {
-		handleInterests(mux, here.Interests)
-	}
-	if here.Known != nil {
-		handleKnown(mux, here.Known)
-	}
-	if here.Process != nil {
-		handleProcess(mux, here.Process)
-	}
-	return mux
-}
-
-func handleGenerator(mux *http.ServeMux, g Generator) {
-	mux.Handle("POST "+Path+callChunk, answer(func(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) { return whole(ctx, g, r) }))
-	mux.Handle("POST "+Path+callSettle, answer(func(_ context.Context, r settlement) (struct{}, error) {
-		g.Settle(r.User, r.Served, r.Outcome)
-		return struct{}{}, nil
-	}))
-	mux.Handle("POST "+Path+callWaiting, answer(func(ctx context.Context, r waitingRequest) (waitingAnswer, error) {
-		n, err := g.Waiting(ctx, r.User)
-		return waitingAnswer{n}, err
-	}))
-	mux.Handle("POST "+Path+callPool, answer(func(ctx context.Context, r poolRequest) (*schemas.Pool, error) {
-		return g.Pool(ctx, r.User, r.Source, r.Limit)
-	}))
-	mux.Handle("POST "+Path+callWhy, answer(g.Why))
-	mux.Handle("POST "+Path+callState, answer(func(ctx context.Context, r stateRequest) (*schemas.FeedState, error) {
-		return g.FeedState(ctx, r.User, r.Feed)
-	}))
-}
-
-// whole returns a chunk with all entries that it can recall, because the caller cannot recall them.
-func whole(ctx context.Context, g Generator, r schemas.ChunkRequest) (*schemas.Chunk, error) {
-	chunk, err := g.Chunk(ctx, r)
-	if err == nil {
-		chunk.Recent, err = chunk.Remembered(ctx)
-	}
-	return chunk, err
-}
-
-// answer returns the handler of a call.
-func answer[Req, Resp any](call func(context.Context, Req) (Resp, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// handle adds the handler of a call to mux.
+func (c call[Req, Resp]) handle(mux *http.ServeMux, handle func(context.Context, Req) (Resp, error)) {
+	mux.HandleFunc("POST "+Path+string(c), func(w http.ResponseWriter, r *http.Request) {
 		var req Req
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
 			http.Error(w, "decode request: "+err.Error(), http.StatusBadRequest)
@@ -202,7 +81,7 @@ func answer[Req, Resp any](call func(context.Context, Req) (Resp, error)) http.H
 			return
 		}
 		defer cancel()
-		resp, err := call(ctx, req)
+		resp, err := handle(ctx, req)
 		if err != nil {
 			status := statusOf(err)
 			if status == http.StatusNotFound {
@@ -228,7 +107,7 @@ const waitsFor = "X-Waits-For"
 // waited returns the context of a call, which ends when its caller stops waiting.
 func waited(r *http.Request) (context.Context, context.CancelFunc, error) {
 	text := r.Header.Get(waitsFor)
-	if text == "" { // from a process of an earlier release
+	if text == "" {
 		return r.Context(), func() {}, nil
 	}
 	wait, err := time.ParseDuration(text)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 const user = schemas.UserID("user:7")
@@ -32,6 +33,7 @@ type fakeGenerator struct {
 	err     error         // of every call
 	hang    chan struct{} // calls wait until it is closed, or until they end; nil: they do not
 	settled chan settlement
+	fakeRows
 }
 
 func (g *fakeGenerator) answer(ctx context.Context) error {
@@ -83,6 +85,40 @@ func (g *fakeGenerator) FeedState(ctx context.Context, user schemas.UserID, feed
 		Affinities: []schemas.Affinity{{Facet: schemas.ID(user), Value: 0.1}}}, g.answer(ctx)
 }
 
+// fakeRows has neighbors, dead letters, terms and interests of everything, and rows of the group actors only for user:7.
+type fakeRows struct{}
+
+func (fakeRows) Neighbours(_ context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
+	if of == "pin:moved" {
+		return nil, schemas.ErrElsewhere
+	}
+	return []schemas.RelatedItem{{ID: "pin:2", Share: 1.0 / 3, Facets: schemas.Facets{Author: "user:a"}, Created: schemas.Micros(most)}}, nil
+}
+
+func (fakeRows) Known(_ context.Context, group string, of schemas.UserID) (bool, error) {
+	return group == topics.Actors && of == user, nil
+}
+
+func (fakeRows) RetryKinds(_ context.Context, topic string) ([]schemas.RetryKind, error) {
+	return []schemas.RetryKind{{Kind: topic + "/g/x", Topic: topic, Rate: 0.5, Due: 7, States: map[schemas.RetryState]int64{schemas.RetryDone: 3}}}, nil
+}
+
+func (fakeRows) RetriedLetters(_ context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
+	return []schemas.RetriedLetter{{Topic: topic, Kind: kind, State: state, Attempts: int32(most), Since: 8, Due: 9}}, nil
+}
+
+func (fakeRows) Terms(_ context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
+	return []schemas.DictionaryTerm{{Term: named[0], State: schemas.TermCandidate, Score: 0.5, Pins: int64(partition), People: int64(most), Decided: 3}}, nil
+}
+
+func (fakeRows) Interests(_ context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
+	return []schemas.UserInterest{{Interest: "interest:tea", Strength: 2.5, Evidence: []schemas.Evidence{{Pin: schemas.PinID(user), Time: schemas.Micros(most)}}}}, nil
+}
+
+func (fakeRows) Engagement(_ context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
+	return []schemas.SourceEngagement{{Source: schemas.Source(interest), Counts: map[string]int64{"save": int64(days)}}}, nil
+}
+
 // directory returns a fixed owner and counts its reads.
 type directory struct {
 	mu     sync.Mutex
@@ -107,17 +143,30 @@ func (d *directory) Owners(context.Context) (map[int32]string, error) {
 	return map[int32]string{0: d.owner}, d.err
 }
 
-// process serves a generator and returns its address.
-func process(t *testing.T, g *fakeGenerator) string {
+// serve serves a handler and returns its address.
+func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
-	s := httptest.NewServer(Handler(Here{Generator: g}))
+	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }
 
-func client(t *testing.T, d *directory) *Client {
+// process serves a generator and returns its address.
+func process(t *testing.T, g Generator) string {
 	t.Helper()
-	c, err := NewClient(Deps{Pools: d, Partitions: 1})
+	return serve(t, Handler(Local{Generator: g}))
+}
+
+// client returns a client that finds the owners of pools in a directory.
+func client(t *testing.T, d Directory) *Client {
+	t.Helper()
+	return newClient(t, Deps{Owners: map[string]Directory{topics.Pools: d}})
+}
+
+func newClient(t *testing.T, deps Deps) *Client {
+	t.Helper()
+	deps.Partitions = 1
+	c, err := NewClient(deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,108 +183,84 @@ func within(t *testing.T, d time.Duration) context.Context {
 
 var request = schemas.ChunkRequest{Served: "s-1", User: user, Feed: "home", Limit: 25, Time: 77}
 
-func TestCallsArriveAndComeBackWhole(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+// callee is everything that a process can be called for.
+type callee interface {
+	Generator
+	Neighbours
+	Retries
+	Interests
+	Known
+}
+
+func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	g := &fakeGenerator{name: "a", settled: make(chan settlement, 1)}
-	s := httptest.NewServer(Handler(Here{Generator: g}))
-	defer s.Close()
-	c, err := NewClient(Deps{Pools: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
+	owners := map[string]Directory{}
+	for group, local := range map[string]Local{
+		topics.Pools: {Generator: g}, topics.Related: {Neighbours: g}, topics.Retries: {Retries: g}, topics.Interests: {Interests: g}, topics.Actors: {Known: g},
+	} {
+		owners[group] = &directory{owner: serve(t, Handler(local))}
 	}
-	defer c.Close()
-	want, _ := g.Chunk(t.Context(), request)
-	want.Recent, _ = want.Remembered(t.Context()) // a remote caller cannot recall
-	want.Recall = nil
-	got, err := c.Chunk(t.Context(), request)
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("chunk: %v (-want +got):\n%s", err, diff)
-	}
-	if n, err := c.Waiting(t.Context(), user); n != 17 || err != nil {
-		t.Errorf("waiting: got %d, %v, want 17", n, err)
-	}
-	wantPool, _ := g.Pool(t.Context(), user, "x", 3)
-	if got, err := c.Pool(t.Context(), user, "x", 3); err != nil || cmp.Diff(wantPool, got, cmpopts.EquateEmpty()) != "" {
-		t.Errorf("pool: %v (-want +got):\n%s", err, cmp.Diff(wantPool, got, cmpopts.EquateEmpty()))
-	}
-	why := schemas.WhyRequest{User: user, Pin: "pin:1", Limit: 5, Card: &schemas.Card{Title: "Tea"}}
-	wantWhy, _ := g.Why(t.Context(), why)
-	if got, err := c.Why(t.Context(), why); err != nil || cmp.Diff(wantWhy, got, cmpopts.EquateEmpty()) != "" {
-		t.Errorf("why: %v (-want +got):\n%s", err, cmp.Diff(wantWhy, got, cmpopts.EquateEmpty()))
-	}
-	wantState, _ := g.FeedState(t.Context(), user, "home")
-	if got, err := c.FeedState(t.Context(), user, "home"); err != nil || cmp.Diff(wantState, got, cmpopts.EquateEmpty()) != "" {
-		t.Errorf("state: %v (-want +got):\n%s", err, cmp.Diff(wantState, got, cmpopts.EquateEmpty()))
+	c := newClient(t, Deps{Owners: owners})
+	for name, call := range map[string]func(context.Context, callee) (any, error){
+		"chunk": func(ctx context.Context, to callee) (any, error) {
+			chunk, err := to.Chunk(ctx, request)
+			if chunk.Recall != nil { // a remote caller cannot recall
+				chunk.Recent, _ = chunk.Remembered(ctx)
+				chunk.Recall = nil
+			}
+			return chunk, err
+		},
+		"waiting":    func(ctx context.Context, to callee) (any, error) { return to.Waiting(ctx, user) },
+		"pool":       func(ctx context.Context, to callee) (any, error) { return to.Pool(ctx, user, "x", 3) },
+		"state":      func(ctx context.Context, to callee) (any, error) { return to.FeedState(ctx, user, "home") },
+		"neighbours": func(ctx context.Context, to callee) (any, error) { return to.Neighbours(ctx, "pin:1", 7) },
+		"kinds":      func(ctx context.Context, to callee) (any, error) { return to.RetryKinds(ctx, "pins") },
+		"terms":      func(ctx context.Context, to callee) (any, error) { return to.Terms(ctx, 0, 5, []string{"tea"}) },
+		"interests":  func(ctx context.Context, to callee) (any, error) { return to.Interests(ctx, user, 5) },
+		"engagement": func(ctx context.Context, to callee) (any, error) { return to.Engagement(ctx, "interest:tea", 7) },
+		"known":      func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, user) },
+		"unknown":    func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, "user:never") },
+		"why": func(ctx context.Context, to callee) (any, error) {
+			return to.Why(ctx, schemas.WhyRequest{User: user, Pin: "pin:1", Limit: 5, Card: &schemas.Card{Title: "Tea"}})
+		},
+		"retried": func(ctx context.Context, to callee) (any, error) {
+			return to.RetriedLetters(ctx, "pins", "k", schemas.RetryParked, 5)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, err := call(t.Context(), g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := call(within(t, time.Minute), c)
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
 	}
 	c.Settle(user, "s-1", schemas.Failed)
 	if got, want := <-g.settled, (settlement{user, "s-1", schemas.Failed}); got != want {
 		t.Errorf("settled: got %v, want %v", got, want)
 	}
-}
-
-// fakeNeighbours has neighbors only for pin:1.
-type fakeNeighbours struct{}
-
-func (fakeNeighbours) Neighbours(_ context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
-	if of != "pin:1" {
-		return nil, schemas.ErrElsewhere
+	if _, err := c.Neighbours(within(t, 50*time.Millisecond), "pin:moved", 7); !errors.Is(err, schemas.ErrElsewhere) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("rows of another process: got %v", err)
 	}
-	return []schemas.RelatedItem{{ID: "pin:2", Share: 1.0 / 3, Facets: schemas.Facets{Author: "user:a"}, Created: schemas.Micros(most)}}, nil
+	if _, err := c.Known(t.Context(), topics.Objects, user); err == nil || !strings.Contains(err.Error(), `no directory of the group "objects"`) {
+		t.Errorf("group without directory: got %v", err)
+	}
 }
 
-// The owners of neighbors need not be the owners of pools.
-func TestNeighboursHaveOwnersOfTheirOwn(t *testing.T) {
-	s := httptest.NewServer(Handler(Here{Neighbours: fakeNeighbours{}}))
+func TestClient_CloseStopsItsGoroutines(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	s := httptest.NewServer(Handler(Local{Generator: &fakeGenerator{}}))
 	defer s.Close()
-	c, err := NewClient(Deps{Pools: &directory{}, Related: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
+	c, err := NewClient(Deps{Owners: map[string]Directory{topics.Pools: &directory{owner: s.Listener.Addr().String()}}, Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	want, _ := fakeNeighbours{}.Neighbours(t.Context(), "pin:1", 7)
-	if got, err := c.Neighbours(t.Context(), "pin:1", 7); err != nil || cmp.Diff(want, got) != "" {
-		t.Errorf("neighbours: %v (-want +got):\n%s", err, cmp.Diff(want, got))
-	}
-	if _, err := c.Neighbours(within(t, 50*time.Millisecond), "pin:9", 7); !errors.Is(err, schemas.ErrElsewhere) && !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("neighbours that are elsewhere: %v", err)
-	}
-}
-
-// fakeKnown is a group that has rows only of user:7.
-type fakeKnown string
-
-func (f fakeKnown) Known(_ context.Context, group string, of schemas.UserID) (bool, error) {
-	if group != string(f) {
-		return false, schemas.ErrElsewhere
-	}
-	return of == user, nil
-}
-
-func TestKnown_AsksTheOwnersOfTheGroup(t *testing.T) {
-	groups := map[string]Directory{}
-	for _, group := range []string{"actors", "pools"} {
-		s := httptest.NewServer(Handler(Here{Known: fakeKnown(group)}))
-		t.Cleanup(s.Close)
-		groups[group] = &directory{owner: s.Listener.Addr().String()}
-	}
-	groups["moved"] = groups["pools"]
-	c, err := NewClient(Deps{Pools: &directory{}, Known: groups, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	for _, group := range []string{"actors", "pools"} {
-		for of, want := range map[schemas.UserID]bool{user: true, "user:never": false} {
-			if got, err := c.Known(within(t, time.Minute), group, of); err != nil || got != want {
-				t.Errorf("%s of group %s: got %t, %v, want %t", of, group, got, err, want)
-			}
-		}
-	}
-	if got, err := c.Known(within(t, 50*time.Millisecond), "moved", user); got || !errors.Is(err, schemas.ErrElsewhere) && !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("rows that are elsewhere: got %t, %v, want an error", got, err)
-	}
-	if got, err := c.Known(within(t, time.Minute), "objects", user); got || err == nil || !strings.Contains(err.Error(), `no directory of the group "objects"`) {
-		t.Errorf("group without directory: got %t, %v", got, err)
+	if _, err := c.Waiting(t.Context(), user); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -287,15 +312,13 @@ func askUntil(t *testing.T, c *Client, what string, holds func() bool) error {
 // A 404 from another server at an address, such as a proxy, does not mean that a feed is unknown. The peer counts as failed,
 // and the owner is looked up again.
 func TestAStrangersNotFoundIsNoUnknownFeed(t *testing.T) {
-	stranger := httptest.NewServer(http.NotFoundHandler())
-	defer stranger.Close()
-	d := &directory{owner: stranger.Listener.Addr().String()}
+	d := &directory{owner: serve(t, http.NotFoundHandler())}
 	c := client(t, d)
 	if _, err := c.Chunk(within(t, 5*time.Second), request); err == nil || errors.Is(err, schemas.ErrUnknownFeed) || !strings.Contains(err.Error(), "404") {
 		t.Errorf("got %v, want the 404 as a failure", err)
 	}
 	var failed dto.Metric
-	if err := c.asked.WithLabelValues(callChunk, "failed").Write(&failed); err != nil || failed.GetCounter().GetValue() != 1 {
+	if err := c.calls.WithLabelValues(string(callChunk), "failed").Write(&failed); err != nil || failed.GetCounter().GetValue() != 1 {
 		t.Errorf("got %v failed calls and %v, want one", failed.GetCounter().GetValue(), err)
 	}
 	d.is(process(t, &fakeGenerator{name: "next"}), nil)
@@ -366,9 +389,7 @@ func (p pressed) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Ch
 // The called process knows how long its caller waits, because the generator divides that time among its own calls.
 func TestADeadlineTravels(t *testing.T) {
 	left := make(chan time.Duration, 1)
-	s := httptest.NewServer(Handler(Here{Generator: pressed{&fakeGenerator{}, left}}))
-	defer s.Close()
-	c := client(t, &directory{owner: s.Listener.Addr().String()})
+	c := client(t, &directory{owner: process(t, pressed{&fakeGenerator{}, left})})
 	for _, wait := range []time.Duration{time.Minute, time.Hour} {
 		began := time.Now()
 		if _, err := c.Chunk(within(t, wait), request); err != nil {
@@ -378,10 +399,10 @@ func TestADeadlineTravels(t *testing.T) {
 			t.Errorf("of %s the process has %s", wait, got)
 		}
 	}
-	r := httptest.NewRequest("POST", Path+callChunk, strings.NewReader("{}"))
+	r := httptest.NewRequest("POST", Path+string(callChunk), strings.NewReader("{}"))
 	r.Header.Set(waitsFor, "soon")
 	w := httptest.NewRecorder()
-	Handler(Here{Generator: pressed{&fakeGenerator{}, left}}).ServeHTTP(w, r)
+	Handler(Local{Generator: pressed{&fakeGenerator{}, left}}).ServeHTTP(w, r)
 	if w.Code != http.StatusBadRequest {
 		t.Errorf("a time that is none: got %d, want 400", w.Code)
 	}
@@ -400,7 +421,7 @@ func TestCallsEndByThemselves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asking := client(t, &directory{owner: c.owner})
-				asking.transport.DialContext = silent
+				asking.http.Transport.(*http.Transport).DialContext = silent
 				for _, own := range []time.Duration{0, callTimeout / 2, 2 * callTimeout} { // the caller's timeout; 0: none
 					ctx, want := t.Context(), callTimeout
 					if own > 0 {
@@ -461,7 +482,7 @@ func TestSettleDoesNotBlock(t *testing.T) {
 		c.Settle(user, "s", schemas.Acknowledged)
 	}
 	var dropped dto.Metric
-	if err := c.asked.WithLabelValues(callSettle, "failed").Write(&dropped); err != nil {
+	if err := c.calls.WithLabelValues(string(callSettle), "failed").Write(&dropped); err != nil {
 		t.Fatal(err)
 	}
 	if dropped.GetCounter().GetValue() < 1 {
@@ -470,14 +491,14 @@ func TestSettleDoesNotBlock(t *testing.T) {
 }
 
 func TestHandlerRefusesWhatIsNoCall(t *testing.T) {
-	h := Handler(Here{Generator: &fakeGenerator{}})
+	h := Handler(Local{Generator: &fakeGenerator{}})
 	for _, c := range []struct {
 		name, method, path, body string
 		code                     int
 	}{
-		{"no JSON", "POST", Path + callChunk, "{", http.StatusBadRequest},
-		{"too long", "POST", Path + callChunk, `{"user":"` + strings.Repeat("x", maxRequest) + `"}`, http.StatusBadRequest},
-		{"not posted", "GET", Path + callChunk, "", http.StatusMethodNotAllowed},
+		{"no JSON", "POST", Path + string(callChunk), "{", http.StatusBadRequest},
+		{"too long", "POST", Path + string(callChunk), `{"user":"` + strings.Repeat("x", maxRequest) + `"}`, http.StatusBadRequest},
+		{"not posted", "GET", Path + string(callChunk), "", http.StatusMethodNotAllowed},
 		{"no such call", "POST", Path + "erase", "{}", http.StatusNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -498,78 +519,11 @@ func TestClientIDHoldsTheAddress(t *testing.T) {
 	}
 }
 
-type fakeRetries struct{}
-
-func (fakeRetries) RetryKinds(_ context.Context, topic string) ([]schemas.RetryKind, error) {
-	return []schemas.RetryKind{{Kind: topic + "/g/x", Topic: topic, Rate: 0.5, Due: 7, States: map[schemas.RetryState]int64{schemas.RetryDone: 3}}}, nil
-}
-
-func (fakeRetries) RetriedLetters(_ context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
-	return []schemas.RetriedLetter{{Topic: topic, Kind: kind, State: state, Attempts: int32(most), Since: 8, Due: 9}}, nil
-}
-
-func TestRetriesAreAskedWhereTheTopicIs(t *testing.T) {
-	s := httptest.NewServer(Handler(Here{Retries: fakeRetries{}}))
-	defer s.Close()
-	c, err := NewClient(Deps{Pools: &directory{}, Retries: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx := within(t, 10*time.Second)
-	want, _ := fakeRetries{}.RetryKinds(ctx, "pins")
-	if got, err := c.RetryKinds(ctx, "pins"); err != nil || cmp.Diff(want, got) != "" {
-		t.Errorf("kinds: %v (-want +got):\n%s", err, cmp.Diff(want, got))
-	}
-	wantLetters, _ := fakeRetries{}.RetriedLetters(ctx, "pins", "k", schemas.RetryParked, 5)
-	if got, err := c.RetriedLetters(ctx, "pins", "k", schemas.RetryParked, 5); err != nil || cmp.Diff(wantLetters, got) != "" {
-		t.Errorf("letters: %v (-want +got):\n%s", err, cmp.Diff(wantLetters, got))
-	}
-}
-
-type fakeInterests struct{}
-
-func (fakeInterests) Terms(_ context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
-	return []schemas.DictionaryTerm{{Term: named[0], State: schemas.TermCandidate, Score: 0.5, Pins: int64(partition), People: int64(most), Decided: 3}}, nil
-}
-
-func (fakeInterests) Interests(_ context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
-	return []schemas.UserInterest{{Interest: "interest:tea", Strength: 2.5, Evidence: []schemas.Evidence{{Pin: schemas.PinID(user), Time: schemas.Micros(most)}}}}, nil
-}
-
-func (fakeInterests) Engagement(_ context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
-	return []schemas.SourceEngagement{{Source: schemas.Source(interest), Counts: map[string]int64{"save": int64(days)}}}, nil
-}
-
-func TestInterestsAreAskedWhereTheyAre(t *testing.T) {
-	s := httptest.NewServer(Handler(Here{Interests: fakeInterests{}}))
-	defer s.Close()
-	c, err := NewClient(Deps{Pools: &directory{}, Interests: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx, f := within(t, 10*time.Second), fakeInterests{}
-	wantTerms, _ := f.Terms(ctx, 0, 5, []string{"tea"})
-	if got, err := c.Terms(ctx, 0, 5, []string{"tea"}); err != nil || cmp.Diff(wantTerms, got) != "" {
-		t.Errorf("terms: %v (-want +got):\n%s", err, cmp.Diff(wantTerms, got))
-	}
-	wantInterests, _ := f.Interests(ctx, "user:7", 5)
-	if got, err := c.Interests(ctx, "user:7", 5); err != nil || cmp.Diff(wantInterests, got) != "" {
-		t.Errorf("interests: %v (-want +got):\n%s", err, cmp.Diff(wantInterests, got))
-	}
-	wantEngagement, _ := f.Engagement(ctx, "interest:tea", 7)
-	if got, err := c.Engagement(ctx, "interest:tea", 7); err != nil || cmp.Diff(wantEngagement, got) != "" {
-		t.Errorf("engagement: %v (-want +got):\n%s", err, cmp.Diff(wantEngagement, got))
-	}
-}
-
 func TestClient_BoundsValuesOfAnswers(t *testing.T) {
-	peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	peer := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"items":[`+strings.Repeat("{},", maxValues)+`{}]}`)
 	}))
-	defer peer.Close()
-	_, err := client(t, &directory{owner: peer.Listener.Addr().String()}).Pool(within(t, 5*time.Second), user, "x", 3)
+	_, err := client(t, &directory{owner: peer}).Pool(within(t, 5*time.Second), user, "x", 3)
 	if err == nil || !strings.Contains(err.Error(), "JSON values") {
 		t.Errorf("got %v, want that there are too many values", err)
 	}

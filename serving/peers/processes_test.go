@@ -38,19 +38,7 @@ func (e *everyone) Addresses(context.Context) ([]string, error) { return e.addre
 
 func asking(t *testing.T, e *everyone) *Client {
 	t.Helper()
-	c, err := NewClient(Deps{Everybody: e, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
-}
-
-func listening(t *testing.T, h http.Handler) string {
-	t.Helper()
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
+	return newClient(t, Deps{Processes: e})
 }
 
 // hanging returns the address of a process that accepts requests but does not answer before the test ends.
@@ -71,7 +59,7 @@ func heardOf(t *testing.T, c *Client) (n float64) {
 	t.Helper()
 	for _, outcome := range []string{"answered", "elsewhere", "late", "failed"} {
 		var m dto.Metric
-		if err := c.asked.WithLabelValues(callProcess, outcome).Write(&m); err != nil {
+		if err := c.calls.WithLabelValues(string(callProcess), outcome).Write(&m); err != nil {
 			t.Fatal(err)
 		}
 		n += m.GetCounter().GetValue()
@@ -85,20 +73,20 @@ func TestProcessesAreAskedAllAtOnce(t *testing.T) {
 	hangs, hung := hanging(t)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	e := &everyone{addresses: []string{
-		listening(t, Handler(Here{Process: said{text: `{"ready":true}`}})),
+		serve(t, Handler(Local{Process: said{text: `{"ready":true}`}})),
 		hangs, hangs, hangs,
 		gone.Listener.Addr().String(),
-		listening(t, Handler(Here{Process: said{err: errors.New("it broke")}})),
-		listening(t, Handler(Here{})),
-		listening(t, Handler(Here{Process: said{text: `{"ready":false}`}})),
+		serve(t, Handler(Local{Process: said{err: errors.New("it broke")}})),
+		serve(t, Handler(Local{})),
+		serve(t, Handler(Local{Process: said{text: `{"ready":false}`}})),
 		"itself:1",
 	}}
 	gone.Close() // only now, because another server could otherwise get its port
 	c := asking(t, e)
-	c.timeout, c.everybody.timeout = time.Hour, time.Hour // a busy machine may not answer within a second
+	c.timeout, c.processes.timeout = time.Hour, time.Hour // a busy machine may not answer within a second
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var heard []Heard
+	var heard []StatusResult
 	var err error
 	var calling sync.WaitGroup
 	calling.Go(func() { heard, err = c.Processes(ctx, "itself:1") })
@@ -113,7 +101,7 @@ func TestProcessesAreAskedAllAtOnce(t *testing.T) {
 		if h.Address != e.addresses[i] {
 			t.Errorf("answer %d is of %s, want %s", i, h.Address, e.addresses[i])
 		}
-		text := string(h.Said)
+		text := string(h.Status)
 		for _, cause := range []string{"context canceled", "connection refused", "it broke", "404"} {
 			if h.Err != nil && strings.Contains(h.Err.Error(), cause) {
 				text = cause
@@ -133,8 +121,8 @@ func TestProcessesThatHangAreGivenUp(t *testing.T) {
 	address, hung := hanging(t)
 	e := &everyone{addresses: []string{address}}
 	c := asking(t, e)
-	if c.timeout != time.Second || c.everybody.timeout != time.Second {
-		t.Errorf("an answer is waited for for %s, and who is there for %s: want a second each", c.timeout, c.everybody.timeout)
+	if c.timeout != time.Second || c.processes.timeout != time.Second {
+		t.Errorf("an answer is waited for for %s, and who is there for %s: want a second each", c.timeout, c.processes.timeout)
 	}
 	for c.timeout = 100 * time.Millisecond; hung.Load() == 0; c.timeout *= 2 { // until a call arrives within the timeout
 		heard, err := c.Processes(t.Context(), "")
@@ -142,7 +130,7 @@ func TestProcessesThatHangAreGivenUp(t *testing.T) {
 			t.Fatalf("%v, %v: want that one has not answered in time", heard, err)
 		}
 	}
-	c.everybody = everybody{directory: lost{}, timeout: time.Millisecond}
+	c.processes = processes{lister: lost{}, timeout: time.Millisecond}
 	if heard, err := c.Processes(t.Context(), ""); !errors.Is(err, context.DeadlineExceeded) || len(heard) != 0 {
 		t.Errorf("%v, %v: want that nobody has said in time who is there", heard, err)
 	}
@@ -163,18 +151,18 @@ func TestProcessesThatWereThereAreAskedWhileTheGroupsAreNotKnown(t *testing.T) {
 	if heard, err := c.Processes(t.Context(), ""); !errors.Is(err, e.err) || len(heard) != 0 {
 		t.Errorf("%v, %v: want the error alone", heard, err)
 	}
-	there := listening(t, Handler(Here{Process: said{text: "1"}}))
+	there := serve(t, Handler(Local{Process: said{text: "1"}}))
 	*e = everyone{addresses: []string{there}}
-	if heard, err := c.Processes(t.Context(), ""); err != nil || len(heard) != 1 || string(heard[0].Said) != "1" {
+	if heard, err := c.Processes(t.Context(), ""); err != nil || len(heard) != 1 || string(heard[0].Status) != "1" {
 		t.Errorf("%v, %v: want an answer", heard, err)
 	}
 	*e = everyone{addresses: []string{there}, err: errors.New("half of the groups")}
 	heard, err := c.Processes(t.Context(), "")
-	if !errors.Is(err, e.err) || len(heard) != 1 || string(heard[0].Said) != "1" {
+	if !errors.Is(err, e.err) || len(heard) != 1 || string(heard[0].Status) != "1" {
 		t.Errorf("%v, %v: want the answer, once, and the error", heard, err)
 	}
 	*e = everyone{err: errors.New("no broker")}
-	if heard, err = c.Processes(t.Context(), ""); !errors.Is(err, e.err) || len(heard) != 1 || string(heard[0].Said) != "1" {
+	if heard, err = c.Processes(t.Context(), ""); !errors.Is(err, e.err) || len(heard) != 1 || string(heard[0].Status) != "1" {
 		t.Errorf("%v, %v: want the answer of before, and the error", heard, err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // A call to another process is a span with the name and the address of the call, and its context is propagated. No attribute
 // contains the user.
 func TestCallsAreTraced(t *testing.T) {
-	const name = "POST " + Path + callWaiting
+	const name = "POST " + Path + string(callWaiting)
 	for _, c := range []struct {
 		test   string
 		err    error // of the other process
@@ -32,7 +32,7 @@ func TestCallsAreTraced(t *testing.T) {
 	} {
 		t.Run(c.test, func(t *testing.T) {
 			var headers []string
-			other := Handler(Here{Generator: &fakeGenerator{err: c.err}})
+			other := Handler(Local{Generator: &fakeGenerator{err: c.err}})
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				headers = append(headers, r.Header.Get(tracing.Header))
 				other.ServeHTTP(w, r)
@@ -60,7 +60,7 @@ func TestCallsAreTraced(t *testing.T) {
 				got[string(a.Key)] = a.Value.Emit()
 			}
 			want := map[string]string{
-				"http.request.method": "POST", "url.template": Path + callWaiting, "network.peer.address": address, "http.response.status_code": c.status,
+				"http.request.method": "POST", "url.template": Path + string(callWaiting), "network.peer.address": address, "http.response.status_code": c.status,
 			}
 			if kind, has := got["error.type"]; has != c.failed || (kind == "") == c.failed {
 				t.Errorf("error.type: got %q", kind)

@@ -1,13 +1,11 @@
 package peers
 
 import (
-	"context"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 func TestCheckAddress(t *testing.T) {
@@ -56,31 +54,18 @@ func TestConfig_ValidatesAllow(t *testing.T) {
 	}
 }
 
-// anywhere is a directory with one address.
-type anywhere string
-
-func (a anywhere) Owners(context.Context) (map[int32]string, error) {
-	return map[int32]string{0: string(a)}, nil
-}
-
 func TestClient_DoesNotCallRefusedAddresses(t *testing.T) {
 	called := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		called++
-		_, _ = w.Write([]byte(`{"count":1}`))
+		_, _ = w.Write([]byte("1"))
 	}))
-	defer server.Close()
-	address := strings.TrimPrefix(server.URL, "http://")
 	for _, c := range []struct {
 		allow []string
 		calls int
 	}{{[]string{"10.0.0.0/8"}, 0}, {nil, 1}} {
-		client, err := NewClient(Deps{Pools: anywhere(address), Partitions: 1, Check: Config{Allow: c.allow}.CheckAddress})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = client.Waiting(t.Context(), schemas.UserID("user:ada"))
-		client.Close()
+		client := newClient(t, Deps{Owners: map[string]Directory{topics.Pools: &directory{owner: address}}, Check: Config{Allow: c.allow}.CheckAddress})
+		_, err := client.Waiting(t.Context(), user)
 		if called != c.calls || (err == nil) != (c.calls > 0) {
 			t.Errorf("allow %v: got %d calls and %v, want %d", c.allow, called, err, c.calls)
 		}

@@ -1,0 +1,252 @@
+package peers
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Generator is the content generator of the pools in this process. For other users it returns an error that wraps
+// schemas.ErrElsewhere.
+type Generator interface {
+	Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error)
+	Settle(user schemas.UserID, served string, o schemas.Outcome)
+	Waiting(ctx context.Context, user schemas.UserID) (int, error)
+	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
+	Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error)
+	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
+}
+
+// Neighbours returns related pins and interests, for the partitions in this process.
+type Neighbours interface {
+	Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error)
+}
+
+// Retries reports the state of the dead letters of topics, for the partitions in this process.
+type Retries interface {
+	RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error)
+	RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error)
+}
+
+// Interests returns terms, the interests of users and the engagement of interests, for the partitions in this process.
+type Interests interface {
+	Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error)
+	Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error)
+	Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error)
+}
+
+// Known reports whether groups have rows of users, for the partitions in this process.
+type Known interface {
+	// Known reports whether the named group has any row of a user. If this process does not own the user's partition of the
+	// group, the error is schemas.ErrElsewhere.
+	Known(ctx context.Context, group string, user schemas.UserID) (bool, error)
+}
+
+// Process reports the status of this process only, as JSON that this package does not interpret.
+type Process interface {
+	Process(ctx context.Context) (json.RawMessage, error)
+}
+
+// call is the name of a call, with the types of its request and its answer.
+type call[Req, Resp any] string
+
+// The calls.
+const (
+	callChunk      call[schemas.ChunkRequest, *schemas.Chunk]          = "chunk"
+	callSettle     call[settlement, struct{}]                          = "settle"
+	callWaiting    call[userRequest, int]                              = "waiting"
+	callPool       call[poolRequest, *schemas.Pool]                    = "pool"
+	callWhy        call[schemas.WhyRequest, *schemas.Why]              = "why"
+	callState      call[stateRequest, *schemas.FeedState]              = "state"
+	callRelated    call[relatedRequest, []schemas.RelatedItem]         = "related"
+	callRetryKinds call[retriedRequest, []schemas.RetryKind]           = "retry-kinds"
+	callRetried    call[retriedRequest, []schemas.RetriedLetter]       = "retried"
+	callTerms      call[termsRequest, []schemas.DictionaryTerm]        = "terms"
+	callInterests  call[userRequest, []schemas.UserInterest]           = "interests"
+	callEngagement call[engagementRequest, []schemas.SourceEngagement] = "engagement"
+	callKnown      call[userRequest, bool]                             = "known"
+	callProcess    call[struct{}, json.RawMessage]                     = "process"
+)
+
+// The requests that are not in schemas.
+type (
+	settlement struct {
+		User    schemas.UserID  `json:"user"`
+		Served  string          `json:"served"`
+		Outcome schemas.Outcome `json:"outcome"`
+	}
+	userRequest struct {
+		User  schemas.UserID `json:"user"`
+		Group string         `json:"group,omitempty"` // of callKnown
+		Most  int            `json:"most,omitempty"`  // of callInterests
+	}
+	poolRequest struct {
+		User   schemas.UserID `json:"user"`
+		Source schemas.Source `json:"source"`
+		Limit  int            `json:"limit"`
+	}
+	stateRequest struct {
+		User schemas.UserID `json:"user"`
+		Feed string         `json:"feed"`
+	}
+	relatedRequest struct {
+		Of   schemas.ID `json:"of"`
+		Most int        `json:"most"`
+	}
+	retriedRequest struct {
+		Topic string             `json:"topic"`
+		Kind  string             `json:"kind,omitempty"` // of callRetried, like State and Most
+		State schemas.RetryState `json:"state,omitempty"`
+		Most  int                `json:"most,omitempty"`
+	}
+	termsRequest struct {
+		Partition int32    `json:"partition"`
+		Most      int      `json:"most"`
+		Named     []string `json:"named"`
+	}
+	engagementRequest struct {
+		Interest schemas.InterestID `json:"interest"`
+		Days     int                `json:"days"`
+	}
+)
+
+// Local has the parts of this process that accept calls. A nil part is not in this process.
+type Local struct {
+	Generator  Generator
+	Neighbours Neighbours
+	Retries    Retries
+	Interests  Interests
+	Known      Known
+	Process    Process
+}
+
+// Handler handles the calls of peers, below Path.
+func Handler(local Local) http.Handler {
+	mux := http.NewServeMux()
+	if g := local.Generator; g != nil {
+		handleGenerator(mux, g)
+	}
+	if n := local.Neighbours; n != nil {
+		callRelated.handle(mux, func(ctx context.Context, q relatedRequest) ([]schemas.RelatedItem, error) {
+			return n.Neighbours(ctx, q.Of, q.Most)
+		})
+	}
+	if r := local.Retries; r != nil {
+		callRetryKinds.handle(mux, func(ctx context.Context, q retriedRequest) ([]schemas.RetryKind, error) {
+			return r.RetryKinds(ctx, q.Topic)
+		})
+		callRetried.handle(mux, func(ctx context.Context, q retriedRequest) ([]schemas.RetriedLetter, error) {
+			return r.RetriedLetters(ctx, q.Topic, q.Kind, q.State, q.Most)
+		})
+	}
+	if i := local.Interests; i != nil {
+		handleInterests(mux, i)
+	}
+	if k := local.Known; k != nil {
+		callKnown.handle(mux, func(ctx context.Context, q userRequest) (bool, error) { return k.Known(ctx, q.Group, q.User) })
+	}
+	if p := local.Process; p != nil {
+		callProcess.handle(mux, func(ctx context.Context, _ struct{}) (json.RawMessage, error) { return p.Process(ctx) })
+	}
+	return mux
+}
+
+func handleGenerator(mux *http.ServeMux, g Generator) {
+	callChunk.handle(mux, func(ctx context.Context, q schemas.ChunkRequest) (*schemas.Chunk, error) {
+		chunk, err := g.Chunk(ctx, q)
+		if err == nil { // the caller cannot recall entries, so the answer has all of them
+			chunk.Recent, err = chunk.Remembered(ctx)
+		}
+		return chunk, err
+	})
+	callSettle.handle(mux, func(_ context.Context, q settlement) (struct{}, error) {
+		g.Settle(q.User, q.Served, q.Outcome)
+		return struct{}{}, nil
+	})
+	callWaiting.handle(mux, func(ctx context.Context, q userRequest) (int, error) { return g.Waiting(ctx, q.User) })
+	callPool.handle(mux, func(ctx context.Context, q poolRequest) (*schemas.Pool, error) {
+		return g.Pool(ctx, q.User, q.Source, q.Limit)
+	})
+	callWhy.handle(mux, g.Why)
+	callState.handle(mux, func(ctx context.Context, q stateRequest) (*schemas.FeedState, error) {
+		return g.FeedState(ctx, q.User, q.Feed)
+	})
+}
+
+func handleInterests(mux *http.ServeMux, i Interests) {
+	callTerms.handle(mux, func(ctx context.Context, q termsRequest) ([]schemas.DictionaryTerm, error) {
+		return i.Terms(ctx, q.Partition, q.Most, q.Named)
+	})
+	callInterests.handle(mux, func(ctx context.Context, q userRequest) ([]schemas.UserInterest, error) {
+		return i.Interests(ctx, q.User, q.Most)
+	})
+	callEngagement.handle(mux, func(ctx context.Context, q engagementRequest) ([]schemas.SourceEngagement, error) {
+		return i.Engagement(ctx, q.Interest, q.Days)
+	})
+}
+
+// Chunk requests a chunk from the generator that owns the user's pools, and returns its errors. It also returns an error
+// that wraps schemas.ErrElsewhere if the pools have no owner until ctx ends, or for callTimeout if ctx has no deadline.
+func (c *Client) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
+	return callChunk.ask(ctx, c, c.rowsOf(topics.Pools, string(r.User)), r)
+}
+
+// Waiting returns the number of new pins that a visit could show.
+func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
+	return callWaiting.ask(ctx, c, c.rowsOf(topics.Pools, string(user)), userRequest{User: user})
+}
+
+// Pool returns the best candidates of a user and source.
+func (c *Client) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
+	return callPool.ask(ctx, c, c.rowsOf(topics.Pools, string(user)), poolRequest{user, source, limit})
+}
+
+// Why reports the state of a pin for a user. Its errors are those of Chunk.
+func (c *Client) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error) {
+	return callWhy.ask(ctx, c, c.rowsOf(topics.Pools, string(r.User)), r)
+}
+
+// FeedState returns the state that a feed keeps for a user. Its errors are those of Chunk.
+func (c *Client) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
+	return callState.ask(ctx, c, c.rowsOf(topics.Pools, string(user)), stateRequest{user, feed})
+}
+
+// Neighbours returns the strongest neighbors of a pin or an interest.
+func (c *Client) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
+	return callRelated.ask(ctx, c, c.rowsOf(topics.Related, string(of)), relatedRequest{of, most})
+}
+
+// RetryKinds returns the kinds of dead letters of a topic, from the owner of its partition.
+func (c *Client) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error) {
+	return callRetryKinds.ask(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{Topic: topic})
+}
+
+// RetriedLetters returns the dead letters of a topic, from the owner of its partition.
+func (c *Client) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
+	return callRetried.ask(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{topic, kind, state, most})
+}
+
+// Terms returns the terms of a partition, from its owner.
+func (c *Client) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
+	rows := rows{topics.Interests, "partition " + strconv.Itoa(int(partition)), partition}
+	return callTerms.ask(ctx, c, rows, termsRequest{partition, most, named})
+}
+
+// Interests returns a user's interests, from the owner of the partition.
+func (c *Client) Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
+	return callInterests.ask(ctx, c, c.rowsOf(topics.Interests, string(user)), userRequest{User: user, Most: most})
+}
+
+// Engagement returns the actions on an interest's pins by source, from the owner of the partition.
+func (c *Client) Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
+	return callEngagement.ask(ctx, c, c.rowsOf(topics.Interests, string(interest)), engagementRequest{interest, days})
+}
+
+// Known reports whether the group has any row of a user, from the owner of the partition. Its errors are those of Chunk.
+func (c *Client) Known(ctx context.Context, group string, user schemas.UserID) (bool, error) {
+	return callKnown.ask(ctx, c, c.rowsOf(group, string(user)), userRequest{User: user, Group: group})
+}
