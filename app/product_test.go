@@ -24,10 +24,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/internal/tools/lastfm"
-	"github.com/smartfeed/smartfeed/internal/tools/simulate"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -236,11 +236,7 @@ func countDeliveries(follows, pins iter.Seq[schemas.Line]) int {
 // generated writes a dataset with the shape of Last.fm.
 func generated(t *testing.T, scale float64) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := simulate.LikeLastfm(scale, 7).Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return lastfmtest.Write(t, scale)
 }
 
 // lastfmDir returns the directory of the real files: LASTFM_DIR, or one next to the project.

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/smartfeed/smartfeed/internal/tools/simulate"
+	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -297,9 +297,5 @@ func TestTopicsApply_CreatesNothingOnARealClusterWithoutANumberOfPartitions(t *t
 // dataset writes a small dataset in the format of Last.fm, and returns its directory.
 func dataset(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := simulate.LikeLastfm(0.001, 7).Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return lastfmtest.Write(t, 0.001)
 }

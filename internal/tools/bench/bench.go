@@ -62,7 +62,7 @@ func prepare(ctx context.Context, s topics.Setup, to workload.Publisher, cfg wor
 	if err := to.Publish(ctx, lines); err != nil {
 		return err
 	}
-	return publishing.WorkOff(ctx, s, processTimeout, task.Say)
+	return publishing.WaitProcessed(ctx, s, processTimeout, task.Say)
 }
 
 // cleanUp deletes all users of the run, even if the run was interrupted.
@@ -74,7 +74,7 @@ func cleanUp(ctx context.Context, s topics.Setup, to workload.Publisher, cfg wor
 	if err := to.Publish(ctx, cfg.Delete()); err != nil {
 		return fmt.Errorf("delete users of %s: %w", cfg.Prefix, err)
 	}
-	return publishing.WorkOff(ctx, s, processTimeout, task.Say)
+	return publishing.WaitProcessed(ctx, s, processTimeout, task.Say)
 }
 
 // run measures.

@@ -14,8 +14,8 @@ import (
 // Importer publishes a Dataset.
 type Importer struct {
 	Publisher load.Publisher
-	// WorkOff waits until all published events have had their effect, and reports to say what it waits for.
-	WorkOff func(ctx context.Context, say func(state string)) error
+	// WaitProcessed waits until all published events have had their effect, and reports to say what it waits for.
+	WaitProcessed func(ctx context.Context, say func(state string)) error
 	// Start starts a progress display for an operation of total steps; negative: unknown.
 	Start func(what string, total int) topics.Progress
 	Wait  bool // wait for the effect of the last phase, too
@@ -25,8 +25,8 @@ type Importer struct {
 type Phase struct {
 	Name      string  `json:"name"`
 	Events    int     `json:"events"`
-	Published float64 `json:"published"`            // seconds until all events were acknowledged
-	WorkedOff float64 `json:"worked_off,omitempty"` // seconds from then until all had their effect; 0: not waited for
+	Published float64 `json:"published"`           // seconds until all events were acknowledged
+	Processed float64 `json:"processed,omitempty"` // seconds from then until all had their effect; 0: not waited for
 }
 
 // part is what a phase publishes.
@@ -67,10 +67,10 @@ func (i *Importer) phase(ctx context.Context, p part, wait bool) (Phase, error) 
 	if !wait {
 		return phase, nil
 	}
-	working := i.Start(p.name+" worked off", -1)
-	if err := i.WorkOff(ctx, working.Say); err != nil {
+	working := i.Start(p.name+" processed", -1)
+	if err := i.WaitProcessed(ctx, working.Say); err != nil {
 		return phase, err
 	}
-	phase.WorkedOff = working.Done().Seconds()
+	phase.Processed = working.Done().Seconds()
 	return phase, nil
 }

@@ -16,7 +16,7 @@ import (
 type log struct {
 	mu      sync.Mutex
 	flying  sync.WaitGroup
-	entries []string // streams of events, "flush", "work off"
+	entries []string // streams of events, "flush", "wait"
 	refuse  func(schemas.Line) error
 }
 
@@ -47,21 +47,21 @@ func (l *log) Flush(context.Context) error {
 
 func (l *log) importer(wait bool) *Importer {
 	return &Importer{
-		Publisher: l,
-		WorkOff:   func(context.Context, func(string)) error { l.note("work off"); return nil },
-		Start:     topics.Setup{}.Start,
-		Wait:      wait,
+		Publisher:     l,
+		WaitProcessed: func(context.Context, func(string)) error { l.note("wait"); return nil },
+		Start:         topics.Setup{}.Start,
+		Wait:          wait,
 	}
 }
 
 func TestPhases(t *testing.T) {
-	upToActions := []string{"users", "follows", "flush", "work off", "pins", "flush", "work off", "actions", "flush"}
+	upToActions := []string{"users", "follows", "flush", "wait", "pins", "flush", "wait", "actions", "flush"}
 	tests := []struct {
 		name string
 		wait bool
 		want []string
 	}{
-		{"waiting", true, append(slices.Clone(upToActions), "work off")},
+		{"waiting", true, append(slices.Clone(upToActions), "wait")},
 		{"not waiting at the end", false, upToActions},
 	}
 	for _, test := range tests {
@@ -81,8 +81,8 @@ func TestPhases(t *testing.T) {
 			if want := []int{14, 5, 4}; !slices.Equal(events, want) {
 				t.Errorf("events of the phases %v, want %v", events, want)
 			}
-			if got := phases[2].WorkedOff > 0; got != test.wait {
-				t.Errorf("worked off after %f s", phases[2].WorkedOff)
+			if got := phases[2].Processed > 0; got != test.wait {
+				t.Errorf("processed after %f s", phases[2].Processed)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestFailedWaitStops(t *testing.T) {
 	var l log
 	i := l.importer(true)
 	late := errors.New("still behind")
-	i.WorkOff = func(context.Context, func(string)) error { return late }
+	i.WaitProcessed = func(context.Context, func(string)) error { return late }
 	_, err := i.Import(t.Context(), tiny(t), 0)
 	if !errors.Is(err, late) || slices.Contains(l.entries, "pins") {
 		t.Errorf("error %v, happened %v", err, l.entries)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -312,5 +313,22 @@ func TestMostFrequent(t *testing.T) {
 				t.Errorf("most frequent of %v: %v, want %v", maps.Collect(maps.All(test.counts)), got, test.want)
 			}
 		})
+	}
+}
+
+// The generated files have some rows of each kind, and the same ones each time.
+func TestRead_TakesGeneratedFiles(t *testing.T) {
+	for _, scale := range []float64{0.001, 0.03} {
+		var counts [2]Counts
+		for i := range counts {
+			d, err := Read(os.DirFS(lastfmtest.Write(t, scale)))
+			if err != nil {
+				t.Fatalf("scale %g: %v", scale, err)
+			}
+			counts[i] = d.Counts()
+		}
+		if c := counts[0]; c != counts[1] || c.Users == 0 || c.Follows == 0 || c.Pins == 0 || c.Actions == 0 || c.Skipped.Undated != 2 {
+			t.Errorf("scale %g: got %+v and %+v, want some of all, twice the same", scale, c, counts[1])
+		}
 	}
 }

@@ -108,7 +108,7 @@ func TestImportTwiceIsTheSameTwice(t *testing.T) {
 			t.Errorf("summary %+v, want %+v at %s in three phases", got, want, last)
 		}
 		for _, p := range got.Phases {
-			if p.Published <= 0 || p.WorkedOff <= 0 {
+			if p.Published <= 0 || p.Processed <= 0 {
 				t.Errorf("phase %+v: want the times it took", p)
 			}
 		}
@@ -166,7 +166,7 @@ func TestWorkIsToldAtTheEnd(t *testing.T) {
 func TestNobodyWorksItOff(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	_, err := importTiny(t, s, lastfm.Options{Wait: true, Timeout: 300 * time.Millisecond})
-	for _, want := range []string{"import users and follows: ", "not worked off within 300ms", "fanout", "--last-action 2011-06-01T00:00:04Z"} {
+	for _, want := range []string{"import users and follows: ", "not processed within 300ms", "fanout", "--last-action 2011-06-01T00:00:04Z"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}

@@ -76,8 +76,8 @@ func publish(ctx context.Context, s topics.Setup, d *Dataset, o Options) ([]Phas
 	defer publisher.Close()
 	i := &Importer{
 		Publisher: publisher,
-		WorkOff: func(ctx context.Context, say func(string)) error {
-			return load.WorkOff(ctx, s, o.Timeout, say)
+		WaitProcessed: func(ctx context.Context, say func(string)) error {
+			return load.WaitProcessed(ctx, s, o.Timeout, say)
 		},
 		Start: s.Start, Wait: o.Wait,
 	}
@@ -99,8 +99,8 @@ func (s Summary) Text(out io.Writer) error {
 	for _, p := range s.Phases {
 		events += p.Events
 		fmt.Fprintf(out, "%-18s %7d events, acknowledged in %.1f s", p.Name, p.Events, p.Published)
-		if p.WorkedOff > 0 {
-			fmt.Fprintf(out, ", processed %.1f s later", p.WorkedOff)
+		if p.Processed > 0 {
+			fmt.Fprintf(out, ", processed %.1f s later", p.Processed)
 		}
 		fmt.Fprintln(out)
 	}

@@ -18,10 +18,10 @@ func Open(ctx context.Context, s topics.Setup) (*topics.Publisher, error) {
 	return topics.NewPublisher(s.Kafka, streams)
 }
 
-// WorkOff waits until everything acknowledged so far has had its effect, and reports to say what it waits for. It returns
+// WaitProcessed waits until everything acknowledged so far has had its effect, and reports to say what it waits for. It returns
 // an error after timeout.
-func WorkOff(ctx context.Context, s topics.Setup, timeout time.Duration, say func(state string)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not worked off within %s", timeout))
+func WaitProcessed(ctx context.Context, s topics.Setup, timeout time.Duration, say func(state string)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not processed within %s", timeout))
 	defer cancel()
 	since := schemas.MicrosOf(time.Now())
 	return s.Wait(ctx, since, func(w topics.WaitState) { say(w.String()) })
