@@ -96,7 +96,7 @@ func (f *fenced) groups(at string) map[string][]string {
 	var report struct {
 		Checks []struct {
 			Name     string
-			Findings []struct{ Level, Says string }
+			Findings []struct{ Level, Message string }
 		}
 	}
 	out := f.run(topics.RoleOperate, "doctor", "-o", "json", "--http", at, "--dir", f.t.TempDir(), "--timeout", patience.String())
@@ -107,7 +107,7 @@ func (f *fenced) groups(at string) map[string][]string {
 	for _, c := range report.Checks {
 		for _, found := range c.Findings {
 			if c.Name == "groups" {
-				says[found.Level] = append(says[found.Level], found.Says)
+				says[found.Level] = append(says[found.Level], found.Message)
 			}
 		}
 	}

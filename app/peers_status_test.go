@@ -122,7 +122,7 @@ func TestStatusOfAllProcesses(t *testing.T) {
 	asker := newAsker(client.Config{Address: own})
 	said := doctor.Run(t.Context(), time.Minute, doctor.Process(&http.Client{Transport: asker}, asker.url, version))[0].Findings
 	if !slices.ContainsFunc(said, func(f doctor.Finding) bool {
-		return f.Level == doctor.Warning && strings.Contains(f.Says, "all but "+two+": ")
+		return f.Level == doctor.Warning && strings.Contains(f.Message, "the state of "+two+": ")
 	}) {
 		t.Errorf("the doctor says %v: want that %s does not answer", said, two)
 	}

@@ -36,8 +36,8 @@ func TestClocks(t *testing.T) {
 func TestGroupFarBehind(t *testing.T) {
 	var found Findings
 	described := kadm.DescribedGroup{State: "Stable", Members: make([]kadm.DescribedGroupMember, 1)}
-	group(described, lag{records: farBehind + 1}, "pools", &found)
-	if len(found) != 1 || found[0].Says != "pools: 100001 records behind" {
+	group(described, lag{records: bigLag + 1}, "pools", &found)
+	if len(found) != 1 || found[0].Message != "pools: a lag of 100001 records" {
 		t.Errorf("got %+v, want that it is behind", found)
 	}
 	found = nil

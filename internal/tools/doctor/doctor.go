@@ -16,7 +16,9 @@ package doctor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -40,9 +42,9 @@ func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // Finding is a statement of a check.
 type Finding struct {
-	Level Level  `json:"level"`
-	Says  string `json:"says"`
-	Do    string `json:"do,omitempty"` // empty: nothing to do
+	Level   Level  `json:"level"`
+	Message string `json:"message"`
+	Advice  string `json:"advice,omitempty"` // what to do; empty: nothing
 }
 
 // Findings collects the findings of one check.
@@ -53,19 +55,19 @@ func (f *Findings) OK(format string, args ...any) {
 	*f = append(*f, Finding{OK, fmt.Sprintf(format, args...), ""})
 }
 
-// Note adds a finding that something optional is missing. do may be empty.
-func (f *Findings) Note(do, format string, args ...any) {
-	*f = append(*f, Finding{Note, fmt.Sprintf(format, args...), do})
+// Note adds a finding that something optional is missing. advice may be empty.
+func (f *Findings) Note(advice, format string, args ...any) {
+	*f = append(*f, Finding{Note, fmt.Sprintf(format, args...), advice})
 }
 
 // Warn adds a warning with what to do.
-func (f *Findings) Warn(do, format string, args ...any) {
-	*f = append(*f, Finding{Warning, fmt.Sprintf(format, args...), do})
+func (f *Findings) Warn(advice, format string, args ...any) {
+	*f = append(*f, Finding{Warning, fmt.Sprintf(format, args...), advice})
 }
 
 // Problem adds a problem with what to do.
-func (f *Findings) Problem(do, format string, args ...any) {
-	*f = append(*f, Finding{Problem, fmt.Sprintf(format, args...), do})
+func (f *Findings) Problem(advice, format string, args ...any) {
+	*f = append(*f, Finding{Problem, fmt.Sprintf(format, args...), advice})
 }
 
 // Level returns the worst level of the findings, OK if there are none.
@@ -77,13 +79,28 @@ func (f Findings) Level() Level {
 	return worst
 }
 
-// Check examines one thing. Look must return when its context is done.
+// Check examines one thing.
 type Check struct {
 	Name  string
 	After string // name of an earlier check that must succeed first; empty: none
 	// Instead makes the check run only if the earlier one found nothing there (a note), and report nothing otherwise.
 	Instead bool
-	Look    func(ctx context.Context, found *Findings)
+	// Examine adds its findings, and must return when its context is done. An error is a problem.
+	Examine func(ctx context.Context, found *Findings) error
+	Advice  string // for an error of Examine that has none of its own
+}
+
+// advised is an error with what to do.
+type advised struct {
+	advice string
+	error
+}
+
+func (a *advised) Unwrap() error { return a.error }
+
+// advise returns an error with what to do.
+func advise(advice, format string, args ...any) error {
+	return &advised{advice, fmt.Errorf(format, args...)}
 }
 
 // Result is the result of a check.
@@ -137,7 +154,7 @@ func (c Check) run(ctx context.Context, timeout time.Duration, before *outcome) 
 			return r
 		}
 		if !c.Instead && before.level != OK && before.level != Warning {
-			r.Findings.Note("", "not looked at without %s", c.After)
+			r.Findings.Note("", "skipped, because it needs %s", c.After)
 			r.Level = Note
 			return r
 		}
@@ -145,15 +162,21 @@ func (c Check) run(ctx context.Context, timeout time.Duration, before *outcome) 
 	began := time.Now() // before the timeout starts, so that a check that times out took at least the timeout
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
-	c.Look(ctx, &r.Findings)
+	if err := c.Examine(ctx, &r.Findings); err != nil {
+		with := &advised{advice: c.Advice}
+		errors.As(err, &with)
+		r.Findings.Problem(with.advice, "%v", reason(ctx, err))
+	}
 	r.Took, r.Level = time.Since(began), r.Findings.Level()
 	return r
 }
 
 // reason returns the cause of an error: the check's timeout, if it has passed.
 func reason(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
 	}
-	return err
+	before, _, _ := strings.Cut(err.Error(), ctx.Err().Error())
+	return errors.New(before + cause.Error())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // says returns a check with one finding.
 func says(name, after string, say func(*doctor.Findings)) doctor.Check {
-	return doctor.Check{Name: name, After: after, Look: func(_ context.Context, found *doctor.Findings) { say(found) }}
+	return doctor.Check{Name: name, After: after, Examine: func(_ context.Context, found *doctor.Findings) error { say(found); return nil }}
 }
 
 func fine(f *doctor.Findings)    { f.OK("fine") }
@@ -31,7 +32,7 @@ func lines(results []doctor.Result) string {
 	var all []string
 	for _, r := range results {
 		for _, f := range r.Findings {
-			all = append(all, r.Name+" "+f.Level.String()+" "+f.Says)
+			all = append(all, r.Name+" "+f.Level.String()+" "+f.Message)
 		}
 	}
 	return strings.Join(all, "\n")
@@ -47,8 +48,8 @@ func TestChecksThatDependOnOthers(t *testing.T) {
 	}{
 		{"fine", fine, "a ok fine\nb ok fine"},
 		{"a warning", warned, "a warning so so\nb ok fine"},
-		{"a problem", broken, "a problem broken\nb note not looked at without a"},
-		{"nothing there", nothing, "a note nothing there\nb note not looked at without a\ninstead ok fine"},
+		{"a problem", broken, "a problem broken\nb note skipped, because it needs a"},
+		{"nothing there", nothing, "a note nothing there\nb note skipped, because it needs a\ninstead ok fine"},
 	} {
 		results := doctor.Run(t.Context(), time.Minute, says("a", "", c.a), says("b", "a", fine), instead)
 		if diff := cmp.Diff(c.want, lines(results)); diff != "" {
@@ -58,14 +59,12 @@ func TestChecksThatDependOnOthers(t *testing.T) {
 }
 
 func TestACheckHasItsTime(t *testing.T) {
-	var cause error
-	hangs := doctor.Check{Name: "hangs", Look: func(ctx context.Context, found *doctor.Findings) {
+	hangs := doctor.Check{Name: "hangs", Examine: func(ctx context.Context, _ *doctor.Findings) error {
 		<-ctx.Done()
-		cause = context.Cause(ctx)
-		found.Problem("", "%v", cause)
+		return fmt.Errorf("wait: %w", ctx.Err())
 	}}
 	results := doctor.Run(t.Context(), time.Millisecond, hangs, says("other", "", fine))
-	if got, want := lines(results), "hangs problem no answer within 1ms\nother ok fine"; got != want {
+	if got, want := lines(results), "hangs problem wait: no answer within 1ms\nother ok fine"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if results[0].Took < time.Millisecond {
@@ -76,9 +75,9 @@ func TestACheckHasItsTime(t *testing.T) {
 func TestReport(t *testing.T) {
 	results := []doctor.Result{
 		{Name: "one", Level: doctor.Problem, Took: 12 * time.Millisecond, Findings: doctor.Findings{
-			{Level: doctor.Problem, Says: "it is broken", Do: "mend it"}, {Level: doctor.Warning, Says: "it is old"},
+			{Level: doctor.Problem, Message: "it is broken", Advice: "mend it"}, {Level: doctor.Warning, Message: "it is old"},
 		}},
-		{Name: "two", Level: doctor.OK, Findings: doctor.Findings{{Level: doctor.OK, Says: "fine"}}},
+		{Name: "two", Level: doctor.OK, Findings: doctor.Findings{{Level: doctor.OK, Message: "fine"}}},
 	}
 	r := doctor.NewReport("v1", results)
 	const want = `problem  one           it is broken  (12ms)
@@ -104,7 +103,7 @@ ok       two           fine
 			TookMS      float64 `json:"took_ms"`
 		}
 	}
-	if err := r.JSON(&js); err != nil {
+	if err := json.NewEncoder(&js).Encode(r); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(js.Bytes(), &back); err != nil || back.Problems != 1 || back.Warnings != 1 ||

@@ -13,7 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/topics"
@@ -41,19 +40,20 @@ type Kafka struct {
 
 // Checks returns the checks on brokers. The first is KafkaCheck.
 func (k Kafka) Checks() []Check {
+	const see, describe = "see the check kafka", "this user may need DESCRIBE on the groups, and READ on generations"
 	return []Check{
-		{Name: KafkaCheck, Look: k.brokers},
-		{Name: AccessCheck, After: KafkaCheck, Look: k.access},
-		{Name: TopicsCheck, After: KafkaCheck, Look: k.topics},
-		{Name: TransactionsCheck, After: TopicsCheck, Look: k.transaction},
-		{Name: GroupsCheck, After: TopicsCheck, Look: k.groups},
-		{Name: LettersCheck, After: TopicsCheck, Look: k.letters},
+		{Name: KafkaCheck, Examine: k.brokers},
+		{Name: AccessCheck, After: KafkaCheck, Examine: k.access, Advice: see},
+		{Name: TopicsCheck, After: KafkaCheck, Examine: k.topics, Advice: see},
+		{Name: TransactionsCheck, After: TopicsCheck, Examine: k.transaction},
+		{Name: GroupsCheck, After: TopicsCheck, Examine: k.groups, Advice: describe},
+		{Name: LettersCheck, After: TopicsCheck, Examine: k.letters, Advice: see},
 	}
 }
 
 // brokers connects to every address separately, because one that works hides others that do not. It then checks what
 // the brokers are.
-func (k Kafka) brokers(ctx context.Context, found *Findings) {
+func (k Kafka) brokers(ctx context.Context, found *Findings) error {
 	reached := 0
 	for _, address := range k.Brokers {
 		if err := k.dial(ctx, address); err == nil {
@@ -62,24 +62,23 @@ func (k Kafka) brokers(ctx context.Context, found *Findings) {
 			found.Problem("check the address in kafka, the network, and that the broker runs", "%s cannot be reached: %v", address, reason(ctx, err))
 		}
 	}
-	if reached == 0 {
-		if k.Own {
-			found.Note(`start "smartfeed dev", which brings a broker of its own; or name yours in kafka`, "no broker at %s", strings.Join(k.Brokers, ", "))
-		}
-		return
+	switch {
+	case reached == 0 && k.Own:
+		found.Note(`start "smartfeed dev", which includes a broker; or set kafka`, "no broker at %s", strings.Join(k.Brokers, ", "))
+		return nil
+	case reached == 0:
+		return nil
 	}
 	adm, err := k.Admin()
 	if err != nil {
-		found.Problem("mend kafka and kafka_client in the configuration", "%v", err)
-		return
+		return advise("check kafka and kafka_client in the configuration", "%w", err)
 	}
 	defer adm.Close()
 	meta, err := adm.BrokerMetadata(ctx)
 	if err != nil {
-		found.Problem("check kafka_client (tls, sasl), and the brokers' listeners and advertised.listeners", "the brokers do not answer: %v", reason(ctx, err))
-		return
+		return advise("check kafka_client (tls, sasl), and the brokers' listeners and advertised.listeners", "the brokers do not answer: %w", err)
 	}
-	k.versions(ctx, adm, meta, found)
+	return k.versions(ctx, adm, meta, found)
 }
 
 func (k Kafka) dial(ctx context.Context, address string) error {
@@ -94,35 +93,17 @@ func (k Kafka) dial(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// needed are the requests that exactly-once requires, with their purpose.
-var needed = []struct {
-	key kmsg.Key
-	is  string
-}{
-	{kmsg.InitProducerID, "transactional producers"},
-	{kmsg.AddPartitionsToTxn, "transactions"},
-	{kmsg.EndTxn, "transactions"},
-	{kmsg.DescribeConfigs, "topic configuration"},
-}
-
-func (k Kafka) versions(ctx context.Context, adm *kadm.Client, meta kadm.Metadata, found *Findings) {
+func (k Kafka) versions(ctx context.Context, adm *kadm.Client, meta kadm.Metadata, found *Findings) error {
+	const advice = "the addresses that brokers advertise (advertised.listeners) must be reachable from here"
 	answers, err := adm.ApiVersions(ctx)
 	if err != nil {
-		found.Problem("the addresses that brokers advertise (advertised.listeners) must be reachable from here", "not every broker answers: %v", reason(ctx, err))
-		return
+		return advise(advice, "not every broker answers: %w", err)
 	}
 	var releases []string
 	for _, b := range answers.Sorted() {
 		if b.Err != nil {
-			found.Problem("the addresses that brokers advertise (advertised.listeners) must be reachable from here", "broker %d does not answer: %v", b.NodeID, b.Err)
-			continue
-		}
-		for _, n := range needed {
-			if _, there := b.KeyMaxVersion(n.key.Int16()); !there {
-				found.Problem("run Apache Kafka 3.6 or later", "broker %d knows no %s", b.NodeID, n.is)
-			}
-		}
-		if release := b.VersionGuess(); !slices.Contains(releases, release) {
+			found.Problem(advice, "broker %d does not answer: %v", b.NodeID, b.Err)
+		} else if release := b.VersionGuess(); !slices.Contains(releases, release) {
 			releases = append(releases, release)
 		}
 	}
@@ -130,43 +111,43 @@ func (k Kafka) versions(ctx context.Context, adm *kadm.Client, meta kadm.Metadat
 		found.Warn("finish the upgrade", "the brokers are of different releases: %s", strings.Join(releases, ", "))
 	}
 	if strings.HasPrefix(meta.Cluster, topics.EmbeddedCluster) {
-		found.OK("the embedded broker, for one machine and for trying out")
-		return
+		found.OK("the embedded broker, for one machine and for trials")
+		return nil
 	}
 	if len(meta.Brokers) < 3 {
-		found.Warn("three brokers, so that one may be away", "%s: a record is lost with its disk", command.Count(len(meta.Brokers), "broker"))
+		found.Warn("run three brokers, so that one may be unavailable", "%s: a record is lost with its disk", command.Count(len(meta.Brokers), "broker"))
 	}
 	found.OK("%s of cluster %s, Kafka %s", command.Count(len(meta.Brokers), "broker"), meta.Cluster, strings.Join(releases, ", "))
+	return nil
 }
 
 // access checks for which roles this user has sufficient permissions. One role is enough, because each may have its own
 // user.
-func (k Kafka) access(ctx context.Context, found *Findings) {
+func (k Kafka) access(ctx context.Context, found *Findings) error {
 	var may, not, lacks []string
 	for _, role := range topics.Roles() {
 		var lacking *topics.AccessError
-		err := topics.VerifyAccess(ctx, k.Kafka, role)
-		switch {
+		switch err := topics.VerifyAccess(ctx, k.Kafka, role); {
 		case err == nil:
 			may = append(may, role)
 		case errors.As(err, &lacking):
-			not, lacks = append(not, role), append(lacks, fmt.Sprintf("for the role %s it lacks %s", role, fewGrants(lacking.Lacking)))
+			not, lacks = append(not, role), append(lacks, fmt.Sprintf("the role %s lacks %s", role, fewGrants(lacking.Lacking)))
 		default:
-			found.Problem("see kafka", "%v", reason(ctx, err))
-			return
+			return err
 		}
 	}
-	const do = `"smartfeed topics acls ROLE --principal User:NAME" prints what kafka-acls.sh has to allow`
+	const advice = `"smartfeed topics acls ROLE --principal User:NAME" prints the kafka-acls.sh commands`
 	switch {
 	case len(may) == 0:
-		for _, says := range lacks {
-			found.Problem(do, "this user is allowed too little: %s", says)
+		for _, one := range lacks {
+			found.Problem(advice, "this user has too few permissions: %s", one)
 		}
 	case len(not) > 0:
-		found.Note(do, "this user may %s, and not %s", strings.Join(may, ", "), strings.Join(not, ", "))
+		found.Note(advice, "this user has the permissions of %s, and not of %s", strings.Join(may, ", "), strings.Join(not, ", "))
 	default:
-		found.OK("this user may do what every role does")
+		found.OK("this user has the permissions of every role")
 	}
+	return nil
 }
 
 func fewGrants(all []topics.Grant) string {
@@ -179,21 +160,20 @@ func fewGrants(all []topics.Grant) string {
 
 // topics compares the catalogue and the topics of generations with the brokers, and checks that every partition has the
 // replicas that it needs.
-func (k Kafka) topics(ctx context.Context, found *Findings) {
+func (k Kafka) topics(ctx context.Context, found *Findings) error {
 	profile, err := topics.ProfileOf(ctx, k.Kafka)
 	if err != nil {
-		found.Problem("see kafka", "%v", reason(ctx, err))
-		return
+		return err
 	}
 	want := topics.Catalogue(profile)
-	if err := k.held(ctx, want, found); err != nil {
-		found.Problem("this user may need DESCRIBE and DESCRIBE_CONFIGS on the topics", "%v", reason(ctx, err))
-		return
+	if err := k.compare(ctx, want, found); err != nil {
+		return advise("this user may need DESCRIBE and DESCRIBE_CONFIGS on the topics", "%w", err)
 	}
 	own := k.generations(ctx, profile, found)
 	if len(*found) == 0 {
-		found.OK("%s of %s, as planned", command.Count(len(want)+own, "topic"), command.Count(want[0].Partitions, "partition"))
+		found.OK("%s of %s, as configured", command.Count(len(want)+own, "topic"), command.Count(want[0].Partitions, "partition"))
 	}
+	return nil
 }
 
 // generations checks the topics of generations, which few roles may describe, and returns their number. The list of
@@ -201,19 +181,19 @@ func (k Kafka) topics(ctx context.Context, found *Findings) {
 func (k Kafka) generations(ctx context.Context, profile topics.Profile, found *Findings) int {
 	own, err := topics.TopicsOfGenerations(ctx, k.Kafka, profile)
 	if err == nil && len(own) > 0 {
-		err = k.held(ctx, own, found)
+		err = k.compare(ctx, own, found)
 	}
 	switch {
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		found.Note("ask as a user who may operate", "the topics of generations are not looked at: %v", err)
+		found.Note("run this as a user with the role operate", "the topics of generations are not checked: %v", err)
 	case err != nil:
-		found.Problem("see kafka", "the topics of generations are not looked at: %v", reason(ctx, err))
+		found.Problem("see the check kafka", "the topics of generations are not checked: %v", reason(ctx, err))
 	}
 	return len(own)
 }
 
-// held compares topics with the brokers.
-func (k Kafka) held(ctx context.Context, want []topics.Topic, found *Findings) error {
+// compare compares topics with the brokers.
+func (k Kafka) compare(ctx context.Context, want []topics.Topic, found *Findings) error {
 	plan, err := topics.Differences(ctx, k.Kafka, want)
 	if err != nil {
 		return err
@@ -228,8 +208,8 @@ func (k Kafka) held(ctx context.Context, want []topics.Topic, found *Findings) e
 		found.Warn(`"smartfeed topics apply" sets it`, "%s: %s is %s and should be %s", s.Topic, s.Key, s.Have, s.Want)
 	}
 	if len(plan.Thin) > 0 {
-		found.Warn(`kafka-reassign-partitions.sh gives them more, then "smartfeed topics apply" has these used`,
-			"with fewer replicas than there are brokers for: %s", thin(plan.Thin))
+		found.Warn(`add replicas with kafka-reassign-partitions.sh, then run "smartfeed topics apply"`,
+			"fewer replicas than the number of brokers permits: %s", thin(plan.Thin))
 	}
 	return k.replicas(ctx, want, found)
 }
@@ -280,10 +260,10 @@ func inSync(topic string, partitions kadm.PartitionDetails, wanted int, found *F
 		}
 	}
 	if stopped > 0 {
-		found.Problem("bring the missing brokers back", "%s: %s cannot be written: fewer in-sync replicas than %d", topic, command.Count(stopped, "partition"), wanted)
+		found.Problem("start the missing brokers", "%s: %s cannot be written: fewer in-sync replicas than %d", topic, command.Count(stopped, "partition"), wanted)
 	}
 	if short > 0 {
-		found.Warn("look why a broker is away or behind", "%s: %s without all of its replicas", topic, command.Count(short, "partition"))
+		found.Warn("find out why a broker is unavailable or lags", "%s: %s with missing replicas", topic, command.Count(short, "partition"))
 	}
 }
 
@@ -299,16 +279,14 @@ func wanted(configs kadm.ResourceConfigs, topic string) int {
 }
 
 // groups checks the state and the lag of each consumer group.
-func (k Kafka) groups(ctx context.Context, found *Findings) {
+func (k Kafka) groups(ctx context.Context, found *Findings) error {
 	readers, lags, err := k.lags(ctx)
 	if err != nil {
-		found.Problem("this user may need DESCRIBE on the groups, and READ on generations", "%v", reason(ctx, err))
-		return
+		return err
 	}
 	adm, err := k.Admin()
 	if err != nil {
-		found.Problem("see kafka", "%v", err)
-		return
+		return err
 	}
 	defer adm.Close()
 	var names []string
@@ -317,18 +295,18 @@ func (k Kafka) groups(ctx context.Context, found *Findings) {
 	}
 	groups, err := adm.DescribeGroups(ctx, names...)
 	if err != nil {
-		found.Problem("this user may need DESCRIBE on the groups", "describe groups: %v", reason(ctx, err))
-		return
+		return fmt.Errorf("describe groups: %w", err)
 	}
-	members, behind := 0, int64(0)
+	members, total := 0, int64(0)
 	for _, name := range names {
 		members += len(groups[name].Members)
-		behind += lags[name].records
+		total += lags[name].records
 		group(groups[name], lags[name], name, found)
 	}
 	if len(*found) == 0 {
-		found.OK("%s with %s, at most %s behind", command.Count(len(names), "group"), command.Count(members, "member"), command.Count(behind, "record"))
+		found.OK("%s with %s, a lag of at most %s", command.Count(len(names), "group"), command.Count(members, "member"), command.Count(total, "record"))
 	}
+	return nil
 }
 
 // lag is the lag of a group, and the partitions whose records were deleted before the group read them.
@@ -337,8 +315,8 @@ type lag struct {
 	lost    []string // topic/partition
 }
 
-// farBehind is the lag that is reported: ten seconds of a busy product.
-const farBehind = 100_000
+// bigLag is the lag that is reported: ten seconds of a busy deployment.
+const bigLag = 100_000
 
 func group(g kadm.DescribedGroup, l lag, name string, found *Findings) {
 	for _, place := range l.lost {
@@ -348,11 +326,11 @@ func group(g kadm.DescribedGroup, l lag, name string, found *Findings) {
 	case g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound):
 		found.Problem("this user may need DESCRIBE on the group", "%s: %v", name, g.Err)
 	case g.State == "PreparingRebalance" || g.State == "CompletingRebalance":
-		found.Warn("look again: if it goes on, a member is too slow or comes and goes", "%s: members are being assigned partitions", name)
+		found.Warn("run this again: if it continues, a member is too slow or keeps rejoining", "%s: the group is rebalancing", name)
 	case len(g.Members) == 0:
 		found.Warn(start(name), "%s: no member; %s unprocessed", name, command.Count(l.records, "record"))
-	case l.records > farBehind:
-		found.Warn("look again: if it grows, start more processes, or see what the group's metrics and log say", "%s: %s behind", name, command.Count(l.records, "record"))
+	case l.records > bigLag:
+		found.Warn("run this again: if it grows, start more processes, or see the group's metrics and log", "%s: a lag of %s", name, command.Count(l.records, "record"))
 	}
 }
 
@@ -405,16 +383,17 @@ func (k Kafka) lags(ctx context.Context) ([]topics.Reader, map[string]lag, error
 }
 
 // letters counts the dead letters of the last day.
-func (k Kafka) letters(ctx context.Context, found *Findings) {
+func (k Kafka) letters(ctx context.Context, found *Findings) error {
 	n, err := k.count(ctx, topics.DeadLetters, k.Now().Add(-24*time.Hour))
 	switch {
 	case err != nil:
-		found.Problem("see kafka", "%v", reason(ctx, err))
+		return err
 	case n > 0:
-		found.Warn(`"smartfeed deadletters list" says what they are; "retry" sends them again`, "%s in the last 24 h", command.Count(n, "record"))
+		found.Warn(`"smartfeed deadletters list" prints them; "smartfeed deadletters retry" retries them`, "%s in the last 24 h", command.Count(n, "record"))
 	default:
 		found.OK("none in the last 24 h")
 	}
+	return nil
 }
 
 // count reads the committed records of a topic since a time.

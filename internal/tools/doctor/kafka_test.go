@@ -83,10 +83,10 @@ func TestBrokersThatCannotBeReached(t *testing.T) {
 	w.Apply()
 	reached := w.Kafka.Brokers[0]
 	w.doctor.Brokers = []string{reached, "127.0.0.1:1"}
-	want(t, w.look(), "kafka problem 127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "topics note not looked at")
+	want(t, w.look(), "kafka problem 127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "topics note skipped")
 	w.doctor.Brokers = []string{"127.0.0.1:1"}
 	w.doctor.Own = true
-	want(t, w.look(), "kafka note no broker at 127.0.0.1:1", "topics note not looked at without kafka", "groups note not looked at without topics")
+	want(t, w.look(), "kafka note no broker at 127.0.0.1:1", "topics note skipped, because it needs kafka", "groups note skipped, because it needs topics")
 }
 
 func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
@@ -94,7 +94,7 @@ func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
 	if _, err := w.Admin().CreateTopic(t.Context(), 3, 1, nil, topics.Pins); err != nil {
 		t.Fatal(err)
 	}
-	want(t, w.look(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note not looked at")
+	want(t, w.look(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note skipped")
 }
 
 // three returns a cluster of brokers that support the settings of topics, with the topics of the catalogue.
@@ -126,7 +126,7 @@ func TestPartitionsThatCannotBeWritten(t *testing.T) {
 		want string
 	}{
 		"all there": {[]int32{0, 1, 2}, "topics ok "},
-		"one away":  {[]int32{0, 1}, "topics warning pins: 2 partitions without all of its replicas"},
+		"one away":  {[]int32{0, 1}, "topics warning pins: 2 partitions with missing replicas"},
 		"two away":  {[]int32{0}, "topics problem pins: 2 partitions cannot be written: fewer in-sync replicas than 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestTopicsOfGenerations(t *testing.T) {
 	w, _ := three(t)
 	w.second(topics.Profile{Partitions: 2, Replicas: 2}) // created while a broker was unavailable
 	want(t, w.lookAtTopics(),
-		"topics warning with fewer replicas than there are brokers for: pools.2-table (2 of 3), pools.2-ticks (2 of 3)")
+		"topics warning fewer replicas than the number of brokers permits: pools.2-table (2 of 3), pools.2-ticks (2 of 3)")
 	w.SetConfig("pools.2-table", "retention.ms", "3600000")
 	if _, err := w.Admin().DeleteTopics(t.Context(), "pools.2-ticks"); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestTopicsOfGenerations(t *testing.T) {
 
 // A user without permissions for generations gets a note that their topics were not checked, which is not a problem.
 func TestTopicsOfGenerationsThatAreOthersBusiness(t *testing.T) {
-	const note = "topics note the topics of generations are not looked at: "
+	const note = "topics note the topics of generations are not checked: "
 	for role, says := range map[string]string{
 		topics.RoleMaterialize: note, topics.RoleServe: note,
 		topics.RoleProcess: "topics warning pools.2-table: ", topics.RoleOperate: "topics warning pools.2-table: ",
@@ -207,8 +207,8 @@ func TestTransactionsThatDoNotWork(t *testing.T) {
 		code *kerr.Error
 		want string
 	}{
-		"refused": {kerr.TransactionalIDAuthorizationFailed, "transactions problem a transaction is refused: "},
-		"broken":  {kerr.InvalidProducerEpoch, "transactions problem a transaction does not work: "},
+		"refused": {kerr.TransactionalIDAuthorizationFailed, "transactions problem a transaction was denied: "},
+		"broken":  {kerr.InvalidProducerEpoch, "transactions problem a transaction failed: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t)
@@ -268,7 +268,7 @@ func TestGroupsThatRun(t *testing.T) {
 	if err := member.CommitUncommittedOffsets(ctx); err != nil {
 		t.Fatal(err)
 	}
-	want(t, w.look(), "groups ok 1 group with 1 member, at most 0 records behind")
+	want(t, w.look(), "groups ok 1 group with 1 member, a lag of at most 0 records")
 }
 
 // generation creates the topics of a generation of the pools. It returns how to stop its single member, which has
@@ -305,18 +305,18 @@ func TestGroupsOfGenerations(t *testing.T) {
 	w.SetGeneration(1, 2)
 	stopNext := w.generation(2)
 	w.produce(topics.TicksOf("pools.2"), 5)
-	want(t, w.look(), "groups ok 2 groups with 2 members, at most 1 record behind") // the first has not read the second's record
+	want(t, w.look(), "groups ok 2 groups with 2 members, a lag of at most 1 record") // the first has not read the second's record
 
 	w.SetGeneration(2, 0)
 	stop()
-	want(t, w.look(), "groups ok 1 group with 1 member, at most 0 records behind")
+	want(t, w.look(), "groups ok 1 group with 1 member, a lag of at most 0 records")
 
 	stopNext()
 	w.produce(topics.Deliveries, 3)
 	results := doctor.Run(t.Context(), patience, w.doctor.Checks()...)
 	at := slices.IndexFunc(results, func(r doctor.Result) bool { return r.Name == doctor.GroupsCheck })
 	diff := cmp.Diff(doctor.Findings{{
-		Level: doctor.Warning, Says: "pools.2: no member; 3 records unprocessed", Do: `start "smartfeed process pools"`,
+		Level: doctor.Warning, Message: "pools.2: no member; 3 records unprocessed", Advice: `start "smartfeed process pools"`,
 	}}, results[at].Findings)
 	if diff != "" {
 		t.Errorf("with nobody in the generation that answers (-want +got):\n%s", diff)
@@ -350,10 +350,10 @@ func TestStoresThatDrift(t *testing.T) {
 		primary, standby head
 		want             string
 	}{
-		"alike":          {4, 4, "drift ok both stores have the same newest item of the 5 feeds visited last"},
+		"alike":          {4, 4, "drift ok both stores have the same newest items of the 5 last visited feeds"},
 		"empty":          {-1, -1, "drift ok both stores"},
-		"standby behind": {4, 3, "drift warning the standby is behind in 5 of the 5 feeds"},
-		"primary empty":  {-1, 3, "drift warning the primary is behind in 5 of the 5 feeds"},
+		"standby behind": {4, 3, "drift warning the standby lags in 5 of the 5 last visited feeds"},
+		"primary empty":  {-1, 3, "drift warning the primary lags in 5 of the 5 last visited feeds"},
 	} {
 		with := func(_ context.Context, use func(primary, standby doctor.Heads)) error {
 			use(c.primary, c.standby)
@@ -420,9 +420,9 @@ func TestAccess(t *testing.T) {
 		roles []string
 		want  []string
 	}{
-		{"all", topics.Roles(), []string{"access ok this user may do what every role does", "topics ok "}},
-		{"a role and those within it", []string{topics.RoleServe}, []string{"access note this user may materialize, serve, produce, and not process, operate", "topics ok "}},
-		{"none", nil, []string{"access problem this user is allowed too little: for the role process it lacks ", "topics problem Describe on topic "}},
+		{"all", topics.Roles(), []string{"access ok this user has the permissions of every role", "topics ok "}},
+		{"a role and those within it", []string{topics.RoleServe}, []string{"access note this user has the permissions of materialize, serve, produce, and not of process, operate", "topics ok "}},
+		{"none", nil, []string{"access problem this user has too few permissions: the role process lacks ", "topics problem Describe on topic "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := "\n" + guarded(t, c.roles...).lookAtTopics()

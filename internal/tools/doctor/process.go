@@ -19,33 +19,35 @@ const ProcessCheck = "process"
 
 // Process returns the check on the process that serves at a URL.
 func Process(client *http.Client, url, version string) Check {
-	return Check{Name: ProcessCheck, Look: func(ctx context.Context, found *Findings) {
+	return Check{Name: ProcessCheck, Examine: func(ctx context.Context, found *Findings) error {
 		var ready struct {
 			Ready   *bool    `json:"ready"`
 			Missing []string `json:"missing"`
 		}
-		err := ask(ctx, client, url+"/readyz", &ready)
-		var refused *refusal
+		err := get(ctx, client, url+"/readyz", &ready)
+		var rejected *rejection
 		switch {
 		case isAbsent(err):
 			found.Note(`start one: "smartfeed dev", or "smartfeed process" and "smartfeed serve"`, "none at %s", url)
-			return
-		case errors.As(err, &refused):
-			found.Note("", "one at %s does not tell how it is: %v", url, refused)
-			return
-		case err != nil || ready.Ready == nil:
-			found.Problem("another program may listen there: choose another port with --http, or stop it", "%s is no smartfeed, or does not answer: %v", url, orNothing(reason(ctx, err)))
-			return
+			return nil
+		case errors.As(err, &rejected):
+			found.Note("", "one at %s does not report whether it is ready: %v", url, rejected)
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s is not smartfeed, or does not answer: %w", url, err)
+		case ready.Ready == nil:
+			return fmt.Errorf("%s is not smartfeed: its answer has no field ready", url)
 		}
-		lacks(url, ready.Missing, found)
+		notReady(url, ready.Missing, found)
 		state(ctx, client, url, version, found)
-	}}
+		return nil
+	}, Advice: "another program may listen there: choose another port with --http, or stop it"}
 }
 
-// lacks reports what prevents a process from serving.
-func lacks(who string, missing []string, found *Findings) {
+// notReady reports why a process is not ready.
+func notReady(address string, missing []string, found *Findings) {
 	for _, one := range missing {
-		found.Problem("wait if it has just started; else see its log and docs/operations.md", "%s cannot serve: %s", who, one)
+		found.Problem("wait if it has just started; else see its log and docs/operations.md", "%s is not ready: %s", address, one)
 	}
 }
 
@@ -61,8 +63,8 @@ type processState struct {
 	} `json:"parts"`
 }
 
-// unasked is a part that /v1/status could not get: from a process, by its address, or from the brokers.
-type unasked struct {
+// unknown is a part that /v1/status could not get: from a process, by its address, or from the brokers.
+type unknown struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
 }
@@ -72,11 +74,11 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 	var status struct {
 		processState
 		Processes []processState `json:"processes"` // the responding one first; absent: it does not query others
-		Unasked   []unasked      `json:"unasked"`
+		Unknown   []unknown      `json:"unasked"`
 	}
-	err := ask(ctx, client, url+"/v1/status", &status)
+	err := get(ctx, client, url+"/v1/status", &status)
 	if err != nil {
-		found.Note("", "%s does not tell its state: %v", url, reason(ctx, err))
+		found.Note("", "%s does not report its state: %v", url, reason(ctx, err))
 		return
 	}
 	status.Address, status.Missing = url, nil // reported from /readyz already
@@ -86,13 +88,13 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 	for _, other := range others {
 		other.report(asked, version, found)
 	}
-	for _, u := range status.Unasked {
+	for _, u := range status.Unknown {
 		u.report(url, found)
 	}
 	switch {
 	case len(*found) > 0:
 	case len(others) > 0:
-		found.OK("%s is ready, %s running, and of %s there is nothing to say", url, command.Count(len(asked.Parts), "part"), command.Count(len(others), "other"))
+		found.OK("%s is ready, %s running; no problem with %s", url, command.Count(len(asked.Parts), "part"), command.Count(len(others), "other"))
 	default:
 		found.OK("%s is ready, %s running", url, command.Count(len(asked.Parts), "part"))
 	}
@@ -100,40 +102,40 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 
 // report reports what is wrong with a process: another one than the responding process, or that one itself.
 func (s processState) report(asked processState, version string, found *Findings) {
-	lacks(s.Address, s.Missing, found)
-	const do = "use one version for all"
+	notReady(s.Address, s.Missing, found)
+	const advice = "run one version"
 	switch {
 	case s.Version != version:
-		found.Warn(do, "%s is version %s, this is %s", s.Address, s.Version, version)
+		found.Warn(advice, "%s is version %s, this is %s", s.Address, s.Version, version)
 	case s.Version != asked.Version:
-		found.Warn(do, "%s is version %s, %s is %s", s.Address, s.Version, asked.Address, asked.Version)
+		found.Warn(advice, "%s is version %s, %s is %s", s.Address, s.Version, asked.Address, asked.Version)
 	}
 	for _, p := range s.Parts {
 		if p.Restarts > 0 {
-			found.Warn("see its log", "%s: %s was started again %s: %s", s.Address, p.Name, command.Count(p.Restarts, "time"), p.LastError)
+			found.Warn("see its log", "%s: %s was restarted %s: %s", s.Address, p.Name, command.Count(p.Restarts, "time"), p.LastError)
 		}
 	}
 }
 
 // report warns about a part whose state is unknown.
-func (u unasked) report(asked string, found *Findings) {
-	do := "see what is said here of kafka, access and groups"
+func (u unknown) report(asked string, found *Findings) {
+	advice := "see the checks kafka, access and groups"
 	if _, _, err := net.SplitHostPort(u.What); err == nil {
-		do = "see its log, if it runs, and whether others reach it there (--advertise)"
+		advice = "see its log, if it runs, and whether other processes reach it at that address (--advertise)"
 	}
-	found.Warn(do, "%s tells of all but %s: %s", asked, u.What, u.Why)
+	found.Warn(advice, "%s does not know the state of %s: %s", asked, u.What, u.Why)
 }
 
-// refusal is a response that requires authentication.
-type refusal struct{ status string }
+// rejection is a response that requires authentication.
+type rejection struct{ status string }
 
-func (r *refusal) Error() string { return r.status }
+func (r *rejection) Error() string { return r.status }
 
 // maxStatusBytes limits a response: a status with a thousand partitions is a tenth of it.
 const maxStatusBytes = 8 << 20
 
-// ask reads the JSON of a response, also of a failure: /readyz returns a 503 with what is missing.
-func ask(ctx context.Context, client *http.Client, url string, into any) error {
+// get reads the JSON of a response, also of a failure: /readyz returns a 503 with what is missing.
+func get(ctx context.Context, client *http.Client, url string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -145,13 +147,13 @@ func ask(ctx context.Context, client *http.Client, url string, into any) error {
 	defer res.Body.Close()
 	switch res.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return &refusal{res.Status}
+		return &rejection{res.Status}
 	case http.StatusOK, http.StatusServiceUnavailable:
 	default:
 		return fmt.Errorf("%s: %s", url, res.Status)
 	}
 	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
-		return fmt.Errorf("%s answers %q", url, kind)
+		return fmt.Errorf("%s: content type is %q", url, kind)
 	}
 	return json.NewDecoder(io.LimitReader(res.Body, maxStatusBytes)).Decode(into)
 }
@@ -160,11 +162,4 @@ func ask(ctx context.Context, client *http.Client, url string, into any) error {
 func isAbsent(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, syscall.ECONNREFUSED) && errors.As(err, &op) && op.Op == "dial"
-}
-
-func orNothing(err error) error {
-	if err == nil {
-		return errors.New("its answer says nothing")
-	}
-	return err
 }

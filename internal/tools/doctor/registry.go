@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,23 +18,22 @@ const RegistryCheck = "registry"
 // Registry returns the check on a schema registry: it must respond, and have our schemas or accept them. own says that
 // the registry is the one of `smartfeed dev`, which may not be running.
 func Registry(registry *schemas.Registry, own bool) Check {
-	return Check{Name: RegistryCheck, Look: func(ctx context.Context, found *Findings) {
+	return Check{Name: RegistryCheck, Examine: func(ctx context.Context, found *Findings) error {
 		settings, err := registry.Settings(ctx)
-		if err != nil {
-			if own {
-				found.Note(`start "smartfeed dev", which brings a registry of its own; or name yours in registry`, "none answers: %v", reason(ctx, err))
-				return
-			}
-			found.Problem("check the address in registry, and registry_client", "%v", reason(ctx, err))
-			return
+		switch {
+		case err != nil && own:
+			found.Note(`start "smartfeed dev", which includes a registry; or set registry`, "none answers: %v", reason(ctx, err))
+			return nil
+		case err != nil:
+			return err
 		}
-		asked := &lookUp{registry: registry}
-		if _, err := topics.Open(ctx, asked); err != nil {
-			found.Problem("see the schemas' own words: an incompatible one needs a default for what is new, or another topic", "%v", reason(ctx, err))
-			return
+		schemas := &lookUp{registry: registry}
+		if _, err := topics.Open(ctx, schemas); err != nil {
+			return advise("an incompatible schema needs a default for each new field, or another topic", "%w", err)
 		}
-		asked.report(settings, found)
-	}}
+		schemas.report(settings, found)
+		return nil
+	}, Advice: "check the address in registry, and registry_client"}
 }
 
 // lookUp is a registry that registers nothing.
@@ -62,32 +62,25 @@ func (l *lookUp) Register(ctx context.Context, subject, schema string) (int, err
 
 // SchemaByID always fails, because the check reads no records.
 func (l *lookUp) SchemaByID(ctx context.Context, id int) (string, error) {
-	return "", errors.New("nothing is read here")
+	return "", errors.New("this registry cannot be read")
 }
 
 func (l *lookUp) report(s schemas.RegistrySettings, found *Findings) {
 	if len(l.fresh) > 0 && s.Mode != "" && s.Mode != "READWRITE" {
-		found.Problem("set its mode to READWRITE while the new version starts for the first time",
+		found.Problem("set its mode to READWRITE until the new version has started",
 			"%s must be registered, but its mode is %s: %s", command.Count(len(l.fresh), "schema"), s.Mode, strings.Join(l.fresh, ", "))
 		return
 	}
 	if len(l.fresh) > 0 {
-		found.Note("they are registered when a process of this version starts", "%s not known yet: %s", command.Count(len(l.fresh), "schema"), few(l.fresh))
+		found.Note("a process of this version registers them when it starts", "%s not registered yet: %s", command.Count(len(l.fresh), "schema"), few(l.fresh))
 	}
 	switch {
 	case s.Compatibility == "NONE":
-		found.Warn("set BACKWARD: what other producers register is checked by the registry alone", "it takes incompatible schemas (compatibility NONE)")
+		found.Warn("set BACKWARD: only the registry checks the schemas of other producers", "it accepts incompatible schemas (compatibility NONE)")
 	case strings.HasPrefix(s.Compatibility, "FORWARD"):
-		found.Warn("set BACKWARD or FULL: readers are upgraded before writers here", "its compatibility is %s: it would take a schema that cannot read what there is", s.Compatibility)
+		found.Warn("set BACKWARD or FULL: readers are upgraded before writers here", "its compatibility is %s: it accepts schemas that cannot read existing records", s.Compatibility)
 	}
-	found.OK("%s with their ids, compatibility %s", command.Count(l.known, "schema"), orUnknown(s.Compatibility))
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "not told"
-	}
-	return s
+	found.OK("%s registered, compatibility %s", command.Count(l.known, "schema"), cmp.Or(s.Compatibility, "unknown"))
 }
 
 // few formats the first elements of a list.

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -41,13 +40,6 @@ func (r Report) Err() error {
 	return fmt.Errorf("%s found", command.Count(r.Problems, "problem"))
 }
 
-// JSON writes the report as JSON.
-func (r Report) JSON(out io.Writer) error {
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
-}
-
 // Text writes the report as text, one line per finding, followed by what to do.
 func (r Report) Text(out io.Writer) error {
 	for _, c := range r.Checks {
@@ -58,11 +50,11 @@ func (r Report) Text(out io.Writer) error {
 			} else if c.Took >= time.Millisecond {
 				took = "  (" + c.Took.Round(time.Millisecond).String() + ")"
 			}
-			if _, err := fmt.Fprintf(out, "%-8s %-13s %s%s\n", f.Level, name, f.Says, took); err != nil {
+			if _, err := fmt.Fprintf(out, "%-8s %-13s %s%s\n", f.Level, name, f.Message, took); err != nil {
 				return err
 			}
-			if f.Do != "" {
-				if _, err := fmt.Fprintf(out, "%22s → %s\n", "", f.Do); err != nil {
+			if f.Advice != "" {
+				if _, err := fmt.Fprintf(out, "%22s → %s\n", "", f.Advice); err != nil {
 					return err
 				}
 			}

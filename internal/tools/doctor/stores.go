@@ -24,15 +24,16 @@ const (
 // FeedStore returns the check on one cluster of feeds. verify returns an error for each difference from the expected
 // state, or an error if the cluster cannot be reached.
 func FeedStore(name string, verify func(context.Context) error) Check {
-	return Check{Name: name, Look: func(ctx context.Context, found *Findings) {
+	return Check{Name: name, Examine: func(ctx context.Context, found *Findings) error {
 		err := verify(ctx)
 		if err == nil {
-			found.OK("reachable, keyspace and tables as they should be")
-			return
+			found.OK("reachable, keyspace and tables as configured")
+			return nil
 		}
 		for line := range strings.Lines(reason(ctx, err).Error()) {
-			found.Problem(`if it runs, "smartfeed feedstore apply" makes what is missing; else start it: of two stores the other one answers meanwhile`, "%s", strings.TrimSpace(line))
+			found.Problem(`if it runs, "smartfeed feedstore apply" creates what is missing; else start it; the other store answers meanwhile`, "%s", strings.TrimSpace(line))
 		}
+		return nil
 	}}
 }
 
@@ -53,18 +54,20 @@ const driftUsers = 50
 
 // Check returns the check.
 func (d Drift) Check() Check {
-	return Check{Name: DriftCheck, After: TopicsCheck, Look: func(ctx context.Context, found *Findings) {
+	return Check{Name: DriftCheck, After: TopicsCheck, Examine: func(ctx context.Context, found *Findings) error {
 		users, err := d.visitors(ctx)
 		if err != nil {
-			found.Problem("see kafka", "%v", reason(ctx, err))
-			return
+			return err
 		}
 		err = d.With(ctx, func(primary, standby Heads) { compare(ctx, primary, standby, users, found) })
 		if err != nil {
-			found.Warn("see feed store and standby", "not compared: %v", reason(ctx, err))
+			found.Warn(seeStores, "not compared: %v", reason(ctx, err))
 		}
-	}}
+		return nil
+	}, Advice: "see the check kafka"}
 }
+
+const seeStores = "see the checks feed store and standby"
 
 func compare(ctx context.Context, primary, standby Heads, users []schemas.UserID, found *Findings) {
 	var behind [2]int
@@ -72,7 +75,7 @@ func compare(ctx context.Context, primary, standby Heads, users []schemas.UserID
 		a, errA := head(ctx, primary, user)
 		b, errB := head(ctx, standby, user)
 		if err := errors.Join(errA, errB); err != nil {
-			found.Warn("see feed store and standby", "not compared: %v", reason(ctx, err))
+			found.Warn(seeStores, "not compared: %v", reason(ctx, err))
 			return
 		}
 		switch {
@@ -86,14 +89,14 @@ func compare(ctx context.Context, primary, standby Heads, users []schemas.UserID
 }
 
 func report(behind [2]int, users int, found *Findings) {
-	const do = `see the lag of its group under groups: "smartfeed materialize" fills it from the log; one that lost its rows is filled anew after "smartfeed feedstore refill"`
+	const advice = `see the lag of its group in the check groups: "smartfeed materialize" fills it from the log; after a loss of rows, run "smartfeed feedstore refill"`
 	for i, name := range []string{"primary", "standby"} {
 		if behind[i] > 0 {
-			found.Warn(do, "the %s is behind in %d of the %d feeds visited last", name, behind[i], users)
+			found.Warn(advice, "the %s lags in %d of the %d last visited feeds", name, behind[i], users)
 		}
 	}
 	if len(*found) == 0 {
-		found.OK("both stores have the same newest item of the %d feeds visited last", users)
+		found.OK("both stores have the same newest items of the %d last visited feeds", users)
 	}
 }
 
@@ -150,49 +153,46 @@ const farBehindPinot = 30 * time.Second
 
 // Check returns the check, which examines table, controller, brokers and lag.
 func (p Pinot) Check() Check {
-	return Check{Name: PinotCheck, Look: func(ctx context.Context, found *Findings) {
+	return Check{Name: PinotCheck, Examine: func(ctx context.Context, found *Findings) error {
 		differ, errController := p.Verify(ctx)
 		if errController != nil {
-			found.Warn(`check pinot.controller: queries go on without it, while "smartfeed wait" waits for it and FeaturesStale comes`,
+			found.Warn(`check pinot.controller: queries work without it, but "smartfeed wait" waits for it, and the alert FeaturesStale fires`,
 				"the controller does not answer: %v", reason(ctx, errController))
 		}
 		for _, d := range differ {
-			found.Problem(`"smartfeed pinot apply"`, "%s", d)
+			found.Problem(`run "smartfeed pinot apply"`, "%s", d)
 		}
-		if !p.answers(ctx, found) {
-			return
-		}
-		if errController == nil {
+		if p.answers(ctx, found) && errController == nil {
 			p.lag(ctx, found)
 		}
+		return nil
 	}}
 }
 
 // answers reports whether queries are answered. One broker that answers is enough.
 func (p Pinot) answers(ctx context.Context, found *Findings) bool {
-	well, away := p.Answers(ctx)
-	for _, err := range away {
-		if well > 0 {
-			found.Warn("check pinot.brokers: queries go to the others meanwhile", "it does not answer queries: %v", reason(ctx, err))
+	available, failed := p.Answers(ctx)
+	for _, err := range failed {
+		if available > 0 {
+			found.Warn("check pinot.brokers: queries use the other brokers meanwhile", "a broker does not answer queries: %v", reason(ctx, err))
 			continue
 		}
-		found.Problem("check pinot.brokers, and Pinot's servers: until then answers lack features of users, and say so",
-			"it does not answer queries: %v", reason(ctx, err))
+		found.Problem("check pinot.brokers, and Pinot's servers: answers are degraded and lack features of users", "no broker answers queries: %v", reason(ctx, err))
 	}
-	return well > 0
+	return available > 0
 }
 
 // lag compares Pinot's data with the topic. If there are few actions, everything that has arrived is there.
 func (p Pinot) lag(ctx context.Context, found *Findings) {
-	const do = "see kafka, and the ingestion state of Pinot's table: a segment that does not consume, too few servers"
+	const advice = "see the check kafka, and the ingestion state of Pinot's table: a segment that does not consume, too few servers"
 	oldest, err := p.Oldest(ctx)
 	switch behind := time.Since(oldest); {
 	case err != nil && len(*found) > 0: // for example, its table is missing
 	case err != nil:
-		found.Warn(do, "how far it is cannot be found out: %v", reason(ctx, err))
+		found.Warn(advice, "its lag is unknown: %v", reason(ctx, err))
 	case !oldest.IsZero() && behind > farBehindPinot:
-		found.Warn(do, "it lacks actions, the oldest of which arrived %s ago", behind.Round(time.Second))
+		found.Warn(advice, "it lacks actions, the oldest of which arrived %s ago", behind.Round(time.Second))
 	case len(*found) == 0:
-		found.OK("answers queries, table as it should be, less than %s behind the actions", farBehindPinot)
+		found.OK("answers queries, table as configured, a lag of less than %s", farBehindPinot)
 	}
 }

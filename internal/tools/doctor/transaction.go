@@ -18,25 +18,24 @@ const scratch = topics.DeadLetters
 
 // transaction writes a record into each partition of a topic, aborts the transaction, and checks that readers get past
 // the records. If the brokers stamp records, the timestamps show the brokers' clocks.
-func (k Kafka) transaction(ctx context.Context, found *Findings) {
+func (k Kafka) transaction(ctx context.Context, found *Findings) error {
 	tried, err := k.try(ctx)
 	var denied *kerr.Error
 	switch {
 	case errors.As(err, &denied) && (denied == kerr.TransactionalIDAuthorizationFailed || denied == kerr.ClusterAuthorizationFailed || denied == kerr.TopicAuthorizationFailed):
-		found.Problem("allow this user WRITE and DESCRIBE on the transactional ids and topics", "a transaction is refused: %v", err)
-		return
+		return advise("allow this user WRITE and DESCRIBE on the transactional ids and topics", "a transaction was denied: %w", err)
 	case err != nil:
-		found.Problem("look at the brokers' __transaction_state topic: its replicas, transaction.state.log.min.isr", "a transaction does not work: %v", reason(ctx, err))
-		return
+		return advise("check the replicas of the topic __transaction_state, and transaction.state.log.min.isr", "a transaction failed: %w", err)
 	}
 	found.OK("one was begun, written to %s, and aborted", command.Count(len(tried.stamps), "partition"))
 	tried.compareClocks(found)
+	return nil
 }
 
 // compareClocks reports the broker clock with the largest difference.
 func (t trial) compareClocks(found *Findings) {
 	if !t.stamped {
-		found.OK("clocks are not compared: records carry this machine's own time")
+		found.OK("clocks are not compared: this machine sets the time of records")
 		return
 	}
 	worst := time.Duration(0)
@@ -53,7 +52,7 @@ const (
 	clockProblem = time.Minute // events from a clock that is five minutes ahead are rejected; this leaves time to act
 )
 
-const keepTime = "let both keep time by NTP: windows, freshness and the order of events go by these clocks"
+const keepTime = "synchronize both by NTP: windows, freshness and the order of events depend on these clocks"
 
 // clock reports the consequences of a broker clock that is ahead of the local one by a duration, or behind it if
 // negative.
@@ -159,7 +158,7 @@ func (k Kafka) look(ctx context.Context, r *kgo.Record) (has time.Time, stamped 
 		return time.Time{}, false, fmt.Errorf("read past it: %w", err)
 	}
 	if seen {
-		return time.Time{}, false, fmt.Errorf("the aborted record %d of %s/%d is seen by readers of what was committed", r.Offset, r.Topic, r.Partition)
+		return time.Time{}, false, fmt.Errorf("readers of committed records get the aborted record %d of %s/%d", r.Offset, r.Topic, r.Partition)
 	}
 	reader, err := k.Client(kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.ConsumePartitions(
 		map[string]map[int32]kgo.Offset{r.Topic: {r.Partition: kgo.NewOffset().At(r.Offset)}}))
@@ -171,5 +170,5 @@ func (k Kafka) look(ctx context.Context, r *kgo.Record) (has time.Time, stamped 
 	if records := fetched.Records(); len(records) == 1 {
 		return records[0].Timestamp, records[0].Attrs.TimestampType() == 1, nil
 	}
-	return time.Time{}, false, wrap("read its time", errors.Join(fetched.Err(), errors.New("it is not there")))
+	return time.Time{}, false, wrap("read its time", errors.Join(fetched.Err(), errors.New("it is missing")))
 }

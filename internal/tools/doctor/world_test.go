@@ -34,9 +34,9 @@ func TestRegistry(t *testing.T) {
 		before func(t *testing.T, ours *schemas.Registry, theirs *sr.Client)
 		want   []string
 	}{
-		{"empty", func(*testing.T, *schemas.Registry, *sr.Client) {}, []string{"registry note ", "registry ok 0 schemas with their ids, compatibility BACKWARD"}},
+		{"empty", func(*testing.T, *schemas.Registry, *sr.Client) {}, []string{"registry note ", "registry ok 0 schemas registered, compatibility BACKWARD"}},
 		{"after a first start", open, []string{"registry ok "}},
-		{"that takes everything", set(sr.CompatNone), []string{"registry warning it takes incompatible schemas"}},
+		{"that takes everything", set(sr.CompatNone), []string{"registry warning it accepts incompatible schemas"}},
 		{"the wrong way round", set(sr.CompatForward), []string{"registry warning its compatibility is FORWARD"}},
 		{"read only", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
 			if got := theirs.SetMode(t.Context(), sr.ModeReadOnly); got[0].Err != nil {
@@ -128,10 +128,10 @@ func TestDirectory(t *testing.T) {
 	}{
 		{"well", "directory ok ", doctor.Directory{Path: t.TempDir(), Files: 1 << 16}},
 		{"not there", "directory note ", doctor.Directory{Path: filepath.Join(used, "none"), Files: 1 << 16}},
-		{"a file", "directory problem " + file + " is no directory", doctor.Directory{Path: file, Files: 1 << 16}},
-		{"used", "directory ok " + used + " can be written; a process uses it", doctor.Directory{Path: used, Files: 1 << 16}},
+		{"a file", "directory problem " + file + " is not a directory", doctor.Directory{Path: file, Files: 1 << 16}},
+		{"used", "directory ok " + used + " is writable; a process uses it", doctor.Directory{Path: used, Files: 1 << 16}},
 		{"full", "directory problem " + used + " has ", doctor.Directory{Path: used, MinBytes: 1 << 60, Files: 1 << 16}},
-		{"few files", "directory problem a process may open 256 files only", doctor.Directory{Path: used, Files: 256}},
+		{"few files", "directory problem a process may open only 256 files", doctor.Directory{Path: used, Files: 256}},
 		{"not many files", "directory warning a process may open 4096 files", doctor.Directory{Path: used, Files: 4096}},
 	} {
 		t.Run(c.name, func(t *testing.T) { want(t, run(t, c.dir.Check()), c.want) })
@@ -151,7 +151,7 @@ func TestPorts(t *testing.T) {
 	}
 	defer l.Close()
 	absent := says(doctor.ProcessCheck, "", nothing)
-	want(t, run(t, absent, doctor.Ports(map[string]string{"http": l.Addr().String()})), "ports problem http: something else listens on "+l.Addr().String())
+	want(t, run(t, absent, doctor.Ports(map[string]string{"http": l.Addr().String()})), "ports problem http: another program listens on "+l.Addr().String())
 	want(t, run(t, absent, doctor.Ports(map[string]string{"http": "127.0.0.1:0"})), "ports ok ")
 	if got := run(t, says(doctor.ProcessCheck, "", fine), doctor.Ports(map[string]string{"http": l.Addr().String()})); got != "process ok fine" {
 		t.Errorf("while a process runs: %s", got)
@@ -209,23 +209,23 @@ func TestProcessTellsOfTheOthers(t *testing.T) {
 		older      = `{"address":"b:1","version":"v0","ready":true,"missing":[],"parts":[]}`
 		restarted  = `{"address":"c:1","version":"v1","ready":true,"missing":[],"parts":[{"name":"pools","restarts":2,"last_error":"disk"}]}`
 		lacking    = `{"address":"d:1","version":"v1","ready":false,"missing":["pools is waiting","no broker of Kafka answers"],"parts":[]}`
-		oneVersion = "\n  → use one version for all"
-		reached    = "\n  → see its log, if it runs, and whether others reach it there (--advertise)"
-		brokers    = "\n  → see what is said here of kafka, access and groups"
+		oneVersion = "\n  → run one version"
+		reached    = "\n  → see its log, if it runs, and whether other processes reach it at that address (--advertise)"
+		brokers    = "\n  → see the checks kafka, access and groups"
 		wait       = "\n  → wait if it has just started; else see its log and docs/operations.md"
 	)
 	for _, c := range []struct{ name, version, rest, want string }{
 		{"none", "v1", "", "ok URL is ready, 1 part running"},
 		{"itself alone", "v1", `"processes":[` + this + `]`, "ok URL is ready, 1 part running"},
-		{"well", "v1", `"processes":[` + this + `,{"address":"b:1","version":"v1","ready":true}]`, "ok URL is ready, 1 part running, and of 1 other there is nothing to say"},
+		{"well", "v1", `"processes":[` + this + `,{"address":"b:1","version":"v1","ready":true}]`, "ok URL is ready, 1 part running; no problem with 1 other"},
 		{"of another version than both", "v1", `"processes":[` + this + "," + older + `]`, "warning b:1 is version v0, this is v1" + oneVersion},
 		{"of this version, beside one that is not", "v0", `"processes":[` + this + "," + restarted + "," + older + `]`,
 			"warning URL is version v0, this is v1" + oneVersion + "\nwarning c:1 is version v1, URL is v0" + oneVersion +
-				"\nwarning c:1: pools was started again 2 times: disk\n  → see its log\nwarning b:1 is version v0, this is v1" + oneVersion},
+				"\nwarning c:1: pools was restarted 2 times: disk\n  → see its log\nwarning b:1 is version v0, this is v1" + oneVersion},
 		{"not ready", "v1", `"processes":[` + this + "," + lacking + `]`,
-			"problem d:1 cannot serve: pools is waiting" + wait + "\nproblem d:1 cannot serve: no broker of Kafka answers" + wait},
+			"problem d:1 is not ready: pools is waiting" + wait + "\nproblem d:1 is not ready: no broker of Kafka answers" + wait},
 		{"not asked", "v1", `"processes":[` + this + `],"unasked":[{"what":"e:1","why":"nobody answers"},{"what":"the lag of pools, fanout","why":"not allowed"}]`,
-			"warning URL tells of all but e:1: nobody answers" + reached + "\nwarning URL tells of all but the lag of pools, fanout: not allowed" + brokers},
+			"warning URL does not know the state of e:1: nobody answers" + reached + "\nwarning URL does not know the state of the lag of pools, fanout: not allowed" + brokers},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status := `{"version":"` + c.version + `","ready":true,"missing":[],"parts":[{"name":"http","restarts":0}]`
@@ -235,9 +235,9 @@ func TestProcessTellsOfTheOthers(t *testing.T) {
 			server := process(t, 200, "application/json", `{"ready":true,"missing":[]}`, status+"}")
 			var got []string
 			for _, f := range doctor.Run(t.Context(), patience, doctor.Process(server.Client(), server.URL, "v1"))[0].Findings {
-				line := f.Level.String() + " " + f.Says
-				if f.Do != "" {
-					line += "\n  → " + f.Do
+				line := f.Level.String() + " " + f.Message
+				if f.Advice != "" {
+					line += "\n  → " + f.Advice
 				}
 				got = append(got, line)
 			}
@@ -273,10 +273,10 @@ func TestPinot(t *testing.T) {
 		{"no controller", "pinot warning the controller does not answer: away", func(p *doctor.Pinot) {
 			p.Verify = func(context.Context) ([]string, error) { return nil, errors.New("away") }
 		}},
-		{"no broker", "pinot problem it does not answer queries: away", func(p *doctor.Pinot) {
+		{"no broker", "pinot problem no broker answers queries: away", func(p *doctor.Pinot) {
 			p.Answers = func(context.Context) (int, []error) { return 0, []error{errors.New("away")} }
 		}},
-		{"one broker less", "pinot warning it does not answer queries: broker b: away", func(p *doctor.Pinot) {
+		{"one broker less", "pinot warning a broker does not answer queries: broker b: away", func(p *doctor.Pinot) {
 			p.Answers = func(context.Context) (int, []error) { return 1, []error{errors.New("broker b: away")} }
 		}},
 		{"an action that just arrived", "pinot ok answers queries", func(p *doctor.Pinot) {
@@ -285,7 +285,7 @@ func TestPinot(t *testing.T) {
 		{"behind", "pinot warning it lacks actions, the oldest of which arrived 1h0m", func(p *doctor.Pinot) {
 			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Hour), nil }
 		}},
-		{"nobody consumes", "pinot warning how far it is cannot be found out: no server", func(p *doctor.Pinot) {
+		{"nobody consumes", "pinot warning its lag is unknown: no server", func(p *doctor.Pinot) {
 			p.Oldest = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no server") }
 		}},
 	} {
