@@ -190,7 +190,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 	collector.Says(http.StatusUnauthorized) // the log has the reason
 	eventually.True(t, "the collector's refusal is in the log", func() bool {
 		s.ask(base, "/v1/users/user:ada/feed", ada)
-		return s.holds("401") && s.holds("keys of tokens cannot be read")
+		return s.holds("401") && s.holds("cannot read the key set")
 	})
 	p.stop()
 	s.note("spans", fmt.Sprint(collector.Spans()))

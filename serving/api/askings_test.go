@@ -444,7 +444,7 @@ func guarded(good asking, r route) []asking {
 		return nil
 	}
 	return []asking{
-		withToken(good, "", 401, "requires"), withToken(good, "forged", 401, "it is unknown"), withToken(good, "away", 503, "keys of tokens"),
+		withToken(good, "", 401, "requires"), withToken(good, "forged", 401, "it is unknown"), withToken(good, "away", 503, "the key set has not been read"),
 		withToken(good, "neither", 403, "identifies no caller: its subject"), withToken(good, "none", 403, "requires"),
 		withToken(good, "all", good.code, ""), withToken(good, "again", 429, "above its request rate"),
 	}

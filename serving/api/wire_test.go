@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -170,18 +169,6 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 	}
 }
 
-// A body that announces too great a length is rejected unread, and uses none of the common limit of bodies.
-func TestTooLargeBodyIsRefusedUnread(t *testing.T) {
-	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
-		start := time.Now()
-		conn := w.send(t, fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", w.cfg.MaxEventsBytes+1))
-		defer conn.Close()
-		if res := readAnswer(t, conn); res.StatusCode != 413 || time.Since(start) > 0 {
-			t.Errorf("got %d after %s, want 413 at once", res.StatusCode, time.Since(start))
-		}
-	})
-}
-
 func TestIdleConnectionIsClosed(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		conn, res := w.get(t, "/healthz")
@@ -208,19 +195,6 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		synctest.Wait()
 		if got := w.code(t, "/v1/openapi.json"); got != 200 {
 			t.Errorf("after the write time-out: got %d, want 200", got)
-		}
-	})
-}
-
-func TestHeaderTooLarge(t *testing.T) {
-	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
-		conn := w.pipes.dial(t)
-		defer conn.Close()
-		go func() { // the server stops reading before the end
-			_, _ = fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 10*w.cfg.MaxHeaderBytes))
-		}()
-		if res := readAnswer(t, conn); res.StatusCode != 431 {
-			t.Errorf("got %d, want 431", res.StatusCode)
 		}
 	})
 }

@@ -83,7 +83,7 @@ func (c Config) Validate() error {
 		settings.Validate(c),
 	}
 	if c.JWKS != "" && c.Audience == "" {
-		problems = append(problems, errors.New("audience: is empty: with jwks it is needed, or a token for another service would do here"))
+		problems = append(problems, errors.New("audience: is empty: with jwks it is required, because tokens for other services would be accepted"))
 	}
 	if _, _, err := c.source(); err != nil {
 		problems = append(problems, fmt.Errorf("jwks: %w", err))
@@ -102,11 +102,11 @@ func (c Config) source() (file string, at *url.URL, err error) {
 	at, err = url.Parse(c.JWKS)
 	switch {
 	case err != nil:
-		return "", nil, errors.New("is no URL") // the text of the error contains the URL, which may contain a password
+		return "", nil, errors.New("is not a URL") // the text of the error contains the URL, which may contain a password
 	case at.Scheme == "https" && at.Host != "", at.Scheme == "http" && onLoopback(at.Hostname()):
 		return "", at, nil
 	}
-	return "", nil, fmt.Errorf("%s: want a file, or an https URL: whoever can change the set on its way can be anybody", shown(at))
+	return "", nil, fmt.Errorf("%s: want a file or an https URL, because anyone who can change the key set in transit can create tokens", shown(at))
 }
 
 // shown formats a URL without the parts that may be secret.
@@ -118,10 +118,10 @@ func shown(u *url.URL) string {
 type TokenError struct{ Reason string }
 
 // Error returns the reason for the rejection.
-func (e *TokenError) Error() string { return "token refused: " + e.Reason }
+func (e *TokenError) Error() string { return "token rejected: " + e.Reason }
 
 // ErrNoKeys is returned when tokens cannot be checked: the key set has never been read, or not for Config.MaxKeyAge.
-var ErrNoKeys = errors.New("the keys of tokens are not known yet")
+var ErrNoKeys = errors.New("the key set has not been read, or not for auth.max_key_age")
 
 // Verifier verifies tokens. It is safe for concurrent use. The caller must run Run.
 type Verifier struct {
@@ -184,7 +184,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Caller, error) {
 	case err != nil:
 		return Caller{}, &TokenError{reason(err)}
 	case said.Subject == "" || len(said.Subject) > schemas.MaxIDBytes:
-		return Caller{}, &TokenError{"it does not say who (sub)"}
+		return Caller{}, &TokenError{"its subject (sub) is missing or too long"}
 	}
 	c, err := v.cfg.caller(said)
 	c.Expires = said.ExpiresAt.Add(v.cfg.Leeway)
@@ -208,12 +208,12 @@ func reason(err error) string {
 	}{
 		{jwt.ErrTokenExpired, "it has expired"},
 		{jwt.ErrTokenNotValidYet, "it is not valid yet"},
-		{jwt.ErrTokenInvalidAudience, "it is for others (aud)"},
-		{jwt.ErrTokenInvalidIssuer, "it is from others (iss)"},
-		{jwt.ErrTokenRequiredClaimMissing, "it lacks a claim: exp, iss or aud"},
-		{errUnknownKey, "its key is not known"},
-		{jwt.ErrTokenMalformed, "it is no JSON web token"},
-		{jwt.ErrTokenSignatureInvalid, "its signature is wrong, or of an algorithm that is not taken here"},
+		{jwt.ErrTokenInvalidAudience, "its audience (aud) is another one"},
+		{jwt.ErrTokenInvalidIssuer, "its issuer (iss) is another one"},
+		{jwt.ErrTokenRequiredClaimMissing, "it has no claim exp, iss or aud"},
+		{errUnknownKey, "its key is unknown"},
+		{jwt.ErrTokenMalformed, "it is not a JSON web token"},
+		{jwt.ErrTokenSignatureInvalid, "its signature is invalid, or its algorithm is not accepted"},
 	} {
 		if errors.Is(err, known.err) {
 			return known.text

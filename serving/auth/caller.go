@@ -108,7 +108,7 @@ func (i Identities) caller(said claims) (Caller, error) {
 	}
 	user, err := schemas.ParseUserID(schemas.KindUser + ":" + strings.TrimPrefix(said.Subject, i.UserPrefix))
 	if err != nil {
-		return Caller{}, &TokenError{"it names a user that there cannot be (sub)"}
+		return Caller{}, &TokenError{"its subject (sub) is not a valid user id"}
 	}
 	c.User = user
 	return c, nil

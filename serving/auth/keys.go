@@ -44,12 +44,12 @@ const (
 	maxSameName  = 8  // a signature is checked against each of them
 	minRSABits   = 2048
 
-	// between is the minimum interval between two reads of the key set because of unknown keys. A client that sends tokens
-	// with invented keys cannot cause more load on the server of the key set.
-	between = 5 * time.Second
+	// rereadInterval is the minimum interval between two reads of the key set because of unknown keys. A client that sends
+	// tokens with invented keys cannot cause more load on the server of the key set.
+	rereadInterval = 5 * time.Second
 
-	// impatience is the interval between reads of a key set that has never been read.
-	impatience = time.Second
+	// retryInterval is the interval between reads of a key set that has never been read.
+	retryInterval = time.Second
 )
 
 var errUnknownKey = errors.New("unknown key")
@@ -76,9 +76,9 @@ type keys struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	current atomic.Pointer[readSet] // nil: never read; see known
-	reading chan struct{}           // holds an element while a goroutine reads the key set
-	asked   time.Time               // end of the last read; belongs to the goroutine that reads
+	current  atomic.Pointer[readSet] // nil: never read; see known
+	reading  chan struct{}           // holds an element while a goroutine reads the key set
+	lastRead time.Time               // end of the last read; belongs to the goroutine that reads
 }
 
 func newKeys(cfg Config, deps Deps) *keys {
@@ -106,7 +106,7 @@ func (k *keys) find(ctx context.Context, kid, alg string) (jwt.VerificationKeySe
 	}
 	defer func() { <-k.reading }()
 	key, ok := k.look(name) // another goroutine may have read it in the meantime
-	if !ok && k.now().Sub(k.asked) >= between {
+	if !ok && k.now().Sub(k.lastRead) >= rereadInterval {
 		k.read(ctx)
 		key, ok = k.look(name)
 	}
@@ -165,7 +165,7 @@ func (k *keys) run(ctx context.Context) error {
 		}
 		wait := k.refresh
 		if k.known() == nil {
-			wait = min(wait, impatience)
+			wait = min(wait, retryInterval)
 		}
 		select {
 		case <-time.After(wait):
@@ -177,8 +177,8 @@ func (k *keys) run(ctx context.Context) error {
 
 // read loads the current key set. If that fails, the known set stays.
 func (k *keys) read(ctx context.Context) {
-	first := k.asked.IsZero()
-	defer func() { k.asked = k.now() }() // at the end: a read that hung is not repeated at once
+	first := k.lastRead.IsZero()
+	defer func() { k.lastRead = k.now() }() // at the end: a read that hung is not repeated at once
 	// Not with the context of the caller: other callers wait for the same keys.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 	defer cancel()
@@ -192,7 +192,7 @@ func (k *keys) read(ctx context.Context) {
 		return
 	}
 	if first || k.current.Load() != nil { // not every second while the set has never been read
-		k.log.WarnContext(ctx, "the keys of tokens cannot be read; those known before hold until auth.max_key_age", "from", k.from(), "error", err)
+		k.log.WarnContext(ctx, "cannot read the key set; the previous one stays valid until auth.max_key_age", "from", k.from(), "error", err)
 	}
 }
 
@@ -250,7 +250,7 @@ func parseSet(text []byte) (keySet, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &document); err != nil {
-		return nil, errors.New("it is no JSON web key set")
+		return nil, errors.New("it is not a JSON web key set")
 	}
 	if len(document.Keys) > maxSetKeys {
 		return nil, fmt.Errorf("%d keys: at most %d", len(document.Keys), maxSetKeys)
@@ -277,7 +277,7 @@ func parseSet(text []byte) (keySet, error) {
 		set[name] = jwt.VerificationKeySet{Keys: append(set[name].Keys, key)}
 	}
 	if len(set) == 0 {
-		return nil, errors.New("it holds no key for RS256 or ES256")
+		return nil, errors.New("it has no key for RS256 or ES256")
 	}
 	return set, nil
 }
@@ -297,9 +297,9 @@ func parseKey(k jwkset.JWKMarshal) (any, string, error) {
 		return key, jwt.SigningMethodRS256.Alg(), nil
 	case *ecdsa.PublicKey:
 		if _, err := key.ECDH(); err != nil || key.Curve != elliptic.P256() {
-			return nil, "", errors.New("no point of P-256")
+			return nil, "", errors.New("not a point of P-256")
 		}
 		return key, jwt.SigningMethodES256.Alg(), nil
 	}
-	return nil, "", errors.New("of no kind that is known")
+	return nil, "", errors.New("of an unknown kind")
 }

@@ -85,7 +85,7 @@ func TestKeysRotate(t *testing.T) {
 			t.Fatalf("the first token brings the keys: got %v", err)
 		}
 		p.put(setOf(t, young))
-		time.Sleep(between)
+		time.Sleep(rereadInterval)
 		if err := verify(young); err != nil {
 			t.Errorf("a new key: got %v, want that the set is read again", err)
 		}
@@ -109,7 +109,7 @@ func TestTheSetIsReadAgainWhenItIsOld(t *testing.T) {
 			t.Errorf("never read: got %v, want that the keys are not known", err)
 		}
 		p.put(setOf(t, key))
-		time.Sleep(impatience)
+		time.Sleep(retryInterval)
 		synctest.Wait()
 		if err := verify(key); !v.Ready() || err != nil {
 			t.Errorf("there: got ready %v, %v", v.Ready(), err)
@@ -200,7 +200,7 @@ func TestUnknownKeysDoNotWaitForAPlaceThatHangs(t *testing.T) {
 		p.hangs.Store(true)
 		stranger := known
 		stranger.kid = "x"
-		time.Sleep(between)
+		time.Sleep(rereadInterval)
 		began := time.Now()
 		var waited atomic.Int32
 		var callers sync.WaitGroup
@@ -260,10 +260,10 @@ func TestSetsThatAreNotTaken(t *testing.T) {
 		text []byte
 		want string
 	}{
-		"no JSON":              {[]byte("<html>"), "no JSON web key set"},
+		"no JSON":              {[]byte("<html>"), "not a JSON web key set"},
 		"empty":                {[]byte(`{}`), "no key"},
 		"a weak key":           {setOf(t, good, weak), "key 2: an RSA key of 1024 bits"},
-		"no point":             {setOf(t, off), "key 1: no point"},
+		"no point":             {setOf(t, off), "key 1: not a point"},
 		"a key for encryption": {setOf(t, other), "no key"},
 		"a secret":             {[]byte(`{"keys":[{"kty":"oct","kid":"s","k":"c2VjcmV0"}]}`), "no key"},
 		"damaged":              {[]byte(`{"keys":[{"kty":"EC","crv":"P-256","x":"!canary","y":"AA"}]}`), "key 1: it is damaged"},

@@ -67,7 +67,7 @@ func (p *Peers) Sign(r *http.Request, body []byte) error {
 func (p *Peers) Check(r *http.Request) error {
 	token, ok := Bearer(r)
 	if !ok || len(token) > MaxTokenBytes {
-		return &TokenError{"there is none"}
+		return &TokenError{"there is no bearer token"}
 	}
 	var said peerClaims
 	_, err := p.parser.ParseWithClaims(token, &said, func(*jwt.Token) (any, error) { return p.secret, nil })

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -52,58 +51,6 @@ func TestGet_RejectsLongAnswer(t *testing.T) {
 		if _, err := c.Get(t.Context(), nil); (err != nil) != refused {
 			t.Errorf("7 bytes of at most %d: got %v, want it refused: %v", most, err, refused)
 		}
-	}
-}
-
-// Every call sends the request that its name says: method, path, query, body.
-func TestClient_SendsDocumentedRequests(t *testing.T) {
-	var got string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		got = strings.TrimSpace(strings.Join([]string{r.Method, r.RequestURI, r.Header.Get("Content-Type"), string(body)}, " "))
-		if r.Header.Get("Authorization") != "Bearer t-1" {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		_, _ = io.WriteString(w, `{"items":[],"count":3,"accepted":2,"features":[{"name":"f","entity":"user","window":"24h","aggregate":"count"}],
-			"values":{"user:a":{"f":3}}}`)
-	}))
-	defer server.Close()
-	c := connected(t, Config{Address: server.URL, Token: "t-1"})
-	ctx := context.Background()
-	for want, call := range map[string]func() (any, error){
-		"GET /v1/users/user:a%2Fb/feed?feed=plain&limit=3": func() (any, error) { return c.Visit(ctx, "user:a/b", VisitOptions{"plain", 3}) },
-		"GET /v1/users/user:a/feed":                        func() (any, error) { return c.Visit(ctx, "user:a", VisitOptions{}) },
-		"GET /v1/users/user:a/feed?cursor=x%26y":           func() (any, error) { return c.Older(ctx, "user:a", "x&y", 0) },
-		"GET /v1/users/user:a/feed/new":                    func() (any, error) { return c.Waiting(ctx, "user:a") },
-		"GET /v1/users/user:a/feed/why?pin=pin%3A1":        func() (any, error) { return c.Why(ctx, "user:a", "", "pin:1") },
-		"GET /v1/users/user:a/pools?limit=2&source=ads":    func() (any, error) { return c.Pool(ctx, "user:a", "ads", 2) },
-		"GET /v1/boards/board:b/pins?cursor=c&limit=1":     func() (any, error) { return c.Published(ctx, "board:b", "c", 1) },
-		"GET /v1/pins/pin:1/related?limit=2":               func() (any, error) { return c.RelatedPins(ctx, "pin:1", 2) },
-		"GET /v1/interests/interest:t/related":             func() (any, error) { return c.RelatedInterests(ctx, "interest:t", 0) },
-		"GET /v1/interests/interest:t/engagement?days=7":   func() (any, error) { return c.Engagement(ctx, "interest:t", 7) },
-		"GET /v1/features":                                 func() (any, error) { return c.Definitions(ctx) },
-		`POST /v1/features application/json {"features":["f"]`: func() (any, error) {
-			return c.Features(ctx, FeaturesRequest{Features: []string{"f"}})
-		},
-		"POST /v1/features/attributes application/json {": func() (any, error) { return c.Attributes(ctx, AttributesRequest{}) },
-		"POST /v1/events application/x-ndjson {}":         func() (any, error) { return c.Publish(ctx, strings.NewReader("{}")) },
-	} {
-		if _, err := call(); err != nil || !strings.HasPrefix(got, want) {
-			t.Errorf("got %q, %v, want %q", got, err, want)
-		}
-	}
-	if n, err := c.Waiting(ctx, "user:a"); n != 3 || err != nil {
-		t.Errorf("got %d, %v, want 3", n, err)
-	}
-	if n, err := c.Publish(ctx, strings.NewReader("{}")); n != 2 || err != nil {
-		t.Errorf("got %d, %v, want 2", n, err)
-	}
-	if d, err := c.Definitions(ctx); len(d) != 1 || d[0].Name != "f" || d[0].Window != "24h" || err != nil {
-		t.Errorf("got %v, %v, want f over a day", d, err)
-	}
-	if a, err := c.Features(ctx, FeaturesRequest{}); string(a.Values["user:a"]["f"]) != "3" || err != nil {
-		t.Errorf("got %v, %v, want 3", a, err)
 	}
 }
 

@@ -85,67 +85,75 @@ func (o operation) example() (text, kind string) {
 	return "", ""
 }
 
-// Every call is in the document, and the values that the call returns contain the whole documented answer under the same
-// names.
-func TestClient_ReadsDocumentedAnswers(t *testing.T) {
+// Every call sends the documented request, with its token, and the values that it returns contain the whole documented answer
+// under the same names.
+func TestClient_SendsRequestsAndReadsAnswersOfTheDocument(t *testing.T) {
 	doc := documented(t)
-	var asked, answer string
+	var operation, request, answer string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		request = strings.TrimSpace(strings.Join([]string{r.Method, r.RequestURI, r.Header.Get("Content-Type"), string(body)}, " "))
 		op, ok := doc.operation(r)
-		if !ok {
-			t.Errorf("%s %s is not documented", r.Method, r.RequestURI)
+		if !ok || r.Header.Get("Authorization") != "Bearer t-1" {
+			t.Errorf("%s is not documented, or has no token", request)
 			return
 		}
 		var kind string
-		asked = op.OperationID
+		operation = op.OperationID
 		if answer, kind = op.example(); answer == "" {
-			t.Errorf("%s has no example", asked)
+			t.Errorf("%s has no example", operation)
 		}
 		w.Header().Set("Content-Type", kind)
 		_, _ = io.WriteString(w, answer)
 	}))
 	defer server.Close()
-	c := connected(t, Config{Address: server.URL})
+	c := connected(t, Config{Address: server.URL, Token: "t-1"})
 	ctx := context.Background()
-	for want, call := range map[string]func() (any, error){
-		"feed":             func() (any, error) { return c.Visit(ctx, "user:a", VisitOptions{"plain", 3}) },
-		"waiting":          func() (any, error) { n, err := c.Waiting(ctx, "user:a"); return count{n}, err },
-		"why":              func() (any, error) { return c.Why(ctx, "user:a", "plain", "pin:1") },
-		"pool":             func() (any, error) { return c.Pool(ctx, "user:a", "interest", 3) },
-		"userPins":         func() (any, error) { return c.Published(ctx, "user:a", "x", 3) },
-		"boardPins":        func() (any, error) { return c.Published(ctx, "board:a", "x", 3) },
-		"interestPins":     func() (any, error) { return c.Published(ctx, "interest:a", "x", 3) },
-		"relatedPins":      func() (any, error) { return c.RelatedPins(ctx, "pin:1", 3) },
-		"relatedInterests": func() (any, error) { return c.RelatedInterests(ctx, "interest:a", 3) },
-		"engagement": func() (any, error) {
-			sources, err := c.Engagement(ctx, "interest:a", 3)
+	for _, test := range []struct {
+		operation, request string
+		call               func() (any, error)
+	}{
+		{"feed", "GET /v1/users/user:a%2Fb/feed?feed=plain&limit=3", func() (any, error) { return c.Visit(ctx, "user:a/b", VisitOptions{"plain", 3}) }},
+		{"feed", "GET /v1/users/user:a/feed", func() (any, error) { return c.Visit(ctx, "user:a", VisitOptions{}) }},
+		{"waiting", "GET /v1/users/user:a/feed/new", func() (any, error) { n, err := c.Waiting(ctx, "user:a"); return count{n}, err }},
+		{"why", "GET /v1/users/user:a/feed/why?pin=pin%3A1", func() (any, error) { return c.Why(ctx, "user:a", "", "pin:1") }},
+		{"pool", "GET /v1/users/user:a/pools?limit=2&source=ads", func() (any, error) { return c.Pool(ctx, "user:a", "ads", 2) }},
+		{"userPins", "GET /v1/users/user:a/pins", func() (any, error) { return c.Published(ctx, "user:a", "", 0) }},
+		{"boardPins", "GET /v1/boards/board:b/pins?cursor=c&limit=1", func() (any, error) { return c.Published(ctx, "board:b", "c", 1) }},
+		{"interestPins", "GET /v1/interests/interest:a/pins", func() (any, error) { return c.Published(ctx, "interest:a", "", 0) }},
+		{"relatedPins", "GET /v1/pins/pin:1/related?limit=2", func() (any, error) { return c.RelatedPins(ctx, "pin:1", 2) }},
+		{"relatedInterests", "GET /v1/interests/interest:t/related", func() (any, error) { return c.RelatedInterests(ctx, "interest:t", 0) }},
+		{"engagement", "GET /v1/interests/interest:t/engagement?days=7", func() (any, error) {
+			sources, err := c.Engagement(ctx, "interest:t", 7)
 			return map[string]any{"sources": sources}, err
-		},
-		"definitions": func() (any, error) {
+		}},
+		{"definitions", "GET /v1/features", func() (any, error) {
 			defs, err := c.Definitions(ctx)
 			return map[string]any{"features": defs}, err
-		},
-		"features":   func() (any, error) { return c.Features(ctx, FeaturesRequest{}) },
-		"attributes": func() (any, error) { return c.Attributes(ctx, AttributesRequest{}) },
-		"events": func() (any, error) {
+		}},
+		{"features", `POST /v1/features application/json {"features":["f"]`, func() (any, error) {
+			return c.Features(ctx, FeaturesRequest{Features: []string{"f"}})
+		}},
+		{"attributes", "POST /v1/features/attributes application/json {", func() (any, error) { return c.Attributes(ctx, AttributesRequest{}) }},
+		{"events", "POST /v1/events application/x-ndjson {}", func() (any, error) {
 			n, err := c.Publish(ctx, strings.NewReader("{}"))
 			return map[string]int{"accepted": n}, err
-		},
+		}},
 	} {
-		got, err := call()
-		if err != nil || asked != want {
-			t.Errorf("%s: got %v, having asked for %s", want, err, asked)
+		got, err := test.call()
+		if err != nil || operation != test.operation || !strings.HasPrefix(request, test.request) {
+			t.Errorf("got %v and the request %s, want %s", err, request, test.request)
 			continue
 		}
 		if diff := cmp.Diff(plain(t, []byte(answer)), plain(t, got)); diff != "" {
-			t.Errorf("%s (-document +read):\n%s", want, diff)
+			t.Errorf("%s (-document +read):\n%s", test.operation, diff)
 		}
 	}
-	if _, err := c.Older(ctx, "user:a", "x", 3); err != nil || asked != "feed" {
-		t.Errorf("older: got %v, having asked for %s", err, asked)
+	if _, err := c.Older(ctx, "user:a", "x&y", 0); err != nil || request != "GET /v1/users/user:a/feed?cursor=x%26y" {
+		t.Errorf("older: got %v and the request %s", err, request)
 	}
-	if got, err := listened(ctx, c); !slices.Equal(got, []int{7}) || asked != "waitingStream" {
-		t.Errorf("stream: got %v, %v, having asked for %s", got, err, asked)
+	if got, err := listened(ctx, c); !slices.Equal(got, []int{7}) || operation != "waitingStream" {
+		t.Errorf("stream: got %v, %v and the request %s", got, err, request)
 	}
 }
 

@@ -10,13 +10,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/smartfeed/smartfeed/internal/jsonbound"
 	"github.com/smartfeed/smartfeed/internal/tracing"
@@ -48,16 +47,14 @@ type Client struct {
 	http      *http.Client
 	calls     *prometheus.CounterVec // by call and outcome
 
-	settling chan settlement
+	running  context.Context // of settlements
 	stop     context.CancelFunc
-	settlers sync.WaitGroup
+	settling errgroup.Group
 }
 
 const (
-	// settlers is how many settlements are in flight, and settleQueue how many may be queued. Further ones are dropped, and
-	// the generator settles them itself.
-	settlers      = 4
-	settleQueue   = 1024
+	// maxSettling is how many settlements may be in flight. Further ones are dropped, and the generator settles them itself.
+	maxSettling   = 256
 	settleTimeout = 2 * time.Second
 
 	// callTimeout limits a call whose caller has no deadline, such as an HTTP request. The request occupies one of the
@@ -82,7 +79,7 @@ func NewClient(deps Deps) (*Client, error) {
 	c := &Client{
 		deps: deps, owners: map[string]*owners{},
 		processes: processes{lister: deps.Processes, timeout: listTimeout}, timeout: processTimeout,
-		http: &http.Client{Transport: transport}, settling: make(chan settlement, settleQueue),
+		http: &http.Client{Transport: transport},
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_peer_calls_total", Help: "Calls to other processes of the deployment, by call and outcome.",
 		}, []string{"call", "outcome"}),
@@ -95,48 +92,30 @@ func NewClient(deps Deps) (*Client, error) {
 			return nil, fmt.Errorf("peers: register metrics: %w", err)
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	c.stop = stop
-	for range settlers {
-		c.settlers.Go(func() { c.settleAll(ctx) })
-	}
+	c.running, c.stop = context.WithCancel(context.Background())
+	c.settling.SetLimit(maxSettling)
 	return c, nil
 }
 
-// Close drops the settlements that are not sent yet. No call may be in flight.
+// Close aborts the settlements in flight. No other call may be in flight.
 func (c *Client) Close() {
 	c.stop()
-	c.settlers.Wait()
+	_ = c.settling.Wait() // the metrics count the outcomes
 	c.http.CloseIdleConnections()
 }
 
 // Settle sends the outcome of a Served record to the generator. It does not block. If the outcome cannot be sent, the
 // generator settles the record itself, later.
 func (c *Client) Settle(user schemas.UserID, served string, o schemas.Outcome) {
-	select {
-	case c.settling <- settlement{user, served, o}:
-	default:
-		c.count(string(callSettle), errors.New("too many"))
+	sent := c.settling.TryGo(func() error {
+		ctx, cancel := context.WithTimeout(c.running, settleTimeout)
+		defer cancel()
+		_, err := callSettle.ask(ctx, c, c.rowsOf(topics.Pools, string(user)), settlement{user, served, o})
+		return err
+	})
+	if !sent {
+		c.count(string(callSettle), errors.New("too many in flight"))
 	}
-}
-
-// settleAll sends settlements until ctx ends.
-func (c *Client) settleAll(ctx context.Context) {
-	for {
-		select {
-		case s := <-c.settling:
-			c.settle(ctx, s)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (c *Client) settle(ctx context.Context, s settlement) {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	// No caller waits for the result. The metrics count the outcome.
-	_, _ = callSettle.ask(ctx, c, c.rowsOf(topics.Pools, string(s.User)), s)
 }
 
 // rows are the rows that a call reads: a group, the owner of the rows, and its partition.

@@ -105,25 +105,17 @@ func TestFirstRefusalStops(t *testing.T) {
 	}
 }
 
-func TestFailedWaitStops(t *testing.T) {
-	var l log
-	i := l.importer(true)
+func TestImport_StopsAtFailedWaitOrEndOfContext(t *testing.T) {
+	var failed, ended log
+	i := failed.importer(true)
 	late := errors.New("still behind")
 	i.WaitProcessed = func(context.Context, func(string)) error { return late }
-	_, err := i.Import(t.Context(), tiny(t), 0)
-	if !errors.Is(err, late) || slices.Contains(l.entries, "pins") {
-		t.Errorf("error %v, happened %v", err, l.entries)
+	if _, err := i.Import(t.Context(), tiny(t), 0); !errors.Is(err, late) || slices.Contains(failed.entries, "pins") {
+		t.Errorf("failed wait: error %v, happened %v", err, failed.entries)
 	}
-}
-
-func TestEndedContextStops(t *testing.T) {
-	var l log
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := l.importer(true).Import(ctx, tiny(t), 0); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that of the context", err)
-	}
-	if slices.Contains(l.entries, "pins") {
-		t.Errorf("happened %v", l.entries)
+	if _, err := ended.importer(true).Import(ctx, tiny(t), 0); !errors.Is(err, context.Canceled) || slices.Contains(ended.entries, "pins") {
+		t.Errorf("end of the context: error %v, happened %v", err, ended.entries)
 	}
 }

@@ -12,31 +12,29 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// broker acknowledges events from other goroutines, unless refuse returns an error.
+// broker acknowledges events from other goroutines, except the refused ones.
 type broker struct {
-	flying sync.WaitGroup
-	sent   atomic.Int64
-	refuse func(key string) error
-	flush  error
+	inFlight sync.WaitGroup
+	sent     atomic.Int64
+	refused  map[string]error // by key
+	flush    error
 }
 
 func (b *broker) Send(ctx context.Context, line schemas.Line, done func(error)) {
 	b.sent.Add(1)
-	b.flying.Go(func() {
+	b.inFlight.Go(func() {
 		if ctx.Err() != nil {
 			done(ctx.Err())
 			return
 		}
-		done(b.refuse(line.Key))
+		done(b.refused[line.Key])
 	})
 }
 
 func (b *broker) Flush(context.Context) error {
-	b.flying.Wait()
+	b.inFlight.Wait()
 	return b.flush
 }
-
-func accept(string) error { return nil }
 
 // keys yields events with these keys.
 func keys(keys ...string) iter.Seq[schemas.Line] {
@@ -50,51 +48,30 @@ func keys(keys ...string) iter.Seq[schemas.Line] {
 }
 
 func TestAll(t *testing.T) {
-	b := broker{refuse: accept}
-	var acknowledged atomic.Int64
-	if err := All(t.Context(), &b, keys("a", "b", "c"), func() { acknowledged.Add(1) }); err != nil {
-		t.Fatal(err)
-	}
-	if got := acknowledged.Load(); got != 3 {
-		t.Errorf("%d acknowledged, want 3", got)
-	}
-}
-
-func TestRefusalStopsAll(t *testing.T) {
-	refused := errors.New("record too large")
-	b := broker{}
-	b.refuse = func(key string) error {
-		if key == "b" {
-			return refused
-		}
-		return nil
-	}
+	refused, broken := errors.New("record too large"), errors.New("broken")
+	canceled, stop := context.WithCancel(t.Context())
+	stop()
 	endless := func(yield func(schemas.Line) bool) {
 		for n := 0; yield(schemas.Line{Key: string(rune('a' + n%26))}); n++ {
 		}
 	}
-	if err := All(t.Context(), &b, endless, func() {}); !errors.Is(err, refused) {
-		t.Errorf("error %v, want %v", err, refused)
-	}
-}
-
-func TestEndOfContextStopsAll(t *testing.T) {
-	b := broker{refuse: accept}
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	if err := All(ctx, &b, keys("a", "b"), func() {}); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that of the context", err)
-	}
-	if got := b.sent.Load(); got != 0 {
-		t.Errorf("%d sent after the end", got)
-	}
-}
-
-func TestFlushError(t *testing.T) {
-	broken := errors.New("broken")
-	b := broker{refuse: accept, flush: broken}
-	if err := All(t.Context(), &b, keys("a"), func() {}); !errors.Is(err, broken) {
-		t.Errorf("error %v, want %v", err, broken)
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		broker *broker
+		events iter.Seq[schemas.Line]
+		want   error
+		sent   int64 // -1: any number
+	}{
+		"all acknowledged":   {t.Context(), &broker{}, keys("a", "b", "c"), nil, 3},
+		"one refused":        {t.Context(), &broker{refused: map[string]error{"b": refused}}, endless, refused, -1},
+		"end of the context": {canceled, &broker{}, keys("a", "b"), context.Canceled, 0},
+		"flush fails":        {t.Context(), &broker{flush: broken}, keys("a"), broken, 1},
+	} {
+		var acknowledged atomic.Int64
+		err := All(c.ctx, c.broker, c.events, func() { acknowledged.Add(1) })
+		if sent := c.broker.sent.Load(); !errors.Is(err, c.want) || c.sent >= 0 && (sent != c.sent || acknowledged.Load() != sent) {
+			t.Errorf("%s: got %v, %d sent, %d acknowledged, want %v, %d", name, err, sent, acknowledged.Load(), c.want, c.sent)
+		}
 	}
 }
 

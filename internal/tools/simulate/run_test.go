@@ -128,22 +128,14 @@ func TestEndDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-func TestHumanSummary(t *testing.T) {
-	tests := []struct {
-		name    string
-		summary Summary
-		want    string
-	}{
-		{"loaded", Summary{Loaded: 70}, "loaded 70 events\n"},
-		{"acted", Summary{Loaded: 70, Live: 500, Seconds: 10, Run: "x"},
-			"loaded 70 events\nacted 500 times in 10.0 s, 50 events a second (run x)\n"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var out bytes.Buffer
-			if err := test.summary.Text(&out); err != nil || out.String() != test.want {
-				t.Errorf("printed %q, %v; want %q", out.String(), err, test.want)
-			}
-		})
+func TestSummary_Text(t *testing.T) {
+	for want, summary := range map[string]Summary{
+		"loaded 70 events\n": {Loaded: 70},
+		"loaded 70 events\nacted 500 times in 10.0 s, 50 events a second (run x)\n": {Loaded: 70, Live: 500, Seconds: 10, Run: "x"},
+	} {
+		var out bytes.Buffer
+		if err := summary.Text(&out); err != nil || out.String() != want {
+			t.Errorf("printed %q, %v; want %q", out.String(), err, want)
+		}
 	}
 }

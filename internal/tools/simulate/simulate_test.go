@@ -366,6 +366,12 @@ func TestLoadIsBounded(t *testing.T) {
 }
 
 func TestTicks(t *testing.T) {
+	n := 0
+	for range ticks(t.Context(), 0) { // without a limit
+		if n++; n == 100_000 {
+			break
+		}
+	}
 	for _, perSecond := range []float64{0.5, 50, 2000} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -379,16 +385,6 @@ func TestTicks(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestTicksAsFastAsPossible(t *testing.T) {
-	n := 0
-	for range ticks(t.Context(), 0) {
-		if n++; n == 100_000 {
-			return
-		}
-	}
-	t.Errorf("only %d ticks", n)
 }
 
 func TestConfig_ReportsEveryProblem(t *testing.T) {

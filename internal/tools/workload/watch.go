@@ -2,10 +2,6 @@ package workload
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/url"
-	"strconv"
 	"sync"
 	"time"
 
@@ -81,7 +77,6 @@ func (r *Requests) Watch(ctx context.Context) {
 }
 
 func (r *Requests) watch(ctx context.Context, i int) {
-	query := url.Values{"source": {string(schemas.Following)}, "limit": {strconv.Itoa(watched)}}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -93,28 +88,17 @@ func (r *Requests) watch(ctx context.Context, i int) {
 		if r.watches[i].idle() {
 			continue
 		}
-		pins, err := r.pool(ctx, r.watcher(i), query)
+		pins, err := r.pool(ctx, r.watcher(i))
 		r.watches[i].saw(pins, err)
 	}
 }
 
-// pool returns the pins of a pool.
-func (r *Requests) pool(ctx context.Context, user schemas.UserID, query url.Values) ([]schemas.ID, error) {
-	answer, err := r.Server.Get(ctx, query, "v1", "users", string(user), "pools")
-	if err != nil {
-		return nil, err
-	}
-	var pool struct {
-		Items []struct {
-			Pin schemas.ID `json:"pin"`
-		} `json:"items"`
-	}
-	if err := json.Unmarshal(answer, &pool); err != nil {
-		return nil, fmt.Errorf("read pool of %s: %w", user, err)
-	}
+// pool returns the best pins of a user's pool.
+func (r *Requests) pool(ctx context.Context, user schemas.UserID) ([]schemas.ID, error) {
+	pool, err := r.Server.Pool(ctx, string(user), string(schemas.Following), watched)
 	pins := make([]schemas.ID, len(pool.Items))
 	for i, item := range pool.Items {
-		pins[i] = item.Pin
+		pins[i] = schemas.ID(item.Pin)
 	}
-	return pins, nil
+	return pins, err
 }
