@@ -84,7 +84,7 @@ func Float32(p *Packer, v *float32) {
 }
 
 // Int packs an integer as a varint.
-func Int[T ~int | ~int64 | ~uint32 | ~uint64](p *Packer, v *T) {
+func Int[T ~int | ~int32 | ~int64 | ~uint32 | ~uint64](p *Packer, v *T) {
 	if p.in == nil {
 		p.out = binary.AppendVarint(p.out, int64(*v))
 		return

@@ -1,11 +1,9 @@
 package actors
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
-	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -204,18 +202,7 @@ func (t table) affinities() ([]schemas.Affinity, error) {
 
 // eachFacet visits the affinities of the user, ordered by facet.
 func (t table) eachFacet(visit func(schemas.ID, facet)) error {
-	var bad error
-	err := t.own.Scan(rows.Scan{Prefix: []byte{facetRow}}, func(name, value []byte) bool {
-		id, _ := facetOf(name)
-		f, err := packed.Decode[facet](value)
-		if err != nil {
-			bad = rows.Unreadable(name, err)
-			return false
-		}
-		visit(id, f)
-		return true
-	})
-	return cmp.Or(err, bad)
+	return rows.Each(t.own, []byte{facetRow}, func(id string, f facet) { visit(schemas.ID(id), f) })
 }
 
 func (t table) facet(id schemas.ID) (f facet, existed bool, err error) {

@@ -103,7 +103,7 @@ func (d dictionary) admit() (term, error) {
 	if err != nil || n < number(d.cfg.MaxTerms) {
 		return term{Recent: decay.None()}, cmp.Or(err, d.number(1))
 	}
-	fewest, err := names(d.own, []byte{rowRank}, 1)
+	fewest, err := rows.Names(d.own, []byte{rowRank}, 1)
 	if err != nil || len(fewest) == 0 {
 		return term{Recent: decay.None()}, err
 	}
@@ -116,7 +116,7 @@ func (d dictionary) admit() (term, error) {
 
 // drop deletes a term whose rank is already deleted.
 func (d dictionary) drop(name string) error {
-	authors, err := names(d.own, authorPrefix(name), d.cfg.MaxPeople)
+	authors, err := rows.Names(d.own, authorPrefix(name), d.cfg.MaxPeople)
 	if err != nil {
 		return err
 	}

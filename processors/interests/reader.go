@@ -54,7 +54,7 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 		return nil, fmt.Errorf("terms of partition %d: %w", partition, err)
 	}
 	err = r.Rows.Read(ctx, dictionaries(r.Partitions)[partition], func(s rows.Snapshot) error {
-		return each(s, []byte{rowTerm}, func(name string, t term) {
+		return rows.Each(s, []byte{rowTerm}, func(name string, t term) {
 			pins := t.Pins - t.Over
 			if !wanted[name] && (pins < int64(r.Config.MinPins) || t.People < int64(r.Config.MinPeople)) || blocked(name) != "" {
 				return
@@ -119,7 +119,7 @@ func (r Reader) Engagement(ctx context.Context, interest schemas.InterestID, day
 	bySource := map[string]map[string]int64{}
 	first := int64(day(r.now())) - int64(days)
 	err := r.Rows.Read(ctx, string(interest), func(s rows.Snapshot) error {
-		return each(s, []byte{rowCount}, func(rest string, n number) {
+		return rows.Each(s, []byte{rowCount}, func(rest string, n number) {
 			source, what, ok := bytes.Cut([]byte(rest[4:]), []byte{0})
 			if !ok || int64(binary.BigEndian.Uint32([]byte(rest))) <= first {
 				return

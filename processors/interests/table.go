@@ -1,14 +1,11 @@
 package interests
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -26,37 +23,6 @@ const (
 	rowAuthor   = 'a' // of a dictionary: term, 0, author → pins
 	rowTerms    = 'n' // of a dictionary → number of terms
 )
-
-// getter reads rows. rows.Owner and rows.Snapshot implement it.
-type getter interface {
-	Get(row []byte) ([]byte, error)
-	Scan(s rows.Scan, visit func(row, value []byte) bool) error
-}
-
-// each visits all rows with a prefix. rest is the name without the prefix.
-func each[T any, R packed.Row[T]](own getter, prefix []byte, visit func(rest string, rec T)) error {
-	var bad error
-	err := own.Scan(rows.Scan{Prefix: prefix}, func(name, value []byte) bool {
-		rec, err := packed.Decode[T, R](value)
-		if err != nil {
-			bad = fmt.Errorf("read row %q: %w", name, err)
-			return false
-		}
-		visit(string(name[len(prefix):]), rec)
-		return true
-	})
-	return cmp.Or(err, bad)
-}
-
-// names returns the names of up to most rows with a prefix.
-func names(own getter, prefix []byte, most int) ([][]byte, error) {
-	var list [][]byte
-	err := own.Scan(rows.Scan{Prefix: prefix, Limit: most}, func(name, _ []byte) bool {
-		list = append(list, bytes.Clone(name))
-		return true
-	})
-	return list, err
-}
 
 // saying is the state of a pin.
 type saying struct {
@@ -129,7 +95,7 @@ func (t pinRows) forget(name []byte) error {
 // withdraw removes a deleted pin from the evidence of the users who liked it, and deletes its visitors.
 func (t pinRows) withdraw(out *outbox, pin schemas.PinID) error {
 	seen := map[string]visitor{}
-	err := each(t.own, []byte{rowVisitor}, func(user string, v visitor) { seen[user] = v })
+	err := rows.Each(t.own, []byte{rowVisitor}, func(user string, v visitor) { seen[user] = v })
 	if err != nil {
 		return err
 	}

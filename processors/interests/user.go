@@ -56,16 +56,16 @@ func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error
 }
 
 // all returns the user's interests.
-func all(own getter) (map[string]liking, error) {
+func all(own rows.RowReader) (map[string]liking, error) {
 	list := map[string]liking{}
-	err := each(own, []byte{rowInterest}, func(id string, l liking) { list[id] = l })
+	err := rows.Each(own, []byte{rowInterest}, func(id string, l liking) { list[id] = l })
 	return list, err
 }
 
 // trim deletes the weakest interests over the bound, once they exceed it by a quarter.
 func (t userRows) trim(tx *rows.Tx) error {
 	most := t.cfg.Keep + t.cfg.Keep/4
-	known, err := names(t.own, []byte{rowInterest}, most+1)
+	known, err := rows.Names(t.own, []byte{rowInterest}, most+1)
 	if err != nil || len(known) <= most {
 		return err
 	}
@@ -150,7 +150,7 @@ func count(own rows.Owner, e schemas.EngagementMark, days int) error {
 		return err
 	}
 	newest := day(e.Time)
-	oldest, err := names(own, []byte{rowCount}, staleAtOnce)
+	oldest, err := rows.Names(own, []byte{rowCount}, staleAtOnce)
 	if err != nil {
 		return err
 	}

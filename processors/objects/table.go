@@ -3,7 +3,6 @@ package objects
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -225,15 +224,11 @@ func (t table) sendOn(e *schemas.ActionEvent, a schemas.ObjectAttributes) error 
 
 // hold stores an action until its pin arrives. If too many wait, hold forwards the action without attributes.
 func (t table) hold(p *pin, e *schemas.ActionEvent) error {
-	waiting := 0
-	err := t.own.Scan(rows.Scan{Prefix: []byte{heldRow}}, func(_, _ []byte) bool {
-		waiting++
-		return waiting < t.cfg.MaxHeld
-	})
+	waiting, err := rows.Names(t.own, []byte{heldRow}, t.cfg.MaxHeld)
 	if err != nil {
 		return err
 	}
-	if waiting >= t.cfg.MaxHeld || t.cfg.Hold == 0 {
+	if len(waiting) >= t.cfg.MaxHeld || t.cfg.Hold == 0 {
 		t.tx.Count(lackHeldFull)
 		return t.sendOn(e, schemas.ObjectAttributes{})
 	}
@@ -250,11 +245,7 @@ const releaseAtOnce = 20
 
 // release releases all held actions. They are joined with the pin, or dropped if it is deleted.
 func (t table) release(p *pin) error {
-	var names [][]byte
-	err := t.own.Scan(rows.Scan{Prefix: []byte{heldRow}}, func(name, _ []byte) bool {
-		names = append(names, slices.Clone(name))
-		return true
-	})
+	names, err := rows.Names(t.own, []byte{heldRow}, 0)
 	if err != nil {
 		return err
 	}

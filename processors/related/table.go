@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -23,24 +22,10 @@ const (
 	rowSave      = 's' // time (newest first), pin → the record of board-saves
 )
 
-// table reads rows. rows.Owner and rows.Snapshot implement it.
-type table interface {
-	Get(row []byte) ([]byte, error)
-	Scan(s rows.Scan, visit func(row, value []byte) bool) error
-}
-
 func neighbourName(id schemas.ID) []byte { return append([]byte{rowNeighbour}, id...) }
 
 func placeName(s strength, id schemas.ID) []byte {
 	return append(ranked.AppendScore([]byte{rowPlace}, float64(s)), id...)
-}
-
-// placeOf returns the id in the name of a place.
-func placeOf(name []byte) (schemas.ID, error) {
-	if len(name) <= 1+ranked.ScoreBytes {
-		return "", packed.ErrTorn
-	}
-	return schemas.ID(name[1+ranked.ScoreBytes:]), nil
 }
 
 // Pack implements packed.Row. The id is in the name of the row.
@@ -56,7 +41,7 @@ func (n *neighbour) Pack(p *packed.Packer) {
 }
 
 // find returns one neighbor, or nil if there is none.
-func find(t table, id schemas.ID) (*neighbour, error) {
+func find(t rows.RowReader, id schemas.ID) (*neighbour, error) {
 	n, found, err := rows.Value[neighbour](t, neighbourName(id))
 	if err != nil || !found {
 		return nil, err
@@ -80,7 +65,7 @@ func (w *whole) Pack(p *packed.Packer) {
 	packed.Int(p, &w.kept)
 }
 
-func readWhole(t table) (whole, error) {
+func readWhole(t rows.RowReader) (whole, error) {
 	w, found, err := rows.Value[whole](t, []byte{rowAll})
 	if !found {
 		w.strength = decay.None()
@@ -88,24 +73,24 @@ func readWhole(t table) (whole, error) {
 	return w, err
 }
 
-// places returns the ids of the strongest neighbors, up to most of them.
-func places(t table, most int) ([]schemas.ID, error) {
-	var ids []schemas.ID
-	var bad error
-	err := t.Scan(rows.Scan{Prefix: []byte{rowPlace}}, func(name, _ []byte) bool {
-		if len(ids) >= most {
-			return false
+// places returns the ids of the strongest neighbors, up to most of them; 0: all.
+func places(t rows.RowReader, most int) ([]schemas.ID, error) {
+	names, err := rows.Names(t, []byte{rowPlace}, most)
+	ids := make([]schemas.ID, len(names))
+	for i, name := range names {
+		if len(name) <= 1+ranked.ScoreBytes {
+			return nil, rows.Unreadable(name, packed.ErrTorn)
 		}
-		var id schemas.ID
-		id, bad = placeOf(name)
-		ids = append(ids, id)
-		return bad == nil
-	})
-	return ids, errors.Join(err, bad)
+		ids[i] = schemas.ID(name[1+ranked.ScoreBytes:])
+	}
+	return ids, err
 }
 
 // best returns the strongest neighbors, with their share in the total strength.
-func best(t table, most int) ([]neighbour, error) {
+func best(t rows.RowReader, most int) ([]neighbour, error) {
+	if most == 0 {
+		return nil, nil
+	}
 	ids, err := places(t, most)
 	if err != nil || len(ids) == 0 {
 		return nil, err
@@ -180,7 +165,7 @@ func (t neighbours) put(n *neighbour) error {
 // trim deletes the weakest neighbors over the bound, and returns the number that is left. Their strength stays in the
 // total, because shares are relative to all occurrences.
 func (t neighbours) trim() (left int, err error) {
-	ids, err := places(t.own, math.MaxInt)
+	ids, err := places(t.own, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -216,7 +201,7 @@ func (t neighbours) remove(id schemas.ID) error {
 
 // clear deletes all neighbors of a deleted pin and records that it is deleted. It returns their ids.
 func (t neighbours) clear() ([]schemas.ID, error) {
-	ids, err := places(t.own, math.MaxInt)
+	ids, err := places(t.own, 0)
 	if err != nil {
 		return nil, err
 	}

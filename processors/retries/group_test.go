@@ -375,7 +375,7 @@ func TestALostTimerIsSetAnew(t *testing.T) {
 	r := newRig(t, quick())
 	lost := r.group(r.cfg)
 	lost.Inputs = []rows.Input{rows.Keyed(r.Streams.DeadLetters, func(tx *rows.Tx, _ *schemas.DeadLetter) error {
-		return tx.Own().Put([]byte("t"), []byte(`{"states":{},"wakes":1}`))
+		return tx.Own().Put([]byte("t"), []byte{1, 0, 2}) // version 1, no pace, a timer one microsecond after 1970
 	}), lost.Inputs[1]}
 	r.adjusted(nil, lost)
 	r.bury(1, "its row is not written")

@@ -8,26 +8,44 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// letter is the state of a dead letter, without its bytes. It is stored as JSON: there are few dead letters, and people read
-// them.
+// letter is the state of a dead letter, without its bytes.
 type letter struct {
-	Partition int32              `json:"partition"` // of the record that failed first, like Offset
-	Offset    int64              `json:"offset"`
-	Group     string             `json:"group"`
-	Kind      string             `json:"kind"`
-	Reason    string             `json:"reason"`
-	State     schemas.RetryState `json:"state"`
-	Attempts  int32              `json:"attempts"`
-	Why       string             `json:"why,omitempty"`
-	Since     schemas.Micros     `json:"since"`
-	Due       schemas.Micros     `json:"due,omitempty"`   // waiting: when it is retried; sent: when it counts as done
-	To        int32              `json:"to,omitempty"`    // the partition to which it is published
-	Bytes     int                `json:"bytes,omitempty"` // of its key and value, while it waits
-	Sum       uint64             `json:"sum,omitempty"`   // of its key and value, see sumOf; 0: written by an earlier release
+	Partition int32 // of the record that failed first, like Offset
+	Offset    int64
+	Group     string
+	Kind      string
+	Reason    string
+	State     schemas.RetryState
+	Attempts  int32
+	Why       string // why it is parked
+	Since     schemas.Micros
+	Due       schemas.Micros // waiting: when it is retried; sent: when it counts as done
+	To        int32          // the partition to which it is published
+	Bytes     int            // of its key and value, while it waits
+	Sum       uint64         // of its key and value, see sumOf
+}
+
+// Pack implements packed.Row.
+func (l *letter) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Int(p, &l.Partition)
+	packed.Int(p, &l.Offset)
+	packed.String(p, &l.Group)
+	packed.String(p, &l.Kind)
+	packed.String(p, &l.Reason)
+	packed.String(p, &l.State)
+	packed.Int(p, &l.Attempts)
+	packed.String(p, &l.Why)
+	packed.Int(p, &l.Since)
+	packed.Int(p, &l.Due)
+	packed.Int(p, &l.To)
+	packed.Int(p, &l.Bytes)
+	packed.Int(p, &l.Sum)
 }
 
 // maxReason is the longest reason that is stored, in bytes.
@@ -55,16 +73,16 @@ func makeID(partition int32, offset int64, group string) []byte {
 
 func (l *letter) id() []byte { return makeID(l.Partition, l.Offset, l.Group) }
 
-// sumOf returns a hash of a dead letter's key and value, which is never 0.
+// sumOf returns a hash of a dead letter's key and value.
 func sumOf(l *schemas.DeadLetter) uint64 {
 	sum := sha256.Sum256(slices.Concat(binary.AppendUvarint(nil, uint64(len(l.Key))), l.Key, l.Value))
-	return max(binary.BigEndian.Uint64(sum[:]), 1)
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // repeats reports whether l can be about the same record as known. On a public topic, any producer can set the retry header
 // on its own record and name another record as the one that failed first.
 func repeats(known *letter, l *schemas.DeadLetter) bool {
-	return known.Sum == 0 || known.Sum == sumOf(l) && l.Attempts <= known.Attempts+1
+	return known.Sum == sumOf(l) && l.Attempts <= known.Attempts+1
 }
 
 // isNews reports whether a dead letter says something that is not known. A producer may publish the same dead letter twice.
@@ -121,12 +139,21 @@ func (p pace) went(now schemas.Micros, rate float64) pace {
 
 func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
 
-// limit is the rate limit that an operator set for a scope. It is stored as JSON.
+// limit is the rate limit that an operator set for a scope.
 type limit struct {
-	Rate     float64        `json:"rate"` // below 0: as configured
-	Priority int32          `json:"priority"`
-	Operator string         `json:"operator"`
-	Time     schemas.Micros `json:"time"`
+	Rate     float64 // below 0: as configured
+	Priority int32
+	Operator string
+	Time     schemas.Micros
+}
+
+// Pack implements packed.Row.
+func (l *limit) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Float(p, &l.Rate)
+	packed.Int(p, &l.Priority)
+	packed.String(p, &l.Operator)
+	packed.Int(p, &l.Time)
 }
 
 // scopes returns the scopes whose limits apply to a kind, the narrowest first.

@@ -105,7 +105,11 @@ func TestNewsAndRepeats(t *testing.T) {
 		{"of a retry that was forgotten", nil, 3, true},
 		{"of a later retry than is known", &letter{State: schemas.RetryParked, Attempts: 1}, 2, true},
 	} {
-		if got := isNews(c.known, &schemas.DeadLetter{Attempts: c.attempts}); got != c.want {
+		l := &schemas.DeadLetter{Attempts: c.attempts}
+		if c.known != nil {
+			c.known.Sum = sumOf(l)
+		}
+		if got := isNews(c.known, l); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -30,13 +30,13 @@ func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKi
 		if err != nil {
 			return err
 		}
-		var bad error
-		err = each(s, []byte{rowKind}, func(_ []byte, k *kind) {
-			w := waiting{kind: k, limit: limitOf(set, k.Name, r.Config.Rate)}
-			bad = cmp.Or(bad, w.look(s))
+		kinds, err := readKinds(s)
+		for _, k := range kinds {
+			w := waiting{kind: k, limit: limitOf(set, k.name, r.Config.Rate)}
+			err = cmp.Or(err, w.look(s))
 			list = append(list, w.told(topic))
-		})
-		return cmp.Or(err, bad)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("kinds of retries of %s: %w", topic, err)
@@ -48,10 +48,10 @@ func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKi
 func (w *waiting) told(topic string) schemas.RetryKind {
 	states := map[schemas.RetryState]int64{}
 	for _, s := range schemas.RetryStates() {
-		states[s] = w.States[s]
+		states[s] = int64(w.counts[s])
 	}
 	told := schemas.RetryKind{
-		Kind: w.Name, Topic: topic, Group: w.Group, Reason: w.Reason,
+		Kind: w.name, Topic: topic, Group: w.group, Reason: w.reason,
 		Rate: w.Rate, Priority: w.Priority, Operator: w.Operator, States: states,
 	}
 	if w.head != nil {
@@ -65,7 +65,7 @@ func (w *waiting) told(topic string) schemas.RetryKind {
 func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
 	list := []schemas.RetriedLetter{}
 	err := r.Rows.Read(ctx, topic, func(s rows.Snapshot) error {
-		return each(s, []byte{rowLetter}, func(_ []byte, l *letter) {
+		return rows.Each(s, []byte{rowLetter}, func(_ string, l letter) {
 			if kind != "" && l.Kind != kind || state != "" && l.State != state {
 				return
 			}

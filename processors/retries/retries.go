@@ -174,13 +174,15 @@ func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, at time.Time) 
 	if name[0] == rowLetter {
 		return t.settle(name, schemas.MicrosOf(at))
 	}
-	if err := t.woken(); err != nil {
+	state, err := t.topic()
+	if err != nil {
 		return err
 	}
-	if err := t.work(); err != nil {
+	state.wakes = 0 // the timer has just fired
+	if state, err = t.work(state); err != nil {
 		return err
 	}
-	return t.arm()
+	return t.rearm(state)
 }
 
 // settle marks a dead letter as done if it was sent long enough ago.

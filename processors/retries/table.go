@@ -1,14 +1,11 @@
 package retries
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -29,21 +26,44 @@ const (
 // maxKinds is how many kinds of a topic are distinguished.
 const maxKinds = 64
 
-// kind is the state of all dead letters of a kind. It is stored as JSON.
+// kind is the state of all dead letters of a kind.
 type kind struct {
-	Name   string                       `json:"name"`
-	Group  string                       `json:"group"`
-	Reason string                       `json:"reason"` // of the newest letter
-	States map[schemas.RetryState]int64 `json:"states"`
-	Pace   pace                         `json:"pace"`
+	name   string // from the name of the row
+	group  string
+	reason string // of the newest dead letter
+	counts map[schemas.RetryState]int
+	bytes  int // of the waiting dead letters
+	pace   pace
 }
 
-// topic is the state of all dead letters of a topic. It is stored as JSON.
+// Pack implements packed.Row.
+func (k *kind) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.String(p, &k.group)
+	packed.String(p, &k.reason)
+	if k.counts == nil {
+		k.counts = map[schemas.RetryState]int{}
+	}
+	for _, state := range schemas.RetryStates() {
+		n := k.counts[state]
+		packed.Int(p, &n)
+		k.counts[state] = n
+	}
+	packed.Int(p, &k.bytes)
+	packed.Int(p, &k.pace)
+}
+
+// topic is the state of the retries of a topic.
 type topic struct {
-	States map[schemas.RetryState]int64 `json:"states"`
-	Bytes  int                          `json:"bytes"` // of the waiting dead letters
-	Pace   pace                         `json:"pace"`
-	Wakes  schemas.Micros               `json:"wakes"` // when the timer fires; 0: it is not set
+	pace  pace
+	wakes schemas.Micros // when the timer fires; 0: it is not set
+}
+
+// Pack implements packed.Row.
+func (t *topic) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Int(p, &t.pace)
+	packed.Int(p, &t.wakes)
 }
 
 // table accesses the rows of one topic during one callback.
@@ -59,48 +79,6 @@ func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
 
 // name returns the name of the topic.
 func (t table) name() string { return t.tx.Key() }
-
-// getter reads rows. rows.Owner and rows.Snapshot implement it.
-type getter interface {
-	Get(row []byte) ([]byte, error)
-	Scan(s rows.Scan, visit func(row, value []byte) bool) error
-}
-
-// get reads a row that holds JSON. It returns nil if the row does not exist.
-func get[T any](own getter, name []byte) (*T, error) {
-	value, err := own.Get(name)
-	if err != nil || value == nil {
-		return nil, err
-	}
-	rec := new(T)
-	if err := json.Unmarshal(value, rec); err != nil {
-		return nil, fmt.Errorf("read row %q: %w", name, err)
-	}
-	return rec, nil
-}
-
-func put[T any](own rows.Owner, name []byte, rec *T) error {
-	value, err := json.Marshal(rec)
-	if err != nil {
-		return fmt.Errorf("write row %q: %w", name, err)
-	}
-	return own.Put(name, value)
-}
-
-// each visits all rows with a prefix, which hold JSON.
-func each[T any](own getter, prefix []byte, visit func(name []byte, rec *T)) error {
-	var bad error
-	err := own.Scan(rows.Scan{Prefix: prefix}, func(name, value []byte) bool {
-		rec := new(T)
-		if bad = json.Unmarshal(value, rec); bad != nil {
-			bad = fmt.Errorf("read row %q: %w", name, bad)
-			return false
-		}
-		visit(name, rec)
-		return true
-	})
-	return cmp.Or(err, bad)
-}
 
 func named(kind byte, rest []byte) []byte { return append([]byte{kind}, rest...) }
 
@@ -126,40 +104,63 @@ func (l *letter) index() []byte {
 
 func (t table) find(id []byte) (*letter, error) { return t.read(named(rowLetter, id)) }
 
-func (t table) read(name []byte) (*letter, error) { return get[letter](t.own, name) }
-
-// topic reads the row of the topic.
-func (t table) topic() (*topic, error) {
-	state, err := get[topic](t.own, []byte{rowTopic})
-	if err == nil && state == nil {
-		state = &topic{States: map[schemas.RetryState]int64{}}
+// read returns the dead letter of a row, or nil if there is none.
+func (t table) read(name []byte) (*letter, error) {
+	l, found, err := rows.Value[letter](t.own, name)
+	if !found {
+		return nil, err
 	}
+	return &l, nil
+}
+
+func (t table) topic() (topic, error) {
+	state, _, err := rows.Value[topic](t.own, []byte{rowTopic})
 	return state, err
 }
 
-func (t table) putTopic(s *topic) error { return put(t.own, []byte{rowTopic}, s) }
+func (t table) putTopic(s topic) error { return rows.PutValue(t.own, []byte{rowTopic}, &s) }
 
-// kinds reads all kinds of the topic.
-func (t table) kinds() ([]*kind, error) {
-	var list []*kind
-	err := each(t.own, []byte{rowKind}, func(_ []byte, k *kind) { list = append(list, k) })
+// kinds are the kinds of a topic.
+type kinds []*kind
+
+func readKinds(own rows.RowReader) (list kinds, err error) {
+	err = rows.Each(own, []byte{rowKind}, func(name string, k kind) {
+		k.name = name
+		list = append(list, &k)
+	})
 	return list, err
 }
 
-func limits(own getter) (map[string]limit, error) {
+// count returns the number of dead letters of a state.
+func (k kinds) count(of schemas.RetryState) (n int) {
+	for _, one := range k {
+		n += one.counts[of]
+	}
+	return n
+}
+
+// bytes returns the bytes of the waiting dead letters.
+func (k kinds) bytes() (n int) {
+	for _, one := range k {
+		n += one.bytes
+	}
+	return n
+}
+
+func limits(own rows.RowReader) (map[string]limit, error) {
 	all := map[string]limit{}
-	err := each(own, []byte{rowLimit}, func(name []byte, l *limit) { all[string(name[1:])] = *l })
+	err := rows.Each(own, []byte{rowLimit}, func(scope string, l limit) { all[scope] = l })
 	return all, err
 }
 
 // setLimit writes a limit, unless the stored one is newer.
 func (t table) setLimit(l schemas.RetryLimit, o *schemas.RetryOrder) error {
 	name := named(rowLimit, []byte(l.Scope))
-	known, err := get[limit](t.own, name)
-	if err != nil || known != nil && known.Time > o.Time {
+	known, found, err := rows.Value[limit](t.own, name)
+	if err != nil || found && known.Time > o.Time {
 		return err
 	}
-	return put(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
+	return rows.PutValue(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
 }
 
 // admit makes a dead letter wait until due, or parks it. If ordered is true, it waits however often it was tried.
@@ -171,14 +172,12 @@ func (t table) admit(known *letter, l *schemas.DeadLetter, due schemas.Micros, o
 	}
 	next := &letter{Group: l.Group, Reason: cut(l.Reason), Attempts: l.Attempts, Since: t.now(), State: schemas.RetryParked, Sum: sumOf(l)}
 	next.Partition, next.Offset = l.First()
-	var err error
-	if next.Kind, err = t.kindOf(l); err != nil {
+	all, err := readKinds(t.own)
+	if err != nil {
 		return err
 	}
-	if next.Why, err = t.refuse(l, ordered); err != nil {
-		return err
-	}
-	if next.Why == "" {
+	next.Kind = all.kindOf(l)
+	if next.Why = t.refuse(l, all, ordered); next.Why == "" {
 		topic := t.topics[l.Topic]
 		next.State, next.Due, next.To, next.Bytes = schemas.RetryWaiting, due, topic.RetryTo(l), len(l.Key)+len(l.Value)
 		body := append(binary.AppendUvarint(nil, uint64(len(l.Key))), l.Key...)
@@ -192,32 +191,27 @@ func (t table) admit(known *letter, l *schemas.DeadLetter, due schemas.Micros, o
 }
 
 // refuse returns why a dead letter is parked, or "" if it waits.
-func (t table) refuse(l *schemas.DeadLetter, ordered bool) (string, error) {
+func (t table) refuse(l *schemas.DeadLetter, all kinds, ordered bool) string {
 	if why := t.never(l); why != "" {
-		return why, nil
+		return why
 	}
-	if int(l.Attempts) >= t.cfg.Attempts && !ordered {
-		return whyTried, nil
+	switch {
+	case int(l.Attempts) >= t.cfg.Attempts && !ordered:
+		return whyTried
+	case all.count(schemas.RetryWaiting) >= t.cfg.KeepWaiting, all.bytes()+len(l.Key)+len(l.Value) > t.cfg.KeepBytes:
+		return whyRoom
 	}
-	state, err := t.topic()
-	if err != nil {
-		return "", err
-	}
-	if int(state.States[schemas.RetryWaiting]) >= t.cfg.KeepWaiting || state.Bytes+len(l.Key)+len(l.Value) > t.cfg.KeepBytes {
-		return whyRoom, nil
-	}
-	return "", nil
+	return ""
 }
 
 // kindOf returns the kind of a dead letter. If the topic has maxKinds kinds, unknown kinds become the kind "other" of the
 // group.
-func (t table) kindOf(l *schemas.DeadLetter) (string, error) {
+func (k kinds) kindOf(l *schemas.DeadLetter) string {
 	name := topics.KindOf(l)
-	kinds, err := t.kinds()
-	if err != nil || len(kinds) < maxKinds || slices.ContainsFunc(kinds, func(k *kind) bool { return k.Name == name }) {
-		return name, err
+	if len(k) < maxKinds || slices.ContainsFunc(k, func(k *kind) bool { return k.name == name }) {
+		return name
 	}
-	return l.Topic + "/" + l.Group + "/other", nil
+	return l.Topic + "/" + l.Group + "/other"
 }
 
 // add writes a dead letter and counts it.
@@ -227,7 +221,7 @@ func (t table) add(l *letter) error {
 			return err
 		}
 	}
-	if err := put(t.own, named(rowLetter, l.id()), l); err != nil {
+	if err := rows.PutValue(t.own, named(rowLetter, l.id()), l); err != nil {
 		return err
 	}
 	if err := t.count(l, 1); err != nil {
@@ -267,28 +261,30 @@ func (t table) move(l *letter, to schemas.RetryState) error {
 	return t.add(l)
 }
 
-// count adds n to the counts of the dead letter's kind and topic.
-func (t table) count(l *letter, n int64) error {
-	name := named(rowKind, []byte(l.Kind))
-	k, err := get[kind](t.own, name)
+// count adds n to the counts of the dead letter's kind.
+func (t table) count(l *letter, n int) error {
+	k, err := t.kind(l.Kind)
 	if err != nil {
 		return err
 	}
-	if k == nil {
-		k = &kind{Name: l.Kind, Group: l.Group, States: map[schemas.RetryState]int64{}}
-	}
-	state, err := t.topic()
-	if err != nil {
-		return err
-	}
-	k.Reason = l.Reason
-	k.States[l.State] += n
-	state.States[l.State] += n
+	k.group, k.reason = l.Group, l.Reason
+	k.counts[l.State] += n
 	if l.State == schemas.RetryWaiting {
-		state.Bytes += int(n) * l.Bytes
+		k.bytes += n * l.Bytes
 	}
-	return errors.Join(put(t.own, name, k), t.putTopic(state))
+	return t.putKind(k)
 }
+
+// kind returns a kind, which may be new.
+func (t table) kind(name string) (*kind, error) {
+	k, found, err := rows.Value[kind](t.own, named(rowKind, []byte(name)))
+	if k.name = name; !found {
+		k.counts = map[schemas.RetryState]int{}
+	}
+	return &k, err
+}
+
+func (t table) putKind(k *kind) error { return rows.PutValue(t.own, named(rowKind, []byte(k.name)), k) }
 
 // mostForgotten is the most dead letters that are removed when one is added. It bounds the rows of a callback after a cap
 // was lowered: each added dead letter brings the state closer to its cap.
@@ -298,19 +294,18 @@ const mostForgotten = 10
 func (t table) trim(of schemas.RetryState) error {
 	keep := map[schemas.RetryState]int{schemas.RetryDone: t.cfg.KeepDone, schemas.RetryParked: t.cfg.KeepParked}
 	most, bounded := keep[of]
-	state, err := t.topic()
-	if err != nil || !bounded || int(state.States[of]) <= most {
+	if !bounded {
+		return nil
+	}
+	all, err := readKinds(t.own)
+	over := min(all.count(of)-most, mostForgotten)
+	if err != nil || over <= 0 {
 		return err
 	}
 	prefix := []byte{rowEnded, of[0]}
-	var ids [][]byte
-	over := min(int(state.States[of])-most, mostForgotten)
-	err = t.own.Scan(rows.Scan{Prefix: prefix, Limit: over}, func(name, _ []byte) bool {
-		ids = append(ids, bytes.Clone(name[len(prefix)+8:]))
-		return true
-	})
-	for _, id := range ids {
-		l, found := t.find(id)
+	names, err := rows.Names(t.own, prefix, over)
+	for _, name := range names {
+		l, found := t.find(name[len(prefix)+8:])
 		if err = cmp.Or(err, found); err != nil || l == nil {
 			return err
 		}

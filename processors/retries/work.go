@@ -34,16 +34,6 @@ var errTorn = errors.New("row cut short, or without its other half")
 // wakeName returns the name of the timer that retries due dead letters.
 func wakeName() []byte { return []byte{rowTopic} }
 
-// woken notes that the timer has fired.
-func (t table) woken() error {
-	state, err := t.topic()
-	if err != nil {
-		return err
-	}
-	state.Wakes = 0
-	return t.putTopic(state)
-}
-
 // waiting is a kind that has waiting dead letters and is not stopped.
 type waiting struct {
 	*kind
@@ -55,7 +45,7 @@ type waiting struct {
 // queues returns the kinds that have waiting dead letters and are not stopped, in the order in which they are served. It
 // reports in stopped whether other kinds have waiting dead letters but are stopped.
 func (t table) queues() (list []waiting, stopped bool, err error) {
-	kinds, err := t.kinds()
+	kinds, err := readKinds(t.own)
 	if err != nil {
 		return nil, false, err
 	}
@@ -64,8 +54,8 @@ func (t table) queues() (list []waiting, stopped bool, err error) {
 		return nil, false, err
 	}
 	for _, k := range kinds {
-		w := waiting{kind: k, limit: limitOf(set, k.Name, t.cfg.Rate)}
-		if k.States[schemas.RetryWaiting] == 0 {
+		w := waiting{kind: k, limit: limitOf(set, k.name, t.cfg.Rate)}
+		if k.counts[schemas.RetryWaiting] == 0 {
 			continue
 		}
 		if w.Rate <= 0 {
@@ -78,14 +68,14 @@ func (t table) queues() (list []waiting, stopped bool, err error) {
 		list = append(list, w)
 	}
 	slices.SortFunc(list, func(a, b waiting) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.name, b.name))
 	})
 	return list, stopped, nil
 }
 
 // look finds the dead letter that is due first.
-func (w *waiting) look(own getter) error {
-	prefix := queuePrefix(w.Name)
+func (w *waiting) look(own rows.RowReader) error {
+	prefix := queuePrefix(w.name)
 	w.head = nil
 	err := own.Scan(rows.Scan{Prefix: prefix, Limit: 1}, func(name, _ []byte) bool {
 		if len(name) > len(prefix)+8 {
@@ -93,54 +83,41 @@ func (w *waiting) look(own getter) error {
 		}
 		return false
 	})
-	if err == nil && w.head == nil && w.States[schemas.RetryWaiting] > 0 {
-		return fmt.Errorf("queue of %s: %w", w.Name, errTorn)
+	if err == nil && w.head == nil && w.counts[schemas.RetryWaiting] > 0 {
+		return fmt.Errorf("queue of %s: %w", w.name, errTorn)
 	}
 	return err
 }
 
 // id returns the id of the dead letter that is due first.
-func (w *waiting) id() []byte { return w.head[len(queuePrefix(w.Name))+8:] }
+func (w *waiting) id() []byte { return w.head[len(queuePrefix(w.name))+8:] }
 
-// work retries the due dead letters that the rates allow.
-func (t table) work() error {
+// work retries the due dead letters that the rates allow, and returns the state of the topic after them.
+func (t table) work(state topic) (topic, error) {
 	list, _, err := t.queues()
 	if err != nil {
-		return err
+		return state, err
 	}
-	state, err := t.topic()
-	if err != nil {
-		return err
-	}
-	sent, size, all := 0, 0, state.Pace
+	sent, size := 0, 0
 	for i := range list {
 		w := &list[i]
-		paced := w.Pace
-		for w.isDue(t.now()) && paced.open(t.now()) && all.open(t.now()) && sent < mostAtOnce && size < bytesAtOnce && t.hasRoom() {
+		paced := w.pace
+		for w.isDue(t.now()) && paced.open(t.now()) && state.pace.open(t.now()) && sent < mostAtOnce && size < bytesAtOnce && t.hasRoom() {
 			n, err := t.send(w.id())
 			if err != nil {
-				return err
+				return state, err
 			}
 			sent, size = sent+1, size+n
-			paced, all = paced.went(t.now(), w.Rate), all.went(t.now(), t.cfg.TopicRate)
+			paced, state.pace = paced.went(t.now(), w.Rate), state.pace.went(t.now(), t.cfg.TopicRate)
 			if err := t.advance(w); err != nil {
-				return err
+				return state, err
 			}
 		}
-		if paced != w.Pace {
-			if err := t.setPace(w.Name, paced); err != nil {
-				return err
-			}
+		if err := t.setPace(w, paced); err != nil {
+			return state, err
 		}
 	}
-	if all == state.Pace {
-		return nil
-	}
-	if state, err = t.topic(); err != nil { // send has changed its counts
-		return err
-	}
-	state.Pace = all
-	return t.putTopic(state)
+	return state, nil
 }
 
 // isDue reports whether a waiting dead letter is due.
@@ -154,17 +131,21 @@ func (t table) hasRoom() bool {
 
 // advance finds the next due dead letter of a kind.
 func (t table) advance(w *waiting) error {
-	w.States[schemas.RetryWaiting]--
+	w.counts[schemas.RetryWaiting]--
 	return w.look(t.own)
 }
 
-func (t table) setPace(name string, p pace) error {
-	k, err := get[kind](t.own, named(rowKind, []byte(name)))
-	if err != nil || k == nil {
-		return cmp.Or(err, fmt.Errorf("kind %s: %w", name, errTorn))
+// setPace writes the pace of a kind, whose counts have changed since w was read.
+func (t table) setPace(w *waiting, p pace) error {
+	if p == w.pace {
+		return nil
 	}
-	k.Pace = p
-	return put(t.own, named(rowKind, []byte(name)), k)
+	k, err := t.kind(w.name)
+	if err != nil {
+		return err
+	}
+	k.pace = p
+	return t.putKind(k)
 }
 
 // send publishes a dead letter's bytes again and returns their number. A dead letter whose topic is no longer in the
@@ -204,22 +185,27 @@ func (t table) await(l *letter) error {
 	l.Attempts++
 	l.Due = t.now() + micros(t.cfg.Settle)
 	name := named(rowLetter, l.id())
-	if err := put(t.own, name, l); err != nil {
+	if err := rows.PutValue(t.own, name, l); err != nil {
 		return err
 	}
 	return t.own.SetTimer(l.Due.Time(), name)
 }
 
-// arm sets the timer to when the next dead letter is due and its rate allows it. If kinds are stopped, the timer fires after
-// lookAgain at the latest, because no record announces a changed rate in the configuration. A timer that is set too early
-// stays, and is set again when it fires. A timer whose time has passed is always replaced: it may have fired without an
-// effect, and then it is not set any more.
+// arm sets the timer as rearm does.
 func (t table) arm() error {
-	list, stopped, err := t.queues()
-	if err != nil || len(list) == 0 && !stopped {
+	state, err := t.topic()
+	if err != nil {
 		return err
 	}
-	state, err := t.topic()
+	return t.rearm(state)
+}
+
+// rearm sets the timer to when the next dead letter is due and its rate allows it, and writes the state of the topic. If
+// kinds are stopped, the timer fires after lookAgain at the latest, because no record announces a changed rate in the
+// configuration. A timer that is set too early stays, and is set again when it fires. A timer whose time has passed is always
+// replaced: it may have fired without an effect, and then it is not set any more.
+func (t table) rearm(state topic) error {
+	list, stopped, err := t.queues()
 	if err != nil {
 		return err
 	}
@@ -228,18 +214,18 @@ func (t table) arm() error {
 		next = t.now() + micros(t.cfg.lookAgain())
 	}
 	for _, w := range list {
-		if at := max(w.due, schemas.Micros(w.Pace), schemas.Micros(state.Pace)); next == 0 || at < next {
+		if at := max(w.due, schemas.Micros(w.pace), schemas.Micros(state.pace)); next == 0 || at < next {
 			next = at
 		}
 	}
-	if state.Wakes > t.now() && state.Wakes <= next {
-		return nil
+	if next == 0 || state.wakes > t.now() && state.wakes <= next {
+		return t.putTopic(state)
 	}
-	if state.Wakes != 0 {
-		if err := t.own.DropTimer(state.Wakes.Time(), wakeName()); err != nil {
+	if state.wakes != 0 {
+		if err := t.own.DropTimer(state.wakes.Time(), wakeName()); err != nil {
 			return err
 		}
 	}
-	state.Wakes = next
+	state.wakes = next
 	return errors.Join(t.own.SetTimer(next.Time(), wakeName()), t.putTopic(state))
 }

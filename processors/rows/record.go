@@ -1,6 +1,8 @@
 package rows
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -24,6 +26,37 @@ func Value[T any, R packed.Row[T]](from Getter, row []byte) (value T, found bool
 		return value, false, Unreadable(row, err)
 	}
 	return value, true, nil
+}
+
+// RowReader reads the rows of one owner. Owner and Snapshot implement it.
+type RowReader interface {
+	Getter
+	Scan(s Scan, visit func(row, value []byte) bool) error
+}
+
+// Each visits the rows of a packed type that have a prefix, in order. rest is the name of a row without the prefix. It returns
+// an Unreadable error for a row that cannot be decoded.
+func Each[T any, R packed.Row[T]](from RowReader, prefix []byte, visit func(rest string, value T)) error {
+	var bad error
+	err := from.Scan(Scan{Prefix: prefix}, func(row, b []byte) bool {
+		value, err := packed.Decode[T, R](b)
+		if err != nil {
+			bad = Unreadable(row, err)
+			return false
+		}
+		visit(string(row[len(prefix):]), value)
+		return true
+	})
+	return cmp.Or(err, bad)
+}
+
+// Names returns the names of the first limit rows with a prefix; 0: of all.
+func Names(from RowReader, prefix []byte, limit int) (names [][]byte, err error) {
+	err = from.Scan(Scan{Prefix: prefix, Limit: limit}, func(row, _ []byte) bool {
+		names = append(names, bytes.Clone(row))
+		return true
+	})
+	return names, err
 }
 
 // PutValue writes a row of a packed type.
