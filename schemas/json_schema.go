@@ -141,8 +141,8 @@ func (s *jsonSchema) number(name string, _ *float64) {
 	s.add(name, required, map[string]any{"type": "number"})
 }
 
-func (s *jsonSchema) ids(name string, _ idList, r rule, kind string, most int) {
-	s.add(name, r, map[string]any{"type": "array", "items": idSchema(kind), "maxItems": most})
+func (s *jsonSchema) interests(name string, _ *[]InterestID) {
+	s.add(name, optional, map[string]any{"type": "array", "items": idSchema(KindInterest), "maxItems": MaxInterests})
 }
 
 func (s *jsonSchema) attributes(name string, _ *map[string]string) {
@@ -157,9 +157,8 @@ func (s *jsonSchema) embedding(name string, _ *[]float32) {
 	s.add(name, nullable, map[string]any{"oneOf": []any{list, map[string]any{"type": "null"}}})
 }
 
-func (s *jsonSchema) records(name string, list recordList, most int) {
-	inner := newJSONSchema(list.recordName(), s.docs)
-	list.reset(1)
-	list.visit(0, inner)
-	s.add(name, required, map[string]any{"type": "array", "items": inner.object(), "maxItems": most})
+func (s *jsonSchema) candidates(name string, _ *[]Candidate) {
+	inner := newJSONSchema("Candidate", s.docs)
+	new(Candidate).visit(inner)
+	s.add(name, required, map[string]any{"type": "array", "items": inner.object(), "maxItems": MaxCandidates})
 }

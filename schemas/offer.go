@@ -27,7 +27,7 @@ func (o *Offer) visit(v fieldVisitor) {
 	v.time("time", &o.Time)
 	v.text("user", (*string)(&o.User), textBounds{kinds: KindUser})
 	v.text("source", (*string)(&o.Source), textBounds{maxBytes: MaxSourceBytes, check: checkOffered, reserved: reservedSources})
-	v.records("candidates", (*candidateList)(&o.Candidates), MaxCandidates)
+	v.candidates("candidates", &o.Candidates)
 }
 
 // Validate checks one candidate as the function Validate checks those of an Offer.
@@ -41,7 +41,7 @@ func (c *Candidate) visit(v fieldVisitor) {
 	v.text("pin", (*string)(&c.Pin), textBounds{kinds: KindPin})
 	v.text("author", (*string)(&c.Author), textBounds{rule: expected, kinds: KindUser}) // AppendLine omits an empty author
 	v.text("board", (*string)(&c.Board), textBounds{rule: nullable, kinds: KindBoard})
-	v.ids("interests", (*idsOf[InterestID])(&c.Interests), optional, KindInterest, MaxInterests)
+	v.interests("interests", &c.Interests)
 	v.time("created", &c.Created)
 	v.number("score", (*float64)(&c.PoolScore))
 }

@@ -44,19 +44,21 @@ func (o *object) number(name string, value *float64) {
 	})
 }
 
-func (o *object) ids(name string, list idList, r rule, _ string, _ int) {
-	o.field(name, r, func(raw []byte) error {
+func (o *object) interests(name string, list *[]InterestID) {
+	o.field(name, optional, func(raw []byte) error {
 		items, err := parseArray(raw)
 		if err != nil {
 			return err
 		}
-		ids := make([]string, len(items))
+		ids := make([]InterestID, len(items))
 		for i, item := range items {
-			if ids[i], err = parseText(item); err != nil {
+			id, err := parseText(item)
+			if err != nil {
 				return fmt.Errorf("entry %d: %w", i, err)
 			}
+			ids[i] = InterestID(id)
 		}
-		list.set(ids)
+		*list = distinct(ids)
 		return nil
 	})
 }
@@ -97,24 +99,23 @@ func (o *object) embedding(name string, value *[]float32) {
 	})
 }
 
-func (o *object) records(name string, list recordList, _ int) {
+func (o *object) candidates(name string, list *[]Candidate) {
 	o.field(name, required, func(raw []byte) error {
 		items, err := parseArray(raw)
-		list.reset(len(items))
+		*list = make([]Candidate, len(items))
 		for i, item := range items {
-			o.record(fmt.Sprintf("%s[%d]", name, i), item, list, i)
+			o.candidate(fmt.Sprintf("%s[%d]", name, i), item, &(*list)[i])
 		}
 		return err
 	})
 }
 
-// record reads one record of a list.
-func (o *object) record(path string, raw []byte, list recordList, i int) {
+func (o *object) candidate(path string, raw []byte, c *Candidate) {
 	inner, err := parseObject(raw, path+".", o.p)
 	if err != nil {
 		o.p.note(path, err)
 		return
 	}
-	list.visit(i, inner)
+	c.visit(inner)
 	inner.close()
 }

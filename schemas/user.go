@@ -11,7 +11,7 @@ type UserEvent struct {
 func (e *UserEvent) visit(v fieldVisitor) {
 	actor := textBounds{kinds: KindUser, equals: string(e.Object)}
 	e.Event.visit(v, actor, textBounds{values: "update|delete"}, KindUser)
-	v.ids("interests", (*idsOf[InterestID])(&e.Interests), optional, KindInterest, MaxInterests)
+	v.interests("interests", &e.Interests)
 	v.attributes("attributes", &e.Attributes)
 	v.embedding("embedding", &e.Embedding)
 }

@@ -74,13 +74,10 @@ func (c *checker) number(name string, value *float64) {
 	}
 }
 
-func (c *checker) ids(name string, list idList, r rule, kind string, most int) {
-	if r == required && list.len() == 0 {
-		c.note(name, errors.New("empty"))
-	}
-	c.count(name, list.len(), most)
-	for i := range min(list.len(), most) {
-		if err := parseKind(list.at(i), kind); err != nil {
+func (c *checker) interests(name string, list *[]InterestID) {
+	c.count(name, len(*list), MaxInterests)
+	for i := range min(len(*list), MaxInterests) {
+		if err := parseKind(string((*list)[i]), KindInterest); err != nil {
 			c.note(fmt.Sprintf("%s[%d]", name, i), err)
 		}
 	}
@@ -110,13 +107,10 @@ func (c *checker) embedding(name string, value *[]float32) {
 	}
 }
 
-func (c *checker) records(name string, list recordList, most int) {
-	c.count(name, list.len(), most)
-	inner := checker{arrival: c.arrival, verbs: c.verbs}
-	for i := range min(list.len(), most) {
-		inner.problems = problems{}
-		list.visit(i, &inner)
-		if err := inner.err(); err != nil {
+func (c *checker) candidates(name string, list *[]Candidate) {
+	c.count(name, len(*list), MaxCandidates)
+	for i := range min(len(*list), MaxCandidates) {
+		if err := (*list)[i].Validate(c.arrival); err != nil {
 			c.note(fmt.Sprintf("%s[%d]", name, i), err)
 		}
 	}

@@ -54,14 +54,18 @@ func settle(wire any) {
 	switch w := wire.(type) {
 	case *pinWire:
 		w.PinEvent.Board = boardOf(w.Board)
+		w.Interests = distinct(w.Interests)
 	case *actionWire:
 		w.ActionEvent.Board = boardOf(w.Board)
 	case *offerWire:
 		w.Offer.Candidates = make([]Candidate, len(w.Candidates))
 		for i, c := range w.Candidates {
 			c.Candidate.Board = boardOf(c.Board)
+			c.Interests = distinct(c.Interests)
 			w.Offer.Candidates[i] = c.Candidate
 		}
+	case *UserEvent:
+		w.Interests = distinct(w.Interests)
 	case *Delivery:
 		w.Continuation = slices.Clip(w.Continuation)
 	case *ItemCounts:
@@ -69,27 +73,7 @@ func settle(wire any) {
 	case *DeadLetter: // the library's slices have spare capacity that overlaps other records
 		w.Key, w.Value = slices.Clip(w.Key), slices.Clip(w.Value)
 	}
-	if e, ok := wire.(Input); ok {
-		e.visit(deduplicator{})
-	}
 }
-
-// deduplicator is the fieldVisitor that removes repeats from lists of ids.
-type deduplicator struct{}
-
-func (deduplicator) ids(_ string, list idList, _ rule, _ string, _ int) { list.deduplicate() }
-
-func (d deduplicator) records(_ string, list recordList, _ int) {
-	for i := range list.len() {
-		list.visit(i, d)
-	}
-}
-
-func (deduplicator) text(string, *string, textBounds)      {}
-func (deduplicator) time(string, *Micros)                  {}
-func (deduplicator) number(string, *float64)               {}
-func (deduplicator) attributes(string, *map[string]string) {}
-func (deduplicator) embedding(string, *[]float32)          {}
 
 func boardOf(b *BoardID) BoardID {
 	if b == nil {
@@ -100,7 +84,7 @@ func boardOf(b *BoardID) BoardID {
 
 // distinct removes repeats in place and keeps the first of each. It compares all pairs, so it leaves lists that are longer
 // than any valid event's unchanged; validation rejects these.
-func distinct[T comparable](ids []T) []T {
+func distinct(ids []InterestID) []InterestID {
 	if len(ids) > 4*MaxInterests {
 		return ids
 	}
