@@ -200,16 +200,6 @@ func TestValidateRecord_RejectsOtherKeys(t *testing.T) {
 	}
 }
 
-func TestAnonymous(t *testing.T) {
-	e := ActionEvent{Event: goodEvent(View, "pin:42")}
-	if e.Anonymous() {
-		t.Error("user:7 is somebody")
-	}
-	if e.Actor = ""; !e.Anonymous() {
-		t.Error("an empty actor is nobody")
-	}
-}
-
 func TestVerbs(t *testing.T) {
 	if err := DefaultVerbs().Validate(); err != nil {
 		t.Errorf("default verbs: %v", err)

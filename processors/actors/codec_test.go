@@ -28,14 +28,3 @@ func TestRows_KeepTheirFormat(t *testing.T) {
 	testFormat(t, sent{at: 1, due: 2, facets: 70_000}, "02"+"02"+"04"+"e0c508")
 	testFormat(t, recentActions{{time: 1, encoded: []byte{7, 8}}, {time: -1, encoded: []byte{9}}}, "02"+"02"+"02"+"020708"+"01"+"0109")
 }
-
-func TestFacetNames(t *testing.T) {
-	for _, name := range []string{"", "f", "s", "ufoo"} {
-		if id, ok := facetOf([]byte(name)); ok {
-			t.Errorf("%q: got facet %q, want none", name, id)
-		}
-	}
-	if id, ok := facetOf(facetName("board:a")); !ok || id != "board:a" {
-		t.Errorf("got %q, %t, want board:a", id, ok)
-	}
-}

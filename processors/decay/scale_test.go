@@ -2,7 +2,6 @@ package decay_test
 
 import (
 	"encoding/hex"
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -114,32 +113,8 @@ func TestTheRowOfAScale(t *testing.T) {
 	if got, want := hex.EncodeToString(rows["scale"]), "01808090f4a0da9a090000000000000000"; len(rows) != 1 || got != want {
 		t.Errorf("%d rows, the one of the scale %s, want %s", len(rows), got, want)
 	}
-	whole := rows["scale"]
-	for n := range whole {
-		rows["scale"] = whole[:n]
-		if _, err := decay.Kept(rows, month); err == nil {
-			t.Errorf("%d of %d bytes are read", n, len(whole))
-		}
-	}
-	rows["scale"] = append([]byte{2}, whole[1:]...)
+	rows["scale"] = append([]byte{2}, rows["scale"][1:]...)
 	if _, err := decay.Keep(rows, start, month); err == nil {
 		t.Error("a row of another format is read")
-	}
-}
-
-// broken holds rows that cannot be read.
-type broken struct{ beside }
-
-var errBroken = errors.New("broken")
-
-func (broken) Get([]byte) ([]byte, error) { return nil, errBroken }
-
-func TestAScaleThatCannotBeReadIsNone(t *testing.T) {
-	rows := broken{beside{}}
-	if _, err := decay.Keep(rows, start, month); !errors.Is(err, errBroken) || len(rows.beside) != 0 {
-		t.Errorf("keep: %v, %d rows", err, len(rows.beside))
-	}
-	if _, err := decay.Kept(rows, month); !errors.Is(err, errBroken) {
-		t.Errorf("kept: %v", err)
 	}
 }

@@ -10,21 +10,6 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestHeatCountsWhatMatters(t *testing.T) {
-	var h heat
-	for what, want := range map[string]bool{schemas.ImpressionCount: true, "save": true, "click": false, "hide": false} {
-		if got := warms(what); got != want {
-			t.Errorf("%s: got %v, want %v", what, got, want)
-		}
-		if want {
-			h.note(what, 7)
-		}
-	}
-	if want := (heat{shown: 1, saved: 1, last: 7}); h != want {
-		t.Errorf("got %+v, want %+v", h, want)
-	}
-}
-
 // The sent counts lag by at most an eighth, or one. A pin with n impressions and saves is sent O(log n) times.
 func TestWhatIsSentIsCloseAndRare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

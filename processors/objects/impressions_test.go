@@ -3,7 +3,6 @@ package objects_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -90,34 +89,4 @@ func TestImpressionsOfAnotherPartition(t *testing.T) {
 		t.Errorf("impressions (-want +got):\n%s", diff)
 	}
 	checkDeadLetters(t, w, fmt.Sprintf("rows of %q: its partition is 2, the record's 1", there[0]))
-}
-
-// A member is killed repeatedly until one kill comes in the middle of counting. Each impression counts once.
-func TestImpressionsCountOnceThroughKills(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	m := w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
-	at, pins := now(), pinsIn(w, 1, 25)
-	const visits = 500 // enough for several transactions
-	counted := func() int { return len(w.Records(topics.ItemFeatures)) }
-	for round, hit := 1, false; !hit; round++ {
-		if round > 20 {
-			t.Fatal("no kill came while impressions were being counted")
-		}
-		before := counted()
-		show(w, slices.Repeat([]*schemas.Impressions{shown(at, pins...)}, visits)...)
-		w.Eventually("some are counted", func() bool { return m.Status(topics.Objects).Counters.Records > 0 })
-		m.Kill()
-		hit = counted() < before+visits*len(pins)
-		m.Restart()
-		w.WaitIdle()
-		want := map[schemas.PinID]int64{}
-		for _, pin := range pins {
-			want[pin] = int64(round * visits)
-		}
-		if diff := gocmp.Diff(want, impressionsOf(t, w)); diff != "" {
-			t.Fatalf("impressions after %d kills (-want +got):\n%s", round, diff)
-		}
-	}
-	checkDeadLetters(t, w)
 }

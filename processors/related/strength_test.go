@@ -70,15 +70,3 @@ func TestNeighbourRowRoundTrip(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", got, err, w)
 	}
 }
-
-func TestConfigNamesEveryProblem(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("defaults: %v", err)
-	}
-	bad := Config{HalfLife: time.Minute, Keep: 0, Offer: 5, BoardPins: 101, Interests: -1}
-	want := "half_life: 1m: want 1h to 8760h\nkeep: 0: want 1 to 1000\noffer: 5: want 0 to 0\n" +
-		"board_pins: 101: want 0 to 100\ninterests: -1: want 0 to 64"
-	if err := bad.Validate(); err == nil || err.Error() != want {
-		t.Errorf("got %v, want\n%s", err, want)
-	}
-}

@@ -1,7 +1,6 @@
 package retries
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -111,21 +110,6 @@ func TestNewsAndRepeats(t *testing.T) {
 		}
 		if got := isNews(c.known, l); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
-		}
-	}
-}
-
-func TestConfigNamesEveryProblem(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("defaults: %v", err)
-	}
-	err := Config{Attempts: -1, Rate: -1}.Validate()
-	if err == nil {
-		t.Fatal("a configuration of nothing is taken")
-	}
-	for _, name := range []string{"attempts", "first_delay", "linear", "settle", "rate", "topic_rate", "keep_waiting", "keep_bytes", "keep_parked"} {
-		if !strings.Contains(err.Error(), name+": ") {
-			t.Errorf("%s is not named in %v", name, err)
 		}
 	}
 }
