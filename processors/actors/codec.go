@@ -2,6 +2,7 @@ package actors
 
 import (
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -13,22 +14,18 @@ const (
 	sentRow    = 's' // → when affinities were last sent: sent; may have a timer
 )
 
-// recentAction is a positive action of a user.
-type recentAction struct {
-	time    schemas.Micros
-	encoded []byte                  // a record of related-requests, without Near
-	request *schemas.RelatedRequest // the decoded record; nil: not decoded
-}
+// recentActions are the last positive actions of a user, newest first. They are one row, because they are always read
+// together, and a get costs much less than a scan.
+type recentActions []schemas.Near
 
-// recentActions is one row, because the actions are always read together, and a get costs much less than a scan.
-type recentActions []recentAction
-
-// Pack implements packed.Row. Read records share the memory of the row.
+// Pack implements packed.Row.
 func (r *recentActions) Pack(p *packed.Packer) {
-	p.Version(2)
-	packed.Items(p, (*[]recentAction)(r), func(p *packed.Packer, a *recentAction) {
-		packed.Int(p, &a.time)
-		p.Bytes(&a.encoded)
+	p.Version(3)
+	packed.Items(p, (*[]schemas.Near)(r), func(p *packed.Packer, a *schemas.Near) {
+		packed.Int(p, &a.Time)
+		packed.Float(p, &a.Weight)
+		packed.String(p, &a.Neighbour.ID)
+		ranked.PackNeighbour(p, &a.Neighbour)
 	})
 }
 

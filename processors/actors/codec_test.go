@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // testFormat compares the bytes of a row with those of its version. A change of the bytes needs another version.
@@ -16,7 +17,7 @@ func testFormat[T any, R packed.Row[T]](t *testing.T, row T, want string) {
 	if got := hex.EncodeToString(b); got != want {
 		t.Errorf("%+v is written as %s, want %s", row, got, want)
 	}
-	allowed := cmp.AllowUnexported(facet{}, decayed{}, sent{}, recentAction{})
+	allowed := cmp.AllowUnexported(facet{}, decayed{}, sent{})
 	if got, err := packed.Decode[T, R](b); err != nil || !cmp.Equal(got, row, allowed) {
 		t.Errorf("%+v is read as %+v, %v", row, got, err)
 	}
@@ -26,5 +27,6 @@ func TestRows_KeepTheirFormat(t *testing.T) {
 	testFormat(t, facet{decayed: decayed{sum: 1.5, time: 300}, told: 2, moved: 1, wakes: -1},
 		"02"+"3ff8000000000000"+"d804"+"4000000000000000"+"02"+"01")
 	testFormat(t, sent{at: 1, due: 2, facets: 70_000}, "02"+"02"+"04"+"e0c508")
-	testFormat(t, recentActions{{time: 1, encoded: []byte{7, 8}}, {time: -1, encoded: []byte{9}}}, "02"+"02"+"02"+"020708"+"01"+"0109")
+	testFormat(t, recentActions{{Neighbour: schemas.Neighbour{ID: "p", Version: 1, Quality: 1, Facets: schemas.Facets{Author: "a"}, Created: 2}, Weight: 1, Time: -1}},
+		"03"+"01"+"01"+"3ff0000000000000"+"0170"+"02"+"3ff0000000000000"+"04"+"0161"+"00"+"00")
 }

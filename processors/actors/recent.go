@@ -1,8 +1,8 @@
 package actors
 
 import (
-	"fmt"
 	"slices"
+	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -23,19 +23,17 @@ func (t table) relate(a *schemas.EnrichedAction) error {
 		}
 	}
 	request := schemas.RelatedRequest{User: t.user(), Verb: a.Verb, Weight: weight, Time: a.Timestamp, Pin: pin}
-	recent, err := t.recent(a.Timestamp)
+	recent, _, err := rows.Value[recentActions](t.own, []byte{recentRow})
 	if err != nil {
 		return err
 	}
-	for _, r := range recent {
-		if r.request == nil {
-			continue
-		}
-		if near, ok := together(&request, r.request, t.cfg.RelatedWithin); ok {
+	action := schemas.Near{Neighbour: pin, Weight: weight, Time: a.Timestamp}
+	for _, other := range recent {
+		if near, ok := together(action, other, t.cfg.RelatedWithin); ok {
 			request.Near = append(request.Near, near)
 		}
 	}
-	if err := t.keepRecent(&request, recent); err != nil {
+	if err := t.keepRecent(recent, action); err != nil {
 		return err
 	}
 	return rows.Send(t.tx, t.streams.RelatedRequests, string(pin.ID), &request)
@@ -47,47 +45,39 @@ func neighbourOf(a *schemas.EnrichedAction) schemas.Neighbour {
 	return schemas.Neighbour{ID: a.Object, Version: o.Version, Facets: o.Facets, Created: o.Created, Quality: o.Quality}
 }
 
-// recent returns the user's last positive actions, newest first. The requests are as they were sent, without Near. Requests
-// that are too far from at to make neighbors are not decoded.
-func (t table) recent(at schemas.Micros) ([]recentAction, error) {
-	list, _, err := rows.Value[recentActions](t.own, []byte{recentRow})
-	if err != nil {
-		return nil, err
-	}
-	for i := range list {
-		if r := &list[i]; err == nil && apart(r.time, at) <= t.cfg.RelatedWithin {
-			r.request, err = t.streams.RelatedRequests.Decode(r.encoded)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read recent actions of %s: %w", t.user(), rows.Unreadable([]byte{recentRow}, err))
-	}
-	return list, nil
-}
-
 // keepRecent stores an action among the newest Config.RelatedRecent. It replaces an action on the same pin at the same time.
-func (t table) keepRecent(r *schemas.RelatedRequest, recent []recentAction) error {
+func (t table) keepRecent(recent recentActions, action schemas.Near) error {
 	most := t.cfg.RelatedRecent
-	if most == 0 || len(recent) >= most && r.Time < recent[most-1].time {
+	if most == 0 || len(recent) >= most && action.Time < recent[most-1].Time {
 		return nil // older than all stored actions
 	}
-	bare := *r
-	bare.Near = nil
-	value, err := t.streams.RelatedRequests.Encode(&bare)
-	if err != nil {
-		return fmt.Errorf("encode recent action of %s: %w", t.user(), err)
-	}
-	recent = slices.DeleteFunc(recent, func(old recentAction) bool {
-		return old.time == r.Time && old.request != nil && old.request.Pin.ID == r.Pin.ID
+	recent = slices.DeleteFunc(recent, func(old schemas.Near) bool {
+		return old.Time == action.Time && old.Neighbour.ID == action.Neighbour.ID
 	})
-	at := slices.IndexFunc(recent, func(old recentAction) bool { return old.time <= r.Time })
+	at := slices.IndexFunc(recent, func(old schemas.Near) bool { return old.Time <= action.Time })
 	if at < 0 {
 		at = len(recent)
 	}
-	list := recentActions(slices.Insert(recent, at, recentAction{time: r.Time, encoded: value}))
-	list = list[:min(len(list), most)]
-	return rows.PutValue(t.own, []byte{recentRow}, &list)
+	recent = slices.Insert(recent, at, action)
+	recent = recent[:min(len(recent), most)]
+	return rows.PutValue(t.own, []byte{recentRow}, &recent)
 }
 
 // dropRecent deletes the user's last actions.
 func (t table) dropRecent() error { return t.own.Delete([]byte{recentRow}) }
+
+// together reports whether two actions of a user on different pins are close enough in event time to make the pins
+// neighbors. It returns the pin of the other action, with the weight and time of the later action, whichever arrived first.
+func together(action, other schemas.Near, within time.Duration) (schemas.Near, bool) {
+	first, last := other, action
+	if last.Time < first.Time || last.Time == first.Time && last.Weight < first.Weight {
+		first, last = last, first
+	}
+	near := schemas.Near{Neighbour: other.Neighbour, Weight: last.Weight, Time: last.Time}
+	return near, other.Neighbour.ID != action.Neighbour.ID && apart(first.Time, last.Time) <= within
+}
+
+// apart returns the time between two events, in either order.
+func apart(a, b schemas.Micros) time.Duration {
+	return max(a.Time().Sub(b.Time()), b.Time().Sub(a.Time()))
+}

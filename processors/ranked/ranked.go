@@ -72,6 +72,16 @@ func AppendBody(b []byte, body *schemas.PinContent) []byte {
 	return body.AppendBinary(b)
 }
 
+// PackNeighbour packs a neighbor without its id as a part of a row; see package packed.
+func PackNeighbour(p *packed.Packer, n *schemas.Neighbour) {
+	packed.Int(p, &n.Version)
+	packed.Float(p, &n.Quality)
+	packed.Int(p, &n.Created)
+	packed.String(p, &n.Author)
+	packed.String(p, &n.Board)
+	packed.Items(p, &n.Interests, packed.String[schemas.InterestID])
+}
+
 // errBody is returned for a row that does not hold a body: another program wrote the table, or the row is damaged.
 var errBody = errors.New("parse body: cut short or malformed")
 

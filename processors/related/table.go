@@ -32,12 +32,7 @@ func placeName(s strength, id schemas.ID) []byte {
 func (n *neighbour) Pack(p *packed.Packer) {
 	p.Version(2)
 	packed.Float(p, &n.strength)
-	packed.Int(p, &n.Version)
-	packed.Float(p, &n.Quality)
-	packed.Int(p, &n.Created)
-	packed.String(p, &n.Author)
-	packed.String(p, &n.Board)
-	packed.Items(p, &n.Interests, packed.String[schemas.InterestID])
+	ranked.PackNeighbour(p, &n.Neighbour)
 }
 
 // find returns one neighbor, or nil if there is none.
