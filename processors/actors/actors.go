@@ -125,7 +125,7 @@ func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
 	case deletes:
 		return t.erase(e)
 	case deletesAgain:
-		return t.tellErased(e)
+		return t.announceDeleted(e)
 	}
 	return nil
 }
@@ -149,17 +149,17 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	if err := rows.Send(tx, t.streams.ActionsEnriched, string(a.Actor), &joined); err != nil {
 		return err
 	}
-	if err := g.present(tx, a); err != nil {
+	if err := g.sendEmbedding(tx, a); err != nil {
 		return err
 	}
 	if err := t.relate(a); err != nil {
 		return err
 	}
-	return t.care(a)
+	return t.updateAffinities(a)
 }
 
-// present sends the actor's embedding to the pin.
-func (g *group) present(tx *rows.Tx, a *schemas.EnrichedAction) error {
+// sendEmbedding sends the actor's embedding to the pin.
+func (g *group) sendEmbedding(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	if len(a.ActorAttributes.Embedding) == 0 || !slices.Contains(g.cfg.EmbeddingVerbs, a.Verb) {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (g *group) present(tx *rows.Tx, a *schemas.EnrichedAction) error {
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
 	t := g.table(tx, owner)
 	if facet, ok := facetOf(name); ok {
-		return t.fade(facet)
+		return t.decayWeight(facet)
 	}
 	return t.sendDue()
 }

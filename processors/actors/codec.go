@@ -44,9 +44,9 @@ func (f *facet) Pack(p *packed.Packer) {
 	p.Version(2)
 	packed.Float(p, &f.sum)
 	packed.Int(p, &f.time)
-	packed.Float32(p, &f.told)
-	packed.Int(p, &f.moved)
-	packed.Int(p, &f.wakes)
+	packed.Float32(p, &f.sentWeight)
+	packed.Int(p, &f.sentAt)
+	packed.Int(p, &f.timerAt)
 }
 
 // sent records when a user's affinities were last sent.

@@ -14,8 +14,8 @@ import (
 type Joins map[schemas.Verb]Join
 
 // Join names the attributes to keep, as feature paths name them: author, board, interests and embedding of the object;
-// interests and embedding of the actor; board and surface of the verb. Any other name is a key of the attributes. A nil list
-// keeps all attributes. An empty list keeps none.
+// interests and embedding of the actor; board and surface of the verb. Any other name is a key of the attributes. A nil
+// list keeps all attributes. An empty list keeps none.
 type Join struct {
 	Object []string `yaml:"object"`
 	Actor  []string `yaml:"actor"`

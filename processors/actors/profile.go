@@ -18,8 +18,8 @@ const (
 	deletesAgain             // the user is deleted; the deletion is announced again
 )
 
-// fateOf returns the effect of an event. held is the event that the profile was made from: the newest update, the delete, or
-// nil.
+// fateOf returns the effect of an event. held is the event that the profile was made from: the newest update, the delete,
+// or nil.
 func fateOf(held, e *schemas.UserEvent) fate {
 	switch {
 	case held != nil && held.ID == e.ID:

@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// relate reports which pins belong together because the user acted on them: pins on the same board to the board, and pins of
-// actions close in time to the pin. The request also asks for the pin's neighbors.
+// relate reports which pins belong together because the user acted on them: pins on the same board to the board, and pins
+// of actions close in time to the pin. The request also asks for the pin's neighbors.
 func (t table) relate(a *schemas.EnrichedAction) error {
 	weight := t.cfg.Verbs[a.Verb]
 	pin := neighbourOf(a)
@@ -45,7 +45,8 @@ func neighbourOf(a *schemas.EnrichedAction) schemas.Neighbour {
 	return schemas.Neighbour{ID: a.Object, Version: o.Version, Facets: o.Facets, Created: o.Created, Quality: o.Quality}
 }
 
-// keepRecent stores an action among the newest Config.RelatedRecent. It replaces an action on the same pin at the same time.
+// keepRecent stores an action among the newest Config.RelatedRecent. It replaces an action on the same pin at the same
+// time.
 func (t table) keepRecent(recent recentActions, action schemas.Near) error {
 	most := t.cfg.RelatedRecent
 	if most == 0 || len(recent) >= most && action.Time < recent[most-1].Time {

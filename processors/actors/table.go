@@ -53,11 +53,11 @@ func (t table) erase(e *schemas.UserEvent) error {
 	if err := t.putProfile(&schemas.UserEvent{Event: e.Event}); err != nil {
 		return err
 	}
-	return t.tellErased(e)
+	return t.announceDeleted(e)
 }
 
-// tellErased announces that the user is deleted, and makes the other groups delete the user's rows.
-func (t table) tellErased(e *schemas.UserEvent) error {
+// announceDeleted announces that the user is deleted, and makes the other groups delete the user's rows.
+func (t table) announceDeleted(e *schemas.UserEvent) error {
 	gone := schemas.DeletedUser{User: e.Actor, Time: e.Time}
 	if err := rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &gone); err != nil {
 		return err

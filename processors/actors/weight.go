@@ -18,8 +18,8 @@ type Step struct {
 // an affinity of 0 has weight 1, the initial weight of an edge.
 type Steps []Step
 
-// unmoved is the weight of an edge for which none was sent.
-const unmoved float32 = 1
+// initialWeight is the weight of an edge for which none was sent.
+const initialWeight float32 = 1
 
 // at returns the index of the step that contains an affinity.
 func (s Steps) at(value float64) int {
@@ -58,8 +58,8 @@ func (s Steps) next(told float32, value, band float64) float32 {
 	return s[here].Weight
 }
 
-// fadesTo returns the affinity at which the weight changes through decay alone. It returns false if the weight stays.
-func (s Steps) fadesTo(told float32, value, band float64) (float64, bool) {
+// decaysTo returns the affinity at which the weight changes through decay alone. It returns false if the weight stays.
+func (s Steps) decaysTo(told float32, value, band float64) (float64, bool) {
 	i, ok := s.of(told)
 	switch {
 	case !ok:
@@ -94,7 +94,7 @@ func (s Steps) validate(name string) error {
 			errs = append(errs, fmt.Errorf("%s[%d].from: %v, must be finite and not 0", name, i, step.From))
 		}
 	}
-	if w := s[s.at(0)].Weight; w != unmoved {
+	if w := s[s.at(0)].Weight; w != initialWeight {
 		errs = append(errs, fmt.Errorf("%s: weight %v at affinity 0, must be 1, which edges have at first", name, w))
 	}
 	return errors.Join(errs...)
@@ -109,25 +109,25 @@ const (
 // facet is the state of a user's affinity for one author, board or interest.
 type facet struct {
 	decayed
-	told  float32        // the weight last sent to fanout
-	moved schemas.Micros // when it was sent; 0: never; strictly increasing
-	wakes schemas.Micros // when the timer fires; 0: no timer is set
+	sentWeight float32        // the weight last sent to fanout
+	sentAt     schemas.Micros // when it was sent; 0: never; strictly increasing
+	timerAt    schemas.Micros // when the timer fires; 0: no timer is set
 }
 
-// move updates the weight as of now. It reports whether the weight has changed and must be sent.
-func (f *facet) move(cfg Config, now schemas.Micros) bool {
-	w := cfg.Steps.next(f.told, f.at(now, cfg.HalfLife), cfg.Band)
-	if w == f.told {
+// updateWeight updates the weight as of now. It reports whether the weight has changed and must be sent.
+func (f *facet) updateWeight(cfg Config, now schemas.Micros) bool {
+	w := cfg.Steps.next(f.sentWeight, f.at(now, cfg.HalfLife), cfg.Band)
+	if w == f.sentWeight {
 		return false
 	}
-	f.told, f.moved = w, max(now, f.moved+1)
+	f.sentWeight, f.sentAt = w, max(now, f.sentAt+1)
 	return true
 }
 
-// wake returns when decay may next change the weight, or 0 for never. It is at least a second after now, whatever the
+// nextChange returns when decay may next change the weight, or 0 for never. It is at least a second after now, whatever the
 // rounding error.
-func (f *facet) wake(cfg Config, now schemas.Micros) schemas.Micros {
-	target, ok := cfg.Steps.fadesTo(f.told, f.sum, cfg.Band)
+func (f *facet) nextChange(cfg Config, now schemas.Micros) schemas.Micros {
+	target, ok := cfg.Steps.decaysTo(f.sentWeight, f.sum, cfg.Band)
 	if !ok {
 		return 0
 	}

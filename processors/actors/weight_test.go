@@ -46,7 +46,7 @@ func TestStepsNext(t *testing.T) {
 func TestStepsKeepTheirBand(t *testing.T) {
 	cfg := DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {
-		told := unmoved
+		told := initialWeight
 		for _, value := range rapid.SliceOf(rapid.Float64Range(-30, 30)).Draw(t, "values") {
 			told = cfg.Steps.next(told, value, cfg.Band)
 			plain := cfg.Steps[cfg.Steps.at(value)].Weight
@@ -67,41 +67,41 @@ func TestFacetFadesOnTime(t *testing.T) {
 	cfg := DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {
 		now := schemas.Micros(1.7e15)
-		f := facet{told: unmoved}
+		f := facet{sentWeight: initialWeight}
 		f.decayed = f.add(rapid.Float64Range(-100, 1000).Draw(t, "sum"), now, cfg.HalfLife)
-		f.move(cfg, now)
+		f.updateWeight(cfg, now)
 		for range 10 {
-			wake := f.wake(cfg, now)
+			wake := f.nextChange(cfg, now)
 			if wake == 0 {
-				if f.told != unmoved {
-					t.Errorf("stays at %v for ever", f.told)
+				if f.sentWeight != initialWeight {
+					t.Errorf("stays at %v for ever", f.sentWeight)
 				}
 				return
 			}
-			if early := f; wake > now+1_002_000 && early.move(cfg, wake-2000) {
-				t.Errorf("moves from %v to %v before it is woken", f.told, early.told)
+			if early := f; wake > now+1_002_000 && early.updateWeight(cfg, wake-2000) {
+				t.Errorf("moves from %v to %v before it is woken", f.sentWeight, early.sentWeight)
 			}
 			before := f
-			if !f.move(cfg, wake) {
-				t.Errorf("woken at %v for nothing: affinity %v, weight %v", wake, f.at(wake, cfg.HalfLife), f.told)
+			if !f.updateWeight(cfg, wake) {
+				t.Errorf("woken at %v for nothing: affinity %v, weight %v", wake, f.at(wake, cfg.HalfLife), f.sentWeight)
 			}
-			if f.moved <= before.moved {
-				t.Errorf("moved at %d, before at %d", f.moved, before.moved)
+			if f.sentAt <= before.sentAt {
+				t.Errorf("moved at %d, before at %d", f.sentAt, before.sentAt)
 			}
 			now = wake
 		}
-		t.Errorf("still moving, weight %v", f.told)
+		t.Errorf("still moving, weight %v", f.sentWeight)
 	})
 }
 
 // fanout orders weights by time, so two changes within one millisecond must have different times.
 func TestFacetMovesAreOrdered(t *testing.T) {
 	cfg := DefaultConfig()
-	f := facet{told: unmoved}
+	f := facet{sentWeight: initialWeight}
 	for i, sum := range []float64{3, 8, 0} {
 		f.decayed = decayed{sum, 1000}
-		if !f.move(cfg, 1000) || f.moved != schemas.Micros(1000+i) {
-			t.Errorf("move %d: got time %d, want %d", i, f.moved, 1000+i)
+		if !f.updateWeight(cfg, 1000) || f.sentAt != schemas.Micros(1000+i) {
+			t.Errorf("move %d: got time %d, want %d", i, f.sentAt, 1000+i)
 		}
 	}
 }

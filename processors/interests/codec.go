@@ -5,8 +5,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// format is the version of the format of all rows. They are packed: an action reads and writes eight rows or more, and as JSON
-// these were most of the cost of the group.
+// format is the version of the format of all rows. They are packed: an action reads and writes eight rows or more, and as
+// JSON these were most of the cost of the group.
 const format = 1
 
 // number is a row that holds a number.
@@ -19,7 +19,7 @@ func (n *number) Pack(p *packed.Packer) {
 }
 
 // Pack implements packed.Row.
-func (s *saying) Pack(p *packed.Packer) {
+func (s *pinTerms) Pack(p *packed.Packer) {
 	p.Version(format)
 	packed.Int(p, &s.Version)
 	packed.String(p, &s.Author)
@@ -34,12 +34,12 @@ func (v *visitor) Pack(p *packed.Packer) {
 	p.Version(format)
 	packed.String(p, &v.Source)
 	packed.Int(p, &v.Time)
-	p.Flags(&v.Liked)
-	packed.Int(p, &v.Forget)
+	p.Flags(&v.Acted)
+	packed.Int(p, &v.ExpiresAt)
 }
 
 // Pack implements packed.Row.
-func (l *liking) Pack(p *packed.Packer) {
+func (l *userInterest) Pack(p *packed.Packer) {
 	p.Version(format)
 	packed.Float(p, &l.Strength)
 	packed.Items(p, &l.Evidence, func(p *packed.Packer, e *schemas.Evidence) {
@@ -54,7 +54,7 @@ func (l *liking) Pack(p *packed.Packer) {
 func (t *term) Pack(p *packed.Packer) {
 	p.Version(format)
 	packed.Int(p, &t.Pins)
-	packed.Int(p, &t.Over)
+	packed.Int(p, &t.MaxError)
 	packed.Int(p, &t.People)
 	packed.Float(p, &t.Recent)
 }

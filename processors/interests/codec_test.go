@@ -26,16 +26,16 @@ func testFormat[T any, R packed.Row[T]](t *testing.T, row T, want string) {
 
 func TestRows_KeepTheirFormat(t *testing.T) {
 	testFormat(t, number(-3), "01"+"05")
-	testFormat(t, saying{
+	testFormat(t, pinTerms{
 		Version: 1, Author: "a", Created: 2, Interests: []schemas.InterestID{"i"}, Terms: []string{"t", "u"}, Deleted: true,
 	}, "01"+"02"+"0161"+"04"+"010169"+"0201740175"+"01")
-	testFormat(t, visitor{Source: "s", Time: 1, Liked: true, Forget: 2}, "01"+"0173"+"02"+"01"+"04")
-	testFormat(t, term{Pins: 1, Over: 2, People: 3, Recent: 1}, "01"+"020406"+"3ff0000000000000")
-	testFormat(t, liking{
+	testFormat(t, visitor{Source: "s", Time: 1, Acted: true, ExpiresAt: 2}, "01"+"0173"+"02"+"01"+"04")
+	testFormat(t, term{Pins: 1, MaxError: 2, People: 3, Recent: 1}, "01"+"020406"+"3ff0000000000000")
+	testFormat(t, userInterest{
 		Strength: 1, Evidence: []schemas.Evidence{{Pin: "p", Verb: "v", Weight: 1, Time: 1}},
 	}, "01"+"3ff0000000000000"+"01"+"0170"+"0176"+"3ff0000000000000"+"02")
-	none := liking{Strength: decay.None()}
-	if got, err := packed.Decode[liking](packed.Encode(&none)); err != nil || !math.IsInf(float64(got.Strength), -1) {
+	none := userInterest{Strength: decay.None()}
+	if got, err := packed.Decode[userInterest](packed.Encode(&none)); err != nil || !math.IsInf(float64(got.Strength), -1) {
 		t.Errorf("got %v, %v, want the sum of nothing", got.Strength, err)
 	}
 }

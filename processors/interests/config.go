@@ -37,7 +37,7 @@ func DefaultConfig() Config {
 // Blocked returns a function that explains why a folded term is not counted and has no interest, whatever was counted and
 // decided before. It returns the reason in Block, or the stop word that the term begins or ends with. It returns "" for a
 // term that is not blocked.
-func (c Config) Blocked() func(term string) (reason string) { return newVocabulary(c).why }
+func (c Config) Blocked() func(term string) (reason string) { return newVocabulary(c).blockReason }
 
 // Validate returns an error that lists every value that is out of its bounds.
 func (c Config) Validate() error {

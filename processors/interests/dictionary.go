@@ -13,15 +13,15 @@ import (
 
 // term holds the counts of a term.
 type term struct {
-	Pins   int64
-	Over   int64     // maximum error of Pins: it may be too high by this
-	People int64     // counted authors
-	Recent decay.Sum // decayed sum with a weight of 1 for each pin
+	Pins     int64
+	MaxError int64     // maximum error of Pins: it may be too high by this
+	People   int64     // counted authors
+	Recent   decay.Sum // decayed sum with a weight of 1 for each pin
 }
 
 // score returns the score of a candidate; recent is the remaining part of its pins. See the package comment.
 func (t term) score(name string, recent float64, cfg Config) float64 {
-	pins := t.Pins - t.Over
+	pins := t.Pins - t.MaxError
 	if pins < 1 {
 		return 0
 	}
@@ -51,16 +51,16 @@ func rankName(pins int64, name string) []byte {
 
 func authorPrefix(name string) []byte { return append(append([]byte{rowAuthor}, name...), 0) }
 
-// mark counts a pin that has a term, or subtracts one that no longer has it.
-func (d dictionary) mark(m schemas.TermMark) error {
+// apply counts a pin that has a term, or subtracts one that no longer has it.
+func (d dictionary) apply(m schemas.TermMark) error {
 	t, known, err := rows.Value[term](d.own, termName(m.Term))
 	switch {
 	case err != nil:
 		return err
-	case m.Removed && (!known || t.Pins <= t.Over):
+	case m.Removed && (!known || t.Pins <= t.MaxError):
 		return nil // the pin was counted before the term was evicted
 	case m.Removed:
-		return d.take(m, t)
+		return d.subtract(m, t)
 	case !known:
 		if t, err = d.admit(); err != nil {
 			return err
@@ -78,8 +78,8 @@ func (d dictionary) mark(m schemas.TermMark) error {
 	return d.put(m.Term, t)
 }
 
-// take subtracts a pin.
-func (d dictionary) take(m schemas.TermMark, t term) error {
+// subtract subtracts a pin.
+func (d dictionary) subtract(m schemas.TermMark, t term) error {
 	if err := d.own.Delete(rankName(t.Pins, m.Term)); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (d dictionary) admit() (term, error) {
 	pins := int64(binary.BigEndian.Uint64(fewest[0][1:head]))
 	d.tx.Effect("evicted_term", 1)
 	err = cmp.Or(d.own.Delete(fewest[0]), d.drop(string(fewest[0][head:])))
-	return term{Pins: pins, Over: pins, Recent: decay.None()}, err
+	return term{Pins: pins, MaxError: pins, Recent: decay.None()}, err
 }
 
 // drop deletes a term whose rank is already deleted.

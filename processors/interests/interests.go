@@ -146,7 +146,7 @@ func (g *group) interestOf(term string) (schemas.InterestID, bool) {
 	for range most {
 		d, ok := g.decided.Get(term)
 		switch {
-		case !ok || g.words.why(term) != "":
+		case !ok || g.words.blockReason(term) != "":
 			return "", false
 		case d.State == schemas.TermAccepted:
 			return d.Interest, true
@@ -164,23 +164,23 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 		return schemas.Bad(fmt.Sprintf("card: key %.64q: want the pin %.64q", tx.Key(), c.Pin))
 	}
 	t := pinRows{tx.Own()}
-	was, err := t.saying()
+	was, err := t.terms()
 	if err != nil || c.Version <= was.Version {
 		return err
 	}
-	is := saying{Version: c.Version, Author: c.Author, Created: c.Created, Interests: c.Interests, Deleted: c.Deleted}
+	is := pinTerms{Version: c.Version, Author: c.Author, Created: c.Created, Interests: c.Interests, Deleted: c.Deleted}
 	if !c.Deleted {
 		is.Terms = g.words.of(c.Title, nameOf(c.Board))
 	}
 	out := g.outbox(tx)
-	out.terms(was, is)
+	out.addTerms(was, is)
 	if c.Deleted {
 		if err := t.withdraw(out, c.Pin); err != nil {
 			return err
 		}
 		is.Terms, is.Interests = nil, nil
 	}
-	return cmp.Or(rows.PutValue(tx.Own(), []byte{rowSaying}, &is), out.send())
+	return cmp.Or(rows.PutValue(tx.Own(), []byte{rowPin}, &is), out.send())
 }
 
 // action processes an action of a user on a pin.
@@ -193,7 +193,7 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		return nil
 	}
 	t := pinRows{tx.Own()}
-	said, err := t.saying()
+	said, err := t.terms()
 	if err != nil || said.Deleted {
 		return err
 	}
@@ -203,18 +203,18 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	}
 	out, pin, source := g.outbox(tx), schemas.PinID(r.Pin.ID), seen.sourceAt(r.Time, g.cfg.AttributionWindow)
 	for _, interest := range g.interests(r.Pin.Interests, said.Terms) {
-		out.like(schemas.LikeMark{User: r.User, Interest: interest, Pin: pin, Verb: r.Verb, Weight: r.Weight, Time: r.Time})
-		out.event(schemas.EngagementMark{Interest: interest, Source: source, What: cmp.Or(string(r.Verb), "other"), Time: r.Time})
+		out.addLike(schemas.LikeMark{User: r.User, Interest: interest, Pin: pin, Verb: r.Verb, Weight: r.Weight, Time: r.Time})
+		out.addEvent(schemas.EngagementMark{Interest: interest, Source: source, What: cmp.Or(string(r.Verb), "other"), Time: r.Time})
 	}
-	seen.Liked = true
-	return cmp.Or(g.meet(tx, t, r.User, seen), out.send())
+	seen.Acted = true
+	return cmp.Or(g.recordVisitor(tx, t, r.User, seen), out.send())
 }
 
 // impressions processes the impressions of a visit.
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	out := g.outbox(tx)
 	for _, shown := range i.Pins {
-		if err := cmp.Or(g.impression(tx, out, i, shown), out.sendMany()); err != nil {
+		if err := cmp.Or(g.impression(tx, out, i, shown), out.sendIfFull()); err != nil {
 			return err
 		}
 	}
@@ -224,7 +224,7 @@ func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 // impression processes one impression of a pin, and adds the resulting marks to out.
 func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, shown schemas.ShownPin) error {
 	t := pinRows{tx.Of(string(shown.Pin))}
-	said, err := t.saying()
+	said, err := t.terms()
 	switch {
 	case err != nil || said.Deleted:
 		return err
@@ -243,9 +243,9 @@ func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, sho
 		seen.Source, seen.Time = shown.Source, i.Time
 	}
 	for _, interest := range g.interests(said.Interests, said.Terms) {
-		out.event(schemas.EngagementMark{Interest: interest, Source: shown.Source, What: schemas.ImpressionCount, Time: i.Time})
+		out.addEvent(schemas.EngagementMark{Interest: interest, Source: shown.Source, What: schemas.ImpressionCount, Time: i.Time})
 	}
-	return g.meet(tx, t, i.User, seen)
+	return g.recordVisitor(tx, t, i.User, seen)
 }
 
 // interests returns the interests of a pin: its own, then those of its accepted terms.
@@ -269,9 +269,9 @@ func (g *group) interests(own []schemas.InterestID, terms []string) []schemas.In
 	return all
 }
 
-// meet stores a visitor of a pin, and sets the timer of a new one.
-func (g *group) meet(tx *rows.Tx, t pinRows, user schemas.UserID, v visitor) error {
-	if v.Forget != 0 {
+// recordVisitor stores a visitor of a pin, and sets the timer of a new one.
+func (g *group) recordVisitor(tx *rows.Tx, t pinRows, user schemas.UserID, v visitor) error {
+	if v.ExpiresAt != 0 {
 		return t.putVisitor(user, v)
 	}
 	n, err := t.visitors()
@@ -283,7 +283,7 @@ func (g *group) meet(tx *rows.Tx, t pinRows, user schemas.UserID, v visitor) err
 		return nil
 	}
 	at := tx.Time().Add(g.cfg.AttributionWindow)
-	v.Forget = schemas.MicrosOf(at)
+	v.ExpiresAt = schemas.MicrosOf(at)
 	return cmp.Or(t.own.SetTimer(at, visitorName(user)), t.putVisitors(n+1), t.putVisitor(user, v))
 }
 
@@ -296,9 +296,9 @@ func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) 
 	}
 	at := v.Time.Time().Add(g.cfg.AttributionWindow)
 	if v.Source == "" || !at.After(now) {
-		return t.forget(name)
+		return t.deleteVisitor(name)
 	}
-	v.Forget = schemas.MicrosOf(at)
+	v.ExpiresAt = schemas.MicrosOf(at)
 	return cmp.Or(owner.SetTimer(at, name), rows.PutValue(owner, name, &v))
 }
 
@@ -322,7 +322,7 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 	}
 	d := dictionary{tx: tx, own: tx.Of(g.owners[tx.Partition()]), cfg: g.cfg, scale: scale}
 	for _, t := range m.Terms {
-		if err := d.mark(t); err != nil {
+		if err := d.apply(t); err != nil {
 			return err
 		}
 	}

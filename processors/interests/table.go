@@ -13,7 +13,7 @@ import (
 
 // The kinds of rows, by the first byte of their names.
 const (
-	rowSaying   = 'p' // of a pin → saying
+	rowPin      = 'p' // of a pin → saying
 	rowVisitor  = 's' // of a pin: user → visitor; has a timer
 	rowVisitors = 'v' // of a pin → number of visitors
 	rowInterest = 'i' // of a user: interest → liking
@@ -24,8 +24,8 @@ const (
 	rowTerms    = 'n' // of a dictionary → number of terms
 )
 
-// saying is the state of a pin.
-type saying struct {
+// pinTerms is the state of a pin.
+type pinTerms struct {
 	Version   schemas.Version
 	Author    schemas.UserID
 	Created   schemas.Micros
@@ -36,10 +36,10 @@ type saying struct {
 
 // visitor is a user who recently saw or liked a pin.
 type visitor struct {
-	Source schemas.Source // source of the newest impression; "": none
-	Time   schemas.Micros // time of the newest impression
-	Liked  bool
-	Forget schemas.Micros // when the row expires
+	Source    schemas.Source // source of the newest impression; "": none
+	Time      schemas.Micros // time of the newest impression
+	Acted     bool
+	ExpiresAt schemas.Micros // when the row expires
 }
 
 // sourceAt returns the source that an action of the visitor counts for.
@@ -53,8 +53,8 @@ func (v visitor) sourceAt(at schemas.Micros, within time.Duration) schemas.Sourc
 // pinRows accesses the rows of a pin.
 type pinRows struct{ own rows.Owner }
 
-func (t pinRows) saying() (saying, error) {
-	s, _, err := rows.Value[saying](t.own, []byte{rowSaying})
+func (t pinRows) terms() (pinTerms, error) {
+	s, _, err := rows.Value[pinTerms](t.own, []byte{rowPin})
 	return s, err
 }
 
@@ -83,8 +83,8 @@ func (t pinRows) putVisitors(n int) error {
 	return rows.PutValue(t.own, []byte{rowVisitors}, &row)
 }
 
-// forget deletes a visitor.
-func (t pinRows) forget(name []byte) error {
+// deleteVisitor deletes a visitor.
+func (t pinRows) deleteVisitor(name []byte) error {
 	n, err := t.visitors()
 	if err != nil {
 		return err
@@ -101,11 +101,11 @@ func (t pinRows) withdraw(out *outbox, pin schemas.PinID) error {
 	}
 	for _, user := range slices.Sorted(maps.Keys(seen)) {
 		v := seen[user]
-		if v.Liked {
-			out.like(schemas.LikeMark{User: schemas.UserID(user), Pin: pin})
+		if v.Acted {
+			out.addLike(schemas.LikeMark{User: schemas.UserID(user), Pin: pin})
 		}
 		name := visitorName(schemas.UserID(user))
-		if err := cmp.Or(t.own.DropTimer(v.Forget.Time(), name), t.own.Delete(name), out.sendMany()); err != nil {
+		if err := cmp.Or(t.own.DropTimer(v.ExpiresAt.Time(), name), t.own.Delete(name), out.sendIfFull()); err != nil {
 			return err
 		}
 	}
@@ -120,10 +120,10 @@ type outbox struct {
 	waiting int // number of marks in to, except those of terms
 }
 
-// marksAtOnce is the number of marks from which on they are sent. The marks of one more pin are at most 64 events or one
+// maxWaiting is the number of marks from which on they are sent. The marks of one more pin are at most 64 events or one
 // like. An event takes about 350 bytes and a removed like 530, whatever the length of ids and sources, so all of these fit
 // a record.
-const marksAtOnce = 1000
+const maxWaiting = 1000
 
 func (g *group) outbox(tx *rows.Tx) *outbox {
 	return &outbox{tx: tx, streams: g.streams, to: make([]schemas.InterestMarks, len(g.owners))}
@@ -133,21 +133,21 @@ func (o *outbox) of(owner string) *schemas.InterestMarks {
 	return &o.to[topics.Partition(owner, int32(len(o.to)))]
 }
 
-func (o *outbox) like(l schemas.LikeMark) {
+func (o *outbox) addLike(l schemas.LikeMark) {
 	m := o.of(string(l.User))
 	m.Likes = append(m.Likes, l)
 	o.waiting++
 }
 
-func (o *outbox) event(e schemas.EngagementMark) {
+func (o *outbox) addEvent(e schemas.EngagementMark) {
 	m := o.of(string(e.Interest))
 	m.Events = append(m.Events, e)
 	o.waiting++
 }
 
-// terms adds marks for the terms that a pin gained or lost.
-func (o *outbox) terms(was, is saying) {
-	mark := func(s saying, other saying, removed bool) {
+// addTerms adds marks for the terms that a pin gained or lost.
+func (o *outbox) addTerms(was, is pinTerms) {
+	mark := func(s pinTerms, other pinTerms, removed bool) {
 		for _, term := range s.Terms {
 			if _, both := slices.BinarySearch(other.Terms, term); both && s.Author == other.Author {
 				continue
@@ -160,9 +160,9 @@ func (o *outbox) terms(was, is saying) {
 	mark(is, was, false)
 }
 
-// sendMany sends the collected marks if there are marksAtOnce or more.
-func (o *outbox) sendMany() error {
-	if o.waiting < marksAtOnce {
+// sendIfFull sends the collected marks if there are maxWaiting or more.
+func (o *outbox) sendIfFull() error {
+	if o.waiting < maxWaiting {
 		return nil
 	}
 	return o.send()

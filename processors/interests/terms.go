@@ -91,9 +91,9 @@ func (v vocabulary) of(texts ...string) []string {
 	return terms[:min(len(terms), maxTerms)]
 }
 
-// why returns why a folded term is not a term of this vocabulary, even if it was counted before: it is blocked, or begins
-// or ends with a stop word. It returns "" otherwise.
-func (v vocabulary) why(term string) string {
+// blockReason returns why a folded term is not a term of this vocabulary, even if it was counted before: it is blocked,
+// or begins or ends with a stop word. It returns "" otherwise.
+func (v vocabulary) blockReason(term string) string {
 	if reason, blocked := v.blocked[term]; blocked {
 		return reason
 	}
@@ -112,7 +112,7 @@ func (v vocabulary) term(words []string) (string, bool) {
 			return "", false
 		}
 	}
-	if !v.worth(words[0]) || !v.worth(words[len(words)-1]) {
+	if !v.isContentWord(words[0]) || !v.isContentWord(words[len(words)-1]) {
 		return "", false
 	}
 	term := strings.Join(words, " ")
@@ -120,9 +120,9 @@ func (v vocabulary) term(words []string) (string, bool) {
 	return term, !blocked
 }
 
-// worth reports whether a term may begin or end with a word: the word has a letter and more than one character, and is no
-// stop word.
-func (v vocabulary) worth(word string) bool {
+// isContentWord reports whether a term may begin or end with a word: the word has a letter and more than one character,
+// and is no stop word.
+func (v vocabulary) isContentWord(word string) bool {
 	return utf8.RuneCountInString(word) > 1 && !v.stopped[word] && strings.ContainsFunc(word, unicode.IsLetter)
 }
 

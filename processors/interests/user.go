@@ -11,14 +11,14 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// liking is an interest of a user.
-type liking struct {
+// userInterest is an interest of a user.
+type userInterest struct {
 	Strength decay.Sum
 	Evidence []schemas.Evidence // newest first
 }
 
 // add adds an action to the strength, and keeps the most newest actions as evidence.
-func (l *liking) add(m schemas.LikeMark, scale decay.Scale, most int) {
+func (l *userInterest) add(m schemas.LikeMark, scale decay.Scale, most int) {
 	l.Strength = l.Strength.Plus(decay.Once(m.Weight, m.Time, scale))
 	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: m.Time})
 	slices.SortFunc(l.Evidence, func(a, b schemas.Evidence) int {
@@ -38,10 +38,10 @@ func interestName(id string) []byte { return append([]byte{rowInterest}, id...) 
 // like adds an action to an interest. A mark without an interest removes a deleted pin from the evidence.
 func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error {
 	if m.Interest == "" {
-		return t.forget(m.Pin)
+		return t.removeEvidence(m.Pin)
 	}
 	name := interestName(string(m.Interest))
-	l, known, err := rows.Value[liking](t.own, name)
+	l, known, err := rows.Value[userInterest](t.own, name)
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,9 @@ func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error
 }
 
 // all returns the user's interests.
-func all(own rows.RowReader) (map[string]liking, error) {
-	list := map[string]liking{}
-	err := rows.Each(own, []byte{rowInterest}, func(id string, l liking) { list[id] = l })
+func all(own rows.RowReader) (map[string]userInterest, error) {
+	list := map[string]userInterest{}
+	err := rows.Each(own, []byte{rowInterest}, func(id string, l userInterest) { list[id] = l })
 	return list, err
 }
 
@@ -83,7 +83,7 @@ func (t userRows) trim(tx *rows.Tx) error {
 }
 
 // strongest returns the ids, strongest first.
-func strongest(list map[string]liking) []string {
+func strongest(list map[string]userInterest) []string {
 	ids := make([]string, 0, len(list))
 	for id := range list {
 		ids = append(ids, id)
@@ -94,8 +94,8 @@ func strongest(list map[string]liking) []string {
 	return ids
 }
 
-// forget removes a pin from the evidence.
-func (t userRows) forget(pin schemas.PinID) error {
+// removeEvidence removes a pin from the evidence.
+func (t userRows) removeEvidence(pin schemas.PinID) error {
 	list, err := all(t.own)
 	if err != nil {
 		return err
@@ -134,8 +134,8 @@ func day(at schemas.Micros) uint32 {
 
 func dayName(d uint32) []byte { return binary.BigEndian.AppendUint32([]byte{rowCount}, d) }
 
-// staleAtOnce bounds the rows that one event deletes. Later events delete the rest.
-const staleAtOnce = 50
+// maxStale bounds the rows that one event deletes. Later events delete the rest.
+const maxStale = 50
 
 // count counts an event of an interest. If its row is new, count deletes the days that are days or more before the event's
 // day.
@@ -150,7 +150,7 @@ func count(own rows.Owner, e schemas.EngagementMark, days int) error {
 		return err
 	}
 	newest := day(e.Time)
-	oldest, err := rows.Names(own, []byte{rowCount}, staleAtOnce)
+	oldest, err := rows.Names(own, []byte{rowCount}, maxStale)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,8 @@ import (
 
 const erasedUser = schemas.UserID("user:gone")
 
-// publishRowsOfErasedUser publishes one record of every topic that creates a row of the erased user or an edge to that user.
+// publishRowsOfErasedUser publishes one record of every topic that creates a row of the erased user or an edge to that
+// user.
 func publishRowsOfErasedUser(t *testing.T, w *wire, at schemas.Micros) {
 	t.Helper()
 	key := string(erasedUser)
@@ -51,7 +52,8 @@ func TestErase_LateRecordsOfErasedUserAreNotWritten(t *testing.T) {
 	same(t, "list", len(list), 0, err)
 }
 
-// timedStore keeps entries like a store with write timestamps: an erasure deletes the entries that are not later than itself.
+// timedStore keeps entries like a store with write timestamps: an erasure deletes the entries that are not later than
+// itself.
 type timedStore struct {
 	*feedstore.Store
 	mu      sync.Mutex
@@ -72,8 +74,8 @@ func (s *timedStore) Write(ctx context.Context, b materialize.Batch) error {
 	return s.Store.Write(ctx, b)
 }
 
-// The deletion has the time of its event, and an entry may be minutes ahead of that. Therefore the time of the erasure is the
-// latest time that an entry can have when the record of the deletion arrives.
+// The deletion has the time of its event, and an entry may be minutes ahead of that. Therefore the time of the erasure is
+// the latest time that an entry can have when the record of the deletion arrives.
 func TestErase_RemovesEntryAheadOfTheDelete(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// input decodes one record of a topic into a batch. It returns a *schemas.BadRecordError if the record can never be decoded.
+// input decodes one record of a topic into a batch. It returns a *schemas.BadRecordError if the record can never be
+// decoded.
 type input func(b *Batch, r *kgo.Record) error
 
 // inputs is the topology: for each topic, what is written to the batch, and which records of deleted users are skipped.
@@ -42,14 +43,14 @@ func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 		s.UsersDeleted.Name: topics.Into(s.UsersDeleted, checkDeleted, func(b *Batch, d *schemas.DeletedUser, r *kgo.Record) {
 			gone.Note(d.User, d.Time)
 			b.Deleted = append(b.Deleted, *d)
-			b.Erased = append(b.Erased, schemas.DeletedUser{User: d.User, Time: youngest(r)})
+			b.Erased = append(b.Erased, schemas.DeletedUser{User: d.User, Time: latestRowTime(r)})
 		}),
 	}
 }
 
-// youngest returns the latest time that a row of the deleted user can have when the record of the deletion arrives. Events
-// further ahead of their arrival are rejected.
-func youngest(r *kgo.Record) schemas.Micros {
+// latestRowTime returns the latest time that a row of the deleted user can have when the record of the deletion arrives.
+// Events further ahead of their arrival are rejected.
+func latestRowTime(r *kgo.Record) schemas.Micros {
 	return schemas.MicrosOf(r.Timestamp.Add(schemas.MaxAhead))
 }
 
@@ -107,8 +108,9 @@ type badRecord struct {
 	reason string
 }
 
-// sift decodes records into a batch and returns the bad ones separately. It returns an error if the registry is unavailable.
-func sift(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRecord, err error) {
+// decode decodes records into a batch and returns the bad ones separately. It returns an error if the registry is
+// unavailable.
+func decode(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRecord, err error) {
 	for _, r := range records {
 		if generation.IsMark(r) { // marker of a group that reads the topic, too
 			continue
@@ -125,9 +127,9 @@ func sift(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRec
 	return b, bad, nil
 }
 
-// bury sends records to the dead-letter topic and waits for the acknowledgement: only then may their offsets be committed. A
-// crash in between repeats the dead letters.
-func (s *Sink) bury(ctx context.Context, producer *kgo.Client, bad []badRecord) error {
+// sendToDeadLetters sends records to the dead-letter topic and waits for the acknowledgement: only then may their offsets
+// be committed. A crash in between repeats the dead letters.
+func (s *Sink) sendToDeadLetters(ctx context.Context, producer *kgo.Client, bad []badRecord) error {
 	letters := make([]*kgo.Record, 0, len(bad))
 	for _, b := range bad {
 		value, err := s.env.Streams.DeadLetters.Encode(topics.NewDeadLetter(s.group, b.record, b.reason))

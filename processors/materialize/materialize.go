@@ -6,9 +6,9 @@
 //	rows  none
 //
 // Each store has its own consumer group, so the log keeps the stores in step, each with its own lag. The sink writes the
-// records of a poll as one batch and then commits the offsets. After a crash between the two, it writes the batch again. This
-// changes nothing, because every row of the store is keyed and timestamped. A committed offset of the group means that the
-// store has everything before it.
+// records of a poll as one batch and then commits the offsets. After a crash between the two, it writes the batch again.
+// This changes nothing, because every row of the store is keyed and timestamped. A committed offset of the group means
+// that the store has everything before it.
 //
 // When a user is deleted, the sink deletes everything that the store keeps under that user, once. It writes no later record
 // of the user, from any topic; see Env.Deleted. It also deletes the registers of edges to the user and the facets of the
@@ -83,7 +83,7 @@ type Sink struct {
 	written     *prometheus.CounterVec
 	seconds     prometheus.Histogram
 	since       prometheus.Histogram
-	hand        *hand
+	inFlight    *inFlight
 }
 
 // New validates the configuration and registers the metrics, which are labeled with the group.
@@ -92,7 +92,7 @@ func New(cfg Config, env Env) (*Sink, error) {
 		return nil, fmt.Errorf("materialize: %w", err)
 	}
 	s := &Sink{
-		cfg: cfg, env: env, group: topics.MaterializeGroup(env.Name), inputs: inputs(env.Streams, env.Deleted), hand: new(hand),
+		cfg: cfg, env: env, group: topics.MaterializeGroup(env.Name), inputs: inputs(env.Streams, env.Deleted), inFlight: new(inFlight),
 		written: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_materialize_records_total", Help: "Rows and removals written to the feed store, by the topic that they come from.",
 		}, []string{"topic"}),
@@ -120,8 +120,8 @@ func New(cfg Config, env Env) (*Sink, error) {
 	return s, nil
 }
 
-// Run writes until ctx ends, and then returns nil, or until the store, the registry or the brokers fail, and then returns the
-// error. It may be called again after it has returned.
+// Run writes until ctx ends, and then returns nil, or until the store, the registry or the brokers fail, and then returns
+// the error. It may be called again after it has returned.
 func (s *Sink) Run(ctx context.Context) error {
 	producer, err := s.env.Kafka.Client()
 	if err != nil {
@@ -132,14 +132,14 @@ func (s *Sink) Run(ctx context.Context) error {
 	for name := range s.inputs {
 		names = append(names, name)
 	}
-	s.hand.begin(time.Now())
+	s.inFlight.begin(time.Now())
 	err = topics.Consume(ctx, topics.ConsumerConfig{
 		Kafka: s.env.Kafka, Group: s.group, Topics: names, MaxPoll: s.cfg.MaxPoll,
 	}, func(ctx context.Context, records []*kgo.Record) error {
 		return s.handle(ctx, producer, records)
 	})
 	if err == nil {
-		s.hand.end() // other processes own the partitions
+		s.inFlight.end() // other processes own the partitions
 	}
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
@@ -151,22 +151,22 @@ func (s *Sink) Run(ctx context.Context) error {
 
 // handle is like work, and tracks the age of the records for the lag metric.
 func (s *Sink) handle(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
-	s.hand.take(oldest(records))
-	if err := s.work(ctx, producer, records); err != nil {
-		s.hand.fail(time.Now())
+	s.inFlight.take(oldest(records))
+	if err := s.process(ctx, producer, records); err != nil {
+		s.inFlight.fail(time.Now())
 		return err
 	}
-	s.hand.end()
+	s.inFlight.end()
 	return nil
 }
 
-// work makes the complete effect of the records durable.
-func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
-	batch, bad, err := sift(s.inputs, records)
+// process makes the complete effect of the records durable.
+func (s *Sink) process(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
+	batch, bad, err := decode(s.inputs, records)
 	if err != nil {
 		return err
 	}
-	if err := s.bury(ctx, producer, bad); err != nil {
+	if err := s.sendToDeadLetters(ctx, producer, bad); err != nil {
 		return err
 	}
 	// A visit is one record with many entries. Excess entries are written before the rest, so that an erasure in the batch
@@ -180,7 +180,7 @@ func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Re
 	if err := s.write(ctx, batch); err != nil {
 		return err
 	}
-	s.since.Observe(max(0, time.Since(begun(records)).Seconds()))
+	s.since.Observe(max(0, time.Since(originTime(records)).Seconds()))
 	return nil
 }
 
@@ -199,7 +199,7 @@ func (s *Sink) write(ctx context.Context, batch Batch) error {
 }
 
 // behind returns the age in seconds of the oldest record in flight.
-func (s *Sink) behind() float64 { return s.hand.age(time.Now()).Seconds() }
+func (s *Sink) behind() float64 { return s.inFlight.age(time.Now()).Seconds() }
 
 // storeName returns the name of the feed store, as reads use it.
 func (s *Sink) storeName() string {
@@ -215,8 +215,8 @@ func oldest(records []*kgo.Record) time.Time {
 	return first.Timestamp
 }
 
-// begun returns the earliest arrival time of the events that the records originate from.
-func begun(records []*kgo.Record) time.Time {
+// originTime returns the earliest arrival time of the events that the records originate from.
+func originTime(records []*kgo.Record) time.Time {
 	first := topics.SinceOf(records[0])
 	for _, r := range records[1:] {
 		first = min(first, topics.SinceOf(r))

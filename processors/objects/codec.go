@@ -8,7 +8,7 @@ import (
 // Pack implements packed.Row. The id is the owner of the row.
 func (p *pin) Pack(to *packed.Packer) {
 	to.Version(1)
-	packed.Int(to, &p.stamp)
+	packed.Int(to, &p.lastVersion)
 	packed.String(to, &p.deletedBy)
 	packMoment(to, &p.origin.moment)
 	packed.String(to, &p.origin.author)
@@ -18,7 +18,7 @@ func (p *pin) Pack(to *packed.Packer) {
 	packed.String(to, &p.head.title)
 	packed.String(to, &p.head.link)
 	packed.Items(to, &p.kept, packMoment)
-	packed.Items(to, &p.told, packed.String[schemas.Followee])
+	packed.Items(to, &p.notified, packed.String[schemas.Followee])
 }
 
 func packMoment(p *packed.Packer, m *moment) {

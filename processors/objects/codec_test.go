@@ -21,12 +21,12 @@ var update = flag.Bool("update", false, "write the golden files")
 // Rows outlive the program that wrote them, so their bytes must not change.
 func TestPinRowGolden(t *testing.T) {
 	p := &pin{
-		stamp:     1_700_000_000_000_001,
-		deletedBy: "e-9",
-		origin:    origin{moment{1_600_000_000_000_000, "e-1"}, "user:ada", 1.5},
-		head:      head{"board:pots", []schemas.InterestID{"interest:clay"}, "A pot", "https://example.com/pot"},
-		kept:      []moment{{1_700_000_000_000_000, "e-2"}, {-1, "e-1"}},
-		told:      []schemas.Followee{"user:ada", "board:pots", "interest:clay"},
+		lastVersion: 1_700_000_000_000_001,
+		deletedBy:   "e-9",
+		origin:      origin{moment{1_600_000_000_000_000, "e-1"}, "user:ada", 1.5},
+		head:        head{"board:pots", []schemas.InterestID{"interest:clay"}, "A pot", "https://example.com/pot"},
+		kept:        []moment{{1_700_000_000_000_000, "e-2"}, {-1, "e-1"}},
+		notified:    []schemas.Followee{"user:ada", "board:pots", "interest:clay"},
 	}
 	golden(t, "pin.hex", packed.Encode(p))
 }

@@ -15,18 +15,20 @@ type Hot struct {
 	For  time.Duration `yaml:"for" default:"720h" range:"1m..8760h" help:"how long a pin stays hot without another impression or save"`
 }
 
-// heat holds the impressions and saves of a pin, and the counts that were last sent.
-type heat struct {
+// exposure holds the impressions and saves of a pin, and the counts that were last sent.
+type exposure struct {
 	shown, saved         int64
 	sentShown, sentSaved int64 // both 0: the pin is not in hot-pins
 	last                 schemas.Micros
 }
 
-// warms reports whether heat counts this kind of event: impressions and saves.
-func warms(what string) bool { return what == schemas.ImpressionCount || what == string(schemas.Save) }
+// isExposure reports whether exposure counts this kind of event: impressions and saves.
+func isExposure(what string) bool {
+	return what == schemas.ImpressionCount || what == string(schemas.Save)
+}
 
-// note counts an impression or a save that arrived now.
-func (h *heat) note(what string, now schemas.Micros) {
+// add counts an impression or a save that arrived now.
+func (h *exposure) add(what string, now schemas.Micros) {
 	if what == schemas.ImpressionCount {
 		h.shown++
 	} else {
@@ -35,10 +37,10 @@ func (h *heat) note(what string, now schemas.Micros) {
 	h.last = now
 }
 
-func (h *heat) sent() bool { return h.sentShown+h.sentSaved > 0 }
+func (h *exposure) sent() bool { return h.sentShown+h.sentSaved > 0 }
 
 // due reports whether the counts should be sent: the first time at from, later when one has grown by an eighth.
-func (h *heat) due(from int64) bool {
+func (h *exposure) due(from int64) bool {
 	if !h.sent() {
 		return h.shown+h.saved >= from
 	}
@@ -47,7 +49,7 @@ func (h *heat) due(from int64) bool {
 }
 
 // Pack implements packed.Row.
-func (h *heat) Pack(p *packed.Packer) {
+func (h *exposure) Pack(p *packed.Packer) {
 	p.Version(1)
 	packed.Int(p, &h.shown)
 	packed.Int(p, &h.saved)
@@ -56,18 +58,18 @@ func (h *heat) Pack(p *packed.Packer) {
 	packed.Int(p, &h.last)
 }
 
-// heat returns the heat of the pin, or the zero heat if there is none.
-func (t table) heat() (*heat, error) {
-	h, _, err := rows.Value[heat](t.own, []byte{hotRow})
+// exposure returns the exposure of the pin, or the zero exposure if there is none.
+func (t table) exposure() (*exposure, error) {
+	h, _, err := rows.Value[exposure](t.own, []byte{hotRow})
 	return &h, err
 }
 
-// warm counts an impression or a save of the pin, and sends the counts if they are due.
-func (t table) warm(p *pin, what string) error {
-	if !warms(what) {
+// countExposure counts an impression or a save of the pin, and sends the counts if they are due.
+func (t table) countExposure(p *pin, what string) error {
+	if !isExposure(what) {
 		return nil // skips the read of the row: most actions are neither
 	}
-	h, err := t.heat()
+	h, err := t.exposure()
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (t table) warm(p *pin, what string) error {
 			return err
 		}
 	}
-	h.note(what, t.now())
+	h.add(what, t.now())
 	if h.due(t.cfg.Hot.From) {
 		if err := t.sendHot(p, h); err != nil {
 			return err
@@ -87,7 +89,7 @@ func (t table) warm(p *pin, what string) error {
 
 // sendHot sends the counts. The first time, it sets a timer that checks whether the pin has cooled down. Each pin has one
 // timer, which is moved only when it fires: moving it with every impression would cost two writes each.
-func (t table) sendHot(p *pin, h *heat) error {
+func (t table) sendHot(p *pin, h *exposure) error {
 	if !h.sent() {
 		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.Hot.For), []byte{hotRow}); err != nil {
 			return err
@@ -99,10 +101,10 @@ func (t table) sendHot(p *pin, h *heat) error {
 	})
 }
 
-// coolDown removes a pin from hot-pins if it had no impression or save for Config.Hot.For. For an id without a pin, it
+// expireHot removes a pin from hot-pins if it had no impression or save for Config.Hot.For. For an id without a pin, it
 // waits for Config.unknownFor and deletes the heat as well.
-func (t table) coolDown(p *pin) error {
-	h, err := t.heat()
+func (t table) expireHot(p *pin) error {
+	h, err := t.exposure()
 	if err != nil || h.last == 0 || p.known() && !h.sent() {
 		return err
 	}
@@ -125,9 +127,9 @@ func (t table) coolDown(p *pin) error {
 	return rows.PutValue(t.own, []byte{hotRow}, h)
 }
 
-// forgetHot removes a deleted pin from hot-pins.
-func (t table) forgetHot(p *pin) error {
-	h, err := t.heat()
+// removeHot removes a deleted pin from hot-pins.
+func (t table) removeHot(p *pin) error {
+	h, err := t.exposure()
 	if err != nil {
 		return err
 	}

@@ -16,14 +16,14 @@ func TestWhatIsSentIsCloseAndRare(t *testing.T) {
 		from := rapid.Int64Range(1, 50).Draw(t, "from")
 		events := rapid.IntRange(1, 3000).Draw(t, "events")
 		saves := rapid.IntRange(2, 50).Draw(t, "one save in")
-		var h heat
+		var h exposure
 		sent := 0
 		for i := range events {
 			what := schemas.ImpressionCount
 			if i%saves == 0 {
 				what = "save"
 			}
-			h.note(what, 1)
+			h.add(what, 1)
 			if h.due(from) {
 				h.sentShown, h.sentSaved = h.shown, h.saved
 				sent++
@@ -42,12 +42,12 @@ func TestWhatIsSentIsCloseAndRare(t *testing.T) {
 }
 
 func TestHeat_KeepsItsFormat(t *testing.T) {
-	h := heat{shown: 300, saved: 2, sentShown: 290, sentSaved: 2, last: -5}
+	h := exposure{shown: 300, saved: 2, sentShown: 290, sentSaved: 2, last: -5}
 	b := packed.Encode(&h)
 	if got, want := hex.EncodeToString(b), "01"+"d804"+"04"+"c404"+"04"+"09"; got != want {
 		t.Errorf("written as %s, want %s", got, want)
 	}
-	if got, err := packed.Decode[heat](b); err != nil || got != h {
+	if got, err := packed.Decode[exposure](b); err != nil || got != h {
 		t.Errorf("read as %+v, %v, want %+v", got, err, h)
 	}
 }

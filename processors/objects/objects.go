@@ -143,7 +143,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 		return err
 	}
 	if p.deleted() {
-		if err := t.forgetHot(p); err != nil {
+		if err := t.removeHot(p); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 		tx.Count(dropRepeat)
 		return nil
 	}
-	if err := t.happened(p, string(e.Verb), e.Time, e.Actor); err != nil {
+	if err := t.countEvent(p, string(e.Verb), e.Time, e.Actor); err != nil {
 		return err
 	}
 	if len(p.kept) == 0 {
@@ -220,7 +220,7 @@ func (g *group) impression(tx *rows.Tx, pin schemas.PinID, at schemas.Micros) er
 		tx.Count(dropDeletedPin)
 		return nil
 	}
-	return t.happened(p, schemas.ImpressionCount, at, nobody)
+	return t.countEvent(p, schemas.ImpressionCount, at, noActor)
 }
 
 // actor adds an embedding to the mean of the pin's recent actors.
@@ -253,9 +253,9 @@ func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) e
 	}
 	switch name[0] {
 	case hotRow:
-		return t.coolDown(p)
+		return t.expireHot(p)
 	case actorsRow:
-		return t.forgetActors(p)
+		return t.expireActors(p)
 	}
-	return t.letGo(p, name)
+	return t.releaseAction(p, name)
 }

@@ -21,13 +21,13 @@ const (
 
 // pin is the state of one pin. A pin with only an id has seen no event.
 type pin struct {
-	id        schemas.PinID
-	stamp     schemas.Version    // last version number, 0: none
-	deletedBy string             // event id of the delete, "" if the pin is not deleted
-	origin    origin             // set by the earliest create
-	head      head               // set by the newest create or update
-	kept      []moment           // the newest creates and updates, whose attributes are kept for joins, newest first
-	told      []schemas.Followee // every followee that got a publication, those of the last one first
+	id          schemas.PinID
+	lastVersion schemas.Version    // last version number, 0: none
+	deletedBy   string             // event id of the delete, "" if the pin is not deleted
+	origin      origin             // set by the earliest create
+	head        head               // set by the newest create or update
+	kept        []moment           // the newest creates and updates, whose attributes are kept for joins, newest first
+	notified    []schemas.Followee // every followee that got a publication, those of the last one first
 }
 
 // moment is the position of an event in the order of events: by time, then id.
@@ -61,7 +61,7 @@ type change struct {
 	keep    bool               // the event's attributes are kept for joins
 	forget  []moment           // events whose attributes are no longer kept
 	version bool               // the pin has a new version
-	tell    []schemas.Followee // followees to notify of the version; empty if no field that they depend on changed
+	notify  []schemas.Followee // followees to notify of the version; empty if no field that they depend on changed
 }
 
 func (p *pin) deleted() bool { return p.deletedBy != "" }
@@ -96,8 +96,8 @@ func (p *pin) apply(e *schemas.PinEvent, cfg Config) change {
 	}
 	c.version = earlier || newer && existed
 	if c.version {
-		p.restamp(e.Time)
-		c.tell = p.audience(before, existed, cfg.MaxFollowees)
+		p.nextVersion(e.Time)
+		c.notify = p.audience(before, existed, cfg.MaxFollowees)
 	}
 	return c
 }
@@ -126,16 +126,16 @@ func (p *pin) keep(at moment, n int) change {
 // delete deletes the pin and notifies every followee that ever got it. Only the deletion, the creation time and the quality
 // are kept.
 func (p *pin) delete(e *schemas.PinEvent) change {
-	c := change{forget: p.kept, version: true, tell: p.told}
+	c := change{forget: p.kept, version: true, notify: p.notified}
 	p.deletedBy = e.ID
-	p.kept, p.told = nil, nil
+	p.kept, p.notified = nil, nil
 	p.head, p.origin.author = head{}, ""
-	p.restamp(e.Time)
+	p.nextVersion(e.Time)
 	return c
 }
 
-func (p *pin) restamp(at schemas.Micros) {
-	p.stamp = max(schemas.Version(at), p.stamp+1)
+func (p *pin) nextVersion(at schemas.Micros) {
+	p.lastVersion = max(schemas.Version(at), p.lastVersion+1)
 }
 
 // audience returns the followees to notify of a version: every current and former one if a field that they depend on
@@ -147,12 +147,12 @@ func (p *pin) audience(before schemas.PinVersion, existed bool, most int) []sche
 		return nil
 	}
 	tell := slices.Collect(now.Followees)
-	for _, f := range p.told {
+	for _, f := range p.notified {
 		if !slices.Contains(tell, f) {
 			tell = append(tell, f)
 		}
 	}
-	p.told = tell[:min(len(tell), most)]
+	p.notified = tell[:min(len(tell), most)]
 	return tell
 }
 
@@ -169,7 +169,7 @@ func (p *pin) facets() schemas.Facets {
 // former author must not be revealed.
 func (p *pin) version() schemas.PinVersion {
 	v := schemas.PinVersion{
-		Pin: p.id, Version: p.stamp, PinContent: schemas.PinContent{Facets: p.facets(), Created: p.origin.time, Deleted: p.deleted()}, Quality: p.origin.quality,
+		Pin: p.id, Version: p.lastVersion, PinContent: schemas.PinContent{Facets: p.facets(), Created: p.origin.time, Deleted: p.deleted()}, Quality: p.origin.quality,
 	}
 	if !p.created() {
 		v.Quality = 1

@@ -48,12 +48,12 @@ func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, 
 	p, told, drops := &pin{id: "pin:1"}, audience{}, []string(nil)
 	stored := map[string]bool{} // versions of attributes
 	for _, e := range events {
-		before := p.stamp
+		before := p.lastVersion
 		c := p.apply(e, cfg)
-		if c.version != (p.stamp > before) {
-			t.Errorf("event %s: new version %t, but the stamp went from %d to %d", e.ID, c.version, before, p.stamp)
+		if c.version != (p.lastVersion > before) {
+			t.Errorf("event %s: new version %t, but the stamp went from %d to %d", e.ID, c.version, before, p.lastVersion)
 		}
-		for _, f := range c.tell {
+		for _, f := range c.notify {
 			told[f] = p.version()
 		}
 		if c.keep {

@@ -32,7 +32,7 @@ func (g *group) replay(tx *rows.Tx, r *schemas.Replay) error {
 		}
 		tx.Effect(effectReplayed, 1)
 	}
-	return t.tellAgain(p, p.replay(e, g.cfg), r.Source)
+	return t.notifyAgain(p, p.replay(e, g.cfg), r.Source)
 }
 
 // replayed returns the event of a replay.
@@ -71,22 +71,22 @@ func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
 	switch {
 	case p.deleted() && e.Verb != schemas.Delete:
 		f := e.Facets()
-		return change{tell: slices.Collect(f.Followees)}
+		return change{notify: slices.Collect(f.Followees)}
 	case !p.decides(e):
 		return change{}
 	}
-	c := change{tell: p.told}
+	c := change{notify: p.notified}
 	if q := quality(cfg.Quality, e); q != p.origin.quality {
 		p.origin.quality, c.version = q, true
-		p.restamp(e.Time)
+		p.nextVersion(e.Time)
 	}
 	return c
 }
 
-// tellAgain notifies the followees of a source, "" for all, of the pin's state. It also writes a new version and sends it
+// notifyAgain notifies the followees of a source, "" for all, of the pin's state. It also writes a new version and sends it
 // to pin-cards.
-func (t table) tellAgain(p *pin, c change, source schemas.Source) error {
-	for _, f := range c.tell {
+func (t table) notifyAgain(p *pin, c change, source schemas.Source) error {
+	for _, f := range c.notify {
 		if source != "" && f.Source() != source {
 			continue
 		}

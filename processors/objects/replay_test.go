@@ -29,11 +29,11 @@ func TestReplay(t *testing.T) {
 		stamp   schemas.Version
 		want    change
 	}{
-		{"the first create has its quality by the rules of now", false, now, create, 3, 31, change{version: true, tell: all}},
-		{"by the same rules nothing changes but that it is told", false, before, create, 1, 30, change{tell: all}},
+		{"the first create has its quality by the rules of now", false, now, create, 3, 31, change{version: true, notify: all}},
+		{"by the same rules nothing changes but that it is told", false, before, create, 1, 30, change{notify: all}},
 		{"an update decides nothing", false, now, update, 1, 30, change{}},
 		{"a later create decides nothing", false, now, later, 1, 30, change{}},
-		{"of a deleted pin whoever is named is told", true, now, update, 1, 40, change{tell: []schemas.Followee{"user:a", "board:u"}}},
+		{"of a deleted pin whoever is named is told", true, now, update, 1, 40, change{notify: []schemas.Followee{"user:a", "board:u"}}},
 		{"a delete names nobody", true, now, end, 1, 40, change{}},
 	}
 	for _, c := range tests {
@@ -49,8 +49,8 @@ func TestReplay(t *testing.T) {
 			if diff := gocmp.Diff(c.want, got, gocmp.AllowUnexported(change{})); diff != "" {
 				t.Errorf("change (-want +got):\n%s", diff)
 			}
-			if p.origin.quality != c.quality || p.stamp != c.stamp {
-				t.Errorf("quality %v in version %d, want %v in %d", p.origin.quality, p.stamp, c.quality, c.stamp)
+			if p.origin.quality != c.quality || p.lastVersion != c.stamp {
+				t.Errorf("quality %v in version %d, want %v in %d", p.origin.quality, p.lastVersion, c.quality, c.stamp)
 			}
 			if again := p.replay(c.event, c.cfg); again.version {
 				t.Error("to replay it twice makes two versions")

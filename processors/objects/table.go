@@ -62,7 +62,7 @@ func (t table) publish(p *pin, c change, e *schemas.PinEvent) error {
 		return nil
 	}
 	version := p.version()
-	for _, f := range c.tell {
+	for _, f := range c.notify {
 		rec := schemas.Publication{Followee: f, PinVersion: version}
 		if err := rows.Send(t.tx, t.streams.Publications, string(f), &rec); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (t table) publish(p *pin, c change, e *schemas.PinEvent) error {
 
 // publishAttributes sends the attributes of the newest create or update. Those of a deleted pin are empty.
 func (t table) publishAttributes(p *pin, e *schemas.PinEvent) error {
-	rec := schemas.PinAttributes{Pin: p.id, Version: p.stamp}
+	rec := schemas.PinAttributes{Pin: p.id, Version: p.lastVersion}
 	switch {
 	case p.deleted():
 		if err := t.own.Delete([]byte{actorsRow}); err != nil {
@@ -117,19 +117,19 @@ func (t table) remember(id string) (bool, error) {
 	return false, t.own.SetTimer(t.tx.Time().Add(t.cfg.Remember), name)
 }
 
-// nobody is the actor of an impression.
-const nobody schemas.UserID = ""
+// noActor is the actor of an impression.
+const noActor schemas.UserID = ""
 
-// happened counts an impression, or an action of some verb by the actor.
-func (t table) happened(p *pin, what string, at schemas.Micros, actor schemas.UserID) error {
-	if err := t.tally(p.id, what, at, actor); err != nil {
+// countEvent counts an impression, or an action of some verb by the actor.
+func (t table) countEvent(p *pin, what string, at schemas.Micros, actor schemas.UserID) error {
+	if err := t.countInStep(p.id, what, at, actor); err != nil {
 		return err
 	}
-	return t.warm(p, what)
+	return t.countExposure(p, what)
 }
 
-// tally adds one to a count of the step that contains at, and sends the counts of the step.
-func (t table) tally(id schemas.PinID, what string, at schemas.Micros, actor schemas.UserID) error {
+// countInStep adds one to a count of the step that contains at, and sends the counts of the step.
+func (t table) countInStep(id schemas.PinID, what string, at schemas.Micros, actor schemas.UserID) error {
 	start := stepOf(at)
 	end := t.stepEnd(start)
 	if !end.After(t.tx.Time()) {
@@ -147,7 +147,7 @@ func (t table) tally(id schemas.PinID, what string, at schemas.Micros, actor sch
 		}
 	}
 	counts.Counts[what]++
-	if actor != nobody {
+	if actor != noActor {
 		counts.Actors = counts.Actors.Add(string(actor))
 	}
 	return rows.PutAndSend(t.own, countName(start), t.streams.ItemFeatures, string(id), counts)
@@ -196,8 +196,8 @@ func (t table) mean() (*mean, error) {
 	return &m, err
 }
 
-// forgetActors deletes the mean of an id that still has no pin, unless it has a recent actor.
-func (t table) forgetActors(p *pin) error {
+// expireActors deletes the mean of an id that still has no pin, unless it has a recent actor.
+func (t table) expireActors(p *pin) error {
 	m, err := t.mean()
 	if err != nil || m.weight == 0 || p.known() {
 		return err
@@ -214,11 +214,11 @@ func (t table) join(p *pin, e *schemas.ActionEvent) error {
 	if err != nil {
 		return err
 	}
-	return t.sendOn(e, attributes(p, version))
+	return t.forward(e, attributes(p, version))
 }
 
-// sendOn forwards an action to its actor.
-func (t table) sendOn(e *schemas.ActionEvent, a schemas.ObjectAttributes) error {
+// forward forwards an action to its actor.
+func (t table) forward(e *schemas.ActionEvent, a schemas.ObjectAttributes) error {
 	return rows.Send(t.tx, t.streams.ActionsJoined, string(e.Actor), enrich(e, a))
 }
 
@@ -230,7 +230,7 @@ func (t table) hold(p *pin, e *schemas.ActionEvent) error {
 	}
 	if len(waiting) >= t.cfg.MaxHeld || t.cfg.Hold == 0 {
 		t.tx.Count(lackHeldFull)
-		return t.sendOn(e, schemas.ObjectAttributes{})
+		return t.forward(e, schemas.ObjectAttributes{})
 	}
 	name := append(appendTime([]byte{heldRow}, t.now()), e.ID...)
 	if err := rows.PutRecord(t.own, name, t.streams.Actions, e); err != nil {
@@ -254,7 +254,7 @@ func (t table) release(p *pin) error {
 			return err
 		}
 		if i < releaseAtOnce {
-			err = t.letGo(p, name)
+			err = t.releaseAction(p, name)
 		} else {
 			err = t.own.SetTimer(t.tx.Time(), name)
 		}
@@ -265,8 +265,8 @@ func (t table) release(p *pin) error {
 	return nil
 }
 
-// letGo releases a held action, with or without its pin.
-func (t table) letGo(p *pin, name []byte) error {
+// releaseAction releases a held action, with or without its pin.
+func (t table) releaseAction(p *pin, name []byte) error {
 	e, err := rows.Record(t.own, name, t.streams.Actions)
 	if err != nil || e == nil { // nil: already released; the timer stays if Config.Hold has changed since it was set
 		return err
@@ -282,7 +282,7 @@ func (t table) letGo(p *pin, name []byte) error {
 		return t.join(p, e)
 	}
 	t.tx.Count(lackNoObject)
-	return t.sendOn(e, schemas.ObjectAttributes{})
+	return t.forward(e, schemas.ObjectAttributes{})
 }
 
 func versionName(m moment) []byte { return append(appendTime([]byte{versionRow}, m.time), m.id...) }

@@ -32,8 +32,9 @@
 //
 //	ln(quality) + ln(2)·created/half-life + ln(share) + ln(weight of the action)
 //
-// where the half-life is Config.ScoreHalfLife, and share is the neighbor's part in the total strength of the pin; it takes the place of
-// an edge weight. The facets are those that the neighbor had at the last occurrence. Its card has the current ones.
+// where the half-life is Config.ScoreHalfLife, and share is the neighbor's part in the total strength of the pin; it
+// takes the place of an edge weight. The facets are those that the neighbor had at the last occurrence. Its card has the
+// current ones.
 //
 // # Deleted pins
 //

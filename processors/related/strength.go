@@ -19,8 +19,8 @@ type neighbour struct {
 	share    float64 // part in the owner's total strength; set only by best
 }
 
-// see updates the neighbor's state, unless s is older.
-func (n *neighbour) see(s *schemas.Neighbour) {
+// update updates the neighbor's state, unless s is older.
+func (n *neighbour) update(s *schemas.Neighbour) {
 	if s.Version >= n.Version {
 		n.Neighbour = *s
 	}

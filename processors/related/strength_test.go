@@ -59,14 +59,14 @@ func TestStrength(t *testing.T) {
 func TestNeighbourRowRoundTrip(t *testing.T) {
 	n := neighbour{Neighbour: schemas.Neighbour{Version: 7, Quality: 0.25}, strength: 456.5}
 	want := schemas.Neighbour{Version: 9, Facets: schemas.Facets{Author: "user:a", Board: "board:b"}, Created: 5, Quality: 2}
-	n.see(&want)
-	n.see(&schemas.Neighbour{Version: 8, Facets: schemas.Facets{Author: "user:old"}, Quality: 1}) // arrived late
+	n.update(&want)
+	n.update(&schemas.Neighbour{Version: 8, Facets: schemas.Facets{Author: "user:old"}, Quality: 1}) // arrived late
 	got, err := packed.Decode[neighbour](packed.Encode(&n))
 	if err != nil || got.strength != 456.5 || !cmp.Equal(got.Neighbour, want) {
 		t.Errorf("came back as %+v, %v", got, err)
 	}
-	w := whole{strength: 2.5, kept: 7, deleted: true}
-	if got, err := packed.Decode[whole](packed.Encode(&w)); err != nil || got != w {
+	w := totals{strength: 2.5, kept: 7, deleted: true}
+	if got, err := packed.Decode[totals](packed.Encode(&w)); err != nil || got != w {
 		t.Errorf("got %+v, %v, want %+v", got, err, w)
 	}
 }

@@ -18,7 +18,7 @@ import (
 const (
 	rowNeighbour = 'n' // id → strength and state of the neighbor
 	rowPlace     = 'p' // strength (best first), id → empty
-	rowAll       = 'a' // → total strength that was ever added, number of neighbors kept
+	rowTotals    = 'a' // → total strength that was ever added, number of neighbors kept
 	rowSave      = 's' // time (newest first), pin → the record of board-saves
 )
 
@@ -45,23 +45,23 @@ func find(t rows.RowReader, id schemas.ID) (*neighbour, error) {
 	return &n, nil
 }
 
-// whole describes all neighbors of a pin or interest together.
-type whole struct {
+// totals describes all neighbors of a pin or interest together.
+type totals struct {
 	strength strength // of all occurrences, including those of neighbors that are no longer kept
 	kept     int      // number of neighbors
 	deleted  bool     // a deleted pin: it gets no more neighbors
 }
 
 // Pack implements packed.Row.
-func (w *whole) Pack(p *packed.Packer) {
+func (w *totals) Pack(p *packed.Packer) {
 	p.Version(1)
 	p.Flags(&w.deleted)
 	packed.Float(p, &w.strength)
 	packed.Int(p, &w.kept)
 }
 
-func readWhole(t rows.RowReader) (whole, error) {
-	w, found, err := rows.Value[whole](t, []byte{rowAll})
+func readTotals(t rows.RowReader) (totals, error) {
+	w, found, err := rows.Value[totals](t, []byte{rowTotals})
 	if !found {
 		w.strength = decay.None()
 	}
@@ -90,7 +90,7 @@ func best(t rows.RowReader, most int) ([]neighbour, error) {
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	all, err := readWhole(t)
+	all, err := readTotals(t)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +120,14 @@ func (t neighbours) best(most int) ([]neighbour, error) { return best(t.own, mos
 
 // add increases the strength of a neighbor. If the owner is a deleted pin, add changes nothing and returns false.
 func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros) (bool, error) {
-	all, err := readWhole(t.own)
+	all, err := readTotals(t.own)
 	if err != nil || all.deleted {
 		return false, err
 	}
 	return true, t.strengthen(all, s, weight, at)
 }
 
-func (t neighbours) strengthen(all whole, s *schemas.Neighbour, weight float64, at schemas.Micros) error {
+func (t neighbours) strengthen(all totals, s *schemas.Neighbour, weight float64, at schemas.Micros) error {
 	n, err := find(t.own, s.ID)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (t neighbours) strengthen(all whole, s *schemas.Neighbour, weight float64, 
 	}
 	gain := decay.Once(weight, at, t.scale)
 	n.strength, all.strength = n.strength.Plus(gain), all.strength.Plus(gain)
-	n.see(s)
+	n.update(s)
 	if err := t.put(n); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (t neighbours) strengthen(all whole, s *schemas.Neighbour, weight float64, 
 			return err
 		}
 	}
-	return rows.PutValue(t.own, []byte{rowAll}, &all)
+	return rows.PutValue(t.own, []byte{rowTotals}, &all)
 }
 
 func (t neighbours) put(n *neighbour) error {
@@ -186,12 +186,12 @@ func (t neighbours) remove(id schemas.ID) error {
 	if err != nil || n == nil {
 		return err
 	}
-	all, err := readWhole(t.own)
+	all, err := readTotals(t.own)
 	if err != nil {
 		return err
 	}
 	all.kept--
-	return errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id)), rows.PutValue(t.own, []byte{rowAll}, &all))
+	return errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id)), rows.PutValue(t.own, []byte{rowTotals}, &all))
 }
 
 // clear deletes all neighbors of a deleted pin and records that it is deleted. It returns their ids.
@@ -205,7 +205,7 @@ func (t neighbours) clear() ([]schemas.ID, error) {
 			return nil, err
 		}
 	}
-	return ids, rows.PutValue(t.own, []byte{rowAll}, &whole{strength: decay.None(), deleted: true})
+	return ids, rows.PutValue(t.own, []byte{rowTotals}, &totals{strength: decay.None(), deleted: true})
 }
 
 // board accesses the rows of one board.

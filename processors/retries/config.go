@@ -30,8 +30,10 @@ func DefaultConfig() Config { return settings.Defaults[Config]() }
 // Validate reports every value that is out of bounds.
 func (c Config) Validate() error { return settings.Validate(c) }
 
-// lookAgain returns how often stopped kinds are checked: FirstDelay, but at least 1s and at most 1m.
-func (c Config) lookAgain() time.Duration { return min(max(c.FirstDelay, time.Second), time.Minute) }
+// recheckInterval returns how often stopped kinds are checked: FirstDelay, but at least 1s and at most 1m.
+func (c Config) recheckInterval() time.Duration {
+	return min(max(c.FirstDelay, time.Second), time.Minute)
+}
 
 // delay returns how long a dead letter waits after its n-th failure. n is at least 1.
 func (c Config) delay(n int32) time.Duration {

@@ -270,8 +270,8 @@ func TestAnotherConfiguredRateNeedsNoRecord(t *testing.T) {
 	r.Eventually("it is sent", func() bool { return r.published()[string(l.Key)] == string(l.Value) })
 }
 
-// If the topic of a waiting dead letter leaves the catalogue, the dead letter is parked and the dead letters of other topics
-// are retried.
+// If the topic of a waiting dead letter leaves the catalogue, the dead letter is parked and the dead letters of other
+// topics are retried.
 func TestTheTopicOfALetterThatWaitsIsNoMore(t *testing.T) {
 	t.Parallel()
 	cfg := quick()

@@ -33,8 +33,8 @@ func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKi
 		kinds, err := readKinds(s)
 		for _, k := range kinds {
 			w := waiting{kind: k, limit: limitOf(set, k.name, r.Config.Rate)}
-			err = cmp.Or(err, w.look(s))
-			list = append(list, w.told(topic))
+			err = cmp.Or(err, w.readHead(s))
+			list = append(list, w.public(topic))
 		}
 		return err
 	})
@@ -44,8 +44,8 @@ func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKi
 	return list, nil
 }
 
-// told returns the kind in its public form.
-func (w *waiting) told(topic string) schemas.RetryKind {
+// public returns the kind in its public form.
+func (w *waiting) public(topic string) schemas.RetryKind {
 	states := map[schemas.RetryState]int64{}
 	for _, s := range schemas.RetryStates() {
 		states[s] = int64(w.counts[s])
@@ -65,11 +65,11 @@ func (w *waiting) told(topic string) schemas.RetryKind {
 func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
 	list := []schemas.RetriedLetter{}
 	err := r.Rows.Read(ctx, topic, func(s rows.Snapshot) error {
-		return rows.Each(s, []byte{rowLetter}, func(_ string, l letter) {
+		return rows.Each(s, []byte{rowLetter}, func(_ string, l deadLetter) {
 			if kind != "" && l.Kind != kind || state != "" && l.State != state {
 				return
 			}
-			list = append(list, l.told(topic))
+			list = append(list, l.public(topic))
 		})
 	})
 	if err != nil {
@@ -79,10 +79,10 @@ func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state sc
 	return list[:min(most, len(list))], nil
 }
 
-func (l *letter) told(topic string) schemas.RetriedLetter {
+func (l *deadLetter) public(topic string) schemas.RetriedLetter {
 	told := schemas.RetriedLetter{
 		Kind: l.Kind, Topic: topic, Partition: l.Partition, Offset: l.Offset, Group: l.Group, Reason: l.Reason,
-		State: l.State, Attempts: l.Attempts, Why: l.Why, Since: l.Since,
+		State: l.State, Attempts: l.Attempts, Why: l.ParkReason, Since: l.Since,
 	}
 	if l.State == schemas.RetryWaiting {
 		told.Due = l.Due

@@ -3,10 +3,10 @@
 //
 //	owner   topic of the dead letter's record
 //	in      dead-letters, retry-orders (key topic)
-//	rows    each letter with its state, and its bytes while it waits; per kind, a queue by due time, counts and pace; an index of
-//	        done and parked letters by time; limits set by operators; the pace of the topic
+//	rows    each dead letter with its state, and its bytes while it waits; per kind, a queue by due time, counts and pace; an index of
+//	        done and parked dead letters by time; limits set by operators; the pace of the topic
 //	out     every topic of the catalogue that has records of package schemas, with the header of topics.Retry
-//	timers  the next due letter that its rate allows; a check of stopped kinds; a sent letter counts as done
+//	timers  the next due dead letter that its rate allows; a check of stopped kinds; a sent dead letter counts as done
 //
 // A dead letter is identified by the record that failed first (topic, partition, offset) and the group that failed to
 // process it. When it is due, its bytes are published to its topic again. A header marks the record as a retry for this
@@ -18,7 +18,7 @@
 //
 //	waiting   until it is due and its rate allows it         → sent, when its bytes are published
 //	sent      for Config.Settle                              → done, or waiting or parked if it fails again
-//	done      the newest Config.KeepDone of a topic          → removed; a letter that fails later starts over
+//	done      the newest Config.KeepDone of a topic          → removed; one that fails later starts over
 //	parked    the newest Config.KeepParked of a topic        → removed; it is still in dead-letters. An order retries it
 //
 // The delay after the n-th failure is n·FirstDelay, up to n = Linear. Each further failure doubles it, up to MaxDelay. A
@@ -58,18 +58,18 @@
 //
 // Deletion. What deletes each kind of rows, by the first byte of their names:
 //
-//	'l'  letters           cap: KeepWaiting, KeepDone and KeepParked of a topic
-//	'b'  bytes             event: the letter does not wait any more; cap: KeepBytes
-//	'q'  queue of a kind   event: the letter does not wait any more
-//	'e'  done and parked   cap: with the letter, KeepDone and KeepParked
+//	'l'  dead letters      cap: KeepWaiting, KeepDone and KeepParked of a topic
+//	'b'  bytes             event: the dead letter does not wait any more; cap: KeepBytes
+//	'q'  queue of a kind   event: the dead letter does not wait any more
+//	'e'  done and parked   cap: with the dead letter, KeepDone and KeepParked
 //	'k'  kinds             cap: maxKinds of a topic, and one for each group
 //	'c'  limits            never: an operator's decision holds until the next one for the same scope
 //	't'  the topic         never: one row for each topic
 //
 // # Effects
 //
-// The group counts these effects: retried, returned (failed again), done, parked, ordered. It also counts needless (an order
-// for a dead letter that is sent or done) and stale (a dead letter that is already known).
+// The group counts these effects: retried, returned (failed again), done, parked, ordered. It also counts needless (an
+// order for a dead letter that is sent or done) and stale (a dead letter that is already known).
 package retries
 
 import (
@@ -94,7 +94,7 @@ func Group(cfg Config, catalogue []topics.Topic, s *topics.Streams) rows.Group {
 	return rows.Group{
 		Name: topics.Retries,
 		Inputs: []rows.Input{
-			rows.Keyed(s.DeadLetters, g.letter),
+			rows.Keyed(s.DeadLetters, g.deadLetter),
 			rows.Keyed(s.RetryOrders, g.order),
 		},
 		Outputs: outputs,
@@ -107,21 +107,21 @@ type group struct {
 	topics map[string]topics.Topic // that can be retried
 }
 
-// letter handles a dead letter: the first one of a record, or that of a failed retry.
-func (g *group) letter(tx *rows.Tx, l *schemas.DeadLetter) error {
+// deadLetter handles a dead letter: the first one of a record, or that of a failed retry.
+func (g *group) deadLetter(tx *rows.Tx, l *schemas.DeadLetter) error {
 	if tx.Key() != l.Topic {
 		return schemas.Bad(fmt.Sprintf("dead letter: key %.64q: want the topic %.64q", tx.Key(), l.Topic))
 	}
 	t := g.table(tx, tx.Own())
 	known, err := t.find(idOf(l))
-	if err == nil && known != nil && l.Attempts > 0 && !repeats(known, l) {
+	if err == nil && known != nil && l.Attempts > 0 && !isSameRecord(known, l) {
 		l.Attempts = 0 // the header named another record: treat this one as a dead letter of its own
 		known, err = t.find(idOf(l))
 	}
 	if err != nil {
 		return err
 	}
-	if !isNews(known, l) {
+	if !isNew(known, l) {
 		tx.Effect("stale", 1)
 		return nil
 	}
@@ -129,7 +129,7 @@ func (g *group) letter(tx *rows.Tx, l *schemas.DeadLetter) error {
 		tx.Effect("returned", 1)
 	}
 	due := t.now() + micros(g.cfg.delay(l.Attempts+1))
-	if err := t.admit(known, l, due, false); err != nil {
+	if err := t.enqueue(known, l, due, false); err != nil {
 		return err
 	}
 	return t.arm()
@@ -147,15 +147,15 @@ func (g *group) order(tx *rows.Tx, o *schemas.RetryOrder) error {
 		}
 	}
 	for i := range o.Letters {
-		if err := t.hurry(&o.Letters[i]); err != nil {
+		if err := t.retryNow(&o.Letters[i]); err != nil {
 			return err
 		}
 	}
 	return t.arm()
 }
 
-// hurry makes a dead letter due now, however often it was tried.
-func (t table) hurry(l *schemas.DeadLetter) error {
+// retryNow makes a dead letter due now, however often it was tried.
+func (t table) retryNow(l *schemas.DeadLetter) error {
 	known, err := t.find(idOf(l))
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (t table) hurry(l *schemas.DeadLetter) error {
 		return nil
 	}
 	t.tx.Effect("ordered", 1)
-	return t.admit(known, l, t.now(), true)
+	return t.enqueue(known, l, t.now(), true)
 }
 
 // timer retries due dead letters, or marks a sent dead letter as done.
@@ -178,8 +178,8 @@ func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, at time.Time) 
 	if err != nil {
 		return err
 	}
-	state.wakes = 0 // the timer has just fired
-	if state, err = t.work(state); err != nil {
+	state.timerAt = 0 // the timer has just fired
+	if state, err = t.retryDue(state); err != nil {
 		return err
 	}
 	return t.rearm(state)

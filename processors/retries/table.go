@@ -55,15 +55,15 @@ func (k *kind) Pack(p *packed.Packer) {
 
 // topic is the state of the retries of a topic.
 type topic struct {
-	pace  pace
-	wakes schemas.Micros // when the timer fires; 0: it is not set
+	pace    pace
+	timerAt schemas.Micros // when the timer fires; 0: it is not set
 }
 
 // Pack implements packed.Row.
 func (t *topic) Pack(p *packed.Packer) {
 	p.Version(1)
 	packed.Int(p, &t.pace)
-	packed.Int(p, &t.wakes)
+	packed.Int(p, &t.timerAt)
 }
 
 // table accesses the rows of one topic during one callback.
@@ -92,7 +92,7 @@ func timeIn(b []byte) schemas.Micros { return schemas.Micros(binary.BigEndian.Ui
 func queuePrefix(kind string) []byte { return append(append([]byte{rowQueue}, kind...), 0) }
 
 // index returns the name of the dead letter's index row, or nil if its state has no index.
-func (l *letter) index() []byte {
+func (l *deadLetter) index() []byte {
 	switch l.State {
 	case schemas.RetryWaiting:
 		return append(appendTime(queuePrefix(l.Kind), l.Due), l.id()...)
@@ -102,11 +102,11 @@ func (l *letter) index() []byte {
 	return nil
 }
 
-func (t table) find(id []byte) (*letter, error) { return t.read(named(rowLetter, id)) }
+func (t table) find(id []byte) (*deadLetter, error) { return t.read(named(rowLetter, id)) }
 
 // read returns the dead letter of a row, or nil if there is none.
-func (t table) read(name []byte) (*letter, error) {
-	l, found, err := rows.Value[letter](t.own, name)
+func (t table) read(name []byte) (*deadLetter, error) {
+	l, found, err := rows.Value[deadLetter](t.own, name)
 	if !found {
 		return nil, err
 	}
@@ -163,21 +163,21 @@ func (t table) setLimit(l schemas.RetryLimit, o *schemas.RetryOrder) error {
 	return rows.PutValue(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
 }
 
-// admit makes a dead letter wait until due, or parks it. If ordered is true, it waits however often it was tried.
-func (t table) admit(known *letter, l *schemas.DeadLetter, due schemas.Micros, ordered bool) error {
+// enqueue makes a dead letter wait until due, or parks it. If ordered is true, it waits however often it was tried.
+func (t table) enqueue(known *deadLetter, l *schemas.DeadLetter, due schemas.Micros, ordered bool) error {
 	if known != nil {
 		if err := t.remove(known); err != nil {
 			return err
 		}
 	}
-	next := &letter{Group: l.Group, Reason: cut(l.Reason), Attempts: l.Attempts, Since: t.now(), State: schemas.RetryParked, Sum: sumOf(l)}
+	next := &deadLetter{Group: l.Group, Reason: cut(l.Reason), Attempts: l.Attempts, Since: t.now(), State: schemas.RetryParked, Checksum: checksum(l)}
 	next.Partition, next.Offset = l.First()
 	all, err := readKinds(t.own)
 	if err != nil {
 		return err
 	}
 	next.Kind = all.kindOf(l)
-	if next.Why = t.refuse(l, all, ordered); next.Why == "" {
+	if next.ParkReason = t.parkReason(l, all, ordered); next.ParkReason == "" {
 		topic := t.topics[l.Topic]
 		next.State, next.Due, next.To, next.Bytes = schemas.RetryWaiting, due, topic.RetryTo(l), len(l.Key)+len(l.Value)
 		body := append(binary.AppendUvarint(nil, uint64(len(l.Key))), l.Key...)
@@ -190,16 +190,16 @@ func (t table) admit(known *letter, l *schemas.DeadLetter, due schemas.Micros, o
 	return t.add(next)
 }
 
-// refuse returns why a dead letter is parked, or "" if it waits.
-func (t table) refuse(l *schemas.DeadLetter, all kinds, ordered bool) string {
-	if why := t.never(l); why != "" {
+// parkReason returns why a dead letter is parked, or "" if it waits.
+func (t table) parkReason(l *schemas.DeadLetter, all kinds, ordered bool) string {
+	if why := t.refusal(l); why != "" {
 		return why
 	}
 	switch {
 	case int(l.Attempts) >= t.cfg.Attempts && !ordered:
-		return whyTried
+		return parkedAttempts
 	case all.count(schemas.RetryWaiting) >= t.cfg.KeepWaiting, all.bytes()+len(l.Key)+len(l.Value) > t.cfg.KeepBytes:
-		return whyRoom
+		return parkedCapacity
 	}
 	return ""
 }
@@ -215,7 +215,7 @@ func (k kinds) kindOf(l *schemas.DeadLetter) string {
 }
 
 // add writes a dead letter and counts it.
-func (t table) add(l *letter) error {
+func (t table) add(l *deadLetter) error {
 	if index := l.index(); index != nil {
 		if err := t.own.Put(index, nil); err != nil {
 			return err
@@ -231,7 +231,7 @@ func (t table) add(l *letter) error {
 }
 
 // remove deletes all rows of a dead letter and updates the counts.
-func (t table) remove(l *letter) error {
+func (t table) remove(l *deadLetter) error {
 	id := l.id()
 	if index := l.index(); index != nil {
 		if err := t.own.Delete(index); err != nil {
@@ -250,7 +250,7 @@ func (t table) remove(l *letter) error {
 }
 
 // move changes the state of a dead letter.
-func (t table) move(l *letter, to schemas.RetryState) error {
+func (t table) move(l *deadLetter, to schemas.RetryState) error {
 	if err := t.remove(l); err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (t table) move(l *letter, to schemas.RetryState) error {
 }
 
 // count adds n to the counts of the dead letter's kind.
-func (t table) count(l *letter, n int) error {
+func (t table) count(l *deadLetter, n int) error {
 	k, err := t.kind(l.Kind)
 	if err != nil {
 		return err
@@ -286,9 +286,9 @@ func (t table) kind(name string) (*kind, error) {
 
 func (t table) putKind(k *kind) error { return rows.PutValue(t.own, named(rowKind, []byte(k.name)), k) }
 
-// mostForgotten is the most dead letters that are removed when one is added. It bounds the rows of a callback after a cap
+// maxRemoved is the most dead letters that are removed when one is added. It bounds the rows of a callback after a cap
 // was lowered: each added dead letter brings the state closer to its cap.
-const mostForgotten = 10
+const maxRemoved = 10
 
 // trim removes the oldest dead letters of a state beyond its cap, if it has one.
 func (t table) trim(of schemas.RetryState) error {
@@ -298,7 +298,7 @@ func (t table) trim(of schemas.RetryState) error {
 		return nil
 	}
 	all, err := readKinds(t.own)
-	over := min(all.count(of)-most, mostForgotten)
+	over := min(all.count(of)-most, maxRemoved)
 	if err != nil || over <= 0 {
 		return err
 	}

@@ -15,24 +15,24 @@ import (
 
 // Limits of what one timer sends. The rest follows immediately, in separate transactions.
 const (
-	mostAtOnce  = 200
-	bytesAtOnce = 4 << 20
+	maxSent      = 200
+	maxSentBytes = 4 << 20
 )
 
-// Room that a timer must have left in its record, besides the bytes of the longest dead letter, before it sends another one.
-// A dead letter that is sent or parked takes a dozen rows. Each one that is removed because of it takes four. At the end,
-// each kind takes one row, and the topic a few. With the smallest limits of a record (1000 rows, 1 MiB), 872 rows and 256
-// KiB remain for the dead letters before.
+// Room that a timer must have left in its record, besides the bytes of the longest dead letter, before it sends another
+// one. A dead letter that is sent or parked takes a dozen rows. Each one that is removed because of it takes four. At the
+// end, each kind takes one row, and the topic a few. With the smallest limits of a record (1000 rows, 1 MiB), 872 rows
+// and 256 KiB remain for the dead letters before.
 const (
-	freeRows  = maxKinds + 24 + 4*mostForgotten
+	freeRows  = maxKinds + 24 + 4*maxRemoved
 	freeBytes = topics.MaxRetriedBytes + 256<<10
 )
 
-// errTorn is returned for a row that this package did not write in this form.
-var errTorn = errors.New("row cut short, or without its other half")
+// errCorrupt is returned for a row that this package did not write in this form.
+var errCorrupt = errors.New("row cut short, or without its other half")
 
-// wakeName returns the name of the timer that retries due dead letters.
-func wakeName() []byte { return []byte{rowTopic} }
+// timerName returns the name of the timer that retries due dead letters.
+func timerName() []byte { return []byte{rowTopic} }
 
 // waiting is a kind that has waiting dead letters and is not stopped.
 type waiting struct {
@@ -62,7 +62,7 @@ func (t table) queues() (list []waiting, stopped bool, err error) {
 			stopped = true
 			continue
 		}
-		if err := w.look(t.own); err != nil {
+		if err := w.readHead(t.own); err != nil {
 			return nil, false, err
 		}
 		list = append(list, w)
@@ -73,8 +73,8 @@ func (t table) queues() (list []waiting, stopped bool, err error) {
 	return list, stopped, nil
 }
 
-// look finds the dead letter that is due first.
-func (w *waiting) look(own rows.RowReader) error {
+// readHead finds the dead letter that is due first.
+func (w *waiting) readHead(own rows.RowReader) error {
 	prefix := queuePrefix(w.name)
 	w.head = nil
 	err := own.Scan(rows.Scan{Prefix: prefix, Limit: 1}, func(name, _ []byte) bool {
@@ -84,7 +84,7 @@ func (w *waiting) look(own rows.RowReader) error {
 		return false
 	})
 	if err == nil && w.head == nil && w.counts[schemas.RetryWaiting] > 0 {
-		return fmt.Errorf("queue of %s: %w", w.name, errTorn)
+		return fmt.Errorf("queue of %s: %w", w.name, errCorrupt)
 	}
 	return err
 }
@@ -92,8 +92,8 @@ func (w *waiting) look(own rows.RowReader) error {
 // id returns the id of the dead letter that is due first.
 func (w *waiting) id() []byte { return w.head[len(queuePrefix(w.name))+8:] }
 
-// work retries the due dead letters that the rates allow, and returns the state of the topic after them.
-func (t table) work(state topic) (topic, error) {
+// retryDue retries the due dead letters that the rates allow, and returns the state of the topic after them.
+func (t table) retryDue(state topic) (topic, error) {
 	list, _, err := t.queues()
 	if err != nil {
 		return state, err
@@ -102,13 +102,13 @@ func (t table) work(state topic) (topic, error) {
 	for i := range list {
 		w := &list[i]
 		paced := w.pace
-		for w.isDue(t.now()) && paced.open(t.now()) && state.pace.open(t.now()) && sent < mostAtOnce && size < bytesAtOnce && t.hasRoom() {
+		for w.isDue(t.now()) && paced.allows(t.now()) && state.pace.allows(t.now()) && sent < maxSent && size < maxSentBytes && t.hasRoom() {
 			n, err := t.send(w.id())
 			if err != nil {
 				return state, err
 			}
 			sent, size = sent+1, size+n
-			paced, state.pace = paced.went(t.now(), w.Rate), state.pace.went(t.now(), t.cfg.TopicRate)
+			paced, state.pace = paced.next(t.now(), w.Rate), state.pace.next(t.now(), t.cfg.TopicRate)
 			if err := t.advance(w); err != nil {
 				return state, err
 			}
@@ -132,7 +132,7 @@ func (t table) hasRoom() bool {
 // advance finds the next due dead letter of a kind.
 func (t table) advance(w *waiting) error {
 	w.counts[schemas.RetryWaiting]--
-	return w.look(t.own)
+	return w.readHead(t.own)
 }
 
 // setPace writes the pace of a kind, whose counts have changed since w was read.
@@ -153,10 +153,10 @@ func (t table) setPace(w *waiting, p pace) error {
 func (t table) send(id []byte) (int, error) {
 	l, err := t.find(id)
 	if err != nil || l == nil {
-		return 0, cmp.Or(err, fmt.Errorf("letter %x: %w", id, errTorn))
+		return 0, cmp.Or(err, fmt.Errorf("letter %x: %w", id, errCorrupt))
 	}
-	if !t.takes(t.name(), l.To) {
-		l.Why = whyTopic
+	if !t.accepts(t.name(), l.To) {
+		l.ParkReason = parkedTopic
 		t.tx.Effect("parked", 1)
 		return 0, t.move(l, schemas.RetryParked)
 	}
@@ -166,7 +166,7 @@ func (t table) send(id []byte) (int, error) {
 	}
 	n, head := binary.Uvarint(body)
 	if head <= 0 || n > uint64(len(body)-head) {
-		return 0, fmt.Errorf("bytes of letter %x: %w", id, errTorn)
+		return 0, fmt.Errorf("bytes of letter %x: %w", id, errCorrupt)
 	}
 	key, value := string(body[head:head+int(n)]), body[head+int(n):]
 	retry := topics.Retry{Group: l.Group, Partition: l.Partition, Offset: l.Offset, Attempt: l.Attempts + 1}
@@ -177,11 +177,11 @@ func (t table) send(id []byte) (int, error) {
 	if err := t.move(l, schemas.RetrySent); err != nil {
 		return 0, err
 	}
-	return len(body), t.await(l)
+	return len(body), t.awaitOutcome(l)
 }
 
-// await counts the retry and sets a timer that marks the dead letter as done if it does not fail again.
-func (t table) await(l *letter) error {
+// awaitOutcome counts the retry and sets a timer that marks the dead letter as done if it does not fail again.
+func (t table) awaitOutcome(l *deadLetter) error {
 	l.Attempts++
 	l.Due = t.now() + micros(t.cfg.Settle)
 	name := named(rowLetter, l.id())
@@ -201,9 +201,9 @@ func (t table) arm() error {
 }
 
 // rearm sets the timer to when the next dead letter is due and its rate allows it, and writes the state of the topic. If
-// kinds are stopped, the timer fires after lookAgain at the latest, because no record announces a changed rate in the
-// configuration. A timer that is set too early stays, and is set again when it fires. A timer whose time has passed is always
-// replaced: it may have fired without an effect, and then it is not set any more.
+// kinds are stopped, the timer fires after recheckInterval at the latest, because no record announces a changed rate in the
+// configuration. A timer that is set too early stays, and is set again when it fires. A timer whose time has passed is
+// always replaced: it may have fired without an effect, and then it is not set any more.
 func (t table) rearm(state topic) error {
 	list, stopped, err := t.queues()
 	if err != nil {
@@ -211,21 +211,21 @@ func (t table) rearm(state topic) error {
 	}
 	next := schemas.Micros(0)
 	if stopped {
-		next = t.now() + micros(t.cfg.lookAgain())
+		next = t.now() + micros(t.cfg.recheckInterval())
 	}
 	for _, w := range list {
 		if at := max(w.due, schemas.Micros(w.pace), schemas.Micros(state.pace)); next == 0 || at < next {
 			next = at
 		}
 	}
-	if next == 0 || state.wakes > t.now() && state.wakes <= next {
+	if next == 0 || state.timerAt > t.now() && state.timerAt <= next {
 		return t.putTopic(state)
 	}
-	if state.wakes != 0 {
-		if err := t.own.DropTimer(state.wakes.Time(), wakeName()); err != nil {
+	if state.timerAt != 0 {
+		if err := t.own.DropTimer(state.timerAt.Time(), timerName()); err != nil {
 			return err
 		}
 	}
-	state.wakes = next
-	return errors.Join(t.own.SetTimer(next.Time(), wakeName()), t.putTopic(state))
+	state.timerAt = next
+	return errors.Join(t.own.SetTimer(next.Time(), timerName()), t.putTopic(state))
 }

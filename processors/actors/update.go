@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// care adds an action to the user's affinities for the facets of its pin, and sends them now or by timer.
-func (t table) care(a *schemas.EnrichedAction) error {
+// updateAffinities adds an action to the user's affinities for the facets of its pin, and sends them now or by timer.
+func (t table) updateAffinities(a *schemas.EnrichedAction) error {
 	weight := t.cfg.Verbs[a.Verb]
 	touched := facets(a, t.deleted)
 	if weight == 0 || len(touched) == 0 {
@@ -47,50 +47,50 @@ func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (bool, er
 	return !existed, t.putFacet(id, f)
 }
 
-// fade updates the weight of an edge whose affinity has decayed.
-func (t table) fade(id schemas.ID) error {
+// decayWeight updates the weight of an edge whose affinity has decayed.
+func (t table) decayWeight(id schemas.ID) error {
 	f, existed, err := t.facet(id)
 	if err != nil || !existed {
 		return err
 	}
-	f.wakes = 0 // the timer has just fired
+	f.timerAt = 0 // the timer has just fired
 	return t.putFacet(id, f)
 }
 
 // putFacet writes an affinity. It sends the edge weight to the followee if its step has changed, and sets a timer for the
 // next change through decay.
 func (t table) putFacet(id schemas.ID, f facet) error {
-	if f.move(t.cfg, t.now()) {
-		if err := t.tell(id, f.told, f.moved); err != nil {
+	if f.updateWeight(t.cfg, t.now()) {
+		if err := t.sendWeight(id, f.sentWeight, f.sentAt); err != nil {
 			return err
 		}
 	}
-	if err := t.rewake(id, &f); err != nil {
+	if err := t.scheduleDecay(id, &f); err != nil {
 		return err
 	}
 	return rows.PutValue(t.own, facetName(id), &f)
 }
 
-// rewake sets the timer of an affinity. A timer that is set too early stays, and is set again when it fires. This is cheaper
-// than moving it with every action.
-func (t table) rewake(id schemas.ID, f *facet) error {
-	wake := f.wake(t.cfg, t.now())
-	if f.wakes != 0 && f.wakes <= wake || wake == f.wakes {
+// scheduleDecay sets the timer of an affinity. A timer that is set too early stays, and is set again when it fires. This
+// is cheaper than moving it with every action.
+func (t table) scheduleDecay(id schemas.ID, f *facet) error {
+	wake := f.nextChange(t.cfg, t.now())
+	if f.timerAt != 0 && f.timerAt <= wake || wake == f.timerAt {
 		return nil
 	}
-	if f.wakes != 0 {
-		if err := t.own.DropTimer(f.wakes.Time(), facetName(id)); err != nil {
+	if f.timerAt != 0 {
+		if err := t.own.DropTimer(f.timerAt.Time(), facetName(id)); err != nil {
 			return err
 		}
 	}
-	f.wakes = wake
+	f.timerAt = wake
 	if wake == 0 {
 		return nil
 	}
 	return t.own.SetTimer(wake.Time(), facetName(id))
 }
 
-func (t table) tell(id schemas.ID, weight float32, at schemas.Micros) error {
+func (t table) sendWeight(id schemas.ID, weight float32, at schemas.Micros) error {
 	rec := schemas.EdgeWeight{Followee: schemas.Followee(id), User: t.user(), Weight: weight, Time: at}
 	return rows.Send(t.tx, t.streams.EdgeWeights, string(id), &rec)
 }
@@ -106,8 +106,8 @@ func (t table) trim() error {
 		if err != nil {
 			return err
 		}
-		if f.told != unmoved {
-			if err := t.tell(a.Facet, unmoved, max(t.now(), f.moved+1)); err != nil {
+		if f.sentWeight != initialWeight {
+			if err := t.sendWeight(a.Facet, initialWeight, max(t.now(), f.sentAt+1)); err != nil {
 				return err
 			}
 		}
@@ -120,16 +120,16 @@ func (t table) trim() error {
 }
 
 func (t table) dropFacet(id schemas.ID, f facet) error {
-	if f.wakes != 0 {
-		if err := t.own.DropTimer(f.wakes.Time(), facetName(id)); err != nil {
+	if f.timerAt != 0 {
+		if err := t.own.DropTimer(f.timerAt.Time(), facetName(id)); err != nil {
 			return err
 		}
 	}
 	return t.own.Delete(facetName(id))
 }
 
-// sendOrWait sends the affinities if the last time was at least Config.Every ago. Otherwise it sets a timer. While the timer
-// is set, only the timer sends: an action between its due time and its tick would otherwise send them twice.
+// sendOrWait sends the affinities if the last time was at least Config.Every ago. Otherwise it sets a timer. While the
+// timer is set, only the timer sends: an action between its due time and its tick would otherwise send them twice.
 func (t table) sendOrWait(s sent) error {
 	if s.due != 0 {
 		return t.putSent(s)
@@ -157,7 +157,7 @@ func (t table) sendDue() error {
 
 // send sends the strongest affinities as of now. The timer must not be set.
 func (t table) send(s sent) error {
-	gone, err := t.dropErased()
+	gone, err := t.dropDeletedAuthors()
 	if err != nil {
 		return err
 	}
@@ -174,8 +174,8 @@ func (t table) send(s sent) error {
 	return t.putSent(s)
 }
 
-// dropErased removes the affinities for deleted authors and returns their number.
-func (t table) dropErased() (int, error) {
+// dropDeletedAuthors removes the affinities for deleted authors and returns their number.
+func (t table) dropDeletedAuthors() (int, error) {
 	gone := map[schemas.ID]facet{}
 	err := t.eachFacet(func(id schemas.ID, f facet) {
 		if id.Kind() == schemas.KindUser && t.deleted.Has(schemas.UserID(id)) {
@@ -207,7 +207,7 @@ func (t table) eachFacet(visit func(schemas.ID, facet)) error {
 
 func (t table) facet(id schemas.ID) (f facet, existed bool, err error) {
 	if f, existed, err = rows.Value[facet](t.own, facetName(id)); !existed {
-		f.told = unmoved
+		f.sentWeight = initialWeight
 	}
 	return f, existed, err
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// letter is the state of a dead letter, without its bytes.
-type letter struct {
-	Partition int32 // of the record that failed first, like Offset
-	Offset    int64
-	Group     string
-	Kind      string
-	Reason    string
-	State     schemas.RetryState
-	Attempts  int32
-	Why       string // why it is parked
-	Since     schemas.Micros
-	Due       schemas.Micros // waiting: when it is retried; sent: when it counts as done
-	To        int32          // the partition to which it is published
-	Bytes     int            // of its key and value, while it waits
-	Sum       uint64         // of its key and value, see sumOf
+// deadLetter is the state of a dead letter, without its bytes.
+type deadLetter struct {
+	Partition  int32 // of the record that failed first, like Offset
+	Offset     int64
+	Group      string
+	Kind       string
+	Reason     string
+	State      schemas.RetryState
+	Attempts   int32
+	ParkReason string // why it is parked
+	Since      schemas.Micros
+	Due        schemas.Micros // waiting: when it is retried; sent: when it counts as done
+	To         int32          // the partition to which it is published
+	Bytes      int            // of its key and value, while it waits
+	Checksum   uint64         // of its key and value, see sumOf
 }
 
 // Pack implements packed.Row.
-func (l *letter) Pack(p *packed.Packer) {
+func (l *deadLetter) Pack(p *packed.Packer) {
 	p.Version(1)
 	packed.Int(p, &l.Partition)
 	packed.Int(p, &l.Offset)
@@ -40,12 +40,12 @@ func (l *letter) Pack(p *packed.Packer) {
 	packed.String(p, &l.Reason)
 	packed.String(p, &l.State)
 	packed.Int(p, &l.Attempts)
-	packed.String(p, &l.Why)
+	packed.String(p, &l.ParkReason)
 	packed.Int(p, &l.Since)
 	packed.Int(p, &l.Due)
 	packed.Int(p, &l.To)
 	packed.Int(p, &l.Bytes)
-	packed.Int(p, &l.Sum)
+	packed.Int(p, &l.Checksum)
 }
 
 // maxReason is the longest reason that is stored, in bytes.
@@ -71,24 +71,24 @@ func makeID(partition int32, offset int64, group string) []byte {
 	return append(b, group...)
 }
 
-func (l *letter) id() []byte { return makeID(l.Partition, l.Offset, l.Group) }
+func (l *deadLetter) id() []byte { return makeID(l.Partition, l.Offset, l.Group) }
 
-// sumOf returns a hash of a dead letter's key and value.
-func sumOf(l *schemas.DeadLetter) uint64 {
+// checksum returns a hash of a dead letter's key and value.
+func checksum(l *schemas.DeadLetter) uint64 {
 	sum := sha256.Sum256(slices.Concat(binary.AppendUvarint(nil, uint64(len(l.Key))), l.Key, l.Value))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// repeats reports whether l can be about the same record as known. On a public topic, any producer can set the retry header
-// on its own record and name another record as the one that failed first.
-func repeats(known *letter, l *schemas.DeadLetter) bool {
-	return known.Sum == sumOf(l) && l.Attempts <= known.Attempts+1
+// isSameRecord reports whether l can be about the same record as known. On a public topic, any producer can set the retry
+// header on its own record and name another record as the one that failed first.
+func isSameRecord(known *deadLetter, l *schemas.DeadLetter) bool {
+	return known.Checksum == checksum(l) && l.Attempts <= known.Attempts+1
 }
 
-// isNews reports whether a dead letter says something that is not known. A producer may publish the same dead letter twice.
-func isNews(known *letter, l *schemas.DeadLetter) bool {
+// isNew reports whether a dead letter says something that is not known. A producer may publish the same dead letter twice.
+func isNew(known *deadLetter, l *schemas.DeadLetter) bool {
 	switch {
-	case known == nil || l.Attempts > known.Attempts || !repeats(known, l):
+	case known == nil || l.Attempts > known.Attempts || !isSameRecord(known, l):
 		return true
 	case l.Attempts < known.Attempts:
 		return false
@@ -98,29 +98,29 @@ func isNews(known *letter, l *schemas.DeadLetter) bool {
 
 // Reasons why a dead letter is parked.
 const (
-	whyTried = "it was tried as often as is allowed"
-	whyTopic = "its topic takes no retries"
-	whyLong  = "it is too long to be kept"
-	whyEmpty = "there is nothing in it"
-	whyRoom  = "too many others wait"
+	parkedAttempts = "it was tried as often as is allowed"
+	parkedTopic    = "its topic takes no retries"
+	parkedLong     = "it is too long to be kept"
+	parkedEmpty    = "there is nothing in it"
+	parkedCapacity = "too many others wait"
 )
 
-// never returns why this group can never retry a dead letter, or "" if it can.
-func (g *group) never(l *schemas.DeadLetter) string {
+// refusal returns why this group can never retry a dead letter, or "" if it can.
+func (g *group) refusal(l *schemas.DeadLetter) string {
 	t, ok := g.topics[l.Topic]
 	switch {
-	case !ok || !g.takes(l.Topic, t.RetryTo(l)):
-		return whyTopic
+	case !ok || !g.accepts(l.Topic, t.RetryTo(l)):
+		return parkedTopic
 	case len(l.Key)+len(l.Value) > topics.MaxRetriedBytes:
-		return whyLong
+		return parkedLong
 	case len(l.Key)+len(l.Value) == 0: // for example, the dead letter of a batch that cannot be decoded
-		return whyEmpty
+		return parkedEmpty
 	}
 	return ""
 }
 
-// takes reports whether dead letters can be published to a partition of a topic.
-func (g *group) takes(topic string, partition int32) bool {
+// accepts reports whether dead letters can be published to a partition of a topic.
+func (g *group) accepts(topic string, partition int32) bool {
 	t, ok := g.topics[topic]
 	return ok && partition >= 0 && partition < t.Partitions
 }
@@ -129,11 +129,11 @@ func (g *group) takes(topic string, partition int32) bool {
 // burst of one second's worth of retries.
 type pace schemas.Micros
 
-// open reports whether a retry is allowed now.
-func (p pace) open(now schemas.Micros) bool { return p <= pace(now) }
+// allows reports whether a retry is allowed now.
+func (p pace) allows(now schemas.Micros) bool { return p <= pace(now) }
 
-// went returns the pace after a retry. rate is in retries per second, above 0.
-func (p pace) went(now schemas.Micros, rate float64) pace {
+// next returns the pace after a retry. rate is in retries per second, above 0.
+func (p pace) next(now schemas.Micros, rate float64) pace {
 	return max(p, pace(now)-pace(time.Second/time.Microsecond)) + pace(math.Round(1e6/rate))
 }
 

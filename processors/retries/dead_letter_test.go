@@ -32,7 +32,7 @@ func TestWhatIsStoppedIsLookedAtAgain(t *testing.T) {
 	for first, want := range map[time.Duration]time.Duration{
 		100 * time.Millisecond: time.Second, 30 * time.Second: 30 * time.Second, 24 * time.Hour: time.Minute,
 	} {
-		if got := (Config{FirstDelay: first}).lookAgain(); got != want {
+		if got := (Config{FirstDelay: first}).recheckInterval(); got != want {
 			t.Errorf("with a first delay of %v: after %v, want %v", first, got, want)
 		}
 	}
@@ -47,8 +47,8 @@ func TestPaceKeepsTheRate(t *testing.T) {
 		var went []schemas.Micros
 		for range 200 {
 			now += schemas.Micros(rapid.Int64Range(0, int64(3e6/rate)).Draw(t, "later"))
-			if p.open(now) {
-				p = p.went(now, rate)
+			if p.allows(now) {
+				p = p.next(now, rate)
 				went = append(went, now)
 			}
 		}
@@ -90,25 +90,25 @@ func TestNarrowestLimitCounts(t *testing.T) {
 func TestNewsAndRepeats(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		known    *letter
+		known    *deadLetter
 		attempts int32
 		want     bool
 	}{
 		{"the first", nil, 0, true},
-		{"the first, again", &letter{State: schemas.RetryWaiting}, 0, false},
-		{"the first, again, when it is parked", &letter{State: schemas.RetryParked}, 0, false},
-		{"the first, again, when it was retried", &letter{State: schemas.RetrySent, Attempts: 1}, 0, false},
-		{"back from its retry", &letter{State: schemas.RetrySent, Attempts: 1}, 1, true},
-		{"back late", &letter{State: schemas.RetryDone, Attempts: 1}, 1, true},
-		{"back, again", &letter{State: schemas.RetryWaiting, Attempts: 1}, 1, false},
+		{"the first, again", &deadLetter{State: schemas.RetryWaiting}, 0, false},
+		{"the first, again, when it is parked", &deadLetter{State: schemas.RetryParked}, 0, false},
+		{"the first, again, when it was retried", &deadLetter{State: schemas.RetrySent, Attempts: 1}, 0, false},
+		{"back from its retry", &deadLetter{State: schemas.RetrySent, Attempts: 1}, 1, true},
+		{"back late", &deadLetter{State: schemas.RetryDone, Attempts: 1}, 1, true},
+		{"back, again", &deadLetter{State: schemas.RetryWaiting, Attempts: 1}, 1, false},
 		{"of a retry that was forgotten", nil, 3, true},
-		{"of a later retry than is known", &letter{State: schemas.RetryParked, Attempts: 1}, 2, true},
+		{"of a later retry than is known", &deadLetter{State: schemas.RetryParked, Attempts: 1}, 2, true},
 	} {
 		l := &schemas.DeadLetter{Attempts: c.attempts}
 		if c.known != nil {
-			c.known.Sum = sumOf(l)
+			c.known.Checksum = checksum(l)
 		}
-		if got := isNews(c.known, l); got != c.want {
+		if got := isNew(c.known, l); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
