@@ -102,48 +102,22 @@ func checkDeleted(d *schemas.DeletedUser) (string, error) {
 	return string(d.User), err
 }
 
-// badRecord is a record that can never be written, with the reason.
-type badRecord struct {
-	record *kgo.Record
-	reason string
-}
-
-// decode decodes records into a batch and returns the bad ones separately. It returns an error if the registry is
-// unavailable.
-func decode(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRecord, err error) {
+// decode decodes records into a batch and sends the bad ones to the dead-letter topic: only then may their offsets be
+// committed. A crash in between repeats the dead letters. It returns an error if the registry or the brokers are unavailable.
+func (s *Sink) decode(ctx context.Context, publisher *topics.Publisher, records []*kgo.Record) (b Batch, err error) {
 	for _, r := range records {
 		if generation.IsMark(r) { // marker of a group that reads the topic, too
 			continue
 		}
-		err := inputs[r.Topic](&b, r)
-		var broken *schemas.BadRecordError
-		switch {
-		case errors.As(err, &broken):
-			bad = append(bad, badRecord{r, broken.Reason})
-		case err != nil:
-			return Batch{}, nil, fmt.Errorf("read %s/%d at %d: %w", r.Topic, r.Partition, r.Offset, err)
+		err := s.inputs[r.Topic](&b, r)
+		var bad *schemas.BadRecordError
+		if errors.As(err, &bad) {
+			s.deadLetters.WithLabelValues(r.Topic).Inc()
+			err = publisher.SendDeadLetter(ctx, s.group, r, bad.Reason)
 		}
-	}
-	return b, bad, nil
-}
-
-// sendToDeadLetters sends records to the dead-letter topic and waits for the acknowledgement: only then may their offsets
-// be committed. A crash in between repeats the dead letters.
-func (s *Sink) sendToDeadLetters(ctx context.Context, producer *kgo.Client, bad []badRecord) error {
-	letters := make([]*kgo.Record, 0, len(bad))
-	for _, b := range bad {
-		value, err := s.env.Streams.DeadLetters.Encode(topics.NewDeadLetter(s.group, b.record, b.reason))
 		if err != nil {
-			return fmt.Errorf("encode dead letter: %w", err)
+			return Batch{}, fmt.Errorf("read %s/%d at %d: %w", r.Topic, r.Partition, r.Offset, err)
 		}
-		letters = append(letters, &kgo.Record{
-			Topic: s.env.Streams.DeadLetters.Name, Key: []byte(b.record.Topic), Value: value,
-			Headers: topics.WithSince(nil, topics.SinceOf(b.record)),
-		})
-		s.deadLetters.WithLabelValues(b.record.Topic).Inc()
 	}
-	if err := topics.Produce(ctx, producer, letters...); err != nil {
-		return fmt.Errorf("publish dead letters: %w", err)
-	}
-	return nil
+	return b, nil
 }

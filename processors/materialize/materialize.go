@@ -80,7 +80,6 @@ type Sink struct {
 	group       string
 	inputs      map[string]input
 	deadLetters *prometheus.CounterVec
-	written     *prometheus.CounterVec
 	seconds     prometheus.Histogram
 	since       prometheus.Histogram
 	inFlight    *inFlight
@@ -93,9 +92,6 @@ func New(cfg Config, env Env) (*Sink, error) {
 	}
 	s := &Sink{
 		cfg: cfg, env: env, group: topics.MaterializeGroup(env.Name), inputs: inputs(env.Streams, env.Deleted), inFlight: new(inFlight),
-		written: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_materialize_records_total", Help: "Rows and removals written to the feed store, by the topic that they come from.",
-		}, []string{"topic"}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_materialize_dead_letters_total", Help: "Records that can never be written.",
 		}, []string{"topic"}),
@@ -112,7 +108,7 @@ func New(cfg Config, env Env) (*Sink, error) {
 		Name: "smartfeed_materialize_behind_seconds", Help: "Age of the oldest record that is being written, or could not be; 0 when nothing is.",
 	}, s.behind)
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"group": s.group}, env.Metrics)
-	for _, c := range []prometheus.Collector{s.written, s.deadLetters, s.seconds, s.since, behind} {
+	for _, c := range []prometheus.Collector{s.deadLetters, s.seconds, s.since, behind} {
 		if err := labelled.Register(c); err != nil {
 			return nil, fmt.Errorf("materialize: register metrics: %w", err)
 		}
@@ -123,11 +119,11 @@ func New(cfg Config, env Env) (*Sink, error) {
 // Run writes until ctx ends, and then returns nil, or until the store, the registry or the brokers fail, and then returns
 // the error. It may be called again after it has returned.
 func (s *Sink) Run(ctx context.Context) error {
-	producer, err := s.env.Kafka.Client()
+	publisher, err := topics.NewPublisher(s.env.Kafka, s.env.Streams)
 	if err != nil {
 		return fmt.Errorf("materialize: %w", err)
 	}
-	defer producer.Close()
+	defer publisher.Close()
 	var names []string
 	for name := range s.inputs {
 		names = append(names, name)
@@ -136,7 +132,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	err = topics.Consume(ctx, topics.ConsumerConfig{
 		Kafka: s.env.Kafka, Group: s.group, Topics: names, MaxPoll: s.cfg.MaxPoll,
 	}, func(ctx context.Context, records []*kgo.Record) error {
-		return s.handle(ctx, producer, records)
+		return s.handle(ctx, publisher, records)
 	})
 	if err == nil {
 		s.inFlight.end() // other processes own the partitions
@@ -149,10 +145,10 @@ func (s *Sink) Run(ctx context.Context) error {
 	return err
 }
 
-// handle is like work, and tracks the age of the records for the lag metric.
-func (s *Sink) handle(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
+// handle is like process, and tracks the age of the records for the lag metric.
+func (s *Sink) handle(ctx context.Context, publisher *topics.Publisher, records []*kgo.Record) error {
 	s.inFlight.take(oldest(records))
-	if err := s.process(ctx, producer, records); err != nil {
+	if err := s.process(ctx, publisher, records); err != nil {
 		s.inFlight.fail(time.Now())
 		return err
 	}
@@ -161,12 +157,9 @@ func (s *Sink) handle(ctx context.Context, producer *kgo.Client, records []*kgo.
 }
 
 // process makes the complete effect of the records durable.
-func (s *Sink) process(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
-	batch, bad, err := decode(s.inputs, records)
+func (s *Sink) process(ctx context.Context, publisher *topics.Publisher, records []*kgo.Record) error {
+	batch, err := s.decode(ctx, publisher, records)
 	if err != nil {
-		return err
-	}
-	if err := s.sendToDeadLetters(ctx, producer, bad); err != nil {
 		return err
 	}
 	// A visit is one record with many entries. Excess entries are written before the rest, so that an erasure in the batch
@@ -194,7 +187,6 @@ func (s *Sink) write(ctx context.Context, batch Batch) error {
 		return fmt.Errorf("materialize: %w", err)
 	}
 	s.seconds.Observe(time.Since(start).Seconds())
-	s.count(batch)
 	return nil
 }
 
@@ -222,15 +214,4 @@ func originTime(records []*kgo.Record) time.Time {
 		first = min(first, topics.SinceOf(r))
 	}
 	return first.Time()
-}
-
-// count adds a written batch to the metrics.
-func (s *Sink) count(b Batch) {
-	streams := s.env.Streams
-	for topic, n := range map[string]int{
-		streams.FeedEntries.Name: len(b.Entries), streams.Edges.Name: len(b.Edges), streams.PinCards.Name: len(b.Cards),
-		streams.Publications.Name: len(b.Publications), streams.UsersDeleted.Name: len(b.Deleted),
-	} {
-		s.written.WithLabelValues(topic).Add(float64(n))
-	}
 }
