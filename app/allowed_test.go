@@ -3,9 +3,7 @@ package app
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -148,14 +147,14 @@ func (s *started) checkLag(group, ticks string) {
 	s.t.Helper()
 	follow := schemas.Event{ID: "f", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "follow", Object: "user:a"}
 	s.tell(schemas.Line{Stream: topics.Follows, Key: "user:a", Event: &schemas.FollowEvent{Event: follow}})
-	var now status
-	var of groupStatus
+	var now status.Status
+	var of status.Group
 	eventually.True(s.t, group+" has applied a tick", func() bool {
-		now = get[status](s.door(), "/v1/status")
-		if at := slices.IndexFunc(now.Groups, func(g groupStatus) bool { return g.Group == group }); at >= 0 {
+		now = get[status.Status](s.door(), "/v1/status")
+		if at := slices.IndexFunc(now.Groups, func(g status.Group) bool { return g.Group == group }); at >= 0 {
 			of = now.Groups[at]
 		}
-		return slices.ContainsFunc(of.Partitions, func(p partitionStatus) bool { _, ticked := p.Applied[ticks]; return ticked })
+		return slices.ContainsFunc(of.Partitions, func(p status.Partition) bool { _, ticked := p.Applied[ticks]; return ticked })
 	})
 	if _, told := of.Lag[ticks]; !told || len(now.Unasked) > 0 {
 		s.t.Errorf("%s has a lag of %v, without %v, want all of it", group, of.Lag, now.Unasked)
@@ -178,14 +177,7 @@ func (s *started) checkLetters() {
 		list := get[struct{ Letters []struct{ Retried bool } }](s.door(), "/v1/deadletters").Letters
 		return len(list) > 0 && !list[len(list)-1].Retried
 	})
-	res, err := http.Post(s.url("/v1/deadletters/retry"), "", nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var done ops.Retried
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK || json.Unmarshal(text, &done) != nil || done.Published == 0 {
-		s.t.Errorf("retry: %d %s (%v), want that the letter is retried", res.StatusCode, text, err)
+	if done := post[ops.Retried](s.door(), "/v1/deadletters/retry", "{}"); done.Published == 0 {
+		s.t.Errorf("retry: %+v, want that the letter is retried", done)
 	}
 }

@@ -2,21 +2,91 @@ package app
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"strings"
+	"testing"
 )
 
-// get reads a response of the API.
-func get[T any](s door, path string) (answer T) {
+// door is a running product as seen by clients.
+type door struct {
+	t    *testing.T
+	base string // http://host:port
+}
+
+func (s *started) door() door { return door{s.t, s.url("")} }
+
+// send requests a path, with POST if there is a body, and returns the status and the body of the response.
+func (s door) send(path, body string) (int, string) {
 	s.t.Helper()
-	res, err := http.Get(s.base + path)
+	method, kind := http.MethodGet, "application/json"
+	if body != "" {
+		method = http.MethodPost
+	}
+	if path == "/v1/events" {
+		method, kind = http.MethodPost, "application/x-ndjson"
+	}
+	req, err := http.NewRequest(method, s.base+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", kind)
+	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != http.StatusOK {
-		s.t.Fatalf("%s: %d, %v", path, res.StatusCode, err)
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// get returns the body of a response.
+func (s door) get(path string) string {
+	s.t.Helper()
+	status, text := s.send(path, "")
+	if status != http.StatusOK {
+		s.t.Fatalf("%s: %d: %s", path, status, text)
+	}
+	return text
+}
+
+// get reads a response of the API.
+func get[T any](s door, path string) T {
+	s.t.Helper()
+	return post[T](s, path, "")
+}
+
+// post sends JSON, if there is any, and reads the response.
+func post[T any](s door, path, body string) (answer T) {
+	s.t.Helper()
+	status, text := s.send(path, body)
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK {
+		s.t.Fatalf("%s: %d %s, %v", path, status, text, err)
 	}
 	return answer
+}
+
+// jsonText returns a value as JSON.
+func jsonText(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// lines returns events as lines of JSON.
+func lines(t *testing.T, events ...map[string]any) string {
+	t.Helper()
+	var text strings.Builder
+	for _, e := range events {
+		text.WriteString(jsonText(t, e) + "\n")
+	}
+	return text.String()
 }
 
 type pinList struct{ Items []struct{ Pin string } }

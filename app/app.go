@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
@@ -57,7 +58,7 @@ type App struct {
 	storeLag  *topics.StoreLag // of two feed stores; nil: there is one
 	sinks     []feedSink       // for writing feeds
 	clusters  []*cassandra.Store
-	stores    []func() storeStatus
+	stores    []func() status.Store
 	spare     []string      // parts that are not needed for answers
 	feed      *feed.Service // nil: not served here
 	server    *api.Server

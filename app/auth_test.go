@@ -82,13 +82,8 @@ func TestCallersAreAsked(t *testing.T) {
 			t.Errorf("%s with the token %.20q: got %d, want %d", c.path, c.token, got, c.want)
 		}
 	}
-	res, err := http.Get("http://" + cfg.Admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "smartfeed_http_request_seconds") {
-		t.Errorf("metrics at the admin address: got %.200s, %v", text, err)
+	if text := (door{t, "http://" + cfg.Admin}).get("/metrics"); !strings.Contains(text, "smartfeed_http_request_seconds") {
+		t.Errorf("metrics at the admin address: got %.200s", text)
 	}
 	s.askedByCommands(operator)
 }
@@ -184,56 +179,4 @@ func postTLS(t *testing.T, settings *tls.Config, url, body string) int {
 	}
 	defer res.Body.Close()
 	return res.StatusCode
-}
-
-func TestTokenCommandRefuses(t *testing.T) {
-	secret := filepath.Join(t.TempDir(), "secret")
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"nobody":         {nil, "--user or --service"},
-		"both":           {[]string{"--user", "user:a", "--service", "b", "--scope", "feed"}, "--user or --service"},
-		"a user's scope": {[]string{"--user", "user:a", "--scope", "feed"}, "--scope: only for --service"},
-		"no user":        {[]string{"--user", "ada"}, "--user: "},
-		"called a user": {[]string{"--auth.service_prefix", "", "--auth.service_claim", "gty", "--auth.service_claim_value", "x", "--service", "user:x", "--scope", "feed"},
-			"starts with auth.user_prefix"},
-		"no services":    {[]string{"--auth.service_prefix", "", "--service", "b", "--scope", "feed"}, "so no token is a service's"},
-		"no scope":       {[]string{"--service", "b"}, "has no permission"},
-		"unknown scope":  {[]string{"--service", "b", "--scope", "all"}, `there is no "all"`},
-		"for ever":       {[]string{"--user", "user:a", "--for", "9999h"}, "want 1s to"},
-		"no secret":      {[]string{"--user", "user:a", "--auth.secret_file", ""}, "auth.secret_file: is empty"},
-		"no loopback":    {[]string{"--user", "user:a", "--auth.jwks", "http://id.example/keys", "--auth.audience", "x"}, "want a file, or an https URL"},
-		"no such prefix": {[]string{"--user", "user:a", "--outgoing.allow", "10.0.0.1"}, "is no network"},
-	} {
-		var out, problems strings.Builder
-		code := Execute(t.Context(), append([]string{"token", "--auth.secret_file", secret}, c.args...), nil, strings.NewReader(""), &out, &problems)
-		if code != 2 || !strings.Contains(problems.String(), c.want) || out.String() != "" {
-			t.Errorf("%s: got exit code %d, %q and %s, want 2 and %q", name, code, out.String(), problems.String(), c.want)
-		}
-	}
-	if _, err := os.Stat(secret); err == nil {
-		t.Error("a refused command has made a secret")
-	}
-}
-
-// Addresses that others can reach are rejected without authentication.
-func TestOpenDoorsAreRefused(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"admin":              {[]string{"--http", "127.0.0.1:0", "--admin", "0.0.0.0:0"}, "admin: "},
-		"no such secret":     {[]string{"--http", "127.0.0.1:0", "--auth.secret_file", filepath.Join(dir, "none")}, "auth.secret_file: "},
-		"no such peers' one": {[]string{"--http", "127.0.0.1:0", "--peers.secret_file", filepath.Join(dir, "none")}, "peers.secret_file: "},
-		"no key":             {[]string{"--http", "127.0.0.1:0", "--api.tls.cert_file", filepath.Join(dir, "none")}, "api.tls.cert_file and key_file"},
-	} {
-		var out, problems strings.Builder
-		args := append([]string{"dev", "--dir", t.TempDir(), "--kafka", "127.0.0.1:0", "--registry", "127.0.0.1:0"}, c.args...)
-		if code := Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code == 0 || !strings.Contains(problems.String(), c.want) {
-			t.Errorf("%s: got exit code %d and %s, want %q", name, code, problems.String(), c.want)
-		}
-	}
 }

@@ -30,9 +30,7 @@ func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
 	workers, after := restored(processing(topics.RowGroups())), restored(serving())
 	for _, part := range [][]string{{topics.Users, topics.Follows, topics.InterestDecisions}, {topics.Pins}, {topics.Actions, topics.Candidates}} {
 		mirror(t, lost, found, part...)
-		if out, err := after.run("wait", "--timeout", workedOff); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		after.wait()
 	}
 	limit := DefaultConfig().Pools.Cap
 	after.checkPools(d, limit)

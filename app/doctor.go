@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -31,7 +32,7 @@ func (c *Config) RunningDir(ctx context.Context, environ []string) string {
 	if err != nil {
 		return c.Dir
 	}
-	s, err := requestStatus(ctx, at)
+	s, err := status.Request(ctx, at)
 	if err != nil || s.Dir == "" {
 		return c.Dir // the check of the process reports the reason
 	}

@@ -78,17 +78,3 @@ func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 	}
 	s.door().checkErased()
 }
-
-func TestEraseAgain_RefusesAWrongLine(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "erased-users.txt")
-	if err := os.WriteFile(file, []byte("# erased\nuser:ada 2026-01-02T03:04:05Z\n\nada\npin:1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := runCommand(t.Context(), "erase", "again", file)
-	for _, want := range []string{"exit code 2", "line 4", "line 5"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q in it", err, want)
-		}
-	}
-}

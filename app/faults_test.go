@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -117,22 +116,18 @@ func (f *faulty) wrap(p *App, _ context.Context) error {
 // lack returns the response and status of /readyz.
 func (f *faulty) lack() (int, []api.NotReadyReason) {
 	f.t.Helper()
-	res, err := http.Get(f.url("/readyz"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer res.Body.Close()
+	code, text := f.door().send("/readyz", "")
 	var answer struct {
 		Ready bool
 		Parts []api.NotReadyReason
 	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
 		f.t.Fatal(err)
 	}
-	if answer.Ready != (res.StatusCode == 200) || answer.Ready != (len(answer.Parts) == 0) {
-		f.t.Errorf("/readyz says %t and %v with status %d", answer.Ready, answer.Parts, res.StatusCode)
+	if answer.Ready != (code == 200) || answer.Ready != (len(answer.Parts) == 0) || answer.Parts == nil {
+		f.t.Errorf("/readyz says %t and %v with status %d", answer.Ready, answer.Parts, code)
 	}
-	return res.StatusCode, answer.Parts
+	return code, answer.Parts
 }
 
 // awaitLack waits until /readyz responds with a status and names a part in a state ("": no part).

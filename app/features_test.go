@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,21 +30,15 @@ import (
 // publish posts events, one JSON object per line, and waits until all are processed.
 func (s *started) publish(events ...map[string]any) {
 	s.t.Helper()
-	var body bytes.Buffer
-	enc := json.NewEncoder(&body)
-	for _, e := range events {
-		if err := enc.Encode(e); err != nil {
-			s.t.Fatal(err)
-		}
+	if status, text := s.door().send("/v1/events", lines(s.t, events...)); status != http.StatusAccepted {
+		s.t.Fatalf("events: %d %s", status, text)
 	}
-	res, err := http.Post(s.url("/v1/events"), "application/x-ndjson", &body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if text, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted {
-		s.t.Fatalf("events: %d %s", res.StatusCode, text)
-	}
+	s.wait()
+}
+
+// wait waits until everything published before has been processed.
+func (s *started) wait() {
+	s.t.Helper()
 	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
 		s.t.Fatalf("wait: %v %s", err, out)
 	}
@@ -101,14 +94,8 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 		"xd28s": `{"days":1,"users":3}`, "funnel?steps=save,click,view": `{"verb":"view","users":3}`, "popularity?limit=1": `"actions":6`,
 		"retention?weeks=1": `"users":3`, "growth?days=1": `"new":3`,
 	} {
-		res, err := http.Get(s.url("/v1/insights/" + call))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(res.Body)
-		res.Body.Close()
-		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s: got %s, %v, want %s in it", call, text, err, want)
+		if text := s.door().get("/v1/insights/" + call); !strings.Contains(text, want) {
+			t.Errorf("%s: got %s, want %s in it", call, text, want)
 		}
 	}
 
@@ -265,47 +252,31 @@ func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
 			t.Errorf("%s: when all is well again the gauge is %s, want 0", fault, got)
 		}
 	}
-	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+20; time.Sleep(time.Millisecond) { // connections come and go
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
-		}
-	}
+	eventually.True(t, "connections have gone", func() bool { return runtime.NumGoroutine() <= before+20 })
 }
 
 // feedOf visits, and expects items and an answer that is not degraded.
 func (s *started) feedOf(user string) {
 	s.t.Helper()
-	res, err := http.Get(s.url("/v1/users/" + user + "/feed?limit=2"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var page struct {
-		Items    []any    `json:"items"`
-		Degraded []string `json:"degraded"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&page); err != nil || len(page.Items) != 2 || len(page.Degraded) > 0 {
-		s.t.Errorf("feed: %d, %+v, %v, want two items and nothing degraded", res.StatusCode, page, err)
+	page := get[struct {
+		Items    []any
+		Degraded []string
+	}](s.door(), "/v1/users/"+user+"/feed?limit=2")
+	if len(page.Items) != 2 || len(page.Degraded) > 0 {
+		s.t.Errorf("feed: %+v, want two items and nothing degraded", page)
 	}
 }
 
 // askAll requests the feature all of user:0, and returns its value and the degraded reasons.
 func (s *started) askAll() (value, degraded string) {
 	s.t.Helper()
-	res, err := http.Post(s.url("/v1/features"), "application/json", strings.NewReader(`{"features":["all"],"users":["user:0"]}`))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var answer struct {
-		Values  map[string]map[string]json.RawMessage `json:"values"`
-		Missing []struct {
-			Reason string `json:"reason"`
-		} `json:"missing"`
-		Degraded []string `json:"degraded"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || len(answer.Missing) != len(answer.Degraded) {
-		s.t.Errorf("features: %d, %+v, %v", res.StatusCode, answer, err)
+	answer := post[struct {
+		Values   map[string]map[string]json.RawMessage
+		Missing  []struct{ Reason string }
+		Degraded []string
+	}](s.door(), "/v1/features", `{"features":["all"],"users":["user:0"]}`)
+	if len(answer.Missing) != len(answer.Degraded) {
+		s.t.Errorf("features: %+v", answer)
 	}
 	return string(answer.Values["user:0"]["all"]), strings.Join(answer.Degraded, " ")
 }
@@ -313,30 +284,16 @@ func (s *started) askAll() (value, degraded string) {
 // featuresAreWell sends requests until an answer is complete: on a busy machine the deadline may pass occasionally.
 func (s *started) featuresAreWell() {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	eventually.True(s.t, "the answer is complete", func() bool {
 		value, degraded := s.askAll()
-		if value == "7" && degraded == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("features: %s, degraded %q, want 7 and nothing degraded", value, degraded)
-		}
-	}
+		return value == "7" && degraded == ""
+	})
 }
 
 // metric returns the value of a metric without labels.
 func (s *started) metric(name string) string {
 	s.t.Helper()
-	res, err := http.Get(s.url("/metrics"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(text), "\n"+name+" ")
+	_, after, _ := strings.Cut(s.door().get("/metrics"), "\n"+name+" ")
 	value, _, _ := strings.Cut(after, "\n")
 	return value
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -69,9 +70,9 @@ func TestPartsOfFeedStores(t *testing.T) {
 		if diff := cmp.Diff(c.want, parts); diff != "" || len(p.sinks) != len(c.want) {
 			t.Errorf("%s: %d sinks and parts (-want +got):\n%s", c.name, len(p.sinks), diff)
 		}
-		away, stores := false, []storeStatus{}
+		away, stores := false, []status.Store{}
 		for i, store := range p.stores {
-			stores = append(stores, storeStatus{Name: []string{"primary", "standby"}[i], Kind: "cassandra", Connected: &away})
+			stores = append(stores, status.Store{Name: []string{"primary", "standby"}[i], Kind: "cassandra", Connected: &away})
 			if diff := cmp.Diff(stores[i], store()); diff != "" {
 				t.Errorf("%s: store %d (-want +got):\n%s", c.name, i, diff)
 			}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
+	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -473,7 +474,7 @@ func TestGenerationKilledInTheMiddle(t *testing.T) {
 	})
 	built.survives(c, fault{"rebuilt", 5}, fault{"rebuilt", 10}, fault{"rebuilt", 15})
 	c.until("answering from the new generation", func() bool {
-		return slices.ContainsFunc(c.counts(), func(g groupStatus) bool { return strings.HasPrefix(g.Group, "pools.") && g.Ready })
+		return slices.ContainsFunc(c.counts(), func(g status.Group) bool { return strings.HasPrefix(g.Group, "pools.") && g.Ready })
 	})
 	for _, pin := range at.newPins("user:1") {
 		if slices.Contains(shown, pin) {

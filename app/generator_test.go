@@ -58,9 +58,7 @@ func (r *reading) why(pin schemas.PinID) string {
 // applied waits until the shown pins are in the rows.
 func (r *reading) applied() {
 	r.t.Helper()
-	if out, err := r.run("wait", "--timeout", workedOff); err != nil {
-		r.t.Fatalf("wait: %v %s", err, out)
-	}
+	r.wait()
 }
 
 // generatorEvents returns twenty authors whom the reader follows, with 120 pins that the reader's interest delivers,

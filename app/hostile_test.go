@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -21,16 +20,7 @@ import (
 // post sends lines to POST /v1/events and returns status and body.
 func (s door) post(lines string) (int, string) {
 	s.t.Helper()
-	res, err := http.Post(s.base+"/v1/events", "application/x-ndjson", strings.NewReader(lines))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return res.StatusCode, string(body)
+	return s.send("/v1/events", lines)
 }
 
 // goesOn publishes a pin to a follower and waits until it is in the follower's pool.
@@ -44,9 +34,7 @@ func (s *started) goesOn(n int) {
 	if status != http.StatusAccepted {
 		s.t.Fatalf("good events: %d %s", status, body)
 	}
-	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
-		s.t.Fatalf("wait: %v %s", err, out)
-	}
+	s.wait()
 	pool, err := s.generator.Pool(s.t.Context(), "user:fan", schemas.Following, 1000)
 	if err != nil {
 		s.t.Fatal(err)

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -19,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 )
@@ -167,13 +167,13 @@ func (i *insisted) survives(c *child, faults ...fault) {
 }
 
 // counts returns the status of the groups, or none if the process does not respond.
-func (c *child) counts() (groups []groupStatus) {
+func (c *child) counts() (groups []status.Group) {
 	res, err := http.Get(c.http + "/v1/status")
 	if err != nil {
 		return nil
 	}
 	defer res.Body.Close()
-	var st status
+	var st status.Status
 	if json.NewDecoder(res.Body).Decode(&st) != nil {
 		return nil
 	}
@@ -296,20 +296,8 @@ func TestSecondProcessIsRefused(t *testing.T) {
 // post publishes events and returns when they are acknowledged.
 func (c *child) post(events []map[string]any) {
 	c.t.Helper()
-	var body bytes.Buffer
-	enc := json.NewEncoder(&body)
-	for _, e := range events {
-		if err := enc.Encode(e); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	res, err := http.Post(c.http+"/v1/events", "application/x-ndjson", &body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusAccepted {
-		c.t.Fatalf("events: %s", res.Status)
+	if status, text := (door{c.t, c.http}).send("/v1/events", lines(c.t, events...)); status != http.StatusAccepted {
+		c.t.Fatalf("events: %d %s", status, text)
 	}
 }
 

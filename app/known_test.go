@@ -46,9 +46,7 @@ func (s *started) deletesKnownUsers() {
 				s.t.Errorf("delete of %s, round %d: got %d %s, want 202", user, round, status, body)
 			}
 		}
-		if out, err := s.run("wait", "--timeout", workedOff); err != nil {
-			s.t.Fatalf("wait: %v %s", err, out)
-		}
+		s.wait()
 	}
 	if out, err := s.run("erase", "list"); err != nil || strings.Contains(out, "user:never") || strings.Count(out, "user:") != len(users) {
 		s.t.Errorf("erase list: %v: %s, want %v", err, out, users)

@@ -3,10 +3,8 @@ package app
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"log/slog"
@@ -65,14 +63,9 @@ func (s door) checkRelated(d *dataset) {
 
 func (s door) related(pin schemas.PinID) []schemas.PinID {
 	s.t.Helper()
-	res, err := http.Get(s.base + "/v1/pins/" + string(pin) + "/related?limit=100")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var answer feed.RelatedPins
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != 200 || len(answer.Degraded) > 0 {
-		s.t.Fatalf("related to %s: %d, degraded %v (%v)", pin, res.StatusCode, answer.Degraded, err)
+	answer := get[feed.RelatedPins](s, "/v1/pins/"+string(pin)+"/related?limit=100")
+	if len(answer.Degraded) > 0 {
+		s.t.Fatalf("related to %s: degraded %v", pin, answer.Degraded)
 	}
 	var pins []schemas.PinID
 	for _, item := range answer.Items {
@@ -363,33 +356,15 @@ func (s *started) checkPools(d *dataset, limit int) {
 	s.t.Logf("%d candidates of %d users compared", checked, len(d.users))
 }
 
-// door is a running product as seen by clients.
-type door struct {
-	t    *testing.T
-	base string // http://host:port
-}
-
-func (s *started) door() door { return door{s.t, s.url("")} }
-
 // ask posts to /v1/features.
 func (s door) ask(req feature.Request) map[string]map[string]any {
 	s.t.Helper()
-	body, err := json.Marshal(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	res, err := http.Post(s.base+"/v1/features", "application/json", bytes.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var answer struct {
-		Values   map[string]map[string]any `json:"values"`
-		Degraded []string                  `json:"degraded"`
-	}
-	text, err := io.ReadAll(res.Body)
-	if err := errors.Join(err, json.Unmarshal(text, &answer)); err != nil || res.StatusCode != 200 || len(answer.Degraded) > 0 {
-		s.t.Fatalf("features: %d %s (%v)", res.StatusCode, text, err)
+	answer := post[struct {
+		Values   map[string]map[string]any
+		Degraded []string
+	}](s, "/v1/features", jsonText(s.t, req))
+	if len(answer.Degraded) > 0 {
+		s.t.Fatalf("features: degraded %v", answer.Degraded)
 	}
 	return answer.Values
 }

@@ -1,15 +1,11 @@
 package app
 
 import (
-	"encoding/json"
-	"io"
 	"log/slog"
-	"net/http"
 	"slices"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
-	"github.com/smartfeed/smartfeed/serving/api"
 )
 
 func TestGroupsSayHowFarTheyAre(t *testing.T) {
@@ -64,27 +60,5 @@ func TestNothingIsReadyBeforeItRuns(t *testing.T) {
 		if !slices.Contains(got[part], state) {
 			t.Errorf("%s: got %q, want %s among it", part, got[part], state)
 		}
-	}
-}
-
-// A running product reports readiness in a machine-readable form.
-func TestReadinessIsReadByPrograms(t *testing.T) {
-	t.Parallel()
-	s := start(t, testConfig(t.TempDir()))
-	res, err := http.Get(s.url("/readyz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var answer struct {
-		Ready bool
-		Parts []api.NotReadyReason
-	}
-	if err := json.Unmarshal(text, &answer); err != nil || res.StatusCode != 200 || !answer.Ready || answer.Parts == nil || len(answer.Parts) > 0 {
-		t.Errorf("got %d %s (%v), want that nothing is missing", res.StatusCode, text, err)
 	}
 }

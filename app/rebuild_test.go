@@ -132,19 +132,3 @@ func TestRebuildIsResumed(t *testing.T) {
 		t.Errorf("pools (-before +after):\n%.3000s", diff)
 	}
 }
-
-func TestRebuildSaysWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ args, want string }{
-		{"rebuild related", "neither following, interest nor all"},
-		{"rebuild user:1 --source related", "want following or interest"},
-		{"rebuild all --source following", "--source: only of a user"},
-		{"rebuild user:1 --resume --rate 0", "--resume: only of all users\n--rate 0"},
-		{"rebuild", "accepts 1 arg"},
-	} {
-		_, err := runCommand(t.Context(), strings.Fields(c.args)...)
-		if err == nil || !strings.Contains(err.Error(), "exit code 2") || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", c.args, err, c.want)
-		}
-	}
-}

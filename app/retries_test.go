@@ -1,14 +1,13 @@
 package app
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -16,38 +15,17 @@ import (
 // retryKinds returns the state of the dead letters, by kind.
 func (s door) retryKinds() map[string]schemas.RetryKind {
 	s.t.Helper()
-	res, err := http.Get(s.base + "/v1/deadletters/kinds")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var answer struct{ Kinds []schemas.RetryKind }
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != http.StatusOK {
-		s.t.Fatalf("kinds: %d (%v)", res.StatusCode, err)
-	}
 	kinds := map[string]schemas.RetryKind{}
-	for _, k := range answer.Kinds {
+	for _, k := range get[struct{ Kinds []schemas.RetryKind }](s, "/v1/deadletters/kinds").Kinds {
 		kinds[k.Kind] = k
 	}
 	return kinds
 }
 
-// until polls the state of the dead letters.
-func (s door) until(what string, cond func(map[string]schemas.RetryKind) bool) {
-	s.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for kinds := s.retryKinds(); !cond(kinds); kinds = s.retryKinds() {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("not within a minute: %s; there is %+v", what, kinds)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 // becomes polls until the letter of a kind is in a state.
 func (s door) becomes(kind string, state schemas.RetryState) {
 	s.t.Helper()
-	s.until(kind+" is "+string(state), func(kinds map[string]schemas.RetryKind) bool { return kinds[kind].States[state] == 1 })
+	eventually.True(s.t, kind+" is "+string(state), func() bool { return s.retryKinds()[kind].States[state] == 1 })
 }
 
 // An action with an unknown verb becomes a dead letter. After a restart with the verb configured, it is retried
@@ -68,7 +46,7 @@ func TestADeadLetterWhoseCauseGoesAwayHasItsEffect(t *testing.T) {
 	if out, err := s.run("deadletters", "limit", kind, "0", "--operator", "ann"); err != nil {
 		t.Fatalf("limit: %v %s", err, out)
 	}
-	s.door().until("the kind is stopped", func(kinds map[string]schemas.RetryKind) bool { return kinds[kind].Operator == "ann" })
+	eventually.True(t, "the kind is stopped", func() bool { return s.door().retryKinds()[kind].Operator == "ann" })
 	s.stop()
 
 	cfg.Verbs = maps.Clone(cfg.Verbs)
@@ -82,9 +60,7 @@ func TestADeadLetterWhoseCauseGoesAwayHasItsEffect(t *testing.T) {
 		t.Fatalf("limit: %v %s", err, out)
 	}
 	s.door().becomes(kind, schemas.RetryDone)
-	if out, err := s.run("wait"); err != nil {
-		t.Fatalf("wait: %v %s", err, out)
-	}
+	s.wait()
 	state := s.door().get("/v1/users/user:b/feed/state")
 	if want := fmt.Sprintf(`"facet":%q`, "interest:tea"); !strings.Contains(strings.ReplaceAll(state, ": ", ":"), want) {
 		t.Errorf("the dance has left no affinity: %s", state)

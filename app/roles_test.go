@@ -1,14 +1,12 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -157,22 +155,10 @@ func (s *started) knows(users []string, active int) bool {
 // interestsOf returns the feature interests_24h of a user, as answered.
 func (s *started) interestsOf(user string) string {
 	s.t.Helper()
-	res, err := http.Post(s.url("/v1/features"), "application/json", strings.NewReader(`{"features":["interests_24h"],"users":["`+user+`"]}`))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var answer struct {
+	answer := post[struct {
 		Values map[string]map[string]json.RawMessage
-	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
-		s.t.Fatal(err)
-	}
-	var text bytes.Buffer
-	if err := json.Compact(&text, answer.Values[user]["interests_24h"]); err != nil {
-		s.t.Fatal(err)
-	}
-	return text.String()
+	}](s.door(), "/v1/features", `{"features":["interests_24h"],"users":["`+user+`"]}`)
+	return strings.Join(strings.Fields(string(answer.Values[user]["interests_24h"])), "")
 }
 
 // partitions returns the number of a group's partitions that run here.

@@ -3,10 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,13 +94,8 @@ func TestRealSecuredProduct(t *testing.T) {
 	}
 	command("publish", events)
 	command("wait", "--timeout", workedOff)
-	res, err := http.Get(front.url("/v1/users/user:ada/feed"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:1"`) {
-		t.Errorf("the feed: %s, %v, want pin:1", answer, err)
+	if answer := front.door().get("/v1/users/user:ada/feed"); !strings.Contains(answer, `"pin:1"`) {
+		t.Errorf("the feed: %s, want pin:1", answer)
 	}
 	for name, says := range map[string]string{"SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD": "SASL_AUTHENTICATION_FAILED", "SMARTFEED_REGISTRY_CLIENT_PASSWORD": "401"} {
 		t.Run("wrong "+name, func(t *testing.T) { wrongPassword(t, file, name, says) })
@@ -138,18 +131,14 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	g.as(topics.RoleOperate, "topics", "verify")
 	g.as(topics.RoleOperate, "deadletters", "list")
 	front.checkLetters()
-	res, err := http.Get(front.url("/v1/users/user:" + g.run + "/feed"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:`+g.run+`"`) || !strings.Contains(string(answer), `"degraded":[]`) {
-		t.Errorf("the feed: %s, %v, want pin:%s, and nothing missing", answer, err, g.run)
+	answer := front.door().get("/v1/users/user:" + g.run + "/feed")
+	if !strings.Contains(answer, `"pin:`+g.run+`"`) || !strings.Contains(answer, `"degraded":[]`) {
+		t.Errorf("the feed: %s, want pin:%s, and nothing missing", answer, g.run)
 	}
 	g.as(topics.RoleOperate, "wait", "--timeout", workedOff) // the result of the visit
 	g.checkFrozen()
 	g.takeAway(topics.RoleProcess, topics.Deliveries)
-	_, err = openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(topics.RowGroups()))
+	_, err := openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(topics.RowGroups()))
 	if err == nil || !strings.Contains(err.Error(), "on topic deliveries") || !strings.Contains(err.Error(), "topics acls process") {
 		t.Errorf("without a grant: %v, want that it is named", err)
 	}

@@ -68,14 +68,6 @@ func (s traced) publish(recorded bool, line string) {
 	}
 }
 
-// settled waits until everything published has been processed.
-func (s traced) settled() {
-	s.t.Helper()
-	if _, err := s.run("wait", "--timeout", workedOff); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // nameOf returns the name of a span, with the group if it processed a record.
 func nameOf(span otlptest.Span) string {
 	if group := span.Attributes["messaging.consumer.group.name"]; group != "" {
@@ -149,9 +141,9 @@ func TestTraceGoesFromPublishToPoolToPage(t *testing.T) {
 	now := time.Now().UnixMicro()
 	s.publish(false, fmt.Sprintf(follow, 1, now))
 	s.publish(false, fmt.Sprintf(create, 1, now))
-	s.settled()
+	s.wait()
 	s.publish(true, fmt.Sprintf(create, 2, now))
-	s.settled()
+	s.wait()
 	const pool = "pools: process deliveries"
 	spans := s.until(callersTrace, "POST /v1/events", "send", "objects: process pins", "fanout: process publications", pool,
 		"materialize: process", "feedstore write")
@@ -194,7 +186,7 @@ func TestTracesBeginByChance(t *testing.T) {
 	s.started.publish(map[string]any{
 		"stream": "pins", "id": "p", "time": now, "actor": "user:bob", "verb": "create", "object": "pin:1", "title": "a pin",
 	})
-	s.settled()
+	s.wait()
 	var trace string
 	for deadline := time.Now().Add(time.Minute); trace == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for _, span := range s.collector.Spans() {

@@ -305,9 +305,9 @@ func (p *App) openServer(context.Context) error {
 		deps.Feed, deps.Features, deps.Console = p.feed, p.features, console
 		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams, p.retries)
 		deps.Known = knownUsers{p.deleted, p.known}
-		deps.Dictionary = dictionary{
-			cfg: p.cfg.Interests, partitions: p.cfg.partitions(), publisher: p.publisher, known: p.interests,
-			decided: p.decided, deleted: p.deleted, present: p.store,
+		deps.Dictionary = interests.Service{
+			Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Rows: p.interests, Decisions: p.decided, Deleted: p.deleted,
+			Pins: p.store, Publisher: p.publisher,
 		}
 	}
 	err := p.configureAuth(&deps)

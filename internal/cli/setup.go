@@ -13,6 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/progress"
+	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -83,7 +84,7 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 		if err != nil {
 			return topics.Work{}, err
 		}
-		return app.RequestWork(ctx, at)
+		return status.RequestWork(ctx, at)
 	}
 	return setup, err
 }

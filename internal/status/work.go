@@ -1,4 +1,4 @@
-package app
+package status
 
 import (
 	"context"
@@ -12,23 +12,24 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// statusTimeout limits the request for the status, which is small and answered from memory.
-const statusTimeout = 5 * time.Second
+// requestTimeout limits a request for the status, which is small and answered from memory.
+const requestTimeout = 5 * time.Second
 
 // RequestWork requests the progress of the groups from the process at an HTTP address, which must run the group pools.
 func RequestWork(ctx context.Context, at client.Config) (topics.Work, error) {
-	s, err := requestStatus(ctx, at)
+	s, err := Request(ctx, at)
 	if err != nil {
 		return topics.Work{}, fmt.Errorf("request the status of the process at --http: %w", err)
 	}
-	if !slices.ContainsFunc(s.Groups, func(g groupStatus) bool { return generation.GroupOf(g.Group) == topics.Pools }) {
+	if !slices.ContainsFunc(s.Groups, func(g Group) bool { return generation.GroupOf(g.Group) == topics.Pools }) {
 		return topics.Work{}, fmt.Errorf("the process at %s does not run the group %s", at.Address, topics.Pools)
 	}
 	return workOf(s.Groups), nil
 }
 
-func requestStatus(ctx context.Context, at client.Config) (s status, err error) {
-	at.Timeout = statusTimeout
+// Request requests the status from the process at an HTTP address.
+func Request(ctx context.Context, at client.Config) (s Status, err error) {
+	at.Timeout = requestTimeout
 	c, err := client.New(at)
 	if err != nil {
 		return s, err
@@ -45,7 +46,7 @@ func requestStatus(ctx context.Context, at client.Config) (s status, err error) 
 }
 
 // workOf adds up the progress of a process's groups.
-func workOf(groups []groupStatus) topics.Work {
+func workOf(groups []Group) topics.Work {
 	w := topics.Work{Dropped: map[string]int64{}, DeadLetters: map[string]int64{}}
 	counted := map[string]bool{}
 	for _, g := range groups {

@@ -1,0 +1,124 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/peers"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Statuses are added up: counters, restarts, shares. An unreadable response does not count.
+func TestAddProcesses_AddsGroupsUp(t *testing.T) {
+	t.Parallel()
+	running := func(partition int32, stage rows.Stage, applied int64) rows.PartitionStatus {
+		p := rows.PartitionStatus{Partition: partition, Stage: stage}
+		if applied >= 0 {
+			p.Applied = map[string]int64{"pins": applied}
+		}
+		return p
+	}
+	says := func(ready bool, starts int64, items int64, partitions ...rows.PartitionStatus) json.RawMessage {
+		text, err := json.Marshal(Process{
+			Version: "v1", Ready: ready, Missing: []string{},
+			Groups: []Group{NewGroup(rows.Status{
+				Group: "objects", Starts: starts, Joined: true, Ready: ready, Partitions: partitions, PerSecond: 1.5,
+				Counters: rows.Counters{Records: 3, DeadLetters: 1}, Effects: map[string]int64{"deliveries": 2},
+			})},
+			Shares: []schemas.FeedShare{{Feed: "home", Source: schemas.Following, Target: 1, Items: items}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	s := Status{Process: Process{Version: "v2", Ready: true, Missing: []string{}, Groups: []Group{}}}
+	s.AddProcesses("self:1", []peers.StatusResult{
+		{Address: "a:1", Status: says(true, 3, 10, running(1, rows.StageRunning, 5), running(0, rows.StageStandby, -1))},
+		{Address: "b:1", Err: errors.New("it is gone")},
+		{Address: "c:1", Status: says(false, 1, 5, running(0, rows.StageRunning, 7), running(1, rows.StageRunning, 9))},
+		{Address: "d:1", Status: json.RawMessage(`{"groups":`)},
+	}, errors.New("no broker"))
+	if len(s.Groups) != 1 {
+		t.Fatalf("%d groups, want one", len(s.Groups))
+	}
+	g := s.Groups[0]
+	if g.Restarts != 2 || g.Starts != 4 || g.Ready || !g.Joined || g.PerSecond != 3 || g.Counters.Records != 6 || g.Counters.DeadLetters != 2 || g.Effects["deliveries"] != 4 {
+		t.Errorf("the group is %+v: want what both did", g)
+	}
+	var at []string
+	for _, p := range g.Partitions {
+		at = append(at, fmt.Sprint(p.Partition, " ", p.Stage, " ", p.Process))
+	}
+	want := []string{"0 standby a:1", "0 running c:1", "1 running a:1", "1 running c:1"}
+	if diff := cmp.Diff(want, at); diff != "" {
+		t.Errorf("partitions (-want +got):\n%s", diff)
+	}
+	ends := topics.Offsets{"pins": {0: 10, 1: 12}}
+	if diff := cmp.Diff(map[string]int64{"pins": 2 + 2}, lagOf(g.Partitions, ends)); diff != "" {
+		t.Errorf("lag (-want +got):\n%s", diff)
+	}
+	if len(s.Shares) != 1 || s.Shares[0].Items != 15 || s.Shares[0].Target != 1 {
+		t.Errorf("shares are %+v, want 15 items", s.Shares)
+	}
+	var addresses, without []string
+	for _, p := range s.Processes {
+		addresses = append(addresses, p.Address)
+	}
+	for _, u := range s.Unasked {
+		without = append(without, u.What)
+	}
+	if !slices.Equal(addresses, []string{"self:1", "a:1", "c:1"}) || !slices.Equal(without, []string{"members of the groups", "b:1", "d:1"}) {
+		t.Errorf("processes %q, without %q", addresses, without)
+	}
+}
+
+// refusing is brokers on which one topic may not be described: a request with it and other topics fails as a whole.
+type refusing struct{ topic string }
+
+func (r refusing) Ends(_ context.Context, names ...string) (topics.Offsets, error) {
+	ends := topics.Offsets{}
+	for _, name := range names {
+		if name == r.topic {
+			return nil, fmt.Errorf("list ends: %w", kerr.TopicAuthorizationFailed)
+		}
+		ends[name] = map[int32]int64{0: 10}
+	}
+	return ends, nil
+}
+
+// A group with an input that may not be described has no lag and is named. The others have theirs.
+func TestAddLag_NamesGroupsWithoutLag(t *testing.T) {
+	t.Parallel()
+	applied := func(group string, inputs ...string) Group {
+		part := rows.PartitionStatus{Applied: map[string]int64{}}
+		for _, topic := range inputs {
+			part.Applied[topic] = 6
+		}
+		return NewGroup(rows.Status{Group: group, Partitions: []rows.PartitionStatus{part}})
+	}
+	s := Status{Process: Process{Groups: []Group{
+		applied("objects", topics.Pins), applied("pools.2", topics.Served, topics.TicksOf("pools.2")), applied("actors", topics.Users, topics.ActionsJoined), applied("related"),
+	}}}
+	s.AddLag(t.Context(), refusing{topics.TicksOf("pools.2")})
+	var lags []map[string]int64
+	for _, g := range s.Groups {
+		lags = append(lags, g.Lag)
+	}
+	if diff := cmp.Diff([]map[string]int64{{"pins": 3}, nil, {"users": 3, "actions-joined": 3}, {}}, lags); diff != "" {
+		t.Errorf("lags (-want +got):\n%s", diff)
+	}
+	if len(s.Unasked) != 1 || s.Unasked[0].What != "the lag of pools.2" || !strings.Contains(s.Unasked[0].Why, "TOPIC_AUTHORIZATION_FAILED") {
+		t.Errorf("without %q, want the lag of pools.2, and why", s.Unasked)
+	}
+}

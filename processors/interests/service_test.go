@@ -1,0 +1,152 @@
+package interests_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/interests"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// fakeRows have six pins for every term; every user likes the pins in evidence.
+type fakeRows struct {
+	candidates []string
+	evidence   []schemas.PinID
+}
+
+func (f fakeRows) Terms(_ context.Context, _ int32, most int, named []string) (list []schemas.DictionaryTerm, _ error) {
+	if most > 0 {
+		named = f.candidates
+	}
+	for _, term := range named {
+		list = append(list, schemas.DictionaryTerm{Term: term, State: schemas.TermCandidate, Pins: 6})
+	}
+	return list, nil
+}
+
+func (f fakeRows) Interests(context.Context, schemas.UserID, int) ([]schemas.UserInterest, error) {
+	in := schemas.UserInterest{Interest: "interest:tea", Strength: 1, Share: 1}
+	for _, p := range f.evidence {
+		in.Evidence = append(in.Evidence, schemas.Evidence{Pin: p, Verb: "save", Weight: 1})
+	}
+	return []schemas.UserInterest{in}, nil
+}
+
+func (fakeRows) Engagement(context.Context, schemas.InterestID, int) ([]schemas.SourceEngagement, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// allDecided are the decisions about terms.
+type allDecided map[string]*schemas.InterestDecision
+
+func (d allDecided) Get(term string) (*schemas.InterestDecision, bool) {
+	v, ok := d[term]
+	return v, ok
+}
+func (d allDecided) Len() int { return len(d) }
+func (d allDecided) Each(visit func(string, *schemas.InterestDecision)) {
+	for term, v := range d {
+		visit(term, v)
+	}
+}
+
+// An accepted term that is blocked is listed only as blocked, with the reason. Unblocked, it is as before.
+func TestService_ListsEachTermInOneState(t *testing.T) {
+	decide := func(term string, state schemas.TermState) *schemas.InterestDecision {
+		return &schemas.InterestDecision{Term: term, State: state}
+	}
+	decisions := allDecided{
+		"sale": decide("sale", schemas.TermAccepted), "winter sale": decide("winter sale", schemas.TermAccepted),
+		"oolong": decide("oolong", schemas.TermMerged), "winter": decide("winter", schemas.TermCandidate),
+	}
+	for name, c := range map[string]struct {
+		change func(*interests.Config)
+		want   map[string]string
+	}{
+		"nothing is blocked": {func(*interests.Config) {}, map[string]string{
+			"sale": "accepted, 6 pins ", "winter sale": "accepted, 6 pins ", "oolong": "merged, 6 pins ", "winter": "candidate, 6 pins ",
+		}},
+		"blocked terms": {
+			func(c *interests.Config) { c.Block = map[string]string{"Sale": "advertising", "gewgaw": "a brand"} },
+			map[string]string{
+				"sale": "blocked, 0 pins advertising", "gewgaw": "blocked, 0 pins a brand", "winter sale": "accepted, 6 pins ",
+				"oolong": "merged, 6 pins ", "winter": "candidate, 6 pins ",
+			},
+		},
+		"stop words": {func(c *interests.Config) { c.Stop = []string{"sale"} }, map[string]string{
+			"sale": "blocked, 0 pins sale is a stop word", "winter sale": "blocked, 0 pins sale is a stop word",
+			"oolong": "merged, 6 pins ", "winter": "candidate, 6 pins ",
+		}},
+	} {
+		s := interests.Service{
+			Config: interests.DefaultConfig(), Partitions: 1, Decisions: decisions,
+			Rows: fakeRows{candidates: []string{"sale", "winter sale", "oolong", "winter"}},
+		}
+		c.change(&s.Config)
+		got := map[string]string{}
+		for _, state := range []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermMerged, schemas.TermBlocked} {
+			list, err := s.Terms(t.Context(), state, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range list {
+				got[d.Term] += fmt.Sprintf("%s, %d pins %s", state, d.Pins, d.Reason)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// fakeCards is a feed store with cards; err is its error.
+type fakeCards struct {
+	cards map[schemas.PinID]schemas.Card
+	err   error
+}
+
+func (f fakeCards) Cards(context.Context, []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
+	return f.cards, f.err
+}
+
+// deletedUsers is a set of deleted users.
+type deletedUsers map[schemas.UserID]bool
+
+func (d deletedUsers) Has(user schemas.UserID) bool               { return d[user] }
+func (d deletedUsers) Note(user schemas.UserID, _ schemas.Micros) { d[user] = true }
+
+// A pin that was liked so long ago that its rows no longer include the deletion is no evidence after its deletion.
+func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
+	card := func(author schemas.UserID, deleted bool) schemas.Card {
+		return schemas.Card{PinVersion: schemas.PinVersion{PinContent: schemas.PinContent{Facets: schemas.Facets{Author: author}, Deleted: deleted}}}
+	}
+	store := &fakeCards{cards: map[schemas.PinID]schemas.Card{
+		"pin:present": card("user:a", false), "pin:deleted": card("user:a", true), "pin:erased": card("user:erased", false),
+	}}
+	s := interests.Service{
+		Rows:    fakeRows{evidence: []schemas.PinID{"pin:erased", "pin:present", "pin:deleted", "pin:unknown"}},
+		Deleted: deletedUsers{"user:erased": true}, Pins: store,
+	}
+	list, err := s.Interests(t.Context(), "user:reader", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []schemas.PinID
+	for _, e := range list[0].Evidence {
+		got = append(got, e.Pin)
+	}
+	if diff := cmp.Diff([]schemas.PinID{"pin:present", "pin:unknown"}, got); diff != "" {
+		t.Errorf("evidence (-want +got):\n%s", diff)
+	}
+	store.err = errors.New("unavailable")
+	if _, err := s.Interests(t.Context(), "user:reader", 10); !errors.Is(err, store.err) {
+		t.Errorf("without a feed store: got %v, want its error", err)
+	}
+	if list, err := s.Interests(t.Context(), "user:erased", 10); err != nil || len(list) != 0 {
+		t.Errorf("of a deleted user: got %v, %v, want none", list, err)
+	}
+}
