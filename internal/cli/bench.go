@@ -15,6 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/tools/bench"
 	"github.com/smartfeed/smartfeed/internal/tools/workload"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // benchFlags are the flags of bench.
@@ -47,27 +48,22 @@ contains them then; their events stay in the logs as long as others do. --keep k
 This program takes CPU time, too: to measure the server alone, run it on another machine.`,
 		Example: "  smartfeed bench --for 30s --rate 200\n  smartfeed bench --mix publish=1 --rate 50 --users 1000 -o json",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			var err error
 			if f.Rates, err = f.rates(); err != nil {
-				return usage(err)
+				return nil, usage(err)
 			}
 			at, err := p.server(cmd)
 			if err != nil {
-				return err
-			}
-			setup, err := p.setup(cmd)
-			if err != nil {
-				return err
+				return nil, err
 			}
 			results, err := bench.Run(cmd.Context(), setup, at, f.Config)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			report := bench.NewReport(app.Version(), f.Config, results)
-			printed := p.print(cmd, report, func(out io.Writer) error { return report.Text(out, f.histogram) })
-			return errors.Join(printed, bench.Failures(results))
-		},
+			return output{report, func(out io.Writer) error { return report.Text(out, f.histogram) }, bench.Failures(results)}, nil
+		}),
 	}
 	f.add(cmd)
 	return cmd

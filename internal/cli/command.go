@@ -55,6 +55,15 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 	completeWith(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// texts returns strings of another type as strings.
+func texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, t := range list {
+		out[i] = string(t)
+	}
+	return out
+}
+
 // completeWith registers a function that completes a flag.
 func completeWith(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	// It fails only if the flag does not exist. The test of completions checks each flag.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -38,7 +37,7 @@ func (p *program) configShowCommand() *cobra.Command {
 }
 
 func (p *program) configCheckCommand() *cobra.Command {
-	roles := roleNames()
+	roles := texts(app.Roles())
 	return &cobra.Command{
 		Use: "check [ROLE]", Short: "Report every error in the configuration and in the files that it names",
 		Long: fmt.Sprintf(`Report every error in the configuration that keeps a process from starting: values, and files that cannot be read or have
@@ -46,41 +45,25 @@ invalid contents. With a role (%s) report also what this role needs; its command
 checks before it starts. No server is contacted; see "smartfeed doctor".`, strings.Join(roles, ", ")),
 		Args: cobra.MaximumNArgs(1), ValidArgs: roles,
 		Example: "  smartfeed config check\n  smartfeed config check serve --config smartfeed.yaml -o json",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			role, err := roleOf(args)
-			if err != nil {
-				return err
+		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
+			var role app.Role
+			if len(args) > 0 {
+				if role = app.Role(args[0]); !slices.Contains(app.Roles(), role) {
+					return nil, command.Usagef("there is no role %q, but %s", role, strings.Join(roles, ", "))
+				}
 			}
 			cfg, err := p.load(cmd)
 			if err == nil {
 				err = usage(cfg.Check(role))
 			}
-			return errors.Join(p.print(cmd, newVerdict(err), func(out io.Writer) error {
+			return output{newVerdict(err), func(out io.Writer) error {
 				if err == nil {
 					fmt.Fprintln(out, "the configuration is valid")
 				}
 				return nil
-			}), err)
-		},
+			}, err}, nil
+		}),
 	}
-}
-
-func roleNames() (names []string) {
-	for _, r := range app.Roles() {
-		names = append(names, string(r))
-	}
-	return names
-}
-
-// roleOf returns the role argument of config check, or "" if there is none.
-func roleOf(args []string) (app.Role, error) {
-	if len(args) == 0 {
-		return "", nil
-	}
-	if !slices.Contains(roleNames(), args[0]) {
-		return "", command.Usagef("there is no role %q, but %s", args[0], strings.Join(roleNames(), ", "))
-	}
-	return app.Role(args[0]), nil
 }
 
 // verdict is the result of config check.

@@ -33,20 +33,17 @@ func (p *program) listDeadLettersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "Print dead letters, the newest last", Args: noArguments,
 		Example: "  smartfeed deadletters list --limit 10\n  smartfeed deadletters list -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if limit < 1 || limit > maxListed {
-				return command.Usagef("--limit %d: must be 1-%d", limit, maxListed)
+				return nil, command.Usagef("--limit %d: must be 1-%d", limit, maxListed)
 			}
 			setup, streams, err := p.streams(cmd)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			found, err := ops.ListDeadLetters(cmd.Context(), setup.Kafka, streams, limit)
-			if err != nil {
-				return err
-			}
-			return p.print(cmd, append([]ops.Letter{}, found...), func(out io.Writer) error { return printLetters(out, found) })
-		},
+			return output{value: append([]ops.Letter{}, found...), text: func(out io.Writer) error { return printLetters(out, found) }}, err
+		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters")
 	return cmd
@@ -71,15 +68,16 @@ func (p *program) retryDeadLettersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "retry", Short: "Retry the dead letters since the last retry at once", Args: noArguments,
 		Example: "  smartfeed deadletters retry\n  smartfeed deadletters retry -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, streams, err := p.streams(cmd)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			done, err := ops.RetryDeadLetters(cmd.Context(), setup.Kafka, streams, command.Operator(operator))
-			line := fmt.Sprintf("retried %s, skipped %d", command.Count(done.Published, "dead letter"), done.Skipped)
-			return errors.Join(err, p.printLine(cmd, done, line))
-		},
+			o := line(done, "retried %s, skipped %d", command.Count(done.Published, "dead letter"), done.Skipped)
+			o.failure = err
+			return o, nil
+		}),
 	}
 	cmd.Flags().StringVar(&operator, "operator", "", operatorUsage)
 	return cmd
@@ -100,24 +98,22 @@ applies. Of kinds that are due at the same time, the one with the greater --prio
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return [][]string{retryScopes(), {"0", "default"}, nil}[min(len(args), 2)], cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
 			rate, err := retryRate(args[1])
 			if err != nil {
-				return usage(err)
+				return nil, usage(err)
 			}
 			setup, streams, err := p.streams(cmd)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			limit := schemas.RetryLimit{Scope: args[0], Rate: rate, Priority: priority}
 			err = ops.LimitRetries(cmd.Context(), setup.Kafka, streams, limit, command.Operator(operator))
-			if bad := new(schemas.BadRecordError); errors.As(err, &bad) {
-				return usage(bad)
-			} else if err != nil {
-				return err
+			if errors.As(err, new(*schemas.BadRecordError)) {
+				err = usage(err)
 			}
-			return p.printLine(cmd, limit, fmt.Sprintf("retries of %s: %s a second", limit.Scope, args[1]))
-		},
+			return line(limit, "retries of %s: %s a second", limit.Scope, args[1]), err
+		}),
 	}
 	cmd.Flags().StringVar(&operator, "operator", "", operatorUsage)
 	cmd.Flags().Int32Var(&priority, "priority", 0, "the greatest is first")

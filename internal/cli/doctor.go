@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,24 +25,24 @@ The exit code is 1 if there is a problem; it is 0 with only warnings and notes. 
 and while it does not. Without --dir it checks the directory of the process at --http, if one runs on this machine.`,
 		Example: "  smartfeed doctor\n  smartfeed doctor --config production.yaml -o json",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if timeout <= 0 {
-				return command.Usagef("--timeout %s: must be positive", timeout)
+				return nil, command.Usagef("--timeout %s: must be positive", timeout)
 			}
 			cfg, err := p.load(cmd)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if cfg.Dir == app.DefaultConfig().Dir {
 				cfg.Dir = cfg.RunningDir(cmd.Context(), p.environ)
 			}
 			checks, err := cfg.DoctorChecks(p.environ, cmp.Or(p.configFile(), "without a file"))
 			if err != nil {
-				return err
+				return nil, err
 			}
 			report := doctor.NewReport(app.Version(), doctor.Run(cmd.Context(), timeout, checks...))
-			return errors.Join(p.print(cmd, report, report.Text), report.Err())
-		},
+			return output{value: report, failure: report.Err()}, nil
+		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "maximum time of each check")
 	return cmd

@@ -35,22 +35,19 @@ and run "smartfeed erase again" with it after you restore one.`,
 		Example:           "  smartfeed erase user:ada\n  smartfeed erase user:ada --timeout 10m -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions, // users must not be listed
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
-				return command.Usagef("%q is no user: %w", args[0], err)
+				return nil, command.Usagef("%q is no user: %w", args[0], err)
 			}
 			ctx, cancel, err := within(cmd.Context(), timeout)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			defer cancel()
 			done, err := p.erase(ctx, cmd, user, ops.Eraser{Unknown: unknown, Operator: command.Operator(operator)})
-			if err != nil {
-				return err
-			}
-			return p.print(cmd, done, func(out io.Writer) error { return printErased(out, done) })
-		},
+			return output{value: done, text: func(out io.Writer) error { return printErased(out, done) }}, err
+		}),
 	}
 	cmd.AddCommand(p.eraseListCommand(), p.eraseAgainCommand())
 	cmd.Flags().BoolVar(&unknown, "unknown", false, "also erase a user without any data")
@@ -107,17 +104,14 @@ func (p *program) eraseListCommand() *cobra.Command {
 reads this. Write it to a file that a restore of the brokers does not replace, whenever users were erased.`,
 		Args:    noArguments,
 		Example: "  smartfeed erase list > erased-users.txt",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, streams, err := p.streams(cmd)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			list, err := ops.DeletedUsers(cmd.Context(), setup.Kafka, streams)
-			if err != nil {
-				return err
-			}
-			return p.print(cmd, list, func(out io.Writer) error { return ops.WriteDeletedUsers(out, list) })
-		},
+			return output{value: list, text: func(out io.Writer) error { return ops.WriteDeletedUsers(out, list) }}, err
+		}),
 	}
 }
 
@@ -135,18 +129,14 @@ You can run it any number of times; for users of whom nothing was restored it ch
 have had their effect. After --timeout the exit code is 1; the erasures continue.`,
 		Example: "  smartfeed erase again erased-users.txt\n  smartfeed erase list --kafka old:9092 | smartfeed erase again -",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
 			ctx, cancel, err := within(cmd.Context(), timeout)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			defer cancel()
-			done, err := p.eraseAgain(ctx, cmd, args)
-			if err != nil {
-				return err
-			}
-			return p.printLine(cmd, done, done)
-		},
+			return p.eraseAgain(ctx, cmd, args)
+		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "maximum time to wait")
 	return cmd

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // featuresCommand returns the commands for definitions and the training log.
@@ -31,33 +31,22 @@ Not compared are the means of pins' recent actors, values that were not evaluate
 is no longer in its topic.`,
 		Example: "  smartfeed features verify\n  smartfeed features verify --dir data/feature-log -o json",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			drifts, err := p.verifyFeatures(cmd, dir)
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
+			cfg, err := p.load(cmd)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			printed := p.print(cmd, drifts, func(out io.Writer) error { return featurelog.WriteDrifts(out, drifts) })
-			return errors.Join(printed, featurelog.CheckDrifts(drifts))
-		},
+			definitions, err := feature.Load(cfg.Features)
+			if err != nil {
+				return nil, err
+			}
+			drifts, err := featurelog.Verify(cmd.Context(), featurelog.Setup{Setup: setup, Definitions: definitions}, dir)
+			write := func(out io.Writer) error { return featurelog.WriteDrifts(out, drifts) }
+			return output{drifts, write, featurelog.CheckDrifts(drifts)}, err
+		}),
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "read the log from the files in this directory instead of its topic")
 	return cmd
-}
-
-func (p *program) verifyFeatures(cmd *cobra.Command, dir string) ([]featurelog.Drift, error) {
-	setup, err := p.setup(cmd)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := p.load(cmd)
-	if err != nil {
-		return nil, err
-	}
-	definitions, err := feature.Load(cfg.Features)
-	if err != nil {
-		return nil, err
-	}
-	return featurelog.Verify(cmd.Context(), featurelog.Setup{Setup: setup, Definitions: definitions}, dir)
 }
 
 // maxDefinitionBytes is the maximum length of a definition to try, the same as on the server.
@@ -73,21 +62,18 @@ definition, a list of at most ten, or the contents of a features.yaml. Nothing i
 lines.`,
 		Example: "  smartfeed features try saves.yaml --user user:ada\n  smartfeed features try - --user user:ada --pair 'user:ada|pin:42' -o json",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: requests(p, (*tables).features, func(cmd *cobra.Command, args []string) (request, error) {
 			req, err := e.trial(cmd.InOrStdin(), args[0])
-			if err != nil {
-				return err
-			}
-			return postAndShow(p, cmd, req, (*tables).features, "v1", "features", "try")
-		},
+			return request{path: []string{"features", "try"}, body: req}, err
+		}),
 	}
 	e.flags(cmd)
 	return cmd
 }
 
 // trial returns the request for the file and the flags. Invalid flags are a *command.UsageError.
-func (e evaluation) trial(stdin io.Reader, file string) (feature.TryRequest, error) {
-	if len(e.users)+len(e.pins)+len(e.pairs) == 0 {
+func (e *evaluation) trial(stdin io.Reader, file string) (feature.TryRequest, error) {
+	if e.empty() {
 		return feature.TryRequest{}, command.Usagef("want a --user, --pin or --pair")
 	}
 	of, err := e.entities()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 func (p *program) feedStoreCommand() *cobra.Command {
@@ -35,18 +35,18 @@ tables keep their rows.`,
 func (p *program) clustersCommand(cmd *cobra.Command, do func(cassandra.Setup, context.Context) ([]cassandra.Report, error)) *cobra.Command {
 	cmd.Args = noArguments
 	cmd.Example = fmt.Sprintf("  smartfeed feedstore %s --feed_store.cassandra.primary.hosts cassandra-a:9042", cmd.Use)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 		cfg, err := p.load(cmd)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		at := cfg.FeedStore.Cassandra
 		reports, err := do(cassandra.Setup{Config: at.Config, Primary: at.Primary, Standby: at.Standby}, cmd.Context())
 		if reports == nil {
-			return err
+			return nil, err
 		}
-		return errors.Join(err, p.print(cmd, reports, func(out io.Writer) error { return printClusters(out, reports) }))
-	}
+		return output{reports, func(out io.Writer) error { return printClusters(out, reports) }, err}, nil
+	})
 	return cmd
 }
 
@@ -75,31 +75,18 @@ store. First stop every process that fills the store: while one runs, nothing is
 The store may keep its rows. Rows that are older than the retention of the topics, 7 days, are not restored: copy them from
 the other store, before or after; see docs/operations.md.`,
 		Example: "  smartfeed feedstore refill --store standby\n  smartfeed feedstore refill -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			done, err := p.refill(cmd, store)
-			if err != nil {
-				return err
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
+			stores := append([]string{app.PrimaryStore}, setup.FeedStores...)
+			if !slices.Contains(stores, store) {
+				return nil, command.Usagef("--store %q: the configuration has %s", store, strings.Join(stores, " and "))
 			}
-			return p.printLine(cmd, done, done)
-		},
+			if store == app.PrimaryStore {
+				store = "" // the group of the first store has no suffix
+			}
+			return ops.Refill(cmd.Context(), setup.Kafka, store)
+		}),
 	}
 	cmd.Flags().StringVar(&store, "store", app.PrimaryStore, "primary or standby")
 	complete(cmd, "store", app.PrimaryStore, app.StandbyStore)
 	return cmd
-}
-
-// refill resets the offsets of a store's consumer group.
-func (p *program) refill(cmd *cobra.Command, store string) (ops.Refilled, error) {
-	setup, err := p.setup(cmd)
-	if err != nil {
-		return ops.Refilled{}, err
-	}
-	stores := append([]string{app.PrimaryStore}, setup.FeedStores...)
-	if !slices.Contains(stores, store) {
-		return ops.Refilled{}, command.Usagef("--store %q: the configuration has %s", store, strings.Join(stores, " and "))
-	}
-	if store == app.PrimaryStore {
-		store = "" // the group of the first store has no suffix
-	}
-	return ops.Refill(cmd.Context(), setup.Kafka, store)
 }

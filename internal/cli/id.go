@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -16,28 +15,22 @@ func (p *program) idCommand() *cobra.Command {
 	return group("id", "Make and split sharded ids", "  smartfeed id split 241294492511762325", &cobra.Command{
 		Use: "make SHARD TYPE LOCAL", Short: "Print the id of these parts", Args: cobra.ExactArgs(3),
 		Example: "  smartfeed id make 3429 1 7075733",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: p.prints(func(_ *cobra.Command, args []string) (any, error) {
 			id, err := makeID(args)
-			if err != nil {
-				return usage(err)
-			}
-			return p.printLine(cmd, partsOf(id), id)
-		},
+			return line(partsOf(id), "%s", id), usage(err)
+		}),
 	}, &cobra.Command{
 		Use: "split ID", Short: "Print shard, type and local part of an id, with or without its kind", Args: cobra.ExactArgs(1),
 		Example: "  smartfeed id split pin:241294492511762325\n  smartfeed id split 241294492511762325 -o json",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: p.prints(func(_ *cobra.Command, args []string) (any, error) {
 			name := args[0]
 			if _, rest, found := strings.Cut(name, ":"); found {
 				name = rest
 			}
 			id, err := schemas.ParseShardedID(name)
-			if err != nil {
-				return usage(err)
-			}
-			shard, typ, local := id.Split()
-			return p.printLine(cmd, partsOf(id), fmt.Sprintf("shard %d type %d local %d", shard, typ, local))
-		},
+			parts := partsOf(id)
+			return line(parts, "shard %d type %d local %d", parts.Shard, parts.Type, parts.Local), usage(err)
+		}),
 	})
 }
 

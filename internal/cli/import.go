@@ -38,7 +38,7 @@ times are moved so that the last action happens at --last-action. To resume an i
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return p.importLastfm(cmd, args[0], f) },
+		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) { return p.importLastfm(cmd, args[0], f) }),
 	}
 	cmd.Flags().StringVar(&f.lastAction, "last-action", "", "time of the last action, RFC 3339 (default now)")
 	cmd.Flags().BoolVar(&f.originalTimes, "original-times", false, "keep the times of 2005 to 2011")
@@ -47,29 +47,25 @@ times are moved so that the last action happens at --last-action. To resume an i
 	return cmd
 }
 
-func (p *program) importLastfm(cmd *cobra.Command, dir string, f lastfmFlags) error {
+func (p *program) importLastfm(cmd *cobra.Command, dir string, f lastfmFlags) (any, error) {
 	if err := f.check(time.Now()); err != nil {
-		return usage(err)
+		return nil, usage(err)
 	}
 	set, err := lastfm.Read(os.DirFS(dir))
 	if err != nil {
-		return fmt.Errorf("read %s: nothing was published: %w", dir, err)
+		return nil, fmt.Errorf("read %s: nothing was published: %w", dir, err)
 	}
 	if f.originalTimes {
 		f.LastAction = set.LastAction()
 	}
 	setup, err := p.setup(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if p.format.forPeople() {
 		lastfm.Announce(cmd.ErrOrStderr(), set.Counts(), f.LastAction)
 	}
-	summary, err := lastfm.Import(cmd.Context(), setup, set, f.Options)
-	if err != nil {
-		return err
-	}
-	return p.print(cmd, summary, summary.Text)
+	return lastfm.Import(cmd.Context(), setup, set, f.Options)
 }
 
 // check sets LastAction, and reports an error in the flags.

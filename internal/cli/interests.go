@@ -25,11 +25,6 @@ decision applies to later records in every process, and can be taken back.`
 	return cmd
 }
 
-// termList is the decoded answer of GET /v1/dictionary.
-type termList struct {
-	Terms []api.DictionaryTerm `json:"terms"`
-}
-
 func (p *program) termsCommand() *cobra.Command {
 	var (
 		state string
@@ -41,17 +36,16 @@ func (p *program) termsCommand() *cobra.Command {
 		Example:           "  smartfeed interests list --limit 100\n  smartfeed interests list --state rejected -o json",
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: requests(p, (*tables).terms, func(*cobra.Command, []string) (request, error) {
 			query := url.Values{"state": {state}, "limit": {strconv.Itoa(limit)}}
-			return getAndShow(p, cmd, query, (*tables).terms, "v1", "dictionary")
-		},
+			return request{path: []string{"dictionary"}, query: query}, nil
+		}),
 	}
 	cmd.Flags().StringVar(&state, "state", string(schemas.TermCandidate), "candidate, accepted, rejected, merged or blocked")
-	states := []string{
-		string(schemas.TermCandidate), string(schemas.TermAccepted), string(schemas.TermRejected), string(schemas.TermMerged), string(schemas.TermBlocked),
-	}
-	complete(cmd, "state", states...)
-	cmd.Flags().IntVar(&limit, "limit", api.DefaultLimit, fmt.Sprintf("terms, 1-%d", api.MaxDictionary))
+	complete(cmd, "state", texts([]schemas.TermState{
+		schemas.TermCandidate, schemas.TermAccepted, schemas.TermRejected, schemas.TermMerged, schemas.TermBlocked,
+	})...)
+	limitFlag(cmd, &limit, "terms", api.MaxDictionary)
 	return cmd
 }
 
@@ -59,14 +53,11 @@ func (p *program) termsCommand() *cobra.Command {
 func (p *program) decideCommand(cmd *cobra.Command, decision func(args []string) (api.DecisionRequest, error)) *cobra.Command {
 	var operator string
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = requests(p, (*tables).decided, func(_ *cobra.Command, args []string) (request, error) {
 		req, err := decision(args)
-		if err != nil {
-			return err
-		}
 		req.Term, req.Operator = args[0], operator
-		return postAndShow(p, cmd, req, (*tables).decided, "v1", "dictionary", "decisions")
-	}
+		return request{path: []string{"dictionary", "decisions"}, body: req}, err
+	})
 	cmd.Flags().StringVar(&operator, "operator", "", "record this name as the operator; with a token, its subject is recorded")
 	return cmd
 }
@@ -124,11 +115,6 @@ func (p *program) reopenCommand() *cobra.Command {
 	})
 }
 
-// interestList is the decoded answer of GET /v1/users/{user}/interests.
-type interestList struct {
-	Interests []api.UserInterest `json:"interests"`
-}
-
 func (p *program) interestsOfCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
@@ -137,22 +123,14 @@ func (p *program) interestsOfCommand() *cobra.Command {
 		Example:           "  smartfeed interests of user:ada",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: requests(p, (*tables).interests, func(_ *cobra.Command, args []string) (request, error) {
 			user, err := schemas.ParseUserID(args[0])
-			if err != nil {
-				return usage(err)
-			}
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
-			return getAndShow(p, cmd, query, (*tables).interests, "v1", "users", string(user), "interests")
-		},
+			return request{path: []string{"users", string(user), "interests"}, query: query}, usage(err)
+		}),
 	}
-	cmd.Flags().IntVar(&limit, "limit", api.DefaultLimit, fmt.Sprintf("interests, 1-%d", api.MaxDictionary))
+	limitFlag(cmd, &limit, "interests", api.MaxDictionary)
 	return cmd
-}
-
-// engagementList is the decoded answer of GET /v1/interests/{interest}/engagement.
-type engagementList struct {
-	Sources []schemas.SourceEngagement `json:"sources"`
 }
 
 func (p *program) engagementCommand() *cobra.Command {
@@ -163,24 +141,20 @@ func (p *program) engagementCommand() *cobra.Command {
 		Example:           "  smartfeed interests engagement interest:tea --days 7",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: requests(p, (*tables).engagement, func(_ *cobra.Command, args []string) (request, error) {
 			interest, err := schemas.ParseInterestID(args[0])
-			if err != nil {
-				return usage(err)
-			}
 			query := url.Values{"days": {strconv.Itoa(days)}}
-			return getAndShow(p, cmd, query, (*tables).engagement, "v1", "interests", string(interest), "engagement")
-		},
+			return request{path: []string{"interests", string(interest), "engagement"}, query: query}, usage(err)
+		}),
 	}
 	cmd.Flags().IntVar(&days, "days", api.DefaultDays, fmt.Sprintf("days, today included, 1-%d", api.MaxDays))
 	return cmd
 }
 
-func (t *tables) terms(list termList) {
+func (t *tables) terms(list struct{ Terms []api.DictionaryTerm }) {
 	t.row("TERM", "STATE", "SCORE", "PINS", "PEOPLE", "RECENT", "DECIDED")
 	for _, d := range list.Terms {
-		t.row(d.Term, string(d.State), fmt.Sprintf("%.2f", d.Score), strconv.FormatInt(d.Pins, 10), strconv.FormatInt(d.People, 10),
-			fmt.Sprintf("%.0f %%", 100*d.Recent), decisionOn(d))
+		t.row(d.Term, d.State, fmt.Sprintf("%.2f", d.Score), d.Pins, d.People, fmt.Sprintf("%.0f %%", 100*d.Recent), decisionOn(d))
 	}
 }
 
@@ -208,19 +182,19 @@ func decisionOn(d api.DictionaryTerm) string {
 	return strings.Join(parts, ", ")
 }
 
-func (t *tables) interests(list interestList) {
+func (t *tables) interests(list struct{ Interests []api.UserInterest }) {
 	t.row("INTEREST", "STRENGTH", "SHARE", "EVIDENCE")
 	for _, i := range list.Interests {
 		var actions []string
 		for _, e := range i.Evidence {
 			actions = append(actions, fmt.Sprintf("%s %s", e.Verb, e.Pin))
 		}
-		t.row(string(i.Interest), fmt.Sprintf("%.2f", i.Strength), fmt.Sprintf("%.0f %%", 100*i.Share), strings.Join(actions, ", "))
+		t.row(i.Interest, fmt.Sprintf("%.2f", i.Strength), fmt.Sprintf("%.0f %%", 100*i.Share), strings.Join(actions, ", "))
 	}
 }
 
 // engagement writes a row for each source, with columns for impressions and for each verb that occurs.
-func (t *tables) engagement(list engagementList) {
+func (t *tables) engagement(list struct{ Sources []schemas.SourceEngagement }) {
 	verbs := map[string]bool{}
 	for _, s := range list.Sources {
 		for what := range s.Counts {
@@ -229,15 +203,15 @@ func (t *tables) engagement(list engagementList) {
 	}
 	delete(verbs, schemas.ImpressionCount)
 	columns := append([]string{schemas.ImpressionCount}, slices.Sorted(maps.Keys(verbs))...)
-	head := []string{"SOURCE"}
+	head := []any{"SOURCE"}
 	for _, what := range columns {
 		head = append(head, strings.ToUpper(what))
 	}
 	t.row(head...)
 	for _, s := range list.Sources {
-		cells := []string{string(s.Source)}
+		cells := []any{s.Source}
 		for _, what := range columns {
-			cells = append(cells, strconv.FormatInt(s.Counts[what], 10))
+			cells = append(cells, s.Counts[what])
 		}
 		t.row(cells...)
 	}

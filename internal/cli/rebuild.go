@@ -11,6 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // rebuildFlags are the flags of rebuild, and those that replay has, too.
@@ -44,15 +45,21 @@ take effect.`,
 		Example:           "  smartfeed rebuild user:ada --source following\n  smartfeed rebuild all --rate 500\n  smartfeed rebuild all --generation -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTargets,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: p.printsOf(func(cmd *cobra.Command, args []string, setup topics.Setup) (any, error) {
 			f.Target = generations.Target(args[0])
 			if err := f.check(); err != nil {
-				return usage(err)
+				return nil, usage(err)
 			}
 			ctx, cancel := f.context(cmd.Context())
 			defer cancel()
-			return p.rebuild(ctx, cmd, f)
-		},
+			switch {
+			case f.abort:
+				return aborted(), generations.Abort(ctx, setup)
+			case f.generation:
+				return generations.Build(ctx, setup, f.Rate)
+			}
+			return generations.Rebuild(ctx, setup, f.RebuildOptions)
+		}),
 	}
 	cmd.Flags().StringVar((*string)(&f.Source), "source", "", "of a user: following or interest (default both)")
 	complete(cmd, "source", string(schemas.Following), string(schemas.FromInterest))
@@ -117,38 +124,9 @@ func (f rebuildFlags) context(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done within %s", timeout))
 }
 
-func (p *program) rebuild(ctx context.Context, cmd *cobra.Command, f rebuildFlags) error {
-	if f.abort {
-		return p.abortGeneration(ctx, cmd)
-	}
-	setup, err := p.setup(cmd)
-	if err != nil {
-		return err
-	}
-	if f.generation {
-		done, err := generations.Build(ctx, setup, f.Rate)
-		if err != nil {
-			return err
-		}
-		return p.printLine(cmd, done, done)
-	}
-	done, err := generations.Rebuild(ctx, setup, f.RebuildOptions)
-	if err != nil {
-		return err
-	}
-	return p.printLine(cmd, done, done)
-}
-
-// abortGeneration aborts the generation that is being built.
-func (p *program) abortGeneration(ctx context.Context, cmd *cobra.Command) error {
-	setup, err := p.setup(cmd)
-	if err == nil {
-		err = generations.Abort(ctx, setup)
-	}
-	if err != nil {
-		return err
-	}
-	return p.printLine(cmd, struct {
+// aborted is the output of --abort.
+func aborted() output {
+	return line(struct {
 		Aborted bool `json:"aborted"`
 	}{true}, "the generation that was being built is aborted")
 }

@@ -45,26 +45,18 @@ scored with another one are not carried over, and are counted.
 		Example:           "  smartfeed replay all\n  smartfeed replay following --since 2026-11-01T00:00:00Z --rate 500 -o json\n  smartfeed replay user:ada",
 		ValidArgsFunction: completeTargets,
 		Args:              cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: p.printsOf(func(cmd *cobra.Command, args []string, setup topics.Setup) (any, error) {
 			f.Target = generations.Target(args[0])
 			if err := f.check(); err != nil {
-				return usage(err)
+				return nil, usage(err)
 			}
 			ctx, cancel := f.common().context(cmd.Context())
 			defer cancel()
 			if f.abort {
-				return p.abortGeneration(ctx, cmd)
+				return aborted(), generations.Abort(ctx, setup)
 			}
-			setup, err := p.setup(cmd)
-			if err != nil {
-				return err
-			}
-			done, err := generations.Replay(ctx, setup, f.ReplayOptions)
-			if err != nil {
-				return err
-			}
-			return p.printLine(cmd, done, done)
-		},
+			return generations.Replay(ctx, setup, f.ReplayOptions)
+		}),
 	}
 	f.add(cmd)
 	return cmd
@@ -107,16 +99,4 @@ func (f *replayFlags) check() error {
 		until = errors.Join(until, fmt.Errorf("--since %s is not before --until %s", f.since, f.until))
 	}
 	return errors.Join(append(problems, since, until)...)
-}
-
-// parseTime parses the value of a flag. The zero time stands for "".
-func parseTime(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return t, fmt.Errorf("--%s %q: want a time like 2026-11-20T10:00:00Z", flag, text)
-	}
-	return t, nil
 }

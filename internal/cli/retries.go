@@ -2,21 +2,14 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 )
-
-// retryKindList is the decoded answer of GET /v1/deadletters/kinds.
-type retryKindList struct {
-	Kinds []api.RetryKind `json:"kinds"`
-}
 
 func (p *program) retryKindsCommand() *cobra.Command {
 	return &cobra.Command{
@@ -27,15 +20,10 @@ and how many are waiting, sent, done, or parked. Parked dead letters are no long
 		Example:           "  smartfeed deadletters kinds\n  smartfeed deadletters kinds -o json",
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return getAndShow(p, cmd, nil, (*tables).retryKinds, "v1", "deadletters", "kinds")
-		},
+		RunE: requests(p, (*tables).retryKinds, func(*cobra.Command, []string) (request, error) {
+			return request{path: []string{"deadletters", "kinds"}}, nil
+		}),
 	}
-}
-
-// retriedList is the decoded answer of GET /v1/deadletters/retries.
-type retriedList struct {
-	Letters []api.RetriedLetter `json:"letters"`
 }
 
 func (p *program) retryStatesCommand() *cobra.Command {
@@ -51,58 +39,45 @@ latest state change is first.`,
 		Example:           "  smartfeed deadletters states --state parked\n  smartfeed deadletters states --kind pins/objects/verb-unknown-verb -o json",
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: requests(p, (*tables).retryStates, func(*cobra.Command, []string) (request, error) {
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
 			for name, value := range map[string]string{"kind": kind, "state": state} {
 				if value != "" {
 					query.Set(name, value)
 				}
 			}
-			return getAndShow(p, cmd, query, (*tables).retryStates, "v1", "deadletters", "retries")
-		},
-	}
-	var states []string
-	for _, s := range schemas.RetryStates() {
-		states = append(states, string(s))
+			return request{path: []string{"deadletters", "retries"}, query: query}, nil
+		}),
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "only of this kind, as printed by kinds")
 	cmd.Flags().StringVar(&state, "state", "", "only in this state: waiting, sent, done or parked")
-	complete(cmd, "state", states...)
-	cmd.Flags().IntVar(&limit, "limit", api.DefaultLimit, fmt.Sprintf("letters, 1-%d", api.MaxLetters))
+	complete(cmd, "state", texts(schemas.RetryStates())...)
+	limitFlag(cmd, &limit, "dead letters", api.MaxLetters)
 	return cmd
 }
 
-func (t *tables) retryKinds(list retryKindList) {
+func (t *tables) retryKinds(list struct{ Kinds []api.RetryKind }) {
 	t.row("KIND", "WAITING", "SENT", "DONE", "PARKED", "NEXT", "RATE", "PRIORITY", "SET BY")
 	for _, k := range list.Kinds {
-		cells := []string{k.Kind}
+		cells := []any{k.Kind}
 		for _, state := range schemas.RetryStates() {
-			cells = append(cells, strconv.FormatInt(k.States[state], 10))
+			cells = append(cells, k.States[state])
 		}
 		rate := "stopped"
 		if k.Rate > 0 {
-			rate = strconv.FormatFloat(k.Rate, 'g', -1, 64) + "/s"
+			rate = cell(k.Rate) + "/s"
 		}
-		t.row(append(cells, when(k.Next), rate, strconv.Itoa(int(k.Priority)), cmp.Or(k.Operator, "the configuration"))...)
+		t.row(append(cells, k.Next, rate, k.Priority, cmp.Or(k.Operator, "the configuration"))...)
 	}
 }
 
-func (t *tables) retryStates(list retriedList) {
+func (t *tables) retryStates(list struct{ Letters []api.RetriedLetter }) {
 	t.row("STATE", "ATTEMPTS", "SINCE", "NEXT", "TOPIC", "PARTITION", "OFFSET", "GROUP", "REASON")
 	for _, l := range list.Letters {
 		reason := l.Reason
 		if l.Why != "" {
 			reason += " (parked: " + l.Why + ")"
 		}
-		t.row(string(l.State), strconv.Itoa(int(l.Attempts)), local(l.Since), when(l.Due), l.Topic,
-			strconv.Itoa(int(l.Partition)), strconv.FormatInt(l.Offset, 10), l.Group, reason)
+		t.row(l.State, l.Attempts, l.Since, l.Due, l.Topic, l.Partition, l.Offset, l.Group, reason)
 	}
-}
-
-// when formats a time, or a dash for nil.
-func when(t *time.Time) string {
-	if t == nil {
-		return "–"
-	}
-	return local(*t)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 func (p *program) simulateCommand() *cobra.Command {
@@ -21,21 +22,13 @@ users who pin, follow, look, click and save, at a given rate. A second run with 
 population.`,
 		Example: "  smartfeed simulate --users 200 --pins 1000 --rate 20 --for 5m\n  smartfeed simulate --for 0 -o json",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			duration, err := parseSpan(span)
 			if err := errors.Join(cfg.Validate(), err); err != nil {
-				return usage(err)
+				return nil, usage(err)
 			}
-			setup, err := p.setup(cmd)
-			if err != nil {
-				return err
-			}
-			summary, err := simulate.Run(cmd.Context(), setup, cfg, duration, nil)
-			if err != nil {
-				return err
-			}
-			return p.print(cmd, summary, summary.Text)
-		},
+			return simulate.Run(cmd.Context(), setup, cfg, duration, nil)
+		}),
 	}
 	f := cmd.Flags()
 	f.IntVar(&cfg.Users, "users", cfg.Users, "number of users")

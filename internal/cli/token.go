@@ -19,7 +19,7 @@ const maxTokenLifetime = 90 * 24 * time.Hour
 
 func (p *program) tokenCommand() *cobra.Command {
 	grant := auth.Grant{}
-	var user, service string
+	var user string
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Print a token for development and tests",
@@ -28,20 +28,20 @@ token of a user grants access to that user's feed. The token of a service grants
 Anyone who has the secret can make any token. If several programs must be trusted separately, use keys (--auth.jwks).`,
 		Example: "  smartfeed token --auth.secret_file token.secret --user user:ada\n  smartfeed token --auth.secret_file token.secret --service dashboard --scope operate,feed --for 8h",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			cfg, err := p.load(cmd)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			grant.User, grant.Service = schemas.UserID(user), service
+			grant.User = schemas.UserID(user)
 			if err := checkGrant(grant, cfg.Auth); err != nil {
-				return usage(err)
+				return nil, usage(err)
 			}
-			return p.printToken(cmd, cfg.Auth, grant)
-		},
+			return mint(cmd, cfg.Auth, grant)
+		}),
 	}
 	cmd.Flags().StringVar(&user, "user", "", "user of the token, user:…")
-	cmd.Flags().StringVar(&service, "service", "", "service of the token, with or without auth.service_prefix")
+	cmd.Flags().StringVar(&grant.Service, "service", "", "service of the token, with or without auth.service_prefix")
 	cmd.Flags().StringSliceVar(&grant.Scopes, "scope", nil, "scopes of the service: "+strings.Join(auth.Scopes(), ", "))
 	cmd.Flags().DurationVar(&grant.For, "for", time.Hour, "lifetime, 1s to "+maxTokenLifetime.String())
 	complete(cmd, "scope", auth.Scopes()...)
@@ -87,25 +87,22 @@ func checkScopes(g auth.Grant) (problems []error) {
 	return problems
 }
 
-// printToken prints a token for the grant. It creates the secret if there is none.
-func (p *program) printToken(cmd *cobra.Command, cfg auth.Config, g auth.Grant) error {
+// mint returns a token for the grant. It creates the secret if there is none.
+func mint(cmd *cobra.Command, cfg auth.Config, g auth.Grant) (any, error) {
 	if cfg.SecretFile == "" {
-		return command.Usagef("auth.secret_file: is empty: want the file of the secret that the server verifies tokens with")
+		return nil, command.Usagef("auth.secret_file: is empty: want the file of the secret that the server verifies tokens with")
 	}
 	secret, created, err := auth.MakeSecret(cfg.SecretFile)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if created {
 		fmt.Fprintf(cmd.ErrOrStderr(), "a new secret is in %s: start the server with --auth.secret_file %[1]s\n", cfg.SecretFile)
 	}
 	now := time.Now()
 	token, err := auth.Mint(cfg, secret, g, now)
-	if err != nil {
-		return err
-	}
-	return p.printLine(cmd, struct {
+	return line(struct {
 		Token   string    `json:"token"`
 		Expires time.Time `json:"expires"`
-	}{token, now.Add(g.For).UTC().Truncate(time.Second)}, token)
+	}{token, now.Add(g.For).UTC().Truncate(time.Second)}, "%s", token), err
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -34,21 +33,14 @@ func (p *program) catalogueCommand(use, short string, do func(context.Context, t
 	return &cobra.Command{
 		Use: use, Short: short, Args: noArguments,
 		Example: fmt.Sprintf("  smartfeed topics %s --kafka kafka-1:9092,kafka-2:9092\n  smartfeed topics %[1]s -o json", use),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			setup, err := p.setup(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			want, err := ops.WantedTopics(cmd.Context(), setup.Kafka)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			plan, err := do(cmd.Context(), setup.Kafka, want)
-			if err != nil {
-				return err
-			}
-			return errors.Join(p.print(cmd, plan, func(out io.Writer) error { return printPlan(out, plan) }), plan.Err())
-		},
+			return output{plan, func(out io.Writer) error { return printPlan(out, plan) }, plan.Err()}, err
+		}),
 	}
 }
 
@@ -90,29 +82,22 @@ func (p *program) aclsCommand() *cobra.Command {
 arguments of Kafka's own kafka-acls.sh, one line each.`, strings.Join(topics.Roles(), ", ")),
 		Example:   "  smartfeed topics acls serve --principal User:feed-serve | xargs -L 1 kafka-acls.sh --bootstrap-server localhost:9092",
 		ValidArgs: topics.Roles(),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: p.printsOf(func(_ *cobra.Command, args []string, setup topics.Setup) (any, error) {
 			if len(args) != 1 || !slices.Contains(topics.Roles(), args[0]) {
-				return command.Usagef("topics acls needs one of the roles %s, not %q", strings.Join(topics.Roles(), ", "), args)
-			}
-			setup, err := p.setup(cmd)
-			if err != nil {
-				return err
+				return nil, command.Usagef("topics acls needs one of the roles %s, not %q", strings.Join(topics.Roles(), ", "), args)
 			}
 			grants, err := topics.Grants(args[0], topics.Catalogue(topics.Profile{Partitions: setup.Kafka.Partitions}))
-			if err != nil {
-				return err
-			}
-			return p.print(cmd, grants, func(out io.Writer) error {
+			return output{value: grants, text: func(out io.Writer) error {
 				for _, g := range grants {
-					line := g.String()
+					text := g.String()
 					if principal != "" {
-						line = strings.Join(g.Arguments(principal), " ")
+						text = strings.Join(g.Arguments(principal), " ")
 					}
-					fmt.Fprintln(out, line)
+					fmt.Fprintln(out, text)
 				}
 				return nil
-			})
-		},
+			}}, err
+		}),
 	}
 	cmd.Flags().StringVar(&principal, "principal", "", `print arguments of kafka-acls.sh for this principal, such as "User:feed-serve"`)
 	return cmd
@@ -132,14 +117,10 @@ A generation that still has members is not deleted, and the exit code is 1: proc
 With ACLs, the user needs Delete on the topics and groups whose names start with "pools".`,
 		Args:    noArguments,
 		Example: "  smartfeed topics prune --dry-run\n  smartfeed topics prune -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			setup, err := p.setup(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			list, err := generations.Prune(cmd.Context(), setup.Kafka, dryRun)
-			return errors.Join(p.print(cmd, list, func(out io.Writer) error { return printFormer(out, list, dryRun) }), err)
-		},
+			return output{list, func(out io.Writer) error { return printFormer(out, list, dryRun) }, err}, nil
+		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be deleted")
 	return cmd

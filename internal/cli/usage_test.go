@@ -16,26 +16,106 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-func TestIDCommand(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		out  string
-		fail string
-	}{
-		{args: []string{"id", "make", "3429", "1", "7075733"}, out: "241294492511762325\n"},
-		{args: []string{"id", "split", "pin:241294492511762325"}, out: "shard 3429 type 1 local 7075733\n"},
-		{args: []string{"id", "make", "65536", "1", "1"}, fail: "shard 65536"},
-		{args: []string{"id", "make", "x", "1", "1"}, fail: `"x" is not an unsigned integer of 32 bits`},
-		{args: []string{"id", "split", "pin:01"}, fail: "exit code 2"},
-		{args: []string{"id"}, fail: "needs one of its commands"},
+func TestID_MakesAndSplits(t *testing.T) {
+	for line, want := range map[string]string{
+		"id make 3429 1 7075733":          "241294492511762325\n",
+		"id split pin:241294492511762325": "shard 3429 type 1 local 7075733\n",
 	} {
-		out, err := run(t, c.args...)
-		if c.fail == "" && (err != nil || out != c.out) {
-			t.Errorf("%v: %q %v, want %q", c.args, out, err, c.out)
+		if out, err := run(t, strings.Fields(line)...); err != nil || out != want {
+			t.Errorf("%s: got %q, %v, want %q", line, out, err, want)
 		}
-		if c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
-			t.Errorf("%v: %v, want %q in it", c.args, err, c.fail)
+	}
+}
+
+// A wrong command line has exit code 2, prints nothing, and every mistake is named. DIR is a valid dataset, USERS a list
+// with two wrong lines, SECRET a file that does not exist.
+func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
+	users, secret := write(t, "# erased\nuser:ada 2026-01-02T03:04:05Z\n\nada\npin:1\n"), filepath.Join(t.TempDir(), "secret")
+	files := strings.NewReplacer("DIR", dataset(t), "USERS", users, "SECRET", secret)
+	const token = "token --auth.secret_file SECRET "
+	for line, want := range map[string][]string{
+		"id":                  {"needs one of its commands"},
+		"id make 65536 1 1":   {"shard 65536"},
+		"id make x 1 1":       {`"x" is not an unsigned integer of 32 bits`},
+		"id split pin:01":     {"01"},
+		"version -o xml":      {"want table, json, yaml"},
+		"config check cook":   {`there is no role "cook", but dev`},
+		"topics acls cook":    {"one of the roles"},
+		"wait --timeout 0s":   {"--timeout 0s: must be positive"},
+		"erase pin:1":         {`"pin:1" is no user`},
+		"erase again USERS":   {"line 4", "line 5"},
+		"simulate --users 1":  {"users"},
+		"simulate --for soon": {`for: "soon"`},
+		"bench --mix visit=1,actions=x,features=-1 --rate 0 --for 0s --users 0": {
+			`there is no "visit", but publish, visits`, "--mix actions=x", "--mix features=-1", "--rate 0", "--for 0s", "--users: 0", "all shares are 0",
+		},
+		"import lastfm DIR --last-action yesterday":                             {`--last-action "yesterday": want a time`},
+		"import lastfm DIR --last-action 2999-01-01T00:00:00Z":                  {"more than 5m0s ahead"},
+		"import lastfm DIR --timeout 0s":                                        {"--timeout 0s: must be positive"},
+		"import lastfm DIR --last-action 2020-01-01T00:00:00Z --original-times": {"exclude each other"},
+		"deadletters list --limit 0":                                            {"--limit 0"},
+		"deadletters limit -- pins -1":                                          {`rate "-1"`},
+		"deadletters limit pins x":                                              {`rate "x"`},
+		"deadletters limit pins NaN":                                            {`rate "NaN"`},
+		"deadletters limit pins 10001":                                          {`rate "10001"`},
+		"deadletters limit pins":                                                {"accepts 2 arg"},
+		"rebuild":                                                               {"accepts 1 arg"},
+		"rebuild related":                                                       {"neither following, interest nor all"},
+		"rebuild user:1 --source related":                                       {"want following or interest"},
+		"rebuild all --source following":                                        {"--source: only of a user"},
+		"rebuild user:1 --resume --rate 0":                                      {"--resume: only of all users\n--rate 0"},
+		"replay":                                                                {"accepts 1 arg"},
+		"replay related":                                                        {"neither following, interest nor all"},
+		"replay all --group actors":                                             {"--group actors: affinities are sums over actions that are kept for days only"},
+		"replay all --group tea":                                                {"--group tea: is none of objects"},
+		"replay user:1 --resume --rate 0 --users 0":                             {"--resume: only of all users\n--rate 0: above 0 to 1000000\n--users 0"},
+		"replay user:1 --abort --half-life 1s":                                  {"--half-life 1s: from 1m to 8760h\n--abort: only of all"},
+		"replay all --since yesterday":                                          {`--since "yesterday": want a time`},
+		"replay all --since 2026-01-02T00:00:00Z --until 2026-01-01T00:00:00Z": {"is not before --until"},
+		"query feed pin:1":                               {"pin:1"},
+		"query feed ada":                                 {"ada"},
+		"query pool pin:1 interest":                      {"pin:1"},
+		"query feature a --user pin:1":                   {"pin:1"},
+		"query feature a --pin user:1":                   {"user:1"},
+		"query feature a --pair user:1":                  {"want USER|PIN"},
+		"query feature a --pair pin:1|pin:2":             {"pin:1"},
+		"query feature a":                                {"want names of features and a --user"},
+		"query feature --user user:a":                    {"want names of features and a --user"},
+		"query feature a --user user:a --at yesterday":   {`--at "yesterday"`},
+		"query status --http ftp://server":               {"ftp://server"},
+		"features try -":                                 {"want a --user, --pin or --pair"},
+		"features try - --user ada":                      {"ada"},
+		"features try - --user user:ada --at now":        {"--at"},
+		"interests of pin:1":                             {"pin:1"},
+		"interests engagement user:a":                    {"user:a"},
+		"interests reject tea":                           {"--reason"},
+		token:                                            {"--user or --service"},
+		token + "--user user:a --service b --scope feed": {"--user or --service"},
+		token + "--user user:a --scope feed":             {"--scope: only for --service"},
+		token + "--user ada":                             {"--user: "},
+		token + "--auth.service_prefix= --auth.service_claim gty --auth.service_claim_value x --service user:x --scope feed": {
+			"starts with auth.user_prefix",
+		},
+		token + "--auth.service_prefix= --service b --scope feed": {"so no token is a service's"},
+		token + "--service b":               {"has no permission"},
+		token + "--service b --scope all":   {`there is no "all"`},
+		token + "--user user:a --for 9999h": {"want 1s to"},
+		"token --user user:a":               {"auth.secret_file: is empty"},
+		token + "--user user:a --auth.jwks http://id.example/keys --auth.audience x": {"want a file, or an https URL"},
+		token + "--user user:a --outgoing.allow 10.0.0.1":                            {"is no network"},
+	} {
+		code, out, errOut := execute(t, nil, strings.Fields("--kafka "+deaf+" "+files.Replace(line))...)
+		if code != 2 || out != "" {
+			t.Errorf("%s: exit code %d, printed %q", line, code, out)
 		}
+		for _, mistake := range want {
+			if !strings.Contains(errOut, mistake) {
+				t.Errorf("%s: got %q, want %q in it", line, errOut, mistake)
+			}
+		}
+	}
+	if _, err := os.Stat(secret); err == nil {
+		t.Error("a refused command has made a secret")
 	}
 }
 
@@ -67,34 +147,6 @@ func TestExecute_NamesTodaysKeyForARenamedOne(t *testing.T) {
 		var out, errOut bytes.Buffer
 		if code := Execute(t.Context(), c.args, c.environ, strings.NewReader(""), &out, &errOut); code != 2 || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%v %v: exit code %d, %s; want 2 and %q", c.args, c.environ, code, errOut.String(), c.want)
-		}
-	}
-}
-
-func TestBenchSaysWhatIsWrong(t *testing.T) {
-	out, err := run(t, "bench", "--mix", "visit=1,actions=x,features=-1", "--rate", "0", "--for", "0s", "--users", "0", "--kafka", "127.0.0.1:1")
-	for _, want := range []string{"exit code 2", `there is no "visit", but publish, visits`, "--mix actions=x", "--mix features=-1", "--rate 0", "--for 0s", "--users: 0", "all shares are 0"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, %s: want %q", err, out, want)
-		}
-	}
-}
-
-func TestReplaySaysWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ args, want string }{
-		{"replay related", "neither following, interest nor all"},
-		{"replay all --group actors", "--group actors: affinities are sums over actions that are kept for days only"},
-		{"replay all --group tea", "--group tea: is none of objects"},
-		{"replay user:1 --resume --rate 0 --users 0", "--resume: only of all users\n--rate 0: above 0 to 1000000\n--users 0"},
-		{"replay user:1 --abort --half-life 1s", "--half-life 1s: from 1m to 8760h\n--abort: only of all"},
-		{"replay all --since yesterday", `--since "yesterday": want a time`},
-		{"replay all --since 2026-01-02T00:00:00Z --until 2026-01-01T00:00:00Z", "is not before --until"},
-		{"replay", "accepts 1 arg"},
-	} {
-		_, err := run(t, strings.Fields(c.args)...)
-		if err == nil || !strings.Contains(err.Error(), "exit code 2") || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", c.args, err, c.want)
 		}
 	}
 }
@@ -146,24 +198,6 @@ func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
 	}
 }
 
-func TestImportLastfm_RejectsWrongUsage(t *testing.T) {
-	dir := dataset(t)
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no time":         {[]string{"--last-action", "yesterday"}, `--last-action "yesterday": want a time`},
-		"from the future": {[]string{"--last-action", "2999-01-01T00:00:00Z"}, "more than 5m0s ahead"},
-		"no timeout":      {[]string{"--timeout", "0s"}, "--timeout 0s: must be positive"},
-		"both":            {[]string{"--last-action", "2020-01-01T00:00:00Z", "--original-times"}, "exclude each other"},
-	} {
-		code, _, errOut := execute(t, nil, append([]string{"import", "lastfm", dir}, c.args...)...)
-		if code != 2 || !strings.Contains(errOut, c.want) {
-			t.Errorf("%s: exit code %d, %q, want 2 and %q", name, code, errOut, c.want)
-		}
-	}
-}
-
 func TestImportLastfm_PublishesNothingOfInvalidFiles(t *testing.T) {
 	dir := dataset(t)
 	if err := os.WriteFile(filepath.Join(dir, "user_friends.dat"), []byte("userID\tfriendID\n1\t\n"), 0o600); err != nil {
@@ -173,13 +207,6 @@ func TestImportLastfm_PublishesNothingOfInvalidFiles(t *testing.T) {
 	want := "read " + dir + `: nothing was published: user_friends.dat:2: friendID "": not a number from 0 to 2147483647`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-func TestSimulate_RejectsWrongUsage(t *testing.T) {
-	code, _, errOut := execute(t, nil, "simulate", "--users", "1", "--for", "soon")
-	if code != 2 || !strings.Contains(errOut, "users") || !strings.Contains(errOut, `for: "soon"`) {
-		t.Errorf("exit code %d, %q, want 2 and both errors", code, errOut)
 	}
 }
 

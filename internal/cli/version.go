@@ -20,8 +20,8 @@ func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: noArguments,
 		Example: "  smartfeed version\n  smartfeed version -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.printLine(cmd, build{app.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}, app.Version())
-		},
+		RunE: p.prints(func(*cobra.Command, []string) (any, error) {
+			return line(build{app.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}, "%s", app.Version()), nil
+		}),
 	}
 }

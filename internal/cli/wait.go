@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"io"
 	"time"
 
@@ -28,23 +27,19 @@ func (p *program) waitCommand() *cobra.Command {
 so is the controller of a Pinot that has the actions. A missing topic is an error, because no consumer can have processed it.`,
 		Example: "  smartfeed publish events.ndjson && smartfeed wait --timeout 30s\n  smartfeed wait -o json",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			setup, err := p.setup(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			since := schemas.MicrosOf(time.Now())
 			ctx, cancel, err := within(cmd.Context(), timeout)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			defer cancel()
 			task := setup.Start("wait", -1)
 			var last topics.WaitState
 			err = setup.Wait(ctx, since, func(w topics.WaitState) { last = w; task.Say(w.String()) })
 			done := waited{Done: err == nil, Behind: append([]topics.Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
-			return errors.Join(err, p.print(cmd, done, func(io.Writer) error { return nil }))
-		},
+			return output{done, func(io.Writer) error { return nil }, err}, nil
+		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "maximum time to wait")
 	return cmd

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"maps"
 	"net/url"
 	"slices"
@@ -20,24 +21,17 @@ func (p *program) whyCommand() *cobra.Command {
 		Example:           "  smartfeed query why user:ada pin:42",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			user, err := schemas.ParseUserID(args[0])
-			if err != nil {
-				return usage(err)
-			}
+		RunE: requests(p, (*tables).why, func(_ *cobra.Command, args []string) (request, error) {
+			user, problem := schemas.ParseUserID(args[0])
 			pin, err := schemas.ParsePinID(args[1])
-			if err != nil {
-				return usage(err)
-			}
 			query := url.Values{"pin": {string(pin)}}
 			if name != "" {
 				query.Set("feed", name)
 			}
-			return getAndShow(p, cmd, query, (*tables).why, "v1", "users", string(user), "feed", "why")
-		},
+			return request{path: []string{"users", string(user), "feed", "why"}, query: query}, usage(errors.Join(problem, err))
+		}),
 	}
-	cmd.Flags().StringVar(&name, "feed", "", "named feed whose rules apply (default home)")
-	p.completeFeeds(cmd)
+	p.feedFlag(cmd, &name, "named feed whose rules apply")
 	return cmd
 }
 
@@ -107,7 +101,7 @@ func (t *tables) why(w *schemas.Why) {
 		if c.Reason != "" {
 			reason = because(c.Reason)
 		}
-		t.row(string(c.Source), rank, score(float64(c.RankScore)), scoreParts(c.Parts), joined(c.Edges), reason)
+		t.row(c.Source, rank, score(c.RankScore), scoreParts(c.Parts), joined(c.Edges), reason)
 	}
 	t.degraded(w.Degraded)
 }

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/status"
+	"github.com/smartfeed/smartfeed/processors"
+)
+
+// readyCommand is for health checks on machines without another HTTP client.
+func (p *program) readyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ready",
+		Short:   "Report whether a server is ready: exit code 0, otherwise 1",
+		Example: "  smartfeed query ready --http 127.0.0.1:8080",
+		Args:    noArguments,
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
+			c, err := p.client(cmd)
+			if err != nil {
+				return nil, err
+			}
+			defer c.Close()
+			answer, err := c.Get(cmd.Context(), nil, "readyz")
+			return output{value: answer, text: func(out io.Writer) error {
+				_, err := out.Write(answer)
+				return err
+			}}, err
+		}),
+	}
+}
+
+func (p *program) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		Short:   "Show the state of every part of a running server",
+		Example: "  smartfeed query status\n  smartfeed query status -o json",
+		Args:    noArguments,
+		RunE: requests(p, (*tables).status, func(*cobra.Command, []string) (request, error) {
+			return request{path: []string{"status"}}, nil
+		}),
+	}
+}
+
+func (t *tables) status(s status.Status) {
+	if s.Ready {
+		t.row("smartfeed " + s.Version + " is ready")
+	} else {
+		t.row("smartfeed " + s.Version + " is not ready: " + strings.Join(s.Missing, "; "))
+	}
+	for _, u := range s.Unasked {
+		t.row("without " + u.What + ": " + u.Why)
+	}
+	t.line("")
+	t.parts(s)
+	t.line("")
+	t.row("GROUP", "PARTITIONS", "RECORDS", "PER SECOND", "LAG", "RESTARTS", "DEAD LETTERS")
+	for _, g := range s.Groups {
+		t.row(g.Group, len(g.Partitions), g.Counters.Records, strconv.FormatFloat(g.PerSecond, 'f', 1, 64), lag(g.Lag), g.Restarts,
+			g.Counters.DeadLetters)
+	}
+}
+
+// parts writes the parts of the process that answered, or of all processes that it asked.
+func (t *tables) parts(s status.Status) {
+	head := []any{"PART", "CONDITION", "SINCE", "RESTARTS", "LAST ERROR"}
+	if len(s.Processes) == 0 {
+		t.row(head...)
+		for _, p := range s.Parts {
+			t.row(partCells(p)...)
+		}
+		return
+	}
+	t.row("PROCESS", "VERSION", "STATE")
+	for _, p := range s.Processes {
+		state := strings.Join(p.Missing, "; ")
+		if p.Ready {
+			state = "ready"
+		}
+		t.row(p.Address, p.Version, state)
+	}
+	t.line("")
+	t.row(slices.Insert(head, 0, any("PROCESS"))...)
+	for _, p := range s.Processes {
+		for _, part := range p.Parts {
+			t.row(slices.Insert(partCells(part), 0, any(p.Address))...)
+		}
+	}
+}
+
+func partCells(p processors.PartState) []any {
+	return []any{p.Name, p.Condition, p.Since, p.Restarts, p.LastError}
+}
+
+// lag returns the sum over all topics.
+func lag(byTopic map[string]int64) string {
+	if byTopic == nil {
+		return "unknown"
+	}
+	sum := int64(0)
+	for n := range maps.Values(byTopic) {
+		sum += n
+	}
+	return strconv.FormatInt(sum, 10)
+}
