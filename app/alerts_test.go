@@ -1,15 +1,12 @@
 package app
 
 import (
-	"maps"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // The alerts in the table of failures exist.
@@ -60,32 +57,4 @@ func (s *started) gauges(metric, label string) map[string]float64 {
 func (s *started) awaitLackingMetric(part string) {
 	s.t.Helper()
 	eventually.True(s.t, "smartfeed_lacking reports "+part, func() bool { return s.gauges("smartfeed_lacking", "part")[part] == 1 })
-}
-
-// The metrics report a failed part as the cases of the alerts PartLacking and PartitionsUnowned have it: a group without
-// partitions still has the metric.
-func TestMetrics_ReportFailedParts(t *testing.T) {
-	t.Parallel()
-	f := &faulty{parts: map[string]*breakable{}}
-	f.started = startPieces(t, testConfig(t.TempDir()), append(everything(), f.wrap))
-	f.awaitLack(200, "", "")
-	for _, part := range []string{topics.Pools, topics.Retries, topics.Features, "kafka"} {
-		f.parts[part].set(true)
-		f.awaitLackingMetric(part)
-		if slices.Contains(topics.RowGroups(), part) {
-			eventually.True(t, part+" owns fewer partitions than others", func() bool {
-				owned := f.gauges("smartfeed_rows_partitions_owned", "group")
-				own, exists := owned[part]
-				return exists && own < slices.Max(slices.Collect(maps.Values(owned)))
-			})
-		}
-		f.parts[part].set(false)
-		f.awaitLack(200, "", "")
-	}
-	for _, group := range topics.RowGroups() {
-		f.parts[group].set(true)
-	}
-	for _, group := range topics.RowGroups() {
-		f.awaitLackingMetric(group)
-	}
 }

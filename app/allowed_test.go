@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -81,12 +80,11 @@ func (f *fenced) run(user string, args ...string) string {
 		"SMARTFEED_KAFKA_CLIENT_SASL_MECHANISM=" + topics.ScramSHA256, "SMARTFEED_KAFKA_CLIENT_SASL_USER=" + user,
 		"SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD=" + securetest.Literal,
 	}
-	var out, problems bytes.Buffer
-	args = append(args, "--kafka", f.brokers[0], "--registry", f.registry)
-	if code := Execute(f.t.Context(), args, environ, new(bytes.Buffer), &out, &problems); code != 0 {
-		f.t.Fatalf("%v as %s: exit code %d\n%s%s", args, user, code, out.String(), problems.String())
+	code, out, problems := execute(f.t, environ, append(args, "--kafka", f.brokers[0], "--registry", f.registry)...)
+	if code != 0 {
+		f.t.Fatalf("%v as %s: exit code %d\n%s%s", args, user, code, out, problems)
 	}
-	return out.String()
+	return out
 }
 
 // groups returns the doctor's findings about the groups, by level.

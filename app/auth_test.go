@@ -105,10 +105,9 @@ func (s *started) askedByCommands(token string) {
 		{nil, append(args, "--auth.token_file", file), 0},
 		{[]string{"SMARTFEED_TOKEN=canary"}, args, 1},
 	} {
-		var out, problems strings.Builder
-		code := Execute(s.t.Context(), c.args, c.environ, strings.NewReader(""), &out, &problems)
-		if code != c.code || (code == 1) != strings.Contains(problems.String(), "401") || strings.Contains(problems.String(), "canary") {
-			s.t.Errorf("%v, %d variables: got exit code %d and %s", c.args, len(c.environ), code, problems.String())
+		code, _, problems := execute(s.t, c.environ, c.args...)
+		if code != c.code || (code == 1) != strings.Contains(problems, "401") || strings.Contains(problems, "canary") {
+			s.t.Errorf("%v, %d variables: got exit code %d and %s", c.args, len(c.environ), code, problems)
 		}
 	}
 }

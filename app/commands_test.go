@@ -20,6 +20,16 @@ func execute(t *testing.T, environ []string, args ...string) (code int, out, err
 	return code, o.String(), e.String()
 }
 
+// configured runs a command line with a configuration, and returns its output.
+func configured(t *testing.T, file string, args ...string) string {
+	t.Helper()
+	out, err := runCommand(t.Context(), append(args, "--config", file)...)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
 // deaf is an address at which no server listens.
 const deaf = "127.0.0.1:1"
 

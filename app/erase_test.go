@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -23,21 +22,6 @@ const (
 	erased     = "user:gone"
 	erasedPins = "pin:gone-"
 )
-
-// story collects events and gives them ids and times.
-type story struct {
-	events []map[string]any
-	now    time.Time
-}
-
-func (s *story) tell(stream, actor, verb, object string, more map[string]any) {
-	e := map[string]any{
-		"stream": stream, "id": fmt.Sprint("story-", len(s.events)), "actor": actor, "verb": verb, "object": object,
-		"time": s.now.Add(time.Duration(len(s.events)) * time.Millisecond).Format(time.RFC3339Nano),
-	}
-	maps.Copy(e, more)
-	s.events = append(s.events, e)
-}
 
 // lifeOfAUser returns the events of a user with a profile, pins, actions, and users on both sides of every kind of
 // edge, live and deleted.
@@ -361,14 +345,11 @@ func testErase(t *testing.T, cfg Config) {
 // eraseAgain erases the deleted user, after new events of that user, and a user who never existed.
 func (s *started) eraseAgain() {
 	s.t.Helper()
-	late := &story{now: time.Now()}
+	late := &story{prefix: "late-", now: time.Now()}
 	late.tell("pins", erased, "create", erasedPins+"late", map[string]any{"interests": []string{"interest:tea"}})
 	late.tell("follows", "user:reader", "follow", erased, nil)
 	late.tell("follows", erased, "follow", "user:author-1", nil)
 	late.tell("users", erased, "update", erased, nil)
-	for i := range late.events {
-		late.events[i]["id"] = fmt.Sprint("late-", i)
-	}
 	s.publish(late.events...)
 	s.door().checkErased()
 	if out, err := s.run("erase", erased); err != nil || !strings.Contains(out, "deleted before") || !strings.Contains(out, "for ever") {
@@ -432,10 +413,7 @@ func eraseKilled(t *testing.T) bool {
 	at := door{t, c.http}
 	c.publish(lifeOfAUser(time.Now())...)
 	at.show()
-	goodbye := &story{now: time.Now()}
-	goodbye.tell("users", erased, "delete", erased, nil)
-	goodbye.events[0]["id"] = "goodbye"
-	c.post(goodbye.events)
+	c.post(event(time.Now(), "goodbye", "users", erased, "delete", erased, nil))
 	for k := range 3 {
 		c.until("at work again", func() bool { return k == 0 || c.records() > 0 })
 		t.Logf("kill %d, %d records after the start", k+1, c.records())

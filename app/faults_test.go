@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -207,7 +208,8 @@ func TestReadyzNamesWhatIsAway(t *testing.T) {
 	}
 }
 
-// The broker of dev is one of its parts.
+// Each part of dev, among them its broker, is named by /readyz while it fails. So are its metrics, as the cases of the
+// alerts PartLacking and PartitionsUnowned have them: a group without partitions still has the metric.
 func TestReadyzOfDevNamesWhatIsAway(t *testing.T) {
 	t.Parallel()
 	f := &faulty{parts: map[string]*breakable{}}
@@ -218,7 +220,18 @@ func TestReadyzOfDevNamesWhatIsAway(t *testing.T) {
 		}
 		b.set(true)
 		f.awaitLack(503, part, "waiting")
+		f.awaitLackingMetric(part)
+		if slices.Contains(topics.RowGroups(), part) {
+			eventually.True(t, part+" owns fewer partitions than others", func() bool {
+				owned := f.gauges("smartfeed_rows_partitions_owned", "group")
+				own, exists := owned[part]
+				return exists && own < slices.Max(slices.Collect(maps.Values(owned)))
+			})
+		}
 		b.set(false)
+		if part == "broker" || slices.Contains(topics.RowGroups(), part) {
+			f.awaitLack(200, "", "")
+		}
 	}
 	f.awaitLack(200, "", "")
 }

@@ -46,31 +46,21 @@ func (s *started) wait() {
 
 // liking returns a few pins with embeddings and attributes, users with embeddings, and the users' actions on the pins.
 func liking(at time.Time) []map[string]any {
-	var events []map[string]any
-	event := func(stream, verb, actor, object string, at time.Time, more map[string]any) {
-		e := map[string]any{
-			"stream": stream, "verb": verb, "actor": actor, "object": object,
-			"id": fmt.Sprint("e-", len(events)), "time": at.Format(time.RFC3339Nano),
-		}
-		for k, v := range more {
-			e[k] = v
-		}
-		events = append(events, e)
-	}
+	var s story
 	for i := range 5 {
-		event("pins", "create", "user:author", fmt.Sprint("pin:", i), at.Add(-time.Hour), map[string]any{
+		s.tellAt(at.Add(-time.Hour), "pins", "user:author", "create", fmt.Sprint("pin:", i), map[string]any{
 			"interests": []string{fmt.Sprint("interest:", i%2)}, "embedding": []float64{float64(i), 1}, "attributes": map[string]string{"price": fmt.Sprint(10 * i)},
 		})
 	}
 	for u := range 3 {
 		user := fmt.Sprint("user:", u)
-		event("users", "update", user, user, at.Add(-time.Hour), map[string]any{"embedding": []float64{1, float64(u)}})
+		s.tellAt(at.Add(-time.Hour), "users", user, "update", user, map[string]any{"embedding": []float64{1, float64(u)}})
 		for i := range 4 {
 			verb := []string{"view", "click", "save", "save"}[i]
-			event("actions", verb, user, fmt.Sprint("pin:", i), at.Add(-time.Duration(i)*time.Minute), nil)
+			s.tellAt(at.Add(-time.Duration(i)*time.Minute), "actions", user, verb, fmt.Sprint("pin:", i), nil)
 		}
 	}
-	return events
+	return s.events
 }
 
 // Answers are logged, filed once, and recomputed to the same values. A late action is told apart.
@@ -117,9 +107,7 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 	}
 
 	// An action that happened a moment ago arrives only now: the answers were right at their time.
-	s.publish(map[string]any{
-		"stream": "actions", "verb": "save", "actor": "user:0", "object": "pin:4", "id": "late", "time": at.Add(-time.Second).Format(time.RFC3339Nano),
-	})
+	s.publish(event(at.Add(-time.Second), "late", "actions", "user:0", "save", "pin:4", nil))
 	untouched := []string{"pin_impressions_24h", "pair_price"} // not changed by that action
 	for _, d := range s.verify() {
 		if d.Late == 0 && !slices.Contains(untouched, d.Feature) || d.Bad() > 0 {
@@ -225,9 +213,7 @@ func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
 	define(t, cfg.Features, "features: [{name: all, entity: user, aggregate: count}]")
 	s := start(t, cfg)
 	at := time.Now()
-	s.publish(append(liking(at), map[string]any{
-		"stream": "follows", "verb": "follow", "actor": "user:0", "object": "interest:0", "id": "follow", "time": at.Format(time.RFC3339Nano),
-	})...)
+	s.publish(append(liking(at), event(at, "follow", "follows", "user:0", "follow", "interest:0", nil))...)
 	s.feedOf("user:0")
 	s.featuresAreWell()
 	before := runtime.NumGoroutine()

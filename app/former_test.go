@@ -55,9 +55,7 @@ func TestErase_CountsRowsOfFormerGenerations(t *testing.T) {
 	if out, err := s.run("topics", "verify"); err != nil {
 		t.Errorf("topics verify: %v: %s", err, out)
 	}
-	s.publish(map[string]any{
-		"stream": "follows", "id": "after", "actor": "user:reader", "verb": "follow", "object": "user:author-2", "time": time.Now(),
-	})
+	s.publish(event(time.Now(), "after", "follows", "user:reader", "follow", "user:author-2", nil))
 	edges, err := s.store.Edges(t.Context(), "user:reader", []schemas.ID{"user:author-2"})
 	if err != nil || len(edges) != 1 {
 		t.Errorf("after prune the pools have edges %v, %v", edges, err)

@@ -1,13 +1,10 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,12 +19,10 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
-	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/rows"
-	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
@@ -192,8 +187,7 @@ func TestWhoCameToALaterGenerationIsInTheNext(t *testing.T) {
 	s.publish(told.events...)
 	s.generate()
 	eventually.True(t, "the former generation ends", func() bool { return len(s.generations.running()) <= 1 })
-	late := map[string]any{"stream": "follows", "id": "late", "actor": "user:late", "verb": "follow", "object": "interest:tea", "time": time.Now().UnixMicro()}
-	s.publish(late)
+	s.publish(event(time.Now(), "late", "follows", "user:late", "follow", "interest:tea", nil))
 	both := []schemas.UserID{"user:early", "user:late"}
 	before := s.poolsOf(both)
 	if total := before["user:late interest"].Total; total != 10 {
@@ -242,10 +236,9 @@ func (s *started) beginLife(readers int) *life {
 
 // publish publishes pins that are delivered to every reader.
 func (l *life) publish(n int) {
-	told := &story{now: time.Now().Add(-time.Minute)}
+	told := &story{prefix: fmt.Sprint("life-", l.pins, "-"), now: time.Now().Add(-time.Minute)}
 	for range n {
 		told.tell("pins", fmt.Sprint("user:author-", l.pins%authors), "create", fmt.Sprint("pin:", l.pins), nil)
-		told.events[len(told.events)-1]["id"] = fmt.Sprint("life-", l.pins)
 		l.pins++
 	}
 	l.s.publish(told.events...)
@@ -342,19 +335,7 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 		t.Errorf("nothing was given up: %v %s", err, out)
 	}
 	for _, then := range []string{"given up", "resumed"} {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := runCommand(ctx, "rebuild", "all", "--generation", "--rate", "50", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
-				"--partitions", strconv.Itoa(int(s.cfg.partitions())))
-			ended <- err
-		}()
-		asked := s.effect(topics.Pools, "rebuilt")
-		eventually.True(t, "some are asked", func() bool { return s.effect(topics.Pools, "rebuilt") >= asked+110 })
-		cancel()
-		if err := <-ended; err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" goes on`) {
-			t.Fatalf("the run was over, or does not say how it goes on: %v", err)
-		}
+		s.interrupt(topics.Pools, "rebuilt", 110, `"smartfeed rebuild all --generation" goes on`, "rebuild", "all", "--generation", "--rate", "50")
 		l.publish(5)
 		if then == "given up" {
 			if out, err := s.run("rebuild", "all", "--abort"); err != nil {
@@ -444,66 +425,4 @@ func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 	l.readers[0].applied()
 	l.check()
 	front.saidOnce()
-}
-
-// The program is killed repeatedly while a generation is built. The command is restarted each time.
-func TestGenerationKilledInTheMiddle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes: not with -short")
-	}
-	t.Parallel()
-	const users, pins = 400, 30
-	c := newChild(t, t.TempDir())
-	c.start()
-	told := &story{now: time.Now().Add(-time.Hour)}
-	for n := range users {
-		told.tell("follows", fmt.Sprint("user:", n), "follow", "interest:tea", nil)
-	}
-	for n := range pins {
-		told.tell("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{"interest:tea"}})
-	}
-	c.publish(told.events...)
-	at := door{t, c.http}
-	shown := at.newPins("user:1")
-	built := c.insist(func(killed bool) []string {
-		args := []string{"rebuild", "all", "--generation", "--timeout", workedOff, "--rate"}
-		if killed {
-			return append(args, "100000")
-		}
-		return append(args, "30") // all would take thirteen seconds
-	})
-	built.survives(c, fault{"rebuilt", 5}, fault{"rebuilt", 10}, fault{"rebuilt", 15})
-	c.until("answering from the new generation", func() bool {
-		return slices.ContainsFunc(c.counts(), func(g status.Group) bool { return strings.HasPrefix(g.Group, "pools.") && g.Ready })
-	})
-	for _, pin := range at.newPins("user:1") {
-		if slices.Contains(shown, pin) {
-			t.Errorf("%s is new again", pin)
-		}
-	}
-	for n := range users {
-		path := fmt.Sprintf("/v1/users/user:%d/pools?source=interest&limit=1000", n)
-		if text := at.get(path); n != 1 && !strings.Contains(text, fmt.Sprintf(`"total":%d`, pins)) {
-			t.Fatalf("%s: %.200s, want %d pins", path, text, pins)
-		}
-	}
-}
-
-// newPins visits and returns the new pins.
-func (s door) newPins(user schemas.UserID) (pins []schemas.PinID) {
-	s.t.Helper()
-	from := &visits.HTTP{URL: s.base, Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 10}
-	page, err := from.Visit(s.t.Context(), user)
-	if err != nil || len(page.Degraded) > 0 {
-		s.t.Fatalf("visit of %s: degraded %v, %v", user, page.Degraded, err)
-	}
-	for _, item := range page.Items {
-		if item.New {
-			pins = append(pins, item.Pin)
-		}
-	}
-	if len(pins) == 0 {
-		s.t.Errorf("nothing is new to %s", user)
-	}
-	return pins
 }

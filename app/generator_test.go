@@ -64,27 +64,21 @@ func (r *reading) applied() {
 // generatorEvents returns twenty authors whom the reader follows, with 120 pins that the reader's interest delivers,
 // too, and sixty old pins by others, which only the interest delivers.
 func generatorEvents(now time.Time) []map[string]any {
-	var events []map[string]any
-	event := func(stream, actor, verb, object string, at time.Time, more map[string]any) {
-		e := map[string]any{"stream": stream, "id": fmt.Sprint("generator-", len(events)), "time": at.Format(time.RFC3339Nano),
-			"actor": actor, "verb": verb, "object": object}
-		maps.Copy(e, more)
-		events = append(events, e)
-	}
+	var s story
 	for a := range 20 {
-		event("follows", "user:reader", "follow", fmt.Sprintf("user:author-%d", a), now, nil)
+		s.tellAt(now, "follows", "user:reader", "follow", fmt.Sprintf("user:author-%d", a), nil)
 	}
-	event("follows", "user:reader", "follow", "interest:tea", now, nil)
-	event("follows", "user:other", "follow", "interest:tea", now, nil)
+	s.tellAt(now, "follows", "user:reader", "follow", "interest:tea", nil)
+	s.tellAt(now, "follows", "user:other", "follow", "interest:tea", nil)
 	for n := range 120 {
 		more := map[string]any{"board": fmt.Sprintf("board:%d", n%30), "interests": []string{fmt.Sprintf("interest:%d", n%9), "interest:tea"}}
-		event("pins", fmt.Sprintf("user:author-%d", n%20), "create", fmt.Sprintf("pin:%d", n), now.Add(-time.Duration(n)*time.Minute), more)
+		s.tellAt(now.Add(-time.Duration(n)*time.Minute), "pins", fmt.Sprintf("user:author-%d", n%20), "create", fmt.Sprintf("pin:%d", n), more)
 	}
 	for n := range 60 { // seven time constants below the others
 		more := map[string]any{"interests": []string{"interest:tea"}}
-		event("pins", fmt.Sprintf("user:writer-%d", n), "create", fmt.Sprintf("pin:old-%d", n), now.Add(-7*24*time.Hour), more)
+		s.tellAt(now.Add(-7*24*time.Hour), "pins", fmt.Sprintf("user:writer-%d", n), "create", fmt.Sprintf("pin:old-%d", n), more)
 	}
-	return events
+	return s.events
 }
 
 // Events produce a feed with every rule enabled: shares, exploration that ends with its impressions, deferral, and an
@@ -145,8 +139,7 @@ func TestGeneratorOfTheProduct(t *testing.T) {
 			t.Errorf("%s is explored, and was shown before", item.Pin)
 		}
 	}
-	s.publish(map[string]any{"stream": "follows", "id": "block", "time": now.Format(time.RFC3339Nano), "actor": "user:reader",
-		"verb": "block", "object": "user:writer-2"})
+	s.publish(event(now, "block", "follows", "user:reader", "block", "user:writer-2", nil))
 	whyOf("pin:old-2", "there is a block (user:writer-2)")
 }
 

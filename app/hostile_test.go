@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"net/http"
@@ -169,14 +168,13 @@ func TestWhatIsWrongIsSaidAtTheStart(t *testing.T) {
 		"no DIR to import":     {[]string{"import", "lastfm"}, 2, []string{"accepts 1 arg"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out, problems bytes.Buffer
-			code := Execute(t.Context(), c.args, nil, new(bytes.Buffer), &out, &problems)
+			code, _, problems := execute(t, nil, c.args...)
 			if code != c.code {
-				t.Errorf("exit code %d, want %d: %s", code, c.code, problems.String())
+				t.Errorf("exit code %d, want %d: %s", code, c.code, problems)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(problems.String(), want) {
-					t.Errorf("%q lacks %q", problems.String(), want)
+				if !strings.Contains(problems, want) {
+					t.Errorf("%q lacks %q", problems, want)
 				}
 			}
 		})

@@ -13,21 +13,13 @@ func TestATermBecomesAnInterest(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	now := time.Now()
-	var events []map[string]any
-	event := func(stream, verb, actor, object string, more map[string]any) {
-		e := map[string]any{"stream": stream, "verb": verb, "actor": actor, "object": object, "id": fmt.Sprint("i-", len(events)),
-			"time": now.Add(time.Duration(len(events)-100) * time.Second).UnixMicro()}
-		for k, v := range more {
-			e[k] = v
-		}
-		events = append(events, e)
-	}
+	told := &story{now: now.Add(-100 * time.Second)}
 	for i := range 6 {
 		author := fmt.Sprintf("user:a%d", i)
-		event("follows", "follow", "user:reader", author, nil)
-		event("pins", "create", author, fmt.Sprintf("pin:%d", i), map[string]any{"title": fmt.Sprintf("Wulong tea, no %d", i), "interests": []string{"interest:drinks"}})
+		told.tell("follows", "user:reader", "follow", author, nil)
+		told.tell("pins", author, "create", fmt.Sprintf("pin:%d", i), map[string]any{"title": fmt.Sprintf("Wulong tea, no %d", i), "interests": []string{"interest:drinks"}})
 	}
-	s.publish(events...)
+	s.publish(told.events...)
 	d := s.door()
 	says := func(path string, wants ...string) {
 		t.Helper()
@@ -52,11 +44,7 @@ func TestATermBecomesAnInterest(t *testing.T) {
 		t.Errorf("candidates after the decisions: %s", text)
 	}
 	d.get("/v1/users/user:reader/feed?limit=10")
-	events = events[:0]
-	now = time.Now().Add(100 * time.Second)
-	event("actions", "save", "user:reader", "pin:3", map[string]any{"id": "save"})
-	event("actions", "click", "user:stranger", "pin:3", map[string]any{"id": "click"})
-	s.publish(events...)
+	s.publish(event(time.Now(), "save", "actions", "user:reader", "save", "pin:3", nil), event(time.Now(), "click", "actions", "user:stranger", "click", "pin:3", nil))
 	says("/v1/users/user:reader/interests", `"interest":"interest:oolong"`, `"interest":"interest:drinks"`, `"pin":"pin:3","verb":"save"`)
 	says("/v1/interests/interest:oolong/engagement", `"source":"following","counts":{"impression":6,"save":1}`, `"source":"direct","counts":{"click":1}`)
 	if out, err := s.run("erase", "user:reader"); err != nil {

@@ -294,7 +294,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 }
 
 // post publishes events and returns when they are acknowledged.
-func (c *child) post(events []map[string]any) {
+func (c *child) post(events ...map[string]any) {
 	c.t.Helper()
 	if status, text := (door{c.t, c.http}).send("/v1/events", lines(c.t, events...)); status != http.StatusAccepted {
 		c.t.Fatalf("events: %d %s", status, text)
@@ -304,7 +304,7 @@ func (c *child) post(events []map[string]any) {
 // publish publishes events and returns when they have been processed.
 func (c *child) publish(events ...map[string]any) {
 	c.t.Helper()
-	c.post(events)
+	c.post(events...)
 	c.wait()
 }
 

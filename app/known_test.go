@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,11 +13,7 @@ import (
 // deleteUser sends a delete of a user and returns status and body.
 func (s door) deleteUser(id, user string) (int, string) {
 	s.t.Helper()
-	line, err := json.Marshal(map[string]any{"stream": "users", "id": id, "time": time.Now().UnixMicro(), "actor": user, "verb": "delete", "object": user})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return s.post(string(line))
+	return s.post(lines(s.t, event(time.Now(), id, "users", user, "delete", user, nil)))
 }
 
 // knownByOneEvent are events of users who are each known by a single one.
@@ -59,13 +54,8 @@ func TestDeletesOfUsers_NeedAKnownUser(t *testing.T) {
 	s.deletesKnownUsers()
 	for i := range 3 { // created and deleted at once: nothing waits for the first event to be processed
 		user := fmt.Sprint("user:short-", i)
-		story := &story{now: time.Now()}
-		story.tell("users", user, "update", user, map[string]any{"id": "update-" + user})
-		line, err := json.Marshal(story.events[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if status, body := s.door().post(string(line)); status != http.StatusAccepted {
+		update := lines(t, event(time.Now(), "update-"+user, "users", user, "update", user, nil))
+		if status, body := s.door().post(update); status != http.StatusAccepted {
 			t.Fatalf("update: %d %s", status, body)
 		}
 		if status, body := s.door().deleteUser("delete-"+user, user); status != http.StatusAccepted {

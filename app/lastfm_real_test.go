@@ -60,14 +60,7 @@ feature: {deadline: 1m}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := func(args ...string) string {
-		t.Helper()
-		out, err := runCommand(t.Context(), append(args, "--config", file)...)
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-		return out
-	}
+	command := func(args ...string) string { return configured(t, file, args...) }
 	for _, args := range [][]string{{"topics", "apply"}, {"feedstore", "apply"}, {"pinot", "apply"}} {
 		command(args...)
 	}

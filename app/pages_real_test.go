@@ -210,9 +210,7 @@ api: {limits: {least: 1000}}
 
 func (p *pagesProduct) command(args ...string) {
 	p.t.Helper()
-	if out, err := runCommand(p.t.Context(), append(args, "--config", p.config)...); err != nil {
-		p.t.Fatalf("%v: %v\n%s", args, err, out)
-	}
+	configured(p.t, p.config, args...)
 }
 
 func pageReader(i int) schemas.UserID {
@@ -229,21 +227,19 @@ func feedPath(user schemas.UserID, limit int) string {
 // fill makes everybody follow every author, and reads the readers' pages before any fault.
 func (p *pagesProduct) fill() {
 	p.t.Helper()
-	now := time.Now().UTC().Format(time.RFC3339)
-	var events []map[string]any
+	told := story{prefix: "pages-", now: time.Now()}
 	for a := range pageAuthors {
 		author := fmt.Sprint("user:pages-author-", a)
 		for i := range pageReaders {
-			for _, user := range []schemas.UserID{pageReader(i), pageVisitor(i)} {
-				events = append(events, map[string]any{"stream": "follows", "id": fmt.Sprintf("pages-f-%s-%d", user, a), "time": now, "actor": user, "verb": "follow", "object": author})
-			}
+			told.tellAt(told.now, "follows", string(pageReader(i)), "follow", author, nil)
+			told.tellAt(told.now, "follows", string(pageVisitor(i)), "follow", author, nil)
 		}
 		for i := range pagePins {
-			events = append(events, map[string]any{"stream": "pins", "id": fmt.Sprintf("pages-p-%d-%d", a, i), "time": now, "actor": author, "verb": "create",
-				"object": fmt.Sprintf("pin:pages-%d-%d", a, i), "title": "a title of some length", "link": "https://pins.example/1"})
+			told.tellAt(told.now, "pins", author, "create", fmt.Sprintf("pin:pages-%d-%d", a, i),
+				map[string]any{"title": "a title of some length", "link": "https://pins.example/1"})
 		}
 	}
-	p.front.post(events)
+	p.front.post(told.events...)
 	p.command("wait", "--timeout", "120s")
 	for i := range pageReaders {
 		p.open(pageReader(i))

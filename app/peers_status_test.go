@@ -54,17 +54,12 @@ func TestStatusOfAllProcesses(t *testing.T) {
 		processes, all := whole(ask(), front.cfg.partitions())
 		return all && slices.Equal(processes, slices.Sorted(slices.Values([]string{one, two})))
 	})
-	now := time.Now()
-	var events []map[string]any
-	for i := range 40 {
-		event := map[string]any{"id": fmt.Sprint("s", i), "time": now.UnixMicro(), "actor": "user:author"}
-		event["stream"], event["verb"], event["object"] = "pins", "create", fmt.Sprint("pin:s", i)
-		if i < 20 {
-			event["stream"], event["verb"], event["actor"], event["object"] = "follows", "follow", fmt.Sprint("user:s", i), "user:author"
-		}
-		events = append(events, event)
+	var told story
+	for i := range 20 {
+		told.tellAt(time.Now(), "follows", fmt.Sprint("user:s", i), "follow", "user:author", nil)
+		told.tellAt(time.Now(), "pins", "user:author", "create", fmt.Sprint("pin:s", i), nil)
 	}
-	front.publish(events...)
+	front.publish(told.events...)
 	for i := range 20 {
 		if n := len(get[pinList](front.door(), fmt.Sprintf("/v1/users/user:s%d/feed?limit=20", i)).Items); n != 20 {
 			t.Fatalf("a visit brings %d pins, want 20", n)

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
@@ -152,8 +153,31 @@ func (s *started) registry() string {
 // run executes a command line against the product and returns its output.
 func (s *started) run(args ...string) (string, error) {
 	s.t.Helper()
-	return runCommand(s.t.Context(), append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
+	return s.runIn(s.t.Context(), args...)
+}
+
+func (s *started) runIn(ctx context.Context, args ...string) (string, error) {
+	return runCommand(ctx, append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
 		"--partitions", strconv.Itoa(int(s.cfg.partitions())), "--http", s.server.Addr())...)
+}
+
+// interrupt runs a command until a group has had an effect a number of times. It fails the test unless the error says how
+// to resume the command.
+func (s *started) interrupt(group, effect string, times int64, resume string, args ...string) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	before := s.effect(group, effect)
+	go func() {
+		_, err := s.runIn(ctx, args...)
+		ended <- err
+	}()
+	eventually.True(s.t, fmt.Sprint(times, " ", effect), func() bool { return s.effect(group, effect) >= before+times })
+	cancel()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), resume) {
+		s.t.Fatalf("%v was over, or does not say how to resume it: %v", args, err)
+	}
 }
 
 func runCommand(ctx context.Context, args ...string) (string, error) {

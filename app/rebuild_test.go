@@ -1,11 +1,9 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
-	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -113,18 +110,7 @@ func TestRebuildIsResumed(t *testing.T) {
 	if _, err := s.run("rebuild", "all", "--resume"); err == nil || !strings.Contains(err.Error(), "no run to resume") {
 		t.Errorf("resumed without a run: %v", err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := runCommand(ctx, "rebuild", "all", "--rate", "40", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
-			"--partitions", strconv.Itoa(int(s.cfg.partitions())))
-		ended <- err
-	}()
-	eventually.True(t, "some are rebuilt", func() bool { return s.effect(topics.Pools, "rebuilt") >= 110 })
-	cancel()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "--resume") {
-		t.Fatalf("the run was over, or does not say how it goes on: %v", err)
-	}
+	s.interrupt(topics.Pools, "rebuilt", 110, "--resume", "rebuild", "all", "--rate", "40")
 	if done := s.rebuilt("all", "--resume"); done.Before == 0 || done.Before == done.Users {
 		t.Errorf("resumed: %+v", done)
 	}

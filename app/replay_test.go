@@ -1,11 +1,11 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
-	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
@@ -50,16 +50,7 @@ func gold(factor float64) []objects.QualityRule {
 func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
 	random := rand.New(rand.NewPCG(seed, 1))
 	begin := time.Now().Add(-40 * 24 * time.Hour)
-	var events []map[string]any
-	tell := func(stream, actor, verb, object string, at time.Time, more map[string]any) {
-		e := map[string]any{
-			"stream": stream, "id": fmt.Sprint("random-", len(events)), "actor": actor, "verb": verb, "object": object, "time": at.UnixMicro(),
-		}
-		for k, v := range more {
-			e[k] = v
-		}
-		events = append(events, e)
-	}
+	s := story{prefix: "random-"}
 	followees := []string{"user:author-0", "user:author-1", "user:author-2", "board:b-0", "board:b-1", "interest:i-0", "interest:i-1"}
 	for n := range replayReaders {
 		reader := fmt.Sprint("user:reader-", n)
@@ -67,14 +58,14 @@ func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
 			switch random.IntN(8) {
 			case 0:
 			case 1:
-				tell("follows", reader, "follow", f, begin, nil)
-				tell("follows", reader, "unfollow", f, begin.Add(time.Hour), nil)
+				s.tellAt(begin, "follows", reader, "follow", f, nil)
+				s.tellAt(begin.Add(time.Hour), "follows", reader, "unfollow", f, nil)
 			default:
-				tell("follows", reader, "follow", f, begin, nil)
+				s.tellAt(begin, "follows", reader, "follow", f, nil)
 			}
 		}
 		if n == 1 {
-			tell("follows", reader, "block", "user:author-2", begin, nil)
+			s.tellAt(begin, "follows", reader, "block", "user:author-2", nil)
 		}
 	}
 	for n := range pins {
@@ -87,18 +78,18 @@ func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
 		if random.IntN(3) == 0 {
 			create["attributes"] = map[string]string{"tier": "gold"}
 		}
-		tell("pins", author, "create", pin, at, create)
+		s.tellAt(at, "pins", author, "create", pin, create)
 		if !changes {
 			continue
 		}
 		for k := range random.IntN(3) {
-			tell("pins", author, "update", pin, at.Add(time.Duration(k+1)*time.Minute), facets())
+			s.tellAt(at.Add(time.Duration(k+1)*time.Minute), "pins", author, "update", pin, facets())
 		}
 		if random.IntN(10) == 0 {
-			tell("pins", author, "delete", pin, at.Add(time.Hour), nil)
+			s.tellAt(at.Add(time.Hour), "pins", author, "delete", pin, nil)
 		}
 	}
-	return events
+	return s.events
 }
 
 // edgesFirst publishes the edges and, after they have been processed, the pins. If an unfollow or a block arrives after
@@ -216,11 +207,10 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 
 	s = start(t, changed)
 	s.publish(
-		map[string]any{"stream": "actions", "id": "a-1", "actor": "user:reader-0", "verb": "save", "object": "pin:1", "time": time.Now().UnixMicro(), "board": "board:x"},
-		map[string]any{"stream": "actions", "id": "a-2", "actor": "user:reader-0", "verb": "click", "object": "pin:2", "time": time.Now().UnixMicro()})
+		event(time.Now(), "a-1", "actions", "user:reader-0", "save", "pin:1", map[string]any{"board": "board:x"}),
+		event(time.Now(), "a-2", "actions", "user:reader-0", "click", "pin:2", nil))
 	r := &reading{started: s, user: "user:visitor", limit: 5, shown: map[schemas.PinID]visits.Item{}}
-	follow := map[string]any{"stream": "follows", "id": "v-1", "actor": "user:visitor", "verb": "follow", "object": "user:author-0", "time": time.Now().UnixMicro()}
-	s.publish(follow)
+	s.publish(event(time.Now(), "v-1", "follows", "user:visitor", "follow", "user:author-0", nil))
 	if r.visit(); len(r.shown) == 0 {
 		t.Fatal("nothing was shown")
 	}
@@ -277,8 +267,8 @@ func TestReplayIsResumedAndGivenUp(t *testing.T) {
 	if _, err := s.run("replay", "all", "--resume"); err == nil || !strings.Contains(err.Error(), "no run to resume") {
 		t.Errorf("resumed without a run: %v", err)
 	}
-	s.interrupted(topics.Objects, "replayed", 40, "--rate", "100")
-	s.interrupted(topics.Pools, "rebuilt", 2, "--resume", "--rate", "100000", "--users", "1")
+	s.interrupt(topics.Objects, "replayed", 40, "--resume", "replay", "all", "--rate", "100")
+	s.interrupt(topics.Pools, "rebuilt", 2, "--resume", "replay", "all", "--resume", "--rate", "100000", "--users", "1")
 	if _, err := s.run("replay", "all"); err == nil || !strings.Contains(err.Error(), `--abort" gives it up`) {
 		t.Errorf("begun beside what is being built: %v", err)
 	}
@@ -300,26 +290,6 @@ func (s *started) refusedOver(other string, args ...string) {
 	}
 }
 
-// interrupted runs a replay of all until an effect has happened a number of times, and checks that the error says how
-// to resume.
-func (s *started) interrupted(group, effect string, times int64, args ...string) {
-	s.t.Helper()
-	ctx, cancel := context.WithCancel(s.t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	had := s.effect(group, effect)
-	go func() {
-		_, err := runCommand(ctx, append([]string{"replay", "all", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
-			"--partitions", strconv.Itoa(int(s.cfg.partitions()))}, args...)...)
-		ended <- err
-	}()
-	eventually.True(s.t, "somebody is "+effect, func() bool { return s.effect(group, effect) >= had+times })
-	cancel()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "--resume") {
-		s.t.Fatalf("the run was over, or does not say how it goes on: %v", err)
-	}
-}
-
 // The program is killed while the log is processed again, while the generation is built, and at the cut-over. The
 // command is restarted each time.
 func TestReplayKilledInTheMiddle(t *testing.T) {
@@ -332,7 +302,9 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 	c := newChild(t, t.TempDir())
 	c.args = append(c.args, "--pools.cap", strconv.Itoa(replayCap), "--fanout.recents", strconv.Itoa(4*replayCap))
 	c.start()
-	edgesFirst(c.publish, events)
+	edgesFirst(c.publish, append([]map[string]any{event(time.Now(), "v", "follows", "user:visitor", "follow", "user:author-0", nil)}, events...))
+	at := door{t, c.http}
+	shown := at.newPins("user:visitor")
 	c.kill()
 	cfg.Fanout.HalfLife = 10 * 24 * time.Hour
 	c.args = append(c.args, "--fanout.half_life", "240h")
@@ -355,20 +327,18 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 		}
 		return false
 	})
-	at := door{t, c.http}
+	for _, pin := range at.newPins("user:visitor") {
+		if slices.Contains(shown, pin) {
+			t.Errorf("%s is new again", pin)
+		}
+	}
 	d := bruteForce(t, cfg, events)
 	for _, user := range d.users {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
-			var got struct {
-				Items []struct{ Pin schemas.PinID }
-			}
-			text := at.get(fmt.Sprintf("/v1/users/%s/pools?source=%s&limit=1000", user, source))
-			if err := json.Unmarshal([]byte(text), &got); err != nil {
-				t.Fatalf("pools: %v: %.300s", err, text)
-			}
+			got := get[pinList](at, fmt.Sprintf("/v1/users/%s/pools?source=%s&limit=1000", user, source))
 			var pins, want []schemas.PinID
 			for _, item := range got.Items {
-				pins = append(pins, item.Pin)
+				pins = append(pins, schemas.PinID(item.Pin))
 			}
 			for _, item := range d.product.Pool(user, source, replayCap) {
 				want = append(want, item.Pin)
@@ -392,4 +362,23 @@ func TestReplayRefusesOtherPartitions(t *testing.T) {
 	if n := len(s.records(topics.Replays)); n != 0 {
 		t.Errorf("%d events were published all the same", n)
 	}
+}
+
+// newPins visits and returns the new pins.
+func (s door) newPins(user schemas.UserID) (pins []schemas.PinID) {
+	s.t.Helper()
+	from := &visits.HTTP{URL: s.base, Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 10}
+	page, err := from.Visit(s.t.Context(), user)
+	if err != nil || len(page.Degraded) > 0 {
+		s.t.Fatalf("visit of %s: degraded %v, %v", user, page.Degraded, err)
+	}
+	for _, item := range page.Items {
+		if item.New {
+			pins = append(pins, item.Pin)
+		}
+	}
+	if len(pins) == 0 {
+		s.t.Errorf("nothing is new to %s", user)
+	}
+	return pins
 }

@@ -37,7 +37,7 @@ func TestADeadLetterWhoseCauseGoesAwayHasItsEffect(t *testing.T) {
 	const kind = "actions/objects/verb-unknown-verb-known-are-click"
 	s := start(t, cfg)
 	now := time.Now()
-	s.publish(map[string]any{"stream": "pins", "id": "p", "time": now.UnixMicro(), "actor": "user:a", "verb": "create", "object": "pin:1", "interests": []string{"interest:tea"}})
+	s.publish(event(now, "p", "pins", "user:a", "create", "pin:1", map[string]any{"interests": []string{"interest:tea"}}))
 	dance := &schemas.ActionEvent{Event: schemas.Event{ID: "d", Time: schemas.MicrosOf(now), Actor: "user:b", Verb: "dance", Object: "pin:1"}}
 	if err := s.publisher.Publish(t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:1", Event: dance}}); err != nil {
 		t.Fatal(err)

@@ -110,15 +110,11 @@ func TestEveryServeKnowsEverybody(t *testing.T) {
 	lost := roleConfig(t, broker)
 	first, second := startPieces(t, roleConfig(t, broker), serving()), startPieces(t, lost, serving())
 	now, users := time.Now(), []string{}
-	events := []map[string]any{{
-		"stream": "pins", "id": "p", "time": now.UnixMicro(), "actor": "user:author", "verb": "create", "object": "pin:1", "interests": []string{"interest:tea"},
-	}}
+	events := []map[string]any{event(now, "p", "pins", "user:author", "create", "pin:1", map[string]any{"interests": []string{"interest:tea"}})}
 	for i := range 12 {
 		user := fmt.Sprint("user:", i)
 		users = append(users, user)
-		events = append(events, map[string]any{
-			"stream": "actions", "id": user, "time": now.UnixMicro(), "actor": user, "verb": "save", "object": "pin:1",
-		})
+		events = append(events, event(now, user, "actions", user, "save", "pin:1", nil))
 	}
 	first.publish(events...)
 	for _, s := range []*started{first, second} {

@@ -62,16 +62,7 @@ partitions: 4
 // Topics are created, groups run, and an event reaches a feed, with TLS and a login on every connection.
 func TestRealSecuredProduct(t *testing.T) {
 	file := securedFile(t, "")
-	command := func(args ...string) string {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		out, err := runCommand(ctx, append(args, "--config", file)...)
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-		return out
-	}
+	command := func(args ...string) { configured(t, file, args...) }
 	command("topics", "apply")
 	role := func(pieces []opener) *started {
 		cfg := testConfig(t.TempDir())
@@ -265,19 +256,17 @@ func (g *guarded) start(role string, pieces []opener) *started {
 // as runs a command.
 func (g *guarded) as(role string, args ...string) string {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(g.t.Context(), 2*time.Minute)
-	defer cancel()
 	var environ []string
 	if role != "" {
 		environ = []string{
 			"SMARTFEED_KAFKA_CLIENT_SASL_USER=" + g.user(role), "SMARTFEED_FEED_STORE_CASSANDRA_PRIMARY_LOGIN_USER=" + g.user(role),
 		}
 	}
-	var out, problems strings.Builder
-	if code := Execute(ctx, append(args, "--config", g.file), environ, strings.NewReader(""), &out, &problems); code != 0 {
-		g.t.Fatalf("%v as %s: exit code %d\n%s%s", args, role, code, out.String(), problems.String())
+	code, out, problems := execute(g.t, environ, append(args, "--config", g.file)...)
+	if code != 0 {
+		g.t.Fatalf("%v as %s: exit code %d\n%s%s", args, role, code, out, problems)
 	}
-	return out.String()
+	return out
 }
 
 func (g *guarded) admin() *kadm.Client {
@@ -370,14 +359,10 @@ func (g *guarded) takeAway(role, topic string) {
 // password.
 func wrongPassword(t *testing.T, file, name, says string) {
 	const wrong = "battery-staple"
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
 	clear := strings.TrimSuffix(name, "PASSWORD") + "PASSWORD_FILE="
-	var out, problems strings.Builder
-	args := []string{"process", "--config", file, "--dir", t.TempDir(), "--http", freeAddress(t)}
-	code := Execute(ctx, args, []string{name + "=" + wrong, clear}, strings.NewReader(""), &out, &problems)
-	if code != 1 || ctx.Err() != nil || !strings.Contains(problems.String(), says) || strings.Contains(problems.String()+out.String(), wrong) {
-		t.Errorf("exit code %d, %s%s\nwant 1, and %q said, in time", code, out.String(), problems.String(), says)
+	code, out, problems := execute(t, []string{name + "=" + wrong, clear}, "process", "--config", file, "--dir", t.TempDir(), "--http", freeAddress(t))
+	if code != 1 || !strings.Contains(problems, says) || strings.Contains(problems+out, wrong) {
+		t.Errorf("exit code %d, %s%s\nwant 1, and %q said", code, out, problems, says)
 	}
 }
 
@@ -411,9 +396,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		{"in the address of keys", with("SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://ada:"+secret+"@host/keys"), []string{"config", "check"}, 2, "auth.jwks: holds a user"},
 		{"in the address of a model", with("SMARTFEED_GENERATOR_MODEL_URL=ftp://host/?key=" + secret), []string{"config", "check"}, 2, "ftp://host/"},
 	} {
-		var out, problems strings.Builder
-		code := Execute(t.Context(), c.args, c.environ, strings.NewReader(""), &out, &problems)
-		all := out.String() + problems.String()
+		code, out, problems := execute(t, c.environ, c.args...)
+		all := out + problems
 		if code != c.code || !strings.Contains(all, c.says) || strings.Contains(all, secret) {
 			t.Errorf("%s: exit code %d, want %d, %q and no secret in:\n%s", c.name, code, c.code, c.says, all)
 		}

@@ -16,7 +16,7 @@ import (
 func TestStatusWithoutTheBroker(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
-	s.publish(map[string]any{"stream": "pins", "id": "p", "time": time.Now().UnixMicro(), "actor": "user:a", "verb": "create", "object": "pin:1"})
+	s.publish(event(time.Now(), "p", "pins", "user:a", "create", "pin:1", nil))
 	whole := s.status(t.Context()).(status.Status)
 	if len(whole.Unasked) != 0 || len(whole.Flows) == 0 || len(whole.Shares) == 0 || whole.Groups[0].Lag == nil {
 		t.Fatalf("%d flows, %d shares, lag %v: want all there is", len(whole.Flows), len(whole.Shares), whole.Groups[0].Lag)

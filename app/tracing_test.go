@@ -182,10 +182,7 @@ func TestTraceGoesFromPublishToPoolToPage(t *testing.T) {
 // them.
 func TestTracesBeginByChance(t *testing.T) {
 	s := startTraced(t, 1)
-	now := time.Now().UnixMicro()
-	s.started.publish(map[string]any{
-		"stream": "pins", "id": "p", "time": now, "actor": "user:bob", "verb": "create", "object": "pin:1", "title": "a pin",
-	})
+	s.started.publish(event(time.Now(), "p", "pins", "user:bob", "create", "pin:1", map[string]any{"title": "a pin"}))
 	s.wait()
 	var trace string
 	for deadline := time.Now().Add(time.Minute); trace == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
