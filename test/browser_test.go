@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -189,11 +190,11 @@ func (h *heard) note(problem string) {
 	h.problems = append(h.problems, problem)
 }
 
-// Excuse makes Check ignore problems that contain a text: those that the test causes.
-func (p *Page) Excuse(text string) {
+// Excuse makes Check ignore problems that contain one of the texts: those that the test causes.
+func (p *Page) Excuse(texts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.excused = append(p.excused, text)
+	p.excused = append(p.excused, texts...)
 }
 
 // Check fails the test for each error on the console, failed request, or policy violation.
@@ -205,19 +206,10 @@ func (p *Page) Check() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, problem := range p.problems {
-		if !p.isExcused(problem) {
+		if !slices.ContainsFunc(p.excused, func(text string) bool { return strings.Contains(problem, text) }) {
 			p.t.Errorf("the page said: %s", problem)
 		}
 	}
-}
-
-func (p *Page) isExcused(problem string) bool {
-	for _, text := range p.excused {
-		if strings.Contains(problem, text) {
-			return true
-		}
-	}
-	return false
 }
 
 // do runs actions, within Patience.
@@ -283,6 +275,13 @@ func (p *Page) Fill(selector, text string) {
 	p.t.Helper()
 	Eval[bool](p, fmt.Sprintf("(document.querySelector(%s).select(), true)", quoted(selector)))
 	p.do("type into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// Choose selects a value of a list.
+func (p *Page) Choose(selector, value string) {
+	p.t.Helper()
+	Eval[bool](p, fmt.Sprintf("((e) => { e.value = %s; e.dispatchEvent(new Event('change')); return true; })(document.querySelector(%s))",
+		quoted(value), quoted(selector)))
 }
 
 // Press presses keys in sequence; see package kb of chromedp for keys without a letter.

@@ -35,7 +35,7 @@ func feature(place, name, want string) string {
 func featuresOf(d *desk, values map[string]any, missing map[string]string, degraded ...string) {
 	var defined []any
 	for name := range values {
-		defined = append(defined, map[string]any{"name": name, "entity": "user", "window": "24h", "aggregate": "count"})
+		defined = append(defined, definition(name, "user"))
 	}
 	var list []any
 	for name, reason := range missing {
@@ -91,17 +91,15 @@ func tellsUnknownFeaturesFromNothing(t *testing.T, b *Browser) {
 	featuresOf(d, map[string]any{"saves": 3, "groups": map[string]any{}, "mean": 1.5, "capped": 5, "partly": 0, "none": []any{}}, nil)
 	p.Wait("nothing is lacking any more", says("#features-degraded", ""))
 	p.Wait("the values are there", feature("#features", "saves", "3")+" && "+feature("#features", "groups", "nothing yet"))
-	p.Excuse("503")
-	p.Check()
 }
 
 // However many features of users are defined, all are requested, in requests of the maximum size of an answer.
 func asksForAllFeatures(t *testing.T, b *Browser) {
 	const defined, atOnce = 150, 100
 	d := newDesk()
-	list := []any{map[string]any{"name": "of_a_pin", "entity": "pin", "window": "24h", "aggregate": "count"}}
+	list := []any{definition("of_a_pin", "pin")}
 	for n := range defined {
-		list = append(list, map[string]any{"name": fmt.Sprint("f", n), "entity": "user", "window": "24h", "aggregate": "count"})
+		list = append(list, definition(fmt.Sprint("f", n), "user"))
 	}
 	d.answers("GET /features", 200, map[string]any{"features": list})
 	d.answers("POST /features", 200, func(asked []byte) any {
@@ -136,17 +134,11 @@ func asksForAllFeatures(t *testing.T, b *Browser) {
 	if slices.Sort(all); len(slices.Compact(all)) != defined || slices.Contains(all, "of_a_pin") {
 		t.Errorf("the first two questions are for %d features: %q, want %d, of users alone", len(all), all, defined)
 	}
-	p.Excuse("503")
-	p.Check()
 }
 
 // ofAllKinds returns a feature of each kind of entity.
 func ofAllKinds() []any {
-	var list []any
-	for _, kind := range []string{"user", "pin", "pair"} {
-		list = append(list, map[string]any{"name": "of_" + kind, "entity": kind, "window": "24h", "aggregate": "count"})
-	}
-	return list
+	return []any{definition("of_user", "user"), definition("of_pin", "pin"), definition("of_pair", "pair")}
 }
 
 // asked is the entities and features of a request.
@@ -183,7 +175,7 @@ func showsFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	d.answers("GET /features", 200, map[string]any{"features": ofAllKinds()})
 	lack := map[string]any{"entity": "user:a|pin:7", "feature": "of_pair", "reason": "pin"}
 	d.answers("POST /features", 200, evaluated(nil, lack))
-	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/?user=user:a#features")
+	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/?user=user:a#features", "400")
 	p.Wait("what the user's is", feature("#features", "of_user", "1"))
 	p.Wait("what else there is", says("#of-pin-said", "2 features are of pins, or of a user and a pin: name a pin to see what they are."))
 	announced(t, p, "#of-pin-said")
@@ -211,16 +203,13 @@ func showsFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	}) {
 		t.Errorf("asked %q, want a question for what is of pin:7 and of user:a with it", bodies)
 	}
-	p.Excuse("400")
-	p.Excuse("503")
-	p.Check()
 }
 
 // A definition is tried for the entities of its kind. If none are entered, the page says so.
 func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("POST /features/try", 200, evaluated(ofAllKinds()[1:], map[string]any{"entity": "user:a|pin:2", "feature": "of_pair", "reason": "attribute"}))
-	p := d.open(t, b, wide, "/?user=user:a#features")
+	p := d.open(t, b, wide, "/?user=user:a#features", "400")
 	p.Wait("the form is there", "document.querySelector('#try-users').value === 'user:a'")
 	p.Click("#try button")
 	p.Wait("what is lacking for them", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
@@ -245,9 +234,6 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	d.answers("POST /features/try", 400, map[string]any{"detail": "one", "errors": []string{"pairs: it is none"}})
 	p.Click("#try button")
 	p.Wait("which field is wrong", "[...document.querySelectorAll('#try [aria-invalid]')].map((e) => e.id).join() === 'try-pairs'")
-	p.Excuse("400")
-	p.Excuse("503")
-	p.Check()
 }
 
 func stateOf(held []any, degraded ...string) map[string]any {
@@ -286,8 +272,6 @@ func tellsWhatPoolsLack(t *testing.T, b *Browser) {
 	p.Wait("and nothing is said of what is held back", says("#held-none", "")+" && document.querySelectorAll('#pools li').length === 0")
 	Eval[string](p, "location.hash = 'feed'")
 	p.Wait("the rail says it", says("#rail-degraded", "Affinities and pools could not be read: the rows are away."))
-	p.Excuse("503")
-	p.Check()
 }
 
 // A feed without items is empty only if every source was read and there is no next page.
@@ -302,11 +286,7 @@ func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *Browser) {
 	p.Wait("what it did without", says("#degraded", lacking))
 	p.Wait("that not all was asked", says("#empty", "Nothing was found for a, and not everything could be asked. What arrives is announced here."))
 	announced(t, p, "#degraded")
-	one := []any{map[string]any{
-		"pin": "pin:1", "time": "2026-11-20T10:00:00Z", "author": "user:b", "board": nil, "interests": []string{}, "title": "one", "link": "",
-		"new": false, "source": "following", "score": 1.5,
-	}}
-	page(nil, one)
+	page(nil, []any{item(2, "one")})
 	p.Click("#more")
 	p.Wait("an older page is there, and what is above it is as it was", "document.querySelectorAll('.card').length === 1 && "+says("#degraded", lacking))
 	page("c1", nil)
@@ -316,8 +296,6 @@ func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *Browser) {
 	page(nil, nil)
 	p.Click("#who button")
 	p.Wait("that there is nothing", says("#empty", "Nothing waits for a, and nothing was shown before. What arrives is announced here."))
-	p.Excuse("503")
-	p.Check()
 }
 
 // Without the broker's answer, topics are unknown and not empty. Shares exclude processes that did not respond.
@@ -329,7 +307,7 @@ func tellsWhatThePipelineLacks(t *testing.T, b *Browser) {
 	s["shares"] = []any{map[string]any{"feed": "home", "source": "following", "target": 1, "items": 0}}
 	d := newDesk()
 	d.answers("GET /status", 200, s)
-	p := d.open(t, b, wide, "/#pipeline")
+	p := d.open(t, b, wide, "/#pipeline", "500")
 	p.Wait("that the broker does not tell",
 		says("#untold", "The broker does not tell how far its topics are: what goes through them and who lags behind is not known."))
 	p.Wait("the topics are not known", says("#topics", "not known"))
@@ -352,7 +330,4 @@ func tellsWhatThePipelineLacks(t *testing.T, b *Browser) {
 	d.answers("GET /status", 500, map[string]any{"detail": "it broke"})
 	p.Wait("that there is no status", says("#untold", "How the pipeline stands could not be read: it broke."))
 	p.Wait("what there was stays", row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
-	p.Excuse("500")
-	p.Excuse("503")
-	p.Check()
 }

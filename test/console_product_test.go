@@ -424,17 +424,14 @@ func TestBrowserInterestsAreDecided(t *testing.T) {
 		}
 		return terms
 	}
-	set := func(selector, value string) {
-		Eval[bool](p, "((e) => { e.value = '"+value+"'; e.dispatchEvent(new Event('change')); return true; })(document.querySelector('"+selector+"'))")
-	}
 	first := "[...document.querySelectorAll('#terms strong')].some((e) => e.textContent === '" + term + "')"
 	p.Click("#terms li summary")
-	set("#terms li select", "rejected")
+	p.Choose("#terms li select", "rejected")
 	p.Fill("#terms li input", "says nothing")
 	p.Click("#terms li button")
 	p.Wait("it is no candidate any more", "!"+first)
 	eventually.True(t, term+" is rejected", func() bool { return slices.Contains(states(schemas.TermRejected), term) })
-	set("#terms-state", "rejected")
+	p.Choose("#terms-state", "rejected")
 	p.Wait("it stands among the rejected", first+" && document.querySelector('#terms .fact').textContent.includes('says nothing')")
 	p.Click("#terms li summary")
 	p.Click("#terms li button")
@@ -465,8 +462,7 @@ func TestBrowserConsoleWithTokens(t *testing.T) {
 			p.Click("#ask .main")
 			p.Wait("the feed is answered", "!document.querySelector('#empty').hidden")
 			p.Wait("the state is told", c.wants)
-			p.Excuse("status of 401")
-			p.Excuse("status of 403")
+			p.Excuse("status of 401", "status of 403")
 			p.Check()
 		})
 	}
@@ -490,14 +486,11 @@ func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
 	p.Go(front.url("/?user=user:reader"))
 	p.Wait("a visit is shown", "document.querySelectorAll('.card').length === 24")
 	Eval[string](p, "location.hash = 'pipeline'")
-	row := func(table, head string) string {
-		return "[...document.querySelectorAll('" + table + " tbody tr')].filter((r) => r.children[0].textContent === '" + head + "').map((r) => [...r.children].map((c) => c.textContent))[0]"
-	}
 	for _, group := range topics.RowGroups() {
-		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(topics.EmbeddedPartitions)+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+")")
+		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(topics.EmbeddedPartitions)+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+"?.split('|'))")
 	}
 	for _, s := range []*product{first, second, front} {
-		p.Wait("the process is told", row("#processes", s.cfg.HTTP)+"?.[2] === 'ready'")
+		p.Wait("the process is told", row("#processes", s.cfg.HTTP)+"?.split('|')[2] === 'ready'")
 	}
 	p.CheckAccessible("a pipeline of several processes")
 	Eval[string](p, "location.hash = 'insights'")

@@ -24,13 +24,7 @@ func held(t *testing.T, answer any) (body func([]byte) any, letGo func()) {
 
 // pageOf returns a page of two items whose numbers start at first.
 func pageOf(first int, next string) map[string]any {
-	item := func(n int) map[string]any {
-		return map[string]any{
-			"pin": fmt.Sprint("pin:", n), "time": "2026-11-20T10:00:00Z", "author": "user:b", "board": nil, "interests": []string{}, "title": fmt.Sprint(n),
-			"link": "", "new": true, "source": "following", "score": 1.5,
-		}
-	}
-	return map[string]any{"items": []any{item(first), item(first + 1)}, "next": next, "degraded": []string{}}
+	return map[string]any{"items": []any{item(first, fmt.Sprint(first)), item(first+1, fmt.Sprint(first+1))}, "next": next, "degraded": []string{}}
 }
 
 // A visit may be answered while an older page is in flight. That page continues below items that are no longer shown,
@@ -58,8 +52,6 @@ func leavesNoGapInAFeed(t *testing.T, b *Browser) {
 	if got := p.Texts(".card h2"); !slices.Equal(got, []string{"11", "12"}) {
 		t.Errorf("the page has %q, want what the visit brought", got)
 	}
-	p.Excuse("503")
-	p.Check()
 }
 
 // A plot is labeled with the parameters of its request, which are those of the form when it was submitted.
@@ -72,8 +64,6 @@ func labelsAFunnelAsItWasAsked(t *testing.T, b *Browser) {
 	Eval[string](p, "document.querySelector('#funnel-within').value = '1h'")
 	letGo()
 	p.Wait("the plot", "document.querySelector('#plot-funnel figcaption')?.textContent.includes('all within a day')")
-	p.Excuse("503")
-	p.Check()
 }
 
 // Sources that a feed does not name have the target of each, and their number is not shown.
@@ -88,7 +78,6 @@ func tellsNoTargetsOfSourcesWithoutNumber(t *testing.T, b *Browser) {
 		d.answers("GET /status", 200, s)
 		p := d.open(t, b, wide, "/#insights")
 		p.Wait("the shares", "Boolean(document.querySelector('#plot-shares figure'))")
-		p.Excuse("503")
 		return p.Texts("#plot-shares tbody td:nth-child(2)")
 	}
 	if got := targets(share("following", 0.6, 60), share("others", 0.2, 0)); !slices.Equal(got, []string{"100 %"}) {
@@ -106,8 +95,6 @@ func goesOnAfterAnAddressOfNoView(t *testing.T, b *Browser) {
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2 && !document.querySelector('#view-feed').hidden")
 	asked := len(d.bodies("GET /status"))
 	eventually.True(t, "it is looked again", func() bool { return len(d.bodies("GET /status")) > asked+1 })
-	p.Excuse("503")
-	p.Check()
 }
 
 // An action whose event may have arrived is sent again with the same id. One that was accepted or is in flight is not
@@ -116,7 +103,7 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 	const late = "the broker has not acknowledged every event: send them again"
 	d := newDesk()
 	d.answers("GET /feed", 200, pageOf(1, "c1"))
-	p := d.open(t, b, wide, "/?user=user:a")
+	p := d.open(t, b, wide, "/?user=user:a", "400", "429", "ERR_")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
 	press := func(verb string) {
 		t.Helper()
@@ -172,10 +159,6 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 	d.answers("POST /events", 400, map[string]any{"detail": "line 1: too late"})
 	press("click")
 	notice("click was not taken: line 1: too late")
-	for _, text := range []string{"400", "429", "503", "ERR_"} {
-		p.Excuse(text)
-	}
-	p.Check()
 }
 
 // idsOf returns the ids of events, in the order in which they were sent.

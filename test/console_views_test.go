@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -37,12 +38,12 @@ type answer struct {
 }
 
 func newDesk() *desk {
-	item := func(n int, title string) map[string]any {
-		return map[string]any{
-			"pin": fmt.Sprintf("pin:%d", n), "time": "2026-11-20T10:00:00Z", "author": "user:" + hostile, "board": "board:b", "interests": []string{"interest:" + hostile},
-			"title": title, "link": "javascript:window.broken=3", "new": n == 1, "source": hostile[:60], "score": 1.5,
-		}
-	}
+	hostileItem := item(1, hostile)
+	maps.Copy(hostileItem, map[string]any{
+		"author": "user:" + hostile, "board": "board:b", "interests": []string{"interest:" + hostile}, "link": "javascript:window.broken=3", "source": hostile[:60],
+	})
+	two := item(2, "two")
+	two["link"] = hostileItem["link"]
 	degraded := []string{}
 	state := map[string]any{
 		"feed": "home", "sources": []any{map[string]any{"source": "following", "waiting": 2, "target": 1, "shown": 3}}, "degraded": degraded,
@@ -50,7 +51,7 @@ func newDesk() *desk {
 	}
 	candidate := map[string]any{"pin": "pin:" + hostile, "score": 2, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}
 	return &desk{heard: map[string][]string{}, asked: map[string][]string{}, counts: make(chan int, 9), said: map[string]answer{
-		"GET /feed":                {200, map[string]any{"items": []any{item(1, hostile), item(2, "two")}, "next": nil, "degraded": []string{"store"}}},
+		"GET /feed":                {200, map[string]any{"items": []any{hostileItem, two}, "next": nil, "degraded": []string{"store"}}},
 		"GET /feed/state":          {200, state},
 		"GET /feed/why":            {200, map[string]any{"user": "user:a", "pin": "pin:1", "feed": "home", "fate": hostile, "reason": hostile, "by": []string{"user:" + hostile}, "shown": nil, "candidates": []any{}, "degraded": degraded}},
 		"GET /pools":               {200, map[string]any{"source": "following", "total": 2, "items": []any{candidate, map[string]any{"pin": "pin:3", "score": 1, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}}}},
@@ -63,14 +64,31 @@ func newDesk() *desk {
 		"GET /deadletters/retries": {200, map[string]any{"letters": []any{retried("waiting", 1, 0)}}},
 		"GET /status":              {200, status()},
 		"GET /dictionary": {200, map[string]any{"terms": []any{
-			map[string]any{"term": hostile[:60], "state": "candidate", "score": 2, "pins": 9, "people": 3, "recent": 0.5, "decided": nil},
-			map[string]any{"term": "oolong", "state": "candidate", "score": 1, "pins": 7, "people": 2, "recent": 1, "decided": nil},
+			term(hostile[:60]), term("oolong"),
 		}}},
 		"GET /interests": {200, map[string]any{"interests": []any{map[string]any{
 			"interest": "interest:" + hostile[:60], "strength": 2, "share": 1, "evidence": []any{evidence("save", "pin:"+hostile[:60]), evidence("click", "pin:2"), evidence("view", "pin:3")},
 		}}}},
 		"GET /insights/xd28s": {200, map[string]any{"xd28s": []any{map[string]any{"days": 1, "users": 2}}}},
 	}}
+}
+
+// item returns an item of a feed. Item 1 is new.
+func item(n int, title string) map[string]any {
+	return map[string]any{
+		"pin": fmt.Sprint("pin:", n), "time": "2026-11-20T10:00:00Z", "author": "user:b", "board": nil, "interests": []string{}, "title": title,
+		"link": "https://pins.example/1", "new": n == 1, "source": "following", "score": 1.5,
+	}
+}
+
+// definition returns a definition of a feature.
+func definition(name, entity string) map[string]any {
+	return map[string]any{"name": name, "entity": entity, "window": "24h", "aggregate": "count"}
+}
+
+// term returns a candidate of the dictionary.
+func term(name string) map[string]any {
+	return map[string]any{"term": name, "state": "candidate", "score": 2, "pins": 9, "people": 3, "recent": 0.5, "decided": nil}
 }
 
 func evidence(verb, pin string) map[string]any {
@@ -195,14 +213,18 @@ func (d *desk) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open shows the console in front of the desk.
-func (d *desk) open(t *testing.T, b *Browser, v View, address string) *Page {
+// open shows the console in front of the desk. At its end, the test fails for each problem of the page, except those that
+// contain one of the excused texts. Answers with 503 are excused, because the desk gives them to requests that it does not know.
+func (d *desk) open(t *testing.T, b *Browser, v View, address string, excused ...string) *Page {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", d)
 	mux.Handle("/", consoleHandler(t))
 	p := b.Page(t, v)
-	p.Go(published(t, mux) + address)
+	p.Excuse(append(excused, "503")...)
+	site := published(t, mux)
+	t.Cleanup(p.Check) // before the site closes
+	p.Go(site + address)
 	return p
 }
 
@@ -301,7 +323,7 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 // Errors are shown where they belong, and the previous contents stay.
 func saysWhatIsWrong(t *testing.T, b *Browser) {
 	d := newDesk()
-	p := d.open(t, b, wide, "/?user=user:a#features")
+	p := d.open(t, b, wide, "/?user=user:a#features", "400", "403", "404", "500")
 	p.Wait("features are shown", "document.querySelector('#features .feature li')")
 	p.Click("#try button")
 	p.Wait("that nothing can be tried", "document.querySelector('#try-problems').textContent.includes('cannot try')")
@@ -327,10 +349,6 @@ func saysWhatIsWrong(t *testing.T, b *Browser) {
 	d.answers("GET /feed", 503, map[string]any{"detail": "too full"})
 	p.Click("#who button")
 	p.Wait("that the feed cannot be read", "document.querySelector('#notice').textContent.includes('too full')")
-	for _, code := range []string{"400", "403", "404", "500", "503"} {
-		p.Excuse(code)
-	}
-	p.Check()
 }
 
 // New items are announced as they arrive, and the announcement disappears when there are none. Items that a visit did
@@ -362,8 +380,6 @@ func announcesNewItems(t *testing.T, b *Browser) {
 	p.Click("#fresh")
 	p.Wait("the visit has failed", "document.querySelector('#notice').textContent.includes('not now')")
 	pill("3 new items")
-	p.Excuse("503")
-	p.Check()
 }
 
 // If the API requires authentication, every request has the token that the person enters.
@@ -412,15 +428,14 @@ func givesAToken(t *testing.T, b *Browser) {
 		t.Errorf("%d calls went out without the token that is known", without-asked)
 	}
 	mu.Unlock()
-	p.Excuse("401")
-	p.Excuse("503")
+	p.Excuse("401", "503")
 	p.Check()
 }
 
 // A decision is sent as it is chosen. A rejected one shows the error at its term, and an accepted one leaves the list.
 func decidesAboutTerms(t *testing.T, b *Browser) {
 	d := newDesk()
-	p := d.open(t, b, wide, "/?user=user:a#interests")
+	p := d.open(t, b, wide, "/?user=user:a#interests", "400")
 	p.Wait("terms are shown", "document.querySelectorAll('#terms li').length === 2")
 	p.Wait("and what the user is interested in", says("#mine-list .value", "100 %")+" && "+says("#mine-list .note", "save of "+hostile[:60]+", 2 hr. ago"))
 	p.Wait("where else that comes from can be opened", says("#mine-list summary", "2 more actions for "+hostile[:60])+" && document.querySelectorAll('#mine-list [title]:not(.label)').length === 0")
@@ -431,7 +446,7 @@ func decidesAboutTerms(t *testing.T, b *Browser) {
 	d.answers("POST /dictionary/decisions", 400, map[string]any{"detail": "it is not taken", "errors": []string{"into is no other term"}})
 	p.Click("#terms li:last-child summary")
 	choose := func(state, text string) {
-		Eval[bool](p, "((s) => { s.value = '"+state+"'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms li:last-child select'))")
+		p.Choose("#terms li:last-child select", state)
 		p.Fill("#terms li:last-child input", text)
 		p.Click("#terms li:last-child button")
 	}
@@ -449,9 +464,6 @@ func decidesAboutTerms(t *testing.T, b *Browser) {
 	d.answers("GET /dictionary", 503, map[string]any{"detail": "the rows are away"})
 	Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
 	p.Wait("that it cannot be read", "document.querySelector('#terms-said').textContent.includes('the rows are away')")
-	p.Excuse("400")
-	p.Excuse("503")
-	p.Check()
 }
 
 // For a long dictionary, the first terms are shown, then more, up to the maximum of the API. The page says how to reach
@@ -462,7 +474,7 @@ func showsMoreTerms(t *testing.T, b *Browser) {
 	terms := func(n int) {
 		list := []any{}
 		for i := range n {
-			list = append(list, map[string]any{"term": fmt.Sprint("term ", i), "state": "candidate", "score": 2, "pins": 9, "people": 3, "recent": 0.5, "decided": nil})
+			list = append(list, term(fmt.Sprint("term ", i)))
 		}
 		d.answers("GET /dictionary", 200, map[string]any{"terms": list})
 	}
@@ -486,25 +498,19 @@ func showsMoreTerms(t *testing.T, b *Browser) {
 		t.Errorf("asked for %q terms", limits)
 	}
 	terms(3)
-	Eval[bool](p, "((s) => { s.value = 'merged'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms-state'))")
+	p.Choose("#terms-state", "merged")
 	said("3", "3 terms.")
 	p.Wait("all are shown", "document.querySelector('#terms-more').hidden")
 	terms(50)
-	Eval[bool](p, "((s) => { s.value = 'rejected'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms-state'))")
+	p.Choose("#terms-state", "rejected")
 	said("50", "The first 50 terms, by name; "+others)
 	p.CheckAccessible("many terms")
-	p.Excuse("503")
-	p.Check()
 }
 
 // Clicks on the button of a card, and on the link of its title, are actions of the user.
 func sendsClicks(t *testing.T, b *Browser) {
 	d := newDesk()
-	item := map[string]any{
-		"pin": "pin:1", "time": "2026-11-20T10:00:00Z", "author": "user:b", "board": nil, "interests": []string{}, "title": "one",
-		"link": "https://pins.example/1", "new": true, "source": "following", "score": 1.5,
-	}
-	d.answers("GET /feed", 200, map[string]any{"items": []any{item}, "next": nil, "degraded": []any{}})
+	d.answers("GET /feed", 200, map[string]any{"items": []any{item(1, "one")}, "next": nil, "degraded": []any{}})
 	p := d.open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 1")
 	stay := "document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); })" // pins.example does not exist
@@ -523,8 +529,6 @@ func sendsClicks(t *testing.T, b *Browser) {
 	if got := Eval[string](p, "((a) => [a.href, a.rel, a.target].join(' '))(document.querySelector('.card h2 a'))"); got != "https://pins.example/1 noopener noreferrer _blank" {
 		t.Errorf("the link is %q", got)
 	}
-	p.Excuse("503")
-	p.Check()
 }
 
 // Each failed record has one line, however many dead letters it has, with the state of its retries.
@@ -553,16 +557,14 @@ func showsHowLettersAreRetried(t *testing.T, b *Browser) {
 	p.Wait("why one is parked", "[...document.querySelectorAll('#letters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
 
 	d.answers("GET /deadletters/retries", 200, map[string]any{"letters": []any{retried("parked", 8, 8)}})
-	Eval[bool](p, "((s) => { s.value = 'parked'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#letters-state'))")
+	p.Choose("#letters-state", "parked")
 	p.Wait("those in a state alone", "document.querySelectorAll('#letters li').length === 1 && document.querySelector('#letters .fate').textContent === 'parked'")
 	d.answers("POST /deadletters/retry", 200, map[string]any{"published": 2, "topics": map[string]any{}, "skipped": 1})
 	p.Click("#letters-retry")
 	p.Wait("that they are retried", "document.querySelector('#letters-did').textContent === '2 letters are retried at once, 1 skipped.'")
 	d.answers("GET /deadletters/retries", 503, map[string]any{"detail": "the rows are away"})
-	Eval[bool](p, "((s) => { s.value = ''; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#letters-state'))")
+	p.Choose("#letters-state", "")
 	p.Wait("the letters, and that their states are not known", "document.querySelectorAll('#letters li').length === 2 && document.querySelector('#letters-said').textContent.includes('the rows are away')")
-	p.Excuse("503")
-	p.Check()
 }
 
 // The rate and priority of a kind are set in its line. Typed text stays while numbers change.
@@ -575,7 +577,7 @@ func setsHowFastTheyAre(t *testing.T, b *Browser) {
 		d.answers("GET /deadletters/kinds", 200, map[string]any{"kinds": []any{k}})
 	}
 	kinds(2, 10, "")
-	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/#pipeline")
+	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/#pipeline", "400")
 	cell := func(name, want string) {
 		t.Helper()
 		p.Wait(name+" is "+want, "document.querySelector('#kinds [data-of="+name+"]')?.textContent === '"+want+"'")
@@ -615,9 +617,6 @@ func setsHowFastTheyAre(t *testing.T, b *Browser) {
 	}
 	d.answers("GET /deadletters/kinds", 503, map[string]any{"detail": "the rows are away"})
 	p.Wait("that it cannot be read", "document.querySelector('#kinds-said').textContent.includes('the rows are away')")
-	p.Excuse("400")
-	p.Excuse("503")
-	p.Check()
 }
 
 // row returns the expression for the row of a table with a given head, as a list of texts.
@@ -662,8 +661,6 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	part["condition"], part["since"] = "running", time.Now().Add(time.Hour) // so that its age does not change while the test runs
 	d.answers("GET /status", 200, s)
 	p.Wait("what has just been started again is marked", node+".classList.contains('sick') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
-	p.Excuse("503")
-	p.Check()
 }
 
 // With several processes, all are shown: their parts, groups over all of them, and processes that did not respond.
@@ -703,14 +700,12 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 	p.Shot("processes-wide")
 	Eval[string](p, "location.hash = 'insights'")
 	p.Wait("the shares of all", "document.querySelector('#plot-shares figure')?.textContent.includes('1,200 items')")
-	p.Excuse("503")
-	p.Check()
 }
 
 // The whole console is usable without a pointer: from the skip link through every control to every view.
 func byKeyboardAlone(t *testing.T, b *Browser) {
 	d := newDesk()
-	p := d.open(t, b, wide, "/")
+	p := d.open(t, b, wide, "/", "404")
 	p.Wait("it is asked whose feed", "!document.querySelector('#suggest').hidden")
 	focused := func() string {
 		return Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
@@ -757,9 +752,6 @@ func byKeyboardAlone(t *testing.T, b *Browser) {
 		p.Press(kb.Enter)
 		p.Wait("the skip link leads into "+at.view, "document.activeElement.id === 'main' && !document.querySelector('#view-"+at.view+"').hidden")
 	}
-	p.Excuse("404")
-	p.Excuse("503")
-	p.Check()
 }
 
 // walk tabs once around the page and opens what can be opened on the way. It fails the test for every visible control
@@ -817,16 +809,13 @@ func keepsWhatIsChosen(t *testing.T, b *Browser) {
 	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/?user=user:a")
 	ground := "getComputedStyle(document.documentElement).backgroundColor"
 	dark := Eval[string](p, ground)
-	choose := func(theme string) {
-		Eval[bool](p, "(document.querySelector('#theme').value = '"+theme+"', document.querySelector('#theme').dispatchEvent(new Event('change')))")
-	}
-	choose("light")
+	p.Choose("#theme", "light")
 	if light := Eval[string](p, ground); light == dark {
 		t.Errorf("light and dark are both %s", dark)
 	}
 	p.Go(Eval[string](p, "location.href"))
 	p.Wait("light is kept", "document.documentElement.dataset.theme === 'light'")
-	choose("auto")
+	p.Choose("#theme", "auto")
 	p.Wait("auto is the system's", ground+" === '"+dark+"'")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
 
@@ -839,6 +828,4 @@ func keepsWhatIsChosen(t *testing.T, b *Browser) {
 	}
 	p.Click("#live")
 	p.Wait("it is asked for again", "document.querySelector('#live').getAttribute('aria-pressed') === 'true'")
-	p.Excuse("503")
-	p.Check()
 }
