@@ -151,26 +151,7 @@ func DefaultConfig() Config {
 // Validate copies shared values to the parts and reports every value that is out of range, with its path.
 func (c *Config) Validate() error {
 	c.settle()
-	return errors.Join(
-		c.validateOwn(),
-		settings.Under("kafka_client", c.KafkaClient.Validate()),
-		settings.Under("registry_client", c.RegistryClient.Validate()),
-		settings.Under("rows", c.Rows.Validate()),
-		c.validateGroups(),
-		settings.Under("generator", c.Generator.Validate()),
-		settings.Under("materialize", c.Materialize.Validate()),
-		settings.Under("feed_store", c.FeedStore.Validate()),
-		settings.Under("feed", c.Feed.Validate()),
-		settings.Under("feature", c.Feature.Validate()),
-		settings.Under("insight", c.Insight.Validate()),
-		settings.Under("pinot", c.Pinot.Validate()),
-		settings.Under("feature_log", c.FeatureLog.Validate()),
-		settings.Under("api", c.API.Validate()),
-		settings.Under("auth", c.Auth.Validate()),
-		settings.Under("peers", c.Peers.Validate()),
-		settings.Under("tracing", c.Tracing.Validate()),
-		settings.Under("outgoing", c.Outgoing.Validate()),
-	)
+	return errors.Join(c.validateOwn(), settings.Nested(c))
 }
 
 func (c *Config) validateOwn() error {

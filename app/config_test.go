@@ -30,7 +30,7 @@ func TestStepsMustFitWhatARecordMayWrite(t *testing.T) {
 func TestActionsAreKeptForAWhile(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Actions.Retention = 23 * time.Hour
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "actions.retention: 23h0m0s is less than 24h0m0s") {
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "actions.retention: 23h: want at least 24h") {
 		t.Errorf("got %v", err)
 	}
 	cfg.Actions.Retention = 30 * 24 * time.Hour

@@ -28,6 +28,9 @@ type CassandraConfig struct {
 	Standby          cassandra.Cluster `yaml:"standby"` // without hosts: no standby
 }
 
+// Validate reports every value that is out of range, with its path.
+func (c CassandraConfig) Validate() error { return settings.Nested(&c) }
+
 func defaultFeedStoreConfig() FeedStoreConfig {
 	return FeedStoreConfig{
 		Config: feedstore.DefaultConfig(),
@@ -40,18 +43,11 @@ func defaultFeedStoreConfig() FeedStoreConfig {
 
 // Validate reports every value that is out of range, with its path.
 func (c FeedStoreConfig) Validate() error {
-	cass := c.Cassandra
-	problems := []error{
-		c.Config.Validate(),
-		settings.Under("cassandra", cass.Config.Validate()),
-		settings.Under("cassandra.primary", cass.Primary.Validate()),
-		settings.Under("cassandra.standby", cass.Standby.Validate()),
-		settings.Under("hedge", c.Hedge.Validate()),
+	err := settings.Nested(&c)
+	if len(c.Cassandra.Standby.Hosts) > 0 && len(c.Cassandra.Primary.Hosts) == 0 {
+		err = errors.Join(err, errors.New("cassandra.standby.hosts: a standby without a primary"))
 	}
-	if len(cass.Standby.Hosts) > 0 && len(cass.Primary.Hosts) == 0 {
-		problems = append(problems, errors.New("cassandra.standby.hosts: a standby without a primary"))
-	}
-	return errors.Join(problems...)
+	return err
 }
 
 // remote reports whether several processes can use the feed store.

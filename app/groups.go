@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/interests"
@@ -21,9 +20,8 @@ import (
 
 // group is everything that this package knows about a group with rows.
 type group struct {
-	name     string // one of topics.RowGroups, and the key of its configuration
-	validate func(*Config) error
-	define   func(*App) rows.Group
+	name   string // one of topics.RowGroups, and the key of its configuration
+	define func(*App) rows.Group
 
 	// known means that the group's rows make a user known.
 	known bool
@@ -39,33 +37,27 @@ type group struct {
 // groups is the table of the groups with rows. A name without an entry is an error wherever it is used.
 func groups() []group {
 	return []group{{
-		name:     topics.Objects,
-		validate: func(c *Config) error { return c.Objects.Validate() },
-		define:   func(p *App) rows.Group { return objects.Group(p.cfg.Objects, p.streams, p.deleted) },
+		name:   topics.Objects,
+		define: func(p *App) rows.Group { return objects.Group(p.cfg.Objects, p.streams, p.deleted) },
 	}, {
-		name:     topics.Actors, // profiles, actions and affinities
-		validate: func(c *Config) error { return c.Actors.Validate() },
-		define:   func(p *App) rows.Group { return actors.Group(p.cfg.Actors, p.streams, p.deleted) },
-		known:    true, owners: topics.Users,
+		name:   topics.Actors, // profiles, actions and affinities
+		define: func(p *App) rows.Group { return actors.Group(p.cfg.Actors, p.streams, p.deleted) },
+		known:  true, owners: topics.Users,
 	}, {
-		name:     topics.Fanout, // pins, followers and blocks by others
-		validate: func(c *Config) error { return c.Fanout.Validate() },
-		define:   func(p *App) rows.Group { return fanout.Group(p.cfg.Fanout, p.cfg.partitions(), p.streams, p.deleted) },
-		known:    true, owners: topics.Follows,
+		name:   topics.Fanout, // pins, followers and blocks by others
+		define: func(p *App) rows.Group { return fanout.Group(p.cfg.Fanout, p.cfg.partitions(), p.streams, p.deleted) },
+		known:  true, owners: topics.Follows,
 	}, {
-		name:     topics.Related,
-		validate: func(c *Config) error { return c.Related.Validate() },
-		define:   func(p *App) rows.Group { return related.Group(p.cfg.Related, p.cfg.partitions(), p.streams) },
-		read:     func(p *App, r *rows.Runner) { p.related = related.Reader{Rows: r.View()} },
-		owners:   topics.RelatedPairs,
+		name:   topics.Related,
+		define: func(p *App) rows.Group { return related.Group(p.cfg.Related, p.cfg.partitions(), p.streams) },
+		read:   func(p *App, r *rows.Runner) { p.related = related.Reader{Rows: r.View()} },
+		owners: topics.RelatedPairs,
 	}, {
-		name:     topics.Pools, // follows, blocks, visits and candidates
-		validate: func(c *Config) error { return c.Pools.Validate() },
-		define:   func(p *App) rows.Group { return pools.Group(p.cfg.Pools, p.streams, p.deleted) },
-		known:    true, owners: topics.Deliveries, generations: true,
+		name:   topics.Pools, // follows, blocks, visits and candidates
+		define: func(p *App) rows.Group { return pools.Group(p.cfg.Pools, p.streams, p.deleted) },
+		known:  true, owners: topics.Deliveries, generations: true,
 	}, {
-		name:     topics.Interests,
-		validate: func(c *Config) error { return c.Interests.Validate() },
+		name: topics.Interests,
 		define: func(p *App) rows.Group {
 			return interests.Group(p.cfg.Interests, p.cfg.partitions(), p.streams, p.deleted, p.decided)
 		},
@@ -74,8 +66,7 @@ func groups() []group {
 		},
 		owners: topics.InterestMarks,
 	}, {
-		name:     topics.Retries,
-		validate: func(c *Config) error { return c.Retries.Validate() },
+		name: topics.Retries,
 		define: func(p *App) rows.Group {
 			return retries.Group(p.cfg.Retries, topics.Catalogue(topics.Profile{Partitions: p.cfg.partitions()}), p.streams)
 		},
@@ -102,15 +93,6 @@ func knownGroups() (names []string) {
 		}
 	}
 	return names
-}
-
-// validateGroups reports every error in the configuration of the groups, with its path.
-func (c *Config) validateGroups() error {
-	var problems []error
-	for _, g := range groups() {
-		problems = append(problems, settings.Under(g.name, g.validate(c)))
-	}
-	return errors.Join(problems...)
 }
 
 // checkGroups reports every unknown group, and every group that is named twice.

@@ -125,3 +125,20 @@ func TestRangeText(t *testing.T) {
 		}
 	}
 }
+
+// inner has one problem.
+type inner struct{ Text string }
+
+func (i inner) Validate() error { return errors.New(i.Text + ": is wrong") }
+
+func TestNested_NamesTheStructOfEachProblem(t *testing.T) {
+	outer := struct {
+		Inline inner `yaml:",inline"`
+		Pools  inner `yaml:"pools"`
+		Dir    string
+		None   struct{ Dir string } `yaml:"none"`
+	}{Inline: inner{"dir"}, Pools: inner{"cap"}}
+	if got, want := Nested(&outer), "dir: is wrong\npools.cap: is wrong"; got == nil || got.Error() != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}

@@ -3,7 +3,28 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 )
+
+// Nested calls the method Validate of each nested struct that has one, and prepends the struct's name to its problems.
+// config is a pointer to a struct.
+func Nested(config any) error {
+	v := reflect.ValueOf(config).Elem()
+	var problems []error
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		nested, ok := v.Field(i).Addr().Interface().(interface{ Validate() error })
+		switch {
+		case !ok || f.Type.Kind() != reflect.Struct:
+		case strings.HasSuffix(f.Tag.Get("yaml"), ",inline"):
+			problems = append(problems, nested.Validate())
+		default:
+			problems = append(problems, Under(Name(f), nested.Validate()))
+		}
+	}
+	return errors.Join(problems...)
+}
 
 // Under prepends the name of a nested struct to each of its problems, so that they start with the whole path of a value:
 // "pools.cap: …".
