@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/status"
-	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -45,70 +44,42 @@ func TestFeedStoreConfig(t *testing.T) {
 	}
 }
 
-// A sink fills each of two clusters. A process that only answers has no sink.
-func TestPartsOfFeedStores(t *testing.T) {
-	hosts := []string{"127.0.0.1:1"} // no server listens there
-	for _, c := range []struct {
-		name    string
-		standby []string
-		want    []string
-	}{
-		{"one", nil, []string{"feed-store-primary"}},
-		{"two", hosts, []string{"feed-store-primary", "feed-store-standby"}},
-	} {
-		cfg := DefaultConfig()
-		cfg.Dir = t.TempDir()
-		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = hosts, c.standby
-		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var parts []string
-		for _, part := range p.parts {
-			parts = append(parts, part.Name)
-		}
-		if diff := cmp.Diff(c.want, parts); diff != "" || len(p.sinks) != len(c.want) {
-			t.Errorf("%s: %d sinks and parts (-want +got):\n%s", c.name, len(p.sinks), diff)
-		}
-		away, stores := false, []status.Store{}
-		for i, store := range p.stores {
-			stores = append(stores, status.Store{Name: []string{"primary", "standby"}[i], Kind: "cassandra", Connected: &away})
-			if diff := cmp.Diff(stores[i], store()); diff != "" {
-				t.Errorf("%s: store %d (-want +got):\n%s", c.name, i, diff)
-			}
-		}
-		if len(stores) != len(c.want) {
-			t.Errorf("%s: %d stores in the status, want %d", c.name, len(stores), len(c.want))
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+// A sink fills each store, with its own consumer group: these are the groups that wait and all others check. A process that
+// serves from two clusters compares them, and its readiness does not depend on that.
+func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
+	hosts := []string{deaf}
+	unconnected := false
+	cluster := func(name string) status.Store {
+		return status.Store{Name: name, Kind: "cassandra", Connected: &unconnected}
 	}
-}
-
-// Each feed store has its own consumer group. These are the groups that wait and all others check. No setting gives a
-// sink another group.
-func TestSinksAreTheReadersThatAreWaitedFor(t *testing.T) {
-	hosts := []string{"127.0.0.1:1"} // no server listens there
-	for _, c := range []struct {
-		name             string
+	for name, c := range map[string]struct {
 		primary, standby []string
-		want             []string
+		groups           []string
+		stores           []status.Store
+		parts            []string // that connect to stores or compare them
 	}{
-		{"embedded", nil, nil, []string{"materialize"}},
-		{"one cluster", hosts, nil, []string{"materialize"}},
-		{"two clusters", hosts, hosts, []string{"materialize", "materialize-standby"}},
+		"embedded": {nil, nil, []string{"materialize"}, []status.Store{{Name: "primary", Kind: "embedded"}}, nil},
+		"one cluster": {
+			hosts, nil, []string{"materialize"}, []status.Store{cluster("primary")}, []string{"feed-store-primary"},
+		},
+		"two clusters": {
+			hosts, hosts, []string{"materialize", "materialize-standby"}, []status.Store{cluster("primary"), cluster("standby")},
+			[]string{"feed-store-primary", "feed-store-standby", storeLagPart},
+		},
 	} {
 		cfg := testConfig(t.TempDir())
 		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = c.primary, c.standby
 		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler),
-			[]opener{(*App).openBroker, (*App).openStreams, (*App).openFeedStore, (*App).openSinks})
+			[]opener{(*App).openBroker, (*App).openStreams, (*App).openFeedStore, (*App).openSinks, (*App).openFeed})
 		if err != nil {
-			t.Fatalf("%s: %v", c.name, err)
+			t.Fatalf("%s: %v", name, err)
 		}
-		var parts, waited []string
+		var groups, parts, waited []string
 		for _, part := range p.parts {
-			if strings.HasPrefix(part.Name, topics.Materialize) {
+			switch {
+			case strings.HasPrefix(part.Name, topics.Materialize):
+				groups = append(groups, part.Name)
+			case strings.HasPrefix(part.Name, "feed-store-"):
 				parts = append(parts, part.Name)
 			}
 		}
@@ -117,39 +88,45 @@ func TestSinksAreTheReadersThatAreWaitedFor(t *testing.T) {
 				waited = append(waited, r.Group)
 			}
 		}
-		if !slices.Equal(parts, c.want) || !slices.Equal(waited, c.want) {
-			t.Errorf("%s: %q fill stores and %q are waited for, want %q", c.name, parts, waited, c.want)
+		if !slices.Equal(groups, c.groups) || !slices.Equal(waited, c.groups) || !slices.Equal(parts, c.parts) {
+			t.Errorf("%s: %q fill stores, %q are waited for, %q are parts; want %q twice and %q", name, groups, waited, parts, c.groups, c.parts)
+		}
+		if two := len(c.parts) == 3; slices.Contains(p.spare, storeLagPart) != two {
+			t.Errorf("%s: spare parts %v", name, p.spare)
+		}
+		var stores []status.Store
+		for _, store := range p.stores {
+			stores = append(stores, store())
+		}
+		if diff := cmp.Diff(c.stores, stores); diff != "" {
+			t.Errorf("%s: stores (-want +got):\n%s", name, diff)
 		}
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A process that only answers fills no cluster, and no setting gives a sink another group, which no command would wait for.
+func TestOpenOwnSinks_FillNoCluster(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Dir = t.TempDir()
+	cfg.FeedStore.Cassandra.Primary.Hosts = []string{deaf}
+	p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.parts) != 1 || p.parts[0].Name != "feed-store-primary" {
+		t.Errorf("parts %+v, want only the connection to the cluster", p.parts)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
 	}
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
 	if err := os.WriteFile(file, []byte("materialize: {store: green}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := runCommand(t.Context(), "config", "check", "--config", file); err == nil || !strings.Contains(err.Error(), "store") {
-		t.Errorf("a setting gives a sink another group, which nobody waits for: %q %v", out, err)
-	}
-}
-
-// A process that serves from two clusters compares them. Its readiness does not depend on that.
-func TestOpenFeed_ComparesTwoStores(t *testing.T) {
-	hosts := []string{"127.0.0.1:1"} // no server listens there
-	for name, standby := range map[string][]string{"one": nil, "two": hosts} {
-		cfg := testConfig(t.TempDir())
-		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = hosts, standby
-		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler),
-			[]opener{(*App).openBroker, (*App).openStreams, (*App).openFeedStore, (*App).openFeed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		isPart := slices.ContainsFunc(p.parts, func(part processors.Part) bool { return part.Name == storeLagPart })
-		if want := standby != nil; isPart != want || slices.Contains(p.spare, storeLagPart) != want {
-			t.Errorf("%s: compares %v, spare parts %v, want %v", name, isPart, p.spare, want)
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		t.Errorf("config check with another group of a sink: %q %v", out, err)
 	}
 }
