@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/topics"
@@ -147,13 +148,7 @@ func TestPeersProveThemselves(t *testing.T) {
 		_, err = c.Waiting(t.Context(), "user:ada")
 		return err
 	}
-	deadline := time.Now().Add(30 * time.Second)
-	for err = waiting(front); err != nil && time.Now().Before(deadline); err = waiting(front) {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if err != nil {
-		t.Errorf("with the secret: got %v, want an answer", err)
-	}
+	eventually.True(t, "an answer with the secret", func() bool { return waiting(front) == nil })
 	if err := waiting(stranger); err == nil {
 		t.Error("with another secret: got an answer")
 	}

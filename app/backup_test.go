@@ -50,15 +50,6 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	ends, err := log.Ends(t.Context(), names...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := from.Kafka(0).Client(kgo.ConsumeTopics(names...), kgo.KeepControlRecords()) // a marker may be a partition's last record
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
 	out, err := to.Kafka(0).Client(
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.RecordDeliveryTimeout(0)) // it counts from a record's timestamp, and these are old
@@ -66,36 +57,18 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	left := map[string]map[int32]bool{}
-	for topic, partitions := range ends {
-		for p, end := range partitions {
-			if end > 0 {
-				if left[topic] == nil {
-					left[topic] = map[int32]bool{}
+	for _, topic := range names {
+		err := log.ReadAll(t.Context(), topic, func(r *kgo.Record) error {
+			copied := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
+			out.Produce(t.Context(), copied, func(_ *kgo.Record, err error) {
+				if err != nil {
+					t.Error(err)
 				}
-				left[topic][p] = true
-			}
-		}
-	}
-	for len(left) > 0 {
-		fetched := in.PollFetches(t.Context())
-		if err := fetched.Err(); err != nil {
+			})
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
-		}
-		for _, r := range fetched.Records() {
-			if !r.Attrs.IsControl() {
-				copied := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
-				out.Produce(t.Context(), copied, func(_ *kgo.Record, err error) {
-					if err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			if r.Offset+1 >= ends[r.Topic][r.Partition] {
-				if delete(left[r.Topic], r.Partition); len(left[r.Topic]) == 0 {
-					delete(left, r.Topic)
-				}
-			}
 		}
 	}
 	if err := out.Flush(t.Context()); err != nil {

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 )
 
 // healthy reports whether the doctor finds no problem in a running product.
@@ -42,13 +43,7 @@ func TestDoctor(t *testing.T) {
 	away := []string{"--kafka", "127.0.0.1:1", "--registry", "127.0.0.1:1", "--http", "127.0.0.1:1"}
 	t.Run("of a product that runs", func(t *testing.T) {
 		s := start(t, testConfig(t.TempDir()))
-		// Members of groups may still be joining.
-		deadline := time.Now().Add(time.Minute)
-		for !s.healthy() {
-			if time.Now().After(deadline) {
-				t.Fatal("not well after a minute")
-			}
-		}
+		eventually.True(t, "the doctor finds nothing", s.healthy) // members of groups may still be joining
 		dir := s.cfg.Dir
 		s.stop()
 		out, err := runCommand(t.Context(), append(away, "doctor", "--dir", dir)...)

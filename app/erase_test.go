@@ -150,28 +150,16 @@ func (s door) checkFeaturesOfNobody() {
 // tracesIn returns the rows of the groups that name the user or one of their pins, as "group: owner kind".
 func (s *started) tracesIn(groups ...string) map[string]int {
 	s.t.Helper()
-	rows := map[string]map[string][]byte{}
-	ends, err := s.ends.Ends(s.t.Context(), tablesOf(groups)...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for table, partitions := range ends {
-		rows[table] = map[string][]byte{}
-		for p, end := range partitions {
-			err := s.ends.ReadTo(s.t.Context(), table, p, 0, end, func(r *kgo.Record) error {
-				if rows[table][string(r.Key)] = r.Value; r.Value == nil {
-					delete(rows[table], string(r.Key))
-				}
-				return nil
-			})
-			if err != nil {
-				s.t.Fatal(err)
+	found := map[string]int{}
+	for _, group := range groups {
+		table := topics.TableOf(group)
+		rows := map[string][]byte{}
+		for _, r := range s.records(table) {
+			if rows[string(r.Key)] = r.Value; r.Value == nil {
+				delete(rows, string(r.Key))
 			}
 		}
-	}
-	found := map[string]int{}
-	for table, all := range rows {
-		for key, value := range all {
+		for key, value := range rows {
 			if strings.Contains(key, erased) || bytes.Contains(value, []byte(erased)) {
 				owner, row, _ := strings.Cut(key, "\x00")
 				found[fmt.Sprintf("%s: %q %.1q", table, owner, row)]++
@@ -188,21 +176,9 @@ func (s *started) logsThatName(user string) (names []string) {
 		if topic.Record == "" {
 			continue
 		}
-		ends, err := s.ends.Ends(s.t.Context(), topic.Name)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		named := false
-		for p, end := range ends[topic.Name] {
-			err := s.ends.ReadTo(s.t.Context(), topic.Name, p, 0, end, func(r *kgo.Record) error {
-				named = named || bytes.Contains(r.Key, []byte(user)) || bytes.Contains(r.Value, []byte(user))
-				return nil
-			})
-			if err != nil {
-				s.t.Fatal(err)
-			}
-		}
-		if named {
+		if slices.ContainsFunc(s.records(topic.Name), func(r *kgo.Record) bool {
+			return bytes.Contains(r.Key, []byte(user)) || bytes.Contains(r.Value, []byte(user))
+		}) {
 			names = append(names, topic.Name)
 		}
 	}
@@ -281,13 +257,6 @@ func mayRemain(trace string) bool {
 		strings.HasPrefix(trace, `related-table: "board:`) && strings.HasSuffix(trace, ` "s"`) ||
 		strings.HasPrefix(trace, `actors-table: "user:reader" `) || trace == `actors-table: "" "t"` ||
 		strings.HasPrefix(trace, `interests-table: "pin:other-`) && strings.HasSuffix(trace, ` "s"`) || trace == `interests-table: "" "t"`
-}
-
-func tablesOf(groups []string) (tables []string) {
-	for _, g := range groups {
-		tables = append(tables, topics.TableOf(g))
-	}
-	return tables
 }
 
 func TestErase(t *testing.T) {

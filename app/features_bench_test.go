@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
@@ -141,26 +142,19 @@ func request(b testing.TB, req feature.Request) []byte {
 	return body
 }
 
-// atRate sends n requests at the given rate per second, whether or not earlier ones have been answered. It returns how
-// long each answer took.
-func (p *benchProduct) atRate(rate, n int, body func(i int) []byte) []time.Duration {
-	const refused = -1
-	took := make([]time.Duration, n)
-	var asking sync.WaitGroup
-	start := time.Now()
-	for i := range n {
-		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
-		asking.Go(func() {
-			var answer []byte
-			if took[i], answer = p.ask(body(i)); answer == nil {
-				took[i] = refused
+// atRate sends requests at a rate per second for some seconds, whether or not earlier ones have been answered, and reports
+// how long each answer took.
+func (p *benchProduct) atRate(b *testing.B, rate float64, lasting time.Duration, body func(i int) []byte) {
+	b.Helper()
+	results := measure.Run(b.Context(), measure.Config{Lasting: lasting, Timeout: time.Minute, InFlight: 1 << 14}, measure.Load{
+		Name: b.Name(), Rate: rate, Do: func(_ context.Context, i int) error {
+			if _, answer := p.ask(body(i)); answer == nil {
+				return errors.New("refused")
 			}
-		})
-	}
-	asking.Wait()
-	took = slices.DeleteFunc(took, func(d time.Duration) bool { return d == refused })
-	slices.Sort(took)
-	return took
+			return nil
+		},
+	})
+	p.report(b, results[0].Latency)
 }
 
 // usedCPU returns the CPU time of the process, which other programs affect less than elapsed time.
@@ -175,10 +169,10 @@ func usedCPU(b *testing.B) time.Duration {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (p *benchProduct) report(b *testing.B, took []time.Duration) {
+func (p *benchProduct) report(b *testing.B, took *measure.Histogram) {
 	b.ReportMetric(float64(p.refused.Swap(0)), "refused")
-	b.ReportMetric(milliseconds(took[len(took)/2]), "p50-ms")
-	b.ReportMetric(milliseconds(took[len(took)*99/100]), "p99-ms")
+	b.ReportMetric(milliseconds(took.Quantile(0.5)), "p50-ms")
+	b.ReportMetric(milliseconds(took.Quantile(0.99)), "p99-ms")
 	b.ReportMetric(0, "ns/op") // the time of the whole run is meaningless
 }
 
@@ -208,7 +202,7 @@ func BenchmarkFeatures(b *testing.B) {
 	ofUser := func(i int) []byte {
 		return request(b, feature.Request{Features: ten, Users: []schemas.UserID{schemas.UserID(fmt.Sprint("user:", i%benchUsers))}})
 	}
-	b.Run("ten features of a user, 3000 a second", func(b *testing.B) { p.report(b, p.atRate(3000, 3*3000, ofUser)) })
+	b.Run("ten features of a user, 3000 a second", func(b *testing.B) { p.atRate(b, 3000, 3*time.Second, ofUser) })
 	b.Run("ten features of a user, 8 clients", func(b *testing.B) { p.capacity(b, ofUser) })
 	b.Run("one feature of a user, 8 clients", func(b *testing.B) {
 		p.capacity(b, func(i int) []byte {
@@ -221,7 +215,7 @@ func BenchmarkFeatures(b *testing.B) {
 	}
 	ofPins := request(b, feature.Request{Features: []string{"pin_actions_24h", "pin_saves_per_hour_1h", "pin_save_share_24h", "pin_actors_24h"}, Pins: pins})
 	b.Run("four features of 1000 candidates, 5 a second", func(b *testing.B) {
-		p.report(b, p.atRate(5, 50, func(int) []byte { return ofPins }))
+		p.atRate(b, 5, 10*time.Second, func(int) []byte { return ofPins })
 	})
 	b.Run("action to feature, at 1000 actions a second", func(b *testing.B) { p.freshness(b) })
 }
@@ -270,7 +264,7 @@ func (p *benchProduct) freshness(b *testing.B) {
 			}
 		}
 	})
-	var took []time.Duration
+	var took measure.Histogram
 	for i := range probes {
 		user := schemas.UserID(fmt.Sprint("user:probe-", i))
 		body := request(b, feature.Request{Features: []string{"verbs_1h"}, Users: []schemas.UserID{user}})
@@ -284,11 +278,10 @@ func (p *benchProduct) freshness(b *testing.B) {
 			}
 			time.Sleep(500 * time.Microsecond)
 		}
-		took = append(took, time.Since(start))
+		took.Add(time.Since(start))
 		time.Sleep(time.Until(start.Add(lasts * time.Second / probes)))
 	}
 	close(stop)
 	load.Wait()
-	slices.Sort(took)
-	p.report(b, took)
+	p.report(b, &took)
 }

@@ -61,15 +61,7 @@ func (s *started) sharesPartitions() {
 // awaitGeneration waits until the status of the active pools group satisfies a condition.
 func (s *started) awaitGeneration(what string, so func(rows.Status) bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience * 3); ; time.Sleep(10 * time.Millisecond) {
-		status := s.generations.running()[0].Status()
-		if so(status) {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("not so: %s: %+v", what, status)
-		}
-	}
+	eventually.True(s.t, what, func() bool { return so(s.generations.running()[0].Status()) })
 }
 
 // records returns all committed records of a topic.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
 )
 
@@ -79,7 +80,7 @@ func nameOf(span otlptest.Span) string {
 // until waits for spans with these names in a trace, and returns all spans of the trace.
 func (s traced) until(trace string, names ...string) (spans []otlptest.Span) {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	eventually.True(s.t, fmt.Sprintf("there are spans %q", names), func() bool {
 		spans = nil
 		var there []string
 		for _, span := range s.collector.Spans() {
@@ -87,14 +88,9 @@ func (s traced) until(trace string, names ...string) (spans []otlptest.Span) {
 				spans, there = append(spans, span), append(there, nameOf(span))
 			}
 		}
-		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(there, name) })
-		if len(missing) == 0 {
-			return spans
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("within a minute no span %q; there are %q", missing, there)
-		}
-	}
+		return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(there, name) })
+	})
+	return spans
 }
 
 // connected checks that the parent of every span is another span of its trace, or the caller's.
@@ -185,13 +181,14 @@ func TestTracesBeginByChance(t *testing.T) {
 	s.started.publish(event(time.Now(), "p", "pins", "user:bob", "create", "pin:1", map[string]any{"title": "a pin"}))
 	s.wait()
 	var trace string
-	for deadline := time.Now().Add(time.Minute); trace == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	eventually.True(t, "there is a span of the group", func() bool {
 		for _, span := range s.collector.Spans() {
 			if span.Name == "process pins" {
 				trace = span.Trace
 			}
 		}
-	}
+		return trace != ""
+	})
 	spans := s.until(trace, "POST /v1/events", "objects: process pins", "fanout: process publications")
 	if got := path(spans, "objects: process pins"); !slices.Equal(got, []string{"POST /v1/events", "send", "objects: process pins"}) {
 		t.Errorf("the way to the group: got %q", got)
