@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // packagesWithRows are the groups, the rows that the kernel itself keeps, and the stores of serving.
@@ -55,21 +57,15 @@ func kindsOf(t *testing.T, dir string) (kinds []string, documented map[string]st
 	t.Helper()
 	documented = map[string]string{}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	layout, err := filepath.Glob(filepath.Join(dir, "layout", "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range append(files, layout...) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		maps.Copy(documented, sectionOf(file.Doc.Text()))
 		ast.Inspect(file, func(n ast.Node) bool {
 			kinds = append(kinds, kindsIn(n)...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors"
 )
 
@@ -171,9 +172,7 @@ func TestPartThatEndsByItselfIsStartedAgain(t *testing.T) {
 			runs++
 			return nil
 		}})
-		if err := supervise(t, s, 1500*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, supervise(t, s, 1500*time.Millisecond))
 		if runs != 2 {
 			t.Errorf("%d runs, want 2", runs)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -52,24 +53,16 @@ func (s secured) as(mechanism string) topics.ClientConfig {
 func fakeSecured(t *testing.T) secured {
 	t.Helper()
 	s := secured{dir: filepath.Join(t.TempDir(), "certificates")}
-	if err := securetest.Write(s.dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, securetest.Write(s.dir))
 	pair, err := tls.LoadX509KeyPair(s.file(securetest.Server), s.file(securetest.Server))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text, err := os.ReadFile(s.file(securetest.CA))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ca := x509.NewCertPool()
 	ca.AppendCertsFromPEM(text)
 	start := func(opts ...kfake.Opt) string {
 		c, err := kfake.NewCluster(append(opts, kfake.NumBrokers(1))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(c.Close)
 		return c.ListenAddrs()[0]
 	}
@@ -92,13 +85,9 @@ func realSecuredKafka(t *testing.T) secured {
 		t.Skipf("set %s to the address of a Kafka broker that wants TLS and a login", realSecured)
 	}
 	host, port, err := net.SplitHostPort(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var n int
-	if _, err := fmt.Sscan(port, &n); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(port, &n))(t)
 	return secured{broker: at, mutual: net.JoinHostPort(host, fmt.Sprint(n+2)), dir: os.Getenv(realCertificates), refuses: "SASL_AUTHENTICATION_FAILED"}
 }
 
@@ -122,9 +111,7 @@ func everyClient(t *testing.T, s secured) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k, err := c.as.Kafka([]string{c.at}, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			worksWith(t, k, fmt.Sprintf("secured-%s-%d", c.name, time.Now().UnixNano()))
 			k.Dial = new(net.Dialer).DialContext
 			worksWith(t, k, fmt.Sprintf("dialled-%s-%d", c.name, time.Now().UnixNano()))
@@ -137,23 +124,13 @@ func worksWith(t *testing.T, k topics.Kafka, topic string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := topics.Apply(ctx, k, []topics.Topic{{Name: topic, Partitions: 1, Replicas: 1, InSync: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(ctx, k, []topics.Topic{{Name: topic, Partitions: 1, Replicas: 1, InSync: 1}}))(t)
 	tx, err := k.Transactional(topic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer tx.Close()
-	if err := tx.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("v")}).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-	if err := topics.EndTransaction(ctx, tx, kgo.TryCommit, topic); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tx.BeginTransaction())
+	must.OK(t, tx.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("v")}).FirstErr())
+	must.OK(t, topics.EndTransaction(ctx, tx, kgo.TryCommit, topic))
 	got := 0
 	until, end := context.WithCancel(ctx)
 	defer end()
@@ -251,9 +228,7 @@ func refused(t *testing.T, s secured) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			k, err := c.as.Kafka([]string{s.broker}, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			for what, try := range map[string]func() error{

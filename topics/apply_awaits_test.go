@@ -7,15 +7,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Kafka brokers report a setting a moment after they accept it.
 func TestApplyWaitsUntilWhatItAlteredIsShown(t *testing.T) {
 	w := newBareWire(t)
-	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())))(t)
 	longer := oneBroker()
 	longer.Actions = 30 * 24 * time.Hour
 	const late = 4
@@ -33,9 +32,7 @@ func TestApplyWaitsUntilWhatItAlteredIsShown(t *testing.T) {
 		}
 	})
 	w.Kafka.Dial = n.Dial
-	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer)))(t)
 	if asked != late+1 {
 		t.Errorf("the brokers were asked %d times, want %d: until they showed it", asked, late+1)
 	}

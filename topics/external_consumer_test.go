@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -49,9 +50,7 @@ func action(partition int32, ago time.Duration) *kgo.Record {
 func (w *wire) put(t *testing.T, records ...*kgo.Record) {
 	t.Helper()
 	out := w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err := out.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, out.ProduceSync(t.Context(), records...).FirstErr())
 }
 
 // ended sends a record in a transaction to the partition of user:1, and returns the partition.
@@ -144,9 +143,7 @@ func TestAwaitExternalConsumersWaitsForTransactionsThatAreOpen(t *testing.T) {
 	if got := w.stillBehind(t, s); got != "copy: 1 of actions-enriched" {
 		t.Errorf("while it is open: %q", got)
 	}
-	if err := tx.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tx.EndTransaction(t.Context(), kgo.TryAbort))
 	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer()); err != nil {
 		t.Error(err)
 	}
@@ -171,9 +168,7 @@ func TestAwaitExternalConsumersSaysWhoDoesNotAnswer(t *testing.T) {
 		}
 	}
 	var said []string
-	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.consumer()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.AwaitExternalConsumers(soon(t), w.Kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.consumer()))
 	if len(said) != 3 || said[1] != "copy: away" {
 		t.Errorf("said %q, want twice that it is away", said)
 	}
@@ -183,9 +178,7 @@ func TestAwaitExternalConsumersSaysWhoDoesNotAnswer(t *testing.T) {
 func TestOldestLeft(t *testing.T) {
 	w := newWire(t)
 	l, err := topics.NewLog(w.Kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	w.put(t, action(1, 3*time.Hour), action(1, time.Hour), action(2, 2*time.Hour), action(2, 0))
 	w.ended(t, kgo.TryAbort)
@@ -235,9 +228,7 @@ func TestSetupWait_IncludesExternalConsumers(t *testing.T) {
 	}
 	var said []string
 	progress := func(state topics.WaitState) { said = append(said, state.String()) }
-	if err := setup.Wait(soon(t), schemas.MicrosOf(time.Now()), progress); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, setup.Wait(soon(t), schemas.MicrosOf(time.Now()), progress))
 	if s.asked != 3 || !strings.Contains(strings.Join(said, "; "), "copy: 1 of actions-enriched") {
 		t.Errorf("asked %d times, said %q", s.asked, said)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // testRecord returns an encoded record of a batch, with the given number of empty headers.
@@ -28,9 +30,7 @@ func testBatch(t testing.TB, codec kgo.CompressionCodec, attributes int16, claim
 	t.Helper()
 	raw := bytes.Join(records, nil)
 	compressor, err := kgo.DefaultCompressor(codec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if compressor != nil {
 		var kind kgo.CompressionCodecType
 		raw, kind = compressor.Compress(new(bytes.Buffer), raw)
@@ -48,9 +48,7 @@ func testBatch(t testing.TB, codec kgo.CompressionCodec, attributes int16, claim
 func newBounder(t testing.TB) *bounder {
 	t.Helper()
 	unpack, err := decompressor()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return &bounder{unpack: unpack, left: MaxDecompressedBytes}
 }
 

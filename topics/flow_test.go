@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -19,20 +20,14 @@ import (
 func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 	w := newWire(t)
 	profile, err := topics.ProfileOf(t.Context(), w.Kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	log, err := topics.NewLog(w.Kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer log.Close()
 	flows := func() map[string]topics.Flow {
 		t.Helper()
 		list, err := log.Flows(t.Context(), topics.Catalogue(profile), append(pipelineReaders, topics.Reader{Group: "cards", Topics: []string{topics.PinCards}}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		by := map[string]topics.Flow{}
 		for _, f := range list {
 			by[f.Topic] = f
@@ -53,9 +48,7 @@ func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 			}
 			return nil
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got := flows()
 	want := topics.Flow{
 		Topic: topics.Pins, Key: "pin", Writers: []string{topics.Producers, topics.Fanout}, Records: 5,
@@ -89,9 +82,7 @@ func TestFlowsTellOfTheSlowestProcess(t *testing.T) {
 		t.Helper()
 		reader := topics.Reader{Group: "shelves", Topics: []string{topics.Edges}, Each: true}
 		list, err := l.Flows(t.Context(), topics.Catalogue(topics.Profile{Embedded: true}), []topics.Reader{reader})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		i := slices.IndexFunc(list, func(f topics.Flow) bool { return f.Topic == topics.Edges })
 		if len(list[i].Readers) != 1 || list[i].Readers[0].Group != "shelves" {
 			t.Fatalf("readers of edges: %+v, want shelves", list[i].Readers)

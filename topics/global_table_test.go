@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -24,9 +25,7 @@ func (w *wire) deleted(t *testing.T, user schemas.UserID, at schemas.Micros) *kg
 	r := &kgo.Record{Topic: topics.UsersDeleted, Key: []byte(user)}
 	if at > 0 {
 		value, err := w.Streams.UsersDeleted.Encode(&schemas.DeletedUser{User: user, Time: at})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r.Value = value
 	}
 	return r
@@ -160,14 +159,10 @@ func (f *flakyRegistry) SchemaByID(context.Context, int) (string, error) {
 func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	w := newWire(t)
 	known, err := schemas.NewRegistry(w.Registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	registry := &flakyRegistry{Registry: known, away: 1}
 	streams, err := topics.Open(t.Context(), registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	foreign := w.deleted(t, "user:b", 1)
 	id := int(binary.BigEndian.Uint32(foreign.Value[1:]))
 	if registry.text, err = known.SchemaByID(t.Context(), id); err != nil {
@@ -197,9 +192,7 @@ func TestGlobalTable_IsReadyAfterOpenTransactionEnds(t *testing.T) {
 	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
 	topicstest.Run(t, table.Run)
 	eventually.True(t, "user:a", func() bool { return table.Has("user:a") })
-	if err := tx.EndTransaction(context.Background(), kgo.TryAbort); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tx.EndTransaction(context.Background(), kgo.TryAbort))
 	waitReady(t, table.Ready())
 	if table.Has("user:never") {
 		t.Error("an aborted record is there")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -25,9 +26,7 @@ import (
 func grantsOf(t *testing.T, role string) map[string][]string {
 	t.Helper()
 	grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	of := map[string][]string{}
 	for _, g := range grants {
 		name := g.Kind + " " + g.Name
@@ -135,15 +134,11 @@ func acls(t *testing.T, adm *kadm.Client, principal string, grants []topics.Gran
 		var ops []kadm.ACLOperation
 		for _, name := range g.Operations {
 			op, err := kmsg.ParseACLOperation(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			ops = append(ops, op)
 		}
 		results, err := adm.CreateACLs(t.Context(), b.Operations(ops...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, r := range results {
 			if r.Err != nil {
 				t.Fatalf("%s: %v", g, r.Err)
@@ -160,32 +155,24 @@ func guarded(t *testing.T, users ...string) (admin topics.Kafka, as func(user st
 		opts = append(opts, kfake.User(topics.ScramSHA256, u, securetest.Literal))
 	}
 	c, err := kfake.NewCluster(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	as = func(user string) topics.Kafka {
 		login := topics.SASL{Mechanism: topics.ScramSHA256, Login: secure.Login{User: user, Password: securetest.Literal}}
 		return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2, SASL: login}
 	}
 	admin = as("root")
-	if _, err := topics.Apply(t.Context(), admin, topics.Catalogue(oneBroker())); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), admin, topics.Catalogue(oneBroker())))(t)
 	return admin, as
 }
 
 func TestLackingIsNamed(t *testing.T) {
 	admin, as := guarded(t, "nobody", "almost", "whole")
 	adm, err := admin.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(adm.Close)
 	grants, err := topics.Grants(topics.RoleProcess, topics.Catalogue(oneBroker()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	acls(t, adm, "User:whole", grants)
 	acls(t, adm, "User:almost", slices.DeleteFunc(slices.Clone(grants), func(g topics.Grant) bool {
 		return g.Name == topics.Deliveries || g.Name == topics.Fanout
@@ -229,14 +216,10 @@ func admitted(t *testing.T, role string, without map[string]func(topics.Grant) b
 	t.Helper()
 	admin, as = guarded(t, slices.Sorted(maps.Keys(without))...)
 	adm, err := admin.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(adm.Close)
 	grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for user, lacks := range without {
 		acls(t, adm, "User:"+user, slices.DeleteFunc(slices.Clone(grants), lacks))
 	}
@@ -274,13 +257,9 @@ func TestServingIsAllowedWhatItDoes(t *testing.T) {
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
 	client, err := schemas.NewRegistry(registry.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	streams, err := topics.Open(t.Context(), client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	root, serve := topicstest.On(t, admin, streams), topicstest.On(t, as("serve"), streams)
 	root.CreateGeneration(oneBroker(), 2)
 	if _, err := serve.Log().Ends(t.Context(), topics.TicksOf("pools.2")); err != nil {
@@ -336,9 +315,7 @@ func TestTopicsOfGenerationsAreOfWhoWorksOnThem(t *testing.T) {
 		topics.RoleProcess: true, topics.RoleOperate: true, topics.RoleServe: false, topics.RoleMaterialize: false,
 	} {
 		grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		acls(t, adm, "User:"+role, grants)
 		if _, err := topics.VerifyAll(t.Context(), as(role), role); err != nil {
 			t.Errorf("%s: %v, want that all is as it should be", role, err)

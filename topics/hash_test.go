@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -59,9 +60,7 @@ func TestOneHash(t *testing.T) {
 func gokaLocal(t *testing.T, key string, n int32) int32 {
 	t.Helper()
 	h := topics.NewHasher()
-	if _, err := h.Write([]byte(key)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(h.Write([]byte(key)))(t)
 	sum := int32(h.Sum32())
 	if sum < 0 {
 		sum = -sum

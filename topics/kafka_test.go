@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -27,9 +28,7 @@ func TestRealKafkaTopics(t *testing.T) {
 // The brokers' clock stamps the records, and a dead letter of maximum size fits.
 func TestRealKafkaPublishes(t *testing.T) {
 	w := newWire(t)
-	if err := w.Publisher().Publish(t.Context(), oneOfEach()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Publisher().Publish(t.Context(), oneOfEach()))
 	r := &kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: []byte("early"), Timestamp: time.Now().Add(time.Hour)}
 	w.Send(r)
 	for _, r := range w.Records(topics.Pins) {

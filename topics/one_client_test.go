@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // makers are the functions that create clients or client configurations.
@@ -45,9 +47,7 @@ func TestClientsAreMadeInOnePlace(t *testing.T) {
 // goFiles returns the module's files without tests, by path from the module root.
 func goFiles(t *testing.T) []string {
 	t.Helper()
-	if _, err := os.Stat("../go.mod"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(os.Stat("../go.mod"))(t)
 	var paths []string
 	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -61,18 +61,14 @@ func goFiles(t *testing.T) []string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return paths
 }
 
 func makersIn(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var calls []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -54,13 +55,9 @@ func TestStreamRoundTrip(t *testing.T) {
 	w := newWire(t)
 	want := &schemas.Edge{User: "user:a", Other: "board:b", Kind: schemas.FollowEdge, Live: true, Time: 7}
 	value, err := w.Streams.Edges.Encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, err := w.Streams.Edges.Decode(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("decoded (-want +got):\n%s", d)
 	}
@@ -104,9 +101,7 @@ func TestOpenGivesUpOnARegistryThatIsAway(t *testing.T) {
 		"not let in":   {server.URL, "status 401"},
 	} {
 		registry, err := schemas.NewRegistry(c.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		_, err = topics.Open(t.Context(), registry)
 		if !errors.Is(err, schemas.ErrRegistryAway) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "look up") != 1 {
 			t.Errorf("%s: got %v, want %q, once", name, err, c.says)

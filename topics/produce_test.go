@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -48,9 +49,7 @@ func TestProduceOfSeveralRecords(t *testing.T) {
 		t.Errorf("none: %v", err)
 	}
 	good := []*kgo.Record{{Topic: topics.Pins, Value: []byte("a")}, {Topic: topics.Pins, Partition: 1, Value: []byte("b")}}
-	if err := topics.Produce(t.Context(), client, good...); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.Produce(t.Context(), client, good...))
 	if got := w.Records(topics.Pins); len(got) != len(good) {
 		t.Errorf("%d records are there, want %d", len(got), len(good))
 	}

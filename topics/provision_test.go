@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -23,9 +24,7 @@ func oneBroker() topics.Profile { return topics.Profile{Partitions: 2, Replicas:
 func brokers(t *testing.T, n int) topics.Kafka {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}
 }
@@ -39,9 +38,7 @@ func TestApplyMakesWhatVerifyWants(t *testing.T) {
 				t.Errorf("Verify before Apply = %v, want every topic missing", err)
 			}
 			done, err := topics.Apply(t.Context(), w.Kafka, want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got := len(done.Create); got != len(want) {
 				t.Errorf("Apply created %d topics, want %d", got, len(want))
 			}
@@ -59,9 +56,7 @@ func TestApplyMakesWhatVerifyWants(t *testing.T) {
 func TestEmbeddedTopicsHaveNoConfiguration(t *testing.T) {
 	w := newBareWire(t)
 	want := topics.Catalogue(topics.Profile{Embedded: true})
-	if _, err := topics.Apply(t.Context(), w.Kafka, want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), w.Kafka, want))(t)
 	for _, rc := range w.topicConfigs(t, want) {
 		for _, c := range rc.Configs {
 			if c.Source == kmsg.ConfigSourceDynamicTopicConfig {
@@ -79,23 +74,17 @@ func (w *wire) topicConfigs(t *testing.T, list []topics.Topic) kadm.ResourceConf
 		names = append(names, topic.Name)
 	}
 	configs, err := adm.DescribeTopicConfigs(t.Context(), names...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return configs
 }
 
 func TestApplyAltersWhatCanBeAltered(t *testing.T) {
 	w := newBareWire(t)
-	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())))(t)
 	longer := oneBroker()
 	longer.Actions = 30 * 24 * time.Hour
 	done, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := []topics.Setting{{Topic: "actions", Key: "retention.ms", Have: "604800000", Want: "2592000000"}}
 	if d := cmp.Diff(want, done.Alter); d != "" {
 		t.Errorf("Apply altered (-want +got):\n%s", d)
@@ -110,12 +99,8 @@ func TestConflictsAreAllReportedAndNothingIsDone(t *testing.T) {
 	want := topics.Catalogue(oneBroker())
 	adm := w.Admin()
 	wrong := "compact"
-	if _, err := adm.CreateTopic(t.Context(), 3, 1, nil, "follows"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := adm.CreateTopic(t.Context(), 2, 1, map[string]*string{"cleanup.policy": &wrong}, "pins"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(adm.CreateTopic(t.Context(), 3, 1, nil, "follows"))(t)
+	must.Get(adm.CreateTopic(t.Context(), 2, 1, map[string]*string{"cleanup.policy": &wrong}, "pins"))(t)
 	_, err := topics.Apply(t.Context(), w.Kafka, want)
 	var conflict *topics.Conflict
 	if !errors.As(err, &conflict) {
@@ -127,9 +112,7 @@ func TestConflictsAreAllReportedAndNothingIsDone(t *testing.T) {
 		}
 	}
 	have, err := adm.ListTopics(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := have.Names(); !slices.Equal(got, []string{"follows", "pins"}) {
 		t.Errorf("after a conflict the topics are %v", got)
 	}
@@ -169,9 +152,7 @@ func TestReplicasAreThoseATopicHas(t *testing.T) {
 		t.Fatalf("profile %+v, %v, want three replicas", profile, err)
 	}
 	want := topics.Catalogue(profile)
-	if _, err := topics.Apply(t.Context(), k, want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), k, want))(t)
 	for name, replicas := range map[string]int16{"one away": 2, "two away": 1, "all back": 3} {
 		now := topics.Catalogue(topics.Profile{Partitions: 2, Replicas: replicas})
 		if plan, err := topics.Apply(t.Context(), k, now); err != nil || !plan.Empty() || len(plan.Thin) > 0 {
@@ -191,16 +172,10 @@ func TestActionsAreKeptAsConfigured(t *testing.T) {
 	for _, actions := range []time.Duration{0, 30 * 24 * time.Hour} {
 		k.Actions = actions
 		profile, err := topics.ProfileOf(t.Context(), k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := topics.Apply(t.Context(), k, topics.Catalogue(profile)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.Get(topics.Apply(t.Context(), k, topics.Catalogue(profile)))(t)
 		configs, err := topicstest.On(t, k, nil).Admin().DescribeTopicConfigs(t.Context(), topics.Actions, topics.ActionsJoined)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, topic := range configs {
 			for _, c := range topic.Configs {
 				if c.Key == "retention.ms" {

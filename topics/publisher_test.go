@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -48,9 +49,7 @@ func TestPublishIsThereWhenItReturns(t *testing.T) {
 	w := newWire(t)
 	before := time.Now().Truncate(time.Millisecond)
 	for _, line := range oneOfEach() {
-		if err := w.Publisher().Publish(t.Context(), []schemas.Line{line}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Publisher().Publish(t.Context(), []schemas.Line{line}))
 		got := w.Records(line.Stream)
 		if len(got) != 1 {
 			t.Fatalf("%d records on %s, want 1", len(got), line.Stream)
@@ -80,9 +79,7 @@ func TestPublishAs_RecordsOperatorOfDeletes(t *testing.T) {
 		{Stream: topics.Users, Key: "user:7", Event: &schemas.UserEvent{Event: deletion}},
 	}
 	p := w.Publisher()
-	if err := errors.Join(p.PublishAs(t.Context(), "service:gdpr", lines), p.Publish(t.Context(), lines)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(p.PublishAs(t.Context(), "service:gdpr", lines), p.Publish(t.Context(), lines)))
 	var got []string
 	for _, r := range w.Records(topics.Users) {
 		operator := ""
@@ -155,9 +152,7 @@ func TestSendOfMany(t *testing.T) {
 			acked.Add(1)
 		})
 	}
-	if err := p.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.Flush(t.Context()))
 	if acked.Load() != n || failed.Load() != 0 {
 		t.Errorf("%d acknowledged and %d failed, want %d and 0", acked.Load(), failed.Load(), n)
 	}
@@ -169,9 +164,7 @@ func TestSendOfMany(t *testing.T) {
 func TestBury(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: "edges", Partition: 3, Offset: 17, Key: []byte("user:a"), Value: []byte("?"), Timestamp: time.UnixMilli(1000)}
-	if err := w.Publisher().SendDeadLetter(t.Context(), "materialize", r, "not framed"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Publisher().SendDeadLetter(t.Context(), "materialize", r, "not framed"))
 	letters := w.Records(topics.DeadLetters)
 	if len(letters) != 1 || string(letters[0].Key) != "edges" {
 		t.Fatalf("dead letters %v, want one under its source topic", letters)

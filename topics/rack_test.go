@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -58,24 +59,16 @@ func TestRealKafkaRack(t *testing.T) {
 	}
 	k := topics.Kafka{Brokers: brokers, Partitions: 1}
 	topic := fmt.Sprintf("rack-%d", time.Now().UnixNano())
-	if _, err := topics.Apply(t.Context(), k, []topics.Topic{{Name: topic, Partitions: 1, Replicas: 3, InSync: 3}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), k, []topics.Topic{{Name: topic, Partitions: 1, Replicas: 3, InSync: 3}}))(t)
 	client, err := k.Client(kgo.ProducerBatchCompression(kgo.NoCompression()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
 	const size, n = 100_000, 40
 	for range n { // on all three brokers when acknowledged
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: make([]byte, size)}).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: make([]byte, size)}).FirstErr())
 	}
 	leader, err := leaderOf(t, k, topic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	near := leader%3 + 1 // not the leader
 	for name, read := range map[string]func(ctx context.Context, k topics.Kafka) error{
 		"franz-go": func(ctx context.Context, k topics.Kafka) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -58,9 +59,7 @@ func (w *wire) take(t *testing.T, topic string, partition int32, before int64) {
 	if err == nil {
 		err = done.Error()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // Kafka's answer to a fetch of deleted records does not contain the start of the log; the embedded broker's does.
@@ -120,18 +119,14 @@ func (w *wire) compacted(t *testing.T, topic, meanwhile string) {
 	} {
 		alter = append(alter, kadm.AlterConfig{Op: kadm.SetConfig, Name: name, Value: &value})
 	}
-	if _, err := w.Admin().AlterTopicConfigs(t.Context(), alter, topic); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Admin().AlterTopicConfigs(t.Context(), alter, topic))(t)
 	l, anywhere := w.Log(), w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	before := w.Records(topic)
 	left := 0
 	eventually.True(t, "the topic is compacted", func() bool {
 		for p := range w.Kafka.Partitions {
 			r := &kgo.Record{Topic: topic, Partition: p, Key: []byte(meanwhile), Value: before[0].Value}
-			if err := anywhere.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, anywhere.ProduceSync(t.Context(), r).FirstErr())
 		}
 		var keys []string
 		twice := w.visit(t, l, topic, func(r *kgo.Record) bool {
@@ -158,9 +153,7 @@ func (w *wire) visit(t *testing.T, l *topics.Log, topic string, found func(*kgo.
 			err = l.ReadTo(t.Context(), topic, p, 0, end, func(r *kgo.Record) error { is = found(r) || is; return nil })
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return is
 }
 
@@ -182,9 +175,7 @@ func TestRealKafkaGlobalTableOfACompactedTopic(t *testing.T) {
 	w.compacted(t, topics.UsersDeleted, "user:meanwhile")
 	later, _ := w.deletedUsers(t, "later")
 	w.Send(w.deleted(t, "user:last", 1))
-	if err := w.wait(t, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.wait(t, time.Minute))
 	for name, table := range map[string]topics.DeletedUsers{"first": first, "later": later} {
 		for i := range users {
 			user := schemas.UserID(fmt.Sprint("user:", i))

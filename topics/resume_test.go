@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -27,12 +28,8 @@ func (w *wire) sendNumbers(t *testing.T, topic string, from, to int) int32 {
 // recreate deletes a topic, creates it again, and waits until it accepts records.
 func (w *wire) recreate(t *testing.T, topic string) {
 	t.Helper()
-	if _, err := w.Admin().DeleteTopics(t.Context(), topic); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(topics.Profile{Embedded: true})); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Admin().DeleteTopics(t.Context(), topic))(t)
+	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(topics.Profile{Embedded: true})))(t)
 }
 
 // wantChanged checks that err is a *topics.ChangedTopicError that says what has changed.

@@ -8,6 +8,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -15,9 +16,7 @@ import (
 // records are read. Such faults rarely show in a running program, so the test compares the values themselves.
 func TestClient_SettingsThatKeepRecords(t *testing.T) {
 	client, err := topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(client.Close)
 	for _, c := range []struct {
 		name string
@@ -38,9 +37,7 @@ func TestClient_SettingsThatKeepRecords(t *testing.T) {
 // Goka's defaults differ for each of these.
 func TestSarama_SettingsThatKeepRecords(t *testing.T) {
 	c, err := topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Sarama()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := c.Consumer.IsolationLevel; got != sarama.ReadCommitted {
 		t.Errorf("isolation level: got %v, want read committed", got)
 	}

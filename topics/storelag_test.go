@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -15,9 +16,7 @@ import (
 func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 	w := newWire(t)
 	log, err := topics.NewLog(w.Kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer log.Close()
 	const held = "user:1"
 	partition := topics.Partition(held, topics.EmbeddedPartitions)
@@ -26,9 +25,7 @@ func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 		var offsets kadm.Offsets
 		offsets.AddOffset(topics.Edges, partition, at, -1)
 		offsets.AddOffset(topics.PinCards, partition, 5, -1)
-		if _, err := w.Admin().CommitOffsets(t.Context(), group, offsets); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Admin().CommitOffsets(t.Context(), group, offsets))(t)
 	}
 	lag := topics.NewStoreLag(log, map[string]string{"primary": "materialize", "standby": "materialize-standby"},
 		topics.EmbeddedPartitions, 10*time.Millisecond)

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -45,9 +46,7 @@ func holdingClient(t *testing.T, w *wire) (*kgo.Client, *holding) {
 	t.Helper()
 	h := newHolding(topics.Edges)
 	tx, err := w.Kafka.Transactional("tx", kgo.RecordPartitioner(h))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(tx.Close)
 	return tx, h
 }
@@ -57,17 +56,13 @@ func holdingClient(t *testing.T, w *wire) (*kgo.Client, *holding) {
 func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 	w := newWire(t)
 	tx, h := holdingClient(t, w)
-	if err := tx.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tx.BeginTransaction())
 	acknowledged := make(chan error, 2)
 	for range 2 {
 		tx.Produce(t.Context(), &kgo.Record{Topic: topics.Edges, Value: []byte("v")}, func(_ *kgo.Record, err error) { acknowledged <- err })
 	}
 	<-h.reached
-	if err := <-acknowledged; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-acknowledged)
 	if leader, _, _ := tx.PartitionLeader(topics.Edges, 0); leader >= 0 {
 		t.Fatal("the client knows of the topic already: nothing is tried")
 	}
@@ -77,16 +72,10 @@ func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 		t.Errorf("ended before the client knows of the topic: %v", err)
 	}
 	close(h.goOn)
-	if err := <-acknowledged; err != nil {
-		t.Fatal(err)
-	}
-	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Edges); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-acknowledged)
+	must.OK(t, topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Edges))
 	in, err := w.Kafka.Client(kgo.ConsumeTopics(topics.Edges))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer in.Close()
 	got := 0
 	eventually.True(t, "both are there to read", func() bool {
@@ -102,25 +91,19 @@ func TestATopicBesideAKnownOneIsTakenFromTheNextTransaction(t *testing.T) {
 	tx, h := holdingClient(t, w)
 	answers := make(chan error, 3)
 	begin := func(of ...string) {
-		if err := tx.BeginTransaction(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, tx.BeginTransaction())
 		for _, topic := range of {
 			tx.Produce(t.Context(), &kgo.Record{Topic: topic, Value: []byte("v")}, func(_ *kgo.Record, err error) { answers <- err })
 		}
 	}
 	acknowledged := func(n int) {
 		for range n {
-			if err := <-answers; err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, <-answers)
 		}
 	}
 	begin(topics.Pins)
 	acknowledged(1)
-	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Pins); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Pins))
 	begin(topics.Pins, topics.Edges, topics.Edges)
 	<-h.reached
 	acknowledged(2) // the third is held
@@ -131,14 +114,10 @@ func TestATopicBesideAKnownOneIsTakenFromTheNextTransaction(t *testing.T) {
 	}
 	close(h.goOn)
 	acknowledged(1)
-	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Pins, topics.Edges); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Pins, topics.Edges))
 	begin(topics.Pins, topics.Edges)
 	acknowledged(2)
-	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.EndTransaction(t.Context(), tx, kgo.TryCommit))
 	if got := len(w.Records(topics.Edges)); got != 3 {
 		t.Errorf("%d records of the topic are committed, want 3", got)
 	}

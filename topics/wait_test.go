@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -140,9 +141,7 @@ func TestWaitIsExactUnderTraffic(t *testing.T) {
 	for round := range 6 {
 		prefix := fmt.Sprintf("r%d-", round)
 		w.produce(topics.Pins, numbered(prefix, 20)...)
-		if err := w.wait(t, time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.wait(t, time.Minute))
 		if got := p.effects(prefix); got != 60 {
 			t.Fatalf("round %d: Wait returned after %d effects of 60", round, got)
 		}
@@ -164,9 +163,7 @@ func TestWaitWithASlowClock(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now().Add(-2*time.Minute)), nil, pipelineReaders...)
 		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got := p.effects(prefix); got != 60 {
 			t.Fatalf("round %d: Wait returned after %d effects of 60", round, got)
 		}
@@ -201,9 +198,7 @@ func (p *pipeline) late(t *testing.T, prefix string) time.Duration {
 	eventually.True(t, "all effects", func() bool { return p.effects(prefix) == 300 })
 	last := time.Now()
 	waiting.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return returned.Sub(last)
 }
 
@@ -268,16 +263,10 @@ func TestWaitPassesWhatIsNoRecord(t *testing.T) {
 func (w *wire) begin(t *testing.T, records ...*kgo.Record) *kgo.Client {
 	t.Helper()
 	tx, err := w.Kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(tx.Close)
-	if err := tx.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tx.BeginTransaction())
+	must.OK(t, tx.ProduceSync(t.Context(), records...).FirstErr())
 	return tx
 }
 
@@ -289,9 +278,7 @@ func (w *wire) transact(t *testing.T, end kgo.TransactionEndTry, records ...*kgo
 	for _, r := range records {
 		of = append(of, r.Topic)
 	}
-	if err := topics.EndTransaction(t.Context(), tx, end, of...); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.EndTransaction(t.Context(), tx, end, of...))
 }
 
 // commit sets an offset for a group without members.
@@ -299,9 +286,7 @@ func (w *wire) commit(t *testing.T, group, topic string, partition int32, at int
 	t.Helper()
 	offsets := kadm.Offsets{}
 	offsets.AddOffset(topic, partition, at, -1)
-	if err := w.Admin().CommitAllOffsets(t.Context(), group, offsets); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Admin().CommitAllOffsets(t.Context(), group, offsets))
 }
 
 func TestWaitWaitsForAnOpenTransaction(t *testing.T) {
@@ -310,9 +295,7 @@ func TestWaitWaitsForAnOpenTransaction(t *testing.T) {
 	if err := w.wait(t, 200*time.Millisecond); err == nil {
 		t.Error("Wait returned, want it to wait: nobody knows what lies behind an open transaction")
 	}
-	if err := tx.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tx.EndTransaction(t.Context(), kgo.TryAbort))
 	if err := w.wait(t, time.Minute); err != nil {
 		t.Error(err)
 	}
@@ -325,9 +308,7 @@ func TestWait_IncludesGlobalTables(t *testing.T) {
 	for i := range 20 {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i))
 		w.Send(w.deleted(t, user, 1))
-		if err := w.wait(t, time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.wait(t, time.Minute))
 		if !table.Has(user) {
 			t.Fatalf("Wait returned before %s was there", user)
 		}
@@ -365,9 +346,7 @@ func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 	eventually.True(t, "the second has joined", func() bool { return second.once(1) })
 	for i := range 20 {
 		w.produce(topics.Edges, fmt.Sprint("b", i))
-		if err := wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, wait())
 		if !first.once(i+2) || !second.once(i+2) {
 			t.Fatalf("Wait returned with %d and %d of %d", len(first.values), len(second.values), i+2)
 		}

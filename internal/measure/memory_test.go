@@ -3,6 +3,8 @@ package measure
 import (
 	"runtime"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // Written memory is resident.
@@ -11,18 +13,14 @@ func TestHeldGrowsByWhatIsWritten(t *testing.T) {
 		t.Skip("Linux says what a process holds")
 	}
 	before, err := Held()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const more = 64 // MiB
 	written := make([]byte, more<<20)
 	for i := 0; i < len(written); i += 1 << 10 {
 		written[i] = 1
 	}
 	after, err := Held()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	runtime.KeepAlive(written)
 	// The race detector adds two bytes for each. A size in bytes read as KiB would be a thousand times too large.
 	if grown := after.Resident - before.Resident; grown < more*3/4 || grown > more*6 {

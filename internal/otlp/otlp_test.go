@@ -16,6 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
@@ -32,9 +33,7 @@ func config(endpoint string) otlp.Config {
 func open(t *testing.T, cfg otlp.Config, deps otlp.Deps) *otlp.Exporter {
 	t.Helper()
 	e, err := otlp.Open(cfg, deps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return e
 }
 
@@ -51,9 +50,7 @@ func end(t *testing.T, e *otlp.Exporter, n int) {
 func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	found := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 var errGone = errors.New("the store is closed")
@@ -16,9 +18,7 @@ var errGone = errors.New("the store is closed")
 // A database in use is closed after the last use. Afterwards it is neither used nor closed again.
 func TestCloseWaitsForUse(t *testing.T) {
 	pdb, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	db := Guard(pdb, errGone)
 	in, leave, used, closed := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	go func() {

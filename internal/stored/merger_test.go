@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestGreatest_InAnyOrder(t *testing.T) {
@@ -20,9 +22,7 @@ func TestGreatest_InAnyOrder(t *testing.T) {
 				err = m.MergeOlder(v)
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got, _, err := m.Finish(true); !bytes.Equal(got, want) || err != nil {
 			t.Fatalf("got %x, %v, want %x", got, err, want)
 		}

@@ -5,22 +5,18 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestRow(t *testing.T) {
 	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for key, value := range map[string]string{"a": "1", "empty": ""} {
-		if err := db.Set([]byte(key), []byte(value), pebble.NoSync); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, db.Set([]byte(key), []byte(value), pebble.NoSync))
 	}
 	before := db.NewSnapshot()
-	if err := db.Set([]byte("a"), []byte("2"), pebble.NoSync); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.Set([]byte("a"), []byte("2"), pebble.NoSync))
 	tests := map[string]struct {
 		from  pebble.Reader
 		key   string
@@ -34,10 +30,6 @@ func TestRow(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, tt.want)
 		}
 	}
-	if err := before.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, before.Close())
+	must.OK(t, db.Close())
 }

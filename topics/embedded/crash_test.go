@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -39,13 +40,9 @@ func startChild(t *testing.T, dir string) *remote {
 func (c *remote) acknowledged(t *testing.T, round int, enough chan<- struct{}, killed <-chan struct{}) (kept, aborted []string) {
 	t.Helper()
 	plain, err := c.Kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	tx, err := c.Kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	go func() { // otherwise the client would retry records in flight forever
 		<-killed
 		plain.Close()
@@ -181,22 +178,16 @@ func cutLast(v string) (before, after string, ok bool) {
 func readAll(t *testing.T, k topics.Kafka, topic string) map[string]int {
 	t.Helper()
 	l, err := topics.NewLog(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	ends, err := l.Ends(t.Context(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	values := map[string]int{}
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	for p, end := range ends[topic] {
 		err := l.ReadTo(ctx, topic, p, 0, end, func(r *kgo.Record) error { values[string(r.Value)]++; return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	return values
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sr"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -27,9 +28,7 @@ func config(dir string) embedded.Config {
 func start(t *testing.T, cfg embedded.Config) *embedded.Server {
 	t.Helper()
 	s, err := embedded.Start(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -37,27 +36,19 @@ func start(t *testing.T, cfg embedded.Config) *embedded.Server {
 func createTopic(t *testing.T, k topics.Kafka, name string) {
 	t.Helper()
 	adm, err := k.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer adm.Close()
-	if _, err := adm.CreateTopic(t.Context(), k.Partitions, 1, nil, name); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(adm.CreateTopic(t.Context(), k.Partitions, 1, nil, name))(t)
 }
 
 func produce(t *testing.T, k topics.Kafka, topic string, values ...string) {
 	t.Helper()
 	cl, err := k.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer cl.Close()
 	for _, v := range values {
 		r := &kgo.Record{Topic: topic, Key: []byte(v), Value: []byte(v)}
-		if err := cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cl.ProduceSync(t.Context(), r).FirstErr())
 	}
 }
 
@@ -67,9 +58,7 @@ func consume(t *testing.T, k topics.Kafka, topic string, n int) map[string]int {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	cl, err := k.Client(kgo.ConsumeTopics(topic))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer cl.Close()
 	values := map[string]int{}
 	for len(values) < n {
@@ -87,9 +76,7 @@ func TestStateOutlivesRestart(t *testing.T) {
 	s := start(t, config(dir))
 	createTopic(t, s.Kafka(0), "t")
 	produce(t, s.Kafka(0), "t", "a", "b", "c")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	s = start(t, config(dir))
 	produce(t, s.Kafka(0), "t", "d")
 	if got := consume(t, s.Kafka(0), "t", 4); len(got) != 4 {
@@ -100,13 +87,9 @@ func TestStateOutlivesRestart(t *testing.T) {
 func register(t *testing.T, url, subject, schema string) int {
 	t.Helper()
 	cl, err := sr.NewClient(sr.URLs(url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ss, err := cl.CreateSchema(t.Context(), subject, sr.Schema{Schema: schema})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return ss.ID
 }
 
@@ -123,9 +106,7 @@ func TestSchemaIDsOutliveRestart(t *testing.T) {
 	if want[0] != want[2] {
 		t.Errorf("equal schemas have ids %d and %d, want one", want[0], want[2])
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	s = start(t, config(dir))
 	for i := len(schemas) - 1; i >= 0; i-- {
 		if got := register(t, s.RegistryURL(), schemas[i].subject, schemas[i].schema); got != want[i] {
@@ -142,17 +123,11 @@ func TestRegistryThatWouldChangeIDsIsRefused(t *testing.T) {
 	s := start(t, config(dir))
 	register(t, s.RegistryURL(), "a", `"string"`)
 	register(t, s.RegistryURL(), "b", `"long"`)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	path := filepath.Join(dir, "registry.json")
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(data), `"id": 2`, `"id": 5`, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(path, []byte(strings.Replace(string(data), `"id": 2`, `"id": 5`, 1)), 0o600))
 	_, err = embedded.Start(t.Context(), config(dir), nil)
 	if err == nil || !strings.Contains(err.Error(), "subject b: schema id would be 2 and was 5") {
 		t.Errorf("Start = %v, want the id that would change", err)
@@ -163,9 +138,7 @@ func TestRegistryForgetsNothing(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	id := register(t, s.RegistryURL(), "a", `"string"`)
 	cl, err := sr.NewClient(sr.URLs(s.RegistryURL()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := cl.DeleteSubject(t.Context(), "a", sr.SoftDelete); err == nil {
 		t.Error("a subject could be deleted")
 	}
@@ -186,9 +159,7 @@ func TestSecondUserOfDirectoryIsRefused(t *testing.T) {
 
 func TestPortInUseIsNamed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	for _, field := range []string{"kafka", "registry"} {
 		cfg := config(t.TempDir())
@@ -208,9 +179,7 @@ func TestPortInUseIsNamed(t *testing.T) {
 
 func TestDirectoryThatIsAFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, nil, 0o600))
 	if _, err := embedded.Start(t.Context(), config(path), nil); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("Start = %v, want an error that names %s", err, path)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -46,15 +47,9 @@ func TestBroker_ClosesConnectionsThatSendHostileRequests(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for name, sent := range hostileRequests {
 		conn, err := net.Dial("tcp", s.Kafka(1).Brokers[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Write(sent); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.Get(conn.Write(sent))(t)
+		must.OK(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
 		var silent net.Error
 		if n, err := io.Copy(io.Discard, conn); n != 0 || errors.As(err, &silent) && silent.Timeout() {
 			t.Fatalf("%s: got %d bytes and %v, want a closed connection", name, n, err)
@@ -74,21 +69,13 @@ func TestBroker_ClosesConnectionsThatSendHostileRequests(t *testing.T) {
 func TestBroker_AnswersApiVersionsOfAnyVersion(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	conn, err := net.Dial("tcp", s.Kafka(1).Brokers[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer conn.Close()
 	body := "\x00" + "\x05test" + "\x041.0" + "\x00\xff\xff\xff\xff" + "\x00" // tags, client's name and version, cluster and node, tags
-	if _, err := conn.Write(request(10+uint32(len(body)), 18, 99, body)); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Write(request(10+uint32(len(body)), 18, 99, body)))(t)
+	must.OK(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
 	answer := make([]byte, 10)
-	if _, err := io.ReadFull(conn, answer); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(conn, answer))(t)
 	if code := binary.BigEndian.Uint16(answer[8:]); code != 35 { // UNSUPPORTED_VERSION, with the supported versions
 		t.Errorf("got error code %d, want 35", code)
 	}

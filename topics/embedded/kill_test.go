@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
@@ -50,9 +51,7 @@ func imageOfTwo(t *testing.T, commit bool, opts ...kgo.Opt) string {
 	var both [2]*kgo.Client
 	for i := range both {
 		tx, err := c.Kafka.Transactional(fmt.Sprintf("tx%d", i), opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer tx.Close()
 		both[i] = tx
 	}
@@ -78,16 +77,12 @@ type outcome struct {
 func outcomes(t *testing.T, dir string) map[int]outcome {
 	t.Helper()
 	producers, err := os.ReadFile(filepath.Join(dir, "broker", "pids.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	all := map[int]outcome{-1: {producers: string(producers)}}
 	for p := range 4 {
 		path := segmentOf(dir, p)
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		o := outcome{ended: ends(t, data)}
 		var snap struct {
 			HighWatermark    int64            `json:"high_watermark"`
@@ -117,9 +112,7 @@ func ends(t *testing.T, data []byte) map[string][]string {
 	ended, open := map[string][]string{}, map[int64]bool{}
 	for _, at := range batches(data) {
 		var b kmsg.RecordBatch
-		if err := b.ReadFrom(data[at:]); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.ReadFrom(data[at:]))
 		if b.Attributes&0x20 == 0 {
 			open[b.ProducerID] = true
 			continue
@@ -141,9 +134,7 @@ func markerOf(t *testing.T, b *kmsg.RecordBatch) string {
 	t.Helper()
 	var r kmsg.Record
 	var key kmsg.ControlRecordKey
-	if err := errors.Join(r.ReadFrom(b.Records), key.ReadFrom(r.Key)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(r.ReadFrom(b.Records), key.ReadFrom(r.Key)))
 	return strings.ToLower(key.Type.String())
 }
 
@@ -181,9 +172,7 @@ func checkKilled(t *testing.T, image string, ends []string) {
 	t.Helper()
 	recovered := func(k *killAt) map[int]outcome {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(image)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.CopyFS(dir, os.DirFS(image)))
 		broker := filepath.Join(dir, "broker")
 		err := embedded.RecoverDir(broker, k.step)
 		if k.n > 0 {
@@ -192,9 +181,7 @@ func checkKilled(t *testing.T, image string, ends []string) {
 			}
 			err = embedded.RecoverDir(broker, nil)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return outcomes(t, dir)
 	}
 	var whole killAt

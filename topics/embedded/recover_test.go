@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -26,9 +27,7 @@ func crashImage(t *testing.T, commit bool) string {
 	c := startChild(t, dir)
 	createTopic(t, c.Kafka, "t")
 	tx, err := c.Kafka.Transactional("tx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer tx.Close()
 	for i, end := range []bool{true, false, commit} {
 		inAllPartitions(t, tx, fmt.Sprintf("tx%d", i), end)
@@ -40,22 +39,16 @@ func crashImage(t *testing.T, commit bool) string {
 func inAllPartitions(t *testing.T, tx *kgo.Client, name string, commit bool) {
 	t.Helper()
 	produceInAll(t, tx, name)
-	if err := topics.EndTransaction(context.Background(), tx, kgo.TransactionEndTry(commit), "t"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.EndTransaction(context.Background(), tx, kgo.TransactionEndTry(commit), "t"))
 }
 
 // produceInAll starts a transaction with a record in each of four partitions.
 func produceInAll(t *testing.T, tx *kgo.Client, name string) {
 	t.Helper()
-	if err := tx.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tx.BeginTransaction())
 	for p := range int32(4) {
 		r := &kgo.Record{Topic: "t", Partition: p, Value: fmt.Appendf(nil, "%s-%d", name, p)}
-		if err := tx.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, tx.ProduceSync(t.Context(), r).FirstErr())
 	}
 }
 
@@ -78,13 +71,9 @@ func cut(t *testing.T, dir string, partition int) {
 	t.Helper()
 	path := segmentOf(dir, partition)
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	at := batches(data)
-	if err := os.Truncate(path, at[len(at)-1]); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Truncate(path, at[len(at)-1]))
 }
 
 func values(name string, partitions ...int) []string {
@@ -120,9 +109,7 @@ func TestInterruptedEndOfATransaction(t *testing.T) {
 				c := startChild(t, dir)
 				checkValues(t, c.Kafka, want)
 				tx, err := c.Kafka.Transactional("tx") // the same producer continues
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				name := fmt.Sprintf("later%d", len(want))
 				inAllPartitions(t, tx, name, true)
 				tx.Close()
@@ -153,9 +140,7 @@ func TestOpenTransactionOfAnOldClient(t *testing.T) {
 	c := startChild(t, dir)
 	createTopic(t, c.Kafka, "t")
 	tx, err := c.Kafka.Transactional("tx", oldClient...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer tx.Close()
 	inAllPartitions(t, tx, "tx0", true)
 	inAllPartitions(t, tx, "tx1", true)
@@ -175,15 +160,11 @@ func closedWithOpen(t *testing.T) (embedded.Config, *kgo.Client) {
 	createTopic(t, s.Kafka(0), "t")
 	cfg.Kafka = s.Kafka(0).Brokers[0]
 	tx, err := s.Kafka(0).Transactional("tx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(tx.Close)
 	inAllPartitions(t, tx, "tx0", true)
 	produceInAll(t, tx, "open")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	return cfg, tx
 }
 
@@ -203,9 +184,7 @@ func TestCrashAfterACleanCloseAbortsWhatIsOpen(t *testing.T) {
 	startChild(t, cfg.Dir).Kill()
 	s := start(t, config(cfg.Dir))
 	tx, err := s.Kafka(0).Transactional("other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer tx.Close()
 	inAllPartitions(t, tx, "later", true)
 	checkValues(t, s.Kafka(0), append(values("tx0", 0, 1, 2, 3), values("later", 0, 1, 2, 3)...))
@@ -219,17 +198,11 @@ func TestProducerThatLivesOn(t *testing.T) {
 	createTopic(t, c.Kafka, "t")
 	addr := c.Kafka.Brokers[0]
 	tx, err := c.Kafka.Transactional("tx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer tx.Close()
 	inAllPartitions(t, tx, "tx0", true)
-	if err := tx.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Value: []byte("lost")}).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tx.BeginTransaction())
+	must.OK(t, tx.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Value: []byte("lost")}).FirstErr())
 	c.Kill()
 	cfg := config(dir)
 	cfg.Kafka = addr
@@ -259,12 +232,8 @@ func TestDamagedLogs(t *testing.T) {
 			dir := crashImage(t, true)
 			path := segmentOf(dir, 0)
 			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, tt.damage(slices.Clone(data), batches(data)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
+			must.OK(t, os.WriteFile(path, tt.damage(slices.Clone(data), batches(data)), 0o600))
 			s, err := embedded.Start(t.Context(), config(dir), nil)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(err.Error(), filepath.Dir(path)) {
@@ -272,9 +241,7 @@ func TestDamagedLogs(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer s.Close()
 			checkValues(t, s.Kafka(0), append(values("tx0", 0, 1, 2, 3), values("tx2", 0, 1, 2, 3)...))
 		})
@@ -286,16 +253,10 @@ func TestLostIndexEntry(t *testing.T) {
 	dir := crashImage(t, true)
 	index := strings.TrimSuffix(segmentOf(dir, 0), ".dat") + ".idx"
 	info, err := os.Stat(index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(index, info.Size()-15); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, os.Truncate(index, info.Size()-15))
 	s := start(t, config(dir))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	if after, err := os.Stat(index); err != nil || after.Size() != info.Size() {
 		t.Errorf("the index has %d bytes, %v, want %d", after.Size(), err, info.Size())
 	}
@@ -315,15 +276,11 @@ func TestFullDirectoryStopsTheServer(t *testing.T) {
 	s := start(t, cfg)
 	createTopic(t, s.Kafka(0), "t")
 	cl, err := s.Kafka(0).Client(kgo.ProducerBatchCompression(kgo.NoCompression()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer cl.Close()
 	for range 3 {
 		r := &kgo.Record{Topic: "t", Value: make([]byte, 1<<20)}
-		if err := cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cl.ProduceSync(t.Context(), r).FirstErr())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()

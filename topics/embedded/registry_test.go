@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/sr"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
@@ -20,9 +21,7 @@ import (
 func openRegistry(t *testing.T, path string, step func() error) (url string, end func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	url, closed, err := embedded.OpenRegistry(path, l, func(string, []byte) error { return step() })
 	if err != nil {
 		_ = l.Close()
@@ -38,9 +37,7 @@ func openRegistry(t *testing.T, path string, step func() error) (url string, end
 func clientOf(t *testing.T, url string) *sr.Client {
 	t.Helper()
 	cl, err := sr.NewClient(sr.URLs(url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return cl
 }
 
@@ -133,22 +130,16 @@ func TestOtherSitesRegisterNothing(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	ask := func(method, path, host string, header ...string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, s.RegistryURL()+path, strings.NewReader(`{"schema":"\"string\""}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r.Host = host
 		for i := 0; i+1 < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
 		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return res.StatusCode, string(body)
 	}
 	const versions, schema = "/subjects/pins-value/versions", "/schemas/ids/1"

@@ -13,21 +13,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 func newAdmin(t *testing.T, n *faultnet.Net) (*kadm.Client, topics.Kafka) {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	k := topics.Kafka{Brokers: c.ListenAddrs(), Dial: n.Dial}
 	admin, err := k.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(admin.Close)
 	return admin, k
 }
@@ -36,21 +33,15 @@ func TestCutAnswersAreOfWhatWasDone(t *testing.T) {
 	n := faultnet.New()
 	admin, k := newAdmin(t, n)
 	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
 	n.Cut(kmsg.Produce, 2)
 	const records = 6
 	for range records { // the producer repeats records without a response, and the broker recognizes them
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "t"}).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: "t"}).FirstErr())
 	}
 	ends, err := admin.ListEndOffsets(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if end, _ := ends.Lookup("t", 0); end.Offset != records {
 		t.Errorf("the log ends at %d, want %d", end.Offset, records)
 	}
@@ -83,9 +74,7 @@ func TestAlteredAnswersAreOfWhatWasDone(t *testing.T) {
 func TestHeldTrafficPassesAfterRelease(t *testing.T) {
 	n := faultnet.New()
 	admin, _ := newAdmin(t, n)
-	if _, err := admin.ListTopics(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(admin.ListTopics(t.Context()))(t)
 	n.Hold()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -70,9 +71,7 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 		user := schemas.UserID(fmt.Sprintf("user:%d", n))
 		p.Eventually("the rows of "+string(user), func() bool { return p.member.Owns(topics.Pools, string(user)) })
 		pool, err := p.generator.Pool(t.Context(), user, schemas.Following, most)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var got []schemas.PinID
 		for _, item := range pool.Items {
 			got = append(got, item.Pin)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/lastfm"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -561,9 +562,7 @@ func TestRealSetIsNotTooMuch(t *testing.T) {
 		t.Skipf("the HetRec 2011 Last.fm files are not here (set LASTFM_DIR to their directory): %v", err)
 	}
 	d, err := lastfm.Read(os.DirFS(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	start := time.Now()
 	p := New(Config{HalfLife: 24 * time.Hour})
 	for line := range d.Events(0) {

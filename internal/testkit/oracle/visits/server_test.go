@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/internal/tools/lastfm"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -23,13 +24,9 @@ func imported(t *testing.T) *oracle.Product {
 			"visited, LASTFM_DIR to its directory, SMARTFEED_LAST_ACTION to the import's --last-action")
 	}
 	last, err := time.Parse(time.RFC3339, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d, err := lastfm.Read(os.DirFS(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p := oracle.New(oracle.Config{HalfLife: 24 * time.Hour})
 	for line := range d.Events(d.ShiftTo(last)) {
 		p.Apply(line)
@@ -42,17 +39,13 @@ func TestServerFeatures(t *testing.T) {
 	p := imported(t)
 	h := &HTTP{URL: os.Getenv("SMARTFEED_SERVER"), Client: &http.Client{Timeout: 10 * time.Second}}
 	at, err := time.Parse(time.RFC3339, os.Getenv("SMARTFEED_LAST_ACTION"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var users []schemas.UserID
 	for i := 0; i < len(p.Users()); i += 40 {
 		users = append(users, p.Users()[i])
 	}
 	got, err := h.Features(t.Context(), []string{"interests_24h", "verbs_1h", "last_actions"}, users, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	asOf, groups := schemas.MicrosOf(at), 0
 	for _, user := range users {
 		day := oracle.Feature{Verbs: []schemas.Verb{schemas.Click, schemas.Save}, Window: 24 * time.Hour}

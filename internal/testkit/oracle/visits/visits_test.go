@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -154,9 +155,7 @@ func TestThingsHappenMeanwhile(t *testing.T) {
 	r := NewReader(config(), &fakeFeed{product: p}, p, reader)
 	step := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	visit := func() *Walk {
 		t.Helper()
@@ -245,9 +244,7 @@ func TestInvisibleItemsMustGo(t *testing.T) {
 	p := product(6)
 	f := &fakeFeed{product: p}
 	r := NewReader(config(), f, p, reader)
-	if _, err := r.Visit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Visit(t.Context()))(t)
 	f.bend = func(_ int, page *Page) {
 		for i := range page.Items { // as if the response had been computed before
 			if page.Items[i].Author == "user:a" && !page.Items[i].New {
