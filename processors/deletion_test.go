@@ -24,7 +24,7 @@ var (
 	// kindName matches the constants that begin the names of rows, whose values are single bytes.
 	kindName = regexp.MustCompile(`^(row|[kK]ind)[A-Z]|(Row|Table|Kind)$`)
 	// deletedBy matches a line of the section: the kind, its content, and what deletes it.
-	deletedBy = regexp.MustCompile(`^\t('.'|[a-z]+) +(\S.*)$`)
+	deletedBy = regexp.MustCompile(`^\t('.'|[a-z_]+) +(\S.*)$`)
 	// means are the things that can delete a row; never must give the reason.
 	means = regexp.MustCompile(`\b(event|cap|timer|sweep|TTL|erasure)\b|\bnever: \S`)
 )

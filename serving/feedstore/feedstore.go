@@ -29,7 +29,6 @@
 //	                Cassandra, its tombstone would slow down every page
 //	'p'  listings   erasure of the followee; the version of a deleted pin stays, because an older one may be written again
 //	'g'  deleted    never: a delete is final
-//	'v'  format     never: one row
 //
 // After Write has returned nil, the batch is on disk and survives a kill of the process.
 package feedstore
