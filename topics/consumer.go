@@ -75,13 +75,13 @@ func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	marks := Marks{}
+	checkpoint := Checkpoint{}
 	committed.Each(func(o kadm.OffsetResponse) {
 		if o.At >= 0 {
-			marks.Set(o.Topic, o.Partition, Mark{Next: o.At})
+			checkpoint.Set(o.Topic, o.Partition, PartitionCheckpoint{Next: o.At})
 		}
 	})
-	_, err = resume(ctx, cfg.Kafka, cfg.Topics, marks, true)
+	_, err = resume(ctx, cfg.Kafka, cfg.Topics, checkpoint, true)
 	return err
 }
 

@@ -213,10 +213,10 @@ func TestSetupWait_IncludesExternalConsumers(t *testing.T) {
 		if slices.Contains(r.Topics, topics.ActionsEnriched) {
 			f := topics.FollowConfig{
 				ConsumerConfig: w.consumer(topics.InstanceGroup(r.Group, "1"), topics.ActionsEnriched),
-				Marks:          func() (topics.Marks, error) { return topics.Marks{}, nil },
+				Checkpoint:     func() (topics.Checkpoint, error) { return topics.Checkpoint{}, nil },
 			}
 			topicstest.Run(t, func(ctx context.Context) error {
-				return topics.Follow(ctx, f, func(context.Context, []*kgo.Record, topics.Marks) error { return nil })
+				return topics.Follow(ctx, f, func(context.Context, []*kgo.Record, topics.Checkpoint) error { return nil })
 			})
 		}
 	}

@@ -98,7 +98,7 @@ func TestFlowsTellOfTheSlowestProcess(t *testing.T) {
 	slow, errBroken := newShelf(), errors.New("broken")
 	held, hold := make(chan struct{}), make(chan struct{})
 	topicstest.Run(t, func(ctx context.Context) error {
-		return topics.Follow(ctx, w.following(slow, "2"), func(context.Context, []*kgo.Record, topics.Marks) error {
+		return topics.Follow(ctx, w.following(slow, "2"), func(context.Context, []*kgo.Record, topics.Checkpoint) error {
 			close(held)
 			<-hold
 			return errBroken

@@ -13,8 +13,8 @@ import (
 // FollowConfig configures Follow.
 type FollowConfig struct {
 	ConsumerConfig // Group is unique to the process
-	// Marks returns the checkpoint of the store, where Follow resumes. Follow calls it once, before anything else.
-	Marks func() (Marks, error)
+	// Checkpoint returns the checkpoint of the store, where Follow resumes. Follow calls it once, before anything else.
+	Checkpoint func() (Checkpoint, error)
 	// Anew makes Follow read a recreated or truncated topic from its oldest record, for stores with idempotent writes. By
 	// default, Follow returns a *ChangedTopicError. In both cases Follow returns one if retention removed records before
 	// the store had them: to continue would hide the loss.
@@ -30,7 +30,7 @@ type FollowConfig struct {
 //
 // Offsets committed earlier under the group's name are ignored. A lost store is filled again from the records that the
 // topics still have.
-func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context, records []*kgo.Record, to Marks) error) error {
+func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context, records []*kgo.Record, to Checkpoint) error) error {
 	at, err := f.begin(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -42,7 +42,7 @@ func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context
 	defer fail(nil)
 	p := &progressed{at: at}
 	err = consume(following, f.ConsumerConfig, func(ctx context.Context, records []*kgo.Record, done committable) error {
-		to := p.marks(done)
+		to := p.checkpoint(done)
 		if err := handle(ctx, records, to); err != nil {
 			return err
 		}
@@ -71,42 +71,42 @@ func (f FollowConfig) join(ctx context.Context, client *kgo.Client, p *progresse
 }
 
 // begin returns the position to resume from.
-func (f FollowConfig) begin(ctx context.Context) (Marks, error) {
-	marks, err := f.Marks()
+func (f FollowConfig) begin(ctx context.Context) (Checkpoint, error) {
+	checkpoint, err := f.Checkpoint()
 	if err != nil {
 		return nil, err
 	}
-	marks = maps.Clone(marks)
+	checkpoint = maps.Clone(checkpoint)
 	for {
-		at, err := resume(ctx, f.Kafka, f.Topics, marks, true)
+		at, err := resume(ctx, f.Kafka, f.Topics, checkpoint, true)
 		var changed *ChangedTopicError
 		if !f.Anew || !errors.As(err, &changed) || changed.Gap() {
 			return at, err
 		}
-		delete(marks, changed.Topic)
+		delete(checkpoint, changed.Topic)
 	}
 }
 
 // progressed is the position of a follower.
 type progressed struct {
 	mu sync.Mutex
-	at Marks
+	at Checkpoint
 }
 
-// marks returns the checkpoint for the offsets in done, with the ids of the topics.
-func (p *progressed) marks(done committable) Marks {
+// checkpoint returns the checkpoint for the offsets in done, with the ids of the topics.
+func (p *progressed) checkpoint(done committable) Checkpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	to := Marks{}
+	to := Checkpoint{}
 	for topic, partitions := range done {
 		for partition, next := range partitions {
-			to.Set(topic, partition, Mark{p.at[topic][partition].Topic, next.Offset})
+			to.Set(topic, partition, PartitionCheckpoint{p.at[topic][partition].Topic, next.Offset})
 		}
 	}
 	return to
 }
 
-func (p *progressed) advance(to Marks) {
+func (p *progressed) advance(to Checkpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for topic, partitions := range to {

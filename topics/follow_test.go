@@ -3,7 +3,6 @@ package topics_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -23,15 +22,15 @@ import (
 type shelf struct {
 	mu     sync.Mutex
 	values map[string]int
-	marks  topics.Marks
+	marks  topics.Checkpoint
 	fail   error // returned by the next write
 }
 
 func newShelf() *shelf {
-	return &shelf{values: map[string]int{}, marks: topics.Marks{topics.Edges: {}}}
+	return &shelf{values: map[string]int{}, marks: topics.Checkpoint{topics.Edges: {}}}
 }
 
-func (s *shelf) put(_ context.Context, records []*kgo.Record, to topics.Marks) error {
+func (s *shelf) put(_ context.Context, records []*kgo.Record, to topics.Checkpoint) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fail; err != nil {
@@ -45,10 +44,10 @@ func (s *shelf) put(_ context.Context, records []*kgo.Record, to topics.Marks) e
 	return nil
 }
 
-func (s *shelf) filled() (topics.Marks, error) {
+func (s *shelf) filled() (topics.Checkpoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return topics.Marks{topics.Edges: maps.Clone(s.marks[topics.Edges])}, nil
+	return topics.Checkpoint{topics.Edges: maps.Clone(s.marks[topics.Edges])}, nil
 }
 
 // once reports whether the shelf has n values, each once.
@@ -83,7 +82,7 @@ func (s *shelf) next() (sum int64) {
 func (w *wire) following(s *shelf, instance string) topics.FollowConfig {
 	cfg := w.consumer(topics.InstanceGroup("shelves", instance), topics.Edges)
 	cfg.Reader = "shelves"
-	return topics.FollowConfig{ConsumerConfig: cfg, Marks: s.filled}
+	return topics.FollowConfig{ConsumerConfig: cfg, Checkpoint: s.filled}
 }
 
 func (w *wire) follow(t *testing.T, s *shelf, instance string) (stop func() error) {
@@ -138,26 +137,6 @@ func TestFollowGoesOnAfterAFailure(t *testing.T) {
 	}
 	w.follow(t, s, "1")
 	eventually.True(t, "all is there", func() bool { return s.once(10) })
-}
-
-// A mark without a topic id applies to the existing topic. Stores of a former release have such marks.
-func TestFollowTakesAMarkWithoutATopic(t *testing.T) {
-	w := newWire(t)
-	w.produce(topics.Edges, "old")
-	p := topics.Partition("old", w.Kafka.Partitions)
-	s := newShelf()
-	s.marks[topics.Edges][p] = topics.Mark{Next: 1}
-	stop := w.follow(t, s, "1")
-	w.produce(topics.Edges, "new")
-	eventually.True(t, "the new record", func() bool { return s.has("new") })
-	_ = stop()
-	if !s.once(1) {
-		t.Errorf("got %v, want what is behind the mark", s.values)
-	}
-	q := topics.Partition("new", w.Kafka.Partitions)
-	if mark := s.marks[topics.Edges][q]; mark.Topic == (kadm.TopicID{}) {
-		t.Errorf("the mark is %+v, want the topic's id in it", mark)
-	}
 }
 
 func TestFollowNoticesAnotherTopic(t *testing.T) {
@@ -218,23 +197,16 @@ func TestARetryIsForEveryProcess(t *testing.T) {
 	}
 }
 
-func TestMarksAreReadAsTheyWereWritten(t *testing.T) {
-	for _, want := range []topics.Mark{{}, {Next: 1<<40 + 7}, {Topic: kadm.TopicID{1, 15: 9}, Next: 3}} {
-		if got, err := topics.ParseMark(want.Bytes()); err != nil || got != want {
+func TestParseCheckpoint_ReadsWhatBytesWrote(t *testing.T) {
+	for _, want := range []topics.PartitionCheckpoint{{}, {Next: 1<<40 + 7}, {Topic: kadm.TopicID{1, 15: 9}, Next: 3}} {
+		encoded := want.Bytes()
+		if got, err := topics.ParseCheckpoint(encoded); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
-	}
-	whole := topics.Mark{Topic: kadm.TopicID{1}, Next: 5}.Bytes()
-	for n := range len(whole) {
-		got, err := topics.ParseMark(whole[:n])
-		if n == 8 && (err != nil || got != topics.Mark{Next: 5}) {
-			t.Errorf("an offset alone: got %+v, %v", got, err)
+		for _, bad := range [][]byte{nil, encoded[:8], encoded[:len(encoded)-1], append(encoded, 'x')} {
+			if got, err := topics.ParseCheckpoint(bad); err == nil {
+				t.Errorf("got %+v of %d bytes, want an error", got, len(bad))
+			}
 		}
-		if n != 8 && err == nil {
-			t.Errorf("%d bytes are the mark %+v", n, got)
-		}
-	}
-	if _, err := topics.ParseMark(fmt.Append(whole, "x")); err == nil {
-		t.Error("too many bytes are a mark")
 	}
 }

@@ -32,7 +32,7 @@ type GlobalTable[T any] struct {
 	mu     sync.RWMutex
 	newest map[string]*T
 
-	at Marks // next offsets; only Run uses it
+	at Checkpoint // next offsets; only Run uses it
 }
 
 // NewGlobalTable returns an empty global table of a stream's topic; call Run to fill it. It skips records that cannot be decoded,
@@ -131,7 +131,7 @@ func (t *GlobalTable[T]) load(ctx context.Context) error {
 func (t *GlobalTable[T]) follow(ctx context.Context) error {
 	return restart(Follow(ctx, FollowConfig{
 		ConsumerConfig: ConsumerConfig{Kafka: t.kafka, Group: globalTableGroup(t.stream.Name, t.instance), Topics: []string{t.stream.Name}},
-		Marks:          func() (Marks, error) { return Marks{t.stream.Name: maps.Clone(t.at[t.stream.Name])}, nil },
+		Checkpoint:     func() (Checkpoint, error) { return Checkpoint{t.stream.Name: maps.Clone(t.at[t.stream.Name])}, nil },
 		Joined:         func() { t.readyOnce.Do(func() { close(t.ready) }) },
 	}, t.handle))
 }
@@ -152,7 +152,7 @@ func (t *GlobalTable[T]) advance(partition int32, next int64) {
 	t.at.Set(t.stream.Name, partition, mark)
 }
 
-func (t *GlobalTable[T]) handle(_ context.Context, records []*kgo.Record, to Marks) error {
+func (t *GlobalTable[T]) handle(_ context.Context, records []*kgo.Record, to Checkpoint) error {
 	for _, r := range records {
 		if err := t.apply(r); err != nil {
 			return err

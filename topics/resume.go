@@ -8,40 +8,36 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// Mark is the checkpoint of a store for one partition.
-type Mark struct {
+// PartitionCheckpoint is the checkpoint of a store for one partition.
+type PartitionCheckpoint struct {
 	Topic kadm.TopicID // a recreated topic has another id; zero: unknown
 	Next  int64        // offset of the first record that the store does not have
 }
 
-// Marks is the checkpoint of a store, by topic and partition.
-type Marks map[string]map[int32]Mark
+// Checkpoint is the checkpoint of a store, by topic and partition.
+type Checkpoint map[string]map[int32]PartitionCheckpoint
 
-// offsetBytes is the length of the offset in an encoded mark. The topic's id follows.
-const offsetBytes = 8
-
-// Bytes returns the encoded mark: the offset, big-endian, and the topic's id.
-func (m Mark) Bytes() []byte {
-	return append(binary.BigEndian.AppendUint64(nil, uint64(m.Next)), m.Topic[:]...)
+// Bytes returns the encoded checkpoint: the offset, big-endian, and the topic's id.
+func (c PartitionCheckpoint) Bytes() []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(c.Next)), c.Topic[:]...)
 }
 
-// ParseMark decodes a mark that Bytes encoded. Eight bytes are an offset without a known topic id.
-func ParseMark(b []byte) (Mark, error) {
-	var m Mark
-	if len(b) != offsetBytes && len(b) != offsetBytes+len(m.Topic) {
-		return m, fmt.Errorf("mark of %d bytes: want %d or %d", len(b), offsetBytes, offsetBytes+len(m.Topic))
+// ParseCheckpoint decodes a checkpoint that Bytes encoded.
+func ParseCheckpoint(b []byte) (c PartitionCheckpoint, err error) {
+	if want := 8 + len(c.Topic); len(b) != want {
+		return c, fmt.Errorf("checkpoint of %d bytes: want %d", len(b), want)
 	}
-	m.Next = int64(binary.BigEndian.Uint64(b))
-	copy(m.Topic[:], b[offsetBytes:])
-	return m, nil
+	c.Next = int64(binary.BigEndian.Uint64(b))
+	copy(c.Topic[:], b[8:])
+	return c, nil
 }
 
-// Set sets the mark of a partition.
-func (m Marks) Set(topic string, partition int32, mark Mark) {
-	if m[topic] == nil {
-		m[topic] = map[int32]Mark{}
+// Set sets the checkpoint of a partition.
+func (c Checkpoint) Set(topic string, partition int32, at PartitionCheckpoint) {
+	if c[topic] == nil {
+		c[topic] = map[int32]PartitionCheckpoint{}
 	}
-	m[topic][partition] = mark
+	c[topic][partition] = at
 }
 
 // ChangedTopicError is returned when a topic no longer has records that a store was filled from or still needs. The topic
@@ -49,9 +45,9 @@ func (m Marks) Set(topic string, partition int32, mark Mark) {
 type ChangedTopicError struct {
 	Topic     string
 	Partition int32
-	Was       Mark  // the store's mark
-	Is        Mark  // the current topic, and the end offset of the partition
-	Start     int64 // oldest offset of the partition
+	Was       PartitionCheckpoint // the checkpoint of the store
+	Is        PartitionCheckpoint // the current topic, and the end offset of the partition
+	Start     int64               // oldest offset of the partition
 }
 
 // Error says what has changed. What to do depends on the store.
@@ -71,20 +67,20 @@ func (e *ChangedTopicError) madeAnew() bool {
 	return e.Was.Topic != kadm.TopicID{} && e.Was.Topic != e.Is.Topic
 }
 
-// Gap reports whether the partition starts after the mark.
+// Gap reports whether the partition starts after the checkpoint.
 func (e *ChangedTopicError) Gap() bool { return !e.madeAnew() && e.Start > e.Was.Next }
 
 // Fatal returns true: a retry does not help.
 func (e *ChangedTopicError) Fatal() bool { return true }
 
-// Resume returns the position in every partition of the topics at which a store continues: its mark or, without one, the
-// oldest record. It returns a *ChangedTopicError if a topic is not that of its mark, or ends before the mark.
-func Resume(ctx context.Context, k Kafka, topics []string, marks Marks) (Marks, error) {
-	return resume(ctx, k, topics, marks, false)
+// Resume returns the position in every partition of the topics at which a store continues: its checkpoint or, without one, the
+// oldest record. It returns a *ChangedTopicError if a topic is not that of its checkpoint, or ends before the checkpoint.
+func Resume(ctx context.Context, k Kafka, topics []string, checkpoint Checkpoint) (Checkpoint, error) {
+	return resume(ctx, k, topics, checkpoint, false)
 }
 
-// resume is Resume, but with gaps it also returns the error if a partition starts after its mark.
-func resume(ctx context.Context, k Kafka, topics []string, marks Marks, gaps bool) (Marks, error) {
+// resume is Resume, but with gaps it also returns the error if a partition starts after its checkpoint.
+func resume(ctx context.Context, k Kafka, topics []string, checkpoint Checkpoint, gaps bool) (Checkpoint, error) {
 	l, err := NewLog(k)
 	if err != nil {
 		return nil, err
@@ -98,12 +94,12 @@ func resume(ctx context.Context, k Kafka, topics []string, marks Marks, gaps boo
 	if err != nil {
 		return nil, err
 	}
-	at := Marks{}
+	at := Checkpoint{}
 	for topic, partitions := range e.ends {
 		for p, end := range partitions {
-			is := Mark{Topic: there[topic].ID, Next: e.starts[topic][p]}
-			if was, ok := marks[topic][p]; ok {
-				err := &ChangedTopicError{Topic: topic, Partition: p, Was: was, Is: Mark{is.Topic, end}, Start: is.Next}
+			is := PartitionCheckpoint{Topic: there[topic].ID, Next: e.starts[topic][p]}
+			if was, ok := checkpoint[topic][p]; ok {
+				err := &ChangedTopicError{Topic: topic, Partition: p, Was: was, Is: PartitionCheckpoint{is.Topic, end}, Start: is.Next}
 				if err.madeAnew() || was.Next > end || gaps && err.Gap() {
 					return nil, err
 				}

@@ -276,7 +276,7 @@ func instances(readers []Reader, running []string) []Reader {
 	for _, r := range readers {
 		before := len(list)
 		for _, group := range running {
-			if r.Each && (group == r.Group || strings.HasPrefix(group, instancePrefix(r.Group))) {
+			if r.Each && strings.HasPrefix(group, instancePrefix(r.Group)) {
 				list = append(list, Reader{Group: group, Topics: r.Topics})
 			}
 		}

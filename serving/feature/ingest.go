@@ -22,7 +22,7 @@ import (
 // Writer is the store that a Sink writes to. *EmbeddedStore implements it.
 type Writer interface {
 	Write(batch Batch) error // durable when it returns; repeats change nothing
-	Marks() (topics.Marks, error)
+	Marks() (topics.Checkpoint, error)
 	Sweep() error
 }
 
@@ -116,13 +116,13 @@ func (s *Sink) following() topics.FollowConfig {
 				s.deps.Streams.PinCards.Name, s.deps.Streams.PinAttributes.Name,
 			},
 		},
-		Marks: s.deps.Store.Marks,
+		Checkpoint: s.deps.Store.Marks,
 		Anew:  true, // repeats change nothing
 	}
 }
 
 // handle writes records durably. It returns nil only after all are written or acknowledged as dead letters.
-func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Marks) error {
+func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Checkpoint) error {
 	if len(records) == 0 {
 		return s.deps.Store.Write(Batch{Marks: to})
 	}
@@ -135,7 +135,7 @@ func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Mark
 	return nil
 }
 
-func (s *Sink) work(ctx context.Context, records []*kgo.Record, to topics.Marks) error {
+func (s *Sink) work(ctx context.Context, records []*kgo.Record, to topics.Checkpoint) error {
 	batch := Batch{Marks: to}
 	for _, r := range records {
 		if err := s.inputs[r.Topic](&batch, r); err != nil {

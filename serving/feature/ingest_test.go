@@ -497,13 +497,13 @@ func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 func TestMarksOfAStore(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir, DefaultConfig())
-	want := topics.Marks{}
+	want := topics.Checkpoint{}
 	for topic, n := range map[string]int32{"a": 2, "a-b": 1, topics.PinCards: 3} {
 		for p := range n {
-			want.Set(topic, p, topics.Mark{Topic: kadm.TopicID{byte(len(topic))}, Next: int64(p) << 33})
+			want.Set(topic, p, topics.PartitionCheckpoint{Topic: kadm.TopicID{byte(len(topic))}, Next: int64(p) << 33})
 		}
 	}
-	mustWrite(t, s, Batch{Marks: topics.Marks{"a": {0: {Next: 1}}}})
+	mustWrite(t, s, Batch{Marks: topics.Checkpoint{"a": {0: {Next: 1}}}})
 	mustWrite(t, s, Batch{Marks: want})
 	if err := errors.Join(s.Sweep(), s.Close()); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ type Batch struct {
 	Counts  []*schemas.ItemCounts
 	Cards   []*schemas.Card
 	Pins    []*schemas.PinAttributes
-	Marks   topics.Marks // applied offsets after this batch
+	Marks   topics.Checkpoint // applied offsets after this batch
 }
 
 // ErrClosed is returned by every method of a closed store.
@@ -162,7 +162,7 @@ func each[T any](records []*T, write func(*T) error) error {
 	return nil
 }
 
-func (w *writer) marks(marks topics.Marks) error {
+func (w *writer) marks(marks topics.Checkpoint) error {
 	for topic, partitions := range marks {
 		for partition, mark := range partitions {
 			if err := w.batch.Set(markKey(nil, topic, partition), mark.Bytes(), nil); err != nil {
@@ -239,8 +239,8 @@ func (w *writer) pin(p *schemas.PinAttributes) error {
 }
 
 // Marks returns the applied offsets: the last ones that Write received for each partition.
-func (s *EmbeddedStore) Marks() (topics.Marks, error) {
-	marks := topics.Marks{}
+func (s *EmbeddedStore) Marks() (topics.Checkpoint, error) {
+	marks := topics.Checkpoint{}
 	err := s.db.Use(func(db *pebble.DB) error {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{markTable}, UpperBound: []byte{markTable + 1}})
 		if err != nil {
@@ -257,9 +257,9 @@ func (s *EmbeddedStore) Marks() (topics.Marks, error) {
 	return marks, nil
 }
 
-func readMark(marks topics.Marks, key, value []byte) error {
+func readMark(marks topics.Checkpoint, key, value []byte) error {
 	topic, partition, ok := cutMarkKey(key)
-	mark, err := topics.ParseMark(value)
+	mark, err := topics.ParseCheckpoint(value)
 	if !ok || err != nil {
 		return fmt.Errorf("row %q: %w", key, errors.Join(packed.ErrTorn, err))
 	}

@@ -126,9 +126,9 @@ func (f *Files) checkTopic(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name, marks := f.deps.Stream.Name, topics.Marks{}
+	name, marks := f.deps.Stream.Name, topics.Checkpoint{}
 	for partition, next := range f.next {
-		marks.Set(name, partition, topics.Mark{Topic: known, Next: next})
+		marks.Set(name, partition, topics.PartitionCheckpoint{Topic: known, Next: next})
 	}
 	at, err := topics.Resume(ctx, f.deps.Kafka, []string{name}, marks)
 	var changed *topics.ChangedTopicError

@@ -50,7 +50,7 @@ func funnel(ctx context.Context) (err error) {
 		action(0, "user:ada", schemas.View, 3*time.Minute), action(1, "user:dan", schemas.View, 2*time.Minute),
 		action(2, "user:ada", schemas.Save, time.Minute),
 	}
-	to := map[int32]topics.Mark{0: {Next: 3}}
+	to := map[int32]topics.PartitionCheckpoint{0: {Next: 3}}
 	if err := errors.Join(store.Apply(actions, to), store.Apply(actions, to)); err != nil {
 		return err
 	}

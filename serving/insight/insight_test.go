@@ -327,10 +327,10 @@ func did(user schemas.UserID, verb schemas.Verb, ago time.Duration, interests ..
 }
 
 // behind returns the marks after the records.
-func behind(records []Applied) map[int32]topics.Mark {
-	to := map[int32]topics.Mark{}
+func behind(records []Applied) map[int32]topics.PartitionCheckpoint {
+	to := map[int32]topics.PartitionCheckpoint{}
 	for _, r := range records {
-		to[r.Partition] = topics.Mark{Next: r.Offset + 1}
+		to[r.Partition] = topics.PartitionCheckpoint{Next: r.Offset + 1}
 	}
 	return to
 }

@@ -60,7 +60,7 @@ func (s *Sink) consume(ctx context.Context) error {
 			Kafka: s.deps.Kafka, Group: topics.InstanceGroup(topics.Insights, s.deps.Instance), Reader: topics.Insights,
 			Topics: []string{s.deps.Stream.Name},
 		},
-		Marks: s.marks,
+		Checkpoint: s.marks,
 	}, s.handle)
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
@@ -69,9 +69,9 @@ func (s *Sink) consume(ctx context.Context) error {
 	return err
 }
 
-func (s *Sink) marks() (topics.Marks, error) {
+func (s *Sink) marks() (topics.Checkpoint, error) {
 	marks, err := s.deps.Store.Marks()
-	return topics.Marks{s.deps.Stream.Name: marks}, err
+	return topics.Checkpoint{s.deps.Stream.Name: marks}, err
 }
 
 // sweep deletes expired rows and the rows of deleted users.
@@ -88,7 +88,7 @@ func (s *Sink) sweep() error {
 
 // handle writes records durably. It ignores records that cannot be read: the sink of features reads the same topic and
 // sends them to the dead-letter topic.
-func (s *Sink) handle(_ context.Context, records []*kgo.Record, to topics.Marks) error {
+func (s *Sink) handle(_ context.Context, records []*kgo.Record, to topics.Checkpoint) error {
 	applied := make([]Applied, len(records))
 	for i, r := range records {
 		a, err := s.deps.Stream.Decode(r.Value)

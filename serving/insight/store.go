@@ -22,7 +22,7 @@ import (
 //	'u' user           → activity.encode
 //	's' day, user      → acts: microseconds of the day (varint), verb (text)…, in the order of arrival
 //	'h' interest       → 7 × 24 varints: actions by weekday and hour
-//	'o' partition      → topics.Mark: the applied offset
+//	'o' partition      → topics.PartitionCheckpoint: the applied offset
 const (
 	userTable     = 'u'
 	sequenceTable = 's'
@@ -68,7 +68,7 @@ type Applied struct {
 
 // Apply writes records durably, each once: it skips records below the applied offset of their partition. to are the
 // marks after the records, by partition. Only one call may run at a time.
-func (s *Store) Apply(records []Applied, to map[int32]topics.Mark) error {
+func (s *Store) Apply(records []Applied, to map[int32]topics.PartitionCheckpoint) error {
 	err := s.db.Use(func(db *pebble.DB) error {
 		w := &writer{db: db, rows: map[string][]byte{}}
 		for _, r := range records {
@@ -126,16 +126,16 @@ func markKey(partition int32) []byte {
 }
 
 // mark returns the applied offset of a partition.
-func (w *writer) mark(partition int32) (topics.Mark, error) {
+func (w *writer) mark(partition int32) (topics.PartitionCheckpoint, error) {
 	row, err := w.get(markKey(partition))
 	if err != nil || row == nil {
-		return topics.Mark{}, err
+		return topics.PartitionCheckpoint{}, err
 	}
-	return topics.ParseMark(row)
+	return topics.ParseCheckpoint(row)
 }
 
 // marks advances the marks of partitions.
-func (w *writer) marks(to map[int32]topics.Mark) error {
+func (w *writer) marks(to map[int32]topics.PartitionCheckpoint) error {
 	for partition, mark := range to {
 		was, err := w.mark(partition)
 		if err != nil {
@@ -149,10 +149,10 @@ func (w *writer) marks(to map[int32]topics.Mark) error {
 }
 
 // Marks returns the applied offset of each partition.
-func (s *Store) Marks() (map[int32]topics.Mark, error) {
-	marks := map[int32]topics.Mark{}
+func (s *Store) Marks() (map[int32]topics.PartitionCheckpoint, error) {
+	marks := map[int32]topics.PartitionCheckpoint{}
 	err := s.each(context.Background(), []byte{offsetTable}, func(key, value []byte) error {
-		mark, err := topics.ParseMark(value)
+		mark, err := topics.ParseCheckpoint(value)
 		if err != nil || len(key) != 4 {
 			return errors.Join(packed.ErrTorn, err)
 		}
