@@ -218,6 +218,13 @@ func (tx *Tx) Room() (rows, bytes int) {
 	return cfg.MaxRecordRows - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), cfg.MaxRecordBytes - (len(b.data) - tx.start.data)
 }
 
+// HasRoom reports whether a callback with an unbounded number of rows may write more. It leaves 100 rows and 64 KiB for what
+// the callback writes at its end.
+func (tx *Tx) HasRoom() bool {
+	rows, bytes := tx.Room()
+	return rows >= 100 && bytes >= 64<<10
+}
+
 // room checks the limits of the callback before it adds a row or record of so many bytes.
 func (tx *Tx) room(bytes int) error {
 	switch rowsLeft, bytesLeft := tx.Room(); {
