@@ -137,11 +137,11 @@ func (p *App) openFeed(context.Context) error {
 	if err != nil {
 		return err
 	}
+	log := feed.NewLog(client, p.streams)
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
 		Generator: p.generator, Explainer: p.generator, Pools: p.generator, Neighbours: p.related,
 		Store: p.store, Deleted: p.deleted, TTL: p.cfg.FeedStore.ttl(),
-		Served:   feed.NewServedTopic(client, p.streams),
-		Activity: feed.NewActivityTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
+		Served: log, Activity: log, CursorKey: key, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err

@@ -10,27 +10,22 @@ import (
 type metrics struct {
 	seconds  *prometheus.HistogramVec
 	degraded *prometheus.CounterVec
-
-	unannounced prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, gates map[string]*gate) (*metrics, error) {
 	m := &metrics{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "smartfeed_feed_answer_seconds", Help: "Time to make an answer, and how many there were.",
+			Name: "smartfeed_feed_answer_seconds", Help: "Time to answer, by kind of answer.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s
 		}, []string{"kind"}),
 		degraded: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_feed_degraded_total", Help: "Answers that lacked something, by what it was.",
+			Name: "smartfeed_feed_degraded_total", Help: "Degraded answers, by reason.",
 		}, []string{"reason"}),
 	}
-	m.unannounced = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "smartfeed_feed_unannounced_total", Help: "Visits that could not be announced to the pools in time.",
-	})
-	all := []prometheus.Collector{m.seconds, m.degraded, m.unannounced}
+	all := []prometheus.Collector{m.seconds, m.degraded}
 	for name, g := range gates {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "smartfeed_feed_calls", Help: "Calls to a collaborator under way.",
+			Name: "smartfeed_feed_calls", Help: "Calls in flight, by dependency.",
 			ConstLabels: prometheus.Labels{"to": name},
 		}, func() float64 { return float64(g.inFlight()) }))
 	}

@@ -17,8 +17,8 @@ type Pools interface {
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }
 
-// poolLook is how many candidates of a pool are checked against their cards.
-const poolLook = 1000
+// maxPoolChecked is how many candidates of a pool are checked against their cards.
+const maxPoolChecked = 1000
 
 // Pool answers with the best candidates of a user and source, at most limit, and their total number. Candidates that no edge
 // delivered stay in the pool when their pin is deleted. Pool checks the cards of the best 1000 of them and omits deleted
@@ -30,7 +30,7 @@ func (s *Service) Pool(ctx context.Context, user schemas.UserID, source schemas.
 	if source == schemas.Following || source == schemas.FromInterest { // edges deliver deletions
 		return s.deps.Pools.Pool(ctx, user, source, limit)
 	}
-	pool, err := s.deps.Pools.Pool(ctx, user, source, max(limit, poolLook))
+	pool, err := s.deps.Pools.Pool(ctx, user, source, max(limit, maxPoolChecked))
 	if err != nil {
 		return nil, err
 	}

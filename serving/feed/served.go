@@ -12,44 +12,29 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// ServedTopic is the ServedLog on Kafka.
-type ServedTopic struct {
-	client *kgo.Client
-	stream topics.Stream[schemas.Served]
+// Log publishes the records of visits to Kafka. It implements ServedLog and ActivityLog.
+type Log struct {
+	client  *kgo.Client
+	streams *topics.Streams
 }
 
-// NewServedTopic returns a ServedTopic that publishes through client. The client comes from topics.Kafka.Client, and the
-// caller closes it.
-func NewServedTopic(client *kgo.Client, s *topics.Streams) *ServedTopic {
-	return &ServedTopic{client: client, stream: s.Served}
-}
+// NewLog returns a Log that publishes through client. The client comes from topics.Kafka.Client, and the caller closes it.
+func NewLog(client *kgo.Client, s *topics.Streams) *Log { return &Log{client, s} }
 
 // Publish returns Acknowledged when every in-sync replica has the record, and Failed when the record is certainly not in the
 // log. It returns Unknown when ctx ends before the brokers answer, or when an answer leaves the outcome open. In that case
 // the client continues to retry for at most topics.DeliveryTimeout.
-func (t *ServedTopic) Publish(ctx context.Context, s *schemas.Served) (schemas.Outcome, error) {
-	if err := publish(ctx, t.client, t.stream, s.User, s); err != nil {
+func (l *Log) Publish(ctx context.Context, s *schemas.Served) (schemas.Outcome, error) {
+	if err := publish(ctx, l.client, l.streams.Served, s.User, s); err != nil {
 		return outcomeOf(err), fmt.Errorf("publish served %s: %w", s.ID, err)
 	}
 	return schemas.Acknowledged, nil
 }
 
-// ActivityTopic is the ActivityLog on Kafka.
-type ActivityTopic struct {
-	client *kgo.Client
-	stream topics.Stream[schemas.UserActivity]
-}
-
-// NewActivityTopic returns a ActivityTopic that publishes through client. The client comes from topics.Kafka.Client, and the
-// caller closes it.
-func NewActivityTopic(client *kgo.Client, s *topics.Streams) *ActivityTopic {
-	return &ActivityTopic{client: client, stream: s.UserActivity}
-}
-
 // Announce implements ActivityLog. If ctx ends first, the client continues to retry for at most topics.DeliveryTimeout. A late
 // or repeated announcement does no harm.
-func (t *ActivityTopic) Announce(ctx context.Context, r *schemas.UserActivity) error {
-	if err := publish(ctx, t.client, t.stream, r.User, r); err != nil {
+func (l *Log) Announce(ctx context.Context, r *schemas.UserActivity) error {
+	if err := publish(ctx, l.client, l.streams.UserActivity, r.User, r); err != nil {
 		return fmt.Errorf("announce %s: %w", r.User, err)
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// TestServedTopic uses a real broker and stops it at the end.
-func TestServedTopic(t *testing.T) {
+// TestLog uses a real broker and stops it at the end.
+func TestLog(t *testing.T) {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
@@ -37,7 +37,7 @@ func TestServedTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	log := NewServedTopic(client, streams)
+	log := NewLog(client, streams)
 
 	want := schemas.Served{ID: "s-1", User: viewer, Time: 5, Feed: "home", Items: []schemas.ServedItem{item("a")}}
 	outcome, err := log.Publish(t.Context(), &want)
@@ -60,6 +60,18 @@ func TestServedTopic(t *testing.T) {
 		t.Errorf("too large: got %q, %v, want %q", outcome, err, schemas.Failed)
 	}
 
+	announced := schemas.UserActivity{User: viewer, Time: 5}
+	if err := log.Announce(t.Context(), &announced); err != nil {
+		t.Fatal(err)
+	}
+	record = first(t, kafka, topics.UserActivity)
+	visit, err := streams.UserActivity.Decode(record.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "announced", *visit, announced)
+	same(t, "key", string(record.Key), string(viewer))
+
 	closed = true
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
@@ -73,6 +85,9 @@ func TestServedTopic(t *testing.T) {
 	}
 	if took := time.Since(start); took > 20*time.Second { // generous, for a busy machine
 		t.Errorf("broker away: took %s, want 100ms", took)
+	}
+	if err := log.Announce(ctx, &announced); err == nil {
+		t.Error("announced to a stopped broker")
 	}
 }
 
@@ -115,7 +130,7 @@ func first(t *testing.T, kafka topics.Kafka, topic string) *kgo.Record {
 	}
 }
 
-func TestOutcomes(t *testing.T) {
+func TestOutcomeOf(t *testing.T) {
 	for err, want := range map[error]schemas.Outcome{
 		kgo.ErrMaxBuffered:            schemas.Failed,
 		kgo.ErrRecordTimeout:          schemas.Failed,

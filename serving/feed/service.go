@@ -1,10 +1,19 @@
 // Package feed answers requests for a user's feed. A visit shows a chunk of new items from the content generator on top of
 // the materialized feed from the store. An older page contains only materialized items.
 //
-//	visit   request a chunk from the generator and the newest materialized items from the store, in parallel;
-//	        publish the items that the chunk shows (served) and wait for the acknowledgement;
-//	        fill up to the limit with materialized items below the position that was the newest when the chunk was built
-//	older   continue below the position that the cursor names
+// # A visit
+//
+//  1. Service.Visit requests a chunk (visit.go) and, in parallel, the newest rows of the materialized feed (reader.go).
+//  2. The generator of the process that owns the user's partition composes the chunk (packages peers and pools/generator). If
+//     the user was inactive, chunk announces the visit on the topic returns and requests the chunk again.
+//  3. publishServed publishes the items that the chunk shows on the topic served (visit.go, served.go).
+//  4. Meanwhile, learn reads the cards, edges and deleted authors that determine which items are visible (facts.go).
+//  5. visibleNew and fill choose the visible new items, and the materialized items below the position that was the newest
+//     when the chunk was built (reader.go).
+//  6. answer waits for the acknowledgement. Without it, materialized items take the places of the new ones (visit.go).
+//  7. page adds the cursor of the next page (cursor.go).
+//
+// Package pools describes what its Served does next. Service.Older starts at step 5, below the position of its cursor.
 //
 // # Degraded answers
 //
@@ -81,8 +90,8 @@ type Explainer interface {
 	Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error)
 }
 
-// Frozen reads materialized feeds.
-type Frozen interface {
+// Materialized reads materialized feeds.
+type Materialized interface {
 	// Page returns at most n entries at positions below the given one, newest first, and the trim position. It omits entries
 	// that have not reached the store.
 	Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error)
@@ -110,7 +119,7 @@ var ErrStale = errors.New("the feed store lags")
 
 // Store is the feed store that answers read. Methods of Present and Lists may return a value together with ErrStale.
 type Store interface {
-	Frozen
+	Materialized
 	Present
 	Lists
 }
@@ -238,7 +247,7 @@ func (s *Service) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("close feed: calls still under way: %w", ctx.Err())
+		return fmt.Errorf("close feed: calls in flight: %w", ctx.Err())
 	}
 }
 

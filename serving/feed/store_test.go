@@ -113,34 +113,6 @@ func TestStoredFactsShowAtOnce(t *testing.T) {
 	}
 }
 
-func TestListFromTheStore(t *testing.T) {
-	svc, store, _ := newService(t, 1)
-	var b feedstore.Batch
-	for i := range 30 {
-		b.Publications = append(b.Publications, schemas.Publication{Followee: "board:1", PinVersion: schemas.PinVersion{
-			Pin: schemas.PinID(fmt.Sprintf("pin:%d", i)), Version: 1, PinContent: schemas.PinContent{Created: schemas.Micros(i), Facets: schemas.Facets{Author: "user:1", Board: "board:1"}}}})
-	}
-	must(t, store.Write(t.Context(), b))
-	seen := 0
-	for cursor := ""; ; {
-		page, err := svc.List(t.Context(), "board:1", "", cursor, 7)
-		must(t, err)
-		for _, p := range page.Items {
-			if want := schemas.PinID(fmt.Sprintf("pin:%d", 29-seen)); p.ID != want {
-				t.Fatalf("got %s, want %s", p.ID, want)
-			}
-			seen++
-		}
-		if page.Next == nil {
-			break
-		}
-		cursor = *page.Next
-	}
-	if seen != 30 {
-		t.Errorf("got %d pins, want 30", seen)
-	}
-}
-
 // BenchmarkAnswer measures answers of 25 items. "rows alone" measures only the read of the entries.
 func BenchmarkAnswer(b *testing.B) {
 	svc, store, gen := newService(b, 2000)

@@ -81,9 +81,7 @@ func (s *Service) chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas
 		return chunk, err
 	}
 	if chunk.Inactive {
-		if err := s.announce(ctx, req); err != nil {
-			s.metrics.unannounced.Inc() // the chunk is then degraded; its Served also reactivates the user
-		}
+		_ = s.announce(ctx, req) // after an error, the chunk is degraded, and its Served reactivates the user
 		req.Announced = true
 		return s.deps.Generator.Chunk(ctx, req)
 	}
@@ -100,14 +98,10 @@ func (s *Service) announce(ctx context.Context, req schemas.ChunkRequest) error 
 // announceLater announces a visit that leaves no Served record. No caller waits for it. If it fails, the next visit tries
 // again.
 func (s *Service) announceLater(ctx context.Context, req schemas.ChunkRequest) {
-	announcement := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (struct{}, error) {
+	call := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.announce(ctx, req)
 	}, nil)
-	s.calls.Go(func() {
-		if _, err := announcement.wait(); err != nil {
-			s.metrics.unannounced.Inc()
-		}
-	})
+	s.calls.Go(func() { _, _ = call.wait() })
 }
 
 // answer returns the items of a page: the visible items of the chunk, then materialized items up to limit. New items are shown
@@ -163,4 +157,28 @@ func (s *Service) publishServed(ctx context.Context, served *schemas.Served, unt
 func (s *Service) hasPassed(at time.Time) bool {
 	now := s.deps.Now()
 	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
+}
+
+// Older answers the page at cursor, the Page.Next of an earlier answer. The only errors are ErrBadLimit and ErrBadCursor.
+func (s *Service) Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (Page, error) {
+	if err := checkLimit(limit); err != nil {
+		return Page{}, err
+	}
+	at, err := s.cursors.openFeed(cursor, user)
+	if err != nil {
+		return Page{}, err
+	}
+	if s.deps.Deleted.Has(user) {
+		return Page{}.full(), nil
+	}
+	defer s.metrics.time("older", s.deps.Now)()
+	r := s.newReader(user)
+	r.next = at.below - 1
+	if at.below == math.MaxInt64 {
+		r.next = unknown
+	}
+	items := r.fill(ctx, nil, limit)
+	page := r.page(at.feed, items)
+	s.metrics.count(page.Degraded)
+	return page, nil
 }

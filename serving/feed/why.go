@@ -8,10 +8,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// thoughtOf is the limit of the hypothetical visit that Why evaluates.
-const thoughtOf = 25
+// whyLimit is the limit of the hypothetical visit that Why evaluates.
+const whyLimit = 25
 
-var errNobodyExplains = errors.New("nobody here can tell why")
+var errNoExplainer = errors.New("why: this process has no explainer")
 
 // Why reports the state of a pin for a user in a feed. If masked is set, the answer is for that user and does not disclose
 // who blocks them. Why returns schemas.ErrUnknownFeed, or an error if the generator is unavailable. If the store is
@@ -21,7 +21,7 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 		return nil, fmt.Errorf("feed of %d bytes: %w", len(feed), schemas.ErrUnknownFeed)
 	}
 	if s.deps.Explainer == nil {
-		return nil, errNobodyExplains
+		return nil, errNoExplainer
 	}
 	if s.deps.Deleted.Has(user) {
 		return &schemas.Why{User: user, Pin: pin, Feed: feed, Fate: schemas.FateOut, Reason: schemas.ReasonUserDeleted}, nil
@@ -29,7 +29,7 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 	defer s.metrics.time("why", s.deps.Now)()
 	r := s.newReader(user)
 	request := schemas.WhyRequest{
-		User: user, Pin: pin, Feed: feed, Limit: thoughtOf, Time: schemas.MicrosOf(s.deps.Now()), Masked: masked,
+		User: user, Pin: pin, Feed: feed, Limit: whyLimit, Time: schemas.MicrosOf(s.deps.Now()), Masked: masked,
 	}
 	if r.learnCards(ctx, []schemas.ServedItem{{Pin: pin}}) {
 		request.Card = r.facts.cards[pin]
@@ -47,9 +47,7 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 
 // complete adds to the generator's answer what the store knows.
 func (r *reader) complete(ctx context.Context, why *schemas.Why) {
-	for _, reason := range why.Degraded {
-		r.degrade(reason)
-	}
+	r.degrade(why.Degraded...)
 	if why.Shown != nil && why.Shown.RankScore == nil {
 		r.readShown(ctx, why.Pin, why.Shown)
 	}

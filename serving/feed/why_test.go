@@ -50,7 +50,7 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "question", e.asked, schemas.WhyRequest{User: viewer, Pin: "pin:1", Feed: "home", Limit: thoughtOf, Time: 77, Card: &card})
+	same(t, "question", e.asked, schemas.WhyRequest{User: viewer, Pin: "pin:1", Feed: "home", Limit: whyLimit, Time: 77, Card: &card})
 	same(t, "answer", got, &schemas.Why{
 		User: viewer, Pin: "pin:1", Feed: "home", Arm: "calm", Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred,
 		By: []schemas.ID{"user:a"}, Since: 5, Degraded: []string{"model"},
@@ -107,7 +107,7 @@ func TestWhyErrors(t *testing.T) {
 	if _, err := r.Why(t.Context(), viewer, strings.Repeat("x", maxFeedName+1), "pin:1", false); !errors.Is(err, schemas.ErrUnknownFeed) {
 		t.Errorf("got %v, want that the feed is unknown", err)
 	}
-	if _, err := newRig(t, nil).Why(t.Context(), viewer, "home", "pin:1", false); !errors.Is(err, errNobodyExplains) {
+	if _, err := newRig(t, nil).Why(t.Context(), viewer, "home", "pin:1", false); !errors.Is(err, errNoExplainer) {
 		t.Errorf("got %v, want that nobody can tell", err)
 	}
 }
