@@ -113,6 +113,7 @@ func RenamedKeys() map[string]string {
 		"feed.served":         "feed.served_timeout",
 		"generator.welcome":   "generator.reactivation_timeout",
 		"interests.attribute": "interests.attribution_window",
+		"pools.frozen":        "pools.recent_entries",
 	}
 }
 
@@ -206,7 +207,7 @@ func (c *Config) shown() *Config {
 // settle copies values that several parts share to each of them.
 func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
-	c.Generator.FeedMax, c.Generator.HalfLife = c.FeedStore.MaxFeed, c.Fanout.HalfLife
+	c.Generator.HalfLife = c.Fanout.HalfLife
 	c.Generator.Elsewhere = c.Feed.Longest()
 	c.Related.ScoreHalfLife = c.Fanout.HalfLife
 }

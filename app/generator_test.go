@@ -90,7 +90,7 @@ func TestGeneratorOfTheProduct(t *testing.T) {
 	home.Shares = maps.Clone(home.Shares)
 	home.Shares[schemas.Explore] = 0.25
 	home.Explore = rules.Explore{Pin: 1}
-	home.Defer.Floor, home.Defer.Budget = 5, 0
+	home.Defer.Margin, home.Defer.Budget = 5, 0
 	cfg.Generator.Feeds[rules.Home] = home
 	cfg.Objects.Hot.From = 1
 	s := start(t, cfg)

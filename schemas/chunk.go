@@ -28,7 +28,6 @@ type ChunkRequest struct {
 type Chunk struct {
 	Served   Served      `json:"served"`
 	Head     int64       `json:"head"`   // highest position of the materialized feed when the chunk was built; 0: none
-	Floor    int64       `json:"floor"`  // trim position: entries at or below it were trimmed
 	Recent   []FeedEntry `json:"recent"` // see Remembered
 	Degraded []string    `json:"degraded,omitempty"`
 

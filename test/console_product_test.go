@@ -102,7 +102,7 @@ func TestBrowserConsole(t *testing.T) {
 	chromium := openBrowser(t)
 	cfg := testConfig(t)
 	home := cfg.Generator.Feeds[rules.Home]
-	home.Defer.Floor, home.Defer.Budget = 3, 0
+	home.Defer.Margin, home.Defer.Budget = 3, 0
 	cfg.Generator.Feeds[rules.Home] = home
 	s := start(t, app.Dev, cfg)
 	s.publish(consoleEvents(time.Now())...)
@@ -376,7 +376,7 @@ func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 	chromium := openBrowser(t)
 	cfg := testConfig(t)
 	home := cfg.Generator.Feeds[rules.Home]
-	home.Defer.Floor, home.Defer.Budget = 4, 20
+	home.Defer.Margin, home.Defer.Budget = 4, 20
 	cfg.Generator.Feeds[rules.Home] = home
 	s := start(t, app.Dev, cfg)
 	s.simulate()

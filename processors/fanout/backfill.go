@@ -1,7 +1,6 @@
 package fanout
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -50,21 +49,19 @@ func (o *ownerState) recentsAfter(b *schemas.Backfill, most int) (pins []schemas
 		if inWithdrawn && !withdrawn || !withdrawn && !o.published || withdrawn && !o.withdrawn {
 			continue
 		}
-		var bad error
-		err = o.Scan(rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: most}, func(row, value []byte) bool {
+		err = rows.Each(o, rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: most}, func(row, value []byte) (bool, error) {
 			if resumed && inWithdrawn == withdrawn && string(row) <= after {
-				return true // counts toward most, as it did in the previous records
+				return true, nil // counts toward most, as it did in the previous records
 			}
 			if more = size > backfillBytes; more {
-				return false
+				return false, nil
 			}
-			var r recent
-			r, bad = parseRecent(string(row), string(value))
+			r, err := parseRecent(string(row), string(value))
 			pins, size = append(pins, r.DeliveredPin), size+len(row)+len(value)
 			b.Withdrawn, b.BaseScore, b.Pin = r.withdrawn, r.BaseScore, r.Pin
-			return bad == nil
+			return true, err
 		})
-		if err = errors.Join(err, bad); err != nil || more {
+		if err != nil || more {
 			return pins, more, err
 		}
 	}

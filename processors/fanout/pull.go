@@ -283,19 +283,14 @@ func (o *ownerState) index(after schemas.PinID, most int) (list []indexed, err e
 	if after != "" {
 		scan.From = append(rowOf(rowIndex, after), 0)
 	}
-	var bad error
-	err = o.Scan(scan, func(row, value []byte) bool {
+	err = rows.Each(o, scan, func(row, value []byte) (bool, error) {
 		k, err := packed.Decode[known](value)
 		if err != nil {
-			bad = rows.Unreadable(row, err)
-			return false
+			return false, rows.Unreadable(row, err)
 		}
 		list = append(list, indexed{schemas.PinID(row[1:]), k})
-		return true
+		return true, nil
 	})
-	if err == nil {
-		err = bad
-	}
 	return list, err
 }
 

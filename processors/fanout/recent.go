@@ -157,12 +157,6 @@ func (g *group) dropRecent(tx *rows.Tx, o *ownerState, row string) error {
 	return o.drop(k, pin)
 }
 
-// The rows and bytes of a record's bounds that a trim leaves for the end of its record.
-const (
-	trimFreeRows  = 100
-	trimFreeBytes = 64 << 10
-)
-
 // trim calls drop with the names of the rows with a prefix, except the first most rows, as far as the record has room. more
 // reports that some remain.
 func (o *ownerState) trim(tx *rows.Tx, prefix []byte, most int, drop func(row string) error) (more bool, err error) {
@@ -178,7 +172,7 @@ func (o *ownerState) trim(tx *rows.Tx, prefix []byte, most int, drop func(row st
 		return false, err
 	}
 	for _, row := range surplus {
-		if rows, bytes := tx.Room(); rows < trimFreeRows || bytes < trimFreeBytes {
+		if !tx.HasRoom() {
 			return true, nil
 		}
 		if err := drop(row); err != nil {

@@ -132,19 +132,13 @@ func (o *ownerState) gatherFrom(r *recipients, kind byte, after schemas.UserID) 
 	if after != "" {
 		scan.From = append(rowOf(kind, after), 0) // the first name after it
 	}
-	var bad error
-	err := o.Scan(scan, func(row, value []byte) bool {
+	return rows.Each(o, scan, func(row, value []byte) (bool, error) {
 		weight, err := parseEdge(value)
 		if err != nil {
-			bad = rows.Unreadable(row, err)
-			return false
+			return false, rows.Unreadable(row, err)
 		}
-		return r.add(row[1:], weight)
+		return r.add(row[1:], weight), nil
 	})
-	if err == nil {
-		err = bad
-	}
-	return err
 }
 
 // nextStep returns the step to run after the deliveries to r have been applied, or nil if the walk ends. While the followee

@@ -304,61 +304,6 @@ func bestOf(said []schemas.PinVersion, n int) map[schemas.PinID]bool {
 	return best
 }
 
-// The number of followers crosses the threshold repeatedly while pins are added, changed and deleted, and the process is
-// killed. The slots of a pulled followee hold its best pins and the withdrawn ones, each once and within the cap. Those of
-// a pushed followee are empty.
-func TestSlotsHoldTheBestWhilePulled(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	const most, author = 6, "user:slots"
-	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 3}))
-	rng := rand.New(rand.NewPCG(9, 10))
-	var said []schemas.PinVersion
-	version := schemas.Version(base)
-	followers := 0
-	for round := range 12 {
-		for range 8 {
-			p := pinOf(author, rng.IntN(20), 0)
-			p.Created += schemas.Micros(len(p.Pin)*1e6) + schemas.Micros(p.Pin[len(p.Pin)-1])*1e6 // constant for each pin; with ties
-			version++
-			p.Version, p.Deleted = version, rng.IntN(3) == 0
-			announce(w, author, p)
-			said = append(said, p)
-		}
-		for verb, n := schemas.Follow, 0; n < 4; n++ { // no followers, four, none …
-			if round%2 == 1 {
-				verb = schemas.Unfollow
-			}
-			publish(w, follow(fmt.Sprintf("%d-%d", round, n), schemas.Micros(round), schemas.UserID(fmt.Sprintf("user:%d", n)), verb, author))
-			followers = map[schemas.Verb]int{schemas.Follow: 4}[verb]
-		}
-		if round%5 == 2 {
-			m.Kill()
-			m.Restart()
-		}
-		w.WaitIdle()
-		want := map[schemas.PinID]bool{}
-		if followers > 0 {
-			want = bestOf(said, most)
-		}
-		got := slots(t, w, author)
-		if followers > 0 { // a pin that was dropped for a better one does not return when the better one is deleted
-			for pin, gone := range got {
-				if is, ok := want[pin]; ok && is != gone {
-					t.Errorf("round %d: %s gone: %v, want %v", round, pin, gone, is)
-				}
-			}
-			if len(got) > 2*most || len(got) == 0 {
-				t.Errorf("round %d: %d pins in slots, at most %d", round, len(got), 2*most)
-			}
-			continue
-		}
-		if len(got) > 0 {
-			t.Errorf("round %d: %v are left in slots", round, got)
-		}
-	}
-}
-
 // With additions only, the slots hold exactly the best pins, whatever the order of arrival.
 func TestSlotsHoldTheBestExactly(t *testing.T) {
 	t.Parallel()
@@ -719,13 +664,11 @@ func TestFanout(t *testing.T) {
 		"a new follower gets the best":           testBackfill,
 		"recents are trimmed":                    testTrim,
 		"an erased author leaves others' pins":   testFormerAuthor,
-		"a step sends one record a partition":    testRecords,
 		"versions travel, older ones do not":     testVersions,
 		"weights travel with the edge":           testWeights,
 		"a block is told to both":                testBlocks,
 		"bad records go to the dead letters":     testDeadLetters,
 		"deleted users' follows are dropped":     testDeletedUsers,
-		"an interest is a source of its own":     testSource,
 		"an unfollowed one gets nothing further": testUnfollow,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -865,24 +808,6 @@ func testFormerAuthor(t *testing.T, w *proctest.Wire) {
 	}
 }
 
-func testRecords(t *testing.T, w *proctest.Wire) {
-	for u := range 100 {
-		publish(w, follow(fmt.Sprintf("rec-%d", u), 0, schemas.UserID(fmt.Sprintf("user:rec-%d", u)), schemas.Follow, "user:rec"))
-	}
-	w.WaitIdle()
-	announce(w, "user:rec", pinOf("user:rec", 700, 0))
-	w.WaitIdle()
-	got, records := deliveries(t, w, "user:rec")
-	if len(got) != 100 || records != int(w.Kafka.Partitions) {
-		t.Errorf("%d deliveries in %d records, want 100 in %d", len(got), records, w.Kafka.Partitions)
-	}
-	for _, r := range proctest.Drain(w, w.Streams.FanoutLoop) {
-		if r.Key == "user:rec" { // other owners send trim steps
-			t.Errorf("loop record of %s", r.Key)
-		}
-	}
-}
-
 func testVersions(t *testing.T, w *proctest.Wire) {
 	publish(w, follow("ver", 0, "user:fan", schemas.Follow, "user:ver"))
 	w.WaitIdle()
@@ -1015,24 +940,6 @@ func testDeletedUsers(t *testing.T, w *proctest.Wire) {
 	}
 	if got := w.Rows(topics.Fanout, "user:del"); len(got) != 0 {
 		t.Errorf("rows %v, want none", got)
-	}
-}
-
-func testSource(t *testing.T, w *proctest.Wire) {
-	publish(w, follow("s1", 0, "user:src", schemas.Follow, "interest:x"), follow("s2", 0, "user:src", schemas.Follow, "user:src2"))
-	w.WaitIdle()
-	p := pinOf("user:src2", 1000, 0)
-	announce(w, "interest:x", p)
-	announce(w, "user:src2", p)
-	w.WaitIdle()
-	got := map[schemas.Source]int{}
-	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
-		if slices.Contains(r.Value.Users, "user:src") {
-			got[r.Value.Source]++
-		}
-	}
-	if diff := gocmp.Diff(map[schemas.Source]int{schemas.Following: 1, schemas.FromInterest: 1}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -32,7 +32,7 @@ const timerInactivity = "inactive"
 
 // timer handles a timer.
 func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) error {
-	floorsOf(tx).forget(schemas.UserID(tx.Key()))
+	thresholdsOf(tx).forget(schemas.UserID(tx.Key()))
 	user := schemas.UserID(tx.Key())
 	if string(name) == timerErase {
 		return g.eraseOn(tx, own, at)

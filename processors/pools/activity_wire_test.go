@@ -59,7 +59,7 @@ func (r *rig) answer(asked schemas.Micros, pins ...schemas.DeliveredPin) {
 func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	const away = 5 * time.Second // time that a busy machine may need for the steps after the reactivation
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: away})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: away})
 	began := time.Now()
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.edge(reader, schemas.FollowEdge, "board:b", true)
@@ -122,7 +122,7 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 // reactivated or rebuilt. The answer would be all recents of the followee. A new edge causes one.
 func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
 	const rebuilt, returned, away schemas.UserID = "user:rebuilt", "user:returned", "user:away"
 	users := []schemas.UserID{rebuilt, returned, away}
 	follow := func(u schemas.UserID, at schemas.Micros, weight float32) {
@@ -200,7 +200,7 @@ func (r *rig) serve(user schemas.UserID, id string) {
 func TestVisitsKeepAReaderPresent(t *testing.T) {
 	t.Parallel()
 	const away = 2 * time.Second
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: away})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: away})
 	var user schemas.UserID
 	var followee string
 	for attempt := range 6 { // on a very busy machine a visit takes two seconds to arrive, and users become inactive
@@ -247,7 +247,7 @@ func inHours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Ho
 // followees deliver nothing. The generator has the visit announced.
 func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
 	rebuild := func(u schemas.UserID, keep bool) {
 		proctest.Publish(r.Wire, r.Streams.Rebuilds, string(u), &schemas.Rebuild{User: u, Source: schemas.FromInterest, Keep: keep})
 	}
@@ -356,7 +356,7 @@ func (r *rig) timersOf(name string) int {
 // again, with the whole InactiveAfter from then on, because visits were not recorded. This includes users whom a rebuild created.
 func TestWhoeverNoTimerLooksAtIsWatchedAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
 	all := r.watched()
 	users := slices.Collect(maps.Keys(all))
 	publish := func(of func(watchedUser) func(schemas.UserID)) {
@@ -399,7 +399,7 @@ func (r *rig) expectAway(when string, want int, users []schemas.UserID) {
 // A timer that fires late, after a visit has set another, has no effect.
 func TestOneTimerLooksAtAUser(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.WaitIdle()                                                                  // one after the other
 	for _, after := range []time.Duration{120 * time.Minute, 140 * time.Minute} { // the timer is due after 60 minutes

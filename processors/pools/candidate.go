@@ -1,10 +1,8 @@
 package pools
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -23,7 +21,7 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	g.leaveDeleted(tx, d)
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
-	p.begin(floorsOf(tx), d.Source, g.cfg.Cap)
+	p.begin(thresholdsOf(tx), d.Source, g.cfg.Cap)
 	defer p.postpone()
 	for i := range d.Pins {
 		p.delivered(&d.Pins[i])
@@ -35,27 +33,10 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	if err := g.sweepDelivered(tx, d); err != nil {
 		return err
 	}
-	if err := g.goOn(tx, d); err != nil {
+	if err := g.completeDelivery(tx, d); err != nil {
 		return err
 	}
 	return g.trimPools(tx, p)
-}
-
-// trimPools trims the due pools of p. It is the last step of a record and uses the remaining room. Users who follow the same
-// few followees become due together, and their pools may have more rows to drop than one record may write. The remaining
-// pools are trimmed with the next row that they get.
-func (g *group) trimPools(tx *rows.Tx, p *putter) error {
-	slices.Sort(p.due)
-	p.due = slices.Compact(p.due)
-	for ; p.done < len(p.due); p.done++ {
-		user := p.due[p.done]
-		l, more, err := g.trim(tx, tx.Of(string(user)), user, p.source, sweepsNone)
-		if err != nil || more {
-			return err
-		}
-		p.floors.trimmed(user, p.source, l, p.cap)
-	}
-	return nil
 }
 
 // spread puts the pin of p into the pools of the users of a delivery.
@@ -66,7 +47,7 @@ func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 			weight = d.Weights[u]
 		}
 		own, row := tx.Of(string(user)), p.rowFor(weight)
-		l := p.floors.of(user, d.Source)
+		l := p.thresholds.of(user, d.Source)
 		if !p.enters(row, l, tx.Time(), g.cfg.Expiry) {
 			tx.Count(dropCap)
 			continue
@@ -78,9 +59,9 @@ func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 	return nil
 }
 
-// goOn completes an applied delivery: it counts the answer to a backfill request and sends the walk's continuation to
+// completeDelivery completes an applied delivery: it counts the answer to a backfill request and sends the walk's continuation to
 // fanout-loop.
-func (g *group) goOn(tx *rows.Tx, d *schemas.Delivery) error {
+func (g *group) completeDelivery(tx *rows.Tx, d *schemas.Delivery) error {
 	if d.BackfillID != 0 && len(d.Users) > 0 {
 		if err := g.countBackfill(tx.Of(string(d.Users[0])), d.BackfillID); err != nil {
 			return err
@@ -155,12 +136,12 @@ type putter struct {
 	candidate layout.Candidate // the pin as of its version
 	first     bool             // that version is the pin's first
 
-	floors     *floors
+	thresholds *thresholds
 	sourceHash uint64
 }
 
-func (p *putter) begin(f *floors, source schemas.Source, most int) {
-	p.floors, p.source, p.cap, p.due, p.done = f, source, most, p.due[:0], 0
+func (p *putter) begin(f *thresholds, source schemas.Source, most int) {
+	p.thresholds, p.source, p.cap, p.due, p.done = f, source, most, p.due[:0], 0
 	p.score, p.sourceHash = 1+len(source)+1, ranked.Hash(source)
 }
 
@@ -191,11 +172,11 @@ func (p *putter) rowFor(weight float32) []byte {
 
 // enters reports whether a row of the pin is put into a pool. l is the level of the pool, or nil if it is unknown.
 func (p *putter) enters(row []byte, l *level, now time.Time, expiry time.Duration) bool {
-	if l == nil || l.floor == nil {
+	if l == nil || l.threshold == nil {
 		return true
 	}
 	if !p.first {
-		p.floors.raze(l)
+		p.thresholds.invalidate(l)
 		return true
 	}
 	return !l.refuses(row, &p.candidate, now, expiry)
@@ -214,7 +195,7 @@ func (p *putter) put(own rows.Owner, user schemas.UserID, row []byte, l *level) 
 func (p *putter) trimDue(user schemas.UserID, l *level) bool {
 	if l == nil {
 		h := ranked.Hash(user)
-		return p.floors.count(shareOf(h, p.sourceHash), p.cap) || ranked.TrimDue(h, p.hash, 4*p.cap)
+		return p.thresholds.count(shareOf(h, p.sourceHash), p.cap) || ranked.TrimDue(h, p.hash, 4*p.cap)
 	}
 	l.room--
 	return l.room <= 0
@@ -223,53 +204,8 @@ func (p *putter) trimDue(user schemas.UserID, l *level) bool {
 // postpone makes the pools that were due but not trimmed due with their next row.
 func (p *putter) postpone() {
 	for _, user := range p.due[p.done:] {
-		p.floors.postpone(user, p.source)
+		p.thresholds.postpone(user, p.source)
 	}
-}
-
-// trim drops the candidates over the caps of a user's pool, and those that a version lower than below deleted. It returns the
-// level of the pool afterwards. more reports that the record has no room for all deletions.
-func (g *group) trim(
-	tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source, below schemas.Version,
-) (l *level, more bool, err error) {
-	if !roomy(tx) {
-		return nil, true, nil
-	}
-	deletions := g.deleted.Len()
-	m := g.scratch.Get().(*layout.Buffers)
-	defer g.scratch.Put(m)
-	v, err := layout.NewView(own, user, g.deleted, tx.Time(), g.cfg.Expiry, m)
-	if err != nil {
-		return nil, false, err
-	}
-	list, t, err := trimRows(v, source, g.cfg.Cap, below)
-	if err != nil {
-		return nil, false, err
-	}
-	if more, err = drop(tx, own, list, t); err != nil || more {
-		return nil, more, err
-	}
-	return levelOf(v, source, list, t, g.cfg.Cap, deletions), false, nil
-}
-
-// drop deletes the rows that a trim drops, as far as the record has room. If there is not enough room, the highest versions
-// are deleted last: without them, lower versions would determine the facets of a pin.
-func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (more bool, err error) {
-	const longestName = 1 << 10 // including the owner
-	order := t.dropped()
-	if rows, bytes := tx.Room(); len(order) > min(rows-freeRows, (bytes-freeBytes)/longestName) {
-		slices.SortFunc(order, func(i, j int) int { return cmp.Compare(list[i].Version, list[j].Version) })
-	}
-	for _, i := range order {
-		if !roomy(tx) {
-			return true, nil
-		}
-		tx.Count(t.reasons[i])
-		if err := own.Delete([]byte(list[i].Name)); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 // offer puts the candidates of another system into the user's pool of its source. The time of the offer is the version of its
@@ -291,12 +227,12 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	}
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
-	p.begin(floorsOf(tx), o.Source, g.cfg.Cap)
+	p.begin(thresholdsOf(tx), o.Source, g.cfg.Cap)
 	defer p.postpone()
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
 		p.pin(false, c.Pin, schemas.Version(o.Time), c.PoolScore, &schemas.PinContent{Facets: c.Facets, Created: c.Created})
-		if err := p.put(own, o.User, p.row, p.floors.of(o.User, o.Source)); err != nil {
+		if err := p.put(own, o.User, p.row, p.thresholds.of(o.User, o.Source)); err != nil {
 			return err
 		}
 		if g.deleted.Has(c.Author) {

@@ -58,7 +58,7 @@ func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave
 		return false, err
 	}
 	for _, name := range names {
-		if !roomy(tx) {
+		if !tx.HasRoom() {
 			return true, nil
 		}
 		if other, ok := toldOf(name); ok {

@@ -80,15 +80,13 @@ func (f *follows) close() error {
 // each visits the admitted follows, by id.
 func (f *follows) each(visit func(is follow)) error {
 	prefix := layout.GraphRow(layout.RegisterFollow, "")
-	var bad error
-	err := f.Scan(rows.Scan{Prefix: prefix}, func(row, value []byte) bool {
-		var is follow
-		if is, bad = parseFollow(schemas.ID(row[len(prefix):]), value); bad == nil {
+	return rows.Each(f, rows.Scan{Prefix: prefix}, func(row, value []byte) (bool, error) {
+		is, err := parseFollow(schemas.ID(row[len(prefix):]), value)
+		if err == nil {
 			visit(is)
 		}
-		return bad == nil
+		return true, err
 	})
-	return cmp.Or(err, bad)
 }
 
 // find returns a live follow, and reports whether it exists and whether it is admitted.

@@ -28,7 +28,7 @@ func (r *rig) awayOf(followee string) (list []bool) {
 
 func TestMaxFollowees_RefusesTheLatestFollow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, MaxFollowees: 2})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, MaxFollowees: 2})
 	expect := func(when string, authors ...schemas.UserID) {
 		t.Helper()
 		r.WaitIdle()
@@ -67,7 +67,7 @@ func TestMaxFollowees_RefusesTheLatestFollow(t *testing.T) {
 // that follow revokes it.
 func TestMaxFollowees_TakesBackTheRefusalOfAFormerFollow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, MaxFollowees: 1})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, MaxFollowees: 1})
 	r.followAt("user:a", 1, true)
 	r.followAt("user:b", 2, true)
 	r.followAt("user:b", 3, false)
@@ -86,7 +86,7 @@ func TestMaxFollowees_TakesBackTheRefusalOfAFormerFollow(t *testing.T) {
 
 func TestErase_TellsTheFolloweesOfRefusedFollows(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, MaxFollowees: 1})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, MaxFollowees: 1})
 	r.followAt("user:a", 1, true)
 	r.followAt("user:b", 2, true)
 	r.WaitIdle()

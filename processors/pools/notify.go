@@ -28,7 +28,7 @@ func (g *group) notifyFollowees(tx *rows.Tx, a *userActivity, n layout.Notificat
 		return 0, err
 	}
 	for _, m.Followee = range followees {
-		if !roomy(tx) {
+		if !tx.HasRoom() {
 			a.Notification = n
 			return expected + 1, a.own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerNotify))
 		}

@@ -30,7 +30,7 @@ func (r *rig) notified(is func(m *schemas.EdgeMode) bool) (n int) {
 func TestNotifyFollowees_ContinuesInNextRecord(t *testing.T) {
 	t.Parallel()
 	const many = 1100
-	r := newRigWith(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, InactiveAfter: time.Hour}, narrow)
+	r := newRigWith(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour}, narrow)
 	for n := range many {
 		r.edge(reader, schemas.FollowEdge, schemas.ID(fmt.Sprint("user:a-", n)), true)
 	}
@@ -84,7 +84,7 @@ func (r *rig) answerAll(cause string, many int) {
 func TestRebuild_ReplacesNotificationInProgress(t *testing.T) {
 	t.Parallel()
 	const many = 1100
-	r := newRigWith(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100}, narrow)
+	r := newRigWith(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100}, narrow)
 	for n := range many {
 		r.edge(reader, schemas.FollowEdge, schemas.ID(fmt.Sprint("user:a-", n)), true)
 	}

@@ -19,7 +19,7 @@
 // A pool is the Cap best visible, unseen candidates. Hidden candidates have a separate cap of the same size. A pool is
 // trimmed to its caps about once in Cap puts. If the record has no room for the trim, the next put trims the pool. Dropped
 // candidates are counted by reason and return only with a new delivery. A candidate that the next trim would certainly drop,
-// because better ones filled the pool at its last trim, does not become a row. It is counted like a trimmed one; see floors.
+// because better ones filled the pool at its last trim, does not become a row. It is counted like a trimmed one; see thresholds.
 //
 // # Follows
 //
@@ -45,6 +45,14 @@
 //
 // The followees of an inactive user deliver nothing new. One row per user holds the state:
 //
+//	             no visit for InactiveAfter
+//	   ┌───────────────────────────────────────────┐
+//	   │                                           ▼
+//	active ──rebuild──► backfilling ◄──visit── inactive
+//	   ▲                   │   │                   ▲
+//	   └───────────────────┘   └───────────────────┘
+//	   every followee answered   no visit for InactiveAfter
+//
 //	active       no visit for InactiveAfter    → inactive      followees are notified and stop delivering
 //	inactive     visit                         → backfilling   every followee is asked for a backfill
 //	inactive     rebuild                       → inactive      the next visit asks; with InactiveAfter 0: → backfilling
@@ -59,7 +67,9 @@
 //	edge-modes      pools → fanout         one record per followee: deliver a backfill, and new pins from now on
 //	deliveries      fanout → pools         the backfill; its last record carries the BackfillID of the request
 //
-// A Served is a visit, too. Without room for all followees in one record, a timer continues after the followee that was notified
+// No record can be left out: only the feed service knows of the visit, only pools knows the followees, and only fanout has
+// their recents. The chunk of the visit waits for the backfills, so the visit cannot be announced by its Served. A Served is a
+// visit, too: it reactivates a user whose announcement failed. Without room for all followees in one record, a timer continues after the followee that was notified
 // last. With InactiveAfter 0 no user becomes inactive.
 //
 // # Rebuild and erasure
@@ -79,7 +89,7 @@
 //
 //	'c'  candidates, first versions   cap: Cap, visible and hidden each; event: shown; sweep: deleted, or of an erased author
 //	'd'  candidates, later versions   as first versions: cap, event, sweep
-//	'e'  newest materialized entries  cap: Frozen
+//	'e'  newest materialized entries  cap: RecentEntries
 //	'g'  live follows and blocks      event: unfollow, unblock, erasure of the other side
 //	'r'  follows over the cap         event: unfollow, erasure of the other side, or they are admitted
 //	'w'  the same by time             event: deleted with its 'r' row
@@ -94,10 +104,21 @@
 //
 // # Effects and guarantees
 //
-// Effects are counted: went_away, returned and rebuilt in users; deferred and deferred_came_out in candidates;
+// Effects are counted: deactivated, reactivated and rebuilt in users; deferred and deferred_came_out in candidates;
 // admitted_follows in follows that were refused before.
 //
 // Every record has its effect exactly once; see package rows. Generator reads the same rows and writes none.
+//
+// # The end of a visit
+//
+// Package feed describes a visit up to its Served. That record then passes these functions:
+//
+//  1. serve drops a repeat and limits the times of a fast clock (served.go).
+//  2. show gives the unseen items their positions, marks them as seen, writes and sends the materialized entries, and sends
+//     the impressions (served.go).
+//  3. applyDeferrals counts deferred candidates and drops expired ones; forget drops the oldest seen pins (served.go).
+//  4. recordVisit restarts the inactivity timer, or reactivates the user (activity.go).
+//  5. trimAll removes the seen pins from the pools, once in Cap/4 items (trim.go).
 package pools
 
 import (
@@ -144,7 +165,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 		},
 		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop, topics.Rebuilds, topics.Erasures},
 		Timer:   g.timer,
-		Memory:  newFloors,
+		Memory:  newThresholds,
 	}
 }
 

@@ -67,7 +67,7 @@ func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, most int) (more bool, 
 		return false, err
 	}
 	for _, name := range names {
-		if !roomy(tx) {
+		if !tx.HasRoom() {
 			return true, nil
 		}
 		if err := own.Delete(name); err != nil {

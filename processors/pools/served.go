@@ -1,7 +1,7 @@
 package pools
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"math"
 
@@ -34,19 +34,19 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := g.show(tx, own, &st, s); err != nil {
 		return err
 	}
-	if err := g.defers(tx, own, &before.Memory, s); err != nil {
+	if err := g.applyDeferrals(tx, own, &before.Memory, s); err != nil {
 		return err
 	}
 	if err := forget(tx, own, &st, int64(g.cfg.SeenCap)); err != nil {
 		return err
 	}
-	if err := putState(own, &st); err != nil {
+	if err := rows.PutValue(own, []byte{layout.KindState}, &st); err != nil {
 		return err
 	}
 	if err := g.recordVisit(tx, own); err != nil {
 		return err
 	}
-	if crossed(before.Head, st.Head, int64(max(1, g.cfg.Cap/4))) { // keeps few rows of seen pins in a pool
+	if n := int64(max(1, g.cfg.Cap/4)); before.Head/n != st.Head/n { // keeps few rows of seen pins in a pool
 		_, err = g.trimAll(tx, own, s.User, sweepsNone)
 	}
 	return err
@@ -81,7 +81,7 @@ func checkServed(key string, s *schemas.Served) error {
 	return checkMemory(&s.Memory)
 }
 
-// checkMemory rejects numbers that the state, which is JSON, cannot represent.
+// checkMemory rejects numbers with which the rules cannot compute.
 func checkMemory(m *schemas.Memory) error {
 	for source, n := range m.Mix {
 		if !(n >= 0) || math.IsInf(n, 0) {
@@ -112,14 +112,14 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.S
 	if err := see(own, added); err != nil {
 		return err
 	}
-	if err := g.freeze(tx, own, st, added); err != nil {
+	if err := g.materialize(tx, own, st, added); err != nil {
 		return err
 	}
-	return g.tellPins(tx, added)
+	return g.sendImpressions(tx, added)
 }
 
-// tellPins sends the impressions, one record per partition of pins.
-func (g *group) tellPins(tx *rows.Tx, added *schemas.FeedEntries) error {
+// sendImpressions sends the impressions, one record per partition of pins.
+func (g *group) sendImpressions(tx *rows.Tx, added *schemas.FeedEntries) error {
 	byPartition := make([]schemas.Impressions, tx.Partitions())
 	for e := range added.All() {
 		rec := &byPartition[topics.Partition(string(e.Pin), tx.Partitions())]
@@ -138,50 +138,204 @@ func (g *group) tellPins(tx *rows.Tx, added *schemas.FeedEntries) error {
 	return nil
 }
 
-func putState(own rows.Owner, st *layout.State) error {
-	value, err := json.Marshal(st)
-	if err != nil {
-		return fmt.Errorf("encode state: %w", err)
-	}
-	return own.Put([]byte{layout.KindState}, value)
-}
-
-// trimAll trims every pool of a user; see trim. A pool that the record has no room for is trimmed with the next row that it
-// gets. more reports whether there are such pools.
-func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID, below schemas.Version) (more bool, err error) {
-	list, err := layout.Sources(own)
-	if err != nil {
-		return false, err
-	}
-	for _, source := range list {
-		_, left, err := g.trim(tx, own, user, source, below)
+// seenOf returns the items that the user has seen before.
+func seenOf(own rows.Owner, items []schemas.ServedItem) (map[schemas.PinID]bool, error) {
+	seen := make(map[schemas.PinID]bool, len(items))
+	for i := range items {
+		value, err := own.Get(layout.RowName(layout.KindSeen, items[i].Pin))
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		if left {
-			more = true
-			floorsOf(tx).postpone(user, source)
+		if value != nil {
+			seen[items[i].Pin] = true
 		}
 	}
-	return more, nil
+	return seen, nil
 }
 
-// affinities stores the user's affinities for the generator. Later records are newer states.
-func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
-	if tx.Key() != string(a.User) {
-		return schemas.Bad(fmt.Sprintf("affinities: key %q is not the user %q", tx.Key(), a.User))
+// see marks the pins of new entries as seen.
+func see(own rows.Owner, added *schemas.FeedEntries) error {
+	var visit []byte
+	for e := range added.All() {
+		at := layout.Seen{Position: e.Position, Time: e.Time, Created: e.Created}
+		if err := own.Put(layout.RowName(layout.KindSeen, e.Pin), layout.AppendSeen(nil, at)); err != nil {
+			return err
+		}
+		visit = layout.AppendIndexed(visit, e.Pin)
 	}
-	if g.deleted.Has(a.User) {
-		tx.Count(dropDeletedUser)
+	return own.Put(layout.PositionRow(layout.KindSeenIndex, added.Last()), visit)
+}
+
+// forget removes the oldest seen pins beyond the cap. From then on, candidates created before the oldest remaining one was
+// shown are refused, because the removed pins are among them. The creation times of the removed pins count, too: because
+// clocks differ, a pin can be created up to five minutes after it was shown.
+func forget(tx *rows.Tx, own rows.Owner, st *layout.State, most int64) error {
+	// atOnce bounds the work after the cap was lowered: it takes several visits. longest is the maximum
+	// size of the two rows of a pin, in bytes.
+	const atOnce, longest = 2000, 2 << 10
+	rows, bytes := tx.Room()
+	over := min(st.Head-st.Unseen-most, atOnce, int64(min(rows/4, bytes/2/longest)))
+	if over <= 0 {
 		return nil
 	}
-	for _, top := range a.Top {
-		if math.IsNaN(top.Value) || math.IsInf(top.Value, 0) {
-			return schemas.Bad(fmt.Sprintf("affinities: %q is %v: want a number", top.Facet, top.Value))
+	if st.Unseen == 0 {
+		st.Refused = math.MinInt64
+	}
+	to := st.Unseen + over
+	oldest, err := layout.IndexedBetween(own, st.Unseen+1, to+1)
+	if err != nil {
+		return err
+	}
+	for _, p := range oldest {
+		was, err := seenAs(own, p.Pin)
+		switch {
+		case err != nil:
+			return err
+		case p.Position > to: // it stays
+			st.Refuse(was.Time)
+			continue
+		}
+		st.Refuse(was.Created + 1)
+		if err := unsee(own, p); err != nil {
+			return err
 		}
 	}
-	return rows.PutRecord(tx.Own(), []byte{layout.KindAffinities}, g.streams.Affinities, a)
+	st.Unseen = to
+	return nil
 }
 
-// crossed reports whether a count passed a multiple of n on the way from from to to.
-func crossed(from, to, n int64) bool { return from/n != to/n }
+// unsee removes a pin, and its index row if it is the last pin of the visit.
+func unsee(own rows.Owner, p layout.IndexedPin) error {
+	if err := own.Delete(layout.RowName(layout.KindSeen, p.Pin)); err != nil || !p.Last {
+		return err
+	}
+	return own.Delete(layout.PositionRow(layout.KindSeenIndex, p.Position))
+}
+
+// seenAs returns the seen row of a pin of the index.
+func seenAs(t layout.Table, pin schemas.PinID) (layout.Seen, error) {
+	value, err := t.Get(layout.RowName(layout.KindSeen, pin))
+	if err != nil {
+		return layout.Seen{}, err
+	}
+	at, err := layout.ParseSeen(value)
+	if err != nil {
+		return layout.Seen{}, fmt.Errorf("%s of the index: %w", pin, err)
+	}
+	return at, nil
+}
+
+// Each visit appends one row of entries to the materialized feed: the record that is sent to the stores. The row is named by
+// the last of its positions. Therefore the row of a position is the first row at or above it, and the rows up to a head
+// contain nothing newer. A row is deleted when its last entry is no longer among the newest Config.RecentEntries.
+
+// materialize writes and sends the entries of a visit, and deletes the rows that have become too old.
+func (g *group) materialize(tx *rows.Tx, own rows.Owner, st *layout.State, added *schemas.FeedEntries) error {
+	err := rows.PutAndSend(own, layout.PositionRow(layout.KindMaterialized, added.Last()), g.streams.FeedEntries, tx.Key(), added)
+	if err != nil {
+		return err
+	}
+	return trimMaterialized(own, st, st.Head-int64(g.cfg.RecentEntries))
+}
+
+// trimMaterialized deletes the rows up to a position. It starts at st.Trimmed, because a scan over deleted rows is slow.
+func trimMaterialized(own rows.Owner, st *layout.State, to int64) error {
+	if to <= st.Trimmed {
+		return nil
+	}
+	var old [][]byte
+	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, st.Trimmed+1)}
+	err := own.Scan(scan, func(name, _ []byte) bool {
+		if layout.PositionOf(name) > to {
+			return false
+		}
+		old = append(old, bytes.Clone(name))
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range old {
+		if err := own.Delete(name); err != nil {
+			return err
+		}
+	}
+	st.Trimmed = to
+	return nil
+}
+
+// Effects of deferral, in candidates.
+const (
+	effectDeferred = "deferred"          // deferred to a later session
+	effectCameBack = "deferred_came_out" // shown after a deferral
+)
+
+// applyDeferrals counts the deferred candidates of a Served and drops those that were deferred for too long. before is the memory of
+// the previous Served.
+func (g *group) applyDeferrals(tx *rows.Tx, own rows.Owner, before *schemas.Memory, s *schemas.Served) error {
+	held := make(map[schemas.PinID]bool, len(before.Deferred))
+	for _, d := range before.Deferred {
+		held[d.Pin] = true
+	}
+	fresh, back := 0, 0
+	for _, d := range s.Deferred {
+		if !held[d.Pin] {
+			fresh++
+		}
+	}
+	for i := range s.Items {
+		if held[s.Items[i].Pin] {
+			back++
+		}
+	}
+	tx.Effect(effectDeferred, fresh)
+	tx.Effect(effectCameBack, back)
+	if len(s.Expired) == 0 {
+		return nil
+	}
+	if err := g.dropExpired(tx, own, s.Expired); err != nil {
+		return err
+	}
+	return rememberExpired(own, s.Expired)
+}
+
+// dropExpired drops the candidates of pins in all sources. Like all dropped candidates, they return with a new delivery.
+func (g *group) dropExpired(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) error {
+	gone, counted := make(map[schemas.PinID]bool, len(pins)), map[schemas.PinID]bool{}
+	for _, pin := range pins {
+		gone[pin] = true
+	}
+	list, err := layout.Sources(own)
+	if err != nil {
+		return err
+	}
+	for _, source := range list {
+		all, err := layout.CandidateRows(own, source)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			if !gone[all[i].Pin] {
+				continue
+			}
+			if !counted[all[i].Pin] { // a pin may have several rows
+				counted[all[i].Pin] = true
+				tx.Count(dropDeferred)
+			}
+			if err := own.Delete([]byte(all[i].Name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rememberExpired remembers pins that were deferred for too long. Only readers know which pins are pulled, so it remembers all of
+// them, including those that had a row: a pin of a pushed author is often pulled from an interest.
+func rememberExpired(own rows.Owner, pins []schemas.PinID) error {
+	value, err := own.Get([]byte{layout.KindExpired})
+	if err != nil {
+		return err
+	}
+	return own.Put([]byte{layout.KindExpired}, layout.AppendExpired(value, pins))
+}

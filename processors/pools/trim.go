@@ -1,9 +1,92 @@
 package pools
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
+
+// trimPools trims the due pools of p. It is the last step of a record and uses the remaining room. Users who follow the same
+// few followees become due together, and their pools may have more rows to drop than one record may write. The remaining
+// pools are trimmed with the next row that they get.
+func (g *group) trimPools(tx *rows.Tx, p *putter) error {
+	slices.Sort(p.due)
+	p.due = slices.Compact(p.due)
+	for ; p.done < len(p.due); p.done++ {
+		user := p.due[p.done]
+		l, more, err := g.trim(tx, tx.Of(string(user)), user, p.source, sweepsNone)
+		if err != nil || more {
+			return err
+		}
+		p.thresholds.trimmed(user, p.source, l, p.cap)
+	}
+	return nil
+}
+
+// trimAll trims every pool of a user; see trim. A pool that the record has no room for is trimmed with the next row that it
+// gets. more reports whether there are such pools.
+func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID, below schemas.Version) (more bool, err error) {
+	list, err := layout.Sources(own)
+	if err != nil {
+		return false, err
+	}
+	for _, source := range list {
+		_, left, err := g.trim(tx, own, user, source, below)
+		if err != nil {
+			return false, err
+		}
+		if left {
+			more = true
+			thresholdsOf(tx).postpone(user, source)
+		}
+	}
+	return more, nil
+}
+
+// trim drops the candidates over the caps of a user's pool, and those that a version lower than below deleted. It returns the
+// level of the pool afterwards. more reports that the record has no room for all deletions.
+func (g *group) trim(
+	tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source, below schemas.Version,
+) (l *level, more bool, err error) {
+	if !tx.HasRoom() {
+		return nil, true, nil
+	}
+	deletions := g.deleted.Len()
+	m := g.scratch.Get().(*layout.Buffers)
+	defer g.scratch.Put(m)
+	v, err := layout.NewView(own, user, g.deleted, tx.Time(), g.cfg.Expiry, m)
+	if err != nil {
+		return nil, false, err
+	}
+	list, t, err := trimRows(v, source, g.cfg.Cap, below)
+	if err != nil {
+		return nil, false, err
+	}
+	if more, err = drop(tx, own, list, t); err != nil || more {
+		return nil, more, err
+	}
+	return levelOf(v, source, list, t, g.cfg.Cap, deletions), false, nil
+}
+
+// drop deletes the rows that a trim drops, as far as the record has room. The highest versions are deleted last: without them,
+// lower versions would determine the facets of a pin.
+func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (more bool, err error) {
+	order := t.dropped()
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(list[i].Version, list[j].Version) })
+	for _, i := range order {
+		if !tx.HasRoom() {
+			return true, nil
+		}
+		tx.Count(t.reasons[i])
+		if err := own.Delete([]byte(list[i].Name)); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
 
 // trimmed is the result of a trim of a source.
 type trimmed struct {

@@ -93,7 +93,7 @@ func TestTrimSaysWhy(t *testing.T) {
 	m := memrows.Table{string(layout.GraphRow(layout.RegisterFollow, "user:a")): layout.AppendFollow(nil, 0, 1)}
 	poolstest.See(m, "pin:seen", 2)
 	poolstest.See(m, "pin:elsewhere", 3)
-	m[string(layout.KindState)] = []byte(`{"head":3,"unseen":1,"refused":-5}`)
+	poolstest.SetState(m, layout.State{Head: 3, Unseen: 1, Refused: -5})
 	followed, other := schemas.Facets{Author: "user:a"}, schemas.Facets{Author: "user:b"}
 	for _, d := range []poolstest.Delivered{
 		{Pin: "pin:best", Version: 1, PoolScore: 9, PinContent: schemas.PinContent{Facets: followed}},

@@ -45,7 +45,7 @@ func (r *rig) noLetters() {
 func TestPoolsThatComeDueTogether(t *testing.T) {
 	t.Parallel()
 	const most, slack, many = 10, 2, 120
-	r := newRigWith(t, pools.Config{Cap: most, Sources: 3, SeenCap: 1000, Frozen: 100}, narrow)
+	r := newRigWith(t, pools.Config{Cap: most, Sources: 3, SeenCap: 1000, RecentEntries: 100}, narrow)
 	users := r.together(many)
 	last := 0
 	bring := func(pins int) {
@@ -87,7 +87,7 @@ func TestPoolsThatComeDueTogether(t *testing.T) {
 func TestManyRowsGoInSteps(t *testing.T) {
 	t.Parallel()
 	const many = 1500
-	r := newRigWith(t, pools.Config{Cap: 5000, Sources: 3, SeenCap: 5000, Frozen: 100}, narrow)
+	r := newRigWith(t, pools.Config{Cap: 5000, Sources: 3, SeenCap: 5000, RecentEntries: 100}, narrow)
 	for _, user := range []schemas.UserID{"user:erased", "user:rebuilt"} {
 		for n := 0; n < many; n += 100 {
 			var pins []schemas.DeliveredPin

@@ -1,9 +1,7 @@
 package pools_test
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,11 +11,12 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
-	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -129,68 +128,6 @@ func pin(n int, at schemas.Micros, author schemas.UserID) schemas.DeliveredPin {
 	}
 }
 
-// Each user has edges that change, and pins in several versions over edges of several weights, in an individual order. The
-// process is killed repeatedly. Every pool ends as the definition requires for all records.
-func TestPoolsEndAlikeThroughKills(t *testing.T) {
-	const cap = 100 // not exceeded
-	r := newRig(t, pools.Config{Cap: cap, Sources: 3, SeenCap: 1000, Frozen: 100})
-	rng := rand.New(rand.NewPCG(5, 6))
-	authors := []schemas.UserID{"user:a", "user:b", "user:c", "user:d"}
-	want := map[schemas.UserID][]place{}
-	var sends []func()
-	for u := range 24 {
-		user := schemas.UserID(fmt.Sprintf("user:%d", u))
-		follows, blocks := map[schemas.UserID]bool{}, map[schemas.UserID]bool{}
-		for _, a := range authors {
-			follows[a], blocks[a] = rng.IntN(3) > 0, rng.IntN(5) == 0
-			sends = append(sends, func() {
-				r.edge(user, schemas.FollowEdge, schemas.ID(a), !follows[a])
-				r.edge(user, schemas.FollowEdge, schemas.ID(a), follows[a])
-				r.edge(user, schemas.BlockedEdge, schemas.ID(a), blocks[a])
-			})
-		}
-		for n := range 12 {
-			base, best := schemas.Micros(rng.IntN(50)+10), float32(0)
-			author := authors[rng.IntN(len(authors))]
-			for v := range 3 { // the last one counts; an earlier one has another author or another creation time
-				d := pin(n, base, author)
-				d.Version, d.Deleted = schemas.Version(v), v == 2 && n%5 == 0
-				if v < 2 {
-					d.Author = authors[rng.IntN(len(authors))]
-				}
-				if v == 0 {
-					d.Created, d.BaseScore = base+100, schemas.BaseScore(base+100)
-				}
-				weight := []float32{1, 1, 2}[rng.IntN(3)]
-				if v > 0 {
-					best = max(best, weight)
-				}
-				sends = append(sends, func() { r.deliver(schemas.Following, user, weight, d) })
-			}
-			if follows[author] && !blocks[author] && n%5 != 0 {
-				p := pin(n, base, author)
-				want[user] = append(want[user], place{p.Pin, score.Weighted(p.BaseScore, best)})
-			}
-		}
-	}
-	rng.Shuffle(len(sends), func(i, j int) { sends[i], sends[j] = sends[j], sends[i] })
-	for i, send := range sends {
-		send()
-		if i%300 == 150 {
-			r.crash()
-		}
-	}
-	r.WaitIdle()
-	for user, places := range want {
-		slices.SortFunc(places, func(a, b place) int {
-			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Pin, b.Pin))
-		})
-		if diff := gocmp.Diff(places, placesOf(r.pool(user, schemas.Following))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", user, diff)
-		}
-	}
-}
-
 // visit makes a complete visit: chunk, served (sent repeat times), outcome. It returns the pins.
 func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID {
 	r.t.Helper()
@@ -225,7 +162,7 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 // Visits follow one another immediately, each Served is sent twice, and the process is killed in between. No pin is shown
 // twice, none is left, and the materialized feed and the impressions contain each shown pin once.
 func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	const user, pins = schemas.UserID("user:me"), 60
 	r.edge(user, schemas.FollowEdge, "user:a", true)
 	r.edge(user, schemas.FollowEdge, "interest:x", true)
@@ -294,7 +231,7 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 // A partition moves from one process to another and back while a user visits. Each process has its own generator. The new
 // owner knows what the previous one showed, because it applies served to its end before it answers.
 func TestVisitsGoOnWhenThePartitionMoves(t *testing.T) {
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	const user, pins = schemas.UserID("user:mover"), 42
 	for n := range pins {
 		r.deliver(schemas.Related, user, 1, pin(n, schemas.Micros(1000+n), "user:a"))
@@ -341,13 +278,13 @@ func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
 	if diff := gocmp.Diff(order, recent); diff != "" {
 		r.t.Errorf("recent entries (-want +got):\n%s", diff)
 	}
-	if chunk.Head != int64(len(order)) || chunk.Floor != 0 {
-		r.t.Errorf("head %d, floor %d, want %d, 0", chunk.Head, chunk.Floor, len(order))
+	if chunk.Head != int64(len(order)) {
+		r.t.Errorf("head %d, want %d", chunk.Head, len(order))
 	}
 }
 
 func TestPools(t *testing.T) {
-	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
+	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	for name, run := range map[string]func(*testing.T, *rig){
 		"additions beyond the cap keep the best":    testCap,
 		"offers stand beside, in bounded sources":   testOffers,
@@ -425,11 +362,11 @@ func testOffers(t *testing.T, r *rig) {
 	}
 }
 
-// After Frozen was lowered, the next visit deletes the other rows.
+// After RecentEntries was lowered, the next visit deletes the other rows.
 func TestFewerFrozenEntriesAreKept(t *testing.T) {
 	t.Parallel()
 	const user = schemas.UserID("user:1")
-	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
+	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	for n := 0; n < 90; n += 30 {
 		r.showPins(user, n, n+30)
 	}
@@ -438,7 +375,7 @@ func TestFewerFrozenEntriesAreKept(t *testing.T) {
 		t.Fatalf("%d frozen rows, want one a visit", n)
 	}
 	r.member.Kill()
-	r.cfg.Frozen = 10
+	r.cfg.RecentEntries = 10
 	r.member = r.Start("b", pools.Group(r.cfg, r.Streams, gone))
 	r.showPins(user, 90, 95)
 	r.WaitIdle()
@@ -538,7 +475,7 @@ func testFrozen(t *testing.T, r *rig) {
 // A generator with a clock that is a day fast shows a pin. The stored times are ahead of the arrival by no more than
 // MaxAhead.
 func TestAFastClockIsNotBelieved(t *testing.T) {
-	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
+	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	const user = schemas.UserID("user:early")
 	ahead := schemas.MicrosOf(time.Now().Add(24 * time.Hour))
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{
@@ -554,12 +491,12 @@ func TestAFastClockIsNotBelieved(t *testing.T) {
 	if recent := recalled(t, chunk); len(recent) != 1 || recent[0].Time > latest {
 		t.Errorf("got %+v, want an entry of %d at the latest", recent, latest)
 	}
-	var st struct{ schemas.Memory }
+	var st layout.State
 	for _, row := range r.Rows(topics.Pools, string(user)) {
-		if string(row.Name) != "m" {
+		if string(row.Name) != string(layout.KindState) {
 			continue
 		}
-		if err := json.Unmarshal(row.Value, &st); err != nil {
+		if st, err = packed.Decode[layout.State](row.Value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -600,7 +537,7 @@ func testDeferred(t *testing.T, r *rig) {
 // A pulled pin that was deferred for too long is not pulled again, whether it also had rows or not, until it is delivered.
 func TestPulledPinsAreGivenUp(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
+	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	r.pulled = new(generator.Pulled)
 	r.attach()
 	for n := range 3 {

@@ -1,6 +1,10 @@
 package rules
 
-import "github.com/smartfeed/smartfeed/schemas"
+import (
+	"math"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
 
 // arrange takes up to limit items from the queues, without repeating a pin. Each place goes to the source that is furthest
 // below its share of all impressions, including mix. That source fills it with its best item that the caps admit. A skipped
@@ -93,4 +97,164 @@ func (a *arrangement) note(passed []item) {
 			a.broken = a.near.admits(&passed[i].Facets)
 		}
 	}
+}
+
+// Relaxation is the level to which the caps were relaxed to avoid a short chunk.
+type Relaxation string
+
+// The relaxation levels, in the order in which they are tried. Each one includes the previous ones.
+const (
+	NotRelaxed      Relaxation = ""
+	WithoutInterest Relaxation = "interest" // no cap for interests
+	WithoutBoard    Relaxation = "board"    // no cap for boards
+	TwiceAuthor     Relaxation = "author"   // twice the cap for authors
+	WithoutCaps     Relaxation = "all"
+)
+
+// looseCaps are relaxed caps.
+type looseCaps struct {
+	Caps
+	how Relaxation
+}
+
+// looser returns the caps at each relaxation level, in order. It omits levels that change nothing.
+func (c Caps) looser() []looseCaps {
+	if c.Window == 0 || c.Author == 0 && c.Board == 0 && c.Interest == 0 {
+		return []looseCaps{{Caps{}, NotRelaxed}}
+	}
+	all := []looseCaps{{c, NotRelaxed}}
+	add := func(next Caps, how Relaxation) {
+		if next != all[len(all)-1].Caps {
+			all = append(all, looseCaps{next, how})
+		}
+	}
+	c.Interest = 0
+	add(c, WithoutInterest)
+	c.Board = 0
+	add(c, WithoutBoard)
+	c.Author *= 2
+	add(c, TwiceAuthor)
+	add(Caps{}, WithoutCaps)
+	return all
+}
+
+// window counts the facets of the last items of a chunk: those in a window with the next place.
+type window struct {
+	caps  Caps
+	count map[schemas.ID]int
+}
+
+func newWindow(c Caps) window { return window{caps: c, count: map[schemas.ID]int{}} }
+
+// admits returns the name of the cap that an item in the next place would break, or "".
+func (w window) admits(f *schemas.Facets) (broken string) {
+	full := func(id schemas.ID, most int) bool { return most > 0 && id != "" && w.count[id] >= most }
+	switch {
+	case w.caps.Window == 0:
+		return ""
+	case full(schemas.ID(f.Author), w.caps.Author):
+		return "author"
+	case full(schemas.ID(f.Board), w.caps.Board):
+		return "board"
+	}
+	if w.caps.Interest > 0 {
+		for _, id := range f.Interests {
+			if full(schemas.ID(id), w.caps.Interest) {
+				return "interest"
+			}
+		}
+	}
+	return ""
+}
+
+// moved moves the window behind the last item of a list.
+func (w window) moved(list []schemas.ServedItem) {
+	if w.caps.Window == 0 {
+		return
+	}
+	w.add(&list[len(list)-1].Facets, 1)
+	if gone := len(list) - w.caps.Window; gone >= 0 {
+		w.add(&list[gone].Facets, -1)
+	}
+}
+
+func (w window) add(f *schemas.Facets, n int) {
+	for id := range f.Followees {
+		w.count[schemas.ID(id)] += n
+	}
+}
+
+// mixer balances the shares of the sources over the impressions of a user. Each impression adds one to the count of its
+// source, after all counts were multiplied by 1 − 1/Memory. The next place is due to the source with the smallest (count +
+// 0.5) / share. This is the Sainte-Laguë (Webster) method for allocating seats. It keeps each source within about one item of
+// its share at any time. A source without candidates leaves its places to the others in proportion to their shares. When it
+// has candidates again, it catches up on the remembered impressions.
+type mixer struct {
+	feed   Feed
+	counts map[string]float64
+}
+
+func newMixer(f Feed, mix map[string]float64) mixer {
+	m := mixer{feed: f, counts: make(map[string]float64, len(mix)+1)}
+	for source, n := range mix {
+		m.counts[source] = n
+	}
+	return m
+}
+
+// before reports whether a is due before b. Ties are broken by the larger share, then by name.
+func (m *mixer) before(a, b schemas.Source) bool {
+	dueA, dueB := m.due(a), m.due(b)
+	if dueA != dueB {
+		return dueA < dueB
+	}
+	if shareA, shareB := m.feed.Share(a), m.feed.Share(b); shareA != shareB {
+		return shareA > shareB
+	}
+	return a < b
+}
+
+func (m *mixer) due(s schemas.Source) float64 {
+	return (m.counts[string(s)] + 0.5) / m.feed.Share(s)
+}
+
+func (m *mixer) count(s schemas.Source) {
+	keep := 1 - 1/float64(m.feed.Memory)
+	for source := range m.counts {
+		m.counts[source] *= keep
+	}
+	m.counts[string(s)]++
+}
+
+// after returns the counts to remember. It omits counts that have decayed below 1e-3, to keep the mix small.
+func (m *mixer) after() map[string]float64 {
+	const faded = 1e-3
+	mix := make(map[string]float64, len(m.counts))
+	for source, n := range m.counts {
+		if n >= faded {
+			mix[source] = math.Round(n*1e6) / 1e6
+		}
+	}
+	return mix
+}
+
+// Targets returns the target shares of the feed's sources and the given ones, with a sum of 1.
+func (f Feed) Targets(sources ...schemas.Source) map[schemas.Source]float64 {
+	targets, sum := make(map[schemas.Source]float64, len(f.Shares)+len(sources)), 0.0
+	for source, share := range f.Shares {
+		targets[source] = share
+		sum += share
+	}
+	for _, source := range sources {
+		if _, known := targets[source]; !known {
+			targets[source] = f.Share(source)
+			sum += f.Share(source)
+		}
+	}
+	if sum > 0 {
+		for source := range targets {
+			targets[source] /= sum
+		}
+	}
+	return targets
 }

@@ -63,6 +63,9 @@ func TestArrange(t *testing.T) {
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
 		"the board's gives way first": {onBoards, 2, []queue{queueOf("s", "a", "a")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-1"}},
+		"another source fills in while a cap holds one back": {Feed{Others: 1, Memory: 100, Caps: Caps{Window: 2, Author: 1}}, 4,
+			[]queue{queueOf("s", "a", "a"), queueOf("t", "b", "b")}, map[string]float64{"t": 10},
+			[]schemas.PinID{"pin:s-0", "pin:t-0", "pin:s-1", "pin:t-1"}},
 		"a short chunk keeps its caps": {capped, 9, []queue{queueOf("s", "a", "b", "c")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
 	} {
@@ -72,15 +75,6 @@ func TestArrange(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestAnotherSourceFillsInWhileACapHoldsOneBack(t *testing.T) {
-	f := Feed{Others: 1, Memory: 100, Caps: Caps{Window: 2, Author: 1}}
-	got, _ := f.arrange(4, []queue{queueOf("s", "a", "a"), queueOf("t", "b", "b")}, map[string]float64{"t": 10}, "")
-	want := []schemas.PinID{"pin:s-0", "pin:t-0", "pin:s-1", "pin:t-1"}
-	if diff := cmp.Diff(want, pinsOf(got.list)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -113,4 +107,72 @@ func TestSharesHoldWithinThreePointsOver200Items(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The relaxation level is reported, and no cap is relaxed unnecessarily.
+func TestWhatGaveWayIsSaid(t *testing.T) {
+	pool := func(n int, facets func(i int) schemas.Facets) []Pool {
+		p := Pool{Source: "s"}
+		for i := range n {
+			p.Candidates = append(p.Candidates, Candidate{Pin: schemas.PinID(fmt.Sprintf("pin:%d", i)), PoolScore: -schemas.PoolScore(i), Facets: facets(i)})
+		}
+		return []Pool{p}
+	}
+	author := func(n int) func(int) schemas.Facets {
+		return func(i int) schemas.Facets { return schemas.Facets{Author: schemas.UserID(fmt.Sprintf("user:%d", i%n))} }
+	}
+	onBoard := func(i int) schemas.Facets {
+		f := author(10)(i)
+		f.Board = "board:one"
+		return f
+	}
+	ofInterest := func(i int) schemas.Facets {
+		f := author(10)(i)
+		f.Interests = []schemas.InterestID{"interest:one"}
+		return f
+	}
+	f := Feed{Others: 1, Memory: 100, Caps: Caps{Window: 6, Author: 1, Board: 2, Interest: 3}}
+	for name, c := range map[string]struct {
+		pools []Pool
+		want  Relaxation
+	}{
+		"ten authors":    {pool(10, author(10)), NotRelaxed},
+		"three authors":  {pool(6, author(3)), TwiceAuthor},
+		"two authors":    {pool(6, author(2)), WithoutCaps},
+		"one board":      {pool(10, onBoard), WithoutBoard},
+		"one interest":   {pool(10, ofInterest), WithoutInterest},
+		"too few anyway": {pool(3, author(10)), NotRelaxed},
+	} {
+		got := f.Make(Visit{User: "user:me", Limit: min(6, len(c.pools[0].Candidates))}, c.pools, Signals{})
+		if got.Relaxed != c.want || len(got.Items) != min(6, len(c.pools[0].Candidates)) {
+			t.Errorf("%s: %d items, relaxed %q, want %q", name, len(got.Items), got.Relaxed, c.want)
+		}
+	}
+	if got := f.Make(Visit{User: "user:me", Limit: 9}, pool(3, author(10)), Signals{}); got.Relaxed != NotRelaxed {
+		t.Errorf("too few candidates: relaxed %q", got.Relaxed)
+	}
+}
+
+func TestTargetsAreSharesOfAll(t *testing.T) {
+	home := Default()[Home]
+	for name, c := range map[string]struct {
+		feed    Feed
+		sources []schemas.Source
+		want    map[schemas.Source]float64
+	}{
+		"named": {Feed{Shares: map[schemas.Source]float64{"a": 3, "b": 1}, Others: 1}, []schemas.Source{"a"},
+			map[schemas.Source]float64{"a": 0.75, "b": 0.25}},
+		"and others": {Feed{Shares: map[schemas.Source]float64{"a": 3}, Others: 1}, []schemas.Source{"a", "b"},
+			map[schemas.Source]float64{"a": 0.75, "b": 0.25}},
+		"nothing": {Feed{}, []schemas.Source{"a"}, map[schemas.Source]float64{"a": 0}},
+		"home, with lots": {home, nil, map[schemas.Source]float64{
+			"following": 0.6 / 1.05, "interest": 0.3 / 1.05, "related": 0.1 / 1.05, "explore": 0.05 / 1.05}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
+			if diff := cmp.Diff(c.want, c.feed.Targets(c.sources...), near); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
 }

@@ -3,9 +3,9 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
@@ -43,11 +43,11 @@ type Caps struct {
 // Defer holds back weak candidates. A session is a sequence of visits with items, each at most Session after the previous
 // one.
 type Defer struct {
-	// Floor is the margin below the best score of a source in the session, under which its candidates are weak; 0 to 1000, 0:
+	// Margin is the score below the best score of a source in the session, under which its candidates are weak; 0 to 1000, 0:
 	// nothing is deferred.
-	Floor   float64       `yaml:"floor"`
+	Margin  float64       `yaml:"margin"`
 	Budget  int           `yaml:"budget"`  // weak items that a session may show, 0 to 10000
-	Session time.Duration `yaml:"session"` // at least 1s if Floor is not 0
+	Session time.Duration `yaml:"session"` // at least 1s if Margin is not 0
 	// Expiry is how long after its deferral a candidate that was not shown is dropped; at least Session.
 	Expiry time.Duration `yaml:"expiry"`
 }
@@ -72,7 +72,7 @@ func Default() Feeds {
 	home := Feed{
 		Shares: shares(), Others: 0.1, Memory: 100, Affinity: 1, Popularity: 0.5, Model: 1,
 		Caps:    Caps{Window: 10, Author: 2, Board: 3, Interest: 5},
-		Defer:   Defer{Floor: 10, Budget: 200, Session: 30 * time.Minute, Expiry: 7 * 24 * time.Hour},
+		Defer:   Defer{Margin: 10, Budget: 200, Session: 30 * time.Minute, Expiry: 7 * 24 * time.Hour},
 		Explore: Explore{Pin: 100, Author: 1000},
 	}
 	home.Shares[schemas.Explore] = 0.05
@@ -113,7 +113,7 @@ func (f Feed) problems() []error {
 func (f Feed) shareProblems() []error {
 	errs := []error{share("others", f.Others)}
 	sum := f.Others
-	for _, source := range sortedKeys(f.Shares) {
+	for _, source := range slices.Sorted(maps.Keys(f.Shares)) {
 		errs = append(errs, share("shares."+string(source), f.Shares[source]))
 		if source != schemas.Explore {
 			sum += f.Shares[source]
@@ -126,8 +126,8 @@ func (f Feed) shareProblems() []error {
 }
 
 func (d Defer) problems() []error {
-	errs := []error{settings.Within("defer.budget", d.Budget, 0, 10_000), settings.Within("defer.floor", d.Floor, 0, 1000)}
-	if d.Floor > 0 && d.Session < time.Second {
+	errs := []error{settings.Within("defer.budget", d.Budget, 0, 10_000), settings.Within("defer.margin", d.Margin, 0, 1000)}
+	if d.Margin > 0 && d.Session < time.Second {
 		errs = append(errs, fmt.Errorf("defer.session: %s: want at least 1s", d.Session))
 	}
 	if d.Expiry < d.Session {
@@ -141,13 +141,4 @@ func share(name string, v float64) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %v: want 0 or more", name, v)
-}
-
-func sortedKeys[K ~string, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b K) int { return strings.Compare(string(a), string(b)) })
-	return keys
 }

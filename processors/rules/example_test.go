@@ -25,10 +25,10 @@ func ExampleFeed_Make() {
 		{Source: schemas.FromInterest, Candidates: []rules.Candidate{by("user:dan", "pin:sea", 5)}},
 	}
 	visit := rules.Visit{User: "user:ada", Time: 1, Limit: 3}
-	for _, item := range feed.Make(visit, waiting, rules.Known{}).Items {
+	for _, item := range feed.Make(visit, waiting, rules.Signals{}).Items {
 		fmt.Println(item.Pin, "from", item.Source)
 	}
-	why := feed.Explain(visit, waiting, rules.Known{}, "pin:cup")
+	why := feed.Explain(visit, waiting, rules.Signals{}, "pin:cup")
 	fmt.Println("pin:cup is", why.Fate, "by", why.Cap)
 	// Output:
 	// pin:tea from following

@@ -33,43 +33,35 @@ type Explanation struct {
 
 // SourceScore is the score of a candidate in one source.
 type SourceScore struct {
-	Source schemas.Source
-	Parts  Parts
-	Rank   int // after re-scoring, from 1
+	Source    schemas.Source
+	RankScore schemas.RankScore
+	Parts     map[string]float64 // what each current signal adds to the write-time score, by its name
+	Rank      int                // after re-scoring, from 1
 }
 
 // Explain returns what Make does with a pin. A pin that is in none of the pools has no scores.
-func (f Feed) Explain(v Visit, pools []Pool, k Known, pin schemas.PinID) Explanation {
-	e := Explanation{Scores: f.scores(pools, k, pin), Since: since(&v.Memory, pin)}
-	chunk, a := f.watch(v, pools, k, pin)
-	at := slices.IndexFunc(chunk.Items, func(it schemas.ServedItem) bool { return it.Pin == pin })
-	e.Cap = a.broken
-	switch {
+func (f Feed) Explain(v Visit, pools []Pool, k Signals, pin schemas.PinID) Explanation {
+	d := f.decide(v, pools, k, pin)
+	e := Explanation{Cap: d.broken, Since: since(&v.Memory, pin), Scores: scoresOf(d.all, f.terms(k), pin)}
+	at := slices.IndexFunc(d.list, func(it schemas.ServedItem) bool { return it.Pin == pin })
+	switch deferredAt := since(&d.memory, pin); {
 	case at >= 0:
 		e.Fate, e.Place, e.Cap = Shown, at+1, ""
-		e.Source, e.RankScore = chunk.Items[at].Source, chunk.Items[at].RankScore
-	case slices.Contains(chunk.Expired, pin):
+		e.Source, e.RankScore = d.list[at].Source, d.list[at].RankScore
+	case slices.Contains(d.expired, pin):
 		e.Fate = DeferralExpired
 	case len(e.Scores) == 0:
 		e.Fate = NoShare
+	case slices.ContainsFunc(d.held, func(w heldItem) bool { return w.pin == pin }):
+		e.Fate = Held
+	case deferredAt >= d.memory.Began && deferredAt > 0:
+		e.Fate = Deferred
+	case d.broken != "":
+		e.Fate = Capped
 	default:
-		e.Fate = f.heldBack(v, pools, k, pin, a)
+		e.Fate = Waits
 	}
 	return e
-}
-
-// heldBack returns the fate of a candidate that is not in the chunk.
-func (f Feed) heldBack(v Visit, pools []Pool, k Known, pin schemas.PinID, a *arrangement) Fate {
-	h := f.hold(&v, f.rescore(pools, k))
-	switch {
-	case slices.ContainsFunc(h.held, func(w heldItem) bool { return w.pin == pin }):
-		return Held
-	case since(&h.memory, pin) >= h.memory.Began && since(&h.memory, pin) > 0:
-		return Deferred
-	case a.broken != "":
-		return Capped
-	}
-	return Waits
 }
 
 // since returns when a pin was deferred, or 0 if it is not.
@@ -82,20 +74,12 @@ func since(m *schemas.Memory, pin schemas.PinID) schemas.Micros {
 	return 0
 }
 
-func (f Feed) scores(pools []Pool, k Known, pin schemas.PinID) []SourceScore {
-	s := f.scorer(k)
-	var list []SourceScore
-	for _, q := range f.rescore(pools, k) {
-		rank := slices.IndexFunc(q.items, func(it item) bool { return it.Pin == pin })
-		if rank < 0 {
-			continue
-		}
-		for _, p := range pools {
-			if p.Source != q.source {
-				continue
-			}
-			at := slices.IndexFunc(p.Candidates, func(c Candidate) bool { return c.Pin == pin })
-			list = append(list, SourceScore{Source: q.source, Parts: s.parts(&p.Candidates[at]), Rank: rank + 1})
+// scoresOf returns the scores of a pin in the queues that have it.
+func scoresOf(queues []queue, terms []term, pin schemas.PinID) (list []SourceScore) {
+	for _, q := range queues {
+		if i := slices.IndexFunc(q.items, func(it item) bool { return it.Pin == pin }); i >= 0 {
+			it := &q.items[i]
+			list = append(list, SourceScore{Source: q.source, RankScore: it.rankScore, Parts: parts(it.Candidate, terms), Rank: i + 1})
 		}
 	}
 	return list

@@ -10,9 +10,9 @@ import (
 )
 
 // explores reports whether exploration is enabled and possible.
-func (f Feed) explores(k Known) bool { return f.Shares[schemas.Explore] > 0 && k.Counts != nil }
+func (f Feed) explores(k Signals) bool { return f.Shares[schemas.Explore] > 0 && k.Counts != nil }
 
-// lots draws a score for every candidate that is new or whose author is new. It returns them as a separate source, highest
+// explore draws a score for every candidate that is new or whose author is new. It returns them as a separate source, highest
 // draw first. It implements Thompson sampling for rates (Russo, Van Roy, Kazerouni, Osband, Wen: "A Tutorial on Thompson
 // Sampling", 2018, algorithm 3.2) on two levels. The save rate of the author is drawn from the saves of all the author's
 // pins. The save rate of the pin is drawn from that rate and the saves of the pin:
@@ -22,7 +22,7 @@ func (f Feed) explores(k Known) bool { return f.Shares[schemas.Explore] > 0 && k
 //
 // Here usual is usualRate and w is beliefWeight. So a pin with few impressions gets a chance, more often if its author does
 // well. It loses the chance when users who see it do not save it.
-func (f Feed) lots(v *Visit, queues []queue, counts Counts) queue {
+func (f Feed) explore(v *Visit, queues []queue, counts Counts) queue {
 	d := newDrawer(ranked.Hash(v.User)+uint64(v.Memory.Draws)*golden, counts)
 	most := 0
 	for i := range queues {
@@ -33,7 +33,7 @@ func (f Feed) lots(v *Visit, queues []queue, counts Counts) queue {
 		for _, it := range queues[i].items {
 			pin, author := counts.Pin(it.Pin), d.author(it.Author)
 			if f.Explore.wants(pin, author.count) {
-				drawn = append(drawn, item{it.Candidate, d.lot(&it, pin, author), queues[i].source})
+				drawn = append(drawn, item{it.Candidate, d.draw(&it, pin, author), queues[i].source})
 			}
 		}
 	}
@@ -42,9 +42,9 @@ func (f Feed) lots(v *Visit, queues []queue, counts Counts) queue {
 
 // firstOfEach sorts draws, highest first, and keeps the first one of each pin: that of the first of its sources by name. A
 // pin has the same draw in every source, so the draws of a pin are adjacent after sorting.
-func firstOfEach(lots []item) []item {
-	slices.SortStableFunc(lots, compareItems)
-	return slices.CompactFunc(lots, func(a, b item) bool { return a.Pin == b.Pin })
+func firstOfEach(draws []item) []item {
+	slices.SortStableFunc(draws, compareItems)
+	return slices.CompactFunc(draws, func(a, b item) bool { return a.Pin == b.Pin })
 }
 
 func (e Explore) wants(pin, author Count) bool {
@@ -58,13 +58,13 @@ const golden = 0x9e3779b97f4a7c15
 type drawer struct {
 	visit   uint64
 	counts  Counts
-	authors map[schemas.UserID]*authorLot
+	authors map[schemas.UserID]*authorDraw
 	source  *rand.PCG
 	rng     *rand.Rand // uses source, which is seeded again for each draw
 }
 
-// authorLot is the count and the draw of an author.
-type authorLot struct {
+// authorDraw is the count and the draw of an author.
+type authorDraw struct {
 	count Count
 	drawn bool
 	rate  float64 // valid if drawn
@@ -72,19 +72,19 @@ type authorLot struct {
 
 func newDrawer(visit uint64, counts Counts) drawer {
 	source := rand.NewPCG(0, 0)
-	return drawer{visit: visit, counts: counts, authors: map[schemas.UserID]*authorLot{}, source: source, rng: rand.New(source)}
+	return drawer{visit: visit, counts: counts, authors: map[schemas.UserID]*authorDraw{}, source: source, rng: rand.New(source)}
 }
 
-func (d drawer) author(id schemas.UserID) *authorLot {
+func (d drawer) author(id schemas.UserID) *authorDraw {
 	a := d.authors[id]
 	if a == nil {
-		a = &authorLot{count: d.counts.Author(id)}
+		a = &authorDraw{count: d.counts.Author(id)}
 		d.authors[id] = a
 	}
 	return a
 }
 
-func (d drawer) lot(it *item, pin Count, author *authorLot) schemas.RankScore {
+func (d drawer) draw(it *item, pin Count, author *authorDraw) schemas.RankScore {
 	if !author.drawn {
 		author.rate, author.drawn = d.beta(ranked.Hash(it.Author), usualRate, author.count), true
 	}

@@ -59,7 +59,7 @@ func TestWhoIsExplored(t *testing.T) {
 		"pin:s-001": {Impressions: 9}, "user:s-1": {Impressions: 50}, // a new pin
 		"pin:s-002": {Impressions: 10}, "user:s-2": {Impressions: 49}, // a new author
 	}
-	c := exploring().Make(Visit{User: "user:me", Limit: 10}, []Pool{poolOf("s", 3)}, Known{Counts: counts})
+	c := exploring().Make(Visit{User: "user:me", Limit: 10}, []Pool{poolOf("s", 3)}, Signals{Counts: counts})
 	got := map[schemas.PinID]schemas.Source{}
 	for _, it := range c.Items {
 		got[it.Pin] = it.Source
@@ -86,8 +86,8 @@ func TestNothingIsExploredWithoutCountsOrShare(t *testing.T) {
 	delete(silent.Shares, schemas.Explore)
 	silent.Others = 1
 	for name, c := range map[string]Chunk{
-		"no counts": exploring().Make(Visit{User: "user:me", Limit: 3}, []Pool{poolOf("s", 3)}, Known{}),
-		"no share":  silent.Make(Visit{User: "user:me", Limit: 3}, []Pool{poolOf("s", 3)}, Known{Counts: countsOf{}}),
+		"no counts": exploring().Make(Visit{User: "user:me", Limit: 3}, []Pool{poolOf("s", 3)}, Signals{}),
+		"no share":  silent.Make(Visit{User: "user:me", Limit: 3}, []Pool{poolOf("s", 3)}, Signals{Counts: countsOf{}}),
 	} {
 		for _, it := range c.Items {
 			if it.Source != "s" {
@@ -104,7 +104,7 @@ func TestNothingIsExploredWithoutCountsOrShare(t *testing.T) {
 func TestLotsDoNotDependOnOneAnother(t *testing.T) {
 	lots := func(user schemas.UserID, draws int64, n int) map[schemas.PinID]schemas.RankScore {
 		v := Visit{User: user, Memory: schemas.Memory{Draws: draws}}
-		q := exploring().lots(&v, exploring().rescore([]Pool{poolOf("s", n)}, Known{}), countsOf{})
+		q := exploring().explore(&v, exploring().rescore([]Pool{poolOf("s", n)}, Signals{}), countsOf{})
 		all := map[schemas.PinID]schemas.RankScore{}
 		for _, it := range q.items {
 			all[it.Pin] = it.rankScore
@@ -132,10 +132,10 @@ func TestExplorationLearns(t *testing.T) {
 	counts, shown := countsOf{}, make([]int, 10)
 	f := exploring()
 	f.Explore = Explore{Pin: rounds, Author: rounds}
-	queues := f.rescore([]Pool{poolOf("s", 10)}, Known{})
+	queues := f.rescore([]Pool{poolOf("s", 10)}, Signals{})
 	for round := range rounds {
 		v := Visit{User: "user:me", Memory: schemas.Memory{Draws: int64(round)}}
-		first := f.lots(&v, queues, counts).items[0]
+		first := f.explore(&v, queues, counts).items[0]
 		var arm int
 		if _, err := fmt.Sscanf(string(first.Pin), "pin:s-%d", &arm); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func (fs *Feeds) UnmarshalYAML(node *yaml.Node) error {
 		r.known = Feeds{}
 	}
 	r.split(node)
-	for _, name := range sortedKeys(r.nodes) {
+	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
 		r.read(name, nil)
 	}
 	if len(r.problems) > 0 {
@@ -154,7 +154,7 @@ func (fs Feeds) Validate() error {
 	if len(fs) == 0 {
 		errs = append(errs, errors.New("feeds: at least one is needed"))
 	}
-	for _, name := range sortedKeys(fs) {
+	for _, name := range slices.Sorted(maps.Keys(fs)) {
 		for _, err := range append(fs[name].problems(), fs.armProblems(name)...) {
 			errs = append(errs, fmt.Errorf("feeds.%s.%w", name, err))
 		}

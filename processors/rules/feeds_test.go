@@ -127,12 +127,12 @@ func TestValidate(t *testing.T) {
 		Shares: map[schemas.Source]float64{"s": -1, "t": math.Inf(1)}, Others: math.NaN(), Memory: 9,
 		Affinity: math.NaN(), Popularity: -1, Model: 101,
 		Caps:    Caps{Window: -1, Author: 101, Board: -1, Interest: -1},
-		Defer:   Defer{Floor: -1, Budget: -1, Session: 1},
+		Defer:   Defer{Margin: -1, Budget: -1, Session: 1},
 		Explore: Explore{Pin: -1, Author: -1},
 		Arms:    []Arm{{Feed: "nowhere", Share: 0}, {Feed: "armed", Share: 2}},
 	}
 	err := Feeds{"x": bad, "armed": {Shares: map[schemas.Source]float64{schemas.Explore: 1}, Memory: 10, Arms: []Arm{{Feed: "y", Share: 1}},
-		Defer: Defer{Floor: 1}}, "y": Default()["plain"]}.Validate()
+		Defer: Defer{Margin: 1}}, "y": Default()["plain"]}.Validate()
 	want := strings.Split(`armed.shares: all are 0: nothing would ever be shown
 armed.defer.session: 0s: want at least 1s
 x.memory: 9: want 10 to 10000
@@ -149,7 +149,7 @@ x.others: NaN: want 0 or more
 x.shares.s: -1: want 0 or more
 x.shares.t: +Inf: want 0 or more
 x.defer.budget: -1: want 0 to 10000
-x.defer.floor: -1: want 0 to 1000
+x.defer.margin: -1: want 0 to 1000
 x.defer.expiry: 0s: want at least the session's 1ns
 x.arms: 1. share 0: above 0
 x.arms: 1. feed "nowhere": there is none

@@ -16,6 +16,7 @@ const MaxDeferred = 200
 // holding is the result of hold: what a session shows and what it holds back.
 type holding struct {
 	feed    Feed
+	all     []queue        // all items
 	queues  []queue        // items that may be shown
 	weak    []heldItem     // weak items among these, the least weak first
 	held    []heldItem     // items that only the budget holds back, the least weak first
@@ -29,13 +30,13 @@ type heldItem struct {
 	margin float64 // score above the threshold; negative
 }
 
-// hold holds back weak candidates. A candidate of a built-in source is weak if its score is more than Floor below the best
+// hold holds back weak candidates. A candidate of a built-in source is weak if its score is more than Margin below the best
 // score of its source in the session. Scores of other sources are on scales of their own and are never weak. The least weak
 // candidates may be shown, as many as the remaining budget of the session. A deferred candidate is held back until the
 // session that deferred it ends, and is not weak in a later one.
 func (f Feed) hold(v *Visit, queues []queue) *holding {
-	h := &holding{feed: f, queues: queues, memory: v.Memory}
-	if f.Defer.Floor == 0 {
+	h := &holding{feed: f, all: queues, queues: queues, memory: v.Memory}
+	if f.Defer.Margin == 0 {
 		return h
 	}
 	h.begin(v.Time)
@@ -119,7 +120,7 @@ func (f Feed) margin(q *queue, score schemas.RankScore, best map[string]schemas.
 	if !Graded(q.source) {
 		return 0
 	}
-	return float64(score-best[string(q.source)]) + f.Defer.Floor
+	return float64(score-best[string(q.source)]) + f.Defer.Margin
 }
 
 // anyWeak reports whether a queue ends with a weak item.
@@ -198,7 +199,7 @@ func through(q queue, stand map[schemas.PinID]standing, held map[schemas.PinID]b
 func (h *holding) remember(v *Visit, a *arrangement) schemas.Memory {
 	m := h.memory
 	m.Mix = a.mix.after()
-	if h.feed.Defer.Floor == 0 {
+	if h.feed.Defer.Margin == 0 {
 		return m
 	}
 	for _, w := range h.weak {
@@ -212,4 +213,33 @@ func (h *holding) remember(v *Visit, a *arrangement) schemas.Memory {
 		m.Deferred = append(m.Deferred, schemas.Deferred{Pin: w.pin, Since: v.Time})
 	}
 	return m
+}
+
+// HeldBack is a candidate that a visit leaves to a later session.
+type HeldBack struct {
+	Pin   schemas.PinID
+	Fate  Fate           // Deferred, or Held if only the budget of the session holds it back
+	Since schemas.Micros // time of the visit that deferred it; 0: not deferred
+}
+
+// HeldBack returns the candidates that a visit leaves to a later session: first deferred ones, in order of their deferral,
+// then held ones, the least weak first.
+func (f Feed) HeldBack(v Visit, pools []Pool, k Signals) []HeldBack {
+	h := f.hold(&v, f.rescore(pools, k))
+	waits := map[schemas.PinID]bool{}
+	for i := range h.all {
+		for j := range h.all[i].items {
+			waits[h.all[i].items[j].Pin] = true
+		}
+	}
+	var list []HeldBack
+	for _, d := range h.memory.Deferred {
+		if d.Since >= h.memory.Began && waits[d.Pin] {
+			list = append(list, HeldBack{Pin: d.Pin, Fate: Deferred, Since: d.Since})
+		}
+	}
+	for _, w := range h.held {
+		list = append(list, HeldBack{Pin: w.pin, Fate: Held})
+	}
+	return list
 }

@@ -14,7 +14,7 @@ import (
 // deferring returns a feed with a margin of 10 below the best score. Of poolOf, whose scores are 0, -1, -2 …, eleven are
 // strong.
 func deferring(budget int) Feed {
-	return Feed{Others: 1, Memory: 100, Defer: Defer{Floor: 10, Budget: budget, Session: time.Minute, Expiry: time.Hour}}
+	return Feed{Others: 1, Memory: 100, Defer: Defer{Margin: 10, Budget: budget, Session: time.Minute, Expiry: time.Hour}}
 }
 
 // diary is a user who visits, with pools that become empty.
@@ -29,7 +29,7 @@ type diary struct {
 func (d *diary) look(when string, after time.Duration, want ...int) Chunk {
 	d.t.Helper()
 	d.visit.Time += micros(after)
-	c := d.feed.Make(d.visit, d.pools, Known{})
+	c := d.feed.Make(d.visit, d.pools, Signals{})
 	var pins []schemas.PinID
 	for _, n := range want {
 		pins = append(pins, schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n)))
@@ -58,7 +58,7 @@ func (d *diary) deferred(want ...int) {
 
 func (d *diary) fate(n int) Fate {
 	pin := schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n))
-	return d.feed.Explain(d.visit, d.pools, Known{}, pin).Fate
+	return d.feed.Explain(d.visit, d.pools, Signals{}, pin).Fate
 }
 
 func newDiary(t *testing.T, budget, pins, limit int) *diary {
@@ -76,12 +76,12 @@ func TestWeakItemsAreDeferredAndComeBack(t *testing.T) {
 			t.Errorf("pin %d is %q, want %q", n, got, want)
 		}
 	}
-	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 0 {
+	if n := len(d.feed.Waiting(d.visit, d.pools, Signals{})); n != 0 {
 		t.Errorf("%d wait in the session, want none", n)
 	}
 	d.look("the budget is spent", 59*time.Second)
 	d.visit.Time += micros(2 * time.Minute)
-	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 7 {
+	if n := len(d.feed.Waiting(d.visit, d.pools, Signals{})); n != 7 {
 		t.Errorf("%d wait in the next session, want 7", n)
 	}
 	d.look("a new session, whose best is weaker", 0, 13, 14, 15, 16, 17, 18, 19)
@@ -109,10 +109,10 @@ func TestDeferredItemsExpire(t *testing.T) {
 	if got := d.fate(11); got != DeferralExpired {
 		t.Errorf("pin 11 is %q, want %q", got, DeferralExpired)
 	}
-	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 1 {
+	if n := len(d.feed.Waiting(d.visit, d.pools, Signals{})); n != 1 {
 		t.Errorf("%d wait, want the one of the editors", n)
 	}
-	c := d.feed.Make(d.visit, d.pools, Known{})
+	c := d.feed.Make(d.visit, d.pools, Signals{})
 	if diff := cmp.Diff([]schemas.PinID{"pin:following-011", "pin:following-012"}, c.Expired); diff != "" {
 		t.Errorf("expired (-want +got):\n%s", diff)
 	}
@@ -120,19 +120,19 @@ func TestDeferredItemsExpire(t *testing.T) {
 		t.Errorf("items %v, deferred %v", c.Items, c.Memory.Deferred)
 	}
 	d.visit.Memory = c.Memory
-	if c := d.feed.Make(d.visit, d.pools, Known{}); len(c.Expired) != 0 {
+	if c := d.feed.Make(d.visit, d.pools, Signals{}); len(c.Expired) != 0 {
 		t.Errorf("expired again: %v", c.Expired)
 	}
 }
 
 // Only write-time scores have a threshold, and a pin that is strong in one source is strong.
-func TestWhatHasNoFloor(t *testing.T) {
+func TestHold_IgnoresUngradedSources(t *testing.T) {
 	d := newDiary(t, 0, 1, 50)
 	far := poolOf("editors", 40)
 	both := Candidate{Pin: "pin:both", PoolScore: -50}
 	d.pools[0].Candidates = append(d.pools[0].Candidates, both)
 	d.pools = append(d.pools, far, Pool{Source: schemas.FromInterest, Candidates: []Candidate{both}})
-	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 42 {
+	if n := len(d.feed.Waiting(d.visit, d.pools, Signals{})); n != 42 {
 		t.Errorf("%d wait, want all 42", n)
 	}
 }
@@ -141,7 +141,7 @@ func TestDeferredListIsBounded(t *testing.T) {
 	d := newDiary(t, 0, 1000, 100)
 	d.look("strong ones", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	for range 5 {
-		c := d.feed.Make(d.visit, d.pools, Known{})
+		c := d.feed.Make(d.visit, d.pools, Signals{})
 		d.visit.Memory = c.Memory
 	}
 	if n := len(d.visit.Memory.Deferred); n != MaxDeferred {
@@ -160,7 +160,7 @@ func TestDeferralOverManyVisits(t *testing.T) {
 		v := Visit{User: "user:me", Time: 1e12}
 		for i := range 60 {
 			v.Limit = rapid.IntRange(1, 30).Draw(t, "limit")
-			c := f.Make(v, pools, Known{})
+			c := f.Make(v, pools, Signals{})
 			since := map[schemas.PinID]schemas.Micros{}
 			for _, d := range v.Memory.Deferred {
 				since[d.Pin] = d.Since
@@ -194,7 +194,7 @@ func TestDeferralOverManyVisits(t *testing.T) {
 		for range total { // enough sessions to show all
 			v.Time += micros(2 * time.Minute)
 			v.Limit = 100
-			c := f.Make(v, pools, Known{})
+			c := f.Make(v, pools, Signals{})
 			for _, it := range c.Items {
 				shown[it.Pin] = true
 			}
@@ -202,6 +202,54 @@ func TestDeferralOverManyVisits(t *testing.T) {
 		}
 		if len(shown)+len(expired) != total {
 			t.Fatalf("%d shown and %d given up of %d", len(shown), len(expired), total)
+		}
+	})
+}
+
+func TestHeldBackNamesWhatIsLeftForLater(t *testing.T) {
+	d := newDiary(t, 0, 14, 13)
+	weak := func(fate Fate, since schemas.Micros, pins ...schemas.PinID) (list []HeldBack) {
+		for _, pin := range pins {
+			list = append(list, HeldBack{Pin: pin, Fate: fate, Since: since})
+		}
+		return list
+	}
+	expect := func(when string, want []HeldBack) {
+		t.Helper()
+		if diff := cmp.Diff(want, d.feed.HeldBack(d.visit, d.pools, Signals{}), equateEmpty); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	expect("before any visit", weak(Held, 0, "pin:following-011", "pin:following-012", "pin:following-013"))
+	began := d.visit.Time
+	d.look("strong ones", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+	expect("after it", append(weak(Deferred, began, "pin:following-011", "pin:following-012"), weak(Held, 0, "pin:following-013")...))
+	d.visit.Time += micros(2 * time.Minute)
+	expect("in the next session, whose best is weaker", nil)
+}
+
+// For any pools, HeldBack returns the pins that Explain reports as held back, and none of them is shown.
+func TestHeldBackAgreesWithExplain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, pools, k := drawFeed(t), drawPools(t), drawSignals(t)
+		f.Shares[schemas.Explore] = 0 // exploration draws from the shown candidates
+		v := Visit{User: "user:me", Time: 1e12, Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
+		for range 2 {
+			held := map[schemas.PinID]Fate{}
+			for _, h := range f.HeldBack(v, pools, k) {
+				held[h.Pin] = h.Fate
+			}
+			for _, p := range pools {
+				for _, c := range p.Candidates {
+					fate := f.Explain(v, pools, k, c.Pin).Fate
+					if got := held[c.Pin]; (fate == Held || fate == Deferred) != (got != "") || got != "" && got != fate {
+						t.Fatalf("%s is held %q, and its fate is %q", c.Pin, got, fate)
+					}
+				}
+			}
+			made := f.Make(v, pools, k)
+			v.Memory, pools = made.Memory, without(pools, made.Items)
+			v.Time++
 		}
 	})
 }

@@ -21,22 +21,25 @@ type queue struct {
 	items  []item
 }
 
-// Parts are the parts of a score. The score is their sum.
-type Parts struct {
-	Pool       schemas.PoolScore
-	Affinity   float64 // affinities of the user
-	Popularity float64 // save rate of the pin
-	Model      float64 // score of the external model
+// Signals holds the current signals other than the pools. Any of them may be missing; rules that use it then add nothing.
+type Signals struct {
+	Affinities []schemas.Affinity
+	Counts     Counts                    // nil: unknown
+	Model      map[schemas.PinID]float64 // score of an external model, by pin
 }
 
-// Sum returns the score in the response.
-func (p Parts) Sum() schemas.RankScore {
-	return schemas.RankScore(float64(p.Pool) + p.Affinity + p.Popularity + p.Model)
+// Counts returns how often pins were shown and saved.
+type Counts interface {
+	Pin(pin schemas.PinID) Count
+	Author(author schemas.UserID) Count // sum over the author's pins
 }
+
+// Count is the number of impressions and saves of a pin or an author.
+type Count struct{ Impressions, Saves int64 }
 
 // rescore returns the items of every source that has a share, best first by the score in the response, ties by pin.
-func (f Feed) rescore(pools []Pool, k Known) []queue {
-	s := f.scorer(k)
+func (f Feed) rescore(pools []Pool, k Signals) []queue {
+	terms := f.terms(k)
 	queues := make([]queue, 0, len(pools))
 	for _, p := range pools {
 		if f.Share(p.Source) == 0 {
@@ -45,17 +48,15 @@ func (f Feed) rescore(pools []Pool, k Known) []queue {
 		items := make([]item, len(p.Candidates))
 		for i := range p.Candidates {
 			c := &p.Candidates[i]
-			items[i] = item{Candidate: c, rankScore: s.parts(c).Sum()}
+			items[i] = item{Candidate: c, rankScore: rankScore(c, terms)}
 		}
-		bestFirst(items)
+		slices.SortFunc(items, compareItems)
 		queues = append(queues, queue{source: p.Source, items: items})
 	}
 	return queues
 }
 
-// bestFirst sorts items of distinct pins, best first, ties by pin.
-func bestFirst(items []item) { slices.SortFunc(items, compareItems) }
-
+// compareItems sorts the best first, ties by pin.
 func compareItems(a, b item) int {
 	switch {
 	case a.rankScore > b.rankScore:
@@ -66,24 +67,49 @@ func compareItems(a, b item) int {
 	return strings.Compare(string(a.Pin), string(b.Pin))
 }
 
-// scorer adds the current signals to write-time scores. Scores are logarithms: 1 is worth a factor of e in quality, or one
-// time constant of age.
-type scorer struct {
-	feed Feed
-	pull pull
-	k    Known
+// term adds a current signal to write-time scores. Scores are logarithms: 1 is worth a factor of e in quality, or one time
+// constant of age.
+type term struct {
+	name string
+	of   func(*Candidate) float64 // nil: 0
 }
 
-func (f Feed) scorer(k Known) scorer {
-	return scorer{feed: f, pull: pullOf(k.Affinities, f.Affinity), k: k}
-}
-
-func (s scorer) parts(c *Candidate) Parts {
-	p := Parts{Pool: c.PoolScore, Affinity: s.pull.of(&c.Facets), Model: s.feed.Model * s.k.Model[c.Pin]}
-	if s.k.Counts != nil && s.feed.Popularity > 0 {
-		p.Popularity = s.feed.Popularity * math.Log(s.k.Counts.Pin(c.Pin).rate()/usualRate)
+// terms returns the terms of a score, in the order in which they are added.
+func (f Feed) terms(k Signals) []term {
+	all := []term{{name: "affinity"}, {name: "popularity"}, {name: "model"}}
+	if pull := pullOf(k.Affinities, f.Affinity); pull != nil {
+		all[0].of = func(c *Candidate) float64 { return pull.of(&c.Facets) }
 	}
-	return p
+	if k.Counts != nil && f.Popularity > 0 {
+		all[1].of = func(c *Candidate) float64 { return f.Popularity * math.Log(k.Counts.Pin(c.Pin).rate()/usualRate) }
+	}
+	if k.Model != nil {
+		all[2].of = func(c *Candidate) float64 { return f.Model * k.Model[c.Pin] }
+	}
+	return all
+}
+
+// rankScore returns the score in the response.
+func rankScore(c *Candidate, terms []term) schemas.RankScore {
+	sum := float64(c.PoolScore)
+	for _, t := range terms {
+		if t.of != nil {
+			sum += t.of(c)
+		}
+	}
+	return schemas.RankScore(sum)
+}
+
+// parts returns the value of each term by its name.
+func parts(c *Candidate, terms []term) map[string]float64 {
+	all := make(map[string]float64, len(terms))
+	for _, t := range terms {
+		all[t.name] = 0
+		if t.of != nil {
+			all[t.name] = t.of(c)
+		}
+	}
+	return all
 }
 
 // The prior for pins without data: one of twenty impressions leads to a save, with the weight of twenty impressions.
@@ -124,9 +150,6 @@ func pullOf(top []schemas.Affinity, strength float64) pull {
 
 // of returns the highest positive value of the facets plus the lowest negative one. Without one, that part is 0.
 func (p pull) of(f *schemas.Facets) float64 {
-	if p == nil {
-		return 0
-	}
 	drawn, repelled := 0.0, 0.0
 	for id := range f.Followees {
 		strength := p[schemas.ID(id)]

@@ -23,19 +23,19 @@ func TestRescore(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		feed Feed
-		k    Known
+		k    Signals
 		want []scored
 	}{
-		"nothing known":      {Feed{Affinity: 1, Popularity: 1, Model: 1}, Known{}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
-		"none asked for":     {Feed{}, Known{Affinities: top, Counts: counts, Model: map[schemas.PinID]float64{"pin:0": 9}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
-		"strongest of each":  {Feed{Affinity: 1}, Known{Affinities: top}, []scored{{"pin:2", 10.5}, {"pin:1", 9.75}, {"pin:0", 9}}},
-		"ties go by pin":     {Feed{Affinity: 4}, Known{Affinities: top}, []scored{{"pin:2", 13.5}, {"pin:0", 9}, {"pin:1", 9}}},
-		"only aversions":     {Feed{Affinity: 1}, Known{Affinities: top[2:]}, []scored{{"pin:2", 9.5}, {"pin:0", 9}, {"pin:1", 9}}},
-		"zeroes are nothing": {Feed{Affinity: 1}, Known{Affinities: []schemas.Affinity{{Facet: "user:a"}}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		"nothing known":      {Feed{Affinity: 1, Popularity: 1, Model: 1}, Signals{}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		"none asked for":     {Feed{}, Signals{Affinities: top, Counts: counts, Model: map[schemas.PinID]float64{"pin:0": 9}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		"strongest of each":  {Feed{Affinity: 1}, Signals{Affinities: top}, []scored{{"pin:2", 10.5}, {"pin:1", 9.75}, {"pin:0", 9}}},
+		"ties go by pin":     {Feed{Affinity: 4}, Signals{Affinities: top}, []scored{{"pin:2", 13.5}, {"pin:0", 9}, {"pin:1", 9}}},
+		"only aversions":     {Feed{Affinity: 1}, Signals{Affinities: top[2:]}, []scored{{"pin:2", 9.5}, {"pin:0", 9}, {"pin:1", 9}}},
+		"zeroes are nothing": {Feed{Affinity: 1}, Signals{Affinities: []schemas.Affinity{{Facet: "user:a"}}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
 		// (prior + saves) / (prior + impressions), relative to the usual rate of one in twenty: 30/200, 1/40, 2/21
-		"how many saved it": {Feed{Popularity: 2}, Known{Counts: counts},
+		"how many saved it": {Feed{Popularity: 2}, Signals{Counts: counts},
 			[]scored{{"pin:0", 9 + 2*math.Log(3)}, {"pin:2", 9.5 + 2*math.Log(40.0/21)}, {"pin:1", 10 - 2*math.Log(2)}}},
-		"a model": {Feed{Model: 0.5}, Known{Model: map[schemas.PinID]float64{"pin:0": 4}}, []scored{{"pin:0", 11}, {"pin:1", 10}, {"pin:2", 9.5}}},
+		"a model": {Feed{Model: 0.5}, Signals{Model: map[schemas.PinID]float64{"pin:0": 4}}, []scored{{"pin:0", 11}, {"pin:1", 10}, {"pin:2", 9.5}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.feed.Others = 1
@@ -50,12 +50,5 @@ func TestRescore(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestASourceWithoutAShareIsLeftOut(t *testing.T) {
-	f := Feed{Shares: map[schemas.Source]float64{"s": 0}, Others: 1}
-	if got := f.rescore([]Pool{poolOf("s", 1), poolOf("t", 1)}, Known{}); len(got) != 1 || got[0].source != "t" {
-		t.Errorf("got %+v, want t alone", got)
 	}
 }

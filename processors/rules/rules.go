@@ -37,55 +37,42 @@ type Visit struct {
 	Memory schemas.Memory // after the user's last visit; not modified
 }
 
-// Known holds the current signals other than the pools. Any of them may be missing; rules that use it then add nothing.
-type Known struct {
-	Affinities []schemas.Affinity
-	Counts     Counts                    // nil: unknown
-	Model      map[schemas.PinID]float64 // score of an external model, by pin
-}
-
-// Counts returns how often pins were shown and saved.
-type Counts interface {
-	Pin(pin schemas.PinID) Count
-	Author(author schemas.UserID) Count // sum over the author's pins
-}
-
-// Count is the number of impressions and saves of a pin or an author.
-type Count struct{ Impressions, Saves int64 }
-
 // Chunk is the result of a visit.
 type Chunk struct {
 	Items   []schemas.ServedItem
 	Memory  schemas.Memory
-	Expired []schemas.PinID  // deferred for too long; no longer candidates
-	Relaxed Relaxation       // how far the caps were relaxed
-	Short   []schemas.Source // sources below their share because candidates were missing; see short
-	Weak    []schemas.PinID  // weak pins within the budget, shown or not, in favor of which others were held back
+	Expired []schemas.PinID // deferred for too long; no longer candidates
+	Relaxed Relaxation      // how far the caps were relaxed
+	Weak    []schemas.PinID // weak pins within the budget, shown or not, in favor of which others were held back
 }
 
 // Make returns the chunk of a visit.
-func (f Feed) Make(v Visit, pools []Pool, k Known) Chunk {
-	c, _ := f.watch(v, pools, k, "")
-	return c
+func (f Feed) Make(v Visit, pools []Pool, k Signals) Chunk {
+	d := f.decide(v, pools, k, "")
+	return Chunk{Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed, Weak: d.allowed()}
 }
 
-// watch is like Make, and also returns the arrangement, which records the cap that skipped pin.
-func (f Feed) watch(v Visit, pools []Pool, k Known, pin schemas.PinID) (Chunk, *arrangement) {
-	h := f.hold(&v, f.rescore(pools, k))
-	queues := h.queues
+// decision is what the rules do with the candidates of a visit.
+type decision struct {
+	*holding
+	*arrangement
+	relaxed Relaxation
+}
+
+// decide applies the rules up to arrange. The arrangement records which cap skipped the pin watch.
+func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d decision) {
+	d.holding = f.hold(&v, f.rescore(pools, k))
+	queues := d.queues
 	if f.explores(k) {
-		queues = append(queues, f.lots(&v, h.queues, k.Counts))
-		h.memory.Draws++
+		queues = append(queues, f.explore(&v, queues, k.Counts))
+		d.memory.Draws++
 	}
-	a, relaxed := f.arrange(v.Limit, queues, v.Memory.Mix, pin)
-	return Chunk{
-		Items: a.list, Memory: h.remember(&v, a), Expired: h.expired,
-		Relaxed: relaxed, Short: f.short(a.mix.counts), Weak: h.allowed(),
-	}, a
+	d.arrangement, d.relaxed = f.arrange(v.Limit, queues, v.Memory.Mix, watch)
+	return d
 }
 
 // Waiting returns the pins that a visit without a limit would show, in no particular order.
-func (f Feed) Waiting(v Visit, pools []Pool, k Known) []schemas.PinID {
+func (f Feed) Waiting(v Visit, pools []Pool, k Signals) []schemas.PinID {
 	var pins []schemas.PinID
 	met := map[schemas.PinID]struct{}{}
 	for _, q := range f.hold(&v, f.rescore(pools, k)).queues {

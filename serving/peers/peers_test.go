@@ -57,7 +57,7 @@ func (g *fakeGenerator) Chunk(ctx context.Context, r schemas.ChunkRequest) (*sch
 	return &schemas.Chunk{
 		Served: schemas.Served{ID: r.Served, User: r.User, Time: r.Time, Feed: r.Feed, Items: []schemas.ServedItem{item},
 			Memory: schemas.Memory{Mix: map[string]float64{g.name: 0.1}}},
-		Head: 9, Floor: 2,
+		Head: 9,
 		Recall: func(context.Context) ([]schemas.FeedEntry, error) {
 			return []schemas.FeedEntry{{User: r.User, Position: 9, Time: 4, ServedItem: item}}, nil
 		},

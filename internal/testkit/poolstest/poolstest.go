@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
@@ -38,6 +39,9 @@ func See(m memrows.Table, pin schemas.PinID, position int64) {
 	m[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: position})
 	m[string(layout.PositionRow(layout.KindSeenIndex, position))] = []byte(pin)
 }
+
+// SetState sets the state of a user.
+func SetState(m memrows.Table, s layout.State) { m[string(layout.KindState)] = packed.Encode(&s) }
 
 // T is a test of package testing or of rapid.
 type T interface{ Fatal(args ...any) }
@@ -142,7 +146,7 @@ func DrawWorld(t *rapid.T) World {
 			See(w.Table, pin, int64(len(w.Seen)))
 			// A small head makes a trim load all seen pins; a large one makes it look up each candidate.
 			head := rapid.SampledFrom([]int{len(w.Seen), 1e6}).Draw(t, "head")
-			w.Table[string(layout.KindState)] = fmt.Appendf(nil, `{"head":%d}`, head)
+			SetState(w.Table, layout.State{Head: int64(head)})
 		}
 	}
 	return w

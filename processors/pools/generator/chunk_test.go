@@ -2,10 +2,8 @@ package generator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"testing"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -21,43 +18,35 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Pins that were seen long ago and delivered again are recognized, however many there are.
-func TestWhatWasSeenLongAgoIsNotChosen(t *testing.T) {
-	d := newDesk(40)
-	put := func(pin schemas.PinID) {
-		d.rows[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
-	}
-	for n := range 37 {
-		put(poolstest.PinID(n))
-	}
-	d.rows[string(layout.KindState)] = []byte(`{"head":37}`)
-	c := visit(t, generatorOf(t, d), "v1")
-	if diff := cmp.Diff([]schemas.PinID{"pin:37", "pin:38"}, pinsOf(c.Served.Items)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// This holds even if more of them than a chunk considers precede the unseen pins.
-func TestWhatStandsBehindMuchThatWasSeenIsFound(t *testing.T) {
-	d := newDesk(300)
-	for n := range 250 {
-		d.rows[string(layout.RowName(layout.KindSeen, poolstest.PinID(n)))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
-	}
-	d.rows[string(layout.KindState)] = []byte(`{"head":250,"deferred":[{"pin":"pin:3","since":1}]}`)
-	c := visit(t, generatorOf(t, d), "v1")
-	if diff := cmp.Diff([]schemas.PinID{"pin:250", "pin:251"}, pinsOf(c.Served.Items)); diff != "" || len(c.Served.Deferred) != 0 {
-		t.Errorf("deferred %v; (-want +got):\n%s", c.Served.Deferred, diff)
+// The generator reads the best Head candidates of a pool first. It must read on while those were seen before.
+func TestChunk_FindsUnseenBehindSeenCandidates(t *testing.T) {
+	for name, test := range map[string]struct {
+		pins, seen int
+		deferred   []schemas.Deferred
+	}{
+		"fewer seen than Head":             {pins: 40, seen: 37},
+		"more seen than Head":              {pins: 300, seen: 250},
+		"a deferred pin is among the seen": {pins: 300, seen: 250, deferred: []schemas.Deferred{{Pin: "pin:3", Since: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(test.pins)
+			for n := range test.seen {
+				d.markSeen(poolstest.PinID(n))
+			}
+			poolstest.SetState(d.rows, layout.State{Head: int64(test.seen), Memory: schemas.Memory{Deferred: test.deferred}})
+			c := visit(t, generatorOf(t, d), "v1")
+			expectPins(t, c.Served.Items, poolstest.PinID(test.seen), poolstest.PinID(test.seen+1))
+			if len(c.Served.Deferred) != 0 {
+				t.Errorf("deferred %v, want none: the deferred pin was seen", c.Served.Deferred)
+			}
+		})
 	}
 }
 
 // deskWith returns a desk whose user has a memory.
-func deskWith(t *testing.T, pins int, m schemas.Memory) *desk {
+func deskWith(pins int, m schemas.Memory) *desk {
 	d := newDesk(pins)
-	value, err := json.Marshal(layout.State{Memory: m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.rows[string(layout.KindState)] = value
+	poolstest.SetState(d.rows, layout.State{Memory: m})
 	return d
 }
 
@@ -67,7 +56,7 @@ func TestMemoryTravelsInServed(t *testing.T) {
 		Mix: map[string]float64{"editors": 3}, Draws: 5, Began: 1, Visited: 2, Weak: 3,
 		Best: map[string]schemas.RankScore{"following": 7}, Deferred: []schemas.Deferred{{Pin: "pin:9", Since: 1}},
 	}
-	g := generatorOf(t, deskWith(t, 5, before))
+	g := generatorOf(t, deskWith(5, before))
 	plain := visit(t, g, "v1")
 	g.Settle(poolstest.Owner, "v1", schemas.Failed)
 	want := before
@@ -87,7 +76,7 @@ func TestMemoryTravelsInServed(t *testing.T) {
 }
 
 func TestExpiredCandidatesAreTold(t *testing.T) {
-	d := deskWith(t, 5, schemas.Memory{Began: 1, Visited: 2, Best: map[string]schemas.RankScore{}, Deferred: []schemas.Deferred{{Pin: "pin:0", Since: 1}}})
+	d := deskWith(5, schemas.Memory{Began: 1, Visited: 2, Best: map[string]schemas.RankScore{}, Deferred: []schemas.Deferred{{Pin: "pin:0", Since: 1}}})
 	r := request("v1")
 	r.Feed, r.Time = rules.Home, 1e13
 	c, err := generatorOf(t, d).Chunk(t.Context(), r)
@@ -97,9 +86,7 @@ func TestExpiredCandidatesAreTold(t *testing.T) {
 	if diff := cmp.Diff([]schemas.PinID{"pin:0"}, c.Served.Expired); diff != "" {
 		t.Errorf("expired (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]schemas.PinID{"pin:1", "pin:2"}, pinsOf(c.Served.Items)); diff != "" {
-		t.Errorf("items (-want +got):\n%s", diff)
-	}
+	expectPins(t, c.Served.Items, "pin:1", "pin:2")
 }
 
 // registry assigns the id 1 to every schema.
@@ -137,7 +124,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 			}
 			r := request("v1")
 			r.Feed = c.feed
-			g := generatorWith(t, DefaultConfig(), Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Hot: c.hot, Pulled: c.pulled})
+			g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Hot: c.hot, Pulled: c.pulled})
 			var err error
 			if g.deps.Streams, err = topics.Open(t.Context(), registry{}); err != nil {
 				t.Fatal(err)
@@ -157,7 +144,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 func TestPoolsAreNotReadWithoutWhatIsPulled(t *testing.T) {
 	ready := make(chan struct{})
 	d := newDesk(3)
-	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Pulled: NewPulled(ready)})
+	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Pulled: NewPulled(ready)})
 	calls := map[string]func() error{
 		"pool":    func() error { _, err := g.Pool(t.Context(), poolstest.Owner, "editors", 1); return err },
 		"sources": func() error { _, err := g.Sources(t.Context(), poolstest.Owner); return err },
@@ -178,14 +165,13 @@ func TestPoolsAreNotReadWithoutWhatIsPulled(t *testing.T) {
 
 func TestAnArmIsTold(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Feeds = maps.Clone(cfg.Feeds)
-	home := cfg.Feeds[rules.Home]
-	home.Arms = []rules.Arm{{Feed: "plain", Share: 1}}
-	cfg.Feeds[rules.Home] = home
+	changeHome(cfg.Feeds, func(home *rules.Feed) {
+		home.Arms = []rules.Arm{{Feed: "plain", Share: 1}}
+	})
 	d := newDesk(3)
 	r := request("v1")
 	r.Feed = rules.Home
-	c, err := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}}).Chunk(t.Context(), r)
+	c, err := generatorWith(t, cfg, Deps{Rows: d}).Chunk(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,15 +183,14 @@ func TestAnArmIsTold(t *testing.T) {
 // Waiting returns what a visit of the feed home without a limit would show, without what is held back.
 func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Feeds = maps.Clone(cfg.Feeds)
-	home := cfg.Feeds[rules.Home]
-	home.Defer.Floor, home.Defer.Budget = 10, 5
-	cfg.Feeds[rules.Home] = home
-	d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
+	changeHome(cfg.Feeds, func(home *rules.Feed) {
+		home.Defer.Margin, home.Defer.Budget = 10, 5
+	})
+	d := newDesk(0)
 	for n := range 30 { // 11 within the margin
 		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	}
-	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+	g := generatorWith(t, cfg, Deps{Rows: d})
 	expect := func(when string, want int) {
 		t.Helper()
 		if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != want {
@@ -222,7 +207,7 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	d.apply(t, &c.Served)
 	expect("the session is spent", 0)
 	delete(cfg.Feeds, rules.Home)
-	g = generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+	g = generatorWith(t, cfg, Deps{Rows: d})
 	expect("without feed home", 14)
 }
 
@@ -234,11 +219,10 @@ func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
 		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	}
 	cfg := DefaultConfig()
-	cfg.Feeds = maps.Clone(cfg.Feeds)
-	home := cfg.Feeds[rules.Home]
-	home.Defer.Floor, home.Defer.Budget = 10, 0
-	cfg.Feeds[rules.Home] = home
-	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Extensions: Extensions{
+	changeHome(cfg.Feeds, func(home *rules.Feed) {
+		home.Defer.Margin, home.Defer.Budget = 10, 0
+	})
+	g := generatorWith(t, cfg, Deps{Rows: d, Extensions: Extensions{
 		Admit: func(_ schemas.UserID, feed string, c rules.Candidate) bool {
 			return feed != rules.Home || c.PoolScore < -4 && c.PoolScore != -7
 		},
@@ -254,10 +238,9 @@ func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
 
 func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Feeds = maps.Clone(cfg.Feeds)
-	home := cfg.Feeds[rules.Home]
-	home.Defer.Floor, home.Defer.Budget = 10, 5
-	cfg.Feeds[rules.Home] = home
+	changeHome(cfg.Feeds, func(home *rules.Feed) {
+		home.Defer.Margin, home.Defer.Budget = 10, 5
+	})
 	tests := map[string]struct {
 		seen []int
 		want int
@@ -269,15 +252,15 @@ func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
+			d := newDesk(0)
 			for n := range 20 {
 				poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 			}
-			d.rows[string(layout.KindState)] = []byte(`{"head":9}`)
+			poolstest.SetState(d.rows, layout.State{Head: 9})
 			for _, n := range test.seen { // older than the newest entries
-				d.rows[string(layout.RowName(layout.KindSeen, poolstest.PinID(n)))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
+				d.markSeen(poolstest.PinID(n))
 			}
-			n, err := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}}).Waiting(t.Context(), poolstest.Owner)
+			n, err := generatorWith(t, cfg, Deps{Rows: d}).Waiting(t.Context(), poolstest.Owner)
 			if err != nil || n != test.want {
 				t.Errorf("%d wait, %v, want %d", n, err, test.want)
 			}
@@ -320,16 +303,14 @@ func TestHotAddsUpAuthors(t *testing.T) {
 
 func TestChunksAreCounted(t *testing.T) {
 	cfg := withoutLots()
-	home := cfg.Feeds[rules.Home]
-	home.Caps = rules.Caps{Window: 10, Author: 1}
-	cfg.Feeds[rules.Home] = home
+	changeHome(cfg.Feeds, func(home *rules.Feed) {
+		home.Caps = rules.Caps{Window: 10, Author: 1}
+	})
 	reg := prometheus.NewRegistry()
 	outsideChunk(t, newDesk(50), cfg, reg)
 	for name, want := range map[string]map[string]float64{
-		"chunks_total":  {" home": 1}, // arm, feed
 		"items_total":   {" home others": 50},
 		"relaxed_total": {"home all": 1},
-		"short_total":   {"home following": 1, "home interest": 1, "home related": 1},
 	} {
 		if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_"+name)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -343,7 +324,7 @@ func TestVisitsOverRandomHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := DefaultConfig()
 		home := cfg.Feeds[rules.Home]
-		home.Defer = rules.Defer{Floor: 5, Budget: 2, Session: time.Minute, Expiry: time.Hour}
+		home.Defer = rules.Defer{Margin: 5, Budget: 2, Session: time.Minute, Expiry: time.Hour}
 		cfg.Feeds = rules.Feeds{rules.Home: home, "plain": cfg.Feeds["plain"]}
 		w := newWhyDesk(t, func(_ *layout.Config, c *Config) { c.Feeds = cfg.Feeds })
 		known := make(chan struct{})

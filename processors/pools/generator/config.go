@@ -14,9 +14,6 @@ type Config struct {
 	// HalfLife is the half-life of write-time scores; see package score. The application copies it from the
 	// configuration of the fan-out. 0: unknown.
 	HalfLife time.Duration `yaml:"-"`
-	// FeedMax is how many materialized entries per user the feed store keeps, at least 10. The application copies it from the
-	// configuration of the feed store.
-	FeedMax int `yaml:"-" default:"2000"`
 	// ReactivationTimeout is limited to three quarters of the time that the visit has left.
 	ReactivationTimeout time.Duration `yaml:"reactivation_timeout" default:"100ms" range:"0s..1m" help:"how long a chunk for a reactivated user waits for backfills"`
 	// Feeds are the rules by feed name, such as "home" and "plain".
@@ -48,7 +45,6 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	errs := []error{
 		settings.Validate(c),
-		settings.Within("feed_max", c.FeedMax, 10, 1_000_000_000),
 	}
 	return errors.Join(append(append(errs, c.Feeds.Validate()), c.externalProblems()...)...)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/outside"
@@ -58,7 +57,7 @@ func (e Extensions) validate(c Config) error {
 }
 
 // guarded returns Offer behind a circuit breaker.
-func (s ExtensionSource) guarded() func(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
+func (s ExtensionSource) guarded() fetcher {
 	breaker := outside.NewGuard(inProcess().Timeout)
 	return func(ctx context.Context, user schemas.UserID, feed string, limit int) (list []schemas.Candidate, err error) {
 		err = breaker.Do(ctx, func(ctx context.Context) (err error) {
@@ -77,7 +76,7 @@ func (e Extensions) scorer(n int) scorer {
 			scores, err = e.Score(ctx, user, feed, scored(pools, n))
 			return err
 		})
-		return maps.Clone(scores), err
+		return scores, err
 	}
 }
 

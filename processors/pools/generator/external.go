@@ -1,13 +1,13 @@
 package generator
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"time"
+	"math"
+	"slices"
+	"sync"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/outside"
@@ -113,21 +113,25 @@ func (c Config) withShares(own Extensions) rules.Feeds {
 
 // external holds the external services and the extensions that a generator calls.
 type external struct {
-	sources  []*candidateSource
+	sources  []candidateSource
 	scorer   scorer // nil: no model
 	services []*outside.Service
 }
 
 // candidateSource is an external source or the source of an extension.
 type candidateSource struct {
-	Name    schemas.Source
-	Limit   int
-	fetch   func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
-	metrics metrics
-	now     func() time.Time
+	name  schemas.Source
+	limit int
+	fetch fetcher
 }
 
-func newExternal(cfg Config, deps Deps, m metrics) *external {
+// fetcher requests at most limit candidates.
+type fetcher func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
+
+// scorer adds to the scores of candidates: the external model, or Extensions.Score.
+type scorer func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (map[schemas.PinID]float64, error)
+
+func newExternal(cfg Config, deps Deps) *external {
 	x := &external{}
 	service := func(c outside.Config) *outside.Service {
 		s := outside.New(c, deps.Dial)
@@ -135,10 +139,10 @@ func newExternal(cfg Config, deps Deps, m metrics) *external {
 		return s
 	}
 	for _, s := range cfg.Sources {
-		x.sources = append(x.sources, &candidateSource{s.Name, s.Limit, fetchFrom(service(s.Config)), m, deps.Now})
+		x.sources = append(x.sources, candidateSource{s.Name, s.Limit, fetchFrom(service(s.Config))})
 	}
 	for _, s := range deps.Extensions.Sources {
-		x.sources = append(x.sources, &candidateSource{s.Name, s.Limit, s.guarded(), m, deps.Now})
+		x.sources = append(x.sources, candidateSource{s.Name, s.Limit, s.guarded()})
 	}
 	switch {
 	case deps.Extensions.Score != nil:
@@ -155,82 +159,85 @@ func (x *external) close() {
 	}
 }
 
-// responseValues is the maximum number of JSON values in a response per candidate of the request: the maximum number of
-// interests, the other fields, and as many values that are not read.
-const responseValues = 2 * schemas.MaxInterests
-
-// sourceRequest and sourceResponse are the request and the response of an ExternalSource.
-type sourceRequest struct {
-	User  schemas.UserID `json:"user"`
-	Feed  string         `json:"feed"`
-	Limit int            `json:"limit"`
-}
-
-type sourceResponse struct {
-	Candidates []offeredPin `json:"candidates"`
-}
-
-type offeredPin struct {
-	Pin schemas.PinID `json:"pin"`
-	schemas.Facets
-	Created moment            `json:"created"`
-	Score   schemas.PoolScore `json:"score"`
-}
-
-// moment is a time in RFC 3339 or as a number of microseconds.
-type moment schemas.Micros
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (m *moment) UnmarshalJSON(text []byte) error {
-	if !bytes.HasPrefix(text, []byte(`"`)) {
-		return json.Unmarshal(text, (*int64)(m))
-	}
-	var at time.Time
-	err := json.Unmarshal(text, &at)
-	*m = moment(schemas.MicrosOf(at))
-	return err
-}
-
-// fetchFrom returns the function that requests candidates from a service.
-func fetchFrom(s *outside.Service) func(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
-	return func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error) {
-		var response sourceResponse
-		if err := s.Ask(ctx, sourceRequest{user, feed, limit}, &response, responseValues*limit); err != nil {
-			return nil, err
+// gatherOffers requests candidates from all external sources that have a share in the feed, in parallel.
+func (g *Generator) gatherOffers(ctx context.Context, c *composition) {
+	c.offers = map[schemas.Source][]layout.Candidate{}
+	var mu sync.Mutex
+	var requests sync.WaitGroup
+	for _, s := range g.external.sources {
+		if c.rules.Share(s.name) == 0 {
+			continue
 		}
-		list := make([]schemas.Candidate, len(response.Candidates))
-		for i, p := range response.Candidates {
-			list[i] = schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), PoolScore: p.Score}
-		}
-		return list, nil
+		requests.Go(func() {
+			list, err := g.request(ctx, s, c)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				c.degrade(degradedSource + string(s.name))
+				return
+			}
+			c.offers[s.name] = list
+		})
 	}
-}
-
-// scorerOf returns the scorer that requests the scores of the n best candidates from a service.
-func scorerOf(s *outside.Service, n int) scorer {
-	return func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (map[schemas.PinID]float64, error) {
-		var response modelResponse
-		err := s.Ask(ctx, modelRequest{user, feed, modelCandidates(pools, n)}, &response, responseValues*n)
-		return response.Scores, err
-	}
+	requests.Wait()
+	slices.Sort(c.degraded)
 }
 
 // request returns the valid candidates of a source, best first, each pin once.
-func (s *candidateSource) request(ctx context.Context, user schemas.UserID, feed string) ([]layout.Candidate, error) {
-	offered, err := s.fetch(ctx, user, feed, s.Limit)
-	s.metrics.called(string(s.Name), err)
+func (g *Generator) request(ctx context.Context, s candidateSource, c *composition) ([]layout.Candidate, error) {
+	offered, err := s.fetch(ctx, c.User, c.Feed, s.limit)
+	g.metrics.called(string(s.name), err)
 	if err != nil {
 		return nil, err
 	}
-	now := schemas.MicrosOf(s.now())
+	now := schemas.MicrosOf(g.deps.Now())
 	var list []layout.Candidate
 	for i := range offered {
 		c := &offered[i]
-		if len(list) == s.Limit || c.Validate(now) != nil {
-			s.metrics.refused.WithLabelValues(string(s.Name)).Inc()
+		if len(list) == s.limit || c.Validate(now) != nil {
+			g.metrics.refused.WithLabelValues(string(s.name)).Inc()
 			continue
 		}
 		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: layout.NewContent(schemas.PinContent{Facets: c.Facets, Created: c.Created})})
 	}
 	return bestOfEach(list), nil
+}
+
+// maxModelScore is the largest absolute score of a model that counts. Sums with larger ones might not be finite.
+const maxModelScore = 1e6
+
+// score requests the scores of the best candidates. It does nothing without a model, or if the feed does not use one.
+func (g *Generator) score(ctx context.Context, c *composition) {
+	if g.external.scorer == nil || c.rules.Model == 0 {
+		return
+	}
+	scores, err := g.external.scorer(ctx, c.User, c.Feed, c.pools)
+	g.metrics.called("model", err)
+	if err != nil {
+		c.degrade(degradedModel)
+		return
+	}
+	c.signals.Model = make(map[schemas.PinID]float64, len(scores))
+	for pin, score := range scores {
+		if math.Abs(score) <= maxModelScore {
+			c.signals.Model[pin] = score
+		}
+	}
+}
+
+// scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once per source
+// that has it. The model's score of a pin applies to all of these.
+func scored(pools []rules.Pool, n int) []Scored {
+	var list []Scored
+	for rank := 0; ; rank++ {
+		before := len(list)
+		for _, p := range pools {
+			if rank < len(p.Candidates) && len(list) < n {
+				list = append(list, Scored{p.Source, p.Candidates[rank]})
+			}
+		}
+		if len(list) == before {
+			return list
+		}
+	}
 }

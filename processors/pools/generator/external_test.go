@@ -53,7 +53,7 @@ func outsideChunk(t *testing.T, d *desk, cfg Config, metrics prometheus.Register
 	close(known)
 	hot := NewHot(known)
 	hot.Change("", nil, &schemas.HotPin{Pin: "pin:x", Author: "user:a", Impressions: 1e6})
-	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Only("user:deleted"), Hot: hot, Metrics: metrics})
+	g := generatorWith(t, cfg, Deps{Rows: d, Deleted: poolstest.Only("user:deleted"), Hot: hot, Metrics: metrics})
 	r := request("v1")
 	r.Feed, r.Limit, r.Time = rules.Home, 100, 1e15
 	c, err := g.Chunk(t.Context(), r)
@@ -92,8 +92,8 @@ func pinsFrom(c *schemas.Chunk, source schemas.Source) []schemas.PinID {
 // dropped, and so are pins by the user or by a deleted author. The rest is returned best first.
 func TestOffersFromOutsideAreFiltered(t *testing.T) {
 	d := newDesk(0)
-	d.rows[string(layout.KindState)] = []byte(`{"head":1}`)
-	d.rows[string(layout.RowName(layout.KindSeen, schemas.PinID("pin:seen")))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
+	poolstest.SetState(d.rows, layout.State{Head: 1})
+	d.markSeen(schemas.PinID("pin:seen"))
 	d.rows[string(layout.GraphRow(layout.RegisterBlock, "interest:no"))] = []byte{}
 	cfg := withoutLots()
 	const future = 1 << 60
@@ -196,10 +196,10 @@ func TestWhatIsOutsideMayFail(t *testing.T) {
 
 func TestASourceWithoutAShareIsNotAsked(t *testing.T) {
 	cfg := withoutLots()
-	home := cfg.Feeds[rules.Home]
-	home.Shares = maps.Clone(home.Shares)
-	home.Shares["trends"] = 0
-	cfg.Feeds[rules.Home] = home
+	changeHome(cfg.Feeds, func(home *rules.Feed) {
+		home.Shares = maps.Clone(home.Shares)
+		home.Shares["trends"] = 0
+	})
 	cfg.Sources = []ExternalSource{source("trends", answering(t, func(any) any {
 		t.Error("it was asked")
 		return nil
@@ -224,9 +224,7 @@ func TestAModelMovesScores(t *testing.T) {
 	})
 	cfg.Model.Candidates = 3
 	c := outsideChunk(t, d, cfg, nil)
-	if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:0", "pin:3", "pin:1"}, pinsOf(c.Served.Items)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expectPins(t, c.Served.Items, "pin:2", "pin:0", "pin:3", "pin:1")
 	if score := c.Served.Items[0].RankScore; score != 3 {
 		t.Errorf("score %v, want -2 and 5", score)
 	}
@@ -262,12 +260,11 @@ func TestGeneratorConfig(t *testing.T) {
 	if err := errors.Join(DefaultConfig().Validate(), good.Validate()); err != nil {
 		t.Errorf("not valid: %v", err)
 	}
-	bad := Config{Head: 1, FeedMax: 1, ReactivationTimeout: -1,
+	bad := Config{Head: 1, ReactivationTimeout: -1,
 		Sources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", Limit: 1, Config: outside.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", Limit: 1001}},
 		Model:   ExternalModel{Config: outside.Config{URL: "y"}}}
 	want := strings.Split(`head: 1: want 100 to 1000
 reactivation_timeout: -1ns: want 0s to 1m
-feed_max: 1: want 10 to 1000000000
 feeds: at least one is needed
 sources: 1. timeout: 0s: want 1ms to 10s
 sources: 1. url "": no http or https address

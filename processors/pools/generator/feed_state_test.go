@@ -28,10 +28,10 @@ func (w *whyDesk) state() *schemas.FeedState {
 // The state reflects what visits show, defer, and remove from the pools.
 func TestFeedStateFollowsVisits(t *testing.T) {
 	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
-		home := cfg.Feeds[rules.Home]
-		home.Defer = rules.Defer{Floor: 2, Session: time.Hour, Expiry: 2 * time.Hour}
-		home.Shares = map[schemas.Source]float64{schemas.Following: 3, schemas.FromInterest: 1}
-		cfg.Feeds[rules.Home] = home
+		changeHome(cfg.Feeds, func(home *rules.Feed) {
+			home.Defer = rules.Defer{Margin: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+			home.Shares = map[schemas.Source]float64{schemas.Following: 3, schemas.FromInterest: 1}
+		})
 	})
 	w.deliver(schemas.Following, "pin:strong", 0, byA)
 	w.deliver(schemas.Following, "pin:weak", 3*day, byA)
@@ -47,10 +47,7 @@ func TestFeedStateFollowsVisits(t *testing.T) {
 	if diff := cmp.Diff(want, w.state()); diff != "" {
 		t.Errorf("before a visit (-want +got):\n%s", diff)
 	}
-	c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: 3, Time: w.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.visit(3)
 	w.apply(t, &c.Served)
 	want.Sources = standing(1, 1)
 	want.Held = []schemas.HeldBack{{Pin: "pin:weak", Reason: schemas.ReasonDeferred, Since: schemas.Timestamp(w.now)}}
@@ -86,7 +83,7 @@ func TestFeedSharesCountItems(t *testing.T) {
 		"calm":  {Others: 1, Memory: 100},
 	}
 	d := newDesk(5)
-	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Metrics: prometheus.NewRegistry()})
+	g := generatorWith(t, cfg, Deps{Rows: d, Metrics: prometheus.NewRegistry()})
 	visit(t, g, "v1")
 	want := []schemas.FeedShare{
 		{Feed: "calm", Source: "others", Target: 1},

@@ -2,11 +2,13 @@ package generator
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -19,40 +21,6 @@ const (
 	degradedModel        = "model"        // the external model did not answer
 	degradedSource       = "source:"      // prefix of the name of an external source that did not answer
 )
-
-// gatherOffers requests candidates from all external sources that have a share in the feed, in parallel.
-func (g *Generator) gatherOffers(ctx context.Context, c *composition) {
-	c.offers = map[schemas.Source][]layout.Candidate{}
-	var mu sync.Mutex
-	var requests sync.WaitGroup
-	for _, s := range g.external.sources {
-		if c.rules.Share(s.Name) == 0 {
-			continue
-		}
-		requests.Go(func() {
-			list, err := s.request(ctx, c.User, c.Feed)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				c.degrade(degradedSource + string(s.Name))
-				return
-			}
-			c.offers[s.Name] = list
-		})
-	}
-	requests.Wait()
-	slices.Sort(c.degraded)
-}
-
-// backfillDeadline returns until when a chunk waits for backfills. It leaves a quarter of the time that ctx has left to the
-// other stages.
-func (g *Generator) backfillDeadline(ctx context.Context) time.Time {
-	wait := g.cfg.ReactivationTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		wait = min(wait, time.Until(deadline)*3/4)
-	}
-	return g.deps.Now().Add(wait)
-}
 
 // gatherActivity reads whether the user is inactive. It returns false while a reactivated user's backfills are outstanding,
 // until the deadline.
@@ -113,4 +81,106 @@ func (g *Generator) gatherAffinities(c *composition, v *view) error {
 	}
 	c.signals.Affinities = a.Top
 	return nil
+}
+
+// filter reads the best candidates of each source that the user may be shown: from the user's rows, the pulled pins and the
+// offers.
+func (g *Generator) filter(c *composition, v *view) error {
+	list, err := v.sources(c.offers)
+	if err != nil {
+		return err
+	}
+	c.pools = c.pools[:0:0]
+	for _, source := range list {
+		best, err := v.best(source, g.cfg.Head)
+		if err == nil && len(c.offers[source]) > 0 {
+			best, err = v.mergeOffered(source, best, c.offers[source], g.cfg.Head)
+		}
+		if err != nil {
+			return err
+		}
+		c.pools = append(c.pools, rules.Pool{Source: source, Candidates: candidatesOf(best)})
+	}
+	return nil
+}
+
+// filterRecent is like filter, but of the seen pins leaves out only those that were shown recently. These are nearly all seen
+// pins that the pools still contain, because trims remove the others. The caller must look up the pins that it shows.
+func (g *Generator) filterRecent(c *composition, v *view) error {
+	if err := v.LoadRecentlySeen(g.pools.RecentEntries); err != nil {
+		return err
+	}
+	return g.filter(c, v)
+}
+
+// filterExactly repeats filter, and leaves out all seen pins.
+func (g *Generator) filterExactly(ctx context.Context, c *composition) error {
+	return g.read(ctx, c.User, func(v *view, _ rows.Snapshot) error { return g.filter(c, v) })
+}
+
+// sources returns the sources of which the user has or had candidates, including pulled and offered ones, by name.
+func (v *view) sources(offers map[schemas.Source][]layout.Candidate) ([]schemas.Source, error) {
+	list, err := layout.Sources(v)
+	if v.pulled != nil {
+		list = v.pulled.sources(v.Viewer.Follows, list)
+	}
+	for source := range offers {
+		list = append(list, source)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), err
+}
+
+// best returns the n best candidates of a source that the user may be shown. They are valid until the next call.
+func (v *view) best(source schemas.Source, n int) (best []layout.Candidate, err error) {
+	defer func() { v.Buffers.Chosen = best }()
+	it, err := v.Buffers.Iterate(v, source, n)
+	if err != nil {
+		return nil, err
+	}
+	next := it.Take
+	if v.pulled != nil {
+		merged, done := v.pulled.merge(it, v.Viewer.Follows)
+		defer done()
+		next = merged.next
+	}
+	best, err = v.Best(source, v.Buffers.Chosen[:0], next, n)
+	return best, errors.Join(err, it.Err)
+}
+
+// mergeOffered adds the offered candidates of a source that the user may be shown to its best ones, and returns the n best.
+func (v *view) mergeOffered(source schemas.Source, best, offered []layout.Candidate, n int) ([]layout.Candidate, error) {
+	i := 0
+	shown, err := v.Best(source, nil, func() *layout.Candidate {
+		if i == len(offered) {
+			return nil
+		}
+		i++
+		return &offered[i-1]
+	}, len(offered))
+	if err != nil {
+		return nil, err
+	}
+	all := bestOfEach(append(best, shown...))
+	return all[:min(len(all), n)], nil
+}
+
+// bestOfEach sorts candidates, best first, and keeps the best of each pin. It modifies list.
+func bestOfEach(list []layout.Candidate) []layout.Candidate {
+	slices.SortFunc(list, func(a, b layout.Candidate) int { return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin) })
+	taken := make(map[schemas.PinID]bool, len(list))
+	return slices.DeleteFunc(list, func(c layout.Candidate) bool {
+		again := taken[c.Pin]
+		taken[c.Pin] = true
+		return again
+	})
+}
+
+func candidatesOf(all []layout.Candidate) []rules.Candidate {
+	list := make([]rules.Candidate, len(all))
+	for i := range all {
+		c := &all[i]
+		list[i] = rules.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Created: c.Created, Facets: c.Facets}
+	}
+	return list
 }

@@ -1,13 +1,15 @@
 // Package generator composes the chunks that visits show. It reads the rows of the group pools and writes none: everything
 // that it must remember is in the Served that a visit publishes, which the group applies to the rows.
 //
-// A chunk is composed in these stages, each in the file of its name:
+// A chunk is composed in these steps:
 //
-//	gather   what the feed needs to know of the user, and the candidates of external sources
-//	filter   the best candidates of each source that the user may be shown
-//	score    the scores of the external model
-//	arrange  the rules of the feed: which candidates the chunk contains, in which order
-//	reserve  no other chunk of the user contains these until the outcome of the visit is known
+//  1. awaitPrevious waits until the Served of the user's previous visit is applied or has failed (reserve.go).
+//  2. gatherOffers requests the candidates of external sources (external.go).
+//  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads what
+//     the rules need to know, and filterRecent the best candidates of each source that the user may be shown (gather.go).
+//  4. score requests the scores of the external model (external.go).
+//  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules).
+//  6. reserve keeps the pins from other chunks until the outcome of the visit is known (reserve.go).
 //
 // # Partitions that move
 //
@@ -86,7 +88,7 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 	}
 	cfg.Feeds = cfg.withShares(deps.Extensions)
 	return &Generator{
-		pools: pools, cfg: cfg, deps: deps, metrics: m, external: newExternal(cfg, deps, m),
+		pools: pools, cfg: cfg, deps: deps, metrics: m, external: newExternal(cfg, deps),
 		reservations: reservations{users: map[schemas.UserID]*reservation{}}, sessions: map[int32]session{},
 		buffers: sync.Pool{New: func() any { return new(layout.Buffers) }},
 	}, nil
@@ -137,7 +139,7 @@ type composition struct {
 	memory   schemas.Memory
 	head     int64 // highest position of the materialized feed
 	graph    visibility.Graph
-	signals  rules.Known
+	signals  rules.Signals
 	inactive bool // the user is inactive: the chunk is not composed
 	announce bool
 	degraded []string
@@ -192,7 +194,6 @@ func (g *Generator) chunk(c *composition) *schemas.Chunk {
 	chunk := &schemas.Chunk{
 		Served:   schemas.Served{ID: c.Served, User: c.User, Time: c.Time, Feed: c.Feed, Arm: c.arm},
 		Head:     c.head,
-		Floor:    max(0, c.head-int64(g.cfg.FeedMax)), // the feed store keeps no entries at or below it
 		Degraded: c.degraded, Inactive: c.inactive, Announce: c.announce,
 	}
 	if c.result == nil {

@@ -2,9 +2,7 @@ package generator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -18,6 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -77,6 +76,13 @@ func (d *desk) change(f func()) {
 	d.changed = make(chan struct{})
 }
 
+// markSeen marks pins as shown long ago.
+func (d *desk) markSeen(pins ...schemas.PinID) {
+	for _, pin := range pins {
+		d.rows[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
+	}
+}
+
 // apply applies a Served that is at the end of the log.
 func (d *desk) apply(t *testing.T, s *schemas.Served) {
 	d.change(func() {
@@ -88,11 +94,7 @@ func (d *desk) apply(t *testing.T, s *schemas.Served) {
 		for e := range added.All() {
 			d.rows[string(layout.RowName(layout.KindSeen, e.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: e.Position})
 		}
-		value, err := json.Marshal(st)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.rows[string(layout.KindState)] = value
+		poolstest.SetState(d.rows, st)
 		d.applied, d.end = d.end, d.end+1
 	})
 }
@@ -114,18 +116,37 @@ func (s snapshot) Partition() int32 { return 3 }
 
 func generatorOf(t *testing.T, d *desk) *Generator {
 	t.Helper()
-	return generatorWith(t, DefaultConfig(), Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+	return generatorWith(t, DefaultConfig(), Deps{Rows: d})
 }
 
+// generatorWith returns a generator whose rows are a desk.
 func generatorWith(t *testing.T, cfg Config, deps Deps) *Generator {
 	t.Helper()
-	deps.Streams = &topics.Streams{}
+	deps.Streams, deps.End = &topics.Streams{}, deps.Rows.(*desk)
+	if deps.Deleted == nil {
+		deps.Deleted = poolstest.Nobody{}
+	}
 	g, err := New(layout.DefaultConfig(), cfg, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
 	return g
+}
+
+// changeHome changes the feed home.
+func changeHome(feeds rules.Feeds, change func(*rules.Feed)) {
+	home := feeds[rules.Home]
+	change(&home)
+	feeds[rules.Home] = home
+}
+
+// expectPins compares the pins of items.
+func expectPins(t *testing.T, items []schemas.ServedItem, want ...schemas.PinID) {
+	t.Helper()
+	if diff := cmp.Diff(want, pinsOf(items)); diff != "" {
+		t.Errorf("items (-want +got):\n%s", diff)
+	}
 }
 
 func pinsOf(items []schemas.ServedItem) []schemas.PinID {
@@ -185,9 +206,7 @@ func (w *waitingChunk) expect(t *testing.T, when string, want bool) {
 func TestChunkTakesTheBest(t *testing.T) {
 	g := generatorOf(t, newDesk(3))
 	c := visit(t, g, "v1")
-	if diff := cmp.Diff([]schemas.PinID{"pin:0", "pin:1"}, pinsOf(c.Served.Items)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expectPins(t, c.Served.Items, "pin:0", "pin:1")
 	want := schemas.Served{ID: "v1", User: poolstest.Owner, Feed: "plain", Items: c.Served.Items,
 		Memory: schemas.Memory{Mix: map[string]float64{"editors": 1.99}}}
 	if diff := cmp.Diff(want, c.Served); diff != "" {
@@ -206,9 +225,7 @@ func TestNextChunkWaitsUntilTheVisitBeforeIsApplied(t *testing.T) {
 		next.expect(t, "acknowledged", false)
 		d.apply(t, &first.Served)
 		next.expect(t, "applied", true)
-		if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:3"}, pinsOf(next.chunk.Served.Items)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		expectPins(t, next.chunk.Served.Items, "pin:2", "pin:3")
 		if next.chunk.Head != 2 {
 			t.Errorf("head %d, want 2", next.chunk.Head)
 		}
@@ -224,9 +241,7 @@ func TestAFailedVisitFreesItsItems(t *testing.T) {
 		next.expect(t, "another one failed", false)
 		g.Settle(poolstest.Owner, "v1", schemas.Failed)
 		next.expect(t, "it failed", true)
-		if diff := cmp.Diff([]schemas.PinID{"pin:0", "pin:1"}, pinsOf(next.chunk.Served.Items)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		expectPins(t, next.chunk.Served.Items, "pin:0", "pin:1")
 	})
 }
 
@@ -264,9 +279,7 @@ func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
 				if arrives {
 					want = []schemas.PinID{"pin:2", "pin:3"}
 				}
-				if diff := cmp.Diff(want, pinsOf(next.chunk.Served.Items)); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
+				expectPins(t, next.chunk.Served.Items, want...)
 			})
 		})
 	}
@@ -346,11 +359,11 @@ func TestWhatAnotherProcessGaveIsNotNewAgain(t *testing.T) {
 		d := newDesk(5)
 		cfg := DefaultConfig()
 		cfg.Elsewhere = 800 * time.Millisecond
-		former := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+		former := generatorWith(t, cfg, Deps{Rows: d})
 		first := visit(t, former, "v1")
 		d.change(func() { d.session, d.since = 2, time.Now() })
 		asked := d.asked
-		next := ask(t.Context(), generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}}), "v2")
+		next := ask(t.Context(), generatorWith(t, cfg, Deps{Rows: d}), "v2")
 		time.Sleep(cfg.Elsewhere - time.Millisecond)
 		next.expect(t, "the former visit may go on", false)
 		if d.asked != asked {
@@ -362,9 +375,7 @@ func TestWhatAnotherProcessGaveIsNotNewAgain(t *testing.T) {
 		d.end = 0
 		d.apply(t, &first.Served)
 		next.expect(t, "the former visit is applied", true)
-		if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:3"}, pinsOf(next.chunk.Served.Items)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		expectPins(t, next.chunk.Served.Items, "pin:2", "pin:3")
 	})
 }
 
@@ -375,7 +386,7 @@ func TestAPartitionThatWasHereAnswersAtOnce(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.Elsewhere = 800 * time.Millisecond
 		d.since = time.Now()
-		g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}})
+		g := generatorWith(t, cfg, Deps{Rows: d})
 		time.Sleep(cfg.Elsewhere)
 		visit(t, g, "v1")
 		d.change(func() { d.session = 2 })
@@ -384,29 +395,6 @@ func TestAPartitionThatWasHereAnswersAtOnce(t *testing.T) {
 		g.Settle(poolstest.Owner, "v1", schemas.Failed)
 		next.expect(t, "it failed", true)
 	})
-}
-
-// While the process does not own the partition there are no chunks. Afterwards the chunks are as large as before.
-func TestChunksAreAsLargeAfterAnOutage(t *testing.T) {
-	d := newDesk(6)
-	g := generatorOf(t, d)
-	first := visit(t, g, "v1")
-	d.apply(t, &first.Served)
-	d.change(func() { d.session = 0 })
-	for n := range 5 {
-		if _, err := g.Chunk(t.Context(), request(fmt.Sprintf("away-%d", n))); err == nil {
-			t.Fatal("a chunk of rows that are not here")
-		}
-	}
-	d.change(func() { d.session = 2 })
-	for n := range 2 {
-		id := fmt.Sprintf("after-%d", n)
-		c := visit(t, g, id)
-		if len(c.Served.Items) != len(first.Served.Items) {
-			t.Errorf("%s: %d items, want %d as before", id, len(c.Served.Items), len(first.Served.Items))
-		}
-		d.apply(t, &c.Served)
-	}
 }
 
 func TestChunkErrors(t *testing.T) {
@@ -454,7 +442,7 @@ func TestAnEmptyChunkReservesNothing(t *testing.T) {
 
 func TestADeletedUserGetsNothing(t *testing.T) {
 	d := newDesk(5)
-	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, End: d, Deleted: poolstest.Only(poolstest.Owner)})
+	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Deleted: poolstest.Only(poolstest.Owner)})
 	if c := visit(t, g, "v1"); len(c.Served.Items) != 0 {
 		t.Errorf("got %v", c.Served.Items)
 	}

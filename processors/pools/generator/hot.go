@@ -10,7 +10,7 @@ import (
 // Hot holds the impression and save counts of hot pins and of their authors. It is built from the topic hot-pins, a global
 // table. It implements rules.Counts and is safe for concurrent use.
 type Hot struct {
-	ready <-chan struct{}
+	readiness
 
 	mu      sync.RWMutex
 	pins    map[schemas.PinID]rules.Count
@@ -19,16 +19,19 @@ type Hot struct {
 
 // NewHot returns empty counts. Change fills them; they are complete when ready is closed.
 func NewHot(ready <-chan struct{}) *Hot {
-	return &Hot{ready: ready, pins: map[schemas.PinID]rules.Count{}, authors: map[schemas.UserID]rules.Count{}}
+	return &Hot{readiness: ready, pins: map[schemas.PinID]rules.Count{}, authors: map[schemas.UserID]rules.Count{}}
 }
 
-// Ready reports whether the counts are complete.
-func (h *Hot) Ready() bool {
+// readiness is closed when a global table is loaded; nil: it is loaded from the start.
+type readiness <-chan struct{}
+
+// Ready reports whether the table is loaded.
+func (r readiness) Ready() bool {
 	select {
-	case <-h.ready:
+	case <-r:
 		return true
 	default:
-		return false
+		return r == nil
 	}
 }
 

@@ -13,10 +13,8 @@ import (
 
 // metrics holds the metrics of a generator.
 type metrics struct {
-	chunks  *prometheus.CounterVec
 	items   *prometheus.CounterVec
 	relaxed *prometheus.CounterVec
-	short   *prometheus.CounterVec
 	outside *prometheus.CounterVec
 	refused *prometheus.CounterVec
 	seconds prometheus.Histogram
@@ -28,21 +26,19 @@ func newMetrics(reg prometheus.Registerer) (metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "smartfeed_generator_" + name, Help: help}, labels)
 	}
 	m := metrics{
-		chunks:  counter("chunks_total", "Chunks made, by feed and by the arm of it that the user is in.", "feed", "arm"),
 		items:   counter("items_total", "Items of chunks, by feed, arm and source.", "feed", "arm", "source"),
-		relaxed: counter("relaxed_total", "Chunks for which caps gave way, by how far.", "feed", "relaxed"),
-		short:   counter("short_total", "Chunks after which a source stood below its share, for want of candidates.", "feed", "source"),
-		outside: counter("outside_total", "Calls to external sources and to the model, by how they ended.", "service", "outcome"),
-		refused: counter("refused_total", "Candidates of external sources that are not well formed, or too many.", "source"),
+		relaxed: counter("relaxed_total", "Chunks with relaxed caps, by relaxation level.", "feed", "relaxed"),
+		outside: counter("outside_total", "Calls to external sources and to the model, by outcome.", "service", "outcome"),
+		refused: counter("refused_total", "Candidates of external sources that are malformed or over the limit.", "source"),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "smartfeed_generator_chunk_seconds", Help: "Time to make a chunk, waiting for the visit before included.",
+			Name: "smartfeed_generator_chunk_seconds", Help: "Time to compose a chunk, including the wait for the previous visit.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s: the feed service waits for 150 ms
 		}),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.chunks, m.items, m.relaxed, m.short, m.outside, m.refused, m.seconds} {
+	for _, c := range []prometheus.Collector{m.items, m.relaxed, m.outside, m.refused, m.seconds} {
 		if err := reg.Register(c); err != nil {
 			return m, err
 		}
@@ -52,15 +48,11 @@ func newMetrics(reg prometheus.Registerer) (metrics, error) {
 
 // composed counts a composed chunk.
 func (m metrics) composed(c *composition) {
-	m.chunks.WithLabelValues(c.Feed, c.arm).Inc()
 	for i := range c.result.Items {
 		m.items.WithLabelValues(c.Feed, c.arm, sourceLabel(c.rules, c.result.Items[i].Source)).Inc()
 	}
 	if c.result.Relaxed != rules.NotRelaxed {
 		m.relaxed.WithLabelValues(c.Feed, string(c.result.Relaxed)).Inc()
-	}
-	for _, source := range c.result.Short {
-		m.short.WithLabelValues(c.Feed, string(source)).Inc()
 	}
 }
 

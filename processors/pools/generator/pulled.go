@@ -14,7 +14,7 @@ import (
 // Pulled holds the best pins of every pulled followee, from the topic recents-pulled. Readers merge them into the pools of
 // the followers. It is safe for concurrent use. The zero value is complete and holds no pins.
 type Pulled struct {
-	ready <-chan struct{} // nil: complete from the start
+	readiness
 
 	mu    sync.RWMutex
 	lists map[schemas.ID][]*schemas.PulledPin    // by followee, best first, without withdrawn pins
@@ -22,20 +22,7 @@ type Pulled struct {
 }
 
 // NewPulled returns an empty Pulled. Change fills it; it is complete when ready is closed.
-func NewPulled(ready <-chan struct{}) *Pulled { return &Pulled{ready: ready} }
-
-// Ready reports whether all pins are loaded.
-func (p *Pulled) Ready() bool {
-	if p.ready == nil {
-		return true
-	}
-	select {
-	case <-p.ready:
-		return true
-	default:
-		return false
-	}
-}
+func NewPulled(ready <-chan struct{}) *Pulled { return &Pulled{readiness: ready} }
 
 // Change replaces the pin of a slot. was is nil if the slot was empty, and is is nil if it is empty now. It is the callback
 // of topics.GlobalTable.OnChange.
@@ -165,7 +152,7 @@ func (q *pulledQueue) take() (*schemas.PulledPin, schemas.PoolScore) {
 func (q pulledQueue) Len() int { return len(q) }
 
 func (q pulledQueue) Less(i, j int) bool {
-	return before(q[i].score, q[i].rest[0].Pin, q[j].score, q[j].rest[0].Pin)
+	return comparePlaces(q[i].score, q[i].rest[0].Pin, q[j].score, q[j].rest[0].Pin) < 0
 }
 
 func (q pulledQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
@@ -180,17 +167,9 @@ func (q *pulledQueue) Pop() any {
 	return last
 }
 
-// before reports whether the first place is better than the second.
-func before[T ~float64](score T, pin schemas.PinID, other T, otherPin schemas.PinID) bool {
-	return comparePlaces(score, pin, other, otherPin) < 0
-}
-
 // comparePlaces sorts the best place first: higher scores first, then lower pins.
 func comparePlaces[T ~float64](score T, pin schemas.PinID, other T, otherPin schemas.PinID) int {
-	if c := cmp.Compare(other, score); c != 0 {
-		return c
-	}
-	return cmp.Compare(pin, otherPin)
+	return cmp.Or(cmp.Compare(other, score), cmp.Compare(pin, otherPin))
 }
 
 // merged iterates over a user's pushed and pulled candidates, best first, each at its best place.
@@ -255,7 +234,7 @@ func (m *merged) first(c *layout.Candidate) bool {
 		return c != nil
 	}
 	top := &m.queue[0]
-	return !before(top.score, top.rest[0].Pin, c.PoolScore, c.Pin)
+	return comparePlaces(top.score, top.rest[0].Pin, c.PoolScore, c.Pin) >= 0
 }
 
 // known returns a pushed candidate with the content of the highest known version, or nil if that version invalidates its

@@ -149,7 +149,7 @@ func BenchmarkMerge(b *testing.B) {
 func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
 	table, pulled := memrows.Table{}, new(Pulled)
 	table[string(layout.GraphRow(layout.RegisterFollow, "user:a"))] = layout.AppendFollow(nil, 0, 1)
-	table[string(layout.KindState)] = []byte(`{"head":9}`)
+	poolstest.SetState(table, layout.State{Head: 9})
 	for n := range 3 {
 		d := poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}}
 		pulled.Change("", nil, slot("user:a", n, d, false))

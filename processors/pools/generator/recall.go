@@ -17,7 +17,7 @@ import (
 // the recalled entries when no store can report whether they are visible.
 func (g *Generator) recall(ctx context.Context, c *composition) (list []schemas.FeedEntry, err error) {
 	err = g.deps.Rows.Read(ctx, string(c.User), func(s rows.Snapshot) (err error) {
-		list, err = materializedFrom(s, g.deps.Streams.FeedEntries, c.head, g.pools.Frozen)
+		list, err = materializedFrom(s, g.deps.Streams.FeedEntries, c.head, g.pools.RecentEntries)
 		return err
 	})
 	if err != nil {
@@ -36,21 +36,17 @@ func (g *Generator) recall(ctx context.Context, c *composition) (list []schemas.
 // materializedFrom returns at most most materialized entries, newest first, starting at the position head.
 func materializedFrom(t layout.Table, s topics.Stream[schemas.FeedEntries], head int64, most int) ([]schemas.FeedEntry, error) {
 	list := []schemas.FeedEntry{}
-	var bad error
 	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, head), Reverse: true}
-	err := t.Scan(scan, func(_, value []byte) bool {
-		var f *schemas.FeedEntries
-		if f, bad = s.Decode(value); bad != nil {
-			return false
+	err := rows.Each(t, scan, func(_, value []byte) (bool, error) {
+		f, err := s.Decode(value)
+		if err != nil {
+			return false, err
 		}
 		for p := f.Last(); p >= f.First && len(list) < most; p-- {
 			list = append(list, f.At(p))
 		}
-		return len(list) < most
+		return len(list) < most, nil
 	})
-	if err == nil {
-		err = bad
-	}
 	return list, err
 }
 

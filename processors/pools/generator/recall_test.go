@@ -97,7 +97,7 @@ func TestRecall_EmptiesWhatMayNotBeShownAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.rows[string(layout.PositionRow(layout.KindMaterialized, int64(len(items))))] = value
-	w.rows[string(layout.KindState)] = []byte(`{"head":10}`)
+	poolstest.SetState(w.rows, layout.State{Head: 10})
 	entries, err := visit(t, w.g, "v1").Remembered(t.Context())
 	if err != nil || len(entries) != len(items) {
 		t.Fatalf("got %d entries, %v, want %d", len(entries), err, len(items))

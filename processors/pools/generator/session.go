@@ -41,6 +41,16 @@ func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view,
 	})
 }
 
+// backfillDeadline returns until when a chunk waits for backfills. It leaves a quarter of the time that ctx has left to the
+// other stages.
+func (g *Generator) backfillDeadline(ctx context.Context) time.Time {
+	wait := g.cfg.ReactivationTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)*3/4)
+	}
+	return g.deps.Now().Add(wait)
+}
+
 // readWhenReady calls f with a view of the user's rows as soon as the partition has applied the chunks of its previous owner.
 // If f is not done, it is called again with the next state of the rows, and at the deadline.
 func (g *Generator) readWhenReady(

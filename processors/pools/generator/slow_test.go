@@ -119,7 +119,7 @@ func TestWhatHangsDoesNotTakeTheVisit(t *testing.T) {
 				cfg, own, reg, d := withoutLots(), Extensions{}, prometheus.NewRegistry(), newDesk(2)
 				hanging.place(&slow, &cfg, &own)
 				g := generatorWith(t, cfg, Deps{
-					Rows: d, End: d, Deleted: poolstest.Nobody{}, Dial: slow.dial(t), Extensions: own, Metrics: reg,
+					Rows: d, Dial: slow.dial(t), Extensions: own, Metrics: reg,
 				})
 				for n := range outside.Failures + 1 {
 					c, took := visitWithin(t, g, visitTime, nil)
@@ -153,7 +153,7 @@ func TestWhatHungIsFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow sluggard
 		d := newDesk(2)
-		g := generatorWith(t, withoutLots(), Deps{Rows: d, End: d, Deleted: poolstest.Nobody{}, Extensions: Extensions{Score: slow.score}})
+		g := generatorWith(t, withoutLots(), Deps{Rows: d, Extensions: Extensions{Score: slow.score}})
 		for range outside.Failures {
 			visitWithin(t, g, visitTime, nil)
 		}
@@ -182,7 +182,7 @@ func TestWhateverHangsAChunkIsMadeOfWhatWaits(t *testing.T) {
 				outside.Config{URL: "http://slow.example/", Timeout: 5 * time.Second}))
 		}
 		g := generatorWith(t, cfg, Deps{
-			Rows: d, End: d, Deleted: poolstest.Nobody{}, Dial: slow.dial(t), Extensions: Extensions{Score: slow.score},
+			Rows: d, Dial: slow.dial(t), Extensions: Extensions{Score: slow.score},
 		})
 		c, _ := visitWithin(t, g, visitTime, func(r *schemas.ChunkRequest) { r.Announced = true })
 		want := []string{"source:slow0", "source:slow1", "source:slow2", degradedReactivating, degradedModel}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -317,7 +318,7 @@ func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, ed
 	}
 	mine := score.Weighted(score.Base(card.Quality, card.Created, g.cfg.HalfLife), weight)
 	last := &pool[len(pool)-1]
-	return !before(mine, card.Pin, last.PoolScore, last.Pin), nil
+	return comparePlaces(mine, card.Pin, last.PoolScore, last.Pin) >= 0, nil
 }
 
 // decide applies the rules to the pools and completes the answer.
@@ -331,8 +332,8 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 			if s.Source != is.Source {
 				continue
 			}
-			is.RankScore = s.Parts.Sum()
-			is.Parts["affinity"], is.Parts["popularity"], is.Parts["model"] = s.Parts.Affinity, s.Parts.Popularity, s.Parts.Model
+			is.RankScore = s.RankScore
+			maps.Copy(is.Parts, s.Parts)
 		}
 	}
 	a := &w.answer

@@ -80,6 +80,16 @@ func (w *whyDesk) shown(position int64, pin schemas.PinID) schemas.ServedItem {
 	return item
 }
 
+// visit requests a chunk of the feed home.
+func (w *whyDesk) visit(limit int) *schemas.Chunk {
+	w.t.Helper()
+	c, err := w.g.Chunk(w.t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: limit, Time: w.now})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
 func (w *whyDesk) why(pin schemas.PinID, card *schemas.Card) *schemas.Why {
 	w.t.Helper()
 	got, err := w.g.Why(w.t.Context(), schemas.WhyRequest{User: poolstest.Owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card})
@@ -104,6 +114,11 @@ func (w *whyDesk) expect(got *schemas.Why, fate schemas.Fate, reason schemas.Rea
 
 var byA = schemas.Facets{Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:x"}}
 
+// approximately compares scores and their parts. A part that is 0 equals a missing one.
+var approximately = cmp.Options{
+	cmpopts.EquateApprox(0, 1e-6), cmpopts.IgnoreMapEntries(func(_ string, part float64) bool { return math.Abs(part) < 1e-9 }),
+}
+
 func TestWhyOfWhatWaits(t *testing.T) {
 	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
 		home := cfg.Feeds[rules.Home]
@@ -122,10 +137,10 @@ func TestWhyOfWhatWaits(t *testing.T) {
 	got := w.why("pin:first", card)
 	w.expect(got, schemas.FateNext, "")
 	want := schemas.List[schemas.WhyCandidate]{{
-		Source: schemas.Following, Rank: 1, Edges: []schemas.ID{"user:a"}, RankScore: schemas.RankScore(float64(w.now) / float64(day)),
-		Parts: map[string]float64{"created": float64(w.now) / float64(day), "quality": 0, "edge": 0, "affinity": 0, "popularity": 0, "model": 0},
+		Source: schemas.Following, Rank: 1, Edges: []schemas.ID{"user:a"}, RankScore: schemas.RankScore(score.Weighted(score.Base(1, w.now, 24*time.Hour), 1)),
+		Parts: map[string]float64{"created": math.Ln2 * float64(w.now) / float64(day), "quality": 0, "edge": 0},
 	}}
-	if diff := cmp.Diff(want, got.Candidates, cmpopts.EquateApprox(0, 1e-6)); diff != "" || got.Place != 1 {
+	if diff := cmp.Diff(want, got.Candidates, approximately); diff != "" || got.Place != 1 {
 		t.Errorf("place %d, want 1; candidates (-want +got):\n%s", got.Place, diff)
 	}
 	w.expect(w.why("pin:capped", nil), schemas.FateWaiting, schemas.ReasonCapAuthor)
@@ -143,29 +158,25 @@ func TestWhyTakesScoresApart(t *testing.T) {
 	w := newWhyDesk(t, nil)
 	card := w.deliver(schemas.Following, "pin:1", 5*day, byA)
 	card.Quality = 2
-	created := float64(card.Created) / float64(day)
+	created := math.Ln2 * float64(card.Created) / float64(day)
 	w.rows = memrows.Table{}
 	w.graph(layout.RegisterFollow, "user:a")
 	poolstest.Deliver(w.rows, schemas.Following, poolstest.Delivered{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Created: card.Created, Facets: byA}, PoolScore: schemas.PoolScore(created + math.Log(2) + math.Log(3))})
 	poolstest.Deliver(w.rows, schemas.Related, poolstest.Delivered{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Created: card.Created, Facets: byA}, PoolScore: schemas.PoolScore(created + 0.5)})
 	poolstest.Deliver(w.rows, "editors", poolstest.Delivered{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Created: card.Created, Facets: byA}, PoolScore: 77})
-	approx := cmpopts.EquateApprox(0, 1e-6)
 	got := w.why("pin:1", card)
 	want := []map[string]float64{
 		{"offered": 77}, {"created": created, "quality": math.Log(2), "edge": math.Log(3)}, {"created": created, "quality": math.Log(2), "edge": 0.5 - math.Log(2)},
 	}
 	for i, parts := range want {
-		for _, name := range []string{"affinity", "popularity", "model"} {
-			parts[name] = 0
-		}
-		if diff := cmp.Diff(parts, got.Candidates[i].Parts, approx); diff != "" {
+		if diff := cmp.Diff(parts, got.Candidates[i].Parts, approximately); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", got.Candidates[i].Source, diff)
 		}
 	}
 	delete(want[1], "quality")
 	delete(want[1], "edge")
 	want[1]["quality_and_edge"] = math.Log(6)
-	if diff := cmp.Diff(want[1], w.why("pin:1", nil).Candidates[1].Parts, approx); diff != "" {
+	if diff := cmp.Diff(want[1], w.why("pin:1", nil).Candidates[1].Parts, approximately); diff != "" {
 		t.Errorf("without its card (-want +got):\n%s", diff)
 	}
 }
@@ -264,7 +275,7 @@ func TestWhyOfWhatIsOut(t *testing.T) {
 	})
 	t.Run("forgotten", func(t *testing.T) {
 		w := newWhyDesk(t, nil)
-		w.rows[string(layout.KindState)] = []byte(fmt.Sprintf(`{"head":9,"unseen":3,"refused":%d}`, w.now))
+		poolstest.SetState(w.rows, layout.State{Head: 9, Unseen: 3, Refused: w.now})
 		card := w.deliver(schemas.Following, "pin:1", day, byA)
 		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonForgotten)
 		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonForgotten)
@@ -281,20 +292,17 @@ func TestWhyOfWhatIsOut(t *testing.T) {
 
 func TestWhyOfWhatIsHeldBack(t *testing.T) {
 	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
-		home := cfg.Feeds[rules.Home]
-		home.Defer = rules.Defer{Floor: 2, Session: time.Hour, Expiry: 2 * time.Hour}
-		home.Shares[schemas.Related] = 0
-		cfg.Feeds[rules.Home] = home
+		changeHome(cfg.Feeds, func(home *rules.Feed) {
+			home.Defer = rules.Defer{Margin: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+			home.Shares[schemas.Related] = 0
+		})
 	})
 	w.deliver(schemas.Following, "pin:strong", 0, byA)
 	w.deliver(schemas.Following, "pin:weak", 3*day, byA)
 	w.deliver(schemas.Related, "pin:unwanted", 0, byA)
 	w.expect(w.why("pin:weak", nil), schemas.FateHeld, schemas.ReasonWeak)
 	w.expect(w.why("pin:unwanted", nil), schemas.FateWaiting, schemas.ReasonNoShare)
-	c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: 3, Time: w.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.visit(3)
 	w.apply(t, &c.Served)
 	since := w.now
 	got := w.why("pin:weak", nil)
@@ -311,7 +319,7 @@ func TestWhyOfWhatIsHeldBack(t *testing.T) {
 func TestWhyOfWhatWasShown(t *testing.T) {
 	w := newWhyDesk(t, nil)
 	w.deliver(schemas.Following, "pin:1", 0, byA)
-	w.rows[string(layout.KindState)] = []byte(`{"head":3}`)
+	poolstest.SetState(w.rows, layout.State{Head: 3})
 	item := w.shown(3, "pin:1")
 	w.rows[string(layout.RowName(layout.KindSeen, schemas.PinID("pin:0")))] = layout.AppendSeen(nil, layout.Seen{Position: 1, Time: 9})
 	got := w.why("pin:1", nil)
@@ -366,22 +374,19 @@ func TestWhyOfWhatIsOffered(t *testing.T) {
 // out of the chunk.
 func TestSeenPinsTakeNoBudget(t *testing.T) {
 	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
-		home := cfg.Feeds[rules.Home]
-		home.Caps = rules.Caps{Window: 4, Author: 1}
-		home.Defer = rules.Defer{Floor: 3, Budget: 1, Session: time.Hour, Expiry: 2 * time.Hour}
-		cfg.Feeds[rules.Home] = home
+		changeHome(cfg.Feeds, func(home *rules.Feed) {
+			home.Caps = rules.Caps{Window: 4, Author: 1}
+			home.Defer = rules.Defer{Margin: 3, Budget: 1, Session: time.Hour, Expiry: 2 * time.Hour}
+		})
 	})
 	w.graph(layout.RegisterFollow, "user:b")
-	w.rows[string(layout.KindState)] = []byte(`{"head":1}`)
+	poolstest.SetState(w.rows, layout.State{Head: 1})
 	w.deliver(schemas.Following, "pin:best", 0, byA)
 	w.deliver(schemas.Following, "pin:next", day, byA)
 	w.deliver(schemas.Following, "pin:weak-seen", 4*day, byA)
 	w.deliver(schemas.Following, "pin:weak-of-b", 5*day, schemas.Facets{Author: "user:b", Board: "board:c"})
 	w.shown(7, "pin:weak-seen")
-	c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: 2, Time: w.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.visit(2)
 	if got, want := pinsOf(c.Served.Items), []schemas.PinID{"pin:best", "pin:weak-of-b"}; !slices.Equal(got, want) {
 		t.Errorf("shows %v, want %v", got, want)
 	}
@@ -392,15 +397,15 @@ func TestSeenPinsTakeNoBudget(t *testing.T) {
 func TestWhyAgreesWithVisits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
-			home := cfg.Feeds[rules.Home]
-			home.Caps = rules.Caps{Window: 4, Author: 1, Board: 1}
-			home.Defer = rules.Defer{Floor: 3, Budget: 2, Session: time.Hour, Expiry: 2 * time.Hour}
-			cfg.Feeds[rules.Home] = home
+			changeHome(cfg.Feeds, func(home *rules.Feed) {
+				home.Caps = rules.Caps{Window: 4, Author: 1, Board: 1}
+				home.Defer = rules.Defer{Margin: 3, Budget: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+			})
 		})
 		if rapid.Bool().Draw(rt, "block") {
 			w.graph(layout.RegisterBlock, "board:1")
 		}
-		w.rows[string(layout.KindState)] = []byte(`{"head":1}`)
+		poolstest.SetState(w.rows, layout.State{Head: 1})
 		cards := map[schemas.PinID]*schemas.Card{}
 		for n := range rapid.IntRange(0, 25).Draw(rt, "pins") {
 			author := schemas.UserID([]string{"user:a", "user:b"}[rapid.IntRange(0, 1).Draw(rt, "author")])
@@ -418,10 +423,7 @@ func TestWhyAgreesWithVisits(t *testing.T) {
 		for pin, card := range cards {
 			said[pin] = w.why(pin, card)
 		}
-		c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: 3, Time: w.now})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		c := w.visit(3)
 		for i, it := range c.Served.Items {
 			why := said[it.Pin]
 			if why.Fate != schemas.FateNext || why.Place != i+1 {

@@ -15,7 +15,8 @@ type Config struct {
 	// with the user's next follow or unfollow.
 	MaxFollowees int `yaml:"max_followees" default:"10000" range:"0..100000" help:"follows of a user that count; 0: 10000"`
 	SeenCap      int `yaml:"seen_cap" default:"100000" range:"1000..1000000" help:"seen pins remembered per user"`
-	Frozen       int `yaml:"frozen" default:"200" range:"100..1000" help:"newest materialized items of a user that a chunk contains"`
+	// They serve responses without the feed store.
+	RecentEntries int `yaml:"recent_entries" default:"200" range:"100..1000" help:"newest materialized items of a user that the pools keep"`
 
 	Expiry time.Duration `yaml:"expiry" range:"0|1m.." help:"age at which a pin stops being a candidate; 0: never"`
 	// The time counts by arrival from the last visit or, without any visit, from the first follow. The followees of an

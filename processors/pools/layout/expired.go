@@ -46,7 +46,7 @@ func ParseExpired(value []byte) []schemas.PinID {
 }
 
 // hasExpired reports whether a pulled candidate was deferred for too long. It returns false for a candidate that has rows: they
-// were delivered after giveUp deleted the earlier ones.
+// were delivered after the earlier ones were deleted.
 func (v *View) hasExpired(c *Candidate) (bool, error) {
 	if c.Place != NoPlace {
 		return false, nil

@@ -2,7 +2,6 @@ package layout
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -16,22 +15,21 @@ import (
 // many users follow hundreds of followees.
 func ReadGraph(t Table, m *Buffers) (visibility.Graph, error) {
 	m.text, m.ends, m.weights = m.text[:0], m.ends[:0], m.weights[:0]
-	var bad error
-	err := t.Scan(rows.Scan{Prefix: []byte{KindGraph}}, func(row, value []byte) bool {
+	err := rows.Each(t, rows.Scan{Prefix: []byte{KindGraph}}, func(row, value []byte) (bool, error) {
 		if len(row) < 2 {
-			return true
+			return true, nil
 		}
 		weight := float32(1)
 		if row[1] == RegisterFollow {
-			if _, weight, bad = ParseFollow(value); bad != nil {
-				bad = rows.Unreadable(row, bad)
-				return false
+			var err error
+			if _, weight, err = ParseFollow(value); err != nil {
+				return false, rows.Unreadable(row, err)
 			}
 		}
 		m.text = append(m.text, row[1:]...)
 		m.ends = append(m.ends, len(m.text))
 		m.weights = append(m.weights, weight)
-		return true
+		return true, nil
 	})
 	g := visibility.Graph{
 		Follows: make(map[schemas.ID]float32, len(m.ends)), Blocks: map[schemas.ID]struct{}{}, BlockedBy: map[schemas.ID]struct{}{},
@@ -48,7 +46,7 @@ func ReadGraph(t Table, m *Buffers) (visibility.Graph, error) {
 			g.BlockedBy[other] = struct{}{}
 		}
 	}
-	return g, errors.Join(err, bad)
+	return g, err
 }
 
 // Follows returns the followees of a user. rows are the user's rows, by name.

@@ -1,11 +1,12 @@
 package layout
 
 import (
-	"encoding/json"
-	"fmt"
+	"maps"
 	"math"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -13,27 +14,61 @@ import (
 // timeout, in which a user makes few visits. The pins of a later repeat are already seen.
 const servedKept = 32
 
-// State is what a user's visits leave behind besides other rows: one row, in JSON.
+// State is what a user's visits leave behind besides other rows: one row.
 type State struct {
-	Head           int64          `json:"head"`              // highest assigned position
-	Unseen         int64          `json:"unseen,omitempty"`  // the seen pins at or below this position were removed
-	Refused        schemas.Micros `json:"refused,omitempty"` // candidates created before this time are refused, if Unseen is not 0
-	Thawed         int64          `json:"thawed,omitempty"`  // materialized rows whose last position is at or below it were deleted
-	ServedBy       []string       `json:"served,omitempty"`  // applied ids, newest first
+	Head           int64          // highest assigned position
+	Unseen         int64          // the seen pins at or below this position were removed
+	Refused        schemas.Micros // candidates created before this time are refused, if Unseen is not 0
+	Trimmed        int64          // materialized rows whose last position is at or below it were deleted
+	ServedBy       []string       // applied ids, newest first
 	schemas.Memory                // of the newest Served
 }
 
+// Pack implements packed.Row.
+func (s *State) Pack(p *packed.Packer) {
+	p.Version(1)
+	for _, n := range []*int64{&s.Head, &s.Unseen, &s.Trimmed, &s.Draws, &s.Weak} {
+		packed.Int(p, n)
+	}
+	for _, at := range []*schemas.Micros{&s.Refused, &s.Began, &s.Visited} {
+		packed.Int(p, at)
+	}
+	packed.Items(p, &s.ServedBy, packed.String[string])
+	packNumbers(p, &s.Mix)
+	packNumbers(p, &s.Best)
+	packed.Items(p, &s.Deferred, func(p *packed.Packer, d *schemas.Deferred) {
+		packed.String(p, &d.Pin)
+		packed.Int(p, &d.Since)
+	})
+}
+
+// packNumbers packs the numbers of a map, by name.
+func packNumbers[T ~float64](p *packed.Packer, m *map[string]T) {
+	type entry struct {
+		name string
+		n    T
+	}
+	list := make([]entry, 0, len(*m))
+	for _, name := range slices.Sorted(maps.Keys(*m)) {
+		list = append(list, entry{name, (*m)[name]})
+	}
+	packed.Items(p, &list, func(p *packed.Packer, e *entry) {
+		packed.String(p, &e.name)
+		packed.Float(p, &e.n)
+	})
+	if *m != nil || len(list) == 0 {
+		return
+	}
+	*m = make(map[string]T, len(list))
+	for _, e := range list {
+		(*m)[e.name] = e.n
+	}
+}
+
 // ReadState reads the state of a user. It is zero if there is none.
-func ReadState(t Table) (State, error) {
-	value, err := t.Get([]byte{KindState})
-	if err != nil || value == nil {
-		return State{}, err
-	}
-	var s State
-	if err := json.Unmarshal(value, &s); err != nil {
-		return State{}, fmt.Errorf("parse state: %w", err)
-	}
-	return s, nil
+func ReadState(t rows.Getter) (State, error) {
+	s, _, err := rows.Value[State](t, []byte{KindState})
+	return s, err
 }
 
 // Applied reports whether a Served has been applied.

@@ -24,16 +24,16 @@ func (g gone) Len() int { return len(g) }
 
 // flooded is a pool with what its partition remembers of it, maintained as by the callbacks.
 type flooded struct {
-	t       *rapid.T
-	table   memrows.Table
-	floors  *floors
-	gone    gone
-	now     time.Time
-	expiry  time.Duration
-	most    int
-	put     putter
-	refused int
-	shown   int64 // pins
+	t          *rapid.T
+	table      memrows.Table
+	thresholds *thresholds
+	gone       gone
+	now        time.Time
+	expiry     time.Duration
+	most       int
+	put        putter
+	refused    int
+	shown      int64 // pins
 }
 
 func (f *flooded) view(m memrows.Table) *layout.View {
@@ -61,10 +61,10 @@ func (f *flooded) trim(m memrows.Table) (*layout.View, []layout.CandidateRow, *t
 
 // deliver does what the deliver callback does for one user.
 func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
-	f.put.begin(f.floors, schemas.Following, f.most)
+	f.put.begin(f.thresholds, schemas.Following, f.most)
 	f.put.delivered(d)
 	row := f.put.rowFor(weight)
-	l := f.floors.of(poolstest.Owner, schemas.Following)
+	l := f.thresholds.of(poolstest.Owner, schemas.Following)
 	if !f.put.enters(row, l, f.now, f.expiry) {
 		f.refused++
 		f.holdAgainstTrim(row)
@@ -74,7 +74,7 @@ func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
 	if f.put.trimDue(poolstest.Owner, l) {
 		deletions := f.gone.Len()
 		v, list, t := f.trim(f.table)
-		f.floors.trimmed(poolstest.Owner, schemas.Following, levelOf(v, schemas.Following, list, t, f.most, deletions), f.most)
+		f.thresholds.trimmed(poolstest.Owner, schemas.Following, levelOf(v, schemas.Following, list, t, f.most, deletions), f.most)
 	}
 }
 
@@ -91,24 +91,24 @@ func (f *flooded) holdAgainstTrim(row []byte) {
 
 // register changes an edge or a block.
 func (f *flooded) register(kind byte, other schemas.ID, live bool) {
-	f.floors.forget(poolstest.Owner)
+	f.thresholds.forget(poolstest.Owner)
 	if delete(f.table, string(layout.GraphRow(kind, other))); live {
 		f.table[string(layout.GraphRow(kind, other))] = layout.AppendFollow(nil, 0, 1)
 	}
 }
 
 func (f *flooded) see(pin schemas.PinID) {
-	f.floors.forget(poolstest.Owner)
+	f.thresholds.forget(poolstest.Owner)
 	f.shown++
 	poolstest.See(f.table, pin, f.shown)
-	f.table[string(layout.KindState)] = fmt.Appendf(nil, `{"head":%d}`, f.shown)
+	poolstest.SetState(f.table, layout.State{Head: f.shown})
 }
 
 // Whatever happens to a pool, a trim at that moment would drop each row that does not enter.
-func TestOnlyWhatATrimWouldDropDoesNotEnter(t *testing.T) {
+func TestThreshold_RefusesOnlyWhatATrimWouldDrop(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memrows.Table{}, floors: newFloors().(*floors), gone: gone{}, most: 4, now: time.UnixMicro(100)}
+		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), gone: gone{}, most: 4, now: time.UnixMicro(100)}
 		f.expiry = time.Duration(rapid.SampledFrom([]int{0, 60}).Draw(t, "expiry")) * time.Microsecond
 		for _, author := range []schemas.ID{"user:a", "user:b", "user:c"} {
 			f.register(layout.RegisterFollow, author, true)
@@ -172,9 +172,9 @@ func (f *flooded) version(versions map[schemas.PinID]*schemas.DeliveredPin, pin 
 }
 
 // A pool that was full has room again when the oldest of its candidates expires.
-func TestFloorEndsWhenTheOldestExpires(t *testing.T) {
+func TestThreshold_EndsWhenOldestExpires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memrows.Table{}, floors: newFloors().(*floors), gone: gone{}, most: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
+		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), gone: gone{}, most: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
 		f.register(layout.RegisterFollow, "user:a", true)
 		pin := func(n int, created schemas.Micros) *schemas.DeliveredPin {
 			return &schemas.DeliveredPin{
@@ -211,13 +211,13 @@ func (f *flooded) pool() []layout.Candidate {
 }
 
 // The memory for levels is bounded for any number of users and sources, and its weight is tracked correctly.
-func TestFloorsAreBounded(t *testing.T) {
-	f := newFloors().(*floors)
-	for n := range 3 * mostFloors {
+func TestThresholds_AreBounded(t *testing.T) {
+	f := newThresholds().(*thresholds)
+	for n := range 3 * maxThresholdWeight {
 		user := schemas.UserID(fmt.Sprintf("user:%d", n))
-		f.keep(user, level{source: schemas.Following, room: 500, floor: &floor{follows: n % 50}})
+		f.keep(user, level{source: schemas.Following, room: 500, threshold: &threshold{follows: n % 50}})
 		if n%3 == 0 {
-			f.keep(user, level{source: schemas.FromInterest, room: 500, floor: &floor{follows: n % 20}})
+			f.keep(user, level{source: schemas.FromInterest, room: 500, threshold: &threshold{follows: n % 20}})
 		}
 		if n%7 == 0 {
 			f.forget(user)
@@ -229,10 +229,10 @@ func TestFloorsAreBounded(t *testing.T) {
 			weight += list[i].weight()
 		}
 	}
-	if weight != f.held || f.held > mostFloors {
-		t.Errorf("they weigh %d, held to be %d, at most %d", weight, f.held, mostFloors)
+	if weight != f.held || f.held > maxThresholdWeight {
+		t.Errorf("they weigh %d, held to be %d, at most %d", weight, f.held, maxThresholdWeight)
 	}
-	f.keep("user:many", level{source: schemas.Following, floor: &floor{follows: mostFloors}})
+	f.keep("user:many", level{source: schemas.Following, threshold: &threshold{follows: maxThresholdWeight}})
 	if l := f.of("user:many", schemas.Following); l != nil {
 		t.Errorf("the level of one who follows too many is %+v, want none", l)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Score thresholds. A user with many followees receives far more deliveries than a pool holds. Each candidate that cannot
 // enter the pool would be put, written to the changelog, compacted and trimmed again. Therefore a trim of a full pool
-// remembers, in memory only, the place of the last candidate: the threshold (floor). A new, waiting pin below the threshold
+// remembers, in memory only, the place of the last candidate: the threshold. A new, waiting pin below the threshold
 // is dropped, as the trim would drop it, before it becomes a row. This requires no read. It is only an optimization: a pool
 // whose threshold is unknown, such as after a start, accepts every row.
 //
@@ -23,8 +23,8 @@ import (
 //   - the deletion of any user;
 //   - the expiry of the oldest candidate of the pool.
 
-// floors holds what the callbacks of a partition remember of its pools.
-type floors struct {
+// thresholds holds what the callbacks of a partition remember of its pools.
+type thresholds struct {
 	users map[schemas.UserID][]level
 	held  int // total weight of the levels
 
@@ -35,20 +35,20 @@ type floors struct {
 
 const slotBits = 14
 
-// mostFloors bounds the levels that a partition remembers, by weight: about 100 bytes per unit, 3 MiB in total. Beyond it, a
+// maxThresholdWeight bounds the levels that a partition remembers, by weight: about 100 bytes per unit, 3 MiB in total. Beyond it, a
 // new level replaces arbitrary others.
-const mostFloors = 1 << 15
+const maxThresholdWeight = 1 << 15
 
 // level is the fill level of a pool that was full at its last trim, or that still must be trimmed.
 type level struct {
 	source schemas.Source
 	// room is how many rows are put before the pool is trimmed. At 1 or less, the next row makes the pool due.
-	room  int
-	floor *floor // nil: no longer known
+	room      int
+	threshold *threshold // nil: no longer known
 }
 
-// floor is the threshold of a full pool.
-type floor struct {
+// threshold is the threshold of a full pool.
+type threshold struct {
 	place   string         // of the last waiting candidate
 	holds   int            // number of deleted users for which the threshold is valid
 	oldest  schemas.Micros // creation time of the oldest waiting candidate
@@ -57,24 +57,24 @@ type floor struct {
 	follows int // number of edges and blocks in viewer
 }
 
-func newFloors() any { return &floors{users: map[schemas.UserID][]level{}} }
+func newThresholds() any { return &thresholds{users: map[schemas.UserID][]level{}} }
 
-// floorsOf returns what the partition of a record remembers.
-func floorsOf(tx *rows.Tx) *floors {
-	f, _ := tx.Memory().(*floors)
+// thresholdsOf returns what the partition of a record remembers.
+func thresholdsOf(tx *rows.Tx) *thresholds {
+	f, _ := tx.Memory().(*thresholds)
 	return f
 }
 
-// weight returns how much a level counts towards mostFloors.
+// weight returns how much a level counts towards maxThresholdWeight.
 func (l *level) weight() int {
-	if l.floor == nil {
+	if l.threshold == nil {
 		return 1
 	}
-	return 2 + l.floor.follows
+	return 2 + l.threshold.follows
 }
 
 // of returns the level of a user's pool, or nil if it is unknown. It is valid until the next call of keep.
-func (f *floors) of(user schemas.UserID, source schemas.Source) *level {
+func (f *thresholds) of(user schemas.UserID, source schemas.Source) *level {
 	if len(f.users) == 0 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func shareOf(user, source uint64) int {
 }
 
 // count counts a row and reports whether the pools of the slot must be trimmed.
-func (f *floors) count(slot, most int) bool {
+func (f *thresholds) count(slot, most int) bool {
 	f.counts[slot]++
 	if f.counts[slot] < uint32(most+slack(most)) {
 		return false
@@ -106,8 +106,8 @@ func (f *floors) count(slot, most int) bool {
 func slack(most int) int { return most/8 + 1 }
 
 // keep remembers a level.
-func (f *floors) keep(user schemas.UserID, l level) {
-	if l.weight() > mostFloors/8 {
+func (f *thresholds) keep(user schemas.UserID, l level) {
+	if l.weight() > maxThresholdWeight/8 {
 		return
 	}
 	if was := f.of(user, l.source); was != nil {
@@ -119,7 +119,7 @@ func (f *floors) keep(user schemas.UserID, l level) {
 		f.users[user] = append(f.users[user], l)
 	}
 	for other := range f.users {
-		if f.held <= mostFloors {
+		if f.held <= maxThresholdWeight {
 			return
 		}
 		if other != user {
@@ -130,7 +130,7 @@ func (f *floors) keep(user schemas.UserID, l level) {
 
 // trimmed records the result of a trim. l is the level of the pool, or nil if the pool is not full. A known level is due
 // again after most rows.
-func (f *floors) trimmed(user schemas.UserID, source schemas.Source, l *level, most int) {
+func (f *thresholds) trimmed(user schemas.UserID, source schemas.Source, l *level, most int) {
 	if was := f.of(user, source); was != nil {
 		was.room = most
 	}
@@ -140,7 +140,7 @@ func (f *floors) trimmed(user schemas.UserID, source schemas.Source, l *level, m
 }
 
 // postpone makes a pool due with the next row that it gets.
-func (f *floors) postpone(user schemas.UserID, source schemas.Source) {
+func (f *thresholds) postpone(user schemas.UserID, source schemas.Source) {
 	if was := f.of(user, source); was != nil {
 		was.room = 0
 		return
@@ -148,7 +148,7 @@ func (f *floors) postpone(user schemas.UserID, source schemas.Source) {
 	f.keep(user, level{source: source})
 }
 
-func (f *floors) drop(user schemas.UserID) {
+func (f *thresholds) drop(user schemas.UserID) {
 	for _, l := range f.users[user] {
 		f.held -= l.weight()
 	}
@@ -156,31 +156,31 @@ func (f *floors) drop(user schemas.UserID) {
 }
 
 // forget discards the thresholds of a user's pools.
-func (f *floors) forget(user schemas.UserID) {
+func (f *thresholds) forget(user schemas.UserID) {
 	list := f.users[user]
 	for i := range list {
-		f.raze(&list[i])
+		f.invalidate(&list[i])
 	}
 }
 
-// raze discards the threshold of a pool.
-func (f *floors) raze(l *level) {
+// invalidate discards the threshold of a pool.
+func (f *thresholds) invalidate(l *level) {
 	f.held -= l.weight()
-	l.floor = nil
+	l.threshold = nil
 	f.held += l.weight()
 }
 
 // forgetting wraps a callback whose records may make room in their user's pools: it discards the user's thresholds first.
 func forgetting[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.Tx, rec *T) error {
 	return func(tx *rows.Tx, rec *T) error {
-		floorsOf(tx).forget(schemas.UserID(tx.Key()))
+		thresholdsOf(tx).forget(schemas.UserID(tx.Key()))
 		return callback(tx, rec)
 	}
 }
 
 // refuses reports whether the next trim would drop a candidate's row. now is the time of the record.
 func (l *level) refuses(row []byte, c *layout.Candidate, now time.Time, expiry time.Duration) bool {
-	f := l.floor
+	f := l.threshold
 	return f != nil && string(row[1:]) > f.place && f.deleted.Len() == f.holds &&
 		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.viewer.Hides(&c.Content.Pin, visibility.CandidateEdges(l.source)) == ""
 }
@@ -191,7 +191,7 @@ func levelOf(v *layout.View, source schemas.Source, list []layout.CandidateRow, 
 	if len(t.waiting) < most {
 		return nil
 	}
-	f := &floor{
+	f := &threshold{
 		holds: deletions, deleted: v.Deleted, viewer: v.Viewer,
 		follows: len(v.Viewer.Follows) + len(v.Viewer.Blocks) + len(v.Viewer.BlockedBy),
 	}
@@ -202,7 +202,7 @@ func levelOf(v *layout.View, source schemas.Source, list []layout.CandidateRow, 
 		}
 	}
 	f.place = strings.Clone(list[t.waiting[most-1]].Place())
-	return &level{source: source, room: most, floor: f}
+	return &level{source: source, room: most, threshold: f}
 }
 
 // isFirst reports whether a delivered version is the first of its pin. A version is the time of its event or later, and the

@@ -1,0 +1,27 @@
+package pools
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// affinities stores the user's affinities for the generator. Later records are newer states.
+func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
+	if tx.Key() != string(a.User) {
+		return schemas.Bad(fmt.Sprintf("affinities: key %q is not the user %q", tx.Key(), a.User))
+	}
+	if g.deleted.Has(a.User) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	for _, top := range a.Top {
+		if math.IsNaN(top.Value) || math.IsInf(top.Value, 0) {
+			return schemas.Bad(fmt.Sprintf("affinities: %q is %v: want a number", top.Facet, top.Value))
+		}
+	}
+	return rows.PutRecord(tx.Own(), []byte{layout.KindAffinities}, g.streams.Affinities, a)
+}

@@ -1,0 +1,102 @@
+package generator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// responseValues is the maximum number of JSON values in a response per candidate of the request: the maximum number of
+// interests, the other fields, and as many values that are not read.
+const responseValues = 2 * schemas.MaxInterests
+
+// sourceRequest and sourceResponse are the request and the response of an ExternalSource.
+type sourceRequest struct {
+	User  schemas.UserID `json:"user"`
+	Feed  string         `json:"feed"`
+	Limit int            `json:"limit"`
+}
+
+type sourceResponse struct {
+	Candidates []offeredPin `json:"candidates"`
+}
+
+type offeredPin struct {
+	Pin schemas.PinID `json:"pin"`
+	schemas.Facets
+	Created moment            `json:"created"`
+	Score   schemas.PoolScore `json:"score"`
+}
+
+// moment is a time in RFC 3339 or as a number of microseconds.
+type moment schemas.Micros
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *moment) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte(`"`)) {
+		return json.Unmarshal(text, (*int64)(m))
+	}
+	var at time.Time
+	err := json.Unmarshal(text, &at)
+	*m = moment(schemas.MicrosOf(at))
+	return err
+}
+
+// fetchFrom returns the function that requests candidates from a service.
+func fetchFrom(s *outside.Service) fetcher {
+	return func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error) {
+		var response sourceResponse
+		if err := s.Ask(ctx, sourceRequest{user, feed, limit}, &response, responseValues*limit); err != nil {
+			return nil, err
+		}
+		list := make([]schemas.Candidate, len(response.Candidates))
+		for i, p := range response.Candidates {
+			list[i] = schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), PoolScore: p.Score}
+		}
+		return list, nil
+	}
+}
+
+// scorerOf returns the scorer that requests the scores of the n best candidates from a service.
+func scorerOf(s *outside.Service, n int) scorer {
+	return func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (map[schemas.PinID]float64, error) {
+		var response modelResponse
+		err := s.Ask(ctx, modelRequest{user, feed, modelCandidates(pools, n)}, &response, responseValues*n)
+		return response.Scores, err
+	}
+}
+
+// modelRequest and modelResponse are the request and the response of an ExternalModel.
+type modelRequest struct {
+	User       schemas.UserID   `json:"user"`
+	Feed       string           `json:"feed"`
+	Candidates []modelCandidate `json:"candidates"`
+}
+
+type modelCandidate struct {
+	Pin     schemas.PinID     `json:"pin"`
+	Source  schemas.Source    `json:"source"`
+	Score   schemas.PoolScore `json:"score"`
+	Created time.Time         `json:"created"`
+	schemas.Facets
+}
+
+type modelResponse struct {
+	Scores map[schemas.PinID]float64 `json:"scores"`
+}
+
+// modelCandidates returns the n best candidates in the form of a model request.
+func modelCandidates(pools []rules.Pool, n int) []modelCandidate {
+	list := []modelCandidate{}
+	for _, c := range scored(pools, n) {
+		list = append(list, modelCandidate{
+			Pin: c.Pin, Source: c.Source, Score: c.PoolScore, Created: c.Created.Writable().Time(), Facets: c.Facets,
+		})
+	}
+	return list
+}
