@@ -23,7 +23,7 @@ type queue struct {
 
 // Signals holds the current signals other than the pools. Any of them may be missing; rules that use it then add nothing.
 type Signals struct {
-	Affinities []schemas.Affinity
+	Affinities schemas.Affinities        // of the user; the zero value: none are known
 	Counts     Counts                    // nil: unknown
 	Model      map[schemas.PinID]float64 // score of an external model, by pin
 }
@@ -74,10 +74,13 @@ type term struct {
 	of   func(*Candidate) float64 // nil: 0
 }
 
+// UsesAffinities reports whether a rule needs Signals.Affinities.
+func (f Feed) UsesAffinities() bool { return f.Affinity > 0 }
+
 // terms returns the terms of a score, in the order in which they are added.
 func (f Feed) terms(k Signals) []term {
 	all := []term{{name: "affinity"}, {name: "popularity"}, {name: "model"}}
-	if pull := pullOf(k.Affinities, f.Affinity); pull != nil {
+	if pull := pullOf(k.Affinities.Top, f.Affinity); pull != nil {
 		all[0].of = func(c *Candidate) float64 { return pull.of(&c.Facets) }
 	}
 	if k.Counts != nil && f.Popularity > 0 {

@@ -81,7 +81,7 @@ func drawSignals(t *rapid.T) Signals {
 		counts[schemas.ID(fmt.Sprintf("pin:%d", n))] = Count{shown, shown / 5}
 		counts[schemas.ID(facetsOf(n).Author)] = Count{shown, shown / 5}
 	}
-	return Signals{Counts: counts, Affinities: []schemas.Affinity{{Facet: "user:1", Value: 3}, {Facet: "interest:2", Value: -1}}}
+	return Signals{Counts: counts, Affinities: schemas.Affinities{Top: []schemas.Affinity{{Facet: "user:1", Value: 3}, {Facet: "interest:2", Value: -1}}}}
 }
 
 // For any pools, rules and earlier impressions, a chunk repeats no pin and contains only candidates. Each source is in

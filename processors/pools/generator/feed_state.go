@@ -33,7 +33,7 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 		return nil, fmt.Errorf("state of feed %q for %s: %w", name, user, err)
 	}
 	s.Sources = sourceStates(c, waiting)
-	s.Affinities, s.Degraded = c.signals.Affinities, c.degraded
+	s.Affinities, s.Degraded = c.signals.Affinities.Top, c.degraded
 	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: c.Limit, Memory: c.memory}
 	for _, h := range c.rules.HeldBack(visit, g.deps.Extensions.admitted(c), c.signals) {
 		reason := schemas.ReasonWeak
@@ -50,7 +50,7 @@ func (g *Generator) gatherState(c *composition, v *view, waiting map[schemas.Sou
 	if err := g.gather(c, v); err != nil {
 		return err
 	}
-	if c.rules.Affinity == 0 {
+	if !c.rules.UsesAffinities() {
 		if err := g.gatherAffinities(c, v); err != nil {
 			return err
 		}

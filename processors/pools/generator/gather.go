@@ -53,7 +53,7 @@ func (g *Generator) gather(c *composition, v *view) error {
 	if !g.pulledLoaded() {
 		c.degrade(degradedPulled)
 	}
-	if c.rules.Affinity > 0 {
+	if c.rules.UsesAffinities() {
 		if err := g.gatherAffinities(c, v); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (g *Generator) gatherAffinities(c *composition, v *view) error {
 		c.degrade(degradedAffinities)
 		return nil
 	}
-	c.signals.Affinities = a.Top
+	c.signals.Affinities = *a
 	return nil
 }
 
