@@ -38,6 +38,12 @@ type Facets struct {
 	Interests []InterestID `avro:"interests" json:"interests,omitempty"`
 }
 
+func (f *Facets) visit(v fieldVisitor) {
+	v.text("author", (*string)(&f.Author), textBounds{rule: expected, kinds: KindUser}) // AppendLine omits an empty author
+	v.text("board", (*string)(&f.Board), textBounds{rule: nullable, kinds: KindBoard})
+	v.interests("interests", &f.Interests)
+}
+
 // Followees is an iterator over the author, the board and the interests, in this order, without empty ids:
 //
 //	for followee := range f.Followees
@@ -145,4 +151,17 @@ func (f *Facets) maxEncodedBytes() int {
 		n += len(id) + 3
 	}
 	return n
+}
+
+// Affinities are a user's strongest affinities, strongest first. Topic affinities, key: User.
+type Affinities struct {
+	User UserID     `avro:"user" json:"user"`
+	Time Micros     `avro:"time" json:"time"`
+	Top  []Affinity `avro:"top" json:"top"`
+}
+
+// Affinity is the decayed, weighted sum of a user's actions on pins with one facet, as of Affinities.Time.
+type Affinity struct {
+	Facet ID      `avro:"facet" json:"facet"` // author, board or interest
+	Value float64 `avro:"value" json:"value"`
 }

@@ -39,9 +39,7 @@ func (c *Candidate) Validate(arrival Micros) error {
 
 func (c *Candidate) visit(v fieldVisitor) {
 	v.text("pin", (*string)(&c.Pin), textBounds{kinds: KindPin})
-	v.text("author", (*string)(&c.Author), textBounds{rule: expected, kinds: KindUser}) // AppendLine omits an empty author
-	v.text("board", (*string)(&c.Board), textBounds{rule: nullable, kinds: KindBoard})
-	v.interests("interests", &c.Interests)
+	c.Facets.visit(v)
 	v.time("created", &c.Created)
 	v.number("score", (*float64)(&c.PoolScore))
 }
