@@ -15,12 +15,12 @@ import (
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 const (
-	// realKafka names the variable with the addresses of Kafka brokers for tests. The tests leave topics behind.
-	realKafka = "SMARTFEED_TEST_KAFKA"
+	realKafka = topicstest.RealKafka
 	// realServices names the variable with the names by which .ci/services kills and starts these brokers, in the same
 	// order.
 	realServices = "SERVICES_UP"

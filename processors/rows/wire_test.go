@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -35,16 +36,8 @@ type wire struct {
 
 func newWire(t testing.TB) *wire {
 	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	server, err := embedded.Start(t.Context(), cfg, nil)
-	must(t, err)
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w := &wire{Server: server, kafka: server.Kafka(testPartitions), registry: server.RegistryURL()}
+	c := topicstest.Bare(t, testPartitions)
+	w := &wire{Server: c.Server, kafka: c.Kafka, registry: c.Registry}
 	w.connect(t)
 	w.createAll(t)
 	return w
@@ -97,35 +90,7 @@ func (w *wire) record(t testing.TB, topic, user string, i int) *kgo.Record {
 // read returns all committed records of a topic.
 func (w *wire) read(t testing.TB, topic string) []*kgo.Record {
 	t.Helper()
-	ends, err := w.admin.ListEndOffsets(t.Context(), topic)
-	must(t, err)
-	left := map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			left[o.Partition] = o.Offset
-		}
-	})
-	client, err := w.kafka.Client(kgo.ConsumeTopics(topic), kgo.KeepControlRecords())
-	must(t, err)
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var records []*kgo.Record
-	for len(left) > 0 {
-		fetches := client.PollFetches(ctx)
-		if err := ctx.Err(); err != nil {
-			t.Fatalf("read %s: %v, left %v", topic, err, left)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if !r.Attrs.IsControl() {
-				records = append(records, r)
-			}
-			if r.Offset >= left[r.Partition]-1 {
-				delete(left, r.Partition)
-			}
-		})
-	}
-	return records
+	return topicstest.On(t, w.kafka, w.streams).Records(topic)
 }
 
 // config returns a small configuration for tests. The session timeout is long enough that a busy machine starts a member and
@@ -149,22 +114,7 @@ func (w *wire) env(t testing.TB) Env {
 // start runs a group until the test ends or stop is called. stop returns Run's error.
 func start(t testing.TB, r *Runner) (stop func() error) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
-	stop = func() error {
-		cancel()
-		select {
-		case err := <-done:
-			done <- err
-			return err
-		case <-time.After(patience):
-			t.Error("Run did not end")
-			return nil
-		}
-	}
-	t.Cleanup(func() { _ = stop() })
-	return stop
+	return topicstest.Run(t, r.Run)
 }
 
 // whileRunning is eventually.True, but fails as soon as Run returns.
