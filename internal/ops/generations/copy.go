@@ -1,11 +1,9 @@
 package generations
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -83,30 +81,33 @@ func (c *copier) copy(ctx context.Context) (err error) {
 	return c.begin(ctx, admin, committed)
 }
 
+// copyBatch is the number of records that are published together.
+const copyBatch = 1000
+
 // partition copies one partition in order, so the last version of a row stays the last.
 func (c *copier) partition(ctx context.Context, table string, p int32, start, end int64) error {
-	var mu sync.Mutex
-	var failed error
+	var batch []*kgo.Record
+	flush := func() error {
+		err := topics.Produce(ctx, c.client, batch...)
+		c.copied.Rows += int64(len(batch))
+		c.add(len(batch))
+		batch = batch[:0]
+		return err
+	}
 	err := c.log.ReadTo(ctx, table, p, start, end, func(r *kgo.Record) error {
-		if !rows.Carries(r.Key, r.Value, topics.TicksOf(c.from), c.keep) {
+		if rows.Carries(r.Key, r.Value, topics.TicksOf(c.from), c.keep) {
+			batch = append(batch, &kgo.Record{Topic: topics.TableOf(c.to), Partition: p, Key: r.Key, Value: r.Value})
+		}
+		if len(batch) < copyBatch {
 			return nil
 		}
-		c.copied.Rows++
-		c.add(1)
-		c.client.Produce(ctx, &kgo.Record{Topic: topics.TableOf(c.to), Partition: p, Key: r.Key, Value: r.Value}, func(_ *kgo.Record, err error) {
-			mu.Lock()
-			defer mu.Unlock()
-			failed = cmp.Or(failed, err)
-		})
-		return nil
+		return flush()
 	})
-	if err == nil {
-		err = c.client.Flush(ctx)
-	}
 	c.copied.Offsets[p] = end
-	mu.Lock()
-	defer mu.Unlock()
-	return errors.Join(err, failed)
+	if err != nil {
+		return err
+	}
+	return flush()
 }
 
 // begin commits the previous generation's input offsets for the new one.

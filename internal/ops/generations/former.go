@@ -94,35 +94,19 @@ func Prune(ctx context.Context, k topics.Kafka, dryRun bool) (done []Former, err
 	return done, errors.Join(problems...)
 }
 
-// InUseError is returned when a process is still a member of a former generation.
-type InUseError struct {
-	Name    string
-	Members int
-}
-
-// Error names the generation and says what to do.
-func (e *InUseError) Error() string {
-	return fmt.Sprintf("generation %s has %d members: processes leave it some seconds after the cut-over; a process of an older release must be stopped",
-		e.Name, e.Members)
-}
-
-// delete deletes the topics and the consumer group of a former generation. The topics of a first generation are in the catalogue, so
-// delete creates them again, empty. If a process is still a member, it deletes nothing and returns an *InUseError.
+// delete deletes the consumer group and the topics of a former generation. The topics of a first generation are in the catalogue, so
+// delete creates them again, empty. If a process is still a member, it deletes nothing and returns an error.
 func (f Former) delete(ctx context.Context, k topics.Kafka, p topics.Profile) error {
 	adm, err := k.Admin()
 	if err != nil {
 		return err
 	}
 	defer adm.Close()
-	groups, err := adm.DescribeGroups(ctx, f.Name)
-	if err == nil {
-		err = groups[f.Name].Err
-	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return fmt.Errorf("describe group %s: %w", f.Name, err)
-	}
-	if n := len(groups[f.Name].Members); n > 0 {
-		return &InUseError{f.Name, n}
+	switch _, err := adm.DeleteGroup(ctx, f.Name); {
+	case errors.Is(err, kerr.NonEmptyGroup):
+		return fmt.Errorf("generation %s has members: processes leave it some seconds after the cut-over", f.Name)
+	case err != nil && !errors.Is(err, kerr.GroupIDNotFound):
+		return fmt.Errorf("delete group %s: %w", f.Name, err)
 	}
 	deleted, err := adm.DeleteTopics(ctx, f.Topics...)
 	if err == nil {
@@ -132,12 +116,7 @@ func (f Former) delete(ctx context.Context, k topics.Kafka, p topics.Profile) er
 		return fmt.Errorf("delete topics of generation %s: %w", f.Name, err)
 	}
 	if f.Number == generation.First {
-		if err := createAgain(ctx, k, topics.GenerationTopics(p, f.Group, f.Number)); err != nil {
-			return err
-		}
-	}
-	if _, err := adm.DeleteGroup(ctx, f.Name); err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return fmt.Errorf("delete group %s: %w", f.Name, err)
+		return createAgain(ctx, k, topics.GenerationTopics(p, f.Group, f.Number))
 	}
 	return nil
 }
