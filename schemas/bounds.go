@@ -79,8 +79,8 @@ func (p *problems) count(name string, n, most int) {
 	}
 }
 
-// lines notes a text that is too long or not UTF-8. It may contain control characters.
-func (p *problems) lines(name, s string, maxBytes int) {
+// multiline notes a text that is too long or not UTF-8. It may contain control characters.
+func (p *problems) multiline(name, s string, maxBytes int) {
 	switch {
 	case len(s) > maxBytes:
 		p.notef(name, "%d bytes, at most %d are allowed", len(s), maxBytes)

@@ -47,7 +47,7 @@ type FileWriter struct{ enc *ocf.Encoder }
 func NewFileWriter(w io.Writer) (*FileWriter, error) {
 	schema, err := filedSchema()
 	if err != nil {
-		return nil, fmt.Errorf("begin file: %w", err)
+		return nil, fmt.Errorf("start file: %w", err)
 	}
 	enc, err := ocf.NewEncoderWithSchema(schema, w,
 		ocf.WithCodec(ocf.Deflate),
@@ -55,7 +55,7 @@ func NewFileWriter(w io.Writer) (*FileWriter, error) {
 		ocf.WithBlockLength(1<<20), // blocks end where Flush is called
 		ocf.WithBlockSize(1<<20))
 	if err != nil {
-		return nil, fmt.Errorf("begin file: %w", err)
+		return nil, fmt.Errorf("start file: %w", err)
 	}
 	return &FileWriter{enc}, nil
 }
@@ -102,11 +102,11 @@ func EachFiled(r io.Reader, visit func(*FiledFeatures) error) error {
 func MendFile(f *os.File) (records int64, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
 	if err != nil {
-		return 0, fmt.Errorf("mend %s: %w", f.Name(), err)
+		return 0, fmt.Errorf("repair %s: %w", f.Name(), err)
 	}
-	records, end := wholeBlocks(text)
+	records, end := completeBlocks(text)
 	if err := f.Truncate(int64(end)); err != nil {
-		return 0, fmt.Errorf("mend %s: %w", f.Name(), err)
+		return 0, fmt.Errorf("repair %s: %w", f.Name(), err)
 	}
 	return records, nil
 }
@@ -114,9 +114,9 @@ func MendFile(f *os.File) (records int64, err error) {
 // syncBytes is the length of the marker that ends every block.
 const syncBytes = 16
 
-// wholeBlocks returns the number of records in the complete blocks of a file, and the end of the last one; 0 if the header
+// completeBlocks returns the number of records in the complete blocks of a file, and the end of the last one; 0 if the header
 // is incomplete. The layout is that of the Avro specification, Object Container Files.
-func wholeBlocks(text []byte) (records int64, end int) {
+func completeBlocks(text []byte) (records int64, end int) {
 	c := &cursor{b: text}
 	sync, err := fileHeader(c)
 	if err != nil {

@@ -104,7 +104,7 @@ func FuzzMendFile(f *testing.F) {
 	f.Add([]byte("Obj\x01\x00"))
 	f.Add([]byte("Obj\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if records, end := wholeBlocks(text); end > len(text) || records < 0 && end == 0 {
+		if records, end := completeBlocks(text); end > len(text) || records < 0 && end == 0 {
 			t.Errorf("%d records in %d of %d bytes", records, end, len(text))
 		}
 	})

@@ -150,7 +150,7 @@ func TestLineRoundTrip(t *testing.T) {
 				if err != nil {
 					t.Fatalf("parse %s: %v", text[1:], err)
 				}
-				settle(wireOf(event))
+				complete(wireOf(event))
 				if diff := sameRecord(line, got); diff != "" {
 					t.Fatalf("parsed differs (-want +got):\n%s", diff)
 				}

@@ -159,7 +159,7 @@ func TestRoundTrip(t *testing.T) {
 				if err != nil {
 					t.Fatalf("decode: %v", err)
 				}
-				settle(wireOf(rec))
+				complete(wireOf(rec))
 				if diff := sameRecord(rec, got); diff != "" {
 					t.Fatalf("decoded differs (-want +got):\n%s", diff)
 				}

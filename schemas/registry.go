@@ -51,19 +51,19 @@ func NewRegistryAs(access secure.HTTP, urls ...string) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema registry: %w", err)
 	}
-	over.Timeout, over.Transport = askTimeout, boundedBody{over.Transport}
+	over.Timeout, over.Transport = requestTimeout, boundedBody{over.Transport}
 	client, err := sr.NewClient(sr.URLs(full...), sr.UserAgent("smartfeed"), sr.HTTPClient(over))
 	if err != nil {
 		return nil, fmt.Errorf("schema registry: %w", err)
 	}
-	return &Registry{client: client, transport: transport, urls: strings.Join(full, ","), timeout: 3 * askTimeout}, nil
+	return &Registry{client: client, transport: transport, urls: strings.Join(full, ","), timeout: 3 * requestTimeout}, nil
 }
 
 // Close closes idle connections. The registry can be used afterwards.
 func (r *Registry) Close() { r.transport.CloseIdleConnections() }
 
 // Register makes schema the newest version of subject and returns its id. If the schema is already registered, Register
-// returns its existing id.
+// returns its existing id. The schema must be one of this program, because its defaults are trusted.
 //
 // Register first checks a new schema against every schema of the subject, because the topic may contain records of all of
 // them. If it cannot read one of them, nothing is registered. Register then sets the subject's compatibility to
@@ -89,25 +89,25 @@ func (r *Registry) Register(ctx context.Context, subject, schema string) (int, e
 	if err != nil {
 		return 0, r.failed("register "+subject, err)
 	}
-	return id, r.guard(ctx, subject)
+	return id, r.ensureCompatibility(ctx, subject)
 }
 
-// guard sets the compatibility of a subject. If that fails, the schema stays registered and an operator can set it by hand:
+// ensureCompatibility sets the compatibility of a subject. If that fails, the schema stays registered, and an operator can set it:
 // the check of Register does not depend on it.
-func (r *Registry) guard(ctx context.Context, subject string) error {
-	if r.guards(ctx, subject) {
+func (r *Registry) ensureCompatibility(ctx context.Context, subject string) error {
+	if r.isCompatibilityEnforced(ctx, subject) {
 		return nil
 	}
 	set := sr.SetCompatibility{Level: sr.CompatBackwardTransitive}
 	err := r.client.SetCompatibility(ctx, set, subject)[0].Err
-	if err != nil && !r.guards(ctx, subject) { // otherwise another process has set it in the meantime
+	if err != nil && !r.isCompatibilityEnforced(ctx, subject) { // otherwise another process has set it in the meantime
 		return r.failed(fmt.Sprintf("set the compatibility of %s to %s", subject, set.Level), err)
 	}
 	return nil
 }
 
-// guards reports whether the registry checks new versions of a subject against all existing ones.
-func (r *Registry) guards(ctx context.Context, subject string) bool {
+// isCompatibilityEnforced reports whether the registry checks new versions of a subject against all existing ones.
+func (r *Registry) isCompatibilityEnforced(ctx context.Context, subject string) bool {
 	got := r.client.Compatibility(sr.WithParams(ctx, sr.DefaultToGlobal), subject)[0]
 	return got.Err == nil && (got.Level == sr.CompatBackwardTransitive || got.Level == sr.CompatFullTransitive)
 }
@@ -163,7 +163,7 @@ func (r *Registry) checkAll(ctx context.Context, subject, schema string) error {
 		}
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("register %s: the schema can not read what was written with an older one; "+
+		return fmt.Errorf("register %s: the schema cannot read records of an older one; "+
 			"give new fields a default and keep the types of old ones, or use another topic: %w",
 			subject, errors.Join(problems...))
 	}
@@ -188,17 +188,17 @@ func (r *Registry) SchemaByID(ctx context.Context, id int) (string, error) {
 	return s.Schema, nil
 }
 
-// ErrRegistryAway is returned when a registry is unreachable, fails, or denies access to this client. Another request would
+// ErrRegistryUnavailable is returned when a registry cannot be reached, fails, or denies access. Another request would
 // fail, too.
-var ErrRegistryAway = errors.New("the schema registry is of no help")
+var ErrRegistryUnavailable = errors.New("the schema registry is unavailable")
 
 func (r *Registry) failed(what string, err error) error {
 	var answer *sr.ResponseError
 	switch {
 	case !errors.As(err, &answer):
-		return fmt.Errorf("%s at schema registry %s: %w: %w", what, r.urls, ErrRegistryAway, err)
+		return fmt.Errorf("%s at schema registry %s: %w: %w", what, r.urls, ErrRegistryUnavailable, err)
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden, answer.StatusCode >= 500:
-		return fmt.Errorf("%s at schema registry %s: %w: status %d: %w", what, r.urls, ErrRegistryAway, answer.StatusCode, err)
+		return fmt.Errorf("%s at schema registry %s: %w: status %d: %w", what, r.urls, ErrRegistryUnavailable, answer.StatusCode, err)
 	}
 	return fmt.Errorf("%s at schema registry %s: %w", what, r.urls, err)
 }

@@ -20,8 +20,8 @@ const (
 	// maxResolvedBytes bounds the size of a record of another schema after it is rewritten.
 	maxResolvedBytes = MaxDeadLetterBytes
 
-	frameHead  = 5               // zero byte and schema id
-	askTimeout = 5 * time.Second // timeout of one request to the registry
+	frameHead      = 5               // zero byte and schema id
+	requestTimeout = 5 * time.Second // timeout of one request to the registry
 )
 
 // ErrNoSchema is returned when a registry responds that it has no schema with an id.
@@ -150,7 +150,7 @@ func (s *framing) decode(value []byte, rec any) error {
 	if err := s.codec.decode(body, w); err != nil {
 		return s.bad(err)
 	}
-	settle(w)
+	complete(w)
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (s *framing) body(value []byte) ([]byte, error) {
 	if id > math.MaxInt32 {
 		return nil, badf("decode %s: schema %d: %v", s.subject, id, ErrNoSchema)
 	}
-	w, err := s.writers.get(id, time.Now, s.ask)
+	w, err := s.writers.get(id, time.Now, s.requestSchema)
 	if errors.Is(err, errBudget) {
 		return nil, badf("decode %s: schema %d: %v", s.subject, id, err)
 	}

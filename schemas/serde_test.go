@@ -295,7 +295,7 @@ func TestUnknownSchemaIsAskedForAgain(t *testing.T) {
 			return err
 		}
 		checkBad(t, decode(1))
-		time.Sleep(forgetAfter - 1)
+		time.Sleep(missingTTL - 1)
 		checkBad(t, decode(1))
 		source.texts[9] = recordSchema("Tick", fieldSchema("time", "long"))
 		time.Sleep(1)

@@ -43,9 +43,9 @@ type cursor struct {
 
 func (c *cursor) left() int { return len(c.b) - c.pos }
 
-// without counts a null or a record, which have no bytes of their own. A schema of a few hundred bytes can require any
+// countHollow counts a null or a record, which have no bytes of their own. A schema of a few hundred bytes can require any
 // number of them (records of two records each, and so on), so that the walk would never end.
-func (c *cursor) without() error {
+func (c *cursor) countHollow() error {
 	if c.hollow++; c.hollow > 1<<16+16*len(c.b) {
 		return errHollow
 	}
@@ -56,7 +56,7 @@ func (c *cursor) without() error {
 func (c *cursor) walk(n *node) error {
 	switch n.kind {
 	case kindNull:
-		return c.without()
+		return c.countHollow()
 	case kindBoolean:
 		return c.boolean()
 	case kindInt:
@@ -112,7 +112,7 @@ func (c *cursor) nested(n *node) error {
 }
 
 func (c *cursor) record(n *node) error {
-	if err := c.without(); err != nil {
+	if err := c.countHollow(); err != nil {
 		return err
 	}
 	for i := range n.fields {

@@ -49,8 +49,8 @@ func boardWire(b *BoardID) *BoardID {
 	return b
 }
 
-// settle completes the record of a wire type after decoding.
-func settle(wire any) {
+// complete completes the record of a wire type after decoding.
+func complete(wire any) {
 	switch w := wire.(type) {
 	case *pinWire:
 		w.PinEvent.Board = boardOf(w.Board)

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	forgetAfter = 10 * time.Second // after this time, an id that the registry did not know is requested again
-	maxWriters  = 1024             // cached schemas; beyond, the oldest one is evicted
-	maxMissing  = 4096             // cached ids that the registry did not know; evicted likewise
+	missingTTL = 10 * time.Second // after this time, an id that the registry did not know is requested again
+	maxWriters = 1024             // cached schemas; beyond, the oldest one is evicted
+	maxMissing = 4096             // cached ids that the registry did not know; evicted likewise
 
 	// A process requests maxWriters schemas, and missesAtOnce more plus one per missEvery. A producer that writes random
 	// ids costs a partition some milliseconds per second, and the registry one request per second from each process and
 	// topic.
-	missesAtOnce = 20
-	missEvery    = time.Second
+	missBurst    = 20
+	missInterval = time.Second
 )
 
 // errBudget is returned when a schema was not looked up because the budget is spent.
@@ -25,12 +25,12 @@ var errBudget = errors.New("not looked up, because too many ids lately were unkn
 // writers caches the schemas of a serde's records other than its own, by id. Ids that the registry did not know are cached
 // separately: they must not evict existing schemas. It is safe for concurrent use.
 type writers struct {
-	mu      sync.Mutex
-	found   memory
-	missing memory
-	asking  map[uint32]*lookup
-	misses  int       // rest of the budget
-	filled  time.Time // when misses was last refilled
+	mu       sync.Mutex
+	found    idCache
+	missing  idCache
+	inFlight map[uint32]*lookup
+	misses   int       // rest of the budget
+	filled   time.Time // when misses was last refilled
 }
 
 // lookup is a request in flight.
@@ -41,7 +41,7 @@ type lookup struct {
 }
 
 func newWriters() *writers {
-	return &writers{found: newMemory(maxWriters), missing: newMemory(maxMissing), asking: map[uint32]*lookup{}, misses: missesAtOnce}
+	return &writers{found: newMemory(maxWriters), missing: newMemory(maxMissing), inFlight: map[uint32]*lookup{}, misses: missBurst}
 }
 
 // get returns the schema of an id. It calls ask if the id is not cached, once for all concurrent callers. It returns the
@@ -52,25 +52,25 @@ func (s *writers) get(id uint32, now func() time.Time, ask func(id uint32) (writ
 		s.mu.Unlock()
 		return w, nil
 	}
-	l := s.asking[id]
+	l := s.inFlight[id]
 	if l != nil {
 		s.mu.Unlock()
 		<-l.done
 		return l.writer, l.err
 	}
-	if !s.take(now()) {
+	if !s.takeRequest(now()) {
 		s.mu.Unlock()
 		return writer{}, errBudget
 	}
 	l = &lookup{done: make(chan struct{})}
-	s.asking[id] = l
+	s.inFlight[id] = l
 	s.mu.Unlock()
 	defer close(l.done)
 	l.writer, l.err = ask(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.asking, id)
-	s.note(id, l)
+	delete(s.inFlight, id)
+	s.store(id, l)
 	return l.writer, l.err
 }
 
@@ -83,10 +83,10 @@ func (s *writers) known(id uint32, now func() time.Time) (writer, bool) {
 	return w, ok && now().Before(w.until)
 }
 
-// take takes one request out of the budget, and reports whether there was one.
-func (s *writers) take(now time.Time) bool {
-	if n := int(now.Sub(s.filled) / missEvery); n > 0 {
-		s.misses, s.filled = min(s.misses+n, missesAtOnce), now
+// takeRequest takes one request out of the budget, and reports whether there was one.
+func (s *writers) takeRequest(now time.Time) bool {
+	if n := int(now.Sub(s.filled) / missInterval); n > 0 {
+		s.misses, s.filled = min(s.misses+n, missBurst), now
 	}
 	if s.misses == 0 {
 		return false
@@ -95,10 +95,10 @@ func (s *writers) take(now time.Time) bool {
 	return true
 }
 
-// note caches a result. It returns the request to the budget if the schema exists and the cache is not full, because a
+// store caches a result. It returns the request to the budget if the schema exists and the cache is not full, because a
 // topic may have records of many versions. It also does so if the registry was unavailable: that must not turn valid
 // records into bad ones.
-func (s *writers) note(id uint32, l *lookup) {
+func (s *writers) store(id uint32, l *lookup) {
 	switch {
 	case l.err != nil:
 		s.misses++
@@ -112,16 +112,16 @@ func (s *writers) note(id uint32, l *lookup) {
 	}
 }
 
-// memory caches the newest of some ids.
-type memory struct {
+// idCache caches the newest of some ids.
+type idCache struct {
 	most  int
 	all   map[uint32]writer
 	order []uint32 // in order of arrival
 }
 
-func newMemory(most int) memory { return memory{most: most, all: map[uint32]writer{}} }
+func newMemory(most int) idCache { return idCache{most: most, all: map[uint32]writer{}} }
 
-func (m *memory) put(id uint32, w writer) {
+func (m *idCache) put(id uint32, w writer) {
 	if _, again := m.all[id]; !again {
 		if len(m.order) == m.most {
 			delete(m.all, m.order[0])
@@ -151,25 +151,25 @@ func (w writer) rewrite(body []byte) ([]byte, error) {
 	return w.step(&cursor{b: body}, nil)
 }
 
-// ask requests a schema from the source.
-func (s *framing) ask(id uint32) (writer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+// requestSchema requests a schema from the source.
+func (s *framing) requestSchema(id uint32) (writer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	text, err := s.source.SchemaByID(ctx, int(id))
 	var bad *BadRecordError
 	switch {
 	case errors.Is(err, ErrNoSchema):
-		return writer{err: ErrNoSchema, until: time.Now().Add(forgetAfter)}, nil
+		return writer{err: ErrNoSchema, until: time.Now().Add(missingTTL)}, nil
 	case errors.As(err, &bad):
 		return writer{err: bad}, nil
 	case err != nil:
 		return writer{}, err
 	}
-	return s.plan(text), nil
+	return s.newWriter(text), nil
 }
 
-// plan returns the writer for a schema.
-func (s *framing) plan(text string) writer {
+// newWriter returns the writer for a schema.
+func (s *framing) newWriter(text string) writer {
 	n, err := parseSchema(text)
 	if err != nil {
 		return writer{err: err}

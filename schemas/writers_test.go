@@ -30,16 +30,16 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 		for id := range uint32(random) {
 			checkBad(t, decode(100+id))
 		}
-		if n := source.count(); n != 1+missesAtOnce {
-			t.Errorf("%d requests for %d random ids, want %d", n-1, random, missesAtOnce)
+		if n := source.count(); n != 1+missBurst {
+			t.Errorf("%d requests for %d random ids, want %d", n-1, random, missBurst)
 		}
-		if err := decode(9); err != nil || source.count() != 1+missesAtOnce {
+		if err := decode(9); err != nil || source.count() != 1+missBurst {
 			t.Errorf("a known schema: %v after %d requests", err, source.count())
 		}
 		if err := decode(10); err == nil || !strings.Contains(err.Error(), errBudget.Error()) {
 			t.Errorf("a new schema: got %v, want %v", err, errBudget)
 		}
-		time.Sleep(missEvery)
+		time.Sleep(missInterval)
 		if err := decode(10); err != nil {
 			t.Errorf("a new schema, retried: %v", err)
 		}
@@ -48,8 +48,8 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 		for id := range uint32(random) {
 			checkBad(t, decode(1<<20+id))
 		}
-		if n := source.count() - before; n != missesAtOnce {
-			t.Errorf("%d requests after an hour, want %d", n, missesAtOnce)
+		if n := source.count() - before; n != missBurst {
+			t.Errorf("%d requests after an hour, want %d", n, missBurst)
 		}
 		checkBad(t, decode(1<<31))
 		if n := len(s.framing.writers.missing.all); n > maxMissing {
@@ -62,7 +62,7 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 func TestDecode_LooksUpEverySchemaThatExists(t *testing.T) {
 	source := &asked{texts: texts{}, away: errors.New("away")}
 	s := serdeOf[Tick](t, source)
-	for range 2 * missesAtOnce {
+	for range 2 * missBurst {
 		if _, err := s.Decode(framed(1000, 5)); !errors.Is(err, source.away) {
 			t.Fatalf("got %v, want %v", err, source.away)
 		}
@@ -104,7 +104,7 @@ func TestDecode_AsksOnceForConcurrentRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &slowSource{answer: make(chan struct{})}
 		s := serdeOf[Tick](t, source)
-		for range 2 * missesAtOnce {
+		for range 2 * missBurst {
 			go func() {
 				if _, err := s.Decode(framed(9, 5)); err != nil {
 					t.Error(err)

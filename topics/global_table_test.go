@@ -149,7 +149,7 @@ type flakyRegistry struct {
 
 func (f *flakyRegistry) SchemaByID(context.Context, int) (string, error) {
 	if f.asked.Add(1) <= f.away {
-		return "", schemas.ErrRegistryAway
+		return "", schemas.ErrRegistryUnavailable
 	}
 	return f.text, nil
 }
@@ -173,8 +173,8 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	table := topics.NewDeletedUsers(w.Kafka, streams, "a", logTo(t))
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()
-	if err := table.Run(ctx); !errors.Is(err, schemas.ErrRegistryAway) {
-		t.Fatalf("Run: %v, want %v", err, schemas.ErrRegistryAway)
+	if err := table.Run(ctx); !errors.Is(err, schemas.ErrRegistryUnavailable) {
+		t.Fatalf("Run: %v, want %v", err, schemas.ErrRegistryUnavailable)
 	}
 	topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())

@@ -51,6 +51,6 @@ func (b *binder) register(topic, schema string) (int, error) {
 		return 0, fmt.Errorf("%s: %w", topic, err)
 	}
 	id, err := b.registry.Register(b.ctx, SubjectOf(topic), schema)
-	b.unavailable = errors.Is(err, schemas.ErrRegistryAway)
+	b.unavailable = errors.Is(err, schemas.ErrRegistryUnavailable)
 	return id, err
 }

@@ -103,7 +103,7 @@ func TestOpenGivesUpOnARegistryThatIsAway(t *testing.T) {
 		registry, err := schemas.NewRegistry(c.at)
 		must.OK(t, err)
 		_, err = topics.Open(t.Context(), registry)
-		if !errors.Is(err, schemas.ErrRegistryAway) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "look up") != 1 {
+		if !errors.Is(err, schemas.ErrRegistryUnavailable) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "look up") != 1 {
 			t.Errorf("%s: got %v, want %q, once", name, err, c.says)
 		}
 	}

@@ -98,11 +98,11 @@ func isNew(known *deadLetter, l *schemas.DeadLetter) bool {
 
 // Reasons why a dead letter is parked.
 const (
-	parkedAttempts = "it was tried as often as is allowed"
-	parkedTopic    = "its topic takes no retries"
-	parkedLong     = "it is too long to be kept"
-	parkedEmpty    = "there is nothing in it"
-	parkedCapacity = "too many others wait"
+	parkedAttempts = "maximum number of attempts reached"
+	parkedTopic    = "the topic accepts no retries"
+	parkedLong     = "the record is too large to keep"
+	parkedEmpty    = "the record is empty"
+	parkedCapacity = "too many dead letters are waiting"
 )
 
 // refusal returns why this group can never retry a dead letter, or "" if it can.

@@ -215,7 +215,7 @@ func checkPoison(t *testing.T, r *rig, ill map[schemas.UserID]bool) {
 		}
 	}
 	for _, l := range r.letters(topics.Edges, schemas.RetryParked) {
-		if l.Attempts != 3 || l.Why != "it was tried as often as is allowed" || l.Due != 0 {
+		if l.Attempts != 3 || l.Why != "maximum number of attempts reached" || l.Due != 0 {
 			t.Errorf("parked: %+v, want 3 attempts", l)
 		}
 	}
@@ -293,7 +293,7 @@ func TestTheTopicOfALetterThatWaitsIsNoMore(t *testing.T) {
 	r.WaitIdle()
 	all := r.letters(topics.Edges, "")
 	for _, l := range all {
-		if l.State != schemas.RetryParked || l.Why != "its topic takes no retries" || l.Attempts != 0 || l.Due != 0 {
+		if l.State != schemas.RetryParked || l.Why != "the topic accepts no retries" || l.Attempts != 0 || l.Due != 0 {
 			t.Errorf("%+v, want it parked", l)
 		}
 	}
@@ -467,9 +467,9 @@ func TestBoundsAndWhatIsNotRetried(t *testing.T) {
 	r.order(&schemas.RetryOrder{Topic: topics.Pins, Limits: []schemas.RetryLimit{{Scope: "users", Rate: 1}}})
 	r.WaitIdle()
 	for topic, want := range map[string]string{
-		"gone": "its topic takes no retries", topics.DeadLetters: "its topic takes no retries",
-		topics.RetryOrders: "its topic takes no retries", topics.TicksOf(topics.Pools): "its topic takes no retries",
-		topics.Pins: "it is too long to be kept", topics.Follows: "there is nothing in it",
+		"gone": "the topic accepts no retries", topics.DeadLetters: "the topic accepts no retries",
+		topics.RetryOrders: "the topic accepts no retries", topics.TicksOf(topics.Pools): "the topic accepts no retries",
+		topics.Pins: "the record is too large to keep", topics.Follows: "the record is empty",
 	} {
 		parked := slices.DeleteFunc(r.letters(topic, ""), func(l schemas.RetriedLetter) bool { return l.Group == topics.Retries })
 		if len(parked) != 1 || parked[0].State != schemas.RetryParked || parked[0].Why != want {
@@ -477,7 +477,7 @@ func TestBoundsAndWhatIsNotRetried(t *testing.T) {
 		}
 	}
 	waits, parked := r.letters(topics.Users, schemas.RetryWaiting), r.letters(topics.Users, schemas.RetryParked)
-	if len(waits) != 2 || len(parked) != 6 || parked[0].Why != "too many others wait" {
+	if len(waits) != 2 || len(parked) != 6 || parked[0].Why != "too many dead letters are waiting" {
 		t.Errorf("of 10: %d wait, %d are parked: %+v, want 2 and the newest 6", len(waits), len(parked), parked)
 	}
 	for _, l := range parked {
