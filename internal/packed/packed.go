@@ -143,11 +143,6 @@ func (r *Reader) Varint() int64 {
 }
 
 func (r *Reader) length() uint64 {
-	if len(r.rest) > 0 && r.rest[0] < 0x80 { // one byte, as most lengths
-		n := r.rest[0]
-		r.rest = r.rest[1:]
-		return uint64(n)
-	}
 	v, n := binary.Uvarint(r.rest)
 	return whole(r, v, n)
 }
@@ -163,7 +158,14 @@ func whole[T int64 | uint64](r *Reader, v T, n int) T {
 }
 
 // Bytes is the reverse of AppendText for bytes. It returns a slice of the input, not a copy.
-func (r *Reader) Bytes() []byte { return r.take(r.length()) }
+func (r *Reader) Bytes() []byte {
+	if b := r.rest; len(b) > 0 && b[0] < 0x80 && int(b[0]) < len(b) { // most are short, and scans read millions of them
+		end := 1 + int(b[0])
+		r.rest = b[end:]
+		return b[1:end]
+	}
+	return r.take(r.length())
+}
 
 // ShareTexts makes Text return parts of one copy of the remaining bytes, instead of a copy of each text. It saves
 // allocations if a row has several texts, and keeps the row in memory as long as one of them.

@@ -34,8 +34,8 @@ type numbers struct {
 	def    *Definition
 	takes  takes
 	asOf   millis
-	all    tally             // without a grouping
-	groups map[string]*tally // nil: no grouping
+	groups map[string]int // index in tallies by group; nil: no grouping
+	all    []tally        // of the groups, or a single one
 	max    int
 	capped bool
 }
@@ -43,8 +43,10 @@ type numbers struct {
 func newNumbers(d *Definition, asOf millis, maxGroups int) *numbers {
 	rule, _ := d.Aggregate.rule()
 	n := &numbers{def: d, takes: rule.of, asOf: asOf, max: maxGroups}
-	if !d.GroupBy.isZero() {
-		n.groups = map[string]*tally{}
+	if d.GroupBy.isZero() {
+		n.all = make([]tally, 1)
+	} else {
+		n.groups, n.all = map[string]int{}, make([]tally, 0, 8)
 	}
 	return n
 }
@@ -52,7 +54,7 @@ func newNumbers(d *Definition, asOf millis, maxGroups int) *numbers {
 func (n *numbers) add(in *actionInput) {
 	x := 0.0
 	if n.takes != nothing {
-		in.values = n.def.Of.appendValues(in.values[:0], in.EnrichedAction)
+		in.values = in.appendValues(in.values[:0], n.def.Of)
 		ok := len(in.values) > 0
 		if ok && n.takes == numbersAt {
 			x, ok = number(in.values[0])
@@ -62,10 +64,10 @@ func (n *numbers) add(in *actionInput) {
 		}
 	}
 	if n.groups == nil {
-		n.addTo(&n.all, x, in)
+		n.addTo(&n.all[0], x, in)
 		return
 	}
-	in.groups = n.def.GroupBy.appendValues(in.groups[:0], in.EnrichedAction)
+	in.groups = in.appendValues(in.groups[:0], n.def.GroupBy)
 	for _, name := range in.groups {
 		if t := n.group(name); t != nil {
 			n.addTo(t, x, in)
@@ -73,17 +75,18 @@ func (n *numbers) add(in *actionInput) {
 	}
 }
 
-// group returns the tally of a group, or nil if there are too many groups.
+// group returns the tally of a group, or nil if there are too many groups. It is valid until the next call.
 func (n *numbers) group(name string) *tally {
-	t := n.groups[name]
-	switch {
-	case t == nil && len(n.groups) >= n.max:
-		n.capped = true
-	case t == nil:
-		t = &tally{}
-		n.groups[name] = t
+	i, ok := n.groups[name]
+	if !ok {
+		if len(n.all) >= n.max {
+			n.capped = true
+			return nil
+		}
+		i = len(n.all)
+		n.groups[name], n.all = i, append(n.all, tally{})
 	}
-	return t
+	return &n.all[i]
 }
 
 // addTo adds an action with the number x, or the values of the input, to a tally.
@@ -109,22 +112,26 @@ func (n *numbers) addTo(t *tally, x float64, in *actionInput) {
 
 func (n *numbers) result() Result {
 	if n.groups == nil {
-		return n.all.result(n.def)
+		return n.all[0].result(n.def)
 	}
-	groups, res := make(Groups, len(n.groups)), Result{}
-	for name, t := range n.groups {
-		if x, ok := t.result(n.def).Value.(Number); ok {
-			groups[name] = float64(x)
+	groups, reasons := make(Groups, len(n.groups)), []Reason(nil)
+	for name, i := range n.groups { // every group has at least one action
+		if x := n.all[i].value(n.def); finite(x) {
+			groups[name] = x
 		}
 	}
-	if len(groups) < len(n.groups) { // every group has at least one action, so only an overflow leaves it without a value
-		res.Reasons = append(res.Reasons, Overflow)
+	if len(groups) < len(n.groups) {
+		reasons = append(reasons, Overflow)
 	}
+	return Result{Value: groups, Reasons: append(reasons, n.cap()...)}
+}
+
+// cap returns the reason Cap if there were too many groups.
+func (n *numbers) cap() []Reason {
 	if n.capped {
-		res.Reasons = append(res.Reasons, Cap)
+		return []Reason{Cap}
 	}
-	res.Value = groups
-	return res
+	return nil
 }
 
 // tally holds the running totals of a group.
@@ -206,15 +213,14 @@ type topValues struct {
 }
 
 func (t *topValues) result() Result {
-	counts := t.numbers.result()
-	top := Top{}
-	for value, count := range counts.Value.(Groups) {
-		top = append(top, Counted{Value: value, Count: int64(count)})
+	top := make(Top, 0, len(t.groups))
+	for value, i := range t.groups {
+		top = append(top, Counted{Value: value, Count: int64(t.all[i].actions)})
 	}
 	slices.SortFunc(top, func(a, b Counted) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
 	})
-	return Result{Value: slices.Clip(top[:min(len(top), t.n)]), Reasons: counts.Reasons}
+	return Result{Value: slices.Clip(top[:min(len(top), t.n)]), Reasons: t.cap()}
 }
 
 // meanVector implements mean_embedding, and the user's side of cosine.

@@ -11,7 +11,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
-	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -26,13 +25,18 @@ func appendRank(b []byte, v schemas.Version) []byte {
 	return append(packed.AppendOrdered(b, v), rowVersion)
 }
 
-// readRow reads the row with the key, after a rank of so many bytes. found is false if there is no such row.
+// readRow reads the row with the key, after a rank of so many bytes. found is false if there is no such row. Bytes of the
+// reader are valid until read returns.
 func readRow[T any](db pebble.Reader, key []byte, rank int, read func(*packed.Reader) T) (v T, found bool, err error) {
-	row, err := stored.Row(db, key)
-	switch {
-	case err != nil || row == nil:
+	row, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return v, false, nil
+	}
+	if err != nil {
 		return v, false, err
-	case len(row) < rank:
+	}
+	defer closer.Close()
+	if len(row) < rank {
 		return v, false, packed.ErrTorn
 	}
 	r := packed.NewVersionReader(row[rank:], rowVersion).ShareTexts()
@@ -61,11 +65,16 @@ func appendAction(b []byte, a *schemas.EnrichedAction) []byte {
 	return appendVector(b, a.ActorAttributes.Embedding)
 }
 
-// actionReader reads rows of actions into one action, whose lists and maps it reuses.
+// actionReader reads rows of actions into one action, whose lists it reuses.
 type actionReader struct {
 	schemas.EnrichedAction
-	reads *reads // other fields are not decoded
+	free  []attribute // instead of those of the action
+	reads *reads      // other fields are not decoded
 	texts textBuffer
+}
+
+func newActionReader(user schemas.UserID, r *reads) *actionReader {
+	return &actionReader{EnrichedAction: schemas.EnrichedAction{Actor: user}, free: make([]attribute, 0, 4), reads: r}
 }
 
 // read reads the output of appendAction.
@@ -74,12 +83,13 @@ func (d *actionReader) read(row []byte) error {
 	d.Verb, d.Object = schemas.Verb(d.texts.add(r.Bytes())), schemas.ID(d.texts.add(r.Bytes()))
 	d.VerbAttributes.Board = schemas.BoardID(d.texts.add(r.Bytes()))
 	d.VerbAttributes.Surface = d.texts.add(r.Bytes())
+	d.free = d.free[:0]
 	err := errors.Join(
 		d.facets(r.Bytes()),
 		d.actorInterests(r.Bytes()),
-		d.attributes(&d.VerbAttributes.Attributes, verbAttribute, r.Bytes()),
-		d.attributes(&d.ObjectAttributes.Attributes, objectAttribute, r.Bytes()),
-		d.attributes(&d.ActorAttributes.Attributes, actorAttribute, r.Bytes()),
+		d.attributes(verbAttribute, r.Bytes()),
+		d.attributes(objectAttribute, r.Bytes()),
+		d.attributes(actorAttribute, r.Bytes()),
 	)
 	d.vector(&d.ObjectAttributes.Embedding, objectEmbedding, r.Bytes())
 	d.vector(&d.ActorAttributes.Embedding, actorEmbedding, r.Bytes())
@@ -116,20 +126,16 @@ func (d *actionReader) actorInterests(field []byte) error {
 	return r.End()
 }
 
-func (d *actionReader) attributes(into *map[string]string, p part, field []byte) error {
+func (d *actionReader) attributes(p part, field []byte) error {
 	if !d.reads.has(p) {
 		return nil
 	}
-	if *into == nil {
-		*into = map[string]string{}
-	}
-	clear(*into)
 	r := packed.NewReader(field)
 	for r.More() {
 		key, value := r.Bytes(), r.Bytes()
 		for _, wanted := range d.reads.keys[p] {
 			if wanted == string(key) {
-				(*into)[wanted] = d.texts.add(value)
+				d.free = append(d.free, attribute{Path{p, wanted}, d.texts.add(value)})
 			}
 		}
 	}
@@ -146,8 +152,8 @@ func (d *actionReader) vector(into *[]float32, p part, field []byte) {
 // room.
 type textBuffer struct{ b *strings.Builder }
 
-// textBufferBytes holds some hundred rows.
-const textBufferBytes = 16 << 10
+// textBufferBytes holds some dozen rows.
+const textBufferBytes = 4 << 10
 
 func (t *textBuffer) add(b []byte) string {
 	if t.b == nil || t.b.Cap()-t.b.Len() < len(b) {
@@ -251,19 +257,25 @@ func appendSteps(b []byte, steps []step) []byte {
 	return b
 }
 
-func readSteps(r *packed.Reader) []step {
-	var steps []step
-	var counts []verbCount // of all steps: one allocation for many
-	for r.More() {
-		s := step{number: r.Varint()}
-		from := len(counts)
-		packed.List(r, func(r *packed.Reader) struct{} {
-			counts = append(counts, verbCount{packed.Text[string](r), r.Varint()})
-			return struct{}{}
-		})
-		s.counts, s.actors = counts[from:len(counts):len(counts)], r.Bytes()
-		steps = append(steps, s)
+// eachStep visits the steps of a row. A step is valid until visit returns.
+func eachStep(r *packed.Reader, visit func(step)) {
+	var counts []verbCount
+	add := func(r *packed.Reader) struct{} {
+		counts = append(counts, verbCount{packed.Text[string](r), r.Varint()})
+		return struct{}{}
 	}
+	for r.More() {
+		counts = counts[:0]
+		number := r.Varint()
+		packed.List(r, add)
+		visit(step{number, counts, r.Bytes()})
+	}
+}
+
+func readSteps(r *packed.Reader) (steps []step) {
+	eachStep(r, func(s step) {
+		steps = append(steps, step{s.number, slices.Clone(s.counts), slices.Clone(s.actors)})
+	})
 	return steps
 }
 

@@ -66,13 +66,16 @@ var errOrder = errors.New("actions do not come newest first")
 
 // Add adds the next action to every definition whose window contains it. It keeps only texts of the action. It returns
 // an error if the action is newer than the previous one.
-func (e *Evaluation) Add(a *schemas.EnrichedAction) error {
+func (e *Evaluation) Add(a *schemas.EnrichedAction) error { return e.add(a, nil) }
+
+// add adds an action. If free is not nil, it has the attributes that are read, and those of the action are ignored.
+func (e *Evaluation) add(a *schemas.EnrichedAction, free []attribute) error {
 	t := floor(a.Timestamp)
 	if e.seen > 0 && t > e.last {
 		return errOrder
 	}
 	e.seen, e.last = e.seen+1, t
-	e.input.EnrichedAction, e.input.at = a, t
+	e.input.EnrichedAction, e.input.free, e.input.at = a, free, t
 	for i := range e.features {
 		f := &e.features[i]
 		if f.window.holds(t) && e.input.passes(f.def) {
@@ -111,9 +114,29 @@ func (e *Evaluation) Results() []Result {
 // actionInput is an action that is added to aggregates.
 type actionInput struct {
 	*schemas.EnrichedAction
+	free   []attribute // see Evaluation.add
 	at     millis
 	values []string // buffer
 	groups []string // buffer
+}
+
+// attribute is the value at a path for which isFree holds.
+type attribute struct {
+	path  Path
+	value string
+}
+
+// appendValues appends the values of the action at the path, each once.
+func (in *actionInput) appendValues(dst []string, p Path) []string {
+	if in.free == nil || !p.isFree() {
+		return p.appendValues(dst, in.EnrichedAction)
+	}
+	for i := range in.free {
+		if in.free[i].path == p {
+			return append(dst, in.free[i].value)
+		}
+	}
+	return dst
 }
 
 // passes reports whether the action has a verb of the definition and meets its conditions.
@@ -123,7 +146,7 @@ func (in *actionInput) passes(d *Definition) bool {
 	}
 	for i := range d.Where {
 		c := &d.Where[i]
-		in.values = c.Path.appendValues(in.values[:0], in.EnrichedAction)
+		in.values = in.appendValues(in.values[:0], c.Path)
 		if !slices.ContainsFunc(in.values, func(v string) bool { return slices.Contains(c.In, v) }) {
 			return false
 		}

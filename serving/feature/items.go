@@ -27,7 +27,7 @@ func newItemEvaluation(defs []Definition, now millis) *itemEvaluation {
 		d := &defs[i]
 		f := evaluatedItem{numbers: *newNumbers(d, now, math.MaxInt), after: now - durationMillis(d.Window)}
 		if d.Aggregate == CountDistinct {
-			f.all.many = &schemas.Union{} // actors come as sketches
+			f.all[0].many = &schemas.Union{} // actors come as sketches
 		}
 		e.features[i] = f
 		e.means = e.means || d.Aggregate == MeanEmbedding
@@ -41,10 +41,14 @@ func (e *itemEvaluation) begin() {
 	e.mean = nil
 	for i := range e.features {
 		f := &e.features[i]
-		f.all.weight = 0
-		clear(f.groups)
-		if f.all.many != nil {
-			*f.all.many = schemas.Union{}
+		switch {
+		case f.groups != nil:
+			clear(f.groups)
+			f.all = f.all[:0]
+		case f.all[0].many != nil:
+			*f.all[0].many = schemas.Union{}
+		default:
+			f.all[0].weight = 0
 		}
 	}
 }
@@ -64,8 +68,8 @@ func (e *itemEvaluation) addStep(start millis, counts []verbCount, actors schema
 		f := &e.features[i]
 		switch {
 		case start > e.now || f.after >= start+stepMillis-1 || f.def.Aggregate == MeanEmbedding:
-		case f.all.many != nil:
-			f.all.many.Merge(actors)
+		case f.def.Aggregate == CountDistinct:
+			f.all[0].many.Merge(actors)
 		default:
 			f.addCounts(counts, f.def.weight(e.now-start))
 		}
@@ -77,11 +81,11 @@ func (f *evaluatedItem) addCounts(counts []verbCount, weight float64) {
 		if !f.def.countsItem(schemas.Verb(c.verb)) {
 			continue
 		}
-		t := &f.all
-		if f.groups != nil {
-			t = f.group(c.verb)
+		if f.groups == nil {
+			f.all[0].weight += float64(c.n) * weight
+		} else {
+			f.group(c.verb).weight += float64(c.n) * weight
 		}
-		t.weight += float64(c.n) * weight
 	}
 }
 

@@ -42,7 +42,7 @@ func scanTable(ctx context.Context, db *pebble.DB, table byte, f func(it *pebble
 }
 
 func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, user schemas.UserID, e *Evaluation) error {
-	a := &actionReader{EnrichedAction: schemas.EnrichedAction{Actor: user}, reads: &e.reads}
+	a := newActionReader(user, &e.reads)
 	for day := dayOf(e.widest.upTo); day >= dayOf(e.widest.after+1); day-- {
 		prefix := dayPrefix(nil, actionTable, day, string(user))
 		from := packed.AppendOrdered(bytes.Clone(prefix), ^e.widest.upTo)
@@ -80,7 +80,7 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 		err = a.read(value)
 	}
 	if err == nil {
-		err = e.Add(&a.EnrichedAction)
+		err = e.add(&a.EnrichedAction, a.free)
 	}
 	return err == nil, err
 }
@@ -108,12 +108,12 @@ func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now sch
 func readItem(db *pebble.DB, pin schemas.PinID, e *itemEvaluation) (err error) {
 	e.begin()
 	for day := dayOf(e.first()); e.counts && day <= dayOf(e.now); day++ {
-		steps, _, err := readRow(db, itemKey(nil, pin, day), 0, readSteps)
+		_, _, err := readRow(db, itemKey(nil, pin, day), 0, func(r *packed.Reader) struct{} {
+			eachStep(r, func(s step) { e.addStep(millis(day)*dayMillis+millis(s.number)*stepMillis, s.counts, s.actors) })
+			return struct{}{}
+		})
 		if err != nil {
 			return err
-		}
-		for _, s := range steps {
-			e.addStep(millis(day)*dayMillis+millis(s.number)*stepMillis, s.counts, s.actors)
 		}
 	}
 	if e.means {
