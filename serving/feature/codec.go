@@ -81,8 +81,8 @@ func newActionReader(user schemas.UserID, r *reads) *actionReader {
 func (d *actionReader) read(row []byte) error {
 	r := packed.NewVersionReader(row, rowVersion)
 	d.Verb, d.Object = schemas.Verb(d.texts.add(r.Bytes())), schemas.ID(d.texts.add(r.Bytes()))
-	d.VerbAttributes.Board = schemas.BoardID(d.texts.add(r.Bytes()))
-	d.VerbAttributes.Surface = d.texts.add(r.Bytes())
+	d.VerbAttributes.Board = schemas.BoardID(d.text(verbBoard, r.Bytes()))
+	d.VerbAttributes.Surface = d.text(verbSurface, r.Bytes())
 	d.free = d.free[:0]
 	err := errors.Join(
 		d.facets(r.Bytes()),
@@ -97,6 +97,13 @@ func (d *actionReader) read(row []byte) error {
 		return err
 	}
 	return r.End()
+}
+
+func (d *actionReader) text(p part, field []byte) string {
+	if !d.reads.has(p) {
+		return ""
+	}
+	return d.texts.add(field)
 }
 
 func (d *actionReader) facets(field []byte) (err error) {
