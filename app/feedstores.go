@@ -105,7 +105,7 @@ func (p *App) openCassandra() error {
 	if err != nil {
 		return err
 	}
-	p.store, p.sinks = primary, []feedSink{{"", cassandra.Insisting{Store: primary}}}
+	p.store, p.sinks = primary, []feedSink{{"", cassandra.RetryingWriter{Store: primary}}}
 	if len(cfg.Standby.Hosts) == 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (p *App) openCassandra() error {
 	if err != nil {
 		return err
 	}
-	p.sinks = append(p.sinks, feedSink{StandbyStore, cassandra.Insisting{Store: standby}})
+	p.sinks = append(p.sinks, feedSink{StandbyStore, cassandra.RetryingWriter{Store: standby}})
 	groups := map[string]string{PrimaryStore: topics.MaterializeGroup(""), StandbyStore: topics.MaterializeGroup(StandbyStore)}
 	p.storeLag = topics.NewStoreLag(p.ends, groups, p.cfg.partitions(), p.cfg.FeedStore.Hedge.MaxLag)
 	both, err := hedged.New(p.cfg.FeedStore.Hedge, hedged.Stores{Primary: primary, Standby: standby, Lag: p.storeLag}, p.metrics)

@@ -64,7 +64,7 @@ func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 	}
 	s := &Sink{cfg: cfg, deps: deps, inputs: inputs(deps.Streams)}
 	if !deps.ActionsElsewhere {
-		deps.Metrics.tell(s.late)
+		deps.Metrics.setLate(s.late)
 	}
 	return s, nil
 }
@@ -128,18 +128,18 @@ func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Chec
 	}
 	oldest := slices.MinFunc(records, func(a, b *kgo.Record) int { return cmp.Compare(topics.SinceOf(a), topics.SinceOf(b)) })
 	s.waits.Store(int64(topics.SinceOf(oldest)))
-	if err := s.work(ctx, records, to); err != nil {
+	if err := s.process(ctx, records, to); err != nil {
 		return err
 	}
 	s.waits.Store(0)
 	return nil
 }
 
-func (s *Sink) work(ctx context.Context, records []*kgo.Record, to topics.Checkpoint) error {
+func (s *Sink) process(ctx context.Context, records []*kgo.Record, to topics.Checkpoint) error {
 	batch := Batch{Marks: to}
 	for _, r := range records {
 		if err := s.inputs[r.Topic](&batch, r); err != nil {
-			if err := s.bury(ctx, r, err); err != nil {
+			if err := s.sendToDeadLetters(ctx, r, err); err != nil {
 				return err
 			}
 		}
@@ -172,8 +172,8 @@ func (s *Sink) noteArrivals(records []*kgo.Record) {
 	}
 }
 
-// bury sends a bad record to the dead-letter topic. It returns any other error.
-func (s *Sink) bury(ctx context.Context, r *kgo.Record, err error) error {
+// sendToDeadLetters sends a bad record to the dead-letter topic. It returns any other error.
+func (s *Sink) sendToDeadLetters(ctx context.Context, r *kgo.Record, err error) error {
 	var bad *schemas.BadRecordError
 	if !errors.As(err, &bad) {
 		return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)

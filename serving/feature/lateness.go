@@ -29,10 +29,10 @@ func (l Lateness) Run(ctx context.Context) error {
 	var whole atomic.Pointer[time.Time] // time up to which all arrived actions are known to be in the store
 	began := l.Now()
 	whole.Store(&began)
-	l.Metrics.tell(func() time.Duration { return l.ago(*whole.Load()) })
+	l.Metrics.setLate(func() time.Duration { return l.ago(*whole.Load()) })
 	failing := false
 	return periodic.Run(ctx, cmp.Or(l.Every, 5*time.Second), func() error {
-		at, err := l.look(ctx)
+		at, err := l.check(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
@@ -46,8 +46,8 @@ func (l Lateness) Run(ctx context.Context) error {
 	})
 }
 
-// look returns the time up to which all arrived actions are in the store.
-func (l Lateness) look(ctx context.Context) (time.Time, error) {
+// check returns the time up to which all arrived actions are in the store.
+func (l Lateness) check(ctx context.Context) (time.Time, error) {
 	began := l.Now()
 	oldest, err := l.Oldest(ctx)
 	if oldest.IsZero() || oldest.After(began) {

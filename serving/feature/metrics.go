@@ -62,8 +62,8 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// tell sets the function that the freshness gauge calls: the age of the oldest record that waits to be written.
-func (m *Metrics) tell(late func() time.Duration) { m.late.Store(&late) }
+// setLate sets the function that the freshness gauge calls: the age of the oldest record that waits to be written.
+func (m *Metrics) setLate(late func() time.Duration) { m.late.Store(&late) }
 
 func (m *Metrics) freshness() float64 {
 	if late := m.late.Load(); late != nil {

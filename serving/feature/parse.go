@@ -27,8 +27,8 @@ var Builtin string
 // builtinName is the file name in errors about Builtin.
 const builtinName = "built-in features.yaml"
 
-// Mistake is a problem of a definitions file.
-type Mistake struct {
+// DefinitionError is a problem of a definitions file.
+type DefinitionError struct {
 	File    string
 	Line    int    // from 1
 	Feature string // name of the definition; "" if there is none
@@ -36,7 +36,7 @@ type Mistake struct {
 }
 
 // Error returns the problem with the file, the line and the feature.
-func (e *Mistake) Error() string {
+func (e *DefinitionError) Error() string {
 	if e.Feature == "" {
 		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
 	}
@@ -57,7 +57,7 @@ func Load(path string) ([]Definition, error) {
 }
 
 // Parse reads definitions in the form of features.yaml, in the order of the file. It reports all mistakes at once, as a
-// join of *Mistake, each with its line. name is the file name in the mistakes.
+// join of *DefinitionError, each with its line. name is the file name in the mistakes.
 func Parse(name string, text []byte) ([]Definition, error) {
 	p := &parser{file: name}
 	var defs []Definition
@@ -78,7 +78,7 @@ type parser struct {
 }
 
 func (p *parser) at(line int, format string, args ...any) {
-	p.mistakes = append(p.mistakes, &Mistake{File: p.file, Line: line, Feature: p.feature, Problem: fmt.Sprintf(format, args...)})
+	p.mistakes = append(p.mistakes, &DefinitionError{File: p.file, Line: line, Feature: p.feature, Problem: fmt.Sprintf(format, args...)})
 }
 
 // root returns the single node of the text, or nil if there is none.

@@ -191,7 +191,7 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 					t.Errorf("mistake %d: got %q, want %q in it", i, lines[i], want)
 				}
 			}
-			var m *Mistake
+			var m *DefinitionError
 			if !errors.As(err, &m) || m.Line < 1 {
 				t.Errorf("got %#v, want a mistake with a line", m)
 			}

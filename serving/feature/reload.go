@@ -31,13 +31,13 @@ func (r Reloader) Run(ctx context.Context) error {
 	}
 	var seen []byte // nil: the text of the service's initial definitions is unknown
 	return periodic.Run(ctx, r.Every, func() error {
-		seen = r.look(seen)
+		seen = r.check(seen)
 		return nil
 	})
 }
 
-// look reloads the definitions if the text of the file differs from seen. It returns the text it read.
-func (r Reloader) look(seen []byte) []byte {
+// check reloads the definitions if the text of the file differs from seen. It returns the text it read.
+func (r Reloader) check(seen []byte) []byte {
 	text, err := readDefinitions(r.Path)
 	if err != nil {
 		text = []byte("\x00" + err.Error()) // no file has a zero byte: the error is logged once, and a readable file counts as changed

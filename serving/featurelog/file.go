@@ -120,11 +120,11 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// mend repairs and closes a file that was left open, and removes it if it has no records.
-func mend(path string) error {
+// repair drops the incomplete end of a file that was left open, and closes it. It removes a file without records.
+func repair(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("mend: %w", err)
+		return fmt.Errorf("repair: %w", err)
 	}
 	records, err := schemas.MendFile(f)
 	if err == nil {

@@ -103,7 +103,7 @@ func (f *Files) recover() error {
 		return err
 	}
 	for _, path := range left {
-		if err := mend(path); err != nil {
+		if err := repair(path); err != nil {
 			return err
 		}
 	}

@@ -122,10 +122,10 @@ func (c Cluster) Validate() error {
 	return errors.Join(problems...)
 }
 
-// ErrAway is returned while there is no session with the cluster. Run keeps trying to connect.
-var ErrAway = errors.New("the cluster cannot be reached")
+// ErrUnavailable is returned while there is no session with the cluster. Run keeps trying to connect.
+var ErrUnavailable = errors.New("the cluster cannot be reached")
 
-// Store is a feed store on one cluster. Its methods are safe for concurrent use. They return ErrAway at once while there is
+// Store is a feed store on one cluster. Its methods are safe for concurrent use. They return ErrUnavailable at once while there is
 // no session. Run creates the session and maintains it.
 type Store struct {
 	name    string
@@ -162,15 +162,15 @@ func New(name string, cfg Config, cluster Cluster, maxFeed int, log *slog.Logger
 // Name returns the name passed to New.
 func (s *Store) Name() string { return s.name }
 
-// conn returns the session, or ErrAway with the last reason.
+// conn returns the session, or ErrUnavailable with the last reason.
 func (s *Store) conn() (*gocql.Session, error) {
 	if session := s.session.Load(); session != nil {
 		return session, nil
 	}
 	if why := s.why.Load(); why != nil {
-		return nil, fmt.Errorf("feed store %s: %w: %w", s.name, ErrAway, *why)
+		return nil, fmt.Errorf("feed store %s: %w: %w", s.name, ErrUnavailable, *why)
 	}
-	return nil, fmt.Errorf("feed store %s: %w", s.name, ErrAway)
+	return nil, fmt.Errorf("feed store %s: %w", s.name, ErrUnavailable)
 }
 
 // Connected reports whether there is a session. Its nodes may have become unavailable since, see Answers.

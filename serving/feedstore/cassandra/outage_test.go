@@ -62,25 +62,25 @@ func TestStoreThatIsAway(t *testing.T) {
 	if s.Connected() {
 		t.Error("it is connected to nothing")
 	}
-	if err := s.Write(t.Context(), feedstore.Batch{}); !errors.Is(err, cassandra.ErrAway) {
-		t.Errorf("Write: got %v, want %v", err, cassandra.ErrAway)
+	if err := s.Write(t.Context(), feedstore.Batch{}); !errors.Is(err, cassandra.ErrUnavailable) {
+		t.Errorf("Write: got %v, want %v", err, cassandra.ErrUnavailable)
 	}
-	if _, _, err := s.Page(t.Context(), "user:1", math.MaxInt64, 1); !errors.Is(err, cassandra.ErrAway) || !strings.Contains(err.Error(), "standby") {
-		t.Errorf("Page: got %v, want %v, with the store's name", err, cassandra.ErrAway)
+	if _, _, err := s.Page(t.Context(), "user:1", math.MaxInt64, 1); !errors.Is(err, cassandra.ErrUnavailable) || !strings.Contains(err.Error(), "standby") {
+		t.Errorf("Page: got %v, want %v, with the store's name", err, cassandra.ErrUnavailable)
 	}
 	cancel()
 	running.Wait()
 }
 
-// An Insisting store retries until ctx ends, but not for an invalid batch.
-func TestInsisting(t *testing.T) {
+// An RetryingWriter store retries until ctx ends, but not for an invalid batch.
+func TestRetryingWriter(t *testing.T) {
 	cluster := cassandra.DefaultCluster()
 	cluster.Hosts = []string{"127.0.0.1:1"}
 	s, err := cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := cassandra.Insisting{Store: s}
+	store := cassandra.RetryingWriter{Store: s}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := store.Write(ctx, feedstore.Batch{}); !errors.Is(err, context.DeadlineExceeded) {

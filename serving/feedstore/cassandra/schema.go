@@ -122,16 +122,16 @@ func Apply(ctx context.Context, cfg Config, at Cluster) (done []string, err erro
 		return nil, err
 	}
 	defer session.Close()
-	found, err := look(ctx, session, cfg.Keyspace)
+	found, err := readSchema(ctx, session, cfg.Keyspace)
 	if err != nil {
 		return nil, err
 	}
-	mend, hopeless := found.differences(cfg, at)
-	if len(hopeless) > 0 {
-		return nil, errors.Join(hopeless...)
+	repairs, problems := found.differences(cfg, at)
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
 	}
-	for _, d := range mend {
-		if err := session.Query(d.mend).ExecContext(ctx); err != nil {
+	for _, d := range repairs {
+		if err := session.Query(d.statement).ExecContext(ctx); err != nil {
 			return done, fmt.Errorf("%s: %w", d.what, err)
 		}
 		done = append(done, d.what)
@@ -146,12 +146,12 @@ func Verify(ctx context.Context, cfg Config, at Cluster) error {
 		return err
 	}
 	defer session.Close()
-	found, err := look(ctx, session, cfg.Keyspace)
+	found, err := readSchema(ctx, session, cfg.Keyspace)
 	if err != nil {
 		return err
 	}
-	mend, problems := found.differences(cfg, at)
-	for _, d := range mend {
+	repairs, problems := found.differences(cfg, at)
+	for _, d := range repairs {
 		problems = append(problems, errors.New(d.what))
 	}
 	return errors.Join(problems...)
@@ -181,7 +181,7 @@ type tableFound struct {
 	options map[string]string
 }
 
-func look(ctx context.Context, session *gocql.Session, keyspace string) (schema, error) {
+func readSchema(ctx context.Context, session *gocql.Session, keyspace string) (schema, error) {
 	found := schema{tables: map[string]tableFound{}}
 	err := session.Query("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?", keyspace).
 		ScanContext(ctx, &found.replication)
@@ -202,10 +202,10 @@ func look(ctx context.Context, session *gocql.Session, keyspace string) (schema,
 	if err := scan.Close(); err != nil {
 		return schema{}, fmt.Errorf("read the schema: %w", err)
 	}
-	return found, found.lookColumns(ctx, session, keyspace)
+	return found, found.readColumns(ctx, session, keyspace)
 }
 
-func (s schema) lookColumns(ctx context.Context, session *gocql.Session, keyspace string) error {
+func (s schema) readColumns(ctx context.Context, session *gocql.Session, keyspace string) error {
 	scan := session.Query("SELECT table_name, column_name, kind, clustering_order, type FROM system_schema.columns WHERE keyspace_name = ?",
 		keyspace).IterContext(ctx)
 	var name, kind, order string
@@ -241,52 +241,52 @@ func literal(m map[string]string) string {
 }
 
 // difference is a difference that a statement can repair.
-type difference struct{ what, mend string }
+type difference struct{ what, statement string }
 
-func (s schema) differences(cfg Config, at Cluster) (mend []difference, hopeless []error) {
+func (s schema) differences(cfg Config, at Cluster) (repairs []difference, problems []error) {
 	if s.replication == nil {
-		mend = append(mend, difference{"keyspace " + cfg.Keyspace + ": not there", createKeyspace(cfg.Keyspace, at)})
+		repairs = append(repairs, difference{"keyspace " + cfg.Keyspace + ": not there", createKeyspace(cfg.Keyspace, at)})
 	} else if got, want := s.replication[at.Datacenter], strconv.Itoa(at.Replicas); got != want {
-		hopeless = append(hopeless, fmt.Errorf("keyspace %s: %q replicas in %s: want %s: alter it, then run nodetool repair",
+		problems = append(problems, fmt.Errorf("keyspace %s: %q replicas in %s: want %s: alter it, then run nodetool repair",
 			cfg.Keyspace, got, at.Datacenter, want))
 	}
 	for _, t := range tables(cfg.TTL) {
 		found, there := s.tables[t.name]
 		if !there {
-			mend = append(mend, difference{"table " + t.name + ": not there", t.create(cfg.Keyspace)})
+			repairs = append(repairs, difference{"table " + t.name + ": not there", t.create(cfg.Keyspace)})
 			continue
 		}
 		columns, others := t.columnDifferences(cfg.Keyspace, found)
-		mend, hopeless = append(mend, columns...), append(hopeless, others...)
-		mend = append(mend, t.optionDifferences(cfg.Keyspace, found)...)
+		repairs, problems = append(repairs, columns...), append(problems, others...)
+		repairs = append(repairs, t.optionDifferences(cfg.Keyspace, found)...)
 	}
-	return mend, hopeless
+	return repairs, problems
 }
 
 // columnDifferences separates the columns to be added from the differences that cannot be repaired. A key cannot be added.
-func (t table) columnDifferences(keyspace string, found tableFound) (mend []difference, hopeless []error) {
+func (t table) columnDifferences(keyspace string, found tableFound) (repairs []difference, problems []error) {
 	for _, c := range t.columns {
 		got, there := found.columns[c.name]
 		switch {
 		case !there && c.key == "":
-			mend = append(mend, difference{fmt.Sprintf("table %s: column %s: not there", t.name, c.name),
+			repairs = append(repairs, difference{fmt.Sprintf("table %s: column %s: not there", t.name, c.name),
 				fmt.Sprintf("ALTER TABLE %s.%s ADD %s %s", keyspace, t.name, c.name, c.kind)})
 		case got != c:
-			hopeless = append(hopeless,
+			problems = append(problems,
 				fmt.Errorf("table %s: column %s is %q %s: want %q %s", t.name, c.name, got.kind, got.key, c.kind, c.key))
 		}
 	}
-	return mend, hopeless
+	return repairs, problems
 }
 
-func (t table) optionDifferences(keyspace string, found tableFound) (mend []difference) {
+func (t table) optionDifferences(keyspace string, found tableFound) (repairs []difference) {
 	for _, name := range slices.Sorted(maps.Keys(t.options)) {
 		if got, want := found.options[name], t.options[name]; !covers(got, want) {
-			mend = append(mend, difference{fmt.Sprintf("table %s: %s is %s: want %s", t.name, name, got, want),
+			repairs = append(repairs, difference{fmt.Sprintf("table %s: %s is %s: want %s", t.name, name, got, want),
 				fmt.Sprintf("ALTER TABLE %s.%s WITH %s = %s", keyspace, t.name, name, want)})
 		}
 	}
-	return mend
+	return repairs
 }
 
 // covers reports whether the option found matches the wanted one. The server returns a map in its own order and with its own

@@ -40,17 +40,17 @@ func TestOptionsOfTTLs(t *testing.T) {
 		cfg.TTL = c.made
 		found := has(cfg, at)
 		cfg.TTL = c.want
-		mend, hopeless := found.differences(cfg, at)
+		repairs, problems := found.differences(cfg, at)
 		want := fmt.Sprintf("ALTER TABLE smartfeed.feeds WITH default_time_to_live = %d", c.want/time.Second)
 		if c.made == c.want {
 			want = ""
 		}
 		got := ""
-		if len(mend) > 0 {
-			got = mend[0].mend
+		if len(repairs) > 0 {
+			got = repairs[0].statement
 		}
-		if got != want || len(mend) > 1 || len(hopeless) > 0 {
-			t.Errorf("made with %s, %s wanted: got %v and %v, want %q", c.made, c.want, mend, hopeless, want)
+		if got != want || len(repairs) > 1 || len(problems) > 0 {
+			t.Errorf("made with %s, %s wanted: got %v and %v, want %q", c.made, c.want, repairs, problems, want)
 		}
 	}
 }
@@ -74,9 +74,9 @@ func has(cfg Config, at Cluster) schema {
 func TestDifferences(t *testing.T) {
 	cfg, at := DefaultConfig(), DefaultCluster()
 	for _, c := range []struct {
-		name           string
-		damage         func(s schema)
-		mend, hopeless string
+		name            string
+		damage          func(s schema)
+		repair, problem string
 	}{
 		{"none", func(schema) {}, "", ""},
 		{"no table", func(s schema) { delete(s.tables, "deleted_users") }, "CREATE TABLE IF NOT EXISTS smartfeed.deleted_users", ""},
@@ -94,16 +94,16 @@ func TestDifferences(t *testing.T) {
 	} {
 		s := has(cfg, at)
 		c.damage(s)
-		mend, hopeless := s.differences(cfg, at)
-		if (len(mend) == 1) != (c.mend != "") || len(mend) == 1 && !strings.HasPrefix(mend[0].mend, c.mend) {
-			t.Errorf("%s: got %v to mend, want %q", c.name, mend, c.mend)
+		repairs, problems := s.differences(cfg, at)
+		if (len(repairs) == 1) != (c.repair != "") || len(repairs) == 1 && !strings.HasPrefix(repairs[0].statement, c.repair) {
+			t.Errorf("%s: got %v to repair, want %q", c.name, repairs, c.repair)
 		}
-		if (len(hopeless) == 1) != (c.hopeless != "") || len(hopeless) == 1 && !strings.HasPrefix(hopeless[0].Error(), c.hopeless) {
-			t.Errorf("%s: got %v, want %q", c.name, hopeless, c.hopeless)
+		if (len(problems) == 1) != (c.problem != "") || len(problems) == 1 && !strings.HasPrefix(problems[0].Error(), c.problem) {
+			t.Errorf("%s: got %v, want %q", c.name, problems, c.problem)
 		}
 	}
-	if mend, hopeless := (schema{}).differences(cfg, at); len(mend) != 1+len(tables(0)) || len(hopeless) != 0 {
-		t.Errorf("an empty cluster: got %v and %v, want a keyspace and all tables made", mend, hopeless)
+	if repairs, problems := (schema{}).differences(cfg, at); len(repairs) != 1+len(tables(0)) || len(problems) != 0 {
+		t.Errorf("an empty cluster: got %v and %v, want a keyspace and all tables made", repairs, problems)
 	}
 }
 

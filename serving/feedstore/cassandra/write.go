@@ -73,12 +73,12 @@ func (s *Store) Write(ctx context.Context, b feedstore.Batch) error {
 	return nil
 }
 
-// Insisting is a Store whose Write retries until it succeeds, for a writer that has nothing else to do.
-type Insisting struct{ *Store }
+// RetryingWriter is a Store whose Write retries until it succeeds, for a writer that has nothing else to do.
+type RetryingWriter struct{ *Store }
 
 // Write retries until the store has the whole batch or ctx ends. It returns an error at once if feedstore.Check fails. The
 // delay between two attempts grows from 50 ms to a second.
-func (s Insisting) Write(ctx context.Context, b feedstore.Batch) error {
+func (s RetryingWriter) Write(ctx context.Context, b feedstore.Batch) error {
 	if err := feedstore.Check(b); err != nil {
 		return fmt.Errorf("write feed store %s: %w", s.name, err)
 	}

@@ -77,7 +77,7 @@ func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T], keys ...st
 	won, err := r.run(ctx)
 	s.metrics.seconds.WithLabelValues(k.name).Observe(time.Since(began).Seconds())
 	s.metrics.reads.WithLabelValues(k.name).Inc()
-	r.tell(trace.SpanFromContext(ctx), won, err)
+	r.describe(trace.SpanFromContext(ctx), won, err)
 	if err != nil {
 		return won.value, err
 	}
@@ -98,8 +98,8 @@ func (s *Store) lagging(topic string, keys []string) (lags [2]bool) {
 	return lags
 }
 
-// tell records in the trace which store's answer was taken, and whether both were queried.
-func (r *race[T]) tell(span trace.Span, won answer[T], err error) {
+// describe records in the trace which store's answer was taken, and whether both were queried.
+func (r *race[T]) describe(span trace.Span, won answer[T], err error) {
 	if err == nil && span.IsRecording() {
 		span.SetAttributes(attribute.String("smartfeed.store.won", won.from.String()), attribute.Bool("smartfeed.store.hedged", r.second))
 	}
