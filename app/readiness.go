@@ -75,7 +75,9 @@ func (l lackings) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func lack(part, state, text string) api.NotReadyReason { return api.NotReadyReason{Part: part, State: state, Text: text} }
+func lack(part, state, text string) api.NotReadyReason {
+	return api.NotReadyReason{Part: part, State: state, Text: text}
+}
 
 // unread returns the global tables that are still being read.
 func (p *App) unread() (all []api.NotReadyReason) {

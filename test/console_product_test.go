@@ -308,7 +308,7 @@ func (v *visitor) retriesADeadLetter() {
 	v.CheckAccessible("a dead letter is open")
 	v.stopsAKind()
 	v.Click("#letters-retry")
-	v.Wait("it is retried at once", "document.querySelector('#letters-did').textContent === '1 letter is retried at once.'")
+	v.Wait("it is retried at once", "document.querySelector('#letters-did').textContent === '1 dead letter is retried.'")
 	v.Wait("but not at the rate of its kind, which is zero", fate+" === 'waiting' && !document.querySelector('#letters .next').textContent.startsWith('next in ')")
 	if n := v.letters(); n != 1 {
 		v.t.Errorf("%d dead letters although the kind is stopped, want one", n)

@@ -59,9 +59,9 @@ func newDesk() *desk {
 		"POST /features":           {200, map[string]any{"values": map[string]any{"user:a": map[string]any{"likes": map[string]any{hostile: 3}}}, "missing": []any{}, "degraded": degraded, "as_of": "2026-11-20T10:00:00Z"}},
 		"POST /features/try":       {404, map[string]any{"detail": "no such call"}},
 		"POST /events":             {202, map[string]any{"accepted": 1}},
-		"GET /deadletters":         {200, map[string]any{"letters": []any{letter("actions", 1, 0, "2026-11-20T10:00:00Z")}}},
+		"GET /deadletters":         {200, map[string]any{"dead_letters": []any{letter("actions", 1, 0, "2026-11-20T10:00:00Z")}}},
 		"GET /deadletters/kinds":   {200, map[string]any{"kinds": []any{retryKind("actions/objects/"+hostile[:60], 10, "user:"+hostile)}}},
-		"GET /deadletters/retries": {200, map[string]any{"letters": []any{retried("waiting", 1, 0)}}},
+		"GET /deadletters/retries": {200, map[string]any{"dead_letters": []any{retried("waiting", 1, 0)}}},
 		"GET /status":              {200, status()},
 		"GET /dictionary": {200, map[string]any{"terms": []any{
 			term(hostile[:60]), term("oolong"),
@@ -98,7 +98,7 @@ func evidence(verb, pin string) map[string]any {
 // letter returns a dead letter whose record has offset 1, or of a retry of that record.
 func letter(topic string, offset, attempts int, time string) map[string]any {
 	return map[string]any{
-		"letter_partition": 0, "letter_offset": offset, "retried": false, "attempts": attempts, "first_partition": 0, "first_offset": 1,
+		"dead_letter_partition": 0, "dead_letter_offset": offset, "retried": false, "attempts": attempts, "first_partition": 0, "first_offset": 1,
 		"topic": topic, "partition": 0, "offset": offset, "group": "objects", "reason": hostile, "time": time, "key": "cGluOjE=", "value": "PHNjcmlwdD4A",
 	}
 }
@@ -534,10 +534,10 @@ func sendsClicks(t *testing.T, b *Browser) {
 // Each failed record has one line, however many dead letters it has, with the state of its retries.
 func showsHowLettersAreRetried(t *testing.T, b *Browser) {
 	d := newDesk()
-	d.answers("GET /deadletters", 200, map[string]any{"letters": []any{
+	d.answers("GET /deadletters", 200, map[string]any{"dead_letters": []any{
 		letter("actions", 1, 0, "2026-11-20T10:00:00Z"), letter("actions", 5, 1, "2026-11-20T10:10:00Z"), letter("", 6, 0, "2026-11-20T10:20:00Z"),
 	}})
-	d.answers("GET /deadletters/retries", 200, map[string]any{"letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
+	d.answers("GET /deadletters/retries", 200, map[string]any{"dead_letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
 	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
 	p.Wait("the records are shown", "document.querySelectorAll('#letters li').length === 4")
 	fates := p.Texts("#letters .fate")
@@ -556,12 +556,12 @@ func showsHowLettersAreRetried(t *testing.T, b *Browser) {
 	p.Shot("letters-wide-dark")
 	p.Wait("why one is parked", "[...document.querySelectorAll('#letters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
 
-	d.answers("GET /deadletters/retries", 200, map[string]any{"letters": []any{retried("parked", 8, 8)}})
+	d.answers("GET /deadletters/retries", 200, map[string]any{"dead_letters": []any{retried("parked", 8, 8)}})
 	p.Choose("#letters-state", "parked")
 	p.Wait("those in a state alone", "document.querySelectorAll('#letters li').length === 1 && document.querySelector('#letters .fate').textContent === 'parked'")
 	d.answers("POST /deadletters/retry", 200, map[string]any{"published": 2, "topics": map[string]any{}, "skipped": 1})
 	p.Click("#letters-retry")
-	p.Wait("that they are retried", "document.querySelector('#letters-did').textContent === '2 letters are retried at once, 1 skipped.'")
+	p.Wait("that they are retried", "document.querySelector('#letters-did').textContent === '2 dead letters are retried, 1 skipped.'")
 	d.answers("GET /deadletters/retries", 503, map[string]any{"detail": "the rows are away"})
 	p.Choose("#letters-state", "")
 	p.Wait("the letters, and that their states are not known", "document.querySelectorAll('#letters li').length === 2 && document.querySelector('#letters-said').textContent.includes('the rows are away')")

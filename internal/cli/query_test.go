@@ -164,7 +164,7 @@ func TestQuery_ExplainsErrors(t *testing.T) {
 	}{
 		"problem": {good, "feed user:a --limit 101", []string{"/v1/users/user:a/feed?limit=101: 400 Bad Request", "1 to 100"}},
 		"several problems": {good, "pool user:a " + strings.Repeat("x", 65) + " --limit 0", []string{
-			"400 Bad Request", "\n  source ", "\n  limit \"0\" is no number",
+			"400 Bad Request", "\n  source ", "\n  limit \"0\": want a number",
 		}},
 		"forged cursor": {good, "feed user:a --cursor forged", []string{"bad cursor"}},
 		"nobody there":  {closed.URL, "status", []string{"call server", "connection refused"}},

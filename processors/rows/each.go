@@ -7,9 +7,9 @@ type Scanner interface {
 	Scan(s Scan, visit func(row, value []byte) bool) error
 }
 
-// Each calls visit with the rows of a scan until it returns false or an error. Each returns that error, or the error of the
+// EachOf calls visit with the rows of a scan until it returns false or an error. EachOf returns that error, or the error of the
 // scan. The arguments of visit are valid only during the call.
-func Each(t Scanner, s Scan, visit func(row, value []byte) (more bool, err error)) error {
+func EachOf(t Scanner, s Scan, visit func(row, value []byte) (more bool, err error)) error {
 	var bad error
 	err := t.Scan(s, func(row, value []byte) (more bool) {
 		more, bad = visit(row, value)

@@ -2,7 +2,6 @@ package rows
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -31,23 +30,20 @@ func Value[T any, R packed.Row[T]](from Getter, row []byte) (value T, found bool
 // RowReader reads the rows of one owner. Owner and Snapshot implement it.
 type RowReader interface {
 	Getter
-	Scan(s Scan, visit func(row, value []byte) bool) error
+	Scanner
 }
 
 // Each visits the rows of a packed type that have a prefix, in order. rest is the name of a row without the prefix. It returns
 // an Unreadable error for a row that cannot be decoded.
-func Each[T any, R packed.Row[T]](from RowReader, prefix []byte, visit func(rest string, value T)) error {
-	var bad error
-	err := from.Scan(Scan{Prefix: prefix}, func(row, b []byte) bool {
+func Each[T any, R packed.Row[T]](from Scanner, prefix []byte, visit func(rest string, value T)) error {
+	return EachOf(from, Scan{Prefix: prefix}, func(row, b []byte) (more bool, err error) {
 		value, err := packed.Decode[T, R](b)
 		if err != nil {
-			bad = Unreadable(row, err)
-			return false
+			return false, Unreadable(row, err)
 		}
 		visit(string(row[len(prefix):]), value)
-		return true
+		return true, nil
 	})
-	return cmp.Or(err, bad)
 }
 
 // Names returns the names of the first limit rows with a prefix; 0: of all.

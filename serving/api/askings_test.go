@@ -338,12 +338,12 @@ func eventRows() []asking {
 
 var letterRows = []asking{
 	row("GET /v1/deadletters", "", 200, `"key":"cGluOjE=","value":"AP8="`),
-	row("GET /v1/deadletters?limit=1", "", 200, `{"letters":[{"letter_partition":3,"letter_offset":4,"retried":true,"attempts":2,"first_partition":5,"first_offset":3,"topic":"actions"`),
+	row("GET /v1/deadletters?limit=1", "", 200, `{"dead_letters":[{"dead_letter_partition":3,"dead_letter_offset":4,"retried":true,"attempts":2,"first_partition":5,"first_offset":3,"topic":"actions"`),
 	row("GET /v1/deadletters?limit=1000", "", 200, "the dead letter cannot be decoded: no record"),
 	row("GET /v1/deadletters?limit=1001", "", 400, "1 to 1000"),
 	row("GET /v1/deadletters/kinds", "", 200, `"rate":2.5,"priority":0,"states":{"done":1,"parked":0,"sent":0,"waiting":3},"next":"2026-11-20T12:00:00Z"}`),
 	row("GET /v1/deadletters/kinds", "", 200, `"operator":"ann","states":{"done":1,"parked":0,"sent":0,"waiting":3},"next":null}`),
-	row("GET /v1/deadletters/retries?kind=actions/objects/a&state=waiting&limit=7", "", 200, `{"letters":[{"kind":"actions/objects/a","topic":"actions","partition":0,"offset":7,"group":"objects","reason":"odd","state":"waiting","attempts":7,"since":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z"}`),
+	row("GET /v1/deadletters/retries?kind=actions/objects/a&state=waiting&limit=7", "", 200, `{"dead_letters":[{"kind":"actions/objects/a","topic":"actions","partition":0,"offset":7,"group":"objects","reason":"odd","state":"waiting","attempts":7,"since":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z"}`),
 	row("GET /v1/deadletters/retries", "", 200, `"why":"because","since":"2026-11-20T12:00:00Z","due":null}`),
 	row("GET /v1/deadletters/retries?kind=a&state=b&limit=1001", "", 400, "want topic/group/words"),
 	row("GET /v1/deadletters/retries?state=gone", "", 400, "want one of waiting, sent, done, parked"),

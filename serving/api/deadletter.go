@@ -58,8 +58,8 @@ const MaxLetters = 1000
 
 // letter is the JSON form of a dead letter.
 type letter struct {
-	LetterPartition int32     `json:"letter_partition"` // its place in the dead-letter topic
-	LetterOffset    int64     `json:"letter_offset"`
+	LetterPartition int32     `json:"dead_letter_partition"` // its place in the dead-letter topic
+	LetterOffset    int64     `json:"dead_letter_offset"`
 	Retried         bool      `json:"retried"` // it arrived before the last call of Retry
 	Attempts        int32     `json:"attempts"`
 	FirstPartition  int32     `json:"first_partition"` // of the record that failed first, of which this is a retry

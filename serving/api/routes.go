@@ -109,10 +109,10 @@ func (s *Server) routes() (all []route) {
 	}
 	if s.deps.DeadLetters != nil {
 		add(
-			route{method: get, path: "/v1/deadletters", access: operate, query: s.deadLetters, list: "letters", data: "the dead letters"},
+			route{method: get, path: "/v1/deadletters", access: operate, query: s.deadLetters, list: "dead_letters", data: "the dead letters"},
 			route{method: post, path: "/v1/deadletters/retry", access: operate, query: s.retryDeadLetters},
 			route{method: get, path: "/v1/deadletters/kinds", access: operate, query: s.retryKinds, list: "kinds", data: "the state of the retries"},
-			route{method: get, path: "/v1/deadletters/retries", access: operate, query: s.retriedLetters, list: "letters", data: "the state of the retries"},
+			route{method: get, path: "/v1/deadletters/retries", access: operate, query: s.retriedLetters, list: "dead_letters", data: "the state of the retries"},
 			route{method: post, path: "/v1/deadletters/limits", access: operate, handle: postJSON(s, s.limitRetries)},
 		)
 	}

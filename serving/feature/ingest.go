@@ -117,7 +117,7 @@ func (s *Sink) following() topics.FollowConfig {
 			},
 		},
 		Checkpoint: s.deps.Store.Marks,
-		Anew:  true, // repeats change nothing
+		Anew:       true, // repeats change nothing
 	}
 }
 

@@ -1,4 +1,4 @@
-// What could not be worked off: how retries stand by kind, with the rate that an operator sets, and each record.
+// The view of dead letters: the state of the retries by kind, with the rate that an operator sets, and each record.
 
 import { $, h, keyed, put, tell } from './dom.js';
 import { call, post, query } from './api.js';
@@ -6,16 +6,16 @@ import { ago, count, short, whole } from './format.js';
 
 const pause = 3000; // ms between two looks that nobody asked for
 const most = 50; // records shown
-const asked = 200; // letters, and records with their states, that are asked for: some are of one record
+const asked = 200; // requested dead letters, and records with their states: several may be of one record
 const states = ['waiting', 'sent', 'done', 'parked'];
 
 let looked = 0; // when the last look was
 let looking = false; // one at a time: a slow server is not asked twice
-let seen = -1; // offsets of dead letters when they were read; -1: they are to be read anew
-let letters = []; // as they were read, the newest last
+let seen = -1; // number of offsets of dead letters at the last read; -1: read them again
+let letters = []; // the dead letters, newest last
 
-// look asks how dead letters and their retries stand, unless it did lately; records is how many offsets of dead letters
-// there are, -1: nobody knows. The letters themselves are read when there are more of them.
+// look requests the state of the retries, unless it did so recently. records is the number of offsets of dead letters, -1 if
+// unknown. The dead letters themselves are read when there are more of them.
 export async function look(records) {
   if (looking || Date.now() - looked < pause) return;
   looked = Date.now();
@@ -86,13 +86,13 @@ async function setLimit(limit, form) {
   }
 }
 
-// ---- letters
+// ---- dead letters
 
 async function lookAtLetters(records) {
   const problems = [];
   if (seen < 0 || (records >= 0 && records !== seen)) {
     try {
-      letters = (await call(`/v1/deadletters${query({ limit: asked })}`)).letters;
+      letters = (await call(`/v1/deadletters${query({ limit: asked })}`)).dead_letters;
       seen = records;
     } catch (error) {
       problems.push(`The dead letters could not be read: ${error.message}.`);
@@ -101,19 +101,19 @@ async function lookAtLetters(records) {
   const state = $('letters-state').value;
   let retried = [];
   try {
-    retried = (await call(`/v1/deadletters/retries${query({ limit: asked, ...(state && { state }) })}`)).letters;
+    retried = (await call(`/v1/deadletters/retries${query({ limit: asked, ...(state && { state }) })}`)).dead_letters;
   } catch (error) {
     problems.push(`How far their retries are could not be read: ${error.message}.`);
   }
   if (state === $('letters-state').value) showRecords(recordsOf(letters, retried, state), problems);
 }
 
-// recordsOf puts together what is said of one record: by its letters, each of one failure, and by what retries it. A
-// letter of which the latter knows nothing can be read by nobody, has just come, or is long forgotten.
+// recordsOf joins the dead letters of each record, one per failure, with the state of its retries. A dead letter without such
+// a state cannot be decoded, has just arrived, or has expired.
 function recordsOf(letters, retried, state) {
   const by = new Map();
   for (const l of state ? [] : letters) {
-    const key = l.topic ? keyOf(l.topic, l.first_partition, l.first_offset, l.group) : `letter ${l.letter_partition}/${l.letter_offset}`;
+    const key = l.topic ? keyOf(l.topic, l.first_partition, l.first_offset, l.group) : `dead letter ${l.dead_letter_partition}/${l.dead_letter_offset}`;
     by.set(key, { key, letter: l, topic: l.topic, partition: l.first_partition, offset: l.first_offset, group: l.group, reason: l.reason, attempts: l.attempts, at: l.time });
   }
   const newest = new Map(letters.map((l) => [keyOf(l.topic, l.first_partition, l.first_offset, l.group), l]));
@@ -136,7 +136,7 @@ function showRecords(list, problems) {
 }
 
 function makeRecord(r) {
-  const place = r.topic ? `${r.topic}/${r.partition} at ${r.offset}` : `letter ${r.letter.letter_partition} at ${r.letter.letter_offset}`;
+  const place = r.topic ? `${r.topic}/${r.partition} at ${r.offset}` : `dead letter ${r.letter.dead_letter_partition} at ${r.letter.dead_letter_offset}`;
   return h('li', null, h('details', null, h('summary', null, h('span', { class: 'fate' }), h('strong', null, place), h('span', { class: 'next quiet' }), h('span', { class: 'reason' })), h('dl')));
 }
 
@@ -153,7 +153,7 @@ function facts(r) {
   const time = (at) => at && new Date(at).toISOString();
   const l = r.letter;
   return [
-    fact('Could not be worked off by', r.group || 'nobody knows'),
+    fact('Could not be processed by', r.group || 'unknown'),
     fact('State', r.state ? `${r.state} since ${time(r.since)}${r.why ? `: ${r.why}` : ''}` : 'not known to what retries it: it has just come, is long forgotten, or cannot be read'),
     fact('Retries', whole(r.attempts)),
     fact('Next retry', time(r.due)),
@@ -161,7 +161,7 @@ function facts(r) {
     fact('Reason', r.reason),
     fact('Arrived', l && time(l.time)),
     fact('Key', l && h('code', null, spelled(bytes(l.key)))),
-    fact('Value', l ? (l.value === null ? 'empty, or too long to be listed' : h('pre', { tabindex: '0' }, dump(bytes(l.value)))) : 'older than the letters that are listed'),
+    fact('Value', l ? (l.value === null ? 'empty, or too long to be listed' : h('pre', { tabindex: '0' }, dump(bytes(l.value)))) : 'older than the listed dead letters'),
   ].flat().filter(Boolean);
 }
 
@@ -183,11 +183,11 @@ async function retry() {
   $('letters-retry').disabled = true;
   try {
     const done = await call('/v1/deadletters/retry', { method: 'POST', patience: 90000 });
-    tell($('letters-did'), `${count(done.published, 'letter is', 'letters are')} retried at once${done.skipped ? `, ${done.skipped} skipped` : ''}.`);
+    tell($('letters-did'), `${count(done.published, 'dead letter is', 'dead letters are')} retried${done.skipped ? `, ${done.skipped} skipped` : ''}.`);
     await again();
   } catch (error) {
     $('letters-retry').disabled = false;
-    tell($('letters-did'), `Nothing is certain: ${error.message}.`);
+    tell($('letters-did'), `The result is unknown: ${error.message}.`);
   }
 }
 
