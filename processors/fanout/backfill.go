@@ -49,7 +49,7 @@ func (o *ownerState) recentsAfter(b *schemas.Backfill, most int) (pins []schemas
 		if inWithdrawn && !withdrawn || !withdrawn && !o.published || withdrawn && !o.withdrawn {
 			continue
 		}
-		err = rows.EachOf(o, rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: most}, func(row, value []byte) (bool, error) {
+		err = rows.ForEach(o, rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: most}, func(row, value []byte) (bool, error) {
 			if resumed && inWithdrawn == withdrawn && string(row) <= after {
 				return true, nil // counts toward most, as it did in the previous records
 			}

@@ -283,7 +283,7 @@ func (o *ownerState) index(after schemas.PinID, most int) (list []indexed, err e
 	if after != "" {
 		scan.From = append(rowOf(rowIndex, after), 0)
 	}
-	err = rows.EachOf(o, scan, func(row, value []byte) (bool, error) {
+	err = rows.ForEach(o, scan, func(row, value []byte) (bool, error) {
 		k, err := packed.Decode[known](value)
 		if err != nil {
 			return false, rows.Unreadable(row, err)

@@ -132,7 +132,7 @@ func (o *ownerState) gatherFrom(r *recipients, kind byte, after schemas.UserID) 
 	if after != "" {
 		scan.From = append(rowOf(kind, after), 0) // the first name after it
 	}
-	return rows.EachOf(o, scan, func(row, value []byte) (bool, error) {
+	return rows.ForEach(o, scan, func(row, value []byte) (bool, error) {
 		weight, err := parseEdge(value)
 		if err != nil {
 			return false, rows.Unreadable(row, err)

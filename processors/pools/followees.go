@@ -80,7 +80,7 @@ func (f *follows) close() error {
 // each visits the admitted follows, by id.
 func (f *follows) each(visit func(is follow)) error {
 	prefix := layout.GraphRow(layout.RegisterFollow, "")
-	return rows.EachOf(f, rows.Scan{Prefix: prefix}, func(row, value []byte) (bool, error) {
+	return rows.ForEach(f, rows.Scan{Prefix: prefix}, func(row, value []byte) (bool, error) {
 		is, err := parseFollow(schemas.ID(row[len(prefix):]), value)
 		if err == nil {
 			visit(is)

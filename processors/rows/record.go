@@ -2,6 +2,7 @@ package rows
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -30,13 +31,13 @@ func Value[T any, R packed.Row[T]](from Getter, row []byte) (value T, found bool
 // RowReader reads the rows of one owner. Owner and Snapshot implement it.
 type RowReader interface {
 	Getter
-	Scanner
+	Scan(s Scan, visit func(row, value []byte) bool) error
 }
 
 // Each visits the rows of a packed type that have a prefix, in order. rest is the name of a row without the prefix. It returns
 // an Unreadable error for a row that cannot be decoded.
-func Each[T any, R packed.Row[T]](from Scanner, prefix []byte, visit func(rest string, value T)) error {
-	return EachOf(from, Scan{Prefix: prefix}, func(row, b []byte) (more bool, err error) {
+func Each[T any, R packed.Row[T]](from RowReader, prefix []byte, visit func(rest string, value T)) error {
+	return ForEach(from, Scan{Prefix: prefix}, func(row, b []byte) (bool, error) {
 		value, err := packed.Decode[T, R](b)
 		if err != nil {
 			return false, Unreadable(row, err)
@@ -44,6 +45,17 @@ func Each[T any, R packed.Row[T]](from Scanner, prefix []byte, visit func(rest s
 		visit(string(row[len(prefix):]), value)
 		return true, nil
 	})
+}
+
+// ForEach calls visit with the rows of a scan until it returns false or an error. ForEach returns that error, or the error of
+// the scan. The arguments of visit are valid only during the call.
+func ForEach(from RowReader, s Scan, visit func(row, value []byte) (more bool, err error)) error {
+	var bad error
+	err := from.Scan(s, func(row, value []byte) (more bool) {
+		more, bad = visit(row, value)
+		return more && bad == nil
+	})
+	return cmp.Or(err, bad)
 }
 
 // Names returns the names of the first limit rows with a prefix; 0: of all.

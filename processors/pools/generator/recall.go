@@ -37,7 +37,7 @@ func (g *Generator) recall(ctx context.Context, c *composition) (list []schemas.
 func materializedFrom(t layout.Table, s topics.Stream[schemas.FeedEntries], head int64, most int) ([]schemas.FeedEntry, error) {
 	list := []schemas.FeedEntry{}
 	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, head), Reverse: true}
-	err := rows.EachOf(t, scan, func(_, value []byte) (bool, error) {
+	err := rows.ForEach(t, scan, func(_, value []byte) (bool, error) {
 		f, err := s.Decode(value)
 		if err != nil {
 			return false, err

@@ -15,7 +15,7 @@ import (
 // many users follow hundreds of followees.
 func ReadGraph(t Table, m *Buffers) (visibility.Graph, error) {
 	m.text, m.ends, m.weights = m.text[:0], m.ends[:0], m.weights[:0]
-	err := rows.EachOf(t, rows.Scan{Prefix: []byte{KindGraph}}, func(row, value []byte) (bool, error) {
+	err := rows.ForEach(t, rows.Scan{Prefix: []byte{KindGraph}}, func(row, value []byte) (bool, error) {
 		if len(row) < 2 {
 			return true, nil
 		}
