@@ -75,7 +75,7 @@ func TestRefillIsOfAStoreThatNobodyFills(t *testing.T) {
 	}{
 		{[]string{"--store", "standby"}, 2, `--store "standby": the configuration has primary`},
 		{[]string{"--store", "green"}, 2, `--store "green"`},
-		{nil, 1, "materialize is Stable with 1 member: end every process that fills its store"},
+		{nil, 1, "materialize is Stable with 1 member: stop every process that fills its store"},
 	} {
 		var out string
 		var err error

@@ -327,7 +327,7 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 		t.Errorf("nothing was given up: %v %s", err, out)
 	}
 	for _, then := range []string{"given up", "resumed"} {
-		s.interrupt(topics.Pools, "rebuilt", 110, `"smartfeed rebuild all --generation" goes on`, "rebuild", "all", "--generation", "--rate", "50")
+		s.interrupt(topics.Pools, "rebuilt", 110, `"smartfeed rebuild all --generation" continues`, "rebuild", "all", "--generation", "--rate", "50")
 		l.publish(5)
 		if then == "given up" {
 			if out, err := s.run("rebuild", "all", "--abort"); err != nil {
@@ -369,7 +369,7 @@ func (s *started) cutOverInPart() {
 	})
 	out, err := s.run("rebuild", "all", "--generation", "--rate", "100000", "--timeout", workedOff)
 	refused.Remove()
-	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" ends that`) {
+	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" finishes that`) {
 		s.t.Fatalf("the run was over, or does not say how it ends: %v %s", err, out)
 	}
 	if marks := s.marks(topics.Deliveries) - before; refused.Hits() == 0 || marks != int(s.cfg.partitions()) {

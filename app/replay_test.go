@@ -269,7 +269,7 @@ func TestReplayIsResumedAndGivenUp(t *testing.T) {
 	}
 	s.interrupt(topics.Objects, "replayed", 40, "--resume", "replay", "all", "--rate", "100")
 	s.interrupt(topics.Pools, "rebuilt", 2, "--resume", "replay", "all", "--resume", "--rate", "100000", "--users", "1")
-	if _, err := s.run("replay", "all"); err == nil || !strings.Contains(err.Error(), `--abort" gives it up`) {
+	if _, err := s.run("replay", "all"); err == nil || !strings.Contains(err.Error(), `--abort" aborts it`) {
 		t.Errorf("begun beside what is being built: %v", err)
 	}
 	s.refusedOver("replay all --resume", "rebuild", "all", "--generation")
@@ -285,7 +285,7 @@ func TestReplayIsResumedAndGivenUp(t *testing.T) {
 // refusedOver checks that a command does not resume what another one builds, and names the other one.
 func (s *started) refusedOver(other string, args ...string) {
 	s.t.Helper()
-	if out, err := s.run(args...); err == nil || !strings.Contains(err.Error(), strconv.Quote("smartfeed "+other)+" goes on with it") {
+	if out, err := s.run(args...); err == nil || !strings.Contains(err.Error(), strconv.Quote("smartfeed "+other)+" continues it") {
 		s.t.Errorf("%v over what %s began: %v %s", args, other, err, out)
 	}
 }

@@ -173,14 +173,14 @@ func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
 		cuttingOver bool
 		args, want  string
 	}{
-		"another replay":           {replaying, false, "replay all --resume", named + " goes on with it"},
-		"a rebuild over a replay":  {replaying, false, "rebuild all --generation", named + " goes on with it"},
-		"a replay over a rebuild":  {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" goes on with it`},
+		"another replay":           {replaying, false, "replay all --resume", named + " continues it"},
+		"a rebuild over a replay":  {replaying, false, "rebuild all --generation", named + " continues it"},
+		"a replay over a rebuild":  {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" continues it`},
 		"another half-life":        {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
-		"not to go on":             {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" gives it up`},
-		"not to go on any more":    {"replay all --resume", true, "replay all", `it is being cut over already: "smartfeed replay all --resume" ends that`},
+		"not to go on":             {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" aborts it`},
+		"not to go on any more":    {"replay all --resume", true, "replay all", `it is being cut over already: "smartfeed replay all --resume" finishes that`},
 		"the same":                 {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
-		"given up at the cut-over": {replaying, true, "rebuild all --abort", named + " ends that"},
+		"given up at the cut-over": {replaying, true, "rebuild all --abort", named + " finishes that"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := generation.Record{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}

@@ -21,7 +21,7 @@ type Refilled struct {
 
 // String returns one line for people.
 func (r Refilled) String() string {
-	return fmt.Sprintf("%s is at the oldest record of its topics again: of %d it had worked off %d", r.Group, r.Records, r.Again)
+	return fmt.Sprintf("%s is at the oldest record of its topics again: it had processed %d of %d", r.Group, r.Again, r.Records)
 }
 
 // MembersError is returned when the offsets of a group cannot be reset, because the group has members.
@@ -33,7 +33,7 @@ type MembersError struct {
 
 // Error says what to do first.
 func (e *MembersError) Error() string {
-	return fmt.Sprintf("%s is %s with %s: end every process that fills its store, wait until they are out of the group (6s after a kill), then do it again",
+	return fmt.Sprintf("%s is %s with %s: stop every process that fills its store, wait until they have left the group (6s after a kill), then try again",
 		e.Group, e.State, command.Count(e.Members, "member"))
 }
 

@@ -461,7 +461,7 @@ func madeAnew(t *testing.T, w *wire) {
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
 	var fatal *FatalError
-	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in was made anew") || !strings.Contains(err.Error(), whatToDo) {
+	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in was recreated") || !strings.Contains(err.Error(), whatToDo) {
 		t.Errorf("Run: %v, want a fatal error that names the topic and says what to do", err)
 	}
 }
@@ -486,7 +486,7 @@ func TestSession_NextOffset(t *testing.T) {
 		{name: "log starts later", found: true, at: position{id, 1}, start: 3, end: 9, fatal: "begins at 3, but t has applied it only up to 1"},
 		{name: "ticks start later", topic: "t-ticks", found: true, at: position{id, 1}, start: 3, end: 9, want: 3},
 		{name: "log ends before", found: true, at: position{id, 9}, start: 3, end: 9, fatal: "records were lost"},
-		{name: "another topic", found: true, at: position{[16]byte{2}, 5}, start: 3, end: 9, fatal: "was made anew"},
+		{name: "another topic", found: true, at: position{[16]byte{2}, 5}, start: 3, end: 9, fatal: "was recreated"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &work{r: &Runner{topo: &topology{name: "t", ticks: "t-ticks"}}}

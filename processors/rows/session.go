@@ -165,7 +165,7 @@ func (s *session) next(p *part, input int, topic string, start, end int64) (int6
 		return start, nil
 	}
 	if at.topic != s.ids[topic] {
-		return 0, &FatalError{fmt.Errorf("topic %s was made anew since %s has applied records of it: restore the old topic, or rebuild the group",
+		return 0, &FatalError{fmt.Errorf("topic %s was recreated since %s applied records of it: restore the old topic, or rebuild the group",
 			topic, p.w.r.topo.name)}
 	}
 	if at.offset >= end {
@@ -173,8 +173,8 @@ func (s *session) next(p *part, input int, topic string, start, end int64) (int6
 			topic, p.id, end, p.w.r.topo.name, at.offset)}
 	}
 	if start > at.offset+1 && topic != p.w.r.topo.ticks { // lost ticks are sent again
-		return 0, &FatalError{fmt.Errorf("%s/%d begins at %d, but %s has applied it only up to %d: its retention took records before they "+
-			"were worked off; restore the topic, or rebuild the group, and keep the topic for longer than the group may stand still",
+		return 0, &FatalError{fmt.Errorf("%s/%d begins at %d, but %s has applied it only up to %d: its retention deleted records before they "+
+			"were processed; restore the topic, or rebuild the group, and keep the topic for longer than the group may be stopped",
 			topic, p.id, start, p.w.r.topo.name, at.offset)}
 	}
 	return max(start, at.offset+1), nil

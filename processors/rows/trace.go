@@ -89,7 +89,7 @@ func (p *part) traced(err error, letters int) {
 	case len(b.deadLetters) > letters:
 		tracing.Fail(span, buried)
 	default:
-		span.AddEvent("worked off")
+		span.AddEvent("processed")
 	}
 }
 

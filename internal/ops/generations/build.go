@@ -59,7 +59,7 @@ func (b *builder) now(ctx context.Context) (generation.Record, error) {
 }
 
 // errEnded is returned when another run has taken a step meanwhile.
-var errEnded = errors.New("what was being built was given up meanwhile, or cut over to by another run")
+var errEnded = errors.New("another run has aborted or finished the build")
 
 // take takes a step of the build of a generation, 0 before its start, and publishes the record. It returns the record that is in
 // force then.
@@ -125,9 +125,9 @@ func (b *builder) refuse(now generation.Record, resume bool) error {
 func (b *builder) howToResume(now generation.Record) string {
 	switch now.State() {
 	case generation.CuttingOver:
-		return fmt.Sprintf("it is being cut over already: %q ends that", "smartfeed "+now.Command)
+		return fmt.Sprintf("it is being cut over already: %q finishes that", "smartfeed "+now.Command)
 	case generation.Building:
-		return fmt.Sprintf(`%q goes on with it, "smartfeed rebuild all --abort" gives it up`, "smartfeed "+now.Command)
+		return fmt.Sprintf(`%q continues it, "smartfeed rebuild all --abort" aborts it`, "smartfeed "+now.Command)
 	}
 	return strconv.Quote("smartfeed "+b.command) + " starts again"
 }
@@ -142,7 +142,7 @@ func (b *builder) abort(ctx context.Context) error {
 	case now.State() == generation.Stable:
 		return errors.New("no generation is being built")
 	case now.State() == generation.CuttingOver:
-		return fmt.Errorf("generation %d of the pools cannot be given up: %s", now.Building, b.howToResume(now))
+		return fmt.Errorf("generation %d of the pools cannot be aborted: %s", now.Building, b.howToResume(now))
 	}
 	_, err = b.take(ctx, now.Building, generation.Record.Abort)
 	return err

@@ -201,7 +201,7 @@ func (b *builder) replay(ctx context.Context, r *replayer) (done Replayed, err e
 	if now.State() == generation.Stable {
 		events, err := r.replay(ctx)
 		if done.Events = &events; err != nil {
-			return done, fmt.Errorf("%w (--resume goes on from there)", err)
+			return done, fmt.Errorf("%w (--resume continues from there)", err)
 		}
 	}
 	built, err := b.build(ctx)

@@ -95,9 +95,9 @@ func (r rebuilder) all(ctx context.Context) (Rebuilt, error) {
 	defer task.Done()
 	task.Add(done.Before)
 	if err := r.request(ctx, run, users[done.Before:], task); err != nil {
-		return done, fmt.Errorf("%w: --resume goes on from there", err)
+		return done, fmt.Errorf("%w: --resume continues from there", err)
 	}
-	task.Say("all asked for, waiting for the answers")
+	task.Say("all requested, waiting for the answers")
 	err = r.wait(ctx, task)
 	done.Seconds = time.Since(start).Seconds()
 	return done, err
@@ -112,7 +112,7 @@ func (r rebuilder) request(ctx context.Context, run string, users []schemas.User
 			err = to.publish(ctx, batch)
 		}
 		if err != nil {
-			return fmt.Errorf("rebuild: %d of %d users were asked for: %w", requested, len(users), err)
+			return fmt.Errorf("rebuild: %d of %d users were requested: %w", requested, len(users), err)
 		}
 		requested += len(some)
 		task.Add(len(some))
