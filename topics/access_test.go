@@ -91,8 +91,8 @@ func realSecuredKafka(t *testing.T) secured {
 	return secured{broker: at, mutual: net.JoinHostPort(host, fmt.Sprint(n+2)), dir: os.Getenv(realCertificates), refuses: "SASL_AUTHENTICATION_FAILED"}
 }
 
-func TestEveryClientIsSecured(t *testing.T)          { everyClient(t, fakeSecured(t)) }
-func TestRealSecuredKafkaTakesEveryone(t *testing.T) { everyClient(t, realSecuredKafka(t)) }
+func TestClients_AuthenticateWithTLSAndSASL(t *testing.T) { everyClient(t, fakeSecured(t)) }
+func TestRealSecuredKafkaAcceptsEveryClient(t *testing.T) { everyClient(t, realSecuredKafka(t)) }
 
 // everyClient tests each kind of client with each kind of login, and over a connection that the test dials.
 func everyClient(t *testing.T, s secured) {
@@ -196,8 +196,8 @@ func (s someRead) ConsumeClaim(_ sarama.ConsumerGroupSession, claim sarama.Consu
 	return nil
 }
 
-func TestWhoIsRefusedIsTold(t *testing.T)      { refused(t, fakeSecured(t)) }
-func TestRealSecuredKafkaRefuses(t *testing.T) { refused(t, realSecuredKafka(t)) }
+func TestClients_ReportRefusedLogin(t *testing.T) { refused(t, fakeSecured(t)) }
+func TestRealSecuredKafkaRefuses(t *testing.T)    { refused(t, realSecuredKafka(t)) }
 
 // refused checks that clients that the broker rejects return an error that names the reason and does not contain the
 // password.
@@ -249,7 +249,7 @@ func refused(t *testing.T, s secured) {
 	}
 }
 
-func TestClientConfigValidate(t *testing.T) {
+func TestClientConfig_Validate(t *testing.T) {
 	login := secure.Login{User: "ada", Password: "p"}
 	for _, c := range []struct {
 		name string

@@ -12,7 +12,7 @@ import (
 )
 
 // Kafka brokers report a setting a moment after they accept it.
-func TestApplyWaitsUntilWhatItAlteredIsShown(t *testing.T) {
+func TestApply_WaitsForAlteredSettings(t *testing.T) {
 	w := newBareWire(t)
 	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())))(t)
 	longer := oneBroker()

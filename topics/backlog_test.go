@@ -30,7 +30,7 @@ func (l *fakeLog) read(from int64) ([]*kgo.Record, int64, error) {
 }
 
 // In whatever steps the log is read, pending reports whether an old record lies between the committed offset and the end.
-func TestBacklogIsTheOldRecordsNotWorkedOff(t *testing.T) {
+func TestBacklog_ContainsUnprocessedOldRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &fakeLog{piece: rapid.IntRange(1, 5).Draw(t, "piece")}
 		before := rapid.Int64Range(0, 8).Draw(t, "before")
@@ -56,7 +56,7 @@ func TestBacklogIsTheOldRecordsNotWorkedOff(t *testing.T) {
 }
 
 // A large backlog is not read at all, and a small one is read once.
-func TestBacklogReadsLittle(t *testing.T) {
+func TestBacklog_ReadsEachRecordOnce(t *testing.T) {
 	l := &fakeLog{piece: 1000, sinces: make([]schemas.Micros, 10*maxScan)}
 	n := int64(len(l.sinces))
 	b := &backlog{before: n, since: 100, lastOld: -1}
@@ -81,7 +81,7 @@ func TestBacklogReadsLittle(t *testing.T) {
 	}
 }
 
-func TestBacklogWaitsForAnOpenTransaction(t *testing.T) {
+func TestBacklog_IsPendingAtOpenTransaction(t *testing.T) {
 	b := &backlog{lastOld: -1}
 	stuck := func(from int64) ([]*kgo.Record, int64, error) { return nil, from, nil }
 	if pending, _ := b.pending(0, 5, stuck); !pending {
@@ -110,7 +110,7 @@ func TestSinceOf(t *testing.T) {
 	}
 }
 
-func TestBackoffGrowsToItsBound(t *testing.T) {
+func TestRetryBackoff_GrowsToBound(t *testing.T) {
 	last := time.Duration(0)
 	for fails := range 100 {
 		d := retryBackoff(fails)

@@ -67,7 +67,7 @@ func (w *wire) consume(t *testing.T, got *seen) (stop func() error) {
 	})
 }
 
-func TestConsumeCommitsAfterTheEffect(t *testing.T) {
+func TestConsume_CommitsAfterEffect(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Edges, numbered("a", 100)...)
 	var got seen
@@ -89,7 +89,7 @@ func TestConsumeCommitsAfterTheEffect(t *testing.T) {
 	}
 }
 
-func TestConsumeEndsWithTheHandlersError(t *testing.T) {
+func TestConsume_ReturnsErrorOfHandler(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Edges, numbered("a", 10)...)
 	errBroken := errors.New("broken")
@@ -105,7 +105,7 @@ func TestConsumeEndsWithTheHandlersError(t *testing.T) {
 	eventually.True(t, "the records come again", func() bool { return got.len() == 10 })
 }
 
-func TestConsumeReportsAFailedCommit(t *testing.T) {
+func TestConsume_ReportsFailedCommit(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Edges, numbered("a", 10)...)
 	w.Broker().ControlKey(int16(kmsg.OffsetCommit), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -131,7 +131,7 @@ func TestConsumeReportsAFailedCommit(t *testing.T) {
 }
 
 // Aborted records and markers are not passed to handle, and yet the committed offsets reach the end.
-func TestConsumeReadsCommittedToTheVeryEnd(t *testing.T) {
+func TestConsume_CommitsPastMarkers(t *testing.T) {
 	w := newWire(t)
 	for i, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort, kgo.TryCommit} {
 		var records []*kgo.Record
@@ -185,7 +185,7 @@ func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
 }
 
 // Members join and leave while records are produced. Every record has its effect, and a clean handover repeats none.
-func TestConsumeHandsOver(t *testing.T) {
+func TestConsume_HandsOver(t *testing.T) {
 	w := newWire(t)
 	var got seen
 	stop := w.consume(t, &got)
@@ -238,7 +238,7 @@ func (l *line) cut() {
 }
 
 // Without the ping, the client library would retry silently.
-func TestConsumeSaysThatTheBrokersAreAway(t *testing.T) {
+func TestConsume_ReportsUnavailableBrokers(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Pins, "a")
 	k, l := w.Kafka, new(line)

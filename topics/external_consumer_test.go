@@ -92,7 +92,7 @@ func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 
 // AwaitExternalConsumers returns once an external consumer has every committed record, even if markers and an aborted tail lie
 // between its position and the end. The consumer never passes these.
-func TestAwaitExternalConsumersGoesByRecordsAndNotByMarkers(t *testing.T) {
+func TestAwaitExternalConsumers_IgnoresMarkers(t *testing.T) {
 	w := newWire(t)
 	p := w.ended(t, kgo.TryCommit)
 	w.ended(t, kgo.TryAbort)
@@ -111,7 +111,7 @@ func TestAwaitExternalConsumersGoesByRecordsAndNotByMarkers(t *testing.T) {
 }
 
 // AwaitExternalConsumers does not wait for later records, however large the lag stays.
-func TestAwaitExternalConsumersEndsUnderTraffic(t *testing.T) {
+func TestAwaitExternalConsumers_ReturnsUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(2, 0), action(2, 0))
 	s := &standIn{at: map[int32]int64{2: 1}}
@@ -135,7 +135,7 @@ func TestAwaitExternalConsumersEndsUnderTraffic(t *testing.T) {
 }
 
 // A transaction that is open at the call may already be committed from the point of view of its producer.
-func TestAwaitExternalConsumersWaitsForTransactionsThatAreOpen(t *testing.T) {
+func TestAwaitExternalConsumers_WaitsForOpenTransactions(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
 	tx := w.begin(t, r)
@@ -150,7 +150,7 @@ func TestAwaitExternalConsumersWaitsForTransactionsThatAreOpen(t *testing.T) {
 }
 
 // An external consumer that does not answer is retried and named. So is one that has read a topic that was deleted.
-func TestAwaitExternalConsumersSaysWhoDoesNotAnswer(t *testing.T) {
+func TestAwaitExternalConsumers_NamesUnavailableConsumer(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(1, 0))
 	s := &standIn{err: errors.New("away")}

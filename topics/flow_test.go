@@ -17,7 +17,7 @@ import (
 
 // A reader that has processed everything has no lag, and a reader that has never read has a lag of all records. Topics
 // without committing readers are counted, too.
-func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
+func TestFlows_CountRecordsAndLag(t *testing.T) {
 	w := newWire(t)
 	profile, err := topics.ProfileOf(t.Context(), w.Kafka)
 	must.OK(t, err)
@@ -74,7 +74,7 @@ func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 }
 
 // For a reader with one group per process, Flows reports the largest lag under the reader's name.
-func TestFlowsTellOfTheSlowestProcess(t *testing.T) {
+func TestFlows_ReportSlowestProcess(t *testing.T) {
 	w := newWire(t)
 	l := w.Log()
 	w.produce(topics.Edges, numbered("a", 10)...)

@@ -92,7 +92,7 @@ func (w *wire) follow(t *testing.T, s *shelf, instance string) (stop func() erro
 
 // Two processes each get every record once, and their checkpoints pass the markers. A lost store is filled again, whatever
 // offsets were committed under its name.
-func TestEveryFollowerIsFilledWhole(t *testing.T) {
+func TestFollow_FillsEveryStore(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Edges, numbered("a", 100)...)
 	w.transact(t, kgo.TryAbort, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("never")})
@@ -124,7 +124,7 @@ func TestEveryFollowerIsFilledWhole(t *testing.T) {
 }
 
 // Records whose write failed are delivered again, and their offsets are not committed.
-func TestFollowGoesOnAfterAFailure(t *testing.T) {
+func TestFollow_ResumesAfterFailure(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Edges, numbered("a", 10)...)
 	s, errBroken := newShelf(), errors.New("broken")
@@ -139,7 +139,7 @@ func TestFollowGoesOnAfterAFailure(t *testing.T) {
 	eventually.True(t, "all is there", func() bool { return s.once(10) })
 }
 
-func TestFollowNoticesAnotherTopic(t *testing.T) {
+func TestFollow_DetectsChangedTopic(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, *wire, *shelf)
 		says   string
@@ -178,7 +178,7 @@ func TestFollowNoticesAnotherTopic(t *testing.T) {
 }
 
 // A retried record is delivered to every process of the reader that could not process it, and to no other reader.
-func TestARetryIsForEveryProcess(t *testing.T) {
+func TestFollow_GetsRetriesOfItsReader(t *testing.T) {
 	w := newWire(t)
 	retried := func(value, group string) *kgo.Record {
 		header := kgo.RecordHeader{Key: topics.RetryHeader, Value: topics.Retry{Group: group, Attempt: 1}.Value()}

@@ -81,7 +81,7 @@ func TestGrants(t *testing.T) {
 }
 
 // Every reader and writer in the catalogue has a role with the required permissions.
-func TestEveryReaderAndWriterIsGranted(t *testing.T) {
+func TestGrants_CoverReadersAndWriters(t *testing.T) {
 	of := map[string]map[string][]string{}
 	for _, role := range topics.Roles() {
 		of[role] = grantsOf(t, role)
@@ -166,7 +166,7 @@ func guarded(t *testing.T, users ...string) (admin topics.Kafka, as func(user st
 	return admin, as
 }
 
-func TestLackingIsNamed(t *testing.T) {
+func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
 	admin, as := guarded(t, "nobody", "almost", "whole")
 	adm, err := admin.Admin()
 	must.OK(t, err)
@@ -227,7 +227,7 @@ func admitted(t *testing.T, role string, without map[string]func(topics.Grant) b
 }
 
 // Missing permissions on a group without members and on topics of future generations are detected like all others.
-func TestServingWithoutAGrantEndsAtItsStart(t *testing.T) {
+func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 	retried := func(g topics.Grant) bool { return g.Kind == topics.GroupResource && g.Name == topics.RetriedGroup }
 	generations := func(g topics.Grant) bool { return g.Kind == topics.TopicResource && g.Name == "pools." }
 	_, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{
@@ -252,7 +252,7 @@ func TestServingWithoutAGrantEndsAtItsStart(t *testing.T) {
 // The serve role is sufficient to list dead letters, to retry them, and to measure the lag of a generation. A dead letter
 // too large for a retry order is sent back to an input topic directly. For another topic, an operator must send it, and no
 // later dead letter is skipped.
-func TestServingIsAllowedWhatItDoes(t *testing.T) {
+func TestGrants_SufficeForServe(t *testing.T) {
 	admin, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{"serve": func(topics.Grant) bool { return false }})
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
@@ -295,7 +295,7 @@ func TestServingIsAllowedWhatItDoes(t *testing.T) {
 }
 
 // A topic that a user may not describe is not reported as missing.
-func TestHiddenTopicIsNotMissing(t *testing.T) {
+func TestVerify_DistinguishesHiddenFromMissingTopic(t *testing.T) {
 	_, as := guarded(t, "nobody")
 	err := topics.Verify(t.Context(), as("nobody"), topics.Catalogue(oneBroker()))
 	if err == nil || strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "Describe on topic ") {
@@ -305,7 +305,7 @@ func TestHiddenTopicIsNotMissing(t *testing.T) {
 
 // A process that works on generations starts only if their topics are correct. Other processes, which may not describe
 // them, start anyway.
-func TestTopicsOfGenerationsAreOfWhoWorksOnThem(t *testing.T) {
+func TestVerifyAll_ChecksGenerationsOfRole(t *testing.T) {
 	admin, as := guarded(t, topics.Roles()...)
 	w := topicstest.On(t, admin, nil)
 	adm := w.Admin()

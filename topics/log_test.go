@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-func TestAReadingEndsWithTheVisitorsError(t *testing.T) {
+func TestLog_ReadAllReturnsErrorOfVisitor(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Pins, numbered("k", 40)...)
 	enough, visits := errors.New("enough"), 0

@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 
 // Every client is created in one place, with the settings that the program relies on: read committed, one hash, all
 // replicas.
-func TestClientsAreMadeInOnePlace(t *testing.T) {
+func TestClients_AreCreatedInOnePlace(t *testing.T) {
 	found := map[string]bool{}
 	for _, path := range goFiles(t) {
 		for _, maker := range makersIn(t, filepath.Join("..", path)) {

@@ -81,7 +81,7 @@ func (r brokenRegistry) SchemaByID(context.Context, int) (string, error) {
 	return "", schemas.ErrNoSchema
 }
 
-func TestOpenReportsEveryProblem(t *testing.T) {
+func TestOpen_ReportsEveryProblem(t *testing.T) {
 	_, err := topics.Open(t.Context(), brokenRegistry{[]string{"pins-value", "edges-value"}})
 	if !errors.Is(err, errRefused) || strings.Count(err.Error(), "incompatible") != 2 {
 		t.Errorf("Open = %v, want both refused subjects", err)
@@ -89,7 +89,7 @@ func TestOpenReportsEveryProblem(t *testing.T) {
 }
 
 // An unavailable registry is reported once, and receives one request instead of thirty.
-func TestOpenGivesUpOnARegistryThatIsAway(t *testing.T) {
+func TestOpen_ReportsUnavailableRegistryOnce(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++

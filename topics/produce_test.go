@@ -16,7 +16,7 @@ import (
 )
 
 // A producer does not wait for an answer after its context is canceled.
-func TestProduceEndsWithItsContext(t *testing.T) {
+func TestProduce_ReturnsWhenContextEnds(t *testing.T) {
 	w := newWire(t)
 	var held atomic.Int64
 	w.Broker().ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
@@ -42,7 +42,7 @@ func TestProduceEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestProduceOfSeveralRecords(t *testing.T) {
+func TestProduce_ReturnsFirstError(t *testing.T) {
 	w := newWire(t)
 	client := w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err := topics.Produce(t.Context(), client); err != nil {

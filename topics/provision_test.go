@@ -29,7 +29,7 @@ func brokers(t *testing.T, n int) topics.Kafka {
 	return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}
 }
 
-func TestApplyMakesWhatVerifyWants(t *testing.T) {
+func TestApply_CreatesWhatVerifyExpects(t *testing.T) {
 	for name, profile := range map[string]topics.Profile{"embedded": {Embedded: true}, "real": oneBroker()} {
 		t.Run(name, func(t *testing.T) {
 			w := newBareWire(t)
@@ -53,7 +53,7 @@ func TestApplyMakesWhatVerifyWants(t *testing.T) {
 }
 
 // Any clean-up key starts the embedded broker's cleaner, which is not safe.
-func TestEmbeddedTopicsHaveNoConfiguration(t *testing.T) {
+func TestApply_SetsNothingOnEmbeddedBroker(t *testing.T) {
 	w := newBareWire(t)
 	want := topics.Catalogue(topics.Profile{Embedded: true})
 	must.Get(topics.Apply(t.Context(), w.Kafka, want))(t)
@@ -78,7 +78,7 @@ func (w *wire) topicConfigs(t *testing.T, list []topics.Topic) kadm.ResourceConf
 	return configs
 }
 
-func TestApplyAltersWhatCanBeAltered(t *testing.T) {
+func TestApply_AltersSettings(t *testing.T) {
 	w := newBareWire(t)
 	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())))(t)
 	longer := oneBroker()
@@ -94,7 +94,7 @@ func TestApplyAltersWhatCanBeAltered(t *testing.T) {
 	}
 }
 
-func TestConflictsAreAllReportedAndNothingIsDone(t *testing.T) {
+func TestApply_ReportsEveryConflict(t *testing.T) {
 	w := newBareWire(t)
 	want := topics.Catalogue(oneBroker())
 	adm := w.Admin()
@@ -118,7 +118,7 @@ func TestConflictsAreAllReportedAndNothingIsDone(t *testing.T) {
 	}
 }
 
-func TestProfileOfEmbeddedBroker(t *testing.T) {
+func TestProfileOf_EmbeddedBroker(t *testing.T) {
 	w := newBareWire(t)
 	got, err := topics.ProfileOf(t.Context(), w.Kafka)
 	if want := (topics.Profile{Partitions: 4, Replicas: 1, Embedded: true}); err != nil || got != want {
@@ -145,7 +145,7 @@ func TestProfileOf_RefusesAnAssumedNumberOfPartitionsOnARealCluster(t *testing.T
 
 // While a broker is unavailable, its topics are unchanged, and a role may start. A topic with fewer replicas than possible
 // is only reported.
-func TestReplicasAreThoseATopicHas(t *testing.T) {
+func TestApply_KeepsReplicas(t *testing.T) {
 	k := brokers(t, 3)
 	profile, err := topics.ProfileOf(t.Context(), k)
 	if err != nil || profile.Replicas != 3 {
@@ -166,7 +166,7 @@ func TestReplicasAreThoseATopicHas(t *testing.T) {
 }
 
 // The configured retention of actions is set on the brokers, and it applies to no other topic.
-func TestActionsAreKeptAsConfigured(t *testing.T) {
+func TestApply_SetsRetentionOfActions(t *testing.T) {
 	k := brokers(t, 1)
 	kept := map[string]string{}
 	for _, actions := range []time.Duration{0, 30 * 24 * time.Hour} {

@@ -45,7 +45,7 @@ func oneOfEach() []schemas.Line {
 	return lines
 }
 
-func TestPublishIsThereWhenItReturns(t *testing.T) {
+func TestPublish_ReturnsAfterAcknowledgement(t *testing.T) {
 	w := newWire(t)
 	before := time.Now().Truncate(time.Millisecond)
 	for _, line := range oneOfEach() {
@@ -95,7 +95,7 @@ func TestPublishAs_RecordsOperatorOfDeletes(t *testing.T) {
 	}
 }
 
-func TestPublishOfWhatCannotBeEncodedPublishesNothing(t *testing.T) {
+func TestPublish_PublishesNothingIfEncodingFails(t *testing.T) {
 	w := newWire(t)
 	bad := follow(2)
 	bad.Event.(*schemas.FollowEvent).ID = "\xff"
@@ -107,7 +107,7 @@ func TestPublishOfWhatCannotBeEncodedPublishesNothing(t *testing.T) {
 	}
 }
 
-func TestPublishSaysHowManyAreCertain(t *testing.T) {
+func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
 	w := newWire(t)
 	line := follow(1)
 	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
@@ -121,7 +121,7 @@ func TestPublishSaysHowManyAreCertain(t *testing.T) {
 	}
 }
 
-func TestPublishReturnsWhenItsContextEnds(t *testing.T) {
+func TestPublish_ReturnsWhenContextEnds(t *testing.T) {
 	w := newWire(t)
 	line := follow(1)
 	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.Kafka.Partitions), kerr.NotLeaderForPartition.Code)
@@ -138,7 +138,7 @@ func TestPublishReturnsWhenItsContextEnds(t *testing.T) {
 	}
 }
 
-func TestSendOfMany(t *testing.T) {
+func TestSend_ManyEvents(t *testing.T) {
 	w := newWire(t)
 	p := w.Publisher()
 	var acked, failed atomic.Int64
@@ -161,7 +161,7 @@ func TestSendOfMany(t *testing.T) {
 	}
 }
 
-func TestBury(t *testing.T) {
+func TestSendDeadLetter(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: "edges", Partition: 3, Offset: 17, Key: []byte("user:a"), Value: []byte("?"), Timestamp: time.UnixMilli(1000)}
 	must.OK(t, w.Publisher().SendDeadLetter(t.Context(), "materialize", r, "not framed"))

@@ -22,21 +22,21 @@ import (
 // newWire.
 
 func TestRealKafkaConsume(t *testing.T) {
-	t.Run("commits after the effect", TestConsumeCommitsAfterTheEffect)
-	t.Run("ends with the handler's error", TestConsumeEndsWithTheHandlersError)
-	t.Run("reads committed to the very end", TestConsumeReadsCommittedToTheVeryEnd)
-	t.Run("hands over", TestConsumeHandsOver)
-	t.Run("says that the brokers are away", TestConsumeSaysThatTheBrokersAreAway)
+	t.Run("commits after the effect", TestConsume_CommitsAfterEffect)
+	t.Run("ends with the handler's error", TestConsume_ReturnsErrorOfHandler)
+	t.Run("reads committed to the very end", TestConsume_CommitsPastMarkers)
+	t.Run("hands over", TestConsume_HandsOver)
+	t.Run("says that the brokers are away", TestConsume_ReportsUnavailableBrokers)
 }
 
 func TestRealKafkaWait(t *testing.T) {
-	t.Run("under traffic", TestWaitIsExactUnderTraffic)
-	t.Run("slow clock", TestWaitWithASlowClock)
+	t.Run("under traffic", TestWait_IsExactUnderTraffic)
+	t.Run("slow clock", TestWait_SlowClock)
 	t.Run("global tables", TestWait_IncludesGlobalTables)
-	t.Run("empty topics", TestWaitOnEmptyTopics)
-	t.Run("passes what is no record", TestWaitPassesWhatIsNoRecord)
-	t.Run("open transaction", TestWaitWaitsForAnOpenTransaction)
-	t.Run("taken unread", TestWaitPassesWhatWasTakenUnread)
+	t.Run("empty topics", TestWait_EmptyTopics)
+	t.Run("passes what is no record", TestWait_IgnoresMarkersAndAbortedRecords)
+	t.Run("open transaction", TestWait_WaitsForOpenTransaction)
+	t.Run("taken unread", TestWait_IgnoresRecordsThatRetentionRemoved)
 }
 
 func TestRealKafkaGlobalTables(t *testing.T) {
@@ -47,7 +47,7 @@ func TestRealKafkaGlobalTables(t *testing.T) {
 }
 
 func TestRealKafkaLog(t *testing.T) {
-	t.Run("goes on at the oldest record", TestLogGoesOnAtTheOldestRecord)
+	t.Run("goes on at the oldest record", TestLog_ContinuesAtOldestRecord)
 }
 
 // take deletes the records of a partition before an offset, as retention would.
@@ -63,7 +63,7 @@ func (w *wire) take(t *testing.T, topic string, partition int32, before int64) {
 }
 
 // Kafka's answer to a fetch of deleted records does not contain the start of the log; the embedded broker's does.
-func TestLogGoesOnAtTheOldestRecord(t *testing.T) {
+func TestLog_ContinuesAtOldestRecord(t *testing.T) {
 	w, n := newWire(t), faultnet.New()
 	for i := range 5 {
 		w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
@@ -91,7 +91,7 @@ func TestLogGoesOnAtTheOldestRecord(t *testing.T) {
 }
 
 // Records that retention deleted unread have no effect any more, so Wait does not wait for them.
-func TestWaitPassesWhatWasTakenUnread(t *testing.T) {
+func TestWait_IgnoresRecordsThatRetentionRemoved(t *testing.T) {
 	w := newWire(t)
 	for i := range 5 {
 		w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})

@@ -28,7 +28,7 @@ func TestRetryHeaderRoundTrip(t *testing.T) {
 	})
 }
 
-func TestKindsOfLetters(t *testing.T) {
+func TestKindOf(t *testing.T) {
 	for _, c := range []struct{ reason, want string }{
 		{`key "pin:3": want the record's "pin:4"`, "key-want-the-record-s"},
 		{"decode pins-value: 3 bytes are no framed record", "decode-pins-value-bytes-are-no"},
@@ -45,7 +45,7 @@ func TestKindsOfLetters(t *testing.T) {
 	}
 }
 
-func TestALetterNamesTheRecordThatFailedFirst(t *testing.T) {
+func TestNewDeadLetter_NamesFirstFailedRecord(t *testing.T) {
 	r := &kgo.Record{Topic: "pins", Partition: 2, Offset: 70}
 	if p, o := NewDeadLetter("objects", r, "no").First(); p != 2 || o != 70 {
 		t.Errorf("of a record: first is %d/%d, want 2/70", p, o)

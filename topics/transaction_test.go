@@ -53,7 +53,7 @@ func holdingClient(t *testing.T, w *wire) (*kgo.Client, *holding) {
 
 // Records acknowledged in the first transaction of a topic are committed, even though the client has not stored the topic
 // yet: it is still partitioning the records that waited for the topic.
-func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
+func TestEndTransaction_CommitsFirstTransactionOfTopic(t *testing.T) {
 	w := newWire(t)
 	tx, h := holdingClient(t, w)
 	must.OK(t, tx.BeginTransaction())
@@ -86,7 +86,7 @@ func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 
 // A topic that is new to a transaction with a known topic is stored when the transaction has ended. The brokers then accept
 // its records from the next transaction.
-func TestATopicBesideAKnownOneIsTakenFromTheNextTransaction(t *testing.T) {
+func TestEndTransaction_StoresTopicBesideKnownOne(t *testing.T) {
 	w := newWire(t)
 	tx, h := holdingClient(t, w)
 	answers := make(chan error, 3)

@@ -125,7 +125,7 @@ func (w *wire) look(t *testing.T, n int, readers ...topics.Reader) error {
 
 // When Wait returns, everything published before has had all its effects, including loops, while newer events keep
 // arriving. And Wait does return.
-func TestWaitIsExactUnderTraffic(t *testing.T) {
+func TestWait_IsExactUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	p := &pipeline{w: w, slow: 8 * time.Millisecond}
 	p.run(t)
@@ -153,7 +153,7 @@ func TestWaitIsExactUnderTraffic(t *testing.T) {
 }
 
 // The caller's clock is two minutes behind the clock that stamps records.
-func TestWaitWithASlowClock(t *testing.T) {
+func TestWait_SlowClock(t *testing.T) {
 	w := newWire(t)
 	p := &pipeline{w: w, slow: 30 * time.Millisecond}
 	p.run(t)
@@ -171,7 +171,7 @@ func TestWaitWithASlowClock(t *testing.T) {
 }
 
 // A busy machine delays single rounds, whereas a slow Wait delays all of them. So the best round counts.
-func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
+func TestWait_ReturnsSoonAfterLastEffect(t *testing.T) {
 	const soon, rounds = 300 * time.Millisecond, 5
 	w := newWire(t)
 	p := &pipeline{w: w}
@@ -204,7 +204,7 @@ func (p *pipeline) late(t *testing.T, prefix string) time.Duration {
 
 // A record moves on between two reads of a check: mill commits it after its ends were, or would have been, read. Wait sees
 // the derived records only because it reads the ends after the committed offsets.
-func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
+func TestWait_ReadsEndsAfterCommittedOffsets(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Pins, "k")
 	var moved atomic.Bool
@@ -227,7 +227,7 @@ func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
 	}
 }
 
-func TestWaitSaysWhatIsBehind(t *testing.T) {
+func TestWait_ReportsLag(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Pins, numbered("a", 10)...)
 	err := w.look(t, 2, pipelineReaders...)
@@ -238,14 +238,14 @@ func TestWaitSaysWhatIsBehind(t *testing.T) {
 }
 
 // Nothing has been published, so no reader needs a committed offset.
-func TestWaitOnEmptyTopics(t *testing.T) {
+func TestWait_EmptyTopics(t *testing.T) {
 	if err := newWire(t).wait(t, time.Minute); err != nil {
 		t.Error(err)
 	}
 }
 
 // Only markers and an aborted record follow the committed offset, and the open transaction started after the call.
-func TestWaitPassesWhatIsNoRecord(t *testing.T) {
+func TestWait_IgnoresMarkersAndAbortedRecords(t *testing.T) {
 	w := newWire(t)
 	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
 		w.transact(t, end, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")})
@@ -289,7 +289,7 @@ func (w *wire) commit(t *testing.T, group, topic string, partition int32, at int
 	must.OK(t, w.Admin().CommitAllOffsets(t.Context(), group, offsets))
 }
 
-func TestWaitWaitsForAnOpenTransaction(t *testing.T) {
+func TestWait_WaitsForOpenTransaction(t *testing.T) {
 	w := newWire(t)
 	tx := w.begin(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")})
 	if err := w.wait(t, 200*time.Millisecond); err == nil {
@@ -322,7 +322,7 @@ func TestWait_IncludesGlobalTables(t *testing.T) {
 
 // For a reader with one group per process, Wait waits for all running processes. Without any, it waits for the first to
 // start.
-func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
+func TestWait_IncludesEveryRunningProcess(t *testing.T) {
 	w := newWire(t)
 	reader := topics.Reader{Group: "shelves", Topics: []string{topics.Edges}, Each: true}
 	wait := func() error {
@@ -359,7 +359,7 @@ func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 	}
 }
 
-func TestWaitKeepsTryingWhileBrokersAreAway(t *testing.T) {
+func TestWait_RetriesUnavailableBrokers(t *testing.T) {
 	w := newWire(t)
 	var fails int
 	w.Broker().ControlKey(int16(kmsg.ListGroups), func(req kmsg.Request) (kmsg.Response, error, bool) {

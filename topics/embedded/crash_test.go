@@ -111,7 +111,7 @@ func transaction(t *testing.T, tx *kgo.Client, name string, commit bool) ([]stri
 
 // The broker is killed at any moment and restarted. Every acknowledged record is there once, and no aborted record is.
 // Schema ids are the same. A transaction of unknown outcome is there in full or not at all.
-func TestKilledBrokerHasEverythingAcknowledged(t *testing.T) {
+func TestServer_KeepsAcknowledgedRecordsWhenKilled(t *testing.T) {
 	dir := t.TempDir()
 	var kept, aborted []string
 	var id int

@@ -71,7 +71,7 @@ func consume(t *testing.T, k topics.Kafka, topic string, n int) map[string]int {
 	return values
 }
 
-func TestStateOutlivesRestart(t *testing.T) {
+func TestServer_KeepsStateOverRestart(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, config(dir))
 	createTopic(t, s.Kafka(0), "t")
@@ -93,7 +93,7 @@ func register(t *testing.T, url, subject, schema string) int {
 	return ss.ID
 }
 
-func TestSchemaIDsOutliveRestart(t *testing.T) {
+func TestRegistry_KeepsIDsOverRestart(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, config(dir))
 	schemas := []struct{ subject, schema string }{
@@ -118,7 +118,7 @@ func TestSchemaIDsOutliveRestart(t *testing.T) {
 	}
 }
 
-func TestRegistryThatWouldChangeIDsIsRefused(t *testing.T) {
+func TestStart_RejectsChangedSchemaIDs(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, config(dir))
 	register(t, s.RegistryURL(), "a", `"string"`)
@@ -134,7 +134,7 @@ func TestRegistryThatWouldChangeIDsIsRefused(t *testing.T) {
 	}
 }
 
-func TestRegistryForgetsNothing(t *testing.T) {
+func TestRegistry_RejectsDeletes(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	id := register(t, s.RegistryURL(), "a", `"string"`)
 	cl, err := sr.NewClient(sr.URLs(s.RegistryURL()))
@@ -147,7 +147,7 @@ func TestRegistryForgetsNothing(t *testing.T) {
 	}
 }
 
-func TestSecondUserOfDirectoryIsRefused(t *testing.T) {
+func TestStart_RejectsLockedDirectory(t *testing.T) {
 	dir := t.TempDir()
 	start(t, config(dir))
 	_, err := embedded.Start(t.Context(), config(dir), nil)
@@ -157,7 +157,7 @@ func TestSecondUserOfDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestPortInUseIsNamed(t *testing.T) {
+func TestStart_NamesPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.OK(t, err)
 	defer l.Close()
@@ -177,7 +177,7 @@ func TestPortInUseIsNamed(t *testing.T) {
 	}
 }
 
-func TestDirectoryThatIsAFileIsRefused(t *testing.T) {
+func TestStart_RejectsFileAsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must.OK(t, os.WriteFile(path, nil, 0o600))
 	if _, err := embedded.Start(t.Context(), config(path), nil); err == nil || !strings.Contains(err.Error(), path) {

@@ -142,7 +142,7 @@ func markerOf(t *testing.T, b *kmsg.RecordBatch) string {
 var oldClient = []kgo.Opt{kgo.MaxVersions(kversion.V3_9_0())}
 
 // A recovery that is killed before any of its changes and run again ends each transaction as an uninterrupted one does.
-func TestKilledRecovery(t *testing.T) {
+func TestRecovery_SurvivesKills(t *testing.T) {
 	tests := []struct {
 		name    string
 		commit  bool

@@ -85,7 +85,7 @@ func values(name string, partitions ...int) []string {
 }
 
 // A transaction whose end was interrupted ends in all partitions as it had started to, over two crashes.
-func TestInterruptedEndOfATransaction(t *testing.T) {
+func TestRecovery_CompletesInterruptedEndOfTransaction(t *testing.T) {
 	tests := []struct {
 		name    string
 		commit  bool
@@ -135,7 +135,7 @@ func checkValues(t *testing.T, k topics.Kafka, want []string) {
 }
 
 // An open transaction of a producer from before KIP-890 is not committed because an earlier one with the same epoch was.
-func TestOpenTransactionOfAnOldClient(t *testing.T) {
+func TestRecovery_AbortsOpenTransactionOfOldClient(t *testing.T) {
 	dir := t.TempDir()
 	c := startChild(t, dir)
 	createTopic(t, c.Kafka, "t")
@@ -169,7 +169,7 @@ func closedWithOpen(t *testing.T) (embedded.Config, *kgo.Client) {
 }
 
 // After a clean close, a transaction continues.
-func TestOpenTransactionOutlivesRestart(t *testing.T) {
+func TestServer_KeepsOpenTransactionOverRestart(t *testing.T) {
 	cfg, tx := closedWithOpen(t)
 	s := start(t, cfg)
 	if err := tx.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
@@ -179,7 +179,7 @@ func TestOpenTransactionOutlivesRestart(t *testing.T) {
 }
 
 // A transaction that was open over a clean close is aborted by a later crash, even in partitions without new records.
-func TestCrashAfterACleanCloseAbortsWhatIsOpen(t *testing.T) {
+func TestRecovery_AbortsTransactionThatWasOpenOverCleanClose(t *testing.T) {
 	cfg, _ := closedWithOpen(t)
 	startChild(t, cfg.Dir).Kill()
 	s := start(t, config(cfg.Dir))
@@ -192,7 +192,7 @@ func TestCrashAfterACleanCloseAbortsWhatIsOpen(t *testing.T) {
 
 // A producer that was about to commit when the broker was killed learns that the commit is done, or is fenced. It does not
 // continue in a transaction that recovery has ended.
-func TestProducerThatLivesOn(t *testing.T) {
+func TestRecovery_FencesProducerOfAbortedTransaction(t *testing.T) {
 	dir := t.TempDir()
 	c := startChild(t, dir)
 	createTopic(t, c.Kafka, "t")
@@ -214,7 +214,7 @@ func TestProducerThatLivesOn(t *testing.T) {
 }
 
 // Damage that a crash can cause is repaired. Other damage is reported.
-func TestDamagedLogs(t *testing.T) {
+func TestRecovery_RepairsDamageOfCrashes(t *testing.T) {
 	tests := []struct {
 		name   string
 		damage func(d []byte, at []int64) []byte // damages partition 0; at has the position of each batch, the last one is a marker
@@ -249,7 +249,7 @@ func TestDamagedLogs(t *testing.T) {
 }
 
 // The index lost its last entry. kfake would take every later batch for the one before it.
-func TestLostIndexEntry(t *testing.T) {
+func TestRecovery_RebuildsIndex(t *testing.T) {
 	dir := crashImage(t, true)
 	index := strings.TrimSuffix(segmentOf(dir, 0), ".dat") + ".idx"
 	info, err := os.Stat(index)
@@ -270,7 +270,7 @@ func wantFull(t *testing.T, err error, cfg embedded.Config) {
 	}
 }
 
-func TestFullDirectoryStopsTheServer(t *testing.T) {
+func TestServer_StopsWhenDirectoryIsFull(t *testing.T) {
 	cfg := config(t.TempDir())
 	cfg.MaxBytes = 2 << 20
 	s := start(t, cfg)

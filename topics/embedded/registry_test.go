@@ -45,7 +45,7 @@ var errFull = errors.New("no space left on device")
 
 // A failed registration leaves no trace: the schema cannot be looked up, and it has used no id. So after the next start,
 // every schema has the id that it was given.
-func TestFailedRegistrationsLeaveNothingBehind(t *testing.T) {
+func TestRegistry_DiscardsFailedRegistrations(t *testing.T) {
 	const lost = `"long"`
 	own := sr.SchemaReference{Name: "a", Subject: "a", Version: 1}
 	for _, c := range []struct {
@@ -101,7 +101,7 @@ func TestFailedRegistrationsLeaveNothingBehind(t *testing.T) {
 }
 
 // A schema is visible only when the file has it.
-func TestSchemaIsSeenWhenItIsStored(t *testing.T) {
+func TestRegistry_AnswersAfterSchemaIsStored(t *testing.T) {
 	schema, looks := sr.Schema{Schema: `"string"`}, 0
 	var url string
 	look := func() error {
@@ -126,7 +126,7 @@ func TestSchemaIsSeenWhenItIsStored(t *testing.T) {
 
 // A page of another site can make a browser send any request. The registry keeps every registration forever, so it rejects
 // such requests. It also rejects reads under a host name that a site has pointed to this address.
-func TestOtherSitesRegisterNothing(t *testing.T) {
+func TestRegistry_RejectsCrossSiteRequests(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	ask := func(method, path, host string, header ...string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, s.RegistryURL()+path, strings.NewReader(`{"schema":"\"string\""}`))
