@@ -15,7 +15,7 @@ import (
 // with restarts the group and its readers with a changed configuration.
 func (r *rig) with(d decided, change func(*interests.Config)) {
 	change(&r.cfg)
-	r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, none{}, d))
+	r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, d))
 }
 
 // write publishes a version of a pin with a title.

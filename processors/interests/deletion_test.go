@@ -11,20 +11,20 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// behind is a set of deleted users whose topic has not been read: it contains only the users that Note was called with.
-type behind struct{ sync.Map }
+// notedUsers is a set of deleted users whose topic has not been read: it contains only the users that Note was called with.
+type notedUsers struct{ sync.Map }
 
-func (b *behind) Has(user schemas.UserID) bool {
-	_, gone := b.Load(user)
+func (d *notedUsers) Has(user schemas.UserID) bool {
+	_, gone := d.Load(user)
 	return gone
 }
 
-func (b *behind) Note(user schemas.UserID, at schemas.Micros) { b.Store(user, at) }
+func (d *notedUsers) Note(user schemas.UserID, at schemas.Micros) { d.Store(user, at) }
 
 // Records of a user that arrive after the deletion restore nothing, even if this process has not read users-deleted yet.
 func TestALikeBehindTheDeletionPutsNothingBack(t *testing.T) {
 	t.Parallel()
-	w, gone := proctest.New(t), &behind{}
+	w, gone := proctest.New(t), &notedUsers{}
 	w.Start("a", interests.Group(interests.DefaultConfig(), w.Kafka.Partitions, w.Streams, gone, decided{}))
 	like := func(user schemas.UserID) {
 		proctest.PublishTo(w, w.Streams.InterestMarks, topics.Partition(string(user), w.Kafka.Partitions), "k", time.Time{},

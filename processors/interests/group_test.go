@@ -21,12 +21,6 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// none is an empty set of deleted users.
-type none struct{}
-
-func (none) Has(schemas.UserID) bool             { return false }
-func (none) Note(schemas.UserID, schemas.Micros) {}
-
 // decided holds the operators' decisions.
 type decided map[string]schemas.InterestDecision
 
@@ -44,7 +38,7 @@ type rig struct {
 
 func newRig(t *testing.T, cfg interests.Config, d decided) *rig {
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
-	r.member = r.Start("a", interests.Group(cfg, r.Kafka.Partitions, r.Streams, none{}, d))
+	r.member = r.Start("a", interests.Group(cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, d))
 	return r
 }
 
@@ -76,6 +70,13 @@ func (r *rig) terms() map[string][2]int64 {
 		}
 	}
 	return all
+}
+
+// card returns the first version of a pin's card.
+func card(pin schemas.PinID, title string, interests ...schemas.InterestID) *schemas.Card {
+	c := &schemas.Card{Title: title}
+	c.Pin, c.Version, c.Author, c.Interests = pin, 1, "user:author", interests
+	return c
 }
 
 func (r *rig) card(c *schemas.Card) {
@@ -172,10 +173,7 @@ func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 		"rejected": {State: schemas.TermRejected},
 	})
 	for i := range 2 {
-		c := &schemas.Card{Title: "Oolong, rejected"}
-		c.Pin, c.Version, c.Author = schemas.PinID(fmt.Sprintf("pin:%d", i)), 1, "user:author"
-		c.Interests = []schemas.InterestID{"interest:tea"}
-		r.card(c)
+		r.card(card(schemas.PinID(fmt.Sprintf("pin:%d", i)), "Oolong, rejected", "interest:tea"))
 	}
 	r.WaitIdle()
 	at := schemas.MicrosOf(now.Add(-24 * time.Hour))
@@ -220,9 +218,9 @@ func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 	if diff := gocmp.Diff(want[:1], engaged(1)); diff != "" {
 		t.Errorf("engagement of today (-want +got):\n%s", diff)
 	}
-	gone := &schemas.Card{}
-	gone.Pin, gone.Version, gone.Deleted = "pin:0", 2, true
-	r.card(gone)
+	deleted := card("pin:0", "")
+	deleted.Version, deleted.Deleted = 2, true
+	r.card(deleted)
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:2"})
 	r.WaitIdle()
 	if got := known("user:1"); len(got) != 2 || !slices.Equal(got[0].Evidence, evidence[:1]) || math.Abs(got[0].Strength-4) > 1e-6 {
@@ -262,9 +260,7 @@ func TestAMuchLikedPinIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)
 	pin := schemas.PinID("pin:" + strings.Repeat("p", 252))
-	c := &schemas.Card{}
-	c.Pin, c.Version, c.Author, c.Interests = pin, 1, "user:author", []schemas.InterestID{"interest:tea"}
-	r.card(c)
+	r.card(card(pin, "", "interest:tea"))
 	r.WaitIdle()
 	const likers = 2200 // 520 bytes each
 	var users []schemas.UserID
@@ -279,9 +275,9 @@ func TestAMuchLikedPinIsDeleted(t *testing.T) {
 	if n := len(r.visitors(pin)); n != likers {
 		t.Fatalf("%d are remembered, want %d", n, likers)
 	}
-	gone := &schemas.Card{}
-	gone.Pin, gone.Version, gone.Deleted = pin, 2, true
-	r.card(gone)
+	deleted := card(pin, "")
+	deleted.Version, deleted.Deleted = 2, true
+	r.card(deleted)
 	r.WaitIdle()
 	if n := len(r.visitors(pin)); n != 0 {
 		t.Errorf("%d are remembered of a pin that is deleted", n)
@@ -303,9 +299,7 @@ func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
 	cfg := interests.DefaultConfig()
 	r := newRig(t, cfg, nil)
 	const pin = "pin:1"
-	c := &schemas.Card{}
-	c.Pin, c.Version, c.Author = pin, 1, "user:author"
-	r.card(c)
+	r.card(card(pin, ""))
 	r.WaitIdle()
 	soon := time.Now().Add(2*time.Second - cfg.AttributionWindow) // records that arrived then expire in two seconds
 	r.like("user:shown", pin, soon)

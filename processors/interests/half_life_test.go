@@ -30,7 +30,7 @@ func TestStrengthsStandWhenTheHalfLifeChanges(t *testing.T) {
 			r.mark(3, says("oolong", now))
 			r.WaitIdle()
 			r.cfg.HalfLife = lives[1]
-			r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, none{}, decided{}))
+			r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, decided{}))
 			r.mark(10, like("interest:new", now))
 			r.mark(2, says("sencha", now))
 			for n := range cfg.Keep {

@@ -61,9 +61,7 @@ func TestAVisitCountsForEachInterest(t *testing.T) {
 	for n := 0; len(visit.Pins) < shown; n++ {
 		pin := schemas.PinID(fmt.Sprint("pin:", n%200))
 		if n < 200 {
-			c := &schemas.Card{}
-			c.Pin, c.Version, c.Author, c.Interests = pin, 1, "user:author", all
-			r.card(c)
+			r.card(card(pin, "", all...))
 		}
 		if r.partition(pin) == 1 {
 			visit.Pins = append(visit.Pins, schemas.ShownPin{Pin: pin, Source: schemas.Related})
