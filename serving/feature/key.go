@@ -18,6 +18,7 @@ import (
 //	'p' pin  0x00  'e'                              → rank, version, appendVector: the newest version's embedding
 //	'p' pin  0x00  'm'                              → version, appendVector: the mean of recent actors' embeddings
 //	'o' topic 0x00  partition                       → topics.PartitionCheckpoint: the applied offset
+//	'v'                                             → the format version, see stored.Open
 //
 // The day precedes the actor because of how actions expire. After 96 hours, one range deletion removes a whole day of
 // all actors, and Pebble drops the files without reading them. Deleting the tail of each actor would leave one range

@@ -23,6 +23,7 @@ import (
 //	's' day, user      → acts: microseconds of the day (varint), verb (text)…, in the order of arrival
 //	'h' interest       → 7 × 24 varints: actions by weekday and hour
 //	'o' partition      → topics.PartitionCheckpoint: the applied offset
+//	'v'                → the format version, see stored.Open
 const (
 	userTable     = 'u'
 	sequenceTable = 's'
