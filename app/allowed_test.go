@@ -114,12 +114,12 @@ func (f *fenced) groups(at string) map[string][]string {
 // After a cut-over, each role still works with only the permissions that "topics acls" prints for it. A serving process
 // reports the lag of the new generation, lists dead letters and retries them. The doctor checks the new generation, and
 // no longer the previous one.
-func TestRolesNeedNoMoreAfterACutOver(t *testing.T) {
+func TestACLs_SufficeAfterCutOver(t *testing.T) {
 	t.Parallel()
 	f := newFenced(t)
 	process := f.start(topics.RoleProcess, processing(topics.RowGroups()))
 	front := f.start(topics.RoleServe, serving())
-	f.run(topics.RoleOperate, "rebuild", "all", "--generation", "--timeout", workedOff)
+	f.run(topics.RoleOperate, "rebuild", "all", "--generation", "--timeout", processingTimeout)
 	process.answersFrom(2)
 	front.checkLag("pools.2", topics.TicksOf("pools.2"))
 	front.checkLetters()
@@ -148,7 +148,7 @@ func (s *started) checkLag(group, ticks string) {
 	var now status.Status
 	var of status.Group
 	eventually.True(s.t, group+" has applied a tick", func() bool {
-		now = get[status.Status](s.door(), "/v1/status")
+		now = get[status.Status](s.api(), "/v1/status")
 		if at := slices.IndexFunc(now.Groups, func(g status.Group) bool { return g.Group == group }); at >= 0 {
 			of = now.Groups[at]
 		}
@@ -172,10 +172,10 @@ func (s *started) checkLetters() {
 	dance := schemas.Event{ID: "d", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "dance", Object: "pin:1"}
 	s.tell(schemas.Line{Stream: topics.Actions, Key: "pin:1", Event: &schemas.ActionEvent{Event: dance}})
 	eventually.True(s.t, "the dead letter is listed", func() bool {
-		list := get[struct{ Letters []struct{ Retried bool } }](s.door(), "/v1/deadletters").Letters
+		list := get[struct{ Letters []struct{ Retried bool } }](s.api(), "/v1/deadletters").Letters
 		return len(list) > 0 && !list[len(list)-1].Retried
 	})
-	if done := post[ops.Retried](s.door(), "/v1/deadletters/retry", "{}"); done.Published == 0 {
+	if done := post[ops.Retried](s.api(), "/v1/deadletters/retry", "{}"); done.Published == 0 {
 		s.t.Errorf("retry: %+v, want that the letter is retried", done)
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// door is a running product as seen by clients.
-type door struct {
+// httpAPI is a running product as seen by clients.
+type httpAPI struct {
 	t    *testing.T
 	base string // http://host:port
 }
 
-func (s *started) door() door { return door{s.t, s.url("")} }
+func (s *started) api() httpAPI { return httpAPI{s.t, s.url("")} }
 
 // send requests a path, with POST if there is a body, and returns the status and the body of the response.
-func (s door) send(path, body string) (int, string) {
+func (s httpAPI) send(path, body string) (int, string) {
 	s.t.Helper()
 	method, kind := http.MethodGet, "application/json"
 	if body != "" {
@@ -44,7 +44,7 @@ func (s door) send(path, body string) (int, string) {
 }
 
 // get returns the body of a response.
-func (s door) get(path string) string {
+func (s httpAPI) get(path string) string {
 	s.t.Helper()
 	status, text := s.send(path, "")
 	if status != http.StatusOK {
@@ -54,13 +54,13 @@ func (s door) get(path string) string {
 }
 
 // get reads a response of the API.
-func get[T any](s door, path string) T {
+func get[T any](s httpAPI, path string) T {
 	s.t.Helper()
 	return post[T](s, path, "")
 }
 
 // post sends JSON, if there is any, and reads the response.
-func post[T any](s door, path, body string) (answer T) {
+func post[T any](s httpAPI, path, body string) (answer T) {
 	s.t.Helper()
 	status, text := s.send(path, body)
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK {

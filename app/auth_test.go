@@ -55,7 +55,7 @@ func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
 }
 
 // With a secret, callers and commands must authenticate. Metrics are for operators, or at the admin address.
-func TestCallersAreAsked(t *testing.T) {
+func TestAuth_GuardsEveryRoute(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "token.secret")
 	ada, operator := minted(t, secret, "--user", "user:ada"), minted(t, secret, "--service", "ops", "--scope", "operate,events")
@@ -83,7 +83,7 @@ func TestCallersAreAsked(t *testing.T) {
 			t.Errorf("%s with the token %.20q: got %d, want %d", c.path, c.token, got, c.want)
 		}
 	}
-	if text := (door{t, "http://" + cfg.Admin}).get("/metrics"); !strings.Contains(text, "smartfeed_http_request_seconds") {
+	if text := (httpAPI{t, "http://" + cfg.Admin}).get("/metrics"); !strings.Contains(text, "smartfeed_http_request_seconds") {
 		t.Errorf("metrics at the admin address: got %.200s", text)
 	}
 	s.askedByCommands(operator)
@@ -114,7 +114,7 @@ func (s *started) askedByCommands(token string) {
 }
 
 // Separate processes authenticate to each other over TLS. One with another secret gets no answer.
-func TestPeersProveThemselves(t *testing.T) {
+func TestPeers_AuthenticateOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
 	if err := securetest.Write(dir); err != nil {

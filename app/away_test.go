@@ -29,7 +29,7 @@ func (s *said) holds(what string) bool {
 
 // A serving process starts without its external stores, reports which are missing, and answers: feeds, features, and
 // why they are incomplete.
-func TestServingStartsWithoutItsStores(t *testing.T) {
+func TestServe_StartsWithoutStores(t *testing.T) {
 	broker := startBroker(t)
 	cfg := roleConfig(t, broker)
 	nobody := []string{"127.0.0.1:1"}
@@ -43,7 +43,7 @@ func TestServingStartsWithoutItsStores(t *testing.T) {
 		{"/v1/features", `{"features":["interests_24h"],"users":["user:ada"]}`, `"missing":[{"entity":"user:ada","feature":"interests_24h"`},
 	} {
 		eventually.True(t, c.path+" answers "+c.want, func() bool {
-			_, body := s.door().send(c.path, c.body)
+			_, body := s.api().send(c.path, c.body)
 			return strings.Contains(body, c.want)
 		})
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // New brokers are restored from a mirror of the inputs that is copied back in the order of docs/operations.md.
-func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
+func TestBackup_MirrorOfInputsRestoresEverything(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
 	lost, found := startBroker(t), startBroker(t)
@@ -34,10 +34,10 @@ func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
 	}
 	limit := DefaultConfig().Pools.Cap
 	after.checkPools(d, limit)
-	after.door().checkFeatures(d)
+	after.api().checkFeatures(d)
 	after.checkLists(d)
-	after.door().checkRelated(d)
-	after.door().checkVisits(d, limit)
+	after.api().checkRelated(d)
+	after.api().checkVisits(d, limit)
 	workers.checkNothingWasLost()
 }
 
@@ -77,7 +77,7 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 }
 
 // Only records from outside the groups cannot be recomputed. The runbook names each topic that has them.
-func TestTheBackupKnowsWhatCannotBeMadeAgain(t *testing.T) {
+func TestBackup_RunbookNamesTopicsThatCannotBeRecomputed(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tools/bench"
 )
 
-func TestBenchMeasuresAndCleansUp(t *testing.T) {
+func TestBench_MeasuresAndCleansUp(t *testing.T) {
 	s := start(t, testConfig(t.TempDir()))
 	out, err := s.run("bench", "--prefix", "b", "--for", "1s", "--warm-up", "100ms", "--timeout", "1m", "--rate", "40", "--mix", "publish=1,visits=1,features=1,actions=1",
 		"--users", "3", "--pins", "2", "-o", "json")

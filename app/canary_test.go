@@ -27,7 +27,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// canary is in every secret of TestSecretsAreShownNowhere. It has 32 bytes, the minimum for token secrets.
+// canary is in every secret of TestSecrets_AreInNoOutput. It has 32 bytes, the minimum for token secrets.
 const canary = "canary-0123456789abcdef012345678"
 
 // echo is an external server that rejects requests and repeats in its response all that it received, as badly written
@@ -142,7 +142,7 @@ func secretFile(t *testing.T) string {
 
 // Every secret of the configuration is used, some of them on servers that reject and repeat it. None is in a log,
 // response, metric or span.
-func TestSecretsAreShownNowhere(t *testing.T) {
+func TestSecrets_AreInNoOutput(t *testing.T) {
 	t.Parallel()
 	source, keys, collector := newEcho(t, nil), newEcho(t, someKeys(t)), otlptest.New(t)
 	file := secretFile(t)
@@ -202,7 +202,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 
 // If a server rejects a login and repeats it, commands fail without showing it. The same holds for addresses at which
 // no server listens.
-func TestRefusedSecretsAreNotShown(t *testing.T) {
+func TestSecrets_AreInNoErrorOfRefusedCommands(t *testing.T) {
 	t.Parallel()
 	refusing := newEcho(t, nil)
 	s := &shown{t: t}

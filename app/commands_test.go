@@ -34,7 +34,7 @@ func configured(t *testing.T, file string, args ...string) string {
 const deaf = "127.0.0.1:1"
 
 // With -o json, commands print JSON. Checked on a running product.
-func TestCommandsPrintJSON(t *testing.T) {
+func TestCommands_PrintJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	event, saves := filepath.Join(t.TempDir(), "events"), filepath.Join(t.TempDir(), "saves.yaml")
@@ -48,8 +48,8 @@ func TestCommandsPrintJSON(t *testing.T) {
 	for _, args := range [][]string{
 		{"version"}, {"config", "check"}, {"id", "make", "3429", "1", "7075733"}, {"id", "split", "241294492511762325"},
 		{"token", "--auth.secret_file", filepath.Join(t.TempDir(), "secret"), "--user", "user:ada"}, {"pinot", "show"},
-		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", workedOff},
-		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", workedOff}, {"deadletters", "list"},
+		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", processingTimeout},
+		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", processingTimeout}, {"deadletters", "list"},
 		{"deadletters", "limit", "pins/objects", "default"}, {"deadletters", "retry"}, {"deadletters", "kinds"}, {"deadletters", "states"}, {"features", "verify"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"features", "try", saves, "--user", "user:ada"},
@@ -66,7 +66,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 }
 
 // A store that is not configured is wrong usage. A store that is being filled is not refilled.
-func TestRefillIsOfAStoreThatNobodyFills(t *testing.T) {
+func TestRefill_RejectsStoreInUse(t *testing.T) {
 	s := start(t, testConfig(t.TempDir()))
 	for _, c := range []struct {
 		args []string

@@ -11,14 +11,14 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-func TestDefaultsAreValid(t *testing.T) {
+func TestDefaultConfig_IsValid(t *testing.T) {
 	cfg := DefaultConfig()
 	if err := cfg.Validate(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestStepsMustFitWhatARecordMayWrite(t *testing.T) {
+func TestValidate_RejectsStepsBeyondRowsOfRecord(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Fanout.StepEdges, cfg.Rows.MaxRecordRows = 1000, 3999
 	const want = "rows.max_record_rows: 3999 is less than four times fanout.step_edges, 1000"
@@ -27,7 +27,7 @@ func TestStepsMustFitWhatARecordMayWrite(t *testing.T) {
 	}
 }
 
-func TestActionsAreKeptForAWhile(t *testing.T) {
+func TestActionsRetention_HasMinimumAndReachesClients(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Actions.Retention = 23 * time.Hour
 	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "actions.retention: 23h: want at least 24h") {
@@ -41,7 +41,7 @@ func TestActionsAreKeptForAWhile(t *testing.T) {
 
 // If another process may have been the generator before, the generator waits as long as that one's visits may last.
 // With an embedded broker it is the only one.
-func TestGeneratorsWaitForVisitsElsewhere(t *testing.T) {
+func TestGeneratorConfig_WaitsForVisitsOfOtherProcesses(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.ServedTimeout = time.Second, 2*time.Second, 4*time.Second
 	cfg.settle()

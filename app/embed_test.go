@@ -12,7 +12,7 @@ import (
 )
 
 // An embedding program reaches its server with every configuration: over TLS, as the configured caller or as another.
-func TestClientAsksItsOwnServer(t *testing.T) {
+func TestClient_ReachesOwnServer(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
 	if err := securetest.Write(dir); err != nil {

@@ -25,7 +25,7 @@ func replaceDir(t *testing.T, dir, with string) {
 // eraseUsersAgain runs the command and returns its result.
 func (s *started) eraseUsersAgain(args ...string) (done ops.ErasedAgain) {
 	s.t.Helper()
-	out, err := s.run(append([]string{"erase", "again", "-o", "json", "--timeout", workedOff}, args...)...)
+	out, err := s.run(append([]string{"erase", "again", "-o", "json", "--timeout", processingTimeout}, args...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
@@ -45,7 +45,7 @@ func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 
 	s := start(t, cfg)
 	s.publish(lifeOfAUser(time.Now())...)
-	s.door().show() // visits: materialized feeds have the pins
+	s.api().show() // visits: materialized feeds have the pins
 	s.stop()
 	replaceDir(t, backup, cfg.Dir)
 
@@ -64,17 +64,17 @@ func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 	replaceDir(t, cfg.Dir, backup)
 
 	s = start(t, cfg)
-	if shown := s.door().show(); len(shown) < 10 {
+	if shown := s.api().show(); len(shown) < 10 {
 		t.Fatalf("the restored copy shows only %v: there is nothing to erase again", shown)
 	}
 	if done := s.eraseUsersAgain(list); done.Users != 1 || done.Restored != 1 {
 		t.Errorf("erase again after a restore: %+v, want one user, who was restored", done)
 	}
-	s.door().checkErased()
+	s.api().checkErased()
 	for _, args := range [][]string{{list}, nil} { // without a file: the users that the brokers have
 		if done := s.eraseUsersAgain(args...); done.Users != 1 || done.Restored != 0 {
 			t.Errorf("erase again %v, once more: %+v, want one user, who was not restored", args, done)
 		}
 	}
-	s.door().checkErased()
+	s.api().checkErased()
 }

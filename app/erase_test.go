@@ -66,7 +66,7 @@ func lifeOfAUser(now time.Time) []map[string]any {
 }
 
 // show requests everything that showed the erased user or their pins before the erasure, and returns what still does.
-func (s door) show() (shown []string) {
+func (s httpAPI) show() (shown []string) {
 	s.t.Helper()
 	ask := func(path string, hints ...string) {
 		text := s.get(path)
@@ -97,7 +97,7 @@ func (s door) show() (shown []string) {
 }
 
 // checkErased checks that nothing shows the user, and that the others are still there.
-func (s door) checkErased() {
+func (s httpAPI) checkErased() {
 	s.t.Helper()
 	for _, shown := range s.show() {
 		s.t.Error(shown)
@@ -124,7 +124,7 @@ func (s door) checkErased() {
 }
 
 // checkFeaturesOfNobody requests the features of the user, alone and in a pair.
-func (s door) checkFeaturesOfNobody() {
+func (s httpAPI) checkFeaturesOfNobody() {
 	s.t.Helper()
 	answer := post[struct {
 		Values  map[string]map[string]any
@@ -194,7 +194,7 @@ func (s *started) failToRead() {
 	if err := s.publisher.Publish(s.t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:other-1", Event: dance}}); err != nil {
 		s.t.Fatal(err)
 	}
-	s.door().becomes("actions/objects/verb-unknown-verb-known-are-click", schemas.RetryWaiting)
+	s.api().becomes("actions/objects/verb-unknown-verb-known-are-click", schemas.RetryWaiting)
 }
 
 // checkRemains checks that the list names every topic and every group whose rows still contain the user.
@@ -281,8 +281,8 @@ func testErase(t *testing.T, cfg Config) {
 	s := start(t, cfg)
 	s.publish(lifeOfAUser(time.Now())...)
 	s.failToRead()
-	s.door().show() // visits: materialized feeds have the pins
-	if shown := s.door().show(); len(shown) < 10 {
+	s.api().show() // visits: materialized feeds have the pins
+	if shown := s.api().show(); len(shown) < 10 {
 		t.Fatalf("before the erasure only %v", shown)
 	}
 	out, err := s.run("erase", erased, "-o", "json")
@@ -294,7 +294,7 @@ func testErase(t *testing.T, cfg Config) {
 		t.Errorf("erase says %+v", done)
 	}
 	s.checkRemains(done.Remains)
-	s.door().checkErased()
+	s.api().checkErased()
 	if hidden := s.tracesIn(topics.Pools)[`pools-table: "user:reader" "c"`]; hidden == 0 {
 		t.Error("no candidate of the user's is in the reader's pools: there is nothing to be swept")
 	}
@@ -320,11 +320,11 @@ func (s *started) eraseAgain() {
 	late.tell("follows", erased, "follow", "user:author-1", nil)
 	late.tell("users", erased, "update", erased, nil)
 	s.publish(late.events...)
-	s.door().checkErased()
+	s.api().checkErased()
 	if out, err := s.run("erase", erased); err != nil || !strings.Contains(out, "deleted before") || !strings.Contains(out, "for ever") {
 		s.t.Errorf("erase again: %v: %s", err, out)
 	}
-	s.door().checkErased()
+	s.api().checkErased()
 	if out, err := s.run("erase", "user:never"); err == nil || !strings.Contains(err.Error(), "exit code 1") || !strings.Contains(err.Error(), "nothing is known") {
 		s.t.Errorf("erase of somebody unknown: %v: %s", err, out)
 	}
@@ -335,7 +335,7 @@ func (s *started) eraseAgain() {
 
 // The embedded store deletes whole days, by sweeps. Pinot deletes whole segments, which its controller checks
 // periodically.
-func TestErasedActionsRemainUntilTheirStoreHasDeletedThem(t *testing.T) {
+func TestRemains_SayWhenStoresDeleteActions(t *testing.T) {
 	embedded, withPinot := DefaultConfig(), DefaultConfig()
 	embedded.Feature.SweepEvery = 3 * time.Hour
 	withPinot.Pinot.Brokers = []string{"127.0.0.1:8000"}
@@ -361,7 +361,7 @@ func TestErasedActionsRemainUntilTheirStoreHasDeletedThem(t *testing.T) {
 }
 
 // The delete is acknowledged, and the program is killed again and again while it processes the delete.
-func TestEraseKilledInTheMiddle(t *testing.T) {
+func TestErase_ResumesAfterKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
@@ -379,7 +379,7 @@ func eraseKilled(t *testing.T) bool {
 	c := newChild(t, t.TempDir())
 	c.args = append(c.args, "--fanout.step_edges", "2", "--rows.max_batch_messages", "1")
 	c.start()
-	at := door{t, c.http}
+	at := httpAPI{t, c.http}
 	c.publish(lifeOfAUser(time.Now())...)
 	at.show()
 	c.post(event(time.Now(), "goodbye", "users", erased, "delete", erased, nil))

@@ -117,7 +117,7 @@ func (f *faulty) wrap(p *App, _ context.Context) error {
 // lack returns the response and status of /readyz.
 func (f *faulty) lack() (int, []api.NotReadyReason) {
 	f.t.Helper()
-	code, text := f.door().send("/readyz", "")
+	code, text := f.api().send("/readyz", "")
 	var answer struct {
 		Ready bool
 		Parts []api.NotReadyReason
@@ -149,7 +149,7 @@ func (f *faulty) awaitLack(status int, part, state string) {
 }
 
 // /readyz names whatever a role needs while it is unavailable, and no longer after it has recovered.
-func TestReadyzNamesWhatIsAway(t *testing.T) {
+func TestReadyz_NamesUnavailableParts(t *testing.T) {
 	nobody := []string{"127.0.0.1:1"}
 	for role, c := range map[string]struct {
 		pieces []opener
@@ -210,7 +210,7 @@ func TestReadyzNamesWhatIsAway(t *testing.T) {
 
 // Each part of dev, among them its broker, is named by /readyz while it fails. So are its metrics, as the cases of the
 // alerts PartLacking and PartitionsUnowned have them: a group without partitions still has the metric.
-func TestReadyzOfDevNamesWhatIsAway(t *testing.T) {
+func TestReadyz_NamesUnavailablePartsOfDev(t *testing.T) {
 	t.Parallel()
 	f := &faulty{parts: map[string]*breakable{}}
 	f.started = startPieces(t, testConfig(t.TempDir()), append(everything(), f.wrap))
@@ -236,7 +236,7 @@ func TestReadyzOfDevNamesWhatIsAway(t *testing.T) {
 	f.awaitLack(200, "", "")
 }
 
-func TestReachSeesARefusal(t *testing.T) {
+func TestBrokerHealth_ReportsRefusedConnections(t *testing.T) {
 	r := &brokerHealth{kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}}}
 	if r.unavailable() {
 		t.Error("away before anybody was asked")

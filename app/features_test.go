@@ -30,7 +30,7 @@ import (
 // publish posts events, one JSON object per line, and waits until all are processed.
 func (s *started) publish(events ...map[string]any) {
 	s.t.Helper()
-	if status, text := s.door().send("/v1/events", lines(s.t, events...)); status != http.StatusAccepted {
+	if status, text := s.api().send("/v1/events", lines(s.t, events...)); status != http.StatusAccepted {
 		s.t.Fatalf("events: %d %s", status, text)
 	}
 	s.wait()
@@ -39,7 +39,7 @@ func (s *started) publish(events ...map[string]any) {
 // wait waits until everything published before has been processed.
 func (s *started) wait() {
 	s.t.Helper()
-	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
+	if out, err := s.run("wait", "--timeout", processingTimeout); err != nil {
 		s.t.Fatalf("wait: %v %s", err, out)
 	}
 }
@@ -64,7 +64,7 @@ func liking(at time.Time) []map[string]any {
 }
 
 // Answers are logged, filed once, and recomputed to the same values. A late action is told apart.
-func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
+func TestFeatureLog_RecordsAndVerifiesAnswers(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	cfg.FeatureLog.Rules = []featurelog.Rule{{Entity: feature.User, Share: 1}, {Entity: feature.Pin, Share: 1}, {Entity: feature.Pair, Share: 1}}
@@ -84,7 +84,7 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 		"xd28s": `{"days":1,"users":3}`, "funnel?steps=save,click,view": `{"verb":"view","users":3}`, "popularity?limit=1": `"actions":6`,
 		"retention?weeks=1": `"users":3`, "growth?days=1": `"new":3`,
 	} {
-		if text := s.door().get("/v1/insights/" + call); !strings.Contains(text, want) {
+		if text := s.api().get("/v1/insights/" + call); !strings.Contains(text, want) {
 			t.Errorf("%s: got %s, want %s in it", call, text, want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 		Features: names, Users: []schemas.UserID{"user:0", "user:1", "user:2", "user:none"}, Pins: []schemas.PinID{"pin:0", "pin:4", "pin:none"},
 		Pairs: []feature.UserPin{{User: "user:0", Pin: "pin:1"}, {User: "user:none", Pin: "pin:4"}, {User: "user:1", Pin: "pin:none"}, {User: "user:other", Pin: "pin:0"}},
 	}
-	s.door().ask(req)
+	s.api().ask(req)
 	drifts := s.verify()
 	for _, d := range drifts {
 		if want := 4; d.Feature[:4] != "pin_" && d.Compared != want || d.Equal != d.Compared || d.Compared == 0 {
@@ -138,7 +138,7 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 }
 
 // With actions in Pinot, features of users come from there. The embedded store holds only the data of pins.
-func TestActionsAreInPinotAlone(t *testing.T) {
+func TestPinot_HoldsActionsAlone(t *testing.T) {
 	t.Parallel()
 	pinot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":1,"numServersResponded":1}`)
@@ -154,7 +154,7 @@ features:
 `)
 	s := start(t, cfg)
 	s.publish(liking(time.Now())...)
-	got := s.door().ask(feature.Request{Features: []string{"all", "pin_all"}, Users: []schemas.UserID{"user:0"}, Pins: []schemas.PinID{"pin:0"}})
+	got := s.api().ask(feature.Request{Features: []string{"all", "pin_all"}, Users: []schemas.UserID{"user:0"}, Pins: []schemas.PinID{"pin:0"}})
 	want := map[string]map[string]any{"user:0": {"all": 7.0}, "pin:0": {"pin_all": 3.0}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -202,7 +202,7 @@ func pinotThat(t *testing.T, does *atomic.Value) string {
 // While the feature store is down, slow, or answers in part, feeds are unchanged and every features answer says what is
 // missing and why. The circuit breaker opens and closes again, and nothing piles up. (Not parallel: it counts
 // goroutines.)
-func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
+func TestFeed_AnswersWithoutFeatureStore(t *testing.T) {
 	var does atomic.Value
 	does.Store("well")
 	cfg := testConfig(t.TempDir())
@@ -247,7 +247,7 @@ func (s *started) feedOf(user string) {
 	page := get[struct {
 		Items    []any
 		Degraded []string
-	}](s.door(), "/v1/users/"+user+"/feed?limit=2")
+	}](s.api(), "/v1/users/"+user+"/feed?limit=2")
 	if len(page.Items) != 2 || len(page.Degraded) > 0 {
 		s.t.Errorf("feed: %+v, want two items and nothing degraded", page)
 	}
@@ -260,7 +260,7 @@ func (s *started) askAll() (value, degraded string) {
 		Values   map[string]map[string]json.RawMessage
 		Missing  []struct{ Reason string }
 		Degraded []string
-	}](s.door(), "/v1/features", `{"features":["all"],"users":["user:0"]}`)
+	}](s.api(), "/v1/features", `{"features":["all"],"users":["user:0"]}`)
 	if len(answer.Missing) != len(answer.Degraded) {
 		s.t.Errorf("features: %+v", answer)
 	}
@@ -279,7 +279,7 @@ func (s *started) featuresAreWell() {
 // metric returns the value of a metric without labels.
 func (s *started) metric(name string) string {
 	s.t.Helper()
-	_, after, _ := strings.Cut(s.door().get("/metrics"), "\n"+name+" ")
+	_, after, _ := strings.Cut(s.api().get("/metrics"), "\n"+name+" ")
 	value, _, _ := strings.Cut(after, "\n")
 	return value
 }
@@ -351,7 +351,7 @@ func newCopying(t *testing.T) *copying {
 
 // While Pinot does not ingest actions, wait does not return and the freshness gauge grows. Both end when Pinot has the
 // actions.
-func TestActionsAreWaitedForInPinot(t *testing.T) {
+func TestWait_IncludesPinot(t *testing.T) {
 	t.Parallel()
 	behind := newCopying(t)
 	cfg := testConfig(t.TempDir())

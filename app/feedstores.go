@@ -152,7 +152,7 @@ func (p *App) openSinks(context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", group, err)
 		}
-		p.part(group, p.knowing(sink.Run))
+		p.part(group, p.afterGlobalTables(sink.Run))
 		if len(p.sinks) > 1 {
 			p.spare = append(p.spare, group)
 		}

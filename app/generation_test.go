@@ -31,7 +31,7 @@ import (
 // generate builds a generation and returns the result of the command.
 func (s *started) generate() (done generations.Built) {
 	s.t.Helper()
-	out, err := s.run("rebuild", "all", "--generation", "-o", "json", "--rate", "100000", "--timeout", workedOff)
+	out, err := s.run("rebuild", "all", "--generation", "-o", "json", "--rate", "100000", "--timeout", processingTimeout)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
@@ -80,8 +80,8 @@ func (s *started) records(topic string) (list []*kgo.Record) {
 	return list
 }
 
-// saidOnce checks that each shown item is in the materialized feed once, in dense positions, and was reported once.
-func (s *started) saidOnce() {
+// checkReportedOnce checks that each shown item is in the materialized feed once, in dense positions, and was reported once.
+func (s *started) checkReportedOnce() {
 	s.t.Helper()
 	said := map[string]int{}
 	positions := map[schemas.UserID][]int64{}
@@ -126,7 +126,7 @@ func (s *started) saidOnce() {
 
 // A new generation with another cap has the pools that brute force computes, and shown pins stay shown. It is there
 // after a restart, and another one can follow it.
-func TestGenerationWithAnotherCap(t *testing.T) {
+func TestGeneration_AppliesAnotherCap(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	cfg := testConfig(t.TempDir())
@@ -164,11 +164,11 @@ func TestGenerationWithAnotherCap(t *testing.T) {
 	}
 	shown.visit() // checks that nothing is new again
 	shown.applied()
-	s.saidOnce()
+	s.checkReportedOnce()
 }
 
 // Users who arrived during a later generation are in the next one, and rebuilds and erasures include them.
-func TestWhoCameToALaterGenerationIsInTheNext(t *testing.T) {
+func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	told := &story{now: time.Now().Add(-time.Hour)}
@@ -211,7 +211,7 @@ type life struct {
 
 const authors = 5
 
-func (s *started) beginLife(readers int) *life {
+func (s *started) startLife(readers int) *life {
 	l := &life{s: s, stop: make(chan struct{})}
 	follows := &story{now: time.Now().Add(-time.Hour)}
 	for n := range readers {
@@ -296,12 +296,12 @@ func (l *life) check() {
 
 // While a generation is built and cut over to, people visit and authors publish, in walks of many steps. Nothing is
 // lost, doubled, or new twice.
-func TestCutOverInTheMiddleOfLife(t *testing.T) {
+func TestGeneration_CutsOverUnderLoad(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = 5000, 5000, 3
 	s := start(t, cfg)
-	l := s.beginLife(20)
+	l := s.startLife(20)
 	l.goOn()
 	for want := 2; want <= 3; want++ {
 		if done := s.generate(); done.Generation != want {
@@ -313,16 +313,16 @@ func TestCutOverInTheMiddleOfLife(t *testing.T) {
 	l.end()
 	l.readers[0].applied()
 	l.check()
-	s.saidOnce()
+	s.checkReportedOnce()
 }
 
 // A command that stops in the middle is restarted and resumes. An aborted generation leaves nothing behind.
-func TestGenerationIsResumedAndGivenUp(t *testing.T) {
+func TestGeneration_ResumesAndAborts(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap, cfg.Fanout.Recents = 5000, 5000
 	s := start(t, cfg)
-	l := s.beginLife(300)
+	l := s.startLife(300)
 	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "no generation is being built") {
 		t.Errorf("nothing was given up: %v %s", err, out)
 	}
@@ -357,7 +357,7 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 	l.readers[0].visit()
 	l.readers[0].applied()
 	l.check()
-	s.saidOnce()
+	s.checkReportedOnce()
 }
 
 // cutOverInPart builds a generation, and fails after the markers of all inputs but one have been written.
@@ -367,7 +367,7 @@ func (s *started) cutOverInPart() {
 	refused := s.broker.Broker().Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Produce}, Topic: topics.Candidates, Err: kerr.InvalidRecord, Count: -1, // only the cut-over writes there
 	})
-	out, err := s.run("rebuild", "all", "--generation", "--rate", "100000", "--timeout", workedOff)
+	out, err := s.run("rebuild", "all", "--generation", "--rate", "100000", "--timeout", processingTimeout)
 	refused.Remove()
 	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" finishes that`) {
 		s.t.Fatalf("the run was over, or does not say how it ends: %v %s", err, out)
@@ -390,7 +390,7 @@ func (s *started) marks(topic string) (n int) {
 
 // Two processes share the partitions of both generations, each generation in its own way. A serving process sends
 // requests to the owner of a user in the active generation.
-func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
+func TestGeneration_IsSharedByProcesses(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
 	config := func() Config {
@@ -401,8 +401,8 @@ func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 	first := startPieces(t, config(), processing(topics.RowGroups()))
 	second := startPieces(t, config(), processing(topics.RowGroups()))
 	front := startPieces(t, config(), serving())
-	l := front.beginLife(20)
-	out, err := front.run("rebuild", "all", "--generation", "--timeout", workedOff)
+	l := front.startLife(20)
+	out, err := front.run("rebuild", "all", "--generation", "--timeout", processingTimeout)
 	if err != nil || !strings.Contains(out, "generation 2 of the pools answers, of 20 users") {
 		t.Fatalf("rebuild --generation: %v: %s", err, out)
 	}
@@ -416,5 +416,5 @@ func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 	}
 	l.readers[0].applied()
 	l.check()
-	front.saidOnce()
+	front.checkReportedOnce()
 }

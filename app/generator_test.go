@@ -83,7 +83,7 @@ func generatorEvents(now time.Time) []map[string]any {
 
 // Events produce a feed with every rule enabled: shares, exploration that ends with its impressions, deferral, and an
 // explanation by why for each.
-func TestGeneratorOfTheProduct(t *testing.T) {
+func TestGenerator_AppliesEveryRule(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	home := cfg.Generator.Feeds[rules.Home]
@@ -144,7 +144,7 @@ func TestGeneratorOfTheProduct(t *testing.T) {
 }
 
 // After a restart, a product's chunks are as large as before, and no pin is shown twice.
-func TestChunksAreAsLargeAfterAnOutage(t *testing.T) {
+func TestGenerator_BuildsFullChunksAfterRestart(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	s := start(t, cfg)

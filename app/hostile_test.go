@@ -17,16 +17,16 @@ import (
 )
 
 // post sends lines to POST /v1/events and returns status and body.
-func (s door) post(lines string) (int, string) {
+func (s httpAPI) post(lines string) (int, string) {
 	s.t.Helper()
 	return s.send("/v1/events", lines)
 }
 
-// goesOn publishes a pin to a follower and waits until it is in the follower's pool.
-func (s *started) goesOn(n int) {
+// checkProcesses publishes a pin to a follower and waits until it is in the follower's pool.
+func (s *started) checkProcesses(n int) {
 	s.t.Helper()
 	now := time.Now().UnixMicro()
-	status, body := s.door().post(fmt.Sprintf(
+	status, body := s.api().post(fmt.Sprintf(
 		`{"stream":"follows","id":"f-%d","time":%d,"actor":"user:fan","verb":"follow","object":"user:star"}
 {"stream":"pins","id":"p-%d","time":%d,"actor":"user:star","verb":"create","object":"pin:%d","title":"t"}
 `, n, now, n, now, n))
@@ -47,7 +47,7 @@ func (s *started) goesOn(n int) {
 	s.t.Errorf("%s is not in the pool after wait: the pipeline did not go on", want)
 }
 
-func TestBadEventsOverHTTP(t *testing.T) {
+func TestEvents_RejectsBadLines(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	future := time.Now().Add(time.Hour).UnixMicro()
@@ -67,7 +67,7 @@ func TestBadEventsOverHTTP(t *testing.T) {
 		"a NUL in id":  {`{"stream":"users","id":"x","time":1,"actor":"user:\u0000","verb":"update","object":"user:\u0000"}`, 400, []string{"line 1"}},
 		"deep nesting": {strings.Repeat("[", 100_000) + "\n", 400, []string{"line 1"}},
 	} {
-		status, body := s.door().post(c.lines)
+		status, body := s.api().post(c.lines)
 		if status != c.status {
 			t.Errorf("%s: %d %.300s, want %d", name, status, body, c.status)
 		}
@@ -77,15 +77,15 @@ func TestBadEventsOverHTTP(t *testing.T) {
 			}
 		}
 	}
-	s.goesOn(1)
+	s.checkProcesses(1)
 	if card, err := s.feed.List(t.Context(), "user:a", "", "", 10); err != nil || len(card.Items) != 0 {
 		t.Errorf("a line beside bad ones was published: %+v %v", card, err)
 	}
 }
 
-// TestGarbageOnEveryTopic writes invalid bytes to each topic that a group or a sink reads. Each record becomes a dead
+// TestGroups_SurviveGarbageOnEveryTopic writes invalid bytes to each topic that a group or a sink reads. Each record becomes a dead
 // letter with its reason, or is dropped, and later valid records are processed.
-func TestGarbageOnEveryTopic(t *testing.T) {
+func TestGroups_SurviveGarbageOnEveryTopic(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	client, err := s.kafka.Client()
@@ -112,7 +112,7 @@ func TestGarbageOnEveryTopic(t *testing.T) {
 			sent++
 		}
 	}
-	s.goesOn(2)
+	s.checkProcesses(2)
 	out, err := s.run("deadletters", "list", "--limit", "1000")
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestGarbageOnEveryTopic(t *testing.T) {
 	t.Logf("%d garbage records", sent)
 }
 
-func TestWhatIsWrongIsSaidAtTheStart(t *testing.T) {
+func TestStart_NamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // A term that many authors write becomes an interest when an operator accepts it. Users who act on its pins have it,
 // with the evidence, and the engagement with its pins is reported by source.
-func TestATermBecomesAnInterest(t *testing.T) {
+func TestInterests_FollowDecisions(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	now := time.Now()
@@ -20,7 +20,7 @@ func TestATermBecomesAnInterest(t *testing.T) {
 		told.tell("pins", author, "create", fmt.Sprintf("pin:%d", i), map[string]any{"title": fmt.Sprintf("Wulong tea, no %d", i), "interests": []string{"interest:drinks"}})
 	}
 	s.publish(told.events...)
-	d := s.door()
+	d := s.api()
 	says := func(path string, wants ...string) {
 		t.Helper()
 		text := strings.ReplaceAll(d.get(path), " ", "")

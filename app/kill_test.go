@@ -258,13 +258,13 @@ func (c *child) compare(d *dataset) {
 			c.t.Errorf("pools of %s: %.3000v", user, err)
 		}
 	}
-	at := door{c.t, c.http}
+	at := httpAPI{c.t, c.http}
 	at.checkFeatures(d)
 	at.checkItems(d)
 	at.checkVisits(d, limit)
 }
 
-func TestKilledInTheMiddleOfAnImport(t *testing.T) {
+func TestImport_SurvivesKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
@@ -272,7 +272,7 @@ func TestKilledInTheMiddleOfAnImport(t *testing.T) {
 	testKills(t, generated(t, 0.03), 3, 3_000)
 }
 
-func TestKilledInTheMiddleOfLastfm(t *testing.T) {
+func TestImport_SurvivesKillsOfLastfm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("imports the whole set: not with -short")
 	}
@@ -280,7 +280,7 @@ func TestKilledInTheMiddleOfLastfm(t *testing.T) {
 }
 
 // The directory belongs to one process, whatever its ports.
-func TestSecondProcessIsRefused(t *testing.T) {
+func TestDir_RefusesSecondProcess(t *testing.T) {
 	dir := t.TempDir()
 	first := newChild(t, dir)
 	first.start()
@@ -296,7 +296,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 // post publishes events and returns when they are acknowledged.
 func (c *child) post(events ...map[string]any) {
 	c.t.Helper()
-	if status, text := (door{c.t, c.http}).send("/v1/events", lines(c.t, events...)); status != http.StatusAccepted {
+	if status, text := (httpAPI{c.t, c.http}).send("/v1/events", lines(c.t, events...)); status != http.StatusAccepted {
 		c.t.Fatalf("events: %d %s", status, text)
 	}
 }
@@ -310,7 +310,7 @@ func (c *child) publish(events ...map[string]any) {
 
 func (c *child) wait() {
 	c.t.Helper()
-	if out, err := runCommand(c.t.Context(), append([]string{"wait", "--timeout", workedOff}, c.flags...)...); err != nil {
+	if out, err := runCommand(c.t.Context(), append([]string{"wait", "--timeout", processingTimeout}, c.flags...)...); err != nil {
 		c.t.Fatalf("wait: %v %s", err, out)
 	}
 }

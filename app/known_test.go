@@ -11,7 +11,7 @@ import (
 )
 
 // deleteUser sends a delete of a user and returns status and body.
-func (s door) deleteUser(id, user string) (int, string) {
+func (s httpAPI) deleteUser(id, user string) (int, string) {
 	s.t.Helper()
 	return s.post(lines(s.t, event(time.Now(), id, "users", user, "delete", user, nil)))
 }
@@ -31,13 +31,13 @@ func knownByOneEvent() []map[string]any {
 func (s *started) deletesKnownUsers() {
 	s.t.Helper()
 	s.publish(knownByOneEvent()...)
-	if status, body := s.door().deleteUser("never", "user:never"); status != http.StatusBadRequest || !strings.Contains(body, "unknown user") {
+	if status, body := s.api().deleteUser("never", "user:never"); status != http.StatusBadRequest || !strings.Contains(body, "unknown user") {
 		s.t.Errorf("delete of an unknown user: got %d %s, want 400", status, body)
 	}
 	users := []string{"user:profile", "user:reader", "user:followed", "user:blocker", "user:author", "user:actor"}
 	for round := range 2 {
 		for _, user := range users {
-			if status, body := s.door().deleteUser("delete-"+user, user); status != http.StatusAccepted {
+			if status, body := s.api().deleteUser("delete-"+user, user); status != http.StatusAccepted {
 				s.t.Errorf("delete of %s, round %d: got %d %s, want 202", user, round, status, body)
 			}
 		}
@@ -55,10 +55,10 @@ func TestDeletesOfUsers_NeedAKnownUser(t *testing.T) {
 	for i := range 3 { // created and deleted at once: nothing waits for the first event to be processed
 		user := fmt.Sprint("user:short-", i)
 		update := lines(t, event(time.Now(), "update-"+user, "users", user, "update", user, nil))
-		if status, body := s.door().post(update); status != http.StatusAccepted {
+		if status, body := s.api().post(update); status != http.StatusAccepted {
 			t.Fatalf("update: %d %s", status, body)
 		}
-		if status, body := s.door().deleteUser("delete-"+user, user); status != http.StatusAccepted {
+		if status, body := s.api().deleteUser("delete-"+user, user); status != http.StatusAccepted {
 			t.Errorf("delete of a user whose only event was sent just before: got %d %s, want 202", status, body)
 		}
 	}
@@ -71,14 +71,14 @@ func TestDeletesOfUsers_NeedAUserKnownToAnyProcess(t *testing.T) {
 	processor := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
 	front := startPieces(t, roleConfig(t, broker), serving())
 	front.deletesKnownUsers()
-	if status, body := processor.door().deleteUser("elsewhere", "user:profile"); status != http.StatusBadRequest || !strings.Contains(body, "send deletes of users to a process that serves feeds") {
+	if status, body := processor.api().deleteUser("elsewhere", "user:profile"); status != http.StatusBadRequest || !strings.Contains(body, "send deletes of users to a process that serves feeds") {
 		t.Errorf("delete sent to a process without feeds: got %d %s, want 400", status, body)
 	}
 	processor.stop()
-	if status, body := front.door().deleteUser("late", "user:unknown"); status != http.StatusServiceUnavailable {
+	if status, body := front.api().deleteUser("late", "user:unknown"); status != http.StatusServiceUnavailable {
 		t.Errorf("delete of a user whose owner has stopped: got %d %s, want 503", status, body)
 	}
-	if status, body := front.door().deleteUser("again", "user:profile"); status != http.StatusAccepted {
+	if status, body := front.api().deleteUser("again", "user:profile"); status != http.StatusAccepted {
 		t.Errorf("repeated delete while the owner has stopped: got %d %s, want 202", status, body)
 	}
 }

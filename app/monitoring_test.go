@@ -129,7 +129,7 @@ func alerts(t *testing.T) map[string]rule {
 }
 
 // The metrics and labels in the dashboard and the alerts exist.
-func TestMonitoringAsksForWhatThereIs(t *testing.T) {
+func TestMonitoring_UsesExistingMetrics(t *testing.T) {
 	there := metrics(t)
 	name := regexp.MustCompile(`\b(smartfeed_\w+|go_\w+|process_\w+|up)\b`)
 	grouping := regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
@@ -173,7 +173,7 @@ func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 
 // A changed name, help or label breaks somebody's dashboard, so a change must be visible. UPDATE=1 rewrites the golden
 // file.
-func TestMetricsHaveTheNamesThatPeopleUse(t *testing.T) {
+func TestMetrics_MatchGoldenFile(t *testing.T) {
 	const file = "testdata/metrics.golden"
 	found := metrics(t)
 	var lines []string
@@ -204,7 +204,7 @@ func TestMetricsHaveTheNamesThatPeopleUse(t *testing.T) {
 }
 
 // Each objective in docs/operations.md has a histogram, an alert on it, and a panel that shows it.
-func TestPromisesAreWatched(t *testing.T) {
+func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestPromisesAreWatched(t *testing.T) {
 
 // Alerts fire for dead letters of any origin, for dead letters that are no longer retried, and for definitions that
 // differ from the file. A panel shows each.
-func TestWhatNeedsSomebodyCallsSomebody(t *testing.T) {
+func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {
 	panels, calls := "", alerts(t)
 	for title, expr := range expressions(t) {
 		if strings.HasPrefix(title, "panel ") {
@@ -282,7 +282,7 @@ func TestWhatNeedsSomebodyCallsSomebody(t *testing.T) {
 }
 
 // docs/operations.md explains every alert.
-func TestAlertsAreExplained(t *testing.T) {
+func TestAlerts_AreExplained(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)

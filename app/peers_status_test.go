@@ -39,7 +39,7 @@ func whole(s status.Status, partitions int32) (processes []string, whole bool) {
 
 // A serving process reports the status of all processes: groups are complete, numbers are added up, and a process that
 // hangs is named without delaying the response.
-func TestStatusOfAllProcesses(t *testing.T) {
+func TestStatus_CoversAllProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process: not with -short")
 	}
@@ -49,7 +49,7 @@ func TestStatusOfAllProcesses(t *testing.T) {
 	second := startProcess(t, broker)
 	front := startPieces(t, roleConfig(t, broker), serving())
 	own, one, two := front.cfg.HTTP, first.cfg.HTTP, strings.TrimPrefix(second.http, "http://")
-	ask := func() status.Status { return get[status.Status](front.door(), "/v1/status") }
+	ask := func() status.Status { return get[status.Status](front.api(), "/v1/status") }
 	eventually.True(t, "the groups are whole, in two processes", func() bool {
 		processes, all := whole(ask(), front.cfg.partitions())
 		return all && slices.Equal(processes, slices.Sorted(slices.Values([]string{one, two})))
@@ -61,7 +61,7 @@ func TestStatusOfAllProcesses(t *testing.T) {
 	}
 	front.publish(told.events...)
 	for i := range 20 {
-		if n := len(get[pinList](front.door(), fmt.Sprintf("/v1/users/user:s%d/feed?limit=20", i)).Items); n != 20 {
+		if n := len(get[pinList](front.api(), fmt.Sprintf("/v1/users/user:s%d/feed?limit=20", i)).Items); n != 20 {
 			t.Fatalf("a visit brings %d pins, want 20", n)
 		}
 	}
@@ -117,7 +117,7 @@ func TestStatusOfAllProcesses(t *testing.T) {
 }
 
 // With authentication enabled, a process returns its state only to processes that authenticate as peers.
-func TestAProcessTellsPeersOfItself(t *testing.T) {
+func TestPeerHandler_RequiresPeerAuthentication(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		tokens, secret string

@@ -136,7 +136,7 @@ func lacks(front *started, user schemas.UserID) []string {
 // A third process joins two, one is killed, and one is drained, while authors publish and people visit. Nothing is
 // lost, doubled or new twice. Chunks come from the present owner of the partition. While there is none, a request that
 // waits is answered completely, and one that does not is answered without a chunk.
-func TestThreeProcessesShareTheGroups(t *testing.T) {
+func TestProcesses_ShareGroupsThroughJoinKillAndDrain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
@@ -150,7 +150,7 @@ func TestThreeProcessesShareTheGroups(t *testing.T) {
 	hasty.Feed.GeneratorTimeout = hurry
 	soon := startPieces(t, hasty, withoutSinks())
 	two := share(t, first, second)
-	l := front.beginLife(20)
+	l := front.startLife(20)
 	for _, r := range l.busy() {
 		r.lacks = []string{"generator"} // the request may go to it at the moment of its kill
 	}
@@ -183,5 +183,5 @@ func TestThreeProcessesShareTheGroups(t *testing.T) {
 	l.end()
 	l.readers[0].applied()
 	l.check()
-	front.saidOnce()
+	front.checkReportedOnce()
 }

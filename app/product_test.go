@@ -43,7 +43,7 @@ type started struct {
 
 // checkRelated requests the neighbors of pins with actions. There are some, and neighbors are mutual unless a pin has
 // more than are kept.
-func (s door) checkRelated(d *dataset) {
+func (s httpAPI) checkRelated(d *dataset) {
 	s.t.Helper()
 	found := 0
 	for _, p := range d.product.Pins() {
@@ -62,7 +62,7 @@ func (s door) checkRelated(d *dataset) {
 	}
 }
 
-func (s door) related(pin schemas.PinID) []schemas.PinID {
+func (s httpAPI) related(pin schemas.PinID) []schemas.PinID {
 	s.t.Helper()
 	answer := get[feed.RelatedPins](s, "/v1/pins/"+string(pin)+"/related?limit=100")
 	if len(answer.Degraded) > 0 {
@@ -78,8 +78,8 @@ func (s door) related(pin schemas.PinID) []schemas.PinID {
 // patience is a long timeout for answers, for tests of their contents: a busy machine is slower than a user would wait.
 const patience = min(slowly*20*time.Second, time.Minute) // the maximum of the setting
 
-// workedOff is how long a test waits until everything has been processed.
-var workedOff = (max(slowly, 5) * time.Minute).String()
+// processingTimeout is how long a test waits until everything has been processed.
+var processingTimeout = (max(slowly, 5) * time.Minute).String()
 
 // testConfig returns the configuration of a product on free ports.
 func testConfig(dir string) Config {
@@ -88,13 +88,13 @@ func testConfig(dir string) Config {
 	cfg.Feature.Deadline = patience
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.settle()
-	briefly(&cfg)
+	shortHandover(&cfg)
 	return cfg
 }
 
-// briefly makes the generator wait for visits elsewhere only as long as visits wait by default: in tests they have a
+// shortHandover makes the generator wait for visits elsewhere only as long as visits wait by default: in tests they have a
 // long timeout but are short. Loading a configuration resets it.
-func briefly(cfg *Config) { cfg.Generator.Elsewhere = feed.DefaultConfig().Longest() }
+func shortHandover(cfg *Config) { cfg.Generator.Elsewhere = feed.DefaultConfig().Longest() }
 
 func start(t *testing.T, cfg Config) *started {
 	t.Helper()
@@ -289,13 +289,13 @@ func (s *started) hasAll() bool { return s.broker != nil }
 // everyCap is larger than every pool of the datasets here.
 const everyCap = 100_000
 
-func TestProductOfAGeneratedSet(t *testing.T) {
+func TestProduct_MatchesBruteForce(t *testing.T) {
 	t.Parallel()
 	testProduct(t, generated(t, 0.03))
 }
 
 // Nothing is delivered: reads merge everything from the slots. The rest of the pipeline must behave the same.
-func TestPulledProductOfAGeneratedSet(t *testing.T) {
+func TestProduct_MatchesBruteForceWhenPulled(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	d.deliveries = 0
@@ -305,7 +305,7 @@ func TestPulledProductOfAGeneratedSet(t *testing.T) {
 	s := start(t, cfg)
 	s.importSet(d)
 	s.checkPools(d, everyCap)
-	s.door().checkVisits(d, DefaultConfig().Pools.Cap)
+	s.api().checkVisits(d, DefaultConfig().Pools.Cap)
 	s.checkNothingWasLost()
 	for _, g := range s.groups {
 		if status := g.Status(); status.Group == topics.Fanout && status.Effects["pulled"] == 0 {
@@ -314,7 +314,7 @@ func TestPulledProductOfAGeneratedSet(t *testing.T) {
 	}
 }
 
-func TestProductOfLastfm(t *testing.T) {
+func TestProduct_MatchesBruteForceOnLastfm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("imports the whole set twice: not with -short")
 	}
@@ -332,13 +332,13 @@ func testProduct(t *testing.T, dir string) {
 			s := start(t, cfg)
 			s.importSet(d)
 			s.checkPools(d, limit)
-			s.door().checkFeatures(d)
-			s.door().checkItems(d)
+			s.api().checkFeatures(d)
+			s.api().checkItems(d)
 			s.checkLists(d)
-			s.door().checkRelated(d)
+			s.api().checkRelated(d)
 			if limit == DefaultConfig().Pools.Cap {
 				s.checkCapWasMet()
-				s.door().checkVisits(d, limit)
+				s.api().checkVisits(d, limit)
 			}
 			s.checkNothingWasLost()
 		})
@@ -381,7 +381,7 @@ func (s *started) checkPools(d *dataset, limit int) {
 }
 
 // ask posts to /v1/features.
-func (s door) ask(req feature.Request) map[string]map[string]any {
+func (s httpAPI) ask(req feature.Request) map[string]map[string]any {
 	s.t.Helper()
 	answer := post[struct {
 		Values   map[string]map[string]any
@@ -393,7 +393,7 @@ func (s door) ask(req feature.Request) map[string]map[string]any {
 	return answer.Values
 }
 
-func (s door) checkFeatures(d *dataset) {
+func (s httpAPI) checkFeatures(d *dataset) {
 	s.t.Helper()
 	at := d.last.Add(time.Second)
 	names := []string{"interests_24h", "authors_24h", "pins_24h", "last_actions"}
@@ -425,7 +425,7 @@ func (s door) checkFeatures(d *dataset) {
 	}
 }
 
-func (s door) sameCounts(user schemas.UserID, got any, want map[string]int) {
+func (s httpAPI) sameCounts(user schemas.UserID, got any, want map[string]int) {
 	s.t.Helper()
 	counts := map[string]int{}
 	groups, _ := got.(map[string]any)
@@ -450,7 +450,7 @@ func actionsOf(v any) []string {
 
 // checkItems compares the counts of pins over all users. Counts move in steps of five minutes, and the window ends now.
 // The dataset's last action is long ago or just now, so the test compares pins whose actions are all within the window.
-func (s door) checkItems(d *dataset) {
+func (s httpAPI) checkItems(d *dataset) {
 	s.t.Helper()
 	var pins []schemas.PinID
 	want := map[schemas.PinID]map[string]int{}
@@ -502,7 +502,7 @@ func (s *started) checkLists(d *dataset) {
 }
 
 // checkVisits reads feeds until nothing is new, and plain ones to their end.
-func (s door) checkVisits(d *dataset, limit int) {
+func (s httpAPI) checkVisits(d *dataset, limit int) {
 	s.t.Helper()
 	client := &http.Client{Timeout: 2 * patience}
 	for i, user := range d.users[:12] {

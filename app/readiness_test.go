@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 )
 
-func TestGroupsSayHowFarTheyAre(t *testing.T) {
+func TestReadiness_ReportsProgressOfGroup(t *testing.T) {
 	part := func(stage rows.Stage, table, end int64) rows.PartitionStatus {
 		return rows.PartitionStatus{Stage: stage, Table: table, End: end}
 	}
@@ -27,7 +27,7 @@ func TestGroupsSayHowFarTheyAre(t *testing.T) {
 		{"beyond its end", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, 99, 50)}}, "recovering", 100},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := lackOf(test.status)
+			got := groupNotReady(test.status)
 			percent := -1
 			if got.Percent != nil {
 				percent = *got.Percent
@@ -40,7 +40,7 @@ func TestGroupsSayHowFarTheyAre(t *testing.T) {
 }
 
 // Before anything runs, every part is listed as missing by name, and the global tables are unread.
-func TestNothingIsReadyBeforeItRuns(t *testing.T) {
+func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
 	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestNothingIsReadyBeforeItRuns(t *testing.T) {
 		}
 	}()
 	got := map[string][]string{}
-	for _, l := range p.lacking() {
+	for _, l := range p.notReadyReasons() {
 		got[l.Part] = append(got[l.Part], l.State)
 	}
 	for part, state := range map[string]string{

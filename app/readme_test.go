@@ -68,7 +68,7 @@ func TestReadme(t *testing.T) {
 	c.args = append(c.args, "--demo")
 	c.start()
 	c.until("loaded", func() bool { return c.records() > 10_000 })
-	if _, err := runCommand(t.Context(), append([]string{"wait", "--timeout", workedOff}, c.flags...)...); err != nil {
+	if _, err := runCommand(t.Context(), append([]string{"wait", "--timeout", processingTimeout}, c.flags...)...); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range steps {

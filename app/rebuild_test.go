@@ -57,7 +57,7 @@ func (s *started) effect(group, name string) (n int64) {
 }
 
 // A rebuilt pool equals the previous one without the shown pins. With another cap it equals what brute force computes.
-func TestRebuiltPoolsAreAsTheyWere(t *testing.T) {
+func TestRebuild_RestoresPools(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	cfg := testConfig(t.TempDir())
@@ -93,7 +93,7 @@ func TestRebuiltPoolsAreAsTheyWere(t *testing.T) {
 }
 
 // An interrupted rebuild of all users resumes where it stopped.
-func TestRebuildIsResumed(t *testing.T) {
+func TestRebuild_Resumes(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	told := &story{now: time.Now().Add(-time.Hour)}

@@ -132,7 +132,7 @@ func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 // replay runs the command and returns its result.
 func (s *started) replay(args ...string) (done generations.Replayed) {
 	s.t.Helper()
-	out, err := s.run(append([]string{"replay", "-o", "json", "--rate", "100000", "--users", "100000", "--timeout", workedOff}, args...)...)
+	out, err := s.run(append([]string{"replay", "-o", "json", "--rate", "100000", "--users", "100000", "--timeout", processingTimeout}, args...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
@@ -166,7 +166,7 @@ func (s *started) said() map[string]int {
 
 // After a replay, published pins are ranked by the changed rules, as brute force computes. Before it, pools keep their
 // contents.
-func TestReplayByOtherRules(t *testing.T) {
+func TestReplay_AppliesChangedRules(t *testing.T) {
 	t.Parallel()
 	roomy := func(c *Config) { c.Pools.Cap, c.Fanout.Recents = 500, 1000 }
 	for name, c := range map[string]struct {
@@ -226,7 +226,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	s.checkPools(bruteForce(t, changed, events), cfg.Pools.Cap)
 	r.visit() // checks that nothing is new again
 	r.applied()
-	s.saidOnce()
+	s.checkReportedOnce()
 	s.checkCards(changed, events)
 
 	again := s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"})
@@ -254,7 +254,7 @@ func (s *started) checkCards(cfg Config, events []map[string]any) {
 }
 
 // An interrupted run resumes where it stopped. While a generation is being built, another run is refused.
-func TestReplayIsResumedAndGivenUp(t *testing.T) {
+func TestReplay_ResumesAndAborts(t *testing.T) {
 	t.Parallel()
 	cfg := replayConfig(t)
 	events := randomProduct(3, 150, false)
@@ -292,7 +292,7 @@ func (s *started) refusedOver(other string, args ...string) {
 
 // The program is killed while the log is processed again, while the generation is built, and at the cut-over. The
 // command is restarted each time.
-func TestReplayKilledInTheMiddle(t *testing.T) {
+func TestReplay_ResumesAfterKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
@@ -303,7 +303,7 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 	c.args = append(c.args, "--pools.cap", strconv.Itoa(replayCap), "--fanout.recents", strconv.Itoa(4*replayCap))
 	c.start()
 	edgesFirst(c.publish, append([]map[string]any{event(time.Now(), "v", "follows", "user:visitor", "follow", "user:author-0", nil)}, events...))
-	at := door{t, c.http}
+	at := httpAPI{t, c.http}
 	shown := at.newPins("user:visitor")
 	c.kill()
 	cfg.Fanout.HalfLife = 10 * 24 * time.Hour
@@ -311,7 +311,7 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 	c.start()
 	var again []string
 	done := c.insist(func(killed bool) []string {
-		args := append([]string{"replay", "all", "--timeout", workedOff}, again...)
+		args := append([]string{"replay", "all", "--timeout", processingTimeout}, again...)
 		again = []string{"--resume"}
 		if killed {
 			return append(args, "--rate", "100000", "--users", "100000")
@@ -351,7 +351,7 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 }
 
 // Another number of partitions is refused before anything is published.
-func TestReplayRefusesOtherPartitions(t *testing.T) {
+func TestReplay_RejectsOtherPartitions(t *testing.T) {
 	t.Parallel()
 	s := start(t, replayConfig(t))
 	s.publish(randomProduct(1, 5, false)...)
@@ -365,7 +365,7 @@ func TestReplayRefusesOtherPartitions(t *testing.T) {
 }
 
 // newPins visits and returns the new pins.
-func (s door) newPins(user schemas.UserID) (pins []schemas.PinID) {
+func (s httpAPI) newPins(user schemas.UserID) (pins []schemas.PinID) {
 	s.t.Helper()
 	from := &visits.HTTP{URL: s.base, Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 10}
 	page, err := from.Visit(s.t.Context(), user)

@@ -13,7 +13,7 @@ import (
 )
 
 // retryKinds returns the state of the dead letters, by kind.
-func (s door) retryKinds() map[string]schemas.RetryKind {
+func (s httpAPI) retryKinds() map[string]schemas.RetryKind {
 	s.t.Helper()
 	kinds := map[string]schemas.RetryKind{}
 	for _, k := range get[struct{ Kinds []schemas.RetryKind }](s, "/v1/deadletters/kinds").Kinds {
@@ -23,14 +23,14 @@ func (s door) retryKinds() map[string]schemas.RetryKind {
 }
 
 // becomes polls until the letter of a kind is in a state.
-func (s door) becomes(kind string, state schemas.RetryState) {
+func (s httpAPI) becomes(kind string, state schemas.RetryState) {
 	s.t.Helper()
 	eventually.True(s.t, kind+" is "+string(state), func() bool { return s.retryKinds()[kind].States[state] == 1 })
 }
 
 // An action with an unknown verb becomes a dead letter. After a restart with the verb configured, it is retried
 // automatically and processed. A stopped kind waits until it is resumed.
-func TestADeadLetterWhoseCauseGoesAwayHasItsEffect(t *testing.T) {
+func TestDeadLetter_TakesEffectOnceCauseIsFixed(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	cfg.Retries.FirstDelay, cfg.Retries.Linear, cfg.Retries.Attempts, cfg.Retries.Settle = time.Second, 1000, 1000, time.Second
@@ -42,26 +42,26 @@ func TestADeadLetterWhoseCauseGoesAwayHasItsEffect(t *testing.T) {
 	if err := s.publisher.Publish(t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:1", Event: dance}}); err != nil {
 		t.Fatal(err)
 	}
-	s.door().becomes(kind, schemas.RetryWaiting)
+	s.api().becomes(kind, schemas.RetryWaiting)
 	if out, err := s.run("deadletters", "limit", kind, "0", "--operator", "ann"); err != nil {
 		t.Fatalf("limit: %v %s", err, out)
 	}
-	eventually.True(t, "the kind is stopped", func() bool { return s.door().retryKinds()[kind].Operator == "ann" })
+	eventually.True(t, "the kind is stopped", func() bool { return s.api().retryKinds()[kind].Operator == "ann" })
 	s.stop()
 
 	cfg.Verbs = maps.Clone(cfg.Verbs)
 	cfg.Verbs["dance"] = 2
 	cfg.settle()
 	s = start(t, cfg)
-	if got := s.door().retryKinds()[kind]; got.Rate != 0 || got.States[schemas.RetryWaiting]+got.States[schemas.RetrySent]+got.States[schemas.RetryDone] != 1 {
+	if got := s.api().retryKinds()[kind]; got.Rate != 0 || got.States[schemas.RetryWaiting]+got.States[schemas.RetrySent]+got.States[schemas.RetryDone] != 1 {
 		t.Errorf("after the start there is %+v, want the letter", got)
 	}
 	if out, err := s.run("deadletters", "limit", kind, "default"); err != nil {
 		t.Fatalf("limit: %v %s", err, out)
 	}
-	s.door().becomes(kind, schemas.RetryDone)
+	s.api().becomes(kind, schemas.RetryDone)
 	s.wait()
-	state := s.door().get("/v1/users/user:b/feed/state")
+	state := s.api().get("/v1/users/user:b/feed/state")
 	if want := fmt.Sprintf(`"facet":%q`, "interest:tea"); !strings.Contains(strings.ReplaceAll(state, ": ", ":"), want) {
 		t.Errorf("the dance has left no affinity: %s", state)
 	}

@@ -72,7 +72,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // Two processes share the groups and a third answers. Then one of the two leaves, and the other has all pools.
-func TestRolesInProcessesOfTheirOwn(t *testing.T) {
+func TestRoles_RunInSeparateProcesses(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
 	limit := DefaultConfig().Pools.Cap
@@ -87,9 +87,9 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 		}
 	}
 	front.checkPools(d, limit)
-	front.door().checkFeatures(d)
+	front.api().checkFeatures(d)
 	front.checkLists(d)
-	front.door().checkRelated(d)
+	front.api().checkRelated(d)
 
 	first.stop()
 	front.awaitPools(d.users)
@@ -97,13 +97,13 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 		t.Errorf("the process that stayed has %d partitions of pools, want all %d", n, second.cfg.partitions())
 	}
 	front.checkPools(d, limit)
-	front.door().checkVisits(d, limit)
+	front.api().checkVisits(d, limit)
 	second.checkNothingWasLost()
 }
 
 // Each of two serving processes knows the features and insights of all users, and which users are deleted. A process
 // that lost its directory reads everything again.
-func TestEveryServeKnowsEverybody(t *testing.T) {
+func TestServe_EachProcessKnowsEveryUser(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
 	startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
@@ -145,7 +145,7 @@ func (s *started) knows(users []string, active int) bool {
 			return false
 		}
 	}
-	return strings.Contains(s.door().get("/v1/insights/xd28s"), fmt.Sprintf(`"users":%d`, active))
+	return strings.Contains(s.api().get("/v1/insights/xd28s"), fmt.Sprintf(`"users":%d`, active))
 }
 
 // interestsOf returns the feature interests_24h of a user, as answered.
@@ -153,7 +153,7 @@ func (s *started) interestsOf(user string) string {
 	s.t.Helper()
 	answer := post[struct {
 		Values map[string]map[string]json.RawMessage
-	}](s.door(), "/v1/features", `{"features":["interests_24h"],"users":["`+user+`"]}`)
+	}](s.api(), "/v1/features", `{"features":["interests_24h"],"users":["`+user+`"]}`)
 	return strings.Join(strings.Fields(string(answer.Values[user]["interests_24h"])), "")
 }
 
@@ -179,7 +179,7 @@ func (s *started) awaitPools(users []schemas.UserID) {
 	}
 }
 
-func TestRolesSayWhatIsWrong(t *testing.T) {
+func TestRoles_NameMistakes(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
 	used := roleConfig(t, broker)

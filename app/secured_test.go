@@ -69,7 +69,7 @@ func TestRealSecuredProduct(t *testing.T) {
 		if err := config.Load(&cfg, config.Source{File: file}); err != nil {
 			t.Fatal(err)
 		}
-		briefly(&cfg)
+		shortHandover(&cfg)
 		cfg.HTTP = freeAddress(t)
 		return startPieces(t, cfg, pieces)
 	}
@@ -84,8 +84,8 @@ func TestRealSecuredProduct(t *testing.T) {
 		t.Fatal(err)
 	}
 	command("publish", events)
-	command("wait", "--timeout", workedOff)
-	if answer := front.door().get("/v1/users/user:ada/feed"); !strings.Contains(answer, `"pin:1"`) {
+	command("wait", "--timeout", processingTimeout)
+	if answer := front.api().get("/v1/users/user:ada/feed"); !strings.Contains(answer, `"pin:1"`) {
 		t.Errorf("the feed: %s, want pin:1", answer)
 	}
 	for name, says := range map[string]string{"SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD": "SASL_AUTHENTICATION_FAILED", "SMARTFEED_REGISTRY_CLIENT_PASSWORD": "401"} {
@@ -118,15 +118,15 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.as(topics.RoleProduce, "publish", events)
-	g.as(topics.RoleOperate, "wait", "--timeout", workedOff)
+	g.as(topics.RoleOperate, "wait", "--timeout", processingTimeout)
 	g.as(topics.RoleOperate, "topics", "verify")
 	g.as(topics.RoleOperate, "deadletters", "list")
 	front.checkLetters()
-	answer := front.door().get("/v1/users/user:" + g.run + "/feed")
+	answer := front.api().get("/v1/users/user:" + g.run + "/feed")
 	if !strings.Contains(answer, `"pin:`+g.run+`"`) || !strings.Contains(answer, `"degraded":[]`) {
 		t.Errorf("the feed: %s, want pin:%s, and nothing missing", answer, g.run)
 	}
-	g.as(topics.RoleOperate, "wait", "--timeout", workedOff) // the result of the visit
+	g.as(topics.RoleOperate, "wait", "--timeout", processingTimeout) // the result of the visit
 	g.checkFrozen()
 	g.takeAway(topics.RoleProcess, topics.Deliveries)
 	_, err := openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(topics.RowGroups()))
@@ -234,7 +234,7 @@ func (g *guarded) config(role string) Config {
 		cfg.KafkaClient.SASL.User = g.user(role)
 		cfg.FeedStore.Cassandra.Primary.Login.User = g.user(role)
 	}
-	briefly(&cfg)
+	shortHandover(&cfg)
 	cfg.HTTP = freeAddress(g.t)
 	return cfg
 }
@@ -367,7 +367,7 @@ func wrongPassword(t *testing.T, file, name, says string) {
 }
 
 // A configured secret is in no output of the commands about the configuration.
-func TestSecretsAreNotPrinted(t *testing.T) {
+func TestSecrets_AreInNoConfigurationOutput(t *testing.T) {
 	const secret = "correct-horse"
 	var environ []string
 	for _, name := range []string{

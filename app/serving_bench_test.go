@@ -75,7 +75,7 @@ func best[T any](b testing.TB, what string, measure func(try int) T, missed func
 	return found
 }
 
-func TestBestOfThreeTries(t *testing.T) {
+func TestBest_KeepsBestOfThreeTries(t *testing.T) {
 	for name, c := range map[string]struct {
 		missed      []float64
 		want, tries int

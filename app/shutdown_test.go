@@ -53,7 +53,7 @@ func TestStopWithin(t *testing.T) {
 
 // The maximum time that requests have to finish, and what they leave for as long again, fit into the shutdown time of
 // the process.
-func TestRequestsHaveTimeToEnd(t *testing.T) {
+func TestShutdownTimeout_CoversRequests(t *testing.T) {
 	const closes = 5 * time.Second // of stores and the broker
 	if sum := 2*api.MaxShutdownTimeout + closes; sum > ShutdownTimeout {
 		t.Errorf("requests may take %s to end, and the process has %s", sum, ShutdownTimeout)
@@ -70,7 +70,7 @@ func TestRequestsHaveTimeToEnd(t *testing.T) {
 
 // Requests in flight need the stores, the groups and the global tables. All of these stay until the last request is
 // answered.
-func TestRequestsEndBeforeWhatTheyNeed(t *testing.T) {
+func TestShutdown_StopsServerFirst(t *testing.T) {
 	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
 	if err != nil {
 		t.Fatal(err)

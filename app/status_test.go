@@ -13,7 +13,7 @@ import (
 )
 
 // If the broker does not respond, the status omits what only the broker knows.
-func TestStatusWithoutTheBroker(t *testing.T) {
+func TestStatus_OmitsWhatOnlyBrokerKnows(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	s.publish(event(time.Now(), "p", "pins", "user:a", "create", "pin:1", nil))

@@ -132,7 +132,7 @@ const follow = `{"stream":"follows","id":"f-%d","time":%d,"actor":"user:ada","ve
 const create = `{"stream":"pins","id":"p-%d","time":%d,"actor":"user:bob","verb":"create","object":"pin:%[1]d","title":"a pin"}`
 
 // A sampled event has one trace, from the request to the pool. An event that is not sampled has none.
-func TestTraceGoesFromPublishToPoolToPage(t *testing.T) {
+func TestTrace_LeadsFromPublishToPage(t *testing.T) {
 	s := startTraced(t, 0)
 	now := time.Now().UnixMicro()
 	s.publish(false, fmt.Sprintf(follow, 1, now))
@@ -176,7 +176,7 @@ func TestTraceGoesFromPublishToPoolToPage(t *testing.T) {
 
 // The sampling decision for a new trace is made once, for events from Kafka producers, too, whichever group processes
 // them.
-func TestTracesBeginByChance(t *testing.T) {
+func TestTrace_IsSampledOnce(t *testing.T) {
 	s := startTraced(t, 1)
 	s.started.publish(event(time.Now(), "p", "pins", "user:bob", "create", "pin:1", map[string]any{"title": "a pin"}))
 	s.wait()

@@ -123,9 +123,9 @@ func (p *App) openStreams(ctx context.Context) error {
 	return nil
 }
 
-// knowing delays run until the deleted users and the term decisions have been read, because later corrections would not
+// afterGlobalTables delays run until the deleted users and the term decisions have been read, because later corrections would not
 // undo the output of run.
-func (p *App) knowing(run func(context.Context) error) func(context.Context) error {
+func (p *App) afterGlobalTables(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, known := range []<-chan struct{}{p.deleted.Ready(), p.decided.Ready()} {
 			select {
@@ -192,7 +192,7 @@ func (p *App) openGroup(ctx context.Context, g group, cfg rows.Config, env rows.
 		return nil, err
 	}
 	p.groups = append(p.groups, runner)
-	p.part(g.name, p.knowing(runner.Run))
+	p.part(g.name, p.afterGlobalTables(runner.Run))
 	if g.read != nil {
 		g.read(p, runner)
 	}
@@ -212,7 +212,7 @@ func (p *App) openGenerations(ctx context.Context, g group, cfg rows.Config, env
 	}
 	p.firstPools, p.watch = p.generations.running()[0], p.generations.watch
 	p.groups = append(p.groups, p.firstPools)
-	p.part(g.name, p.knowing(p.generations.first()))
+	p.part(g.name, p.afterGlobalTables(p.generations.first()))
 	p.part(topics.Generations, p.generations.Run)
 	return p.generations, p.openGenerator(p.generations)
 }
@@ -290,10 +290,10 @@ func (p *App) openPeers(context.Context) error {
 // openServer serves the routes that this process can answer.
 func (p *App) openServer(context.Context) error {
 	deps := api.Deps{
-		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.lacking,
+		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.notReadyReasons,
 		Tracer: p.tracer, FromCallers: p.cfg.Tracing.FromCallers, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	}
-	if err := p.metrics.Register(newLackings(p.lacking)); err != nil {
+	if err := p.metrics.Register(newReadinessCollector(p.notReadyReasons)); err != nil {
 		return err
 	}
 	deps.Peer = p.peer()

@@ -43,7 +43,7 @@ func words(c *cobra.Command) []string { return strings.Fields(c.CommandPath())[1
 func isShell(c *cobra.Command) bool { return c.HasParent() && c.Parent().Name() == "completion" }
 
 // The help of each command has an example, and each example is a valid command line.
-func TestEveryCommandHasAnExampleThatIsUnderstood(t *testing.T) {
+func TestCommands_HaveValidExamples(t *testing.T) {
 	for _, c := range commands() {
 		code, out, _ := execute(t, nil, append(words(c), "--help")...)
 		if code != 0 {
@@ -97,7 +97,7 @@ func understood(line string) error {
 
 // An unknown flag, a surplus argument, and a group without a subcommand give exit code 2 and name the command that
 // explains more.
-func TestEveryCommandRefusesWrongUsage(t *testing.T) {
+func TestCommands_RejectWrongUsage(t *testing.T) {
 	many := slices.Repeat([]string{"surplus"}, 9)
 	for _, c := range commands() {
 		lines := [][]string{append(words(c), "--no-such-flag")}
@@ -124,7 +124,7 @@ func TestEveryCommandRefusesWrongUsage(t *testing.T) {
 const deaf = "127.0.0.1:1"
 
 // A command that needs an unavailable server fails with exit code 1 and names the server.
-func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
+func TestCommands_FailWithoutServers(t *testing.T) {
 	away := []string{"--kafka", deaf, "--registry", deaf, "--http", deaf, "--pinot.controller", deaf, "--partitions", "4",
 		"--feed_store.cassandra.primary.hosts", deaf, "--dir", t.TempDir()}
 	for _, args := range [][]string{

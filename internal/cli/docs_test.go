@@ -30,7 +30,7 @@ func documents(t *testing.T) []string {
 }
 
 // The program accepts the commands and files in the documents.
-func TestDocumentsAreUnderstood(t *testing.T) {
+func TestDocuments_HaveValidCommands(t *testing.T) {
 	commands, files := 0, 0
 	for _, name := range documents(t) {
 		text, err := os.ReadFile(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-func TestInterestsAsTables(t *testing.T) {
+func TestInterests_PrintTables(t *testing.T) {
 	addr := newServer(t)
 	decidedAt := local(now)
 	decided := ", by anonymous@127.0.0.1, " + decidedAt + "\n" // without authentication and without --operator
@@ -47,7 +47,7 @@ func TestInterestsAsTables(t *testing.T) {
 	}
 }
 
-func TestInterestsSayWhyATermIsBlocked(t *testing.T) {
+func TestInterests_SayWhyTermIsBlocked(t *testing.T) {
 	addr := newServer(t)
 	for want, args := range map[string][]string{
 		`term "sale" is blocked by the configuration (interests.block, interests.stop): advertising`: {"accept", "Sale"},

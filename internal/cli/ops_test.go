@@ -61,7 +61,7 @@ func TestTopicsCommands(t *testing.T) {
 }
 
 // The topics commands include the active generation and the one being built, but not former generations.
-func TestTopicsCommandsKnowGenerations(t *testing.T) {
+func TestTopics_IncludeGenerations(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(3))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestTopicsCommandsKnowGenerations(t *testing.T) {
 	says("all topics match the catalogue\n<nil>", "verify")
 }
 
-func TestTopicsPlanFailsOnAConflict(t *testing.T) {
+func TestTopicsPlan_FailsOnConflict(t *testing.T) {
 	w := &wire{topicstest.Bare(t, 0)}
 	if _, err := w.Admin().CreateTopic(t.Context(), 3, 1, nil, "pins"); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-func TestPublishFilesAndStandardInput(t *testing.T) {
+func TestPublish_ReadsFilesAndStandardInput(t *testing.T) {
 	w := newWire(t)
 	a := write(t, goodLines(100)+"\n  \n"+otherGood) // empty lines, no line feed at the end
 	out, stderr, err := w.smartfeed(t, otherGood+"\r\n", "publish", a, "-", "-o", "json")
@@ -158,7 +158,7 @@ func TestPublishFilesAndStandardInput(t *testing.T) {
 	}
 }
 
-func TestPublishNamesEveryBadLineAndPublishesNothing(t *testing.T) {
+func TestPublish_NamesEveryBadLineAndPublishesNothing(t *testing.T) {
 	w := newWire(t)
 	future := fmt.Sprintf(`{"stream":"follows","id":"f2","time":%d,"actor":"user:7","verb":"follow","object":"board:1"}`,
 		time.Now().Add(time.Hour).UnixMicro())
@@ -188,7 +188,7 @@ func TestPublishNamesEveryBadLineAndPublishesNothing(t *testing.T) {
 }
 
 // publish splits lines like POST /v1/events.
-func TestPublishTakesTheLongestLine(t *testing.T) {
+func TestPublish_AcceptsLongestLine(t *testing.T) {
 	w := newWire(t)
 	room := strings.Repeat(" ", schemas.MaxLineBytes-len(otherGood))
 	longest := strings.TrimSuffix(otherGood, "}") + room + "}\r\n"
@@ -198,7 +198,7 @@ func TestPublishTakesTheLongestLine(t *testing.T) {
 	}
 }
 
-func TestPublishFailsOnAMissingFile(t *testing.T) {
+func TestPublish_FailsOnMissingFile(t *testing.T) {
 	w := newWire(t)
 	a := write(t, goodLines(3))
 	if _, _, err := w.smartfeed(t, "", "publish", a, "/nowhere"); err == nil || !strings.Contains(err.Error(), "/nowhere") {
@@ -209,7 +209,7 @@ func TestPublishFailsOnAMissingFile(t *testing.T) {
 	}
 }
 
-func TestPublishCommandSaysHowManyAreCertain(t *testing.T) {
+func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
 	w := newWire(t)
 	hits := topicstest.FailProduce(w.Broker(), topics.Partition("pin:42", w.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
 	_, _, err := w.smartfeed(t, goodLines(10), "publish")
@@ -222,7 +222,7 @@ func TestPublishCommandSaysHowManyAreCertain(t *testing.T) {
 	}
 }
 
-func TestWaitCommand(t *testing.T) {
+func TestWait_NamesLaggingConsumers(t *testing.T) {
 	w := newWire(t)
 	if _, _, err := w.smartfeed(t, "", "wait"); err != nil {
 		t.Errorf("wait on empty topics: %v", err)
@@ -235,7 +235,7 @@ func TestWaitCommand(t *testing.T) {
 }
 
 // Brokers of an older release lack a topic. wait stops, and names the topic and the command that creates it.
-func TestWaitWithoutATopic(t *testing.T) {
+func TestWait_NamesMissingTopic(t *testing.T) {
 	w := newWire(t)
 	if _, err := w.Admin().DeleteTopics(t.Context(), topics.RetryOrders); err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestWaitWithoutATopic(t *testing.T) {
 	}
 }
 
-func TestDeadLettersListAndRetry(t *testing.T) {
+func TestDeadLetters_ListAndRetry(t *testing.T) {
 	w := newWire(t)
 	for i := range 5 {
 		w.SendDeadLetter(topics.Pins, 0, fmt.Sprintf("pin:%d", i), fmt.Sprintf("v%d", i), int64(5-i))
@@ -301,7 +301,7 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 }
 
 // list reads only the end of a large dead-letter topic, even if an earlier record has a later time.
-func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
+func TestListDeadLetters_ReadsOnlyTheEnd(t *testing.T) {
 	w := newWire(t)
 	w.SendDeadLetter(topics.Pins, 0, "pin:early", "v", time.Now().Add(time.Hour).UnixMilli())
 	end := func() int64 { return w.End(topics.DeadLetters) }
@@ -324,7 +324,7 @@ func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
 }
 
 // A dead letter that is too large to be kept is published to its original topic, with the retry header.
-func TestLongDeadLettersAreRetriedAtOnce(t *testing.T) {
+func TestRetryDeadLetters_PublishesLongOnes(t *testing.T) {
 	w := newWire(t)
 	w.SendDeadLetter(topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)
 	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "retried 1 dead letter,") {
@@ -340,7 +340,7 @@ func TestLongDeadLettersAreRetriedAtOnce(t *testing.T) {
 	}
 }
 
-func TestLimitsOfRetries(t *testing.T) {
+func TestDeadLettersLimit_OrdersLimits(t *testing.T) {
 	w := newWire(t)
 	for _, scope := range []string{"nothing/x", "dead-letters"} {
 		if out, _, err := w.smartfeed(t, "", "deadletters", "limit", scope, "1"); !errors.As(err, new(*command.UsageError)) {
@@ -368,7 +368,7 @@ func TestLimitsOfRetries(t *testing.T) {
 	}
 }
 
-func TestDeadLettersOfNothing(t *testing.T) {
+func TestDeadLetters_OfEmptyTopic(t *testing.T) {
 	w := newWire(t)
 	if out, _, err := w.smartfeed(t, "", "deadletters", "list", "-o", "json"); err != nil || out != "[]\n" {
 		t.Errorf("list printed %q, %v", out, err)

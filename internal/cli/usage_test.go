@@ -152,7 +152,7 @@ func TestExecute_NamesTodaysKeyForARenamedOne(t *testing.T) {
 }
 
 // The record of a generation decides which command resumes or aborts it.
-func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
+func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 	t.Parallel()
 	setup := topicstest.Start(t, 0).Setup() // no groups run, and generation 2 has no topics: a command that resumes it waits and ends
 	client, err := setup.Kafka.Client()

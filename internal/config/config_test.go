@@ -59,7 +59,7 @@ func parsed(t *testing.T, args ...string) *pflag.FlagSet {
 	return flags
 }
 
-func TestEachPlaceOverridesTheOneBefore(t *testing.T) {
+func TestLoad_LaterSourcesOverride(t *testing.T) {
 	file := write(t, "dir: fromfile\nkafka: [b:1, c:2]\npools: {cap: 7, half_life: 90s}\nshares: {related: 0.5}\n")
 	got := defaults()
 	err := Load(got, Source{
@@ -77,7 +77,7 @@ func TestEachPlaceOverridesTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestAllMistakesAreReportedWithTheirPlace(t *testing.T) {
+func TestLoad_ReportsEveryMistakeWithItsPlace(t *testing.T) {
 	file := write(t, "dir: x\npools:\n  cap: many\n  colour: red\nextra: 1\n")
 	err := Load(defaults(), Source{
 		File:    file,
@@ -95,7 +95,7 @@ func TestAllMistakesAreReportedWithTheirPlace(t *testing.T) {
 	}
 }
 
-func TestValidationNamesTheLine(t *testing.T) {
+func TestLoad_NamesLineOfInvalidValue(t *testing.T) {
 	file := write(t, "# a comment\npools:\n  cap: 0\n")
 	cfg := defaults()
 	cfg.Dir = ""
@@ -109,7 +109,7 @@ func TestValidationNamesTheLine(t *testing.T) {
 	}
 }
 
-func TestBadFiles(t *testing.T) {
+func TestLoad_RejectsBadFiles(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"missing":   {filepath.Join(t.TempDir(), "no.yaml"), "no such file"},
 		"not yaml":  {write(t, "a: [\n"), "line 1"},
@@ -125,7 +125,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-func TestFlagsShowTheirDefaults(t *testing.T) {
+func TestAddFlags_ShowDefaults(t *testing.T) {
 	flags := parsed(t)
 	for name, want := range map[string]string{"dir": "data", "kafka": "a:1", "pools.half_life": "1h", "loud": "false"} {
 		if got := flags.Lookup(name).DefValue; got != want {

@@ -66,7 +66,7 @@ func TestCatalogue_NamesPersonalDataOfEveryTopicThatMayNameAUser(t *testing.T) {
 }
 
 // On Kafka, only the input topics from which everything can be rebuilt and the record of the deletion are kept forever.
-func TestWhatStaysForEver(t *testing.T) {
+func TestRemains_KeepForeverOnlyInputs(t *testing.T) {
 	forEver := []string{topics.Pins, topics.Follows, topics.Users, topics.UsersDeleted}
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
 		if topic.Personal == "" {
