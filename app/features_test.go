@@ -368,14 +368,14 @@ func TestWait_IncludesPinot(t *testing.T) {
 		return s.run("wait", "-o", "json", "--timeout", timeout, "--pinot.brokers", behind.url, "--pinot.controller", behind.url)
 	}
 	eventually.True(t, "wait names Pinot", func() bool { // on a busy machine the time may be over before the first check
-		out, err := wait("2s")
+		out, err := wait("500ms")
 		if err == nil {
 			t.Fatalf("Pinot has no action, and wait says %s", out)
 		}
 		return strings.Contains(err.Error(), "still behind: pinot: ") && strings.Contains(out, `"group": "pinot"`)
 	})
 	eventually.True(t, "Wait names Pinot", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		err := s.Wait(ctx)
 		if err == nil {
@@ -390,7 +390,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 		}
 		return value
 	}
-	eventually.True(t, "the gauge says that actions wait", func() bool { return seconds() > 2 })
+	eventually.True(t, "the gauge says that actions wait", func() bool { return seconds() > 1 })
 	behind.done.Store(true)
 	if out, err := wait("1m"); err != nil {
 		t.Errorf("Pinot has all actions, and wait says %v, %s", err, out)
