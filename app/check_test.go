@@ -35,7 +35,7 @@ func refusedAtStart(dir string) map[string]struct {
 		"missing scrape token":       {[]string{"--metrics.token_file", none}, nil, "metrics.token_file: "},
 		"missing secret of peers":    {[]string{"--peers.secret_file", none}, nil, "peers.secret_file: "},
 		"missing certificate":        {[]string{"--api.tls.cert_file", none, "--api.tls.key_file", none}, nil, "api.tls: "},
-		"certificate without key":    {[]string{"--api.tls.cert_file", none}, nil, "api.tls.cert_file and key_file"},
+		"certificate without key":    {[]string{"--api.tls.cert_file", none}, nil, "api.tls.cert_file, key_file"},
 		"missing CA of peers":        {[]string{"--peers.https", "--peers.tls.ca_file", none}, nil, "peers.tls: "},
 		"missing CA of a collector":  {[]string{"--tracing.endpoint", "https://x.example", "--tracing.tls.ca_file", none}, nil, "tracing: "},
 		"missing definitions":        {[]string{"--features", none}, serves, "features: "},

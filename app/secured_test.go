@@ -390,10 +390,10 @@ func TestSecrets_AreInNoConfigurationOutput(t *testing.T) {
 		{"shown", with(mechanism+"SCRAM-SHA-256", stream), []string{"config", "show"}, 0, "password: (hidden)"},
 		{"in addresses", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://host/keys?key="+secret, "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?key="+secret,
 			"SMARTFEED_GENERATOR_SOURCES=[{name: trends, url: 'https://host/trends?key="+secret+"', timeout: 40ms, limit: 10, share: 0.1}]"), []string{"config", "show"}, 0, "https://host/trends?(hidden)"},
-		{"an address as it is shown", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?(hidden)"), []string{"config", "check"}, 2, "is what an address is shown as"},
+		{"an address as it is shown", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?(hidden)"), []string{"config", "check"}, 2, "is the redacted form of an address"},
 		{"a mistake beside it", with(mechanism + "NONE"), []string{"config", "check"}, 2, "mechanism"},
-		{"a mistake in it", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_REGISTRY=https://ada:"+secret+"@host"), []string{"config", "check"}, 2, "registry: the address holds a user"},
-		{"in the address of keys", with("SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://ada:"+secret+"@host/keys"), []string{"config", "check"}, 2, "auth.jwks: holds a user"},
+		{"a mistake in it", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_REGISTRY=https://ada:"+secret+"@host"), []string{"config", "check"}, 2, "registry: the address contains a user"},
+		{"in the address of keys", with("SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://ada:"+secret+"@host/keys"), []string{"config", "check"}, 2, "auth.jwks: contains a user"},
 		{"in the address of a model", with("SMARTFEED_GENERATOR_MODEL_URL=ftp://host/?key=" + secret), []string{"config", "check"}, 2, "ftp://host/"},
 	} {
 		code, out, problems := execute(t, c.environ, c.args...)

@@ -60,7 +60,7 @@ func (s SASL) Validate() error {
 		problems = append(problems, fmt.Errorf("mechanism: %q: want one of %s", s.Mechanism, strings.Join(known, ", ")))
 	}
 	if (s.Mechanism != "") != s.Given() {
-		problems = append(problems, errors.New("mechanism, user: one without the other"))
+		problems = append(problems, errors.New("mechanism, user: both or neither are required"))
 	}
 	return errors.Join(problems...)
 }

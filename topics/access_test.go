@@ -261,8 +261,8 @@ func TestClientConfig_Validate(t *testing.T) {
 		{"plain without TLS", topics.ClientConfig{SASL: topics.SASL{Mechanism: "PLAIN", Login: login}}, "sasl.mechanism: PLAIN sends the password itself"},
 		{"plain over TLS", topics.ClientConfig{TLS: secure.TLS{Enabled: true}, SASL: topics.SASL{Mechanism: "PLAIN", Login: login}}, ""},
 		{"another mechanism", topics.ClientConfig{SASL: topics.SASL{Mechanism: "scram", Login: login}}, `sasl.mechanism: "scram": want one of PLAIN`},
-		{"no mechanism", topics.ClientConfig{SASL: topics.SASL{Login: login}}, "sasl.mechanism, user: one without the other"},
-		{"no user", topics.ClientConfig{SASL: topics.SASL{Mechanism: "PLAIN"}}, "sasl.mechanism, user: one without the other"},
+		{"no mechanism", topics.ClientConfig{SASL: topics.SASL{Login: login}}, "sasl.mechanism, user: both or neither are required"},
+		{"no user", topics.ClientConfig{SASL: topics.SASL{Mechanism: "PLAIN"}}, "sasl.mechanism, user: both or neither are required"},
 		{"files without TLS", topics.ClientConfig{TLS: secure.TLS{Certificates: secure.Certificates{CAFile: "ca"}}}, "tls.enabled: is false"},
 		{"a rack with space", topics.ClientConfig{Rack: " a"}, `rack: " a"`},
 	} {

@@ -101,8 +101,8 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 		token + "--service b --scope all":   {`there is no "all"`},
 		token + "--user user:a --for 9999h": {"want 1s to"},
 		"token --user user:a":               {"auth.secret_file: is empty"},
-		token + "--user user:a --auth.jwks http://id.example/keys --auth.audience x": {"want a file, or an https URL"},
-		token + "--user user:a --outgoing.allow 10.0.0.1":                            {"is no network"},
+		token + "--user user:a --auth.jwks http://id.example/keys --auth.audience x": {"want a file or an https URL"},
+		token + "--user user:a --outgoing.allow 10.0.0.1":                            {"is not a network"},
 	} {
 		code, out, errOut := execute(t, nil, strings.Fields("--kafka "+deaf+" "+files.Replace(line))...)
 		if code != 2 || out != "" {

@@ -48,14 +48,14 @@ func Name(host string, allowed ...string) bool {
 
 // RefusePages responds with 403 to requests from pages of other sites. counts is Change or Page.
 func RefusePages(next http.Handler, counts func(*http.Request) bool) http.Handler {
-	return refuse(next, counts, "pages of other sites may not send this")
+	return refuse(next, counts, "cross-site requests are not allowed")
 }
 
 // RefuseNames responds with 403 to requests with a host name that is not allowed.
 func RefuseNames(next http.Handler, allowed ...string) http.Handler {
 	return refuse(next, func(r *http.Request) bool { return Name(r.Host, allowed...) },
-		"callers are not asked who they are here, so requests by a name are refused (any site can point a name of its own at "+
-			"this machine): ask for 127.0.0.1 or localhost")
+		"requests by a host name are not allowed while authentication is disabled, because any site can make its own name "+
+			"resolve to this machine; use 127.0.0.1 or localhost")
 }
 
 func refuse(next http.Handler, counts func(*http.Request) bool, why string) http.Handler {

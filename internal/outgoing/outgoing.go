@@ -35,7 +35,7 @@ func (c Config) networks() ([]netip.Prefix, error) {
 	for _, text := range c.Allow {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("allow: %q is no network such as 10.0.0.0/8", text))
+			problems = append(problems, fmt.Errorf("allow: %q is not a network such as 10.0.0.0/8", text))
 			continue
 		}
 		networks = append(networks, network.Masked())
@@ -44,7 +44,7 @@ func (c Config) networks() ([]netip.Prefix, error) {
 }
 
 // ErrRefused is returned for an address that is neither public nor allowed.
-var ErrRefused = errors.New("neither a public address nor one in outgoing.allow")
+var ErrRefused = errors.New("neither public nor in outgoing.allow")
 
 // connectTimeout applies to each address.
 const connectTimeout = 2 * time.Second

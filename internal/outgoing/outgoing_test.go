@@ -172,7 +172,7 @@ func get(g *Guard, url string) error {
 
 func TestValidate(t *testing.T) {
 	err := Config{Allow: []string{"10.0.0.0/8", "10.0.0.1", "x"}}.Validate()
-	if err == nil || strings.Count(err.Error(), "is no network") != 2 {
+	if err == nil || strings.Count(err.Error(), "is not a network") != 2 {
 		t.Errorf("got %v, want both problems", err)
 	}
 }

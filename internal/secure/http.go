@@ -24,7 +24,7 @@ type HTTP struct {
 func (h HTTP) Validate() error {
 	problems := []error{settings.Under("tls", h.TLS.Validate()), h.Login.Validate(), oneOf("token", h.Token, "token_file", h.TokenFile)}
 	if h.Given() && h.bearer() {
-		problems = append(problems, errors.New("token: is given, and user, too"))
+		problems = append(problems, errors.New("token: conflicts with user"))
 	}
 	return errors.Join(problems...)
 }
@@ -126,10 +126,10 @@ func sameServer(req *http.Request, via []*http.Request) error {
 // rejects the output of ShownURL for an address with a query, which was copied from such output.
 func CheckURL(address string) error {
 	if strings.HasSuffix(address, "?"+hidden) {
-		return errors.New("is what an address is shown as, not an address")
+		return errors.New("is the redacted form of an address")
 	}
 	if strings.Contains(address, "@") { // whether or not it is a URL
-		return errors.New("holds a user: give user and password as values of their own")
+		return errors.New("contains a user: set user and password instead")
 	}
 	return nil
 }

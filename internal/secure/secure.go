@@ -30,7 +30,7 @@ func (s Secret) Reveal() string { return string(s) }
 // Check rejects the replacement text of a secret, which was copied from output.
 func (s Secret) Check() error {
 	if s == hidden {
-		return errors.New("is what a secret is shown as, not a secret")
+		return errors.New("is the redacted form of a secret")
 	}
 	return nil
 }
@@ -64,10 +64,10 @@ type Certificates struct {
 func (c Certificates) Validate() error {
 	var problems []error
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		problems = append(problems, errors.New("cert_file, key_file: one without the other"))
+		problems = append(problems, errors.New("cert_file, key_file: both or neither are required"))
 	}
 	if c.InsecureSkipVerify && c.CAFile != "" {
-		problems = append(problems, errors.New("insecure_skip_verify: is true: ca_file would mean nothing"))
+		problems = append(problems, errors.New("insecure_skip_verify: is true, so ca_file must be empty"))
 	}
 	return errors.Join(problems...)
 }
@@ -114,7 +114,7 @@ type TLS struct {
 func (t TLS) Validate() error {
 	err := t.Certificates.Validate()
 	if !t.Enabled && t.Certificates != (Certificates{}) {
-		err = errors.Join(err, errors.New("enabled: is false: the other values would mean nothing"))
+		err = errors.Join(err, errors.New("enabled: is false, so the other values must be empty"))
 	}
 	return err
 }
@@ -142,7 +142,7 @@ func (l Login) Given() bool { return l.User != "" }
 func (l Login) Validate() error {
 	problems := []error{oneOf("password", l.Password, "password_file", l.PasswordFile)}
 	if has := l.Password != "" || l.PasswordFile != ""; has != l.Given() {
-		problems = append(problems, errors.New("user, password: one without the other"))
+		problems = append(problems, errors.New("user, password: both or neither are required"))
 	}
 	return errors.Join(problems...)
 }
@@ -153,7 +153,7 @@ func (l Login) Secret() (string, error) { return reveal(l.Password, l.PasswordFi
 // oneOf rejects a secret that is given twice, and a replacement text.
 func oneOf(name string, text Secret, fileName, file string) error {
 	if text != "" && file != "" {
-		return fmt.Errorf("%s: is given, and %s, too", name, fileName)
+		return fmt.Errorf("%s: conflicts with %s", name, fileName)
 	}
 	if err := text.Check(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)

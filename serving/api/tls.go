@@ -18,7 +18,7 @@ type TLSConfig struct {
 // Validate returns an error for a certificate without a key, and for a key without a certificate.
 func (c TLSConfig) Validate() error {
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		return errors.New("cert_file and key_file: one without the other")
+		return errors.New("cert_file, key_file: both or neither are required")
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func TestTLS_RejectsInvalidFiles(t *testing.T) {
 		tls  TLSConfig
 		want string
 	}{
-		"no key":      {TLSConfig{CertFile: pair}, "one without the other"},
+		"no key":      {TLSConfig{CertFile: pair}, "both or neither are required"},
 		"no file":     {TLSConfig{CertFile: pair + "x", KeyFile: pair}, "no such file"},
 		"another key": {TLSConfig{CertFile: pair, KeyFile: "tls_test.go"}, "tls: "},
 	} {

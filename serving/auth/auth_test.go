@@ -374,7 +374,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.JWKS, c.Audience = "http://127.0.0.1/keys", "a" }, ""},
 		{func(c *Config) { c.JWKS = "keys.json" }, "audience: is empty"},
 		{func(c *Config) { c.JWKS, c.Audience = "http://id/keys", "a" }, "jwks: http://id/keys: want a file or an https URL"},
-		{func(c *Config) { c.JWKS, c.Audience = "https://ada:horse@id/keys?k=horse", "a" }, "jwks: holds a user"},
+		{func(c *Config) { c.JWKS, c.Audience = "https://ada:horse@id/keys?k=horse", "a" }, "jwks: contains a user"},
 		{func(c *Config) { c.JWKS, c.Audience = "ftp://id/keys?k=horse", "a" }, "jwks: ftp://id/keys: want"},
 		{func(c *Config) { c.JWKS, c.Audience = "https://\x7fhorse", "a" }, "jwks: is not a URL"},
 		{func(c *Config) { c.Leeway = 6 * time.Minute }, "leeway: 6m:"},
