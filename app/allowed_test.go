@@ -172,7 +172,9 @@ func (s *started) checkLetters() {
 	dance := schemas.Event{ID: "d", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "dance", Object: "pin:1"}
 	s.tell(schemas.Line{Stream: topics.Actions, Key: "pin:1", Event: &schemas.ActionEvent{Event: dance}})
 	eventually.True(s.t, "the dead letter is listed", func() bool {
-		list := get[struct{ Letters []struct{ Retried bool } }](s.api(), "/v1/deadletters").Letters
+		list := get[struct {
+			Letters []struct{ Retried bool } `json:"dead_letters"`
+		}](s.api(), "/v1/deadletters").Letters
 		return len(list) > 0 && !list[len(list)-1].Retried
 	})
 	if done := post[ops.Retried](s.api(), "/v1/deadletters/retry", "{}"); done.Published == 0 {

@@ -338,7 +338,9 @@ func (v *visitor) stopsAKind() {
 
 // letters returns the number of dead letters in their topic.
 func (v *visitor) letters() int {
-	return len(get[struct{ Letters []struct{ Retried bool } }](v.s, "/v1/deadletters").Letters)
+	return len(get[struct {
+		Letters []struct{ Retried bool } `json:"dead_letters"`
+	}](v.s, "/v1/deadletters").Letters)
 }
 
 func quotedList(list []string) string {
