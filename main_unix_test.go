@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestKeepFilesPrivate(t *testing.T) {
@@ -15,12 +17,8 @@ func TestKeepFilesPrivate(t *testing.T) {
 	dir := t.TempDir()
 	keepFilesPrivate()
 	file, sub := filepath.Join(dir, "file"), filepath.Join(dir, "dir")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(sub, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o666))
+	must.OK(t, os.Mkdir(sub, 0o777))
 	for path, want := range map[string]os.FileMode{file: 0o600, sub: 0o700} {
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm() != want {

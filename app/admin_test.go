@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
@@ -51,9 +52,7 @@ func TestAdmin_BeyondLoopbackServesMetricsForTheScrapeTokenAlone(t *testing.T) {
 	token := strings.Repeat("s", 32)
 	cfg := DefaultConfig()
 	cfg.Admin, cfg.Metrics.TokenFile = "0.0.0.0:0", filepath.Join(t.TempDir(), "scrape.token")
-	if err := os.WriteFile(cfg.Metrics.TokenFile, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(cfg.Metrics.TokenFile, []byte(token+"\n"), 0o600))
 	admin := adminOf(t, cfg, auth.ScrapeToken{File: cfg.Metrics.TokenFile})
 	for _, c := range []struct {
 		path, authorization string
@@ -75,9 +74,7 @@ func TestAdmin_BeyondLoopbackServesMetricsForTheScrapeTokenAlone(t *testing.T) {
 func adminOf(t *testing.T, cfg Config, scrape api.ScrapeCheck) func(url, header, value string) int {
 	t.Helper()
 	a, err := listenAdmin(cfg, scrape, prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = a.listener.Close() })
 	return func(url, header, value string) int {
 		r, w := httptest.NewRequest("GET", url, nil), httptest.NewRecorder()

@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // The alerts in the table of failures exist.
 func TestOperations_FailuresNameExistingAlerts(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, table, _ := strings.Cut(string(text), "### Failures\n")
 	table, _, _ = strings.Cut(table, "\n### ")
 	quoted := regexp.MustCompile("`[^`]*`")

@@ -15,6 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -40,18 +41,14 @@ func newFenced(t *testing.T) *fenced {
 		opts = append(opts, kfake.User(topics.ScramSHA256, role, securetest.Literal))
 	}
 	cluster, err := kfake.NewCluster(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(cluster.Close)
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
 	f := &fenced{t, cluster.ListenAddrs(), registry.URL()}
 	f.run(root, "topics", "apply")
 	adm, err := topics.Kafka{Brokers: f.brokers, SASL: loginOf(root)}.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer adm.Close()
 	for _, role := range topics.Roles() {
 		allow(t, adm, f.run(root, "topics", "acls", role, "--principal", "User:"+role))

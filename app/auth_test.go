@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/topics"
@@ -39,18 +40,14 @@ func (s *started) with(token, path string) int {
 func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	if res, err = http.DefaultClient.Do(req); err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return res, string(text)
 }
 
@@ -63,9 +60,7 @@ func TestAuth_GuardsEveryRoute(t *testing.T) {
 	cfg.Auth.SecretFile, cfg.Admin = secret, freeAddress(t)
 	scraper := strings.Repeat("s", 32)
 	cfg.Metrics.TokenFile = filepath.Join(t.TempDir(), "scrape.token")
-	if err := os.WriteFile(cfg.Metrics.TokenFile, []byte(scraper), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(cfg.Metrics.TokenFile, []byte(scraper), 0o600))
 	s := start(t, cfg)
 	for _, c := range []struct {
 		token, path string
@@ -117,9 +112,7 @@ func (s *started) askedByCommands(token string) {
 func TestPeers_AuthenticateOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
-	if err := securetest.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, securetest.Write(dir))
 	callers, shared, other := filepath.Join(dir, "callers"), filepath.Join(dir, "shared"), filepath.Join(dir, "other")
 	ada := minted(t, callers, "--user", "user:ada")
 	minted(t, shared, "--user", "user:x")
@@ -136,14 +129,10 @@ func TestPeers_AuthenticateOverTLS(t *testing.T) {
 	front := startPieces(t, role(shared), serving())
 	stranger := startPieces(t, role(other), serving())
 	settings, err := front.cfg.Peers.TLS.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	waiting := func(at *started) error {
 		c, err := client.New(client.Config{Address: at.server.Addr(), Token: ada, TLS: settings})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer c.Close()
 		_, err = c.Waiting(t.Context(), "user:ada")
 		return err
@@ -164,13 +153,9 @@ func postTLS(t *testing.T, settings *tls.Config, url, body string) int {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	res, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer res.Body.Close()
 	return res.StatusCode
 }

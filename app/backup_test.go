@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -46,16 +47,12 @@ func TestBackup_MirrorOfInputsRestoresEverything(t *testing.T) {
 func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 	t.Helper()
 	log, err := topics.NewLog(from.Kafka(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer log.Close()
 	out, err := to.Kafka(0).Client(
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.RecordDeliveryTimeout(0)) // it counts from a record's timestamp, and these are old
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer out.Close()
 	for _, topic := range names {
 		err := log.ReadAll(t.Context(), topic, func(r *kgo.Record) error {
@@ -67,21 +64,15 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 			})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
-	if err := out.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, out.Flush(t.Context()))
 }
 
 // Only records from outside the groups cannot be recomputed. The runbook names each topic that has them.
 func TestBackup_RunbookNamesTopicsThatCannotBeRecomputed(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, section, found := strings.Cut(string(text), "\n### Backup and restore\n")
 	section, _, _ = strings.Cut(section, "\n### ")
 	if !found {

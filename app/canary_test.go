@@ -21,6 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
 	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
@@ -82,13 +83,9 @@ func (e *echo) knows() bool {
 func someKeys(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	point, err := key.PublicKey.Bytes() // 4, then both coordinates
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text := base64.RawURLEncoding.EncodeToString
 	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"1","x":%q,"y":%q}]}`, text(point[1:33]), text(point[33:]))
 }
@@ -134,9 +131,7 @@ func (s *shown) ask(base, path, token string) {
 func secretFile(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(name, []byte(canary), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name, []byte(canary), 0o600))
 	return name
 }
 

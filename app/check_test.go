@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -57,9 +58,7 @@ func refusedAtStart(dir string) map[string]struct {
 // not rejected for any such reason.
 func TestConfigCheck_RefusesWhatEachRoleRefuses(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "short"), []byte("short:"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "short"), []byte("short:"), 0o600))
 	for name, c := range refusedAtStart(dir) {
 		for _, role := range Roles() {
 			refuses := len(c.roles) == 0 || slices.Contains(c.roles, role)

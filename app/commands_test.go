@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // execute runs a command line in an empty directory, and returns its exit code and output.
@@ -38,13 +39,9 @@ func TestCommands_PrintJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	event, saves := filepath.Join(t.TempDir(), "events"), filepath.Join(t.TempDir(), "saves.yaml")
-	if err := os.WriteFile(saves, []byte("{name: saves_6h, entity: user, verbs: [save], window: 6h, aggregate: count}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(saves, []byte("{name: saves_6h, entity: user, verbs: [save], window: 6h, aggregate: count}"), 0o600))
 	text := `{"stream":"follows","id":"c1","time":1,"actor":"user:ada","verb":"follow","object":"user:bob"}`
-	if err := os.WriteFile(event, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(event, []byte(text), 0o600))
 	for _, args := range [][]string{
 		{"version"}, {"config", "check"}, {"id", "make", "3429", "1", "7075733"}, {"id", "split", "241294492511762325"},
 		{"token", "--auth.secret_file", filepath.Join(t.TempDir(), "secret"), "--user", "user:ada"}, {"pinot", "show"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/serving/client"
 )
@@ -15,14 +16,10 @@ import (
 func TestClient_ReachesOwnServer(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
-	if err := securetest.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, securetest.Write(dir))
 	secret, file := filepath.Join(dir, "callers"), filepath.Join(dir, "token")
 	ada, operator := minted(t, secret, "--user", "user:ada"), minted(t, secret, "--service", "ops", "--scope", "operate")
-	if err := os.WriteFile(file, []byte(operator+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(operator+"\n"), 0o600))
 	cfg := testConfig(t.TempDir())
 	cfg.API.TLS.CertFile, cfg.API.TLS.KeyFile = filepath.Join(dir, securetest.Server), filepath.Join(dir, securetest.Server)
 	cfg.Peers.TLS.CAFile = filepath.Join(dir, securetest.CA)
@@ -30,9 +27,7 @@ func TestClient_ReachesOwnServer(t *testing.T) {
 	p := start(t, cfg).App
 	status := func(c *client.Client, err error) (code int) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer c.Close()
 		_, err = c.Get(t.Context(), nil, "v1", "status")
 		var refused *client.Error

@@ -9,17 +9,14 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // replaceDir replaces a directory with a copy of another.
 func replaceDir(t *testing.T, dir, with string) {
 	t.Helper()
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(dir, os.DirFS(with)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(dir))
+	must.OK(t, os.CopyFS(dir, os.DirFS(with)))
 }
 
 // eraseUsersAgain runs the command and returns its result.
@@ -57,9 +54,7 @@ func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 	if err != nil || !strings.HasPrefix(out, erased+" ") || strings.Count(out, "\n") != 1 {
 		t.Fatalf("erase list: %v: %q", err, out)
 	}
-	if err := os.WriteFile(list, []byte(out), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(list, []byte(out), 0o600))
 	s.stop()
 	replaceDir(t, cfg.Dir, backup)
 

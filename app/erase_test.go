@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -350,9 +351,7 @@ func TestRemains_SayWhenStoresDeleteActions(t *testing.T) {
 		{&withPinot, "in the night", "Pinot", "2026-02-27 00:10", "2026-03-10 14:15"},
 	} {
 		now, err := time.Parse("2006-01-02 15:04", c.now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got := c.cfg.Remains(now)[0]
 		if until := got.Until.Format("2006-01-02 15:04"); got.Where != c.where || until != c.want {
 			t.Errorf("%s, %s: in %s until %s, want until %s", c.where, c.arrived, got.Where, until, c.want)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 const exampleFile = "../deploy/smartfeed.example.yaml"
@@ -18,25 +19,17 @@ func TestExampleConfig_ContainsEveryDefault(t *testing.T) {
 	want := DefaultConfig()
 	var text bytes.Buffer
 	text.WriteString("# Every value with its default. Keep what you change; `smartfeed config check` reports mistakes with their line.\n")
-	if err := want.Write(&text, config.Options{Docs: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, want.Write(&text, config.Options{Docs: true}))
 	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(exampleFile, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(exampleFile, text.Bytes(), 0o644))
 	}
 	file, err := os.ReadFile(exampleFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff(text.String(), string(file)); diff != "" {
 		t.Errorf("%s is not what `smartfeed config show --docs` prints (UPDATE=1 go test ./app -run ExampleConfig rewrites it):\n%s", exampleFile, diff)
 	}
 	got := Config{}
-	if err := config.Load(&got, config.Source{File: exampleFile}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, config.Load(&got, config.Source{File: exampleFile}))
 	if err := want.Validate(); err != nil { // copies shared values to the parts, as Load does
 		t.Fatal(err)
 	}

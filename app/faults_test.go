@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -91,9 +92,7 @@ func startFaulty(t *testing.T, pieces []opener, change func(*Config)) *faulty {
 	t.Helper()
 	broker := startBroker(t)
 	at, err := url.Parse(broker.RegistryURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	f := &faulty{parts: map[string]*breakable{}, net: faultnet.New(), registry: httptest.NewServer(httputil.NewSingleHostReverseProxy(at))}
 	t.Cleanup(f.registry.Close)
 	cfg := roleConfig(t, broker)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/measure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
@@ -46,9 +47,7 @@ func startBench(b *testing.B) *benchProduct {
 	b.Helper()
 	cfg := testConfig(b.TempDir())
 	p, err := openProduct(b.Context(), cfg, slog.New(slog.DiscardHandler), everything())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
@@ -136,9 +135,7 @@ func (p *benchProduct) ask(body []byte) (took time.Duration, answer []byte) {
 func request(b testing.TB, req feature.Request) []byte {
 	b.Helper()
 	body, err := json.Marshal(req)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	return body
 }
 
@@ -161,9 +158,7 @@ func (p *benchProduct) atRate(b *testing.B, rate float64, lasting time.Duration,
 func usedCPU(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -269,9 +264,7 @@ func (p *benchProduct) freshness(b *testing.B) {
 		user := schemas.UserID(fmt.Sprint("user:probe-", i))
 		body := request(b, feature.Request{Features: []string{"verbs_1h"}, Users: []schemas.UserID{user}})
 		start := time.Now()
-		if err := p.publisher.Publish(b.Context(), []schemas.Line{p.action(user, i, start)}); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, p.publisher.Publish(b.Context(), []schemas.Line{p.action(user, i, start)}))
 		for {
 			if _, answer := p.ask(body); answer != nil && !bytes.Contains(answer, []byte(`"verbs_1h":{}`)) {
 				break

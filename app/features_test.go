@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
@@ -161,13 +162,9 @@ features:
 	}
 	s.stop()
 	defs, err := feature.Load(cfg.Features)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	store, err := feature.OpenEmbedded(filepath.Join(cfg.Dir, "features"), cfg.Feature, slog.New(slog.DiscardHandler), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer store.Close()
 	now := schemas.MicrosOf(time.Now())
 	results, _, err := store.Actions(t.Context(), "user:0", feature.Span{AsOf: now, Now: now}, defs[:1])
@@ -287,9 +284,7 @@ func (s *started) metric(name string) string {
 // define writes a definitions file.
 func define(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (s *started) verify() []featurelog.Drift {
@@ -385,9 +380,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 	})
 	seconds := func() float64 {
 		value, err := strconv.ParseFloat(s.metric("smartfeed_features_freshness_seconds"), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return value
 	}
 	eventually.True(t, "the gauge says that actions wait", func() bool { return seconds() > 1 })

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/status"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -113,9 +114,7 @@ func TestOpenOwnSinks_FillNoCluster(t *testing.T) {
 	cfg.Dir = t.TempDir()
 	cfg.FeedStore.Cassandra.Primary.Hosts = []string{deaf}
 	p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(p.parts) != 1 || p.parts[0].Name != "feed-store-primary" {
 		t.Errorf("parts %+v, want only the connection to the cluster", p.parts)
 	}
@@ -123,9 +122,7 @@ func TestOpenOwnSinks_FillNoCluster(t *testing.T) {
 		t.Error(err)
 	}
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
-	if err := os.WriteFile(file, []byte("materialize: {store: green}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte("materialize: {store: green}\n"), 0o600))
 	if out, err := runCommand(t.Context(), "config", "check", "--config", file); err == nil || !strings.Contains(err.Error(), "store") {
 		t.Errorf("config check with another group of a sink: %q %v", out, err)
 	}

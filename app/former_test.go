@@ -12,6 +12,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
@@ -74,9 +75,7 @@ func TestGenerations_RemoveLocalRowsOfFormerOnesAtTheStart(t *testing.T) {
 	s := start(t, cfg)
 	former, active := s.localRows(7), s.localRows(1)
 	s.stop()
-	if err := os.MkdirAll(filepath.Join(former, "0"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(filepath.Join(former, "0"), 0o750))
 	s = start(t, cfg)
 	if _, err := os.Stat(former); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s: %v, want that it is removed", former, err)

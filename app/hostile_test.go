@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -89,9 +90,7 @@ func TestGroups_SurviveGarbageOnEveryTopic(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	client, err := s.kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
 	garbage := [][]byte{
 		nil, {}, {0}, []byte("not avro at all"),
@@ -106,17 +105,13 @@ func TestGroups_SurviveGarbageOnEveryTopic(t *testing.T) {
 		}
 		for i, value := range garbage {
 			key := fmt.Sprintf("user:garbage-%d", i)
-			if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic.Name, Key: []byte(key), Value: value}).FirstErr(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: topic.Name, Key: []byte(key), Value: value}).FirstErr())
 			sent++
 		}
 	}
 	s.checkProcesses(2)
 	out, err := s.run("deadletters", "list", "--limit", "1000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, topic := range []string{topics.Pins, topics.Follows, topics.Actions, topics.Users, topics.Publications, topics.Deliveries,
 		topics.Served, topics.Edges, topics.FeedEntries, topics.ActionsEnriched} {
 		if !strings.Contains(out, topic) {
@@ -134,18 +129,12 @@ func TestGroups_SurviveGarbageOnEveryTopic(t *testing.T) {
 func TestStart_NamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer taken.Close()
 	file := filepath.Join(t.TempDir(), "a-file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	features := filepath.Join(t.TempDir(), "features.yaml")
-	if err := os.WriteFile(features, []byte("features:\n  - name: Bad Name\n    entity: user\n    aggregate: juggle\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(features, []byte("features:\n  - name: Bad Name\n    entity: user\n    aggregate: juggle\n"), 0o600))
 	free := []string{"--kafka", "127.0.0.1:0", "--registry", "127.0.0.1:0"}
 	for name, c := range map[string]struct {
 		args []string

@@ -20,6 +20,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 )
 
@@ -242,9 +243,7 @@ func testKills(t *testing.T, dir string, kills int, most int64) {
 		}
 		c.start()
 	}
-	if err := import_(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, import_(t.Context()))
 	c.compare(d)
 }
 

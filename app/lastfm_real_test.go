@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // realServers is the variable with the addresses of Kafka, registry, Cassandra primary and standby, Pinot's controller
@@ -57,9 +59,7 @@ pinot: {controller: %q, brokers: [%q]}
 feed: {generator_timeout: 10s, store_timeout: 2s, catch_up_timeout: 2s, served_timeout: 2s}
 feature: {deadline: 1m}
 `, at[0], at[1], at[2], at[3], at[4], at[5])
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	command := func(args ...string) string { return configured(t, file, args...) }
 	for _, args := range [][]string{{"topics", "apply"}, {"feedstore", "apply"}, {"pinot", "apply"}} {
 		command(args...)
@@ -95,27 +95,19 @@ func used(t *testing.T, pids ...int) string {
 	ticks, kib := int64(0), int64(0)
 	for _, pid := range pids {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		_, rest, _ := bytes.Cut(stat, []byte(") "))             // from the third field on
 		for _, f := range strings.Fields(string(rest))[11:13] { // utime, stime
 			n, err := strconv.ParseInt(f, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			ticks += n
 		}
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for line := range strings.Lines(string(status)) {
 			if value, is := strings.CutPrefix(line, "VmHWM:"); is {
 				var n int64
-				if _, err := fmt.Sscan(value, &n); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(fmt.Sscan(value, &n))(t)
 				kib += n
 			}
 		}
@@ -131,19 +123,13 @@ func session(t *testing.T, name string) (pids []int) {
 		dir = "../.ci/state"
 	}
 	text, err := os.ReadFile(filepath.Join(dir, name+".pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	leader := strings.TrimSpace(string(text))
 	all, err := exec.Command("ps", "-o", "pid=", "-s", leader).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, f := range strings.Fields(string(all)) {
 		pid, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if syscall.Kill(pid, 0) == nil {
 			pids = append(pids, pid)
 		}

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // A separate process generates the load, so that its cost is not measured with the server's: this test binary, started
@@ -55,9 +57,7 @@ func (l loaded) quantile(code int, q float64) time.Duration {
 func (l load) ask(b *testing.B) loaded {
 	b.Helper()
 	what, err := json.Marshal(l)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	ctx, cancel := context.WithTimeout(b.Context(), l.For+time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestLoad$")
@@ -69,9 +69,7 @@ func (l load) ask(b *testing.B) loaded {
 		b.Fatalf("%v\n%s%s", err, &out, &problems)
 	}
 	var result loaded
-	if err := json.NewDecoder(&out).Decode(&result); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, json.NewDecoder(&out).Decode(&result))
 	return result
 }
 
@@ -81,16 +79,10 @@ func TestLoad(t *testing.T) {
 		t.Skipf("%s is not set: this is a part of the benchmark of serving", loadVariable)
 	}
 	var l load
-	if err := json.NewDecoder(os.Stdin).Decode(&l); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.NewDecoder(os.Stdin).Decode(&l))
 	result, err := l.run()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, json.NewEncoder(os.Stdout).Encode(result))
 }
 
 // due is a request and the time at which it is due.

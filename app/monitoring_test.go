@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -29,9 +30,7 @@ type metric struct {
 func described(t *testing.T, found map[string]metric, cfg Config, pieces ...opener) {
 	t.Helper()
 	p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), pieces)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	all := make(chan *prometheus.Desc)
 	go func() {
 		defer close(all)
@@ -78,9 +77,7 @@ func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	text, err := os.ReadFile("../deploy/monitoring/grafana/smartfeed.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var dashboard struct {
 		Panels []struct {
 			ID      int
@@ -88,9 +85,7 @@ func expressions(t *testing.T) map[string]string {
 			Targets []struct{ Expr, RefID string }
 		}
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &dashboard))
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
 			found[fmt.Sprintf("panel %d %s %s", panel.ID, panel.Title, target.RefID)] = target.Expr // two rows have panels with the same title
@@ -112,13 +107,9 @@ type rule struct {
 func alerts(t *testing.T) map[string]rule {
 	t.Helper()
 	text, err := os.ReadFile("../deploy/monitoring/alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var rules struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.Unmarshal(text, &rules); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, yaml.Unmarshal(text, &rules))
 	found := map[string]rule{}
 	for _, group := range rules.Groups {
 		for _, r := range group.Rules {
@@ -187,17 +178,11 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 	slices.Sort(lines)
 	got := strings.Join(lines, "")
 	if os.Getenv("UPDATE") != "" {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll("testdata", 0o755))
+		must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("metrics are not those of %s (-want +got):\n%s", file, diff)
 	}
@@ -206,9 +191,7 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 // Each objective in docs/operations.md has a histogram, an alert on it, and a panel that shows it.
 func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	there, rules := metrics(t), alerts(t)
 	promises := regexp.MustCompile("(?m)^\\| .* \\| `(smartfeed_\\w+)`[^|]*\\|[^|]*\\| (\\w+) \\|$").FindAllStringSubmatch(string(text), -1)
 	if len(promises) < 7 {
@@ -284,9 +267,7 @@ func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {
 // docs/operations.md explains every alert.
 func TestAlerts_AreExplained(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range slices.Sorted(maps.Keys(alerts(t))) {
 		if !strings.Contains(string(text), "**"+name+"**") {
 			t.Errorf("docs/operations.md does not say what to do about %s", name)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/topics"
@@ -91,9 +92,7 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 		t.Errorf("objects in all: %+v, lag %v; in one: %+v", all.Counters, all.Lag, some.Counters)
 	}
 
-	if err := second.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, second.cmd.Process.Signal(syscall.SIGSTOP))
 	var took time.Duration
 	eventually.True(t, "the one that hangs is named", func() bool { // a signal takes a moment
 		began := time.Now()

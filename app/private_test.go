@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // The state contains what people see and do, and secrets.
@@ -21,9 +23,7 @@ func TestState_IsTheUsersAlone(t *testing.T) {
 	}
 	for _, path := range append(append(inside, parts...), dir) {
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if info.IsDir() && info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: got %v, want 0700", path, info.Mode())
 		}

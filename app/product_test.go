@@ -24,6 +24,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/internal/tools/lastfm"
@@ -121,9 +122,7 @@ func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *
 func launch(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
 	t.Helper()
 	p, err := openProduct(t.Context(), cfg, log, pieces)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
@@ -205,9 +204,7 @@ type dataset struct {
 func readDataset(t *testing.T, dir string) *dataset {
 	t.Helper()
 	set, err := lastfm.Read(os.DirFS(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d := &dataset{dir: dir, last: lastAction(), product: oracle.New(oracle.Config{HalfLife: DefaultConfig().Fanout.HalfLife})}
 	shift := set.ShiftTo(d.last)
 	for line := range set.Users(shift) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/rows"
 )
 
@@ -42,9 +43,7 @@ func TestReadiness_ReportsProgressOfGroup(t *testing.T) {
 // Before anything runs, every part is listed as missing by name, and the global tables are unread.
 func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
 	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // step is a command of a document with the output that the document shows.
@@ -21,9 +23,7 @@ type step struct {
 func consoleSteps(t *testing.T, file string) []step {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var steps []step
 	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(block[1]) {
@@ -55,9 +55,7 @@ func TestReadme(t *testing.T) {
 		t.Fatalf("%d commands found in README.md", len(steps))
 	}
 	guides, err := filepath.Glob("../docs/how-to/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, file := range guides {
 		steps = append(steps, consoleSteps(t, file)...)
 	}
@@ -68,9 +66,7 @@ func TestReadme(t *testing.T) {
 	c.args = append(c.args, "--demo")
 	c.start()
 	c.until("loaded", func() bool { return c.records() > 10_000 })
-	if _, err := runCommand(t.Context(), append([]string{"wait", "--timeout", processingTimeout}, c.flags...)...); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(runCommand(t.Context(), append([]string{"wait", "--timeout", processingTimeout}, c.flags...)...))(t)
 	for _, s := range steps {
 		s.check(t, c)
 	}

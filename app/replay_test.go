@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -114,13 +115,9 @@ func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 	}})}
 	for _, e := range events {
 		text, err := json.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		line, err := schemas.ParseLine(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		d.product.Apply(line)
 	}
 	for n := range replayReaders {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -39,9 +40,7 @@ func TestDeadLetter_TakesEffectOnceCauseIsFixed(t *testing.T) {
 	now := time.Now()
 	s.publish(event(now, "p", "pins", "user:a", "create", "pin:1", map[string]any{"interests": []string{"interest:tea"}}))
 	dance := &schemas.ActionEvent{Event: schemas.Event{ID: "d", Time: schemas.MicrosOf(now), Actor: "user:b", Verb: "dance", Object: "pin:1"}}
-	if err := s.publisher.Publish(t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:1", Event: dance}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.publisher.Publish(t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:1", Event: dance}}))
 	s.api().becomes(kind, schemas.RetryWaiting)
 	if out, err := s.run("deadletters", "limit", kind, "0", "--operator", "ann"); err != nil {
 		t.Fatalf("limit: %v %s", err, out)

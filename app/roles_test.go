@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -26,9 +27,7 @@ func startBroker(t *testing.T) *embedded.Server {
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	broker, err := embedded.Start(t.Context(), cfg, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := broker.Close(); err != nil {
 			t.Error(err)
@@ -125,9 +124,7 @@ func TestServe_EachProcessKnowsEveryUser(t *testing.T) {
 		t.Fatalf("erase: %v: %s", err, out)
 	}
 	second.stop()
-	if err := os.RemoveAll(lost.Dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(lost.Dir))
 	second = startPieces(t, lost, serving())
 	for _, s := range []*started{first, second} {
 		eventually.True(t, s.url("")+" knows the others", func() bool { return s.knows(users[1:], 11) })

@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -53,9 +54,7 @@ registry: https://%[2]s/apis/ccompat/v7
 registry_client: {tls: {ca_file: %[3]s/ca.pem}, user: smartfeed, password_file: %[3]s/password}
 partitions: 4
 `, kafka, registry, os.Getenv(realCertificates))
-	if err := os.WriteFile(file, []byte(text+more), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(text+more), 0o600))
 	return file
 }
 
@@ -66,9 +65,7 @@ func TestRealSecuredProduct(t *testing.T) {
 	command("topics", "apply")
 	role := func(pieces []opener) *started {
 		cfg := testConfig(t.TempDir())
-		if err := config.Load(&cfg, config.Source{File: file}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, config.Load(&cfg, config.Source{File: file}))
 		shortHandover(&cfg)
 		cfg.HTTP = freeAddress(t)
 		return startPieces(t, cfg, pieces)
@@ -80,9 +77,7 @@ func TestRealSecuredProduct(t *testing.T) {
 	text := fmt.Sprintf(`{"stream":"follows","id":"f-%[1]s","time":"%[1]s","actor":"user:ada","verb":"follow","object":"user:bob"}
 {"stream":"pins","id":"p-%[1]s","time":"%[1]s","actor":"user:bob","verb":"create","object":"pin:1","title":"t","link":"https://example.com"}
 `, now)
-	if err := os.WriteFile(events, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(events, []byte(text), 0o600))
 	command("publish", events)
 	command("wait", "--timeout", processingTimeout)
 	if answer := front.api().get("/v1/users/user:ada/feed"); !strings.Contains(answer, `"pin:1"`) {
@@ -114,9 +109,7 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 {"stream":"pins","id":"p-%[2]s","time":"%[1]s","actor":"user:bob-%[2]s","verb":"create","object":"pin:%[2]s","title":"t","link":"https://example.com"}
 {"stream":"actions","id":"a-%[2]s","time":"%[1]s","actor":"user:%[2]s","verb":"click","object":"pin:%[2]s","surface":"home"}
 `, now, g.run)
-	if err := os.WriteFile(events, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(events, []byte(text), 0o600))
 	g.as(topics.RoleProduce, "publish", events)
 	g.as(topics.RoleOperate, "wait", "--timeout", processingTimeout)
 	g.as(topics.RoleOperate, "topics", "verify")
@@ -193,9 +186,7 @@ func (g *guarded) checkFrozen() {
 func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Cluster) *cassandra.Store {
 	t.Helper()
 	s, err := cassandra.New(name, cfg, at, DefaultConfig().FeedStore.MaxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -207,9 +198,7 @@ func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Clu
 	})
 	limited, end := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer end()
-	if err := s.Connect(limited); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Connect(limited))
 	return s
 }
 
@@ -331,15 +320,11 @@ func parseACL(t *testing.T, args []string) *kadm.ACLBuilder {
 		b = b.TransactionalIDs(*id)
 	}
 	p, err := kmsg.ParseACLResourcePatternType(*pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var ops []kadm.ACLOperation
 	for _, name := range *names {
 		op, err := kmsg.ParseACLOperation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		ops = append(ops, op)
 	}
 	return b.ResourcePatternType(p).Operations(ops...)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/serving/api"
 )
@@ -72,9 +73,7 @@ func TestShutdownTimeout_CoversRequests(t *testing.T) {
 // answered.
 func TestShutdown_StopsServerFirst(t *testing.T) {
 	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer p.Close()
 	var first []string
 	for _, part := range p.parts {

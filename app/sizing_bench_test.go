@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -83,9 +84,7 @@ func (p *benchProduct) bytesBelow(path ...string) (n int64) {
 func (p *benchProduct) measured(b *testing.B, unit string, n int, do func()) {
 	before := p.sized()
 	do()
-	if err := topics.Wait(b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, topics.Wait(b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil))
 	after := p.sized()
 	each := func(before, after int64) float64 { return float64(after-before) / float64(n) }
 	b.Logf("%-32s %7d times: %7.0f B kept, %7.0f B tables, %7.0f B passing, %6.0f B feed store, %6.0f B feature store, %7.0f µs", unit, n,
@@ -155,9 +154,7 @@ func BenchmarkSizing(b *testing.B) {
 		for i := range sizingReaders * sizingVisits {
 			visits.Go(func() error { return p.visit(reader(i)) })
 		}
-		if err := visits.Wait(); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, visits.Wait())
 	})
 }
 

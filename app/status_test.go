@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/status"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -31,9 +32,7 @@ func TestStatus_OmitsWhatOnlyBrokerKnows(t *testing.T) {
 	}
 	s.groups = groups
 	away, err := topics.NewLog(topics.Kafka{Brokers: []string{freeAddress(t)}, Partitions: s.kafka.Partitions})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer away.Close()
 	there := s.ends
 	s.ends = away

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestAnswers_EncodeListsAndTimes(t *testing.T) {
@@ -42,9 +44,7 @@ func TestPoolItem_ReadsWhatItWrites(t *testing.T) {
 		{Pin: "pin:1", Time: -1, Facets: Facets{Author: "user:a", Board: "board:b", Interests: []InterestID{"interest:x"}}},
 	} {
 		text, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var got PoolItem
 		err = json.Unmarshal(text, &got)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hamba/avro/v2"
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestCheckBackward(t *testing.T) {
@@ -93,9 +95,7 @@ func TestOwnSchemasReadThemselves(t *testing.T) {
 			t.Errorf("%s: %v", r.name, err)
 		}
 		n, err := parseReader(r.schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		least := *n
 		least.fields = slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool { return f.def != nil })
 		if _, problems := resolve(n, &least); problems != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // filed returns records, and a file with these records in blocks of two.
@@ -16,9 +18,7 @@ func filed(t *testing.T) ([]*FiledFeatures, []byte) {
 	t.Helper()
 	var file bytes.Buffer
 	w, err := NewFileWriter(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	number := 2.5
 	var records []*FiledFeatures
 	for i := range 6 {
@@ -31,13 +31,9 @@ func filed(t *testing.T) ([]*FiledFeatures, []byte) {
 			Partition: 3, Offset: int64(10 * i),
 		}
 		records = append(records, rec)
-		if err := w.Write(rec); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Write(rec))
 		if i%2 == 1 {
-			if err := w.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, w.Flush())
 		}
 	}
 	return records, file.Bytes()
@@ -47,9 +43,7 @@ func read(t *testing.T, text []byte) []*FiledFeatures {
 	t.Helper()
 	var got []*FiledFeatures
 	err := EachFiled(bytes.NewReader(text), func(rec *FiledFeatures) error { got = append(got, rec); return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return got
 }
 
@@ -66,28 +60,18 @@ func TestAFileCutAnywhereIsMended(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.avro")
 	last := 0
 	for n := range len(whole) + 1 {
-		if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, whole[:n], 0o600))
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		records, err := MendFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, f.Close())
 		if records%2 != 0 || int(records) < last {
 			t.Fatalf("%d of %d bytes: %d records after %d", n, len(whole), records, last)
 		}
 		last = int(records)
 		left, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if records == 0 {
 			continue
 		}

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // FuzzDecode decodes arbitrary bodies of every record type. A decoded record must encode, and decode to the same record.
@@ -26,9 +28,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := r.decode(mustEncode(t, r, rec))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if diff := sameRecord(rec, again); diff != "" {
 			t.Errorf("decoded again differs (-first +second):\n%s", diff)
 		}
@@ -89,9 +89,7 @@ func FuzzResolve(f *testing.F) {
 func FuzzParseLine(f *testing.F) {
 	for _, r := range inputRecords(f, texts{}) {
 		line, err := AppendLine(nil, NewLine(full(r.zero).(Input)))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		f.Add(line)
 		f.Add(line[:len(line)/2])
 	}
@@ -103,9 +101,7 @@ func FuzzParseLine(f *testing.F) {
 			return
 		}
 		written, err := AppendLine(nil, line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		again, err := ParseLine(written)
 		if err != nil {
 			t.Fatalf("%v in %s", err, written)

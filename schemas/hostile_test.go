@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // full returns a record with a value in every field, always the same.
@@ -58,9 +60,7 @@ func fill(v reflect.Value, n *int) {
 func mustEncode(t testing.TB, r record, rec any) []byte {
 	t.Helper()
 	value, err := r.encode(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return value
 }
 
@@ -273,9 +273,7 @@ func TestConform(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			n, err := parseSchema(tt.schema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			got := ""
 			if err := conform(n, tt.body); err != nil {
 				got = err.Error()
@@ -345,9 +343,7 @@ func TestExpansion(t *testing.T) {
 		counts.Counts[string([]byte{byte(i & 127), byte(i >> 7 & 127), byte(i >> 14)})] = 0
 	}
 	manyCounts, err := serdeOf[ItemCounts](t, texts{}).Encode(&counts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	tests := []struct {
 		name   string
 		decode func() error
@@ -369,9 +365,7 @@ func TestExpansion(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var err error
 			allocated, took := cost(func() { err = tt.decode() })
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			t.Logf("%d KiB in %s", allocated>>10, took)
 			if allocated > tt.most<<20 {
 				t.Errorf("%d MiB, want at most %d", allocated>>20, tt.most)
@@ -385,9 +379,7 @@ func TestDecodedStandsAlone(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		value := mustEncode(t, r, full(r.zero))
 		got, err := r.decode(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for i := range value {
 			value[i] = 'X'
 		}
@@ -397,13 +389,9 @@ func TestDecodedStandsAlone(t *testing.T) {
 	}
 	s := serdeOf[DeadLetter](t, texts{})
 	value, err := s.Encode(&DeadLetter{Key: []byte("key"), Value: []byte("value")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d, err := s.Decode(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_ = append(d.Key, "-and-more"...)
 	if string(d.Value) != "value" {
 		t.Errorf("appending to the key made the value %q", d.Value)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestParseID(t *testing.T) {
@@ -86,9 +88,7 @@ func TestFolloweeSource(t *testing.T) {
 
 func TestShardedIDIsTheContracts(t *testing.T) {
 	id, err := ParseShardedID("241294492511762325")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if shard, typ, local := id.Split(); shard != 3429 || typ != 1 || local != 7075733 {
 		t.Errorf("got %d, %d, %d, want 3429, 1, 7075733", shard, typ, local)
 	}
@@ -100,9 +100,7 @@ func TestShardedIDRoundTrip(t *testing.T) {
 		typ := rapid.Uint32Range(0, MaxType).Draw(t, "type")
 		local := rapid.Uint64Range(0, MaxLocal).Draw(t, "local")
 		id, err := MakeShardedID(shard, typ, local)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		again, err := ParseShardedID(id.String())
 		if err != nil || again != id {
 			t.Fatalf("parsed %v, %v, want %v", again, err, id)

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // testID is the id under which the tests register every record's own schema.
@@ -41,13 +43,9 @@ func recordOf(t testing.TB, source SchemaSource, zero any) record {
 	t.Helper()
 	typ := reflect.TypeOf(zero)
 	schema, err := schemaText(reflect.New(typ).Interface())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s, err := newFraming("test-value", testID, source, reflect.New(typ).Interface())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return record{
 		name: typ.String(), file: schemaFile(reflect.New(typ).Interface()), zero: zero, schema: schema,
 		value: func(t *rapid.T) any {
@@ -111,9 +109,7 @@ func draw(t *rapid.T, v reflect.Value) {
 func serdeOf[T any](t testing.TB, source SchemaSource) *Serde[T] {
 	t.Helper()
 	s, err := NewSerde[T]("test-value", testID, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
 
@@ -31,9 +32,7 @@ func TestRealSecuredRegistry(t *testing.T) {
 	open := func(as secure.HTTP) *Registry {
 		t.Helper()
 		r, err := NewRegistryAs(as, "https://"+at+"/apis/ccompat/v7")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(r.Close)
 		return r
 	}
@@ -52,9 +51,7 @@ func TestRealSecuredRegistry(t *testing.T) {
 	ids := map[string]int{}
 	for _, text := range []string{v1, v2, v1, v2} {
 		id, err := r.Register(t.Context(), subject, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if had, known := ids[text]; known && had != id {
 			t.Errorf("registered again: id %d, want %d", id, had)
 		}

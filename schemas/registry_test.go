@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func startRegistry(t *testing.T) (*Registry, *srfake.Registry) {
@@ -19,9 +21,7 @@ func startRegistry(t *testing.T) (*Registry, *srfake.Registry) {
 	server := srfake.New()
 	t.Cleanup(server.Close)
 	r, err := NewRegistry(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r, server
 }
 
@@ -30,9 +30,7 @@ func TestRegisterAll(t *testing.T) {
 	ids := map[int]string{}
 	for _, rec := range records(t, texts{}) {
 		id, err := r.Register(t.Context(), rec.file+"-value", rec.schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if other := ids[id]; other != "" {
 			t.Errorf("%s and %s have the same id %d", rec.name, other, id)
 		}
@@ -58,12 +56,8 @@ func TestRegisterSetsCompatibility(t *testing.T) {
 	} {
 		t.Run(tt.had.String(), func(t *testing.T) {
 			r, _ := startRegistry(t)
-			if err := r.client.SetCompatibility(t.Context(), sr.SetCompatibility{Level: tt.had})[0].Err; err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int"))); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, r.client.SetCompatibility(t.Context(), sr.SetCompatibility{Level: tt.had})[0].Err)
+			must.Get(r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int"))))(t)
 			if got := r.client.Compatibility(t.Context(), "r-value")[0]; got.Err != nil || got.Level != tt.want {
 				t.Errorf("compatibility %v, %v, want %v", got.Level, got.Err, tt.want)
 			}
@@ -92,9 +86,7 @@ func TestRegisterAsAnotherSetsCompatibility(t *testing.T) {
 			}))
 			t.Cleanup(front.Close)
 			r, err := NewRegistry(front.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			_, err = r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int")))
 			if refused == 0 {
 				t.Error("nothing was refused")
@@ -119,9 +111,7 @@ func TestRegisterChanged(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r, server := startRegistry(t)
 			for _, text := range []string{v1, v2} {
-				if _, err := r.Register(t.Context(), "r-value", text); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(r.Register(t.Context(), "r-value", text))(t)
 			}
 			id, err := r.Register(t.Context(), "r-value", tt.next)
 			_, registered := server.GetSchema("r-value", 3)
@@ -205,9 +195,7 @@ func TestRegistryTrouble(t *testing.T) {
 			}))
 			defer server.Close()
 			r, err := NewRegistry(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			var decodeErr error
 			allocated, _ := cost(func() { _, decodeErr = serdeOf[Tick](t, r).Decode(framed(9, 5)) })
 			var bad *BadRecordError
@@ -233,9 +221,7 @@ func TestRegistryAway(t *testing.T) {
 	address := strings.TrimPrefix(server.URL, "http://")
 	server.Close()
 	r, err := NewRegistry(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, err = r.SchemaByID(t.Context(), 1)
 	if err == nil || errors.Is(err, ErrNoSchema) || !strings.Contains(err.Error(), "schema registry http://"+address) {
 		t.Errorf("got %v, want an error with the address", err)
@@ -248,9 +234,7 @@ func TestRegistryHangs(t *testing.T) {
 	defer server.Close()
 	defer close(done)
 	r, err := NewRegistry(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := r.Register(ctx, "x-value", recordSchema("R")); !errors.Is(err, context.DeadlineExceeded) {
@@ -264,25 +248,15 @@ func TestSerdeOverRegistry(t *testing.T) {
 	oldText := recordSchema("UserEvent", fieldSchema("id", "string"), fieldSchema("time", "long"),
 		fieldSchema("actor", "string"), fieldSchema("verb", "string"), fieldSchema("object", "string"))
 	oldID, err := r.Register(t.Context(), "users-value", oldText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text, err := Schema[UserEvent]()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	id, err := r.Register(t.Context(), "users-value", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s, err := NewSerde[UserEvent]("users-value", id, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, err := s.Decode(framed(uint32(oldID), "e", 5, "user:7", "update", "user:7"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := &UserEvent{Event: Event{ID: "e", Time: 5, Actor: "user:7", Verb: Update, Object: "user:7"}}
 	if diff := sameRecord(want, got); diff != "" {
 		t.Errorf("decoded (-want +got):\n%s", diff)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // TestSchemasMatchTypes compares every schema with its Go struct: the same fields, of corresponding types.
@@ -16,9 +18,7 @@ func TestSchemasMatchTypes(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.file, func(t *testing.T) {
 			n, err := parseReader(r.schema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			typ := reflect.TypeOf(r.zero)
 			if n.name != typ.Name() {
 				t.Errorf("schema is named %s, want %s", n.name, typ.Name())
@@ -99,9 +99,7 @@ func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
 // parts of others.
 func TestSchemaFiles(t *testing.T) {
 	entries, err := schemaFiles.ReadDir("avsc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, want := []string(nil), []string{"facets", "neighbour", "served_item"}
 	for _, e := range entries {
 		got = append(got, strings.TrimSuffix(e.Name(), ".avsc"))
@@ -118,14 +116,10 @@ func TestSchemaFiles(t *testing.T) {
 // A field that is required in JSON has no default in Avro, and any other field has one.
 func TestInput_OptionalFieldsHaveDefaults(t *testing.T) {
 	all, err := JSONSchemas()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, r := range inputRecords(t, texts{}) {
 		n, err := parseReader(r.schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		required := all[n.name].(map[string]any)["required"].([]string)
 		for _, f := range n.fields {
 			isRequired := slices.Contains(required, f.name) || f.name == "actor" // actions may be anonymous in JSON only
@@ -172,15 +166,11 @@ func TestParseSchemaRefuses(t *testing.T) {
 // TestWhoKnowsTheLibrary keeps the Avro library replaceable: only two files import it. Tests may use it as an oracle.
 func TestWhoKnowsTheLibrary(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var got []string
 	for _, name := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, imp := range f.Imports {
 			if strings.Contains(imp.Path.Value, "avro") && !strings.HasSuffix(name, "_test.go") {
 				got = append(got, name)

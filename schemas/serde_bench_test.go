@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func benchAction() *ActionEvent {
@@ -28,48 +30,36 @@ func benchDelivery(users int) *Delivery {
 func benchmarkSerde[T any](b *testing.B, rec *T) {
 	s := serdeOf[T](b, texts{})
 	value, err := s.Encode(rec)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	b.Run("encode", func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(value)))
 		for b.Loop() {
-			if _, err := s.Encode(rec); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(s.Encode(rec))(b)
 		}
 	})
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(value)))
 		for b.Loop() {
-			if _, err := s.Decode(value); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(s.Decode(value))(b)
 		}
 	})
 	b.Run("decode other", func(b *testing.B) { // a writer with one more field
 		text, err := Schema[T]()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		text = strings.Replace(text, `"fields": [`, `"fields": [{"name": "extra", "type": "int"},`, 1)
 		s := serdeOf[T](b, texts{9: text})
 		other := slices.Concat([]byte{0, 0, 0, 0, 9, 2}, value[frameHead:])
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := s.Decode(other); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(s.Decode(other))(b)
 		}
 	})
 	b.Run("conform", func(b *testing.B) { // the check's share of decode
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := conform(s.framing.reader, value[frameHead:]); err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, conform(s.framing.reader, value[frameHead:]))
 		}
 	})
 }
@@ -84,14 +74,10 @@ func BenchmarkDelivery1000(b *testing.B) {
 func BenchmarkParseLine(b *testing.B) {
 	a := benchAction()
 	line, err := AppendLine(nil, Line{StreamActions, a, a.Key()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
-		if _, err := ParseLine(line); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(ParseLine(line))(b)
 	}
 }

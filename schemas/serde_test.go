@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // asked is a SchemaSource that counts requests and can be unavailable.
@@ -73,9 +75,7 @@ func TestEncodeGolden(t *testing.T) {
 		Event: Event{ID: "e", Time: -1, Actor: "user:7", Verb: Save, Object: "pin:42"},
 		Board: "board:9", Attributes: map[string]string{"k": "v"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := framed(testID, "e", -1, "user:7", "save", "pin:42", 1, "board:9", "", 1, "k", "v", 0)
 	if !bytes.Equal(got, want) {
 		t.Errorf("got  %x\nwant %x", got, want)
@@ -212,9 +212,7 @@ func TestDecodeOtherWriters(t *testing.T) {
 				checkBad(t, err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("decoded (-want +got):\n%s", diff)
 			}
@@ -227,13 +225,9 @@ func TestRewriteIsBounded(t *testing.T) {
 	reader := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"},{"name":"y","type":"string","default":"`+strings.Repeat("y", 1000)+`"}]}}`))
 	writer := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"}]}}`))
 	r, err := parseReader(reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w, err := parseSchema(writer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	step, problems := resolve(r, w)
 	if problems != nil {
 		t.Fatal(problems)
@@ -263,9 +257,7 @@ func TestWritersAreAskedForOnce(t *testing.T) {
 		if got, err := s.Decode(framed(9, 5)); err != nil || got.Time != 5 {
 			t.Fatalf("got %v, %v, want 5", got, err)
 		}
-		if _, err := s.Decode(framed(testID, 5)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Decode(framed(testID, 5)))(t)
 	}
 	if n := source.count(); n != 1 {
 		t.Errorf("asked %d times, want 1", n)

@@ -5,24 +5,20 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // A field that an event does not visit would be missing in JSON lines, unchecked and undocumented.
 func TestInput_VisitsEveryFieldOfItsSchema(t *testing.T) {
 	all, err := JSONSchemas()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, stream := range InputStreams() {
 		event := NewInput(stream)
 		text, err := schemaText(event)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		avro, err := parseReader(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		want := []string{"stream"}
 		for _, f := range avro.fields {
 			want = append(want, f.name)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // tickText is a schema that Tick can read and that differs from its own.
@@ -23,9 +25,7 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 			_, err := s.Decode(framed(id, 5))
 			return err
 		}
-		if err := decode(9); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, decode(9))
 		const random = 3 * maxMissing
 		for id := range uint32(random) {
 			checkBad(t, decode(100+id))
@@ -72,9 +72,7 @@ func TestDecode_LooksUpEverySchemaThatExists(t *testing.T) {
 		source.texts[1000+id] = tickText
 	}
 	for id := range uint32(maxWriters) {
-		if _, err := s.Decode(framed(1000+id, 5)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Decode(framed(1000+id, 5)))(t)
 	}
 	refused := 0
 	// More than are cached: these use the budget, so that a client cannot enumerate a registry through it.

@@ -23,6 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // rule is an alert of deploy/monitoring/alerts.yml.
@@ -36,13 +37,9 @@ type rule struct {
 func readRules(t *testing.T) map[string]rule {
 	t.Helper()
 	text, err := os.ReadFile("deploy/monitoring/alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var file struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, yaml.Unmarshal(text, &file))
 	rules := map[string]rule{}
 	for _, group := range file.Groups {
 		for _, r := range group.Rules {
@@ -63,9 +60,7 @@ type alertCase struct {
 func readCases(t *testing.T) map[string][]alertCase {
 	t.Helper()
 	text, err := os.ReadFile("test/testdata/alerts.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	cases, alert := map[string][]alertCase{}, ""
 	for line := range strings.Lines(string(text)) {
 		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")

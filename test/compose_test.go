@@ -22,6 +22,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/cli"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // composed reads docker-compose.yml as docker does, with every profile.
@@ -33,9 +34,7 @@ func composed(t *testing.T) *types.Project {
 		o.SetProjectName("smartfeed", true)
 		o.Profiles = []string{"*"}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return project
 }
 
@@ -133,9 +132,7 @@ func TestComposeRoles(t *testing.T) {
 func versions(t *testing.T, server string) map[string]string {
 	t.Helper()
 	f, err := os.Open(".ci/servers/" + server + "/pom.xml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	found, artifact, last := map[string]string{}, "", ""
 	for dec := xml.NewDecoder(f); ; {
@@ -143,9 +140,7 @@ func versions(t *testing.T, server string) map[string]string {
 		if err == io.EOF {
 			return found
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		switch token := token.(type) {
 		case xml.StartElement:
 			last = token.Name.Local
@@ -188,9 +183,7 @@ func TestComposeImagesAreWhatIsTested(t *testing.T) {
 func runFile(t *testing.T, server string) string {
 	t.Helper()
 	text, err := os.ReadFile(".ci/servers/" + server + "/run")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -231,9 +224,7 @@ func TestComposeCassandraIsSetAsTested(t *testing.T) {
 	project := composed(t)
 	for _, name := range []string{"cassandra-primary", "cassandra-standby"} {
 		got := map[string]any{}
-		if err := yaml.Unmarshal([]byte(project.Configs[name].Content), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, yaml.Unmarshal([]byte(project.Configs[name].Content), &got))
 		if seeds := got["seed_provider"].([]any)[0].(map[string]any)["parameters"].([]any)[0].(map[string]any)["seeds"]; seeds != name ||
 			got["broadcast_rpc_address"] != name || got["cluster_name"] != "smartfeed-"+strings.TrimPrefix(name, "cassandra-") {
 			t.Errorf("%s: its cluster is not its own", name)
@@ -295,9 +286,7 @@ func listens(s types.ServiceConfig, port string) bool {
 // The limits add up to what the file says of them.
 func TestComposeMemory(t *testing.T) {
 	text, err := os.ReadFile("docker-compose.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	sums := map[bool]types.UnitBytes{} // with monitoring, or without
 	for _, s := range composed(t).Services {
 		is, goesOn := ours(s)
@@ -319,9 +308,7 @@ func TestComposeMemory(t *testing.T) {
 func TestComposeRolesCollectBeforeTheyAreKilled(t *testing.T) {
 	const binary = 64 << 20 // its pages, and the stacks of C
 	text, err := os.ReadFile("docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	rows := app.DefaultConfig().Rows
 	roles := 0
 	for name, s := range composed(t).Services {
@@ -369,13 +356,9 @@ func goMemLimit(t *testing.T, s types.ServiceConfig) int64 {
 func goVersion(t *testing.T) string {
 	t.Helper()
 	mod, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	file, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wants := regexp.MustCompile(`(?m)^go (\S+)`).FindSubmatch(mod)
 	has := regexp.MustCompile(`golang:(\d+\.\d+\.\d+)-`).FindSubmatch(file)
 	if wants == nil || has == nil || version.Compare("go"+string(has[1]), "go"+string(wants[1])) < 0 {
@@ -387,9 +370,7 @@ func goVersion(t *testing.T) string {
 // The image holds the program and the C library it was built against, is nobody's in particular, and starts what is told.
 func TestDockerfile(t *testing.T) {
 	text, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, want := range []string{"FROM golang:" + goVersion(t) + "-bookworm AS build\n", "-X github.com/smartfeed/smartfeed/app.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot\n", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q", want)
@@ -400,17 +381,13 @@ func TestDockerfile(t *testing.T) {
 // The command that the image runs by default listens where a published port reaches it, and is one that starts.
 func TestDockerfile_DefaultCommandIsReachableThroughAPublishedPort(t *testing.T) {
 	text, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	line := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindSubmatch(text)
 	if line == nil {
 		t.Fatal("the Dockerfile has no CMD")
 	}
 	var args []string
-	if err := json.Unmarshal(line[1], &args); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(line[1], &args))
 	if i := slices.Index(args, "--http"); i < 0 || i+1 == len(args) || args[i+1] != "0.0.0.0:8080" || args[0] != "dev" {
 		t.Errorf("the command is %q, want dev --http 0.0.0.0:8080", args)
 	}

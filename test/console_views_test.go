@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/web"
 )
 
@@ -232,9 +233,7 @@ func (d *desk) open(t *testing.T, b *Browser, v View, address string, excused ..
 func consoleHandler(t *testing.T) http.Handler {
 	t.Helper()
 	h, err := web.Handler()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return h
 }
 

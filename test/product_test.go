@@ -16,6 +16,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/cli"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -46,9 +47,7 @@ func testConfig(t *testing.T) app.Config {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -58,9 +57,7 @@ func start(t *testing.T, role app.Role, cfg app.Config) *product {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	p, err := app.Open(t.Context(), app.Options{Config: cfg, Role: role, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
@@ -72,9 +69,7 @@ func start(t *testing.T, role app.Role, cfg app.Config) *product {
 	})
 	ready, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := p.Ready(ready); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.Ready(ready))
 	return &product{p, t, cfg}
 }
 
@@ -84,9 +79,7 @@ func startBroker(t *testing.T) *embedded.Server {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	broker, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := broker.Close(); err != nil {
 			t.Error(err)

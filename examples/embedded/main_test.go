@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 const asProgram = "EMBEDDED_TEST_AS_PROGRAM" // if it is set, the test binary is the program
@@ -35,9 +37,7 @@ func temporary(t *testing.T) {
 func TestOwnSourceScoreAndRule(t *testing.T) {
 	temporary(t)
 	var out strings.Builder
-	if err := run(t.Context(), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, run(t.Context(), &out))
 	got := out.String()
 	for _, want := range []string{"pin:tea from following\n", "pin:boat from following\n", "pin:chosen from editors\n", "pin:held is waiting because of own_rule\n"} {
 		if !strings.Contains(got, want) {

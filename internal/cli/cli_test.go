@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -162,9 +163,7 @@ func lastLines(text string) string {
 func TestCompletions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
 	text := "generator: {feeds: {calm: {like: home}}, sources: [{name: trends, url: 'http://192.0.2.1/', timeout: 40ms, limit: 10}]}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	configured := "SMARTFEED_CONFIG=" + file
 	for _, c := range []struct {
 		args []string
@@ -232,9 +231,7 @@ func TestCompletionInBash(t *testing.T) {
 		t.Skip("bash is not on this machine")
 	}
 	dir := t.TempDir()
-	if err := os.Symlink(os.Args[0], filepath.Join(dir, "smartfeed")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(os.Args[0], filepath.Join(dir, "smartfeed")))
 	_, script, _ := execute(t, nil, "completion", "bash")
 	cmd := exec.CommandContext(t.Context(), bash, "--norc", "-c", script+`
 _get_comp_words_by_ref() { cur=po prev=process words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; } # of the package bash-completion
@@ -253,9 +250,7 @@ printf '%s\n' "${COMPREPLY[@]}"`)
 func TestToolsDocument_NamesWhatCompletionNeeds(t *testing.T) {
 	_, script, _ := execute(t, nil, "completion", "bash")
 	text, err := os.ReadFile("../../docs/how-to/tools.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, after, _ := strings.Cut(string(text), "completion bash)")
 	sentence, _, _ := strings.Cut(after, ".\n")
 	const lent = "_get_comp_words_by_ref"
@@ -267,14 +262,10 @@ func TestToolsDocument_NamesWhatCompletionNeeds(t *testing.T) {
 
 func TestTopicsApply_CreatesNothingOnARealClusterWithoutANumberOfPartitions(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	adm, err := topics.Kafka{Brokers: c.ListenAddrs()}.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(adm.Close)
 	for _, args := range [][]string{{"topics", "apply"}, {"topics", "plan"}, {"pinot", "apply"}} {
 		_, err := run(t, append(args, "--kafka", c.ListenAddrs()[0], "--dir", t.TempDir())...)

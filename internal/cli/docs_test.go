@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // documents returns the paths of all documents: those at the root, except the changelog, and those in docs.
@@ -18,9 +19,7 @@ func documents(t *testing.T) []string {
 	var all []string
 	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md"} {
 		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if len(found) == 0 {
 			t.Errorf("no documents match %s", pattern)
 		}
@@ -34,9 +33,7 @@ func TestDocuments_HaveValidCommands(t *testing.T) {
 	commands, files := 0, 0
 	for _, name := range documents(t) {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, m := range regexp.MustCompile("(?m)^ {4}((?:bin/)?smartfeed .*)$|`((?:bin/)?smartfeed [^`]*)`").FindAllSubmatch(text, -1) {
 			line, _, _ := strings.Cut(strings.Join(strings.Fields(string(m[1])+string(m[2])), " "), " #")
 			commands++
@@ -47,9 +44,7 @@ func TestDocuments_HaveValidCommands(t *testing.T) {
 		for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
 			files++
 			cfg, file := app.DefaultConfig(), filepath.Join(t.TempDir(), "smartfeed.yaml")
-			if err := os.WriteFile(file, m[1], 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(file, m[1], 0o600))
 			if err := config.Load(&cfg, config.Source{File: file}); err != nil {
 				t.Errorf("%s: %v in\n%s", name, err, m[1])
 			}
@@ -65,9 +60,7 @@ func TestDocuments_LinkToExistingFilesAndHeadings(t *testing.T) {
 	links := 0
 	for _, name := range documents(t) {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllSubmatch(text, -1) {
 			target, heading, _ := strings.Cut(string(m[1]), "#")
 			if strings.Contains(target, "://") {
@@ -96,9 +89,7 @@ func TestDocuments_LinkToExistingFilesAndHeadings(t *testing.T) {
 func anchors(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var all []string
 	for _, m := range regexp.MustCompile("(?m)^#+ (.*)$").FindAllSubmatch(text, -1) {
 		anchor := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(string(m[1])), "")

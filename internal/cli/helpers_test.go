@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // childVariable makes the test binary run the program.
@@ -78,13 +80,9 @@ type answer struct {
 func newServer(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/answers.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var recorded map[string]answer
-	if err := json.Unmarshal(text, &recorded); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &recorded))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request := requestLine(r)
 		a, known := recorded[request]

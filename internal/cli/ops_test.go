@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -63,9 +64,7 @@ func TestTopicsCommands(t *testing.T) {
 // The topics commands include the active generation and the one being built, but not former generations.
 func TestTopics_IncludeGenerations(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	w := topicstest.On(t, topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}, nil)
 	says := func(want, command string) {
@@ -93,9 +92,7 @@ func TestTopics_IncludeGenerations(t *testing.T) {
 
 func TestTopicsPlan_FailsOnConflict(t *testing.T) {
 	w := &wire{topicstest.Bare(t, 0)}
-	if _, err := w.Admin().CreateTopic(t.Context(), 3, 1, nil, "pins"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Admin().CreateTopic(t.Context(), 3, 1, nil, "pins"))(t)
 	_, _, err := w.smartfeed(t, "", "topics", "plan")
 	var conflict *topics.Conflict
 	if !errors.As(err, &conflict) || conflict.Topic != "pins" || conflict.Have != "3" {
@@ -130,9 +127,7 @@ func goodLines(n int) string {
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.ndjson")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -144,9 +139,7 @@ func TestPublish_ReadsFilesAndStandardInput(t *testing.T) {
 		t.Fatalf("publish: %v, %s", err, stderr)
 	}
 	var got ops.Published
-	if err := json.Unmarshal([]byte(out), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(out), &got))
 	if got.Events != 102 || got.Streams["actions"] != 100 || got.Streams["follows"] != 2 || got.Bad != 0 {
 		t.Errorf("published %+v, want 100 actions and 2 follows", got)
 	}
@@ -237,9 +230,7 @@ func TestWait_NamesLaggingConsumers(t *testing.T) {
 // Brokers of an older release lack a topic. wait stops, and names the topic and the command that creates it.
 func TestWait_NamesMissingTopic(t *testing.T) {
 	w := newWire(t)
-	if _, err := w.Admin().DeleteTopics(t.Context(), topics.RetryOrders); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Admin().DeleteTopics(t.Context(), topics.RetryOrders))(t)
 	out, _, err := w.smartfeed(t, "", "wait", "--timeout", "60s", "-o", "json")
 	var missing *topics.MissingTopicsError
 	if !errors.As(err, &missing) || !slices.Equal(missing.Topics, []string{topics.RetryOrders}) {

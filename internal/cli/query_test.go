@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
@@ -118,13 +119,9 @@ func TestRequests_PrintJSONUnchanged(t *testing.T) {
 		"interests engagement interest:t --days 3":                 "/v1/interests/interest:t/engagement?days=3",
 	} {
 		res, err := http.Get(addr + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		want, err := io.ReadAll(res.Body)
-		if err := errors.Join(err, res.Body.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(err, res.Body.Close()))
 		if got, err := at(t, addr, append(strings.Fields(command), "-o", "json")...); err != nil || got != string(want) {
 			t.Errorf("%s: got %v %s, want %s", command, err, got, want)
 		}

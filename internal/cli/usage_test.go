@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
 	"github.com/smartfeed/smartfeed/topics"
@@ -156,14 +157,10 @@ func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 	t.Parallel()
 	setup := topicstest.Start(t, 0).Setup() // no groups run, and generation 2 has no topics: a command that resumes it waits and ends
 	client, err := setup.Kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
 	log, err := topics.NewLog(setup.Kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer log.Close()
 	watch := topics.GenerationWatch{Log: log}
 	const rebuilding, replaying = "rebuild all --generation", "replay following --since 2026-11-01T00:00:00Z --half-life 48h --resume"
@@ -184,9 +181,7 @@ func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := generation.Record{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}
-			if err := topics.SetGeneration(t.Context(), client, g); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, topics.SetGeneration(t.Context(), client, g))
 			args := append(strings.Fields(c.args), "--timeout", "20s", "--kafka", setup.Kafka.Brokers[0], "--registry", setup.Registry)
 			if out, err := run(t, args...); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v %s, want %s", err, out, c.want)
@@ -200,9 +195,7 @@ func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 
 func TestImportLastfm_PublishesNothingOfInvalidFiles(t *testing.T) {
 	dir := dataset(t)
-	if err := os.WriteFile(filepath.Join(dir, "user_friends.dat"), []byte("userID\tfriendID\n1\t\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "user_friends.dat"), []byte("userID\tfriendID\n1\t\n"), 0o600))
 	_, _, err := smartfeed(t, "", "import", "lastfm", dir, "--kafka", deaf)
 	want := "read " + dir + `: nothing was published: user_friends.dat:2: friendID "": not a number from 0 to 2147483647`
 	if err == nil || err.Error() != want {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 type pool struct {
@@ -43,9 +45,7 @@ func defaults() *product {
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "smartfeed.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -53,9 +53,7 @@ func parsed(t *testing.T, args ...string) *pflag.FlagSet {
 	t.Helper()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	AddFlags(defaults(), flags)
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, flags.Parse(args))
 	return flags
 }
 
@@ -67,9 +65,7 @@ func TestLoad_LaterSourcesOverride(t *testing.T) {
 		Environ: []string{"HOME=/x", "SMARTFEED_DIR=fromenv", "SMARTFEED_SHARES={interest: 0.25}", "SMARTFEED_POOLS_CAP=8", "SMARTFEED_CONFIG=" + file},
 		Flags:   parsed(t, "--pools.cap=9", "--loud", "--kafka", "d:1,e:2"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := &product{Dir: "fromenv", Kafka: []string{"d:1", "e:2"}, Loud: true,
 		Pools: pool{Cap: 9, HalfLife: 90 * time.Second}, Shares: map[string]float64{"related": 0.5, "interest": 0.25}}
 	if diff := cmp.Diff(want, got); diff != "" {

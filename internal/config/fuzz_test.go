@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // FuzzLoad loads any text as a file and as two variables. Load must not panic, and a valid variable must take effect.
@@ -22,9 +24,7 @@ func FuzzLoad(f *testing.F) {
 			Map  map[string]float64 `yaml:"map"`
 		}
 		file := filepath.Join(t.TempDir(), "x.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		err := Load(&cfg, Source{File: file, Environ: []string{"SMARTFEED_GAP=" + variable, "SMARTFEED_LIST=" + more}})
 		if err == nil && cfg.Gap == 0 && variable == "5s" {
 			t.Errorf("the variable was not taken")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // withoutExample are importable packages that have no example, with the reason.
@@ -79,9 +81,7 @@ func examplesIn(t *testing.T, dir string, names []string) []*doc.Example {
 	var files []*ast.File
 	for _, name := range names {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		files = append(files, file)
 	}
 	return doc.Examples(files...)

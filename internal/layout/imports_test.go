@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 const module = "github.com/smartfeed/smartfeed/"
@@ -76,9 +78,7 @@ func TestImports_RunOneWay(t *testing.T) {
 func TestArchitecture_ListsInternalPackages(t *testing.T) {
 	atRoot(t)
 	text, err := os.ReadFile("docs/design/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var mapped, mappedLeaves []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `internal`, ([a-z ]+) \\|(.*)$").FindAllStringSubmatch(string(text), -1) {
 		for _, name := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(row[2], -1) {
@@ -89,9 +89,7 @@ func TestArchitecture_ListsInternalPackages(t *testing.T) {
 		}
 	}
 	folders, err := filepath.Glob("internal/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, want := range []struct {
 		what        string
 		want, found []string
@@ -145,23 +143,17 @@ func TestDocuments_NameExistingTests(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var documents []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
 		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		documents = append(documents, found...)
 	}
 	named := 0
 	for _, document := range documents {
 		text, err := os.ReadFile(document)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, name := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`").FindAllSubmatch(text, -1) {
 			named++
 			if !have[string(name[1])] {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // logging maps logging functions to the number of arguments before the attributes.
@@ -44,9 +46,7 @@ func TestLog_ErrorsHaveOneKey(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if found < 20 {
 		t.Errorf("found only %d logged errors", found)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -86,16 +87,10 @@ func TestRemains_KeepForeverOnlyInputs(t *testing.T) {
 func TestEraser_RecordsOperator(t *testing.T) {
 	setup := topicstest.Start(t, 0).Setup()
 	streams, err := setup.Streams(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := (Eraser{Kafka: setup.Kafka, Streams: streams, Operator: "ann@host"}).publish(t.Context(), "user:7"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, (Eraser{Kafka: setup.Kafka, Streams: streams, Operator: "ann@host"}).publish(t.Context(), "user:7"))
 	l, err := topics.NewLog(setup.Kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	var got []kgo.RecordHeader
 	err = l.ReadKey(t.Context(), topics.Users, "user:7", func(r *kgo.Record) error {

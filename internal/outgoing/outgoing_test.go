@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -20,9 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func guard(t *testing.T, resolver *net.Resolver, allow ...string) *Guard {
 	t.Helper()
 	g, err := New(Config{Allow: allow}, resolver)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return g
 }
 
@@ -59,9 +59,7 @@ func TestAddresses(t *testing.T) {
 func names(t *testing.T, at string) (*net.Resolver, *atomic.Int32) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var asked atomic.Int32
 	done := make(chan struct{})
 	go func() {
@@ -114,9 +112,7 @@ func TestWhatLeadsHere(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) { answered.Add(1) })
 	mux.Handle("/redirect", http.RedirectHandler("http://[::ffff:127.0.0.1]:"+port+"/", http.StatusFound))
 	for _, c := range []struct{ name, at, url string }{

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // clock is a time that only the test moves.
@@ -76,9 +78,7 @@ func TestBarsHaveNoColours(t *testing.T) {
 // Output that is not a terminal, such as a file, gets lines.
 func TestFilesGetLines(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	if To(f).Terminal() {
 		t.Error("a file is taken for a terminal")

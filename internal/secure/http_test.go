@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
 
@@ -21,18 +22,14 @@ import (
 func serve(t *testing.T, at func(string) string, mutual bool) *httptest.Server {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(at(securetest.Server), at(securetest.Server))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(r.Header.Get("Authorization")))
 	}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	if mutual {
 		text, err := os.ReadFile(at(securetest.CA))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		server.TLS.ClientCAs, server.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		server.TLS.ClientCAs.AppendCertsFromPEM(text)
 	}
@@ -67,9 +64,7 @@ func TestWhoIsBelievedAndWhoAsks(t *testing.T) {
 	ca := secure.Certificates{CAFile: at(securetest.CA)}
 	own := secure.Certificates{CAFile: at(securetest.CA), CertFile: at(securetest.Client), KeyFile: at(securetest.Key)}
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("t-1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(token, []byte("t-1\n"), 0o600))
 	for _, c := range []struct {
 		name       string
 		as         secure.HTTP

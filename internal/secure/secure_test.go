@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
 
@@ -21,9 +22,7 @@ import (
 func certificates(t *testing.T) func(name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "certificates")
-	if err := securetest.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, securetest.Write(dir))
 	return func(name string) string { return filepath.Join(dir, name) }
 }
 
@@ -39,13 +38,9 @@ func TestSecretsAreNotShown(t *testing.T) {
 	slog.New(slog.NewTextHandler(&log, nil)).Info("h", "h", h, "password", h.Login.Password)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("h", "h", h, "password", h.Login.Password)
 	inYAML, err := yaml.Marshal(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	inJSON, err := json.Marshal(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	all := fmt.Sprintf("%v %+v %#v %s %q %x %d", h, h, h, h.Login.Password, h.Login.Password, h.Login.Password, h.Login.Password) +
 		fmt.Sprint(fmt.Errorf("as %v", h.Login)) + log.String() + string(inYAML) + string(inJSON)
 	if strings.Contains(all, text) || strings.Contains(all, fmt.Sprintf("%x", text)) {
@@ -94,17 +89,13 @@ func TestPasswordFile(t *testing.T) {
 		t.Errorf("no file: got %v, want its name", err)
 	}
 	for text, want := range map[string]string{"one\n": "one", "two": "two", "th ree \r\n": "th ree "} { // the file is read each time
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		if got, err := login.Secret(); got != want || err != nil {
 			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
 		}
 	}
 	for name, text := range map[string]string{"is empty": "\n", "more than": strings.Repeat("x", 70<<10)} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		if _, err := login.Secret(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want %q", err, name)
 		}
@@ -131,17 +122,11 @@ func TestCertificatesThatCannotBeRead(t *testing.T) {
 func TestOwnCertificateIsReadAnew(t *testing.T) {
 	at, other := certificates(t), certificates(t)
 	c, err := secure.Certificates{CertFile: at(securetest.Client), KeyFile: at(securetest.Key)}.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	before, err := c.GetClientCertificate(new(tls.CertificateRequestInfo))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range []string{securetest.Client, securetest.Key} {
-		if err := os.Rename(other(name), at(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Rename(other(name), at(name)))
 	}
 	if after, err := c.GetClientCertificate(new(tls.CertificateRequestInfo)); err != nil || bytes.Equal(before.Certificate[0], after.Certificate[0]) {
 		t.Errorf("%v, or the same certificate after its file was replaced", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/peers"
@@ -37,9 +38,7 @@ func TestAddProcesses_AddsGroupsUp(t *testing.T) {
 			})},
 			Shares: []schemas.FeedShare{{Feed: "home", Source: schemas.Following, Target: 1, Items: items}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return text
 	}
 	s := Status{Process: Process{Version: "v2", Ready: true, Missing: []string{}, Groups: []Group{}}}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestOpen_ChecksFormat(t *testing.T) {
@@ -14,12 +16,8 @@ func TestOpen_ChecksFormat(t *testing.T) {
 	if err == nil {
 		err = db.Set([]byte("a"), nil, pebble.Sync)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, db.Close())
 	for _, test := range []struct {
 		name, dir string
 		version   byte

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -47,9 +48,7 @@ func TestSumsStandWhenTheHalfLifeChanges(t *testing.T) {
 			}
 			halfLife = rapid.SampledFrom(lives).Draw(t, "half-life")
 			scale, err := decay.Keep(rows, now, halfLife)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			of := rapid.IntRange(0, 1).Draw(t, "of")
 			weight, age := rapid.Float64Range(0.01, 100).Draw(t, "weight"), time.Duration(rapid.Int64Range(0, int64(3*halfLife)).Draw(t, "age"))
 			at := now - schemas.Micros(age.Microseconds())
@@ -106,9 +105,7 @@ func TestWorthIsFinite(t *testing.T) {
 
 func TestTheRowOfAScale(t *testing.T) {
 	rows := beside{}
-	if _, err := decay.Keep(rows, start, month); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(decay.Keep(rows, start, month))(t)
 	// Format, 30 days in nanoseconds, origin.
 	if got, want := hex.EncodeToString(rows["scale"]), "01808090f4a0da9a090000000000000000"; len(rows) != 1 || got != want {
 		t.Errorf("%d rows, the one of the scale %s, want %s", len(rows), got, want)

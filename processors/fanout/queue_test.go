@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -40,9 +41,7 @@ func TestDamagedQueueStopsThePartition(t *testing.T) {
 	cfg := rows.DefaultConfig()
 	cfg.Dir, cfg.MinDiskBytes = t.TempDir(), 0
 	r, err := rows.New(cfg, rows.Env{Kafka: w.Kafka, Streams: w.Streams}, Group(DefaultConfig(), w.Kafka.Partitions, w.Streams, nobody{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	last := schemas.Continuation{Followee: followee, Walk: &schemas.Walk{Pin: schemas.DeliveredPin{Pin: "pin:1"}}}
 	proctest.Publish(w, w.Streams.FanoutLoop, followee, &last)
 	ctx, stop := context.WithCancel(t.Context())

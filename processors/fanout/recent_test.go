@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -34,9 +35,7 @@ func TestRecentComesBackFromItsRow(t *testing.T) {
 	r := recentOf(&schemas.Publication{Followee: "board:wood", PinVersion: bowl}, time.Second)
 	row, value := string(r.row()), string(appendRecent(nil, &r))
 	got, err := parseRecent(row, value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := recent{withdrawn: true, DeliveredPin: schemas.DeliveredPin{
 		Pin: "pin:bowl", Version: 7, PinContent: schemas.PinContent{Facets: bowl.Facets, Created: 5e6}, BaseScore: score.Base(2, 5e6, time.Second),
 	}}

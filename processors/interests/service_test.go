@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -90,9 +91,7 @@ func TestService_ListsEachTermInOneState(t *testing.T) {
 		got := map[string]string{}
 		for _, state := range []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermMerged, schemas.TermBlocked} {
 			list, err := s.Terms(t.Context(), state, 100)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			for _, d := range list {
 				got[d.Term] += fmt.Sprintf("%s, %d pins %s", state, d.Pins, d.Reason)
 			}
@@ -132,9 +131,7 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 		Deleted: deletedUsers{"user:erased": true}, Pins: store,
 	}
 	list, err := s.Interests(t.Context(), "user:reader", 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var got []schemas.PinID
 	for _, e := range list[0].Evidence {
 		got = append(got, e.Pin)

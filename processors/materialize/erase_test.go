@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -39,7 +40,7 @@ func TestErase_LateRecordsOfErasedUserAreNotWritten(t *testing.T) {
 	written()
 	publishRowsOfErasedUser(t, w, 9)
 	written()
-	must(t, stop())
+	must.OK(t, stop())
 
 	ctx := t.Context()
 	entries, _, err := store.Page(ctx, erasedUser, math.MaxInt64, 10)
@@ -89,7 +90,7 @@ func TestErase_RemovesEntryAheadOfTheDelete(t *testing.T) {
 	written()
 	produce(t, w, w.Streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: schemas.MicrosOf(now)})
 	written()
-	must(t, stop())
+	must.OK(t, stop())
 	if at, left := store.entries[erasedUser]; left {
 		t.Errorf("the entry of %s is left, deleted at %s", at.Time(), now)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -41,17 +42,10 @@ func (w *wire) lag(group string) int64 {
 	return w.Lag(group, topics.FeedEntries, topics.Edges, topics.Publications, topics.PinCards, topics.UsersDeleted)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func produce[T any](t *testing.T, w *wire, s topics.Stream[T], key string, rec T) {
 	t.Helper()
 	value, err := s.Encode(&rec)
-	must(t, err)
+	must.OK(t, err)
 	w.Produce(s.Name, key, value)
 }
 
@@ -72,7 +66,7 @@ func (w *wire) named(t *testing.T, name string, cfg materialize.Config, store ma
 	s, err := materialize.New(cfg, materialize.Env{
 		Kafka: w.Kafka, Streams: w.Streams, Name: name, Store: store, Metrics: metrics, Deleted: new(goneUsers),
 	})
-	must(t, err)
+	must.OK(t, err)
 	return s
 }
 
@@ -85,8 +79,8 @@ func running(t *testing.T, s *materialize.Sink) (stop func() error) {
 func openStore(t *testing.T) *feedstore.Store {
 	t.Helper()
 	s, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
-	must(t, err)
-	t.Cleanup(func() { must(t, s.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, s.Close()) })
 	return s
 }
 
@@ -110,7 +104,7 @@ func TestEveryTopicReachesTheStore(t *testing.T) {
 
 	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
-	must(t, stop())
+	must.OK(t, stop())
 
 	ctx := t.Context()
 	entries, _, err := store.Page(ctx, "user:1", math.MaxInt64, 10)
@@ -168,7 +162,7 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 	}
 	stop := running(t, sink)
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
-	must(t, stop())
+	must.OK(t, stop())
 	if store.refused != 2 {
 		t.Errorf("the fault was hit %d times, want 2", store.refused)
 	}
@@ -202,7 +196,7 @@ func (h *hangingStore) Write(ctx context.Context, batch materialize.Batch) error
 func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	must(t, err)
+	must.OK(t, err)
 	for _, f := range families {
 		if f.GetName() == "smartfeed_materialize_behind_seconds" {
 			return f.GetMetric()[0].GetGauge().GetValue()
@@ -217,12 +211,12 @@ func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
 	w := newWire(t)
 	store := &hangingStore{Store: openStore(t), begun: make(chan struct{}, 10), outcomes: make(chan error)}
 	value, err := w.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}})
-	must(t, err)
+	must.OK(t, err)
 	old := &kgo.Record{Topic: topics.FeedEntries, Key: []byte("user:1"), Value: value, Timestamp: time.Now().Add(-time.Hour)}
 	client, err := w.Kafka.Client(kgo.RecordDeliveryTimeout(24 * time.Hour)) // the delivery timeout starts with the timestamp of the record
-	must(t, err)
+	must.OK(t, err)
 	defer client.Close()
-	must(t, client.ProduceSync(t.Context(), old).FirstErr())
+	must.OK(t, client.ProduceSync(t.Context(), old).FirstErr())
 	reg := prometheus.NewRegistry()
 	sink := w.named(t, "", materialize.DefaultConfig(), store, reg)
 	told := func(when string, want time.Duration) {
@@ -247,7 +241,7 @@ func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
 	store.outcomes <- nil
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	told("when all is written", 0)
-	must(t, stop())
+	must.OK(t, stop())
 	told("when it has ended", 0)
 }
 
@@ -270,7 +264,7 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	count := func(store *feedstore.Store) int {
 		t.Helper()
 		got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 100)
-		must(t, err)
+		must.OK(t, err)
 		return len(got)
 	}
 	stop := fill(openStore(t))
@@ -281,17 +275,17 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	if n := w.lag(group); n != 0 {
 		t.Errorf("%d records behind after a refusal, want 0", n)
 	}
-	must(t, stop())
+	must.OK(t, stop())
 
 	empty := openStore(t)
-	must(t, fill(empty)())
+	must.OK(t, fill(empty)())
 	if n := count(empty); n != 0 {
 		t.Fatalf("%d entries in an empty store: is there nothing to be mended?", n)
 	}
 	done, err := ops.Refill(t.Context(), w.Kafka, "standby")
 	want := ops.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
 	same(t, "what is read again", done, want, err)
-	must(t, fill(empty)())
+	must.OK(t, fill(empty)())
 	if n := count(empty); n != entries {
 		t.Errorf("%d entries are back, want %d", n, entries)
 	}
@@ -310,17 +304,17 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 	sink := w.named(t, "standby", materialize.DefaultConfig(), openStore(t), prometheus.NewRegistry())
 	stop := running(t, sink)
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize-standby") == 0 })
-	must(t, stop())
+	must.OK(t, stop())
 	for range 2 {
 		produce(t, w, w.Streams.Edges, "user:1", edge)
 	}
 	adm, err := w.Kafka.Admin()
-	must(t, err)
+	must.OK(t, err)
 	defer adm.Close()
 	gap := kadm.Offsets{}
 	gap.AddOffset(topics.Edges, topics.Partition("user:1", w.Kafka.Partitions), 2, -1)
 	_, err = adm.DeleteRecords(t.Context(), gap)
-	must(t, err)
+	must.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	err = sink.Run(ctx)
@@ -329,8 +323,8 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 		t.Errorf("got %v, want a ChangedTopicError that names the command", err)
 	}
 	_, err = ops.Refill(t.Context(), w.Kafka, "standby")
-	must(t, err)
-	must(t, running(t, sink)())
+	must.OK(t, err)
+	must.OK(t, running(t, sink)())
 }
 
 // sizedStore records the maximum number of entries in one write.
@@ -356,7 +350,7 @@ func TestBatchesOfEntriesAreBounded(t *testing.T) {
 	cfg.MaxPoll = 10
 	stop := running(t, w.sink(t, cfg, store))
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
-	must(t, stop())
+	must.OK(t, stop())
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 1000)
 	if len(got) != visits*shown || err != nil || store.most != cfg.MaxPoll {
 		t.Errorf("%d entries, %v, %d at once; want %d, %d at most at once", len(got), err, store.most, visits*shown, cfg.MaxPoll)
@@ -367,7 +361,7 @@ func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 	w, store := newWire(t), openStore(t)
 	good := schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}}
 	framed, err := w.Streams.FeedEntries.Encode(&good)
-	must(t, err)
+	must.OK(t, err)
 	w.Produce(topics.FeedEntries, "user:1", []byte("poison"))
 	w.Produce(topics.FeedEntries, "user:1", []byte(nil))
 	w.Produce(topics.FeedEntries, "user:1", framed[:len(framed)-1])
@@ -388,7 +382,7 @@ func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 
 	stop := running(t, w.named(t, "standby", materialize.DefaultConfig(), store, prometheus.NewRegistry()))
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize-standby") == 0 })
-	must(t, stop())
+	must.OK(t, stop())
 
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 10)
 	same(t, "the good entry", got, []schemas.FeedEntry{good.At(1)}, err)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -49,14 +50,10 @@ func golden(t *testing.T, name string, value []byte) {
 	path := filepath.Join("testdata", name)
 	got := hex.Dump(value)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := gocmp.Diff(string(want), got); diff != "" {
 		t.Errorf("the layout of %s has changed: readers of stored rows need a new format number (-want +got):\n%s", name, diff)
 	}

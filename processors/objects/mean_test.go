@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -68,9 +69,7 @@ func TestMeanIsThatOfAllInAnyOrder(t *testing.T) {
 
 func reread(t *rapid.T, m *mean) *mean {
 	got, err := packed.Decode[mean](packed.Encode(m))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff(m, &got, cmp.AllowUnexported(mean{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("read again (-want +got):\n%s", diff)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -23,9 +24,7 @@ func TestHeldActionIsNotWaitedFor(t *testing.T) {
 	reader := topics.Reader{Group: topics.Objects, Topics: group.Reads()}
 	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
-	if err := topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now()), nil, reader); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now()), nil, reader))
 	held := 0
 	for _, r := range w.Rows(topics.Objects, "pin:1") {
 		if r.Name[0] == 'h' {

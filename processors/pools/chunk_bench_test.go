@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
@@ -85,9 +86,7 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 	}
 	member := w.StartWith("a", own, pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
 	log, err := topics.NewLog(w.Kafka)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	b.Cleanup(log.Close)
 	r := &chunkBench{}
 	byPartition := make([][]schemas.UserID, w.Kafka.Partitions)
@@ -107,9 +106,7 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 	r.generator, err = generator.New(pools.DefaultConfig(), generator.DefaultConfig(), generator.Deps{
 		Rows: member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: w.Streams, Deleted: deleted{}, Hot: benchHot(),
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	for i := range r.users {
 		r.chunk(b, i) // warm up: each partition has answered once
 	}

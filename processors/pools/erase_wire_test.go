@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -28,13 +29,9 @@ func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, me
 	w = proctest.New(t)
 	w.CreateTopics(topics.TableOf("pools.2"), topics.TicksOf("pools.2"))
 	client, err := w.Kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
-	if err := topics.SetGeneration(t.Context(), client, building()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.SetGeneration(t.Context(), client, building()))
 	for i, most := range []int{firstCap, secondCap} {
 		cfg := pools.DefaultConfig()
 		cfg.Cap = most
@@ -82,9 +79,7 @@ func TestErasureWithAGenerationThatIsBeingBuilt(t *testing.T) {
 			begin := &schemas.Erasure{User: "user:1", Step: schemas.EraseUser, Time: 5}
 			proctest.Publish(w, w.Streams.Erasures, "user:1", begin)
 			if c.cutOver {
-				if err := topics.WriteMarks(t.Context(), w.Kafka, []string{topics.Erasures}, building()); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, topics.WriteMarks(t.Context(), w.Kafka, []string{topics.Erasures}, building()))
 			}
 			for _, m := range members {
 				m.Restart()

@@ -9,6 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -43,9 +44,7 @@ func TestChunk_FitsInARecordWithLongestFacets(t *testing.T) {
 	var got []schemas.PinID
 	for v := 0; len(got) < pins; v++ {
 		chunk, err := r.chunkOf(user, fmt.Sprintf("wide-%d", v), pins)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if len(chunk.Served.Items) == 0 {
 			break
 		}

@@ -8,17 +8,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // trim does what a trim in a callback does.
-func trimOf(t poolstest.T, m memrows.Table, source schemas.Source, most int) map[string]int {
+func trimOf(t must.T, m memrows.Table, source schemas.Source, most int) map[string]int {
 	list, trimmed, err := trimRows(poolstest.View(t, m), source, most, sweepsNone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dropped := map[string]int{}
 	for i, reason := range trimmed.reasons {
 		if reason != "" {
@@ -77,9 +76,7 @@ func TestPoolKeepsTheBestBeyondTheCap(t *testing.T) {
 			dropped += n
 		}
 		list, err := layout.CandidateRows(w.Table, schemas.Following)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if len(list) > 2*most {
 			t.Errorf("%d rows after a trim, at most %d visible and as many hidden", len(list), most)
 		}
@@ -128,9 +125,7 @@ func TestExpiryAndDeletedAuthors(t *testing.T) {
 	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:old", Version: 1, PinContent: schemas.PinContent{Created: 20e6, Facets: schemas.Facets{Author: "user:a"}}})
 	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:orphan", Version: 1, PinContent: schemas.PinContent{Created: 90e6, Facets: schemas.Facets{Author: "user:gone"}}})
 	v, err := layout.NewView(m, poolstest.Owner, poolstest.Only("user:gone"), schemas.Micros(100e6).Time(), 60e9, new(layout.Buffers))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	all := poolstest.Best(t, v, "editors", 10)
 	if len(all) != 1 || all[0].Pin != "pin:new" {
 		t.Errorf("got %v, want pin:new", all)

@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
@@ -258,9 +259,7 @@ func TestVisitsGoOnWhenThePartitionMoves(t *testing.T) {
 func recalled(t *testing.T, c *schemas.Chunk) []schemas.FeedEntry {
 	t.Helper()
 	entries, err := c.Remembered(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return entries
 }
 
@@ -455,9 +454,7 @@ func testFrozen(t *testing.T, r *rig) {
 	r.WaitIdle()
 	r.pool(user, schemas.Related)
 	chunk, err := r.generator.Chunk(t.Context(), schemas.ChunkRequest{Served: "x", User: user, Feed: "plain", Limit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	recent := recalled(t, chunk)
 	if n := len(recent); n != 100 || recent[0].Position != 140 || recent[99].Position != 41 || chunk.Head != 140 {
 		t.Errorf("%d entries, head %d", n, chunk.Head)
@@ -485,9 +482,7 @@ func TestAFastClockIsNotBelieved(t *testing.T) {
 	r.WaitIdle()
 	latest := schemas.MicrosOf(time.Now().Add(schemas.MaxAhead))
 	chunk, err := r.generator.Chunk(t.Context(), schemas.ChunkRequest{Served: "x", User: user, Feed: "plain", Limit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if recent := recalled(t, chunk); len(recent) != 1 || recent[0].Time > latest {
 		t.Errorf("got %+v, want an entry of %d at the latest", recent, latest)
 	}
@@ -557,9 +552,7 @@ func TestPulledPinsAreGivenUp(t *testing.T) {
 		t.Helper()
 		req := schemas.WhyRequest{User: reader, Pin: pin, Feed: "plain", Limit: 10, Time: schemas.MicrosOf(time.Now())}
 		w, err := r.generator.Why(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return fmt.Sprint(w.Fate, " ", w.Reason)
 	}
 	show("one", schemas.Memory{Deferred: []schemas.Deferred{{Pin: "pin:001", Since: 1}, {Pin: "pin:002", Since: 1}}})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -78,9 +79,7 @@ func TestBodyGolden(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 			got, err := ranked.ParseBody(string(row))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff(c.body, got); diff != "" {
 				t.Errorf("body came back otherwise (-want +got):\n%s", diff)
 			}
@@ -109,9 +108,7 @@ func FuzzParseBody(f *testing.F) {
 			return
 		}
 		again, err := ranked.ParseBody(string(ranked.AppendBody(nil, &body)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if diff := cmp.Diff(body, again); diff != "" {
 			t.Error(diff)
 		}

@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // The pins of a board with the longest facets, and the interests of a pin, may need more than one record per partition.
 func TestPairing_SplitsRecordsByBytes(t *testing.T) {
 	serde, err := schemas.NewSerde[schemas.RelatedPairs]("related-pairs-value", 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	long := func(id string) string { return id + strings.Repeat("x", schemas.MaxIDBytes-len(id)) }
 	var interests []schemas.InterestID
 	for i := range schemas.MaxInterests {

@@ -16,6 +16,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/retries"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -497,9 +498,7 @@ func TestDelayedRetryIsNotWaitedFor(t *testing.T) {
 	reader := topics.Reader{Group: topics.Retries, Topics: r.group(cfg).Reads()}
 	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
-	if err := topics.Wait(ctx, r.Kafka, schemas.MicrosOf(time.Now()), nil, reader); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.Wait(ctx, r.Kafka, schemas.MicrosOf(time.Now()), nil, reader))
 	if got := r.letters(topics.Edges, schemas.RetryWaiting); len(got) != 1 {
 		t.Errorf("%d letters wait, want 1", len(got))
 	}

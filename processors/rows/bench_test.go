@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -74,7 +75,7 @@ func (w *wire) deliveries(b *testing.B, messages int) {
 			Topic: "t-batch", Partition: int32(i % testPartitions), Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
 		}, nil)
 	}
-	must(b, w.client.Flush(b.Context()))
+	must.OK(b, w.client.Flush(b.Context()))
 }
 
 // delivered returns a group that puts one row for each of a hundred owners per message.
@@ -122,11 +123,11 @@ func benchmarkHop(b *testing.B, partitions int32) {
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
 	r, err := New(cfg, w.env(b), g)
-	must(b, err)
+	must.OK(b, err)
 	stop := start(b, r)
 	eventually.True(b, "the group is ready", func() bool { return r.Status().Ready })
 	consumer, err := w.kafka.Client(kgo.ConsumeTopics(out))
-	must(b, err)
+	must.OK(b, err)
 	defer consumer.Close()
 	warm := 300 // until all connections are established
 	if os.Getenv(realKafka) != "" {
@@ -157,7 +158,7 @@ func benchmarkHop(b *testing.B, partitions int32) {
 	b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
 	b.ReportMetric(100*(cpu(b)-before).Seconds()/time.Since(began).Seconds(), "cpu-%")
 	b.ReportMetric(0, "ns/op")
-	must(b, stop())
+	must.OK(b, stop())
 }
 
 // hopTopics creates the topics of the group "hop" from scratch, and sets the number of partitions of the wire's group.
@@ -166,10 +167,10 @@ func (w *wire) hopTopics(b *testing.B, partitions int32) (in, out string) {
 	names := []string{"hop-in", "hop-out", "hop-table"}
 	w.remove(b, "hop", names...)
 	_, err := w.admin.CreateTopics(b.Context(), partitions, -1, nil, names...)
-	must(b, err)
+	must.OK(b, err)
 	w.remove(b, "hop", topics.DeadLetters)
 	_, err = w.admin.CreateTopics(b.Context(), partitions, -1, nil, topics.DeadLetters)
-	must(b, err)
+	must.OK(b, err)
 	eventually.True(b, "every partition has a leader", func() bool { return w.led(names...) })
 	w.kafka.Partitions = partitions
 	return names[0], names[1]
@@ -184,14 +185,14 @@ func BenchmarkRowsRecovered(b *testing.B) {
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
 	r, err := New(cfg, w.env(b), delivered())
-	must(b, err)
+	must.OK(b, err)
 	began, before := time.Now(), cpu(b)
 	stop := start(b, r)
 	eventually.True(b, "the new owner is ready", func() bool { return r.Status().Ready })
 	b.ReportMetric(time.Since(began).Seconds(), "s")
 	b.ReportMetric((cpu(b)-before).Seconds()*1e6/rows, "cpu-µs/row")
 	b.ReportMetric(0, "ns/op")
-	must(b, stop())
+	must.OK(b, stop())
 }
 
 // benchRows returns the number of rows of one run, by rows per message.
@@ -238,7 +239,7 @@ func (m *steady) report() {
 	m.ReportMetric(float64(m.rows)/m.took.Seconds(), "rows/s")
 	m.ReportMetric(float64(m.allocs)/float64(m.rows), "allocs/row")
 	held, err := measure.Held()
-	must(m.B, err)
+	must.OK(m.B, err)
 	m.ReportMetric(held.Peak, "peak-MB")
 	m.ReportMetric(0, "ns/op")
 }
@@ -253,7 +254,7 @@ func mallocs() uint64 {
 func cpu(b testing.TB) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
-	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	must.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -266,7 +267,7 @@ func (w *wire) backlog(b *testing.B, messages int) {
 			Topic: "t-in", Partition: topics.Partition(owner, testPartitions), Key: []byte(owner), Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
 		}, nil)
 	}
-	must(b, w.client.Flush(b.Context()))
+	must.OK(b, w.client.Flush(b.Context()))
 }
 
 func benchOwner(i int) string { return fmt.Sprintf("user:%011d", i*7919%10_000) }
@@ -304,7 +305,7 @@ func applyAll(b *steady, w *wire, g Group, rows, messages int) {
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
 	r, err := New(cfg, w.env(b.B), g)
-	must(b, err)
+	must.OK(b, err)
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -325,28 +326,28 @@ func applyAll(b *steady, w *wire, g Group, rows, messages int) {
 	b.end((until(messages) - first) * rows)
 	b.StopTimer()
 	cancel()
-	must(b, <-done)
+	must.OK(b, <-done)
 }
 
 // runBare is the lower limit: it consumes, produces in one transaction per five thousand records, and writes to Pebble. It
 // knows no owners, reads no rows and recovers nothing.
 func runBare(b *steady, w *wire, rows, messages int) {
 	consumer, err := w.kafka.Client(kgo.ConsumeTopics("t-in"))
-	must(b, err)
+	must.OK(b, err)
 	defer consumer.Close()
 	producer, err := w.kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0))
-	must(b, err)
+	must.OK(b, err)
 	defer producer.Close()
 	shared, err := NewShared(DefaultConfig())
-	must(b, err)
+	must.OK(b, err)
 	defer shared.Close()
 	db, err := pebble.Open(b.TempDir(), (&store{log: silent()}).options(shared))
-	must(b, err)
+	must.OK(b, err)
 	defer db.Close()
 	first := 0
 	for done := 0; done < messages; {
 		records := consumer.PollRecords(b.Context(), max(5000/rows, 1)).Records()
-		must(b, bareCommit(b.Context(), producer, db, records, rows))
+		must.OK(b, bareCommit(b.Context(), producer, db, records, rows))
 		done += len(records)
 		if first == 0 {
 			first = done

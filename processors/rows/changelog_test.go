@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -64,7 +65,7 @@ func TestChangelog_RecreatedOnPurposeStartsWithoutOffsets(t *testing.T) {
 	w.count20(t, dir)
 	w.recreate(t, "t-table")
 	_, err := w.admin.DeleteGroup(t.Context(), "t")
-	must(t, err)
+	must.OK(t, err)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "all are applied again", func() bool { return r.Status().Counters.Records == 20 })
 }
@@ -75,7 +76,7 @@ func (w *wire) count20(t *testing.T, dir string) {
 	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 20, user)
 	whileRunning(t, r, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
-	must(t, stop())
+	must.OK(t, stop())
 }
 
 // runUntil runs a group until Run returns, or until all records of count20 are applied again. It returns Run's error.
@@ -103,7 +104,7 @@ func (w *wire) recreate(t *testing.T, topic string) {
 func (w *wire) tableEnd(t *testing.T) int64 {
 	t.Helper()
 	ends, err := w.admin.ListEndOffsets(t.Context(), "t-table")
-	must(t, err)
+	must.OK(t, err)
 	end, _ := ends.Lookup("t-table", 0)
 	return end.Offset
 }
@@ -112,9 +113,9 @@ func (w *wire) tableEnd(t *testing.T) int64 {
 func (w *wire) commitMark(t *testing.T, at int64) {
 	t.Helper()
 	topics, err := w.admin.ListTopics(t.Context(), "t-table")
-	must(t, err)
+	must.OK(t, err)
 	committed, err := w.admin.FetchOffsets(t.Context(), "t")
-	must(t, err)
+	must.OK(t, err)
 	offset, _ := committed.Lookup("t-in", 0)
 	if was, ok := parseMark(offset.Metadata); !ok || was.topic != topics["t-table"].ID || was.offset < 0 || was.offset >= at {
 		t.Fatalf("the group committed %q with its offsets, want a mark of its changelog before %d", offset.Metadata, at)
@@ -134,18 +135,18 @@ func TestFence_PreviousOwnerCannotBeginAnotherTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	zombie, err := w.kafka.Transactional("t-0")
-	must(t, err)
+	must.OK(t, err)
 	defer zombie.Close()
 	_, _, err = zombie.ProducerID(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "the new owner has recovered", func() bool { return r.Status().Ready })
-	must(t, zombie.BeginTransaction())
+	must.OK(t, zombie.BeginTransaction())
 	err = zombie.ProduceSync(t.Context(), strayRow(0)).FirstErr()
 	if end := topics.EndTransaction(t.Context(), zombie, kgo.TryCommit, "t-table"); err == nil && end == nil {
 		t.Error("the previous owner has committed a transaction")
 	}
-	must(t, stop())
+	must.OK(t, stop())
 	for _, row := range w.read(t, "t-table") {
 		if string(row.Value) == strayValue {
 			t.Errorf("the table has a row of the previous owner at offset %d", row.Offset)

@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -124,10 +125,10 @@ func (w *wire) serve(t testing.TB, dir, kafka, registry string) {
 	t.Helper()
 	w.broker = child(t, "broker", "ROWS_TEST_DIR="+dir, "ROWS_TEST_KAFKA="+kafka, "ROWS_TEST_REGISTRY="+registry)
 	out, err := w.broker.StdoutPipe()
-	must(t, err)
-	must(t, w.broker.Start())
+	must.OK(t, err)
+	must.OK(t, w.broker.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	must(t, err)
+	must.OK(t, err)
 	brokers, url, _ := strings.Cut(strings.TrimSpace(line), " ")
 	w.kafka = topics.Kafka{Brokers: strings.Split(brokers, ","), Partitions: testPartitions, Embedded: true}
 	w.registry = url
@@ -142,7 +143,7 @@ func (w *wire) connect(t testing.TB) {
 	t.Cleanup(w.client.Close)
 	w.admin = kadm.NewClient(w.client)
 	registry, err := schemas.NewRegistry(w.registry)
-	must(t, err)
+	must.OK(t, err)
 	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
 		t.Fatal(err)
 	}

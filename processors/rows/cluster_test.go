@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -52,7 +53,7 @@ func newCluster(t *testing.T, brokers int, opts ...kfake.Opt) *cluster {
 func (c *cluster) open(t *testing.T, more ...kfake.Opt) {
 	t.Helper()
 	brokers, err := kfake.NewCluster(append(append(more, kfake.DataDir(c.dir)), c.opts...)...)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(brokers.Close)
 	c.brokers = brokers
 }
@@ -76,7 +77,7 @@ func (m *crew) join(dir string) (leave func()) {
 	cfg := m.c.config(dir)
 	cfg.SessionTimeout = cmp.Or(m.dead, cfg.SessionTimeout)
 	r, err := New(cfg, env, tortureGroup(m.c.wire))
-	must(m.t, err)
+	must.OK(m.t, err)
 	r.log = watched(m.t, "last records of a partition not committed", &m.late)
 	r.crash = m.at
 	ctx, cancel := context.WithCancel(m.t.Context())
@@ -120,7 +121,7 @@ func churn(t *testing.T) time.Duration {
 		return 2 * time.Second
 	}
 	d, err := time.ParseDuration(text)
-	must(t, err)
+	must.OK(t, err)
 	return d
 }
 
@@ -341,7 +342,7 @@ func TestCluster_MemberOutlivesItsSession(t *testing.T) {
 func (c *cluster) members(t *testing.T) []string {
 	t.Helper()
 	described, err := c.admin.DescribeGroups(t.Context(), "t")
-	must(t, err)
+	must.OK(t, err)
 	var ids []string
 	if g := described["t"]; g.State == "Stable" {
 		for _, m := range g.Members {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -33,7 +34,7 @@ func TestCommon_IsSharedByAllOwners(t *testing.T) {
 		b.callAs(owners[0], put("of the first")),
 		b.callAs(owners[0], func(tx *Tx) error { return tx.Own().Put([]byte("r"), []byte("own")) }),
 	} {
-		must(t, err)
+		must.OK(t, err)
 	}
 	if err := b.callAs(owners[1], func(tx *Tx) error { _ = put("undone")(tx); return refused }); !errors.Is(err, refused) {
 		t.Fatal(err)

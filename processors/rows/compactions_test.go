@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/smartfeed/smartfeed/internal/stored"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // All stores that are filled at the same time are compacted, and never more at once than the limit.
@@ -42,7 +43,7 @@ func TestCompactions_AreBoundedForTheProcess(t *testing.T) {
 				}
 				opts.Experimental.CompactionScheduler = &compacting{all: all}
 				db, err := pebble.Open(fmt.Sprint(n), opts)
-				must(t, err)
+				must.OK(t, err)
 				filling.Go(func() {
 					random := rand.New(rand.NewPCG(1, uint64(n)))
 					for i := range uint64(rows) {

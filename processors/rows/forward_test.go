@@ -9,6 +9,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -22,15 +23,15 @@ func TestForward_DropsLargeHeaders(t *testing.T) {
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	producer, err := w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
 		kgo.ProducerBatchCompression(kgo.GzipCompression()))
-	must(t, err)
+	must.OK(t, err)
 	defer producer.Close()
 	wrong := w.record(t, "t-in", "user:1", 0)
 	wrong.Partition = (wrong.Partition + 1) % testPartitions
 	wrong.Headers = []kgo.RecordHeader{{Key: "baggage", Value: make([]byte, schemas.MaxRecordBytes+300<<10)}}
-	must(t, producer.ProduceSync(t.Context(), wrong).FirstErr())
+	must.OK(t, producer.ProduceSync(t.Context(), wrong).FirstErr())
 	w.send(t, "t-in", 1, 1, func(int) string { return "user:1" })
 	whileRunning(t, r, "both are counted", func() bool { return count(t, r, "user:1") == 2 })
-	must(t, stop())
+	must.OK(t, stop())
 	if got := r.Status().Counters; got.Misplaced != 1 || got.DeadLetters != 0 {
 		t.Errorf("counters %+v, want one misplaced record and no dead letter", got)
 	}
@@ -43,12 +44,12 @@ func TestForward_LongKeyIsADeadLetter(t *testing.T) {
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	producer, err := w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
 		kgo.ProducerBatchCompression(kgo.GzipCompression()))
-	must(t, err)
+	must.OK(t, err)
 	defer producer.Close()
 	key := bytes.Repeat([]byte("k"), 200<<10)
 	wrong := &kgo.Record{Topic: "t-in", Key: key, Value: make([]byte, schemas.MaxRecordBytes)}
 	wrong.Partition = (topics.Partition(string(key), testPartitions) + 1) % testPartitions
-	must(t, producer.ProduceSync(t.Context(), wrong).FirstErr())
+	must.OK(t, producer.ProduceSync(t.Context(), wrong).FirstErr())
 	whileRunning(t, r, "it is a dead letter", func() bool { return r.Status().Counters.DeadLetters == 1 })
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	build "github.com/smartfeed/smartfeed/internal/ops/generations"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -119,9 +120,7 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	g.forge(generation.Mark{Group: topics.Pools, Number: 2, Token: "guess"})
 	g.set(cuttingOver())
 	for range 2 { // a restarted command sends the marks again
-		if err := topics.WriteMarks(t.Context(), g.Kafka, []string{topics.UserActivity}, cuttingOver()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, topics.WriteMarks(t.Context(), g.Kafka, []string{topics.UserActivity}, cuttingOver()))
 		g.publish(10)
 	}
 	first.Kill()
@@ -219,9 +218,7 @@ func TestCutOver_RecordWithContentIsNoMark(t *testing.T) {
 	g.produce(func(p int32) *kgo.Record {
 		key := g.keyIn(p)
 		value, err := g.Streams.UserActivity.Encode(&schemas.UserActivity{User: schemas.UserID(key)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return &kgo.Record{Key: []byte(key), Value: value, Headers: []kgo.RecordHeader{header}}
 	})
 	r, _ := (&watched{g, prometheus.NewRegistry()}).run(1)
@@ -332,9 +329,7 @@ func TestGenerations_OneIsMeasured(t *testing.T) {
 	}
 
 	g.set(cuttingOver())
-	if err := topics.WriteMarks(t.Context(), w.Kafka, []string{topics.UserActivity}, cuttingOver()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, topics.WriteMarks(t.Context(), w.Kafka, []string{topics.UserActivity}, cuttingOver()))
 	records += int64(partitions) // the marks
 	applied(first, records)
 	applied(second, records)
@@ -369,25 +364,17 @@ func TestRetry_ForAnotherGroupIsIgnoredOnProducersTopics(t *testing.T) {
 		},
 	}
 	returned, err := w.Streams.UserActivity.Encode(&schemas.UserActivity{User: "user:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	offered, err := w.Streams.Candidates.Encode(&schemas.Offer{User: "user:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	client, err := w.Kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
 	forged := []kgo.RecordHeader{{Key: topics.RetryHeader, Value: topics.Retry{Group: topics.Objects, Attempt: 1}.Value()}}
 	for topic, value := range map[string][]byte{topics.UserActivity: returned, topics.Candidates: offered} {
 		for _, headers := range [][]kgo.RecordHeader{nil, forged} {
 			r := &kgo.Record{Topic: topic, Key: []byte("user:1"), Value: value, Headers: headers}
-			if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, client.ProduceSync(t.Context(), r).FirstErr())
 		}
 	}
 	m := w.Start("a", g)

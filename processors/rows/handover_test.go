@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -27,7 +28,7 @@ func standbyRunner(t *testing.T, w *wire, dir string) *Runner {
 	cfg := w.config(dir)
 	cfg.Standby = true
 	r, err := New(cfg, w.env(t), w.counter("t-in"))
-	must(t, err)
+	must.OK(t, err)
 	return r
 }
 
@@ -71,7 +72,7 @@ func (w *wire) recoversFrom(t *testing.T, end func()) {
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	w.send(t, "t-in", 0, n, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == n })
-	must(t, stop())
+	must.OK(t, stop())
 	end()
 
 	began, dirs := time.Now(), []string{t.TempDir(), t.TempDir()}
@@ -92,8 +93,8 @@ func (w *wire) recoversFrom(t *testing.T, end func()) {
 	eventually.True(t, "both are ready, with standbys", func() bool {
 		return stages(a, StageRunning) == 2 && stages(a, StageStandby) == 2 && stages(b, StageRunning) == 2 && stages(b, StageStandby) == 2
 	})
-	must(t, stopA())
-	must(t, stopB())
+	must.OK(t, stopA())
+	must.OK(t, stopB())
 	if stores := w.storesEqualLog(t, dirs...); stores != 2*testPartitions {
 		t.Errorf("%d stores, want an owner's and a standby's of each partition", stores)
 	}
@@ -104,7 +105,7 @@ func (w *wire) fenceAll(t *testing.T) {
 	t.Helper()
 	for p := range int32(testPartitions) {
 		r := &kgo.Record{Topic: "t-table", Partition: p, Key: reservedKey(fenceKind), Value: []byte{}}
-		must(t, w.client.ProduceSync(t.Context(), r).FirstErr())
+		must.OK(t, w.client.ProduceSync(t.Context(), r).FirstErr())
 	}
 }
 
@@ -119,12 +120,12 @@ func (w *wire) leaveAllOpen(t *testing.T, prefix string) {
 func (c *cluster) crash(t *testing.T) {
 	t.Helper()
 	left := t.TempDir()
-	must(t, os.CopyFS(left, os.DirFS(c.dir)))
+	must.OK(t, os.CopyFS(left, os.DirFS(c.dir)))
 	var ports []int
 	for _, addr := range c.brokers.ListenAddrs() {
 		_, port, _ := strings.Cut(addr, ":")
 		n, err := strconv.Atoi(port)
-		must(t, err)
+		must.OK(t, err)
 		ports = append(ports, n)
 	}
 	c.brokers.Close()
@@ -136,18 +137,18 @@ func (c *cluster) crash(t *testing.T) {
 func (c *cluster) wantNoMarkerBehind(t *testing.T, value string) {
 	t.Helper()
 	ends, err := c.admin.ListEndOffsets(t.Context(), "t-table")
-	must(t, err)
+	must.OK(t, err)
 	from := map[int32]kgo.Offset{}
 	ends.Each(func(o kadm.ListedOffset) { from[o.Partition] = kgo.NewOffset().At(o.Offset - 1) })
 	client, err := c.kafka.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"t-table": from}),
 		kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.KeepControlRecords())
-	must(t, err)
+	must.OK(t, err)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for len(from) > 0 {
 		fetches := client.PollFetches(ctx)
-		must(t, fetches.Err())
+		must.OK(t, fetches.Err())
 		fetches.EachRecord(func(r *kgo.Record) {
 			delete(from, r.Partition)
 			if r.Attrs.IsControl() || string(r.Value) != value {
@@ -165,7 +166,7 @@ func TestTableConsumer_DeliversMarkers(t *testing.T) {
 		w.tableTransaction(t, "another", end)
 		consumer := newTableConsumer(w.kafka)
 		reading, err := consumer.ConsumePartition("t-table", 1, sarama.OffsetOldest)
-		must(t, err)
+		must.OK(t, err)
 		rows, last := 0, int64(-1)
 		for last < 1 { // a row at 0, a marker at 1
 			select {
@@ -190,7 +191,7 @@ func TestTableConsumer_DeliversMarkers(t *testing.T) {
 		for range reading.Messages() {
 			t.Error("a message after the last")
 		}
-		must(t, consumer.Close())
+		must.OK(t, consumer.Close())
 	}
 }
 
@@ -208,22 +209,22 @@ func stages(r *Runner, s Stage) int {
 func (w *wire) tableTransaction(t *testing.T, id string, end kgo.TransactionEndTry) {
 	t.Helper()
 	client, err := w.kafka.Transactional(id)
-	must(t, err)
+	must.OK(t, err)
 	defer client.Close()
-	must(t, client.BeginTransaction())
+	must.OK(t, client.BeginTransaction())
 	for p := range int32(testPartitions) {
-		must(t, client.ProduceSync(t.Context(), strayRow(p)).FirstErr())
+		must.OK(t, client.ProduceSync(t.Context(), strayRow(p)).FirstErr())
 	}
-	must(t, topics.EndTransaction(t.Context(), client, end, strayRow(0).Topic))
+	must.OK(t, topics.EndTransaction(t.Context(), client, end, strayRow(0).Topic))
 }
 
 // leaveOpen leaves a transaction open, like an owner that dies.
 func (w *wire) leaveOpen(t *testing.T, id string, partition int32) {
 	t.Helper()
 	client, err := w.kafka.Transactional(id)
-	must(t, err)
-	must(t, client.BeginTransaction())
-	must(t, client.ProduceSync(t.Context(), strayRow(partition)).FirstErr())
+	must.OK(t, err)
+	must.OK(t, client.BeginTransaction())
+	must.OK(t, client.ProduceSync(t.Context(), strayRow(partition)).FirstErr())
 	client.Close()
 }
 
@@ -264,8 +265,8 @@ func TestStandby_InitializesNoProducerID(t *testing.T) {
 		t.Errorf("%d producer ids for %d times that a partition was taken", inits, taken)
 	}
 	mu.Unlock()
-	must(t, stopA()) // Run returns an error if another process has fenced it
-	must(t, stopB())
+	must.OK(t, stopA()) // Run returns an error if another process has fenced it
+	must.OK(t, stopB())
 }
 
 // Goka sleeps for five seconds after each session, and would process nothing in that time. A slow machine may take as long
@@ -289,7 +290,7 @@ func joiningAndLeaving(t *testing.T, w *wire) {
 		eventually.True(t, "the second has its share", func() bool { return stages(a, StageRunning) == 2 && stages(b, StageRunning) == 2 })
 		joined = min(joined, time.Since(began))
 		began = time.Now()
-		must(t, stopB())
+		must.OK(t, stopB())
 		eventually.True(t, "the first has all again", func() bool { return stages(a, StageRunning) == testPartitions })
 		left = min(left, time.Since(began))
 	}
@@ -348,7 +349,7 @@ func TestTableConsumer_FailsWhereRecordsWereLost(t *testing.T) {
 	w := newWire(t)
 	consumer := newTableConsumer(w.kafka)
 	reading, err := consumer.ConsumePartition("t-table", 1, 1000) // beyond the end of the log
-	must(t, err)
+	must.OK(t, err)
 	w.tableTransaction(t, "another", kgo.TryCommit)
 	for m := range reading.Messages() { // closed after the error
 		t.Fatalf("offset %d is handed on, want an error", m.Offset)
@@ -356,5 +357,5 @@ func TestTableConsumer_FailsWhereRecordsWereLost(t *testing.T) {
 	if err := <-reading.Errors(); err == nil || !errors.Is(err.Err, kerr.OffsetOutOfRange) {
 		t.Errorf("got %v, want %v", err, kerr.OffsetOutOfRange)
 	}
-	must(t, consumer.Close())
+	must.OK(t, consumer.Close())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -32,7 +33,7 @@ func (w *wire) retain(t *testing.T, at func(partition int32) int64) {
 func (w *wire) ends(t *testing.T) func(partition int32) int64 {
 	t.Helper()
 	ends, err := w.admin.ListEndOffsets(t.Context(), "t-in")
-	must(t, err)
+	must.OK(t, err)
 	return func(p int32) int64 {
 		end, _ := ends.Lookup("t-in", p)
 		return end.Offset
@@ -43,14 +44,14 @@ func (w *wire) ends(t *testing.T) func(partition int32) int64 {
 func (w *wire) sendInTransaction(t *testing.T, end kgo.TransactionEndTry) {
 	t.Helper()
 	client, err := w.kafka.Transactional("upstream")
-	must(t, err)
+	must.OK(t, err)
 	defer client.Close()
-	must(t, client.BeginTransaction())
+	must.OK(t, client.BeginTransaction())
 	for p := range int32(testPartitions) {
 		rec := w.record(t, "t-in", ownerIn(p), 0)
-		must(t, client.ProduceSync(t.Context(), rec).FirstErr())
+		must.OK(t, client.ProduceSync(t.Context(), rec).FirstErr())
 	}
-	must(t, topics.EndTransaction(t.Context(), client, end, "t-in"))
+	must.OK(t, topics.EndTransaction(t.Context(), client, end, "t-in"))
 }
 
 // ownerIn returns an owner in a partition.
@@ -73,7 +74,7 @@ func takenUnread(t *testing.T, w *wire, take func()) {
 	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 40, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
-	must(t, stop())
+	must.OK(t, stop())
 	w.send(t, "t-in", 40, 40, user)
 	take()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -102,7 +103,7 @@ func markersTakenUnread(t *testing.T, w *wire) {
 	if got := r.Status().Counters; got.Records != testPartitions {
 		t.Errorf("%d records applied, want %d: what is passed is none", got.Records, testPartitions)
 	}
-	must(t, stop())
+	must.OK(t, stop())
 	w.retain(t, w.ends(t))
 	r, _ = w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 1, testPartitions, func(i int) string { return ownerIn(int32(i - 1)) })
@@ -161,7 +162,7 @@ func recordsAreNotPassed(t *testing.T, w *wire) {
 		p.applied[0] = c.applied
 		p.mu.Unlock()
 		left, err := p.passMarkers(0, "t-in")
-		must(t, err)
+		must.OK(t, err)
 		if left != c.left {
 			t.Errorf("%s: a record is left: %t, want %t", c.name, left, c.left)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/zeros"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -23,7 +24,7 @@ func TestOversizedBatch_IsOneDeadLetter(t *testing.T) {
 	partition := topics.Partition("user:1", testPartitions)
 	w.send(t, "t-in", 0, 3, one)
 	at, err := zeros.Produce(t.Context(), w.client, "t-in", partition, size)
-	must(t, err)
+	must.OK(t, err)
 	w.send(t, "t-in", 3, 2, one)
 	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measure live memory, not garbage
 	var before, after runtime.MemStats
@@ -34,7 +35,7 @@ func TestOversizedBatch_IsOneDeadLetter(t *testing.T) {
 	if n := r.Status().Counters.DeadLetters; n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
-	must(t, stop())
+	must.OK(t, stop())
 	w.readsUpTo(t, partition, at)
 	runtime.ReadMemStats(&after)
 	got := int64(after.HeapSys) - int64(before.HeapSys)
@@ -58,7 +59,7 @@ func TestOversizedBatch_ManyHeadersAreOneDeadLetter(t *testing.T) {
 	partition := topics.Partition("user:1", testPartitions)
 	w.send(t, "t-in", 0, 3, one)
 	at, err := zeros.ProduceHeaders(t.Context(), w.client, "t-in", partition, headers)
-	must(t, err)
+	must.OK(t, err)
 	w.send(t, "t-in", 3, 2, one)
 	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measure live memory, not garbage
 	var before, after runtime.MemStats
@@ -66,7 +67,7 @@ func TestOversizedBatch_ManyHeadersAreOneDeadLetter(t *testing.T) {
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "all others are counted", func() bool { return count(t, r, "user:1") == 5 })
 	w.hasLetterOf(t, partition, at, "headers, more than")
-	must(t, stop())
+	must.OK(t, stop())
 	w.readsUpTo(t, partition, at)
 	runtime.ReadMemStats(&after)
 	got := int64(after.HeapSys) - int64(before.HeapSys)
@@ -84,7 +85,7 @@ func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
 	put := func(owner string) {
 		t.Helper()
 		_, err := zeros.Produce(t.Context(), w.client, "t-in", topics.Partition(owner, testPartitions), topics.MaxDecompressedBytes+1)
-		must(t, err)
+		must.OK(t, err)
 	}
 	each := func(i int) string { return users[i%2] }
 	put(users[0])
@@ -103,7 +104,7 @@ func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
 	if n := r.Status().Counters.DeadLetters; n != 4 {
 		t.Errorf("%d dead letters, want 4", n)
 	}
-	must(t, stop()) // without an error
+	must.OK(t, stop()) // without an error
 	w.emittedOnce(t, 14)
 }
 
@@ -115,7 +116,7 @@ func (w *wire) hasLetterOf(t *testing.T, partition int32, at int64, why string) 
 		t.Fatalf("%d dead letters, want 1", len(letters))
 	}
 	got, err := w.streams.DeadLetters.Decode(letters[0].Value)
-	must(t, err)
+	must.OK(t, err)
 	if got.Topic != "t-in" || got.Partition != partition || got.Offset != at ||
 		!strings.Contains(got.Reason, why) {
 		t.Errorf("dead letter of %s/%d at %d: %.80q", got.Topic, got.Partition, got.Offset, got.Reason)
@@ -126,13 +127,13 @@ func (w *wire) hasLetterOf(t *testing.T, partition int32, at int64, why string) 
 func (w *wire) readsUpTo(t *testing.T, partition int32, at int64) {
 	t.Helper()
 	l, err := topics.NewLog(w.kafka)
-	must(t, err)
+	must.OK(t, err)
 	defer l.Close()
 	next := int64(0)
 	for err == nil && next < at {
 		_, next, err = l.Read(t.Context(), "t-in", partition, next)
 	}
-	must(t, err)
+	must.OK(t, err)
 	_, _, err = l.Read(t.Context(), "t-in", partition, at)
 	if large := new(kgo.ErrDecompressTooLarge); !errors.As(err, &large) || large.Offset != at || large.NextOffset != at+1 {
 		t.Errorf("reading the batch: %v, want that it is too large", err)

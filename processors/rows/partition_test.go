@@ -14,6 +14,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -44,7 +45,7 @@ func newPart(t testing.TB, g Group) *part {
 	r := &Runner{cfg: DefaultConfig(), topo: b.topo, log: silent()}
 	var err error
 	r.meter, err = newMeter(nil, g.Name)
-	must(t, err)
+	must.OK(t, err)
 	w := &work{r: r}
 	w.ctx, w.cancel = context.WithCancelCause(t.Context())
 	p := &part{w: w, ctx: t.Context(), store: &store{db: b.db}, kick: make(chan struct{}, 1), applied: []int64{-1, -1}}
@@ -140,12 +141,12 @@ func TestClose_WaitsForMarkRecovered(t *testing.T) {
 	r.cfg.Dir, r.fs, r.slots = t.TempDir(), vfs.Default, make([]slot, 1)
 	var err error
 	r.shared, err = NewShared(r.cfg)
-	must(t, err)
+	must.OK(t, err)
 	defer r.shared.Close()
 	p.store, err = r.openStore(identity{Topic: "g-table"}, 0)
-	must(t, err)
+	must.OK(t, err)
 	p.client, err = kgo.NewClient()
-	must(t, err)
+	must.OK(t, err)
 	p.ctx, p.cancel = context.WithCancel(t.Context())
 	held := &heldReader{reader: p.store.db, reached: make(chan struct{}), goOn: make(chan struct{})}
 	p.state.store = held
@@ -160,8 +161,8 @@ func TestClose_WaitsForMarkRecovered(t *testing.T) {
 	case <-time.After(100 * time.Millisecond): // a Close that does not wait takes a tenth of that
 	}
 	close(held.goOn)
-	must(t, <-found)
-	must(t, <-closed)
+	must.OK(t, <-found)
+	must.OK(t, <-closed)
 	if err := p.MarkRecovered(); !errors.Is(err, errClosed) {
 		t.Errorf("recovered after it was closed: %v, want %v", err, errClosed)
 	}
@@ -175,7 +176,7 @@ func TestEmitRetry_IsNotMisplaced(t *testing.T) {
 	var tx Tx
 	p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
 	p.record = fakeRecord{topic: "in", at: time.UnixMilli(5)}
-	must(t, p.state.end(&tx, tx.EmitRetry("out", 0, "key", nil, topics.Retry{Group: "g"})))
+	must.OK(t, p.state.end(&tx, tx.EmitRetry("out", 0, "key", nil, topics.Retry{Group: "g"})))
 	before := b.mark()
 	p.forward(fakeRecord{topic: "in", key: "key", at: time.UnixMilli(5)}, 1, nil)
 	if b.misplaced != 1 || len(b.emits) != 2 {
@@ -203,20 +204,20 @@ func TestNewTopics_ListsEachTopicOnce(t *testing.T) {
 	}{
 		{func(*Tx) {}, []string{"g-table"}},
 		{func(tx *Tx) {
-			must(t, errors.Join(tx.Emit("out", "a", nil), tx.Emit("out", "b", nil)))
+			must.OK(t, errors.Join(tx.Emit("out", "a", nil), tx.Emit("out", "b", nil)))
 			p.forward(fakeRecord{topic: "in", key: "key", at: time.UnixMilli(5)}, 1, nil)
 		}, []string{"out", "in"}},
 		{func(tx *Tx) {
-			must(t, errors.Join(tx.Emit("out", "a", nil), tx.EmitRetry("out2", 0, "b", nil, topics.Retry{Group: "g"})))
+			must.OK(t, errors.Join(tx.Emit("out", "a", nil), tx.EmitRetry("out2", 0, "b", nil, topics.Retry{Group: "g"})))
 		}, []string{"out2"}},
-		{func(tx *Tx) { must(t, tx.Emit("out2", "a", nil)) }, nil},
+		{func(tx *Tx) { must.OK(t, tx.Emit("out2", "a", nil)) }, nil},
 	} {
 		b := p.newBatch()
 		p.state.pending = b
 		var tx Tx
 		p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
 		c.do(&tx)
-		must(t, p.state.end(&tx, nil))
+		must.OK(t, p.state.end(&tx, nil))
 		if got := p.newTopics(b); !slices.Equal(got, c.want) {
 			t.Errorf("batch %d has the new topics %v, want %v", i, got, c.want)
 		}

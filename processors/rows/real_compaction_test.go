@@ -8,6 +8,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -58,7 +59,7 @@ func TestRealKafkaRecoveryOfACompactedTable(t *testing.T) {
 	r, stop := w.run(t, warm, tortureGroup(w))
 	w.send(t, "t-in", 0, users*each, func(i int) string { return user(i % users) })
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == users*each })
-	must(t, stop())
+	must.OK(t, stop())
 	w.compacted(t)
 	want := map[string]int64{}
 	for round, dir := range []string{warm, t.TempDir()} {
@@ -69,7 +70,7 @@ func TestRealKafkaRecoveryOfACompactedTable(t *testing.T) {
 		r, stop := w.run(t, dir, tortureGroup(w))
 		w.send(t, "t-in", users*(each+round), users, func(i int) string { return user(i % users) })
 		eventually.True(t, "one more of each is applied", func() bool { return r.Status().Counters.Records == users })
-		must(t, stop())
+		must.OK(t, stop())
 		w.compacted(t)
 	}
 	w.emittedOnce(t, users*(each+2))
@@ -82,14 +83,14 @@ func (w *wire) holdsFrom(t *testing.T, dir string, want map[string]int64) {
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	for owner, n := range want {
 		newest := 0
-		must(t, r.View().Read(t.Context(), owner, func(s Snapshot) error {
+		must.OK(t, r.View().Read(t.Context(), owner, func(s Snapshot) error {
 			return s.Scan(Scan{Prefix: []byte("e")}, func(_, _ []byte) bool { newest++; return true })
 		}))
 		if got := count(t, r, owner); int64(got) != n || newest != int(min(n, 3)) {
 			t.Errorf("%s is counted %d times and has %d rows beside, want %d and %d", owner, got, newest, n, min(n, 3))
 		}
 	}
-	must(t, stop())
+	must.OK(t, stop())
 }
 
 // Three members share the group while the table is compacted. Each in turn leaves, and rejoins with a store whose changelog
@@ -181,7 +182,7 @@ func TestRealKafkaStoreThatWasAwayForTooLong(t *testing.T) {
 		for u := range n {
 			there += count(t, r, user(u))
 		}
-		must(t, stop())
+		must.OK(t, stop())
 		return there
 	}
 	away := t.TempDir()

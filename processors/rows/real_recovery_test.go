@@ -9,6 +9,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // These tests run tests of other files on Kafka instead of the embedded broker.
@@ -71,7 +72,7 @@ func (w *wire) outlive(t *testing.T) {
 	ends := w.ends(t)
 	eventually.True(t, "retention has taken all records", func() bool {
 		starts, err := w.admin.ListStartOffsets(t.Context(), "t-in")
-		must(t, err)
+		must.OK(t, err)
 		gone := true
 		starts.Each(func(o kadm.ListedOffset) { gone = gone && o.Offset == ends(o.Partition) })
 		return gone
@@ -96,8 +97,8 @@ func (w *wire) alter(ctx context.Context, t *testing.T, topic string, alter []ka
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	done, err := w.admin.AlterTopicConfigs(ctx, alter, topic)
-	must(t, err)
+	must.OK(t, err)
 	for _, d := range done {
-		must(t, d.Err)
+		must.OK(t, d.Err)
 	}
 }

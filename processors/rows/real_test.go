@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -37,7 +38,7 @@ func newRealWire(t testing.TB) *wire {
 	t.Cleanup(registry.Close)
 	w := &wire{kafka: topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: testPartitions}, registry: registry.URL()}
 	profile, err := topics.ProfileOf(t.Context(), w.kafka)
-	must(t, err)
+	must.OK(t, err)
 	if profile.Embedded {
 		t.Fatalf("%s is an embedded broker", addrs)
 	}
@@ -61,7 +62,7 @@ func (w *wire) remove(t testing.TB, group string, names ...string) {
 func (w *wire) removeTopics(t testing.TB, names ...string) {
 	t.Helper()
 	_, err := w.admin.DeleteTopics(t.Context(), names...)
-	must(t, err)
+	must.OK(t, err)
 	eventually.True(t, "the topics are gone", func() bool {
 		left, err := w.admin.ListTopics(t.Context())
 		return err == nil && !slices.ContainsFunc(names, left.Has)
@@ -88,7 +89,7 @@ func (w *wire) elect(t testing.TB) {
 	t.Helper()
 	eventually.True(t, "all replicas are in sync", func() bool { return w.led(groupTopics()...) })
 	_, err := w.admin.ElectLeaders(t.Context(), kadm.ElectPreferredReplica, nil)
-	must(t, err)
+	must.OK(t, err)
 }
 
 // servers returns the names of the brokers that tests may kill.
@@ -144,7 +145,7 @@ func TestRealKafkaTortureOfBrokers(t *testing.T) {
 func (w *wire) leads(t testing.TB, broker int) (n int) {
 	t.Helper()
 	all, err := w.admin.ListTopics(t.Context(), groupTopics()...)
-	must(t, err)
+	must.OK(t, err)
 	all.EachPartition(func(p kadm.PartitionDetail) {
 		if p.Leader == int32(broker+1) {
 			n++

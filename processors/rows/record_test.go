@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -23,7 +24,7 @@ func (oneSchema) SchemaByID(context.Context, int) (string, error) {
 
 func TestRecord_RoundTrip(t *testing.T) {
 	streams, err := topics.Open(t.Context(), oneSchema{})
-	must(t, err)
+	must.OK(t, err)
 	s := streams.UsersDeleted
 	s.Name = "out"
 	b, done := newBench(t, group())
@@ -35,7 +36,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 			PutAndSend(tx.Own(), []byte("sent"), s, "other", &want),
 			tx.Own().Put([]byte("damaged"), []byte("no record")))
 	})
-	must(t, err)
+	must.OK(t, err)
 	sent := b.pending.emits
 	if len(sent) != 1 || string(b.pending.at(sent[0].key)) != "other" {
 		t.Fatalf("%d records are sent, want one under the key other", len(sent))

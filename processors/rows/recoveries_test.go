@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -25,7 +26,7 @@ func TestRecoveries_ShareOneBar(t *testing.T) {
 	at := time.Unix(0, 0)
 	var said []string
 	s, err := NewShared(DefaultConfig())
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	r := &s.recoveries
 	r.now = func() time.Time { return at }
@@ -63,7 +64,7 @@ func TestRecoveries_ShowStores(t *testing.T) {
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	w.send(t, "t-in", 0, 40, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
-	must(t, stop())
+	must.OK(t, stop())
 	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	bars, hours := &r.shared.recoveries, 0
 	bars.now = func() time.Time { // time advances an hour per call, so all recoveries take long

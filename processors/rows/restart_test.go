@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -60,7 +61,7 @@ func (w *wire) committed(t testing.TB, topic string) int64 {
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return 0
 	}
-	must(t, err)
+	must.OK(t, err)
 	sum := int64(0)
 	for _, o := range offsets[topic] {
 		sum += max(o.At, 0)
@@ -100,12 +101,12 @@ func offsetsAreAHint(t *testing.T, w *wire, at int64) {
 	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 100, user)
 	whileRunning(t, r, "the first are applied", func() bool { return r.Status().Counters.Records == 100 })
-	must(t, stop())
+	must.OK(t, stop())
 	w.setCommitted(t, at)
 	w.send(t, "t-in", 100, 100, user)
 	r, stop = w.run(t, dir, w.counter("t-in"))
 	whileRunning(t, r, "the rest is applied", func() bool { return r.Status().Counters.Records == 100 })
-	must(t, stop())
+	must.OK(t, stop())
 	w.emittedOnce(t, 200)
 	if got := r.Status().Counters.Skipped; got != 0 {
 		t.Errorf("%d records were read again, want none", got)
@@ -303,7 +304,7 @@ func TestRun_LateCommitIsNotTheCause(t *testing.T) {
 	p.mu.Lock()
 	p.fail(context.Canceled)
 	p.mu.Unlock()
-	must(t, stop())
+	must.OK(t, stop())
 }
 
 // A committed offset says to Wait, and to operators, that a record has had its effect. Goka marks it when the callback returns.
@@ -383,7 +384,7 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 		})
 	})
 	close(release)
-	must(t, <-done)
+	must.OK(t, <-done)
 	if got := w.committed(t, "t-in"); got != first+then {
 		t.Errorf("%d records are committed, want %d", got, first+then)
 	}
@@ -403,7 +404,7 @@ func TestRun_LeavesNoGoroutines(t *testing.T) {
 	go func() { done <- r.Run(ctx) }()
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
 	cancel()
-	must(t, <-done)
+	must.OK(t, <-done)
 	r.shared.Close()
 	goleak.VerifyNone(t, running,
 		goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick")) // sarama's, one per process
@@ -439,7 +440,7 @@ func TestRun_EndsWhileBrokerHangs(t *testing.T) {
 	close(release)
 	r, stop = w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "all offsets are committed", func() bool { return w.committed(t, "t-in") == 50 })
-	must(t, stop())
+	must.OK(t, stop())
 	w.emittedOnce(t, 50)
 }
 
@@ -453,7 +454,7 @@ func madeAnew(t *testing.T, w *wire) {
 	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 20, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
-	must(t, stop())
+	must.OK(t, stop())
 	w.removeTopics(t, "t-in")
 	w.create(t, "t-in")
 	eventually.True(t, "it is there", func() bool { return w.led("t-in") })

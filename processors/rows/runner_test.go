@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -91,7 +92,7 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 		rec.Partition = at
 		all = append(all, rec, w.record(t, "t-in", "user:1", 10+i))
 	}
-	must(t, w.client.ProduceSync(t.Context(), all...).FirstErr())
+	must.OK(t, w.client.ProduceSync(t.Context(), all...).FirstErr())
 	eventually.True(t, "the good ones are counted", func() bool { return count(t, r, "user:1") == len(bad) })
 	letters := w.read(t, topics.DeadLetters)
 	if len(letters) != len(bad) {
@@ -99,7 +100,7 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 	}
 	for i, letter := range letters {
 		got, err := w.streams.DeadLetters.Decode(letter.Value)
-		must(t, err)
+		must.OK(t, err)
 		want := all[2*i]
 		if got.Topic != "t-in" || got.Partition != at || got.Offset != want.Offset || got.Group != "t" || got.Reason == "" ||
 			!bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value) || got.Time != schemas.MicrosOf(want.Timestamp.Truncate(time.Millisecond)) {
@@ -129,11 +130,11 @@ func TestDeadLetters_OversizedRecords(t *testing.T) {
 	right := topics.Partition("user:1", testPartitions)
 	long := bytes.Repeat([]byte{'x'}, 3<<20)
 	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(int32(len(long)+1000)))
-	must(t, err)
+	must.OK(t, err)
 	defer producer.Close()
 	for _, partition := range []int32{right, (right + 1) % testPartitions} {
 		rec := &kgo.Record{Topic: "t-in", Partition: partition, Key: []byte("user:1"), Value: long}
-		must(t, producer.ProduceSync(t.Context(), rec).FirstErr())
+		must.OK(t, producer.ProduceSync(t.Context(), rec).FirstErr())
 	}
 	w.send(t, "t-in", 0, 4, user)
 	w.send(t, "t-in", 4, 1, func(int) string { return "user:1" })
@@ -157,7 +158,7 @@ func TestEmit_CarriesSince(t *testing.T) {
 	outside, derived := w.record(t, "t-in", "user:1", 0), w.record(t, "t-in", "user:1", 1)
 	outside.Timestamp = time.UnixMilli(5000)
 	derived.Headers = topics.WithSince(nil, 7)
-	must(t, w.client.ProduceSync(t.Context(), outside, derived).FirstErr())
+	must.OK(t, w.client.ProduceSync(t.Context(), outside, derived).FirstErr())
 	var out []*kgo.Record
 	eventually.True(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
 	for i, want := range []schemas.Micros{5_000_000, 7} {
@@ -182,7 +183,7 @@ func TestBatched_WritesToOwnersOfItsPartition(t *testing.T) {
 	r, _ := w.run(t, t.TempDir(), g)
 	rec := w.record(t, "t-batch", "anything", 0)
 	rec.Partition = 0
-	must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
+	must.OK(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	for _, o := range owners {
 		eventually.True(t, o+" is counted", func() bool { return count(t, r, o) == 1 })
 	}
@@ -208,14 +209,14 @@ func TestBatched_OwnerOfAnotherPartitionIsADeadLetter(t *testing.T) {
 	for i, owner := range []string{elsewhere, here} {
 		rec := w.record(t, "t-batch", owner, i)
 		rec.Partition = 0
-		must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
+		must.OK(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	}
 	eventually.True(t, "the good one is counted", func() bool { return count(t, r, here) == 2 })
 	eventually.True(t, "both are committed", func() bool { return r.Status().Counters.Records == 2 }) // which is counted after the rows are visible
 	if n := r.Status().Counters.DeadLetters; n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
-	must(t, stop()) // without an error
+	must.OK(t, stop()) // without an error
 }
 
 func TestCommit_RecordLargerThanABatch(t *testing.T) {
@@ -235,7 +236,7 @@ func TestCommit_RecordLargerThanABatch(t *testing.T) {
 	cfg := w.config(t.TempDir())
 	cfg.MaxBatchBytes = 64 << 10
 	r, err := New(cfg, w.env(t), g)
-	must(t, err)
+	must.OK(t, err)
 	start(t, r)
 	w.send(t, "t-in", 0, 6, func(int) string { return "user:1" })
 	eventually.True(t, "all are counted", func() bool { return r.Status().Counters.Records == 6 })
@@ -259,7 +260,7 @@ func TestStatus_CountsByReason(t *testing.T) {
 	env := w.env(t)
 	env.Metrics = reg
 	r, err := New(w.config(t.TempDir()), env, g)
-	must(t, err)
+	must.OK(t, err)
 	other := g
 	other.Name = "other"
 	if _, err := New(w.config(t.TempDir()), env, other); err != nil {
@@ -279,7 +280,7 @@ func TestStatus_CountsByReason(t *testing.T) {
 		t.Errorf("effects %v, want %v", status.Effects, want)
 	}
 	families, err := reg.Gather()
-	must(t, err)
+	must.OK(t, err)
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

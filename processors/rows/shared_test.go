@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestPace_GapGrowsWithCommits(t *testing.T) {
@@ -61,7 +63,7 @@ func TestShared_MemTablesFitTheBudget(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MemTableBytes = 64 << 20
 	s, err := NewShared(cfg)
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	for _, c := range []struct {
 		stores int64

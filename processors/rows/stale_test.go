@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // storeRunner returns a runner that opens stores and needs no broker.
@@ -17,7 +18,7 @@ func storeRunner(t *testing.T, keeps time.Duration) *Runner {
 	r.cfg.Dir, r.fs, r.keeps = t.TempDir(), vfs.Default, keeps
 	var err error
 	r.shared, err = NewShared(r.cfg)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(r.shared.Close)
 	return r
 }
@@ -26,7 +27,7 @@ func storeRunner(t *testing.T, keeps time.Duration) *Runner {
 func (r *Runner) openAnew(t *testing.T) *store {
 	t.Helper()
 	s, err := r.openStore(identity{Topic: "g-table"}, 10)
-	must(t, err)
+	must.OK(t, err)
 	return s
 }
 
@@ -34,9 +35,9 @@ func (r *Runner) openAnew(t *testing.T) *store {
 func (r *Runner) leave(t *testing.T, complete time.Time) {
 	t.Helper()
 	s := r.openAnew(t)
-	must(t, s.Set("user:1\x00n", []byte("row")))
-	must(t, s.SetOffset(5))
-	must(t, s.Close())
+	must.OK(t, s.Set("user:1\x00n", []byte("row")))
+	must.OK(t, s.SetOffset(5))
+	must.OK(t, s.Close())
 	setLocal(t, filepath.Join(r.cfg.Dir, "g-table", "0"), offsetKind, offsetAt(5, complete))
 }
 
@@ -65,9 +66,9 @@ func TestStore_OfflineTooLongIsRemoved(t *testing.T) {
 				t.Errorf("removed %v at offset %d, want %v", got, s.offset.Load(), c.removed)
 			}
 			if closer != nil {
-				must(t, closer.Close())
+				must.OK(t, closer.Close())
 			}
-			must(t, s.Close())
+			must.OK(t, s.Close())
 		})
 	}
 }
@@ -81,18 +82,18 @@ func TestStore_RemembersWhenItWasComplete(t *testing.T) {
 		now  bool
 	}{
 		{"nothing came", func(*testing.T, *store) {}, false},
-		{"rows came, not all of them", func(t *testing.T, s *store) { must(t, s.SetOffset(7)) }, false},
-		{"all rows came", func(t *testing.T, s *store) { must(t, errors.Join(s.SetOffset(9), s.MarkRecovered())) }, true},
-		{"recovery is cut short", func(t *testing.T, s *store) { must(t, errors.Join(s.SetOffset(7), s.MarkRecovered())) }, false},
+		{"rows came, not all of them", func(t *testing.T, s *store) { must.OK(t, s.SetOffset(7)) }, false},
+		{"all rows came", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(9), s.MarkRecovered())) }, true},
+		{"recovery is cut short", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(7), s.MarkRecovered())) }, false},
 		{"it follows, and is behind", func(t *testing.T, s *store) {
 			s.head = func() int64 { return 10 }
-			must(t, s.SetOffset(8))
+			must.OK(t, s.SetOffset(8))
 		}, false},
 		{"it follows to the end", func(t *testing.T, s *store) {
 			s.head = func() int64 { return 9 }
-			must(t, s.SetOffset(8))
+			must.OK(t, s.SetOffset(8))
 		}, true},
-		{"it is written", func(t *testing.T, s *store) { must(t, s.apply(newBatch(1), 8)) }, true},
+		{"it is written", func(t *testing.T, s *store) { must.OK(t, s.apply(newBatch(1), 8)) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,13 +103,13 @@ func TestStore_RemembersWhenItWasComplete(t *testing.T) {
 			began := time.Now().Truncate(time.Microsecond)
 			s := r.openAnew(t)
 			c.do(t, s)
-			must(t, s.Set("user:1\x00n", []byte("row"))) // there must be something to write
-			must(t, s.Close())
+			must.OK(t, s.Set("user:1\x00n", []byte("row"))) // there must be something to write
+			must.OK(t, s.Close())
 			s = r.openAnew(t)
 			if got := !s.complete.Before(began); got != c.now || !got && s.complete.UnixMicro() != before.UnixMicro() {
 				t.Errorf("complete at %s, opened at %s, before at %s", s.complete, began, before)
 			}
-			must(t, s.Close())
+			must.OK(t, s.Close())
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/stored"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -265,11 +266,9 @@ func TestState_ReplacedWritesAreNotSent(t *testing.T) {
 			}
 			return tx.Own().Put([]byte("n"), []byte{byte(i)})
 		})
-		must(t, err)
+		must.OK(t, err)
 	}
-	if _, err := b.get("k", []byte("n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.get("k", []byte("n")))(t)
 	records := new(flight).fill(b.pending, b.topo, 0)
 	if len(records) != 1 || !bytes.Equal(records[0].Value, []byte{4}) {
 		t.Errorf("records %v, want one with the last value", records)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestStaticMembers(t *testing.T) {
@@ -27,7 +28,7 @@ func staticMembers(t *testing.T, w *wire) {
 		cfg := w.config(dir)
 		cfg.SessionTimeout = session
 		r, err := New(cfg, env, w.counter("t-in"))
-		must(t, err)
+		must.OK(t, err)
 		return r
 	}
 	dirs := [name]string{t.TempDir(), t.TempDir()}
@@ -43,7 +44,7 @@ func staticMembers(t *testing.T, w *wire) {
 	for i := range runners { // the group's leader and the other
 		had, others := owned(runners[i]), runners[1-i].owned.Load()
 		began := time.Now()
-		must(t, stops[i]())
+		must.OK(t, stops[i]())
 		w.send(t, "t-in", 0, testPartitions, func(n int) string { return ownerIn(int32(n)) })
 		runners[i] = member(names[i], dirs[i])
 		stops[i] = start(t, runners[i])
@@ -57,7 +58,7 @@ func staticMembers(t *testing.T, w *wire) {
 		}
 	}
 	began := time.Now() // not when it has stopped: the session timeout counts from its last heartbeat
-	must(t, stops[0]())
+	must.OK(t, stops[0]())
 	eventually.True(t, "the other has all", func() bool { return stages(runners[1], StageRunning) == testPartitions })
 	t.Logf("after the last leave the other had all after %s", time.Since(began).Round(time.Millisecond))
 	if took := time.Since(began); took < session/2 {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // storesEqualLog opens every local store in the directories and compares each row with the changelog up to the store's
@@ -36,10 +37,10 @@ func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 	stores := 0
 	for _, dir := range dirs {
 		paths, err := filepath.Glob(filepath.Join(dir, "t-table", "*"))
-		must(t, err)
+		must.OK(t, err)
 		for _, path := range paths {
 			partition, err := strconv.Atoi(filepath.Base(path))
-			must(t, err)
+			must.OK(t, err)
 			storeEqualsLog(t, path, byPartition[int32(partition)])
 			stores++
 		}
@@ -50,11 +51,11 @@ func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 func storeEqualsLog(t testing.TB, path string, log []*kgo.Record) {
 	t.Helper()
 	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: stored.Logger(silent(), "store")})
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
 	got, offset := map[string]string{}, offsetNone
 	it, err := db.NewIter(nil)
-	must(t, err)
+	must.OK(t, err)
 	for it.First(); it.Valid(); it.Next() {
 		if key := string(it.Key()); !isLocal(key) {
 			got[key] = string(it.Value())
@@ -62,7 +63,7 @@ func storeEqualsLog(t testing.TB, path string, log []*kgo.Record) {
 			offset = int64(binary.BigEndian.Uint64(it.Value()))
 		}
 	}
-	must(t, errors.Join(it.Error(), it.Close()))
+	must.OK(t, errors.Join(it.Error(), it.Close()))
 	want := map[string]string{}
 	for _, rec := range log {
 		switch key := string(rec.Key); {
@@ -94,9 +95,9 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 		{"manifests cut", func(t *testing.T, dir string) { cut(t, dir, "MANIFEST-*") }, true}, // that is an older state, from which recovery continues
 		{"table gone", func(t *testing.T, dir string) { remove(t, dir, "*.sst") }, false},
 		{"another partition's", func(t *testing.T, dir string) {
-			must(t, os.Rename(table(dir, "0"), table(dir, "x")))
-			must(t, os.Rename(table(dir, "1"), table(dir, "0")))
-			must(t, os.Rename(table(dir, "x"), table(dir, "1")))
+			must.OK(t, os.Rename(table(dir, "0"), table(dir, "x")))
+			must.OK(t, os.Rename(table(dir, "1"), table(dir, "0")))
+			must.OK(t, os.Rename(table(dir, "x"), table(dir, "1")))
 		}, false},
 		{"without a mark", func(t *testing.T, dir string) { setLocal(t, table(dir, "0"), markerKind, nil) }, false},
 	} {
@@ -106,7 +107,7 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 			r, stop := w.run(t, dir, w.counter("t-in"))
 			w.send(t, "t-in", 0, users, user)
 			eventually.True(t, "the first round is applied", func() bool { return r.Status().Counters.Records == users })
-			must(t, stop())
+			must.OK(t, stop())
 			c.damage(t, dir)
 			var removed atomic.Int64
 			r = newRunner(t, w, dir, w.counter("t-in"))
@@ -124,17 +125,10 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func files(t *testing.T, dir, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "t-table", "*", pattern))
-	must(t, err)
+	must.OK(t, err)
 	if len(paths) == 0 {
 		t.Fatalf("no %s to damage", pattern)
 	}
@@ -145,25 +139,25 @@ func files(t *testing.T, dir, pattern string) []string {
 func flip(t *testing.T, dir, pattern string) {
 	for _, path := range files(t, dir, pattern) {
 		data, err := os.ReadFile(path)
-		must(t, err)
+		must.OK(t, err)
 		for i := 20; i < len(data); i += 64 {
 			data[i] ^= 0xff
 		}
-		must(t, os.WriteFile(path, data, 0o644))
+		must.OK(t, os.WriteFile(path, data, 0o644))
 	}
 }
 
 func cut(t *testing.T, dir, pattern string) {
 	for _, path := range files(t, dir, pattern) {
 		info, err := os.Stat(path)
-		must(t, err)
-		must(t, os.Truncate(path, info.Size()/2))
+		must.OK(t, err)
+		must.OK(t, os.Truncate(path, info.Size()/2))
 	}
 }
 
 func remove(t *testing.T, dir, pattern string) {
 	for _, path := range files(t, dir, pattern) {
-		must(t, os.Remove(path))
+		must.OK(t, os.Remove(path))
 	}
 }
 
@@ -176,13 +170,13 @@ func offsetAt(offset uint64, complete time.Time) []byte {
 func setLocal(t *testing.T, path string, kind byte, value []byte) {
 	t.Helper()
 	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: stored.Logger(silent(), "store")})
-	must(t, err)
+	must.OK(t, err)
 	if value == nil {
 		err = db.Delete(reservedKey(kind), pebble.Sync)
 	} else {
 		err = db.Set(reservedKey(kind), value, pebble.Sync)
 	}
-	must(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 }
 
 // A locked store is in use, and not damaged.
@@ -194,8 +188,8 @@ func TestStore_InUseIsNamedAndKept(t *testing.T) {
 	}{
 		{"by this process", func(t *testing.T, path string) {
 			lock, err := pebble.LockDirectory(path, vfs.Default)
-			must(t, err)
-			t.Cleanup(func() { must(t, lock.Close()) })
+			must.OK(t, err)
+			t.Cleanup(func() { must.OK(t, lock.Close()) })
 		}},
 		{"by another process", lockElsewhere},
 	} {
@@ -205,7 +199,7 @@ func TestStore_InUseIsNamedAndKept(t *testing.T) {
 			r, stop := w.run(t, dir, w.counter("t-in"))
 			w.send(t, "t-in", 0, 40, user)
 			eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
-			must(t, stop())
+			must.OK(t, stop())
 			path := filepath.Join(dir, "t-table", "2")
 			c.lock(t, path)
 			before := tables(t, path)
@@ -228,7 +222,7 @@ func TestStore_InUseIsNamedAndKept(t *testing.T) {
 func tables(t *testing.T, path string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(path, "*.sst"))
-	must(t, err)
+	must.OK(t, err)
 	return paths
 }
 
@@ -236,8 +230,8 @@ func tables(t *testing.T, path string) []string {
 func lockElsewhere(t *testing.T, path string) {
 	other := child(t, "locker", "ROWS_TEST_DIR="+path)
 	out, err := other.StdoutPipe()
-	must(t, err)
-	must(t, other.Start())
+	must.OK(t, err)
+	must.OK(t, other.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
 		t.Fatalf("the other process says %q, %v", line, err)
 	}
@@ -246,7 +240,7 @@ func lockElsewhere(t *testing.T, path string) {
 func TestRun_UnwritableDirectory(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "t-table"), nil, 0o644)) // a file instead of a directory
+	must.OK(t, os.WriteFile(filepath.Join(dir, "t-table"), nil, 0o644)) // a file instead of a directory
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
@@ -278,7 +272,7 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 			refuses.Store(true)
 			for i := range r.slots {
 				_, err := r.slots[i].part.db.AsyncFlush()
-				must(t, err)
+				must.OK(t, err)
 			}
 			eventually.True(t, "writes are refused", func() bool { return hits.Load() > 0 && r.slots[0].store.refused.Load() != nil })
 			before := len(w.read(t, "t-out"))
@@ -317,7 +311,7 @@ func TestStore_FailedOpenLeavesNothing(t *testing.T) {
 	}))
 	var err error
 	r.shared, err = NewShared(r.cfg)
-	must(t, err)
+	must.OK(t, err)
 	defer r.shared.Close()
 	if _, err := r.openStore(identity{Topic: "g-table"}, 0); !errors.Is(err, syscall.ENOSPC) || hits.Load() == 0 {
 		t.Fatalf("openStore: %v, %d writes refused; want %v", err, hits.Load(), syscall.ENOSPC)
@@ -365,5 +359,5 @@ func TestStore_OfAnEndedSession(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, errClosed)
 		}
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 }

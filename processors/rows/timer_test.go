@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -83,7 +84,7 @@ func timersFireInOrder(t *testing.T, w *wire) {
 		for _, ms := range []int{300, 1, 150} {
 			rec := w.record(t, "t-in", "user:1", ms)
 			rec.Timestamp = now // the same for all, so that they are due in this order however long sending takes
-			must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
+			must.OK(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 		}
 		eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == int(3*round) })
 		if got, want := f.names(), []string{"user:1/1", "user:1/150", "user:1/300"}; !slices.Equal(got, want) {
@@ -108,7 +109,7 @@ func manyTimers(t *testing.T, w *wire) {
 	f, cfg := new(fired), w.config(t.TempDir())
 	cfg.TimersPerTick = 7
 	r, err := New(cfg, w.env(t), w.alarm(f, nil))
-	must(t, err)
+	must.OK(t, err)
 	start(t, r)
 	const n = 100
 	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due 400 to 500 ms after their arrival
@@ -133,7 +134,7 @@ func timersSurvive(t *testing.T, w *wire) {
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready }) // the timer's delay starts when the record is sent
 	w.send(t, "t-in", 700, 1, func(int) string { return "user:1" })
 	eventually.True(t, "the timer is set", func() bool { return r.Status().Counters.Records >= 1 })
-	must(t, stop())
+	must.OK(t, stop())
 	r = newRunner(t, w, t.TempDir(), w.alarm(f, nil)) // an empty directory: all rows come from the changelog
 	start(t, r)
 	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
@@ -205,7 +206,7 @@ func TestTick_TimestampDecides(t *testing.T) {
 	eventually.True(t, "the timer is set", func() bool { return r.Status().Counters.Records == 1 })
 	tick := func(at time.Time) {
 		rec := &kgo.Record{Topic: "t-ticks", Partition: topics.Partition("user:1", testPartitions), Timestamp: at}
-		must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
+		must.OK(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	}
 	tick(time.UnixMilli(1))
 	eventually.True(t, "the tick of 1970 is applied", func() bool { return r.Status().Counters.Records == 2 })
@@ -232,11 +233,11 @@ func TestRun_EndsWhileTickIsUnanswered(t *testing.T) {
 	cancel()
 	select {
 	case err := <-ended:
-		must(t, err)
+		must.OK(t, err)
 	case <-time.After(r.cfg.Grace + patience/4): // a busy machine takes seconds
 		t.Error("Run waits for the answer to a tick")
 		release()
-		must(t, <-ended)
+		must.OK(t, <-ended)
 	}
 }
 
@@ -244,7 +245,7 @@ func TestRun_EndsWhileTickIsUnanswered(t *testing.T) {
 func (w *wire) holdTicks(t *testing.T) (held func() int64, release func()) {
 	t.Helper()
 	meta, err := w.admin.Metadata(t.Context(), "t-ticks")
-	must(t, err)
+	must.OK(t, err)
 	id := meta.Topics["t-ticks"].ID
 	var hits atomic.Int64
 	var released atomic.Bool

@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -149,8 +150,8 @@ func (m *member) start() {
 	m.t.Helper()
 	m.cmd, m.done = child(m.t, "member", m.env...), make(chan struct{})
 	out, err := m.cmd.StdoutPipe()
-	must(m.t, err)
-	must(m.t, m.cmd.Start())
+	must.OK(m.t, err)
+	must.OK(m.t, m.cmd.Start())
 	cmd, done := m.cmd, m.done
 	go func() {
 		defer close(done)
@@ -165,7 +166,7 @@ func (m *member) start() {
 
 func (m *member) signal(s syscall.Signal) {
 	m.t.Helper()
-	must(m.t, m.cmd.Process.Signal(s))
+	must.OK(m.t, m.cmd.Process.Signal(s))
 }
 
 // reborn waits until the process is killed, and restarts it.
@@ -214,7 +215,7 @@ func drive(t testing.TB, w *wire, perSecond int) *driver {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &driver{w: w, users: 200, cancel: cancel, done: make(chan struct{})}
 	producer, err := w.kafka.Client(manual)
-	must(t, err)
+	must.OK(t, err)
 	d.wg.Go(func() {
 		defer close(d.done)
 		defer producer.Close()
@@ -236,7 +237,7 @@ func drive(t testing.TB, w *wire, perSecond int) *driver {
 		}
 	})
 	consumer, err := w.kafka.Client(kgo.ConsumeTopics("t-out"))
-	must(t, err)
+	must.OK(t, err)
 	watch, end := context.WithCancel(t.Context())
 	t.Cleanup(func() { end(); cancel(); d.wg.Wait() })
 	d.wg.Go(func() {
@@ -361,7 +362,7 @@ func (d *driver) times(t testing.TB, topic string) (byNumber map[schemas.Micros]
 	byNumber, byUser = map[schemas.Micros]int{}, map[string]int64{}
 	for _, r := range d.w.read(t, topic) {
 		rec, err := d.w.stream(topic).Decode(r.Value)
-		must(t, err)
+		must.OK(t, err)
 		byNumber[rec.Time]++
 		byUser[string(r.Key)]++
 	}
@@ -376,7 +377,7 @@ func tortureRounds(t testing.TB) int {
 		return 1
 	}
 	n, err := strconv.Atoi(text)
-	must(t, err)
+	must.OK(t, err)
 	return n
 }
 
@@ -467,7 +468,7 @@ func TestTortureOfTheBroker(t *testing.T) {
 	dir := t.TempDir()
 	w := newTortureWire(t, dir)
 	tortureOfBrokers(t, w, func(d *driver) {
-		must(t, w.broker.Process.Kill())
+		must.OK(t, w.broker.Process.Kill())
 		_ = w.broker.Wait()
 		w.serve(t, dir, w.kafka.Brokers[0], strings.TrimPrefix(w.registry, "http://"))
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -119,7 +120,7 @@ func TestView_NotHere(t *testing.T) {
 	}
 	first, since := session()
 	leaves := r.View().Changed("user:1")
-	must(t, stop())
+	must.OK(t, stop())
 	<-leaves
 	notHere("after Run")
 	start(t, r)
@@ -177,9 +178,9 @@ func TestView_StopsForItsCaller(t *testing.T) {
 func TestSnapshot_NestedScans(t *testing.T) {
 	t.Parallel()
 	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
-	must(t, err)
+	must.OK(t, err)
 	for _, key := range []string{"u\x00a1", "u\x00a2", "u\x00b1", "u\x00b2", "u\x00b3", "v\x00a1"} {
-		must(t, db.Set([]byte(key), nil, pebble.NoSync))
+		must.OK(t, db.Set([]byte(key), nil, pebble.NoSync))
 	}
 	s := &snapshot{rows: db.NewSnapshot(), owner: "u"}
 	var got []string

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -16,7 +17,7 @@ import (
 func waiting(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	must(t, err)
+	must.OK(t, err)
 	for _, f := range families {
 		if f.GetName() == metricPrefix+"waiting_seconds" {
 			return f.GetMetric()[0].GetGauge().GetValue()
@@ -51,7 +52,7 @@ func TestWaitingSeconds_ReportsHangingCallbackAndCommit(t *testing.T) {
 			env := w.env(t)
 			env.Metrics = reg
 			r, err := New(w.config(t.TempDir()), env, g)
-			must(t, err)
+			must.OK(t, err)
 			r.crash = func(point) { hang(commit) }
 			start(t, r)
 			t.Cleanup(goOn)

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -77,13 +78,13 @@ func (w *wire) send(t testing.TB, topic string, from, n int, user func(i int) st
 	for i := from; i < from+n; i++ {
 		records = append(records, w.record(t, topic, user(i), i))
 	}
-	must(t, w.client.ProduceSync(t.Context(), records...).FirstErr())
+	must.OK(t, w.client.ProduceSync(t.Context(), records...).FirstErr())
 }
 
 func (w *wire) record(t testing.TB, topic, user string, i int) *kgo.Record {
 	t.Helper()
 	value, err := w.stream(topic).Encode(&schemas.DeletedUser{User: schemas.UserID(user), Time: schemas.Micros(i)})
-	must(t, err)
+	must.OK(t, err)
 	return &kgo.Record{Topic: topic, Partition: topics.Partition(user, testPartitions), Key: []byte(user), Value: value}
 }
 
@@ -139,7 +140,7 @@ func (w *wire) run(t testing.TB, dir string, g Group) (r *Runner, stop func() er
 func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
 	t.Helper()
 	r, err := New(w.config(dir), w.env(t), g)
-	must(t, err)
+	must.OK(t, err)
 	return r
 }
 

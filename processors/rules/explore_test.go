@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -137,9 +138,7 @@ func TestExplorationLearns(t *testing.T) {
 		v := Visit{User: "user:me", Memory: schemas.Memory{Draws: int64(round)}}
 		first := f.explore(&v, queues, counts).items[0]
 		var arm int
-		if _, err := fmt.Sscanf(string(first.Pin), "pin:s-%d", &arm); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscanf(string(first.Pin), "pin:s-%d", &arm))(t)
 		shown[arm]++
 		for _, id := range []schemas.ID{schemas.ID(first.Pin), schemas.ID(first.Author)} {
 			c := counts[id]

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -56,9 +57,7 @@ func TestFeedsAreReadOverWhatTheyBeginWith(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := loaded(c.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff(c.want, got, equateEmpty); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -104,13 +103,9 @@ func TestFeedsTellAllMistakesWithTheirLine(t *testing.T) {
 
 func TestWrittenFeedsReadBack(t *testing.T) {
 	text, err := yaml.Marshal(map[string]any{"feeds": Default()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, err := loaded(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff(Default(), got, equateEmpty); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

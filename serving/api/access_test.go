@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
@@ -183,9 +184,7 @@ func TestChallenges(t *testing.T) {
 func TestMetrics_OpenWithTheScrapeTokenAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "scrape.token")
 	write := func(token string) {
-		if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	}
 	first, second := strings.Repeat("1", 32), strings.Repeat("2", 32)
 	write(first)
@@ -210,9 +209,7 @@ func TestMetrics_OpenWithTheScrapeTokenAlone(t *testing.T) {
 	asked("/metrics", second, 200)
 	write("short")
 	asked("/metrics", "short", 401)
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(file))
 	asked("/metrics", second, 401)
 	asked("/metrics", auth.Operate, 200)
 }
@@ -282,9 +279,7 @@ func TestTokensAreToldToNobody(t *testing.T) {
 		for _, path := range []string{"/v1/users/user:a/feed", "/v1/status", "/metrics", "/v1/nothing", "/v1/features?access_token=canary"} {
 			res := ask(s, "GET", path, "", "Authorization", "Bearer "+token)
 			var text strings.Builder
-			if err := res.Write(&text); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, res.Write(&text))
 			if strings.Contains(text.String(), "canary") && !strings.Contains(path, "canary") {
 				t.Errorf("%s answers the token: %s", path, &text)
 			}

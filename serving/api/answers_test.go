@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -39,9 +40,7 @@ func answered(t *testing.T, a asking) (*http.Response, []byte) {
 	}
 	res := askHandler(handler, a.method, a.path, sent, a.header...)
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if a.code >= 400 && len(f.published) > 0 {
 		t.Errorf("%d events were published", len(f.published[0]))
 	}
@@ -94,9 +93,7 @@ func checkHeader(t *testing.T, a asking, res *http.Response) {
 func checkProblem(t *testing.T, code int, body []byte) {
 	t.Helper()
 	var p Problem
-	if err := json.Unmarshal(body, &p); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(body, &p))
 	if p.Status != code || p.Title != http.StatusText(code) || p.Type != "about:blank" || p.Detail == "" {
 		t.Errorf("got %+v, want a whole problem of a %d", p, code)
 	}
@@ -176,9 +173,7 @@ func TestEveryBadLineIsNamed(t *testing.T) {
 	}
 	res := ask(s, "POST", "/v1/events", body.String())
 	var p Problem
-	if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.NewDecoder(res.Body).Decode(&p))
 	total := 0
 	for i, e := range p.Errors {
 		if !strings.HasPrefix(e, fmt.Sprintf("line %d", i+1)) {
@@ -276,9 +271,7 @@ func TestAccessLogAndMetricsHaveOneShape(t *testing.T) {
 		}
 	}
 	metrics, err := io.ReadAll(ask(s, "GET", "/metrics", "").Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, labels := range []string{
 		`{code="400",method="GET",route="/v1/users/{user}/feed"}`, `{code="405",method="other",route="/v1/users/{user}/feed"}`,
 	} {

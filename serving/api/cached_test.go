@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/web"
 )
@@ -91,17 +92,13 @@ func TestLongAnswersArePacked(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, func(_ *Config, d *Deps) { d.Features, d.Console = manyDefinitions{f}, theConsole(t) })
 	plain, err := io.ReadAll(ask(s, "GET", "/v1/features", "").Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	res := ask(s, "GET", "/v1/features", "", "Accept-Encoding", "gzip")
 	if res.Header.Get("Content-Encoding") != "gzip" || !strings.Contains(res.Header.Get("Vary"), "Accept-Encoding") || !strings.HasSuffix(res.Header.Get("ETag"), `-gzip"`) {
 		t.Fatalf("got %v, want it packed, and said so", res.Header)
 	}
 	unpacked, err := gzip.NewReader(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if text, err := io.ReadAll(unpacked); err != nil || string(text) != string(plain) {
 		t.Errorf("got %.100s, %v, want what is answered without", text, err)
 	}
@@ -138,8 +135,6 @@ func TestLongAnswersArePacked(t *testing.T) {
 func theConsole(t *testing.T) http.Handler {
 	t.Helper()
 	h, err := web.Handler()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return h
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -424,9 +425,7 @@ func listen(t testing.TB, f *fakes, change func(*Config, *Deps)) *Server {
 		change(&cfg, &deps)
 	}
 	s, err := Listen("127.0.0.1:0", cfg, deps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // Without authentication, a page of another site can make a browser send any request, and a visit changes something although
@@ -90,9 +92,7 @@ func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
 			h.ServeHTTP(w, r)
 			res := w.Result()
 			body, err := io.ReadAll(res.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got := strings.Contains(string(body), "while authentication is disabled"); got != c.refused {
 				t.Errorf("%s of %q: got %d %.200s, want it refused for its name: %t", path, c.host, res.StatusCode, body, c.refused)
 			}

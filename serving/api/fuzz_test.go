@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // fuzzed returns a handler without rate limits, because all fuzzed requests have the same address.
@@ -18,9 +20,7 @@ func fuzzed(f *testing.F, asked bool) http.Handler {
 		deps.Auth = someTokens()
 	}
 	s, err := Listen("127.0.0.1:0", cfg, deps)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	f.Cleanup(func() { _ = s.Close() })
 	return s.handler()
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -24,13 +25,9 @@ type object = map[string]any
 func document(t *testing.T) object {
 	t.Helper()
 	text, err := openAPIDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var doc object
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &doc))
 	return doc
 }
 
@@ -134,9 +131,7 @@ func TestPathParametersAreDocumented(t *testing.T) {
 		list, _ := op["parameters"].([]any)
 		for _, p := range list {
 			p, err := resolve(doc, p.(object))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if p["in"] == "path" {
 				got = append(got, p["name"].(string))
 			}
@@ -216,9 +211,7 @@ func TestExamplesConform(t *testing.T) {
 		}
 		n++
 		text, err := json.Marshal(example)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if err := conforms(doc, at(o, "schema"), text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // operation returns the documented operation of an asking, or nil.
@@ -23,9 +25,7 @@ func parametersIn(t *testing.T, doc, op object, in string) map[string]object {
 	list, _ := op["parameters"].([]any)
 	for _, p := range list {
 		p, err := resolve(doc, p.(object))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if p["in"] == in {
 			all[p["name"].(string)] = p
 		}
@@ -42,9 +42,7 @@ func inPath(t *testing.T, a asking) map[string]string {
 	for i, segment := range strings.Split(a.route, "/") {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {
 			value, err := url.PathUnescape(sent[i])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			values[strings.TrimSuffix(name, "}")] = value
 		}
 	}
@@ -56,9 +54,7 @@ func queryOf(t *testing.T, a asking) map[string]string {
 	t.Helper()
 	_, text, _ := strings.Cut(a.path, "?")
 	query, err := url.ParseQuery(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	values := map[string]string{}
 	for name := range query {
 		values[name] = query.Get(name)
@@ -135,9 +131,7 @@ func keysOf(body string) []string {
 func propertiesOf(t *testing.T, doc, schema object) []string {
 	t.Helper()
 	schema, err := resolve(doc, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return slices.Collect(maps.Keys(at(schema, "properties")))
 }
 
@@ -183,9 +177,7 @@ func TestDocumentMatchesRequests(t *testing.T) {
 func beyond(t *testing.T, doc, p object) map[string]string {
 	t.Helper()
 	schema, err := resolve(doc, at(p, "schema"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	all := map[string]string{}
 	if anyName := schema["minLength"] != nil && schema["pattern"] == nil; !anyName {
 		all["no such value"] = "no such value"

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
@@ -65,9 +66,7 @@ func TestEvents_OneWithoutScopePublishesNothing(t *testing.T) {
 func bodyOf(t *testing.T, res *http.Response) string {
 	t.Helper()
 	var text bytes.Buffer
-	if _, err := text.ReadFrom(res.Body); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(text.ReadFrom(res.Body))(t)
 	return text.String()
 }
 

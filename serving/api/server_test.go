@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestDefaultConfigIsValid(t *testing.T) {
@@ -86,14 +88,10 @@ func TestListenRefuses(t *testing.T) {
 func TestListenGivesTheAddressBack(t *testing.T) {
 	first := listen(t, &fakes{}, nil)
 	addr := first.Addr()
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, first.Close())
 	first.listener = nil
 	deps := (&fakes{}).deps()
-	if _, err := newMetrics(deps.Metrics); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(newMetrics(deps.Metrics))(t)
 	if _, err := Listen(addr, DefaultConfig(), deps); err == nil || !strings.Contains(err.Error(), "register metrics") {
 		t.Fatalf("got %v, want metrics that are there already", err)
 	}
@@ -132,9 +130,7 @@ func TestRunAgainServesOnTheSameAddress(t *testing.T) {
 
 func TestRunEndsWhenItsListenerDoes(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
-	if err := s.listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.listener.Close())
 	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "serve http on "+s.Addr()) {
 		t.Errorf("got %v, want that it cannot serve", err)
 	}

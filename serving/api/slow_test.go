@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
@@ -98,9 +99,7 @@ func TestRequestsOfOneUserAreBounded(t *testing.T) {
 			t.Errorf("another user: got %d, want 200", got)
 		}
 		document, err := openAPIDocument()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, conn := range unread {
 			res := readAnswer(t, conn)
 			if n, err := io.Copy(io.Discard, res.Body); res.StatusCode != http.StatusOK || n != int64(len(document)) || err != nil {
@@ -171,9 +170,7 @@ func TestWhoWaitedIsRefusedWhereThereIsNoPlace(t *testing.T) {
 			synctest.Wait()
 			fill(w.Server)
 			before := w.gates.Bounds()
-			if _, err := conn.Write([]byte(body[10:])); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(conn.Write([]byte(body[10:])))(t)
 			if res := readAnswer(t, conn); res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
 				t.Errorf("%s: got %d, want 503 with Retry-After", path, res.StatusCode)
 			}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 const countsPath = "/v1/users/user:a/feed/events"
@@ -189,9 +191,7 @@ func TestStreamGivesItsPlaceBack(t *testing.T) {
 				if got := w.code(t, "/v1/users/user:a/feed"); got != 200 {
 					t.Errorf("a request beside it: got %d, want 200", got)
 				}
-				if err := leave(w, conn); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, leave(w, conn))
 				synctest.Wait()
 				again, _ := counts(t, w)
 				if err := again.Close(); err != nil {

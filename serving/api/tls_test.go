@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
 
@@ -20,13 +21,9 @@ import (
 func certificates(t *testing.T) (pair string, believes *tls.Config) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "made")
-	if err := securetest.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, securetest.Write(dir))
 	authority, err := os.ReadFile(filepath.Join(dir, securetest.CA))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	believes = &tls.Config{RootCAs: x509.NewCertPool()}
 	believes.RootCAs.AppendCertsFromPEM(authority)
 	return filepath.Join(dir, securetest.Server), believes
@@ -38,9 +35,7 @@ func copyFile(t *testing.T, to, from string) {
 	if err == nil {
 		err = os.WriteFile(to, text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // getTLS sends one request to the server over a new connection.

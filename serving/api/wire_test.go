@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -63,9 +64,7 @@ type wire struct {
 func onWire(t *testing.T, f *fakes, change func(*Config, *Deps), test func(t *testing.T, w *wire)) {
 	t.Helper()
 	s := listen(t, f, change)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -85,9 +84,7 @@ func onWire(t *testing.T, f *fakes, change func(*Config, *Deps), test func(t *te
 func (w *wire) send(t *testing.T, text string) net.Conn {
 	t.Helper()
 	conn := w.pipes.dial(t)
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, text))(t)
 	return conn
 }
 
@@ -101,9 +98,7 @@ func (w *wire) get(t *testing.T, path string) (net.Conn, *http.Response) {
 func readAnswer(t *testing.T, conn net.Conn) *http.Response {
 	t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return res
 }
 
@@ -172,9 +167,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 func TestIdleConnectionIsClosed(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		conn, res := w.get(t, "/healthz")
-		if _, err := io.Copy(io.Discard, res.Body); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.Copy(io.Discard, res.Body))(t)
 		if took, _ := closedAfter(t, conn); took != w.cfg.IdleTimeout {
 			t.Errorf("closed after %s, want %s", took, w.cfg.IdleTimeout)
 		}

@@ -19,6 +19,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,9 +41,7 @@ func segment(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 func rsaSigner(t testing.TB, kid string, bits int) signer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, bits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return rsaSignerOf(kid, key)
 }
 
@@ -55,18 +55,14 @@ func rsaSignerOf(kid string, key *rsa.PrivateKey) signer {
 func ecSigner(t testing.TB, kid string) signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return ecSignerOf(t, kid, key)
 }
 
 func ecSignerOf(t testing.TB, kid string, key *ecdsa.PrivateKey) signer {
 	t.Helper()
 	point, err := key.PublicKey.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return signer{jwt.SigningMethodES256, kid, key, map[string]string{
 		"kty": "EC", "crv": "P-256", "kid": kid, "x": segment(point[1:33]), "y": segment(point[33:]),
 	}}
@@ -86,9 +82,7 @@ func (s signer) sign(t testing.TB, change jwt.MapClaims) string {
 		token.Header["kid"] = s.kid
 	}
 	text, err := token.SignedString(s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return text
 }
 
@@ -101,27 +95,21 @@ func setOf(t testing.TB, signers ...signer) []byte {
 		set.Keys = append(set.Keys, s.public)
 	}
 	text, err := json.Marshal(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return text
 }
 
 func write(t testing.TB, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
 func verifier(t testing.TB, cfg Config, client *http.Client) *Verifier {
 	t.Helper()
 	v, err := NewVerifier(cfg, Deps{Client: client, Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return v
 }
 
@@ -281,9 +269,7 @@ func TestMint_FollowsConfiguredIdentities(t *testing.T) {
 		cfg.Identities, cfg.SecretFile = i, write(t, secret)
 		for _, grant := range []Grant{{User: "user:ada", For: time.Hour}, {Service: "ranker", Scopes: []string{Feed}, For: time.Hour}} {
 			token, err := Mint(cfg, []byte(secret), grant, now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			got, err := verifier(t, cfg, nil).Verify(t.Context(), token)
 			if err != nil || got.User != grant.User || got.HasScope(Feed) != (grant.Service != "") {
 				t.Errorf("%s: %+v: got %+v, %v", name, grant, got, err)
@@ -322,9 +308,7 @@ func TestMintedTokensAreTaken(t *testing.T) {
 		t.Errorf("got %v, %v, want a file for its owner alone", info.Mode(), err)
 	}
 	token, err := Mint(cfg, secret, Grant{Service: "dashboard", Scopes: []string{Operate}, For: time.Minute}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "service:dashboard" || !got.Expires.Equal(now.Add(time.Minute+cfg.Leeway)) || !got.HasScope(Operate) || got.HasScope(Feed) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -395,13 +379,9 @@ func TestValidate(t *testing.T) {
 func call(t *testing.T, by *Peers, url, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if by != nil {
-		if err := by.Sign(r, []byte(body)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, by.Sign(r, []byte(body)))
 	}
 	return r
 }
@@ -433,9 +413,7 @@ func TestPeers_RefusesTokensOfOtherCalls(t *testing.T) {
 	caller, callee := NewPeers(secret, "caller:1", clock), NewPeers(secret, "callee:2", clock)
 	stranger := NewPeers([]byte(strings.Repeat("q", 32)), "caller:1", clock)
 	userToken, err := Mint(Config{}, secret, Grant{User: "user:ada", Scopes: Scopes(), For: time.Hour}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const url, body = "http://callee:2/peer/chunk", `{"user":"user:ada"}`
 	tooLong := strings.Repeat("x", MaxPeerBytes+1)
 	for name, signed := range map[string]*http.Request{

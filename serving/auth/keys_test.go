@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // place is the server of a key set. Without text it is unavailable.
@@ -61,9 +63,7 @@ func onPlace(t *testing.T, test func(t *testing.T, p *place, v *Verifier, verify
 		cfg := configured()
 		cfg.JWKS = "https://id/keys"
 		v, err := NewVerifier(cfg, Deps{Client: &http.Client{Transport: p}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		verify := func(s signer) error {
 			_, err := v.Verify(t.Context(), s.sign(t, jwt.MapClaims{"exp": time.Now().Add(time.Hour).Unix()}))
 			return err
@@ -172,9 +172,7 @@ func TestUnknownKeysDoNotTroubleThePlace(t *testing.T) {
 	known := ecSigner(t, "1")
 	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
 		p.put(setOf(t, known))
-		if err := verify(known); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, verify(known))
 		stranger := known
 		for range 100 {
 			stranger.kid += "x"
@@ -194,9 +192,7 @@ func TestUnknownKeysDoNotWaitForAPlaceThatHangs(t *testing.T) {
 	known := ecSigner(t, "1")
 	onPlace(t, func(t *testing.T, p *place, _ *Verifier, verify func(signer) error) {
 		p.put(setOf(t, known))
-		if err := verify(known); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, verify(known))
 		p.hangs.Store(true)
 		stranger := known
 		stranger.kid = "x"
@@ -321,9 +317,7 @@ func TestTheSetCannotBeRead(t *testing.T) {
 			cfg.JWKS, want = "https://127.0.0.1:1/?key=canary", "refused"
 		}
 		v, err := NewVerifier(cfg, Deps{Client: server.Client(), Log: slog.New(slog.NewTextHandler(&text, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		_, err = v.Verify(t.Context(), ecSigner(t, "1").sign(t, nil))
 		if !errors.Is(err, ErrNoKeys) || !strings.Contains(text.String(), want) || strings.Contains(text.String(), "canary") {
 			t.Errorf("%s: got %v, and logged %s; want %q in it", path, err, text.String(), want)
@@ -345,18 +339,14 @@ func sameSigners(t testing.TB, secret []byte) []signer {
 	t.Helper()
 	scalar := sha256.Sum256([]byte("the key of no one"))
 	ec, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p, q := prime("p"), prime("q")
 	one, e := big.NewInt(1), 65537
 	phi := new(big.Int).Mul(new(big.Int).Sub(p, one), new(big.Int).Sub(q, one))
 	r := &rsa.PrivateKey{Primes: []*big.Int{p, q}, D: new(big.Int).ModInverse(big.NewInt(int64(e)), phi)}
 	r.PublicKey = rsa.PublicKey{N: new(big.Int).Mul(p, q), E: e}
 	r.Precompute()
-	if err := r.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.Validate())
 	return []signer{{jwt.SigningMethodHS256, "", secret, nil}, rsaSignerOf("r-1", r), ecSignerOf(t, "e-1", ec)}
 }
 

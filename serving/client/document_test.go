@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // document is the part of the server's OpenAPI document that the tests need.
@@ -37,13 +39,9 @@ type parameter struct {
 func documented(t *testing.T) document {
 	t.Helper()
 	text, err := os.ReadFile("../api/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var d document
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &d))
 	return d
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -42,17 +43,13 @@ func TestClient_ReadsServer(t *testing.T) {
 	cfg := api.DefaultConfig()
 	cfg.StreamPoll = cfg.StreamPoll / 10
 	server, err := api.Listen("127.0.0.1:0", cfg, api.Deps{Feed: given, Metrics: metrics, Gatherer: metrics})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	running, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(running) }()
 	c, err := client.New(client.Config{Address: server.Addr()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer c.Close()
 
 	pool, err := c.Pool(t.Context(), "user:ada", "interest", 2)

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -50,9 +51,7 @@ features:
 - {name: price, entity: user, verbs: [save], aggregate: mean, of: objectAttributes.price}
 - {name: taste, entity: user, verbs: [click, save], window: 24h, aggregate: mean_embedding, of: objectAttributes.embedding}
 `))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	return defs
 }
 
@@ -79,9 +78,7 @@ func BenchmarkTenFeaturesOf200Actions(b *testing.B) {
 	b.Run("bare scan", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			if err := bareScan(store, fmt.Sprint("user:", i%users)); err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, bareScan(store, fmt.Sprint("user:", i%users)))
 		}
 	})
 }
@@ -133,14 +130,10 @@ features:
 - {name: d, entity: pin, window: 24h, aggregate: distinct}
 - {name: e, entity: pin, aggregate: mean_embedding}
 `))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := store.Items(context.Background(), pins, now, defs); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(store.Items(context.Background(), pins, now, defs))(b)
 	}
 }
 
@@ -164,9 +157,7 @@ func BenchmarkIngest(b *testing.B) {
 		for b.Loop() {
 			var decoded Batch
 			for i, v := range values {
-				if err := read(&decoded, &kgo.Record{Key: []byte(actions.Actions[i].Actor), Value: v}); err != nil {
-					b.Fatal(err)
-				}
+				must.OK(b, read(&decoded, &kgo.Record{Key: []byte(actions.Actions[i].Actor), Value: v}))
 			}
 			mustWrite(b, w.store, decoded)
 		}

@@ -15,15 +15,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 func TestBreaker_OpensAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics, err := NewMetrics(prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		b := newBreaker(Config{BreakAfter: 3, BreakFor: time.Second}, metrics)
 		for _, s := range []struct {
 			name    string
@@ -83,9 +82,7 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 			t.Helper()
 			start := time.Now()
 			answer, err := s.Answer(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			return answer, time.Since(start)
 		}
 		down.Store(true)
@@ -134,9 +131,7 @@ func TestAttributesByKey(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
 	req := AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:4", "pin:1", "pin:none"}, Embeddings: true}
 	got, err := s.Attributes(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := AttributesAnswer{
 		Pins: map[schemas.PinID]Attributes{"pin:1": {
 			Author: "user:ada", Interests: []schemas.InterestID{"interest:1", "interest:2"},

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -30,9 +31,7 @@ func TestActionReader_ReadsWholeRowOrNothing(t *testing.T) {
 			want := action().Draw(t, "action")
 			row := appendAction(nil, &want)
 			r.Timestamp = want.Timestamp // which is in the key, as the actor
-			if err := r.read(row); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, r.read(row))
 			for _, a := range []*map[string]string{&want.VerbAttributes.Attributes, &want.ObjectAttributes.Attributes, &want.ActorAttributes.Attributes} {
 				*a = nil // see TestActionReader_ReadsWantedPaths
 			}
@@ -59,9 +58,7 @@ func TestActionReader_ReadsWantedPaths(t *testing.T) {
 		}
 		for range 2 {
 			want := action().Draw(t, "action")
-			if err := r.read(appendAction(nil, &want)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, r.read(appendAction(nil, &want)))
 			for _, p := range paths {
 				in := actionInput{EnrichedAction: &r.EnrichedAction, free: r.free}
 				if got, want := in.appendValues(nil, p), p.appendValues(nil, &want); !slices.Equal(got, want) {

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -69,9 +70,7 @@ func (w *wire) deps(instance string, store Writer, letters DeadLetters) SinkDeps
 func sinkWith(t testing.TB, deps SinkDeps) *Sink {
 	t.Helper()
 	s, err := NewSink(DefaultConfig(), deps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }
 
@@ -85,9 +84,7 @@ func produce[T any](t testing.TB, w *wire, s topics.Stream[T], key string, recs 
 func encoded[T any](t testing.TB, s topics.Stream[T], rec *T) []byte {
 	t.Helper()
 	value, err := s.Encode(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return value
 }
 
@@ -369,22 +366,14 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 func TestOnlyCommittedRecordsCount(t *testing.T) {
 	w := newWire(t)
 	tx, err := w.Kafka.Client(kgo.TransactionalID("test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer tx.Close()
 	for i, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
-		if err := tx.BeginTransaction(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, tx.BeginTransaction())
 		a := &schemas.EnrichedAction{ID: fmt.Sprint(i), Actor: "user:1", Verb: "save", Object: schemas.ID(fmt.Sprint("pin:", i)), Timestamp: now}
 		r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: encoded(t, w.Streams.ActionsEnriched, a)}
-		if err := tx.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
-		if err := topics.EndTransaction(t.Context(), tx, end, r.Topic); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, tx.ProduceSync(t.Context(), r).FirstErr())
+		must.OK(t, topics.EndTransaction(t.Context(), tx, end, r.Topic))
 	}
 	topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
@@ -430,9 +419,7 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 			t.Errorf("a letter of %q, want it of the reader, so that every process takes its retry", l.Group)
 		}
 	}
-	if err := errors.Join(stop(), other.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(stop(), other.Close()))
 
 	w.forget(t, second)
 	kept := &counting{EmbeddedStore: openTest(t, dir, DefaultConfig())}
@@ -441,9 +428,7 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	if err := stop(); err != nil || kept.records > 0 {
 		t.Errorf("%v: %d records were written again, want it to go on where its store says", err, kept.records)
 	}
-	if err := errors.Join(kept.Close(), os.RemoveAll(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(kept.Close(), os.RemoveAll(dir)))
 
 	empty := openTest(t, dir, DefaultConfig())
 	topicstest.Run(t, w.sinkOf(t, second, empty, w.publisher).Run)
@@ -465,9 +450,7 @@ func (c *counting) Write(b Batch) error {
 // forget deletes the committed offsets of a process.
 func (w *wire) forget(t *testing.T, instance string) {
 	t.Helper()
-	if _, err := w.Admin().DeleteGroups(t.Context(), topics.InstanceGroup(topics.Features, instance)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Admin().DeleteGroups(t.Context(), topics.InstanceGroup(topics.Features, instance)))(t)
 }
 
 // A recreated topic starts at offsets that the store has already applied. It is read from the start.
@@ -478,12 +461,8 @@ func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 	}
 	stop := topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the first topic is applied", func() bool { return w.lag(t) == 0 })
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Admin().DeleteTopics(t.Context(), topics.ActionsEnriched); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, stop())
+	must.Get(w.Admin().DeleteTopics(t.Context(), topics.ActionsEnriched))(t)
 	w.Apply()
 	second := &schemas.EnrichedAction{ID: "other", Actor: "user:key", Verb: "save", Object: "pin:1", Timestamp: now}
 	for range 7 { // more than before, so that the old offset exists in the new topic
@@ -505,9 +484,7 @@ func TestMarksOfAStore(t *testing.T) {
 	}
 	mustWrite(t, s, Batch{Marks: topics.Checkpoint{"a": {0: {Next: 1}}}})
 	mustWrite(t, s, Batch{Marks: want})
-	if err := errors.Join(s.Sweep(), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(s.Sweep(), s.Close()))
 	got, err := openTest(t, dir, DefaultConfig()).Marks()
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, marks (-want +got):\n%s", err, diff)
@@ -523,9 +500,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 	stop := topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the group is there", func() bool {
 		admin, err := w.Kafka.Admin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer admin.Close()
 		group := topics.InstanceGroup(topics.Features, first)
 		groups, err := admin.DescribeGroups(t.Context(), group)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -41,9 +42,7 @@ func TestAnswer_RoundTrip(t *testing.T) {
 			Missing: []Missing{{"user:1", "f", Failed}}, Degraded: []string{"store"}, AsOf: now.Time().UTC(), Fresh: &fresh,
 		}
 		text, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var got Answer
 		err = json.Unmarshal(text, &got)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {

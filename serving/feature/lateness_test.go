@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 )
 
@@ -21,9 +22,7 @@ func TestLatenessIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		metrics, err := NewMetrics(reg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		type answer struct {
 			oldest time.Time
 			err    error
@@ -71,9 +70,7 @@ func TestLatenessIsSeen(t *testing.T) {
 func observed(t *testing.T, reg *prometheus.Registry, name string) (sum float64, n uint64) {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, f := range families {
 		if f.GetName() == name {
 			h := f.GetMetric()[0].GetHistogram()

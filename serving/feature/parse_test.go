@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -21,9 +22,7 @@ var comparePaths = cmp.Comparer(func(a, b Path) bool { return a == b })
 func mustPath(t testing.TB, s string) Path {
 	t.Helper()
 	p, err := ParsePath(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 
@@ -31,9 +30,7 @@ func mustPath(t testing.TB, s string) Path {
 func define(t testing.TB, lines ...string) Definition {
 	t.Helper()
 	defs, err := Parse("test", []byte("features:\n  - name: f\n    "+strings.Join(lines, "\n    ")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return defs[0]
 }
 
@@ -60,9 +57,7 @@ features:
   - {name: crowd, entity: pin, aggregate: mean_embedding}
   - {name: close, entity: pair, aggregate: cosine}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := []Definition{
 		{
 			Name: "interests_24h", Description: "by interest", Entity: User, Verbs: []schemas.Verb{"click", "save"},
@@ -201,9 +196,7 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 
 func TestParseFollowsAliases(t *testing.T) {
 	defs, err := Parse("f", []byte("features:\n- {name: a, entity: user, aggregate: count, verbs: &v [click, save]}\n- {name: b, entity: user, aggregate: count, verbs: *v}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff(defs[0].Verbs, defs[1].Verbs); diff != "" {
 		t.Error(diff)
 	}
@@ -211,9 +204,7 @@ func TestParseFollowsAliases(t *testing.T) {
 
 func TestBuiltinIsValid(t *testing.T) {
 	defs, err := Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	have := map[Entity]map[Aggregate]bool{User: {}, Pin: {}, Pair: {}}
 	for _, d := range defs {
 		if d.Description == "" {
@@ -233,9 +224,7 @@ func TestBuiltinIsValid(t *testing.T) {
 
 func TestLoadReadsAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "features.yaml")
-	if err := os.WriteFile(path, []byte("features: [{name: a, entity: user, aggregate: count}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte("features: [{name: a, entity: user, aggregate: count}]"), 0o600))
 	defs, err := Load(path)
 	if err != nil || len(defs) != 1 || defs[0].Name != "a" {
 		t.Errorf("got %v, %v", defs, err)
@@ -243,9 +232,7 @@ func TestLoadReadsAFile(t *testing.T) {
 	if _, err := Load(path + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: got %v", err)
 	}
-	if err := os.WriteFile(path, make([]byte, MaxFileBytes+2), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, make([]byte, MaxFileBytes+2), 0o600))
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
 		t.Errorf("large file: got %v", err)
 	}
@@ -253,13 +240,9 @@ func TestLoadReadsAFile(t *testing.T) {
 
 func TestBuiltinIsReadFromItsJSON(t *testing.T) {
 	want, err := Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text, err := json.Marshal(map[string][]Definition{"features": want})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, err := Parse("f", text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // lines collects a log.
@@ -42,18 +44,14 @@ func TestAChangedFileIsTakenOver(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "features.yaml")
 		write := func(text string) {
 			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		const one, two = "features:\n- {name: one, entity: user, aggregate: count}\n", "features:\n- {name: two, entity: user, aggregate: count}\n"
 		write(one)
 		var log lines
 		s, _ := serviceOf{store: empty{}}.start(t)
 		metrics, err := NewMetrics(prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r := Reloader{Path: path, Every: time.Second, Service: s, Metrics: metrics, Log: slog.New(slog.NewTextHandler(&log, nil))}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

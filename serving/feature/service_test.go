@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -64,14 +65,10 @@ type serviceOf struct {
 func (o serviceOf) start(t *testing.T) (*Service, *prometheus.Registry) {
 	t.Helper()
 	defs, err := Parse("f", []byte(serviceDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	reg := prometheus.NewRegistry()
 	metrics, err := NewMetrics(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if o.cfg == (Config{}) {
 		o.cfg = DefaultConfig()
 	}
@@ -82,9 +79,7 @@ func (o serviceOf) start(t *testing.T) (*Service, *prometheus.Registry) {
 		o.now = func() time.Time { return now.Time() }
 	}
 	s, err := NewService(o.cfg, Deps{Store: o.store, Definitions: defs, Deleted: o.deleted, Metrics: metrics, Log: o.log, Now: o.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(s.Close)
 	return s, reg
 }
@@ -214,17 +209,11 @@ func TestAnswer(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var req Request
-			if err := json.Unmarshal([]byte(tt.request), &req); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal([]byte(tt.request), &req))
 			answer, err := s.Answer(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			got, err := json.Marshal(answer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff(decoded(t, tt.want), decoded(t, string(got)), equal); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -271,9 +260,7 @@ func TestRequestErrorNamesEveryProblem(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var req Request
-			if err := json.Unmarshal([]byte(tt.request), &req); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal([]byte(tt.request), &req))
 			_, err := s.Answer(t.Context(), req)
 			var bad *RequestError
 			if !errors.As(err, &bad) {
@@ -309,9 +296,7 @@ func TestTooManyValues(t *testing.T) {
 		req.Pins = append(req.Pins, schemas.PinID(fmt.Sprint("pin:", i)))
 	}
 	set, err := newDefinitionSet(defs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := req.checked(set, now); err == nil || !strings.Contains(err.Error(), "21000 values: at most 20000") {
 		t.Errorf("got %v", err)
 	}
@@ -429,9 +414,7 @@ func TestAFailingStoreIsNamedAndTheRestIsAnswered(t *testing.T) {
 			var log bytes.Buffer
 			s, metrics := serviceOf{store: tt.store, log: slog.New(slog.NewTextHandler(&log, nil))}.start(t)
 			got, err := s.Answer(t.Context(), tt.request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff(Answer{Values: tt.want, Missing: tt.missing, Degraded: []string{"store"}, AsOf: nowMS.Time()}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -452,9 +435,7 @@ func TestAFailingStoreIsNamedAndTheRestIsAnswered(t *testing.T) {
 func counted(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	sum := 0.0
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -494,9 +475,7 @@ func TestTheDeadlineIsKeptWhateverTheStoreDoes(t *testing.T) {
 				s, _ := serviceOf{store: store, now: time.Now}.start(t)
 				start := time.Now()
 				got, err := s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1", "user:2"}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if took := time.Since(start); took != DefaultConfig().Deadline {
 					t.Errorf("took %v, want %v", took, DefaultConfig().Deadline)
 				}
@@ -598,9 +577,7 @@ func TestAnAnswerIsAsFreshAsWhatItIsMadeOf(t *testing.T) {
 		{nil, []schemas.PinID{"pin:1"}, nil},
 	} {
 		answer, err := s.Answer(t.Context(), Request{Features: []string{"saves", "pin_saves"}, Users: tt.users, Pins: tt.pins})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if diff := cmp.Diff(tt.want, answer.Fresh); diff != "" {
 			t.Errorf("%v, %v (-want +got):\n%s", tt.users, tt.pins, diff)
 		}
@@ -615,9 +592,7 @@ func TestOneScanAUserForAllFeatures(t *testing.T) {
 		Users:    []schemas.UserID{"user:1", "user:2"},
 		Pairs:    []UserPin{{"user:1", "pin:1"}, {"user:1", "pin:2"}, {"user:3", "pin:1"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := store.hits.Load(); got != 3 {
 		t.Errorf("got %d scans, want one for each of 3 users", got)
 	}
@@ -626,9 +601,7 @@ func TestOneScanAUserForAllFeatures(t *testing.T) {
 func TestDefinitionsAreThoseOfTheFile(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
 	text, err := json.Marshal(s.Definitions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const first = `{"name":"saves","entity":"user","verbs":["save"],"window":"96h","aggregate":"count"}`
 	if !strings.HasPrefix(string(text), "["+first) {
 		t.Errorf("got %s, want it to begin with %s", text, first)
@@ -647,9 +620,7 @@ func TestAServiceIsNotMadeOfWrongParts(t *testing.T) {
 		t.Error("a zero configuration was taken")
 	}
 	reg := prometheus.NewRegistry()
-	if _, err := NewMetrics(reg); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(NewMetrics(reg))(t)
 	if _, err := NewMetrics(reg); err == nil {
 		t.Error("metrics were registered twice")
 	}
@@ -675,9 +646,7 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
 	s, _ := serviceOf{store: history(t), deleted: deleted{"user:ada": true}}.start(t)
 	got, err := s.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, known := got.Pins["pin:2"]; !known || len(got.Pins) != 1 {
 		t.Errorf("got %v, want pin:2 alone", got.Pins)
 	}

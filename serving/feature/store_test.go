@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -34,9 +35,7 @@ func saves(user schemas.UserID, n int, from schemas.Micros) Batch {
 func openTest(t testing.TB, dir string, cfg Config) *EmbeddedStore {
 	t.Helper()
 	s, err := OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -47,17 +46,13 @@ func openTest(t testing.TB, dir string, cfg Config) *EmbeddedStore {
 
 func mustWrite(t testing.TB, s *EmbeddedStore, b Batch) {
 	t.Helper()
-	if err := s.Write(b); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Write(b))
 }
 
 func one(t testing.TB, s Store, user schemas.UserID, d Definition) Result {
 	t.Helper()
 	got, _, err := s.Actions(t.Context(), user, Span{AsOf: now, Now: now}, []Definition{d})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return got[0]
 }
 
@@ -83,9 +78,7 @@ func TestBeyondMaxActionsTheNewestAreLookedAt(t *testing.T) {
 	}
 	// In a scan with a wider window as well, the first skipped row is just outside the narrow window.
 	both, _, err := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{tests["wide"].def, tests["all in window"].def})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff([]Result{tests["wide"].want, tests["all in window"].want}, both); diff != "" {
 		t.Errorf("in one scan (-want +got):\n%s", diff)
 	}
@@ -133,9 +126,7 @@ func rowsOf(t *testing.T, s *EmbeddedStore, table byte) int {
 			return it.Error()
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return n
 }
 
@@ -143,9 +134,7 @@ func TestSweepDeletesDaysThatHaveExpired(t *testing.T) {
 	var clock atomic.Int64
 	clock.Store(int64(now))
 	s, err := OpenEmbedded(t.TempDir(), DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return schemas.Micros(clock.Load()).Time() })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	b := saves("user:1", 1, now)
 	b.Actions = append(b.Actions, saves("user:2", 1, now-24*hour).Actions...)
@@ -169,17 +158,13 @@ func TestSweepDeletesDaysThatHaveExpired(t *testing.T) {
 	}
 	for _, step := range steps {
 		clock.Store(int64(step.now))
-		if err := s.Sweep(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Sweep())
 		if got := rowsOf(t, s, actionTable); got != step.actions {
 			t.Errorf("%s: got %d actions, want %d", step.name, got, step.actions)
 		}
 	}
 	clock.Store(int64(midnight + 4*day + schemas.ItemStep))
-	if err := s.Sweep(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Sweep())
 	if got := rowsOf(t, s, itemTable); got != 0 {
 		t.Errorf("got %d days, want 0", got)
 	}
@@ -192,9 +177,7 @@ func TestKeptUntilIsWhenTheLatestSweepDeletes(t *testing.T) {
 		t.Run(clock, func(t *testing.T) {
 			t.Parallel()
 			arrived, err := time.Parse("2006-01-02 15:04:05", "2026-02-28 "+clock)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			until := cfg.KeptUntil(arrived)
 			var last time.Time
 			for _, first := range []time.Duration{0, time.Millisecond, cfg.SweepEvery / 2, cfg.SweepEvery - time.Millisecond} {
@@ -219,15 +202,11 @@ func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
 	t.Helper()
 	clock := arrived
 	s, err := OpenEmbedded(t.TempDir(), cfg, slog.New(slog.DiscardHandler), func() time.Time { return clock })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	mustWrite(t, s, saves("user:1", 1, schemas.MicrosOf(arrived.Add(schemas.MaxAhead))))
 	for clock = first; ; clock = clock.Add(cfg.SweepEvery) {
-		if err := s.Sweep(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Sweep())
 		if rowsOf(t, s, actionTable) == 0 {
 			return clock
 		}
@@ -300,9 +279,7 @@ func TestAStoreHasOneOwner(t *testing.T) {
 
 func TestAClosedStoreSaysSo(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	_, _, errActions := s.Actions(t.Context(), "user:1", Span{}, nil)
 	_, errItems := s.Items(t.Context(), nil, 0, nil)
 	_, errPins := s.Pins(t.Context(), nil, true)
@@ -324,9 +301,7 @@ func TestADamagedRowIsAnError(t *testing.T) {
 			db.Merge(pinKey(nil, "pin:1", cardRow), []byte("short"), pebble.Sync),
 		)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defs := []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}}
 	_, _, errActions := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, defs)
 	_, errItems := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, defs)
@@ -343,9 +318,7 @@ func TestRead_RejectsOtherVersion(t *testing.T) {
 	err := s.db.Use(func(db *pebble.DB) error {
 		return db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{rowVersion - 1}, pebble.Sync)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, _, err = s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
 	var other *packed.VersionError
 	if !errors.As(err, &other) || *other != (packed.VersionError{Got: rowVersion - 1, Want: rowVersion}) {
@@ -383,9 +356,7 @@ func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
 		if got.(Number) < Number(written) || written == 0 {
 			t.Errorf("round %d: got %v actions, want the %d that were written, more than 0", round, got, written)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Close())
 	}
 }
 
@@ -396,12 +367,8 @@ func killWriter(t *testing.T, dir string) int {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWhatWasWrittenSurvivesAKill$")
 	cmd.Env = append(os.Environ(), killedDir+"="+dir)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	written := 0
 	for {
 		var line string
@@ -415,9 +382,7 @@ func killWriter(t *testing.T, dir string) int {
 			break
 		}
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Kill())
 	if err := cmd.Wait(); err == nil {
 		t.Fatal("the writer was not killed")
 	}

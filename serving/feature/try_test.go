@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -19,13 +20,9 @@ import (
 func tried(t *testing.T, s *Service, req TryRequest) string {
 	t.Helper()
 	a, err := s.Try(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text, err := json.Marshal(a.Values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -34,13 +31,9 @@ func TestADefinitionIsTriedAsIfItWereInTheFile(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
 	ask := func(name string, users []schemas.UserID, pins []schemas.PinID) string {
 		a, err := s.Answer(t.Context(), Request{Features: []string{name}, Users: users, Pins: pins})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		text, err := json.Marshal(a.Values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return string(text)
 	}
 	users := []schemas.UserID{"user:1", "user:none"}
@@ -125,9 +118,7 @@ func TestTry_DoesNotAffectBreaker(t *testing.T) {
 			t.Fatalf("after trials the breaker is %s", got)
 		}
 		for range 2 {
-			if _, err := s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: req.Users}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: req.Users}))(t)
 		}
 		if got := s.breaker.State(); got != gobreaker.StateOpen {
 			t.Fatalf("after two failed answers the breaker is %s", got)

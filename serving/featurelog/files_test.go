@@ -20,6 +20,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -41,15 +42,8 @@ type wire struct {
 func newWire(t *testing.T) *wire {
 	t.Helper()
 	metrics, err := NewMetrics(prometheus.NewRegistry())
-	must(t, err)
+	must.OK(t, err)
 	return &wire{topicstest.Start(t, partitions), metrics}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // letters counts dead letters, and fails the given number of times.
@@ -73,7 +67,7 @@ func (w *wire) files(t *testing.T, dir string, l *letters, change ...func(*Confi
 		c(&cfg)
 	}
 	f, err := NewFiles(cfg, FilesDeps{Kafka: w.Kafka, Stream: w.Streams.FeatureLog, DeadLetters: l, Metrics: w.metrics, Now: time.Now})
-	must(t, err)
+	must.OK(t, err)
 	return f
 }
 
@@ -86,7 +80,7 @@ func (w *wire) produce(t *testing.T, from, n int) {
 	for i := range n {
 		rec := &schemas.LoggedFeatures{Entity: fmt.Sprint("user:", from+i), Share: 1, Logged: schemas.MicrosOf(midnight) + schemas.Micros((from+i-50)*1e6)}
 		value, err := w.Streams.FeatureLog.Encode(rec)
-		must(t, err)
+		must.OK(t, err)
 		w.Produce(topics.FeatureLog, rec.Entity, value)
 	}
 }
@@ -110,19 +104,19 @@ func (w *wire) run(t *testing.T, f *Files) error {
 func (w *wire) forget(t *testing.T) {
 	t.Helper()
 	_, err := w.Admin().DeleteGroups(t.Context(), topics.FeatureFiles)
-	must(t, err)
+	must.OK(t, err)
 }
 
 // filed returns how often each entity is in the closed files, and checks that the contents match the file names.
 func filed(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	got := map[string]int{}
-	must(t, ReadFiles(dir, func(rec *schemas.FiledFeatures) error {
+	must.OK(t, ReadFiles(dir, func(rec *schemas.FiledFeatures) error {
 		got[rec.Entity]++
 		return nil
 	}))
 	paths, err := filepath.Glob(filepath.Join(dir, "date=*", "*"))
-	must(t, err)
+	must.OK(t, err)
 	for _, path := range paths {
 		partition, first, last, ok := parseName(filepath.Base(path))
 		if !ok {
@@ -130,7 +124,7 @@ func filed(t *testing.T, dir string) map[string]int {
 			continue
 		}
 		var offsets []int64
-		must(t, readFile(path, func(rec *schemas.FiledFeatures) error {
+		must.OK(t, readFile(path, func(rec *schemas.FiledFeatures) error {
 			offsets = append(offsets, rec.Offset)
 			if rec.Partition != partition || !strings.Contains(path, "date="+rec.Logged.Time().Format(time.DateOnly)) {
 				t.Errorf("%s holds a record of partition %d, logged at %v", path, rec.Partition, rec.Logged.Time())
@@ -164,7 +158,7 @@ func TestEachRecordIsFiledOnce(t *testing.T) {
 		t.Fatalf("got %v, want the fault", err)
 	}
 	for round := range 3 {
-		must(t, w.run(t, f))
+		must.OK(t, w.run(t, f))
 		if diff := cmp.Diff(once(100+10*round), filed(t, dir)); diff != "" {
 			t.Fatalf("round %d: entities in files (-want +got):\n%s", round, diff)
 		}
@@ -175,7 +169,7 @@ func TestEachRecordIsFiledOnce(t *testing.T) {
 	}
 	// Another process, and a group without committed offsets.
 	w.forget(t)
-	must(t, w.run(t, w.files(t, dir, l)))
+	must.OK(t, w.run(t, w.files(t, dir, l)))
 	if diff := cmp.Diff(once(130), filed(t, dir)); diff != "" {
 		t.Errorf("from the beginning (-want +got):\n%s", diff)
 	}
@@ -186,22 +180,22 @@ func TestAKilledWriterIsContinued(t *testing.T) {
 	w := newWire(t)
 	dir := t.TempDir()
 	w.produce(t, 0, 40)
-	must(t, w.run(t, w.files(t, dir, &letters{})))
+	must.OK(t, w.run(t, w.files(t, dir, &letters{})))
 	paths, err := filepath.Glob(filepath.Join(dir, "date=*", "*.avro"))
-	must(t, err)
+	must.OK(t, err)
 	for i, path := range paths {
 		text, err := os.ReadFile(path)
-		must(t, err)
+		must.OK(t, err)
 		partition, first, _, _ := parseName(filepath.Base(path))
-		must(t, os.Remove(path))
+		must.OK(t, os.Remove(path))
 		torn := append(slices.Clone(text), text[len(text)/2:]...) // an incomplete block
 		if i == 0 {
 			torn = text[:len(text)-1] // or the only one
 		}
-		must(t, os.WriteFile(filepath.Join(filepath.Dir(path), openName(partition, first)), torn, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(filepath.Dir(path), openName(partition, first)), torn, 0o600))
 	}
 	w.forget(t)
-	must(t, w.run(t, w.files(t, dir, &letters{})))
+	must.OK(t, w.run(t, w.files(t, dir, &letters{})))
 	if diff := cmp.Diff(once(40), filed(t, dir)); diff != "" {
 		t.Errorf("entities in files (-want +got):\n%s", diff)
 	}
@@ -213,9 +207,9 @@ func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
 	w := newWire(t)
 	dir := t.TempDir()
 	w.produce(t, 0, 40)
-	must(t, w.run(t, w.files(t, dir, &letters{})))
+	must.OK(t, w.run(t, w.files(t, dir, &letters{})))
 	_, err := w.Admin().DeleteTopics(t.Context(), topics.FeatureLog)
-	must(t, err)
+	must.OK(t, err)
 	w.Apply()
 	w.produce(t, 0, 90) // more than before, so that the old offsets exist in the new topic
 	err = w.run(t, w.files(t, dir, &letters{}))
@@ -227,12 +221,12 @@ func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
 		t.Errorf("the files have changed (-want +got):\n%s", diff)
 	}
 	days, err := filepath.Glob(filepath.Join(dir, "date=*"))
-	must(t, err)
+	must.OK(t, err)
 	for _, day := range days { // the id of the old topic stays, although no file remains
-		must(t, os.Rename(day, filepath.Join(t.TempDir(), filepath.Base(day))))
+		must.OK(t, os.Rename(day, filepath.Join(t.TempDir(), filepath.Base(day))))
 	}
 	for range 2 {
-		must(t, w.run(t, w.files(t, dir, &letters{})))
+		must.OK(t, w.run(t, w.files(t, dir, &letters{})))
 		if diff := cmp.Diff(once(90), filed(t, dir)); diff != "" {
 			t.Errorf("files of the second topic (-want +got):\n%s", diff)
 		}
@@ -242,11 +236,11 @@ func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
 func TestATornNoteOfTheTopicIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), topicFile)
 	want := kadm.TopicID{1, 15: 2}
-	must(t, writeTopic(path, want))
+	must.OK(t, writeTopic(path, want))
 	if got, err := readTopic(path); err != nil || got != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
-	must(t, os.WriteFile(path, []byte("AQ=="), 0o600))
+	must.OK(t, os.WriteFile(path, []byte("AQ=="), 0o600))
 	if _, err := readTopic(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v, want an error that names the file", err)
 	}
@@ -268,7 +262,7 @@ func TestFilesAreClosedBySizeAndAge(t *testing.T) {
 			w.produce(t, 0, 4)
 			eventually.True(t, "files are closed while the sink runs", func() bool { return len(closedOf(t, dir)) == 4 })
 			cancel()
-			must(t, <-done)
+			must.OK(t, <-done)
 			w.forget(t)
 		})
 	}
@@ -278,6 +272,6 @@ func TestFilesAreClosedBySizeAndAge(t *testing.T) {
 func closedOf(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	got := map[string]int{}
-	must(t, ReadFiles(dir, func(rec *schemas.FiledFeatures) error { got[rec.Entity]++; return nil }))
+	must.OK(t, ReadFiles(dir, func(rec *schemas.FiledFeatures) error { got[rec.Entity]++; return nil }))
 	return got
 }

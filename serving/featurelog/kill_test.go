@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -75,7 +76,7 @@ func killFiler(t *testing.T, registry, dir string, before, further int64) (durab
 	for durable = -1; durable < before+further; {
 		var err error
 		durable, err = strconv.ParseInt(p.Line(), 10, 64)
-		must(t, err)
+		must.OK(t, err)
 	}
 	p.Kill()
 	return durable
@@ -89,7 +90,7 @@ func TestEachRecordIsFiledOnceUnderKills(t *testing.T) {
 		durable = killFiler(t, w.Registry, dir, durable, 30+41*round)
 	}
 	f := w.files(t, dir, &letters{})
-	must(t, f.recover())
+	must.OK(t, f.recover())
 	want := map[string]int{}
 	for p := range int32(partitions) {
 		if f.next[p] <= durable {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
@@ -44,7 +45,7 @@ func record(t *testing.T, w *wire, rules ...Rule) recording {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	metrics, err := NewMetrics(reg)
-	must(t, err)
+	must.OK(t, err)
 	s := &sent{}
 	return recording{NewRecorder(Config{Rules: rules}, s, w.Streams.FeatureLog, "run", metrics), s, reg, w.Streams.FeatureLog}
 }
@@ -52,7 +53,7 @@ func record(t *testing.T, w *wire, rules ...Rule) recording {
 func (r recording) counted(t *testing.T, name string) float64 {
 	t.Helper()
 	families, err := r.reg.Gather()
-	must(t, err)
+	must.OK(t, err)
 	for _, f := range families {
 		if f.GetName() == "smartfeed_feature_log_"+name {
 			return f.GetMetric()[0].GetCounter().GetValue()
@@ -67,7 +68,7 @@ func (r recording) logged(t *testing.T) []schemas.LoggedFeatures {
 	var all []schemas.LoggedFeatures
 	for _, out := range r.sent.records {
 		rec, err := r.logs.Decode(out.Value)
-		must(t, err)
+		must.OK(t, err)
 		if string(out.Key) != rec.Entity {
 			t.Errorf("key %q of %s", out.Key, rec.Entity)
 		}
@@ -142,7 +143,7 @@ func TestSharesAreKept(t *testing.T) {
 }
 
 func TestConfigReportsEveryProblem(t *testing.T) {
-	must(t, DefaultConfig().Validate())
+	must.OK(t, DefaultConfig().Validate())
 	bad := Config{Rules: []Rule{{Entity: "board", Share: math.NaN()}, {Entity: feature.User, Share: 1.1}}}
 	err := bad.Validate()
 	for _, want := range []string{

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -32,7 +33,7 @@ features:
 - {name: pair_author, entity: pair, aggregate: count, window: 1h, group_by: objectAttributes.author}
 - {name: pair_close, entity: pair, aggregate: cosine}
 `))
-	must(t, err)
+	must.OK(t, err)
 	return defs
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -61,9 +62,7 @@ func TestVisit_AnnouncesInactiveUserBeforeChunk(t *testing.T) {
 					r.deps.Activity = activity
 				}
 				page, err := r.Visit(t.Context(), viewer, "home", 4)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				same(t, "items", names(page.Items), want)
 				same(t, "announced", len(activity.announced), c.announced)
 			})
@@ -93,15 +92,11 @@ func TestVisit_AnnouncesActivityWithoutItems(t *testing.T) {
 					r.gen.chunk.Served.Items = nil
 				}
 				start := time.Now()
-				if _, err := r.Visit(t.Context(), viewer, "home", 4); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(r.Visit(t.Context(), viewer, "home", 4))(t)
 				if took := time.Since(start); took > 0 {
 					t.Errorf("the answer waited %s", took)
 				}
-				if err := r.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, r.Close(t.Context()))
 				same(t, "announced", len(activity.announced), c.want)
 				if c.want > 0 {
 					same(t, "who", activity.announced[0].User, viewer)

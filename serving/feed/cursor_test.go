@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -47,9 +48,7 @@ func TestBadCursors(t *testing.T) {
 	c := testCursors()
 	good := c.sealFeed(feedCursor{user: viewer, feed: "home", below: 5})
 	raw, err := base64.RawURLEncoding.DecodeString(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	foreign := cursors{key: []byte("another key, as long")}
 	for name, text := range map[string]string{
 		"empty":                                "",
@@ -90,9 +89,7 @@ func TestCursorsOfOtherVersionsAreRefused(t *testing.T) {
 	c := testCursors()
 	at := feedCursor{user: viewer, feed: "home", below: 5}
 	sealed, err := base64.RawURLEncoding.DecodeString(c.sealFeed(at))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for version, want := range map[byte]error{0: ErrBadCursor, cursorVersion: nil, cursorVersion + 1: ErrBadCursor, 255: ErrBadCursor} {
 		body := append([]byte{version}, sealed[1:len(sealed)-macBytes]...)
 		text := base64.RawURLEncoding.EncodeToString(append(body, c.mac(body)...))
@@ -153,9 +150,7 @@ func TestLoadKey(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(file)); len(left) != 1 || err != nil {
 		t.Errorf("got %v, %v, want the key alone", left, err)
 	}
-	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte("short"), 0o600))
 	if _, err := LoadKey(file); err == nil {
 		t.Error("took a short key")
 	}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -101,9 +102,7 @@ func TestPagingOverWhatHasExpiredEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, began := aged(t, 1, 2, 3, 4, 5), time.Now()
 			page, err := r.Visit(t.Context(), viewer, "home", limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			got := names(page.Items)
 			for n := 0; page.Next != nil; n++ {
 				if page = r.older(t, r.below(t, page.Next), limit); n > 20 || len(page.Degraded) > 0 {

@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -249,9 +250,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 		NewID:   func() string { ids++; return fmt.Sprint("served-", ids) },
 		Metrics: prometheus.NewRegistry(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r
 }
 
@@ -293,9 +292,7 @@ func (r *rig) below(t testing.TB, next *string) int64 {
 		return -1
 	}
 	at, err := r.cursors.openFeed(*next, viewer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return at.below
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -24,36 +25,26 @@ func TestJSON(t *testing.T) {
 	r.gen.chunk.Head = 2
 	r.gen.chunk.Served.Items = []schemas.ServedItem{item("new")}
 	page, err := r.Visit(t.Context(), viewer, "home", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	golden(t, "testdata/visit.json", page)
 	r.store.feed.err = errFake
 	golden(t, "testdata/nothing.json", r.older(t, 3, 5))
 	r.store.lists["board:9"] = []schemas.PinVersion{{Pin: "pin:42"}}
 	list, err := r.List(t.Context(), "board:9", "", "", 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	golden(t, "testdata/list.json", list)
 }
 
 func golden(t *testing.T, file string, v any) {
 	t.Helper()
 	got, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got = append(got, '\n')
 	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, got, 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, file, string(got), string(want))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -145,9 +146,7 @@ func joinPages(rt *rapid.T, met map[string]int) {
 	cfg := DefaultConfig()
 	cfg.MaxSkipped, cfg.CatchUpTimeout = 4, 0
 	svc, err := New(cfg, Deps{Generator: p, Store: p.store, Served: p, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.OK(rt, err)
 	var sessions []*session
 	everNew := map[schemas.PinID]bool{}
 	for range rapid.IntRange(10, 40).Draw(rt, "steps") {
@@ -161,9 +160,7 @@ func joinPages(rt *rapid.T, met map[string]int) {
 				head -= int64(p.lag)
 			}
 			page, err := svc.Visit(rt.Context(), viewer, "home", limit)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must.OK(rt, err)
 			s.at = head + 1
 			if page.Next != nil && mustOpen(rt, svc, *page.Next) > head+1 {
 				continue // the head is unknown: the session starts when the store answers
@@ -176,18 +173,14 @@ func joinPages(rt *rapid.T, met map[string]int) {
 			continue
 		}
 		page, err := svc.Older(rt.Context(), viewer, *s.next, limit)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.OK(rt, err)
 		s.check(rt, p, page, limit, nil)
 	}
 }
 
 func mustOpen(rt *rapid.T, svc *Service, cursor string) int64 {
 	at, err := svc.cursors.openFeed(cursor, viewer)
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.OK(rt, err)
 	return at.below
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -45,9 +46,7 @@ func TestPoolsLeaveOutWhatTheCardsSayIsDeleted(t *testing.T) {
 			r.store.cards["pin:2"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:2", PinContent: schemas.PinContent{Deleted: true}}}
 			r.store.facts.err = c.away
 			pool, err := r.Pool(t.Context(), viewer, c.source, c.limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			var got []schemas.PinID
 			for _, it := range pool.Items {
 				got = append(got, it.Pin)

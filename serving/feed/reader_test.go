@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -14,9 +15,7 @@ func (r *rig) older(t testing.TB, below int64, limit int) Page {
 	t.Helper()
 	cursor := r.cursors.sealFeed(feedCursor{user: viewer, feed: "home", below: below})
 	page, err := r.Older(t.Context(), viewer, cursor, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return page
 }
 
@@ -137,9 +136,7 @@ func TestAVisitHoldsNoPinTwice(t *testing.T) {
 	r.gen.chunk.Recent[1] = e
 	r.store.freeze(e)
 	page, err := r.Visit(t.Context(), viewer, "home", 6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "items", names(page.Items), "*a *b *c f10 f8 f7")
 }
 
@@ -226,9 +223,7 @@ func TestNewItemsNeedNoEdgeInTheStore(t *testing.T) {
 	r := newRig(t, nil)
 	r.gen.chunk.Served.Items = []schemas.ServedItem{item("a"), item("b")}
 	page, err := r.Visit(t.Context(), viewer, "home", 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "without the edge", names(page.Items), "*a *b")
 	r.store.edge("user:friend", schemas.BlockEdge, true)
 	if page, err = r.Visit(t.Context(), viewer, "home", 5); err != nil {
@@ -289,9 +284,7 @@ func TestList(t *testing.T) {
 	t.Run("store away", func(t *testing.T) {
 		r := newList(t)
 		first, err := r.List(t.Context(), "board:1", "", "", 5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r.store.list.err = errFake
 		second, err := r.List(t.Context(), "board:1", "", *first.Next, 5)
 		if err != nil || second.Next == nil {
@@ -301,9 +294,7 @@ func TestList(t *testing.T) {
 		same(t, "items", second.Items, []Pin{})
 		r.store.list.err = nil
 		again, err := r.List(t.Context(), "board:1", "", *second.Next, 5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		same(t, "goes on at", again.Items[0].ID, schemas.PinID("pin:l05"))
 	})
 }

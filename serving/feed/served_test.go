@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -22,9 +23,7 @@ func TestLog(t *testing.T) {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	closed := false
 	defer func() {
 		if !closed {
@@ -33,9 +32,7 @@ func TestLog(t *testing.T) {
 	}()
 	kafka, streams := provision(t, server)
 	client, err := kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
 	log := NewLog(client, streams)
 
@@ -46,9 +43,7 @@ func TestLog(t *testing.T) {
 	}
 	record := first(t, kafka, topics.Served)
 	got, err := streams.Served.Decode(record.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "published", got.Items[0].Pin, want.Items[0].Pin)
 	same(t, "key", string(record.Key), string(viewer))
 	same(t, "partition", record.Partition, topics.Partition(string(viewer), kafka.Partitions))
@@ -61,21 +56,15 @@ func TestLog(t *testing.T) {
 	}
 
 	announced := schemas.UserActivity{User: viewer, Time: 5}
-	if err := log.Announce(t.Context(), &announced); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, log.Announce(t.Context(), &announced))
 	record = first(t, kafka, topics.UserActivity)
 	visit, err := streams.UserActivity.Decode(record.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "announced", *visit, announced)
 	same(t, "key", string(record.Key), string(viewer))
 
 	closed = true
-	if err := server.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, server.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	start := time.Now()
@@ -95,17 +84,11 @@ func provision(t *testing.T, server *embedded.Server) (topics.Kafka, *topics.Str
 	t.Helper()
 	kafka := server.Kafka(0)
 	profile := topics.Profile{Partitions: kafka.Partitions, Embedded: true}
-	if _, err := topics.Apply(t.Context(), kafka, topics.Catalogue(profile)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), kafka, topics.Catalogue(profile)))(t)
 	registry, err := schemas.NewRegistry(server.RegistryURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	streams, err := topics.Open(t.Context(), registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return kafka, streams
 }
 
@@ -113,17 +96,13 @@ func provision(t *testing.T, server *embedded.Server) (topics.Kafka, *topics.Str
 func first(t *testing.T, kafka topics.Kafka, topic string) *kgo.Record {
 	t.Helper()
 	client, err := kafka.Client(kgo.ConsumeTopics(topic))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	for {
 		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, fetches.Err())
 		for r := range fetches.RecordsAll() {
 			return r
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -39,16 +40,16 @@ func (acknowledging) Publish(context.Context, *schemas.Served) (schemas.Outcome,
 func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generator) {
 	t.Helper()
 	store, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
-	must(t, store.Write(t.Context(), frozen(n)))
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, store.Close()) })
+	must.OK(t, store.Write(t.Context(), frozen(n)))
 	gen := &generator{schemas.Chunk{Head: int64(n)}}
 	cfg := feed.DefaultConfig()
 	cfg.StoreTimeout, cfg.GeneratorTimeout = time.Minute, time.Minute // the test must not fail on a busy machine
 	svc, err := feed.New(cfg, feed.Deps{
 		Generator: gen, Store: store, Served: acknowledging{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 	})
-	must(t, err)
+	must.OK(t, err)
 	return svc, store, gen
 }
 
@@ -67,20 +68,13 @@ func frozen(n int) (b feedstore.Batch) {
 	return b
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestStoredFactsShowAtOnce writes rows as materialize does and checks the next answer.
 func TestStoredFactsShowAtOnce(t *testing.T) {
 	svc, store, _ := newService(t, 100)
 	newest := func() schemas.PinID {
 		t.Helper()
 		page, err := svc.Visit(t.Context(), viewer, "home", 1)
-		must(t, err)
+		must.OK(t, err)
 		if len(page.Items) != 1 || len(page.Degraded) > 0 {
 			t.Fatalf("got %+v", page)
 		}
@@ -106,7 +100,7 @@ func TestStoredFactsShowAtOnce(t *testing.T) {
 		{"followed again, by an older event", edge("user:author-49", schemas.FollowEdge, true, 1), "pin:98"},
 		{"followed again", edge("user:author-49", schemas.FollowEdge, true, 5), "pin:99"},
 	} {
-		must(t, store.Write(t.Context(), c.write))
+		must.OK(t, store.Write(t.Context(), c.write))
 		if got := newest(); got != c.want {
 			t.Errorf("%s: newest is %s, want %s", c.name, got, c.want)
 		}
@@ -121,23 +115,23 @@ func BenchmarkAnswer(b *testing.B) {
 			Pin: schemas.PinID(fmt.Sprintf("pin:new-%d", i)), Source: schemas.Following, Facets: schemas.Facets{Author: "user:author-1"}})
 	}
 	first, err := svc.Visit(b.Context(), viewer, "home", 25)
-	must(b, err)
+	must.OK(b, err)
 	b.Run("visit", func(b *testing.B) {
 		for b.Loop() {
 			_, err := svc.Visit(b.Context(), viewer, "home", 25)
-			must(b, err)
+			must.OK(b, err)
 		}
 	})
 	b.Run("older", func(b *testing.B) {
 		for b.Loop() {
 			_, err := svc.Older(b.Context(), viewer, *first.Next, 25)
-			must(b, err)
+			must.OK(b, err)
 		}
 	})
 	b.Run("rows alone", func(b *testing.B) {
 		for b.Loop() {
 			_, _, err := store.Page(b.Context(), viewer, math.MaxInt64, 25)
-			must(b, err)
+			must.OK(b, err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -40,9 +41,7 @@ func TestList_WithholdsWhatBlocksHideFromViewer(t *testing.T) {
 			cursor, pages := "", 0
 			for {
 				page, err := r.List(t.Context(), "interest:x", viewing, cursor, limit)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				for _, p := range page.Items {
 					got = append(got, Item{Pin: p})
 				}
@@ -66,9 +65,7 @@ func TestList_OfBlockerLooksEmpty(t *testing.T) {
 			r.store.lists[followee] = append(r.store.lists[followee], p)
 		}
 		nothing, err := r.List(t.Context(), "user:silent", viewer, "", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		page, err := r.List(t.Context(), followee, viewer, "", 10)
 		expect(t, string(followee), page, nothing, err)
 		page, err = r.List(t.Context(), followee, "", "", 10)

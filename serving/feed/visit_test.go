@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -148,9 +149,7 @@ func TestVisit(t *testing.T) {
 				}
 				start := time.Now()
 				page, err := r.Visit(t.Context(), viewer, "home", c.limit)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if took := time.Since(start); took != c.within {
 					t.Errorf("took %s, want %s", took, c.within)
 				}
@@ -175,9 +174,7 @@ func TestWhatIsAcknowledgedTooLateIsNotNew(t *testing.T) {
 		r.log.fault.hang = acknowledged
 		time.AfterFunc(r.cfg.ServedTimeout+100*ms, func() { close(acknowledged) })
 		page, err := r.Visit(t.Context(), viewer, "home", 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		synctest.Wait()
 		same(t, "items", names(page.Items), "f10 f9 f8")
 		same(t, "degraded", strings.Join(page.Degraded, " "), "served")
@@ -205,9 +202,7 @@ func TestVisit_ShowsNothingNewAfterAStop(t *testing.T) {
 			r.deps.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 			c.stop(r, func() { ahead.Store(int64(stopped)) })
 			page, err := r.Visit(t.Context(), viewer, "home", 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got := names(page.Items); strings.Contains(got, "*") || !slices.Contains(page.Degraded, "served") {
 				t.Errorf("items %q, degraded %v, want nothing new", got, page.Degraded)
 			}
@@ -263,9 +258,7 @@ func TestVisitPublishesWhatItShows(t *testing.T) {
 	r := stocked(t)
 	r.store.cards["pin:b"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:b", PinContent: schemas.PinContent{Deleted: true}}}
 	page, err := r.Visit(t.Context(), viewer, "plain", 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "items", names(page.Items), "*a *c f10 f9") // a deleted pin is hidden, but still counts as served
 	want := schemas.Served{ID: "served-1", User: viewer, Feed: "plain", Time: r.gen.asked[0].Time,
 		Items: []schemas.ServedItem{item("a"), item("b"), item("c")}}
@@ -284,16 +277,12 @@ func TestLateChunkIsSettledWhenItComes(t *testing.T) {
 		release := make(chan struct{})
 		r.gen.fault.hang = release // a generator that ignores its deadline
 		page, err := r.Visit(t.Context(), viewer, "home", 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		same(t, "items", names(page.Items), "f10 f9")
 		synctest.Wait()
 		same(t, "settled before the chunk came", r.gen.settled, []settled(nil))
 		close(release)
-		if err := r.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.Close(t.Context()))
 		same(t, "settled", r.gen.settled, []settled{{"served-1", schemas.Failed}})
 	})
 }
@@ -304,9 +293,7 @@ func TestVisitOfAClientThatLeft(t *testing.T) {
 		r := stocked(t)
 		r.gen.fault.delay = 10 * ms
 		time.AfterFunc(5*ms, leave)
-		if _, err := r.Visit(ctx, viewer, "home", 2); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Visit(ctx, viewer, "home", 2))(t)
 		synctest.Wait()
 		if len(r.log.published) > 0 {
 			t.Error("published what nobody was shown")
@@ -333,9 +320,7 @@ func TestClientLeavesDuringPublication(t *testing.T) {
 		r := stocked(t)
 		r.log.fault.delay = 100 * ms
 		time.AfterFunc(50*ms, leave)
-		if _, err := r.Visit(ctx, viewer, "home", 2); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Visit(ctx, viewer, "home", 2))(t)
 		same(t, "settled", r.gen.settled, []settled{{"served-1", schemas.Acknowledged}})
 	})
 }
@@ -351,9 +336,7 @@ func TestHungStoreIsBounded(t *testing.T) {
 		for range 10 {
 			start := time.Now()
 			page, err := r.Visit(t.Context(), viewer, "home", 100)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			same(t, "items", names(page.Items), "*a *b *c f10 f9 f8 f7")
 			same(t, "took", time.Since(start), 150*ms)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -32,9 +33,7 @@ func newWhyRig(t *testing.T) (*rig, *fakeExplainer) {
 		Generator: &fakeGenerator{}, Explainer: e, Store: r.store, Served: &fakeLog{}, CursorKey: []byte("0123456789abcdef"),
 		Now: func() time.Time { return time.UnixMicro(77) }, Metrics: prometheus.NewRegistry(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r, e
 }
 
@@ -47,9 +46,7 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, RankScore: 1, Parts: map[string]float64{"created": 1}}},
 	}
 	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "question", e.asked, schemas.WhyRequest{User: viewer, Pin: "pin:1", Feed: "home", Limit: whyLimit, Time: 77, Card: &card})
 	same(t, "answer", got, &schemas.Why{
 		User: viewer, Pin: "pin:1", Feed: "home", Arm: "calm", Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred,
@@ -76,9 +73,7 @@ func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
 		shown.Position, shown.Time = 2, 9
 		e.answer = schemas.Why{Fate: schemas.FateShown, Shown: &shown}
 		got, err := r.Why(t.Context(), viewer, "home", c.pin, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		c.want.Position, c.want.Time = 2, 9
 		same(t, name, got.Shown, &c.want)
 	}
@@ -89,9 +84,7 @@ func TestWhyWithoutTheStore(t *testing.T) {
 	r.store.facts.err = errFake
 	e.answer = schemas.Why{Fate: schemas.FateShown, Shown: &schemas.Shown{Position: 2}}
 	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "degraded", got.Degraded, schemas.List[string]{"store"})
 	if e.asked.Card != nil || got.Shown.Source != "" || r.store.facts.hits.Load() != 1 {
 		t.Errorf("asked with %v, answered %+v, store hit %d times", e.asked.Card, got.Shown, r.store.facts.hits.Load())

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
@@ -70,9 +71,7 @@ func TestAcknowledgedSurvivesKill(t *testing.T) {
 		if len(entries)%10 != 0 {
 			t.Fatalf("killed %d: %d entries: a batch was torn", kill, len(entries))
 		}
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, store.Close())
 	}
 }
 
@@ -97,16 +96,12 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := feedstore.Open(dir, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("opened twice")
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, first.Close())
 	if _, err := feedstore.Open(dir, feedstore.Config{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "max_feed") {
 		t.Errorf("zero configuration: got %v", err)
 	}
 	file := dir + "/file"
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	if _, err := feedstore.Open(file, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("a file for a directory: got %v, want an error that names it", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -16,9 +17,7 @@ func TestTrimmedRowsAreDeleted(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.MaxFeed = keep
 			s, err := Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer s.Close()
 			for range 2 { // the second time simulates that the whole log is read again
 				for from := int64(1); from <= last; from += int64(together) {
@@ -26,9 +25,7 @@ func TestTrimmedRowsAreDeleted(t *testing.T) {
 					for p := from; p < min(from+int64(together), last+1); p++ {
 						b.Entries = append(b.Entries, schemas.FeedEntry{User: "user:1", Position: p})
 					}
-					if err := s.Write(t.Context(), b); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, s.Write(t.Context(), b))
 				}
 				if n := rows(t, s); n < keep || n > keep+keep/10 {
 					t.Errorf("%d rows are kept, want %d to %d", n, keep, keep+keep/10)
@@ -44,8 +41,6 @@ func rows(t *testing.T, s *Store) (n int) {
 		n++
 		return true, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return n
 }

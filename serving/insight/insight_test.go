@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/stored"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -254,9 +255,7 @@ func TestFunnelsGoUserByUser(t *testing.T) {
 				acted[a.Actor] = append(acted[a.Actor], act{a.Timestamp, a.Verb})
 			}
 		}
-		if err := s.Apply(records, behind(records)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Apply(records, behind(records)))
 	}
 	const within = 30 * time.Hour
 	want := newFunnel(steps, within)
@@ -287,9 +286,7 @@ func TestADaysSequenceIsBounded(t *testing.T) {
 		records = append(records, Applied{Offset: i, Action: did("user:robot", verb, time.Minute)})
 	}
 	records = append(records, Applied{Offset: 3000, Action: did("user:robot", "save", 24*time.Hour)})
-	if err := s.Apply(records, behind(records)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Apply(records, behind(records)))
 	var row []byte
 	err := s.db.Use(func(db *pebble.DB) (err error) {
 		row, err = stored.Row(db, sequenceKey(today, "user:robot"))
@@ -311,9 +308,7 @@ func (g gone) Has(u schemas.UserID) bool { return g[u] }
 func openTest(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -350,15 +345,11 @@ func TestEveryRecordCountsOnce(t *testing.T) {
 	}
 	apply := func(records []Applied) {
 		t.Helper()
-		if err := s.Apply(records, behind(records)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Apply(records, behind(records)))
 	}
 	apply(records[:4])
 	apply(records[:6]) // uncommitted records are read again
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	s = openTest(t, dir)
 	apply(records)
 	service := NewService(DefaultConfig(), s, gone{"user:gone": true}, func() time.Time { return now })
@@ -386,9 +377,7 @@ func TestEveryRecordCountsOnce(t *testing.T) {
 	if err != nil || len(popular) != 1 || popular[0].Interest != "interest:a" || popular[0].Actions != 4 || popular[0].Hours[4][14] != 1 {
 		t.Errorf("popularity: got %+v, %v", popular, err)
 	}
-	if err := s.Sweep(now, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Sweep(now, 1))
 	if funnel, err = service.Funnel(t.Context(), []schemas.Verb{"save"}, time.Hour, 3); err != nil || funnel[0].Users != 1 {
 		t.Errorf("funnel after yesterday has gone: got %v, %v", funnel, err)
 	}
@@ -411,19 +400,13 @@ func TestErase_DeletesRowsOfTheUserAlone(t *testing.T) {
 		{Offset: 0, Action: did("user:1", "save", 0, "interest:a")}, {Offset: 1, Action: did("user:1", "save", 30*time.Hour, "interest:a")},
 		{Offset: 2, Action: did("user:10", "save", 0, "interest:a")},
 	}
-	if err := s.Apply(records, behind(records)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Apply(records, behind(records)))
 	sink, err := NewSink(DefaultConfig(), SinkDeps{
 		Store: s, Now: func() time.Time { return now }, Deleted: erasedUsers{"user:1", "user:unknown"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for range 2 { // a repeat changes nothing
-		if err := sink.sweep(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, sink.sweep())
 	}
 	service := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now })
 	xd28s, err := service.Xd28s(t.Context())
@@ -457,9 +440,7 @@ func TestTheMostPopularAreKept(t *testing.T) {
 		}
 		records = append(records, Applied{Offset: int64(i), Action: did("user:1", "save", 0, some...)})
 	}
-	if err := s.Apply(records, behind(records)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Apply(records, behind(records)))
 	service := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now })
 	want := slices.SortedFunc(maps.Keys(counts), func(a, b schemas.InterestID) int {
 		return stdcmp.Or(stdcmp.Compare(counts[b], counts[a]), stdcmp.Compare(a, b))

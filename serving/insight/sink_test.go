@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -21,13 +22,6 @@ import (
 
 // wire is an embedded broker and registry with every topic.
 type wire struct{ *topicstest.Cluster }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
@@ -41,7 +35,7 @@ func (w *wire) act(t *testing.T, from, to int) {
 		a := did(schemas.UserID(fmt.Sprint("user:", i)), "save", 0, "interest:a")
 		a.ID, a.Object = fmt.Sprint(i), "pin:1"
 		value, err := w.Streams.ActionsEnriched.Encode(a)
-		must(t, err)
+		must.OK(t, err)
 		w.Produce(topics.ActionsEnriched, string(a.Actor), value)
 	}
 }
@@ -58,7 +52,7 @@ func (w *wire) process(t *testing.T, instance, dir string) *process {
 	sink, err := NewSink(DefaultConfig(), SinkDeps{
 		Kafka: w.Kafka, Stream: w.Streams.ActionsEnriched, Instance: instance, Store: store, Now: func() time.Time { return now },
 	})
-	must(t, err)
+	must.OK(t, err)
 	return &process{sink, store}
 }
 
@@ -70,7 +64,7 @@ func (p *process) run(t *testing.T) (stop func()) {
 	go func() { ended <- p.Run(ctx) }()
 	stop = func() {
 		cancel()
-		must(t, errors.Join(<-ended, p.store.Close()))
+		must.OK(t, errors.Join(<-ended, p.store.Close()))
 	}
 	return stop
 }
@@ -79,7 +73,7 @@ func (p *process) run(t *testing.T) (stop func()) {
 func (p *process) counted(t *testing.T) uint64 {
 	t.Helper()
 	popular, err := p.store.popular(t.Context(), 1)
-	must(t, err)
+	must.OK(t, err)
 	if len(popular) == 0 {
 		return 0
 	}
@@ -111,7 +105,7 @@ func TestEveryProcessHoldsInsightsWhole(t *testing.T) {
 	stop := again.run(t)
 	again.awaitCount(t, 25)
 	stop()
-	must(t, os.RemoveAll(dir))
+	must.OK(t, os.RemoveAll(dir))
 
 	lost := w.process(t, "2", dir)
 	stop = lost.run(t)
@@ -176,7 +170,7 @@ func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
 	p.awaitCount(t, 20)
 	stop()
 	_, err := w.Admin().DeleteTopics(t.Context(), topics.ActionsEnriched)
-	must(t, err)
+	must.OK(t, err)
 	w.Apply()
 	w.act(t, 100, 130)
 
@@ -187,7 +181,7 @@ func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
 		t.Errorf("Run = %v, want a ChangedTopicError that says what to delete", err)
 	}
 	p.awaitCount(t, 20)
-	must(t, errors.Join(p.store.Close(), os.RemoveAll(dir)))
+	must.OK(t, errors.Join(p.store.Close(), os.RemoveAll(dir)))
 	p = w.process(t, "1", dir)
 	defer p.run(t)()
 	p.awaitCount(t, 30)

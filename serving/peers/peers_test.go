@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -167,9 +168,7 @@ func newClient(t *testing.T, deps Deps) *Client {
 	t.Helper()
 	deps.Partitions = 1
 	c, err := NewClient(deps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -229,9 +228,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, err := call(t.Context(), g)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			got, err := call(within(t, time.Minute), c)
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -255,9 +252,7 @@ func TestClient_CloseStopsItsGoroutines(t *testing.T) {
 	s := httptest.NewServer(Handler(Local{Generator: &fakeGenerator{}}))
 	defer s.Close()
 	c, err := NewClient(Deps{Owners: map[string]Directory{topics.Pools: &directory{owner: s.Listener.Addr().String()}}, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer c.Close()
 	if _, err := c.Waiting(t.Context(), user); err != nil {
 		t.Error(err)
@@ -334,9 +329,7 @@ func TestAnotherOwnerIsFound(t *testing.T) {
 		"it says so": func(t *testing.T) string { return process(t, &fakeGenerator{err: schemas.ErrElsewhere}) },
 		"it is gone": func(t *testing.T) string {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer l.Close()
 			return l.Addr().String()
 		},
@@ -392,9 +385,7 @@ func TestADeadlineTravels(t *testing.T) {
 	c := client(t, &directory{owner: process(t, pressed{&fakeGenerator{}, left})})
 	for _, wait := range []time.Duration{time.Minute, time.Hour} {
 		began := time.Now()
-		if _, err := c.Chunk(within(t, wait), request); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Chunk(within(t, wait), request))(t)
 		if got := <-left; got > wait || got < wait-time.Since(began) {
 			t.Errorf("of %s the process has %s", wait, got)
 		}
@@ -482,9 +473,7 @@ func TestSettleDoesNotBlock(t *testing.T) {
 		c.Settle(user, "s", schemas.Acknowledged)
 	}
 	var dropped dto.Metric
-	if err := c.calls.WithLabelValues(string(callSettle), "failed").Write(&dropped); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.calls.WithLabelValues(string(callSettle), "failed").Write(&dropped))
 	if dropped.GetCounter().GetValue() < 1 {
 		t.Error("no settlement was dropped above the limit")
 	}

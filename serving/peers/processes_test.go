@@ -16,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // said is a process that returns a status, or fails.
@@ -59,9 +60,7 @@ func heardOf(t *testing.T, c *Client) (n float64) {
 	t.Helper()
 	for _, outcome := range []string{"answered", "elsewhere", "late", "failed"} {
 		var m dto.Metric
-		if err := c.calls.WithLabelValues(string(callProcess), outcome).Write(&m); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.calls.WithLabelValues(string(callProcess), outcome).Write(&m))
 		n += m.GetCounter().GetValue()
 	}
 	return n

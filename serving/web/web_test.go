@@ -9,14 +9,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func handler(t *testing.T) http.Handler {
 	t.Helper()
 	h, err := Handler()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return h
 }
 
@@ -81,9 +81,7 @@ func TestPageKeepsItsPolicy(t *testing.T) {
 func text(t *testing.T, h http.Handler, path string) string {
 	t.Helper()
 	body, err := io.ReadAll(get(h, path).Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(body)
 }
 

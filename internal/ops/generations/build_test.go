@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
@@ -25,15 +26,11 @@ func TestBuilder_DoesNotCutOverToAbortedGeneration(t *testing.T) {
 	t.Parallel()
 	setup := topicstest.Start(t, 0).Setup()
 	a, err := open(t.Context(), setup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer a.close()
 	b := newBuilder(a, 1)
 	now := generation.Record{Group: topics.Pools, Active: 1, Building: 2, Command: rebuildGeneration}
-	if err := errors.Join(topics.SetGeneration(t.Context(), b.client, now), b.abort(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(topics.SetGeneration(t.Context(), b.client, now), b.abort(t.Context())))
 	if now, err := b.take(t.Context(), 2, generation.Record.CutOver); !errors.Is(err, errEnded) || now.State() != generation.Stable {
 		t.Errorf("cut over to an aborted generation: %+v, %v", now, err)
 	}

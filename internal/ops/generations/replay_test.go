@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/zeros"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -15,35 +16,25 @@ import (
 func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 	setup := topicstest.Start(t, 0).Setup()
 	a, err := open(t.Context(), setup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(a.close)
 	a.readers = []topics.Reader{{Group: "nobody"}}
 	publisher, err := topics.NewPublisher(setup.Kafka, a.streams)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(publisher.Close)
 	pin := func(id string) {
 		t.Helper()
 		event := schemas.Event{ID: id, Time: schemas.MicrosOf(time.Now()), Actor: "user:ada", Verb: schemas.Create, Object: "pin:1"}
 		line := schemas.Line{Stream: topics.Pins, Key: "pin:1", Event: &schemas.PinEvent{Event: event}}
-		if err := publisher.Publish(t.Context(), []schemas.Line{line}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, publisher.Publish(t.Context(), []schemas.Line{line}))
 	}
 
 	pin("before")
 	partition := topics.Partition("pin:1", setup.Kafka.Partitions)
-	if _, err := zeros.Produce(t.Context(), a.client, topics.Pins, partition, topics.MaxDecompressedBytes+1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(zeros.Produce(t.Context(), a.client, topics.Pins, partition, topics.MaxDecompressedBytes+1))(t)
 	pin("behind")
 	got, err := (&replayer{access: a, rate: 1000}).replay(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	written := 0
 	if err := a.log.ReadAll(t.Context(), topics.Replays, func(*kgo.Record) error { written++; return nil }); err != nil {
 		t.Fatal(err)

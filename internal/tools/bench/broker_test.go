@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -35,25 +36,18 @@ func newWire(b *testing.B) *wire {
 	return &wire{c, b, p.Process.Pid}
 }
 
-func must(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 // cpuOf returns the CPU time that a process has used.
 func cpuOf(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	must(b, err)
+	must.OK(b, err)
 	_, rest, _ := strings.Cut(string(text), ") ") // the name may contain spaces
 	fields := strings.Fields(rest)
 	const user, system, tick = 11, 12, 10 * time.Millisecond // USER_HZ is 100 on Linux
 	var sum time.Duration
 	for _, field := range fields[user : system+1] {
 		n, err := strconv.Atoi(field)
-		must(b, err)
+		must.OK(b, err)
 		sum += time.Duration(n) * tick
 	}
 	return sum
@@ -63,6 +57,6 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 func held(b *testing.B) measure.Memory {
 	b.Helper()
 	m, err := measure.Held()
-	must(b, err)
+	must.OK(b, err)
 	return m
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -41,7 +42,7 @@ func scale(b *testing.B) float64 {
 		return 1
 	}
 	s, err := strconv.ParseFloat(text, 64)
-	must(b, err)
+	must.OK(b, err)
 	return s
 }
 
@@ -65,12 +66,12 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 	p.newest = schemas.MicrosOf(time.Now().Add(-24 * time.Hour))
 	var err error
 	p.publisher, err = topics.NewPublisher(p.Kafka, p.Streams)
-	must(b, err)
+	must.OK(b, err)
 	b.Cleanup(p.publisher.Close)
 	cfg := rows.DefaultConfig()
 	cfg.Dir = b.TempDir()
 	shared, err := rows.NewShared(cfg)
-	must(b, err)
+	must.OK(b, err)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	b.Cleanup(func() {
@@ -85,7 +86,7 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 		pools.Group(pool, p.Streams, nobody{}),
 	} {
 		r, err := rows.New(cfg, env, g)
-		must(b, err)
+		must.OK(b, err)
 		p.groups[g.Name] = r
 		p.readers = append(p.readers, topics.Reader{Group: g.Name, Topics: g.Reads()})
 		running.Go(func() {
@@ -97,7 +98,7 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 	p.generator, err = generator.New(pool, generator.DefaultConfig(), generator.Deps{
 		Rows: p.groups[topics.Pools].View(), Streams: p.Streams, Deleted: nobody{},
 	})
-	must(b, err)
+	must.OK(b, err)
 	p.workOff()
 	return p
 }
@@ -105,7 +106,7 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 // workOff returns when everything published before has reached the pools.
 func (p *pipeline) workOff() {
 	p.b.Helper()
-	must(p.b, topics.Wait(p.b.Context(), p.Kafka, schemas.MicrosOf(time.Now())+1, nil, p.readers...))
+	must.OK(p.b, topics.Wait(p.b.Context(), p.Kafka, schemas.MicrosOf(time.Now())+1, nil, p.readers...))
 }
 
 func (p *pipeline) send(line schemas.Line) {
@@ -145,7 +146,7 @@ func (p *pipeline) graph(people, each int) {
 			p.follow(user(follower), user(followee))
 		}
 	}
-	must(p.b, p.publisher.Flush(p.b.Context()))
+	must.OK(p.b, p.publisher.Flush(p.b.Context()))
 	p.workOff()
 }
 
@@ -187,7 +188,7 @@ func (p *pipeline) deliver(pins, people, each int) measured {
 		for range pins {
 			p.publish(user(p.rng.IntN(people)))
 		}
-		must(p.b, p.publisher.Flush(p.b.Context()))
+		must.OK(p.b, p.publisher.Flush(p.b.Context()))
 		p.workOff()
 	})
 }
@@ -271,7 +272,7 @@ func BenchmarkFeedGiant(b *testing.B) {
 				p.follow(user(n*each+i), schemas.UserID(fmt.Sprintf("user:other-%d", n)))
 			}
 		}
-		must(b, p.publisher.Flush(b.Context()))
+		must.OK(b, p.publisher.Flush(b.Context()))
 		p.workOff()
 		var all measured
 		var quiet, loud []time.Duration // 99th percentiles
@@ -281,7 +282,7 @@ func BenchmarkFeedGiant(b *testing.B) {
 			during := p.probeDuring(func() {
 				one = p.measure(followers, func() {
 					p.publish(giant)
-					must(b, p.publisher.Flush(b.Context()))
+					must.OK(b, p.publisher.Flush(b.Context()))
 					p.workOff() // pins of others that are published meanwhile are not awaited
 				})
 			})
@@ -355,20 +356,20 @@ func (p *pipeline) bare() measured { return p.openBare(math.MaxInt).step(p.pins 
 func (p *pipeline) openBare(most int) *bareLoop {
 	b := p.b
 	admin, err := p.Kafka.Admin()
-	must(b, err)
+	must.OK(b, err)
 	defer admin.Close()
 	created, err := admin.CreateTopics(b.Context(), partitions, 1, nil, bareTable)
-	must(b, err)
-	must(b, created.Error())
+	must.OK(b, err)
+	must.OK(b, created.Error())
 	db, err := pebble.Open(b.TempDir(), &pebble.Options{MemTableSize: 64 << 20, DisableWAL: true, Logger: silent{}})
-	must(b, err)
-	b.Cleanup(func() { must(b, db.Close()) })
+	must.OK(b, err)
+	b.Cleanup(func() { must.OK(b, db.Close()) })
 	p.loadEdges(db)
 	consumer, err := p.Kafka.Client(kgo.ConsumeTopics(topics.Publications))
-	must(b, err)
+	must.OK(b, err)
 	b.Cleanup(consumer.Close)
 	producer, err := p.Kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	must(b, err)
+	must.OK(b, err)
 	b.Cleanup(producer.Close)
 	return &bareLoop{pipeline: p, consumer: consumer, producer: producer, db: db, most: most, rows: map[string][][]byte{}}
 }
@@ -384,10 +385,10 @@ func (p *pipeline) loadEdges(db *pebble.DB) {
 	batch := db.NewBatch()
 	for follower, followees := range p.edges {
 		for _, followee := range followees {
-			must(p.b, batch.Set([]byte(string(user(int(followee)))+"\x00"+string(user(follower))), nil, nil))
+			must.OK(p.b, batch.Set([]byte(string(user(int(followee)))+"\x00"+string(user(follower))), nil, nil))
 		}
 	}
-	must(p.b, batch.Commit(pebble.NoSync))
+	must.OK(p.b, batch.Commit(pebble.NoSync))
 }
 
 type bareLoop struct {
@@ -404,7 +405,7 @@ func (l *bareLoop) step(deliveries int) measured {
 	until := l.delivered + deliveries
 	return l.measure(deliveries, func() {
 		for l.delivered < until {
-			must(l.b, l.transaction(l.b.Context(), l.consumer.PollRecords(l.b.Context(), 300)))
+			must.OK(l.b, l.transaction(l.b.Context(), l.consumer.PollRecords(l.b.Context(), 300)))
 		}
 	})
 }

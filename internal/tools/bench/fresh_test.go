@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -30,7 +31,7 @@ func newCrowd(b *testing.B, authors int) *crowd {
 			c.follow(c.reader(n, i), author)
 		}
 	}
-	must(b, c.publisher.Flush(b.Context()))
+	must.OK(b, c.publisher.Flush(b.Context()))
 	c.workOff()
 	return c
 }
@@ -64,7 +65,7 @@ func BenchmarkFeedFresh(b *testing.B) {
 		for n := range authors {
 			c.publish(c.authors[n])
 		}
-		must(b, c.publisher.Flush(b.Context()))
+		must.OK(b, c.publisher.Flush(b.Context()))
 		c.workOff()
 		var edges changes
 		done := make(chan struct{})

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 )
 
@@ -103,9 +104,7 @@ ok       two           fine
 			TookMS      float64 `json:"took_ms"`
 		}
 	}
-	if err := json.NewEncoder(&js).Encode(r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.NewEncoder(&js).Encode(r))
 	if err := json.Unmarshal(js.Bytes(), &back); err != nil || back.Problems != 1 || back.Warnings != 1 ||
 		len(back.Checks) != 2 || back.Checks[0].Level != "problem" || back.Checks[0].TookMS != 12 {
 		t.Errorf("json: %v %+v of %s", err, back, js.String())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -91,9 +92,7 @@ func TestBrokersThatCannotBeReached(t *testing.T) {
 
 func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
 	w := newWire(t)
-	if _, err := w.Admin().CreateTopic(t.Context(), 3, 1, nil, topics.Pins); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Admin().CreateTopic(t.Context(), 3, 1, nil, topics.Pins))(t)
 	want(t, w.look(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note skipped")
 }
 
@@ -101,14 +100,10 @@ func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
 func three(t *testing.T) (*wire, *kfake.Cluster) {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	k := topics.Kafka{Brokers: c.ListenAddrs()[:1], Partitions: 2}
-	if _, err := topics.Apply(t.Context(), k, topics.Catalogue(topics.Profile{Partitions: 2})); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), k, topics.Catalogue(topics.Profile{Partitions: 2})))(t)
 	return &wire{topicstest.On(t, k, nil), t, doctor.Kafka{Kafka: k, Member: "test", Now: time.Now}}, c
 }
 
@@ -132,9 +127,7 @@ func TestPartitionsThatCannotBeWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, brokers := three(t)
 			for away := int32(len(c.left)); away < 3; away++ {
-				if err := brokers.RemoveNode(away); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, brokers.RemoveNode(away))
 			}
 			net := faultnet.New()
 			w.doctor.Dial = net.Dial
@@ -168,9 +161,7 @@ func TestTopicsOfGenerations(t *testing.T) {
 	want(t, w.lookAtTopics(),
 		"topics warning fewer replicas than the number of brokers permits: pools.2-table (2 of 3), pools.2-ticks (2 of 3)")
 	w.SetConfig("pools.2-table", "retention.ms", "3600000")
-	if _, err := w.Admin().DeleteTopics(t.Context(), "pools.2-ticks"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Admin().DeleteTopics(t.Context(), "pools.2-ticks"))(t)
 	want(t, w.lookAtTopics(),
 		"topics warning pools.2-table: retention.ms is 3600000 and should be -1", "topics problem pools.2-ticks is missing")
 }
@@ -237,18 +228,14 @@ func TestGroupsThatAreBehindOrHaveLostRecords(t *testing.T) {
 		for p := range int32(2) {
 			offsets.Add(kadm.Offset{Topic: topics.Follows, Partition: p, At: at})
 		}
-		if err := adm.CommitAllOffsets(t.Context(), topics.Fanout, offsets); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, adm.CommitAllOffsets(t.Context(), topics.Fanout, offsets))
 	}
 	commit(0)
 	want(t, w.look(), "groups warning fanout: no member; 7 records unprocessed")
 	var gone kadm.Offsets
 	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 0, At: 1})
 	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 1, At: 1})
-	if _, err := adm.DeleteRecords(t.Context(), gone); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(adm.DeleteRecords(t.Context(), gone))(t)
 	want(t, w.look(), "groups problem fanout: retention deleted records of follows/")
 }
 
@@ -257,17 +244,13 @@ func TestGroupsThatRun(t *testing.T) {
 	w.Apply()
 	w.doctor.Readers = w.doctor.Readers[:1]
 	member, err := w.Kafka.Client(kgo.ConsumerGroup(topics.Fanout), kgo.ConsumeTopics(topics.Follows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer member.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	w.produce(topics.Follows, 1)
 	member.PollRecords(ctx, 1)
-	if err := member.CommitUncommittedOffsets(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, member.CommitUncommittedOffsets(ctx))
 	want(t, w.look(), "groups ok 1 group with 1 member, a lag of at most 0 records")
 }
 
@@ -370,45 +353,35 @@ func guarded(t *testing.T, roles ...string) *wire {
 	acls := []kfake.ACL{}
 	for _, role := range roles {
 		grants, err := topics.Grants(role, topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, g := range grants {
 			acls = append(acls, acl(t, g)...)
 		}
 	}
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(),
 		kfake.Superuser(topics.Plain, "root", "secret"), kfake.User(topics.Plain, "ada", "secret", acls...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	as := func(user string) topics.Kafka {
 		return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2, SASL: topics.SASL{
 			Mechanism: topics.Plain, Login: secure.Login{User: user, Password: "secret"},
 		}}
 	}
-	if _, err := topics.Apply(t.Context(), as("root"), topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1})); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Apply(t.Context(), as("root"), topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1})))(t)
 	return &wire{topicstest.On(t, as("root"), nil), t, doctor.Kafka{Kafka: as("ada"), Member: "test", Now: time.Now}}
 }
 
 func acl(t *testing.T, g topics.Grant) (all []kfake.ACL) {
 	t.Helper()
 	resource, err := kmsg.ParseACLResourceType(g.Kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	pattern := kmsg.ACLResourcePatternTypeLiteral
 	if g.Prefix {
 		pattern = kmsg.ACLResourcePatternTypePrefixed
 	}
 	for _, name := range g.Operations {
 		op, err := kmsg.ParseACLOperation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		all = append(all, kfake.ACL{Resource: resource, Name: g.Name, Pattern: pattern, Operation: op, Allow: true})
 	}
 	return all

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -44,22 +45,16 @@ func TestRegistry(t *testing.T) {
 			}
 		}, []string{"registry problem "}},
 		{"with another schema", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
-			if _, err := theirs.CreateSchema(t.Context(), topics.SubjectOf(topics.Pins), sr.Schema{Schema: older}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(theirs.CreateSchema(t.Context(), topics.SubjectOf(topics.Pins), sr.Schema{Schema: older}))(t)
 		}, []string{"registry problem open streams: register pins-value: the schema can not read"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fake := srfake.New()
 			defer fake.Close()
 			theirs, err := sr.NewClient(sr.URLs(fake.URL()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			ours, err := schemas.NewRegistry(fake.URL())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer ours.Close()
 			c.before(t, ours, theirs)
 			defer http.DefaultClient.CloseIdleConnections()
@@ -75,18 +70,14 @@ func TestRegistry(t *testing.T) {
 func subjects(t *testing.T, theirs *sr.Client) int {
 	t.Helper()
 	all, err := theirs.Subjects(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return len(all)
 }
 
 // open registers all schemas.
 func open(t *testing.T, ours *schemas.Registry, _ *sr.Client) {
 	t.Helper()
-	if _, err := topics.Open(t.Context(), ours); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(topics.Open(t.Context(), ours))(t)
 }
 
 func set(level sr.CompatibilityLevel) func(*testing.T, *schemas.Registry, *sr.Client) {
@@ -100,23 +91,17 @@ func set(level sr.CompatibilityLevel) func(*testing.T, *schemas.Registry, *sr.Cl
 
 func TestRegistryThatIsAway(t *testing.T) {
 	away, err := schemas.NewRegistry("127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want(t, run(t, doctor.Registry(away, false)), "registry problem list subjects at schema registry")
 	want(t, run(t, doctor.Registry(away, true)), "registry note none answers: ")
 }
 
 func TestDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	used := t.TempDir()
 	lock, err := embedded.LockDir(used)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() {
 		if err := lock.Unlock(); err != nil {
 			t.Error(err)
@@ -146,9 +131,7 @@ func TestDirectory(t *testing.T) {
 
 func TestPorts(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	absent := says(doctor.ProcessCheck, "", nothing)
 	want(t, run(t, absent, doctor.Ports(map[string]string{"http": l.Addr().String()})), "ports problem http: another program listens on "+l.Addr().String())

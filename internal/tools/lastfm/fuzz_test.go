@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -18,9 +19,7 @@ func FuzzRead(f *testing.F) {
 	files := make([][]byte, len(names))
 	for i, name := range names {
 		text, err := os.ReadFile(filepath.Join("testdata", "tiny", name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		files[i] = text
 	}
 	f.Add(files[0], files[1], files[2], files[3], files[4])

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -68,9 +69,7 @@ func TestPhases(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var l log
 			phases, err := l.importer(test.wait).Import(t.Context(), tiny(t), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if !slices.Equal(l.entries, test.want) {
 				t.Errorf("happened %v, want %v", l.entries, test.want)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -25,9 +26,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func tiny(t *testing.T) *Dataset {
 	t.Helper()
 	d, err := Read(os.DirFS("testdata/tiny"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return d
 }
 
@@ -42,14 +41,10 @@ func TestEvents(t *testing.T) {
 	}
 	const golden = "testdata/tiny.ndjson"
 	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(golden, got, 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -133,9 +128,7 @@ func files(t *testing.T, name, content string) fstest.MapFS {
 	out := fstest.MapFS{}
 	for _, table := range new(gathered).tables() {
 		data, err := os.ReadFile(filepath.Join("testdata/tiny", table.name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		out[table.name] = &fstest.MapFile{Data: data}
 	}
 	out[name] = &fstest.MapFile{Data: []byte(content)}
@@ -177,9 +170,7 @@ func TestOddLines(t *testing.T) {
 func TestDaysFarAwayAreUndated(t *testing.T) {
 	for _, date := range []string{"31\t7\t2005", "1\t6\t2011", "1\t1\t0", farDate, "31\t12\t2147483647"} {
 		d, err := Read(files(t, "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t"+date+"\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got := d.Counts(); got.Pins != 0 || got.Skipped.Undated != 1 {
 			t.Errorf("%q: %+v, want no pin, and one undated row", date, got)
 		}
@@ -228,9 +219,7 @@ func real(t *testing.T) fs.FS {
 
 func TestRealSet(t *testing.T) {
 	d, err := Read(real(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := Counts{Users: 1892, Follows: 30_954, Pins: 71_062, Actions: 84_838, Skipped: Skipped{Undated: 5, NoPin: 7_996}}
 	if got := d.Counts(); got != want {
 		t.Errorf("counts %+v, want %+v", got, want)

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/tools/lastfm"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -42,9 +43,7 @@ func workOff(t *testing.T, k topics.Kafka) {
 func importTiny(t *testing.T, s topics.Setup, o lastfm.Options) (lastfm.Summary, error) {
 	t.Helper()
 	set, err := lastfm.Read(os.DirFS("testdata/tiny"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if o.LastAction.IsZero() {
 		o.LastAction = set.LastAction()
 	}
@@ -55,9 +54,7 @@ func importTiny(t *testing.T, s topics.Setup, o lastfm.Options) (lastfm.Summary,
 func text(t *testing.T, s lastfm.Summary) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := s.Text(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Text(&out))
 	return out.String()
 }
 
@@ -65,21 +62,15 @@ func text(t *testing.T, s lastfm.Summary) string {
 func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(*T) schemas.Event, want int) map[string]string {
 	t.Helper()
 	client, err := k.Client(kgo.ConsumeTopics(s.Name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
 	values := map[string]string{}
 	for n := 0; n < want; {
 		fetches := client.PollFetches(t.Context())
-		if err := fetches.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, fetches.Err())
 		for _, r := range fetches.Records() {
 			rec, err := s.Decode(r.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			e := event(rec)
 			if e.Key() != string(r.Key) {
 				t.Errorf("event %s: key %q, want %q", e.ID, r.Key, e.Key())
@@ -100,9 +91,7 @@ func TestImportTwiceIsTheSameTwice(t *testing.T) {
 	last := time.Now().UTC().Truncate(time.Second)
 	for range 2 {
 		got, err := importTiny(t, s, lastfm.Options{LastAction: last, Wait: true, Timeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		want := lastfm.Counts{Users: 4, Follows: 10, Pins: 5, Actions: 4, Skipped: lastfm.Skipped{Undated: 2, NoPin: 2}}
 		if got.Counts != want || !got.LastAction.Equal(last) || len(got.Phases) != 3 {
 			t.Errorf("summary %+v, want %+v at %s in three phases", got, want, last)
@@ -114,9 +103,7 @@ func TestImportTwiceIsTheSameTwice(t *testing.T) {
 		}
 	}
 	streams, err := s.Streams(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got := map[string]int{
 		"users":   len(events(t, s.Kafka, streams.Users, func(e *schemas.UserEvent) schemas.Event { return e.Event }, 8)),
 		"follows": len(events(t, s.Kafka, streams.Follows, func(e *schemas.FollowEvent) schemas.Event { return e.Event }, 20)),
@@ -150,9 +137,7 @@ func TestWorkIsToldAtTheEnd(t *testing.T) {
 			s := s
 			s.Work = c.work
 			summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Wait: true, Timeout: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			out := text(t, summary)
 			for _, want := range c.want {
 				if !strings.Contains(out, want) {
@@ -177,9 +162,7 @@ func TestHumanSummary(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	workOff(t, s.Kafka)
 	summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	out := text(t, summary)
 	var announced bytes.Buffer
 	lastfm.Announce(&announced, summary.Counts, summary.LastAction)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -21,9 +22,7 @@ func simulated(t *testing.T, ctx context.Context, s topics.Setup, duration time.
 	cfg := DefaultConfig()
 	cfg.Users, cfg.Pins, cfg.Rate = 20, 50, 0
 	summary, err := Run(ctx, s, cfg, duration, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return summary
 }
 
@@ -31,17 +30,13 @@ func simulated(t *testing.T, ctx context.Context, s topics.Setup, duration time.
 func records(t *testing.T, k topics.Kafka) map[string]int64 {
 	t.Helper()
 	log, err := topics.NewLog(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer log.Close()
 	counts := map[string]int64{}
 	for _, topic := range []string{topics.Users, topics.Follows, topics.Pins, topics.Actions} {
 		for p := range k.Partitions {
 			end, err := log.End(t.Context(), topic, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			counts[topic] += end
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/load"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -59,9 +60,7 @@ func text(t *testing.T, lines iter.Seq[schemas.Line]) []string {
 	var all []string
 	for line := range lines {
 		json, err := schemas.AppendLine(nil, line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		all = append(all, string(json))
 	}
 	return all
@@ -80,9 +79,7 @@ func TestEveryEventIsAcceptedAndItsOwn(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if err := test.cfg.Validate(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, test.cfg.Validate())
 			ids := map[string]bool{}
 			for line := range load.Concat(first(test.cfg), acting(test.cfg, "run", 2000)) {
 				e := eventOf(line)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -67,9 +68,7 @@ func TestMemoryTravelsInServed(t *testing.T) {
 	r := request("v2")
 	r.Feed, r.Time = rules.Home, 10
 	home, err := g.Chunk(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if m := home.Served.Memory; m.Visited != 10 || m.Began != 1 || m.Weak != 3 || len(m.Deferred) != 1 {
 		t.Errorf("home remembers %+v", m)
 	}
@@ -80,9 +79,7 @@ func TestExpiredCandidatesAreTold(t *testing.T) {
 	r := request("v1")
 	r.Feed, r.Time = rules.Home, 1e13
 	c, err := generatorOf(t, d).Chunk(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff([]schemas.PinID{"pin:0"}, c.Served.Expired); diff != "" {
 		t.Errorf("expired (-want +got):\n%s", diff)
 	}
@@ -130,9 +127,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := g.Chunk(t.Context(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff(c.want, got.Degraded); diff != "" || len(got.Served.Items) != 2 {
 				t.Errorf("%d items; degraded (-want +got):\n%s", len(got.Served.Items), diff)
 			}
@@ -172,9 +167,7 @@ func TestAnArmIsTold(t *testing.T) {
 	r := request("v1")
 	r.Feed = rules.Home
 	c, err := generatorWith(t, cfg, Deps{Rows: d}).Chunk(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if c.Served.Feed != rules.Home || c.Served.Arm != "plain" || c.Degraded != nil {
 		t.Errorf("feed %q, arm %q, degraded %v, want home with the rules of plain", c.Served.Feed, c.Served.Arm, c.Degraded)
 	}
@@ -350,15 +343,11 @@ func TestVisitsOverRandomHistories(t *testing.T) {
 				w.change(func() { w.session++ })
 			default:
 				waiting, err := w.g.Waiting(t.Context(), poolstest.Owner)
-				if err != nil {
-					rt.Fatal(err)
-				}
+				must.OK(rt, err)
 				r := schemas.ChunkRequest{Served: fmt.Sprintf("v%d", step), User: poolstest.Owner, Time: w.now,
 					Feed: rapid.SampledFrom([]string{rules.Home, "plain"}).Draw(rt, "feed"), Limit: rapid.IntRange(1, 30).Draw(rt, "limit")}
 				c, err := w.g.Chunk(t.Context(), r)
-				if err != nil {
-					rt.Fatal(err)
-				}
+				must.OK(rt, err)
 				if want := min(r.Limit, waiting); r.Feed == rules.Home && len(c.Served.Items) != want {
 					rt.Fatalf("%d items, want %d of the %d that wait", len(c.Served.Items), want, waiting)
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -57,9 +58,7 @@ func outsideChunk(t *testing.T, d *desk, cfg Config, metrics prometheus.Register
 	r := request("v1")
 	r.Feed, r.Limit, r.Time = rules.Home, 100, 1e15
 	c, err := g.Chunk(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c
 }
 
@@ -133,9 +132,7 @@ func TestOffersFromOutsideAreFiltered(t *testing.T) {
 func counted(t *testing.T, reg prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	values := map[string]float64{}
 	for _, f := range families {
 		if f.GetName() != name {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -87,9 +88,7 @@ func (d *desk) markSeen(pins ...schemas.PinID) {
 func (d *desk) apply(t *testing.T, s *schemas.Served) {
 	d.change(func() {
 		st, err := layout.ReadState(d.rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		added, _ := st.Show(s, map[schemas.PinID]bool{})
 		for e := range added.All() {
 			d.rows[string(layout.RowName(layout.KindSeen, e.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: e.Position})
@@ -127,9 +126,7 @@ func generatorWith(t *testing.T, cfg Config, deps Deps) *Generator {
 		deps.Deleted = poolstest.Nobody{}
 	}
 	g, err := New(layout.DefaultConfig(), cfg, deps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(g.Close)
 	return g
 }
@@ -165,9 +162,7 @@ func request(served string) schemas.ChunkRequest {
 func visit(t *testing.T, g *Generator, served string) *schemas.Chunk {
 	t.Helper()
 	c, err := g.Chunk(t.Context(), request(served))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c
 }
 
@@ -454,9 +449,7 @@ func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
 		for _, user := range []schemas.UserID{"user:1", "user:2", "user:3", "user:4", "user:5"} {
 			r := request("v-" + string(user))
 			r.User = user
-			if _, err := g.Chunk(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(g.Chunk(t.Context(), r))(t)
 		}
 		time.Sleep(publishWithin + topics.DeliveryTimeout)
 		for range 10 {
@@ -474,9 +467,7 @@ func TestPoolAndWaiting(t *testing.T) {
 	poolstest.Deliver(d.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Created: 7, Facets: schemas.Facets{Author: "user:a"}}})
 	g := generatorOf(t, d)
 	got, err := g.Pool(t.Context(), poolstest.Owner, "related", 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := &schemas.Pool{Source: "related", Total: 1, Items: []schemas.PoolItem{
 		{Pin: "pin:0", PoolScore: 5, Time: 7, Facets: schemas.Facets{Author: "user:a"}},
 	}}

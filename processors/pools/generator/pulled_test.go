@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/score"
@@ -66,9 +67,7 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "n")
 		v := &view{poolstest.View(t, w.Table), pulled}
 		all, err := v.best(schemas.Following, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got := []poolstest.Waiting{}
 		for _, c := range all {
 			got = append(got, poolstest.Waiting{Pin: c.Pin, PoolScore: c.PoolScore})
@@ -139,9 +138,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 	r := &view{v, pulled}
 	for b.Loop() {
-		if _, err := r.best(schemas.Following, 200); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(r.best(schemas.Following, 200))(b)
 	}
 }
 
@@ -160,9 +157,7 @@ func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
 	v := &view{poolstest.View(t, table), pulled}
 	v.RecentlySeen = map[schemas.PinID]struct{}{poolstest.PinID(2): {}}
 	all, err := v.best(schemas.Following, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(all) != 1 || all[0].Pin != poolstest.PinID(0) {
 		t.Errorf("%d candidates, want the one that was not seen: %+v", len(all), all)
 	}

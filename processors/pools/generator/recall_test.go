@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -29,9 +30,7 @@ func TestFrozenEntriesAreFound(t *testing.T) {
 			}
 			added := &schemas.FeedEntries{User: poolstest.Owner, Time: schemas.Micros(len(all)), First: int64(len(all) + 1), Items: items}
 			value, err := stream.Encode(added)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			table[string(layout.PositionRow(layout.KindMaterialized, added.Last()))] = value
 			all, heads = slices.AppendSeq(all, added.All()), append(heads, added.Last())
 		}
@@ -93,9 +92,7 @@ func TestRecall_EmptiesWhatMayNotBeShownAgain(t *testing.T) {
 		}
 	}
 	value, err := w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: poolstest.Owner, Time: 11, First: 1, Items: items})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w.rows[string(layout.PositionRow(layout.KindMaterialized, int64(len(items))))] = value
 	poolstest.SetState(w.rows, layout.State{Head: 10})
 	entries, err := visit(t, w.g, "v1").Remembered(t.Context())

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -102,9 +103,7 @@ func visitWithin(t *testing.T, g *Generator, wait time.Duration, change func(*sc
 	}
 	began := time.Now()
 	c, err := g.Chunk(ctx, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	g.Settle(poolstest.Owner, r.Served, schemas.Failed)
 	return c, time.Since(began)
 }

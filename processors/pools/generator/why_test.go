@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -41,16 +42,12 @@ func newWhyDesk(t *testing.T, change func(pools *layout.Config, cfg *Config)) *w
 	}
 	w := &whyDesk{desk: newDesk(0), t: t, now: 1e15}
 	streams, err := topics.Open(t.Context(), registry{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w.g, err = New(pools, cfg, Deps{
 		Rows: w.desk, End: w.desk, Streams: streams, Deleted: poolstest.Only("user:gone"),
 		Now: func() time.Time { return w.now.Time() },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(w.g.Close)
 	w.graph(layout.RegisterFollow, "user:a")
 	return w
@@ -283,9 +280,7 @@ func TestWhyOfWhatIsOut(t *testing.T) {
 	t.Run("a user who is gone", func(t *testing.T) {
 		w := newWhyDesk(t, nil)
 		got, err := w.g.Why(t.Context(), schemas.WhyRequest{User: "user:gone", Pin: "pin:1", Feed: rules.Home, Limit: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		w.expect(got, schemas.FateOut, schemas.ReasonUserDeleted)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -27,9 +28,7 @@ func TestCandidateRowComesBack(t *testing.T) {
 	value := string(ranked.AppendBody(nil, &body))
 	prefix := len(SourcePrefix(KindLaterVersion, "related"))
 	got, err := ParseCandidate(prefix, name, value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := CandidateRow{Pin: "pin:\u00e9", Version: -1, PoolScore: -7.5, Created: 3, deleted: true, Name: name, body: value}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(CandidateRow{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -55,9 +54,7 @@ func TestCandidatesAreReadBestFirstAndTiesByPin(t *testing.T) {
 		m[string(AppendCandidate(nil, KindFirstVersion, r.source, r.score, r.pin, r.version))] = ranked.AppendBody(nil, &schemas.PinContent{})
 	}
 	list, err := CandidateRows(m, schemas.Following)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	type place struct {
 		Pin     schemas.PinID
 		Version schemas.Version
@@ -71,9 +68,7 @@ func TestCandidatesAreReadBestFirstAndTiesByPin(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	all, err := Sources(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff([]schemas.Source{"followin", "following", "following2"}, all); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}

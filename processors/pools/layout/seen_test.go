@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -31,9 +32,7 @@ func TestSeenPinsAreIndexed(t *testing.T) {
 		from := rapid.Int64Range(1, end).Draw(t, "from")
 		to := rapid.Int64Range(from, end+1).Draw(t, "to")
 		list, err := IndexedBetween(table, from, to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var pins []schemas.PinID
 		for i, p := range list {
 			_, ends := table[string(PositionRow(KindSeenIndex, p.Position))]
@@ -46,9 +45,7 @@ func TestSeenPinsAreIndexed(t *testing.T) {
 		}
 		v := &View{Table: table, State: State{Head: end, Unseen: rapid.Int64Range(0, end).Draw(t, "forgotten")}}
 		n := rapid.IntRange(1, 20).Draw(t, "remembered")
-		if err := v.LoadRecentlySeen(n); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, v.LoadRecentlySeen(n))
 		want := all[max(v.State.Unseen, end-int64(n)):]
 		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(v.RecentlySeen)), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("the newest %d of %d, %d forgotten (-want +got):\n%s", n, end, v.State.Unseen, diff)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -80,9 +81,7 @@ func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string
 	var got [2]feature.Result
 	for i, defs := range [][]feature.Definition{{d}, {d, d}} {
 		results, _, err := s.Actions(t.Context(), p.user, p.span, defs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got[i] = results[0]
 		slices.Sort(got[i].Reasons)
 	}
@@ -167,9 +166,7 @@ func (w *world) checkItems(t *rapid.T, s store) {
 	p := w.items[rapid.IntRange(0, len(w.items)-1).Draw(t, "pin")]
 	defs := rapid.SliceOfN(itemDefinitions(), 1, 5).Draw(t, "definitions")
 	got, err := s.Items(context.Background(), []schemas.PinID{p.pin, "pin:nothing-is-known-of", p.pin}, p.now, defs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i, d := range defs {
 		for j, all := range [][]schemas.ItemCounts{p.counts, nil, p.counts} {
 			if diff := cmp.Diff(feature.ReferenceItems(d, p.now, all), got[j][i], equal); diff != "" {
@@ -194,9 +191,7 @@ features:
 - {name: pin_saves, entity: pin, verbs: save, window: 1h, aggregate: count}
 - {name: pair_saves, entity: pair, verbs: save, window: 1h, aggregate: count, group_by: object}
 `).Answer(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := map[string]map[string]feature.Value{
 		string(w.looker.user): {"user_saves": feature.Number(2)},
 		string(lookedAt):      {"pin_saves": feature.Number(7)},
@@ -215,21 +210,15 @@ func (nobody) Has(schemas.UserID) bool { return false }
 // service returns a service over the store, with the world's present time.
 func (w *world) service(t *testing.T, s store, definitions string) *feature.Service {
 	defs, err := feature.Parse("definitions", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	metrics, err := feature.NewMetrics(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	cfg := feature.DefaultConfig()
 	cfg.Deadline = time.Minute // a remote store may be slow here
 	service, err := feature.NewService(cfg, feature.Deps{
 		Store: s, Definitions: defs, Deleted: nobody{}, Metrics: metrics, Log: slog.New(slog.DiscardHandler), Now: w.now.Time,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(service.Close)
 	return service
 }
@@ -251,9 +240,7 @@ func (w *world) checkPins(t *testing.T, s store) {
 			}
 		}
 		got, err := s.Pins(t.Context(), pins, embeddings)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("with embeddings: %v (-want +got):\n%s", embeddings, diff)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -19,17 +20,13 @@ func TestEmbedded(t *testing.T) {
 	open := func(cfg feature.Config) *feature.EmbeddedStore {
 		t.Helper()
 		s, err := feature.OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 		return s
 	}
 	s := open(feature.DefaultConfig())
 	run(t, s, now)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	few := feature.DefaultConfig()
 	few.MaxGroups = fewGroups
 	runFewGroups(t, open(few), now)
@@ -40,9 +37,7 @@ func TestDefinitionsAreReadFromTheirJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := []feature.Definition{definitions().Draw(t, "definition")}
 		text, err := json.Marshal(map[string][]feature.Definition{"features": want})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got, err := feature.Parse("f", text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -23,7 +24,7 @@ const (
 // the same time it measures how long after its acknowledgement an action is visible in features.
 func BenchmarkRealPinot(b *testing.B) {
 	c := startCluster(b)
-	must(b, c.admin.Apply(b.Context(), c.stream))
+	must.OK(b, c.admin.Apply(b.Context(), c.stream))
 	began := time.Now()
 	c.fill(b)
 	b.Run("ingesting", func(b *testing.B) {
@@ -87,7 +88,7 @@ func tenFeatures(b *testing.B) []feature.Definition {
 		"interests_24h", "authors_24h", "top_interests_96h", "verbs_1h", "actions_per_hour_24h", "pins_24h", "last_actions", "last_hides", "taste_24h", "taste_6h",
 	}
 	all, err := feature.Load("")
-	must(b, err)
+	must.OK(b, err)
 	defs := slices.DeleteFunc(all, func(d feature.Definition) bool { return !slices.Contains(names, d.Name) })
 	if len(defs) != len(names) {
 		b.Fatalf("%d of %d definitions are there", len(defs), len(names))

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
@@ -51,26 +52,26 @@ func startCluster(t testing.TB) *cluster {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	kafka := server.Kafka(partitions)
 	_, err = topics.Apply(t.Context(), kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
-	must(t, err)
+	must.OK(t, err)
 	registry, err := schemas.NewRegistry(server.RegistryURL())
-	must(t, err)
+	must.OK(t, err)
 	c := &cluster{stream: pinot.Stream{Brokers: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Replicas: 1}}
 	c.streams, err = topics.Open(t.Context(), registry)
-	must(t, err)
+	must.OK(t, err)
 	c.kafka, err = kafka.Client()
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(c.kafka.Close)
 	c.controller, c.broker = "http://"+controller, "http://"+nextPort(t, controller)
 	at := pinot.DefaultConfig()
 	at.Controller, at.Brokers = c.controller, []string{c.broker}
 	c.admin, err = pinot.NewAdmin(at)
-	must(t, err)
+	must.OK(t, err)
 	c.client, err = pinot.NewClient(at)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(c.client.Close)
 	c.store = pinot.NewStore(feature.DefaultConfig(), c.client, nil) // no test reads pins
 	c.remove(t)
@@ -81,23 +82,16 @@ func startCluster(t testing.TB) *cluster {
 func define(t testing.TB, text string) []feature.Definition {
 	t.Helper()
 	defs, err := feature.Parse("test", []byte("features:\n"+text))
-	must(t, err)
+	must.OK(t, err)
 	return defs
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func nextPort(t testing.TB, address string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
-	must(t, err)
+	must.OK(t, err)
 	n, err := strconv.Atoi(port)
-	must(t, err)
+	must.OK(t, err)
 	return net.JoinHostPort(host, strconv.Itoa(n+1))
 }
 
@@ -129,10 +123,10 @@ func (c *cluster) produce(t testing.TB, actions ...*schemas.EnrichedAction) {
 	var records []*kgo.Record
 	for _, a := range actions {
 		value, err := c.streams.ActionsEnriched.Encode(a)
-		must(t, err)
+		must.OK(t, err)
 		records = append(records, &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value})
 	}
-	must(t, c.kafka.ProduceSync(t.Context(), records...).FirstErr())
+	must.OK(t, c.kafka.ProduceSync(t.Context(), records...).FirstErr())
 }
 
 // await returns when Pinot's servers have ingested the whole topic and its brokers query all of them. It then checks
@@ -142,7 +136,7 @@ func (c *cluster) await(t testing.TB, n int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	consumer := topics.ExternalConsumer{Name: pinot.Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
-	must(t, topics.AwaitExternalConsumers(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, consumer))
+	must.OK(t, topics.AwaitExternalConsumers(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, consumer))
 	var found struct {
 		NumConsumingSegmentsQueried int
 		ResultTable                 struct{ Rows [][]int }
@@ -158,10 +152,10 @@ func (c *cluster) await(t testing.TB, n int) {
 
 func TestRealPinot(t *testing.T) {
 	c := startCluster(t)
-	must(t, c.admin.Apply(t.Context(), c.stream))
-	must(t, c.admin.Apply(t.Context(), c.stream)) // an update that changes nothing
+	must.OK(t, c.admin.Apply(t.Context(), c.stream))
+	must.OK(t, c.admin.Apply(t.Context(), c.stream)) // an update that changes nothing
 	differ, err := c.admin.Verify(t.Context(), c.stream)
-	must(t, err)
+	must.OK(t, err)
 	if len(differ) > 0 {
 		t.Errorf("verify: %s", strings.Join(differ, "\n"))
 	}
@@ -172,8 +166,8 @@ func TestRealPinot(t *testing.T) {
 	}
 	now := time.Now()
 	pins, err := feature.OpenEmbedded(t.TempDir(), feature.DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return now })
-	must(t, err)
-	t.Cleanup(func() { must(t, pins.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, pins.Close()) })
 	store := &filled{pinot.NewStore(feature.DefaultConfig(), c.client, pins), c, t, pins, map[string]bool{}}
 	t.Run("conformance", func(t *testing.T) { run(t, store, schemas.MicrosOf(now)) })
 	few := feature.DefaultConfig()
@@ -205,24 +199,24 @@ func (f *filled) Write(b feature.Batch) error {
 // aborted produces in a transaction that is aborted, and in one that is committed.
 func (c *cluster) aborted(t *testing.T) {
 	tx, err := topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}.Client(kgo.TransactionalID("test"))
-	must(t, err)
+	must.OK(t, err)
 	defer tx.Close()
 	now := schemas.MicrosOf(time.Now())
 	for i, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
-		must(t, tx.BeginTransaction())
+		must.OK(t, tx.BeginTransaction())
 		a := schemas.EnrichedAction{ID: fmt.Sprint("tx-", i), Actor: "user:tx", Verb: "save", Object: schemas.ID(fmt.Sprint("pin:", i)), Timestamp: now}
 		value, err := c.streams.ActionsEnriched.Encode(&a)
-		must(t, err)
+		must.OK(t, err)
 		r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value}
-		must(t, tx.ProduceSync(t.Context(), r).FirstErr())
-		must(t, topics.EndTransaction(t.Context(), tx, end, r.Topic))
+		must.OK(t, tx.ProduceSync(t.Context(), r).FirstErr())
+		must.OK(t, topics.EndTransaction(t.Context(), tx, end, r.Topic))
 	}
 	def := define(t, "- {name: f, entity: user, aggregate: last}\n")
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(2 * time.Minute); ; <-tick.C {
 		got, _, err := c.store.Actions(t.Context(), "user:tx", feature.Span{Now: now, AsOf: now}, def)
-		must(t, err)
+		must.OK(t, err)
 		if last := got[0].Value.(feature.Last); len(last) > 0 {
 			if len(last) != 1 || last[0].Object != "pin:1" {
 				t.Errorf("got %v, want the committed one alone", last)
@@ -258,7 +252,7 @@ func (c *cluster) freshAfter(t testing.TB, n int) []time.Duration {
 		for {
 			now := schemas.MicrosOf(time.Now())
 			got, _, err := c.store.Actions(t.Context(), user, feature.Span{Now: now, AsOf: now}, def)
-			must(t, err)
+			must.OK(t, err)
 			if got[0].Value == feature.Number(1) {
 				break
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -176,9 +177,7 @@ func (w *world) write(t *testing.T, s store) {
 			b.Actions, b.Counts = append(b.Actions, one.Actions...), append(b.Counts, one.Counts...)
 			b.Cards, b.Pins = append(b.Cards, one.Cards...), append(b.Pins, one.Pins...)
 		}
-		if err := s.Write(b); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Write(b))
 	}
 }
 

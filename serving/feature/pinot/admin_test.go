@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // controller is a fake that stores what it receives, and adds to a returned table what a real controller adds.
@@ -71,9 +73,7 @@ func TestApplyThenVerify(t *testing.T) {
 		t.Errorf("before: got %q, %v", got, err)
 	}
 	for range 2 {
-		if err := setup.Apply(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, setup.Apply(t.Context()))
 	}
 	want := []string{"POST /schemas", "POST /tables", "PUT /schemas/" + TableName, "PUT /tables/" + TableName}
 	if !slices.Equal(c.calls, want) {

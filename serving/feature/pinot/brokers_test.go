@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -86,9 +87,7 @@ func among(t *testing.T, all ...*standIn) *Client {
 		t.Cleanup(func() { close(listener); _ = server.Close() })
 	}
 	c, err := NewClient(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	c.transport.DisableKeepAlives = true // so that nothing remains after an answer
 	c.transport.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
@@ -172,17 +171,13 @@ func TestAnswersDoWithoutABroker(t *testing.T) {
 				bad := faulty(fault)
 				reg := prometheus.NewRegistry()
 				metrics, err := feature.NewMetrics(reg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				s, err := feature.NewService(feature.DefaultConfig(), feature.Deps{
 					Store: NewStore(feature.DefaultConfig(), among(t, bad, &standIn{answer: says(one)}), nil), Deleted: nobodyGone{},
 					Definitions: define(t, "- {name: n, entity: user, aggregate: count}\n"), Metrics: metrics,
 					Log: slog.New(slog.DiscardHandler), Now: time.Now,
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				defer s.Close()
 				for n := range 30 {
 					answer, err := s.Answer(t.Context(), feature.Request{
@@ -210,9 +205,7 @@ func (nobodyGone) Has(schemas.UserID) bool { return false }
 func gauge(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, f := range families {
 		if f.GetName() == name {
 			return f.GetMetric()[0].GetGauge().GetValue()

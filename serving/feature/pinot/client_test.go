@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -36,9 +37,7 @@ func broker(t *testing.T, answer http.HandlerFunc) *Client {
 	cfg := DefaultConfig()
 	cfg.Brokers, cfg.MaxBytes = []string{strings.TrimPrefix(server.URL, "http://")}, 64<<10
 	c, err := NewClient(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -60,9 +59,7 @@ func TestQuery_TellsTheBrokerTheDeadline(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := c.query(ctx, "SELECT n", 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.query(ctx, "SELECT n", 1))(t)
 	var ms int
 	if _, err := fmt.Sscanf(asked.QueryOptions, "timeoutMs=%d", &ms); err != nil || ms <= 0 || ms > 60_000 {
 		t.Errorf("query options %q, want at most the minute that is left", asked.QueryOptions)
@@ -155,9 +152,7 @@ func TestStoreReadsRows(t *testing.T) {
 - {name: interests, entity: user, aggregate: count, group_by: objectAttributes.interests}
 `)
 	got, fresh, err := s.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	at := now.Time()
 	want := []feature.Result{
 		{Value: feature.Last{{Object: "pin:2", Verb: "save", Timestamp: at}, {Object: "pin:1", Verb: "save", Timestamp: at}}}, // ordered by bytes
@@ -220,9 +215,7 @@ func TestWrongRowsAreErrors(t *testing.T) {
 			dec := json.NewDecoder(strings.NewReader(tt.value))
 			dec.UseNumber()
 			var v any
-			if err := dec.Decode(&v); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, dec.Decode(&v))
 			for _, c := range columns() {
 				if c.name == tt.column && c.read(&schemas.EnrichedAction{}, v) == nil {
 					t.Errorf("%s was read as %s", tt.value, tt.column)
@@ -249,9 +242,7 @@ func TestLoginOverTLS(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	for _, c := range []struct{ name, password, ca, says string }{
 		{"right", "correct-horse", ca, ""},
 		{"wrong", "battery-staple", ca, "401"},
@@ -261,14 +252,10 @@ func TestLoginOverTLS(t *testing.T) {
 		cfg.Brokers, cfg.Controller = []string{server.URL}, server.URL
 		cfg.Client = secure.HTTP{TLS: secure.Certificates{CAFile: c.ca}, Login: secure.Login{User: "ada", Password: secure.Secret(c.password)}}
 		client, err := NewClient(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(client.Close)
 		admin, err := NewAdmin(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		_, asked := client.query(t.Context(), "SELECT 1", 1)
 		_, administered := admin.Release(t.Context())
 		for what, err := range map[string]error{"client": asked, "admin": administered} {
@@ -286,13 +273,9 @@ func TestSecretsOfTheStreamAreNotShown(t *testing.T) {
 	s.Config.Stream = map[string]secure.Secret{"sasl.jaas.config": jaas}
 	for _, r := range []Release{V0, V1} {
 		table, err := Table(r, s.stream())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		shown, err := masked(table, s.Config.Stream)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if !strings.Contains(string(table), jaas) || strings.Contains(string(shown), "horse") || !strings.Contains(string(shown), `"sasl.jaas.config": "(hidden)"`) {
 			t.Errorf("%s: applied %s\nshown %s", r, table, shown)
 		}

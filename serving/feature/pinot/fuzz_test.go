@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -27,9 +28,7 @@ func FuzzAnswer(f *testing.F) {
 		http: &http.Client{Transport: roundTrip(func() []byte { return text })},
 	}
 	builtin, err := feature.Parse("built in", []byte(feature.Builtin))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	var users []feature.Definition
 	for _, d := range builtin {
 		if d.Entity == feature.User && d.Window > 0 {

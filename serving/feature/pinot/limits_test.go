@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
@@ -78,9 +79,7 @@ func TestGroupsUpToTheirBoundAreCounted(t *testing.T) {
 			defs := define(t, "- {name: n, entity: user, aggregate: count, group_by: verbAttributes.surface}\n")
 			store := NewStore(cfg, broker(t, s.ServeHTTP), nil)
 			got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff([]feature.Result{tt.want}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -113,9 +112,7 @@ func TestWideRowsAreNoFailure(t *testing.T) {
 - {name: newest, entity: user, aggregate: sum, of: objectAttributes.price, window: 1m}
 `)
 			got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			asked := s.all()
 			if len(asked) != tt.queries {
 				t.Errorf("%d queries, want %d: %q", len(asked), tt.queries, asked)
@@ -137,13 +134,9 @@ func wide(t *testing.T, i, bytes int) string {
 	t.Helper()
 	row := func(text string) string {
 		attributes, err := json.Marshal(map[string]string{"price": "1", "text": `[["]\"` + text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		all, err := json.Marshal([]any{fmt.Sprint(i), "user:1", string(attributes), int64(now)/1000 - int64(i)*60_000})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return string(all)
 	}
 	return row(strings.Repeat("x", bytes-len(row(""))))
@@ -210,9 +203,7 @@ func TestRowsBeyondTheBoundAreNamed(t *testing.T) {
 			store := NewStore(cfg, broker(t, s.ServeHTTP), nil)
 			defs := define(t, "- {name: n, entity: user, aggregate: count, window: 1h}\n- {name: wider, entity: user, aggregate: count}\n")
 			got, _, err := store.Actions(t.Context(), one, feature.Span{AsOf: now, Now: now}, defs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff(tt.want, got[0]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -52,9 +53,7 @@ func asked(t *testing.T, answer http.HandlerFunc) topics.ExternalConsumer {
 	cfg := DefaultConfig()
 	cfg.Controller = strings.TrimPrefix(server.URL, "http://")
 	f, err := NewExternalConsumer(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return f
 }
 
@@ -108,9 +107,7 @@ func TestReachedSaysWhatIsWrongWithTheController(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Controller = "127.0.0.1:1"
 	f, err := NewExternalConsumer(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got, err := f.Reached(t.Context()); err == nil || !strings.Contains(err.Error(), "ask how far pinot is") {
 		t.Errorf("away: got %v, %v", got, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -19,17 +20,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.OK(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got != string(want) {
 		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
 	}
@@ -38,9 +33,7 @@ func golden(t *testing.T, path, got string) {
 func define(t testing.TB, text string) []feature.Definition {
 	t.Helper()
 	defs, err := feature.Parse("test", []byte("features:\n"+text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return defs
 }
 
@@ -80,13 +73,9 @@ func TestTablesAreThoseOfTheFiles(t *testing.T) {
 	stream := Stream{Brokers: []string{"kafka:9092"}, Registry: "http://registry:8080/apis/ccompat/v7", Partitions: 8, Replicas: 1}
 	for _, r := range []Release{V0, V1} {
 		schema, err := Schema()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		table, err := Table(r, stream)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		golden(t, filepath.Join("tables", string(r), "schema.json"), string(schema))
 		golden(t, filepath.Join("tables", string(r), "table.json"), string(table))
 	}

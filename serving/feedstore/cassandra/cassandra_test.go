@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
@@ -45,13 +46,9 @@ func config() cassandra.Config {
 // start returns a store on an applied schema and runs it until the test ends.
 func start(t testing.TB, cfg cassandra.Config, cluster cassandra.Cluster, maxFeed int) *cassandra.Store {
 	t.Helper()
-	if _, err := cassandra.Apply(t.Context(), cfg, cluster); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(cassandra.Apply(t.Context(), cfg, cluster))(t)
 	s, err := cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	run(t, s)
 	return s
 }
@@ -68,9 +65,7 @@ func run(t testing.TB, s *cassandra.Store) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 	await, end := context.WithTimeout(t.Context(), patience)
 	defer end()
-	if err := s.Connect(await); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Connect(await))
 }
 
 // service runs a command of .ci/services for a server.

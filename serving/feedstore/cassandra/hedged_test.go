@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -73,9 +74,7 @@ func newPair(t *testing.T) *pair {
 	reads.Burst = 2 * reads.Losses
 	var err error
 	p.Store, err = hedged.New(reads, hedged.Stores{Primary: p.stores[0], Standby: p.stores[1]}, prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(p.Close)
 	return p
 }

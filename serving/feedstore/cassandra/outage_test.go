@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
@@ -48,9 +49,7 @@ func TestStoreThatIsAway(t *testing.T) {
 	cluster := cassandra.DefaultCluster()
 	cluster.Hosts = []string{"127.0.0.1:1"}
 	s, err := cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Run(ctx) })
@@ -77,9 +76,7 @@ func TestRetryingWriter(t *testing.T) {
 	cluster := cassandra.DefaultCluster()
 	cluster.Hosts = []string{"127.0.0.1:1"}
 	s, err := cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	store := cassandra.RetryingWriter{Store: s}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

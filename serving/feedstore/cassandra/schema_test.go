@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -19,14 +21,10 @@ func TestGoldenSchema(t *testing.T) {
 	got := strings.Join(Statements(cfg, DefaultCluster()), ";\n\n") + ";\n"
 	const file = "testdata/schema.cql"
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
 	}

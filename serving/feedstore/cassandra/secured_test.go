@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -54,9 +55,7 @@ func TestRealSecuredCassandra(t *testing.T) {
 	s := start(t, config(), cluster, 100)
 	user := schemas.UserID(fmt.Sprintf("user:%d", time.Now().UnixNano()))
 	e := schemas.FeedEntry{User: user, Position: 1, Time: 1, ServedItem: schemas.ServedItem{Pin: "pin:1"}}
-	if err := s.Write(t.Context(), feedstore.Batch{Entries: []schemas.FeedEntry{e}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Write(t.Context(), feedstore.Batch{Entries: []schemas.FeedEntry{e}}))
 	if got, _, err := s.Page(t.Context(), user, math.MaxInt64, 10); len(got) != 1 || err != nil {
 		t.Errorf("Page: got %v, %v, want what was written", got, err)
 	}

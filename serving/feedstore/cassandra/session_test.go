@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 var errDown = errors.New("no node answers")
@@ -70,9 +71,7 @@ func watch(t *testing.T, check func(s *Store, c *cluster)) {
 		at := DefaultCluster()
 		at.Hosts = []string{"127.0.0.1:1"}
 		s, err := New("standby", DefaultConfig(), at, 100, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		c := &cluster{knows: map[*gocql.Session]int64{}}
 		c.address.Store(1)
 		s.driver = driver{open: c.open, ask: c.ask, close: c.close}
@@ -130,9 +129,7 @@ func TestDeadSessionIsMadeAnew(t *testing.T) {
 func TestSessionThatDoesNotClose(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		first, err := s.conn()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		c.hang = make(chan struct{})
 		c.address.Store(2)
 		after(deadAfter + 3*retryEvery)
@@ -149,14 +146,10 @@ func TestSessionThatDoesNotClose(t *testing.T) {
 func TestSessionStaysWhileNoneCanBeMade(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		reg := prometheus.NewRegistry()
-		if err := reg.Register(s.Metric()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, reg.Register(s.Metric()))
 		told := func() float64 {
 			families, err := reg.Gather()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			return families[0].GetMetric()[0].GetGauge().GetValue()
 		}
 		first, _ := s.conn()
@@ -208,21 +201,15 @@ func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
 	}
 	write := func(password string) {
 		t.Helper()
-		if err := os.WriteFile(at.Login.PasswordFile, []byte(password+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(at.Login.PasswordFile, []byte(password+"\n"), 0o600))
 	}
 	write("former")
 	c, err := clusterConfig(DefaultConfig(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, password := range []string{"former", "replaced"} {
 		write(password)
 		a, err := c.AuthProvider(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got, _, err := a.Challenge([]byte("org.apache.cassandra.auth.PasswordAuthenticator"))
 		if want := "\x00feed\x00" + password; err != nil || string(got) != want {
 			t.Errorf("a new connection says %q, %v; want %q", got, err, want)
@@ -235,9 +222,7 @@ func TestSettings_AreForServing(t *testing.T) {
 	cfg, at := DefaultConfig(), DefaultCluster()
 	cfg.Timeout, at.Hosts = 123*time.Millisecond, []string{"127.0.0.1:1"}
 	c, err := clusterConfig(cfg, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if c.Timeout != cfg.Timeout || c.ConnectTimeout != cfg.Timeout {
 		t.Errorf("time-outs of %s and %s, want %s", c.Timeout, c.ConnectTimeout, cfg.Timeout)
 	}

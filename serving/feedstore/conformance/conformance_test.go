@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -152,16 +153,12 @@ func testNeighbours(t *testing.T, open opener) {
 	got, _ := page(t, s, user, top, 10)
 	same(t, "page", got, []schemas.FeedEntry{entry(user, 2), entry(user, 1)})
 	edges, err := s.Edges(t.Context(), user, []schemas.ID{"board:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "edges", edges, []schemas.Edge{{User: user, Other: "board:1", Kind: schemas.FollowEdge, Live: true, Time: 1}})
 	list := listAll(t, s, schemas.Followee(user), 10)
 	same(t, "list", list, []schemas.PinVersion{publication(schemas.Followee(user), "pin:1", 1, 1).PinVersion})
 	deletedUsers, err := s.DeletedUsers(t.Context(), []schemas.UserID{user, longer})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "deleted_users", deletedUsers, map[schemas.UserID]bool{longer: true})
 }
 

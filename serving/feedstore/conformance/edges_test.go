@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
@@ -35,9 +36,7 @@ func testEdges(t *testing.T, open opener) {
 			want := c.want
 			want.User, want.Other = user, other
 			got, err := s.Edges(t.Context(), user, []schemas.ID{other, "user:none", other})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			same(t, c.name, got, []schemas.Edge{want})
 		}
 	}

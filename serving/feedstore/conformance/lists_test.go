@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
@@ -55,9 +56,7 @@ func testListPaging(t *testing.T, open opener) {
 	_, next, _ = s.List(t.Context(), author, "", 5)
 	write(t, s, feedstore.Batch{Publications: []schemas.Publication{newer}})
 	rest, _, err := s.List(t.Context(), author, next, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	same(t, "page two after a new pin", rest, want[5:])
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
@@ -18,9 +19,7 @@ func TestEmbedded(t *testing.T) {
 		cfg := feedstore.DefaultConfig()
 		cfg.MaxFeed = maxFeed
 		s, err := feedstore.Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
 				t.Error(err)
@@ -40,14 +39,10 @@ func TestRealCassandra(t *testing.T) {
 	cluster, cfg := cassandra.DefaultCluster(), cassandra.DefaultConfig()
 	cluster.Hosts, cluster.Replicas = []string{address}, 1
 	cfg.Keyspace, cfg.Timeout = "smartfeed_test", 10*time.Second
-	if _, err := cassandra.Apply(t.Context(), cfg, cluster); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(cassandra.Apply(t.Context(), cfg, cluster))(t)
 	run(t, func(t *testing.T, maxFeed int) store {
 		s, err := cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() {
@@ -58,9 +53,7 @@ func TestRealCassandra(t *testing.T) {
 		t.Cleanup(func() { cancel(); running.Wait() })
 		await, end := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer end()
-		if err := s.Connect(await); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Connect(await))
 		return s
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -102,9 +103,7 @@ func (f *fake) List(ctx context.Context, _ schemas.Followee, from string, _ int)
 func newStore(t *testing.T, cfg Config, a, b feed.Store) *Store {
 	t.Helper()
 	s, err := New(cfg, Stores{Primary: a, Standby: b}, prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -274,9 +273,7 @@ func TestEveryKindOfReadGoesOn(t *testing.T) {
 func count(t *testing.T, c prometheus.Counter) float64 {
 	t.Helper()
 	var m dto.Metric
-	if err := c.Write(&m); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Write(&m))
 	return m.GetCounter().GetValue()
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -30,9 +31,7 @@ const everything = topics.Edges + topics.PinCards + topics.UsersDeleted + topics
 func newLaggingStore(t *testing.T, cfg Config, a, b feed.Store, lag lagOf) *Store {
 	t.Helper()
 	s, err := New(cfg, Stores{Primary: a, Standby: b, Lag: lag}, prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -151,9 +150,7 @@ func bothStores(t *testing.T) (both [2]*feedstore.Store) {
 		if err == nil {
 			err = s.Write(t.Context(), before)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 		both[i] = s
 	}
@@ -192,15 +189,11 @@ func TestAnswers_NothingHiddenComesBackFromLaggingStandby(t *testing.T) {
 				Generator: pools{}, Neighbours: pools{}, Served: pools{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 				Store: newLaggingStore(t, cold(), primary, stores[1], lag),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			ctx := t.Context()
 			first, err := svc.Visit(ctx, "user:1", "home", 3)
 			check(t, "before, visit", shown(first.Items, func(i feed.Item) schemas.PinID { return i.ID }), "new related 4", err)
-			if err := stores[0].Write(ctx, change); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, stores[0].Write(ctx, change))
 			lag["standby"], primary.Store = everything, outage
 
 			page, err := svc.Visit(ctx, "user:1", "home", 10)
@@ -217,9 +210,7 @@ func TestAnswers_NothingHiddenComesBackFromLaggingStandby(t *testing.T) {
 			check(t, "related, degraded", related.Degraded, []string{"stale"}, nil)
 
 			lag["standby"] = ""
-			if err := stores[1].Write(ctx, change); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, stores[1].Write(ctx, change))
 			rest, err := svc.Older(ctx, "user:1", *older.Next, 10)
 			check(t, "older, when the standby has it", shown(rest.Items, func(i feed.Item) schemas.PinID { return i.ID }), "1", err)
 			whole, err := svc.Visit(ctx, "user:1", "home", 10)
