@@ -23,9 +23,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // EnvPrefix is the prefix of every environment variable that sets a value.
@@ -93,28 +94,6 @@ func Load(cfg any, src Source) error {
 		problems = append(problems, located(v.Validate(), src.File, lines)...)
 	}
 	return errors.Join(problems...)
-}
-
-// Key describes a value that can be set.
-type Key struct {
-	Path    string // pools.cap
-	Env     string // SMARTFEED_POOLS_CAP
-	Help    string // one line, without a full stop
-	Type    string // duration, int, number, bool, string, list or yaml
-	Default string // as it is written in YAML
-	Range   string // "10 to 1000000"; "" without bounds
-}
-
-// Keys returns the values of the struct that cfg points to, in the order of the struct. Its values are the defaults.
-func Keys(cfg any) []Key {
-	var out []Key
-	for _, l := range leaves(cfg) {
-		out = append(out, Key{
-			Path: l.path, Env: l.env(), Help: l.help(), Type: shortType(l.value.Type().String()), Default: show(l.value),
-			Range: settings.RangeText(l.field),
-		})
-	}
-	return out
 }
 
 func loadFile(cfg any, src Source) (map[string]int, []error) {
@@ -222,29 +201,6 @@ func unknownVariable(name string, renamed map[string]string) string {
 		}
 	}
 	return "no value of this name can be set"
-}
-
-// serviceLink matches the variables that Kubernetes adds to every pod for each Service of the namespace whose name
-// starts with smartfeed, in the form of Docker links. The pattern includes the value, because SMARTFEED_PORT=8080 was
-// set by a person.
-var serviceLink = regexp.MustCompile(`^` + EnvPrefix + `([A-Z0-9_]+_)?(` +
-	`SERVICE_HOST=|SERVICE_PORT(_[A-Z0-9_]+)?=\d+$|` +
-	`PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://|PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)=)`)
-
-func isServiceLink(kv string) bool { return serviceLink.MatchString(kv) }
-
-// ServiceLinks returns the names of the variables that Load ignores because Kubernetes sets them for a Service whose
-// name starts with smartfeed, sorted.
-func ServiceLinks(environ []string) []string {
-	var names []string
-	for _, kv := range environ {
-		if isServiceLink(kv) {
-			name, _, _ := strings.Cut(kv, "=")
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // FlagError makes the error of a command line with a renamed flag name the new flag. It returns any other error
