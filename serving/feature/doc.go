@@ -58,5 +58,4 @@
 //	'e'  embedding             event: a deletion empties the row
 //	'm'  mean of recent actors event: the deletion of the pin; it stays for an id that never becomes a pin, one vector
 //	'o'  applied offset        never: one row per topic and partition
-//	'v'  format version        never: one row
 package feature

@@ -19,5 +19,4 @@
 //	's'  acts of a day     sweep: Config.SequenceDays after the day; erasure, by the next sweep
 //	'h'  hours             never: 168 counts for each interest, anonymous
 //	'o'  applied offset    never: one for each partition
-//	'v'  format version    never: one row
 package insight

@@ -3,7 +3,6 @@ package oracle
 import (
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -166,7 +165,7 @@ func TestPoolOrder(t *testing.T) {
 	)
 	p.cfg.Quality = func(e *schemas.PinEvent) float64 {
 		if e.Title == "good" {
-			return math.E
+			return 2
 		}
 		return 1
 	}
@@ -175,8 +174,8 @@ func TestPoolOrder(t *testing.T) {
 	for _, item := range p.Pool("user:u", schemas.Following, 10) {
 		got = append(got, fmt.Sprintf("%s %.3f %s", item.Pin, item.PoolScore, item.Author))
 	}
-	// One time constant, here an hour, is worth as much as a quality of e.
-	want := []string{"pin:good 2.000 user:a", "pin:tie-1 2.000 user:a", "pin:tie-2 2.000 user:a", "pin:old 1.000 user:a"}
+	// One half-life, here an hour, is worth as much as a quality of 2: ln 2.
+	want := []string{"pin:good 1.386 user:a", "pin:tie-1 1.386 user:a", "pin:tie-2 1.386 user:a", "pin:old 0.693 user:a"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pool (-want +got):\n%s", diff)
 	}

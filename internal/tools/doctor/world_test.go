@@ -46,7 +46,7 @@ func TestRegistry(t *testing.T) {
 		}, []string{"registry problem "}},
 		{"with another schema", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
 			must.Get(theirs.CreateSchema(t.Context(), topics.SubjectOf(topics.Pins), sr.Schema{Schema: older}))(t)
-		}, []string{"registry problem open streams: register pins-value: the schema can not read"}},
+		}, []string{"registry problem open streams: register pins-value: the schema cannot read"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fake := srfake.New()
