@@ -76,7 +76,7 @@ func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
 		return err
 	}
 	checkpoint := Checkpoint{}
-	committed.Each(func(o kadm.OffsetResponse) {
+	committed[cfg.Group].Fetched.Each(func(o kadm.OffsetResponse) {
 		if o.At >= 0 {
 			checkpoint.Set(o.Topic, o.Partition, PartitionCheckpoint{Next: o.At})
 		}
@@ -85,25 +85,25 @@ func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
 	return err
 }
 
-// fetchOffsets returns the committed offsets of a group, which may not exist. It waits up to coordinatorTimeout for a
-// coordinator: a cluster that never had a group first creates the topic that stores the offsets.
-func fetchOffsets(ctx context.Context, adm *kadm.Client, group string) (kadm.OffsetResponses, error) {
+// fetchOffsets returns the committed offsets of groups, which need not exist, or the first error of a group. It waits up to
+// coordinatorTimeout for a coordinator: a cluster that never had a group first creates the topic that stores the offsets.
+func fetchOffsets(ctx context.Context, adm *kadm.Client, groups ...string) (kadm.FetchOffsetsResponses, error) {
 	ctx, cancel := context.WithTimeout(ctx, coordinatorTimeout)
 	defer cancel()
-	committed, err := backoff.Retry(ctx, func() (kadm.OffsetResponses, error) {
-		committed, err := adm.FetchOffsets(ctx, group)
-		switch {
-		case errors.Is(err, kerr.GroupIDNotFound):
-			return committed, nil
-		case err != nil && !errors.Is(err, kerr.CoordinatorNotAvailable):
-			err = backoff.Permanent(err)
+	return backoff.Retry(ctx, func() (kadm.FetchOffsetsResponses, error) {
+		all := adm.FetchManyOffsets(ctx, groups...)
+		for group, fetched := range all {
+			if fetched.Err == nil || errors.Is(fetched.Err, kerr.GroupIDNotFound) {
+				continue
+			}
+			err := fmt.Errorf("fetch offsets of %s: %w", group, fetched.Err)
+			if !errors.Is(err, kerr.CoordinatorNotAvailable) {
+				err = backoff.Permanent(err)
+			}
+			return nil, err
 		}
-		return committed, err
+		return all, nil
 	}, backoff.WithBackOff(backoff.NewConstantBackOff(coordinatorPoll)), backoff.WithMaxElapsedTime(coordinatorTimeout))
-	if err != nil {
-		return nil, fmt.Errorf("fetch offsets: %w", err)
-	}
-	return committed, nil
 }
 
 // committable holds the offset of the next record, by topic and partition, as the client commits it.

@@ -2,13 +2,10 @@ package topics
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // Flow is one topic with its writers, its readers, and its record count.
@@ -111,11 +108,12 @@ func (l *Log) committed(ctx context.Context, readers []Reader) (map[string]Offse
 			groups = append(groups, r.Group)
 		}
 	}
+	all, err := fetchOffsets(ctx, l.admin, groups...)
+	if err != nil {
+		return nil, err
+	}
 	out := map[string]Offsets{}
-	for group, fetched := range l.admin.FetchManyOffsets(ctx, groups...) {
-		if fetched.Err != nil && !errors.Is(fetched.Err, kerr.GroupIDNotFound) {
-			return nil, fmt.Errorf("fetch offsets of %s: %w", group, fetched.Err)
-		}
+	for group, fetched := range all {
 		out[group] = Offsets{}
 		fetched.Fetched.Each(func(o kadm.OffsetResponse) {
 			if o.At >= 0 {

