@@ -3,6 +3,7 @@ package rows
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -144,7 +146,9 @@ func (w *wire) connect(t testing.TB) {
 	w.admin = kadm.NewClient(w.client)
 	registry, err := schemas.NewRegistry(w.registry)
 	must.OK(t, err)
-	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
-		t.Fatal(err)
-	}
+	eventually.True(t, "the registry answers", func() bool { // on a busy machine, a request may take its five seconds
+		w.streams, err = topics.Open(t.Context(), registry)
+		return !errors.Is(err, schemas.ErrRegistryUnavailable)
+	})
+	must.OK(t, err)
 }

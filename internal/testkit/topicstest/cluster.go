@@ -150,7 +150,10 @@ func (c *Cluster) apply(catalogue []topics.Topic) {
 	_, err := topics.Apply(c.t.Context(), c.Kafka, catalogue)
 	c.must(err)
 	if c.Streams == nil {
-		c.Streams, err = c.Setup().Streams(c.t.Context())
+		eventually.True(c.t, "the registry answers", func() bool { // on a busy machine, a request may take its five seconds
+			c.Streams, err = c.Setup().Streams(c.t.Context())
+			return !errors.Is(err, schemas.ErrRegistryUnavailable)
+		})
 		c.must(err)
 	}
 }
