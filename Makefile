@@ -166,7 +166,7 @@ bench-pinot: ## features of users from a real Pinot, which .ci/services brings
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/conformance
 
 .PHONY: fuzz bench-sizing
-bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate, an action, a visit: what docs/operations.md computes with
+bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate, an action, a visit: what docs/operations/deploy.md computes with
 	$(GOTEST) -run '^$$' -bench 'Sizing$$' -benchtime 1x ./app
 
 fuzz: ## every fuzz target for FUZZTIME (10s), two at a time

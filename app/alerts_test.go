@@ -10,22 +10,38 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// The alerts in the table of failures exist.
-func TestOperations_FailuresNameExistingAlerts(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
+// The alerts in the tables of failures exist, and each failure names a test.
+func TestOperations_FailuresNameExistingAlertsAndTests(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations/failures.md")
 	must.OK(t, err)
-	_, table, _ := strings.Cut(string(text), "### Failures\n")
-	table, _, _ = strings.Cut(table, "\n### ")
+	tables, rest, found := strings.Cut(string(text), "\n## Refill a feed store\n")
+	if !found || rest == "" {
+		t.Fatal("docs/operations/failures.md does not have the tables before the section on refills")
+	}
+	failures, table := 0, ""
+	for _, row := range regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(tables, -1) {
+		if strings.HasPrefix(row, "| what fails ") || strings.HasPrefix(row, "|---") {
+			continue
+		}
+		failures++
+		table += row + "\n"
+		if cells := strings.Split(row, "|"); !strings.Contains(cells[len(cells)-2], "`Test") {
+			t.Errorf("no test of the failure %s", cells[1])
+		}
+	}
+	if failures < 25 {
+		t.Errorf("found only %d failures", failures)
+	}
 	quoted := regexp.MustCompile("`[^`]*`")
 	named, rules := map[string]bool{}, alerts(t)
 	for _, name := range regexp.MustCompile(`\b(?:[A-Z][a-z]+){2,}\b`).FindAllString(quoted.ReplaceAllString(table, ""), -1) {
 		named[name] = true
 		if _, known := rules[name]; !known {
-			t.Errorf("the table of failures names the unknown alert %s", name)
+			t.Errorf("a table of failures names the unknown alert %s", name)
 		}
 	}
 	if len(named) < 12 {
-		t.Errorf("found only %d alerts in the table of failures", len(named))
+		t.Errorf("found only %d alerts in the tables of failures", len(named))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// New brokers are restored from a mirror of the inputs that is copied back in the order of docs/operations.md.
+// New brokers are restored from a mirror of the inputs that is copied back in the order of docs/operations/failures.md.
 func TestBackup_MirrorOfInputsRestoresEverything(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
@@ -71,12 +71,12 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 
 // Only records from outside the groups cannot be recomputed. The runbook names each topic that has them.
 func TestBackup_RunbookNamesTopicsThatCannotBeRecomputed(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/operations/failures.md")
 	must.OK(t, err)
-	_, section, found := strings.Cut(string(text), "\n### Backup and restore\n")
-	section, _, _ = strings.Cut(section, "\n### ")
+	_, section, found := strings.Cut(string(text), "\n## Backup and restore\n")
+	section, _, _ = strings.Cut(section, "\n## ")
 	if !found {
-		t.Fatal("docs/operations.md says nothing of backups")
+		t.Fatal("docs/operations/failures.md says nothing of backups")
 	}
 	outside := 0
 	for _, topic := range topics.Catalogue(topics.Profile{}) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -99,9 +100,9 @@ func expressions(t *testing.T) map[string]string {
 
 // rule is an alert.
 type rule struct {
-	Alert       string
-	Expr        string
-	Annotations map[string]string
+	Alert               string
+	Expr                string
+	Labels, Annotations map[string]string
 }
 
 func alerts(t *testing.T) map[string]rule {
@@ -188,9 +189,9 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 	}
 }
 
-// Each objective in docs/operations.md has a histogram, an alert on it, and a panel that shows it.
+// Each objective in docs/operations/monitor.md has a histogram, an alert on it, and a panel that shows it.
 func TestObjectives_HaveAlertAndPanel(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/operations/monitor.md")
 	must.OK(t, err)
 	there, rules := metrics(t), alerts(t)
 	promises := regexp.MustCompile("(?m)^\\| .* \\| `(smartfeed_\\w+)`[^|]*\\|[^|]*\\| (\\w+) \\|$").FindAllStringSubmatch(string(text), -1)
@@ -215,10 +216,25 @@ func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 			t.Errorf("%s: the alert %s does not ask for it: %q", p[1], p[2], rule.Expr)
 		}
 	}
-	for _, name := range regexp.MustCompile("`(smartfeed_\\w+)`").FindAllStringSubmatch(string(text), -1) {
-		if _, known := there[name[1]]; !known {
-			t.Errorf("docs/operations.md names %s, and there is no such metric", name[1])
+}
+
+// The guides to operation name metrics that exist, also in queries.
+func TestOperations_NameExistingMetrics(t *testing.T) {
+	there, named := metrics(t), 0
+	guides, err := filepath.Glob("../docs/operations/*.md")
+	must.OK(t, err)
+	for _, guide := range guides {
+		text, err := os.ReadFile(guide)
+		must.OK(t, err)
+		for _, name := range regexp.MustCompile(`\bsmartfeed_[a-z_]*[a-z]\b`).FindAllString(string(text), -1) {
+			named++
+			if _, known := there[strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")]; !known {
+				t.Errorf("%s names %s, and there is no such metric", guide, name)
+			}
 		}
+	}
+	if named < 30 {
+		t.Errorf("found only %d names of metrics in %v", named, guides)
 	}
 }
 
@@ -264,13 +280,33 @@ func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {
 	shown("smartfeed_features_definitions_stale")
 }
 
-// docs/operations.md explains every alert.
-func TestAlerts_AreExplained(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
+// Every alert links to its section in docs/operations/runbooks.md, which has every part of a runbook. There are no other
+// sections.
+func TestAlerts_HaveRunbooks(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations/runbooks.md")
 	must.OK(t, err)
-	for _, name := range slices.Sorted(maps.Keys(alerts(t))) {
-		if !strings.Contains(string(text), "**"+name+"**") {
-			t.Errorf("docs/operations.md does not say what to do about %s", name)
+	sections := map[string]string{}
+	for _, section := range strings.Split(string(text), "\n## ")[1:] {
+		name, body, _ := strings.Cut(section, "\n")
+		sections[name] = body
+	}
+	rules := alerts(t)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(rules)), slices.Sorted(maps.Keys(sections))); diff != "" {
+		t.Errorf("sections of docs/operations/runbooks.md (-alerts +sections):\n%s", diff)
+	}
+	severities := map[string]string{"page": "\n**Page.** ", "ticket": "\n**Ticket.** "}
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		if url, want := rules[name].Annotations["runbook_url"], "/docs/operations/runbooks.md#"+strings.ToLower(name); !strings.HasSuffix(url, want) {
+			t.Errorf("%s: runbook_url is %q, want one that ends in %s", name, url, want)
+		}
+		severity, known := severities[rules[name].Labels["severity"]]
+		if !known {
+			t.Errorf("%s: severity is %q, want page or ticket", name, rules[name].Labels["severity"])
+		}
+		for _, part := range []string{severity, "\n- **Impact.** ", "\n- **Confirm.** ", "\n- **Do.** ", "\n- **Escalate** "} {
+			if !strings.Contains(strings.ReplaceAll(sections[name], "**Do.**\n", "**Do.** "), part) {
+				t.Errorf("%s: its section has no %q", name, strings.TrimSpace(part))
+			}
 		}
 	}
 }

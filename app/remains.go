@@ -18,7 +18,7 @@ func (c *Config) Remains(now time.Time) []ops.Remain {
 		{Where: "files of the feature log", What: "answered features, and in whatever was trained from them", Note: "until you delete the files, in every serve that writes them"},
 		{
 			Where: "backups", What: "everything that was there when they were made",
-			Note: `until you delete them; after you restore one, run "smartfeed erase again" (see docs/operations.md)`,
+			Note: `until you delete them; after you restore one, run "smartfeed erase again" (see docs/operations/failures.md)`,
 		},
 		{Where: "rows of actors", What: "how much others cared for the user", Note: "until what each cares for is sent next"},
 		{Where: "rows of actors", What: "the user's pins among what others acted on last", Note: "until others take their place"},

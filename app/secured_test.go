@@ -89,7 +89,7 @@ func TestRealSecuredProduct(t *testing.T) {
 }
 
 // Each role works as its own user with only the permissions that "topics acls" prints for it, and in the feed store
-// those of docs/operations.md. A role that lacks a permission stops at its start and names it.
+// those of docs/operations/deploy.md. A role that lacks a permission stops at its start and names it.
 func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	g := newGuarded(t)
 	for _, role := range topics.Roles() {

@@ -99,7 +99,7 @@ func (p *benchProduct) send(lines []schemas.Line) {
 }
 
 // BenchmarkSizing reports what a follow, pin, delivery, candidate, action and visit costs in each topic and store, and
-// in CPU time, with everything in one process. docs/operations.md uses the results.
+// in CPU time, with everything in one process. docs/operations/deploy.md uses the results.
 func BenchmarkSizing(b *testing.B) {
 	p := startBench(b)
 	reader := func(i int) schemas.UserID { return schemas.UserID(fmt.Sprint("user:reader-", i%sizingReaders)) }

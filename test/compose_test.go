@@ -304,10 +304,10 @@ func TestComposeMemory(t *testing.T) {
 }
 
 // What Go collects for, with what Pebble holds outside of Go's heap, is less than the limit at which a role is killed, and
-// docs/operations.md gives the same sizes.
+// docs/operations/deploy.md gives the same sizes.
 func TestComposeRolesCollectBeforeTheyAreKilled(t *testing.T) {
 	const binary = 64 << 20 // its pages, and the stacks of C
-	text, err := os.ReadFile("docs/operations.md")
+	text, err := os.ReadFile("docs/operations/deploy.md")
 	must.OK(t, err)
 	rows := app.DefaultConfig().Rows
 	roles := 0
@@ -329,7 +329,7 @@ func TestComposeRolesCollectBeforeTheyAreKilled(t *testing.T) {
 			want += fmt.Sprintf(", %d MiB block cache and memtables", pebble>>20)
 		}
 		if !strings.Contains(string(text), want) {
-			t.Errorf("docs/operations.md does not say %s", want)
+			t.Errorf("docs/operations/deploy.md does not say %s", want)
 		}
 	}
 	if roles != 4 {

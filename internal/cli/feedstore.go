@@ -73,7 +73,7 @@ the oldest records in its topics. "smartfeed materialize" continues from there, 
 store. First stop every process that fills the store: while one runs, nothing is reset, and the exit code is 1.
 
 The store may keep its rows. Rows that are older than the retention of the topics, 7 days, are not restored: copy them from
-the other store, before or after; see docs/operations.md.`,
+the other store, before or after; see docs/operations/failures.md.`,
 		Example: "  smartfeed feedstore refill --store standby\n  smartfeed feedstore refill -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			stores := append([]string{app.PrimaryStore}, setup.FeedStores...)
