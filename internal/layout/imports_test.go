@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -117,6 +118,37 @@ func TestImports_OnlyCLIImportsCobra(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("%s does not import %s: the test checks nothing", cli, cobra)
+	}
+}
+
+// TestDecisions_CoverDependencies checks that docs/design/decisions.md has a record for each direct dependency of both
+// modules, and for no other module.
+func TestDecisions_CoverDependencies(t *testing.T) {
+	atRoot(t)
+	text, err := os.ReadFile("docs/design/decisions.md")
+	must.OK(t, err)
+	var recorded, direct []string
+	for _, heading := range regexp.MustCompile(`(?m)^### (\S*/.*)$`).FindAllStringSubmatch(string(text), -1) {
+		for name := range strings.SplitSeq(heading[1], ", ") {
+			recorded = append(recorded, path.Base(name))
+		}
+	}
+	for _, file := range []string{"go.mod", "test/go.mod"} {
+		text, err := os.ReadFile(file)
+		must.OK(t, err)
+		for _, required := range regexp.MustCompile(`(?m)^(?:require )?\t?(\S+/\S+) v\S+$`).FindAllStringSubmatch(string(text), -1) {
+			if required[1]+"/" != module {
+				direct = append(direct, path.Base(regexp.MustCompile(`/v\d+$`).ReplaceAllString(required[1], "")))
+			}
+		}
+	}
+	slices.Sort(recorded)
+	slices.Sort(direct)
+	if direct = slices.Compact(direct); len(direct) < 30 {
+		t.Errorf("found only %d direct dependencies", len(direct))
+	}
+	if !slices.Equal(direct, recorded) {
+		t.Errorf("docs/design/decisions.md records %v, the modules require %v", recorded, direct)
 	}
 }
 
