@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -211,6 +212,19 @@ func TestAlerts_FireOnTheirFailureOnly(t *testing.T) {
 	}
 	if len(cases) > 0 {
 		t.Errorf("alerts.txt has cases for unknown alerts: %q", slices.Collect(maps.Keys(cases)))
+	}
+}
+
+// Prometheus accepts the queries in the runbooks.
+func TestRunbooks_HaveValidQueries(t *testing.T) {
+	text, err := os.ReadFile("docs/operations/runbooks.md")
+	must.OK(t, err)
+	queries := regexp.MustCompile("`([^`]*smartfeed_[^`]*)`").FindAllStringSubmatch(string(text), -1)
+	for _, query := range queries {
+		metrics{}.evaluate(t, query[1], 0)
+	}
+	if len(queries) < 20 {
+		t.Errorf("found only %d queries", len(queries))
 	}
 }
 

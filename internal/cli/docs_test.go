@@ -11,6 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
 // documents returns the paths of all documents: those at the root, except the changelog, and those in docs.
@@ -52,6 +54,30 @@ func TestDocuments_HaveValidCommands(t *testing.T) {
 	}
 	if commands < 40 || files < 3 {
 		t.Errorf("%d commands and %d files were found", commands, files)
+	}
+}
+
+// Events and feature definitions in the documents, each on a line of its own, can be parsed.
+func TestDocuments_HaveValidEventsAndFeatures(t *testing.T) {
+	events, features := 0, 0
+	for _, name := range documents(t) {
+		text, err := os.ReadFile(name)
+		must.OK(t, err)
+		for _, line := range regexp.MustCompile(`(?m)^ *(\{"stream":.*\})$`).FindAllSubmatch(text, -1) {
+			events++
+			if _, err := schemas.ParseLine(line[1]); err != nil {
+				t.Errorf("%s: %s: %v", name, line[1], err)
+			}
+		}
+		for _, line := range regexp.MustCompile(`(?m)^ *(- \{name: .*, entity: .*\})$`).FindAllSubmatch(text, -1) {
+			features++
+			if _, err := feature.Parse(name, append([]byte("features:\n  "), line[1]...)); err != nil {
+				t.Errorf("%s: %s: %v", name, line[1], err)
+			}
+		}
+	}
+	if events < 4 || features < 1 {
+		t.Errorf("%d events and %d features were found", events, features)
 	}
 }
 
