@@ -8,25 +8,48 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // stepMark ends the output of one command of a session.
 const stepMark = "\x01 end of step "
 
-// TestTutorial runs the tutorial in one shell, as written except for the ports, and compares the output of each
+// tutorials returns the files of the tutorials.
+func tutorials(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../docs/tutorials/*.md")
+	must.OK(t, err)
+	if len(files) < 4 {
+		t.Fatalf("tutorials found: %q", files)
+	}
+	return files
+}
+
+// TestTutorials runs each tutorial in a shell of its own, as written except for the ports, and compares the output of each
 // command.
-func TestTutorial(t *testing.T) {
+func TestTutorials(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
-	t.Parallel()
 	needTools(t, "bash", "curl", "go", "sed", "grep")
-	steps := consoleSteps(t, "../docs/tutorial.md")
-	if len(steps) < 30 {
+	for _, file := range tutorials(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".md"), func(t *testing.T) {
+			t.Parallel()
+			runTutorial(t, file)
+		})
+	}
+}
+
+func runTutorial(t *testing.T, file string) {
+	t.Helper()
+	steps := consoleSteps(t, file)
+	if len(steps) < 10 {
 		t.Fatalf("%d commands found", len(steps))
 	}
 	web, source := freeAddress(t), freeAddress(t)
@@ -48,6 +71,32 @@ func TestTutorial(t *testing.T) {
 	}
 	if err != nil {
 		t.Errorf("the session ended with %v\n%s", err, printed)
+	}
+}
+
+// The Go code in the tutorials is that of the examples.
+func TestTutorials_ShowCodeOfExamples(t *testing.T) {
+	var code strings.Builder
+	examples, err := filepath.Glob("../examples/*/main.go")
+	must.OK(t, err)
+	for _, file := range examples {
+		text, err := os.ReadFile(file)
+		must.OK(t, err)
+		code.Write(text)
+	}
+	blocks := 0
+	for _, file := range tutorials(t) {
+		text, err := os.ReadFile(file)
+		must.OK(t, err)
+		for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			blocks++
+			if !strings.Contains(code.String(), block[1]) {
+				t.Errorf("%s: no example has this code:\n%s", file, block[1])
+			}
+		}
+	}
+	if blocks < 3 {
+		t.Errorf("%d blocks of Go found", blocks)
 	}
 }
 
