@@ -54,7 +54,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build run docs up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -191,5 +191,16 @@ footprint: build ## size of the binary, how soon `dev` and `serve` are ready, me
 bench-rows: ## row tables beside the bare loop doing the same
 	$(GOTEST) -run '^$$' -bench Rows -benchtime 1x ./processors/rows
 
-clean: ## remove what build and run made
-	rm -rf bin data
+DOCS := .cache/docs
+
+# A virtual environment of its own, recreated when the pinned versions change.
+$(DOCS)/installed: docs/requirements.txt
+	python3 -m venv --clear $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	touch $@
+
+docs: $(DOCS)/installed ## build the documentation site into .cache/site; it needs Python 3
+	$(DOCS)/bin/mkdocs build --strict
+
+clean: ## remove what build, run and docs made
+	rm -rf bin data .cache
