@@ -100,7 +100,7 @@ type MetricsConfig struct {
 
 // EmbeddedConfig limits the embedded broker of `smartfeed dev`.
 type EmbeddedConfig struct {
-	MaxBytes   int64 `yaml:"max_bytes" default:"20GiB" range:"1MiB.." help:"maximum size of the embedded broker's files; the program stops above it"`
+	MaxBytes   int64 `yaml:"max_bytes" default:"20GiB" range:"1MiB.." help:"maximum size of the embedded broker's files in bytes; the program stops above it"`
 	SyncWrites bool  `yaml:"sync_writes" help:"fsync every batch of records of the embedded broker: survives a power failure, at a third of the throughput"`
 }
 

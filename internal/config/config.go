@@ -12,6 +12,7 @@
 package config
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
@@ -75,7 +76,7 @@ func AddFlags(cfg any, flags *pflag.FlagSet) {
 		if flags.Lookup(l.path) != nil {
 			continue
 		}
-		text := &textValue{text: show(l.value), kind: l.value.Type().String()}
+		text := &textValue{text: show(l.value), kind: typeName(l.value.Type())}
 		f := flags.VarPF(text, l.path, "", l.help())
 		f.Hidden = strings.Contains(l.path, ".")
 		if l.value.Kind() == reflect.Bool {
@@ -337,21 +338,21 @@ type textValue struct{ text, kind string }
 
 func (t *textValue) String() string     { return t.text }
 func (t *textValue) Set(s string) error { t.text = s; return nil }
-func (t *textValue) Type() string       { return shortType(t.kind) }
+func (t *textValue) Type() string       { return t.kind }
 
-func shortType(kind string) string {
-	switch kind {
-	case "time.Duration":
+// typeName returns the name of a type for people: duration, int, number, bool, string, list or map.
+func typeName(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
 		return "duration"
-	case "[]string":
+	case t.Kind() == reflect.String, t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return "string"
+	case t.Kind() == reflect.Slice:
 		return "list"
-	case "string", "bool":
-		return kind
-	case "float64", "float32":
+	case reflect.Zero(t).CanFloat():
 		return "number"
-	}
-	if strings.HasPrefix(kind, "int") || strings.HasPrefix(kind, "uint") {
+	case reflect.Zero(t).CanInt(), reflect.Zero(t).CanUint():
 		return "int"
 	}
-	return "yaml"
+	return t.Kind().String() // bool, map
 }

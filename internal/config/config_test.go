@@ -184,3 +184,30 @@ func TestLoad_NamesTodaysPathForARenamedOne(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+type source struct {
+	Name  string        `yaml:"name" help:"its name"`
+	Limit int           `yaml:"limit" range:"1..9"`
+	Wait  time.Duration `yaml:"wait" range:"0s..1m"`
+	More  []more        `yaml:"more"`
+}
+
+type more struct {
+	Share float64 `yaml:"share"`
+}
+
+func TestKeys_DescribeElementsOfLists(t *testing.T) {
+	cfg := struct {
+		Sources []source `yaml:"sources"`
+	}{}
+	got := Keys(&cfg)
+	want := []Key{{Path: "sources", Env: "SMARTFEED_SOURCES", Type: "list", Default: "[]", Elements: []Key{
+		{Path: "sources[].name", Help: "its name", Type: "string"},
+		{Path: "sources[].limit", Type: "int", Default: "required", Range: "1 to 9"},
+		{Path: "sources[].wait", Type: "duration", Default: "0s", Range: "0s to 1m"},
+		{Path: "sources[].more", Type: "list", Default: "[]", Elements: []Key{{Path: "sources[].more[].share", Type: "number", Default: "0"}}},
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -10,8 +10,8 @@ import (
 
 // Step is an edge weight for affinities from From up to the next step.
 type Step struct {
-	From   float64 `yaml:"from"`
-	Weight float32 `yaml:"weight"`
+	From   float64 `yaml:"from" help:"affinity at which the step starts, above that of the previous step; the first is -.inf"`
+	Weight float32 `yaml:"weight" help:"weight of the edge; 1 in the step that contains the affinity 0"`
 }
 
 // Steps are the edge weights by affinity, in ascending order. The first has From −∞ (-.inf in YAML). The step that contains

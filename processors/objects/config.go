@@ -38,18 +38,18 @@ type Config struct {
 
 // BotRule matches actions of programs. All conditions that are set must match; at least one must be set.
 type BotRule struct {
-	ActorPrefix string `yaml:"actor_prefix"` // prefix of the actor's id, including the kind: "user:crawler-"
-	Attribute   string `yaml:"attribute"`    // the action has this attribute
-	Equals      string `yaml:"equals"`       // with this value; "": any
-	Contains    string `yaml:"contains"`     // and the value contains this, ignoring case; "": any
+	ActorPrefix string `yaml:"actor_prefix" help:"prefix of the actor's id, including the kind, such as user:crawler-; empty: any actor"`
+	Attribute   string `yaml:"attribute" help:"attribute that the action has; empty: no condition"`
+	Equals      string `yaml:"equals" help:"value of the attribute; empty: any value"`
+	Contains    string `yaml:"contains" help:"text that the value contains, ignoring case; empty: any text"`
 }
 
 // QualityRule multiplies the quality of matching pins by a factor. The factor moves a pin up or down by ln(factor) time
 // constants of the write-time score.
 type QualityRule struct {
-	Field  string  `yaml:"field"`  // title, link, board, interests, embedding or attributes.NAME
-	Equals string  `yaml:"equals"` // text of the field; "": the field is not empty. Only for title, link, board, attributes
-	Factor float64 `yaml:"factor"` // 0.01-100
+	Field  string  `yaml:"field" help:"title, link, board, interests, embedding or attributes.NAME"`
+	Equals string  `yaml:"equals" help:"text of the field, only for title, link, board and attributes; empty: the field is not empty"`
+	Factor float64 `yaml:"factor" range:"0.01..100" help:"factor of the quality of a pin that matches"`
 }
 
 // DefaultConfig returns the defaults of the tags and those that the comments of other fields state.
@@ -68,8 +68,6 @@ func (c Config) unknownFor() time.Duration { return max(c.Remember, c.CountFor) 
 const (
 	maxBotRules     = 100
 	maxQualityRules = 20
-	minFactor       = 0.01
-	maxFactor       = 100
 )
 
 // Validate returns an error that lists every value that is out of its bounds.
@@ -104,7 +102,7 @@ func (r BotRule) validate(name string) error {
 }
 
 func (r QualityRule) validate(name string) error {
-	err := settings.Within(name+".factor", r.Factor, minFactor, maxFactor)
+	err := settings.Under(name, settings.Validate(r))
 	attribute, isAttribute := strings.CutPrefix(r.Field, attributePrefix)
 	switch {
 	case isAttribute && attribute != "":

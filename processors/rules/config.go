@@ -16,52 +16,49 @@ import (
 type Feed struct {
 	// Shares are the target shares of impressions by source, relative to each other, 0 or more. A source with share 0 is
 	// never shown. A share for "explore" enables exploration; see Explore.
-	Shares map[schemas.Source]float64 `yaml:"shares"`
-	Others float64                    `yaml:"others"` // share of each source that Shares does not name, 0 or more
-	Memory int                        `yaml:"memory"` // number of impressions over which shares are balanced, 10 to 10000
+	Shares map[schemas.Source]float64 `yaml:"shares" help:"target shares of impressions by source, relative to each other, 0 or more; a share for explore enables exploration"`
+	Others float64                    `yaml:"others" help:"share of each source that shares does not name, 0 or more"`
+	Memory int                        `yaml:"memory" range:"10..10000" help:"impressions over which shares are balanced"`
 
-	Affinity   float64 `yaml:"affinity"`   // weight of affinities in the score, 0 to 100; 0: none
-	Popularity float64 `yaml:"popularity"` // weight of the save rate, 0 to 100
-	Model      float64 `yaml:"model"`      // weight of the model, if one is configured, 0 to 100
+	Affinity   float64 `yaml:"affinity" range:"0..100" help:"weight of affinities in the score; 0: none"`
+	Popularity float64 `yaml:"popularity" range:"0..100" help:"weight of the save rate in the score; 0: none"`
+	Model      float64 `yaml:"model" range:"0..100" help:"weight of the external model in the score, if one is configured; 0: none"`
 
 	Caps    Caps    `yaml:"caps"`
 	Defer   Defer   `yaml:"defer"`
 	Explore Explore `yaml:"explore"`
-	Arms    []Arm   `yaml:"arms"` // at most 20
+	Arms    []Arm   `yaml:"arms" help:"experiment arms, at most 20"`
 }
 
 // Caps limit how often a facet occurs among consecutive items of a chunk. If they would leave the chunk short, they are
 // relaxed: first the interest cap is dropped, then the board cap. Then the author cap is doubled, and then all caps are
 // dropped.
 type Caps struct {
-	Window   int `yaml:"window"`   // number of consecutive items, 0 to 100; 0: no caps
-	Author   int `yaml:"author"`   // maximum items of one author in a window, 0 to 100; 0: no limit
-	Board    int `yaml:"board"`    // same for one board
-	Interest int `yaml:"interest"` // same for one interest
+	Window   int `yaml:"window" range:"0..100" help:"consecutive items in which facets are limited; 0: no caps"`
+	Author   int `yaml:"author" range:"0..100" help:"maximum items of one author in a window; 0: no limit"`
+	Board    int `yaml:"board" range:"0..100" help:"maximum items of one board in a window; 0: no limit"`
+	Interest int `yaml:"interest" range:"0..100" help:"maximum items of one interest in a window; 0: no limit"`
 }
 
 // Defer holds back weak candidates. A session is a sequence of visits with items, each at most Session after the previous
 // one.
 type Defer struct {
-	// Margin is the score below the best score of a source in the session, under which its candidates are weak; 0 to 1000, 0:
-	// nothing is deferred.
-	Margin  float64       `yaml:"margin"`
-	Budget  int           `yaml:"budget"`  // weak items that a session may show, 0 to 10000
-	Session time.Duration `yaml:"session"` // at least 1s if Margin is not 0
-	// Expiry is how long after its deferral a candidate that was not shown is dropped; at least Session.
-	Expiry time.Duration `yaml:"expiry"`
+	Margin  float64       `yaml:"margin" range:"0..1000" help:"distance from the best score of a source in the session, beyond which its candidates are weak; 0: nothing is deferred"`
+	Budget  int           `yaml:"budget" range:"0..10000" help:"weak items that a session may show"`
+	Session time.Duration `yaml:"session" help:"longest time between two visits of a session; at least 1s if margin is not 0"`
+	Expiry  time.Duration `yaml:"expiry" help:"how long after its deferral a candidate that was not shown is dropped; at least session"`
 }
 
 // Explore defines which pins and authors are new.
 type Explore struct {
-	Pin    int64 `yaml:"pin"`    // a pin with fewer impressions is new; 0 or more
-	Author int64 `yaml:"author"` // an author with fewer impressions is new; 0 or more
+	Pin    int64 `yaml:"pin" range:"0..1000000000" help:"impressions below which a pin is new"`
+	Author int64 `yaml:"author" range:"0..1000000000" help:"impressions below which an author is new"`
 }
 
 // Arm is an experiment arm: it applies the rules of another feed to a share of the users.
 type Arm struct {
-	Feed  string  `yaml:"feed"`  // name of the other feed, which must have no arms
-	Share float64 `yaml:"share"` // share of the users, above 0; the sum over all arms is at most 1
+	Feed  string  `yaml:"feed" help:"name of the other feed, which must have no arms"`
+	Share float64 `yaml:"share" help:"share of the users, above 0; the sum over all arms is at most 1"`
 }
 
 // Default returns the two feeds "home", with every rule enabled, and "plain", with shares only.
@@ -92,19 +89,10 @@ func (f Feed) Share(s schemas.Source) float64 {
 
 // problems returns an error for every value that is out of bounds, with its name.
 func (f Feed) problems() []error {
-	errs := []error{
-		settings.Within("memory", f.Memory, 10, 10_000),
-		settings.Within("affinity", f.Affinity, 0, 100),
-		settings.Within("popularity", f.Popularity, 0, 100),
-		settings.Within("model", f.Model, 0, 100),
-		settings.Within("caps.window", f.Caps.Window, 0, 100),
-		settings.Within("caps.author", f.Caps.Author, 0, 100),
-		settings.Within("caps.board", f.Caps.Board, 0, 100),
-		settings.Within("caps.interest", f.Caps.Interest, 0, 100),
-		settings.Within("explore.pin", f.Explore.Pin, 0, 1_000_000_000),
-		settings.Within("explore.author", f.Explore.Author, 0, 1_000_000_000),
+	errs := settings.Split(errors.Join(
+		settings.Validate(f), settings.Under("caps", settings.Validate(f.Caps)), settings.Under("explore", settings.Validate(f.Explore)),
 		settings.Within("arms: number of them", len(f.Arms), 0, 20),
-	}
+	))
 	errs = append(errs, f.shareProblems()...)
 	errs = append(errs, f.Defer.problems()...)
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
@@ -126,7 +114,7 @@ func (f Feed) shareProblems() []error {
 }
 
 func (d Defer) problems() []error {
-	errs := []error{settings.Within("defer.budget", d.Budget, 0, 10_000), settings.Within("defer.margin", d.Margin, 0, 1000)}
+	errs := settings.Split(settings.Under("defer", settings.Validate(d)))
 	if d.Margin > 0 && d.Session < time.Second {
 		errs = append(errs, fmt.Errorf("defer.session: %s: want at least 1s", d.Session))
 	}

@@ -25,6 +25,12 @@ import (
 //	    caps: {author: 1}
 type Feeds map[string]Feed
 
+// Element returns the base of a feed of a new name, for the reference of the configuration.
+func (Feeds) Element() any {
+	base := Default()["plain"]
+	return &base
+}
+
 // likeKey is the key that names the base of a feed.
 const likeKey = "like"
 

@@ -143,8 +143,8 @@ x.explore.author: -1: want 0 to 1000000000
 x.others: NaN: want 0 or more
 x.shares.s: -1: want 0 or more
 x.shares.t: +Inf: want 0 or more
-x.defer.budget: -1: want 0 to 10000
 x.defer.margin: -1: want 0 to 1000
+x.defer.budget: -1: want 0 to 10000
 x.defer.expiry: 0s: want at least the session's 1ns
 x.arms: 1. share 0: above 0
 x.arms: 1. feed "nowhere": there is none

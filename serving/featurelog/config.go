@@ -21,12 +21,12 @@ type Config struct {
 
 // Rule samples entities of one kind.
 type Rule struct {
-	Entity   feature.Entity `yaml:"entity"`   // user, pin or pair
-	Features []string       `yaml:"features"` // features to log, at most feature.MaxFeatures; none: all requested ones
-	Share    float64        `yaml:"share"`    // of the entities, above 0 to 1
+	Entity   feature.Entity `yaml:"entity" help:"user, pin or pair"`
+	Features []string       `yaml:"features" help:"features to log, at most 100; none: all requested ones"`
+	Share    float64        `yaml:"share" help:"share of the entities, above 0 to 1"`
 	// Whole samples entities instead of answers: every answer about a sampled entity is logged, and none about the
 	// others.
-	Whole bool `yaml:"whole"`
+	Whole bool `yaml:"whole" help:"sample entities instead of answers: every answer about a sampled entity is logged"`
 }
 
 // DefaultConfig returns the defaults.

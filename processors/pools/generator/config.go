@@ -17,7 +17,7 @@ type Config struct {
 	// ReactivationTimeout is limited to three quarters of the time that the visit has left.
 	ReactivationTimeout time.Duration `yaml:"reactivation_timeout" default:"100ms" range:"0s..1m" help:"how long a chunk for a reactivated user waits for backfills"`
 	// Feeds are the rules by feed name, such as "home" and "plain".
-	Feeds rules.Feeds `yaml:"feeds" help:"rules by feed name"`
+	Feeds rules.Feeds `yaml:"feeds" help:"rules by feed name; a feed changes the one that its key like names, or the default feed of its name, or plain"`
 
 	// Elsewhere is how long after a visit requested a chunk from another process that visit may show the chunk as new. After
 	// a partition moved from another process, the generator makes no chunks for this long. Then everything that visits showed

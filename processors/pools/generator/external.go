@@ -26,7 +26,7 @@ type ExternalSource struct {
 	Name           schemas.Source `yaml:"name" help:"name of the source, not a built-in one; 1 to 64 bytes"`
 	outside.Config `yaml:",inline"`
 	Limit          int     `yaml:"limit" range:"1..1000" help:"candidates requested"`
-	Share          float64 `yaml:"share" help:"share in feeds that do not name the source; 0: the share of others"`
+	Share          float64 `yaml:"share" help:"share in feeds that do not name the source, 0 to 1e9; 0: the share of others"`
 }
 
 // ExternalModel adds to the scores of candidates while a chunk is composed.
