@@ -177,14 +177,14 @@ func (p *parser) definition(n *yaml.Node) (Definition, keyLines) {
 	lines := keyLines{start: n.Line, keys: map[string]int{}}
 	d := Definition{Window: Kept}
 	before := len(p.mistakes)
-	keys := p.keys(&d)
+	keys := definitionKeys()
 	for key, value := range p.entries(n, "a feature") {
 		if key.Value == "name" {
 			p.feature = value.Value
 		}
 		lines.keys[key.Value] = key.Line
-		if read, ok := keys[key.Value]; ok {
-			read(value)
+		if i := slices.IndexFunc(keys, func(k definitionKey) bool { return k.Name == key.Value }); i >= 0 {
+			keys[i].read(p, &d, value)
 		} else {
 			p.at(key.Line, "unknown key %q", key.Value)
 		}
@@ -194,29 +194,6 @@ func (p *parser) definition(n *yaml.Node) (Definition, keyLines) {
 		(&combination{p, &d, lines}).check()
 	}
 	return d, lines
-}
-
-// keys returns the function that reads each key into d.
-func (p *parser) keys(d *Definition) map[string]func(*yaml.Node) {
-	part := func(key string, into **Definition) func(*yaml.Node) {
-		return func(v *yaml.Node) { *into = &Definition{Name: p.text(v, key)} } // resolved by ratio
-	}
-	return map[string]func(*yaml.Node){
-		"name":        func(v *yaml.Node) { d.Name = scalar(p, v, "name", parseName) },
-		"description": func(v *yaml.Node) { d.Description = p.text(v, "description") },
-		"entity":      func(v *yaml.Node) { d.Entity = scalar(p, v, "entity", parseEntity) },
-		"verbs":       func(v *yaml.Node) { d.Verbs = p.verbs(v) },
-		"window":      func(v *yaml.Node) { d.Window = scalar(p, v, "window", parseWindow) },
-		"where":       func(v *yaml.Node) { d.Where = p.where(v) },
-		"group_by":    func(v *yaml.Node) { d.GroupBy = scalar(p, v, "group_by", ParsePath) },
-		"aggregate":   func(v *yaml.Node) { d.Aggregate = scalar(p, v, "aggregate", parseAggregate) },
-		"of":          func(v *yaml.Node) { d.Of = scalar(p, v, "of", ParsePath) },
-		"n":           func(v *yaml.Node) { d.N = scalar(p, v, "n", parseN) },
-		"half_life":   func(v *yaml.Node) { d.HalfLife = scalar(p, v, "half_life", parseHalfLife) },
-		"lookup":      func(v *yaml.Node) { d.Lookup = scalar(p, v, "lookup", parseFlag) },
-		"numerator":   part("numerator", &d.Numerator),
-		"denominator": part("denominator", &d.Denominator),
-	}
 }
 
 // scalar reads a scalar with parse, whose error says what is wanted.
