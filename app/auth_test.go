@@ -66,7 +66,7 @@ func TestAuth_GuardsEveryRoute(t *testing.T) {
 		token, path string
 		want        int
 	}{
-		{"", "/", 200}, {"", "/healthz", 200}, {"", "/readyz", 200}, {"", "/v1/openapi.json", 200},
+		{"", "/", 200}, {"", "/healthz", 200}, {"", "/readyz", 200}, {"", "/v1/openapi.json", 200}, {"", "/docs", 200},
 		{"", "/v1/status", 401}, {"", "/metrics", 401}, {"", "/v1/users/user:ada/feed", 401},
 		{ada, "/v1/users/user:ada/feed", 200}, {ada, "/v1/users/user:bob/feed", 403}, {ada, "/metrics", 403},
 		{operator, "/v1/status", 200}, {operator, "/metrics", 200}, {operator, "/v1/users/user:ada/feed", 403},

@@ -102,7 +102,7 @@ func TestOpenCalls(t *testing.T) {
 			t.Errorf("%s is a user's own, of nobody", r.path)
 		}
 	}
-	if want := []string{"/v1/openapi.json", "/healthz", "/readyz"}; !slices.Equal(got, want) {
+	if want := []string{"/v1/openapi.json", "/docs", "/healthz", "/readyz"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -393,6 +393,7 @@ var interestRows = []asking{
 var operationRows = []asking{
 	row("GET /v1/status", "", 200, `"version":"v1"`),
 	row("GET /v1/openapi.json", "", 200, `"openapi": "3.1.0"`),
+	row("GET /docs", "", 200, "the console"),
 	row("GET /healthz", "", 200, `{"status":"alive"}`),
 	row("GET /readyz", "", 200, `{"ready":true,"missing":[],"parts":[]}`),
 	row("GET /metrics", "", 200, ""),
@@ -418,6 +419,9 @@ func specialAskings() []asking {
 	events := row("POST /v1/events", save, 0, "")
 	return []asking{
 		row("GET /", "", 0, "").but("no console", 404, "", func(a *asking) { a.change = func(_ *Config, d *Deps) { d.Console = nil } }),
+		row("GET /docs", "", 0, "").but("no console", 404, "", func(a *asking) {
+			a.route, a.change = "", func(_ *Config, d *Deps) { d.Console = nil }
+		}),
 		row("GET /readyz", "", 0, "").but("not ready", 503, `{"ready":false,"missing":["pools is waiting"],"parts":[{"part":"pools","state":"recovering","percent":40}]}`,
 			func(a *asking) { a.missing = []string{"pools is waiting"} }),
 		row("GET /metrics", "", 0, "").but("too many scrapes", 503, "", func(a *asking) {
@@ -450,17 +454,19 @@ func guarded(good asking, r route) []asking {
 	}
 }
 
-// openAskings are requests with tokens for a call that needs none.
+// openAskings are requests with tokens for the calls that need none.
 func openAskings() []asking {
-	open := first("GET", "/v1/openapi.json")
 	var all []asking
-	for _, token := range []string{"forged", "away", "neither"} {
-		all = append(all, withToken(open, token, 200, "openapi"))
+	for _, open := range []asking{first("GET", "/v1/openapi.json"), first("GET", "/docs")} {
+		for _, token := range []string{"forged", "away", "neither"} {
+			all = append(all, withToken(open, token, 200, open.says))
+		}
+		all = append(all, open.but("too many of one address", 429, "", func(a *asking) {
+			a.change = func(c *Config, d *Deps) { authenticated(c, d); c.Limits.Rate, c.Limits.Burst = 0.5, 1 }
+			a.prepare = func(s *Server) { s.callers.Address("192.0.2.1:1234") } // the address of httptest
+		}))
 	}
-	return append(all, open.but("too many of one address", 429, "", func(a *asking) {
-		a.change = func(c *Config, d *Deps) { authenticated(c, d); c.Limits.Rate, c.Limits.Burst = 0.5, 1 }
-		a.prepare = func(s *Server) { s.callers.Address("192.0.2.1:1234") } // the address of httptest
-	}))
+	return all
 }
 
 // withToken returns a with a token: "none" has no scopes, "all" has every scope, "again" exceeds its rate.

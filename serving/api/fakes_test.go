@@ -413,7 +413,10 @@ func (f *fakes) deps() Deps {
 	return Deps{
 		Feed: f, Features: f, Insights: f, Publisher: f, Known: f, DeadLetters: letters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
 		Metrics: registry, Gatherer: registry, Now: func() time.Time { return now },
-		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the console")) }),
+		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = w.Write([]byte("the console"))
+		}),
 	}
 }
 

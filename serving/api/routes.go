@@ -127,6 +127,11 @@ func (s *Server) routes() (all []route) {
 	add(
 		route{method: get, path: "/v1/status", access: operate, query: s.status},
 		route{method: get, path: "/v1/openapi.json", handle: s.openAPI},
+	)
+	if s.deps.Console != nil {
+		add(route{method: get, path: "/docs", handle: s.docs})
+	}
+	add(
 		route{method: get, path: "/healthz", handle: s.healthy, kind: probe},
 		route{method: get, path: "/readyz", handle: s.ready, kind: probe},
 		route{method: get, path: "/metrics", access: access{scope: auth.Operate, scrape: true}, handle: s.scrape(), kind: scraping},
@@ -192,6 +197,14 @@ func (s *Server) console(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.deps.Console.ServeHTTP(w, r)
 	return nil
+}
+
+// docs answers with the page of the console that renders the OpenAPI document.
+func (s *Server) docs(w http.ResponseWriter, r *http.Request) error {
+	if err := parametersOf(r).err(); err != nil {
+		return err
+	}
+	return s.console(w, r)
 }
 
 func noSuchCall(_ http.ResponseWriter, r *http.Request) error {

@@ -6,6 +6,7 @@
 //	js/main.js       the user, the view, and periodic updates of the view
 //	js/feed.js …     one file per view: feed with sidebar, pools, features, interests, pipeline with diagram, insights with plots
 //	js/api.js        requests, event streams, tokens
+//	js/docs.js      the documentation of the API, rendered from /v1/openapi.json
 //	js/dom.js        building blocks; data from the API is inserted as text, never as markup
 //
 // The page says what is missing from an answer, and what could not be requested, where the data would be. It never
@@ -51,7 +52,7 @@ type file struct {
 	kind string
 }
 
-// Handler serves the console at / and its files next to it; anything else is a 404. It serves GET and HEAD. It returns
+// Handler serves the console at /, the documentation of the API at /docs, and their files next to them; anything else is a 404. It serves GET and HEAD. It returns
 // an error only if the program was built without the files.
 func Handler() (http.Handler, error) {
 	files := map[string]file{}
@@ -71,7 +72,7 @@ func Handler() (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the console's files: %w", err)
 	}
-	files["/"] = files["/index.html"]
+	files["/"], files["/docs"] = files["/index.html"], files["/docs.html"]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(files, w, r) }), nil
 }
 

@@ -33,7 +33,7 @@ func get(h http.Handler, path string, header ...string) *http.Response {
 func TestFilesAndTheirTypes(t *testing.T) {
 	h := handler(t)
 	for path, want := range map[string]string{
-		"/": "text/html; charset=utf-8", "/css/base.css": "text/css; charset=utf-8",
+		"/": "text/html; charset=utf-8", "/docs": "text/html; charset=utf-8", "/css/base.css": "text/css; charset=utf-8",
 		"/js/main.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml",
 	} {
 		res := get(h, path)
@@ -59,21 +59,23 @@ func TestFilesAndTheirTypes(t *testing.T) {
 	}
 }
 
-// A browser ignores what the policy forbids, and the files that the page names must exist.
-func TestPageKeepsItsPolicy(t *testing.T) {
+// A browser ignores what the policy forbids, and the files that the pages name must exist.
+func TestPagesKeepTheirPolicy(t *testing.T) {
 	h := handler(t)
-	body := text(t, h, "/")
-	for _, bad := range []string{"style=", "onclick=", "<script>", "http://", "https://"} {
-		if strings.Contains(body, bad) {
-			t.Errorf("the page has %s", bad)
+	for _, page := range []string{"/", "/docs"} {
+		body := text(t, h, page)
+		for _, bad := range []string{"style=", "onclick=", "<script>", "http://", "https://"} {
+			if strings.Contains(body, bad) {
+				t.Errorf("%s has %s", page, bad)
+			}
 		}
-	}
-	for _, m := range regexp.MustCompile(`(?:src|href)="(/[^"]*)"`).FindAllStringSubmatch(body, -1) {
-		if api := m[1] == "/metrics" || strings.HasPrefix(m[1], "/v1/"); api {
-			continue
-		}
-		if res := get(h, m[1]); res.StatusCode != 200 {
-			t.Errorf("the page names %s: %d", m[1], res.StatusCode)
+		for _, m := range regexp.MustCompile(`(?:src|href)="(/[^"]*)"`).FindAllStringSubmatch(body, -1) {
+			if api := m[1] == "/metrics" || strings.HasPrefix(m[1], "/v1/"); api {
+				continue
+			}
+			if res := get(h, m[1]); res.StatusCode != 200 {
+				t.Errorf("%s names %s: %d", page, m[1], res.StatusCode)
+			}
 		}
 	}
 }
@@ -114,6 +116,12 @@ func TestScriptsKeepToThePage(t *testing.T) {
 			if !strings.Contains(page, `id="`+m[1]+`"`) {
 				t.Errorf("%s looks for #%s, which is not on the page", path, m[1])
 			}
+		}
+	}
+	docs := text(t, handler(t), "/docs")
+	for _, m := range regexp.MustCompile(`byId\('([\w-]+)'\)`).FindAllStringSubmatch(scripts(t)["/js/docs.js"], -1) {
+		if !strings.Contains(docs, `id="`+m[1]+`"`) {
+			t.Errorf("/js/docs.js looks for #%s, which is not on its page", m[1])
 		}
 	}
 	if looked < 50 {
