@@ -24,6 +24,7 @@ import (
 // metric describes a metric, which may have no values yet.
 type metric struct {
 	help   string
+	kind   string // counter, gauge or histogram
 	labels []string
 }
 
@@ -37,6 +38,12 @@ func described(t *testing.T, found map[string]metric, cfg Config, pieces ...open
 		defer close(all)
 		p.metrics.Describe(all)
 	}()
+	kinds := map[string]string{} // of the metrics that have values
+	families, err := p.metrics.Gather()
+	must.OK(t, err)
+	for _, f := range families {
+		kinds[f.GetName()] = strings.ToLower(f.GetType().String())
+	}
 	form := regexp.MustCompile(`fqName: "(\w+)", help: "(.*)", constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 	for d := range all {
 		m := form.FindStringSubmatch(d.String())
@@ -48,11 +55,29 @@ func described(t *testing.T, found map[string]metric, cfg Config, pieces ...open
 			label, _, _ := strings.Cut(pair, "=")
 			labels = append(labels, label)
 		}
-		found[m[1]] = metric{m[2], append(found[m[1]].labels, labels...)}
+		kind := kinds[m[1]]
+		if kind == "" && found[m[1]].kind == "" {
+			kind = kindOf(m[1])
+		} else if kind == "" {
+			kind = found[m[1]].kind
+		}
+		found[m[1]] = metric{m[2], kind, append(found[m[1]].labels, labels...)}
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// kindOf returns the kind of a metric that has no values yet, by its name. The gauges with a name that ends with _seconds always
+// have a value.
+func kindOf(name string) string {
+	switch {
+	case strings.HasSuffix(name, "_total"):
+		return "counter"
+	case strings.HasSuffix(name, "_seconds"):
+		return "histogram"
+	}
+	return "gauge"
 }
 
 // metrics returns the metrics of all roles, with their labels.
@@ -163,7 +188,7 @@ func TestMonitoring_UsesExistingMetrics(t *testing.T) {
 	}
 }
 
-// A changed name, help or label breaks somebody's dashboard, so a change must be visible. UPDATE=1 rewrites the golden
+// A changed name, kind, help or label breaks somebody's dashboard, so a change must be visible. UPDATE=1 rewrites the golden
 // file.
 func TestMetrics_MatchGoldenFile(t *testing.T) {
 	const file = "testdata/metrics.golden"
@@ -173,7 +198,7 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 		labels := slices.DeleteFunc(m.labels, func(label string) bool { return label == "" })
 		slices.Sort(labels)
 		if strings.HasPrefix(name, "smartfeed_") {
-			lines = append(lines, name+"{"+strings.Join(slices.Compact(labels), ",")+"} "+m.help+"\n")
+			lines = append(lines, name+"{"+strings.Join(slices.Compact(labels), ",")+"} "+m.kind+" "+m.help+"\n")
 		}
 	}
 	slices.Sort(lines)
