@@ -80,6 +80,7 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.Workload.Pins, "pins", f.Workload.Pins, "initial pins of each author")
 	flags.IntVar(&f.Workload.Limit, "limit", f.Workload.Limit, "items of a visit")
 	flags.StringVar(&f.Workload.Prefix, "prefix", f.Workload.Prefix, "prefix of the names of users and pins; never use the same twice")
+	flags.Lookup("prefix").DefValue = "the time of the start" // the help must not change from run to run
 	flags.BoolVar(&f.Keep, "keep", false, "keep users and pins")
 	flags.BoolVar(&f.histogram, "histogram", false, "print the distribution of the latencies")
 }

@@ -55,6 +55,13 @@ const (
 	inspectGroup = "inspect"
 )
 
+// Commands returns the tree of commands, for the reference.
+func Commands() *cobra.Command {
+	root := new(program).root()
+	addCompletion(root)
+	return root
+}
+
 // root returns the tree of commands.
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
