@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ func eventsAndTopics(t *testing.T, p *page) {
 	records, bounds := recordsOf(t), boundsOfEvents(t)
 	all := topics.Catalogue(topics.Profile{})
 	p.text("## Input topics\n\nAny client may write these topics. `POST /v1/events` accepts the same records as JSON lines, with the additional key `stream`: the name of the topic. " +
-		"A field without a default is required.")
+		"A field without a default is required. An action without an actor is accepted, dropped and counted.")
 	parts := map[string]bool{}
 	for _, topic := range all {
 		if topic.Input {
@@ -225,7 +226,12 @@ func boundOf(s object) string {
 		out = append(out, strings.Trim(strings.ReplaceAll(fmt.Sprint(values), " ", ", "), "[]"))
 	}
 	if pattern, _ := s["pattern"].(string); pattern != "" {
-		out = append(out, "matches "+code(pattern))
+		if kinds := regexp.MustCompile(`^\^\((.*)\):\.$`).FindStringSubmatch(pattern); kinds != nil {
+			pattern = strings.ReplaceAll(kinds[1], "|", ":…`, `") + ":…" // ids of several kinds
+			out = append(out, "one of "+code(pattern))
+		} else {
+			out = append(out, "matches "+code(pattern))
+		}
 	}
 	between("minimum", "maximum", "")
 	between("minLength", "maxLength", " bytes")
