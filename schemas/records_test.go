@@ -139,7 +139,13 @@ func inputRecords(t testing.TB, source SchemaSource) (all []record) {
 
 // sameRecord compares records as the wire does: an absent list is an empty one.
 func sameRecord(a, b any) string {
-	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.EquateNaNs())
+	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), equateNaNs[BaseScore](), equateNaNs[PoolScore](), equateNaNs[RankScore]())
+}
+
+// equateNaNs is cmpopts.EquateNaNs for a named type.
+func equateNaNs[F ~float64]() cmp.Option {
+	bothNaN := func(a, b F) bool { return a != a && b != b }
+	return cmp.FilterValues(bothNaN, cmp.Comparer(bothNaN))
 }
 
 func TestRoundTrip(t *testing.T) {
