@@ -13,7 +13,7 @@
 // The newest update wins, by event time, then id. A delete is final: the group announces it on users-deleted, deletes the
 // user's rows, and makes the other groups delete theirs with a record on erasures. Later events for the user are dropped.
 // Another delete with a new event id announces the deletion again. Affinities of other users for a deleted author are
-// removed when they are sent next.
+// no longer sent, and their rows are removed at the first send that is at least a minute after the previous removal.
 //
 // # Actions
 //
@@ -28,7 +28,8 @@
 //
 // Times are event times, so a late action adds its decayed weight. A row holds the sum as of the newest action's time and
 // needs no updates as time passes. After changes, the Config.Top strongest affinities are sent, at most once per
-// Config.Every of arrival time; a timer sends the changes in between. A user's own pins count for their boards and
+// Config.Every of arrival time; a timer sends the changes in between. The strongest affinities of recently active users are in
+// memory, so an action reads and writes only the rows of its own facets, however many the user has. A user's own pins count for their boards and
 // interests, but not for their author. When a user has a quarter more than Config.MaxFacets rows, the weakest beyond
 // MaxFacets are removed.
 //
@@ -51,7 +52,7 @@
 // Deletion. What deletes each kind of rows, by the first byte of their names:
 //
 //	'u'  profile           never: an update replaces it; a delete replaces it for good, so that later events are dropped
-//	'f'  affinities        cap: MaxFacets; erasure of the user, and of an author when affinities are sent next
+//	'f'  affinities        cap: MaxFacets; erasure of the user; erasure of an author, see Profiles
 //	'r'  last actions      cap: RelatedRecent; erasure
 //	's'  when last sent    erasure
 //
@@ -73,6 +74,7 @@ import (
 // DeletedUsers is the set of deleted users.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
+	Len() int // users that were ever deleted
 }
 
 // Reasons for which an event or a row is dropped.
@@ -95,7 +97,8 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.Erasures, topics.PinActors,
 			topics.RelatedRequests, topics.BoardSaves,
 		},
-		Timer: g.timer,
+		Timer:  g.timer,
+		Memory: func() any { return newRankings() },
 	}
 }
 
@@ -155,7 +158,11 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	if err := t.relate(a); err != nil {
 		return err
 	}
-	return t.updateAffinities(a)
+	if err := t.updateAffinities(a); err != nil {
+		t.rankings().drop(a.Actor) // it may contain what is undone
+		return err
+	}
+	return nil
 }
 
 // sendEmbedding sends the actor's embedding to the pin.

@@ -21,9 +21,13 @@ type nobody struct{}
 
 func (nobody) Has(schemas.UserID) bool { return false }
 
+func (nobody) Len() int { return 0 }
+
 type gone map[schemas.UserID]bool
 
 func (g gone) Has(user schemas.UserID) bool { return g[user] }
+
+func (g gone) Len() int { return len(g) }
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+math.Abs(want)) }
 

@@ -18,7 +18,7 @@ type Config struct {
 
 	HalfLife  time.Duration `yaml:"half_life" default:"336h" range:"1h..8760h" help:"age at which an action counts half in an affinity"`
 	Top       int           `yaml:"top" default:"50" range:"1..500" help:"affinities sent per user"`
-	Every     time.Duration `yaml:"every" default:"1s" range:"100ms..1h" help:"minimum time between two times that a user's affinities are sent"`
+	Every     time.Duration `yaml:"every" default:"10s" range:"100ms..1h" help:"minimum time between two times that a user's affinities are sent"`
 	MaxFacets int           `yaml:"max_facets" default:"1000" range:"top..10000" help:"affinities kept per user; temporarily up to a quarter more"`
 	// Steps has 1 to 20 steps. The default is 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20.
 	Steps Steps   `yaml:"steps" help:"weights of edges by affinity: each step has the affinity at which it starts, and the weight; 1 to 20 steps"`

@@ -29,6 +29,8 @@ type gone map[schemas.UserID]bool
 
 func (g gone) Has(user schemas.UserID) bool { return g[user] }
 
+func (g gone) Len() int { return len(g) }
+
 func now() time.Time { return time.Now().Truncate(time.Millisecond) }
 
 func profile(user schemas.UserID, verb schemas.Verb, at time.Time, id string) *schemas.UserEvent {

@@ -35,6 +35,7 @@ func (t table) putProfile(e *schemas.UserEvent) error {
 
 // erase deletes all rows of the user except the delete itself.
 func (t table) erase(e *schemas.UserEvent) error {
+	t.rankings().drop(e.Actor)
 	if err := errors.Join(t.dropFacets(e), t.dropRecent()); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package actors
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -19,13 +20,17 @@ func (t table) updateAffinities(a *schemas.EnrichedAction) error {
 	if err != nil {
 		return err
 	}
+	ranked := t.rankings().of(t.user())
 	for _, id := range touched {
-		isNew, err := t.addTo(id, weight, a.Timestamp)
+		f, isNew, err := t.addTo(id, weight, a.Timestamp)
 		if err != nil {
 			return err
 		}
 		if isNew {
 			s.facets++
+		}
+		if ranked != nil {
+			ranked.set(id, f.decayed, t.cfg.HalfLife, t.maxRanked())
 		}
 	}
 	if s.facets > t.cfg.MaxFacets+t.cfg.MaxFacets/4 {
@@ -37,14 +42,14 @@ func (t table) updateAffinities(a *schemas.EnrichedAction) error {
 	return t.sendOrWait(s)
 }
 
-// addTo adds a weight to an affinity. It reports whether the affinity is new.
-func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (bool, error) {
+// addTo adds a weight to an affinity and returns it. It reports whether the affinity is new.
+func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (f facet, isNew bool, err error) {
 	f, existed, err := t.facet(id)
 	if err != nil {
-		return false, err
+		return f, false, err
 	}
 	f.decayed = f.add(weight, at, t.cfg.HalfLife)
-	return !existed, t.putFacet(id, f)
+	return f, !existed, t.putFacet(id, f)
 }
 
 // decayWeight updates the weight of an edge whose affinity has decayed.
@@ -97,6 +102,7 @@ func (t table) sendWeight(id schemas.ID, weight float32, at schemas.Micros) erro
 
 // trim removes the weakest affinities beyond MaxFacets and resets the edge weights that they determined.
 func (t table) trim() error {
+	t.rankings().drop(t.user())
 	all, err := t.affinities()
 	if err != nil {
 		return err
@@ -157,16 +163,11 @@ func (t table) sendDue() error {
 
 // send sends the strongest affinities as of now. The timer must not be set.
 func (t table) send(s sent) error {
-	gone, err := t.dropDeletedAuthors()
+	top, err := t.top(&s)
 	if err != nil {
 		return err
 	}
-	s.facets -= gone
-	all, err := t.affinities()
-	if err != nil {
-		return err
-	}
-	rec := schemas.Affinities{User: t.user(), Time: t.now(), Top: strongest(all, t.cfg.Top)}
+	rec := schemas.Affinities{User: t.user(), Time: t.now(), Top: top}
 	if err := rows.Send(t.tx, t.streams.Affinities, string(rec.User), &rec); err != nil {
 		return err
 	}
@@ -174,21 +175,57 @@ func (t table) send(s sent) error {
 	return t.putSent(s)
 }
 
-// dropDeletedAuthors removes the affinities for deleted authors and returns their number.
-func (t table) dropDeletedAuthors() (int, error) {
-	gone := map[schemas.ID]facet{}
-	err := t.eachFacet(func(id schemas.ID, f facet) {
-		if id.Kind() == schemas.KindUser && t.deleted.Has(schemas.UserID(id)) {
-			gone[id] = f
-		}
-	})
-	for _, id := range slices.Sorted(maps.Keys(gone)) {
-		if err == nil {
-			err = t.dropFacet(id, gone[id])
+// top returns the strongest affinities as of now, from memory if possible.
+func (t table) top(s *sent) ([]schemas.Affinity, error) {
+	if r := t.rankings().of(t.user()); r != nil && !t.outdated(r) {
+		if top, ok := r.top(t.cfg.Top, t.now(), t.cfg.HalfLife, t.deleted); ok {
+			return top, nil
 		}
 	}
-	return len(gone), err
+	r, err := t.rank(s)
+	if err != nil {
+		return nil, err
+	}
+	top, _ := r.top(t.cfg.Top, t.now(), t.cfg.HalfLife, t.deleted)
+	return top, nil
 }
+
+// purgeEvery is the minimum time between two reads of all affinities of a user to remove those for deleted authors.
+const purgeEvery = time.Minute
+
+// outdated reports whether users were deleted since all affinities were read.
+func (t table) outdated(r *ranking) bool {
+	return r.deleted != t.deleted.Len() && t.now() >= r.read+micros(purgeEvery)
+}
+
+// rank reads all affinities of the user, removes those for deleted authors, and keeps the strongest in memory.
+func (t table) rank(s *sent) (*ranking, error) {
+	r, removed := &ranking{read: t.now(), deleted: t.deleted.Len()}, map[schemas.ID]facet{}
+	err := t.eachFacet(func(id schemas.ID, f facet) {
+		if ofDeletedAuthor(id, t.deleted) {
+			removed[id] = f
+		} else {
+			r.add(id, f.decayed, t.cfg.HalfLife, t.maxRanked())
+		}
+	})
+	for _, id := range slices.Sorted(maps.Keys(removed)) {
+		if err == nil {
+			err = t.dropFacet(id, removed[id])
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.facets -= len(removed)
+	t.rankings().put(t.user(), r)
+	return r, nil
+}
+
+// maxRanked is the number of facets of a user that a ranking holds: twice those that are sent, so that it need not be read again
+// until half of them have decreased.
+func (t table) maxRanked() int { return 2 * t.cfg.Top }
+
+func (t table) rankings() *rankings { return t.tx.Memory().(*rankings) }
 
 // affinities returns all affinities of the user as of now.
 func (t table) affinities() ([]schemas.Affinity, error) {

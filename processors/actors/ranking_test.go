@@ -1,0 +1,86 @@
+package actors
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// TestRanking_EqualsSortOfAllAffinities changes random affinities and deletes authors. Whenever a ranking claims to know the
+// strongest affinities, they must be those of all affinities.
+func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
+	const n, halfLife = 3, time.Hour
+	exact, inexact := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		all, deleted := map[schemas.ID]decayed{}, gone{}
+		read := func() *ranking {
+			r := &ranking{}
+			for id, d := range all {
+				if !ofDeletedAuthor(id, deleted) {
+					r.add(id, d, halfLife, 2*n)
+				}
+			}
+			return r
+		}
+		r, now := read(), schemas.Micros(0)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += schemas.Micros(rapid.IntRange(0, 3).Draw(t, "pause")) * 1e9
+			id := schemas.ID(fmt.Sprintf("user:%d", rapid.IntRange(0, 12).Draw(t, "facet")))
+			if rapid.IntRange(0, 19).Draw(t, "delete") == 0 {
+				deleted[schemas.UserID(id)] = true
+				continue
+			}
+			if deleted.Has(schemas.UserID(id)) {
+				continue // no facet of an action, see facets
+			}
+			all[id] = all[id].add(rapid.SampledFrom([]float64{0.1, 0.1, 1, -1}).Draw(t, "weight"), now, halfLife)
+			r.set(id, all[id], halfLife, 2*n)
+			var want []schemas.Affinity
+			for id, d := range all {
+				if !ofDeletedAuthor(id, deleted) {
+					want = append(want, schemas.Affinity{Facet: id, Value: d.at(now, halfLife)})
+				}
+			}
+			got, ok := r.top(n, now, halfLife, deleted)
+			if !ok {
+				inexact++
+				r = read()
+				if got, ok = r.top(n, now, halfLife, deleted); !ok {
+					t.Fatal("not exact right after all affinities were read")
+				}
+			}
+			exact++
+			if diff := gocmp.Diff(strongest(want, n), got); diff != "" {
+				t.Fatalf("top (-want +got):\n%s", diff)
+			}
+		}
+	})
+	if inexact == 0 || inexact > exact/4 {
+		t.Errorf("all affinities were read %d of %d times: want some, and at most a quarter", inexact, exact)
+	}
+}
+
+func TestRankings_DropLeastRecentlyUsed(t *testing.T) {
+	r := newRankings()
+	full := func() *ranking { return &ranking{strongest: make([]rankedFacet, 99)} }
+	users := 2 * maxRanked / 100
+	for n := range users + 100 {
+		r.put(schemas.UserID(fmt.Sprintf("user:%d", n)), full())
+		r.of("user:0")
+	}
+	if r.of("user:0") == nil || r.of("user:1") != nil {
+		t.Error("want the ranking that is always used, and not the other old one")
+	}
+	if held := len(r.young) + len(r.old); held > users+3 {
+		t.Errorf("%d rankings are kept, want at most %d", held, users+3)
+	}
+	r.drop("user:0")
+	if r.of("user:0") != nil {
+		t.Error("a dropped ranking is still there")
+	}
+}
