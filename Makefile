@@ -54,7 +54,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run docs up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build run docs up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-stream bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -175,6 +175,9 @@ fuzz: ## every fuzz target for FUZZTIME (10s), two at a time
 bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; memory over five minutes; who asks is a process of its own
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 	$(GOTEST) -run '^$$' -bench 'Steady$$' -benchtime 1x ./app
+
+bench-stream: ## cost of a realistic product beside a bare loop; STREAM_SIZE=medium, STREAM_SEED=11, STREAM_PARTS=actions,visits
+	$(GOTEST) -run '^$$' -bench Stream -benchtime 1x ./internal/tools/bench/stream
 
 bench-feed: ## the feed's write path beside the bare loop, full pools, a giant, latencies, chunks; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
 	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x ./internal/tools/bench
