@@ -68,8 +68,8 @@ func (s *started) gauges(metric, label string) map[string]float64 {
 	return sums
 }
 
-// awaitLackingMetric waits until the metric on which the alert PartLacking fires reports a part.
-func (s *started) awaitLackingMetric(part string) {
+// awaitNotReadyMetric waits until the metric on which the alert ComponentNotReady fires reports a component.
+func (s *started) awaitNotReadyMetric(component string) {
 	s.t.Helper()
-	eventually.True(s.t, "smartfeed_lacking reports "+part, func() bool { return s.gauges("smartfeed_lacking", "part")[part] == 1 })
+	eventually.True(s.t, "smartfeed_component_not_ready reports "+component, func() bool { return s.gauges("smartfeed_component_not_ready", "component")[component] == 1 })
 }

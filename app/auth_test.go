@@ -78,7 +78,7 @@ func TestAuth_GuardsEveryRoute(t *testing.T) {
 			t.Errorf("%s with the token %.20q: got %d, want %d", c.path, c.token, got, c.want)
 		}
 	}
-	if text := (httpAPI{t, "http://" + cfg.Admin}).get("/metrics"); !strings.Contains(text, "smartfeed_http_request_seconds") {
+	if text := (httpAPI{t, "http://" + cfg.Admin}).get("/metrics"); !strings.Contains(text, "smartfeed_http_request_duration_seconds") {
 		t.Errorf("metrics at the admin address: got %.200s", text)
 	}
 	s.askedByCommands(operator)

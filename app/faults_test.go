@@ -200,7 +200,7 @@ func TestReadyz_NamesUnavailableParts(t *testing.T) {
 			f.net.Hold()
 			defer f.net.Release()
 			f.awaitLack(503, "kafka", "unreachable")
-			f.awaitLackingMetric("kafka")
+			f.awaitNotReadyMetric("kafka")
 			f.net.Release()
 			calm()
 		})
@@ -208,7 +208,7 @@ func TestReadyz_NamesUnavailableParts(t *testing.T) {
 }
 
 // Each part of dev, among them its broker, is named by /readyz while it fails. So are its metrics, as the cases of the
-// alerts PartLacking and PartitionsUnowned have them: a group without partitions still has the metric.
+// alerts ComponentNotReady and PartitionsUnowned have them: a group without partitions still has the metric.
 func TestReadyz_NamesUnavailablePartsOfDev(t *testing.T) {
 	t.Parallel()
 	f := &faulty{parts: map[string]*breakable{}}
@@ -219,10 +219,10 @@ func TestReadyz_NamesUnavailablePartsOfDev(t *testing.T) {
 		}
 		b.set(true)
 		f.awaitLack(503, part, "waiting")
-		f.awaitLackingMetric(part)
+		f.awaitNotReadyMetric(part)
 		if slices.Contains(topics.RowGroups(), part) {
 			eventually.True(t, part+" owns fewer partitions than others", func() bool {
-				owned := f.gauges("smartfeed_rows_partitions_owned", "group")
+				owned := f.gauges("smartfeed_group_partitions_owned", "group")
 				own, exists := owned[part]
 				return exists && own < slices.Max(slices.Collect(maps.Values(owned)))
 			})

@@ -224,14 +224,14 @@ func TestFeed_AnswersWithoutFeatureStore(t *testing.T) {
 			}
 			said[degraded] = true
 			s.feedOf("user:0")
-			opened = opened || s.metric("smartfeed_features_breaker_open") == "1"
+			opened = opened || s.metric("smartfeed_features_circuit_breaker_open") == "1"
 		}
 		if !opened || !said[reason] || !said["store"] {
 			t.Errorf("%s: breaker open %v, degraded %v, want it open, and %s", fault, opened, said, reason)
 		}
 		does.Store("well")
 		s.featuresAreWell()
-		if got := s.metric("smartfeed_features_breaker_open"); got != "0" {
+		if got := s.metric("smartfeed_features_circuit_breaker_open"); got != "0" {
 			t.Errorf("%s: when all is well again the gauge is %s, want 0", fault, got)
 		}
 	}
@@ -379,7 +379,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 		return strings.Contains(err.Error(), "pinot")
 	})
 	seconds := func() float64 {
-		value, err := strconv.ParseFloat(s.metric("smartfeed_features_freshness_seconds"), 64)
+		value, err := strconv.ParseFloat(s.metric("smartfeed_features_lag_seconds"), 64)
 		must.OK(t, err)
 		return value
 	}

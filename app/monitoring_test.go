@@ -294,13 +294,13 @@ func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {
 	if writers < 4 {
 		t.Errorf("%d metrics of dead letters: were they found?", writers)
 	}
-	const parked = `smartfeed_rows_effects_total{group="retries", effect="parked"}`
+	const parked = `smartfeed_group_effects_total{group="retries", effect="parked"}`
 	if expr := calls["DeadLettersParked"].Expr; !strings.Contains(expr, "("+parked+" unless "+parked+" offset 10m) or increase("+parked+"[10m])") {
 		t.Errorf("the alert DeadLettersParked asks for %q", expr)
 	}
-	shown(`smartfeed_rows_effects_total{group="retries"}`)
-	if expr := calls["DefinitionsStale"].Expr; expr != "smartfeed_features_definitions_stale == 1" {
-		t.Errorf("the alert DefinitionsStale asks for %q", expr)
+	shown(`smartfeed_group_effects_total{group="retries"}`)
+	if expr := calls["FeatureDefinitionsStale"].Expr; expr != "smartfeed_features_definitions_stale == 1" {
+		t.Errorf("the alert FeatureDefinitionsStale asks for %q", expr)
 	}
 	shown("smartfeed_features_definitions_stale")
 }

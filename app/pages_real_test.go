@@ -493,10 +493,10 @@ func (p *pagesProduct) counters() counted {
 	p.t.Helper()
 	failed := p.metric("smartfeed_feedstore_extra_reads_total", `reason="failed"`)
 	return counted{
-		reads:   p.metric("smartfeed_feedstore_reads_total", ""),
+		reads:   p.metric("smartfeed_feedstore_read_duration_seconds_count", ""),
 		extra:   p.metric("smartfeed_feedstore_extra_reads_total", "") - failed,
-		standby: p.metric("smartfeed_feedstore_wins_total", `store="standby"`),
-		changes: p.metric("smartfeed_feedstore_changes_total", ""),
+		standby: p.metric("smartfeed_feedstore_answered_reads_total", `store="standby"`),
+		changes: p.metric("smartfeed_feedstore_failovers_total", ""),
 	}
 }
 
@@ -506,7 +506,7 @@ func (c counted) since(before counted) counted {
 
 func (p *pagesProduct) first() string {
 	p.t.Helper()
-	if p.metric("smartfeed_feedstore_first", `store="primary"`) == 1 {
+	if p.metric("smartfeed_feedstore_preferred", `store="primary"`) == 1 {
 		return "primary"
 	}
 	return "standby"

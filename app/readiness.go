@@ -58,8 +58,8 @@ type readinessCollector struct {
 }
 
 func newReadinessCollector(reasons func() []api.NotReadyReason) readinessCollector {
-	const help = "1 for each part that is not ready, as /readyz names it. A part that is ready has no value."
-	return readinessCollector{prometheus.NewDesc("smartfeed_lacking", help, []string{"part"}, nil), reasons}
+	const help = "1 for each component that is not ready, as listed by /readyz; ready components have no series."
+	return readinessCollector{prometheus.NewDesc("smartfeed_component_not_ready", help, []string{"component"}, nil), reasons}
 }
 
 // Describe implements prometheus.Collector.

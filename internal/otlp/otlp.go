@@ -48,8 +48,8 @@ type Exporter struct {
 // Outcomes of a span, in the label outcome.
 const (
 	sent   = "sent"
-	full   = "queue full"
-	failed = "not taken"
+	full   = "queue_full"
+	failed = "export_failed"
 )
 
 // Open validates the configuration, which must have an endpoint, and starts to send. It does not connect yet.
@@ -60,7 +60,7 @@ func Open(cfg Config, deps Deps) (*Exporter, error) {
 	e := &Exporter{
 		cfg: cfg, log: deps.Log, transport: &http.Transport{IdleConnTimeout: time.Minute},
 		spans: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_tracing_spans_total", Help: "Spans that ended, by what became of them.",
+			Name: "smartfeed_tracing_spans_total", Help: "Ended spans, by outcome of the export.",
 		}, []string{"outcome"}),
 	}
 	if e.log == nil {

@@ -81,7 +81,7 @@ func TestExporter_SendsSpans(t *testing.T) {
 		t.Errorf("header: got %v", header)
 	}
 	end(t, e, 1)
-	if got := outcomes(t, reg)["not taken"]; got != 1 {
+	if got := outcomes(t, reg)["export_failed"]; got != 1 {
 		t.Errorf("a span that ends after Close: got %v not taken, want 1", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestExporter_RetriesBusyCollector(t *testing.T) {
 	eventually.True(t, "it was asked", func() bool { n, _ := collector.Posts(); return n >= 2 })
 	collector.Says(0)
 	e.Close()
-	if got := outcomes(t, reg); got["sent"] != 1 || got["not taken"] != 0 {
+	if got := outcomes(t, reg); got["sent"] != 1 || got["export_failed"] != 0 {
 		t.Errorf("got %v, want one sent", got)
 	}
 }
@@ -107,9 +107,9 @@ func TestExporter_CountsLostSpans(t *testing.T) {
 	refusing := otlptest.New(t)
 	refusing.Says(http.StatusUnauthorized)
 	for _, test := range []struct{ name, endpoint, outcome string }{
-		{"nobody there", "http://127.0.0.1:1", "not taken"},
-		{"refused", refusing.URL, "not taken"},
-		{"hanging", hanging, "queue full"},
+		{"nobody there", "http://127.0.0.1:1", "export_failed"},
+		{"refused", refusing.URL, "export_failed"},
+		{"hanging", hanging, "queue_full"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer

@@ -208,8 +208,7 @@ func typeOf(s object) string {
 func metricsAndAlerts(t *testing.T, p *page) {
 	text, err := os.ReadFile(root + "app/testdata/metrics.golden")
 	must.OK(t, err)
-	p.text("## Metrics\n\n`GET /metrics` has these metrics, and those of the Go runtime and the process. Names that end with `_seconds` are in seconds, and with `_bytes_total` in bytes. " +
-		"A metric exists in the processes that have its part.")
+	p.text("## Metrics\n\n`GET /metrics` returns these metrics and those of the Go runtime and the process. A process has only the metrics of its components.")
 	var rows [][]string
 	for _, m := range regexp.MustCompile(`(?m)^(\w+)\{(.*?)\} (\w+) (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		var labels []string

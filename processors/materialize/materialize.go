@@ -81,7 +81,7 @@ type Sink struct {
 	inputs      map[string]input
 	deadLetters *prometheus.CounterVec
 	seconds     prometheus.Histogram
-	since       prometheus.Histogram
+	endToEnd    prometheus.Histogram
 	inFlight    *inFlight
 }
 
@@ -93,22 +93,22 @@ func New(cfg Config, env Env) (*Sink, error) {
 	s := &Sink{
 		cfg: cfg, env: env, group: topics.MaterializeGroup(env.Name), inputs: inputs(env.Streams, env.Deleted), inFlight: new(inFlight),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_materialize_dead_letters_total", Help: "Records that can never be written.",
+			Name: "smartfeed_materialize_dead_letters_total", Help: "Input records sent to the dead-letter topic, by input topic.",
 		}, []string{"topic"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "smartfeed_materialize_write_seconds", Help: "Time of one durable write.",
+			Name: "smartfeed_materialize_write_duration_seconds", Help: "Duration of a durable write of a batch, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), // 0.5 ms to 4 s
 		}),
-		since: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "smartfeed_materialize_since_seconds", Help: "Time from when the outside event arrived that the oldest record of a write goes back to, to when it was durable.",
+		endToEnd: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "smartfeed_materialize_end_to_end_latency_seconds", Help: "Time from the arrival of the original event of the oldest record of a batch until the batch is durable, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s
 		}),
 	}
-	behind := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "smartfeed_materialize_behind_seconds", Help: "Age of the oldest record that is being written, or could not be; 0 when nothing is.",
-	}, s.behind)
+	lag := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "smartfeed_materialize_lag_seconds", Help: "Age of the oldest record that is read but not yet durable, in seconds, or 0 if there is none.",
+	}, s.lag)
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"group": s.group}, env.Metrics)
-	for _, c := range []prometheus.Collector{s.deadLetters, s.seconds, s.since, behind} {
+	for _, c := range []prometheus.Collector{s.deadLetters, s.seconds, s.endToEnd, lag} {
 		if err := labelled.Register(c); err != nil {
 			return nil, fmt.Errorf("materialize: register metrics: %w", err)
 		}
@@ -173,7 +173,7 @@ func (s *Sink) process(ctx context.Context, publisher *topics.Publisher, records
 	if err := s.write(ctx, batch); err != nil {
 		return err
 	}
-	s.since.Observe(max(0, time.Since(originTime(records)).Seconds()))
+	s.endToEnd.Observe(max(0, time.Since(originTime(records)).Seconds()))
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (s *Sink) write(ctx context.Context, batch Batch) error {
 }
 
 // behind returns the age in seconds of the oldest record in flight.
-func (s *Sink) behind() float64 { return s.inFlight.age(time.Now()).Seconds() }
+func (s *Sink) lag() float64 { return s.inFlight.age(time.Now()).Seconds() }
 
 // storeName returns the name of the feed store, as reads use it.
 func (s *Sink) storeName() string {

@@ -198,7 +198,7 @@ func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 	families, err := reg.Gather()
 	must.OK(t, err)
 	for _, f := range families {
-		if f.GetName() == "smartfeed_materialize_behind_seconds" {
+		if f.GetName() == "smartfeed_materialize_lag_seconds" {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}

@@ -274,7 +274,7 @@ func (g *watched) of(name string) float64 {
 		g.t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == "smartfeed_rows_"+name && len(f.GetMetric()) == 1 {
+		if f.GetName() == "smartfeed_group_"+name && len(f.GetMetric()) == 1 {
 			m := f.GetMetric()[0]
 			return m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
@@ -287,7 +287,7 @@ func (g *watched) of(name string) float64 {
 func (g *watched) observed() map[string]float64 {
 	g.t.Helper()
 	found := map[string]float64{}
-	for _, name := range []string{"commit_seconds", "hop_seconds", "since_seconds"} {
+	for _, name := range []string{"commit_duration_seconds", "processing_latency_seconds", "end_to_end_latency_seconds"} {
 		found[name] = g.of(name)
 	}
 	return found
@@ -316,7 +316,7 @@ func TestGenerations_OneIsMeasured(t *testing.T) {
 	records := int64(g.published * (keys + 1))
 	applied(first, records)
 	before := g.observed()
-	if before["hop_seconds"] == 0 {
+	if before["processing_latency_seconds"] == 0 {
 		t.Error("no hop of the one that speaks was measured")
 	}
 

@@ -11,38 +11,37 @@ import (
 
 // meter holds the metrics of a group. All groups of a process share the metrics, which have the label group.
 type meter struct {
-	rows, deletes, bytes, emits       *tally
-	commits, messages, skipped        *tally
-	deadLetters, misplaced, recovered *tally
-	rate                              rate // of input records
-	parts                             *ownedParts
-	latency, hop, since               prometheus.Observer
-	dropped                           *prometheus.CounterVec // of the group, by reason
-	kinds                             kinds
-	drops, letters                    reasons                // the same counts, readable in this process
-	affected                          *prometheus.CounterVec // effects of the group, by name
-	effects                           reasons                // the same counts, readable in this process
+	rows, deletes, emits                *tally
+	commits, messages, skipped          *tally
+	deadLetters, misplaced, recovered   *tally
+	rate                                rate // of input records
+	parts                               *ownedParts
+	commitTime, processingTime, overall prometheus.Observer
+	dropped                             *prometheus.CounterVec // of the group, by reason
+	kinds                               kinds
+	drops, letters                      reasons                // the same counts, readable in this process
+	affected                            *prometheus.CounterVec // effects of the group, by name
+	effects                             reasons                // the same counts, readable in this process
 }
 
 func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 	f := family{reg: reg, group: group}
 	m := &meter{
-		kinds:       newKinds(),
-		rows:        f.counter("rows_written_total", "Rows put."),
-		deletes:     f.counter("rows_deleted_total", "Rows deleted."),
-		bytes:       f.counter("bytes_total", "Bytes of keys and values of rows and emitted records."),
-		emits:       f.counter("records_emitted_total", "Records emitted to topics."),
-		commits:     f.counter("commits_total", "Transactions committed."),
-		messages:    f.counter("records_applied_total", "Input records whose effect is durable."),
-		skipped:     f.counter("records_skipped_total", "Input records read again and skipped, because they are applied."),
-		deadLetters: f.counter("dead_letters_total", "Input records sent to the dead letters."),
-		misplaced:   f.counter("records_misplaced_total", "Input records sent on to the partition of their key."),
-		recovered:   f.counter("rows_recovered_total", "Changelog records read to recover or follow partitions."),
-		latency:     f.histogram("commit_seconds", "Time a transaction takes, local store included."),
-		hop:         f.histogram("hop_seconds", "Time from when the first record of a transaction arrived to when its effect was durable."),
-		since:       f.histogram("since_seconds", "Time from when the outside event arrived that the first record of a transaction goes back to, to when its effect was durable."),
-		dropped:     f.vector("records_dropped_total", "reason", "Input records dropped on purpose, by reason."),
-		affected:    f.vector("effects_total", "effect", "What rules of the group did, by name; the group's package says what is counted."),
+		kinds:          newKinds(),
+		rows:           f.counter("rows_written_total", "Rows inserted or updated in the state of the group."),
+		deletes:        f.counter("rows_deleted_total", "Rows deleted from the state of the group."),
+		emits:          f.counter("records_emitted_total", "Records produced to topics, without the changelog."),
+		commits:        f.counter("commits_total", "Committed transactions."),
+		messages:       f.counter("records_processed_total", "Input records whose effects are committed."),
+		skipped:        f.counter("records_skipped_total", "Input records skipped because their effects are already committed."),
+		deadLetters:    f.counter("dead_letters_total", "Input records sent to the dead-letter topic."),
+		misplaced:      f.counter("records_misplaced_total", "Input records forwarded to the partition of their key because they were in another one."),
+		recovered:      f.counter("changelog_records_read_total", "Changelog records read to recover partitions or to keep standby copies."),
+		commitTime:     f.histogram("commit_duration_seconds", "Duration of a commit to Kafka and the local store, in seconds."),
+		processingTime: f.histogram("processing_latency_seconds", "Time from the arrival of the first input record of a transaction to its commit, in seconds."),
+		overall:        f.histogram("end_to_end_latency_seconds", "Time from the arrival of the original event of the first input record of a transaction to its commit, in seconds."),
+		dropped:        f.vector("records_dropped_total", "reason", "Input records dropped by rule, by reason."),
+		affected:       f.vector("effects_total", "effect", "Effects of the group's rules, by name; the package of the group documents the names."),
 	}
 	m.parts = register(&f, newOwnedParts())
 	m.parts.know(group)
@@ -86,16 +85,15 @@ func (m *meter) committed(b *batch, took time.Duration, active bool) {
 	}
 	m.rows.count(puts)
 	m.deletes.count(deletes)
-	m.bytes.count(len(b.data))
 	m.emits.count(len(b.emits))
 	m.commits.count(1)
 	if active {
-		m.latency.Observe(took.Seconds())
+		m.commitTime.Observe(took.Seconds())
 	}
 	if active && b.first != (begun{}) {
 		now := time.Now().UnixMicro()
-		m.hop.Observe(seconds(now - b.first.arrived))
-		m.since.Observe(seconds(now - b.first.since))
+		m.processingTime.Observe(seconds(now - b.first.arrived))
+		m.overall.Observe(seconds(now - b.first.since))
 	}
 	m.misplaced.count(b.misplaced)
 	m.deadLetters.count(len(b.deadLetters))
@@ -132,7 +130,7 @@ type family struct {
 	errs  []error
 }
 
-const metricPrefix = "smartfeed_rows_"
+const metricPrefix = "smartfeed_group_"
 
 func (f *family) counter(name, help string) *tally {
 	opts := prometheus.CounterOpts{Name: metricPrefix + name, Help: help}

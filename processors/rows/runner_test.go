@@ -292,7 +292,7 @@ func TestStatus_CountsByReason(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"records_dropped_total t bot": 4, "dead_letters_total t": 1, "effects_total spared t": 40, "records_applied_total t": 5, "records_applied_total other": 0,
+		"records_dropped_total t bot": 4, "dead_letters_total t": 1, "effects_total spared t": 40, "records_processed_total t": 5, "records_processed_total other": 0,
 	} {
 		if value, there := got[name]; !there || value != want {
 			t.Errorf("metric %s: %v, want %v; all: %v", name, value, want, got)

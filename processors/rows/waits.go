@@ -54,18 +54,18 @@ func (f *inFlight) age(now time.Time) time.Duration {
 // causes no commits either. Only the age of the records in flight distinguishes the two cases. Partitions of a generation that does
 // not emit are left out: each partition counts once, and the lag of the other generation does not matter.
 type ownedParts struct {
-	owned, waiting *prometheus.Desc
+	owned, age *prometheus.Desc
 
 	mu     sync.Mutex
 	groups map[string]map[*part]struct{} // partitions that accept records
 }
 
 func newOwnedParts() *ownedParts {
-	const help = "Age of the oldest record that the group has received, or that is ready for it, and that is not processed; 0: there is none."
+	const help = "Time since the oldest unprocessed record became ready for the group, in seconds, or 0 if there is none."
 	return &ownedParts{
-		owned:   prometheus.NewDesc(metricPrefix+"partitions_owned", "Partitions that are recovered and emit.", []string{"group"}, nil),
-		waiting: prometheus.NewDesc(metricPrefix+"waiting_seconds", help, []string{"group"}, nil),
-		groups:  map[string]map[*part]struct{}{},
+		owned:  prometheus.NewDesc(metricPrefix+"partitions_owned", "Partitions that this process owns and processes.", []string{"group"}, nil),
+		age:    prometheus.NewDesc(metricPrefix+"oldest_pending_record_age_seconds", help, []string{"group"}, nil),
+		groups: map[string]map[*part]struct{}{},
 	}
 }
 
@@ -91,7 +91,7 @@ func (o *ownedParts) leave(p *part) {
 }
 
 // Describe implements prometheus.Collector.
-func (o *ownedParts) Describe(to chan<- *prometheus.Desc) { to <- o.owned; to <- o.waiting }
+func (o *ownedParts) Describe(to chan<- *prometheus.Desc) { to <- o.owned; to <- o.age }
 
 // Collect implements prometheus.Collector.
 func (o *ownedParts) Collect(to chan<- prometheus.Metric) {
@@ -107,6 +107,6 @@ func (o *ownedParts) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 		to <- prometheus.MustNewConstMetric(o.owned, prometheus.GaugeValue, float64(owned), group)
-		to <- prometheus.MustNewConstMetric(o.waiting, prometheus.GaugeValue, longest.Seconds(), group)
+		to <- prometheus.MustNewConstMetric(o.age, prometheus.GaugeValue, longest.Seconds(), group)
 	}
 }

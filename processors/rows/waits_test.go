@@ -13,13 +13,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// waiting returns the value of waiting_seconds of group t.
+// waiting returns the value of oldest_pending_record_age_seconds of group t.
 func waiting(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := reg.Gather()
 	must.OK(t, err)
 	for _, f := range families {
-		if f.GetName() == metricPrefix+"waiting_seconds" {
+		if f.GetName() == metricPrefix+"oldest_pending_record_age_seconds" {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}

@@ -276,7 +276,7 @@ func TestAccessLogAndMetricsHaveOneShape(t *testing.T) {
 	for _, labels := range []string{
 		`{code="400",method="GET",route="/v1/users/{user}/feed"}`, `{code="405",method="other",route="/v1/users/{user}/feed"}`,
 	} {
-		if want := "smartfeed_http_request_seconds_count" + labels + " 1"; !strings.Contains(string(metrics), want) {
+		if want := "smartfeed_http_request_duration_seconds_count" + labels + " 1"; !strings.Contains(string(metrics), want) {
 			t.Errorf("got %s, want %s in it", metrics, want)
 		}
 	}

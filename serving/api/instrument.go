@@ -22,12 +22,12 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "smartfeed_http_request_seconds",
-		Help:    "Time from the end of a request's header to the end of its answer.",
+		Name:    "smartfeed_http_request_duration_seconds",
+		Help:    "Time from the end of the request header to the end of the response, in seconds.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15), // 0.5 ms to 8 s
 	}, []string{"route", "method", "code"}), omitted: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "smartfeed_http_audit_lines_omitted_total",
-		Help: "Audit lines of requests without a valid token that were not logged, above 10 per second.",
+		Help: "Audit lines of unauthenticated requests that were not logged, because there were more than 10 per second.",
 	})}
 	return m, errors.Join(reg.Register(m.seconds), reg.Register(m.omitted))
 }

@@ -101,7 +101,7 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 		if after := runtime.NumGoroutine(); after > before || store.hits.Load() != hits {
 			t.Errorf("%d goroutines before, %d after; %d more scans", before, after, store.hits.Load()-hits)
 		}
-		if got := counted(t, metrics, "smartfeed_features_breaker_open"); got != 1 {
+		if got := counted(t, metrics, "smartfeed_features_circuit_breaker_open"); got != 1 {
 			t.Errorf("gauge: got %v, want 1", got)
 		}
 		down.Store(false)
@@ -110,7 +110,7 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 		if answer, _ := ask(); len(answer.Degraded) > 0 {
 			t.Errorf("when it has recovered: degraded %v", answer.Degraded)
 		}
-		if got := counted(t, metrics, "smartfeed_features_breaker_open"); got != 0 {
+		if got := counted(t, metrics, "smartfeed_features_circuit_breaker_open"); got != 0 {
 			t.Errorf("gauge: got %v, want 0", got)
 		}
 	})

@@ -168,7 +168,7 @@ func (s *Sink) noteArrivals(records []*kgo.Record) {
 	}
 	s.newest.Store(newest)
 	if first < math.MaxInt64 && !s.deps.ActionsElsewhere {
-		s.deps.Metrics.since.Observe(max(0, s.deps.Now().Sub(first.Time()).Seconds()))
+		s.deps.Metrics.endToEnd.Observe(max(0, s.deps.Now().Sub(first.Time()).Seconds()))
 	}
 }
 

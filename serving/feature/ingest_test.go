@@ -138,13 +138,13 @@ func TestActionsBecomeFeatures(t *testing.T) {
 		t.Error("nobody was woken")
 	}
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
-	if got := counted(t, w.registry, "smartfeed_features_freshness_seconds"); got != 0 {
+	if got := counted(t, w.registry, "smartfeed_features_lag_seconds"); got != 0 {
 		t.Errorf("freshness: got %v s, want 0, although one action happened long ago: it came a moment ago, and is there", got)
 	}
 	if arrived, known := sink.Fresh(); !known || time.Since(arrived) > time.Minute || time.Since(arrived) < 0 {
 		t.Errorf("fresh to %v, %v, want a moment ago", arrived, known)
 	}
-	if got := counted(t, w.registry, "smartfeed_features_expired_total"); got != 1 {
+	if got := counted(t, w.registry, "smartfeed_features_expired_actions_total"); got != 1 {
 		t.Errorf("expired: got %v, want 1", got)
 	}
 	if err := stop(); err != nil {
@@ -178,7 +178,7 @@ func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	if len(changed) != 1 {
 		t.Error("nobody was woken")
 	}
-	if _, n := observed(t, w.registry, "smartfeed_features_since_seconds"); n > 0 || counted(t, w.registry, "smartfeed_features_freshness_seconds") > 0 {
+	if _, n := observed(t, w.registry, "smartfeed_features_end_to_end_latency_seconds"); n > 0 || counted(t, w.registry, "smartfeed_features_lag_seconds") > 0 {
 		t.Error("it says how late actions are in a store that it does not fill")
 	}
 	w.DeadLetters(1)
@@ -290,7 +290,7 @@ func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
 	sink.deps.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 	told := func(when string, want time.Duration) {
 		t.Helper()
-		got := counted(t, w.registry, "smartfeed_features_freshness_seconds")
+		got := counted(t, w.registry, "smartfeed_features_lag_seconds")
 		if got < want.Seconds() || got > (want+eventually.Patience).Seconds() {
 			t.Errorf("%s features are %v s late, want %v", when, got, want.Seconds())
 		}
@@ -314,7 +314,7 @@ func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
 	<-store.begun
 	store.outcomes <- nil
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
-	if got := counted(t, w.registry, "smartfeed_features_freshness_seconds"); got != 0 {
+	if got := counted(t, w.registry, "smartfeed_features_lag_seconds"); got != 0 {
 		t.Errorf("when it is written features are %v s late", got)
 	}
 }

@@ -37,7 +37,7 @@ func (l Lateness) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 		case err == nil:
 			whole.Store(&at)
-			l.Metrics.since.Observe(l.ago(at).Seconds())
+			l.Metrics.endToEnd.Observe(l.ago(at).Seconds())
 		case !failing:
 			l.Log.Warn("features: how late actions are cannot be found out", "error", err)
 		}

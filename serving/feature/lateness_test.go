@@ -39,8 +39,8 @@ func TestLatenessIsSeen(t *testing.T) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			sum, n := observed(t, reg, "smartfeed_features_since_seconds")
-			if got := counted(t, reg, "smartfeed_features_freshness_seconds"); got != gauge || n != looks || sum != late {
+			sum, n := observed(t, reg, "smartfeed_features_end_to_end_latency_seconds")
+			if got := counted(t, reg, "smartfeed_features_lag_seconds"); got != gauge || n != looks || sum != late {
 				t.Errorf("%s: gauge %v, %d looks of %v s, want %v, %d of %v s", what, got, n, sum, gauge, looks, late)
 			}
 		}

@@ -15,7 +15,7 @@ type Metrics struct {
 	degraded *prometheus.CounterVec
 	bad      *prometheus.CounterVec
 	expired  prometheus.Counter
-	since    prometheus.Histogram
+	endToEnd prometheus.Histogram
 	open     prometheus.Gauge
 	stale    prometheus.Gauge
 	late     atomic.Pointer[func() time.Duration] // called at each scrape of Prometheus; nil: nothing is late
@@ -34,26 +34,26 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	}
 	m := &Metrics{
 		answers: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "smartfeed_features_answer_seconds",
-			Help:    "Time to answer a request for features.",
+			Name:    "smartfeed_features_request_duration_seconds",
+			Help:    "Time to answer a request for features, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s
 		}),
-		degraded: counters("reason", "degraded_total", "Answers that lack values, by reason."),
-		bad:      counters("topic", "dead_letters_total", "Records that could not be read, by topic."),
-		expired: prometheus.NewCounter(prometheus.CounterOpts(opts("expired_total",
-			"Actions that were older than what is kept when they arrived, and were not written."))),
-		since: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "smartfeed_features_since_seconds",
-			Help:    "Time from when the first action of a batch arrived to when features count it. With Pinot: how long the oldest action that they lack has waited, at each look.",
+		degraded: counters("reason", "degraded_responses_total", "Responses with missing values, by reason."),
+		bad:      counters("topic", "dead_letters_total", "Input records sent to the dead-letter topic, by input topic."),
+		expired: prometheus.NewCounter(prometheus.CounterOpts(opts("expired_actions_total",
+			"Actions that arrived after their retention had ended and were not written."))),
+		endToEnd: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "smartfeed_features_end_to_end_latency_seconds",
+			Help:    "Time from the arrival of the first action of a batch until features include it, in seconds; with Pinot, the lag at each check.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s; the objective is one second
 		}),
-		open:  gauge("breaker_open", "1 while the circuit breaker of the feature store is open or half-open, after consecutive answers that lacked values."),
-		stale: gauge("definitions_stale", "1 while the file of definitions cannot be read or has mistakes, so that those before it are answered."),
+		open:  gauge("circuit_breaker_open", "1 while the circuit breaker of the feature store is open or half-open, otherwise 0."),
+		stale: gauge("definitions_stale", "1 while the definitions file is invalid and the previous definitions stay in use, otherwise 0."),
 	}
-	freshness := prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts("freshness_seconds",
-		"How long ago what is being written, or could not be, arrived; 0 when nothing is. With Pinot: how long ago all that had arrived was last known to be there.")), m.freshness)
+	lag := prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts("lag_seconds",
+		"Age of the oldest action that features may not include yet, in seconds, or 0 if there is none.")), m.lag)
 	var errs []error
-	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.bad, m.expired, freshness, m.since, m.open, m.stale} {
+	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.bad, m.expired, lag, m.endToEnd, m.open, m.stale} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -62,10 +62,10 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// setLate sets the function that the freshness gauge calls: the age of the oldest record that waits to be written.
+// setLate sets the function that the lag gauge calls: the age of the oldest record that waits to be written.
 func (m *Metrics) setLate(late func() time.Duration) { m.late.Store(&late) }
 
-func (m *Metrics) freshness() float64 {
+func (m *Metrics) lag() float64 {
 	if late := m.late.Load(); late != nil {
 		return (*late)().Seconds()
 	}

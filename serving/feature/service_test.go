@@ -424,7 +424,7 @@ func TestAFailingStoreIsNamedAndTheRestIsAnswered(t *testing.T) {
 			if n := strings.Count(log.String(), "error=down"); n != 1 {
 				t.Errorf("logged %d times, want once: %s", n, &log)
 			}
-			if n := counted(t, metrics, "smartfeed_features_degraded_total"); n != 1 {
+			if n := counted(t, metrics, "smartfeed_features_degraded_responses_total"); n != 1 {
 				t.Errorf("counted %v degraded answers, want 1", n)
 			}
 		})

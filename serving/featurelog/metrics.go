@@ -9,9 +9,9 @@ import (
 
 // Metrics are the metrics of a Recorder and of Files, one set per process.
 type Metrics struct {
-	logged prometheus.Counter
-	lost   prometheus.Counter
-	bad    prometheus.Counter
+	written prometheus.Counter
+	dropped prometheus.Counter
+	bad     prometheus.Counter
 }
 
 // NewMetrics registers the metrics. It returns an error if reg has one of them already.
@@ -20,12 +20,12 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "smartfeed_feature_log_" + name, Help: help})
 	}
 	m := &Metrics{
-		logged: counter("records_total", "Entities of answers that are in the log."),
-		lost:   counter("lost_total", "Entities of answers that should be in the log, and are not."),
-		bad:    counter("dead_letters_total", "Records that could not be read."),
+		written: counter("records_written_total", "Records written to the feature log, one per entity and response."),
+		dropped: counter("records_dropped_total", "Records missing from the feature log because they could not be encoded or sent."),
+		bad:     counter("dead_letters_total", "Records of the feature log sent to the dead-letter topic because they could not be read."),
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.logged, m.lost, m.bad} {
+	for _, c := range []prometheus.Collector{m.written, m.dropped, m.bad} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -112,16 +112,16 @@ func (r Rule) samples(entity string, asOf time.Time) bool {
 func (r *Recorder) send(rec *schemas.LoggedFeatures) {
 	value, err := r.stream.Encode(rec)
 	if err != nil { // larger than a record may be
-		r.metrics.lost.Inc()
+		r.metrics.dropped.Inc()
 		return
 	}
 	out := &kgo.Record{Topic: r.stream.Name, Key: []byte(rec.Entity), Value: value}
 	// The request's context must not cancel the record.
 	r.to.TryProduce(context.Background(), out, func(_ *kgo.Record, err error) {
 		if err != nil {
-			r.metrics.lost.Inc()
+			r.metrics.dropped.Inc()
 			return
 		}
-		r.metrics.logged.Inc()
+		r.metrics.written.Inc()
 	})
 }

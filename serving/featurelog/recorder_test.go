@@ -115,8 +115,8 @@ func TestRecorderLogsWhatTheRulesWant(t *testing.T) {
 	}
 	r.sent.full = true
 	r.Record(req, answer, at)
-	if lost, logged := r.counted(t, "lost_total"), r.counted(t, "records_total"); lost != 2 || logged != 2 {
-		t.Errorf("%v lost, %v logged, want 2 and 2", lost, logged)
+	if dropped, written := r.counted(t, "records_dropped_total"), r.counted(t, "records_written_total"); dropped != 2 || written != 2 {
+		t.Errorf("%v records dropped, %v written, want 2 and 2", dropped, written)
 	}
 }
 

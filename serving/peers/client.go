@@ -81,7 +81,7 @@ func NewClient(deps Deps) (*Client, error) {
 		processes: processes{lister: deps.Processes, timeout: listTimeout}, timeout: processTimeout,
 		http: &http.Client{Transport: transport},
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_peer_calls_total", Help: "Calls to other processes of the deployment, by call and outcome.",
+			Name: "smartfeed_peer_calls_total", Help: "Calls to other processes, by call and outcome.",
 		}, []string{"call", "outcome"}),
 	}
 	for group, directory := range deps.Owners {
@@ -250,14 +250,14 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 }
 
 func (c *Client) count(call string, err error) {
-	outcome := "answered"
+	outcome := "success"
 	switch {
 	case errors.Is(err, schemas.ErrElsewhere):
-		outcome = "elsewhere"
+		outcome = "not_owner"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		outcome = "late"
+		outcome = "timeout"
 	case err != nil && !errors.Is(err, schemas.ErrUnknownFeed):
-		outcome = "failed"
+		outcome = "error"
 	}
 	c.calls.WithLabelValues(call, outcome).Inc()
 }

@@ -313,7 +313,7 @@ func TestAStrangersNotFoundIsNoUnknownFeed(t *testing.T) {
 		t.Errorf("got %v, want the 404 as a failure", err)
 	}
 	var failed dto.Metric
-	if err := c.calls.WithLabelValues(string(callChunk), "failed").Write(&failed); err != nil || failed.GetCounter().GetValue() != 1 {
+	if err := c.calls.WithLabelValues(string(callChunk), "error").Write(&failed); err != nil || failed.GetCounter().GetValue() != 1 {
 		t.Errorf("got %v failed calls and %v, want one", failed.GetCounter().GetValue(), err)
 	}
 	d.is(process(t, &fakeGenerator{name: "next"}), nil)
@@ -473,7 +473,7 @@ func TestSettleDoesNotBlock(t *testing.T) {
 		c.Settle(user, "s", schemas.Acknowledged)
 	}
 	var dropped dto.Metric
-	must.OK(t, c.calls.WithLabelValues(string(callSettle), "failed").Write(&dropped))
+	must.OK(t, c.calls.WithLabelValues(string(callSettle), "error").Write(&dropped))
 	if dropped.GetCounter().GetValue() < 1 {
 		t.Error("no settlement was dropped above the limit")
 	}

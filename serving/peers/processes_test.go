@@ -58,7 +58,7 @@ func hanging(t *testing.T) (address string, asked *atomic.Int64) {
 // heardOf returns the number of processes whose result is counted.
 func heardOf(t *testing.T, c *Client) (n float64) {
 	t.Helper()
-	for _, outcome := range []string{"answered", "elsewhere", "late", "failed"} {
+	for _, outcome := range []string{"success", "not_owner", "timeout", "error"} {
 		var m dto.Metric
 		must.OK(t, c.calls.WithLabelValues(string(callProcess), outcome).Write(&m))
 		n += m.GetCounter().GetValue()

@@ -47,7 +47,7 @@ func Process(client *http.Client, url, version string) Check {
 // notReady reports why a process is not ready.
 func notReady(address string, missing []string, found *Findings) {
 	for _, one := range missing {
-		found.Problem("wait if it has just started; else see its log and docs/operations/runbooks.md#partlacking", "%s is not ready: %s", address, one)
+		found.Problem("wait if it has just started; else see its log and docs/operations/runbooks.md#componentnotready", "%s is not ready: %s", address, one)
 	}
 }
 

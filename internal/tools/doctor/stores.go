@@ -156,7 +156,7 @@ func (p Pinot) Check() Check {
 	return Check{Name: PinotCheck, Examine: func(ctx context.Context, found *Findings) error {
 		differ, errController := p.Verify(ctx)
 		if errController != nil {
-			found.Warn(`check pinot.controller: queries work without it, but "smartfeed wait" waits for it, and the alert FeaturesStale fires`,
+			found.Warn(`check pinot.controller: queries work without it, but "smartfeed wait" waits for it, and the alert FeaturesLagging fires`,
 				"the controller does not answer: %v", reason(ctx, errController))
 		}
 		for _, d := range differ {

@@ -195,7 +195,7 @@ func TestProcessTellsOfTheOthers(t *testing.T) {
 		oneVersion = "\n  → run one version"
 		reached    = "\n  → see its log, if it runs, and whether other processes reach it at that address (--advertise)"
 		brokers    = "\n  → see the checks kafka, access and groups"
-		wait       = "\n  → wait if it has just started; else see its log and docs/operations/runbooks.md#partlacking"
+		wait       = "\n  → wait if it has just started; else see its log and docs/operations/runbooks.md#componentnotready"
 	)
 	for _, c := range []struct{ name, version, rest, want string }{
 		{"none", "v1", "", "ok URL is ready, 1 part running"},

@@ -302,8 +302,8 @@ func TestChunksAreCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	outsideChunk(t, newDesk(50), cfg, reg)
 	for name, want := range map[string]map[string]float64{
-		"items_total":   {" home others": 50},
-		"relaxed_total": {"home all": 1},
+		"items_total":          {" home others": 50},
+		"relaxed_chunks_total": {"home all": 1},
 	} {
 		if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_"+name)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

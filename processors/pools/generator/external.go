@@ -195,7 +195,7 @@ func (g *Generator) request(ctx context.Context, s candidateSource, c *compositi
 	for i := range offered {
 		c := &offered[i]
 		if len(list) == s.limit || c.Validate(now) != nil {
-			g.metrics.refused.WithLabelValues(string(s.name)).Inc()
+			g.metrics.rejected.WithLabelValues(string(s.name)).Inc()
 			continue
 		}
 		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: layout.NewContent(schemas.PinContent{Facets: c.Facets, Created: c.Created})})

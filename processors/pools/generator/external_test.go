@@ -123,7 +123,7 @@ func TestOffersFromOutsideAreFiltered(t *testing.T) {
 	if len(c.Degraded) > 0 || len(c.Served.Items) != 4 || c.Served.Items[0].Created != 1577836800000000 {
 		t.Errorf("degraded %v, items %+v", c.Degraded, c.Served.Items)
 	}
-	if diff := cmp.Diff(map[string]float64{"trends": 4}, counted(t, reg, "smartfeed_generator_refused_total")); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"trends": 4}, counted(t, reg, "smartfeed_generator_rejected_candidates_total")); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 }
@@ -184,9 +184,9 @@ func TestWhatIsOutsideMayFail(t *testing.T) {
 		t.Errorf("items %v, want two that wait and one that is offered", pinsOf(c.Served.Items))
 	}
 	want := map[string]float64{
-		"answered fine": 1, "failed broken": 1, "failed late": 1, "failed model": 1, "failed odd": 1, "late slow": 1,
+		"success fine": 1, "error broken": 1, "error late": 1, "error model": 1, "error odd": 1, "timeout slow": 1,
 	}
-	if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_outside_total")); diff != "" {
+	if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_external_calls_total")); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }

@@ -13,11 +13,11 @@ import (
 
 // metrics holds the metrics of a generator.
 type metrics struct {
-	items   *prometheus.CounterVec
-	relaxed *prometheus.CounterVec
-	outside *prometheus.CounterVec
-	refused *prometheus.CounterVec
-	seconds prometheus.Histogram
+	items    *prometheus.CounterVec
+	relaxed  *prometheus.CounterVec
+	external *prometheus.CounterVec
+	rejected *prometheus.CounterVec
+	seconds  prometheus.Histogram
 }
 
 // newMetrics returns the metrics and registers them unless reg is nil.
@@ -26,19 +26,19 @@ func newMetrics(reg prometheus.Registerer) (metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "smartfeed_generator_" + name, Help: help}, labels)
 	}
 	m := metrics{
-		items:   counter("items_total", "Items of chunks, by feed, arm and source.", "feed", "arm", "source"),
-		relaxed: counter("relaxed_total", "Chunks with relaxed caps, by relaxation level.", "feed", "relaxed"),
-		outside: counter("outside_total", "Calls to external sources and to the model, by outcome.", "service", "outcome"),
-		refused: counter("refused_total", "Candidates of external sources that are malformed or over the limit.", "source"),
+		items:    counter("items_total", "Items in composed chunks, by feed, experiment arm and source.", "feed", "arm", "source"),
+		relaxed:  counter("relaxed_chunks_total", "Chunks composed with relaxed caps, by relaxation level.", "feed", "level"),
+		external: counter("external_calls_total", "Calls to external candidate sources and to the model, by outcome.", "service", "outcome"),
+		rejected: counter("rejected_candidates_total", "Candidates of external sources rejected because they were malformed or over the limit.", "source"),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "smartfeed_generator_chunk_seconds", Help: "Time to compose a chunk, including the wait for the previous visit.",
+			Name: "smartfeed_generator_chunk_duration_seconds", Help: "Time to compose a chunk, including the wait for the user's previous visit, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s: the feed service waits for 150 ms
 		}),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.items, m.relaxed, m.outside, m.refused, m.seconds} {
+	for _, c := range []prometheus.Collector{m.items, m.relaxed, m.external, m.rejected, m.seconds} {
 		if err := reg.Register(c); err != nil {
 			return m, err
 		}
@@ -58,7 +58,7 @@ func (m metrics) composed(c *composition) {
 
 // called counts the outcome of a call to an external service.
 func (m metrics) called(service string, err error) {
-	m.outside.WithLabelValues(service, outcomeOf(err)).Inc()
+	m.external.WithLabelValues(service, outcomeOf(err)).Inc()
 }
 
 // otherSources is the label of sources that a feed does not name.
@@ -77,13 +77,13 @@ func sourceLabel(f rules.Feed, s schemas.Source) string {
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:
-		return "answered"
+		return "success"
 	case errors.Is(err, outside.ErrOpen):
-		return "open"
+		return "circuit_open"
 	case errors.Is(err, outside.ErrBusy):
-		return "busy"
+		return "at_capacity"
 	case errors.Is(err, context.DeadlineExceeded):
-		return "late"
+		return "timeout"
 	}
-	return "failed"
+	return "error"
 }

@@ -133,8 +133,8 @@ func TestWhatHangsDoesNotTakeTheVisit(t *testing.T) {
 					t.Errorf("asked %d times, want %d", n, outside.Failures)
 				}
 				label := map[bool]string{true: "model", false: "slow"}[hanging.degraded == degradedModel]
-				want := map[string]float64{"late " + label: outside.Failures, "open " + label: 1}
-				if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_outside_total")); diff != "" {
+				want := map[string]float64{"timeout " + label: outside.Failures, "circuit_open " + label: 1}
+				if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_external_calls_total")); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
 				time.Sleep(outside.OpenFor + 1)

@@ -190,7 +190,7 @@ func TestAnswersDoWithoutABroker(t *testing.T) {
 				if bad.hits.Load() == 0 {
 					t.Error("it was never asked")
 				}
-				if open := gauge(t, reg, "smartfeed_features_breaker_open"); open != 0 {
+				if open := gauge(t, reg, "smartfeed_features_circuit_breaker_open"); open != 0 {
 					t.Error("the circuit breaker is open")
 				}
 			})

@@ -183,7 +183,7 @@ func (s *Store) Answers() bool { return s.answers.Load() }
 // Metric returns a gauge of Answers with the store's name.
 func (s *Store) Metric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "smartfeed_feedstore_connected", Help: "1 while a node of the store answers, which is asked each second.",
+		Name: "smartfeed_feedstore_up", Help: "1 if a node of the feed store answered the last check, which runs every second, otherwise 0.",
 		ConstLabels: prometheus.Labels{"store": s.name},
 	}, func() float64 {
 		if s.Answers() {

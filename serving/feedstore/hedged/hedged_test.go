@@ -263,18 +263,21 @@ func TestEveryKindOfReadGoesOn(t *testing.T) {
 		pins, next, err := s.List(t.Context(), "user:1", "", 10)
 		check(t, "list", fmt.Sprint(len(pins), next), "1next", err)
 		for _, kind := range []string{"page", "edges", "cards", "deleted_users", "list"} {
-			if got := count(t, s.metrics.reads.WithLabelValues(kind)); got != 1 {
+			m, err := s.metrics.seconds.MetricVec.GetMetricWithLabelValues(kind)
+			must.OK(t, err)
+			if got := count(t, m); got != 1 {
 				t.Errorf("%v reads of kind %s are counted, want 1", got, kind)
 			}
 		}
 	})
 }
 
-func count(t *testing.T, c prometheus.Counter) float64 {
+// count returns the value of a counter, or the number of observations of a histogram.
+func count(t *testing.T, c prometheus.Metric) float64 {
 	t.Helper()
 	var m dto.Metric
 	must.OK(t, c.Write(&m))
-	return m.GetCounter().GetValue()
+	return m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 }
 
 func check(t *testing.T, what string, got, want any, err error) {
@@ -414,7 +417,7 @@ func TestFaults(t *testing.T) {
 				if !s.balance.isFirst(c.first) {
 					t.Errorf("the %s is not first in the end", c.first)
 				}
-				if got, want := count(t, s.metrics.changes), float64(c.first); got != want {
+				if got, want := count(t, s.metrics.failovers), float64(c.first); got != want {
 					t.Errorf("places changed %v times, want %v", got, want)
 				}
 			})
@@ -526,7 +529,7 @@ func TestPlacesChangeBack(t *testing.T) {
 		if s.balance.isFirst(primary) {
 			t.Fatal("the primary is first although it is down")
 		}
-		if got := count(t, s.metrics.changes); got != 1 {
+		if got := count(t, s.metrics.failovers); got != 1 {
 			t.Errorf("places changed %v times, want once", got)
 		}
 		well.Store(true)
@@ -538,7 +541,7 @@ func TestPlacesChangeBack(t *testing.T) {
 		if !s.balance.isFirst(primary) {
 			t.Error("the primary is not first although it is well")
 		}
-		if got := count(t, s.metrics.changes); got != 2 {
+		if got := count(t, s.metrics.failovers); got != 2 {
 			t.Errorf("places changed %v times, want twice", got)
 		}
 	})

@@ -5,9 +5,9 @@ import (
 )
 
 type metrics struct {
-	reads, extra, wins, compared *prometheus.CounterVec
-	stale, failed, changes       prometheus.Counter
-	seconds                      *prometheus.HistogramVec
+	extra, answered, compared *prometheus.CounterVec
+	stale, failed, failovers  prometheus.Counter
+	seconds                   *prometheus.HistogramVec
 }
 
 func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
@@ -15,23 +15,22 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 		return prometheus.CounterOpts{Name: "smartfeed_feedstore_" + name, Help: help}
 	}
 	m := &metrics{
-		reads: prometheus.NewCounterVec(counter("reads_total", "Reads of the feed stores, as one."), []string{"kind"}),
 		extra: prometheus.NewCounterVec(counter("extra_reads_total",
-			"Reads of the second store: the first had failed, was stale, slow or late; or to keep it warm."), []string{"reason"}),
-		wins:     prometheus.NewCounterVec(counter("wins_total", "Reads that a store answered."), []string{"store"}),
-		compared: prometheus.NewCounterVec(counter("compared_total", "Reads answered by both stores: alike or not."), []string{"result"}),
+			"Reads of the store that is not preferred, by reason."), []string{"reason"}),
+		answered: prometheus.NewCounterVec(counter("answered_reads_total", "Reads by the store whose response was returned."), []string{"store"}),
+		compared: prometheus.NewCounterVec(counter("comparisons_total", "Comparisons of the responses of both stores, by outcome."), []string{"outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "smartfeed_feedstore_read_seconds", Help: "Time of a read, of whichever store answered it.",
+			Name: "smartfeed_feedstore_read_duration_seconds", Help: "Duration of a read with hedging, by kind of read, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s: the second store is queried after 100 ms at the latest
 		}, []string{"kind"}),
-		stale:   prometheus.NewCounter(counter("stale_total", "Reads that were answered with a hole, or by a store that lags.")),
-		failed:  prometheus.NewCounter(counter("failed_total", "Reads that both stores failed.")),
-		changes: prometheus.NewCounter(counter("changes_total", "How often the stores have changed places.")),
+		stale:     prometheus.NewCounter(counter("stale_reads_total", "Reads answered with missing items or by a lagging store.")),
+		failed:    prometheus.NewCounter(counter("failed_reads_total", "Reads that failed in all stores.")),
+		failovers: prometheus.NewCounter(counter("failovers_total", "Changes of the preferred store, in both directions.")),
 	}
-	all := []prometheus.Collector{m.reads, m.extra, m.wins, m.compared, m.stale, m.failed, m.changes, m.seconds}
+	all := []prometheus.Collector{m.extra, m.answered, m.compared, m.stale, m.failed, m.failovers, m.seconds}
 	for _, store := range []side{primary, standby} {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "smartfeed_feedstore_first", Help: "Whether a store is asked first.", ConstLabels: prometheus.Labels{"store": store.String()},
+			Name: "smartfeed_feedstore_preferred", Help: "1 for the store that is read first, otherwise 0.", ConstLabels: prometheus.Labels{"store": store.String()},
 		}, func() float64 {
 			if s.balance.isFirst(store) {
 				return 1
@@ -48,9 +47,9 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 }
 
 func (m *metrics) compare(same bool) {
-	result := "different"
+	outcome := "different"
 	if same {
-		result = "same"
+		outcome = "same"
 	}
-	m.compared.WithLabelValues(result).Inc()
+	m.compared.WithLabelValues(outcome).Inc()
 }

@@ -76,7 +76,6 @@ func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T], keys ...st
 	r.start(first)
 	won, err := r.run(ctx)
 	s.metrics.seconds.WithLabelValues(k.name).Observe(time.Since(began).Seconds())
-	s.metrics.reads.WithLabelValues(k.name).Inc()
 	r.describe(trace.SpanFromContext(ctx), won, err)
 	if err != nil {
 		return won.value, err
@@ -233,11 +232,11 @@ func (r *race[T]) startSecond(why string) {
 }
 
 func (r *race[T]) won(by side) {
-	r.s.metrics.wins.WithLabelValues(by.String()).Inc()
+	r.s.metrics.answered.WithLabelValues(by.String()).Inc()
 	if by == r.first {
 		r.s.balance.win(by)
 	} else if r.s.balance.lose(r.first) {
-		r.s.metrics.changes.Inc()
+		r.s.metrics.failovers.Inc()
 	}
 }
 
@@ -269,7 +268,7 @@ func (r *race[T]) warm(ctx context.Context, won answer[T]) {
 		a := r.call(ctx, won.from.other())
 		ok := a.err == nil && a.took <= r.s.cfg.Most && (r.kind.isWhole(a.value) || !r.kind.isWhole(won.value))
 		if r.s.balance.probe(a.from, ok) {
-			r.s.metrics.changes.Inc()
+			r.s.metrics.failovers.Inc()
 		}
 		if a.err == nil {
 			r.s.metrics.compare(r.kind.same(a.value, won.value))
