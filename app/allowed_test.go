@@ -151,8 +151,8 @@ func (s *started) checkLag(group, ticks string) {
 		}
 		return slices.ContainsFunc(of.Partitions, func(p status.Partition) bool { _, ticked := p.Applied[ticks]; return ticked })
 	})
-	if _, told := of.Lag[ticks]; !told || len(now.Unasked) > 0 {
-		s.t.Errorf("%s has a lag of %v, without %v, want all of it", group, of.Lag, now.Unasked)
+	if _, told := of.Lag[ticks]; !told || len(now.Unavailable) > 0 {
+		s.t.Errorf("%s has a lag of %v, without %v, want all of it", group, of.Lag, now.Unavailable)
 	}
 }
 

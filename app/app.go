@@ -69,7 +69,7 @@ type App struct {
 	firstPools  *rows.Runner
 	watch       *topics.GenerationWatch // nil: no pools are read here
 
-	parts      []processors.Part
+	parts      []processors.Component
 	supervisor *processors.Supervisor
 	closers    []func() error // in the order of opening; closed in reverse
 }
@@ -112,12 +112,12 @@ func registerProcess(reg *prometheus.Registry) error {
 
 // part adds a part that runs under the supervisor.
 func (p *App) part(name string, run func(context.Context) error) {
-	p.parts = append(p.parts, processors.Part{Name: name, Run: run})
+	p.parts = append(p.parts, processors.Component{Name: name, Run: run})
 }
 
 // frontPart adds a part that answers requests. It stops before the other parts.
 func (p *App) frontPart(name string, run func(context.Context) error) {
-	p.parts = append(p.parts, processors.Part{Name: name, Run: run, Answers: true})
+	p.parts = append(p.parts, processors.Component{Name: name, Run: run, Answers: true})
 }
 
 // onClose makes Close call f, before the functions of earlier calls.

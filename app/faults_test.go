@@ -118,16 +118,16 @@ func (f *faulty) lack() (int, []api.NotReadyReason) {
 	f.t.Helper()
 	code, text := f.api().send("/readyz", "")
 	var answer struct {
-		Ready bool
-		Parts []api.NotReadyReason
+		Ready      bool
+		Components []api.NotReadyReason
 	}
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
 		f.t.Fatal(err)
 	}
-	if answer.Ready != (code == 200) || answer.Ready != (len(answer.Parts) == 0) || answer.Parts == nil {
-		f.t.Errorf("/readyz says %t and %v with status %d", answer.Ready, answer.Parts, code)
+	if answer.Ready != (code == 200) || answer.Ready != (len(answer.Components) == 0) || answer.Components == nil {
+		f.t.Errorf("/readyz says %t and %v with status %d", answer.Ready, answer.Components, code)
 	}
-	return code, answer.Parts
+	return code, answer.Components
 }
 
 // awaitLack waits until /readyz responds with a status and names a part in a state ("": no part).
@@ -142,7 +142,7 @@ func (f *faulty) awaitLack(status int, part, state string) {
 	}()
 	eventually.True(f.t, fmt.Sprintf("/readyz answers %d and names %q as %q", status, part, state), func() bool {
 		code, got = f.lack()
-		named := part == "" || slices.ContainsFunc(got, func(l api.NotReadyReason) bool { return l.Part == part && l.State == state })
+		named := part == "" || slices.ContainsFunc(got, func(l api.NotReadyReason) bool { return l.Component == part && l.State == state })
 		return code == status && named
 	})
 }

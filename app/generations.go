@@ -176,7 +176,7 @@ func (g *poolGenerations) start(ctx context.Context, group *errgroup.Group, numb
 	}
 	own, stop := context.WithCancel(ctx)
 	g.opened[number] = &openGeneration{runner, stop}
-	part := processors.Part{Name: generation.Name(topics.Pools, number), Run: g.p.afterGlobalTables(runner.Run)}
+	part := processors.Component{Name: generation.Name(topics.Pools, number), Run: g.p.afterGlobalTables(runner.Run)}
 	supervisor := processors.NewSupervisor(processors.DefaultBackoff(), g.p.log, part)
 	group.Go(func() error {
 		defer stop()

@@ -67,12 +67,12 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 		}
 	}
 	s := ask()
-	if len(s.Unasked) != 0 || len(s.Processes) != 3 || s.Processes[0].Address != own {
-		t.Fatalf("processes %+v, unasked %+v: want all three, this one first", s.Processes, s.Unasked)
+	if len(s.Unavailable) != 0 || len(s.Processes) != 3 || s.Processes[0].Address != own {
+		t.Fatalf("processes %+v, unavailable %+v: want all three, this one first", s.Processes, s.Unavailable)
 	}
 	for _, p := range s.Processes {
-		if !p.Ready || p.Version != version || len(p.Parts) < 5 {
-			t.Errorf("a process is %+v, want that it is ready, with its parts", p)
+		if !p.Ready || p.Version != version || len(p.Components) < 5 {
+			t.Errorf("a process is %+v, want that it is ready, with its components", p)
 		}
 	}
 	mine := first.status(t.Context()).(status.Status)
@@ -98,7 +98,7 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 		began := time.Now()
 		s = ask()
 		took = time.Since(began)
-		return len(s.Unasked) == 1 && s.Unasked[0].What == two
+		return len(s.Unavailable) == 1 && s.Unavailable[0].Source == two
 	})
 	if took > brokerPatience+3*time.Second || len(s.Processes) != 2 || !s.Ready {
 		t.Errorf("after %s there are %d processes, ready %v: want two in two seconds, and that this one is ready", took, len(s.Processes), s.Ready)

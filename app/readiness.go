@@ -69,15 +69,15 @@ func (c readinessCollector) Describe(to chan<- *prometheus.Desc) { to <- c.desc 
 func (c readinessCollector) Collect(to chan<- prometheus.Metric) {
 	collected := map[string]bool{}
 	for _, r := range c.reasons() {
-		if !collected[r.Part] { // a part may be waiting while its group recovers
-			collected[r.Part] = true
-			to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, 1, r.Part)
+		if !collected[r.Component] { // a component may be waiting while its group recovers
+			collected[r.Component] = true
+			to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, 1, r.Component)
 		}
 	}
 }
 
-func notReady(part, state, text string) api.NotReadyReason {
-	return api.NotReadyReason{Part: part, State: state, Text: text}
+func notReady(component, state, text string) api.NotReadyReason {
+	return api.NotReadyReason{Component: component, State: state, Text: text}
 }
 
 // unreadTables returns the global tables that are still being read.

@@ -33,7 +33,7 @@ func TestReadiness_ReportsProgressOfGroup(t *testing.T) {
 			if got.Percent != nil {
 				percent = *got.Percent
 			}
-			if got.Part != "pools" || got.State != test.state || percent != test.percent || got.Text == "" {
+			if got.Component != "pools" || got.State != test.state || percent != test.percent || got.Text == "" {
 				t.Errorf("got %+v with %d %%, want %s with %d %%", got, percent, test.state, test.percent)
 			}
 		})
@@ -51,7 +51,7 @@ func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
 	}()
 	got := map[string][]string{}
 	for _, l := range p.notReadyReasons() {
-		got[l.Part] = append(got[l.Part], l.State)
+		got[l.Component] = append(got[l.Component], l.State)
 	}
 	for part, state := range map[string]string{
 		"http": "idle", "materialize": "idle", "objects": "joining", "pools": "joining", "users-deleted": "reading", "recents-pulled": "reading", "hot-pins": "reading",

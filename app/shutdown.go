@@ -48,8 +48,8 @@ func stopWithin(ctx context.Context, timeout time.Duration, stopped <-chan error
 	}
 }
 
-// runningParts names the parts that are still running, with the last problem of each.
-func runningParts(states []processors.PartState) string {
+// runningParts names the components that are still running, with the last problem of each.
+func runningParts(states []processors.ComponentState) string {
 	var names []string
 	for _, s := range states {
 		if s.Condition == processors.Ended || s.Condition == processors.Failed || s.Condition == processors.Idle {

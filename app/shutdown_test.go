@@ -17,7 +17,7 @@ import (
 
 // A process that is asked to stop does so, and names what delays it.
 func TestStopWithin(t *testing.T) {
-	states := []processors.PartState{
+	states := []processors.ComponentState{
 		{Name: "http", Condition: processors.Ended},
 		{Name: "pools", Condition: processors.Running, LastError: "disk refuses writes"},
 	}
@@ -48,7 +48,7 @@ func TestStopWithin(t *testing.T) {
 		t.Errorf("what the end brought is lost: %v", err)
 	}
 	if text := runningParts(states[:1]); text != "a store or the broker does not close" {
-		t.Errorf("with all parts ended: %q", text)
+		t.Errorf("with all components ended: %q", text)
 	}
 }
 

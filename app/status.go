@@ -84,7 +84,7 @@ func (p *App) readerGroups() (names []string) {
 // processState returns what this process knows about itself.
 func (p *App) processState() status.Process {
 	missing := p.missing()
-	s := status.Process{Version: version, Ready: len(missing) == 0, Missing: missing, Parts: p.supervisor.State(), Groups: []status.Group{}}
+	s := status.Process{Version: version, Ready: len(missing) == 0, Missing: missing, Components: p.supervisor.State(), Groups: []status.Group{}}
 	for _, g := range p.groupsNow() {
 		s.Groups = append(s.Groups, status.NewGroup(g.Status()))
 	}

@@ -19,7 +19,7 @@ func TestStatus_OmitsWhatOnlyBrokerKnows(t *testing.T) {
 	s := start(t, testConfig(t.TempDir()))
 	s.publish(event(time.Now(), "p", "pins", "user:a", "create", "pin:1", nil))
 	whole := s.status(t.Context()).(status.Status)
-	if len(whole.Unasked) != 0 || len(whole.Flows) == 0 || len(whole.Shares) == 0 || whole.Groups[0].Lag == nil {
+	if len(whole.Unavailable) != 0 || len(whole.Flows) == 0 || len(whole.Shares) == 0 || whole.Groups[0].Lag == nil {
 		t.Fatalf("%d flows, %d shares, lag %v: want all there is", len(whole.Flows), len(whole.Shares), whole.Groups[0].Lag)
 	}
 	if diff := cmp.Diff([]status.Store{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, whole.Stores); diff != "" {
@@ -43,10 +43,10 @@ func TestStatus_OmitsWhatOnlyBrokerKnows(t *testing.T) {
 	if ctx.Err() != nil {
 		t.Error("the status waited for the broker until its caller gave up")
 	}
-	if len(part.Flows) != 0 || part.Groups[0].Lag != nil || len(part.Groups) != len(whole.Groups) || len(part.Parts) != len(whole.Parts) {
-		t.Errorf("%d flows, lag %v, %d groups, %d parts: want groups and parts alone", len(part.Flows), part.Groups[0].Lag, len(part.Groups), len(part.Parts))
+	if len(part.Flows) != 0 || part.Groups[0].Lag != nil || len(part.Groups) != len(whole.Groups) || len(part.Components) != len(whole.Components) {
+		t.Errorf("%d flows, lag %v, %d groups, %d components: want groups and components alone", len(part.Flows), part.Groups[0].Lag, len(part.Groups), len(part.Components))
 	}
-	if len(part.Unasked) != 1 || !strings.HasPrefix(part.Unasked[0].What, "the lag of objects, ") {
-		t.Errorf("without %q, want the lag of all that have applied something, once", part.Unasked)
+	if len(part.Unavailable) != 1 || !strings.HasPrefix(part.Unavailable[0].Source, "the lag of objects, ") {
+		t.Errorf("without %q, want the lag of all that have applied something, once", part.Unavailable)
 	}
 }

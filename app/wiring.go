@@ -30,7 +30,7 @@ func (p *App) openTracing(context.Context) error {
 		return nil
 	}
 	exporter, err := otlp.Open(p.cfg.Tracing, otlp.Deps{
-		Instance: p.cfg.peerAddress(), Version: version, Metrics: p.metrics, Log: p.log.With("part", "tracing"),
+		Instance: p.cfg.peerAddress(), Version: version, Metrics: p.metrics, Log: p.log.With("component", "tracing"),
 	})
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (p *App) openTracing(context.Context) error {
 
 func (p *App) openBroker(ctx context.Context) error {
 	var err error
-	if p.broker, err = embedded.Start(ctx, p.cfg.broker(), p.log.With("part", "broker")); err != nil {
+	if p.broker, err = embedded.Start(ctx, p.cfg.broker(), p.log.With("component", "broker")); err != nil {
 		return err
 	}
 	p.onClose(p.broker.Close)

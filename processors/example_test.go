@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 )
 
-// A part that loses its broker is restarted. The other part continues to run in the meantime.
+// A component that loses its broker is restarted. The other component continues to run in the meantime.
 func ExampleSupervisor() {
 	ctx, stop := context.WithCancel(context.Background())
 	starts := 0
@@ -17,7 +17,7 @@ func ExampleSupervisor() {
 		if starts++; starts == 1 {
 			return errors.New("no broker answers")
 		}
-		stop() // the restarted part runs: stop the example
+		stop() // the restarted component runs: stop the example
 		<-ctx.Done()
 		return nil
 	}
@@ -25,10 +25,10 @@ func ExampleSupervisor() {
 	backoff := processors.DefaultBackoff()
 	backoff.InitialInterval = time.Millisecond
 	s := processors.NewSupervisor(backoff, nil,
-		processors.Part{Name: "pools", Run: group}, processors.Part{Name: "http", Run: serve})
+		processors.Component{Name: "pools", Run: group}, processors.Component{Name: "http", Run: serve})
 	fmt.Println(s.Run(ctx))
-	for _, part := range s.State() {
-		fmt.Println(part.Name, part.Condition, "restarts:", part.Restarts, part.LastError)
+	for _, component := range s.State() {
+		fmt.Println(component.Name, component.Condition, "restarts:", component.Restarts, component.LastError)
 	}
 	// Output:
 	// <nil>

@@ -22,7 +22,7 @@ func exactly() processors.Backoff {
 	return processors.Backoff{ExponentialBackOff: delays, Healthy: time.Minute}
 }
 
-// failing is a part that runs for a fixed time and then fails. It records when it was started.
+// failing is a component that runs for a fixed time and then fails. It records when it was started.
 type failing struct {
 	began  time.Time
 	starts []time.Duration
@@ -49,7 +49,7 @@ func supervise(t *testing.T, s *processors.Supervisor, forTime time.Duration) er
 func TestSupervisor_RestartsWithGrowingDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{began: time.Now()}
-		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: f.run})
+		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: f.run})
 		if err := supervise(t, s, 36*time.Second); err != nil {
 			t.Fatalf("Run: %v", err)
 		}
@@ -69,7 +69,7 @@ func TestSupervisor_RestartsWithGrowingDelays(t *testing.T) {
 func TestSupervisor_HealthyRunResetsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{began: time.Now(), runs: time.Minute}
-		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: f.run})
+		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: f.run})
 		if err := supervise(t, s, 200*time.Second); err != nil {
 			t.Fatalf("Run: %v", err)
 		}
@@ -101,11 +101,11 @@ func TestFatalErrorEndsEverythingAndIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
 		s := processors.NewSupervisor(exactly(), nil,
-			processors.Part{Name: "bad", Run: func(context.Context) error {
+			processors.Component{Name: "bad", Run: func(context.Context) error {
 				time.Sleep(time.Second)
 				return fmt.Errorf("run: %w", fatalError{errors.New("another topic")})
 			}},
-			processors.Part{Name: "good", Run: func(ctx context.Context) error {
+			processors.Component{Name: "good", Run: func(ctx context.Context) error {
 				<-ctx.Done()
 				time.Sleep(3 * time.Second) // its cleanup, for which the supervisor waits
 				ended = true
@@ -113,10 +113,10 @@ func TestFatalErrorEndsEverythingAndIsReturned(t *testing.T) {
 			}})
 		err := s.Run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "bad: run: another topic") {
-			t.Errorf("Run: %v, want the fatal error with the part's name", err)
+			t.Errorf("Run: %v, want the fatal error with the component's name", err)
 		}
 		if !ended {
-			t.Error("Run returned before the other part had ended")
+			t.Error("Run returned before the other component had ended")
 		}
 		got := []processors.Condition{s.State()[0].Condition, s.State()[1].Condition}
 		if want := []processors.Condition{processors.Failed, processors.Ended}; !slices.Equal(got, want) {
@@ -125,25 +125,25 @@ func TestFatalErrorEndsEverythingAndIsReturned(t *testing.T) {
 	})
 }
 
-// Parts that answer requests are stopped first, because they need the other parts to complete the requests in flight.
+// Components that answer requests are stopped first, because they need the other components to complete the requests in flight.
 func TestWhatAnswersEndsFirst(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var store, door time.Duration // when each had returned
 			began := time.Now()
 			s := processors.NewSupervisor(exactly(), nil,
-				processors.Part{Name: "store", Run: func(ctx context.Context) error {
+				processors.Component{Name: "store", Run: func(ctx context.Context) error {
 					<-ctx.Done()
 					store = time.Since(began)
 					return nil
 				}},
-				processors.Part{Name: "door", Answers: true, Run: func(ctx context.Context) error {
+				processors.Component{Name: "door", Answers: true, Run: func(ctx context.Context) error {
 					<-ctx.Done()
 					time.Sleep(3 * time.Second) // completes its requests in flight
 					door = time.Since(began)
 					return nil
 				}},
-				processors.Part{Name: "group", Run: func(ctx context.Context) error {
+				processors.Component{Name: "group", Run: func(ctx context.Context) error {
 					if fails {
 						time.Sleep(time.Second)
 						return fatalError{errors.New("another topic")}
@@ -168,7 +168,7 @@ func TestWhatAnswersEndsFirst(t *testing.T) {
 func TestPartThatEndsByItselfIsStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
-		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: func(context.Context) error {
+		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: func(context.Context) error {
 			runs++
 			return nil
 		}})
@@ -182,7 +182,7 @@ func TestPartThatEndsByItselfIsStartedAgain(t *testing.T) {
 func TestStateSaysWhatIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{began: time.Now(), runs: time.Second}
-		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: f.run})
+		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: f.run})
 		if got := s.State()[0].Condition; got != processors.Idle {
 			t.Errorf("before Run: %s, want idle", got)
 		}

@@ -302,8 +302,8 @@ func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *Browser) {
 func tellsWhatThePipelineLacks(t *testing.T, b *Browser) {
 	s := status()
 	delete(s, "flows")
-	s["parts"].([]any)[0].(map[string]any)["restarts"] = 0
-	s["unasked"] = []any{map[string]any{"what": "gone:1", "why": "nobody answers"}}
+	s["components"].([]any)[0].(map[string]any)["restarts"] = 0
+	s["unavailable"] = []any{map[string]any{"source": "gone:1", "reason": "nobody answers"}}
 	s["shares"] = []any{map[string]any{"feed": "home", "source": "following", "target": 1, "items": 0}}
 	d := newDesk()
 	d.answers("GET /status", 200, s)

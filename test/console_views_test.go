@@ -131,7 +131,7 @@ func status() map[string]any {
 		return map[string]any{"topic": topic, "key": "user", "writers": []string{from}, "readers": []any{map[string]any{"group": to, "topic": topic, "records": 5000}}, "records": 9}
 	}
 	return map[string]any{
-		"version": "v1", "ready": false, "missing": []string{hostile}, "parts": []any{map[string]any{"name": "pools", "condition": "waiting", "since": "2026-11-20T10:00:00Z", "restarts": 2, "last_error": hostile}},
+		"version": "v1", "ready": false, "missing": []string{hostile}, "components": []any{map[string]any{"name": "pools", "condition": "waiting", "since": "2026-11-20T10:00:00Z", "restarts": 2, "last_error": hostile}},
 		"groups": []any{map[string]any{"group": "pools", "partitions": nil, "counters": map[string]any{"dead_letters": 1}, "records_per_second": 1}},
 		"flows":  []any{flow("served", "serving", "pools"), flow("gossip", "strangers", hostile[:40]), flow("dead-letters", "pools", "nobody")},
 	}
@@ -643,7 +643,7 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	served := s["flows"].([]any)[0].(map[string]any)
 	served["records"] = 100_009
 	served["readers"].([]any)[0].(map[string]any)["records"] = 0
-	part := s["parts"].([]any)[0].(map[string]any)
+	part := s["components"].([]any)[0].(map[string]any)
 	part["condition"], part["since"] = "running", time.Now().Add(-2*time.Minute)
 	d.answers("GET /status", 200, s)
 	rate := node + ".querySelector('.node-rate').textContent"
@@ -656,7 +656,7 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	}
 	p.Wait("nothing comes any more, which is seen little by little", "parseFloat("+rate+".replace(',', '')) < 1000")
 	s = status()
-	part = s["parts"].([]any)[0].(map[string]any)
+	part = s["components"].([]any)[0].(map[string]any)
 	part["condition"], part["since"] = "running", time.Now().Add(time.Hour) // so that its age does not change while the test runs
 	d.answers("GET /status", 200, s)
 	p.Wait("what has just been started again is marked", node+".classList.contains('sick') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
@@ -671,7 +671,7 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 		return map[string]any{"partition": n, "stage": stage, "process": process, "table_offset": 1}
 	}
 	s := status()
-	s["missing"], s["parts"] = []string{}, []any{part("http", "running", 0)}
+	s["missing"], s["components"] = []string{}, []any{part("http", "running", 0)}
 	s["groups"] = []any{map[string]any{
 		"group": "pools", "restarts": 3, "counters": map[string]any{"dead_letters": 7}, "records_per_second": 12,
 		"partitions": []any{
@@ -679,11 +679,11 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 		},
 	}}
 	s["processes"] = []any{
-		map[string]any{"address": "self:1", "version": "v1", "ready": true, "missing": []any{}, "parts": s["parts"]},
-		map[string]any{"address": "a:1", "version": "v1", "ready": true, "missing": []any{}, "parts": []any{part("pools", "running", 1)}},
-		map[string]any{"address": "b:1", "version": "v0", "ready": false, "missing": []string{"pools is waiting"}, "parts": []any{part("pools", "waiting", 2)}},
+		map[string]any{"address": "self:1", "version": "v1", "ready": true, "missing": []any{}, "components": s["components"]},
+		map[string]any{"address": "a:1", "version": "v1", "ready": true, "missing": []any{}, "components": []any{part("pools", "running", 1)}},
+		map[string]any{"address": "b:1", "version": "v0", "ready": false, "missing": []string{"pools is waiting"}, "components": []any{part("pools", "waiting", 2)}},
 	}
-	s["unasked"] = []any{map[string]any{"what": "gone:1", "why": "nobody answers"}}
+	s["unavailable"] = []any{map[string]any{"source": "gone:1", "reason": "nobody answers"}}
 	s["shares"] = []any{map[string]any{"feed": "home", "source": "following", "target": 1, "items": 1200}}
 	d := newDesk()
 	d.answers("GET /status", 200, s)
@@ -692,8 +692,8 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 	p.Wait("its restarts in the picture", "[...document.querySelectorAll('.node-health')].some((e) => e.textContent === 'waiting · 3 restarts')")
 	p.Wait("the processes", row("#processes", "b:1")+" === 'b:1|v0|pools is waiting' && "+row("#processes", "a:1")+" === 'a:1|v1|ready'")
 	p.Wait("who could not be asked", row("#processes", "gone:1")+" === 'gone:1|–|could not be asked: nobody answers' && document.querySelector('#missing').textContent.includes('Without gone:1: nobody answers')")
-	if got := p.Texts("#parts tbody td:nth-child(2)"); !slices.Equal(got, []string{"self:1", "a:1", "b:1"}) {
-		t.Errorf("parts are of %q", got)
+	if got := p.Texts("#components tbody td:nth-child(2)"); !slices.Equal(got, []string{"self:1", "a:1", "b:1"}) {
+		t.Errorf("components are of %q", got)
 	}
 	p.CheckAccessible("several processes")
 	p.Shot("processes-wide")

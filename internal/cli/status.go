@@ -38,7 +38,7 @@ func (p *program) readyCommand() *cobra.Command {
 func (p *program) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
-		Short:   "Show the state of every part of a running server",
+		Short:   "Show the state of every component of a running server",
 		Example: "  smartfeed query status\n  smartfeed query status -o json",
 		Args:    noArguments,
 		RunE: requests(p, (*tables).status, func(*cobra.Command, []string) (request, error) {
@@ -53,11 +53,11 @@ func (t *tables) status(s status.Status) {
 	} else {
 		t.row("smartfeed " + s.Version + " is not ready: " + strings.Join(s.Missing, "; "))
 	}
-	for _, u := range s.Unasked {
-		t.row("without " + u.What + ": " + u.Why)
+	for _, u := range s.Unavailable {
+		t.row("without " + u.Source + ": " + u.Reason)
 	}
 	t.line("")
-	t.parts(s)
+	t.components(s)
 	t.line("")
 	t.row("GROUP", "PARTITIONS", "RECORDS", "PER SECOND", "LAG", "RESTARTS", "DEAD LETTERS")
 	for _, g := range s.Groups {
@@ -66,13 +66,13 @@ func (t *tables) status(s status.Status) {
 	}
 }
 
-// parts writes the parts of the process that answered, or of all processes that it asked.
-func (t *tables) parts(s status.Status) {
-	head := []any{"PART", "CONDITION", "SINCE", "RESTARTS", "LAST ERROR"}
+// components writes the components of the responding process, or of all processes if it returned them.
+func (t *tables) components(s status.Status) {
+	head := []any{"COMPONENT", "CONDITION", "SINCE", "RESTARTS", "LAST ERROR"}
 	if len(s.Processes) == 0 {
 		t.row(head...)
-		for _, p := range s.Parts {
-			t.row(partCells(p)...)
+		for _, p := range s.Components {
+			t.row(componentCells(p)...)
 		}
 		return
 	}
@@ -87,13 +87,13 @@ func (t *tables) parts(s status.Status) {
 	t.line("")
 	t.row(slices.Insert(head, 0, any("PROCESS"))...)
 	for _, p := range s.Processes {
-		for _, part := range p.Parts {
-			t.row(slices.Insert(partCells(part), 0, any(p.Address))...)
+		for _, component := range p.Components {
+			t.row(slices.Insert(componentCells(component), 0, any(p.Address))...)
 		}
 	}
 }
 
-func partCells(p processors.PartState) []any {
+func componentCells(p processors.ComponentState) []any {
 	return []any{p.Name, p.Condition, p.Since, p.Restarts, p.LastError}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // AddLag requests the end offsets of the inputs, one request per group. A request for a topic that this process may not
-// describe, such as a generation's, fails as a whole. Groups without an answer have no lag and are listed in Unasked.
+// describe, such as a generation's, fails as a whole. Groups without an answer have no lag and are listed in Unavailable.
 func (s *Status) AddLag(ctx context.Context, from Ends) {
 	errs := make([]error, len(s.Groups))
 	var all sync.WaitGroup
@@ -29,12 +29,12 @@ func (s *Status) AddLag(ctx context.Context, from Ends) {
 // withoutLag lists groups without lag, in one entry per reason.
 func (s *Status) withoutLag(group, why string) {
 	const what = "the lag of "
-	at := slices.IndexFunc(s.Unasked, func(u Unasked) bool { return u.Why == why && strings.HasPrefix(u.What, what) })
+	at := slices.IndexFunc(s.Unavailable, func(u Unavailable) bool { return u.Reason == why && strings.HasPrefix(u.Source, what) })
 	if at < 0 {
-		s.Unasked = append(s.Unasked, Unasked{what + group, why})
+		s.Unavailable = append(s.Unavailable, Unavailable{what + group, why})
 		return
 	}
-	s.Unasked[at].What += ", " + group
+	s.Unavailable[at].Source += ", " + group
 }
 
 // Ends returns the end offsets of topics. topics.Log implements it.

@@ -14,7 +14,7 @@ import (
 // the shares of all. err says why some processes are not known.
 func (s *Status) AddProcesses(own string, others []peers.StatusResult, err error) {
 	if err != nil {
-		s.Unasked = append(s.Unasked, Unasked{"members of the groups", err.Error()})
+		s.Unavailable = append(s.Unavailable, Unavailable{"members of the groups", err.Error()})
 	}
 	s.Processes = []Summary{s.summary(own)}
 	var groups []Group
@@ -25,7 +25,7 @@ func (s *Status) AddProcesses(own string, others []peers.StatusResult, err error
 			err = json.Unmarshal(other.Status, &state)
 		}
 		if err != nil {
-			s.Unasked = append(s.Unasked, Unasked{other.Address, fmt.Sprintf("ask process %s how it is: %v", other.Address, err)})
+			s.Unavailable = append(s.Unavailable, Unavailable{other.Address, fmt.Sprintf("read the status of process %s: %v", other.Address, err)})
 			continue
 		}
 		s.Processes = append(s.Processes, state.summary(other.Address))

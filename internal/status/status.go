@@ -11,40 +11,40 @@ import (
 // Status is the state of a process and, if it can reach the others, of the groups in all of them.
 type Status struct {
 	Process
-	Dir       string        `json:"dir"`                 // state directory of this process, an absolute path on its machine
-	Processes []Summary     `json:"processes,omitempty"` // those that responded, this one first; absent: this process does not request the state of others
-	Unasked   []Unasked     `json:"unasked,omitempty"`   // sources missing from groups and shares; absent: none
-	Stores    []Store       `json:"stores"`              // that this process reads or fills
-	Flows     []topics.Flow `json:"flows,omitempty"`     // the topics between the groups; absent: unknown
+	Dir         string        `json:"dir"`                   // state directory of this process, an absolute path on its machine
+	Processes   []Summary     `json:"processes,omitempty"`   // those that responded, this one first; absent: this process does not request the state of others
+	Unavailable []Unavailable `json:"unavailable,omitempty"` // sources missing from groups and shares; absent: none
+	Stores      []Store       `json:"stores"`                // that this process reads or fills
+	Flows       []topics.Flow `json:"flows,omitempty"`       // the topics between the groups; absent: unknown
 }
 
 // Process is what a process knows about itself.
 type Process struct {
-	Version string                 `json:"version"`
-	Ready   bool                   `json:"ready"`
-	Missing []string               `json:"missing"`
-	Parts   []processors.PartState `json:"parts"`
-	Groups  []Group                `json:"groups"`
-	Shares  []schemas.FeedShare    `json:"shares,omitempty"` // of the chosen items, by feed and source; absent: this process chooses none
+	Version    string                      `json:"version"`
+	Ready      bool                        `json:"ready"`
+	Missing    []string                    `json:"missing"`
+	Components []processors.ComponentState `json:"components"`
+	Groups     []Group                     `json:"groups"`
+	Shares     []schemas.FeedShare         `json:"shares,omitempty"` // of the chosen items, by feed and source; absent: this process chooses none
 }
 
 // Summary is the state of one process among others.
 type Summary struct {
-	Address string                 `json:"address"`
-	Version string                 `json:"version"`
-	Ready   bool                   `json:"ready"`
-	Missing []string               `json:"missing"`
-	Parts   []processors.PartState `json:"parts"`
+	Address    string                      `json:"address"`
+	Version    string                      `json:"version"`
+	Ready      bool                        `json:"ready"`
+	Missing    []string                    `json:"missing"`
+	Components []processors.ComponentState `json:"components"`
 }
 
 func (p Process) summary(address string) Summary {
-	return Summary{address, p.Version, p.Ready, p.Missing, p.Parts}
+	return Summary{address, p.Version, p.Ready, p.Missing, p.Components}
 }
 
-// Unasked is a source of information that did not respond.
-type Unasked struct {
-	What string `json:"what"` // the address of a process, "members of the groups", or "the lag of GROUP, …"
-	Why  string `json:"why"`
+// Unavailable is a source of information that did not respond.
+type Unavailable struct {
+	Source string `json:"source"` // the address of a process, "members of the groups", or "the lag of GROUP, …"
+	Reason string `json:"reason"`
 }
 
 // Store is a store of a process.

@@ -74,8 +74,8 @@ func TestAddProcesses_AddsGroupsUp(t *testing.T) {
 	for _, p := range s.Processes {
 		addresses = append(addresses, p.Address)
 	}
-	for _, u := range s.Unasked {
-		without = append(without, u.What)
+	for _, u := range s.Unavailable {
+		without = append(without, u.Source)
 	}
 	if !slices.Equal(addresses, []string{"self:1", "a:1", "c:1"}) || !slices.Equal(without, []string{"members of the groups", "b:1", "d:1"}) {
 		t.Errorf("processes %q, without %q", addresses, without)
@@ -117,7 +117,7 @@ func TestAddLag_NamesGroupsWithoutLag(t *testing.T) {
 	if diff := cmp.Diff([]map[string]int64{{"pins": 3}, nil, {"users": 3, "actions-joined": 3}, {}}, lags); diff != "" {
 		t.Errorf("lags (-want +got):\n%s", diff)
 	}
-	if len(s.Unasked) != 1 || s.Unasked[0].What != "the lag of pools.2" || !strings.Contains(s.Unasked[0].Why, "TOPIC_AUTHORIZATION_FAILED") {
-		t.Errorf("without %q, want the lag of pools.2, and why", s.Unasked)
+	if len(s.Unavailable) != 1 || s.Unavailable[0].Source != "the lag of pools.2" || !strings.Contains(s.Unavailable[0].Reason, "TOPIC_AUTHORIZATION_FAILED") {
+		t.Errorf("without %q, want the lag of pools.2, and why", s.Unavailable)
 	}
 }

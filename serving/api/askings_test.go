@@ -395,7 +395,7 @@ var operationRows = []asking{
 	row("GET /v1/openapi.json", "", 200, `"openapi": "3.1.0"`),
 	row("GET /docs", "", 200, "the console"),
 	row("GET /healthz", "", 200, `{"status":"alive"}`),
-	row("GET /readyz", "", 200, `{"ready":true,"missing":[],"parts":[]}`),
+	row("GET /readyz", "", 200, `{"ready":true,"missing":[],"components":[]}`),
 	row("GET /metrics", "", 200, ""),
 }
 
@@ -422,7 +422,7 @@ func specialAskings() []asking {
 		row("GET /docs", "", 0, "").but("no console", 404, "", func(a *asking) {
 			a.route, a.change = "", func(_ *Config, d *Deps) { d.Console = nil }
 		}),
-		row("GET /readyz", "", 0, "").but("not ready", 503, `{"ready":false,"missing":["pools is waiting"],"parts":[{"part":"pools","state":"recovering","percent":40}]}`,
+		row("GET /readyz", "", 0, "").but("not ready", 503, `{"ready":false,"missing":["pools is waiting"],"components":[{"component":"pools","state":"recovering","percent":40}]}`,
 			func(a *asking) { a.missing = []string{"pools is waiting"} }),
 		row("GET /metrics", "", 0, "").but("too many scrapes", 503, "", func(a *asking) {
 			a.prepare = func(s *Server) {

@@ -371,16 +371,16 @@ func (f *fakes) status(context.Context) any {
 	}
 	return map[string]any{
 		"version": "v1", "ready": true, "missing": []string{},
-		"parts": []any{map[string]any{"name": "pools", "condition": "running", "since": now, "restarts": 2, "last_error": "it broke"}},
+		"components": []any{map[string]any{"name": "pools", "condition": "running", "since": now, "restarts": 2, "last_error": "it broke"}},
 		"processes": []any{
-			map[string]any{"address": "here:1", "version": "v1", "ready": true, "missing": []string{}, "parts": []any{}},
-			map[string]any{"address": "there:1", "version": "v0", "ready": false, "missing": []string{"pools is waiting"}, "parts": []any{
+			map[string]any{"address": "here:1", "version": "v1", "ready": true, "missing": []string{}, "components": []any{}},
+			map[string]any{"address": "there:1", "version": "v0", "ready": false, "missing": []string{"pools is waiting"}, "components": []any{
 				map[string]any{"name": "pools", "condition": "waiting", "since": now, "restarts": 4, "last_error": "it broke there"},
 			}},
 		},
-		"dir":     "/var/lib/smartfeed",
-		"unasked": []any{map[string]any{"what": "gone:1", "why": "it does not answer"}},
-		"stores":  []any{map[string]any{"name": "primary", "kind": "cassandra", "connected": true}, map[string]any{"name": "features", "kind": "pinot"}},
+		"dir":         "/var/lib/smartfeed",
+		"unavailable": []any{map[string]any{"source": "gone:1", "reason": "it does not answer"}},
+		"stores":      []any{map[string]any{"name": "primary", "kind": "cassandra", "connected": true}, map[string]any{"name": "features", "kind": "pinot"}},
 		"groups": []any{map[string]any{
 			"group": "pools", "starts": 1, "restarts": 4, "joined": true, "ready": true,
 			"partitions": []any{map[string]any{"partition": 0, "process": "there:1", "stage": "running", "table_offset": 5}},
@@ -400,7 +400,7 @@ func (f *fakes) ready() (all []NotReadyReason) {
 	}
 	percent := 40
 	for _, text := range f.missing {
-		all = append(all, NotReadyReason{Part: "pools", State: "recovering", Percent: &percent, Text: text})
+		all = append(all, NotReadyReason{Component: "pools", State: "recovering", Percent: &percent, Text: text})
 	}
 	return all
 }

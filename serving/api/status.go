@@ -22,24 +22,24 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
 
 // NotReadyReason is a reason why a process is not ready.
 type NotReadyReason struct {
-	Part    string `json:"part"`              // kafka, a part as in /v1/status, a group, a global table, or a store
-	State   string `json:"state"`             // idle, waiting, ended or failed (parts); joining, recovering, reading or unreachable (others)
-	Percent *int   `json:"percent,omitempty"` // share of the rows that have been recovered; nil: unknown
-	Text    string `json:"-"`                 // the same for people
+	Component string `json:"component"`         // kafka, a component as in /v1/status, a group, a global table, or a store
+	State     string `json:"state"`             // idle, waiting, ended or failed (components); joining, recovering, reading or unreachable (others)
+	Percent   *int   `json:"percent,omitempty"` // share of the rows that have been recovered; nil: unknown
+	Text      string `json:"-"`                 // the same for people
 }
 
 // readiness is the answer of /readyz.
 type readiness struct {
-	Ready   bool             `json:"ready"`
-	Missing []string         `json:"missing"` // for people
-	Parts   []NotReadyReason `json:"parts"`   // for programs
+	Ready      bool             `json:"ready"`
+	Missing    []string         `json:"missing"`    // for people
+	Components []NotReadyReason `json:"components"` // for programs
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
 	lacking := s.deps.Ready()
-	a := readiness{Ready: len(lacking) == 0, Missing: []string{}, Parts: []NotReadyReason{}}
+	a := readiness{Ready: len(lacking) == 0, Missing: []string{}, Components: []NotReadyReason{}}
 	for _, l := range lacking {
-		a.Missing, a.Parts = append(a.Missing, l.Text), append(a.Parts, l)
+		a.Missing, a.Components = append(a.Missing, l.Text), append(a.Components, l)
 	}
 	if !a.Ready {
 		w.Header().Set("Retry-After", "1")

@@ -53,20 +53,20 @@ func notReady(address string, missing []string, found *Findings) {
 
 // processState is the state of one process in /v1/status.
 type processState struct {
-	Address string   `json:"address"` // at which other processes reach it
-	Version string   `json:"version"`
-	Missing []string `json:"missing"`
-	Parts   []struct {
+	Address    string   `json:"address"` // at which other processes reach it
+	Version    string   `json:"version"`
+	Missing    []string `json:"missing"`
+	Components []struct {
 		Name      string `json:"name"`
 		Restarts  int    `json:"restarts"`
 		LastError string `json:"last_error"`
-	} `json:"parts"`
+	} `json:"components"`
 }
 
-// unknown is a part that /v1/status could not get: from a process, by its address, or from the brokers.
+// unknown is a source that did not respond to /v1/status: the address of a process, or the brokers.
 type unknown struct {
-	What string `json:"what"`
-	Why  string `json:"why"`
+	Source string `json:"source"`
+	Reason string `json:"reason"`
 }
 
 // state reports the findings from /v1/status, about the responding process and those that it has queried.
@@ -74,7 +74,7 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 	var status struct {
 		processState
 		Processes []processState `json:"processes"` // the responding one first; absent: it does not query others
-		Unknown   []unknown      `json:"unasked"`
+		Unknown   []unknown      `json:"unavailable"`
 	}
 	err := get(ctx, client, url+"/v1/status", &status)
 	if err != nil {
@@ -94,9 +94,9 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 	switch {
 	case len(*found) > 0:
 	case len(others) > 0:
-		found.OK("%s is ready, %s running; no problem with %s", url, command.Count(len(asked.Parts), "part"), command.Count(len(others), "other"))
+		found.OK("%s is ready, %s running; no problem with %s", url, command.Count(len(asked.Components), "component"), command.Count(len(others), "other"))
 	default:
-		found.OK("%s is ready, %s running", url, command.Count(len(asked.Parts), "part"))
+		found.OK("%s is ready, %s running", url, command.Count(len(asked.Components), "component"))
 	}
 }
 
@@ -110,20 +110,20 @@ func (s processState) report(asked processState, version string, found *Findings
 	case s.Version != asked.Version:
 		found.Warn(advice, "%s is version %s, %s is %s", s.Address, s.Version, asked.Address, asked.Version)
 	}
-	for _, p := range s.Parts {
+	for _, p := range s.Components {
 		if p.Restarts > 0 {
 			found.Warn("see its log", "%s: %s was restarted %s: %s", s.Address, p.Name, command.Count(p.Restarts, "time"), p.LastError)
 		}
 	}
 }
 
-// report warns about a part whose state is unknown.
+// report warns about a source whose state is unknown.
 func (u unknown) report(asked string, found *Findings) {
 	advice := "see the checks kafka, access and groups"
-	if _, _, err := net.SplitHostPort(u.What); err == nil {
+	if _, _, err := net.SplitHostPort(u.Source); err == nil {
 		advice = "see its log, if it runs, and whether other processes reach it at that address (--advertise)"
 	}
-	found.Warn(advice, "%s does not know the state of %s: %s", asked, u.What, u.Why)
+	found.Warn(advice, "%s does not know the state of %s: %s", asked, u.Source, u.Reason)
 }
 
 // rejection is a response that requires authentication.

@@ -142,7 +142,7 @@ func TestPorts(t *testing.T) {
 }
 
 func TestProcess(t *testing.T) {
-	const status = `{"version":"v1","parts":[{"name":"pools","restarts":0}]}`
+	const status = `{"version":"v1","components":[{"name":"pools","restarts":0}]}`
 	for _, c := range []struct {
 		name        string
 		code        int
@@ -153,7 +153,7 @@ func TestProcess(t *testing.T) {
 		{"well", 200, `{"ready":true,"missing":[]}`, "application/json", status, "process ok "},
 		{"not ready", 503, `{"ready":false,"missing":["pools is waiting"]}`, "application/json", `{"version":"v1","missing":["pools is waiting"]}`, "process problem http://"},
 		{"another version", 200, `{"ready":true}`, "application/json", `{"version":"v0"}`, "process warning http://"},
-		{"restarted", 200, `{"ready":true}`, "application/json", `{"version":"v1","parts":[{"name":"pools","restarts":3,"last_error":"disk"}]}`, "process warning http://"},
+		{"restarted", 200, `{"ready":true}`, "application/json", `{"version":"v1","components":[{"name":"pools","restarts":3,"last_error":"disk"}]}`, "process warning http://"},
 		{"another program", 200, `<html>`, "text/html", "", "process problem http://"},
 		{"no answer of ours", 200, `{}`, "application/json", "", "process problem http://"},
 		{"asks who asks", 401, `{}`, "application/json", "", "process note one at http://"},
@@ -188,30 +188,30 @@ func process(t *testing.T, code int, kind, ready, status string) *httptest.Serve
 // The responding process reports the state of the others. Their problems are reported as if each had been checked.
 func TestProcessTellsOfTheOthers(t *testing.T) {
 	const (
-		this       = `{"address":"a:1","version":"v1","ready":true,"missing":[],"parts":[{"name":"http","restarts":0}]}`
-		older      = `{"address":"b:1","version":"v0","ready":true,"missing":[],"parts":[]}`
-		restarted  = `{"address":"c:1","version":"v1","ready":true,"missing":[],"parts":[{"name":"pools","restarts":2,"last_error":"disk"}]}`
-		lacking    = `{"address":"d:1","version":"v1","ready":false,"missing":["pools is waiting","no broker of Kafka answers"],"parts":[]}`
+		this       = `{"address":"a:1","version":"v1","ready":true,"missing":[],"components":[{"name":"http","restarts":0}]}`
+		older      = `{"address":"b:1","version":"v0","ready":true,"missing":[],"components":[]}`
+		restarted  = `{"address":"c:1","version":"v1","ready":true,"missing":[],"components":[{"name":"pools","restarts":2,"last_error":"disk"}]}`
+		lacking    = `{"address":"d:1","version":"v1","ready":false,"missing":["pools is waiting","no broker of Kafka answers"],"components":[]}`
 		oneVersion = "\n  → run one version"
 		reached    = "\n  → see its log, if it runs, and whether other processes reach it at that address (--advertise)"
 		brokers    = "\n  → see the checks kafka, access and groups"
 		wait       = "\n  → wait if it has just started; else see its log and docs/operations/runbooks.md#componentnotready"
 	)
 	for _, c := range []struct{ name, version, rest, want string }{
-		{"none", "v1", "", "ok URL is ready, 1 part running"},
-		{"itself alone", "v1", `"processes":[` + this + `]`, "ok URL is ready, 1 part running"},
-		{"well", "v1", `"processes":[` + this + `,{"address":"b:1","version":"v1","ready":true}]`, "ok URL is ready, 1 part running; no problem with 1 other"},
+		{"none", "v1", "", "ok URL is ready, 1 component running"},
+		{"itself alone", "v1", `"processes":[` + this + `]`, "ok URL is ready, 1 component running"},
+		{"well", "v1", `"processes":[` + this + `,{"address":"b:1","version":"v1","ready":true}]`, "ok URL is ready, 1 component running; no problem with 1 other"},
 		{"of another version than both", "v1", `"processes":[` + this + "," + older + `]`, "warning b:1 is version v0, this is v1" + oneVersion},
 		{"of this version, beside one that is not", "v0", `"processes":[` + this + "," + restarted + "," + older + `]`,
 			"warning URL is version v0, this is v1" + oneVersion + "\nwarning c:1 is version v1, URL is v0" + oneVersion +
 				"\nwarning c:1: pools was restarted 2 times: disk\n  → see its log\nwarning b:1 is version v0, this is v1" + oneVersion},
 		{"not ready", "v1", `"processes":[` + this + "," + lacking + `]`,
 			"problem d:1 is not ready: pools is waiting" + wait + "\nproblem d:1 is not ready: no broker of Kafka answers" + wait},
-		{"not asked", "v1", `"processes":[` + this + `],"unasked":[{"what":"e:1","why":"nobody answers"},{"what":"the lag of pools, fanout","why":"not allowed"}]`,
+		{"not asked", "v1", `"processes":[` + this + `],"unavailable":[{"source":"e:1","reason":"nobody answers"},{"source":"the lag of pools, fanout","reason":"not allowed"}]`,
 			"warning URL does not know the state of e:1: nobody answers" + reached + "\nwarning URL does not know the state of the lag of pools, fanout: not allowed" + brokers},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			status := `{"version":"` + c.version + `","ready":true,"missing":[],"parts":[{"name":"http","restarts":0}]`
+			status := `{"version":"` + c.version + `","ready":true,"missing":[],"components":[{"name":"http","restarts":0}]`
 			if c.rest != "" {
 				status += "," + c.rest
 			}

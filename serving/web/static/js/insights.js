@@ -30,7 +30,7 @@ async function show(place, ask, draw) {
   const at = $(`plot-${place}`);
   try {
     const answer = await ask();
-    put(at, place === 'shares' ? [answer.shares, answer.unasked] : answer, () => draw(answer));
+    put(at, place === 'shares' ? [answer.shares, answer.unavailable] : answer, () => draw(answer));
   } catch (error) {
     put(at, error.message, () => h('p', { class: 'notice' }, `The plot ${place} is not there: ${error.message}.`));
   }
@@ -43,8 +43,8 @@ const showGrowth = (g) => [
 
 // showShares compares what chunks were made of with their targets, for each feed that gave something.
 function showShares(status) {
-  const unasked = (status.unasked || []).map((u) => h('p', { class: 'notice' }, `Without ${u.what}: ${u.why}.`));
-  return [unasked, sharesOf(status, unasked.length > 0)].flat();
+  const unavailable = (status.unavailable || []).map((u) => h('p', { class: 'notice' }, `Without ${u.source}: ${u.reason}.`));
+  return [unavailable, sharesOf(status, unavailable.length > 0)].flat();
 }
 
 // sharesOf are the plots; partly: of those who choose some could not be asked.

@@ -30,34 +30,34 @@ export function nodesOf(status, rates) {
       name, lag, group: status.groups.find((g) => g.group === name) || null,
       in: sum(reads.map((f) => rates.get(f.topic) || 0)),
       restarts: restartsOf(name, status),
-      ills: illsOf(partsOf(name, status)),
+      ills: illsOf(componentsOf(name, status)),
       to: linesFrom(name, flows, rates),
     };
   });
 }
 
 // processesOf are the processes of which a status tells; one that asks no others tells of itself.
-export const processesOf = (status) => status.processes || [{ address: '', parts: status.parts }];
+export const processesOf = (status) => status.processes || [{ address: '', components: status.components }];
 
-// partsOf are the parts by a name of a writer or reader, one in each process that has it.
-export function partsOf(name, status) {
-  const base = name.split('.')[0]; // a generation runs in the part that it is one of
-  return processesOf(status).map((at) => at.parts.find((p) => p.name === base) || at.parts.find((p) => p.name.startsWith(`${base}-`))).filter(Boolean);
+// componentsOf returns the components that run a writer or reader, one for each process that has it.
+export function componentsOf(name, status) {
+  const base = name.split('.')[0]; // a generation runs in the component of its group
+  return processesOf(status).map((at) => at.components.find((p) => p.name === base) || at.components.find((p) => p.name.startsWith(`${base}-`))).filter(Boolean);
 }
 
 // restartsOf adds up, over the processes.
 function restartsOf(name, status) {
   const group = status.groups.find((g) => g.group === name);
-  return group && group.restarts !== undefined ? group.restarts : sum(partsOf(name, status).map((p) => p.restarts));
+  return group && group.restarts !== undefined ? group.restarts : sum(componentsOf(name, status).map((p) => p.restarts));
 }
 
-const healthy = 60000; // ms for which a part has to run to be well again: then it is started again without a pause
+const healthy = 60000; // ms after which a running component counts as healthy, as in Backoff
 
-// illsOf says what is wrong with parts now. Restarts are counted for as long as a process lives: those of long ago are none.
-function illsOf(parts) {
-  const stand = parts.filter((p) => p.condition !== 'running').map((p) => p.condition);
+// illsOf returns the problems of components now. Restarts are counted for as long as a process lives: those of long ago are none.
+function illsOf(components) {
+  const stand = components.filter((p) => p.condition !== 'running').map((p) => p.condition);
   if (stand.length) return [...new Set(stand)];
-  return parts.some((p) => p.restarts > 0 && Date.now() - Date.parse(p.since) < healthy) ? ['restarted'] : [];
+  return components.some((p) => p.restarts > 0 && Date.now() - Date.parse(p.since) < healthy) ? ['restarted'] : [];
 }
 
 const sum = (list) => list.reduce((a, b) => a + b, 0);
@@ -189,7 +189,7 @@ function box(n, [x, y], { w, h }) {
     lines.map(([what, text], i) => s('text', { class: `node-${what}`, x: w / 2, y: first + i * lineHeight, 'text-anchor': 'middle' }, text)));
 }
 
-// healthOf says in words what is wrong, and how often parts were started again.
+// healthOf says in words what is wrong, and how often components were restarted.
 const healthOf = (n) => [...n.ills, n.restarts > 0 && count(n.restarts, 'restart', 'restarts')].filter(Boolean);
 
 function inWords(nodes) {

@@ -2,7 +2,7 @@
 
 import { $, h, put, table, tell } from './dom.js';
 import { ago, count, short, unread, whole } from './format.js';
-import { nodesOf, partsOf, processesOf, draw } from './picture.js';
+import { nodesOf, componentsOf, processesOf, draw } from './picture.js';
 import * as letters from './letters.js';
 
 let before = null; // flows of the look before, with its time: rates are differences
@@ -14,14 +14,14 @@ export function look(now) {
   status = now;
   tell($('untold'), now.flows ? '' : 'The broker does not tell how far its topics are: what goes through them and who lags behind is not known.');
   if (now.flows) measure(now.flows);
-  const missing = [...now.missing, ...(now.unasked || []).map((u) => `Without ${u.what}: ${u.why}`)];
+  const missing = [...now.missing, ...(now.unavailable || []).map((u) => `Without ${u.source}: ${u.reason}`)];
   put($('missing'), missing, (list) => list.map((m) => h('p', { class: 'notice' }, m)));
   picture();
   put($('groups'), groupRows(now), (rows) => table('Groups', ['group', 'records/s', 'lag', 'partitions', 'restarts', 'dead letters', 'condition'], rows));
   put($('topics'), topicRows(now), showTopics);
   $('processes-section').hidden = !now.processes;
   put($('processes'), processRows(now), (rows) => table('Processes', ['process', 'version', 'state'], rows));
-  put($('parts'), partRows(now), (rows) => table('Parts', ['part', 'process', 'condition', 'since', 'restarts', 'last error'], rows));
+  put($('components'), componentRows(now), (rows) => table('Components', ['component', 'process', 'condition', 'since', 'restarts', 'last error'], rows));
   const flow = (now.flows || []).find((f) => f.topic === 'dead-letters');
   letters.look(flow ? flow.records : -1);
 }
@@ -55,7 +55,7 @@ function picture() {
 
 function groupRows(s) {
   return nodesOf(s, rates).filter((n) => n.lag !== null || n.group).map((n) => {
-    const g = n.group, parts = partsOf(n.name, s);
+    const g = n.group, parts = componentsOf(n.name, s);
     return [n.name, g ? short(g.records_per_second) : short(Math.round(10 * n.in) / 10), n.lag === null ? 'unknown' : whole(n.lag),
       g && g.partitions ? partitions(g.partitions) : '–', parts.length ? whole(n.restarts) : 'not known', g ? whole(g.counters.dead_letters) : '–', conditions(parts)];
   });
@@ -87,13 +87,13 @@ function showTopics(rows) {
   return table('Topics', ['topic', 'key', 'from', 'to', 'records', 'records/s', 'lag'], rows);
 }
 
-function partRows(s) {
-  return processesOf(s).flatMap((at) => at.parts.map((p) => [p.name, at.address || 'this one', p.condition, ago(p.since), whole(p.restarts), p.last_error || '–']));
+function componentRows(s) {
+  return processesOf(s).flatMap((at) => at.components.map((p) => [p.name, at.address || 'this one', p.condition, ago(p.since), whole(p.restarts), p.last_error || '–']));
 }
 
 function processRows(s) {
   return [...(s.processes || []).map((p) => [p.address, p.version, p.ready ? 'ready' : p.missing.join('; ')]),
-    ...(s.unasked || []).map((u) => [u.what, '–', `could not be asked: ${u.why}`])];
+    ...(s.unavailable || []).map((u) => [u.source, '–', `could not be asked: ${u.reason}`])];
 }
 
 // start has the view's controls work.
