@@ -7,27 +7,27 @@ import (
 )
 
 // arrange takes up to limit items from the queues, without repeating a pin. Each place goes to the source that is furthest
-// below its share of all impressions, including mix. That source fills it with its best item that the caps admit. A skipped
-// item is not used later in the chunk, so the items of one source are in descending order.
+// below its share of all impressions, including those in mix. That source fills it with its best item that the caps admit. A
+// skipped item is not used later in the chunk, so the items of one source are in descending order.
 //
-// If the caps leave the chunk short, arrange tries again with relaxed caps, in the order of looser. It returns the first of
+// If the caps leave the chunk short, arrange tries again with the caps of the next relaxation level. It returns the first of
 // the longest arrangements. It does not modify mix. The arrangement records which cap skipped the pin watch.
 func (f Feed) arrange(limit int, queues []queue, mix map[string]float64, watch schemas.PinID) (*arrangement, Relaxation) {
 	var best *arrangement
-	var how Relaxation
-	for _, caps := range f.Caps.looser() {
+	var level Relaxation
+	for _, caps := range f.Caps.relaxations() {
 		a := &arrangement{
 			near: newWindow(caps.Caps), mix: newMixer(f, mix), taken: map[schemas.PinID]bool{}, watch: watch,
 		}
 		a.fill(limit, queues)
 		if best == nil || len(a.list) > len(best.list) {
-			best, how = a, caps.how
+			best, level = a, caps.level
 		}
 		if len(best.list) == limit {
 			break
 		}
 	}
-	return best, how
+	return best, level
 }
 
 // arrangement is an unfinished chunk.
@@ -37,8 +37,8 @@ type arrangement struct {
 	taken map[schemas.PinID]bool
 	list  []schemas.ServedItem
 
-	watch  schemas.PinID
-	broken string // cap that watch would have broken when it was skipped
+	watch    schemas.PinID
+	violated string // cap that watch would have violated when it was skipped
 }
 
 func (a *arrangement) fill(limit int, queues []queue) {
@@ -49,7 +49,7 @@ func (a *arrangement) fill(limit int, queues []queue) {
 		if q == nil {
 			return
 		}
-		a.note(q.items[:at])
+		a.recordCap(q.items[:at])
 		it := q.items[at]
 		q.items = q.items[at+1:]
 		a.taken[it.Pin] = true
@@ -57,7 +57,7 @@ func (a *arrangement) fill(limit int, queues []queue) {
 		a.list = append(a.list, schemas.ServedItem{
 			Pin: it.Pin, Source: q.source, Facets: it.Facets, RankScore: it.rankScore, Created: it.Created, Pool: it.pool,
 		})
-		a.near.moved(a.list)
+		a.near.advance(a.list)
 	}
 }
 
@@ -87,14 +87,14 @@ func (a *arrangement) first(items []item) int {
 	return -1
 }
 
-// note looks for watch among skipped items.
-func (a *arrangement) note(passed []item) {
+// recordCap sets violated if watch is among the skipped items.
+func (a *arrangement) recordCap(skipped []item) {
 	if a.watch == "" {
 		return
 	}
-	for i := range passed {
-		if passed[i].Pin == a.watch && !a.taken[a.watch] {
-			a.broken = a.near.admits(&passed[i].Facets)
+	for i := range skipped {
+		if skipped[i].Pin == a.watch && !a.taken[a.watch] {
+			a.violated = a.near.admits(&skipped[i].Facets)
 		}
 	}
 }
@@ -111,21 +111,21 @@ const (
 	WithoutCaps     Relaxation = "all"
 )
 
-// looseCaps are relaxed caps.
-type looseCaps struct {
+// relaxedCaps are the caps at a relaxation level.
+type relaxedCaps struct {
 	Caps
-	how Relaxation
+	level Relaxation
 }
 
-// looser returns the caps at each relaxation level, in order. It omits levels that change nothing.
-func (c Caps) looser() []looseCaps {
+// relaxations returns the caps at each relaxation level, in order. It omits levels that change nothing.
+func (c Caps) relaxations() []relaxedCaps {
 	if c.Window == 0 || c.Author == 0 && c.Board == 0 && c.Interest == 0 {
-		return []looseCaps{{Caps{}, NotRelaxed}}
+		return []relaxedCaps{{Caps{}, NotRelaxed}}
 	}
-	all := []looseCaps{{c, NotRelaxed}}
-	add := func(next Caps, how Relaxation) {
+	all := []relaxedCaps{{c, NotRelaxed}}
+	add := func(next Caps, level Relaxation) {
 		if next != all[len(all)-1].Caps {
-			all = append(all, looseCaps{next, how})
+			all = append(all, relaxedCaps{next, level})
 		}
 	}
 	c.Interest = 0
@@ -146,8 +146,8 @@ type window struct {
 
 func newWindow(c Caps) window { return window{caps: c, count: map[schemas.ID]int{}} }
 
-// admits returns the name of the cap that an item in the next place would break, or "".
-func (w window) admits(f *schemas.Facets) (broken string) {
+// admits returns the name of the cap that an item in the next place would violate, or "".
+func (w window) admits(f *schemas.Facets) (violated string) {
 	full := func(id schemas.ID, most int) bool { return most > 0 && id != "" && w.count[id] >= most }
 	switch {
 	case w.caps.Window == 0:
@@ -167,14 +167,14 @@ func (w window) admits(f *schemas.Facets) (broken string) {
 	return ""
 }
 
-// moved moves the window behind the last item of a list.
-func (w window) moved(list []schemas.ServedItem) {
+// advance moves the window past the last item of a list.
+func (w window) advance(list []schemas.ServedItem) {
 	if w.caps.Window == 0 {
 		return
 	}
 	w.add(&list[len(list)-1].Facets, 1)
-	if gone := len(list) - w.caps.Window; gone >= 0 {
-		w.add(&list[gone].Facets, -1)
+	if left := len(list) - w.caps.Window; left >= 0 {
+		w.add(&list[left].Facets, -1)
 	}
 }
 
@@ -202,7 +202,7 @@ func newMixer(f Feed, mix map[string]float64) mixer {
 	return m
 }
 
-// before reports whether a is due before b. Ties are broken by the larger share, then by name.
+// before reports whether a is due before b. Ties are decided by the larger share, then by name.
 func (m *mixer) before(a, b schemas.Source) bool {
 	dueA, dueB := m.due(a), m.due(b)
 	if dueA != dueB {
@@ -228,10 +228,10 @@ func (m *mixer) count(s schemas.Source) {
 
 // after returns the counts to remember. It omits counts that have decayed below 1e-3, to keep the mix small.
 func (m *mixer) after() map[string]float64 {
-	const faded = 1e-3
+	const minCount = 1e-3
 	mix := make(map[string]float64, len(m.counts))
 	for source, n := range m.counts {
-		if n >= faded {
+		if n >= minCount {
 			mix[source] = math.Round(n*1e6) / 1e6
 		}
 	}

@@ -46,27 +46,27 @@ func TestArrange(t *testing.T) {
 		mix    map[string]float64
 		want   []schemas.PinID
 	}{
-		"nothing": {even, 5, nil, nil, []schemas.PinID{}},
+		"no queues": {even, 5, nil, nil, []schemas.PinID{}},
 		"one source, best first": {even, 2, []queue{queueOf("s", "a", "b", "c")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-1"}},
 		"two in turn": {even, 4, []queue{queueOf("s", "a", "b"), queueOf("t", "a", "b")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:t-0", "pin:s-1", "pin:t-1"}},
-		"what was shown before counts": {even, 3, []queue{queueOf("s", "a", "b"), queueOf("t", "a", "b")},
+		"earlier impressions count": {even, 3, []queue{queueOf("s", "a", "b"), queueOf("t", "a", "b")},
 			map[string]float64{"s": 1}, []schemas.PinID{"pin:t-0", "pin:s-0", "pin:t-1"}},
-		"the others take the place of one that is empty": {even, 4, []queue{queueOf("s", "a"), queueOf("t", "a", "b", "c")}, nil,
+		"other sources take the places of an empty source": {even, 4, []queue{queueOf("s", "a"), queueOf("t", "a", "b", "c")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:t-0", "pin:t-1", "pin:t-2"}},
-		"a cap passes an item over for good": {capped, 3, []queue{queueOf("s", "a", "a", "b", "c")}, nil,
+		"an item skipped by a cap is not used later": {capped, 3, []queue{queueOf("s", "a", "a", "b", "c")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-2", "pin:s-3"}},
-		"and is doubled where it leaves the chunk short": {capped, 4, []queue{queueOf("s", "a", "a", "a", "b", "c")}, nil,
+		"the author cap is doubled if the chunk is short": {capped, 4, []queue{queueOf("s", "a", "a", "a", "b", "c")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-3", "pin:s-4"}},
-		"and given up where that does not help": {capped, 3, []queue{queueOf("s", "a", "a", "a")}, nil,
+		"all caps are dropped if the chunk is still short": {capped, 3, []queue{queueOf("s", "a", "a", "a")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
-		"the board's gives way first": {onBoards, 2, []queue{queueOf("s", "a", "a")}, nil,
+		"the board cap is dropped before the author cap is doubled": {onBoards, 2, []queue{queueOf("s", "a", "a")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-1"}},
-		"another source fills in while a cap holds one back": {Feed{Others: 1, Memory: 100, Caps: Caps{Window: 2, Author: 1}}, 4,
+		"another source fills the place while a cap blocks one": {Feed{Others: 1, Memory: 100, Caps: Caps{Window: 2, Author: 1}}, 4,
 			[]queue{queueOf("s", "a", "a"), queueOf("t", "b", "b")}, map[string]float64{"t": 10},
 			[]schemas.PinID{"pin:s-0", "pin:t-0", "pin:s-1", "pin:t-1"}},
-		"a short chunk keeps its caps": {capped, 9, []queue{queueOf("s", "a", "b", "c")}, nil,
+		"a chunk with too few candidates keeps its caps": {capped, 9, []queue{queueOf("s", "a", "b", "c")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-func TestSharesHoldWithinThreePointsOver200Items(t *testing.T) {
+func TestArrange_KeepsSharesWithin3Percent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Feed{Others: 1, Memory: rapid.IntRange(50, 1000).Draw(t, "memory"), Shares: map[schemas.Source]float64{}}
 		names, total := []schemas.Source{"a", "b", "c", "d"}[:rapid.IntRange(1, 4).Draw(t, "sources")], 0.0
@@ -109,8 +109,8 @@ func TestSharesHoldWithinThreePointsOver200Items(t *testing.T) {
 	})
 }
 
-// The relaxation level is reported, and no cap is relaxed unnecessarily.
-func TestWhatGaveWayIsSaid(t *testing.T) {
+// Make reports the relaxation level and relaxes no cap unnecessarily.
+func TestMake_ReportsRelaxationLevel(t *testing.T) {
 	pool := func(n int, facets func(i int) schemas.Facets) []Pool {
 		p := Pool{Source: "s"}
 		for i := range n {
@@ -136,12 +136,12 @@ func TestWhatGaveWayIsSaid(t *testing.T) {
 		pools []Pool
 		want  Relaxation
 	}{
-		"ten authors":    {pool(10, author(10)), NotRelaxed},
-		"three authors":  {pool(6, author(3)), TwiceAuthor},
-		"two authors":    {pool(6, author(2)), WithoutCaps},
-		"one board":      {pool(10, onBoard), WithoutBoard},
-		"one interest":   {pool(10, ofInterest), WithoutInterest},
-		"too few anyway": {pool(3, author(10)), NotRelaxed},
+		"ten authors":        {pool(10, author(10)), NotRelaxed},
+		"three authors":      {pool(6, author(3)), TwiceAuthor},
+		"two authors":        {pool(6, author(2)), WithoutCaps},
+		"one board":          {pool(10, onBoard), WithoutBoard},
+		"one interest":       {pool(10, ofInterest), WithoutInterest},
+		"too few candidates": {pool(3, author(10)), NotRelaxed},
 	} {
 		got := f.Make(Visit{User: "user:me", Limit: min(6, len(c.pools[0].Candidates))}, c.pools, Signals{})
 		if got.Relaxed != c.want || len(got.Items) != min(6, len(c.pools[0].Candidates)) {
@@ -162,10 +162,10 @@ func TestTargetsAreSharesOfAll(t *testing.T) {
 	}{
 		"named": {Feed{Shares: map[schemas.Source]float64{"a": 3, "b": 1}, Others: 1}, []schemas.Source{"a"},
 			map[schemas.Source]float64{"a": 0.75, "b": 0.25}},
-		"and others": {Feed{Shares: map[schemas.Source]float64{"a": 3}, Others: 1}, []schemas.Source{"a", "b"},
+		"with others": {Feed{Shares: map[schemas.Source]float64{"a": 3}, Others: 1}, []schemas.Source{"a", "b"},
 			map[schemas.Source]float64{"a": 0.75, "b": 0.25}},
-		"nothing": {Feed{}, []schemas.Source{"a"}, map[schemas.Source]float64{"a": 0}},
-		"home, with lots": {home, nil, map[schemas.Source]float64{
+		"zero shares": {Feed{}, []schemas.Source{"a"}, map[schemas.Source]float64{"a": 0}},
+		"home, with exploration": {home, nil, map[schemas.Source]float64{
 			"following": 0.6 / 1.05, "interest": 0.3 / 1.05, "related": 0.1 / 1.05, "explore": 0.05 / 1.05}},
 	} {
 		t.Run(name, func(t *testing.T) {

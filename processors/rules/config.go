@@ -91,7 +91,7 @@ func (f Feed) Share(s schemas.Source) float64 {
 func (f Feed) problems() []error {
 	errs := settings.Split(errors.Join(
 		settings.Validate(f), settings.Under("caps", settings.Validate(f.Caps)), settings.Under("explore", settings.Validate(f.Explore)),
-		settings.Within("arms: number of them", len(f.Arms), 0, 20),
+		settings.Within("arms: length", len(f.Arms), 0, 20),
 	))
 	errs = append(errs, f.shareProblems()...)
 	errs = append(errs, f.Defer.problems()...)
@@ -108,7 +108,7 @@ func (f Feed) shareProblems() []error {
 		}
 	}
 	if sum == 0 {
-		errs = append(errs, errors.New("shares: all are 0: nothing would ever be shown"))
+		errs = append(errs, errors.New("shares: all are 0, so no pin would ever be shown: want one above 0"))
 	}
 	return errs
 }
@@ -119,7 +119,7 @@ func (d Defer) problems() []error {
 		errs = append(errs, fmt.Errorf("defer.session: %s: want at least 1s", d.Session))
 	}
 	if d.Expiry < d.Session {
-		errs = append(errs, fmt.Errorf("defer.expiry: %s: want at least the session's %s", d.Expiry, d.Session))
+		errs = append(errs, fmt.Errorf("defer.expiry: %s: want at least defer.session, %s", d.Expiry, d.Session))
 	}
 	return errs
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Fate is what the rules do with a candidate during a visit.
+// Fate is the outcome of the rules for a candidate of a visit.
 type Fate string
 
-// The fates.
+// The values of Fate.
 const (
 	Shown           Fate = "shown"    // it is in the chunk
 	Waits           Fate = "waits"    // the chunk is full without it
@@ -20,11 +20,11 @@ const (
 	NoShare         Fate = "no share" // its sources have no share in the feed
 )
 
-// Explanation describes what the rules do with one candidate, and why.
+// Explanation describes the outcome of the rules for one candidate, and its cause.
 type Explanation struct {
 	Fate      Fate
 	Place     int               // position in the chunk, from 1, if shown
-	Source    schemas.Source    // source that contributed it, if shown
+	Source    schemas.Source    // source that fills the position, if shown
 	RankScore schemas.RankScore // score in the response, if shown
 	Cap       string            // cap that skipped it: "author", "board" or "interest"
 	Since     schemas.Micros    // time of the visit that deferred it; 0: not deferred
@@ -35,14 +35,14 @@ type Explanation struct {
 type SourceScore struct {
 	Source    schemas.Source
 	RankScore schemas.RankScore
-	Parts     map[string]float64 // what each current signal adds to the write-time score, by its name
+	Parts     map[string]float64 // value that each current signal adds to the write-time score, by its name
 	Rank      int                // after re-scoring, from 1
 }
 
-// Explain returns what Make does with a pin. A pin that is in none of the pools has no scores.
+// Explain returns the outcome of Make for a pin. A pin that is in none of the pools has no scores.
 func (f Feed) Explain(v Visit, pools []Pool, k Signals, pin schemas.PinID) Explanation {
 	d := f.decide(v, pools, k, pin)
-	e := Explanation{Cap: d.broken, Since: since(&v.Memory, pin), Scores: scoresOf(d.all, f.terms(k), pin)}
+	e := Explanation{Cap: d.violated, Since: since(&v.Memory, pin), Scores: scoresOf(d.all, f.terms(k), pin)}
 	at := slices.IndexFunc(d.list, func(it schemas.ServedItem) bool { return it.Pin == pin })
 	switch deferredAt := since(&d.memory, pin); {
 	case at >= 0:
@@ -56,7 +56,7 @@ func (f Feed) Explain(v Visit, pools []Pool, k Signals, pin schemas.PinID) Expla
 		e.Fate = Held
 	case deferredAt >= d.memory.Began && deferredAt > 0:
 		e.Fate = Deferred
-	case d.broken != "":
+	case d.violated != "":
 		e.Fate = Capped
 	default:
 		e.Fate = Waits

@@ -17,22 +17,22 @@ func (f Feed) explores(k Signals) bool { return f.Shares[schemas.Explore] > 0 &&
 // Sampling", 2018, algorithm 3.2) on two levels. The save rate of the author is drawn from the saves of all the author's
 // pins. The save rate of the pin is drawn from that rate and the saves of the pin:
 //
-//	author  ~ Beta(usual·w + saves of author, (1 − usual)·w + passes of author)
+//	author  ~ Beta(prior·w + saves of author, (1 − prior)·w + passes of author)
 //	pin     ~ Beta(author·w + saves of pin,   (1 − author)·w + passes of pin)
 //
-// Here usual is usualRate and w is beliefWeight. So a pin with few impressions gets a chance, more often if its author does
+// Here prior is priorRate and w is priorWeight. A pin with few impressions therefore gets a chance, more often if its author does
 // well. It loses the chance when users who see it do not save it.
 func (f Feed) explore(v *Visit, queues []queue, counts Counts) queue {
 	d := newDrawer(ranked.Hash(v.User)+uint64(v.Memory.Draws)*golden, counts)
-	most := 0
+	total := 0
 	for i := range queues {
-		most += len(queues[i].items)
+		total += len(queues[i].items)
 	}
-	drawn := make([]item, 0, most)
+	drawn := make([]item, 0, total)
 	for i := range queues {
 		for _, it := range queues[i].items {
 			pin, author := counts.Pin(it.Pin), d.author(it.Author)
-			if f.Explore.wants(pin, author.count) {
+			if f.Explore.isNew(pin, author.count) {
 				drawn = append(drawn, item{it.Candidate, d.draw(&it, pin, author), queues[i].source})
 			}
 		}
@@ -47,7 +47,7 @@ func firstOfEach(draws []item) []item {
 	return slices.CompactFunc(draws, func(a, b item) bool { return a.Pin == b.Pin })
 }
 
-func (e Explore) wants(pin, author Count) bool {
+func (e Explore) isNew(pin, author Count) bool {
 	return pin.Impressions < e.Pin || author.Impressions < e.Author
 }
 
@@ -86,19 +86,19 @@ func (d drawer) author(id schemas.UserID) *authorDraw {
 
 func (d drawer) draw(it *item, pin Count, author *authorDraw) schemas.RankScore {
 	if !author.drawn {
-		author.rate, author.drawn = d.beta(ranked.Hash(it.Author), usualRate, author.count), true
+		author.rate, author.drawn = d.beta(ranked.Hash(it.Author), priorRate, author.count), true
 	}
 	return schemas.RankScore(d.beta(ranked.Hash(it.Pin), author.rate, pin))
 }
 
-// beta draws a rate from its Beta distribution, given the believed rate and the count.
-func (d drawer) beta(seed uint64, believed float64, c Count) float64 {
+// beta draws a rate from its Beta distribution, given the expected rate and the count.
+func (d drawer) beta(seed uint64, expected float64, c Count) float64 {
 	d.source.Seed(d.visit, seed)
 	saves, passes := c.split()
-	x := gamma(d.rng, believed*beliefWeight+saves)
-	y := gamma(d.rng, (1-believed)*beliefWeight+passes)
+	x := gamma(d.rng, expected*priorWeight+saves)
+	y := gamma(d.rng, (1-expected)*priorWeight+passes)
 	if x+y == 0 { // both underflow
-		return believed
+		return expected
 	}
 	return x / (x + y)
 }

@@ -29,7 +29,7 @@ func TestBetaDraws(t *testing.T) {
 			sum, squares = sum+x, squares+x*x
 		}
 		saves, passes := c.count.split()
-		a, b := c.believed*beliefWeight+saves, (1-c.believed)*beliefWeight+passes
+		a, b := c.believed*priorWeight+saves, (1-c.believed)*priorWeight+passes
 		mean, variance := a/(a+b), a*b/((a+b)*(a+b)*(a+b+1))
 		gotMean := sum / n
 		if gotVariance := squares/n - gotMean*gotMean; math.Abs(gotMean-mean) > 5*math.Sqrt(variance/n) || math.Abs(gotVariance/variance-1) > 0.1 {
@@ -38,7 +38,7 @@ func TestBetaDraws(t *testing.T) {
 	}
 }
 
-func TestGammaOfNoShapeIsNothing(t *testing.T) {
+func TestGamma_NonPositiveShapeIsZero(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, shape := range []float64{0, -1, math.NaN()} {
 		if x := gamma(rng, shape); x != 0 {
@@ -54,7 +54,7 @@ func exploring() Feed {
 }
 
 // Exploration draws for new pins and for pins of new authors, and for no others.
-func TestWhoIsExplored(t *testing.T) {
+func TestExplore_OnlyNewPinsAndAuthors(t *testing.T) {
 	counts := countsOf{
 		"pin:s-000": {Impressions: 10}, "user:s-0": {Impressions: 50}, // neither is new
 		"pin:s-001": {Impressions: 9}, "user:s-1": {Impressions: 50}, // a new pin
@@ -65,7 +65,7 @@ func TestWhoIsExplored(t *testing.T) {
 	for _, it := range c.Items {
 		got[it.Pin] = it.Source
 		if it.Source == schemas.Explore && !(it.RankScore > 0 && it.RankScore < 1) {
-			t.Errorf("%s: score %v, want its lot", it.Pin, it.RankScore)
+			t.Errorf("%s: score %v, want its draw", it.Pin, it.RankScore)
 		}
 		if pool := map[schemas.Source]schemas.Source{schemas.Explore: "s"}[it.Source]; it.Pool != pool {
 			t.Errorf("%s of %s: pool %q, want %q", it.Pin, it.Source, it.Pool, pool)
@@ -75,14 +75,14 @@ func TestWhoIsExplored(t *testing.T) {
 		t.Errorf("got %v, want pin:s-000 not explored", got)
 	}
 	if got["pin:s-001"] != schemas.Explore && got["pin:s-002"] != schemas.Explore {
-		t.Errorf("got %v: nothing was explored", got)
+		t.Errorf("got %v, want one explored pin", got)
 	}
 	if c.Memory.Draws != 1 {
 		t.Errorf("%d draws, want 1", c.Memory.Draws)
 	}
 }
 
-func TestNothingIsExploredWithoutCountsOrShare(t *testing.T) {
+func TestExplore_OffWithoutCountsOrShare(t *testing.T) {
 	silent := exploring()
 	delete(silent.Shares, schemas.Explore)
 	silent.Others = 1
@@ -102,8 +102,8 @@ func TestNothingIsExploredWithoutCountsOrShare(t *testing.T) {
 }
 
 // The draw of a pin depends only on the user, the number of draws, and the pin.
-func TestLotsDoNotDependOnOneAnother(t *testing.T) {
-	lots := func(user schemas.UserID, draws int64, n int) map[schemas.PinID]schemas.RankScore {
+func TestExplore_DrawsAreIndependentOfOtherCandidates(t *testing.T) {
+	drawsOf := func(user schemas.UserID, draws int64, n int) map[schemas.PinID]schemas.RankScore {
 		v := Visit{User: user, Memory: schemas.Memory{Draws: draws}}
 		q := exploring().explore(&v, exploring().rescore([]Pool{poolOf("s", n)}, Signals{}), countsOf{})
 		all := map[schemas.PinID]schemas.RankScore{}
@@ -112,22 +112,22 @@ func TestLotsDoNotDependOnOneAnother(t *testing.T) {
 		}
 		return all
 	}
-	few, many := lots("user:me", 3, 5), lots("user:me", 3, 50)
-	for pin, lot := range few {
-		if many[pin] != lot {
-			t.Errorf("%s: %v among five, %v among fifty", pin, lot, many[pin])
+	few, many := drawsOf("user:me", 3, 5), drawsOf("user:me", 3, 50)
+	for pin, draw := range few {
+		if many[pin] != draw {
+			t.Errorf("%s: drew %v among 5 candidates, %v among 50", pin, draw, many[pin])
 		}
 	}
-	later, other := lots("user:me", 4, 5), lots("user:other", 3, 5)
-	for pin, lot := range few {
-		if later[pin] == lot || other[pin] == lot {
-			t.Errorf("%s: the same lot %v in another visit", pin, lot)
+	later, other := drawsOf("user:me", 4, 5), drawsOf("user:other", 3, 5)
+	for pin, draw := range few {
+		if later[pin] == draw || other[pin] == draw {
+			t.Errorf("%s: the same draw %v in another visit", pin, draw)
 		}
 	}
 }
 
 // Ten new authors have pins with different save rates. The best ones are shown most, and the others not indefinitely.
-func TestExplorationLearns(t *testing.T) {
+func TestExplore_PrefersHighSaveRates(t *testing.T) {
 	const rounds = 4000
 	rng := rand.New(rand.NewPCG(3, 4))
 	counts, shown := countsOf{}, make([]int, 10)

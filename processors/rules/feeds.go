@@ -14,8 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Feeds are feeds by name. In a file, a feed changes a base: the feed that its key `like` names, or else the current feed of
-// its name, or else plain shares. So an experiment arm lists only the differences:
+// Feeds are feeds by name. In a file, a feed changes a base: the feed in its key `like`, or else the current feed of the same
+// name, or else the feed plain. Therefore an experiment arm lists only the differences:
 //
 //	feeds:
 //	  home:
@@ -25,7 +25,7 @@ import (
 //	    caps: {author: 1}
 type Feeds map[string]Feed
 
-// Element returns the base of a feed of a new name, for the reference of the configuration.
+// Element returns the base of a feed with a new name, for the reference of the configuration.
 func (Feeds) Element() any {
 	base := Default()["plain"]
 	return &base
@@ -58,13 +58,13 @@ type reader struct {
 	problems []string
 }
 
-func (r *reader) wrong(at *yaml.Node, format string, args ...any) {
+func (r *reader) addProblem(at *yaml.Node, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf("line %d: ", at.Line)+fmt.Sprintf(format, args...))
 }
 
 func (r *reader) split(node *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
-		r.wrong(node, "feeds are not a mapping of names to rules")
+		r.addProblem(node, "feeds: want a mapping of names to rules")
 		return
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -79,7 +79,7 @@ func (r *reader) read(name string, path []string) {
 		return
 	}
 	if node.Kind != yaml.MappingNode {
-		r.wrong(node, "feed %s is not a mapping", name)
+		r.addProblem(node, "feed %s: want a mapping", name)
 		delete(r.nodes, name)
 		return
 	}
@@ -108,12 +108,12 @@ func (r *reader) base(name string, node *yaml.Node, path []string) (Feed, *yaml.
 			continue
 		}
 		if slices.Contains(path, value.Value) {
-			r.wrong(value, "feed %s is like itself: %s", value.Value, strings.Join(append(path, value.Value), ", "))
+			r.addProblem(value, "feed %s: like: cycle: %s", value.Value, strings.Join(append(path, value.Value), ", "))
 			continue
 		}
 		r.read(value.Value, path)
 		if base, known = r.known[value.Value]; !known {
-			r.wrong(value, "feed %s is like %q, which is not there", name, value.Value)
+			r.addProblem(value, "feed %s: like: %q: no such feed", name, value.Value)
 		}
 		base.Arms = nil
 	}
@@ -137,7 +137,7 @@ func (r *reader) unknownKeys(node *yaml.Node, t reflect.Type) {
 			key := node.Content[i]
 			field, ok := fieldOf(t, key.Value)
 			if !ok {
-				r.wrong(key, "field %s not found in type %s", key.Value, t)
+				r.addProblem(key, "field %s not found in type %s", key.Value, t)
 				continue
 			}
 			r.unknownKeys(node.Content[i+1], field)
@@ -158,7 +158,7 @@ func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
 func (fs Feeds) Validate() error {
 	var errs []error
 	if len(fs) == 0 {
-		errs = append(errs, errors.New("feeds: at least one is needed"))
+		errs = append(errs, errors.New("feeds: want at least one"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(fs)) {
 		for _, err := range append(fs[name].problems(), fs.armProblems(name)...) {
@@ -172,20 +172,20 @@ func (fs Feeds) armProblems(name string) []error {
 	var errs []error
 	sum := 0.0
 	for i, arm := range fs[name].Arms {
-		at := fmt.Sprintf("arms: %d.", i+1)
+		at := fmt.Sprintf("arms[%d]", i)
 		if !(arm.Share > 0) {
-			errs = append(errs, fmt.Errorf("%s share %v: above 0", at, arm.Share))
+			errs = append(errs, fmt.Errorf("%s.share: %v: want above 0", at, arm.Share))
 		}
 		sum += arm.Share
 		switch other, ok := fs[arm.Feed]; {
 		case !ok:
-			errs = append(errs, fmt.Errorf("%s feed %q: there is none", at, arm.Feed))
+			errs = append(errs, fmt.Errorf("%s.feed: %q: no such feed", at, arm.Feed))
 		case len(other.Arms) > 0:
-			errs = append(errs, fmt.Errorf("%s feed %q: has arms itself", at, arm.Feed))
+			errs = append(errs, fmt.Errorf("%s.feed: %q: want a feed without arms", at, arm.Feed))
 		}
 	}
 	if !(sum <= 1) {
-		errs = append(errs, fmt.Errorf("arms: their shares are %v together: at most 1", sum))
+		errs = append(errs, fmt.Errorf("arms: sum of shares: %v: want at most 1", sum))
 	}
 	return errs
 }

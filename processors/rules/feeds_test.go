@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// loaded reads text over the default feeds.
+// loaded decodes text over the default feeds.
 func loaded(text string) (Feeds, error) {
 	cfg := struct {
 		Feeds Feeds `yaml:"feeds"`
@@ -25,7 +25,7 @@ func loaded(text string) (Feeds, error) {
 	return cfg.Feeds, err
 }
 
-func TestFeedsAreReadOverWhatTheyBeginWith(t *testing.T) {
+func TestFeeds_UnmarshalOverBase(t *testing.T) {
 	home, plain := Default()[Home], Default()["plain"]
 	changed := func(f Feed, change func(*Feed)) Feed {
 		change(&f)
@@ -39,13 +39,13 @@ func TestFeedsAreReadOverWhatTheyBeginWith(t *testing.T) {
 		"nothing": {"feeds: {}", Default()},
 		"a change": {"feeds: {home: {memory: 50, caps: {author: 1}}}",
 			Feeds{Home: changed(home, func(f *Feed) { f.Memory, f.Caps.Author = 50, 1 }), "plain": plain}},
-		"a new one begins plain": {"feeds: {work: {affinity: 2}}",
+		"a new feed is based on plain": {"feeds: {work: {affinity: 2}}",
 			Feeds{Home: home, "plain": plain, "work": changed(plain, func(f *Feed) { f.Affinity = 2 })}},
 		"shares are added": {"feeds: {plain: {shares: {related: 0, editors: 0.5}}}",
 			Feeds{Home: home, "plain": changed(plain, func(f *Feed) {
 				f.Shares = map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0, "editors": 0.5}
 			})}},
-		"an arm like home as it is changed": {"feeds: {calm: {like: home, shares: {related: 0}, defer: {session: 1h}}, home: {memory: 50, arms: [{feed: calm, share: 0.1}]}}",
+		"like copies the changed home": {"feeds: {calm: {like: home, shares: {related: 0}, defer: {session: 1h}}, home: {memory: 50, arms: [{feed: calm, share: 0.1}]}}",
 			Feeds{
 				Home: changed(home, func(f *Feed) { f.Memory, f.Arms = 50, arms }),
 				"calm": changed(home, func(f *Feed) {
@@ -68,7 +68,7 @@ func TestFeedsAreReadOverWhatTheyBeginWith(t *testing.T) {
 	}
 }
 
-func TestFeedsTellAllMistakesWithTheirLine(t *testing.T) {
+func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 	_, err := loaded(`feeds:
   home: {memry: 50, caps: {auther: 1}}
   work:
@@ -85,7 +85,7 @@ func TestFeedsTellAllMistakesWithTheirLine(t *testing.T) {
 		t.Fatalf("got %v, want a *yaml.TypeError", err)
 	}
 	want := []string{
-		"line 8: feed a is like itself: a, b, a", `line 9: feed c is like "nowhere", which is not there`, "line 10: feed d is not a mapping",
+		"line 8: feed a: like: cycle: a, b, a", `line 9: feed c: like: "nowhere": no such feed`, "line 10: feed d: want a mapping",
 		"line 2: field memry not found", "line 2: field auther not found", "line 6: field shar not found", "line 4: cannot unmarshal !!str `many` into int",
 	}
 	if len(types.Errors) != len(want) {
@@ -96,12 +96,12 @@ func TestFeedsTellAllMistakesWithTheirLine(t *testing.T) {
 			t.Errorf("problem %d: got %q, want %q", i, types.Errors[i], text)
 		}
 	}
-	if _, err := loaded("feeds: [home]"); err == nil || !strings.Contains(err.Error(), "line 1: feeds are not a mapping") {
+	if _, err := loaded("feeds: [home]"); err == nil || !strings.Contains(err.Error(), "line 1: feeds: want a mapping") {
 		t.Errorf("a list: got %v", err)
 	}
 }
 
-func TestWrittenFeedsReadBack(t *testing.T) {
+func TestFeeds_MarshalRoundTrip(t *testing.T) {
 	text, err := yaml.Marshal(map[string]any{"feeds": Default()})
 	must.OK(t, err)
 	got, err := loaded(string(text))
@@ -111,11 +111,11 @@ func TestWrittenFeedsReadBack(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestFeeds_Validate(t *testing.T) {
 	if err := Default().Validate(); err != nil {
 		t.Errorf("the default is not valid: %v", err)
 	}
-	if err := (Feeds{}).Validate(); err == nil || err.Error() != "feeds: at least one is needed" {
+	if err := (Feeds{}).Validate(); err == nil || err.Error() != "feeds: want at least one" {
 		t.Errorf("no feeds: got %v", err)
 	}
 	bad := Feed{
@@ -128,7 +128,7 @@ func TestValidate(t *testing.T) {
 	}
 	err := Feeds{"x": bad, "armed": {Shares: map[schemas.Source]float64{schemas.Explore: 1}, Memory: 10, Arms: []Arm{{Feed: "y", Share: 1}},
 		Defer: Defer{Margin: 1}}, "y": Default()["plain"]}.Validate()
-	want := strings.Split(`armed.shares: all are 0: nothing would ever be shown
+	want := strings.Split(`armed.shares: all are 0, so no pin would ever be shown: want one above 0
 armed.defer.session: 0s: want at least 1s
 x.memory: 9: want 10 to 10000
 x.affinity: NaN: want 0 to 100
@@ -145,11 +145,11 @@ x.shares.s: -1: want 0 or more
 x.shares.t: +Inf: want 0 or more
 x.defer.margin: -1: want 0 to 1000
 x.defer.budget: -1: want 0 to 10000
-x.defer.expiry: 0s: want at least the session's 1ns
-x.arms: 1. share 0: above 0
-x.arms: 1. feed "nowhere": there is none
-x.arms: 2. feed "armed": has arms itself
-x.arms: their shares are 2 together: at most 1`, "\n")
+x.defer.expiry: 0s: want at least defer.session, 1ns
+x.arms[0].share: 0: want above 0
+x.arms[0].feed: "nowhere": no such feed
+x.arms[1].feed: "armed": want a feed without arms
+x.arms: sum of shares: 2: want at most 1`, "\n")
 	got := strings.Split(strings.ReplaceAll(err.Error(), "feeds.", ""), "\n")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -157,7 +157,7 @@ x.arms: their shares are 2 together: at most 1`, "\n")
 }
 
 // Each arm gets its share of the users and keeps them when arms are added after it. The arms of two feeds are independent.
-func TestArms(t *testing.T) {
+func TestFor_SplitsUsersIntoArms(t *testing.T) {
 	home := Feed{Memory: 1, Arms: []Arm{{Feed: "a", Share: 0.2}, {Feed: "b", Share: 0.3}}}
 	fs := Feeds{Home: home, "other": {Memory: 2, Arms: []Arm{{Feed: "a", Share: 0.5}}}, "a": {Memory: 3}, "b": {Memory: 4}, "c": {Memory: 5}}
 	longer := Feeds{Home: {Memory: 1, Arms: append(home.Arms, Arm{Feed: "c", Share: 0.5})}, "a": fs["a"], "b": fs["b"], "c": fs["c"]}
@@ -171,7 +171,7 @@ func TestArms(t *testing.T) {
 			t.Fatalf("%s is in %q with the rules %d, want %d", user, arm, rules.Memory, want)
 		}
 		if _, later, _ := longer.For(Home, user); arm != "" && later != arm || arm == "" && later != "c" {
-			t.Fatalf("%s moves from %q to %q", user, arm, later)
+			t.Fatalf("%s moved from arm %q to %q", user, arm, later)
 		}
 		if _, other, _ := fs.For("other", user); other == "a" && arm == "a" {
 			both++
@@ -186,6 +186,6 @@ func TestArms(t *testing.T) {
 		t.Errorf("%.3f of the users are in both arms, want 0.1", got)
 	}
 	if _, _, ok := fs.For("nowhere", "user:1"); ok {
-		t.Error("there is a feed nowhere")
+		t.Error("For found a feed that does not exist")
 	}
 }

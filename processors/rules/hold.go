@@ -13,7 +13,7 @@ import (
 // remembered.
 const MaxDeferred = 200
 
-// holding is the result of hold: what a session shows and what it holds back.
+// holding is the result of hold: the items that a session shows and those that it holds back.
 type holding struct {
 	feed    Feed
 	all     []queue        // all items
@@ -31,30 +31,30 @@ type heldItem struct {
 }
 
 // hold holds back weak candidates. A candidate of a built-in source is weak if its score is more than Margin below the best
-// score of its source in the session. Scores of other sources are on scales of their own and are never weak. The least weak
-// candidates may be shown, as many as the remaining budget of the session. A deferred candidate is held back until the
+// score of its source in the session. Scores of other sources have other scales and are never weak. The least weak
+// candidates may be shown, up to the remaining budget of the session. A deferred candidate is held back until the
 // session that deferred it ends, and is not weak in a later one.
 func (f Feed) hold(v *Visit, queues []queue) *holding {
 	h := &holding{feed: f, all: queues, queues: queues, memory: v.Memory}
 	if f.Defer.Margin == 0 {
 		return h
 	}
-	h.begin(v.Time)
-	stand := h.expire(v.Time)
-	h.lift(queues)
-	if len(stand) == 0 && !f.anyWeak(queues, h.memory.Best) {
+	h.startSession(v.Time)
+	deferrals := h.expire(v.Time)
+	h.raiseBest(queues)
+	if len(deferrals) == 0 && !f.anyWeak(queues, h.memory.Best) {
 		return h
 	}
-	held := h.allow(f.weakest(queues, stand, h.memory.Best))
+	held := h.applyBudget(f.weakest(queues, deferrals, h.memory.Best))
 	h.queues = make([]queue, len(queues))
 	for i, q := range queues {
-		h.queues[i] = queue{source: q.source, items: through(q, stand, held)}
+		h.queues[i] = queue{source: q.source, items: eligible(q, deferrals, held)}
 	}
 	return h
 }
 
-// begin starts a session if the last visit was more than Session ago.
-func (h *holding) begin(now schemas.Micros) {
+// startSession starts a session if the last visit was more than Session ago.
+func (h *holding) startSession(now schemas.Micros) {
 	m := &h.memory
 	m.Best = maps.Clone(m.Best)
 	if m.Best == nil || now-m.Visited > micros(h.feed.Defer.Session) {
@@ -65,40 +65,40 @@ func (h *holding) begin(now schemas.Micros) {
 
 func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
 
-// standing is the state of a deferred candidate in this session.
-type standing int
+// deferral is the state of a deferred candidate in this session.
+type deferral int
 
 const (
-	undeferred standing = iota
+	undeferred deferral = iota
 	returning           // deferred in an earlier session: it may be shown
 	deferred            // deferred in this session
 	expired
 )
 
-// expire removes candidates that were deferred too long ago, and returns the standing of all deferred candidates.
-func (h *holding) expire(now schemas.Micros) map[schemas.PinID]standing {
+// expire removes candidates that were deferred too long ago, and returns the deferrals of all deferred candidates.
+func (h *holding) expire(now schemas.Micros) map[schemas.PinID]deferral {
 	m := &h.memory
-	stand := make(map[schemas.PinID]standing, len(m.Deferred))
+	deferrals := make(map[schemas.PinID]deferral, len(m.Deferred))
 	var kept []schemas.Deferred
 	for _, d := range m.Deferred {
 		switch {
 		case d.Since >= m.Began:
-			stand[d.Pin] = deferred
+			deferrals[d.Pin] = deferred
 		case now-d.Since > micros(h.feed.Defer.Expiry):
-			stand[d.Pin] = expired
+			deferrals[d.Pin] = expired
 			h.expired = append(h.expired, d.Pin)
 			continue
 		default:
-			stand[d.Pin] = returning
+			deferrals[d.Pin] = returning
 		}
 		kept = append(kept, d)
 	}
 	m.Deferred = kept
-	return stand
+	return deferrals
 }
 
-// lift raises the best scores of the session to those of the queues.
-func (h *holding) lift(queues []queue) {
+// raiseBest raises the best scores of the session to those of the queues.
+func (h *holding) raiseBest(queues []queue) {
 	for _, q := range queues {
 		if len(q.items) == 0 || !Graded(q.source) {
 			continue
@@ -136,7 +136,7 @@ func (f Feed) anyWeak(queues []queue, best map[string]schemas.RankScore) bool {
 
 // weakest returns the pins that are weak in every source that has them, the least weak first. It omits pins that were
 // deferred before.
-func (f Feed) weakest(queues []queue, stand map[schemas.PinID]standing, best map[string]schemas.RankScore) []heldItem {
+func (f Feed) weakest(queues []queue, deferrals map[schemas.PinID]deferral, best map[string]schemas.RankScore) []heldItem {
 	margins := map[schemas.PinID]float64{}
 	for i := range queues {
 		q := &queues[i]
@@ -150,7 +150,7 @@ func (f Feed) weakest(queues []queue, stand map[schemas.PinID]standing, best map
 	}
 	var list []heldItem
 	for pin, margin := range margins {
-		if margin < 0 && stand[pin] == undeferred {
+		if margin < 0 && deferrals[pin] == undeferred {
 			list = append(list, heldItem{pin, margin})
 		}
 	}
@@ -160,8 +160,8 @@ func (f Feed) weakest(queues []queue, stand map[schemas.PinID]standing, best map
 	return list
 }
 
-// allow splits the weak items into those within the budget and those that are held back. It returns the latter.
-func (h *holding) allow(weak []heldItem) map[schemas.PinID]bool {
+// applyBudget splits the weak items into those within the budget and those that are held back. It returns the latter.
+func (h *holding) applyBudget(weak []heldItem) map[schemas.PinID]bool {
 	left := int(max(int64(h.feed.Defer.Budget)-h.memory.Weak, 0))
 	left = min(left, len(weak))
 	h.weak, h.held = weak[:left], weak[left:]
@@ -172,8 +172,8 @@ func (h *holding) allow(weak []heldItem) map[schemas.PinID]bool {
 	return held
 }
 
-// allowed returns the weak pins within the budget, the least weak first.
-func (h *holding) allowed() []schemas.PinID {
+// weakWithinBudget returns the weak pins within the budget, the least weak first.
+func (h *holding) weakWithinBudget() []schemas.PinID {
 	list := make([]schemas.PinID, len(h.weak))
 	for i, w := range h.weak {
 		list[i] = w.pin
@@ -181,12 +181,12 @@ func (h *holding) allowed() []schemas.PinID {
 	return list
 }
 
-// through returns the items of a queue that may be shown.
-func through(q queue, stand map[schemas.PinID]standing, held map[schemas.PinID]bool) []item {
+// eligible returns the items of a queue that may be shown.
+func eligible(q queue, deferrals map[schemas.PinID]deferral, held map[schemas.PinID]bool) []item {
 	items := make([]item, 0, len(q.items))
 	for i := range q.items {
 		pin := q.items[i].Pin
-		if s := stand[pin]; held[pin] || s == deferred || s == expired {
+		if s := deferrals[pin]; held[pin] || s == deferred || s == expired {
 			continue
 		}
 		items = append(items, q.items[i])
@@ -194,8 +194,8 @@ func through(q queue, stand map[schemas.PinID]standing, held map[schemas.PinID]b
 	return items
 }
 
-// remember returns the memory after a visit. It defers the weak items that only the budget kept out of the chunk: as many as
-// the chunk is short of the limit.
+// remember returns the memory after a visit. If the chunk is shorter than the limit, it defers weak items that
+// only the budget held back: as many as are missing.
 func (h *holding) remember(v *Visit, a *arrangement) schemas.Memory {
 	m := h.memory
 	m.Mix = a.mix.after()

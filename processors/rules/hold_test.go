@@ -11,147 +11,147 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// deferring returns a feed with a margin of 10 below the best score. Of poolOf, whose scores are 0, -1, -2 …, eleven are
-// strong.
+// deferring returns a feed with a margin of 10 below the best score. poolOf gives the scores 0, -1, -2 …, so eleven of its
+// candidates are strong.
 func deferring(budget int) Feed {
 	return Feed{Others: 1, Memory: 100, Defer: Defer{Margin: 10, Budget: budget, Session: time.Minute, Expiry: time.Hour}}
 }
 
-// diary is a user who visits, with pools that become empty.
-type diary struct {
+// session is a user who visits a feed repeatedly, with pools that become empty.
+type session struct {
 	t     *testing.T
 	feed  Feed
 	pools []Pool
 	visit Visit
 }
 
-// look visits after a while and expects the given pins of the source.
-func (d *diary) look(when string, after time.Duration, want ...int) Chunk {
-	d.t.Helper()
-	d.visit.Time += micros(after)
-	c := d.feed.Make(d.visit, d.pools, Signals{})
+// visitAfter visits after a pause and expects the given pins of the source.
+func (s *session) visitAfter(when string, after time.Duration, want ...int) Chunk {
+	s.t.Helper()
+	s.visit.Time += micros(after)
+	c := s.feed.Make(s.visit, s.pools, Signals{})
 	var pins []schemas.PinID
 	for _, n := range want {
 		pins = append(pins, schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n)))
 	}
 	if diff := cmp.Diff(pins, pinsOf(c.Items), equateEmpty); diff != "" {
-		d.t.Errorf("%s (-want +got):\n%s", when, diff)
+		s.t.Errorf("%s (-want +got):\n%s", when, diff)
 	}
-	d.visit.Memory, d.pools = c.Memory, without(d.pools, c.Items)
+	s.visit.Memory, s.pools = c.Memory, without(s.pools, c.Items)
 	return c
 }
 
-func (d *diary) deferred(want ...int) {
-	d.t.Helper()
+func (s *session) deferred(want ...int) {
+	s.t.Helper()
 	var got []int
-	for _, def := range d.visit.Memory.Deferred {
+	for _, def := range s.visit.Memory.Deferred {
 		var n int
 		if _, err := fmt.Sscanf(string(def.Pin), "pin:following-%d", &n); err != nil {
-			d.t.Fatal(err)
+			s.t.Fatal(err)
 		}
 		got = append(got, n)
 	}
 	if diff := cmp.Diff(want, got, equateEmpty); diff != "" {
-		d.t.Errorf("deferred (-want +got):\n%s", diff)
+		s.t.Errorf("deferred (-want +got):\n%s", diff)
 	}
 }
 
-func (d *diary) fate(n int) Fate {
+func (s *session) fate(n int) Fate {
 	pin := schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n))
-	return d.feed.Explain(d.visit, d.pools, Signals{}, pin).Fate
+	return s.feed.Explain(s.visit, s.pools, Signals{}, pin).Fate
 }
 
-func newDiary(t *testing.T, budget, pins, limit int) *diary {
-	return &diary{t: t, feed: deferring(budget), pools: []Pool{poolOf(schemas.Following, pins)}, visit: Visit{User: "user:me", Time: 1e12, Limit: limit}}
+func newSession(t *testing.T, budget, pins, limit int) *session {
+	return &session{t: t, feed: deferring(budget), pools: []Pool{poolOf(schemas.Following, pins)}, visit: Visit{User: "user:me", Time: 1e12, Limit: limit}}
 }
 
-func TestWeakItemsAreDeferredAndComeBack(t *testing.T) {
-	d := newDiary(t, 2, 20, 8)
-	d.look("strong ones", 0, 0, 1, 2, 3, 4, 5, 6, 7)
-	d.deferred() // the chunk was full
-	d.look("the rest of them, and the budget", time.Second, 8, 9, 10, 11, 12)
-	d.deferred(13, 14, 15) // three places were left empty
+func TestHold_DefersWeakItemsToNextSession(t *testing.T) {
+	s := newSession(t, 2, 20, 8)
+	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7)
+	s.deferred() // the chunk was full
+	s.visitAfter("remaining strong items, then the budget", time.Second, 8, 9, 10, 11, 12)
+	s.deferred(13, 14, 15) // three places were empty
 	for n, want := range map[int]Fate{13: Deferred, 16: Held, 99: NoShare} {
-		if got := d.fate(n); got != want {
+		if got := s.fate(n); got != want {
 			t.Errorf("pin %d is %q, want %q", n, got, want)
 		}
 	}
-	if n := len(d.feed.Waiting(d.visit, d.pools, Signals{})); n != 0 {
-		t.Errorf("%d wait in the session, want none", n)
+	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 0 {
+		t.Errorf("%d pins wait in the session, want 0", n)
 	}
-	d.look("the budget is spent", 59*time.Second)
-	d.visit.Time += micros(2 * time.Minute)
-	if n := len(d.feed.Waiting(d.visit, d.pools, Signals{})); n != 7 {
-		t.Errorf("%d wait in the next session, want 7", n)
+	s.visitAfter("budget spent", 59*time.Second)
+	s.visit.Time += micros(2 * time.Minute)
+	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 7 {
+		t.Errorf("%d pins wait in the next session, want 7", n)
 	}
-	d.look("a new session, whose best is weaker", 0, 13, 14, 15, 16, 17, 18, 19)
-	d.deferred()
+	s.visitAfter("a new session with a weaker best score", 0, 13, 14, 15, 16, 17, 18, 19)
+	s.deferred()
 }
 
 // A deferred pin is not weak when it returns, however much better another pin is by then.
-func TestWhatComesBackIsNotWeak(t *testing.T) {
-	d := newDiary(t, 0, 13, 13)
-	d.look("strong ones", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-	d.deferred(11, 12)
+func TestHold_DeferredPinIsNotWeakLater(t *testing.T) {
+	s := newSession(t, 0, 13, 13)
+	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+	s.deferred(11, 12)
 	best := Candidate{Pin: "pin:following-100", PoolScore: 1000}
 	weak := Candidate{Pin: "pin:following-200", PoolScore: -100}
-	d.pools[0].Candidates = append([]Candidate{best}, append(d.pools[0].Candidates, weak)...)
-	d.look("a later session", 2*time.Minute, 100, 11, 12)
-	d.deferred(200)
+	s.pools[0].Candidates = append([]Candidate{best}, append(s.pools[0].Candidates, weak)...)
+	s.visitAfter("a later session", 2*time.Minute, 100, 11, 12)
+	s.deferred(200)
 }
 
-func TestDeferredItemsExpire(t *testing.T) {
-	d := newDiary(t, 0, 13, 13)
-	d.look("strong ones", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-	d.deferred(11, 12)
-	d.pools = append(d.pools, poolOf("editors", 1))
-	d.visit.Time += micros(time.Hour + 1000)
-	if got := d.fate(11); got != DeferralExpired {
+func TestHold_DeferredItemsExpire(t *testing.T) {
+	s := newSession(t, 0, 13, 13)
+	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+	s.deferred(11, 12)
+	s.pools = append(s.pools, poolOf("editors", 1))
+	s.visit.Time += micros(time.Hour + 1000)
+	if got := s.fate(11); got != DeferralExpired {
 		t.Errorf("pin 11 is %q, want %q", got, DeferralExpired)
 	}
-	if n := len(d.feed.Waiting(d.visit, d.pools, Signals{})); n != 1 {
-		t.Errorf("%d wait, want the one of the editors", n)
+	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 1 {
+		t.Errorf("%d pins wait, want only that of the editors", n)
 	}
-	c := d.feed.Make(d.visit, d.pools, Signals{})
+	c := s.feed.Make(s.visit, s.pools, Signals{})
 	if diff := cmp.Diff([]schemas.PinID{"pin:following-011", "pin:following-012"}, c.Expired); diff != "" {
 		t.Errorf("expired (-want +got):\n%s", diff)
 	}
 	if len(c.Items) != 1 || len(c.Memory.Deferred) != 0 {
 		t.Errorf("items %v, deferred %v", c.Items, c.Memory.Deferred)
 	}
-	d.visit.Memory = c.Memory
-	if c := d.feed.Make(d.visit, d.pools, Signals{}); len(c.Expired) != 0 {
+	s.visit.Memory = c.Memory
+	if c := s.feed.Make(s.visit, s.pools, Signals{}); len(c.Expired) != 0 {
 		t.Errorf("expired again: %v", c.Expired)
 	}
 }
 
 // Only write-time scores have a threshold, and a pin that is strong in one source is strong.
 func TestHold_IgnoresUngradedSources(t *testing.T) {
-	d := newDiary(t, 0, 1, 50)
+	s := newSession(t, 0, 1, 50)
 	far := poolOf("editors", 40)
 	both := Candidate{Pin: "pin:both", PoolScore: -50}
-	d.pools[0].Candidates = append(d.pools[0].Candidates, both)
-	d.pools = append(d.pools, far, Pool{Source: schemas.FromInterest, Candidates: []Candidate{both}})
-	if n := len(d.feed.Waiting(d.visit, d.pools, Signals{})); n != 42 {
-		t.Errorf("%d wait, want all 42", n)
+	s.pools[0].Candidates = append(s.pools[0].Candidates, both)
+	s.pools = append(s.pools, far, Pool{Source: schemas.FromInterest, Candidates: []Candidate{both}})
+	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 42 {
+		t.Errorf("%d pins wait, want 42", n)
 	}
 }
 
-func TestDeferredListIsBounded(t *testing.T) {
-	d := newDiary(t, 0, 1000, 100)
-	d.look("strong ones", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+func TestHold_LimitsDeferredItems(t *testing.T) {
+	s := newSession(t, 0, 1000, 100)
+	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	for range 5 {
-		c := d.feed.Make(d.visit, d.pools, Signals{})
-		d.visit.Memory = c.Memory
+		c := s.feed.Make(s.visit, s.pools, Signals{})
+		s.visit.Memory = c.Memory
 	}
-	if n := len(d.visit.Memory.Deferred); n != MaxDeferred {
+	if n := len(s.visit.Memory.Deferred); n != MaxDeferred {
 		t.Errorf("%d deferred, want %d", n, MaxDeferred)
 	}
 }
 
-// Over any visits: a session shows at most Budget weak items and shows nothing that it deferred. Every candidate is shown at
-// last unless it expired, which happens only after Expiry.
-func TestDeferralOverManyVisits(t *testing.T) {
+// Over any visits: a session shows at most Budget weak items and shows nothing that it deferred. Every candidate is
+// shown eventually unless it expired, which happens only after Expiry.
+func TestHold_ShowsOrExpiresEveryCandidate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := deferring(rapid.IntRange(0, 5).Draw(t, "budget"))
 		pools := []Pool{poolOf(schemas.Following, rapid.IntRange(0, 60).Draw(t, "pins")), poolOf("editors", 3)}
@@ -167,18 +167,18 @@ func TestDeferralOverManyVisits(t *testing.T) {
 			}
 			for _, it := range c.Items {
 				if at, ok := since[it.Pin]; shown[it.Pin] || expired[it.Pin] || ok && at >= c.Memory.Began {
-					t.Fatalf("visit %d: %s: shown before, given up, or deferred in this session", i, it.Pin)
+					t.Fatalf("visit %d: %s: already shown, expired, or deferred in this session", i, it.Pin)
 				}
 				shown[it.Pin] = true
 			}
 			for _, pin := range c.Expired {
 				if at, ok := since[pin]; !ok || v.Time-at <= micros(f.Defer.Expiry) {
-					t.Fatalf("visit %d: %s given up, deferred at %d", i, pin, at)
+					t.Fatalf("visit %d: %s expired early, deferred at %d", i, pin, at)
 				}
 				expired[pin] = true
 			}
 			if c.Memory.Weak > int64(f.Defer.Budget) {
-				t.Fatalf("visit %d: %d weak ones in a session, want %d at most", i, c.Memory.Weak, f.Defer.Budget)
+				t.Fatalf("visit %d: %d weak items in a session, want at most %d", i, c.Memory.Weak, f.Defer.Budget)
 			}
 			pools = without(pools, c.Items)
 			for i := range pools { // as pools does with expired candidates
@@ -201,13 +201,13 @@ func TestDeferralOverManyVisits(t *testing.T) {
 			v.Memory, pools = c.Memory, without(pools, c.Items)
 		}
 		if len(shown)+len(expired) != total {
-			t.Fatalf("%d shown and %d given up of %d", len(shown), len(expired), total)
+			t.Fatalf("%d shown and %d expired, want %d in total", len(shown), len(expired), total)
 		}
 	})
 }
 
-func TestHeldBackNamesWhatIsLeftForLater(t *testing.T) {
-	d := newDiary(t, 0, 14, 13)
+func TestHeldBack_ListsDeferredThenHeld(t *testing.T) {
+	s := newSession(t, 0, 14, 13)
 	weak := func(fate Fate, since schemas.Micros, pins ...schemas.PinID) (list []HeldBack) {
 		for _, pin := range pins {
 			list = append(list, HeldBack{Pin: pin, Fate: fate, Since: since})
@@ -216,20 +216,20 @@ func TestHeldBackNamesWhatIsLeftForLater(t *testing.T) {
 	}
 	expect := func(when string, want []HeldBack) {
 		t.Helper()
-		if diff := cmp.Diff(want, d.feed.HeldBack(d.visit, d.pools, Signals{}), equateEmpty); diff != "" {
+		if diff := cmp.Diff(want, s.feed.HeldBack(s.visit, s.pools, Signals{}), equateEmpty); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
 	}
 	expect("before any visit", weak(Held, 0, "pin:following-011", "pin:following-012", "pin:following-013"))
-	began := d.visit.Time
-	d.look("strong ones", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-	expect("after it", append(weak(Deferred, began, "pin:following-011", "pin:following-012"), weak(Held, 0, "pin:following-013")...))
-	d.visit.Time += micros(2 * time.Minute)
-	expect("in the next session, whose best is weaker", nil)
+	began := s.visit.Time
+	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+	expect("after a visit", append(weak(Deferred, began, "pin:following-011", "pin:following-012"), weak(Held, 0, "pin:following-013")...))
+	s.visit.Time += micros(2 * time.Minute)
+	expect("in the next session, with a weaker best score", nil)
 }
 
 // For any pools, HeldBack returns the pins that Explain reports as held back, and none of them is shown.
-func TestHeldBackAgreesWithExplain(t *testing.T) {
+func TestHeldBack_AgreesWithExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, pools, k := drawFeed(t), drawPools(t), drawSignals(t)
 		f.Shares[schemas.Explore] = 0 // exploration draws from the shown candidates

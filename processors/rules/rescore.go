@@ -21,9 +21,9 @@ type queue struct {
 	items  []item
 }
 
-// Signals holds the current signals other than the pools. Any of them may be missing; rules that use it then add nothing.
+// Signals holds the current signals other than the pools. A rule whose signal is missing adds nothing.
 type Signals struct {
-	Affinities schemas.Affinities        // of the user; the zero value: none are known
+	Affinities schemas.Affinities        // of the user; the zero value: none
 	Counts     Counts                    // nil: unknown
 	Model      map[schemas.PinID]float64 // score of an external model, by pin
 }
@@ -67,8 +67,8 @@ func compareItems(a, b item) int {
 	return strings.Compare(string(a.Pin), string(b.Pin))
 }
 
-// term adds a current signal to write-time scores. Scores are logarithms: 1 is worth a factor of e in quality, or one time
-// constant of age.
+// term adds a current signal to write-time scores. Scores are logarithms: a difference of 1 is a factor of e in quality, or
+// one time constant of age.
 type term struct {
 	name string
 	of   func(*Candidate) float64 // nil: 0
@@ -77,14 +77,14 @@ type term struct {
 // UsesAffinities reports whether a rule needs Signals.Affinities.
 func (f Feed) UsesAffinities() bool { return f.Affinity > 0 }
 
-// terms returns the terms of a score, in the order in which they are added.
+// terms returns the terms of a score, in the order of their addition.
 func (f Feed) terms(k Signals) []term {
 	all := []term{{name: "affinity"}, {name: "popularity"}, {name: "model"}}
-	if pull := pullOf(k.Affinities.Top, f.Affinity); pull != nil {
-		all[0].of = func(c *Candidate) float64 { return pull.of(&c.Facets) }
+	if weights := newFacetWeights(k.Affinities.Top, f.Affinity); weights != nil {
+		all[0].of = func(c *Candidate) float64 { return weights.sum(&c.Facets) }
 	}
 	if k.Counts != nil && f.Popularity > 0 {
-		all[1].of = func(c *Candidate) float64 { return f.Popularity * math.Log(k.Counts.Pin(c.Pin).rate()/usualRate) }
+		all[1].of = func(c *Candidate) float64 { return f.Popularity * math.Log(k.Counts.Pin(c.Pin).rate()/priorRate) }
 	}
 	if k.Model != nil {
 		all[2].of = func(c *Candidate) float64 { return f.Model * k.Model[c.Pin] }
@@ -117,14 +117,14 @@ func parts(c *Candidate, terms []term) map[string]float64 {
 
 // The prior for pins without data: one of twenty impressions leads to a save, with the weight of twenty impressions.
 const (
-	usualRate    = 0.05
-	beliefWeight = 20
+	priorRate   = 0.05
+	priorWeight = 20
 )
 
-// rate returns the save rate, shrunk towards the usual rate if there are few impressions.
+// rate returns the save rate, shrunk towards the prior rate if there are few impressions.
 func (c Count) rate() float64 {
 	saves, passes := c.split()
-	return (usualRate*beliefWeight + saves) / (beliefWeight + saves + passes)
+	return (priorRate*priorWeight + saves) / (priorWeight + saves + passes)
 }
 
 // split returns the impressions with and without a save. A save without an impression counts as an impression.
@@ -132,11 +132,11 @@ func (c Count) split() (saves, passes float64) {
 	return float64(max(c.Saves, 0)), float64(max(c.Impressions-c.Saves, 0))
 }
 
-// pull is what each facet adds to a score.
-type pull map[schemas.ID]float64
+// facetWeights has the addition of each facet to a score.
+type facetWeights map[schemas.ID]float64
 
-// pullOf divides affinities by the largest one, so that they move the scores of users with few and with many actions equally.
-func pullOf(top []schemas.Affinity, strength float64) pull {
+// newFacetWeights divides affinities by the largest one, so that users with few actions get weights as large as others.
+func newFacetWeights(top []schemas.Affinity, strength float64) facetWeights {
 	largest := 0.0
 	for _, a := range top {
 		largest = max(largest, a.Value, -a.Value)
@@ -144,19 +144,19 @@ func pullOf(top []schemas.Affinity, strength float64) pull {
 	if largest == 0 || strength == 0 {
 		return nil
 	}
-	p := make(pull, len(top))
+	w := make(facetWeights, len(top))
 	for _, a := range top {
-		p[a.Facet] = strength * a.Value / largest
+		w[a.Facet] = strength * a.Value / largest
 	}
-	return p
+	return w
 }
 
-// of returns the highest positive value of the facets plus the lowest negative one. Without one, that part is 0.
-func (p pull) of(f *schemas.Facets) float64 {
-	drawn, repelled := 0.0, 0.0
+// sum returns the highest positive weight of the facets plus the lowest negative one. A missing part is 0.
+func (w facetWeights) sum(f *schemas.Facets) float64 {
+	highest, lowest := 0.0, 0.0
 	for id := range f.Followees {
-		strength := p[schemas.ID(id)]
-		drawn, repelled = max(drawn, strength), min(repelled, strength)
+		weight := w[schemas.ID(id)]
+		highest, lowest = max(highest, weight), min(lowest, weight)
 	}
-	return drawn + repelled
+	return highest + lowest
 }

@@ -26,14 +26,14 @@ func TestRescore(t *testing.T) {
 		k    Signals
 		want []scored
 	}{
-		"nothing known":      {Feed{Affinity: 1, Popularity: 1, Model: 1}, Signals{}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
-		"none asked for":     {Feed{}, Signals{Affinities: schemas.Affinities{Top: top}, Counts: counts, Model: map[schemas.PinID]float64{"pin:0": 9}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
-		"strongest of each":  {Feed{Affinity: 1}, Signals{Affinities: schemas.Affinities{Top: top}}, []scored{{"pin:2", 10.5}, {"pin:1", 9.75}, {"pin:0", 9}}},
-		"ties go by pin":     {Feed{Affinity: 4}, Signals{Affinities: schemas.Affinities{Top: top}}, []scored{{"pin:2", 13.5}, {"pin:0", 9}, {"pin:1", 9}}},
-		"only aversions":     {Feed{Affinity: 1}, Signals{Affinities: schemas.Affinities{Top: top[2:]}}, []scored{{"pin:2", 9.5}, {"pin:0", 9}, {"pin:1", 9}}},
-		"zeroes are nothing": {Feed{Affinity: 1}, Signals{Affinities: schemas.Affinities{Top: []schemas.Affinity{{Facet: "user:a"}}}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
-		// (prior + saves) / (prior + impressions), relative to the usual rate of one in twenty: 30/200, 1/40, 2/21
-		"how many saved it": {Feed{Popularity: 2}, Signals{Counts: counts},
+		"no signals":           {Feed{Affinity: 1, Popularity: 1, Model: 1}, Signals{}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		"zero weights":         {Feed{}, Signals{Affinities: schemas.Affinities{Top: top}, Counts: counts, Model: map[schemas.PinID]float64{"pin:0": 9}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		"highest plus lowest":  {Feed{Affinity: 1}, Signals{Affinities: schemas.Affinities{Top: top}}, []scored{{"pin:2", 10.5}, {"pin:1", 9.75}, {"pin:0", 9}}},
+		"ties by pin":          {Feed{Affinity: 4}, Signals{Affinities: schemas.Affinities{Top: top}}, []scored{{"pin:2", 13.5}, {"pin:0", 9}, {"pin:1", 9}}},
+		"only aversions":       {Feed{Affinity: 1}, Signals{Affinities: schemas.Affinities{Top: top[2:]}}, []scored{{"pin:2", 9.5}, {"pin:0", 9}, {"pin:1", 9}}},
+		"zero affinity adds 0": {Feed{Affinity: 1}, Signals{Affinities: schemas.Affinities{Top: []schemas.Affinity{{Facet: "user:a"}}}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		// (prior + saves) / (prior + impressions), relative to the prior rate of one in twenty: 30/200, 1/40, 2/21
+		"save rate": {Feed{Popularity: 2}, Signals{Counts: counts},
 			[]scored{{"pin:0", 9 + 2*math.Log(3)}, {"pin:2", 9.5 + 2*math.Log(40.0/21)}, {"pin:1", 10 - 2*math.Log(2)}}},
 		"a model": {Feed{Model: 0.5}, Signals{Model: map[schemas.PinID]float64{"pin:0": 4}}, []scored{{"pin:0", 11}, {"pin:1", 10}, {"pin:2", 9.5}}},
 	} {

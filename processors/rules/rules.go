@@ -1,7 +1,7 @@
-// Package rules makes a chunk from a user's candidates: it selects and orders the items, and returns what must be remembered.
+// Package rules makes a chunk from a user's candidates: it selects and orders the items, and returns the memory for the next visit.
 // All functions are pure. Random numbers depend on a seed.
 //
-// A chunk is made in five steps. A feed can disable each of them; see Feed.
+// Make runs five steps. A feed can disable each of them; see Feed.
 //
 //  1. rescore: compute the score in the response from the current signals.
 //  2. hold: hold back weak candidates beyond the budget of the session; see Defer.
@@ -42,17 +42,17 @@ type Chunk struct {
 	Items   []schemas.ServedItem
 	Memory  schemas.Memory
 	Expired []schemas.PinID // deferred for too long; no longer candidates
-	Relaxed Relaxation      // how far the caps were relaxed
-	Weak    []schemas.PinID // weak pins within the budget, shown or not, in favor of which others were held back
+	Relaxed Relaxation      // relaxation level of the caps
+	Weak    []schemas.PinID // weak pins within the budget, shown or not; weaker ones were held back
 }
 
 // Make returns the chunk of a visit.
 func (f Feed) Make(v Visit, pools []Pool, k Signals) Chunk {
 	d := f.decide(v, pools, k, "")
-	return Chunk{Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed, Weak: d.allowed()}
+	return Chunk{Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed, Weak: d.weakWithinBudget()}
 }
 
-// decision is what the rules do with the candidates of a visit.
+// decision is the result of the rules for the candidates of a visit.
 type decision struct {
 	*holding
 	*arrangement
@@ -74,12 +74,12 @@ func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d d
 // Waiting returns the pins that a visit without a limit would show, in no particular order.
 func (f Feed) Waiting(v Visit, pools []Pool, k Signals) []schemas.PinID {
 	var pins []schemas.PinID
-	met := map[schemas.PinID]struct{}{}
+	seen := map[schemas.PinID]struct{}{}
 	for _, q := range f.hold(&v, f.rescore(pools, k)).queues {
 		for i := range q.items {
 			pin := q.items[i].Pin
-			if _, again := met[pin]; !again {
-				met[pin] = struct{}{}
+			if _, repeated := seen[pin]; !repeated {
+				seen[pin] = struct{}{}
 				pins = append(pins, pin)
 			}
 		}

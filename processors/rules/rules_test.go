@@ -86,7 +86,7 @@ func drawSignals(t *rapid.T) Signals {
 
 // For any pools, rules and earlier impressions, a chunk repeats no pin and contains only candidates. Each source is in
 // descending order. The caps hold at the reported relaxation level, and the chunk is as long as possible.
-func TestChunksKeepTheirPromises(t *testing.T) {
+func TestMake_Invariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, pools, k := drawFeed(t), drawPools(t), drawSignals(t)
 		v := Visit{User: "user:me", Time: 1e9, Limit: rapid.IntRange(1, 100).Draw(t, "limit")}
@@ -98,7 +98,7 @@ func TestChunksKeepTheirPromises(t *testing.T) {
 			}
 			checkChunk(t, f, v, pools, k, c)
 			if diff := cmp.Diff(c, f.Make(v, pools, k)); diff != "" {
-				t.Fatalf("made again it differs (-first +second):\n%s", diff)
+				t.Fatalf("the second chunk differs (-first +second):\n%s", diff)
 			}
 			pools = without(pools, c.Items)
 			v.Memory, v.Time = c.Memory, v.Time+schemas.Micros(rapid.Int64Range(1, 5*3600e6).Draw(t, "until the next visit"))
@@ -125,7 +125,7 @@ func without(pools []Pool, shown []schemas.ServedItem) []Pool {
 
 func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Signals, c Chunk) {
 	if want := min(v.Limit, len(f.Waiting(v, pools, k))); len(c.Items) != want {
-		t.Fatalf("%d items, want %d: a chunk is as long as it can be", len(c.Items), want)
+		t.Fatalf("%d items, want the maximum of %d", len(c.Items), want)
 	}
 	offered := map[schemas.PinID][]schemas.Source{}
 	for _, p := range pools {
@@ -137,13 +137,13 @@ func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Signals, c Chunk) {
 	for _, it := range c.Items {
 		sources := offered[it.Pin]
 		if delete(offered, it.Pin); it.Source != schemas.Explore && !slices.Contains(sources, it.Source) || len(sources) == 0 {
-			t.Fatalf("%s of %s: twice, or from nowhere", it.Pin, it.Source)
+			t.Fatalf("%s of %s: repeated, or not a candidate", it.Pin, it.Source)
 		}
 		if f.Share(it.Source) == 0 {
-			t.Fatalf("%s: of %s, which has no share", it.Pin, it.Source)
+			t.Fatalf("%s: source %s has no share", it.Pin, it.Source)
 		}
 		if before, ok := last[it.Source]; ok && it.RankScore > before {
-			t.Fatalf("%s: %v behind the weaker %v of %s", it.Pin, it.RankScore, before, it.Source)
+			t.Fatalf("%s: score %v after the lower %v of %s", it.Pin, it.RankScore, before, it.Source)
 		}
 		last[it.Source] = it.RankScore
 	}
@@ -162,7 +162,7 @@ func checkCaps(t *rapid.T, caps Caps, c Chunk) {
 		it := c.Items[end]
 		most := func(id schemas.ID, cap int, unless ...Relaxation) {
 			if caps.Window > 0 && cap > 0 && id != "" && n[id] > cap && !slices.Contains(unless, c.Relaxed) {
-				t.Fatalf("%d of %s up to item %d, want %d at most (relaxed: %q)", n[id], id, end, cap, c.Relaxed)
+				t.Fatalf("%d of %s up to item %d, want at most %d (relaxed: %q)", n[id], id, end, cap, c.Relaxed)
 			}
 		}
 		most(schemas.ID(it.Author), caps.Author, TwiceAuthor, WithoutCaps)
@@ -184,7 +184,7 @@ func idsOf(interests []schemas.InterestID) []schemas.ID {
 
 // With every rule enabled and enough admissible candidates, each source including exploration has its share over 200 items,
 // in visits of any size.
-func TestSharesHoldWithEveryRuleOn(t *testing.T) {
+func TestMake_KeepsSharesWithAllRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, counts := Default()[Home], countsOf{}
 		var pools []Pool
@@ -233,7 +233,7 @@ func poolOf(source schemas.Source, n int) Pool {
 }
 
 // Explain agrees with Make for every candidate.
-func TestExplainAgreesWithMake(t *testing.T) {
+func TestExplain_AgreesWithMake(t *testing.T) {
 	seen := map[Fate]bool{}
 	rapid.Check(t, func(t *rapid.T) {
 		f, pools, k := drawFeed(t), drawPools(t), drawSignals(t)
@@ -253,7 +253,7 @@ func TestExplainAgreesWithMake(t *testing.T) {
 	})
 	for _, fate := range []Fate{Shown, Waits, Capped, NoShare} {
 		if !seen[fate] {
-			t.Errorf("no candidate was %q", fate)
+			t.Errorf("no candidate had the fate %q", fate)
 		}
 	}
 }
