@@ -23,14 +23,14 @@ func (d decayed) add(weight float64, at schemas.Micros, halfLife time.Duration) 
 	case d == decayed{}:
 		return decayed{weight, at}
 	case at <= d.time: // keep the time: as of a much older time, the sum might be infinite
-		return decayed{d.sum + weight*decay.Left(at, d.time, halfLife), d.time}
+		return decayed{d.sum + weight*decay.Factor(at, d.time, halfLife), d.time}
 	}
-	return decayed{d.sum*decay.Left(d.time, at, halfLife) + weight, at}
+	return decayed{d.sum*decay.Factor(d.time, at, halfLife) + weight, at}
 }
 
 // at returns the sum as of now, which may be before the newest weight's time.
 func (d decayed) at(now schemas.Micros, halfLife time.Duration) float64 {
-	return d.sum * decay.Left(d.time, now, halfLife)
+	return d.sum * decay.Factor(d.time, now, halfLife)
 }
 
 // reaches returns when the sum decays to target if no weight is added. The result may be in the past. The sum and target

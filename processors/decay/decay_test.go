@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestLeft(t *testing.T) {
+func TestFactor(t *testing.T) {
 	const hour = schemas.Micros(3_600_000_000)
 	for _, c := range []struct {
 		name     string
@@ -20,10 +20,10 @@ func TestLeft(t *testing.T) {
 		{"a half-life later", 0, hour, 0.5},
 		{"three later", -hour, 2 * hour, 0.125},
 		{"a half-life before", hour, 0, 2},
-		{"all of time later", math.MinInt64, math.MaxInt64, 0},
-		{"all of time before", math.MaxInt64, math.MinInt64, math.Inf(1)},
+		{"the latest time", math.MinInt64, math.MaxInt64, 0},
+		{"the earliest time", math.MaxInt64, math.MinInt64, math.Inf(1)},
 	} {
-		if got := decay.Left(c.from, c.to, time.Hour); got != c.want {
+		if got := decay.Factor(c.from, c.to, time.Hour); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

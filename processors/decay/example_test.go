@@ -15,10 +15,10 @@ func ExampleSum() {
 	later := start + schemas.Micros(day.Microseconds())
 
 	scale := decay.NewScale(day)
-	clicks := decay.None().Plus(decay.Once(8, start, scale)).Plus(decay.Once(1, later, scale))
+	clicks := decay.None().Plus(decay.SumOf(8, start, scale)).Plus(decay.SumOf(1, later, scale))
 	fmt.Printf("%.1f\n", clicks.At(later, scale)) // half of 8, plus 1
 
-	scale = scale.From(later, day/2) // from now on, weights halve twice a day
+	scale = scale.WithHalfLife(later, day/2) // from now on, weights halve twice a day
 	fmt.Printf("%.1f\n", clicks.At(later, scale))
 	fmt.Printf("%.2f\n", clicks.At(later+schemas.Micros(day.Microseconds()), scale))
 	// Output:

@@ -19,15 +19,15 @@ type Scale struct {
 // NewScale returns the scale of sums whose half-life has never changed. halfLife is at least one microsecond.
 func NewScale(halfLife time.Duration) Scale { return Scale{halfLife: halfLife} }
 
-// From returns the scale that has another half-life from now on. At now, every sum has the same value on both scales, so
-// neither the sums nor their order change. Weights that are added later decay by the new half-life, even if their times are
-// older.
-func (s Scale) From(now schemas.Micros, halfLife time.Duration) Scale {
-	return Scale{halfLife: halfLife, origin: s.one(now) - NewScale(halfLife).one(now)}
+// WithHalfLife returns a scale with another half-life, valid from now. At now, every sum has the same value on both scales,
+// so neither the sums nor their order change. Weights that are added later decay by the new half-life, even if their times
+// are older.
+func (s Scale) WithHalfLife(now schemas.Micros, halfLife time.Duration) Scale {
+	return Scale{halfLife: halfLife, origin: s.logUnit(now) - NewScale(halfLife).logUnit(now)}
 }
 
-// one returns the logarithm of what a weight of 1 at a time adds.
-func (s Scale) one(at schemas.Micros) float64 {
+// logUnit returns the logarithm of the addition of a weight of 1 at a time.
+func (s Scale) logUnit(at schemas.Micros) float64 {
 	return float64(at)/1e6/s.halfLife.Seconds()*math.Ln2 + s.origin
 }
 
@@ -36,7 +36,7 @@ type Getter interface {
 	Get(row []byte) ([]byte, error)
 }
 
-// Rows stores the scale next to the sums, for example in the common rows of a partition.
+// Rows stores the scale with the sums, for example in the common rows of a partition.
 type Rows interface {
 	Getter
 	Put(row, value []byte) error
@@ -45,33 +45,33 @@ type Rows interface {
 // scaleRow is the name of the row that holds the scale.
 const scaleRow = "scale"
 
-// Keep returns the scale that is stored in the rows. If the stored half-life differs from halfLife, Keep switches to
-// halfLife at now and stores the new scale. If no scale is stored, Keep assumes that existing sums have halfLife, and stores
+// UpdateScale returns the scale that is stored in the rows. If the stored half-life differs from halfLife, it switches to
+// halfLife at now and stores the new scale. If no scale is stored, it assumes that existing sums have halfLife, and stores
 // that scale.
-func Keep(beside Rows, now schemas.Micros, halfLife time.Duration) (Scale, error) {
-	s, found, err := read(beside)
+func UpdateScale(rows Rows, now schemas.Micros, halfLife time.Duration) (Scale, error) {
+	s, found, err := read(rows)
 	switch {
 	case err != nil || found && s.halfLife == halfLife:
 		return s, err
 	case found:
-		s = s.From(now, halfLife)
+		s = s.WithHalfLife(now, halfLife)
 	default:
 		s = NewScale(halfLife)
 	}
-	return s, beside.Put([]byte(scaleRow), packed.Encode(&s))
+	return s, rows.Put([]byte(scaleRow), packed.Encode(&s))
 }
 
-// Kept returns the scale that Keep stored, or the scale of halfLife if none is stored.
-func Kept(beside Getter, halfLife time.Duration) (Scale, error) {
-	s, found, err := read(beside)
+// LoadScale returns the scale that UpdateScale stored, or the scale of halfLife if none is stored.
+func LoadScale(rows Getter, halfLife time.Duration) (Scale, error) {
+	s, found, err := read(rows)
 	if err == nil && !found {
 		s = NewScale(halfLife)
 	}
 	return s, err
 }
 
-func read(beside Getter) (s Scale, found bool, err error) {
-	value, err := beside.Get([]byte(scaleRow))
+func read(rows Getter) (s Scale, found bool, err error) {
+	value, err := rows.Get([]byte(scaleRow))
 	if err != nil || value == nil {
 		return s, false, err
 	}

@@ -71,7 +71,7 @@ func (d dictionary) apply(m schemas.TermMark) error {
 		}
 	}
 	t.Pins++
-	t.Recent = t.Recent.Plus(decay.Once(1, m.Time, d.scale))
+	t.Recent = t.Recent.Plus(decay.SumOf(1, m.Time, d.scale))
 	if err := d.author(m, &t, 1); err != nil {
 		return err
 	}

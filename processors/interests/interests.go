@@ -316,7 +316,7 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	scale, err := decay.Keep(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
+	scale, err := decay.UpdateScale(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (r Reader) now() schemas.Micros { return schemas.MicrosOf(r.Now()) }
 // one commit later have the same value on it.
 func (r Reader) scale(ctx context.Context, partition int32) (scale decay.Scale, err error) {
 	err = r.Rows.Read(ctx, rows.CommonOwner(partition, r.Partitions), func(s rows.Snapshot) error {
-		scale, err = decay.Kept(s, r.Config.HalfLife)
+		scale, err = decay.LoadScale(s, r.Config.HalfLife)
 		return err
 	})
 	return scale, err

@@ -19,7 +19,7 @@ type userInterest struct {
 
 // add adds an action to the strength, and keeps the most newest actions as evidence.
 func (l *userInterest) add(m schemas.LikeMark, scale decay.Scale, most int) {
-	l.Strength = l.Strength.Plus(decay.Once(m.Weight, m.Time, scale))
+	l.Strength = l.Strength.Plus(decay.SumOf(m.Weight, m.Time, scale))
 	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: m.Time})
 	slices.SortFunc(l.Evidence, func(a, b schemas.Evidence) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Verb, b.Verb))

@@ -28,11 +28,11 @@ func (m *mean) add(v []float32, at schemas.Micros, halfLife time.Duration) bool 
 	weight := 1.0
 	if newer {
 		if m.weight > 0 {
-			m.weight *= decay.Left(m.time, at, halfLife)
+			m.weight *= decay.Factor(m.time, at, halfLife)
 		}
 		m.time = at
 	} else {
-		weight = decay.Left(at, m.time, halfLife)
+		weight = decay.Factor(at, m.time, halfLife)
 	}
 	m.weight += weight
 	for i, x := range v {

@@ -217,7 +217,7 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 
 // scale returns the scale of all strengths of the partition.
 func (g *group) scale(tx *rows.Tx) (decay.Scale, error) {
-	return decay.Keep(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
+	return decay.UpdateScale(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
 }
 
 // sendPairs sends the pairs to their partitions.

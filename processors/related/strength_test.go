@@ -26,10 +26,10 @@ func TestStrengthIsTheDecayedSum(t *testing.T) {
 		for range n {
 			weight := rapid.Float64Range(0.01, 100).Draw(t, "weight")
 			age := time.Duration(rapid.Int64Range(0, int64(20*month)).Draw(t, "age"))
-			sum = sum.Plus(decay.Once(weight, schemas.MicrosOf(now.Time().Add(-age)), monthly))
+			sum = sum.Plus(decay.SumOf(weight, schemas.MicrosOf(now.Time().Add(-age)), monthly))
 			total += weight * math.Exp2(-float64(age)/float64(month))
 		}
-		got := math.Exp(float64(sum - decay.Once(1, now, monthly)))
+		got := math.Exp(float64(sum - decay.SumOf(1, now, monthly)))
 		if math.Abs(got-total) > 1e-9*total {
 			t.Errorf("%d weights are worth %v now, want %v", n, got, total)
 		}
@@ -45,8 +45,8 @@ func TestStrength(t *testing.T) {
 	}{
 		{"nothing and something", float64(decay.None().Plus(3)), 3},
 		{"nothing and nothing", float64(decay.None().Plus(decay.None())), math.Inf(-1)},
-		{"a half-life is half", decay.Once(1, at, monthly).Share(decay.Once(1, later, monthly)), 0.5},
-		{"all of it", decay.Once(2, at, monthly).Share(decay.Once(2, at, monthly)), 1},
+		{"a half-life is half", decay.SumOf(1, at, monthly).Share(decay.SumOf(1, later, monthly)), 0.5},
+		{"all of it", decay.SumOf(2, at, monthly).Share(decay.SumOf(2, at, monthly)), 1},
 		{"a rounding above all is all", strength(1).Share(0.999999), 1},
 		{"something of nothing", decay.None().Share(1), 0},
 	} {

@@ -138,7 +138,7 @@ func (t neighbours) strengthen(all totals, s *schemas.Neighbour, weight float64,
 	} else if err := t.own.Delete(placeName(n.strength, n.ID)); err != nil {
 		return err
 	}
-	gain := decay.Once(weight, at, t.scale)
+	gain := decay.SumOf(weight, at, t.scale)
 	n.strength, all.strength = n.strength.Plus(gain), all.strength.Plus(gain)
 	n.update(s)
 	if err := t.put(n); err != nil {
