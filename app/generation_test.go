@@ -138,7 +138,7 @@ func TestGeneration_AppliesAnotherCap(t *testing.T) {
 
 	cfg.Pools.Cap = DefaultConfig().Pools.Cap
 	s = start(t, cfg)
-	if done := s.generate(); done.Former != 1 || done.Generation != 2 || done.Copied == nil || done.Copied.Rows == 0 || done.Asked.Users < len(d.users) {
+	if done := s.generate(); done.Previous != 1 || done.Generation != 2 || done.Copied == nil || done.Copied.Rows == 0 || done.Rebuilt.Users < len(d.users) {
 		t.Errorf("built %+v", done)
 	}
 	s.checkPools(d, cfg.Pools.Cap)
@@ -156,7 +156,7 @@ func TestGeneration_AppliesAnotherCap(t *testing.T) {
 	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
 		t.Fatalf("pools after a start (-before +after):\n%.3000s", diff)
 	}
-	if done := s.generate(); done.Former != 2 || done.Generation != 3 {
+	if done := s.generate(); done.Previous != 2 || done.Generation != 3 {
 		t.Errorf("built %+v", done)
 	}
 	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
@@ -178,7 +178,7 @@ func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 	}
 	s.publish(told.events...)
 	s.generate()
-	eventually.True(t, "the former generation ends", func() bool { return len(s.generations.running()) <= 1 })
+	eventually.True(t, "the retired generation ends", func() bool { return len(s.generations.running()) <= 1 })
 	s.publish(event(time.Now(), "late", "follows", "user:late", "follow", "interest:tea", nil))
 	both := []schemas.UserID{"user:early", "user:late"}
 	before := s.poolsOf(both)
@@ -186,7 +186,7 @@ func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 		t.Fatalf("the late one has %d pins", total)
 	}
 	s.rebuilt("user:late")
-	if done := s.generate(); done.Generation != 3 || done.Asked.Users != 2 {
+	if done := s.generate(); done.Generation != 3 || done.Rebuilt.Users != 2 {
 		t.Errorf("built %+v", done)
 	}
 	if diff := cmp.Diff(before, s.poolsOf(both)); diff != "" {
@@ -338,7 +338,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 			continue
 		}
 		s.refusedOver("rebuild all --generation", "replay", "all", "--resume", "--half-life", "240h")
-		if done := s.generate(); done.Generation != 3 || done.Copied != nil || done.Asked.Before == 0 {
+		if done := s.generate(); done.Generation != 3 || done.Copied != nil || done.Rebuilt.Before == 0 {
 			t.Errorf("resumed: %+v", done)
 		}
 	}

@@ -60,7 +60,7 @@ func newPoolGenerations(ctx context.Context, p *App, open func(number int) (*row
 		return nil, err
 	}
 	g.active = g.watch.Of(topics.Pools).Active
-	g.removeFormer(ctx, 0)
+	g.removeRetired(ctx, 0)
 	runner, err := open(g.active)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (g *poolGenerations) first() (run func(context.Context) error) {
 		}
 		err := opened.runner.Run(own)
 		if own.Err() != nil {
-			g.removeFormer(ctx, number)
+			g.removeRetired(ctx, number)
 			<-ctx.Done()
 			return nil
 		}
@@ -181,15 +181,15 @@ func (g *poolGenerations) start(ctx context.Context, group *errgroup.Group, numb
 	group.Go(func() error {
 		defer stop()
 		err := supervisor.Run(own)
-		g.removeFormer(ctx, number)
+		g.removeRetired(ctx, number)
 		return err
 	})
 }
 
-// removeFormer removes the local directories of a former generation, or of all former ones if number is 0. They are
+// removeRetired removes the local directories of a retired generation, or of all retired ones if number is 0. They are
 // copies of changelogs that no process reads. No runner of such a generation may be running. A directory that cannot be
 // removed is logged and removed at the next start.
-func (g *poolGenerations) removeFormer(ctx context.Context, number int) {
+func (g *poolGenerations) removeRetired(ctx context.Context, number int) {
 	dir := g.p.cfg.below(g.p.cfg.Rows.Dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -198,16 +198,16 @@ func (g *poolGenerations) removeFormer(ctx context.Context, number int) {
 	now := g.watch.Of(topics.Pools)
 	for _, e := range entries {
 		own, isTable := strings.CutSuffix(e.Name(), topics.TableOf(""))
-		is := now.Former(own)
+		is := now.Retired(own)
 		if !isTable || is == 0 || number != 0 && number != is {
 			continue
 		}
-		former := filepath.Join(dir, e.Name())
-		if err := os.RemoveAll(former); err != nil {
-			g.p.log.WarnContext(ctx, "local rows of a former generation cannot be removed", "dir", former, "error", err)
+		retired := filepath.Join(dir, e.Name())
+		if err := os.RemoveAll(retired); err != nil {
+			g.p.log.WarnContext(ctx, "local rows of a retired generation cannot be removed", "dir", retired, "error", err)
 			continue
 		}
-		g.p.log.InfoContext(ctx, "local rows of a former generation are removed", "dir", former)
+		g.p.log.InfoContext(ctx, "local rows of a retired generation are removed", "dir", retired)
 	}
 }
 

@@ -214,7 +214,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	r.applied()
 	before := s.said()
 	done := s.replay("all", "--half-life", changed.Fanout.HalfLife.String())
-	if done.Events.Events == 0 || done.Built.Former != 1 || done.Built.Generation != 2 || done.Built.Left != 0 {
+	if done.Events.Events == 0 || done.Built.Previous != 1 || done.Built.Generation != 2 || done.Built.NotCarried != 0 {
 		t.Errorf("replayed %+v, built %+v", done.Events, done.Built)
 	}
 	if diff := cmp.Diff(before, s.said()); diff != "" {

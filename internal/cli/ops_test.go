@@ -61,7 +61,7 @@ func TestTopicsCommands(t *testing.T) {
 	}
 }
 
-// The topics commands include the active generation and the one being built, but not former generations.
+// The topics commands include the active generation and the one being built, but not retired generations.
 func TestTopics_IncludeGenerations(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(3))
 	must.OK(t, err)

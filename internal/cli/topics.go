@@ -107,7 +107,7 @@ func (p *program) pruneCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Delete the topics of former generations",
+		Short: "Delete the topics of retired generations",
 		Long: `Delete the changelog, the ticks and the consumer group of each generation of the pools that is neither active nor being
 built: those before a cut-over of "rebuild all --generation" or "replay", and those whose building was aborted. No process reads
 them, no command can go back to them, and an erasure leaves their rows as they are. Topics of the first generation are created
@@ -119,14 +119,14 @@ With ACLs, the user needs Delete on the topics and groups whose names start with
 		Example: "  smartfeed topics prune --dry-run\n  smartfeed topics prune -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			list, err := generations.Prune(cmd.Context(), setup.Kafka, dryRun)
-			return output{list, func(out io.Writer) error { return printFormer(out, list, dryRun) }, err}, nil
+			return output{list, func(out io.Writer) error { return printRetired(out, list, dryRun) }, err}, nil
 		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be deleted")
 	return cmd
 }
 
-func printFormer(out io.Writer, list []generations.Former, dryRun bool) error {
+func printRetired(out io.Writer, list []generations.Retired, dryRun bool) error {
 	verb := "deleted"
 	if dryRun {
 		verb = "would delete"

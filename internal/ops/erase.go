@@ -84,25 +84,25 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	if done.Has, err = generations.CountRows(ctx, l, user, topics.RowGroups()...); err != nil {
 		return done, err
 	}
-	done.Remains, err = remainsOfFormer(ctx, l, e.Kafka, user)
+	done.Remains, err = remainsOfRetired(ctx, l, e.Kafka, user)
 	return done, err
 }
 
-// remainsOfFormer reports the rows of a user in the changelogs of former generations, which get no tombstones.
-func remainsOfFormer(ctx context.Context, l *topics.Log, k topics.Kafka, user schemas.UserID) ([]Remain, error) {
-	former, err := generations.ListFormer(ctx, k)
+// remainsOfRetired reports the rows of a user in the changelogs of retired generations, which get no tombstones.
+func remainsOfRetired(ctx context.Context, l *topics.Log, k topics.Kafka, user schemas.UserID) ([]Remain, error) {
+	retired, err := generations.ListRetired(ctx, k)
 	if err != nil {
 		return nil, err
 	}
 	var list []Remain
-	for _, f := range former {
+	for _, f := range retired {
 		rows, err := generations.RowsIn(ctx, l, f.Topics[0], user)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, Remain{
 			Where: f.Topics[0], Note: `until "smartfeed topics prune" deletes the topic`,
-			What: fmt.Sprintf("%d rows of the user, and the user's pins in rows of others: no process reads this former generation", len(rows)),
+			What: fmt.Sprintf("%d rows of the user, and the user's pins in rows of others: no process reads this retired generation", len(rows)),
 		})
 	}
 	return list, nil

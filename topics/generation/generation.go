@@ -143,8 +143,8 @@ func (r Record) Numbers() []int {
 	return []int{r.Active, r.Building}
 }
 
-// Former returns the number of the group's generation with this name if it is neither active nor being built, and otherwise 0.
-func (r Record) Former(name string) int {
+// Retired returns the number of the group's generation with this name if it is neither active nor being built, and otherwise 0.
+func (r Record) Retired(name string) int {
 	number := Number(r.Group, name)
 	if slices.Contains(r.Numbers(), number) {
 		return 0

@@ -16,23 +16,23 @@ import (
 
 // Built is the result of building a generation.
 type Built struct {
-	Generation int     `json:"generation"`       // the new active generation
-	Former     int     `json:"former"`           // the previous active generation
-	Copied     *Copied `json:"copied,omitempty"` // nil: an earlier run copied the rows
-	Left       int     `json:"left,omitempty"`   // candidates of related that were scored with another time constant and are not carried over
-	Asked      Rebuilt `json:"asked"`            // zero: an earlier run started the cut-over
+	Generation int     `json:"generation"`                 // the new active generation
+	Previous   int     `json:"previous"`                   // the previous active generation
+	Copied     *Copied `json:"copied,omitempty"`           // nil: an earlier run copied the rows
+	NotCarried int     `json:"not_carried_over,omitempty"` // candidates of related that were scored with another time constant and are not carried over
+	Rebuilt    Rebuilt `json:"rebuilt"`                    // zero: an earlier run started the cut-over
 	Seconds    float64 `json:"seconds"`
 }
 
 // String returns one line for people.
 func (b Built) String() string {
 	left := ""
-	if b.Left > 0 {
-		left = fmt.Sprintf("; %s of related scored by another half-life: not carried over", command.Count(b.Left, "candidate"))
+	if b.NotCarried > 0 {
+		left = fmt.Sprintf("; %s of related scored by another half-life: not carried over", command.Count(b.NotCarried, "candidate"))
 	}
-	former := generation.Name(topics.Pools, b.Former)
+	previous := generation.Name(topics.Pools, b.Previous)
 	return fmt.Sprintf("generation %d of the pools answers, of %s, after %.1f s; no process reads %s and %s any more, and \"smartfeed topics prune\" deletes them%s",
-		b.Generation, command.Count(b.Asked.Users, "user"), b.Seconds, topics.TableOf(former), topics.TicksOf(former), left)
+		b.Generation, command.Count(b.Rebuilt.Users, "user"), b.Seconds, topics.TableOf(previous), topics.TicksOf(previous), left)
 }
 
 // rebuildGeneration is the command that builds a generation or resumes building it.
@@ -92,13 +92,13 @@ func (b *builder) build(ctx context.Context) (done Built, err error) {
 	if err != nil {
 		return done, err
 	}
-	done.Former = now.Active
+	done.Previous = now.Active
 	if now.State() == generation.Stable {
 		now, err = b.start(ctx, now, &done)
 	}
 	b.carry.Source, done.Generation = now.Source, now.Building
 	if err == nil && now.State() == generation.Building {
-		if done.Asked, err = b.fill(ctx, now.Building); err == nil {
+		if done.Rebuilt, err = b.fill(ctx, now.Building); err == nil {
 			now, err = b.take(ctx, now.Building, generation.Record.CutOver)
 		}
 	}
@@ -165,7 +165,7 @@ func (b *builder) start(ctx context.Context, now generation.Record, done *Built)
 	if err != nil {
 		return now, err
 	}
-	done.Copied, done.Left = &copied, b.carry.Left()
+	done.Copied, done.NotCarried = &copied, b.carry.Left()
 	return b.take(ctx, 0, func(now generation.Record) (generation.Record, error) {
 		return now.Start(number, b.carry.Source, b.command)
 	})

@@ -79,11 +79,11 @@ func (r rebuilder) all(ctx context.Context) (Rebuilt, error) {
 	}
 	run := r.prefix() + rand.Text()
 	if r.resume {
-		former, before, err := r.former(ctx, users)
-		if err == nil && former != "" {
-			run, done.Before = former, before
+		last, before, err := r.lastRun(ctx, users)
+		if err == nil && last != "" {
+			run, done.Before = last, before
 		}
-		if err == nil && former == "" && r.keep == "" {
+		if err == nil && last == "" && r.keep == "" {
 			err = errors.New("rebuild: there is no run to resume")
 		}
 		if err != nil {
@@ -135,9 +135,9 @@ func (r rebuilder) records(run string, users []schemas.UserID) ([]*kgo.Record, e
 // prefix returns the prefix of the names of runs for all users.
 func (r rebuilder) prefix() string { return r.keep + string(r.source) + "-all-" }
 
-// former returns the name of the last run for all users of the source, or "" if there is none. It also returns the number
+// lastRun returns the name of the last run for all users of the source, or "" if there is none. It also returns the number
 // of users that need not be requested again.
-func (r rebuilder) former(ctx context.Context, users []schemas.UserID) (run string, asked int, err error) {
+func (r rebuilder) lastRun(ctx context.Context, users []schemas.UserID) (run string, requested int, err error) {
 	var newest time.Time
 	last := map[string]schemas.UserID{} // by run
 	err = r.log.ReadAll(ctx, topics.Rebuilds, func(rec *kgo.Record) error {

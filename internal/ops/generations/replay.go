@@ -115,7 +115,7 @@ func (r *replayer) checkPartitions(ctx context.Context) error {
 // findRun finds the last run with the same prefix, and sets the name, position and count of this one.
 func (r *replayer) findRun(ctx context.Context) error {
 	var newest time.Time
-	former, counts := "", map[string]int64{}
+	last, counts := "", map[string]int64{}
 	passes := map[string]reached{}
 	err := r.log.ReadAll(ctx, topics.Replays, func(rec *kgo.Record) error {
 		e, err := r.streams.Replays.Decode(rec.Value)
@@ -123,7 +123,7 @@ func (r *replayer) findRun(ctx context.Context) error {
 			return nil
 		}
 		if !rec.Timestamp.Before(newest) {
-			newest, former = rec.Timestamp, e.Run
+			newest, last = rec.Timestamp, e.Run
 		}
 		counts[e.Run]++
 		passes[e.Run] = passes[e.Run].with(e.Pass, rec.Partition, e.Offset+1)
@@ -132,10 +132,10 @@ func (r *replayer) findRun(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if former == "" {
+	if last == "" {
 		return errors.New("there is no run to resume")
 	}
-	r.run, r.reached, r.done.Before = former, passes[former], counts[former]
+	r.run, r.reached, r.done.Before = last, passes[last], counts[last]
 	return nil
 }
 

@@ -8,19 +8,19 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-func TestFormerOf_OmitsActiveAndBuildingGenerations(t *testing.T) {
+func TestRetiredOf_OmitsActiveAndBuildingGenerations(t *testing.T) {
 	names := []string{
 		"pools.10-table", "pools-table", "pools-ticks", "pools.2-table", "pools.3-table", "pools.4-table", "pools.5-table", "pools.1-table",
 		"pools.2", "objects-table", "another-table",
 	}
 	var got []string
-	for _, f := range formerOf(generation.Record{Group: "pools", Active: 3, Building: 5}, names) {
+	for _, f := range retiredOf(generation.Record{Group: "pools", Active: 3, Building: 5}, names) {
 		got = append(got, f.Topics...)
 	}
 	want := []string{
 		"pools-table", "pools-ticks", "pools.2-table", "pools.2-ticks", "pools.4-table", "pools.4-ticks", "pools.10-table", "pools.10-ticks",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("former generations (-want +got):\n%s", diff)
+		t.Errorf("retired generations (-want +got):\n%s", diff)
 	}
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// Former is a generation of a group that is neither active nor being built. It was active before a cut-over, or its build was
+// Retired is a generation of a group that is neither active nor being built. It was active before a cut-over, or its build was
 // aborted. No process reads its topics, and erasures write no tombstones to its changelog.
-type Former struct {
+type Retired struct {
 	Name   string   `json:"name"`   // consumer group, see generation.Name
 	Topics []string `json:"topics"` // changelog and ticks
 	Number int      `json:"-"`
 	Group  string   `json:"-"`
 }
 
-// ListFormer returns the former generations whose changelog has or had records, ordered by group and number.
-func ListFormer(ctx context.Context, k topics.Kafka) ([]Former, error) {
+// ListRetired returns the retired generations whose changelog has or had records, ordered by group and number.
+func ListRetired(ctx context.Context, k topics.Kafka) ([]Retired, error) {
 	l, err := topics.NewLog(k)
 	if err != nil {
 		return nil, err
@@ -45,9 +45,9 @@ func ListFormer(ctx context.Context, k topics.Kafka) ([]Former, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list topics: %w", err)
 	}
-	var list []Former
+	var list []Retired
 	for _, group := range topics.RowGroups() {
-		for _, f := range formerOf(w.Of(group), have.Names()) {
+		for _, f := range retiredOf(w.Of(group), have.Names()) {
 			full, err := hasRecords(ctx, l, f.Topics[0])
 			if err != nil {
 				return nil, err
@@ -60,26 +60,26 @@ func ListFormer(ctx context.Context, k topics.Kafka) ([]Former, error) {
 	return list, nil
 }
 
-// formerOf returns the former generations of a group whose changelogs are in names, ordered by number.
-func formerOf(now generation.Record, names []string) (list []Former) {
+// retiredOf returns the retired generations of a group whose changelogs are in names, ordered by number.
+func retiredOf(now generation.Record, names []string) (list []Retired) {
 	for _, name := range names {
 		own, isTable := strings.CutSuffix(name, topics.TableOf(""))
-		if number := now.Former(own); isTable && number != 0 {
-			list = append(list, Former{own, []string{name, topics.TicksOf(own)}, number, now.Group})
+		if number := now.Retired(own); isTable && number != 0 {
+			list = append(list, Retired{own, []string{name, topics.TicksOf(own)}, number, now.Group})
 		}
 	}
-	slices.SortFunc(list, func(a, b Former) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(list, func(a, b Retired) int { return cmp.Compare(a.Number, b.Number) })
 	return list
 }
 
-// Prune deletes the topics and consumer groups of the former generations, and returns the deleted ones. With dryRun it
+// Prune deletes the topics and consumer groups of the retired generations, and returns the deleted ones. With dryRun it
 // only returns them. A generation that still has members is not deleted, and the error names it.
-func Prune(ctx context.Context, k topics.Kafka, dryRun bool) (done []Former, err error) {
+func Prune(ctx context.Context, k topics.Kafka, dryRun bool) (done []Retired, err error) {
 	profile, err := topics.ProfileOf(ctx, k)
 	if err != nil {
 		return nil, err
 	}
-	list, err := ListFormer(ctx, k)
+	list, err := ListRetired(ctx, k)
 	if err != nil || dryRun {
 		return list, err
 	}
@@ -94,9 +94,9 @@ func Prune(ctx context.Context, k topics.Kafka, dryRun bool) (done []Former, err
 	return done, errors.Join(problems...)
 }
 
-// delete deletes the consumer group and the topics of a former generation. The topics of a first generation are in the catalogue, so
+// delete deletes the consumer group and the topics of a retired generation. The topics of a first generation are in the catalogue, so
 // delete creates them again, empty. If a process is still a member, it deletes nothing and returns an error.
-func (f Former) delete(ctx context.Context, k topics.Kafka, p topics.Profile) error {
+func (f Retired) delete(ctx context.Context, k topics.Kafka, p topics.Profile) error {
 	adm, err := k.Admin()
 	if err != nil {
 		return err

@@ -20,12 +20,12 @@ import (
 
 // After a cut-over, an erasure writes no tombstones to the previous changelog. The command counts the rows that remain
 // there, until prune deletes the topic.
-func TestErase_CountsRowsOfFormerGenerations(t *testing.T) {
+func TestErase_CountsRowsOfRetiredGenerations(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	s.publish(lifeOfAUser(time.Now())...)
 	s.generate()
-	eventually.True(t, "the former generation is stopped", func() bool {
+	eventually.True(t, "the retired generation is stopped", func() bool {
 		_, err := os.Stat(s.localRows(1))
 		return len(s.generations.running()) == 1 && errors.Is(err, fs.ErrNotExist)
 	})
@@ -44,14 +44,14 @@ func TestErase_CountsRowsOfFormerGenerations(t *testing.T) {
 		return left
 	}
 	if left := erase(); len(left) != 1 || strings.HasPrefix(left[0], "0 ") {
-		t.Errorf("of the former changelog: %q, want a number of rows", left)
+		t.Errorf("of the changelog of the retired generation: %q, want a number of rows", left)
 	}
 	if _, err := os.Stat(s.localRows(2)); err != nil {
 		t.Errorf("local rows of the active generation: %v", err)
 	}
 	s.prune()
 	if left := erase(); len(left) != 0 {
-		t.Errorf("of the former changelog, deleted: %q", left)
+		t.Errorf("of the deleted changelog of the retired generation: %q", left)
 	}
 	if out, err := s.run("topics", "verify"); err != nil {
 		t.Errorf("topics verify: %v: %s", err, out)
@@ -69,26 +69,26 @@ func (s *started) localRows(number int) string {
 }
 
 // A process that was stopped during the cut-over removes the directory of the previous generation when it starts.
-func TestGenerations_RemoveLocalRowsOfFormerOnesAtTheStart(t *testing.T) {
+func TestPoolGenerations_RemovesRetiredLocalRowsAtStart(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	s := start(t, cfg)
-	former, active := s.localRows(7), s.localRows(1)
+	retired, active := s.localRows(7), s.localRows(1)
 	s.stop()
-	must.OK(t, os.MkdirAll(filepath.Join(former, "0"), 0o750))
+	must.OK(t, os.MkdirAll(filepath.Join(retired, "0"), 0o750))
 	s = start(t, cfg)
-	if _, err := os.Stat(former); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s: %v, want that it is removed", former, err)
+	if _, err := os.Stat(retired); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v, want that it is removed", retired, err)
 	}
 	if _, err := os.Stat(active); err != nil {
 		t.Errorf("local rows of the active generation: %v", err)
 	}
 }
 
-// prune deletes the topics of former generations after the process has left them.
+// prune deletes the topics of retired generations after the process has left them.
 func (s *started) prune() {
 	s.t.Helper()
-	eventually.True(s.t, "no process is a member of the former generation", func() bool {
+	eventually.True(s.t, "no process is a member of the retired generation", func() bool {
 		out, err := s.run("topics", "prune")
 		if err == nil && !strings.Contains(out, "deleted "+topics.TableOf(topics.Pools)) || err != nil && !strings.Contains(err.Error(), "members") {
 			s.t.Fatalf("topics prune: %v: %s", err, out)
