@@ -219,7 +219,7 @@ func (s *started) checkRemains(list []ops.Remain) {
 	rows := s.tracesIn(topics.RowGroups()...)
 	for trace := range rows {
 		group, _, _ := strings.Cut(trace, "-table")
-		if !where["rows of "+group] && !(group == topics.Pools && where["pools of others"] && where["frozen feeds of others"]) {
+		if !where["rows of "+group] && !(group == topics.Pools && where["pools of other users"] && where["materialized feeds of other users"]) {
 			s.t.Errorf("erase says nothing of rows like %s", trace)
 		}
 	}
@@ -228,7 +228,7 @@ func (s *started) checkRemains(list []ops.Remain) {
 	}
 }
 
-// sweepPools fires the timers that are due within two days, which sweep the pools of others.
+// sweepPools fires the timers that are due within two days. They sweep the pools of other users.
 func (s *started) sweepPools() {
 	s.t.Helper()
 	client, err := s.kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -326,7 +326,7 @@ func (s *started) eraseAgain() {
 		s.t.Errorf("erase again: %v: %s", err, out)
 	}
 	s.api().checkErased()
-	if out, err := s.run("erase", "user:never"); err == nil || !strings.Contains(err.Error(), "exit code 1") || !strings.Contains(err.Error(), "nothing is known") {
+	if out, err := s.run("erase", "user:never"); err == nil || !strings.Contains(err.Error(), "exit code 1") || !strings.Contains(err.Error(), "no data of this user") {
 		s.t.Errorf("erase of somebody unknown: %v: %s", err, out)
 	}
 	if out, err := s.run("erase", "user:never", "--unknown"); err != nil {

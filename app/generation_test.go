@@ -345,7 +345,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 	l.publish(5)
 	l.check()
 	s.cutOverInPart()
-	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "it is being cut over already") {
+	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "the cut-over has started") {
 		t.Errorf("given up when the generation that answers was silent: %v %s", err, out)
 	}
 	l.publish(5)

@@ -8,40 +8,39 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 )
 
-// Remains returns the data of an erased user that the stores still hold, although no answer includes it. No data of the
-// user arrives after now.
+// Remains returns the data of a user erased at now that rows and stores still hold, although no response includes it.
 func (c *Config) Remains(now time.Time) []ops.Remain {
 	return []ops.Remain{
 		c.remainingActions(now),
 		{Where: "features of pins", What: "anonymous shares in counts, sketches and means"},
-		{Where: "insights", What: "the days on which the user acted, which no answer counts", Note: fmt.Sprintf("until the next sweep, within %s, of each serve that runs", c.Insight.SweepEvery)},
-		{Where: "files of the feature log", What: "answered features, and in whatever was trained from them", Note: "until you delete the files, in every serve that writes them"},
+		{Where: "insights", What: "the days on which the user acted, which no response counts", Note: fmt.Sprintf("until the next sweep of each running serve process, within %s", c.Insight.SweepEvery)},
+		{Where: "files of the feature log", What: "served features, and every model trained on them", Note: "until you delete the files of every serve process"},
 		{
-			Where: "backups", What: "everything that was there when they were made",
+			Where: "backups", What: "all data of the user at the time of the backup",
 			Note: `until you delete them; after you restore one, run "smartfeed erase again" (see docs/operations/failures.md)`,
 		},
-		{Where: "rows of actors", What: "how much others cared for the user", Note: "until what each cares for is sent next"},
-		{Where: "rows of actors", What: "the user's pins among what others acted on last", Note: "until others take their place"},
-		{Where: "rows of related", What: "the user's pins among the last that were saved to boards", Note: "until others take their place"},
-		{Where: "rows of interests", What: "the user's id as one who saw pins, and the user's pins in others' evidence, hidden", Note: "until the impression or the evidence is old"},
-		{Where: "rows of retries", What: "records that could not be read", Note: "until they are retried or given up"},
-		{Where: "rows of retries", What: "the reasons, which may quote the user's id", Note: "until others take their place"},
-		{Where: "frozen feeds of others", What: "the user's pins, hidden", Note: fmt.Sprintf("until %d newer items were shown", c.FeedStore.MaxFeed)},
-		{Where: "pools of others", What: "the user's pins, hidden, where they came by a follow that stands", Note: "for a day or two"},
+		{Where: "rows of actors", What: "the affinities of other users for the user", Note: "until each of them is next published"},
+		{Where: "rows of actors", What: "the user's pins among the latest actions of other users", Note: "until newer actions replace them"},
+		{Where: "rows of related", What: "the user's pins among the latest saves to boards", Note: "until newer saves replace them"},
+		{Where: "rows of interests", What: "the user's id in impressions, and the user's pins, hidden, in the evidence of other users", Note: "until the impression or the evidence expires"},
+		{Where: "rows of retries", What: "unreadable records", Note: "until a retry succeeds or their retries expire"},
+		{Where: "rows of retries", What: "error messages, which may contain the user's id", Note: "until newer ones replace them"},
+		{Where: "materialized feeds of other users", What: "the user's pins, hidden", Note: fmt.Sprintf("until %d newer items are served", c.FeedStore.MaxFeed)},
+		{Where: "pools of other users", What: "the user's pins, hidden, from existing follows", Note: "for a day or two"},
 		{
-			Where: "pools of others", What: "the user's pins, hidden, that came by a follow which has ended, by one of a followee who is pulled, as neighbours or offers",
-			Note: "until the pool is trimmed, or for ever where nothing more comes",
+			Where: "pools of other users", What: "the user's pins, hidden, from ended follows, pulled followees, related pins or offers",
+			Note: "until the pool is trimmed; forever if it receives no more candidates",
 		},
 	}
 }
 
-// remainingActions returns until when the feature store holds actions that arrived by now.
+// remainingActions returns how long the feature store holds actions that arrived by now.
 func (c *Config) remainingActions(now time.Time) ops.Remain {
-	r := ops.Remain{Where: "the embedded feature store", What: "actions, which features of the user are not answered from"}
+	r := ops.Remain{Where: "the embedded feature store", What: "the user's actions, which no response uses"}
 	until := c.Feature.KeptUntil(now)
 	if c.actionsInPinot() {
 		until, r.Where = pinot.KeptUntil(now), "Pinot"
-		r.What += fmt.Sprintf("; where its controller looks every %.0f hours and keeps deleted segments for %.0f days, as by default",
+		r.What += fmt.Sprintf("; if its controller has the defaults: retention checks every %.0f hours, deleted segments kept for %.0f days",
 			pinot.RetentionEvery.Hours(), pinot.DeletedKept.Hours()/24)
 	}
 	r.Until = &until

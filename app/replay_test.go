@@ -282,7 +282,7 @@ func TestReplay_ResumesAndAborts(t *testing.T) {
 // refusedOver checks that a command does not resume what another one builds, and names the other one.
 func (s *started) refusedOver(other string, args ...string) {
 	s.t.Helper()
-	if out, err := s.run(args...); err == nil || !strings.Contains(err.Error(), strconv.Quote("smartfeed "+other)+" continues it") {
+	if out, err := s.run(args...); err == nil || !strings.Contains(err.Error(), strconv.Quote("smartfeed "+other)+" resumes it") {
 		s.t.Errorf("%v over what %s began: %v %s", args, other, err, out)
 	}
 }

@@ -254,7 +254,7 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	w.Send(&kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
 
 	out, _, err := w.smartfeed(t, "", "deadletters", "list", "-o", "json", "--limit", "3")
-	var listed []ops.Letter
+	var listed []ops.ListedDeadLetter
 	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 3 {
 		t.Fatalf("list printed %q, %v, want 3 letters", out, err)
 	}

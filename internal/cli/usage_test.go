@@ -61,14 +61,14 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 		"deadletters limit pins 10001":                                          {`rate "10001"`},
 		"deadletters limit pins":                                                {"accepts 2 arg"},
 		"rebuild":                                                               {"accepts 1 arg"},
-		"rebuild related":                                                       {"neither following, interest nor all"},
+		"rebuild related":                                                       {"want following, interest, all, or the id of a user"},
 		"rebuild user:1 --source related":                                       {"want following or interest"},
 		"rebuild all --source following":                                        {"--source: only of a user"},
 		"rebuild user:1 --resume --rate 0":                                      {"--resume: only of all users\n--rate 0"},
 		"replay":                                                                {"accepts 1 arg"},
-		"replay related":                                                        {"neither following, interest nor all"},
-		"replay all --group actors":                                             {"--group actors: affinities are sums over actions that are kept for days only"},
-		"replay all --group tea":                                                {"--group tea: is none of objects"},
+		"replay related":                                                        {"want following, interest, all, or the id of a user"},
+		"replay all --group actors":                                             {"--group actors: affinities are sums over actions, which are retained only for days"},
+		"replay all --group tea":                                                {"--group tea: unknown group: want one of objects"},
 		"replay user:1 --resume --rate 0 --users 0":                             {"--resume: only of all users\n--rate 0: above 0 to 1000000\n--users 0"},
 		"replay user:1 --abort --half-life 1s":                                  {"--half-life 1s: from 1m to 8760h\n--abort: only of all"},
 		"replay all --since yesterday":                                          {`--since "yesterday": want a time`},
@@ -170,14 +170,14 @@ func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 		cuttingOver bool
 		args, want  string
 	}{
-		"another replay":           {replaying, false, "replay all --resume", named + " continues it"},
-		"a rebuild over a replay":  {replaying, false, "rebuild all --generation", named + " continues it"},
-		"a replay over a rebuild":  {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" continues it`},
-		"another half-life":        {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
-		"not to go on":             {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" aborts it`},
-		"not to go on any more":    {"replay all --resume", true, "replay all", `it is being cut over already: "smartfeed replay all --resume" finishes that`},
-		"the same":                 {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
-		"given up at the cut-over": {replaying, true, "rebuild all --abort", named + " finishes that"},
+		"another replay":            {replaying, false, "replay all --resume", named + " resumes it"},
+		"a rebuild over a replay":   {replaying, false, "rebuild all --generation", named + " resumes it"},
+		"a replay over a rebuild":   {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" resumes it`},
+		"another half-life":         {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
+		"without --resume":          {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" aborts it`},
+		"cut-over without --resume": {"replay all --resume", true, "replay all", `the cut-over has started: "smartfeed replay all --resume" finishes it`},
+		"the same":                  {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
+		"abort at the cut-over":     {replaying, true, "rebuild all --abort", named + " finishes it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := generation.Record{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}

@@ -18,10 +18,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Letter is a dead letter with its position in the dead-letter topic.
-type Letter struct {
-	Partition int32 `json:"letterPartition"`
-	Offset    int64 `json:"letterOffset"`
+// ListedDeadLetter is a dead letter with its position in the dead-letter topic.
+type ListedDeadLetter struct {
+	Partition int32 `json:"dead_letter_partition"`
+	Offset    int64 `json:"dead_letter_offset"`
 	Retried   bool  `json:"retried"`
 	schemas.DeadLetter
 	Unreadable string `json:"unreadable,omitempty"` // why the dead letter cannot be decoded; then DeadLetter is empty
@@ -30,15 +30,15 @@ type Letter struct {
 // maxListedValue bounds the length of a listed value: list holds many dead letters, and one can be 2 MiB long.
 const maxListedValue = 4 << 10
 
-// letters calls visit for the dead letters from the given offsets up to the current end, partition by partition.
-func letters(ctx context.Context, l *topics.Log, s *topics.Streams, from topics.Offsets, visit func(Letter) error) error {
+// readDeadLetters calls visit for the dead letters from the given offsets up to the current end, partition by partition.
+func readDeadLetters(ctx context.Context, l *topics.Log, s *topics.Streams, from topics.Offsets, visit func(ListedDeadLetter) error) error {
 	ends, err := l.Ends(ctx, topics.DeadLetters)
 	if err != nil {
 		return err
 	}
 	for _, p := range slices.Sorted(maps.Keys(ends[topics.DeadLetters])) {
 		err := l.ReadTo(ctx, topics.DeadLetters, p, from[topics.DeadLetters][p], ends[topics.DeadLetters][p], func(r *kgo.Record) error {
-			return visit(letterOf(s, r))
+			return visit(decodeDeadLetter(s, r))
 		})
 		if err != nil {
 			return err
@@ -47,15 +47,15 @@ func letters(ctx context.Context, l *topics.Log, s *topics.Streams, from topics.
 	return nil
 }
 
-func letterOf(s *topics.Streams, r *kgo.Record) Letter {
-	letter := Letter{Partition: r.Partition, Offset: r.Offset}
+func decodeDeadLetter(s *topics.Streams, r *kgo.Record) ListedDeadLetter {
+	listed := ListedDeadLetter{Partition: r.Partition, Offset: r.Offset}
 	rec, err := s.DeadLetters.Decode(r.Value)
 	if err != nil {
-		letter.Unreadable = err.Error()
-		return letter
+		listed.Unreadable = err.Error()
+		return listed
 	}
-	letter.DeadLetter = *rec
-	return letter
+	listed.DeadLetter = *rec
+	return listed
 }
 
 // retriedTo returns the offsets before which all dead letters have been retried.
@@ -71,14 +71,14 @@ func retriedTo(ctx context.Context, l *topics.Log) (topics.Offsets, error) {
 	return to, nil
 }
 
-// listedBehind is the number of offsets to read per requested dead letter. A transaction adds a marker after its records,
-// and some transactions are aborted.
-const listedBehind = 4
+// offsetsPerLetter is the number of offsets to read per requested dead letter. A transaction adds a marker after its
+// records, and some transactions are aborted.
+const offsetsPerLetter = 4
 
 // ListDeadLetters returns at most limit dead letters, the newest if there are more, ordered by the time of the failed
 // record. From each partition it reads the last 1,000 offsets, or four times limit if that is more. It omits values over 4
 // KiB.
-func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, limit int) ([]Letter, error) {
+func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, limit int) ([]ListedDeadLetter, error) {
 	l, err := topics.NewLog(k)
 	if err != nil {
 		return nil, err
@@ -94,10 +94,10 @@ func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, lim
 	}
 	from := topics.Offsets{topics.DeadLetters: {}}
 	for p, end := range ends[topics.DeadLetters] {
-		from[topics.DeadLetters][p] = max(0, end-int64(max(1000, listedBehind*limit)))
+		from[topics.DeadLetters][p] = max(0, end-int64(max(1000, offsetsPerLetter*limit)))
 	}
-	var list []Letter
-	err = letters(ctx, l, s, from, func(letter Letter) error {
+	var list []ListedDeadLetter
+	err = readDeadLetters(ctx, l, s, from, func(letter ListedDeadLetter) error {
 		letter.Retried = letter.Offset < retried[topics.DeadLetters][letter.Partition]
 		if len(letter.Value) > maxListedValue {
 			letter.Value = nil
@@ -113,28 +113,29 @@ func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, lim
 	return newest(list, limit), nil
 }
 
-func newest(list []Letter, limit int) []Letter {
-	slices.SortStableFunc(list, func(a, b Letter) int { return cmp.Compare(a.Time, b.Time) })
+func newest(list []ListedDeadLetter, limit int) []ListedDeadLetter {
+	slices.SortStableFunc(list, func(a, b ListedDeadLetter) int { return cmp.Compare(a.Time, b.Time) })
 	return slices.Clone(list[max(0, len(list)-limit):])
 }
 
 // Retried is the result of RetryDeadLetters.
 type Retried struct {
-	Published int            `json:"published"` // dead letters retried or ordered to be, see RetryDeadLetters
+	Published int            `json:"published"` // published retries and retry orders, see RetryDeadLetters
 	Topics    map[string]int `json:"topics"`    // the same, by topic
-	Skipped   int            `json:"skipped"`   // undecodable dead letters, and those of topics that take no retries
+	Skipped   int            `json:"skipped"`   // undecodable dead letters, and those of topics without retries
 }
 
 // retryBatch is the number of dead letters that are published before their offsets are committed.
 const retryBatch = 500
 
-// RetryDeadLetters retries every dead letter that arrived since the last call. It sends orders to the group retries, which
-// skips dead letters that have been processed meanwhile or are in flight. That group does not keep dead letters over
-// MaxRetriedBytes, so RetryDeadLetters publishes these to their original topics itself. It returns when everything is
-// acknowledged, and commits its position. After an interruption, the next call may order some retries again. A record that
-// still cannot be processed becomes a new dead letter. RetryDeadLetters returns a *TooLongError if the user of k has no
-// permission to write the topic of such a large dead letter. The operator is recorded in the orders, and in the header
-// topics.OperatorHeader of large dead letters.
+// RetryDeadLetters retries every dead letter that arrived since the last call. It publishes a retry order for each to
+// the group retries. That group skips dead letters that have since been processed or are in flight. It does not store
+// dead letters over MaxRetriedBytes; RetryDeadLetters publishes these to their original topics itself. It returns after
+// the brokers have acknowledged everything and its position is committed. After an interruption, the next call may order
+// some retries again. A record that still cannot be processed becomes a new dead letter.
+//
+// RetryDeadLetters returns a *TooLongError if the user of k has no permission to write the topic of a large dead letter.
+// Retry orders and the header topics.OperatorHeader of large dead letters record the operator.
 func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (Retried, error) {
 	r, err := newRetrier(ctx, k, s, operator)
 	if err != nil {
@@ -143,7 +144,7 @@ func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, op
 	defer r.close()
 	from, err := retriedTo(ctx, r.log)
 	if err == nil {
-		err = letters(ctx, r.log, s, from, func(l Letter) error { return r.add(ctx, l) })
+		err = readDeadLetters(ctx, r.log, s, from, func(l ListedDeadLetter) error { return r.add(ctx, l) })
 	}
 	if err = errors.Join(err, r.flush(ctx)); err != nil {
 		return r.done, fmt.Errorf("retry dead letters: %w", err)
@@ -193,11 +194,11 @@ func (r *retrier) close() {
 	r.log.Close()
 }
 
-func (r *retrier) add(ctx context.Context, l Letter) error {
+func (r *retrier) add(ctx context.Context, l ListedDeadLetter) error {
 	topic, known := r.known[l.Topic]
 	if l.Unreadable != "" || !known || !topic.CanRetry() || topic.RetryTo(&l.DeadLetter) >= topic.Partitions {
 		r.done.Skipped++
-		r.pass(l)
+		r.advance(l)
 		return nil
 	}
 	if len(l.Key)+len(l.Value) > topics.MaxRetriedBytes {
@@ -209,15 +210,17 @@ func (r *retrier) add(ctx context.Context, l Letter) error {
 		}
 		r.orders = append(r.orders, order)
 	}
-	r.pass(l)
+	r.advance(l)
 	if r.of = append(r.of, l.Topic); len(r.of) < retryBatch {
 		return nil
 	}
 	return r.flush(ctx)
 }
 
-// pass advances the offset past a dead letter. flush commits it after publishing the batch.
-func (r *retrier) pass(l Letter) { r.next.AddOffset(topics.DeadLetters, l.Partition, l.Offset+1, -1) }
+// advance moves the offset past a dead letter. flush commits it after publishing the batch.
+func (r *retrier) advance(l ListedDeadLetter) {
+	r.next.AddOffset(topics.DeadLetters, l.Partition, l.Offset+1, -1)
+}
 
 // retryOf returns the retry of a dead letter that is too large for an order.
 func (r *retrier) retryOf(topic topics.Topic, l *schemas.DeadLetter) *kgo.Record {
@@ -238,21 +241,21 @@ func (r *retrier) order(topic topics.Topic, l *schemas.DeadLetter) (*kgo.Record,
 	return &kgo.Record{Topic: topics.RetryOrders, Partition: to, Key: []byte(l.Topic), Value: value}, nil
 }
 
-// TooLongError is returned when a dead letter is too large for the group retries, and this user has no permission to write
-// its original topic. Nothing is lost: the next call by a user with the permission retries it and all later ones.
+// TooLongError is returned when a dead letter is too large for the group retries, and this user has no permission to
+// write its original topic. The next call by a user with the permission retries it and all later ones.
 type TooLongError struct{ Topic string }
 
 // Error names the role and the permission that are needed.
 func (e *TooLongError) Error() string {
-	return fmt.Sprintf("a dead letter of more than %d bytes goes back to the topic %s itself, which the brokers do not allow "+
-		"this process to write: run \"smartfeed deadletters retry\" in the role %s, or allow it %s on topic %s",
+	return fmt.Sprintf("retry a dead letter of more than %d bytes: this user has no permission to write its topic %s: "+
+		"run \"smartfeed deadletters retry\" in the role %s, or grant %s on topic %s",
 		topics.MaxRetriedBytes, e.Topic, topics.RoleOperate, topics.Write, e.Topic)
 }
 
 // Unwrap returns Kafka's own error.
 func (e *TooLongError) Unwrap() error { return kerr.TopicAuthorizationFailed }
 
-// publish returns when the whole batch is acknowledged. Every role that retries may write the topic of the orders.
+// publish returns when the whole batch is acknowledged.
 func (r *retrier) publish(ctx context.Context) error {
 	if err := topics.Produce(ctx, r.client, r.orders...); err != nil {
 		return err
@@ -288,12 +291,12 @@ func (r *retrier) flush(ctx context.Context) error {
 }
 
 // LimitRetries sets the retry rate for the dead letters of a scope (see schemas.RetryLimit), and records the operator. It
-// returns when the order is acknowledged. It returns a *schemas.BadRecordError if the scope's topic does not exist or the
-// rate is out of range.
+// returns when the brokers have acknowledged the limit. It returns a *schemas.BadRecordError if the scope's topic does not
+// exist or the rate is out of range.
 func LimitRetries(ctx context.Context, k topics.Kafka, s *topics.Streams, limit schemas.RetryLimit, operator string) error {
 	topic, _, _ := strings.Cut(limit.Scope, "/")
 	if !slices.ContainsFunc(topics.Catalogue(topics.Profile{}), func(t topics.Topic) bool { return t.Name == topic && t.CanRetry() }) {
-		return schemas.Bad(fmt.Sprintf("limit retries of %.128q: there is no topic %.64q that takes retries", limit.Scope, topic))
+		return schemas.Bad(fmt.Sprintf("limit retries of %.128q: no topic %.64q with retries", limit.Scope, topic))
 	}
 	order := schemas.RetryOrder{Topic: topic, Operator: operator, Time: schemas.MicrosOf(time.Now()), Limits: []schemas.RetryLimit{limit}}
 	if err := order.Validate(topic); err != nil {

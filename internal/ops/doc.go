@@ -1,4 +1,4 @@
-// Package ops has the functions behind the operator commands: topics, publish, deadletters, erase and refill; package
-// generations has those of rebuild and replay. It communicates only with the brokers, so it can run on any host. The
-// processes that read the topics do the work.
+// Package ops implements the operator commands topics, publish, deadletters, erase and feedstore refill. Package
+// generations implements rebuild and replay. Both communicate only with the brokers, and can run on any host. The
+// processes that read the topics apply the changes.
 package ops

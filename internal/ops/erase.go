@@ -19,9 +19,9 @@ import (
 // Erased is the result of Eraser.Erase.
 type Erased struct {
 	User    schemas.UserID `json:"user"`
-	Before  *time.Time     `json:"deleted_before,omitempty"` // when the user had been deleted already
-	Had     map[string]int `json:"rows_before"`              // rows of the user, by group
-	Has     map[string]int `json:"rows_after"`               // the same; the rows that remain record that the user is deleted
+	Before  *time.Time     `json:"deleted_before,omitempty"` // time of an earlier deletion; nil: none
+	Had     map[string]int `json:"rows_before"`              // number of rows of the user, by group
+	Has     map[string]int `json:"rows_after"`               // the same after the erasure; these rows record the deletion
 	Remains []Remain       `json:"remains"`
 }
 
@@ -49,16 +49,16 @@ func (r Remain) String() string {
 type Eraser struct {
 	Kafka   topics.Kafka
 	Streams *topics.Streams
-	Readers []topics.Reader // readers to wait for; none: those of the catalogue
-	Unknown bool            // also erase a user without any data
+	Readers []topics.Reader // consumers to wait for; none: those of the catalogue
+	Unknown bool            // also erase a user without data
 	// Operator is recorded in the delete, see topics.OperatorHeader. "": unknown.
 	Operator string
 	Say      func(state string)
 }
 
-// Erase deletes a user permanently. It returns when the delete has had its whole effect in rows, stores and responses. It
-// returns generations.ErrNothingKnown if no data of the user exists, and then changes nothing. It returns a *WaitError if ctx is
-// canceled while it waits; the published delete still takes effect. Erasing a user again verifies that nothing is left.
+// Erase deletes a user permanently. It returns when rows, stores and responses no longer contain the user. If no data of
+// the user exists, it changes nothing and returns generations.ErrNoData. If ctx is canceled while it waits, it returns a
+// *WaitError; the published delete still takes effect. A second Erase verifies that no data remains.
 func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) {
 	l, err := topics.NewLog(e.Kafka)
 	if err != nil {
@@ -69,11 +69,11 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	if done.Before, err = e.deletedAt(ctx, l, user); err != nil {
 		return done, err
 	}
-	if done.Had, err = e.known(ctx, l, user); err != nil {
+	if done.Had, err = e.countRows(ctx, l, user); err != nil {
 		return done, err
 	}
 	if !e.Unknown && done.Before == nil && len(done.Had) == 0 {
-		return done, fmt.Errorf("erase %s: %w", user, generations.ErrNothingKnown)
+		return done, fmt.Errorf("erase %s: %w", user, generations.ErrNoData)
 	}
 	if err := e.publish(ctx, user); err != nil {
 		return done, err
@@ -88,7 +88,8 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	return done, err
 }
 
-// remainsOfRetired reports the rows of a user in the changelogs of retired generations, which get no tombstones.
+// remainsOfRetired returns the rows of a user in the changelogs of retired generations: erasures write no tombstones
+// there.
 func remainsOfRetired(ctx context.Context, l *topics.Log, k topics.Kafka, user schemas.UserID) ([]Remain, error) {
 	retired, err := generations.ListRetired(ctx, k)
 	if err != nil {
@@ -102,14 +103,15 @@ func remainsOfRetired(ctx context.Context, l *topics.Log, k topics.Kafka, user s
 		}
 		list = append(list, Remain{
 			Where: f.Topics[0], Note: `until "smartfeed topics prune" deletes the topic`,
-			What: fmt.Sprintf("%d rows of the user, and the user's pins in rows of others: no process reads this retired generation", len(rows)),
+			What: fmt.Sprintf("%d rows of the user, and the user's pins in rows of other users; no process reads this retired generation", len(rows)),
 		})
 	}
 	return list, nil
 }
 
-// known returns the number of rows of a user, by group. If there are none, it waits first, because the user may be new.
-func (e Eraser) known(ctx context.Context, l *topics.Log, user schemas.UserID) (map[string]int, error) {
+// countRows returns the number of rows of a user, by group. If there are none, it waits and counts again, because the
+// events of a new user may not have been processed.
+func (e Eraser) countRows(ctx context.Context, l *topics.Log, user schemas.UserID) (map[string]int, error) {
 	had, err := generations.CountRows(ctx, l, user, topics.RowGroups()...)
 	if err != nil || len(had) > 0 || e.Unknown {
 		return had, err
@@ -130,7 +132,7 @@ func (e Eraser) say(state string) {
 	}
 }
 
-// deletedAt returns when a user was deleted, or nil if the user is not deleted.
+// deletedAt returns the time of a user's deletion, or nil if the user is not deleted.
 func (e Eraser) deletedAt(ctx context.Context, l *topics.Log, user schemas.UserID) (*time.Time, error) {
 	var at *time.Time
 	err := l.ReadKey(ctx, topics.UsersDeleted, string(user), func(r *kgo.Record) error {
@@ -146,8 +148,8 @@ func (e Eraser) deletedAt(ctx context.Context, l *topics.Log, user schemas.UserI
 	return at, err
 }
 
-// Remains reports which records of an erased user are kept, and until when. A record that was just written is deleted when
-// the retention of its topic on the brokers has passed. now is the time of the erasure.
+// Remains returns the records of an erased user that the brokers retain, and until when. Their retention counts from now,
+// the time of the erasure.
 func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, error) {
 	profile, err := topics.ProfileOf(ctx, k)
 	if err != nil {
@@ -176,11 +178,11 @@ func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, erro
 		list = append(list, remainOf(t, rc.Configs, now))
 	}
 	return append(list, Remain{
-		Where: "changelogs of the groups", What: "rows that are no more", Note: compactedNote(profile.Embedded),
+		Where: "changelogs of the groups", What: "deleted rows", Note: compactedNote(profile.Embedded),
 	}), nil
 }
 
-const embeddedNote = "for ever: the embedded broker deletes nothing"
+const embeddedNote = "forever: the embedded broker deletes nothing"
 
 func compactedNote(embedded bool) string {
 	if embedded {
@@ -189,7 +191,7 @@ func compactedNote(embedded bool) string {
 	return "until the brokers compact the topics"
 }
 
-// remainOf returns what is kept of a topic with the brokers' settings.
+// remainOf returns the retained data of a topic with the brokers' settings.
 func remainOf(t topics.Topic, configs []kadm.Config, now time.Time) Remain {
 	r := Remain{Where: t.Name, What: t.Personal}
 	if t.Embedded {
@@ -198,7 +200,7 @@ func remainOf(t topics.Topic, configs []kadm.Config, now time.Time) Remain {
 		}
 		return r
 	}
-	if t.Compact && t.Name != topics.UsersDeleted { // the erasure has replaced the records
+	if t.Compact && t.Name != topics.UsersDeleted { // the erasure wrote tombstones
 		r.Note = compactedNote(false)
 	}
 	for _, c := range configs {

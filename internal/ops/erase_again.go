@@ -21,13 +21,13 @@ import (
 // ErasedAgain is the result of Eraser.Again.
 type ErasedAgain struct {
 	Users    int     `json:"users"`
-	Restored int     `json:"restored"` // users whose delete these brokers did not have
+	Restored int     `json:"restored"` // users whose deletion was not on these brokers
 	Seconds  float64 `json:"seconds"`
 }
 
-// String returns one line for people.
+// String returns the result as one line of text.
 func (a ErasedAgain) String() string {
-	return fmt.Sprintf("erased %d users again in %.1f s; the brokers did not have the delete of %d of them", a.Users, a.Seconds, a.Restored)
+	return fmt.Sprintf("erased %d users again in %.1f s; the deletion of %d of them was not on the brokers", a.Users, a.Seconds, a.Restored)
 }
 
 // DeletedUsers returns every user on the topic users-deleted, sorted by id.
@@ -46,7 +46,7 @@ func DeletedUsers(ctx context.Context, k topics.Kafka, s *topics.Streams) ([]sch
 		d, err := s.UsersDeleted.Decode(r.Value)
 		var bad *schemas.BadRecordError
 		switch {
-		case errors.As(err, &bad): // the key is enough to know the user
+		case errors.As(err, &bad): // the key identifies the user
 			d = &schemas.DeletedUser{Time: schemas.MicrosOf(r.Timestamp)}
 		case err != nil:
 			return err
@@ -123,8 +123,8 @@ func (e Eraser) Again(ctx context.Context, users []schemas.UserID) (ErasedAgain,
 	return done, err
 }
 
-// publish deletes users, each with a new event id. If a user is already deleted, every group looks for remaining data and
-// deletes it.
+// publish deletes users, each with a new event id. A repeated delete makes every group delete remaining data of the
+// user.
 func (e Eraser) publish(ctx context.Context, users ...schemas.UserID) error {
 	p, err := topics.NewPublisher(e.Kafka, e.Streams)
 	if err != nil {

@@ -29,8 +29,8 @@ func recordTypes() map[string]reflect.Type {
 	return byName
 }
 
-// mayName reports whether records of a type can name a user: by an id, or in the bytes of another record.
-func mayName(t reflect.Type) bool {
+// canContainUser reports whether records of a type can contain a user id, also in the bytes of another record.
+func canContainUser(t reflect.Type) bool {
 	named := []reflect.Type{
 		reflect.TypeFor[schemas.UserID](), reflect.TypeFor[schemas.Followee](), reflect.TypeFor[schemas.ID](), reflect.TypeFor[[]byte](),
 	}
@@ -39,17 +39,17 @@ func mayName(t reflect.Type) bool {
 	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return mayName(t.Elem())
+		return canContainUser(t.Elem())
 	case reflect.Map:
-		return mayName(t.Key()) || mayName(t.Elem())
+		return canContainUser(t.Key()) || canContainUser(t.Elem())
 	case reflect.Struct:
-		return slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return mayName(f.Type) })
+		return slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return canContainUser(f.Type) })
 	}
 	return false
 }
 
 // An erasure reports every topic that may contain data of the user.
-func TestCatalogue_NamesPersonalDataOfEveryTopicThatMayNameAUser(t *testing.T) {
+func TestCatalogue_DeclaresPersonalDataOfEachTopic(t *testing.T) {
 	types := recordTypes()
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
 		if topic.Record == "" {
@@ -57,16 +57,16 @@ func TestCatalogue_NamesPersonalDataOfEveryTopicThatMayNameAUser(t *testing.T) {
 		}
 		record := types[topic.Record]
 		if record == nil {
-			t.Errorf("topic %s: no stream has records of type %q", topic.Name, topic.Record)
+			t.Errorf("topic %s: unknown record type %q", topic.Name, topic.Record)
 			continue
 		}
-		if mayName(record) && topic.Personal == "" {
-			t.Errorf("topic %s: a %s may name a user, and Personal is empty", topic.Name, topic.Record)
+		if canContainUser(record) && topic.Personal == "" {
+			t.Errorf("topic %s: Personal is empty, but a %s can contain a user id", topic.Name, topic.Record)
 		}
 	}
 }
 
-// On Kafka, only the input topics from which everything can be rebuilt and the record of the deletion are kept forever.
+// Kafka retains forever only the inputs of rebuilds and the record of the deletion.
 func TestRemains_KeepForeverOnlyInputs(t *testing.T) {
 	forEver := []string{topics.Pins, topics.Follows, topics.Users, topics.UsersDeleted}
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
@@ -98,6 +98,6 @@ func TestEraser_RecordsOperator(t *testing.T) {
 		return nil
 	})
 	if err != nil || len(got) != 1 || got[0].Key != topics.OperatorHeader || string(got[0].Value) != "ann@host" {
-		t.Errorf("got the headers %v, %v, want the operator", got, err)
+		t.Errorf("got headers %v and error %v, want the operator", got, err)
 	}
 }

@@ -23,7 +23,7 @@ type Published struct {
 	Seconds float64        `json:"seconds"`
 }
 
-// String returns one line for people.
+// String returns the result as one line of text.
 func (p Published) String() string {
 	var parts []string
 	for _, stream := range schemas.InputStreams() {
@@ -43,15 +43,15 @@ func (p Published) String() string {
 
 // PublishOptions configure Publish.
 type PublishOptions struct {
-	Files    []string  // "-": Stdin; none: Stdin alone
-	Stdin    io.Reader // is copied to a temporary file
-	SkipBad  bool      // publish the good lines if there are bad ones
-	Problems io.Writer // gets a line for each bad line: file:line: problem
+	Files    []string  // "-": Stdin; none: only Stdin
+	Stdin    io.Reader // copied to a temporary file
+	SkipBad  bool      // publish the good lines even if there are bad ones
+	Problems io.Writer // receives a line for each bad line: file:line: problem
 }
 
 // Publish publishes the events of files, one JSON object per line, in the order of the files. It checks all lines before
-// it publishes any. If some are bad, it publishes nothing and returns an error, unless o.SkipBad is set. If only some
-// events are acknowledged, the error is a *topics.PublishError.
+// it publishes any. If some are bad, it publishes nothing and returns an error, unless o.SkipBad is set. If the brokers
+// acknowledge only some events, the error is a *topics.PublishError.
 func Publish(ctx context.Context, s topics.Setup, o PublishOptions) (Published, error) {
 	if s.Verbs == nil {
 		s.Verbs = schemas.DefaultVerbs()
@@ -82,8 +82,8 @@ type source struct {
 	temp bool
 }
 
-// openFiles opens every file, and copies standard input to a temporary one. The caller must close the result even after an
-// error.
+// openFiles opens every file, and copies standard input to a temporary one. The caller must close the result even after
+// an error.
 func openFiles(names []string, stdin io.Reader) ([]source, error) {
 	if len(names) == 0 {
 		names = []string{"-"}
@@ -106,7 +106,7 @@ func openFile(name string, stdin io.Reader) (source, error) {
 	}
 	f, err := os.CreateTemp("", "smartfeed-publish-*")
 	if err != nil {
-		return source{}, fmt.Errorf("keep standard input: %w", err)
+		return source{}, fmt.Errorf("create a temporary file for standard input: %w", err)
 	}
 	s := source{File: f, name: "standard input", temp: true}
 	if _, err := io.Copy(f, stdin); err != nil {
@@ -118,9 +118,9 @@ func openFile(name string, stdin io.Reader) (source, error) {
 
 func closeFiles(files []source) {
 	for _, f := range files {
-		_ = f.Close() // the file was only read
+		_ = f.Close() // opened only for reading
 		if f.temp {
-			_ = os.Remove(f.Name()) // otherwise the system's clean-up deletes it
+			_ = os.Remove(f.Name()) // after an error, the system cleans up its temporary directory
 		}
 	}
 }
@@ -150,7 +150,7 @@ func checkFiles(ctx context.Context, files []source, check func(schemas.Line) er
 // lines calls visit for every line that is not empty, with the parsed line or the syntax error.
 func (f source) lines(ctx context.Context, visit func(number int, l schemas.Line, err error) error) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("read %s from the start (a pipe goes to standard input): %w", f.name, err)
+		return fmt.Errorf("rewind %s (pass a pipe as standard input): %w", f.name, err)
 	}
 	in := schemas.NewLineReader(f, 64<<10)
 	for number := 1; ctx.Err() == nil; number++ {
@@ -193,7 +193,7 @@ func sendFiles(ctx context.Context, s topics.Setup, files []source, check func(s
 	for _, f := range files {
 		err := f.lines(ctx, func(_ int, l schemas.Line, err error) error {
 			if err != nil || check(l) != nil {
-				return nil // checkFiles has reported it
+				return nil // reported by checkFiles
 			}
 			p.Send(ctx, l, tally.done(l.Stream))
 			return tally.failure()

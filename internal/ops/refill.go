@@ -15,31 +15,31 @@ import (
 // Refilled is the result of Refill.
 type Refilled struct {
 	Group   string `json:"group"`
-	Records int64  `json:"records"` // records to read again, including markers: all that the topics contain
-	Again   int64  `json:"again"`   // of these, records that the group had processed
+	Records int64  `json:"records"` // records in the topics, including transaction markers
+	Again   int64  `json:"again"`   // records that the group had processed and will process again
 }
 
-// String returns one line for people.
+// String returns the result as one line of text.
 func (r Refilled) String() string {
-	return fmt.Sprintf("%s is at the oldest record of its topics again: it had processed %d of %d", r.Group, r.Again, r.Records)
+	return fmt.Sprintf("reset %s to the oldest records of its topics: it had processed %d of %d", r.Group, r.Again, r.Records)
 }
 
 // MembersError is returned when the offsets of a group cannot be reset, because the group has members.
 type MembersError struct {
 	Group   string
-	State   string // as Kafka names it
+	State   string // the state of the group in Kafka
 	Members int
 }
 
-// Error says what to do first.
+// Error includes the steps that make the group empty.
 func (e *MembersError) Error() string {
 	return fmt.Sprintf("%s is %s with %s: stop every process that fills its store, wait until they have left the group (6s after a kill), then try again",
 		e.Group, e.State, command.Count(e.Members, "member"))
 }
 
-// Refill resets the group of a feed store to the oldest offsets. The next sink then fills the store from all records in the
-// topics. The store may keep its data: every record has a key and a time, and a repeat changes nothing. Refill returns a
-// *MembersError if the group has members, because their commits would override the reset.
+// Refill resets the group of a feed store to the oldest offsets. The next sink then fills the store from all records in
+// the topics. You need not empty the store before, because writes to it are idempotent. Refill returns a *MembersError if
+// the group has members, because their commits would overwrite the reset.
 func Refill(ctx context.Context, k topics.Kafka, store string) (Refilled, error) {
 	l, err := topics.NewLog(k)
 	if err != nil {
@@ -55,29 +55,29 @@ func Refill(ctx context.Context, k topics.Kafka, store string) (Refilled, error)
 	if err := emptyGroup(ctx, adm, group); err != nil {
 		return Refilled{}, fmt.Errorf("refill: %w", err)
 	}
-	done, back, err := oldest(ctx, l, topics.Reader{Group: group, Topics: topics.ReadBy(topics.Materialize)})
+	done, reset, err := oldest(ctx, l, topics.Reader{Group: group, Topics: topics.ReadBy(topics.Materialize)})
 	if err == nil {
-		err = adm.CommitAllOffsets(ctx, group, back) // the brokers reject this if a member has joined meanwhile
+		err = adm.CommitAllOffsets(ctx, group, reset) // the brokers reject this if a member has joined in the meantime
 	}
 	if err != nil {
-		return Refilled{}, fmt.Errorf("refill: set %s back: %w", group, err)
+		return Refilled{}, fmt.Errorf("refill: reset the offsets of %s: %w", group, err)
 	}
 	return done, nil
 }
 
-// oldest returns the oldest offsets of the topics that a group reads, and how many records the group would read again.
+// oldest returns the oldest offsets of the topics that a group reads, and the numbers of records.
 func oldest(ctx context.Context, l *topics.Log, of topics.Reader) (Refilled, kadm.Offsets, error) {
-	done, back := Refilled{Group: of.Group}, kadm.Offsets{}
+	done, starts := Refilled{Group: of.Group}, kadm.Offsets{}
 	at, err := l.Positions(ctx, []topics.Reader{of})
 	if err != nil {
 		return done, nil, err
 	}
 	for _, p := range at[of.Group] {
-		back.AddOffset(p.Topic, p.Partition, p.Start, -1)
+		starts.AddOffset(p.Topic, p.Partition, p.Start, -1)
 		done.Records += max(0, p.End-p.Start)
 		done.Again += max(0, p.Committed-p.Start)
 	}
-	return done, back, nil
+	return done, starts, nil
 }
 
 // emptyGroup returns nil for a group without members, and for a group that does not exist.
@@ -87,7 +87,7 @@ func emptyGroup(ctx context.Context, adm *kadm.Client, name string) error {
 		err = groups[name].Err
 	}
 	switch g := groups[name]; {
-	case errors.Is(err, kerr.GroupIDNotFound), errors.Is(err, kerr.CoordinatorNotAvailable): // the error of brokers that never had a group
+	case errors.Is(err, kerr.GroupIDNotFound), errors.Is(err, kerr.CoordinatorNotAvailable): // the latter: the brokers never had any group
 		return nil
 	case err != nil:
 		return fmt.Errorf("describe group %s: %w", name, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// WantedTopics returns the topics that the brokers should have: those of the catalogue and of the generations.
+// WantedTopics returns the topics that the brokers must have: those of the catalogue and of the generations.
 func WantedTopics(ctx context.Context, k topics.Kafka) ([]topics.Topic, error) {
 	profile, err := topics.ProfileOf(ctx, k)
 	if err != nil {

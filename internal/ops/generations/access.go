@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// access is the access of one command to the brokers.
+// access holds the clients that one command uses.
 type access struct {
 	topics.Setup
 	streams *topics.Streams
@@ -44,7 +44,7 @@ func (a *access) close() {
 	a.log.Close()
 }
 
-// wait returns when all events so far have had their effect. task shows what it waits for.
+// wait returns when all events published before the call have been processed. task shows the progress.
 func (a *access) wait(ctx context.Context, task topics.Progress) error {
 	return topics.Wait(ctx, a.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { task.Say(s.String()) }, a.readers...)
 }
@@ -56,9 +56,10 @@ type publisher struct {
 	batch  int // records in a batch
 }
 
-// publisher returns a publisher of so many records per second, in batches of at most a tenth of that and at most most.
-func (a *access) publisher(perSecond float64, most int) publisher {
-	batch := min(most, max(1, int(perSecond/10)))
+// publisher returns a publisher of perSecond records per second, in batches of at most a tenth of a second's records
+// and at most maxBatch.
+func (a *access) publisher(perSecond float64, maxBatch int) publisher {
+	batch := min(maxBatch, max(1, int(perSecond/10)))
 	return publisher{a.client, rate.NewLimiter(rate.Limit(perSecond), batch), batch}
 }
 

@@ -24,14 +24,14 @@ type Built struct {
 	Seconds    float64 `json:"seconds"`
 }
 
-// String returns one line for people.
+// String returns the result as one line of text.
 func (b Built) String() string {
 	left := ""
 	if b.NotCarried > 0 {
-		left = fmt.Sprintf("; %s of related scored by another half-life: not carried over", command.Count(b.NotCarried, "candidate"))
+		left = fmt.Sprintf("; %s of related not carried over: scored by another half-life", command.Count(b.NotCarried, "candidate"))
 	}
 	previous := generation.Name(topics.Pools, b.Previous)
-	return fmt.Sprintf("generation %d of the pools answers, of %s, after %.1f s; no process reads %s and %s any more, and \"smartfeed topics prune\" deletes them%s",
+	return fmt.Sprintf("generation %d of the pools is active, with %s, after %.1f s; \"smartfeed topics prune\" deletes the unused topics %s and %s%s",
 		b.Generation, command.Count(b.Rebuilt.Users, "user"), b.Seconds, topics.TableOf(previous), topics.TicksOf(previous), left)
 }
 
@@ -44,7 +44,7 @@ type builder struct {
 	*access
 	rate    float64     // users per second
 	carry   pools.Carry // the rows to carry over, including the source that is rebuilt
-	command string      // to resume it
+	command string      // resumes the build
 	watch   *topics.GenerationWatch
 }
 
@@ -58,11 +58,11 @@ func (b *builder) now(ctx context.Context) (generation.Record, error) {
 	return b.watch.Of(topics.Pools), err
 }
 
-// errEnded is returned when another run has taken a step meanwhile.
+// errEnded is returned when another run has aborted or finished the build.
 var errEnded = errors.New("another run has aborted or finished the build")
 
-// take takes a step of the build of a generation, 0 before its start, and publishes the record. It returns the record that is in
-// force then.
+// take publishes the next state of a build. building is the generation being built, 0 before the start. It returns the
+// resulting state.
 func (b *builder) take(ctx context.Context, building int, step func(generation.Record) (generation.Record, error)) (generation.Record, error) {
 	now, err := b.now(ctx)
 	if err == nil && now.Building != building {
@@ -81,8 +81,7 @@ func (b *builder) take(ctx context.Context, building int, step func(generation.R
 	return next, nil
 }
 
-// build takes the remaining steps of a build. It resumes where an earlier run of the same command stopped. An error says how to
-// resume.
+// build takes the remaining steps of a build. Errors include the command that resumes it.
 func (b *builder) build(ctx context.Context) (done Built, err error) {
 	start := time.Now()
 	now, err := b.now(ctx)
@@ -112,8 +111,8 @@ func (b *builder) build(ctx context.Context) (done Built, err error) {
 	return done, err
 }
 
-// refuse returns an error if this run must not resume the generation that is being built: because another command
-// started it, or because the run must not resume anything. The error says how to resume it.
+// refuse returns an error if a generation is being built and this run must not resume it: because another command
+// started it, or because resume is false.
 func (b *builder) refuse(now generation.Record, resume bool) error {
 	if now.State() == generation.Stable || resume && now.Command == b.command {
 		return nil
@@ -125,11 +124,11 @@ func (b *builder) refuse(now generation.Record, resume bool) error {
 func (b *builder) howToResume(now generation.Record) string {
 	switch now.State() {
 	case generation.CuttingOver:
-		return fmt.Sprintf("it is being cut over already: %q finishes that", "smartfeed "+now.Command)
+		return fmt.Sprintf("the cut-over has started: %q finishes it", "smartfeed "+now.Command)
 	case generation.Building:
-		return fmt.Sprintf(`%q continues it, "smartfeed rebuild all --abort" aborts it`, "smartfeed "+now.Command)
+		return fmt.Sprintf(`%q resumes it, "smartfeed rebuild all --abort" aborts it`, "smartfeed "+now.Command)
 	}
-	return strconv.Quote("smartfeed "+b.command) + " starts again"
+	return strconv.Quote("smartfeed "+b.command) + " starts another build"
 }
 
 // abort aborts the generation that is being built, unless marks may have been written: after a mark, the active generation
@@ -142,14 +141,14 @@ func (b *builder) abort(ctx context.Context) error {
 	case now.State() == generation.Stable:
 		return errors.New("no generation is being built")
 	case now.State() == generation.CuttingOver:
-		return fmt.Errorf("generation %d of the pools cannot be aborted: %s", now.Building, b.howToResume(now))
+		return fmt.Errorf("abort generation %d of the pools: %s", now.Building, b.howToResume(now))
 	}
 	_, err = b.take(ctx, now.Building, generation.Record.Abort)
 	return err
 }
 
-// start creates the topics of the next generation, copies the rows that followees cannot deliver, and makes the processes run
-// it.
+// start creates the topics of the next generation, copies the rows that a backfill cannot restore, and announces the
+// generation to the processes.
 func (b *builder) start(ctx context.Context, now generation.Record, done *Built) (generation.Record, error) {
 	profile, err := topics.ProfileOf(ctx, b.Kafka)
 	if err != nil {
@@ -161,7 +160,7 @@ func (b *builder) start(ctx context.Context, now generation.Record, done *Built)
 	}
 	task := b.Start("copy rows", -1)
 	defer task.Done()
-	copied, err := Copy(ctx, b.Kafka, topics.Pools, now.Active, number, b.carry.Keep, task.Add)
+	copied, err := Copy(ctx, b.Kafka, CopyOptions{Group: topics.Pools, From: now.Active, To: number, Keep: b.carry.Keep, Add: task.Add})
 	if err != nil {
 		return now, err
 	}
@@ -171,7 +170,8 @@ func (b *builder) start(ctx context.Context, now generation.Record, done *Built)
 	})
 }
 
-// next creates the topics of the first generation that has none: an aborted generation leaves rows.
+// next creates the topics of the first generation without any. It does not reuse the topics of an aborted generation,
+// which contain rows.
 func (b *builder) next(ctx context.Context, profile topics.Profile, active int) (int, error) {
 	for number := active + 1; ; number++ {
 		own := topics.GenerationTopics(profile, topics.Pools, number)
@@ -194,7 +194,7 @@ func (b *builder) fill(ctx context.Context, number int) (Rebuilt, error) {
 	return r.all(ctx)
 }
 
-// cutOver writes the marks, and waits until both generations have applied everything before them.
+// cutOver writes the marks, and waits until both generations have processed all records before them.
 func (b *builder) cutOver(ctx context.Context, now generation.Record) (generation.Record, error) {
 	if err := topics.WriteMarks(ctx, b.Kafka, poolsInputs(), now); err != nil {
 		return now, err
@@ -211,8 +211,8 @@ func (b *builder) waitFor(ctx context.Context, what string) error {
 	return b.wait(ctx, task)
 }
 
-// poolsInputs returns the topics on which the pools are cut over: all inputs except the ticks, of which each generation
-// has its own.
+// poolsInputs returns the topics that get marks: all inputs of the pools except the ticks, because each generation has
+// its own ticks.
 func poolsInputs() []string {
 	return slices.DeleteFunc(topics.ReadBy(topics.Pools), func(t string) bool { return t == topics.TicksOf(topics.Pools) })
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// A builder works without a progress display.
+// Access without a progress display must not panic.
 func TestBuilder_WaitsWithoutProgressDisplay(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := &builder{access: &access{Setup: topics.Setup{Kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}, Partitions: 1}}}}
 	if err := b.waitFor(ctx, "catch up"); !errors.Is(err, context.Canceled) {
-		t.Errorf("wait = %v, want that the context has ended", err)
+		t.Errorf("wait: got error %v, want context.Canceled", err)
 	}
 }
 
-// A generation that is aborted while another run builds it is not cut over to.
+// Another run may abort the generation during the build.
 func TestBuilder_DoesNotCutOverToAbortedGeneration(t *testing.T) {
 	t.Parallel()
 	setup := topicstest.Start(t, 0).Setup()

@@ -17,7 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// Target is whose pools are rebuilt: a user, or all users in one source or in both.
+// Target selects the pools to rebuild: those of one user, or those of all users in one source or in both.
 type Target string
 
 // The targets other than a user's id.
@@ -41,13 +41,13 @@ func (t Target) source() schemas.Source {
 	return schemas.Source(t)
 }
 
-// Validate reports a target that is neither one of Targets nor a user's id.
+// Validate returns an error unless the target is one of Targets or the id of a user.
 func (t Target) Validate() error {
 	if t.IsAll() {
 		return nil
 	}
 	if _, err := schemas.ParseUserID(string(t)); err != nil {
-		return fmt.Errorf("%q is neither following, interest nor all, and no user: %w", t, err)
+		return fmt.Errorf("target %q: want following, interest, all, or the id of a user: %w", t, err)
 	}
 	return nil
 }
@@ -73,8 +73,8 @@ func Rebuild(ctx context.Context, setup topics.Setup, o RebuildOptions) (Rebuilt
 	return rebuilder{access: a, source: o.Target.source(), rate: o.Rate, resume: o.Resume}.all(ctx)
 }
 
-// Build builds a new generation of the pools and cuts over to it, or resumes where an earlier run of Build stopped. rate
-// is the number of users per second. The error says how to resume.
+// Build builds a new generation of the pools and cuts over to it. It resumes an interrupted build. rate is the number of
+// users per second. Errors include the command that resumes the build.
 func Build(ctx context.Context, setup topics.Setup, rate float64) (Built, error) {
 	a, err := open(ctx, setup)
 	if err != nil {
@@ -128,11 +128,11 @@ type Replayed struct {
 	Seconds float64         `json:"seconds"`
 }
 
-// String returns one line for people.
+// String returns the result as one line of text.
 func (r Replayed) String() string {
 	var parts []string
 	if r.Events != nil {
-		parts = append(parts, "processed "+command.Count(r.Events.Events, "event")+" of pins again")
+		parts = append(parts, "replayed "+command.Count(r.Events.Events, "event")+" of pins")
 	}
 	if r.Built != nil {
 		parts = append(parts, r.Built.String())
@@ -143,31 +143,29 @@ func (r Replayed) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// CheckGroup returns nil for the group whose rows Replay computes again, and for any other an error with the reason why
-// it cannot.
+// CheckGroup returns nil for the group whose rows Replay recomputes, and otherwise an error with the reason why it
+// cannot.
 func CheckGroup(group string) error {
 	if group == topics.Pools {
 		return nil
 	}
 	reasons := map[string]string{
-		topics.Objects: "held actions, counts and remembered ids of actions are of topics that are kept for days only; " +
-			"a replay of all computes again what its rules make of pins",
-		topics.Fanout: "weights of edges come from a topic that is kept for days only; a replay of all computes the scores of " +
-			"publications again",
-		topics.Actors:    "affinities are sums over actions that are kept for days only; they follow new rules as people act",
-		topics.Related:   "strengths are sums over actions that are kept for days only; they follow new rules as people act",
-		topics.Interests: "counts are of topics that are kept for days only; decisions are kept forever and apply at once",
-		topics.Retries:   "dead letters are retried by the present rules anyway",
+		topics.Objects:   "its rows depend on actions, which are retained only for days; \"replay all\" recomputes the results of its rules for pins",
+		topics.Fanout:    "the weights of edges depend on a topic that is retained only for days; \"replay all\" recomputes the scores of publications",
+		topics.Actors:    "affinities are sums over actions, which are retained only for days; new rules apply to new actions",
+		topics.Related:   "strengths are sums over actions, which are retained only for days; new rules apply to new actions",
+		topics.Interests: "counts depend on topics that are retained only for days; decisions are retained forever and apply at once",
+		topics.Retries:   "the next retry of a dead letter uses the new rules",
 	}
 	reason, known := reasons[group]
 	if !known {
-		reason = "is none of " + strings.Join(topics.RowGroups(), ", ")
+		reason = "unknown group: want one of " + strings.Join(topics.RowGroups(), ", ")
 	}
 	return errors.New(reason)
 }
 
-// Replay processes the log of pins again. Of all users it then builds a generation of the pools; of a user it rebuilds the
-// user's pools in place.
+// Replay processes the log of pins again. For all users, it then builds a generation of the pools. For one user, it
+// rebuilds the user's pools in place.
 func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Replayed, err error) {
 	start := time.Now()
 	a, err := open(ctx, setup)
@@ -188,8 +186,8 @@ func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Repl
 	return done, err
 }
 
-// replay processes the log again and then builds a generation. It starts the generation only after the log has been
-// processed. Therefore, if a generation is being built, a resumed run skips the log.
+// replay processes the log again and then builds a generation. If a generation is being built, the log has been processed,
+// and a resumed run skips it.
 func (b *builder) replay(ctx context.Context, r *replayer) (done Replayed, err error) {
 	now, err := b.now(ctx)
 	if err == nil {
@@ -201,7 +199,7 @@ func (b *builder) replay(ctx context.Context, r *replayer) (done Replayed, err e
 	if now.State() == generation.Stable {
 		events, err := r.replay(ctx)
 		if done.Events = &events; err != nil {
-			return done, fmt.Errorf("%w (--resume continues from there)", err)
+			return done, fmt.Errorf("%w (--resume continues there)", err)
 		}
 	}
 	built, err := b.build(ctx)
@@ -214,7 +212,7 @@ func (r *replayer) replayUser(ctx context.Context, user schemas.UserID) (Replaye
 	done := Replayed{User: user}
 	own, err := RowsOf(ctx, r.log, topics.Pools, user)
 	if err == nil && len(own) == 0 {
-		err = fmt.Errorf("replay %s: %w", user, ErrNothingKnown)
+		err = fmt.Errorf("replay %s: %w", user, ErrNoData)
 	}
 	if err != nil {
 		return done, err

@@ -13,19 +13,26 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// Copied describes what a new generation was filled with.
+// Copied is the result of Copy.
 type Copied struct {
 	Rows    int64           `json:"rows"`    // records copied from the changelog
 	Offsets map[int32]int64 `json:"offsets"` // by partition: the end offset up to which the changelog was read
 }
 
+// CopyOptions configure Copy.
+type CopyOptions struct {
+	Group    string         // base name of the generations
+	From, To int            // numbers of the active generation and of the new one
+	Keep     rows.Keep      // selects rows; called for each changelog record of an owner, with a nil value for a deleted row
+	Add      func(rows int) // called after each batch
+}
+
 // Copy fills the changelog of a new generation with rows of the active one, as of the end of its committed records. It
-// copies the rows that keep selects, the applied offsets of the inputs, and the timers. keep is called for each changelog
-// record of an owner; a nil value deletes a row. The new generation resumes at these offsets. Its topics must exist and be
-// empty, and it must have no members.
-func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep rows.Keep, add func(rows int)) (Copied, error) {
+// copies the selected rows, the applied offsets of the inputs, and the timers. The new generation resumes at these offsets.
+// Its topics must exist and be empty, and it must have no members.
+func Copy(ctx context.Context, k topics.Kafka, o CopyOptions) (Copied, error) {
 	c := copier{
-		kafka: k, from: generation.Name(base, from), to: generation.Name(base, to), keep: keep, add: add,
+		kafka: k, from: generation.Name(o.Group, o.From), to: generation.Name(o.Group, o.To), keep: o.Keep, add: o.Add,
 		copied: Copied{Offsets: map[int32]int64{}},
 	}
 	if err := c.copy(ctx); err != nil {
@@ -54,8 +61,7 @@ func (c *copier) copy(ctx context.Context) (err error) {
 	}
 	defer c.client.Close()
 	admin := kadm.NewClient(c.client)
-	// Fetch the offsets before the rows: the new generation must start at or before the offsets that the rows say are
-	// applied.
+	// Fetch the offsets before the rows: the new generation must start at or before the applied offsets in the rows.
 	committed, err := admin.FetchOffsets(ctx, c.from)
 	if err != nil {
 		return fmt.Errorf("fetch offsets of %s: %w", c.from, err)
@@ -65,26 +71,26 @@ func (c *copier) copy(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	ends, err := admin.ListCommittedOffsets(ctx, table) // no transaction is incomplete below these offsets
+	ends, err := admin.ListCommittedOffsets(ctx, table) // all transactions below these offsets are complete
 	if err = errors.Join(err, ends.Error()); err != nil {
 		return fmt.Errorf("list ends of %s: %w", table, err)
 	}
 	for p, start := range starts[table] {
 		end, ok := ends.Lookup(table, p)
 		if !ok {
-			return fmt.Errorf("%s/%d has no end", table, p)
+			return fmt.Errorf("%s/%d has no end offset", table, p)
 		}
 		if err := c.partition(ctx, table, p, start, end.Offset); err != nil {
 			return err
 		}
 	}
-	return c.begin(ctx, admin, committed)
+	return c.commit(ctx, admin, committed)
 }
 
 // copyBatch is the number of records that are published together.
 const copyBatch = 1000
 
-// partition copies one partition in order, so the last version of a row stays the last.
+// partition copies one partition in order. Therefore the last version of a row stays the last.
 func (c *copier) partition(ctx context.Context, table string, p int32, start, end int64) error {
 	var batch []*kgo.Record
 	flush := func() error {
@@ -110,8 +116,8 @@ func (c *copier) partition(ctx context.Context, table string, p int32, start, en
 	return flush()
 }
 
-// begin commits the previous generation's input offsets for the new one.
-func (c *copier) begin(ctx context.Context, admin *kadm.Client, committed kadm.OffsetResponses) error {
+// commit commits the active generation's input offsets for the new one.
+func (c *copier) commit(ctx context.Context, admin *kadm.Client, committed kadm.OffsetResponses) error {
 	offsets := committed.Offsets()
 	delete(offsets, topics.TicksOf(c.from))
 	for _, partitions := range offsets {

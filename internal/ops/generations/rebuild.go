@@ -19,12 +19,12 @@ import (
 // Rebuilt is the result of a rebuild.
 type Rebuilt struct {
 	Source  schemas.Source `json:"source,omitempty"` // "": every source that followees deliver
-	Users   int            `json:"users"`            // number of users requested
-	Before  int            `json:"before,omitempty"` // requested by the resumed run
+	Users   int            `json:"users"`            // all users, including Before
+	Before  int            `json:"before,omitempty"` // users whose rebuild the resumed run had requested
 	Seconds float64        `json:"seconds"`
 }
 
-// String returns one line for people.
+// String returns the result as one line of text.
 func (r Rebuilt) String() string {
 	of := "pools"
 	if r.Source != "" {
@@ -32,7 +32,7 @@ func (r Rebuilt) String() string {
 	}
 	s := fmt.Sprintf("rebuilt the %s of %s in %.1f s", of, command.Count(r.Users-r.Before, "user"), r.Seconds)
 	if r.Before > 0 {
-		s += fmt.Sprintf(", %d had been before", r.Before)
+		s += fmt.Sprintf(", %d of an earlier run", r.Before)
 	}
 	return s
 }
@@ -46,11 +46,11 @@ type rebuilder struct {
 	resume bool           // continue the last run of the same source
 }
 
-// resentUsers is the number of users that a resumed run requests again: at most so many requests were in flight when it
-// stopped.
+// resentUsers is the number of users that a resumed run requests again. It is the maximum number of requests in flight
+// when the previous run stopped.
 const resentUsers = 100
 
-// user rebuilds the pools of one user and returns when they are complete. It returns ErrNothingKnown for a user without rows.
+// user rebuilds the pools of one user and returns when they are complete. It returns ErrNoData for a user without rows.
 func (r rebuilder) user(ctx context.Context, user schemas.UserID) (Rebuilt, error) {
 	start := time.Now()
 	known, err := CountRows(ctx, r.log, user, topics.Pools)
@@ -58,7 +58,7 @@ func (r rebuilder) user(ctx context.Context, user schemas.UserID) (Rebuilt, erro
 		return Rebuilt{}, err
 	}
 	if len(known) == 0 {
-		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", user, ErrNothingKnown)
+		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", user, ErrNoData)
 	}
 	task := topics.Setup{}.Start("rebuild", 1)
 	if err := r.request(ctx, "user-"+rand.Text(), []schemas.UserID{user}, task); err != nil {
@@ -68,7 +68,7 @@ func (r rebuilder) user(ctx context.Context, user schemas.UserID) (Rebuilt, erro
 	return Rebuilt{Source: r.source, Users: 1, Seconds: time.Since(start).Seconds()}, err
 }
 
-// all rebuilds the pools of every user who has any, ordered by id, and returns when they are complete. If ctx is canceled
+// all rebuilds the pools of every user with pools, ordered by id, and returns when they are complete. If ctx is canceled
 // before, the published requests still take effect.
 func (r rebuilder) all(ctx context.Context) (Rebuilt, error) {
 	start := time.Now()
@@ -95,9 +95,9 @@ func (r rebuilder) all(ctx context.Context) (Rebuilt, error) {
 	defer task.Done()
 	task.Add(done.Before)
 	if err := r.request(ctx, run, users[done.Before:], task); err != nil {
-		return done, fmt.Errorf("%w: --resume continues from there", err)
+		return done, fmt.Errorf("%w: --resume continues there", err)
 	}
-	task.Say("all requested, waiting for the answers")
+	task.Say("all users requested, waiting for the results")
 	err = r.wait(ctx, task)
 	done.Seconds = time.Since(start).Seconds()
 	return done, err

@@ -17,26 +17,26 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// replayPasses is the number of passes over the log. During the first pass, a followee's publications are scored by two
-// rules. Those already processed may be dropped in favor of others that are not. After it, all are scored by one rule, and
-// the second pass restores what was dropped.
+// replayPasses is the number of passes over the log. During the first pass, some publications of a followee have scores
+// by the old rules and some by the new ones, so the followee's recents may drop the wrong ones. After it, all have scores
+// by the new rules, and the second pass restores the dropped ones.
 const replayPasses = 2
 
-// replayBatch is the number of events published together. A resumed run may publish as many again.
+// replayBatch is the number of events published together. A resumed run may publish up to as many twice.
 const replayBatch = 200
 
-// ReplayedEvents is the result of publishing the log of pins again.
+// ReplayedEvents counts the events of a replay.
 type ReplayedEvents struct {
 	Source  schemas.Source `json:"source,omitempty"` // "": for every followee
 	Events  int64          `json:"events"`           // published in all passes by this run
 	Before  int64          `json:"before,omitempty"` // published by the resumed run
-	Skipped int64          `json:"skipped"`          // records of the log without a replay: deletes, undecodable records, and pins or times that were not requested
+	Skipped int64          `json:"skipped"`          // records that are not replayed: deletes, undecodable records, and pins or times outside the request
 	Seconds float64        `json:"seconds"`
 }
 
 // replayer makes the group objects process events of pins again, see schemas.Replay. It can select a time span, and the
-// pins of some followees. It reads the log up to its end at the start of each pass. Later events are processed by the
-// current rules anyway.
+// pins of some followees. Each pass reads the log up to its end at the start of the pass; the groups process later events
+// by the current rules.
 type replayer struct {
 	*access
 	source       schemas.Source                // publish only to followees of this source; "": to all
@@ -45,14 +45,14 @@ type replayer struct {
 	rate         float64                       // events per second, above 0
 	resume       bool                          // continue the last run with the same source and span
 
-	run     string // its name
+	run     string // the name of this run
 	to      publisher
 	pins    map[schemas.PinID]struct{} // pins to replay; nil: all
 	reached reached                    // position of the resumed run
 	done    ReplayedEvents
 }
 
-// reached is the position of a run: everything before next in each partition of a pass is published.
+// reached is the position of a run: it has published the events before next in each partition of a pass.
 type reached struct {
 	pass int32
 	next map[int32]int64
@@ -101,13 +101,14 @@ func (r *replayer) prepare(ctx context.Context) error {
 	return err
 }
 
-// checkPartitions returns an error if the configured partition count is wrong: keys would be searched in wrong partitions.
+// checkPartitions returns an error if the configured partition count is wrong: the replay would look up keys in wrong
+// partitions.
 func (r *replayer) checkPartitions(ctx context.Context) error {
 	ends, err := r.log.Ends(ctx, topics.Pins)
 	if n := len(ends[topics.Pins]); err == nil && n != int(r.Kafka.Partitions) {
-		err = fmt.Errorf("the topics have %s, partitions is %d: the number never changes, not by a replay either; for another "+
-			"one set up other brokers, make the topics there (topics apply) and publish what pins, follows, users and actions hold; "+
-			"what was shown does not move", command.Count(n, "partition"), r.Kafka.Partitions)
+		err = fmt.Errorf("the topics have %s, partitions is %d: a replay cannot change the partition count. To change it, create "+
+			"the topics on other brokers (topics apply) and publish the events of pins, follows, users and actions there; "+
+			"materialized feeds cannot be migrated", command.Count(n, "partition"), r.Kafka.Partitions)
 	}
 	return err
 }
@@ -133,7 +134,7 @@ func (r *replayer) findRun(ctx context.Context) error {
 		return err
 	}
 	if last == "" {
-		return errors.New("there is no run to resume")
+		return errors.New("no run to resume")
 	}
 	r.run, r.reached, r.done.Before = last, passes[last], counts[last]
 	return nil
@@ -151,7 +152,7 @@ func (at reached) with(pass, partition int32, next int64) reached {
 	return at
 }
 
-// choose finds the pins that the followees have published.
+// choose selects the pins of the followees.
 func (r *replayer) choose(ctx context.Context) error {
 	r.pins = map[schemas.PinID]struct{}{}
 	return r.log.ReadAll(ctx, topics.Pins, func(rec *kgo.Record) error {
@@ -214,7 +215,7 @@ func (r *replayer) partition(ctx context.Context, task topics.Progress, pass, p 
 	}
 	last := from
 	err := r.log.ReadAround(ctx, topics.Pins, p, from, end, func(rec *kgo.Record) error {
-		task.Add(int(rec.Offset + 1 - last)) // markers count
+		task.Add(int(rec.Offset + 1 - last)) // includes transaction markers
 		last = rec.Offset + 1
 		value, err := r.encode(rec, pass)
 		if err != nil || value == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// Retired is a generation of a group that is neither active nor being built. It was active before a cut-over, or its build was
-// aborted. No process reads its topics, and erasures write no tombstones to its changelog.
+// Retired is a generation of a group that is neither active nor being built: it was active before a cut-over, or its
+// build was aborted. No process reads its topics, and erasures write no tombstones to its changelog.
 type Retired struct {
 	Name   string   `json:"name"`   // consumer group, see generation.Name
 	Topics []string `json:"topics"` // changelog and ticks
@@ -94,8 +94,8 @@ func Prune(ctx context.Context, k topics.Kafka, dryRun bool) (done []Retired, er
 	return done, errors.Join(problems...)
 }
 
-// delete deletes the consumer group and the topics of a retired generation. The topics of a first generation are in the catalogue, so
-// delete creates them again, empty. If a process is still a member, it deletes nothing and returns an error.
+// delete deletes the consumer group and the topics of a retired generation. The catalogue contains the topics of a first
+// generation; delete recreates them, empty. If the group has members, it deletes nothing and returns an error.
 func (f Retired) delete(ctx context.Context, k topics.Kafka, p topics.Profile) error {
 	adm, err := k.Admin()
 	if err != nil {
@@ -104,7 +104,7 @@ func (f Retired) delete(ctx context.Context, k topics.Kafka, p topics.Profile) e
 	defer adm.Close()
 	switch _, err := adm.DeleteGroup(ctx, f.Name); {
 	case errors.Is(err, kerr.NonEmptyGroup):
-		return fmt.Errorf("generation %s has members: processes leave it some seconds after the cut-over", f.Name)
+		return fmt.Errorf("delete generation %s: it has members: try again some seconds after the cut-over, when processes have left it", f.Name)
 	case err != nil && !errors.Is(err, kerr.GroupIDNotFound):
 		return fmt.Errorf("delete group %s: %w", f.Name, err)
 	}
@@ -116,7 +116,7 @@ func (f Retired) delete(ctx context.Context, k topics.Kafka, p topics.Profile) e
 		return fmt.Errorf("delete topics of generation %s: %w", f.Name, err)
 	}
 	if f.Number == generation.First {
-		return createAgain(ctx, k, topics.GenerationTopics(p, f.Group, f.Number))
+		return recreate(ctx, k, topics.GenerationTopics(p, f.Group, f.Number))
 	}
 	return nil
 }
@@ -132,9 +132,9 @@ func withoutMissing(deleted kadm.DeleteTopicResponses) error {
 	return errors.Join(errs...)
 }
 
-// createAgain creates topics that were just deleted. Brokers delete in the background, so a topic that still has records is
-// the deleted one, and createAgain tries again.
-func createAgain(ctx context.Context, k topics.Kafka, own []topics.Topic) error {
+// recreate creates topics that were just deleted. Brokers delete topics in the background: if a topic still has records,
+// it is the deleted one, and recreate tries again.
+func recreate(ctx context.Context, k topics.Kafka, own []topics.Topic) error {
 	l, err := topics.NewLog(k)
 	if err != nil {
 		return err
@@ -153,13 +153,13 @@ func createAgain(ctx context.Context, k topics.Kafka, own []topics.Topic) error 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("create %s again, which \"smartfeed topics apply\" does, too: %w", own[0].Name, context.Cause(ctx))
+			return fmt.Errorf("recreate topic %s: %w (\"smartfeed topics apply\" creates it)", own[0].Name, context.Cause(ctx))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
 
-// hasRecords reports whether a topic has, or once had, a record.
+// hasRecords reports whether a topic has or had records.
 func hasRecords(ctx context.Context, l *topics.Log, topic string) (bool, error) {
 	ends, err := l.Ends(ctx, topic)
 	for _, end := range ends[topic] {

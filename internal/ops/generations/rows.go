@@ -15,10 +15,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// ErrNothingKnown is returned when no data of a user exists. Most often the id has a typo.
-var ErrNothingKnown = errors.New("nothing is known of the user")
+// ErrNoData is returned when no data of a user exists. Most often the id has a typo.
+var ErrNoData = errors.New("no data of this user exists: check the id")
 
-// CountRows returns the number of rows that the active generation of each group keeps for an owner. It omits groups without any.
+// CountRows returns the number of rows of an owner in the active generation of each group. It omits groups without any.
 func CountRows(ctx context.Context, l *topics.Log, owner schemas.UserID, groups ...string) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, group := range groups {
@@ -33,8 +33,8 @@ func CountRows(ctx context.Context, l *topics.Log, owner schemas.UserID, groups 
 	return counts, nil
 }
 
-// RowsOf returns the rows that the active generation of a group keeps for an owner, as its changelog has them. The map has
-// the values by row name.
+// RowsOf returns the rows of an owner in the changelog of a group's active generation. The map has the values by row
+// name.
 func RowsOf(ctx context.Context, l *topics.Log, group string, owner schemas.UserID) (map[string][]byte, error) {
 	name, err := activeName(ctx, l, group)
 	if err != nil {
@@ -63,9 +63,8 @@ func RowsIn(ctx context.Context, l *topics.Log, table string, owner schemas.User
 	return found, nil
 }
 
-// OwnersOf returns the users who have or had rows in the active generation of a group, sorted by id, as its changelog has
-// them. The result may include users whose last row was deleted. To track every row of every user would take more memory
-// than the group.
+// OwnersOf returns the users with rows in the changelog of a group's active generation, sorted by id. It may include
+// users whose rows were all deleted: tracking every row of every user would take more memory than the group itself.
 func OwnersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserID, error) {
 	name, err := activeName(ctx, l, group)
 	if err != nil {

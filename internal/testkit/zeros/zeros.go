@@ -17,27 +17,34 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Produce writes a batch of one record to a partition. The record has no key, and a value of the given number of zeros,
-// which gzip compresses a thousandfold. It returns the record's offset. It bypasses the client, whose own bounds do not
-// allow such a batch.
+// Produce writes a batch of one record to a partition, and returns the record's offset. The record has no key, and its
+// value has the given number of zeros, which gzip compresses a thousandfold. Produce bypasses the client's producer, which
+// rejects such a batch.
 func Produce(ctx context.Context, client *kgo.Client, topic string, partition int32, bytes int) (int64, error) {
 	value := binary.AppendVarint([]byte{1}, int64(bytes)) // no key
-	return produce(ctx, client, topic, partition, value, bytes, []byte{0})
+	return record{value, bytes, []byte{0}}.produce(ctx, client, topic, partition)
 }
 
 // ProduceHeaders is Produce for a record with neither key nor value and the given number of empty headers, of two bytes
 // each.
 func ProduceHeaders(ctx context.Context, client *kgo.Client, topic string, partition int32, headers int) (int64, error) {
-	return produce(ctx, client, topic, partition, binary.AppendVarint([]byte{1, 1}, int64(headers)), 2*headers, nil)
+	return record{binary.AppendVarint([]byte{1, 1}, int64(headers)), 2 * headers, nil}.produce(ctx, client, topic, partition)
 }
 
-// produce is Produce for a record whose fields from the key on are head, zeros and tail.
-func produce(ctx context.Context, client *kgo.Client, topic string, partition int32, head []byte, zeros int, tail []byte) (int64, error) {
+// record is an encoded record without its first three fields: head, a number of zeros, and tail.
+type record struct {
+	head  []byte
+	zeros int
+	tail  []byte
+}
+
+// produce writes a batch of r to a partition, and returns the offset.
+func (r record) produce(ctx context.Context, client *kgo.Client, topic string, partition int32) (int64, error) {
 	meta, err := kadm.NewClient(client).Metadata(ctx, topic)
 	if err != nil {
 		return 0, fmt.Errorf("produce zeros: %w", err)
 	}
-	batch, err := batchOf(head, zeros, tail)
+	batch, err := r.batch()
 	if err != nil {
 		return 0, fmt.Errorf("produce zeros: %w", err)
 	}
@@ -56,12 +63,12 @@ func produce(ctx context.Context, client *kgo.Client, topic string, partition in
 			return p.BaseOffset, kerr.ErrorForCode(p.ErrorCode)
 		}
 	}
-	return 0, errors.New("produce zeros: no answer")
+	return 0, errors.New("produce zeros: the response has no partition")
 }
 
-// batchOf returns the encoded batch.
-func batchOf(head []byte, zeros int, tail []byte) ([]byte, error) {
-	records, err := packed(head, zeros, tail)
+// batch returns the encoded batch.
+func (r record) batch() ([]byte, error) {
+	records, err := r.compressed()
 	now := time.Now().UnixMilli()
 	b := kmsg.RecordBatch{
 		Magic: 2, Attributes: 1, FirstTimestamp: now, MaxTimestamp: now, ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1,
@@ -72,19 +79,19 @@ func batchOf(head []byte, zeros int, tail []byte) ([]byte, error) {
 	return b.AppendTo(nil), err
 }
 
-// packed returns the compressed record.
-func packed(fields []byte, zeros int, tail []byte) ([]byte, error) {
-	head := append([]byte{0, 0, 0}, fields...) // attributes, timestamp delta, offset delta
-	length := binary.AppendVarint(nil, int64(len(head)+zeros+len(tail)))
+// compressed returns the record, compressed with gzip.
+func (r record) compressed() ([]byte, error) {
+	head := append([]byte{0, 0, 0}, r.head...) // attributes, timestamp delta, offset delta
+	length := binary.AppendVarint(nil, int64(len(head)+r.zeros+len(r.tail)))
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	_, err := z.Write(append(length, head...))
 	piece := make([]byte, 1<<20)
-	for left := zeros; left > 0 && err == nil; left -= len(piece) {
+	for left := r.zeros; left > 0 && err == nil; left -= len(piece) {
 		_, err = z.Write(piece[:min(left, len(piece))])
 	}
 	if err == nil {
-		_, err = z.Write(tail)
+		_, err = z.Write(r.tail)
 	}
 	err = errors.Join(err, z.Close())
 	return out.Bytes(), err
