@@ -1,42 +1,40 @@
-# make help lists the targets. Only Go and make are needed for build, run and test.
+# `make help` lists the targets. build, run and test need only Go and make.
 
 GO      ?= go
 DIR     ?= data
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-# Without what only debuggers read, a third less: stack traces and profiles have names and lines all the same, which Go keeps
-# in a table of its own. For a debugger: go build.
+# -s -w omit the debugger's tables, a third of the binary. Stack traces and profiles do not need them. For a debugger, run
+# `go build`.
 LDFLAGS := -s -w -X github.com/smartfeed/smartfeed/app.version=$(VERSION)
-# The long ones: minutes each.
+# Tests that take minutes each.
 LONG    := Lastfm$$
-# The tests in a real browser.
+# Tests in a real browser.
 BROWSER := Browser
-# The module test has the tests whose dependencies only tests need. They read files outside of their module, which Go's test
-# cache does not see.
+# The module `test` has the tests with large dependencies. -count=1, because they read files outside of their module, and Go's
+# test cache does not notice changes of these.
 TESTMODULE = cd test && $(GOTEST) -count=1
-# Where goroutines share state: `make test-racy` runs these under the race detector, `make test-race` everything.
+# Packages whose goroutines share state. `make test-racy` runs them under the race detector; `make test-race` runs all.
 RACY    := ./processors ./processors/rows ./processors/pools/... ./processors/outside ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
 
-# Tests in memory, where 4 GiB of it are free as a file system that programs may run from: they make and delete tens of
-# thousands of small files, and ext4 passes by each that was deleted within some minutes when it looks for the place of a new one.
+# Tests use /dev/shm for temporary files if it has 4 GiB free and programs can be executed there. They create and delete tens of
+# thousands of small files, and ext4 slows down: it skips each recently deleted inode when it searches for a free one.
 MEMORY := $(shell grep -q ' /dev/shm [^ ]* [^ ]*noexec' /proc/mounts 2>/dev/null || df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4096 { print $$6 }')
 ifneq ($(MEMORY),)
 test test-racy test-race fuzz mutants: export TMPDIR ?= $(MEMORY)
 endif
-# Nobody waits for C that nothing here calls, where a test run is all that is wanted. What is built, and measured, has cgo if
-# there is a C compiler: Pebble's memory is Go's without it, which takes half as much again (see Limits in README.md). The
-# race detector needs it in any case.
+# Tests compile faster without cgo. Builds and benchmarks use cgo if there is a C compiler: without it, Pebble's caches are on
+# Go's heap and need 1.6 times the memory (see Limits in README.md). The race detector requires cgo.
 test mutants: export CGO_ENABLED ?= 0
 test-racy test-race: export CGO_ENABLED = 1
 
-# Compiling takes a quarter less processor time when the compiler does not collect its garbage before it has a gigabyte of
-# it. (What is built is the same.)
+# The compiler needs a quarter less CPU time if it collects no garbage below 1 GiB of heap. Its output is the same.
 export COMPILE_WITH ?= env GOGC=off GOMEMLIMIT=1GiB
-FRUGAL := -toolexec '$(COMPILE_WITH)'
-# Without what only a debugger reads, a test is linked in half the time; and what go vet finds is for make vet.
-# Go's ten minutes are soon over on a busy machine. A later -timeout counts instead.
-GOTEST := $(GO) test $(FRUGAL) -ldflags=-w -vet=off -timeout 30m
+TOOLEXEC := -toolexec '$(COMPILE_WITH)'
+# -w halves the time to link a test. -vet=off, because `make vet` runs go vet. Go's default timeout of 10 minutes is too short
+# on a busy machine; a later -timeout overrides this one.
+GOTEST := $(GO) test $(TOOLEXEC) -ldflags=-w -vet=off -timeout 30m
 
-# Where .ci/services starts Kafka: one node, and the three of a cluster.
+# Addresses of the servers that .ci/services starts. Kafka has one node, or three in the cluster.
 export KAFKA_PORT ?= 19092
 KAFKA         := 127.0.0.1:$(KAFKA_PORT)
 export PINOT_PORT ?= 19070
@@ -57,64 +55,64 @@ KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_
 .PHONY: help build run docs up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-stream bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
 
 build: ## build bin/smartfeed
-	$(GO) build $(FRUGAL) -trimpath -ldflags '$(LDFLAGS)' -o bin/smartfeed .
+	$(GO) build $(TOOLEXEC) -trimpath -ldflags '$(LDFLAGS)' -o bin/smartfeed .
 
-run: build ## start everything in one process with a demo product, on http://127.0.0.1:8080
+run: build ## build, start everything in one process and load a demo: http://127.0.0.1:8080
 	bin/smartfeed dev --dir $(DIR) --demo
 
-up: ## the whole product on servers of its own, in containers: docker-compose.yml
+up: ## start smartfeed and its servers in containers (docker-compose.yml)
 	VERSION=$(VERSION) docker compose up --build --detach --wait
 
-down: ## end it; its volumes stay
+down: ## stop the containers and keep their volumes
 	docker compose --profile '*' down
 
-demo: up ## give it people who act, until ctrl-c
+demo: up ## send simulated user actions to the containers, until ctrl-c
 	docker compose run --rm demo
 
-test: ## every test but the long imports and those in a browser
+test: ## run all tests except the long imports and the browser tests
 	$(GOTEST) -skip '$(LONG)' ./...
 	$(TESTMODULE) -skip '$(BROWSER)' ./...
 
-test-racy: ## under the race detector, where goroutines share state; it needs a C compiler
+test-racy: ## test packages with shared state under the race detector; needs a C compiler
 	$(GOTEST) -race -short -skip '$(LONG)' $(RACY)
 
-test-race: ## every test but the long imports under the race detector
+test-race: ## run all tests except the long imports under the race detector
 	$(GOTEST) -race -skip '$(LONG)' ./...
 
-test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
+test-lastfm: ## import the Last.fm data of LASTFM_DIR, also through five kills; compare with brute force
 	$(GOTEST) -run '$(LONG)' -v ./app
 
-test-browser: ## the console in a headless Chromium, which must be there; pictures go to SMARTFEED_SCREENSHOTS, if it is set
+test-browser: ## test the console in headless Chromium; SMARTFEED_SCREENSHOTS=DIR keeps screenshots
 	export SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1}; $(TESTMODULE) -run '$(BROWSER)' ./...
 
-test-services: test-kafka test-cassandra test-secured test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
+test-services: test-kafka test-cassandra test-secured test-pinot test-product ## test on real servers, which .ci/services downloads and starts
 
-test-kafka: ## one broker, and three: what depends on the broker, as `make test` has it on the embedded one
+test-kafka: ## test broker-dependent behavior on Kafka, with one broker and with three
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=$${ROWS_TORTURE:-4} $(GOTEST) -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GOTEST) -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' -v ./topics ./processors/rows
 
-test-cassandra: ## a primary and a standby
+test-cassandra: ## test the feed stores on a primary and a standby Cassandra
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GOTEST) -count=1 -p 1 -timeout 20m -run RealCassandra -v ./serving/feedstore/...
 
-test-secured: ## Kafka, a registry and Cassandra that want TLS and a login
+test-secured: ## test Kafka, the registry and Cassandra with TLS and authentication
 	.ci/services with kafka-secured registry-secured cassandra-secured -- env $(SECURED) \
 	  $(GOTEST) -p 1 -count=1 -timeout 10m -run RealSecured -v ./schemas ./topics ./serving/feedstore/cassandra ./app
 
-test-pinot: ## Pinot with its ZooKeeper
+test-pinot: ## test features on Pinot with ZooKeeper
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/conformance
 
-test-product: build ## every role a process of its own, on Kafka, a registry, two Cassandras and Pinot, which are killed
+test-product: build ## run each role as a process on real servers, and kill the servers
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- .ci/real-product bin/smartfeed
 
-test-pages: ## pages over HTTP while the feed stores are well, slow, hang, dead, overloaded; PAGES_TEST_COUNT=20000 in each state; STATES='up|standby' for some
+test-pages: ## request PAGES_TEST_COUNT pages per state of the feed stores; STATES='both_up|primary' selects states
 	.ci/services with kafka registry $(CASSANDRAS) -- env SMARTFEED_TEST_PAGES=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA) \
 	  $(GOTEST) -count=1 -timeout 60m -run 'RealPages/($(or $(STATES),.))' -v ./app
 
-# What `make test-lastfm-real` does with the real set, and Pinot's own tests behind it: the servers are the same.
-test-import: ## a small set of the Last.fm shape through real servers, against brute force, and what is asked of Pinot
+# A short `make test-lastfm-real`, then the tests of `make test-pinot` on the same servers.
+test-import: ## import a small Last.fm-like data set through real servers; compare with brute force
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- make -s on-all-servers
 
 .PHONY: on-all-servers
@@ -122,11 +120,11 @@ on-all-servers:
 	SMARTFEED_TEST_SERVERS=$(SERVERS) LASTFM_SCALE=0.015 $(GOTEST) -count=1 -run RealServersTakeLastfm -v ./app
 	SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/conformance
 
-test-lastfm-real: ## the Last.fm set through real servers, each role a process, against brute force; prints what each took
+test-lastfm-real: ## import the Last.fm data through real servers, with a process per role; compare with brute force
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServersTakeLastfm -v ./app
 
-nightly: test-race test-browser test-lastfm-real test-kafka test-product footprint mutants ## everything that is too slow for the gate: all races, kills, faults and pages in full; each fuzz target for half a minute; every protection switched off once
+nightly: test-race test-browser test-lastfm-real test-kafka test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
 	FUZZTIME=30s .ci/fuzz
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -run RealKafkaTorture -v ./processors/rows
@@ -135,75 +133,75 @@ nightly: test-race test-browser test-lastfm-real test-kafka test-product footpri
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GOTEST) -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
 	PAGES_TEST_COUNT=20000 $(MAKE) test-pages
 
-mutants: ## switch off one protection after the other: the tests named beside each in .ci/mutants/mutants.txt must fail. ONLY=rows: for some
+mutants: ## disable the protections in .ci/mutants/mutants.txt one by one; tests must fail. ONLY=rows selects some
 	nice $(GO) run ./.ci/mutants -only '$(ONLY)'
 
-vet: ## format, vet, and whether the list of mutants fits the code
+vet: ## check the format, run go vet, and check that the mutants match the code
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
-	$(GO) vet $(FRUGAL) ./...
-	cd test && $(GO) vet $(FRUGAL) ./...
+	$(GO) vet $(TOOLEXEC) ./...
+	cd test && $(GO) vet $(TOOLEXEC) ./...
 	$(GO) run ./.ci/mutants -n
 
-check: vet test test-racy ## what to run before a commit
+check: vet test test-racy ## run vet, test and test-racy, before a commit
 
-lint: ## golangci-lint, where it is installed
+lint: ## run golangci-lint, which must be installed
 	golangci-lint run
 
-fmt: ## format
+fmt: ## format the code
 	gofmt -w .
 
-bench-short: ## what fails when rows, deliveries or pages cost a multiple of the bare loop's; of the others that they run
+bench-short: ## fail if rows, deliveries or pages cost a multiple of the bare loop; run other benchmarks once
 	$(GOTEST) -run '^$$' -bench . -benchtime 1x ./schemas ./serving/...
 	$(GOTEST) -run '^$$' -bench 'Rows$$' -benchtime 1x ./processors/rows
 	BENCH_FEED_SCALE=0.1 $(GOTEST) -run '^$$' -bench 'Feed$$' -benchtime 1x ./internal/tools/bench
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 
-bench-features: ## features over HTTP, and beside them the store alone and the bare rows
+bench-features: ## measure features over HTTP, the feature store alone and the bare rows
 	$(GOTEST) -run '^$$' -bench 'Features$$' -benchtime 1x ./app
 	$(GOTEST) -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
 
-bench-pinot: ## features of users from a real Pinot, which .ci/services brings
+bench-pinot: ## measure features on Pinot, which .ci/services downloads and starts
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/conformance
 
 .PHONY: fuzz bench-sizing
-bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate, an action, a visit: what docs/operations/deploy.md computes with
+bench-sizing: ## measure bytes and CPU time per event, delivery and visit, for the sizing in docs/operations/deploy.md
 	$(GOTEST) -run '^$$' -bench 'Sizing$$' -benchtime 1x ./app
 
-fuzz: ## every fuzz target for FUZZTIME (10s), two at a time
+fuzz: ## run every fuzz target for FUZZTIME (10s), two at a time
 	.ci/fuzz
 
-bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; memory over five minutes; who asks is a process of its own
+bench-serving: ## measure pages, visits and overload against a bare handler, then memory over five minutes
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 	$(GOTEST) -run '^$$' -bench 'Steady$$' -benchtime 1x ./app
 
-bench-stream: ## cost of a realistic product beside a bare loop; STREAM_SIZE=medium, STREAM_SEED=11, STREAM_PARTS=actions,visits
+bench-stream: ## measure a realistic product against a bare loop; STREAM_SIZE=medium STREAM_PARTS=actions,visits
 	$(GOTEST) -run '^$$' -bench Stream -benchtime 1x ./internal/tools/bench/stream
 
-bench-feed: ## the feed's write path beside the bare loop, full pools, a giant, latencies, chunks; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
+bench-feed: ## measure deliveries against a bare loop, latencies and chunks; BENCH_FEED_SCALE=0.1 runs a tenth
 	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x ./internal/tools/bench
 	$(GOTEST) -run '^$$' -bench Deliveries -benchtime 1x ./processors/pools
 	$(GOTEST) -run '^$$' -bench 'Chunk|Waiting' -benchtime 4000x ./processors/pools
 
-bench-scale: build ## a product of 1.2 million people and ten million edges in one process: time, memory, disk. PEOPLE=30000 is a fortieth
+bench-scale: build ## measure time, memory and disk of 1.2 million users with 10 million edges; PEOPLE=30000 is a fortieth
 	.ci/scale bin/smartfeed
 
 .PHONY: footprint
-footprint: build ## size of the binary, how soon `dev` and `serve` are ready, memory when idle; an error five times above what is promised
+footprint: build ## measure the binary size, start times and idle memory; fail above five times the targets
 	.ci/footprint bin/smartfeed
 
-bench-rows: ## row tables beside the bare loop doing the same
+bench-rows: ## measure rows against a bare loop
 	$(GOTEST) -run '^$$' -bench Rows -benchtime 1x ./processors/rows
 
 DOCS := .cache/docs
 
-# A virtual environment of its own, recreated when the pinned versions change.
+# A virtual environment, recreated when the pinned versions change.
 $(DOCS)/installed: docs/requirements.txt
 	python3 -m venv --clear $(DOCS)
 	$(DOCS)/bin/pip install --quiet --disable-pip-version-check -r docs/requirements.txt
 	touch $@
 
-docs: $(DOCS)/installed ## build the documentation site into .cache/site; it needs Python 3
+docs: $(DOCS)/installed ## build the documentation site into .cache/site; needs Python 3
 	$(DOCS)/bin/mkdocs build --strict
 
-clean: ## remove what build, run and docs made
+clean: ## remove the files of build, run and docs
 	rm -rf bin data .cache
