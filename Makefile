@@ -203,5 +203,9 @@ $(DOCS)/installed: docs/requirements.txt
 docs: $(DOCS)/installed ## build the documentation site into .cache/site; needs Python 3
 	$(DOCS)/bin/mkdocs build --strict
 
+.PHONY: spell
+spell: $(DOCS)/installed ## check the spelling in all files; needs Python 3
+	git ls-files -z ':!*.sum' ':!*.hex' ':!*.png' | xargs -0 $(DOCS)/bin/codespell
+
 clean: ## remove the files of build, run and docs
 	rm -rf bin data .cache
