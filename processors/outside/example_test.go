@@ -14,7 +14,7 @@ import (
 )
 
 // A service answers once and then fails. After Failures failures, calls fail immediately, until OpenFor has passed.
-func ExampleService_Ask() {
+func ExampleService_Call() {
 	var calls atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if calls.Add(1) > 1 {
@@ -30,11 +30,11 @@ func ExampleService_Ask() {
 	ctx := context.Background()
 	question := map[string]string{"user": "user:ada"}
 	var answer struct{ Scores map[string]float64 }
-	fmt.Println(service.Ask(ctx, question, &answer, 10), answer.Scores)
+	fmt.Println(service.Call(ctx, question, &answer, 10), answer.Scores)
 	for range outside.Failures {
-		_ = service.Ask(ctx, question, &answer, 10)
+		_ = service.Call(ctx, question, &answer, 10)
 	}
-	fmt.Println("open:", errors.Is(service.Ask(ctx, question, &answer, 10), outside.ErrOpen))
+	fmt.Println("open:", errors.Is(service.Call(ctx, question, &answer, 10), outside.ErrOpen))
 	fmt.Println("calls:", calls.Load())
 	// Output:
 	// <nil> map[pin:tea:5]

@@ -9,8 +9,8 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Guard is a circuit breaker with a deadline. It limits what calls to something that hangs or fails cost the caller, see the
-// package comment. It is safe for concurrent use.
+// Guard is a circuit breaker with a deadline. It limits the cost of calls to a function that hangs or fails, see the package
+// comment. It is safe for concurrent use.
 type Guard struct {
 	timeout time.Duration
 	breaker *gobreaker.TwoStepCircuitBreaker[any]
@@ -26,12 +26,12 @@ func NewGuard(timeout time.Duration) *Guard {
 	})}
 }
 
-// errInconclusive is the outcome of a call that says nothing about the service: the caller had too little time, canceled, or
-// could not hold the answer.
+// errInconclusive is the outcome of a call that does not show the state of the service: the caller had too little time,
+// canceled, or could not hold the response.
 var errInconclusive = errors.New("inconclusive call")
 
 // Do calls f with a context that ends after the timeout, or after half of the remaining time of ctx, whichever is earlier. f
-// must return when its context ends. A later result is discarded: it counts as late.
+// must return when its context ends. Do discards a later result as late.
 //
 // Do returns an error that wraps ErrOpen without calling f, one that wraps context.DeadlineExceeded if f is late, or the error
 // of f. It does not count as a failure if ctx is canceled, if f is late because ctx left it less than Fair, or if f returns
@@ -47,7 +47,7 @@ func (g *Guard) Do(ctx context.Context, f func(ctx context.Context) error) error
 	err = f(limited)
 	ended := limited.Err()
 	if errors.Is(ended, context.DeadlineExceeded) { // f is late even if it ignored its context
-		err = fmt.Errorf("no answer within %s: %w", timeout, ended)
+		err = fmt.Errorf("no response within %s: %w", timeout, ended)
 	}
 	done(g.outcome(err, ended, timeout))
 	return err

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// heeding blocks until its context ends.
-func heeding(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+// waitForEnd blocks until its context ends.
+func waitForEnd(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
-// A late call is a failure if it had a fair amount of time. The caller always keeps half of its remaining time.
+// A late call is a failure if it had at least Fair. The caller always keeps half of its remaining time.
 func TestGuard_CountsLateCalls(t *testing.T) {
 	const ms = time.Millisecond
-	deaf := func(context.Context) error { time.Sleep(140 * ms); return nil }
+	ignoring := func(context.Context) error { time.Sleep(140 * ms); return nil }
 	for name, c := range map[string]struct {
 		timeout, wait time.Duration // timeout of the guard, and remaining time of the caller; 0: unlimited
-		leaves        time.Duration // when the caller cancels; 0: never
+		cancels       time.Duration // when the caller cancels; 0: never
 		call          func(context.Context) error
 		took          time.Duration
 		want          error
 		opens         bool
 	}{
-		"its time-out":                {10 * ms, 150 * ms, 0, heeding, 10 * ms, context.DeadlineExceeded, true},
-		"half of what there is":       {5 * time.Second, 150 * ms, 0, heeding, 75 * ms, context.DeadlineExceeded, true},
-		"no deadline":                 {5 * time.Second, 0, 0, heeding, 5 * time.Second, context.DeadlineExceeded, true},
-		"a call that heeds nothing":   {5 * time.Second, 150 * ms, 0, deaf, 140 * ms, context.DeadlineExceeded, true},
-		"just a fair time":            {5 * time.Second, 2 * Fair, 0, heeding, Fair, context.DeadlineExceeded, true},
-		"less than that":              {5 * time.Second, 2*Fair - 2*ms, 0, heeding, Fair - ms, context.DeadlineExceeded, false},
-		"less than a short time-out":  {10 * ms, 18 * ms, 0, heeding, 9 * ms, context.DeadlineExceeded, false},
-		"who calls leaves":            {5 * time.Second, 150 * ms, 70 * ms, heeding, 70 * ms, context.Canceled, false},
-		"who calls leaves a deaf one": {5 * time.Second, 150 * ms, 100 * ms, deaf, 140 * ms, context.DeadlineExceeded, true},
+		"its timeout":                                        {10 * ms, 150 * ms, 0, waitForEnd, 10 * ms, context.DeadlineExceeded, true},
+		"half of the remaining time":                         {5 * time.Second, 150 * ms, 0, waitForEnd, 75 * ms, context.DeadlineExceeded, true},
+		"no deadline":                                        {5 * time.Second, 0, 0, waitForEnd, 5 * time.Second, context.DeadlineExceeded, true},
+		"a call that ignores its context":                    {5 * time.Second, 150 * ms, 0, ignoring, 140 * ms, context.DeadlineExceeded, true},
+		"exactly the fair time":                              {5 * time.Second, 2 * Fair, 0, waitForEnd, Fair, context.DeadlineExceeded, true},
+		"less than the fair time":                            {5 * time.Second, 2*Fair - 2*ms, 0, waitForEnd, Fair - ms, context.DeadlineExceeded, false},
+		"less than a short timeout":                          {10 * ms, 18 * ms, 0, waitForEnd, 9 * ms, context.DeadlineExceeded, false},
+		"the caller cancels":                                 {5 * time.Second, 150 * ms, 70 * ms, waitForEnd, 70 * ms, context.Canceled, false},
+		"the caller cancels a call that ignores its context": {5 * time.Second, 150 * ms, 100 * ms, ignoring, 140 * ms, context.DeadlineExceeded, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,8 +44,8 @@ func TestGuard_CountsLateCalls(t *testing.T) {
 						ctx, cancel = context.WithTimeout(ctx, c.wait)
 						defer cancel()
 					}
-					if c.leaves > 0 {
-						defer time.AfterFunc(c.leaves, cancel).Stop()
+					if c.cancels > 0 {
+						defer time.AfterFunc(c.cancels, cancel).Stop()
 					}
 					began := time.Now()
 					err := g.Do(ctx, func(ctx context.Context) error { called++; return c.call(ctx) })
@@ -66,7 +66,7 @@ func TestGuard_CountsLateCalls(t *testing.T) {
 }
 
 // A service with a long timeout is also limited to half of the caller's remaining time.
-func TestAsk_OpensForHangingService(t *testing.T) {
+func TestCall_OpensForHangingService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connected := 0
 		silent := func(context.Context, string, string) (net.Conn, error) {
@@ -79,7 +79,7 @@ func TestAsk_OpensForHangingService(t *testing.T) {
 		defer s.Close()
 		for n := range Failures + 1 {
 			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-			err := s.Ask(ctx, 1, new(any), 1<<20)
+			err := s.Call(ctx, 1, new(any), 1<<20)
 			if ctx.Err() != nil {
 				t.Errorf("ask %d: no time is left", n)
 			}

@@ -1,12 +1,12 @@
-// Package outside calls external HTTP services while a client waits for an answer: candidate sources and models of the
-// content generator. It limits what a slow or failing service can cost:
+// Package outside calls external HTTP services while a client waits for a response: candidate sources and models of the
+// content generator. It limits the cost of a slow or failing service:
 //
 //   - A call has a deadline: its timeout, or half of the caller's remaining time, whichever is shorter.
-//   - An answer must be JSON with status 200, of at most MaxAnswerBytes. It has at most as many values as the caller
+//   - A response must be JSON with status 200, of at most MaxResponseBytes. It has at most as many values as the caller
 //     expects. Redirects are not followed.
-//   - At most MaxCalls calls are in flight, and their answers take at most MaxHeldBytes. Calls beyond that fail immediately.
+//   - At most MaxCalls calls are in flight, and their responses take at most MaxHeldBytes. Calls beyond that fail immediately.
 //   - After Failures failures in a row, the circuit breaker opens for OpenFor and calls fail immediately. Then it is half-open:
-//     one call tests the service, and the others fail until that call succeeds. A late answer is a failure.
+//     one call tests the service, and the others fail until that call succeeds. A late response is a failure.
 //
 // Requests are JSON, sent by POST. The caller decides which addresses may be connected to, see Dial. Errors contain only the
 // host and path of a URL. A Guard applies the same deadline and circuit breaker to functions of this process.
@@ -33,23 +33,23 @@ import (
 
 // Limits of a call and of a service, see the package comment.
 const (
-	MaxAnswerBytes = 4 << 20
-	MaxCalls       = 64
-	MaxHeldBytes   = 64 << 20 // per service; each decoded value counts as its text plus valueBytes
-	MaxTimeout     = 10 * time.Second
-	Failures       = 5
-	OpenFor        = 2 * time.Second
+	MaxResponseBytes = 4 << 20
+	MaxCalls         = 64
+	MaxHeldBytes     = 64 << 20 // per service; each decoded value counts as its text plus valueBytes
+	MaxTimeout       = 10 * time.Second
+	Failures         = 5
+	OpenFor          = 2 * time.Second
 
-	// Fair is the least time that a call must have had for a late answer to count as a failure. A shorter configured timeout
-	// replaces it. If the caller's own deadline was nearly over, a late answer says nothing about the service.
+	// Fair is the least time that a call must have had for a late response to count as a failure. A shorter configured timeout
+	// replaces it. A late response to a caller whose own deadline was near does not show that the service is slow.
 	Fair = 20 * time.Millisecond
 )
 
 // ErrOpen is returned while the circuit breaker is open. ErrBusy is returned when MaxCalls calls are in flight, or when the
-// answers in flight exceed MaxHeldBytes.
+// responses in flight exceed MaxHeldBytes.
 var (
 	ErrOpen = errors.New("circuit breaker is open")
-	ErrBusy = errors.New("too many calls or answers in flight")
+	ErrBusy = errors.New("too many calls or responses in flight")
 )
 
 // Config configures one service.
@@ -68,7 +68,7 @@ func (c Config) Validate() error {
 	case secure.CheckURL(c.URL) != nil:
 		errs = append(errs, fmt.Errorf("url: %w", secure.CheckURL(c.URL)))
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		errs = append(errs, fmt.Errorf("url %q: no http or https address", nameOf(c.URL)))
+		errs = append(errs, fmt.Errorf("url: %q: want an http or https address", nameOf(c.URL)))
 	}
 	return errors.Join(errs...)
 }
@@ -80,7 +80,7 @@ type Service struct {
 	guard  *Guard
 	client *http.Client
 	calls  *semaphore.Weighted // limits the calls in flight
-	held   *semaphore.Weighted // limits the bytes of answers
+	held   *semaphore.Weighted // limits the bytes of responses
 }
 
 // Dial opens a connection, like net.Dialer.DialContext.
@@ -104,16 +104,17 @@ func New(cfg Config, dial Dial) *Service {
 // Close closes the idle connections.
 func (s *Service) Close() { s.client.CloseIdleConnections() }
 
-// Ask sends question and decodes the answer into answer. The answer may have at most values values, see jsonbound.Check.
+// Call sends request and decodes the response into response. The response may have at most values values, see
+// jsonbound.Check.
 //
-// The error wraps ErrOpen or ErrBusy if Ask rejects the call or the answer, and context.DeadlineExceeded if the answer is
-// late. Otherwise, it wraps the cause. Guard.Do describes what counts as a failure of the service.
-func (s *Service) Ask(ctx context.Context, question, answer any, values int) error {
+// The error wraps ErrOpen or ErrBusy if Call rejects the call or the response, and context.DeadlineExceeded if the response is
+// late. Otherwise, it wraps the cause. Guard.Do describes which calls count as a failure of the service.
+func (s *Service) Call(ctx context.Context, request, response any, values int) error {
 	if !s.calls.TryAcquire(1) {
 		return fmt.Errorf("call %s: %w", s.name, ErrBusy)
 	}
 	defer s.calls.Release(1)
-	err := s.guard.Do(ctx, func(ctx context.Context) error { return s.ask(ctx, question, answer, values) })
+	err := s.guard.Do(ctx, func(ctx context.Context) error { return s.post(ctx, request, response, values) })
 	if err != nil {
 		return fmt.Errorf("call %s: %w", s.name, err)
 	}
@@ -129,10 +130,10 @@ func nameOf(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-func (s *Service) ask(ctx context.Context, question, answer any, values int) error {
-	body, err := json.Marshal(question)
+func (s *Service) post(ctx context.Context, request, response any, values int) error {
+	body, err := json.Marshal(request)
 	if err != nil {
-		return fmt.Errorf("encode question: %w", err)
+		return fmt.Errorf("encode request: %w", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {
@@ -151,8 +152,8 @@ func (s *Service) ask(ctx context.Context, question, answer any, values int) err
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %s", res.Status)
 	}
-	if err := s.decode(res.Body, answer, values); err != nil {
-		return fmt.Errorf("read answer: %w", err)
+	if err := s.decode(res.Body, response, values); err != nil {
+		return fmt.Errorf("read response: %w", err)
 	}
 	return nil
 }
@@ -161,16 +162,16 @@ func (s *Service) ask(ctx context.Context, question, answer any, values int) err
 // bytes.
 const valueBytes = 128
 
-// decode reads an answer. It enforces the limits of one answer and of all answers in flight.
-func (s *Service) decode(body io.Reader, answer any, values int) error {
-	m := &metered{from: io.LimitReader(body, MaxAnswerBytes+1), held: s.held}
+// decode reads a response. It enforces the limits of one response and of all responses in flight.
+func (s *Service) decode(body io.Reader, response any, values int) error {
+	m := &metered{from: io.LimitReader(body, MaxResponseBytes+1), held: s.held}
 	defer m.release()
 	text, err := io.ReadAll(m)
 	if err != nil {
 		return err
 	}
-	if len(text) > MaxAnswerBytes {
-		return fmt.Errorf("more than %d bytes", MaxAnswerBytes)
+	if len(text) > MaxResponseBytes {
+		return fmt.Errorf("response exceeds %d bytes", MaxResponseBytes)
 	}
 	if err := jsonbound.Check(text, values); err != nil {
 		return err
@@ -178,7 +179,7 @@ func (s *Service) decode(body io.Reader, answer any, values int) error {
 	if err := m.take(int64(jsonbound.Values(text)) * valueBytes); err != nil {
 		return err
 	}
-	return json.Unmarshal(text, answer)
+	return json.Unmarshal(text, response)
 }
 
 // metered is a reader that acquires from held each byte that it reads, until release is called.

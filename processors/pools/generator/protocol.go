@@ -51,7 +51,7 @@ func (m *moment) UnmarshalJSON(text []byte) error {
 func fetchFrom(s *outside.Service) fetcher {
 	return func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error) {
 		var response sourceResponse
-		if err := s.Ask(ctx, sourceRequest{user, feed, limit}, &response, responseValues*limit); err != nil {
+		if err := s.Call(ctx, sourceRequest{user, feed, limit}, &response, responseValues*limit); err != nil {
 			return nil, err
 		}
 		list := make([]schemas.Candidate, len(response.Candidates))
@@ -66,7 +66,7 @@ func fetchFrom(s *outside.Service) fetcher {
 func scorerOf(s *outside.Service, n int) scorer {
 	return func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (map[schemas.PinID]float64, error) {
 		var response modelResponse
-		err := s.Ask(ctx, modelRequest{user, feed, modelCandidates(pools, n)}, &response, responseValues*n)
+		err := s.Call(ctx, modelRequest{user, feed, modelCandidates(pools, n)}, &response, responseValues*n)
 		return response.Scores, err
 	}
 }
