@@ -82,10 +82,10 @@ func PackNeighbour(p *packed.Packer, n *schemas.Neighbour) {
 	packed.Items(p, &n.Interests, packed.String[schemas.InterestID])
 }
 
-// errBody is returned for a row that does not hold a body: another program wrote the table, or the row is damaged.
-var errBody = errors.New("parse body: cut short or malformed")
+// errBody is returned for a row that holds no body: another program wrote the table, or the row is damaged.
+var errBody = errors.New("parse body: truncated or malformed")
 
-// ParseHead decodes the first fields of a body. They are most of what a list is ordered by.
+// ParseHead decodes the first fields of a body. The order of most lists depends only on these.
 func ParseHead(s string) (created schemas.Micros, deleted bool, err error) {
 	if len(s) < headBytes {
 		return 0, false, errBody
@@ -142,10 +142,10 @@ func Hash[T ~string](s T) uint64 {
 	return h
 }
 
-// TrimDue reports whether to trim a list now, after a row was put into it. It returns true for one row in n on average and
-// gives the same answer after a replay, so no list needs a counter. If a trim costs a few times n row visits, it adds a
-// constant to the cost of each put. Between two trims, more than k·n rows are put with probability e^-k. list and row are
-// hashes of the names of the list and the row. n is at least 1.
+// TrimDue reports whether to trim a list now, after a row was put into it. It returns true for one row in n on average. The
+// result depends only on its arguments, so it is the same after a replay and no list needs a counter. If a trim reads a few
+// times n rows, it adds a constant to the cost of each put. The probability of more than k·n puts between two trims is e^-k.
+// list and row are hashes of the names of the list and the row. n is at least 1.
 func TrimDue(list, row uint64, n int) bool {
 	// Finalizer of SplitMix64 (Steele, Lea, Flood 2014). FNV alone is not enough: its low bits depend too much on the last
 	// byte.

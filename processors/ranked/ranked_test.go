@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestScoresSortBestFirst(t *testing.T) {
+func TestAppendScore_SortsBestFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		finite := rapid.Float64().Filter(func(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) })
 		a, b := finite.Draw(t, "a"), finite.Draw(t, "b")
@@ -24,12 +24,12 @@ func TestScoresSortBestFirst(t *testing.T) {
 			t.Errorf("%v is not before %v: %x, %x", a, b, rowA, rowB)
 		}
 		if got := ranked.Score[float64](string(rowA)); math.Float64bits(got) != math.Float64bits(a) {
-			t.Errorf("score came back as %v, want %v", got, a)
+			t.Errorf("decoded score: got %v, want %v", got, a)
 		}
 	})
 }
 
-func TestScoreGolden(t *testing.T) {
+func TestAppendScore_Golden(t *testing.T) {
 	for score, want := range map[float64]string{
 		0:               "7fffffffffffffff",
 		1:               "400fffffffffffff",
@@ -43,7 +43,7 @@ func TestScoreGolden(t *testing.T) {
 	}
 }
 
-func TestVersionsSortAscending(t *testing.T) {
+func TestAppendVersion_SortsAscending(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := schemas.Version(rapid.Int64().Draw(t, "a")), schemas.Version(rapid.Int64().Draw(t, "b"))
 		rowA, rowB := ranked.AppendVersion(nil, a), ranked.AppendVersion(nil, b)
@@ -51,7 +51,7 @@ func TestVersionsSortAscending(t *testing.T) {
 			t.Errorf("%d before %d: %v, want %v", a, b, got, want)
 		}
 		if got := ranked.Version(string(rowA)); got != a {
-			t.Errorf("version came back as %d, want %d", got, a)
+			t.Errorf("decoded version: got %d, want %d", got, a)
 		}
 	})
 }
@@ -63,7 +63,7 @@ var pottery = schemas.PinContent{
 	Created: 1_700_000_000_000_000,
 }
 
-func TestBodyGolden(t *testing.T) {
+func TestAppendBody_Golden(t *testing.T) {
 	gone := schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}, Created: -1, Deleted: true}
 	for name, c := range map[string]struct {
 		body schemas.PinContent
@@ -81,21 +81,21 @@ func TestBodyGolden(t *testing.T) {
 			got, err := ranked.ParseBody(string(row))
 			must.OK(t, err)
 			if diff := cmp.Diff(c.body, got); diff != "" {
-				t.Errorf("body came back otherwise (-want +got):\n%s", diff)
+				t.Errorf("decoded body (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestBodyRefusesEveryTruncationAndTrail(t *testing.T) {
+func TestParseBody_RejectsTruncationsAndTrailingBytes(t *testing.T) {
 	row := string(ranked.AppendBody(nil, &pottery))
 	for n := range len(row) {
 		if body, err := ranked.ParseBody(row[:n]); err == nil {
-			t.Errorf("%d of %d bytes were read as %v", n, len(row), body)
+			t.Errorf("%d of %d bytes: got %v, want an error", n, len(row), body)
 		}
 	}
 	if body, err := ranked.ParseBody(row + "\x00"); err == nil {
-		t.Errorf("a byte too many was read as %v", body)
+		t.Errorf("one byte too many: got %v, want an error", body)
 	}
 }
 
@@ -115,7 +115,7 @@ func FuzzParseBody(f *testing.F) {
 	})
 }
 
-func TestOneRowInNIsDue(t *testing.T) {
+func TestTrimDue_OneRowInN(t *testing.T) {
 	const rows, n = 200_000, 500
 	for _, list := range []string{"user:1", "user:2", "user:ada\x00following"} {
 		due := 0

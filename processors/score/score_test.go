@@ -13,7 +13,7 @@ import (
 
 const day = 24 * time.Hour
 
-func TestScore(t *testing.T) {
+func TestScore_Values(t *testing.T) {
 	noon := schemas.MicrosOf(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	later := noon + schemas.Micros(day/time.Microsecond)
 	base := score.Base(1, noon, day)
@@ -24,7 +24,7 @@ func TestScore(t *testing.T) {
 		{"a half-life of age is ln 2", score.Base(1, later, day) - base, math.Ln2},
 		{"half the half-life counts double", score.Base(1, later, day/2) - score.Base(1, noon, day/2), 2 * math.Ln2},
 		{"quality e is one", score.Base(math.E, noon, day) - base, 1},
-		{"quality below one costs", score.Base(1/math.E, noon, day) - base, -1},
+		{"quality below one subtracts", score.Base(1/math.E, noon, day) - base, -1},
 		{"weight one changes nothing", schemas.BaseScore(score.Weighted(base, 1)), base},
 		{"weight two adds ln 2", schemas.BaseScore(score.Weighted(base, 2)) - base, math.Ln2},
 		{"the epoch is zero", score.Base(1, 0, day), 0},
@@ -39,7 +39,7 @@ func TestScore(t *testing.T) {
 }
 
 // At every moment, the order of two pins by score is their order by quality · weight · 2^(−age/half-life).
-func TestScoreOrdersAsDecayAtEveryMoment(t *testing.T) {
+func TestWeighted_OrdersByDecayedWeightAtAnyTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pin := func(label string) (stored schemas.PoolScore, decayed func(now schemas.Micros) float64) {
 			quality := rapid.Float64Range(0.01, 100).Draw(t, label+" quality")
