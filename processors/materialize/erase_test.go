@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-const erasedUser = schemas.UserID("user:gone")
+const erasedUser = schemas.UserID("user:erased")
 
 // publishRowsOfErasedUser publishes one record of every topic that creates a row of the erased user or an edge to that
 // user.
@@ -27,8 +27,8 @@ func publishRowsOfErasedUser(t *testing.T, w *wire, at schemas.Micros) {
 	produce(t, w, w.Streams.Publications, key, schemas.Publication{Followee: schemas.Followee(erasedUser), PinVersion: version(erasedUser)})
 }
 
-// The record of the deletion itself marks the user as deleted. In this test, the global table of deleted users has read
-// nothing.
+// The record of the deletion itself marks the user as deleted. In this test, the global table of deleted users has read no
+// record.
 func TestErase_LateRecordsOfErasedUserAreNotWritten(t *testing.T) {
 	t.Parallel()
 	w, store := newWire(t), openStore(t)
@@ -77,7 +77,7 @@ func (s *timedStore) Write(ctx context.Context, b materialize.Batch) error {
 
 // The deletion has the time of its event, and an entry may be minutes ahead of that. Therefore the time of the erasure is
 // the latest time that an entry can have when the record of the deletion arrives.
-func TestErase_RemovesEntryAheadOfTheDelete(t *testing.T) {
+func TestErase_RemovesEntryAheadOfDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	store := &timedStore{Store: openStore(t), entries: map[schemas.UserID]schemas.Micros{}}
@@ -92,6 +92,6 @@ func TestErase_RemovesEntryAheadOfTheDelete(t *testing.T) {
 	written()
 	must.OK(t, stop())
 	if at, left := store.entries[erasedUser]; left {
-		t.Errorf("the entry of %s is left, deleted at %s", at.Time(), now)
+		t.Errorf("the entry of %s remains, deleted at %s", at.Time(), now)
 	}
 }

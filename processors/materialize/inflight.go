@@ -18,36 +18,36 @@ type inFlight struct {
 // still owns them. It exceeds a rebalance, the pause between two runs, and the time to detect that brokers hang.
 const rereadTimeout = 2 * time.Minute
 
-// begin is called when a run starts.
-func (h *inFlight) begin(now time.Time) {
+// runStarted is called when a run starts.
+func (h *inFlight) runStarted(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tried = now
 }
 
-// take is called with the arrival time of the oldest record when records are read.
-func (h *inFlight) take(oldest time.Time) {
+// recordsRead is called when records are read, with the arrival time of the oldest one.
+func (h *inFlight) recordsRead(oldest time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.oldest, h.failed = oldest, false
 }
 
-// end is called when the effect of the records is durable, or when this process no longer owns their partitions.
-func (h *inFlight) end() {
+// released is called when the effect of the records is durable, or when this process no longer owns their partitions.
+func (h *inFlight) released() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.oldest, h.failed = time.Time{}, false
 }
 
-// fail is called when the write failed. The age of the records keeps growing until they are read again.
-func (h *inFlight) fail(now time.Time) {
+// writeFailed is called when the write failed. The age of the records grows until they are read again.
+func (h *inFlight) writeFailed(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed, h.tried = true, now
 }
 
-// age returns the age of the oldest record in flight, or 0 if there is none. It assumes that another process owns failed
-// records that were not read again within comesAgain.
+// age returns the age of the oldest record in flight, or 0 if there is none. If failed records were not read again within
+// rereadTimeout, it assumes that another process owns them.
 func (h *inFlight) age(now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,28 +6,28 @@ import (
 )
 
 // Failed records that are not read again belong to another process, so their age is no longer reported.
-func TestWhatIsNoLongerInHandIsForgotten(t *testing.T) {
-	begin := time.Unix(1_000_000, 0)
-	at := func(after time.Duration) time.Time { return begin.Add(after) }
+func TestInFlight_ForgetsRecordsNotReadAgain(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	at := func(after time.Duration) time.Time { return start.Add(after) }
 	var h inFlight
 	check := func(when string, after, want time.Duration) {
 		t.Helper()
 		if got := h.age(at(after)); got != want {
-			t.Errorf("%s: it is %s old, want %s", when, got, want)
+			t.Errorf("%s: age %s, want %s", when, got, want)
 		}
 	}
-	h.begin(begin)
-	check("nothing has come", time.Hour, 0)
-	h.take(at(-time.Minute))
+	h.runStarted(start)
+	check("no records read", time.Hour, 0)
+	h.recordsRead(at(-time.Minute))
 	check("a write that hangs", 24*time.Hour, 24*time.Hour+time.Minute)
-	h.fail(at(24 * time.Hour))
+	h.writeFailed(at(24 * time.Hour))
 	check("a write that failed", 24*time.Hour+time.Second, 24*time.Hour+time.Minute+time.Second)
-	h.begin(at(24*time.Hour + rereadTimeout))
-	check("it may come again", 24*time.Hour+2*rereadTimeout, 24*time.Hour+2*rereadTimeout+time.Minute)
-	check("it has not come again", 24*time.Hour+2*rereadTimeout+1, 0)
-	h.take(at(48 * time.Hour))
-	check("of the future, by a clock that is wrong", 47*time.Hour, 0)
-	check("another one", 49*time.Hour, time.Hour)
-	h.end()
-	check("it is written", 49*time.Hour, 0)
+	h.runStarted(at(24*time.Hour + rereadTimeout))
+	check("within the reread timeout", 24*time.Hour+2*rereadTimeout, 24*time.Hour+2*rereadTimeout+time.Minute)
+	check("after the reread timeout", 24*time.Hour+2*rereadTimeout+1, 0)
+	h.recordsRead(at(48 * time.Hour))
+	check("a record with a future time", 47*time.Hour, 0)
+	check("a later time", 49*time.Hour, time.Hour)
+	h.released()
+	check("after the write", 49*time.Hour, 0)
 }

@@ -18,22 +18,22 @@ import (
 // decoded.
 type input func(b *Batch, r *kgo.Record) error
 
-// inputs is the topology: for each topic, what is written to the batch, and which records of deleted users are skipped.
-func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
+// inputs is the topology: for each topic, the rows that it adds to the batch, and the records of deleted users to skip.
+func inputs(s *topics.Streams, deleted DeletedUsers) map[string]input {
 	return map[string]input{
 		s.FeedEntries.Name: topics.Into(s.FeedEntries, checkEntries, func(b *Batch, f *schemas.FeedEntries, _ *kgo.Record) {
-			if !gone.Has(f.User) {
+			if !deleted.Has(f.User) {
 				b.Entries = slices.AppendSeq(b.Entries, f.All())
 			}
 		}),
 		s.Edges.Name: topics.Into(s.Edges, checkEdge, func(b *Batch, e *schemas.Edge, _ *kgo.Record) {
-			if !gone.Has(e.User) && (e.Erased || !gone.Has(schemas.UserID(e.Other))) {
+			if !deleted.Has(e.User) && (e.Erased || !deleted.Has(schemas.UserID(e.Other))) {
 				b.Edges = append(b.Edges, *e)
 			}
 		}),
 		s.Publications.Name: topics.Into(s.Publications, checkPublication, func(b *Batch, p *schemas.Publication, _ *kgo.Record) {
 			// A replayed publication changed only its order among others, not its content.
-			if !p.Replayed && !gone.Has(schemas.UserID(p.Followee)) {
+			if !p.Replayed && !deleted.Has(schemas.UserID(p.Followee)) {
 				b.Publications = append(b.Publications, *p)
 			}
 		}),
@@ -41,7 +41,7 @@ func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 			b.Cards = append(b.Cards, *c)
 		}),
 		s.UsersDeleted.Name: topics.Into(s.UsersDeleted, checkDeleted, func(b *Batch, d *schemas.DeletedUser, r *kgo.Record) {
-			gone.Note(d.User, d.Time)
+			deleted.Note(d.User, d.Time)
 			b.Deleted = append(b.Deleted, *d)
 			b.Erased = append(b.Erased, schemas.DeletedUser{User: d.User, Time: latestRowTime(r)})
 		}),
@@ -49,7 +49,7 @@ func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 }
 
 // latestRowTime returns the latest time that a row of the deleted user can have when the record of the deletion arrives.
-// Events further ahead of their arrival are rejected.
+// Events with a later time are rejected.
 func latestRowTime(r *kgo.Record) schemas.Micros {
 	return schemas.MicrosOf(r.Timestamp.Add(schemas.MaxAhead))
 }
@@ -102,11 +102,11 @@ func checkDeleted(d *schemas.DeletedUser) (string, error) {
 	return string(d.User), err
 }
 
-// decode decodes records into a batch and sends the bad ones to the dead-letter topic: only then may their offsets be
-// committed. A crash in between repeats the dead letters. It returns an error if the registry or the brokers are unavailable.
+// decode decodes records into a batch. It sends bad records to the dead-letter topic before their offsets are committed; a
+// crash in between repeats the dead letters. It returns an error if the registry or the brokers are unavailable.
 func (s *Sink) decode(ctx context.Context, publisher *topics.Publisher, records []*kgo.Record) (b Batch, err error) {
 	for _, r := range records {
-		if generation.IsMark(r) { // marker of a group that reads the topic, too
+		if generation.IsMark(r) { // marker of a group that also reads the topic
 			continue
 		}
 		err := s.inputs[r.Topic](&b, r)

@@ -5,12 +5,12 @@
 //	out   one feed store; dead-letters
 //	rows  none
 //
-// Each store has its own consumer group, so the log keeps the stores in step, each with its own lag. The sink writes the
+// Each store has its own consumer group, so all stores receive the same records, each with its own lag. The sink writes the
 // records of a poll as one batch and then commits the offsets. After a crash between the two, it writes the batch again.
-// This changes nothing, because every row of the store is keyed and timestamped. A committed offset of the group means
-// that the store has everything before it.
+// This changes nothing, because every row of the store is keyed and timestamped. At a committed offset of the group, the
+// store has all earlier records.
 //
-// When a user is deleted, the sink deletes everything that the store keeps under that user, once. It writes no later record
+// When a user is deleted, the sink deletes all rows that the store has under that user, once. It writes no later record
 // of the user, from any topic; see Env.Deleted. It also deletes the registers of edges to the user and the facets of the
 // user's pins.
 //
@@ -128,18 +128,18 @@ func (s *Sink) Run(ctx context.Context) error {
 	for name := range s.inputs {
 		names = append(names, name)
 	}
-	s.inFlight.begin(time.Now())
+	s.inFlight.runStarted(time.Now())
 	err = topics.Consume(ctx, topics.ConsumerConfig{
 		Kafka: s.env.Kafka, Group: s.group, Topics: names, MaxPoll: s.cfg.MaxPoll,
 	}, func(ctx context.Context, records []*kgo.Record) error {
 		return s.handle(ctx, publisher, records)
 	})
 	if err == nil {
-		s.inFlight.end() // other processes own the partitions
+		s.inFlight.released() // other processes own the partitions
 	}
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
-		return fmt.Errorf("%w; the %s feed store lacks what they said: copy it from the other store or a backup, stop every process "+
+		return fmt.Errorf("%w; the %s feed store lacks the lost records: copy it from the other store or a backup, stop every process "+
 			"that fills this one, run \"smartfeed feedstore refill --store %s\", and start them", err, s.storeName(), s.storeName())
 	}
 	return err
@@ -147,12 +147,12 @@ func (s *Sink) Run(ctx context.Context) error {
 
 // handle is like process, and tracks the age of the records for the lag metric.
 func (s *Sink) handle(ctx context.Context, publisher *topics.Publisher, records []*kgo.Record) error {
-	s.inFlight.take(oldest(records))
+	s.inFlight.recordsRead(oldest(records))
 	if err := s.process(ctx, publisher, records); err != nil {
-		s.inFlight.fail(time.Now())
+		s.inFlight.writeFailed(time.Now())
 		return err
 	}
-	s.inFlight.end()
+	s.inFlight.released()
 	return nil
 }
 

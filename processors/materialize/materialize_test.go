@@ -49,12 +49,12 @@ func produce[T any](t *testing.T, w *wire, s topics.Stream[T], key string, rec T
 	w.Produce(s.Name, key, value)
 }
 
-// goneUsers is a process's set of deleted users.
-type goneUsers struct{ sync.Map }
+// deletedSet is a process's set of deleted users.
+type deletedSet struct{ sync.Map }
 
-func (g *goneUsers) Has(user schemas.UserID) bool { _, ok := g.Load(user); return ok }
+func (g *deletedSet) Has(user schemas.UserID) bool { _, ok := g.Load(user); return ok }
 
-func (g *goneUsers) Note(user schemas.UserID, _ schemas.Micros) { g.Store(user, true) }
+func (g *deletedSet) Note(user schemas.UserID, _ schemas.Micros) { g.Store(user, true) }
 
 func (w *wire) sink(t *testing.T, cfg materialize.Config, store materialize.Store) *materialize.Sink {
 	t.Helper()
@@ -64,7 +64,7 @@ func (w *wire) sink(t *testing.T, cfg materialize.Config, store materialize.Stor
 func (w *wire) named(t *testing.T, name string, cfg materialize.Config, store materialize.Store, metrics prometheus.Registerer) *materialize.Sink {
 	t.Helper()
 	s, err := materialize.New(cfg, materialize.Env{
-		Kafka: w.Kafka, Streams: w.Streams, Name: name, Store: store, Metrics: metrics, Deleted: new(goneUsers),
+		Kafka: w.Kafka, Streams: w.Streams, Name: name, Store: store, Metrics: metrics, Deleted: new(deletedSet),
 	})
 	must.OK(t, err)
 	return s
@@ -88,7 +88,7 @@ func version(author schemas.UserID) schemas.PinVersion {
 	return schemas.PinVersion{Pin: "pin:1", Version: 7, PinContent: schemas.PinContent{Created: 5, Facets: schemas.Facets{Author: author, Interests: []schemas.InterestID{"interest:x"}}}, Quality: 1}
 }
 
-func TestEveryTopicReachesTheStore(t *testing.T) {
+func TestSink_WritesEveryTopic(t *testing.T) {
 	w, store := newWire(t), openStore(t)
 	visit := &schemas.FeedEntries{User: "user:1", Time: 9, First: 1, Items: []schemas.ServedItem{
 		{Pin: "pin:1", Source: schemas.Related, Facets: version("user:2").Facets, RankScore: 0.5, Created: 5},
@@ -133,17 +133,17 @@ type brokenStore struct {
 	refused  int
 }
 
-var errAway = errors.New("store is away")
+var errUnavailable = errors.New("store is unavailable")
 
 func (b *brokenStore) Write(ctx context.Context, batch materialize.Batch) error {
 	if b.refused < b.refusals {
 		b.refused++
-		return errAway
+		return errUnavailable
 	}
 	return b.Store.Write(ctx, batch)
 }
 
-func TestStoreAwayLosesNothing(t *testing.T) {
+func TestSink_RetriesUnavailableStore(t *testing.T) {
 	w := newWire(t)
 	store := &brokenStore{Store: openStore(t), refusals: 2}
 	for p := int64(1); p <= 20; p++ {
@@ -153,11 +153,11 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()
 	for range 2 {
-		if err := sink.Run(ctx); !errors.Is(err, errAway) {
-			t.Fatalf("Run with the store away: got %v, want %v", err, errAway)
+		if err := sink.Run(ctx); !errors.Is(err, errUnavailable) {
+			t.Fatalf("Run with an unavailable store: got %v, want %v", err, errUnavailable)
 		}
 		if n := w.lag("materialize"); n < 20 {
-			t.Fatalf("%d records behind after a refused write, want 20: an offset was committed without its effect", n)
+			t.Fatalf("lag %d after a failed write, want 20: an offset was committed without its effect", n)
 		}
 	}
 	stop := running(t, sink)
@@ -202,12 +202,12 @@ func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
-	t.Fatal("it is not told how far the store is behind")
+	t.Fatal("no metric for the lag of the store")
 	return 0
 }
 
 // A store that hangs or fails has a lag. The lag is 0 after the store has caught up.
-func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
+func TestSink_ReportsLagOfUnavailableStore(t *testing.T) {
 	w := newWire(t)
 	store := &hangingStore{Store: openStore(t), begun: make(chan struct{}, 10), outcomes: make(chan error)}
 	value, err := w.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}})
@@ -219,35 +219,34 @@ func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
 	must.OK(t, client.ProduceSync(t.Context(), old).FirstErr())
 	reg := prometheus.NewRegistry()
 	sink := w.named(t, "", materialize.DefaultConfig(), store, reg)
-	told := func(when string, want time.Duration) {
+	expectLag := func(when string, want time.Duration) {
 		t.Helper()
 		if got := behindSeconds(t, reg); got < want.Seconds() || got > want.Seconds()+600 {
-			t.Errorf("%s it is %v s behind, want %v", when, got, want.Seconds())
+			t.Errorf("%s: lag %v s, want %v", when, got, want.Seconds())
 		}
 	}
-	told("before it runs", 0)
+	expectLag("before Run", 0)
 	ran := make(chan error, 1)
 	go func() { ran <- sink.Run(t.Context()) }()
 	<-store.begun
-	told("while a write hangs", time.Hour)
-	store.outcomes <- errAway
-	if err := <-ran; !errors.Is(err, errAway) {
-		t.Fatalf("Run with the store away: got %v, want %v", err, errAway)
+	expectLag("while a write hangs", time.Hour)
+	store.outcomes <- errUnavailable
+	if err := <-ran; !errors.Is(err, errUnavailable) {
+		t.Fatalf("Run with an unavailable store: got %v, want %v", err, errUnavailable)
 	}
-	told("until it runs again", time.Hour)
+	expectLag("after the failed write", time.Hour)
 	stop := running(t, sink)
 	<-store.begun
-	told("while the write is tried again", time.Hour)
+	expectLag("while the write is retried", time.Hour)
 	store.outcomes <- nil
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
-	told("when all is written", 0)
+	expectLag("after the write", 0)
 	must.OK(t, stop())
-	told("when it has ended", 0)
+	expectLag("after Run", 0)
 }
 
-// A store that lost its rows is not filled by a group that has already processed the records, but is after the group was
-// reset.
-func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
+// A store that lost its rows is not filled by a group that has already processed the records, until the group is reset.
+func TestRefill_RestoresLostRows(t *testing.T) {
 	w := newWire(t)
 	const entries, group = 20, "materialize-standby"
 	for p := int64(1); p <= entries; p++ {
@@ -270,33 +269,33 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	stop := fill(openStore(t))
 	var working *ops.MembersError
 	if _, err := ops.Refill(t.Context(), w.Kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
-		t.Errorf("Refill while the sink runs: got %v, want its member", err)
+		t.Errorf("Refill while the sink runs: got %v, want a MembersError", err)
 	}
 	if n := w.lag(group); n != 0 {
-		t.Errorf("%d records behind after a refusal, want 0", n)
+		t.Errorf("lag %d after a refusal, want 0", n)
 	}
 	must.OK(t, stop())
 
 	empty := openStore(t)
 	must.OK(t, fill(empty)())
 	if n := count(empty); n != 0 {
-		t.Fatalf("%d entries in an empty store: is there nothing to be mended?", n)
+		t.Fatalf("%d entries in an empty store, want 0", n)
 	}
 	done, err := ops.Refill(t.Context(), w.Kafka, "standby")
 	want := ops.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
-	same(t, "what is read again", done, want, err)
+	same(t, "refilled group", done, want, err)
 	must.OK(t, fill(empty)())
 	if n := count(empty); n != entries {
-		t.Errorf("%d entries are back, want %d", n, entries)
+		t.Errorf("%d entries after the refill, want %d", n, entries)
 	}
 	edges, err := empty.Edges(t.Context(), "user:1", []schemas.ID{"board:3"})
 	same(t, "edges", edges, []schemas.Edge{edge}, err)
 	done, err = ops.Refill(t.Context(), w.Kafka, "") // a group that never existed
-	same(t, "of a new store", done, ops.Refilled{Group: "materialize", Records: entries + 1}, err)
+	same(t, "refill of a new store", done, ops.Refilled{Group: "materialize", Records: entries + 1}, err)
 }
 
-// If topics lost records before they were written, the store lacks blocks and deletions. The sink stops and reports what to
-// do.
+// If topics lose records before they are written, the store lacks blocks and deletions. The sink stops with an error that
+// names the command to run.
 func TestSink_StopsAtARetentionGap(t *testing.T) {
 	w := newWire(t)
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.BlockEdge, Live: true, Time: 4}
@@ -339,7 +338,7 @@ func (s *sizedStore) Write(ctx context.Context, batch materialize.Batch) error {
 }
 
 // Batches of visits with many entries have the same bound as batches of visits with one.
-func TestBatchesOfEntriesAreBounded(t *testing.T) {
+func TestSink_BoundsEntriesPerWrite(t *testing.T) {
 	w, store := newWire(t), &sizedStore{Store: openStore(t)}
 	const visits, shown = 4, 25
 	for n := range int64(visits) {
@@ -353,11 +352,11 @@ func TestBatchesOfEntriesAreBounded(t *testing.T) {
 	must.OK(t, stop())
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 1000)
 	if len(got) != visits*shown || err != nil || store.most != cfg.MaxPoll {
-		t.Errorf("%d entries, %v, %d at once; want %d, %d at most at once", len(got), err, store.most, visits*shown, cfg.MaxPoll)
+		t.Errorf("%d entries, %v, %d in one write; want %d, at most %d in one write", len(got), err, store.most, visits*shown, cfg.MaxPoll)
 	}
 }
 
-func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
+func TestSink_SendsBadRecordsToDeadLetters(t *testing.T) {
 	w, store := newWire(t), openStore(t)
 	good := schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}}
 	framed, err := w.Streams.FeedEntries.Encode(&good)
@@ -393,11 +392,11 @@ func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(letters, func(l schemas.DeadLetter) bool { return string(l.Value) == "poison" }) {
-		t.Error("no dead letter holds the poison's bytes")
+		t.Error("no dead letter has the bytes of the bad record")
 	}
 }
 
-func TestConfigReportsEveryProblem(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	if err := materialize.DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
@@ -405,6 +404,6 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 		t.Errorf("got %v, want max_poll in it", err)
 	}
 	if _, err := materialize.New(materialize.Config{}, materialize.Env{}); err == nil {
-		t.Error("New took a bad configuration")
+		t.Error("New accepted an invalid configuration")
 	}
 }
