@@ -35,7 +35,7 @@ func (c Config) recheckInterval() time.Duration {
 	return min(max(c.FirstDelay, time.Second), time.Minute)
 }
 
-// delay returns how long a dead letter waits after its n-th failure. n is at least 1.
+// delay returns the delay of the retry after the n-th failure. n is at least 1.
 func (c Config) delay(n int32) time.Duration {
 	d := time.Duration(min(int(n), c.Linear)) * c.FirstDelay
 	for i := c.Linear; i < int(n) && d < c.MaxDelay; i++ {

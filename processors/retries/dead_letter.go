@@ -15,19 +15,19 @@ import (
 
 // deadLetter is the state of a dead letter, without its bytes.
 type deadLetter struct {
-	Partition  int32 // of the record that failed first, like Offset
+	Partition  int32 // partition and offset of the record that failed first
 	Offset     int64
 	Group      string
 	Kind       string
 	Reason     string
 	State      schemas.RetryState
 	Attempts   int32
-	ParkReason string // why it is parked
+	ParkReason string // parked: the reason
 	Since      schemas.Micros
 	Due        schemas.Micros // waiting: when it is retried; sent: when it counts as done
-	To         int32          // the partition to which it is published
+	To         int32          // partition of the retry
 	Bytes      int            // of its key and value, while it waits
-	Checksum   uint64         // of its key and value, see sumOf
+	Checksum   uint64         // of its key and value, see checksum
 }
 
 // Pack implements packed.Row.
@@ -79,13 +79,13 @@ func checksum(l *schemas.DeadLetter) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// isSameRecord reports whether l can be about the same record as known. On a public topic, any producer can set the retry
+// isSameRecord reports whether l can come from the same record as known. On a public topic, any producer can set the retry
 // header on its own record and name another record as the one that failed first.
 func isSameRecord(known *deadLetter, l *schemas.DeadLetter) bool {
 	return known.Checksum == checksum(l) && l.Attempts <= known.Attempts+1
 }
 
-// isNew reports whether a dead letter says something that is not known. A producer may publish the same dead letter twice.
+// isNew reports whether a dead letter changes the known state. A producer may publish the same dead letter twice.
 func isNew(known *deadLetter, l *schemas.DeadLetter) bool {
 	switch {
 	case known == nil || l.Attempts > known.Attempts || !isSameRecord(known, l):
@@ -96,23 +96,23 @@ func isNew(known *deadLetter, l *schemas.DeadLetter) bool {
 	return known.State == schemas.RetrySent || known.State == schemas.RetryDone
 }
 
-// Reasons why a dead letter is parked.
+// Reasons to park a dead letter.
 const (
 	parkedAttempts = "maximum number of attempts reached"
 	parkedTopic    = "the topic accepts no retries"
-	parkedLong     = "the record is too large to keep"
+	parkedTooLarge = "the record is too large to keep"
 	parkedEmpty    = "the record is empty"
 	parkedCapacity = "too many dead letters are waiting"
 )
 
-// refusal returns why this group can never retry a dead letter, or "" if it can.
-func (g *group) refusal(l *schemas.DeadLetter) string {
+// unretryable returns the reason why this group can never retry a dead letter, or "" if it can.
+func (g *group) unretryable(l *schemas.DeadLetter) string {
 	t, ok := g.topics[l.Topic]
 	switch {
 	case !ok || !g.accepts(l.Topic, t.RetryTo(l)):
 		return parkedTopic
 	case len(l.Key)+len(l.Value) > topics.MaxRetriedBytes:
-		return parkedLong
+		return parkedTooLarge
 	case len(l.Key)+len(l.Value) == 0: // for example, the dead letter of a batch that cannot be decoded
 		return parkedEmpty
 	}
@@ -125,23 +125,23 @@ func (g *group) accepts(topic string, partition int32) bool {
 	return ok && partition >= 0 && partition < t.Partitions
 }
 
-// pace is the time at which a rate limit next allows a retry. It is the generic cell rate algorithm (ITU-T I.371), with a
+// limiter is the time at which a rate limit next allows a retry. It is the generic cell rate algorithm (ITU-T I.371), with a
 // burst of one second's worth of retries.
-type pace schemas.Micros
+type limiter schemas.Micros
 
 // allows reports whether a retry is allowed now.
-func (p pace) allows(now schemas.Micros) bool { return p <= pace(now) }
+func (l limiter) allows(now schemas.Micros) bool { return l <= limiter(now) }
 
-// next returns the pace after a retry. rate is in retries per second, above 0.
-func (p pace) next(now schemas.Micros, rate float64) pace {
-	return max(p, pace(now)-pace(time.Second/time.Microsecond)) + pace(math.Round(1e6/rate))
+// next returns the limiter after a retry. rate is in retries per second, above 0.
+func (l limiter) next(now schemas.Micros, rate float64) limiter {
+	return max(l, limiter(now)-limiter(time.Second/time.Microsecond)) + limiter(math.Round(1e6/rate))
 }
 
 func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
 
 // limit is the rate limit that an operator set for a scope.
 type limit struct {
-	Rate     float64 // below 0: as configured
+	Rate     float64 // below 0: the configured rate
 	Priority int32
 	Operator string
 	Time     schemas.Micros

@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestDelaysGrowLinearlyAndThenDouble(t *testing.T) {
+func TestConfig_DelayGrowsLinearlyThenDoubles(t *testing.T) {
 	cfg := DefaultConfig()
 	for n, want := range []time.Duration{
 		1: 30 * time.Second, 2: time.Minute, 3: 90 * time.Second, 4: 3 * time.Minute, 5: 6 * time.Minute, 6: 12 * time.Minute,
@@ -24,11 +24,11 @@ func TestDelaysGrowLinearlyAndThenDouble(t *testing.T) {
 	}
 	cfg.Linear, cfg.FirstDelay = 1000, time.Hour
 	if got := cfg.delay(1 << 30); got != cfg.MaxDelay {
-		t.Errorf("after very many failures: got %v, want %v", got, cfg.MaxDelay)
+		t.Errorf("after 1000 failures or more: got %v, want %v", got, cfg.MaxDelay)
 	}
 }
 
-func TestWhatIsStoppedIsLookedAtAgain(t *testing.T) {
+func TestConfig_RecheckInterval(t *testing.T) {
 	for first, want := range map[time.Duration]time.Duration{
 		100 * time.Millisecond: time.Second, 30 * time.Second: 30 * time.Second, 24 * time.Hour: time.Minute,
 	} {
@@ -39,10 +39,10 @@ func TestWhatIsStoppedIsLookedAtAgain(t *testing.T) {
 }
 
 // Whenever retries are attempted, no interval contains more of them than the rate allows plus one second's worth.
-func TestPaceKeepsTheRate(t *testing.T) {
+func TestLimiter_KeepsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(0.01, 1000).Draw(t, "rate")
-		var p pace
+		var p limiter
 		var now schemas.Micros
 		var went []schemas.Micros
 		for range 200 {
@@ -56,17 +56,17 @@ func TestPaceKeepsTheRate(t *testing.T) {
 			for j := i; j < len(went); j++ {
 				span := float64(went[j]-from) / 1e6
 				if n, most := float64(j-i+1), rate*(span+1)+1.001; n > most {
-					t.Fatalf("%v went within %v s at %v a second, want at most %v", n, span, rate, most)
+					t.Fatalf("%v retries within %v s at %v per second, want at most %v", n, span, rate, most)
 				}
 			}
 		}
-		if last := p; last > pace(now)+pace(1e6/rate)+1 {
-			t.Errorf("closed until %v, now is %v, at %v a second", last, now, rate)
+		if last := p; last > limiter(now)+limiter(1e6/rate)+1 {
+			t.Errorf("blocked until %v, now %v, at %v per second", last, now, rate)
 		}
 	})
 }
 
-func TestNarrowestLimitCounts(t *testing.T) {
+func TestLimitOf_NarrowestScopeWins(t *testing.T) {
 	set := map[string]limit{
 		"pins":              {Rate: 1, Priority: 1},
 		"pins/objects":      {Rate: 2, Priority: 2},
@@ -87,22 +87,22 @@ func TestNarrowestLimitCounts(t *testing.T) {
 	}
 }
 
-func TestNewsAndRepeats(t *testing.T) {
+func TestIsNew(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		known    *deadLetter
 		attempts int32
 		want     bool
 	}{
-		{"the first", nil, 0, true},
-		{"the first, again", &deadLetter{State: schemas.RetryWaiting}, 0, false},
-		{"the first, again, when it is parked", &deadLetter{State: schemas.RetryParked}, 0, false},
-		{"the first, again, when it was retried", &deadLetter{State: schemas.RetrySent, Attempts: 1}, 0, false},
-		{"back from its retry", &deadLetter{State: schemas.RetrySent, Attempts: 1}, 1, true},
-		{"back late", &deadLetter{State: schemas.RetryDone, Attempts: 1}, 1, true},
-		{"back, again", &deadLetter{State: schemas.RetryWaiting, Attempts: 1}, 1, false},
-		{"of a retry that was forgotten", nil, 3, true},
-		{"of a later retry than is known", &deadLetter{State: schemas.RetryParked, Attempts: 1}, 2, true},
+		{"first failure", nil, 0, true},
+		{"first failure repeated", &deadLetter{State: schemas.RetryWaiting}, 0, false},
+		{"first failure repeated while parked", &deadLetter{State: schemas.RetryParked}, 0, false},
+		{"first failure repeated after the retry", &deadLetter{State: schemas.RetrySent, Attempts: 1}, 0, false},
+		{"failed retry", &deadLetter{State: schemas.RetrySent, Attempts: 1}, 1, true},
+		{"failed retry after Settle", &deadLetter{State: schemas.RetryDone, Attempts: 1}, 1, true},
+		{"failed retry repeated", &deadLetter{State: schemas.RetryWaiting, Attempts: 1}, 1, false},
+		{"failed retry of a removed dead letter", nil, 3, true},
+		{"failure of a later retry than the known one", &deadLetter{State: schemas.RetryParked, Attempts: 1}, 2, true},
 	} {
 		l := &schemas.DeadLetter{Attempts: c.attempts}
 		if c.known != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/retries"
 )
 
-// Letters are retried twice, ten seconds after the first failure and twenty seconds after the second, at one per second and
+// Dead letters are retried twice, ten seconds after the first failure and twenty seconds after the second, at one per second and
 // kind. Then they are parked until an order retries them. Validate reports all values that are out of bounds.
 func ExampleConfig() {
 	cfg := retries.DefaultConfig()

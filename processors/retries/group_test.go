@@ -49,11 +49,11 @@ func (r *rig) reader() retries.Reader {
 	return retries.Reader{Rows: r.member.View(topics.Retries), Config: r.cfg}
 }
 
-// letters polls the reader until the member owns the partition.
-func (r *rig) letters(topic string, state schemas.RetryState) []schemas.RetriedLetter {
+// deadLetters polls the reader until the member owns the partition.
+func (r *rig) deadLetters(topic string, state schemas.RetryState) []schemas.RetriedLetter {
 	r.t.Helper()
 	var list []schemas.RetriedLetter
-	r.Eventually("the letters of "+topic, func() bool {
+	r.Eventually("the dead letters of "+topic, func() bool {
 		var err error
 		list, err = r.reader().RetriedLetters(r.t.Context(), topic, "", state, 1_000_000)
 		return here(r.t, err)
@@ -76,8 +76,8 @@ func (r *rig) kinds(topic string) map[string]schemas.RetryKind {
 
 func here(t *testing.T, err error) bool {
 	t.Helper()
-	var away *rows.NotHereError
-	if err != nil && !errors.As(err, &away) {
+	var notHere *rows.NotHereError
+	if err != nil && !errors.As(err, &notHere) {
 		t.Fatal(err)
 	}
 	return err == nil
@@ -96,8 +96,8 @@ func (r *rig) limit(scope string, rate float64, priority int32) {
 	r.order(&schemas.RetryOrder{Topic: topic, Operator: "op", Limits: []schemas.RetryLimit{{Scope: scope, Rate: rate, Priority: priority}}})
 }
 
-// bury publishes a dead letter about a record of edges.
-func (r *rig) bury(offset int64, reason string) *schemas.DeadLetter {
+// fail publishes a dead letter of a record of edges.
+func (r *rig) fail(offset int64, reason string) *schemas.DeadLetter {
 	r.t.Helper()
 	l := &schemas.DeadLetter{Topic: topics.Edges, Partition: 1, Offset: offset, Group: topics.Pools, Reason: reason,
 		Key: []byte(fmt.Sprintf("user:%d", offset)), Value: []byte(fmt.Sprintf("value %d", offset))}
@@ -105,19 +105,19 @@ func (r *rig) bury(offset int64, reason string) *schemas.DeadLetter {
 	return l
 }
 
-// picky is a group that fails to process the edges of some users a given number of times. It counts edges in row "n".
-type picky struct {
-	mu  sync.Mutex
-	ill map[schemas.UserID]int
+// flaky is a group that fails to process the edges of some users a given number of times. It counts edges in row "n".
+type flaky struct {
+	mu       sync.Mutex
+	rejected map[schemas.UserID]int
 }
 
-func (p *picky) group(name string, s *topics.Streams) rows.Group {
+func (p *flaky) group(name string, s *topics.Streams) rows.Group {
 	return rows.Group{Name: name, Inputs: []rows.Input{rows.Keyed(s.Edges, func(tx *rows.Tx, e *schemas.Edge) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.ill[e.User] > 0 {
-			p.ill[e.User]--
-			return schemas.Bad(fmt.Sprintf("user %q is ill", e.User))
+		if p.rejected[e.User] > 0 {
+			p.rejected[e.User]--
+			return schemas.Bad(fmt.Sprintf("user %q is rejected", e.User))
 		}
 		value, err := tx.Own().Get([]byte("n"))
 		if err != nil {
@@ -147,24 +147,24 @@ func (r *rig) counted(group string) map[string]uint64 {
 
 // A record that fails temporarily is processed once, only by the group that failed, even if members are killed. A record
 // that always fails is retried Attempts times and no more.
-func TestWhatHealsIsWorkedOffOnceAndPoisonRests(t *testing.T) {
+func TestRetries_TemporaryFailureIsProcessedOnceAndPermanentIsParked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, quick())
-	const users, poison = 30, 1_000_000
-	p, ill := &picky{ill: map[schemas.UserID]int{}}, map[schemas.UserID]bool{}
+	const users, permanent = 30, 1_000_000
+	p, rejected := &flaky{rejected: map[schemas.UserID]int{}}, map[schemas.UserID]bool{}
 	want := map[string]uint64{}
 	for u := range users {
 		user := schemas.UserID(fmt.Sprintf("user:%d", u))
 		want[string(user)] = 1
 		switch u % 3 {
 		case 1:
-			p.ill[user] = 2
+			p.rejected[user] = 2
 		case 2:
-			p.ill[user], ill[user] = poison, true
+			p.rejected[user], rejected[user] = permanent, true
 		}
 	}
 	failing := r.Start("failing", p.group(topics.Pools, r.Streams))
-	r.Start("healthy", (&picky{}).group(topics.Fanout, r.Streams))
+	r.Start("healthy", (&flaky{}).group(topics.Fanout, r.Streams))
 	random := rand.New(rand.NewPCG(3, 4))
 	for u := range users {
 		r.edge(schemas.UserID(fmt.Sprintf("user:%d", u)))
@@ -177,30 +177,30 @@ func TestWhatHealsIsWorkedOffOnceAndPoisonRests(t *testing.T) {
 			failing.Restart()
 		}
 	}
-	r.Eventually("nothing is tried any more", func() bool {
-		n := r.kinds(topics.Edges)["edges/pools/user-is-ill"].States
-		return n[schemas.RetryParked] == int64(len(ill)) && n[schemas.RetryWaiting]+n[schemas.RetrySent] == 0
+	r.Eventually("no dead letter is waiting or sent", func() bool {
+		n := r.kinds(topics.Edges)["edges/pools/user-is-rejected"].States
+		return n[schemas.RetryParked] == int64(len(rejected)) && n[schemas.RetryWaiting]+n[schemas.RetrySent] == 0
 	})
 	r.WaitIdle()
 	if diff := gocmp.Diff(want, r.counted(topics.Fanout)); diff != "" {
 		t.Errorf("the group that never failed has applied (-want +got):\n%s", diff)
 	}
-	for user := range ill {
+	for user := range rejected {
 		delete(want, string(user))
 	}
 	if diff := gocmp.Diff(want, r.counted(topics.Pools)); diff != "" {
 		t.Errorf("the group that failed has applied (-want +got):\n%s", diff)
 	}
-	checkPoison(t, r, ill)
+	checkParked(t, r, rejected)
 }
 
-// checkPoison checks that each user's record is tried once and retried Attempts times.
-func checkPoison(t *testing.T, r *rig, ill map[schemas.UserID]bool) {
+// checkParked checks that each user's record is tried once and retried Attempts times.
+func checkParked(t *testing.T, r *rig, rejected map[schemas.UserID]bool) {
 	t.Helper()
 	tries, firsts := map[string][]int32{}, map[string]map[int64]bool{}
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.DeadLetters) {
 		l := rec.Value
-		if !ill[schemas.UserID(l.Key)] {
+		if !rejected[schemas.UserID(l.Key)] {
 			continue
 		}
 		tries[string(l.Key)] = append(tries[string(l.Key)], l.Attempts)
@@ -210,12 +210,12 @@ func checkPoison(t *testing.T, r *rig, ill map[schemas.UserID]bool) {
 		_, first := l.First()
 		firsts[string(l.Key)][first] = true
 	}
-	for user := range ill {
+	for user := range rejected {
 		if got := tries[string(user)]; !slices.Equal(got, []int32{0, 1, 2, 3}) || len(firsts[string(user)]) != 1 {
-			t.Errorf("letters about the record of %s: after %v retries, of %d first records, want 0 to 3 of one", user, got, len(firsts[string(user)]))
+			t.Errorf("dead letters of the record of %s: attempts %v, %d first records; want attempts 0 to 3 of one record", user, got, len(firsts[string(user)]))
 		}
 	}
-	for _, l := range r.letters(topics.Edges, schemas.RetryParked) {
+	for _, l := range r.deadLetters(topics.Edges, schemas.RetryParked) {
 		if l.Attempts != 3 || l.Why != "maximum number of attempts reached" || l.Due != 0 {
 			t.Errorf("parked: %+v, want 3 attempts", l)
 		}
@@ -223,11 +223,11 @@ func checkPoison(t *testing.T, r *rig, ill map[schemas.UserID]bool) {
 }
 
 // A rate of zero stops a kind, and a rate above zero resumes it. Ordered dead letters are limited by the rate, too.
-func TestALimitOfZeroStopsAKind(t *testing.T) {
+func TestOrder_RateZeroStopsKind(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, quick())
 	r.limit("edges/pools/it-is-stopped", 0, 5)
-	stopped, free := r.bury(1, "it is stopped"), r.bury(2, "it goes")
+	stopped, free := r.fail(1, "it is stopped"), r.fail(2, "it goes")
 	r.WaitIdle()
 	r.order(&schemas.RetryOrder{Topic: topics.Edges, Letters: []schemas.DeadLetter{*stopped}})
 	r.Eventually("the other kind is done", func() bool {
@@ -240,7 +240,7 @@ func TestALimitOfZeroStopsAKind(t *testing.T) {
 	r.order(&schemas.RetryOrder{Topic: topics.Edges, Time: 1, Limits: []schemas.RetryLimit{{Scope: "edges/pools/it-is-stopped", Rate: 9}}})
 	r.WaitIdle()
 	if got := r.kinds(topics.Edges)["edges/pools/it-is-stopped"].Rate; got != 0 {
-		t.Errorf("an order of long ago has set the rate to %v", got)
+		t.Errorf("an outdated order set the rate to %v", got)
 	}
 	r.limit("edges/pools/it-is-stopped", -1, 0)
 	r.Eventually("the stopped kind is done", func() bool {
@@ -248,62 +248,62 @@ func TestALimitOfZeroStopsAKind(t *testing.T) {
 	})
 	sent := r.published()
 	if len(sent) != 2 || sent[string(stopped.Key)] != string(stopped.Value) || sent[string(free.Key)] != string(free.Value) {
-		t.Errorf("published again: %v, want the bytes of both", sent)
+		t.Errorf("retries: %v, want the bytes of both", sent)
 	}
 }
 
-// Letters that wait at a configured rate of zero are retried when the group is restarted with another rate, without a new
+// Dead letters that wait at a configured rate of zero are retried when the group is restarted with another rate, without a new
 // record.
-func TestAnotherConfiguredRateNeedsNoRecord(t *testing.T) {
+func TestRetries_ChangedConfiguredRateNeedsNoRecord(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
 	cfg.Rate = 0
 	r := newRig(t, cfg)
-	l := r.bury(1, "bad")
-	r.Eventually("it is due", func() bool {
-		list := r.letters(topics.Edges, schemas.RetryWaiting)
+	l := r.fail(1, "bad")
+	r.Eventually("the dead letter is due", func() bool {
+		list := r.deadLetters(topics.Edges, schemas.RetryWaiting)
 		return len(list) == 1 && list[0].Due < schemas.MicrosOf(time.Now())
 	})
 	if n := len(r.published()); n != 0 {
-		t.Fatalf("%d were sent at a rate of 0", n)
+		t.Fatalf("%d retries at a rate of 0", n)
 	}
-	r.adjusted(nil, r.group(quick()))
-	r.Eventually("it is sent", func() bool { return r.published()[string(l.Key)] == string(l.Value) })
+	r.restart(nil, r.group(quick()))
+	r.Eventually("the retry is published", func() bool { return r.published()[string(l.Key)] == string(l.Value) })
 }
 
 // If the topic of a waiting dead letter leaves the catalogue, the dead letter is parked and the dead letters of other
 // topics are retried.
-func TestTheTopicOfALetterThatWaitsIsNoMore(t *testing.T) {
+func TestRetries_ParksWaitingOfRemovedTopic(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
 	cfg.Rate = 0
 	r := newRig(t, cfg)
 	const letters = 30
 	for i := range int64(letters) {
-		r.bury(i, "bad")
+		r.fail(i, "bad")
 	}
 	r.WaitIdle()
-	if n := len(r.letters(topics.Edges, schemas.RetryWaiting)); n != letters {
-		t.Fatalf("%d wait, want %d", n, letters)
+	if n := len(r.deadLetters(topics.Edges, schemas.RetryWaiting)); n != letters {
+		t.Fatalf("%d dead letters wait, want %d", n, letters)
 	}
 	catalogue := slices.DeleteFunc(r.catalogue(), func(t topics.Topic) bool { return t.Name == topics.Edges })
 	cfg = quick()
 	cfg.KeepParked = 20
-	r.adjusted(least, retries.Group(cfg, catalogue, r.Streams))
-	r.Eventually("none waits", func() bool { return len(r.letters(topics.Edges, schemas.RetryWaiting)) == 0 })
+	r.restart(smallestLimits, retries.Group(cfg, catalogue, r.Streams))
+	r.Eventually("no dead letter waits", func() bool { return len(r.deadLetters(topics.Edges, schemas.RetryWaiting)) == 0 })
 	r.WaitIdle()
-	all := r.letters(topics.Edges, "")
+	all := r.deadLetters(topics.Edges, "")
 	for _, l := range all {
 		if l.State != schemas.RetryParked || l.Why != "the topic accepts no retries" || l.Attempts != 0 || l.Due != 0 {
-			t.Errorf("%+v, want it parked", l)
+			t.Errorf("%+v, want parked", l)
 		}
 	}
 	if n := len(r.published()); len(all) != cfg.KeepParked || n != 0 {
-		t.Errorf("%d are kept, %d were sent, want the newest %d and none", len(all), n, cfg.KeepParked)
+		t.Errorf("%d kept, %d sent; want the newest %d and 0", len(all), n, cfg.KeepParked)
 	}
 	other := &schemas.DeadLetter{Topic: topics.Users, Group: "g", Key: []byte("k")}
 	proctest.Publish(r.Wire, r.Streams.DeadLetters, other.Topic, other)
-	r.Eventually("another topic's is sent", func() bool { return len(r.Records(topics.Users)) == 1 })
+	r.Eventually("a retry of another topic is published", func() bool { return len(r.Records(topics.Users)) == 1 })
 }
 
 // published returns the values of the retries on edges by key. It fails the test if a retry is in the wrong partition.
@@ -320,13 +320,13 @@ func (r *rig) published() map[string]string {
 	return all
 }
 
-// least sets the smallest limits of a record that package rows accepts.
-func least(cfg *rows.Config) {
+// smallestLimits sets the smallest limits of a record that package rows accepts.
+func smallestLimits(cfg *rows.Config) {
 	cfg.MaxRecordRows, cfg.MaxRecordBytes, cfg.MaxValueBytes = 1000, 1<<20, 512<<10
 }
 
-// adjusted restarts the group with another configuration of package rows.
-func (r *rig) adjusted(adjust func(*rows.Config), g rows.Group) {
+// restart restarts the group with another configuration of package rows.
+func (r *rig) restart(adjust func(*rows.Config), g rows.Group) {
 	r.t.Helper()
 	r.member = r.StartWith("retries", adjust, g)
 }
@@ -339,8 +339,8 @@ func (r *rig) catalogue() []topics.Topic {
 	return topics.Catalogue(topics.Profile{Partitions: r.Kafka.Partitions, Embedded: true})
 }
 
-// Letters that are due together are sent in as many steps as the limits of a record require.
-func TestMoreIsDueThanARecordMayWrite(t *testing.T) {
+// Dead letters that are due together are sent in as many steps as the limits of a record require.
+func TestTimer_SplitsByRecordLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ letters, bytes int }{
 		"bytes": {4, topics.MaxRetriedBytes - 100},
@@ -349,69 +349,69 @@ func TestMoreIsDueThanARecordMayWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, quick())
-			r.adjusted(least, r.group(r.cfg))
+			r.restart(smallestLimits, r.group(r.cfg))
 			r.limit(topics.Edges, 0, 0)
 			for i := range c.letters {
 				l := &schemas.DeadLetter{Topic: topics.Edges, Partition: 1, Offset: int64(i), Group: topics.Pools, Reason: "bad",
 					Key: fmt.Appendf(nil, "user:%d", i), Value: make([]byte, c.bytes)}
 				proctest.Publish(r.Wire, r.Streams.DeadLetters, l.Topic, l)
 			}
-			r.Eventually("all are due", func() bool {
-				list := r.letters(topics.Edges, schemas.RetryWaiting)
+			r.Eventually("all dead letters are due", func() bool {
+				list := r.deadLetters(topics.Edges, schemas.RetryWaiting)
 				return len(list) == c.letters &&
 					!slices.ContainsFunc(list, func(l schemas.RetriedLetter) bool { return l.Due > schemas.MicrosOf(time.Now()) })
 			})
 			r.limit(topics.Edges, 1000, 0)
-			r.Eventually("all are sent", func() bool { return len(r.published()) == c.letters })
-			if list := r.letters(topics.TicksOf(topics.Retries), ""); len(list) != 0 {
-				t.Errorf("letters about ticks of the group itself: %+v, want none", list)
+			r.Eventually("all retries are published", func() bool { return len(r.published()) == c.letters })
+			if list := r.deadLetters(topics.TicksOf(topics.Retries), ""); len(list) != 0 {
+				t.Errorf("dead letters of the group's own ticks: %+v, want none", list)
 			}
 		})
 	}
 }
 
 // If a timer fired without an effect, the next dead letter sets it again.
-func TestALostTimerIsSetAnew(t *testing.T) {
+func TestDeadLetter_SetsLostTimerAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, quick())
 	lost := r.group(r.cfg)
 	lost.Inputs = []rows.Input{rows.Keyed(r.Streams.DeadLetters, func(tx *rows.Tx, _ *schemas.DeadLetter) error {
-		return tx.Own().Put([]byte("t"), []byte{1, 0, 2}) // version 1, no pace, a timer one microsecond after 1970
+		return tx.Own().Put([]byte("t"), []byte{1, 0, 2}) // version 1, no retries yet, a timer one microsecond after 1970
 	}), lost.Inputs[1]}
-	r.adjusted(nil, lost)
-	r.bury(1, "its row is not written")
+	r.restart(nil, lost)
+	r.fail(1, "state row not written")
 	r.WaitIdle()
-	r.adjusted(nil, r.group(r.cfg))
-	r.bury(2, "bad")
-	r.Eventually("it is sent", func() bool { return r.published()["user:2"] != "" })
+	r.restart(nil, r.group(r.cfg))
+	r.fail(2, "bad")
+	r.Eventually("the retry is published", func() bool { return r.published()["user:2"] != "" })
 }
 
 // After a cap was lowered, the dead letters beyond it are removed step by step.
-func TestLoweredBoundOfWhatIsKept(t *testing.T) {
+func TestTrim_AfterLoweredCap(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
 	cfg.Attempts = 0
 	r := newRig(t, cfg)
 	const before, after = 400, 20
 	for i := range int64(before) {
-		r.bury(i, "bad")
+		r.fail(i, "bad")
 	}
 	r.WaitIdle()
 	cfg.KeepParked = 10
-	r.adjusted(least, r.group(cfg))
+	r.restart(smallestLimits, r.group(cfg))
 	for i := range int64(after) {
-		r.bury(before+i, "bad")
+		r.fail(before+i, "bad")
 	}
 	r.WaitIdle()
-	list := r.letters(topics.Edges, schemas.RetryParked)
+	list := r.deadLetters(topics.Edges, schemas.RetryParked)
 	slices.SortFunc(list, func(a, b schemas.RetriedLetter) int { return cmp.Compare(a.Offset, b.Offset) })
 	if want := before + after - 10*after; len(list) != want || list[0].Offset != before+after-int64(want) {
-		t.Errorf("%d are parked from %d on, want the newest %d", len(list), list[0].Offset, want)
+		t.Errorf("%d dead letters parked, from offset %d; want the newest %d", len(list), list[0].Offset, want)
 	}
 }
 
 // When more dead letters are due than the rates allow, kinds with a higher priority go first.
-func TestPriorityGoesFirst(t *testing.T) {
+func TestTimer_HigherPriorityFirst(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
 	cfg.TopicRate = 1 // a burst of one, then one per second
@@ -420,17 +420,17 @@ func TestPriorityGoesFirst(t *testing.T) {
 	r.limit("edges/pools/high", 0, 0)
 	r.WaitIdle() // orders and dead letters are on different topics: the limits must apply before dead letters arrive
 	for i := range int64(2) {
-		r.bury(i, "low")
-		r.bury(10+i, "high")
+		r.fail(i, "low")
+		r.fail(10+i, "high")
 	}
-	r.Eventually("all are due", func() bool {
-		list := r.letters(topics.Edges, schemas.RetryWaiting)
+	r.Eventually("all dead letters are due", func() bool {
+		list := r.deadLetters(topics.Edges, schemas.RetryWaiting)
 		return len(list) == 4 && !slices.ContainsFunc(list, func(l schemas.RetriedLetter) bool { return l.Due > schemas.MicrosOf(time.Now()) })
 	})
 	r.order(&schemas.RetryOrder{Topic: topics.Edges, Limits: []schemas.RetryLimit{
 		{Scope: "edges/pools/low", Rate: 10}, {Scope: "edges/pools/high", Rate: 10, Priority: 1},
 	}})
-	r.Eventually("all are sent", func() bool { return len(r.published()) == 4 })
+	r.Eventually("all retries are published", func() bool { return len(r.published()) == 4 })
 	sent := r.Records(topics.Edges)
 	slices.SortFunc(sent, func(a, b *kgo.Record) int { return a.Timestamp.Compare(b.Timestamp) })
 	var keys []string
@@ -438,81 +438,81 @@ func TestPriorityGoesFirst(t *testing.T) {
 		keys = append(keys, string(rec.Key))
 	}
 	if want := []string{"user:10", "user:11", "user:0", "user:1"}; !slices.Equal(keys, want) {
-		t.Errorf("went in the order %v, want %v: those of high before those of low", keys, want)
+		t.Errorf("order of retries: %v, want %v: high before low", keys, want)
 	}
 }
 
 // Dead letters that cannot be retried, or exceed a cap, are parked. Done and parked dead letters are limited in number.
-func TestBoundsAndWhatIsNotRetried(t *testing.T) {
+func TestRetries_ParksAndBounds(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
 	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
 	cfg.KeepWaiting, cfg.KeepParked = 2, 6
 	r := newRig(t, cfg)
-	letter := func(topic string, offset int64, value string) *schemas.DeadLetter {
+	publish := func(topic string, offset int64, value string) *schemas.DeadLetter {
 		l := &schemas.DeadLetter{Topic: topic, Offset: offset, Group: "g", Reason: "bad", Key: []byte("k"), Value: []byte(value)}
 		proctest.Publish(r.Wire, r.Streams.DeadLetters, l.Topic, l)
 		return l
 	}
-	for _, topic := range []string{"gone", topics.DeadLetters, topics.RetryOrders, topics.TicksOf(topics.Pools)} {
-		letter(topic, 1, "v")
+	for _, topic := range []string{"removed", topics.DeadLetters, topics.RetryOrders, topics.TicksOf(topics.Pools)} {
+		publish(topic, 1, "v")
 	}
-	letter(topics.Pins, 1, strings.Repeat("x", topics.MaxRetriedBytes))
+	publish(topics.Pins, 1, strings.Repeat("x", topics.MaxRetriedBytes))
 	proctest.Publish(r.Wire, r.Streams.DeadLetters, topics.Follows, &schemas.DeadLetter{Topic: topics.Follows, Group: "g", Reason: "bad"})
 	for i := range int64(10) {
-		letter(topics.Users, i, "v")
+		publish(topics.Users, i, "v")
 	}
 	proctest.Publish(r.Wire, r.Streams.DeadLetters, topics.Pins, &schemas.DeadLetter{Topic: topics.Users, Group: "g"})
-	r.PublishBytes(topics.DeadLetters, "k", []byte("no letter"))
+	r.PublishBytes(topics.DeadLetters, "k", []byte("not a dead letter"))
 	r.PublishBytes(topics.RetryOrders, "k", []byte("no order"))
 	r.order(&schemas.RetryOrder{Topic: topics.Pins, Limits: []schemas.RetryLimit{{Scope: "users", Rate: 1}}})
 	r.WaitIdle()
 	for topic, want := range map[string]string{
-		"gone": "the topic accepts no retries", topics.DeadLetters: "the topic accepts no retries",
+		"removed": "the topic accepts no retries", topics.DeadLetters: "the topic accepts no retries",
 		topics.RetryOrders: "the topic accepts no retries", topics.TicksOf(topics.Pools): "the topic accepts no retries",
 		topics.Pins: "the record is too large to keep", topics.Follows: "the record is empty",
 	} {
-		parked := slices.DeleteFunc(r.letters(topic, ""), func(l schemas.RetriedLetter) bool { return l.Group == topics.Retries })
+		parked := slices.DeleteFunc(r.deadLetters(topic, ""), func(l schemas.RetriedLetter) bool { return l.Group == topics.Retries })
 		if len(parked) != 1 || parked[0].State != schemas.RetryParked || parked[0].Why != want {
-			t.Errorf("%s: %+v, want one that is parked: %s", topic, parked, want)
+			t.Errorf("%s: %+v, want one parked dead letter: %s", topic, parked, want)
 		}
 	}
-	waits, parked := r.letters(topics.Users, schemas.RetryWaiting), r.letters(topics.Users, schemas.RetryParked)
+	waits, parked := r.deadLetters(topics.Users, schemas.RetryWaiting), r.deadLetters(topics.Users, schemas.RetryParked)
 	if len(waits) != 2 || len(parked) != 6 || parked[0].Why != "too many dead letters are waiting" {
-		t.Errorf("of 10: %d wait, %d are parked: %+v, want 2 and the newest 6", len(waits), len(parked), parked)
+		t.Errorf("of 10 dead letters, %d wait and %d are parked: %+v, want 2 and the newest 6", len(waits), len(parked), parked)
 	}
 	for _, l := range parked {
 		if l.Offset < 4 {
-			t.Errorf("letter %d is kept, want the newest", l.Offset)
+			t.Errorf("dead letter %d is kept, want the newest", l.Offset)
 		}
 	}
 }
 
 // WaitIdle does not wait for a dead letter whose retry is due later.
-func TestDelayedRetryIsNotWaitedFor(t *testing.T) {
+func TestWaitIdle_IgnoresDelayedRetries(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
 	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
 	r := newRig(t, cfg)
-	r.bury(1, "bad")
+	r.fail(1, "bad")
 	reader := topics.Reader{Group: topics.Retries, Topics: r.group(cfg).Reads()}
 	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	must.OK(t, topics.Wait(ctx, r.Kafka, schemas.MicrosOf(time.Now()), nil, reader))
-	if got := r.letters(topics.Edges, schemas.RetryWaiting); len(got) != 1 {
-		t.Errorf("%d letters wait, want 1", len(got))
+	if got := r.deadLetters(topics.Edges, schemas.RetryWaiting); len(got) != 1 {
+		t.Errorf("%d dead letters wait, want 1", len(got))
 	}
 }
 
 // An order retries parked dead letters and dead letters that were removed, but no dead letter that is done.
-func TestAnOrderRetriesWhatIsParked(t *testing.T) {
+func TestOrder_RetriesParkedAndRemoved(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
 	cfg.Attempts = 0
 	r := newRig(t, cfg)
-	parked := r.bury(1, "bad")
+	parked := r.fail(1, "bad")
 	r.WaitIdle()
-	if got := r.letters(topics.Edges, schemas.RetryParked); len(got) != 1 {
+	if got := r.deadLetters(topics.Edges, schemas.RetryParked); len(got) != 1 {
 		t.Fatalf("parked: %+v, want one", got)
 	}
 	forgotten := *parked
@@ -521,22 +521,22 @@ func TestAnOrderRetriesWhatIsParked(t *testing.T) {
 		r.order(&schemas.RetryOrder{Topic: topics.Edges, Letters: []schemas.DeadLetter{*parked, forgotten}})
 	}
 	again()
-	r.Eventually("both are done", func() bool { return len(r.letters(topics.Edges, schemas.RetryDone)) == 2 })
+	r.Eventually("both dead letters are done", func() bool { return len(r.deadLetters(topics.Edges, schemas.RetryDone)) == 2 })
 	again()
 	r.WaitIdle()
-	list := r.letters(topics.Edges, "")
+	list := r.deadLetters(topics.Edges, "")
 	slices.SortFunc(list, func(a, b schemas.RetriedLetter) int { return cmp.Compare(a.Offset, b.Offset) })
 	if len(list) != 2 || list[0].State != schemas.RetryDone || list[1].State != schemas.RetryDone || list[1].Attempts != 1 {
-		t.Errorf("got %+v, want two that are done", list)
+		t.Errorf("got %+v, want two done dead letters", list)
 	}
 	if n := len(r.published()); n != 2 {
-		t.Errorf("%d were published again, want 2", n)
+		t.Errorf("%d retries published, want 2", n)
 	}
 }
 
 // If the retry header of a record names another record as the one that failed first, its dead letter is separate and is
 // retried.
-func TestLetter_ForgedReturnLeavesTheOtherLetterAlone(t *testing.T) {
+func TestDeadLetter_ForgedRetryHeaderIsSeparate(t *testing.T) {
 	cfg := quick()
 	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
 	r := newRig(t, cfg)
@@ -545,18 +545,18 @@ func TestLetter_ForgedReturnLeavesTheOtherLetterAlone(t *testing.T) {
 			Key: []byte("user:1"), Value: []byte("forged"), Attempts: 99, FirstPartition: 1, FirstOffset: first}
 		proctest.Publish(r.Wire, r.Streams.DeadLetters, l.Topic, l)
 	}
-	r.bury(1, "bad")
+	r.fail(1, "bad")
 	forge(50, 1)
 	forge(51, 2) // the dead letter of record 2 arrives later
-	r.bury(2, "bad")
+	r.fail(2, "bad")
 	r.WaitIdle()
 	var got []string
-	for _, l := range r.letters(topics.Edges, schemas.RetryWaiting) {
-		got = append(got, fmt.Sprintf("%d tried %d times: %s", l.Offset, l.Attempts, l.Reason))
+	for _, l := range r.deadLetters(topics.Edges, schemas.RetryWaiting) {
+		got = append(got, fmt.Sprintf("%d after %d attempts: %s", l.Offset, l.Attempts, l.Reason))
 	}
 	slices.Sort(got)
-	want := []string{"1 tried 0 times: bad", "2 tried 0 times: bad", "50 tried 0 times: forged"}
+	want := []string{"1 after 0 attempts: bad", "2 after 0 attempts: bad", "50 after 0 attempts: forged"}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("letters that wait (-want +got):\n%s", diff)
+		t.Errorf("waiting dead letters (-want +got):\n%s", diff)
 	}
 }

@@ -39,7 +39,7 @@ func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKi
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("kinds of retries of %s: %w", topic, err)
+		return nil, fmt.Errorf("read retry kinds of %s: %w", topic, err)
 	}
 	return list, nil
 }
@@ -50,22 +50,22 @@ func (w *waiting) public(topic string) schemas.RetryKind {
 	for _, s := range schemas.RetryStates() {
 		states[s] = int64(w.counts[s])
 	}
-	told := schemas.RetryKind{
+	out := schemas.RetryKind{
 		Kind: w.name, Topic: topic, Group: w.group, Reason: w.reason,
 		Rate: w.Rate, Priority: w.Priority, Operator: w.Operator, States: states,
 	}
 	if w.head != nil {
-		told.Due = w.due
+		out.Due = w.due
 	}
-	return told
+	return out
 }
 
-// RetriedLetters returns up to most dead letters of a topic, the ones whose state changed last first. A kind or state that
-// is not "" restricts the result to it. The errors are those of RetryKinds.
+// RetriedLetters returns up to most dead letters of a topic, those with the latest state change first. A kind or state that is
+// not "" restricts the result to it. The errors are those of RetryKinds.
 func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
 	list := []schemas.RetriedLetter{}
 	err := r.Rows.Read(ctx, topic, func(s rows.Snapshot) error {
-		return rows.Each(s, []byte{rowLetter}, func(_ string, l deadLetter) {
+		return rows.Each(s, []byte{rowDeadLetter}, func(_ string, l deadLetter) {
 			if kind != "" && l.Kind != kind || state != "" && l.State != state {
 				return
 			}
@@ -73,19 +73,19 @@ func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state sc
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("retries of %s: %w", topic, err)
+		return nil, fmt.Errorf("read retries of %s: %w", topic, err)
 	}
 	slices.SortStableFunc(list, func(a, b schemas.RetriedLetter) int { return cmp.Compare(b.Since, a.Since) })
 	return list[:min(most, len(list))], nil
 }
 
 func (l *deadLetter) public(topic string) schemas.RetriedLetter {
-	told := schemas.RetriedLetter{
+	out := schemas.RetriedLetter{
 		Kind: l.Kind, Topic: topic, Partition: l.Partition, Offset: l.Offset, Group: l.Group, Reason: l.Reason,
 		State: l.State, Attempts: l.Attempts, Why: l.ParkReason, Since: l.Since,
 	}
 	if l.State == schemas.RetryWaiting {
-		told.Due = l.Due
+		out.Due = l.Due
 	}
-	return told
+	return out
 }

@@ -3,10 +3,10 @@
 //
 //	owner   topic of the dead letter's record
 //	in      dead-letters, retry-orders (key topic)
-//	rows    each dead letter with its state, and its bytes while it waits; per kind, a queue by due time, counts and pace; an index of
-//	        done and parked dead letters by time; limits set by operators; the pace of the topic
+//	rows    each dead letter with its state, and its bytes while it waits; per kind, a queue by due time, counts and the
+//	        rate limiter; an index of done and parked dead letters by time; limits set by operators; the topic's rate limiter
 //	out     every topic of the catalogue that has records of package schemas, with the header of topics.Retry
-//	timers  the next due dead letter that its rate allows; a check of stopped kinds; a sent dead letter counts as done
+//	timers  the next due dead letter that its rate allows; a check of stopped kinds; the end of Config.Settle of a sent dead letter
 //
 // A dead letter is identified by the record that failed first (topic, partition, offset) and the group that failed to
 // process it. When it is due, its bytes are published to its topic again. A header marks the record as a retry for this
@@ -26,7 +26,7 @@
 //
 // # Rates and orders
 //
-// A kind is a topic, a group and the words of a reason (topics.KindOf). Retries of a kind are limited to its rate, with a
+// A kind is a topic, a group and the first words of a reason (topics.KindOf). Retries of a kind are limited to its rate, with a
 // burst of one second's worth. All retries of a topic together are limited to TopicRate. If more dead letters are due than
 // the rates allow, kinds with a higher priority go first. Within a kind, the dead letter that was due first goes first. At
 // most maxKinds kinds of a topic are distinguished; the dead letters of further kinds share one kind per group.
@@ -40,9 +40,9 @@
 // Stopped kinds are checked every FirstDelay, with a minimum of 1s and a maximum of 1m. Therefore they resume when the
 // configured rate changes, without a record.
 //
-// # What is not retried
+// # Dead letters that are not retried
 //
-// The following dead letters are parked. Some of them can be retried by hand:
+// The following dead letters are parked. An order can retry some of them:
 //
 //   - key and value together exceed topics.MaxRetriedBytes
 //   - key and value are both empty
@@ -59,8 +59,8 @@
 // Deletion. What deletes each kind of rows, by the first byte of their names:
 //
 //	'l'  dead letters      cap: KeepWaiting, KeepDone and KeepParked of a topic
-//	'b'  bytes             event: the dead letter does not wait any more; cap: KeepBytes
-//	'q'  queue of a kind   event: the dead letter does not wait any more
+//	'b'  bytes             event: the dead letter is sent or parked; cap: KeepBytes
+//	'q'  queue of a kind   event: the dead letter is sent or parked
 //	'e'  done and parked   cap: with the dead letter, KeepDone and KeepParked
 //	'k'  kinds             cap: maxKinds of a topic, and one for each group
 //	'c'  limits            never: an operator's decision holds until the next one for the same scope
@@ -115,7 +115,7 @@ func (g *group) deadLetter(tx *rows.Tx, l *schemas.DeadLetter) error {
 	t := g.table(tx, tx.Own())
 	known, err := t.find(idOf(l))
 	if err == nil && known != nil && l.Attempts > 0 && !isSameRecord(known, l) {
-		l.Attempts = 0 // the header named another record: treat this one as a dead letter of its own
+		l.Attempts = 0 // the header named another record: handle this one as a separate dead letter
 		known, err = t.find(idOf(l))
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (g *group) order(tx *rows.Tx, o *schemas.RetryOrder) error {
 	return t.arm()
 }
 
-// retryNow makes a dead letter due now, however often it was tried.
+// retryNow makes a dead letter due now, regardless of its number of attempts.
 func (t table) retryNow(l *schemas.DeadLetter) error {
 	known, err := t.find(idOf(l))
 	if err != nil {
@@ -171,7 +171,7 @@ func (t table) retryNow(l *schemas.DeadLetter) error {
 // timer retries due dead letters, or marks a sent dead letter as done.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, at time.Time) error {
 	t := g.table(tx, owner)
-	if name[0] == rowLetter {
+	if name[0] == rowDeadLetter {
 		return t.settle(name, schemas.MicrosOf(at))
 	}
 	state, err := t.topic()

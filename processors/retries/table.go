@@ -11,29 +11,29 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Rows of a topic, by the first byte of their names. Times in names are eight bytes that sort in the order of time. Ids are
-// those of idOf.
+// Rows of a topic, by the first byte of their names. Times in names are eight bytes that sort in the order of time. idOf
+// defines the ids.
 const (
-	rowLetter = 'l' // id → dead letter
-	rowBytes  = 'b' // id → length of the key, key, value
-	rowQueue  = 'q' // kind, 0, due, id → empty; for waiting dead letters
-	rowEnded  = 'e' // first letter of the state, since, id → empty; for done and parked dead letters
-	rowKind   = 'k' // kind → kind
-	rowLimit  = 'c' // scope → limit
-	rowTopic  = 't' // → topic
+	rowDeadLetter = 'l' // id → dead letter
+	rowBytes      = 'b' // id → length of the key, key, value
+	rowQueue      = 'q' // kind, 0, due, id → empty; for waiting dead letters
+	rowEnded      = 'e' // first letter of the state, since, id → empty; for done and parked dead letters
+	rowKind       = 'k' // kind → kind
+	rowLimit      = 'c' // scope → limit
+	rowTopic      = 't' // → topic
 )
 
-// maxKinds is how many kinds of a topic are distinguished.
+// maxKinds is the number of kinds of a topic that are distinguished.
 const maxKinds = 64
 
 // kind is the state of all dead letters of a kind.
 type kind struct {
-	name   string // from the name of the row
-	group  string
-	reason string // of the newest dead letter
-	counts map[schemas.RetryState]int
-	bytes  int // of the waiting dead letters
-	pace   pace
+	name    string // from the name of the row
+	group   string
+	reason  string // of the newest dead letter
+	counts  map[schemas.RetryState]int
+	bytes   int // of the waiting dead letters
+	limiter limiter
 }
 
 // Pack implements packed.Row.
@@ -50,19 +50,19 @@ func (k *kind) Pack(p *packed.Packer) {
 		k.counts[state] = n
 	}
 	packed.Int(p, &k.bytes)
-	packed.Int(p, &k.pace)
+	packed.Int(p, &k.limiter)
 }
 
 // topic is the state of the retries of a topic.
 type topic struct {
-	pace    pace
+	limiter limiter
 	timerAt schemas.Micros // when the timer fires; 0: it is not set
 }
 
 // Pack implements packed.Row.
 func (t *topic) Pack(p *packed.Packer) {
 	p.Version(1)
-	packed.Int(p, &t.pace)
+	packed.Int(p, &t.limiter)
 	packed.Int(p, &t.timerAt)
 }
 
@@ -102,7 +102,7 @@ func (l *deadLetter) index() []byte {
 	return nil
 }
 
-func (t table) find(id []byte) (*deadLetter, error) { return t.read(named(rowLetter, id)) }
+func (t table) find(id []byte) (*deadLetter, error) { return t.read(named(rowDeadLetter, id)) }
 
 // read returns the dead letter of a row, or nil if there is none.
 func (t table) read(name []byte) (*deadLetter, error) {
@@ -133,16 +133,16 @@ func readKinds(own rows.RowReader) (list kinds, err error) {
 
 // count returns the number of dead letters of a state.
 func (k kinds) count(of schemas.RetryState) (n int) {
-	for _, one := range k {
-		n += one.counts[of]
+	for _, kind := range k {
+		n += kind.counts[of]
 	}
 	return n
 }
 
 // bytes returns the bytes of the waiting dead letters.
 func (k kinds) bytes() (n int) {
-	for _, one := range k {
-		n += one.bytes
+	for _, kind := range k {
+		n += kind.bytes
 	}
 	return n
 }
@@ -163,7 +163,7 @@ func (t table) setLimit(l schemas.RetryLimit, o *schemas.RetryOrder) error {
 	return rows.PutValue(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
 }
 
-// enqueue makes a dead letter wait until due, or parks it. If ordered is true, it waits however often it was tried.
+// enqueue makes a dead letter wait until due, or parks it. If ordered is true, the number of attempts does not matter.
 func (t table) enqueue(known *deadLetter, l *schemas.DeadLetter, due schemas.Micros, ordered bool) error {
 	if known != nil {
 		if err := t.remove(known); err != nil {
@@ -190,10 +190,10 @@ func (t table) enqueue(known *deadLetter, l *schemas.DeadLetter, due schemas.Mic
 	return t.add(next)
 }
 
-// parkReason returns why a dead letter is parked, or "" if it waits.
+// parkReason returns the reason to park a dead letter, or "" if it waits.
 func (t table) parkReason(l *schemas.DeadLetter, all kinds, ordered bool) string {
-	if why := t.refusal(l); why != "" {
-		return why
+	if reason := t.unretryable(l); reason != "" {
+		return reason
 	}
 	switch {
 	case int(l.Attempts) >= t.cfg.Attempts && !ordered:
@@ -221,7 +221,7 @@ func (t table) add(l *deadLetter) error {
 			return err
 		}
 	}
-	if err := rows.PutValue(t.own, named(rowLetter, l.id()), l); err != nil {
+	if err := rows.PutValue(t.own, named(rowDeadLetter, l.id()), l); err != nil {
 		return err
 	}
 	if err := t.count(l, 1); err != nil {
@@ -243,7 +243,7 @@ func (t table) remove(l *deadLetter) error {
 			return err
 		}
 	}
-	if err := t.own.Delete(named(rowLetter, id)); err != nil {
+	if err := t.own.Delete(named(rowDeadLetter, id)); err != nil {
 		return err
 	}
 	return t.count(l, -1)
@@ -275,7 +275,7 @@ func (t table) count(l *deadLetter, n int) error {
 	return t.putKind(k)
 }
 
-// kind returns a kind, which may be new.
+// kind returns a kind, with zero counts if it has no row.
 func (t table) kind(name string) (*kind, error) {
 	k, found, err := rows.Value[kind](t.own, named(rowKind, []byte(name)))
 	if k.name = name; !found {
@@ -286,8 +286,8 @@ func (t table) kind(name string) (*kind, error) {
 
 func (t table) putKind(k *kind) error { return rows.PutValue(t.own, named(rowKind, []byte(k.name)), k) }
 
-// maxRemoved is the most dead letters that are removed when one is added. It bounds the rows of a callback after a cap
-// was lowered: each added dead letter brings the state closer to its cap.
+// maxRemoved is the maximum number of dead letters that are removed when one is added. It bounds the rows of a callback after
+// a cap was lowered: each added dead letter brings the state closer to its cap.
 const maxRemoved = 10
 
 // trim removes the oldest dead letters of a state beyond its cap, if it has one.

@@ -13,23 +13,23 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Limits of what one timer sends. The rest follows immediately, in separate transactions.
+// Limits of the dead letters that one timer sends. The rest follows immediately, in separate transactions.
 const (
 	maxSent      = 200
 	maxSentBytes = 4 << 20
 )
 
-// Room that a timer must have left in its record, besides the bytes of the longest dead letter, before it sends another
-// one. A dead letter that is sent or parked takes a dozen rows. Each one that is removed because of it takes four. At the
-// end, each kind takes one row, and the topic a few. With the smallest limits of a record (1000 rows, 1 MiB), 872 rows
-// and 256 KiB remain for the dead letters before.
+// Rows and bytes that a timer must have left in its record before it sends another dead letter, besides the bytes of the
+// longest one. A dead letter that is sent or parked takes a dozen rows. Each one that is removed because of it takes four. At
+// the end, each kind takes one row, and the topic a few. With the smallest limits of a record (1000 rows, 1 MiB), 872 rows
+// and 256 KiB remain for the previous dead letters.
 const (
 	freeRows  = maxKinds + 24 + 4*maxRemoved
 	freeBytes = topics.MaxRetriedBytes + 256<<10
 )
 
-// errCorrupt is returned for a row that this package did not write in this form.
-var errCorrupt = errors.New("row cut short, or without its other half")
+// errCorrupt is returned for a row that is truncated, or that refers to a missing row.
+var errCorrupt = errors.New("row is truncated, or refers to a missing row")
 
 // timerName returns the name of the timer that retries due dead letters.
 func timerName() []byte { return []byte{rowTopic} }
@@ -101,19 +101,19 @@ func (t table) retryDue(state topic) (topic, error) {
 	sent, size := 0, 0
 	for i := range list {
 		w := &list[i]
-		paced := w.pace
-		for w.isDue(t.now()) && paced.allows(t.now()) && state.pace.allows(t.now()) && sent < maxSent && size < maxSentBytes && t.hasRoom() {
+		limiter := w.limiter
+		for w.isDue(t.now()) && limiter.allows(t.now()) && state.limiter.allows(t.now()) && sent < maxSent && size < maxSentBytes && t.tx.HasRoomFor(freeRows, freeBytes) {
 			n, err := t.send(w.id())
 			if err != nil {
 				return state, err
 			}
 			sent, size = sent+1, size+n
-			paced, state.pace = paced.next(t.now(), w.Rate), state.pace.next(t.now(), t.cfg.TopicRate)
+			limiter, state.limiter = limiter.next(t.now(), w.Rate), state.limiter.next(t.now(), t.cfg.TopicRate)
 			if err := t.advance(w); err != nil {
 				return state, err
 			}
 		}
-		if err := t.setPace(w, paced); err != nil {
+		if err := t.setLimiter(w, limiter); err != nil {
 			return state, err
 		}
 	}
@@ -123,28 +123,22 @@ func (t table) retryDue(state topic) (topic, error) {
 // isDue reports whether a waiting dead letter is due.
 func (w *waiting) isDue(now schemas.Micros) bool { return w.head != nil && w.due <= now }
 
-// hasRoom reports whether the limits of a record allow one more dead letter.
-func (t table) hasRoom() bool {
-	rows, bytes := t.tx.Room()
-	return rows >= freeRows && bytes >= freeBytes
-}
-
 // advance finds the next due dead letter of a kind.
 func (t table) advance(w *waiting) error {
 	w.counts[schemas.RetryWaiting]--
 	return w.readHead(t.own)
 }
 
-// setPace writes the pace of a kind, whose counts have changed since w was read.
-func (t table) setPace(w *waiting, p pace) error {
-	if p == w.pace {
+// setLimiter writes the rate limiter of a kind, whose counts have changed since w was read.
+func (t table) setLimiter(w *waiting, l limiter) error {
+	if l == w.limiter {
 		return nil
 	}
 	k, err := t.kind(w.name)
 	if err != nil {
 		return err
 	}
-	k.pace = p
+	k.limiter = l
 	return t.putKind(k)
 }
 
@@ -153,7 +147,7 @@ func (t table) setPace(w *waiting, p pace) error {
 func (t table) send(id []byte) (int, error) {
 	l, err := t.find(id)
 	if err != nil || l == nil {
-		return 0, cmp.Or(err, fmt.Errorf("letter %x: %w", id, errCorrupt))
+		return 0, cmp.Or(err, fmt.Errorf("dead letter %x: %w", id, errCorrupt))
 	}
 	if !t.accepts(t.name(), l.To) {
 		l.ParkReason = parkedTopic
@@ -166,7 +160,7 @@ func (t table) send(id []byte) (int, error) {
 	}
 	n, head := binary.Uvarint(body)
 	if head <= 0 || n > uint64(len(body)-head) {
-		return 0, fmt.Errorf("bytes of letter %x: %w", id, errCorrupt)
+		return 0, fmt.Errorf("bytes of dead letter %x: %w", id, errCorrupt)
 	}
 	key, value := string(body[head:head+int(n)]), body[head+int(n):]
 	retry := topics.Retry{Group: l.Group, Partition: l.Partition, Offset: l.Offset, Attempt: l.Attempts + 1}
@@ -184,14 +178,14 @@ func (t table) send(id []byte) (int, error) {
 func (t table) awaitOutcome(l *deadLetter) error {
 	l.Attempts++
 	l.Due = t.now() + micros(t.cfg.Settle)
-	name := named(rowLetter, l.id())
+	name := named(rowDeadLetter, l.id())
 	if err := rows.PutValue(t.own, name, l); err != nil {
 		return err
 	}
 	return t.own.SetTimer(l.Due.Time(), name)
 }
 
-// arm sets the timer as rearm does.
+// arm sets the timer, see rearm.
 func (t table) arm() error {
 	state, err := t.topic()
 	if err != nil {
@@ -203,7 +197,7 @@ func (t table) arm() error {
 // rearm sets the timer to when the next dead letter is due and its rate allows it, and writes the state of the topic. If
 // kinds are stopped, the timer fires after recheckInterval at the latest, because no record announces a changed rate in the
 // configuration. A timer that is set too early stays, and is set again when it fires. A timer whose time has passed is
-// always replaced: it may have fired without an effect, and then it is not set any more.
+// always replaced: if it fired without an effect, it is no longer set.
 func (t table) rearm(state topic) error {
 	list, stopped, err := t.queues()
 	if err != nil {
@@ -214,7 +208,7 @@ func (t table) rearm(state topic) error {
 		next = t.now() + micros(t.cfg.recheckInterval())
 	}
 	for _, w := range list {
-		if at := max(w.due, schemas.Micros(w.pace), schemas.Micros(state.pace)); next == 0 || at < next {
+		if at := max(w.due, schemas.Micros(w.limiter), schemas.Micros(state.limiter)); next == 0 || at < next {
 			next = at
 		}
 	}

@@ -218,11 +218,14 @@ func (tx *Tx) Room() (rows, bytes int) {
 	return cfg.MaxRecordRows - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), cfg.MaxRecordBytes - (len(b.data) - tx.start.data)
 }
 
-// HasRoom reports whether a callback with an unbounded number of rows may write more. It leaves 100 rows and 64 KiB for what
-// the callback writes at its end.
-func (tx *Tx) HasRoom() bool {
-	rows, bytes := tx.Room()
-	return rows >= 100 && bytes >= 64<<10
+// HasRoom reports whether a callback with an unbounded number of rows may write more. It leaves 100 rows and 64 KiB for the
+// last writes of the callback.
+func (tx *Tx) HasRoom() bool { return tx.HasRoomFor(100, 64<<10) }
+
+// HasRoomFor reports whether the callback may write so many more rows and records, and so many more bytes. See Room.
+func (tx *Tx) HasRoomFor(rows, bytes int) bool {
+	leftRows, leftBytes := tx.Room()
+	return leftRows >= rows && leftBytes >= bytes
 }
 
 // room checks the limits of the callback before it adds a row or record of so many bytes.
