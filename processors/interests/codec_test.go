@@ -17,10 +17,10 @@ func testFormat[T any, R packed.Row[T]](t *testing.T, row T, want string) {
 	t.Helper()
 	b := packed.Encode[T, R](&row)
 	if got := hex.EncodeToString(b); got != want {
-		t.Errorf("%+v is written as %s, want %s", row, got, want)
+		t.Errorf("%+v encodes to %s, want %s", row, got, want)
 	}
 	if got, err := packed.Decode[T, R](b); err != nil || !cmp.Equal(got, row) {
-		t.Errorf("%+v is read as %+v, %v", row, got, err)
+		t.Errorf("%+v decodes to %+v, %v", row, got, err)
 	}
 }
 
@@ -36,6 +36,6 @@ func TestRows_KeepTheirFormat(t *testing.T) {
 	}, "01"+"3ff0000000000000"+"01"+"0170"+"0176"+"3ff0000000000000"+"02")
 	none := userInterest{Strength: decay.None()}
 	if got, err := packed.Decode[userInterest](packed.Encode(&none)); err != nil || !math.IsInf(float64(got.Strength), -1) {
-		t.Errorf("got %v, %v, want the sum of nothing", got.Strength, err)
+		t.Errorf("got %v, %v, want the sum of no weights", got.Strength, err)
 	}
 }

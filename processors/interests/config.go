@@ -34,8 +34,8 @@ func DefaultConfig() Config {
 	return c
 }
 
-// Blocked returns a function that explains why a folded term is not counted and has no interest, whatever was counted and
-// decided before. It returns the reason in Block, or the stop word that the term begins or ends with. It returns "" for a
+// Blocked returns a function that explains why a folded term is not counted and has no interest, regardless of earlier counts
+// and decisions. It returns the reason in Block, or the stop word that the term begins or ends with. It returns "" for a
 // term that is not blocked.
 func (c Config) Blocked() func(term string) (reason string) { return newVocabulary(c).blockReason }
 
@@ -44,7 +44,7 @@ func (c Config) Validate() error {
 	problems := []error{settings.Validate(c)}
 	for term, reason := range c.Block {
 		if reason == "" || Fold(term) == "" {
-			problems = append(problems, fmt.Errorf("block: %q: %q, must be a term with a reason", term, reason))
+			problems = append(problems, fmt.Errorf("block: %q: %q: want a term with a reason", term, reason))
 		}
 	}
 	return errors.Join(problems...)

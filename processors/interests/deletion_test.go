@@ -15,17 +15,17 @@ import (
 type notedUsers struct{ sync.Map }
 
 func (d *notedUsers) Has(user schemas.UserID) bool {
-	_, gone := d.Load(user)
-	return gone
+	_, deleted := d.Load(user)
+	return deleted
 }
 
 func (d *notedUsers) Note(user schemas.UserID, at schemas.Micros) { d.Store(user, at) }
 
 // Records of a user that arrive after the deletion restore nothing, even if this process has not read users-deleted yet.
-func TestALikeBehindTheDeletionPutsNothingBack(t *testing.T) {
+func TestMarks_LikeAfterDeletionIsDropped(t *testing.T) {
 	t.Parallel()
-	w, gone := proctest.New(t), &notedUsers{}
-	w.Start("a", interests.Group(interests.DefaultConfig(), w.Kafka.Partitions, w.Streams, gone, decided{}))
+	w, deleted := proctest.New(t), &notedUsers{}
+	w.Start("a", interests.Group(interests.DefaultConfig(), w.Kafka.Partitions, w.Streams, deleted, decisions{}))
 	like := func(user schemas.UserID) {
 		proctest.PublishTo(w, w.Streams.InterestMarks, topics.Partition(string(user), w.Kafka.Partitions), "k", time.Time{},
 			&schemas.InterestMarks{Likes: []schemas.LikeMark{{User: user, Interest: "interest:tea", Pin: "pin:1", Verb: "save", Weight: 4, Time: 1}}})
@@ -43,9 +43,9 @@ func TestALikeBehindTheDeletionPutsNothingBack(t *testing.T) {
 		t.Errorf("rows of a deleted user: %q", rows)
 	}
 	if rows := w.Rows(topics.Interests, "user:2"); len(rows) != 1 {
-		t.Errorf("rows of who is there: %q, want one", rows)
+		t.Errorf("rows of another user: %q, want one", rows)
 	}
-	if at, noted := gone.Load(schemas.UserID("user:1")); !noted || at != schemas.Micros(7) {
-		t.Errorf("noted as gone since %v, want 7", at)
+	if at, noted := deleted.Load(schemas.UserID("user:1")); !noted || at != schemas.Micros(7) {
+		t.Errorf("deletion noted at %v, want 7", at)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // term holds the counts of a term.
 type term struct {
 	Pins     int64
-	MaxError int64     // maximum error of Pins: it may be too high by this
+	MaxError int64     // maximum by which Pins is too high
 	People   int64     // counted authors
 	Recent   decay.Sum // decayed sum with a weight of 1 for each pin
 }
@@ -97,7 +97,7 @@ func (d dictionary) put(name string, t term) error {
 	return cmp.Or(rows.PutValue(d.own, termName(name), &t), d.own.Put(rankName(t.Pins, name), nil))
 }
 
-// admit makes room for a term, and returns its initial counts.
+// admit reserves a row for a new term, and returns its initial counts.
 func (d dictionary) admit() (term, error) {
 	n, _, err := rows.Value[number](d.own, []byte{rowTerms})
 	if err != nil || n < number(d.cfg.MaxTerms) {

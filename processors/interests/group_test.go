@@ -21,10 +21,10 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// decided holds the operators' decisions.
-type decided map[string]schemas.InterestDecision
+// decisions holds the operators' decisions.
+type decisions map[string]schemas.InterestDecision
 
-func (d decided) Get(term string) (*schemas.InterestDecision, bool) {
+func (d decisions) Get(term string) (*schemas.InterestDecision, bool) {
 	decision, ok := d[term]
 	return &decision, ok
 }
@@ -36,26 +36,26 @@ type rig struct {
 	member *proctest.Member
 }
 
-func newRig(t *testing.T, cfg interests.Config, d decided) *rig {
+func newRig(t *testing.T, cfg interests.Config, d decisions) *rig {
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
 	r.member = r.Start("a", interests.Group(cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, d))
 	return r
 }
 
-// ask retries until this process owns the partition.
-func ask[T any](r *rig, f func(interests.Reader) (T, error)) T {
+// read retries f until this process owns the partition.
+func read[T any](r *rig, f func(interests.Reader) (T, error)) T {
 	r.t.Helper()
-	var answer T
-	r.Eventually("an answer", func() bool {
+	var result T
+	r.Eventually("a result", func() bool {
 		var err error
-		answer, err = f(interests.Reader{Rows: r.member.View(topics.Interests), Config: r.cfg, Partitions: r.Kafka.Partitions, Now: func() time.Time { return now }})
-		var away *rows.NotHereError
-		if err != nil && !errors.As(err, &away) {
+		result, err = f(interests.Reader{Rows: r.member.View(topics.Interests), Config: r.cfg, Partitions: r.Kafka.Partitions, Now: func() time.Time { return now }})
+		var notHere *rows.NotHereError
+		if err != nil && !errors.As(err, &notHere) {
 			r.t.Fatal(err)
 		}
 		return err == nil
 	})
-	return answer
+	return result
 }
 
 // terms returns pins and people of all terms.
@@ -63,7 +63,7 @@ func (r *rig) terms() map[string][2]int64 {
 	r.t.Helper()
 	all := map[string][2]int64{}
 	for p := range r.Kafka.Partitions {
-		for _, term := range ask(r, func(i interests.Reader) ([]schemas.DictionaryTerm, error) {
+		for _, term := range read(r, func(i interests.Reader) ([]schemas.DictionaryTerm, error) {
 			return i.Terms(r.t.Context(), p, math.MaxInt, nil)
 		}) {
 			all[term.Term] = [2]int64{term.Pins, term.People}
@@ -84,8 +84,8 @@ func (r *rig) card(c *schemas.Card) {
 	proctest.Publish(r.Wire, r.Streams.PinCards, string(c.Pin), c)
 }
 
-// Terms count the pins and authors that currently have them, whatever the changes and kills.
-func TestTermsCountWhatPinsSay(t *testing.T) {
+// Terms count the pins and authors that currently have them, regardless of changes and kills.
+func TestTerms_CountCurrentPinsAndAuthors(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
 	cfg.MinPins, cfg.MinPeople, cfg.MaxPeople = 1, 1, 1000
@@ -131,8 +131,8 @@ func TestTermsCountWhatPinsSay(t *testing.T) {
 	}
 }
 
-// Among any number of rare terms, frequent ones are found, and space stays bounded.
-func TestFrequentTermsAreFoundInBoundedSpace(t *testing.T) {
+// Frequent terms are found among any number of rare ones, in bounded space.
+func TestTerms_FindsFrequentInBoundedSpace(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
 	cfg.MaxTerms, cfg.MinPins, cfg.MinPeople = 10, 5, 3
@@ -163,11 +163,11 @@ func TestFrequentTermsAreFoundInBoundedSpace(t *testing.T) {
 
 // Actions give users interests with evidence, and count for the source of the impression. A deletion removes the user's
 // interests, and a deleted pin is removed from the evidence.
-func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
+func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
 	cfg.HalfLife = 24 * time.Hour
-	r := newRig(t, cfg, decided{
+	r := newRig(t, cfg, decisions{
 		"oolong":   {State: schemas.TermMerged, Into: "wulong"},
 		"wulong":   {State: schemas.TermAccepted, Interest: "interest:oolong"},
 		"rejected": {State: schemas.TermRejected},
@@ -193,7 +193,7 @@ func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 	act("user:2", "pin:0", "save", 4, at)
 	r.WaitIdle()
 	known := func(user schemas.UserID) []schemas.UserInterest {
-		return ask(r, func(i interests.Reader) ([]schemas.UserInterest, error) { return i.Interests(t.Context(), user, 10) })
+		return read(r, func(i interests.Reader) ([]schemas.UserInterest, error) { return i.Interests(t.Context(), user, 10) })
 	}
 	evidence := []schemas.Evidence{{Pin: "pin:1", Verb: "click", Weight: 2, Time: schemas.MicrosOf(now)}, {Pin: "pin:0", Verb: "save", Weight: 4, Time: at}}
 	got := known("user:1")
@@ -208,7 +208,7 @@ func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 		{Source: "related", Counts: map[string]int64{"impression": 1, "save": 1}},
 	}
 	engaged := func(days int) []schemas.SourceEngagement {
-		return ask(r, func(i interests.Reader) ([]schemas.SourceEngagement, error) {
+		return read(r, func(i interests.Reader) ([]schemas.SourceEngagement, error) {
 			return i.Engagement(t.Context(), "interest:oolong", days)
 		})
 	}
@@ -227,11 +227,11 @@ func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 		t.Errorf("after pin:0 is deleted: %+v, want the other action as evidence", got)
 	}
 	if got := known("user:2"); len(got) != 0 {
-		t.Errorf("a deleted user is interested in %+v", got)
+		t.Errorf("interests of a deleted user: %+v", got)
 	}
 	for _, row := range r.Rows(topics.Interests, "") {
 		if row.Owner == "user:2" || strings.Contains(string(row.Name), "user:2") {
-			t.Errorf("row %q of %s names a deleted user", row.Name, row.Owner)
+			t.Errorf("row %q of %s contains a deleted user", row.Name, row.Owner)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func (r *rig) visitors(pin schemas.PinID) (users []schemas.UserID) {
 }
 
 // A deleted pin is removed from the evidence of any number of users, even if the marks for a partition exceed one record.
-func TestAMuchLikedPinIsDeleted(t *testing.T) {
+func TestCard_DeletionOfPinWithManyLikes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)
 	pin := schemas.PinID("pin:" + strings.Repeat("p", 252))
@@ -273,19 +273,19 @@ func TestAMuchLikedPinIsDeleted(t *testing.T) {
 	}
 	r.WaitIdle()
 	if n := len(r.visitors(pin)); n != likers {
-		t.Fatalf("%d are remembered, want %d", n, likers)
+		t.Fatalf("%d visitors, want %d", n, likers)
 	}
 	deleted := card(pin, "")
 	deleted.Version, deleted.Deleted = 2, true
 	r.card(deleted)
 	r.WaitIdle()
 	if n := len(r.visitors(pin)); n != 0 {
-		t.Errorf("%d are remembered of a pin that is deleted", n)
+		t.Errorf("%d visitors of a deleted pin, want 0", n)
 	}
 	for _, user := range []schemas.UserID{users[0], users[likers-1]} {
-		known := ask(r, func(i interests.Reader) ([]schemas.UserInterest, error) { return i.Interests(t.Context(), user, 10) })
+		known := read(r, func(i interests.Reader) ([]schemas.UserInterest, error) { return i.Interests(t.Context(), user, 10) })
 		if len(known) != 1 || len(known[0].Evidence) != 0 {
-			t.Errorf("%.20s… is interested in %+v, want tea without evidence", user, known)
+			t.Errorf("interests of %.20s…: %+v, want tea without evidence", user, known)
 		}
 	}
 	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) != 0 {
@@ -294,21 +294,21 @@ func TestAMuchLikedPinIsDeleted(t *testing.T) {
 }
 
 // A visitor of a pin expires Config.AttributionWindow after the last impression.
-func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
+func TestTimer_VisitorsExpireAfterLastImpression(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
 	r := newRig(t, cfg, nil)
 	const pin = "pin:1"
 	r.card(card(pin, ""))
 	r.WaitIdle()
-	soon := time.Now().Add(2*time.Second - cfg.AttributionWindow) // records that arrived then expire in two seconds
-	r.like("user:shown", pin, soon)
-	r.like("user:only-liked", pin, soon.Add(time.Millisecond))
+	almostExpired := time.Now().Add(2*time.Second - cfg.AttributionWindow) // records that arrived then expire in two seconds
+	r.like("user:shown", pin, almostExpired)
+	r.like("user:only-liked", pin, almostExpired.Add(time.Millisecond))
 	r.show(&schemas.Impressions{User: "user:shown", Time: schemas.MicrosOf(time.Now()), Pins: []schemas.ShownPin{{Pin: pin, Source: schemas.Related}}})
 	r.WaitIdle()
-	r.Eventually("who only liked it to be forgotten", func() bool { return !slices.Contains(r.visitors(pin), "user:only-liked") })
+	r.Eventually("the visitor without an impression expires", func() bool { return !slices.Contains(r.visitors(pin), "user:only-liked") })
 	if got := r.visitors(pin); !slices.Equal(got, []schemas.UserID{"user:shown"}) {
-		t.Errorf("%q are remembered, want who was shown it a moment ago", got)
+		t.Errorf("visitors %q, want only the one with a recent impression", got)
 	}
 }
 
@@ -326,15 +326,15 @@ func TestTimer_LastVisitorLeavesNoRow(t *testing.T) {
 	r.Tick(topics.Interests, unknown, time.Now().Add(cfg.AttributionWindow+time.Minute))
 	r.WaitIdle()
 	for _, row := range r.Rows(topics.Interests, unknown) {
-		t.Errorf("row %q is left", row.Name)
+		t.Errorf("row %q remains", row.Name)
 	}
 }
 
-func TestGarbageGoesToTheDeadLetters(t *testing.T) {
+func TestInterests_SendBadRecordsToDeadLetters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)
 	proctest.Publish(r.Wire, r.Streams.PinCards, "pin:2", &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Quality: 1}})
-	r.show(&schemas.Impressions{Pins: []schemas.ShownPin{{Pin: "pin:1"}, {Pin: r.beside("pin:1")}}})
+	r.show(&schemas.Impressions{Pins: []schemas.ShownPin{{Pin: "pin:1"}, {Pin: r.pinOfNextPartition("pin:1")}}})
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:1"})
 	proctest.Publish(r.Wire, r.Streams.RelatedRequests, "pin:2", &schemas.RelatedRequest{})
 	proctest.PublishTo(r.Wire, r.Streams.InterestMarks, 0, "k", time.Time{}, &schemas.InterestMarks{Likes: []schemas.LikeMark{{User: "user:1"}}})

@@ -17,7 +17,7 @@ import (
 
 // After a change of the half-life, a user's strengths and the recent part of terms keep their values, later events add to
 // them, and a trim deletes the weakest.
-func TestStrengthsStandWhenTheHalfLifeChanges(t *testing.T) {
+func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
 	t.Parallel()
 	const day, month = 24 * time.Hour, 30 * 24 * time.Hour
 	for name, lives := range map[string][2]time.Duration{"raised": {day, month}, "lowered": {month, day}} {
@@ -27,12 +27,12 @@ func TestStrengthsStandWhenTheHalfLifeChanges(t *testing.T) {
 			cfg.HalfLife, cfg.Keep, cfg.MinPins, cfg.MinPeople = lives[0], 4, 1, 1
 			r, now := newRig(t, cfg, nil), schemas.MicrosOf(time.Now())
 			r.mark(4, like("interest:old", now))
-			r.mark(3, says("oolong", now))
+			r.mark(3, hasTerm("oolong", now))
 			r.WaitIdle()
 			r.cfg.HalfLife = lives[1]
-			r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, decided{}))
+			r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, decisions{}))
 			r.mark(10, like("interest:new", now))
-			r.mark(2, says("sencha", now))
+			r.mark(2, hasTerm("sencha", now))
 			for n := range cfg.Keep {
 				r.mark(1, like(schemas.InterestID(fmt.Sprint("interest:once-", n)), now))
 			}
@@ -50,7 +50,7 @@ func like(interest schemas.InterestID, at schemas.Micros) *schemas.InterestMarks
 	return &schemas.InterestMarks{Likes: []schemas.LikeMark{{User: marked, Interest: interest, Pin: "pin:1", Verb: "save", Weight: 1, Time: at}}}
 }
 
-func says(term string, at schemas.Micros) *schemas.InterestMarks {
+func hasTerm(term string, at schemas.Micros) *schemas.InterestMarks {
 	return &schemas.InterestMarks{Terms: []schemas.TermMark{{Term: term, Author: "user:2", Time: at}}}
 }
 
@@ -60,18 +60,18 @@ func (r *rig) mark(times int, m *schemas.InterestMarks) {
 	}
 }
 
-// almost tolerates the decay during a test: a thousandth in two minutes at a half-life of a day.
-var almost = cmpopts.EquateApprox(0.01, 0)
+// approximately tolerates the decay during a test: a thousandth in two minutes at a half-life of a day.
+var approximately = cmpopts.EquateApprox(0.01, 0)
 
 // wantStrengths checks the user's current interests, and that the reader returns them.
 func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
 	r.t.Helper()
-	got := ask(r, func(i interests.Reader) ([]schemas.UserInterest, error) {
+	got := read(r, func(i interests.Reader) ([]schemas.UserInterest, error) {
 		i.Now = time.Now
 		return i.Interests(r.t.Context(), marked, 10)
 	})
 	if _, err := json.Marshal(got); err != nil {
-		r.t.Errorf("what a user is interested in has no JSON: %v", err)
+		r.t.Errorf("encode interests as JSON: %v", err)
 	}
 	all, strengths, shares, wantShares := 0.0, map[schemas.InterestID]float64{}, map[schemas.InterestID]float64{}, map[schemas.InterestID]float64{}
 	for _, strength := range want {
@@ -83,10 +83,10 @@ func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
 	for _, i := range got {
 		strengths[i.Interest], shares[i.Interest] = i.Strength, i.Share
 	}
-	if diff := gocmp.Diff(want, strengths, almost); diff != "" {
+	if diff := gocmp.Diff(want, strengths, approximately); diff != "" {
 		r.t.Errorf("strengths (-want +got):\n%s", diff)
 	}
-	if diff := gocmp.Diff(wantShares, shares, almost); diff != "" {
+	if diff := gocmp.Diff(wantShares, shares, approximately); diff != "" {
 		r.t.Errorf("shares (-want +got):\n%s", diff)
 	}
 }
@@ -95,13 +95,13 @@ func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
 func (r *rig) wantRecent(want map[string]float64) {
 	r.t.Helper()
 	got := map[string]float64{}
-	for _, term := range ask(r, func(i interests.Reader) ([]schemas.DictionaryTerm, error) {
+	for _, term := range read(r, func(i interests.Reader) ([]schemas.DictionaryTerm, error) {
 		i.Now = time.Now
 		return i.Terms(r.t.Context(), topics.Partition(marked, r.Kafka.Partitions), 10, nil)
 	}) {
 		got[term.Term] = term.Recent
 	}
-	if diff := gocmp.Diff(want, got, almost); diff != "" {
+	if diff := gocmp.Diff(want, got, approximately); diff != "" {
 		r.t.Errorf("recent parts of terms (-want +got):\n%s", diff)
 	}
 }

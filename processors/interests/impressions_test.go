@@ -24,10 +24,10 @@ func (r *rig) partition(pin schemas.PinID) int32 {
 	return topics.Partition(string(pin), r.Kafka.Partitions)
 }
 
-// beside returns a pin of the next partition.
-func (r *rig) beside(pin schemas.PinID) schemas.PinID {
+// pinOfNextPartition returns a pin of the next partition.
+func (r *rig) pinOfNextPartition(pin schemas.PinID) schemas.PinID {
 	for n := 0; ; n++ {
-		other := schemas.PinID(fmt.Sprint("pin:beside-", n))
+		other := schemas.PinID(fmt.Sprint("pin:next-", n))
 		if r.partition(other) == (r.partition(pin)+1)%r.Kafka.Partitions {
 			return other
 		}
@@ -37,15 +37,15 @@ func (r *rig) beside(pin schemas.PinID) schemas.PinID {
 // engaged returns the engagement with an interest's pins, by source.
 func (r *rig) engaged(interest schemas.InterestID) []schemas.SourceEngagement {
 	r.t.Helper()
-	return ask(r, func(i interests.Reader) ([]schemas.SourceEngagement, error) {
+	return read(r, func(i interests.Reader) ([]schemas.SourceEngagement, error) {
 		return i.Engagement(r.t.Context(), interest, 2)
 	})
 }
 
 // A visit of many pins with many interests counts for each interest as often as it showed one of its pins. Its marks are
-// split so that no record is too long, whatever the length of ids. A visit that names a pin of another partition does not
+// split so that no record is too large, regardless of the length of ids. A visit with a pin of another partition does not
 // count.
-func TestAVisitCountsForEachInterest(t *testing.T) {
+func TestImpressions_CountForEachInterest(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
 	r := newRig(t, cfg, nil)
@@ -53,7 +53,7 @@ func TestAVisitCountsForEachInterest(t *testing.T) {
 	var all []schemas.InterestID
 	for n := 0; len(all) < cfg.Interests; n++ {
 		id := schemas.InterestID(fmt.Sprint("interest:", n) + strings.Repeat("x", 100))
-		if topics.Partition(string(id), r.Kafka.Partitions) == 2 { // so that all marks go to one partition
+		if topics.Partition(string(id), r.Kafka.Partitions) == 2 { // all marks go to one partition
 			all = append(all, id)
 		}
 	}
@@ -69,7 +69,7 @@ func TestAVisitCountsForEachInterest(t *testing.T) {
 	}
 	r.WaitIdle()
 	first := visit.Pins[0]
-	astray := &schemas.Impressions{User: "user:2", Time: visit.Time, Pins: []schemas.ShownPin{first, {Pin: r.beside(first.Pin), Source: schemas.Related}}}
+	astray := &schemas.Impressions{User: "user:2", Time: visit.Time, Pins: []schemas.ShownPin{first, {Pin: r.pinOfNextPartition(first.Pin), Source: schemas.Related}}}
 	r.show(astray)
 	r.show(visit)
 	r.WaitIdle()
@@ -84,13 +84,13 @@ func TestAVisitCountsForEachInterest(t *testing.T) {
 		longest = max(longest, len(m.Value))
 	}
 	if longest < 100_000 || longest > 512<<10 {
-		t.Errorf("the longest record of marks has %d bytes, want many marks and half a megabyte at most", longest)
+		t.Errorf("largest record of marks: %d bytes, want many marks and at most 512 KiB", longest)
 	}
 	letters := proctest.Drain(r.Wire, r.Streams.DeadLetters)
 	if len(letters) != 1 || !strings.Contains(letters[0].Value.Reason, "the record's 1") {
-		t.Errorf("dead letters %+v, want the one with a pin of another partition", letters)
+		t.Errorf("dead letters %+v, want only the visit with a pin of another partition", letters)
 	}
 	if slices.ContainsFunc(r.Rows(topics.Interests, ""), func(row proctest.Row) bool { return strings.HasSuffix(string(row.Name), "user:2") }) {
-		t.Error("a row of what a dead letter showed")
+		t.Error("a row of a visit that is a dead letter")
 	}
 }

@@ -30,10 +30,10 @@
 // of the term's pins that remains after decay by Config.HalfLife. Subtracted pins stay in recent until they have decayed.
 //
 // A counted term that Config blocks or stops later is no candidate from the next start on. It and the terms merged into it
-// mean no interest, whatever was decided. Their counts and decisions are kept and apply again when the term is removed from
+// have no interest, regardless of decisions. Their counts and decisions are kept and apply again when the term is removed from
 // the lists. Pins that arrived or changed meanwhile count again at their next change.
 //
-// # Decisions
+// # Decisions by operators
 //
 // Operators accept a term for an interest, reject it with a reason, or merge it into another term. The newest decision of a
 // term counts. Every process holds the decisions as a global table. A decision affects only later events. It does not
@@ -62,14 +62,14 @@
 //
 // Deletion. What deletes each kind of row, by the first byte of its name:
 //
-//	'p'  pins                 never: a deleted pin keeps its version and that it is deleted, because late cards must lose
+//	'p'  pins                 never: a deleted pin keeps its version and the deletion, so that late cards have no effect
 //	'v'  number of visitors   event: the last visitor expires, or the pin is deleted
 //	's'  visitors of a pin    timer: AttributionWindow after the last impression; cap: MaxSeen; event: the pin is deleted
 //	'i'  interests of a user  cap: Keep; erasure
 //	'e'  counts of a day      cap: Days before the newest, when the interest gets its next new count
-//	't'  terms                cap: MaxTerms; event: no pin has it any more
+//	't'  terms                cap: MaxTerms; event: no pin has it
 //	'c'  terms by count       cap and event: with the term
-//	'a'  authors of a term    cap: MaxPeople; event: no pin of the author has it any more, or with the term
+//	'a'  authors of a term    cap: MaxPeople; event: no pin of the author has it, or with the term
 //	'n'  number of terms      never: one row for each partition
 //
 // # Drops
@@ -89,7 +89,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers is the set of deleted users. Note adds a user that the set may not contain yet.
+// DeletedUsers is the set of deleted users. Note adds a user that may be missing from the set.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
 	Note(user schemas.UserID, at schemas.Micros)
@@ -139,8 +139,8 @@ func dictionaries(partitions int32) []string {
 	return owners
 }
 
-// interestOf returns the interest of an accepted term, directly or by way of the terms that it was merged into. A blocked
-// term has none, nor has a term that was merged into a blocked one.
+// interestOf returns the interest of an accepted term, directly or through the terms that it was merged into. A blocked
+// term has none, and neither has a term that was merged into a blocked one.
 func (g *group) interestOf(term string) (schemas.InterestID, bool) {
 	const most = 8 // merges may form a cycle
 	for range most {
@@ -193,8 +193,8 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		return nil
 	}
 	t := pinRows{tx.Own()}
-	said, err := t.terms()
-	if err != nil || said.Deleted {
+	terms, err := t.terms()
+	if err != nil || terms.Deleted {
 		return err
 	}
 	seen, err := t.visitor(r.User)
@@ -202,7 +202,7 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		return err
 	}
 	out, pin, source := g.outbox(tx), schemas.PinID(r.Pin.ID), seen.sourceAt(r.Time, g.cfg.AttributionWindow)
-	for _, interest := range g.interests(r.Pin.Interests, said.Terms) {
+	for _, interest := range g.interests(r.Pin.Interests, terms.Terms) {
 		out.addLike(schemas.LikeMark{User: r.User, Interest: interest, Pin: pin, Verb: r.Verb, Weight: r.Weight, Time: r.Time})
 		out.addEvent(schemas.EngagementMark{Interest: interest, Source: source, What: cmp.Or(string(r.Verb), "other"), Time: r.Time})
 	}
@@ -224,11 +224,11 @@ func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 // impression processes one impression of a pin, and adds the resulting marks to out.
 func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, shown schemas.ShownPin) error {
 	t := pinRows{tx.Of(string(shown.Pin))}
-	said, err := t.terms()
+	terms, err := t.terms()
 	switch {
-	case err != nil || said.Deleted:
+	case err != nil || terms.Deleted:
 		return err
-	case said.Version == 0:
+	case terms.Version == 0:
 		tx.Count("unknown_pin")
 		return nil
 	case g.deleted.Has(i.User):
@@ -242,7 +242,7 @@ func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, sho
 	if i.Time >= seen.Time {
 		seen.Source, seen.Time = shown.Source, i.Time
 	}
-	for _, interest := range g.interests(said.Interests, said.Terms) {
+	for _, interest := range g.interests(terms.Interests, terms.Terms) {
 		out.addEvent(schemas.EngagementMark{Interest: interest, Source: shown.Source, What: schemas.ImpressionCount, Time: i.Time})
 	}
 	return g.recordVisitor(tx, t, i.User, seen)
@@ -302,7 +302,7 @@ func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) 
 	return cmp.Or(owner.SetTimer(at, name), rows.PutValue(owner, name, &v))
 }
 
-// deletion deletes the rows of a deleted user. It first notes the deletion, so that likes in flight find the user deleted.
+// deletion deletes the rows of a deleted user. It first notes the deletion, because likes in flight check the set.
 func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	if tx.Key() != string(d.User) {
 		return schemas.Bad(fmt.Sprintf("deleted user: key %.64q: want %.64q", tx.Key(), d.User))

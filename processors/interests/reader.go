@@ -30,8 +30,8 @@ type Reader struct {
 
 func (r Reader) now() schemas.Micros { return schemas.MicrosOf(r.Now()) }
 
-// scale returns the scale of a partition's sums. A change of the scale does not change their values, so sums that are read
-// one commit later have the same value on it.
+// scale returns the scale of a partition's sums. A new scale does not change the values of existing sums, so it also fits sums
+// that are read one commit later.
 func (r Reader) scale(ctx context.Context, partition int32) (scale decay.Scale, err error) {
 	err = r.Rows.Read(ctx, rows.CommonOwner(partition, r.Partitions), func(s rows.Snapshot) error {
 		scale, err = decay.LoadScale(s, r.Config.HalfLife)
@@ -51,7 +51,7 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 	now, blocked := r.now(), r.Config.Blocked()
 	scale, err := r.scale(ctx, partition)
 	if err != nil {
-		return nil, fmt.Errorf("terms of partition %d: %w", partition, err)
+		return nil, fmt.Errorf("read terms of partition %d: %w", partition, err)
 	}
 	err = r.Rows.Read(ctx, dictionaries(r.Partitions)[partition], func(s rows.Snapshot) error {
 		return rows.Each(s, []byte{rowTerm}, func(name string, t term) {
@@ -66,7 +66,7 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("terms of partition %d: %w", partition, err)
+		return nil, fmt.Errorf("read terms of partition %d: %w", partition, err)
 	}
 	slices.SortFunc(list, func(a, b schemas.DictionaryTerm) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Term, b.Term))
@@ -87,29 +87,29 @@ func (r Reader) Interests(ctx context.Context, user schemas.UserID, most int) ([
 	now := r.now()
 	scale, err := r.scale(ctx, topics.Partition(string(user), r.Partitions))
 	if err != nil {
-		return nil, fmt.Errorf("interests of %s: %w", user, err)
+		return nil, fmt.Errorf("read interests of %s: %w", user, err)
 	}
 	err = r.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
 		known, err := all(s)
 		if err != nil {
 			return err
 		}
-		whole := decay.None()
+		total := decay.None()
 		for _, id := range strongest(known) {
-			whole = whole.Plus(known[id].Strength)
+			total = total.Plus(known[id].Strength)
 		}
 		ids := strongest(known)
 		for _, id := range ids[:min(most, len(ids))] {
 			l := known[id]
 			list = append(list, schemas.UserInterest{
-				Interest: schemas.InterestID(id), Strength: l.Strength.At(now, scale), Share: l.Strength.Share(whole),
+				Interest: schemas.InterestID(id), Strength: l.Strength.At(now, scale), Share: l.Strength.Share(total),
 				Evidence: append([]schemas.Evidence{}, l.Evidence...),
 			})
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("interests of %s: %w", user, err)
+		return nil, fmt.Errorf("read interests of %s: %w", user, err)
 	}
 	return list, nil
 }
@@ -131,7 +131,7 @@ func (r Reader) Engagement(ctx context.Context, interest schemas.InterestID, day
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("engagement of %s: %w", interest, err)
+		return nil, fmt.Errorf("read engagement of %s: %w", interest, err)
 	}
 	list := []schemas.SourceEngagement{}
 	for source, counts := range bySource {

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Service answers requests about the terms of all partitions with their decisions, and about the interests of users.
+// Service handles requests about the terms of all partitions with their decisions, and about the interests of users.
 type Service struct {
 	Config     Config
 	Partitions int32 // of the group's topics
@@ -24,7 +24,7 @@ type Service struct {
 	Publisher  Publisher
 }
 
-// AllRows reads the rows of the group, in whichever process they are. See Reader.
+// AllRows reads the rows of the group in all processes. See Reader.
 type AllRows interface {
 	Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error)
 	Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error)
@@ -48,11 +48,11 @@ type Publisher interface {
 	Decide(ctx context.Context, decision *schemas.InterestDecision) error
 }
 
-// maxRequests limits concurrent requests, so that one call does not take all connections to a peer.
+// maxRequests limits concurrent requests, so one call does not take all connections to a peer.
 const maxRequests = 8
 
 // Terms returns at most limit terms of a state: candidates by score, the others by name. A blocked term is in no other
-// state, whatever was decided about it.
+// state, regardless of decisions.
 func (s Service) Terms(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
 	switch state {
 	case schemas.TermBlocked:
@@ -86,7 +86,7 @@ func byName(a, b schemas.DictionaryTerm) int { return cmp.Compare(a.Term, b.Term
 
 // candidates returns the terms without a decision.
 func (s Service) candidates(ctx context.Context, limit int) ([]schemas.DictionaryTerm, error) {
-	list, err := s.fromAll(ctx, limit+s.Decisions.Len(), nil) // that many may have a decision
+	list, err := s.fromAll(ctx, limit+s.Decisions.Len(), nil) // up to Len of them have a decision
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s Service) candidates(ctx context.Context, limit int) ([]schemas.Dictionar
 	return list[:min(limit, len(list))], nil
 }
 
-// withDecision returns the terms with the given decision and what is known about them.
+// withDecision returns the terms with the given decision, and their counts.
 func (s Service) withDecision(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
 	list, blocked := []schemas.DictionaryTerm{}, s.Config.Blocked()
 	s.Decisions.Each(func(_ string, decision *schemas.InterestDecision) {
@@ -137,7 +137,7 @@ func (s Service) fromAll(ctx context.Context, most int, named []string) ([]schem
 		p := topics.Partition(name, s.Partitions)
 		of[p] = append(of[p], name)
 	}
-	answers := make([][]schemas.DictionaryTerm, s.Partitions)
+	lists := make([][]schemas.DictionaryTerm, s.Partitions)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxRequests)
 	for p := range s.Partitions {
@@ -146,23 +146,23 @@ func (s Service) fromAll(ctx context.Context, most int, named []string) ([]schem
 		}
 		g.Go(func() error {
 			var err error
-			answers[p], err = s.Rows.Terms(ctx, p, most, of[p])
+			lists[p], err = s.Rows.Terms(ctx, p, most, of[p])
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return slices.Concat(answers...), nil
+	return slices.Concat(lists...), nil
 }
 
 // Fold normalizes a text to a term.
 func (s Service) Fold(text string) string { return Fold(text) }
 
-// Blocked returns why the configuration blocks a term, or "" if it does not.
+// Blocked returns the reason why the configuration blocks a term, or "" if it does not.
 func (s Service) Blocked(term string) string { return s.Config.Blocked()(term) }
 
-// Decided returns the last decision about a term that this process knows.
+// Decided returns the last decision about a term in this process.
 func (s Service) Decided(term string) (schemas.InterestDecision, bool) {
 	decision, ok := s.Decisions.Get(term)
 	if !ok {
@@ -177,8 +177,8 @@ func (s Service) Decide(ctx context.Context, decision schemas.InterestDecision) 
 }
 
 // Interests returns a user's interests, none for a deleted user. It removes deleted pins from the evidence, because the
-// rows include only deletions that the users who liked a pin saw recently. It returns an error if no feed store can
-// tell which pins are deleted.
+// rows include only deletions that the users who liked a pin saw recently. It returns an error if no feed store can return
+// the deleted pins.
 func (s Service) Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error) {
 	if s.Deleted.Has(user) {
 		return []schemas.UserInterest{}, nil
@@ -197,7 +197,7 @@ func (s Service) Interests(ctx context.Context, user schemas.UserID, limit int) 
 	return list, nil
 }
 
-// deletedPins returns the pins of the evidence that are deleted or whose author is.
+// deletedPins returns the pins of the evidence that are deleted or have a deleted author.
 func (s Service) deletedPins(ctx context.Context, list []schemas.UserInterest) (map[schemas.PinID]bool, error) {
 	pins := map[schemas.PinID]bool{}
 	for _, i := range list {

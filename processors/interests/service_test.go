@@ -55,7 +55,7 @@ func (d allDecided) Each(visit func(string, *schemas.InterestDecision)) {
 	}
 }
 
-// An accepted term that is blocked is listed only as blocked, with the reason. Unblocked, it is as before.
+// An accepted term that is blocked is listed only as blocked, with the reason. After unblocking, its state is the previous one.
 func TestService_ListsEachTermInOneState(t *testing.T) {
 	decide := func(term string, state schemas.TermState) *schemas.InterestDecision {
 		return &schemas.InterestDecision{Term: term, State: state}
@@ -68,7 +68,7 @@ func TestService_ListsEachTermInOneState(t *testing.T) {
 		change func(*interests.Config)
 		want   map[string]string
 	}{
-		"nothing is blocked": {func(*interests.Config) {}, map[string]string{
+		"no blocked terms": {func(*interests.Config) {}, map[string]string{
 			"sale": "accepted, 6 pins ", "winter sale": "accepted, 6 pins ", "oolong": "merged, 6 pins ", "winter": "candidate, 6 pins ",
 		}},
 		"blocked terms": {
@@ -118,7 +118,7 @@ type deletedUsers map[schemas.UserID]bool
 func (d deletedUsers) Has(user schemas.UserID) bool               { return d[user] }
 func (d deletedUsers) Note(user schemas.UserID, _ schemas.Micros) { d[user] = true }
 
-// A pin that was liked so long ago that its rows no longer include the deletion is no evidence after its deletion.
+// A deleted pin is no evidence, even if the like is older than Config.AttributionWindow.
 func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 	card := func(author schemas.UserID, deleted bool) schemas.Card {
 		return schemas.Card{PinVersion: schemas.PinVersion{PinContent: schemas.PinContent{Facets: schemas.Facets{Author: author}, Deleted: deleted}}}
@@ -141,9 +141,9 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 	}
 	store.err = errors.New("unavailable")
 	if _, err := s.Interests(t.Context(), "user:reader", 10); !errors.Is(err, store.err) {
-		t.Errorf("without a feed store: got %v, want its error", err)
+		t.Errorf("feed store unavailable: got %v, want its error", err)
 	}
 	if list, err := s.Interests(t.Context(), "user:erased", 10); err != nil || len(list) != 0 {
-		t.Errorf("of a deleted user: got %v, %v, want none", list, err)
+		t.Errorf("interests of a deleted user: %v, %v, want none", list, err)
 	}
 }

@@ -13,10 +13,10 @@ import (
 
 // The kinds of rows, by the first byte of their names.
 const (
-	rowPin      = 'p' // of a pin → saying
+	rowPin      = 'p' // of a pin → pinTerms
 	rowVisitor  = 's' // of a pin: user → visitor; has a timer
 	rowVisitors = 'v' // of a pin → number of visitors
-	rowInterest = 'i' // of a user: interest → liking
+	rowInterest = 'i' // of a user: interest → userInterest
 	rowCount    = 'e' // of an interest: day, source, 0, what → count
 	rowTerm     = 't' // of a dictionary: term → term
 	rowRank     = 'c' // of a dictionary: pins (fewest first), term → empty
@@ -120,9 +120,9 @@ type outbox struct {
 	waiting int // number of marks in to, except those of terms
 }
 
-// maxWaiting is the number of marks from which on they are sent. The marks of one more pin are at most 64 events or one
-// like. An event takes about 350 bytes and a removed like 530, whatever the length of ids and sources, so all of these fit
-// a record.
+// maxWaiting is the number of collected marks at which they are sent. The marks of one more pin are at most 64 events or one
+// like. An event takes about 350 bytes and a removed like 530, regardless of the length of ids and sources, so all of these
+// fit a record.
 const maxWaiting = 1000
 
 func (g *group) outbox(tx *rows.Tx) *outbox {

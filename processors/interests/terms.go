@@ -72,7 +72,7 @@ func runs(text string) [][]string {
 }
 
 // of returns the terms of texts, each once, sorted. A term has up to maxWords consecutive words, begins and ends with a
-// word for which worth is true, and is not blocked.
+// content word, and is not blocked.
 func (v vocabulary) of(texts ...string) []string {
 	var terms []string
 	for _, text := range texts {
@@ -91,8 +91,8 @@ func (v vocabulary) of(texts ...string) []string {
 	return terms[:min(len(terms), maxTerms)]
 }
 
-// blockReason returns why a folded term is not a term of this vocabulary, even if it was counted before: it is blocked,
-// or begins or ends with a stop word. It returns "" otherwise.
+// blockReason returns why a folded term is not a term of this vocabulary, regardless of its counts: it is blocked, or begins
+// or ends with a stop word. It returns "" otherwise.
 func (v vocabulary) blockReason(term string) string {
 	if reason, blocked := v.blocked[term]; blocked {
 		return reason

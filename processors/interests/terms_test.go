@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTermsOfTitles(t *testing.T) {
+func TestVocabulary_TermsOfTitles(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Stop, cfg.Block = []string{"Roasted"}, map[string]string{"ACME Tea": "a brand"}
 	v := newVocabulary(cfg)
@@ -34,16 +34,16 @@ func TestTermsOfTitles(t *testing.T) {
 		}
 	}
 	if got := nameOf("board:123"); got != "" {
-		t.Errorf("the name of a number is %q", got)
+		t.Errorf("name of board:123: %q, want none", got)
 	}
 }
 
-func TestWhyATermIsNone(t *testing.T) {
+func TestVocabulary_BlockReason(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Stop, cfg.Block = []string{"Sale"}, map[string]string{"ACME-Tea": "a brand", "last sale": "advertising"}
 	why := cfg.Blocked()
 	for term, want := range map[string]string{
-		"acme tea": "a brand", "last sale": "advertising", // whether or not stop words exclude it, too
+		"acme tea": "a brand", "last sale": "advertising", // also if stop words exclude it
 		"sale": "sale is a stop word", "sale today": "sale is a stop word", "big sale": "sale is a stop word", "the tea": "the is a stop word",
 		"acme": "", "big sale today": "", "art of tea": "", "wholesale": "", "acme tea pot": "", "": "",
 	} {
@@ -54,7 +54,7 @@ func TestWhyATermIsNone(t *testing.T) {
 }
 
 // Terms of any bytes are bounded and sorted, and fold to themselves.
-func TestTermsAreBoundedAndFolded(t *testing.T) {
+func TestVocabulary_BoundedAndFolded(t *testing.T) {
 	v := newVocabulary(DefaultConfig())
 	rapid.Check(t, func(t *rapid.T) {
 		terms := v.of(rapid.String().Draw(t, "title"), string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
@@ -69,17 +69,17 @@ func TestTermsAreBoundedAndFolded(t *testing.T) {
 	})
 }
 
-func TestConfigNamesEveryProblem(t *testing.T) {
+func TestConfig_ListsAllProblems(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
 	err := Config{Block: map[string]string{"tea": ""}, Evidence: -1, MaxSeen: -1}.Validate()
 	if err == nil {
-		t.Fatal("a configuration of nothing is taken")
+		t.Fatal("Validate accepted zero values")
 	}
 	for _, name := range []string{"max_terms", "max_people", "min_pins", "min_people", "half_life", "keep", "evidence", "interests", "attribution_window", "max_seen", "days", "block"} {
 		if !strings.Contains(err.Error(), name+": ") {
-			t.Errorf("%s is not named in %v", name, err)
+			t.Errorf("no problem with %s in %v", name, err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ type userInterest struct {
 	Evidence []schemas.Evidence // newest first
 }
 
-// add adds an action to the strength, and keeps the most newest actions as evidence.
+// add adds an action to the strength, and keeps up to most of the newest actions as evidence.
 func (l *userInterest) add(m schemas.LikeMark, scale decay.Scale, most int) {
 	l.Strength = l.Strength.Plus(decay.SumOf(m.Weight, m.Time, scale))
 	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: m.Time})
@@ -137,8 +137,8 @@ func dayName(d uint32) []byte { return binary.BigEndian.AppendUint32([]byte{rowC
 // maxStale bounds the rows that one event deletes. Later events delete the rest.
 const maxStale = 50
 
-// count counts an event of an interest. If its row is new, count deletes the days that are days or more before the event's
-// day.
+// count counts an event of an interest. If its row is new, count also deletes rows that are days or more older than the
+// event.
 func count(own rows.Owner, e schemas.EngagementMark, days int) error {
 	name := append(append(append(dayName(day(e.Time)), e.Source...), 0), e.What...)
 	n, known, err := rows.Value[number](own, name)

@@ -15,8 +15,8 @@ type Config struct {
 	BoardPins int           `yaml:"board_pins" default:"10" range:"0..100" help:"last pins of a board that the next one is paired with"`
 	Interests int           `yaml:"interests" default:"6" range:"0..64" help:"first interests of a pin, which are paired with one another"`
 
-	// ScoreHalfLife is the half-life of the write-time score. All groups share it, so it is not read from this part of
-	// a configuration file.
+	// ScoreHalfLife is the half-life of the write-time score. All groups share it, so this part of a configuration file does
+	// not contain it.
 	ScoreHalfLife time.Duration `yaml:"-"`
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A deleted pin keeps one small row and is no pin's neighbor. Later actions and saves that name it do not make it one
-// again.
-func TestCard_DeletedPinLosesItsNeighboursAndTheyLoseIt(t *testing.T) {
+// A deleted pin keeps one small row and is no pin's neighbor. Later actions and saves that contain it do not change that.
+func TestCard_DeletionRemovesNeighborsOnBothSides(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, related.DefaultConfig())
 	act := func(on, near int) {
@@ -25,7 +24,7 @@ func TestCard_DeletedPinLosesItsNeighboursAndTheyLoseIt(t *testing.T) {
 	act(2, 3)
 	r.WaitIdle()
 	if got := len(r.neighbours("pin:1", 100)); got != 4 {
-		t.Fatalf("%d neighbours before the deletion, want 4", got)
+		t.Fatalf("%d neighbors before the deletion, want 4", got)
 	}
 	card := func(n int, deleted bool) {
 		id := schemas.PinID(pin(n).ID)
@@ -38,11 +37,11 @@ func TestCard_DeletedPinLosesItsNeighboursAndTheyLoseIt(t *testing.T) {
 	expect := func(when string) {
 		t.Helper()
 		if got := len(r.Rows(topics.Related, "pin:1")); got != 1 {
-			t.Errorf("%s: the deleted pin has %d rows, want one", when, got)
+			t.Errorf("%s: the deleted pin has %d rows, want 1", when, got)
 		}
 		for of, want := range map[schemas.ID]int{"pin:1": 0, "pin:2": 1, "pin:3": 1, "pin:4": 0} {
 			if got := r.neighbours(of, 100); len(got) != want {
-				t.Errorf("%s: neighbours of %s: %+v, want %d", when, of, got, want)
+				t.Errorf("%s: neighbors of %s: %+v, want %d", when, of, got, want)
 			}
 		}
 	}
@@ -55,6 +54,6 @@ func TestCard_DeletedPinLosesItsNeighboursAndTheyLoseIt(t *testing.T) {
 	r.WaitIdle()
 	expect("named again")
 	if got := len(r.Rows(topics.Related, "pin:4")); got != 1 {
-		t.Errorf("%d rows of a pin without neighbours, want that of its strength", got)
+		t.Errorf("%d rows of a pin without neighbors, want only its strength", got)
 	}
 }

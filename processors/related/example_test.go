@@ -10,21 +10,21 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// elsewhere replaces the view of a runner (rows.Runner.View) that does not own the requested partition.
-type elsewhere struct{}
+// notOwner is a view (rows.Runner.View) of a process that does not own the requested partition.
+type notOwner struct{}
 
-func (elsewhere) Read(_ context.Context, owner string, _ func(rows.Snapshot) error) error {
+func (notOwner) Read(_ context.Context, owner string, _ func(rows.Snapshot) error) error {
 	return &rows.NotHereError{Group: topics.Related, Owner: owner, Partition: topics.Partition(owner, 16)}
 }
 
 // The process that owns a pin's partition returns the pin's neighbors. Another process returns an error with the partition,
-// and package peers of serving forwards the request.
+// and serving/peers forwards the request.
 func ExampleReader() {
-	reader := related.Reader{Rows: elsewhere{}}
+	reader := related.Reader{Rows: notOwner{}}
 	_, err := reader.Neighbours(context.Background(), "pin:42", 10)
-	var not *rows.NotHereError
-	if errors.As(err, &not) {
-		fmt.Println("ask who has partition", not.Partition)
+	var notHere *rows.NotHereError
+	if errors.As(err, &notHere) {
+		fmt.Println("forward to the owner of partition", notHere.Partition)
 	}
-	// Output: ask who has partition 6
+	// Output: forward to the owner of partition 6
 }

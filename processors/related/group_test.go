@@ -38,19 +38,19 @@ func pin(n int) schemas.Neighbour {
 	}
 }
 
-// oracle sums the weights of all occurrences by brute force, without forward decay.
+// oracle sums the weights of all occurrences without forward decay.
 type oracle struct {
-	cfg    related.Config
-	worth  map[schemas.ID]map[schemas.ID]float64 // decayed to base
-	boards map[schemas.BoardID][]*schemas.BoardSave
+	cfg     related.Config
+	weights map[schemas.ID]map[schemas.ID]float64 // decayed to base
+	boards  map[schemas.BoardID][]*schemas.BoardSave
 }
 
 func (o *oracle) add(of, other schemas.ID, weight float64, at schemas.Micros) {
-	if o.worth[of] == nil {
-		o.worth[of] = map[schemas.ID]float64{}
+	if o.weights[of] == nil {
+		o.weights[of] = map[schemas.ID]float64{}
 	}
 	age := base.Time().Sub(at.Time())
-	o.worth[of][other] += weight * math.Exp2(-float64(age)/float64(o.cfg.HalfLife))
+	o.weights[of][other] += weight * math.Exp2(-float64(age)/float64(o.cfg.HalfLife))
 }
 
 func (o *oracle) request(r *schemas.RelatedRequest) {
@@ -84,11 +84,11 @@ func (o *oracle) save(s *schemas.BoardSave) {
 // neighbours returns the shares of an id's neighbors, strongest first.
 func (o *oracle) neighbours(of schemas.ID) []schemas.RelatedItem {
 	total := 0.0
-	for _, w := range o.worth[of] {
+	for _, w := range o.weights[of] {
 		total += w
 	}
 	var list []schemas.RelatedItem
-	for id, w := range o.worth[of] {
+	for id, w := range o.weights[of] {
 		list = append(list, schemas.RelatedItem{ID: id, Share: w / total})
 	}
 	slices.SortFunc(list, func(a, b schemas.RelatedItem) int {
@@ -113,7 +113,7 @@ func newRig(t *testing.T, cfg related.Config) *rig {
 func (r *rig) neighbours(of schemas.ID, most int) []schemas.RelatedItem {
 	r.t.Helper()
 	var list []schemas.RelatedItem
-	r.Eventually("the neighbours of "+string(of), func() bool {
+	r.Eventually("the neighbors of "+string(of), func() bool {
 		var err error
 		list, err = related.Reader{Rows: r.member.View(topics.Related)}.Neighbours(r.t.Context(), of, most)
 		var away *rows.NotHereError
@@ -134,13 +134,13 @@ func (r *rig) send(e any) {
 	}
 }
 
-// Shares are those of the decayed sums, whatever the actions, their order of arrival and the number of kills.
-func TestNeighboursAreTheDecayedSums(t *testing.T) {
+// Shares are those of the decayed sums, regardless of the order of arrival and the number of kills.
+func TestRelated_SharesEqualDecayedSums(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.HalfLife = 24 * time.Hour
 	cfg.BoardPins = 100 // no bound is exceeded
-	o := &oracle{cfg: cfg, worth: map[schemas.ID]map[schemas.ID]float64{}, boards: map[schemas.BoardID][]*schemas.BoardSave{}}
+	o := &oracle{cfg: cfg, weights: map[schemas.ID]map[schemas.ID]float64{}, boards: map[schemas.BoardID][]*schemas.BoardSave{}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := newRig(t, cfg)
 	const events = 240
@@ -168,26 +168,26 @@ func TestNeighboursAreTheDecayedSums(t *testing.T) {
 	}
 	r.WaitIdle()
 	compared := 0
-	for of := range o.worth {
+	for of := range o.weights {
 		want := o.neighbours(of)
 		got := r.neighbours(of, 1000)
 		if diff := gocmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0), cmpopts.IgnoreFields(schemas.RelatedItem{}, "Facets", "Created")); diff != "" {
-			t.Errorf("neighbours of %s (-want +got):\n%s", of, diff)
+			t.Errorf("neighbors of %s (-want +got):\n%s", of, diff)
 		}
 		for _, item := range got {
 			if strings.HasPrefix(string(item.ID), "pin:") && item.Author == "" {
-				t.Errorf("neighbour %s of %s has no facets", item.ID, of)
+				t.Errorf("neighbor %s of %s has no facets", item.ID, of)
 			}
 		}
 		compared += len(want)
 	}
 	if compared < 100 {
-		t.Errorf("only %d neighbours were compared", compared)
+		t.Errorf("compared only %d neighbors", compared)
 	}
 }
 
 // An action delivers the strongest neighbors, each with its write-time score and its share as the edge weight.
-func TestAnActionBringsTheNeighbours(t *testing.T) {
+func TestRequest_DeliversNeighbors(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.Offer = 2
@@ -221,9 +221,8 @@ func TestAnActionBringsTheNeighbours(t *testing.T) {
 	}
 }
 
-// A neighbor that is too old for a float to represent its share is not offered, and does not prevent others from being
-// offered.
-func TestNeighboursOfLongAgoAreNotOffered(t *testing.T) {
+// A neighbor is not offered if it is so old that its share underflows. Other neighbors are still offered.
+func TestOffer_OmitsUnderflowingShares(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, related.DefaultConfig())
 	long, longer := schemas.MicrosOf(time.Time{}), schemas.Micros(math.MinInt64)
@@ -235,13 +234,13 @@ func TestNeighboursOfLongAgoAreNotOffered(t *testing.T) {
 	r.WaitIdle()
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.Deliveries) {
 		if len(rec.Value.Pins) != 1 || rec.Value.Pins[0].Pin != "pin:4" || math.IsInf(float64(rec.Value.Pins[0].BaseScore), 0) {
-			t.Errorf("%s is offered %+v, want pin:4 alone", rec.Value.Users[0], rec.Value.Pins)
+			t.Errorf("%s is offered %+v, want only pin:4", rec.Value.Users[0], rec.Value.Pins)
 		}
 	}
 }
 
-// Of any number of neighbors, the strongest are kept, and not many more.
-func TestNeighboursAreBounded(t *testing.T) {
+// Only the strongest neighbors are kept, within a bound.
+func TestTrim_KeepsStrongestNeighbors(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.Keep, cfg.Offer = 10, 0
@@ -255,11 +254,11 @@ func TestNeighboursAreBounded(t *testing.T) {
 	r.WaitIdle()
 	got := r.neighbours(pin(100_000).ID, 10*cfg.Keep)
 	if most := cfg.Keep + cfg.Keep/4; len(got) < cfg.Keep || len(got) > most {
-		t.Fatalf("%d of %d neighbours are kept, want %d to %d", len(got), all, cfg.Keep, most)
+		t.Fatalf("%d of %d neighbors are kept, want %d to %d", len(got), all, cfg.Keep, most)
 	}
 	for i, item := range got[:cfg.Keep] {
 		if want := pin(all - 1 - i).ID; item.ID != want {
-			t.Errorf("neighbour %d is %s, want %s", i, item.ID, want)
+			t.Errorf("neighbor %d is %s, want %s", i, item.ID, want)
 		}
 	}
 }
@@ -302,7 +301,7 @@ func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
 }
 
 // A board pairs only its last pins.
-func TestABoardRemembersItsLastPins(t *testing.T) {
+func TestSave_PairsLastPinsOfBoard(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.BoardPins = 3
@@ -324,12 +323,12 @@ func TestABoardRemembersItsLastPins(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			t.Errorf("neighbours of pin:%d: got %v, want %v", of, got, want)
+			t.Errorf("neighbors of pin:%d: got %v, want %v", of, got, want)
 		}
 	}
 }
 
-func TestGarbageGoesToTheDeadLetters(t *testing.T) {
+func TestRelated_SendBadRecordsToDeadLetters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, related.DefaultConfig())
 	good := schemas.RelatedRequest{User: "user:u", Weight: 1, Time: base, Pin: pin(1)}

@@ -13,7 +13,7 @@ import (
 
 // After a change of the half-life, strengths keep their values, later occurrences add to them, and a trim deletes the
 // weakest.
-func TestNeighboursStandWhenTheHalfLifeChanges(t *testing.T) {
+func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
 	t.Parallel()
 	const day, month = 24 * time.Hour, 30 * 24 * time.Hour
 	for name, lives := range map[string][]time.Duration{"raised": {day, month}, "lowered, and raised": {month, day, 2 * month}} {
@@ -44,7 +44,7 @@ const (
 	beside  = schemas.ID("pin:101")
 )
 
-// together adds an occurrence of each of the others with both pins, the given number of times, a moment ago.
+// together adds recent occurrences of each of the others with both pins, the given number of times.
 func (r *rig) together(times int, others ...int) {
 	near := func(n int) []schemas.Near {
 		return []schemas.Near{{Neighbour: pin(n), Weight: 1, Time: schemas.MicrosOf(time.Now())}}
@@ -71,6 +71,6 @@ func (r *rig) wantShares(of schemas.ID, times map[schemas.ID]float64, all float6
 	}
 	// The decay between an action and the change of the half-life is a thousandth in two minutes.
 	if diff := gocmp.Diff(want, got, cmpopts.EquateApprox(0.01, 0)); diff != "" {
-		r.t.Errorf("shares in all neighbours of %s (-want +got):\n%s", of, diff)
+		r.t.Errorf("shares of the neighbors of %s (-want +got):\n%s", of, diff)
 	}
 }

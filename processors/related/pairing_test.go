@@ -42,9 +42,9 @@ func TestPairing_SplitsRecordsByBytes(t *testing.T) {
 		got, gotRemoved = got+len(rec.Pairs), gotRemoved+len(rec.Removed)
 	}
 	if got != want || gotRemoved != removed {
-		t.Errorf("%d pairs and %d removed neighbours, want %d and %d", got, gotRemoved, want, removed)
+		t.Errorf("%d pairs and %d removed neighbors, want %d and %d", got, gotRemoved, want, removed)
 	}
 	if p.reset(); len(p.byPartition[0].full)+len(p.byPartition[0].Pairs)+len(p.byPartition[0].Removed) > 0 {
-		t.Error("pairs are left after a reset")
+		t.Error("reset left pairs")
 	}
 }

@@ -29,7 +29,7 @@ func (r Reader) Neighbours(ctx context.Context, of schemas.ID, most int) ([]sche
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("neighbours of %s: %w", of, err)
+		return nil, fmt.Errorf("read neighbors of %s: %w", of, err)
 	}
 	return items, nil
 }

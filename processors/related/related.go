@@ -1,5 +1,5 @@
-// Package related computes which pins, and which interests, belong together. It delivers the neighbors of a pin to the
-// users who act on the pin.
+// Package related computes related pins and related interests. It delivers the neighbors of a pin to the users who act on
+// the pin.
 //
 //	owner   pin, interest, board
 //	in      related-requests and pin-cards (key pin), board-saves (key board), related-pairs (batched, of a partition)
@@ -32,14 +32,13 @@
 //
 //	ln(quality) + ln(2)·created/half-life + ln(share) + ln(weight of the action)
 //
-// where the half-life is Config.ScoreHalfLife, and share is the neighbor's part in the total strength of the pin; it
-// takes the place of an edge weight. The facets are those that the neighbor had at the last occurrence. Its card has the
-// current ones.
+// where the half-life is Config.ScoreHalfLife. share is the neighbor's part in the total strength of the pin and replaces an
+// edge weight. The facets are those that the neighbor had at the last occurrence. Its card has the current ones.
 //
 // # Deleted pins
 //
-// A deleted pin is removed from its neighbors, and its own neighbors are deleted. Later actions may still name it, because
-// users and boards remember it for a while. It gets no more neighbors then, and the group sends a removal to the other pin.
+// A deleted pin is removed from its neighbors, and its own neighbors are deleted. Later actions can still contain it, because
+// users and boards keep it for a while. It gets no more neighbors, and the group sends a removal to the other pin.
 //
 // # Rows
 //
@@ -77,7 +76,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams) rows.Group {
 	}
 }
 
-// group holds what the callbacks share. The callbacks of several partitions run concurrently.
+// group holds the state that the callbacks share. The callbacks of several partitions run concurrently.
 type group struct {
 	cfg        Config
 	streams    *topics.Streams
@@ -121,7 +120,7 @@ func (g *group) offer(tx *rows.Tx, own neighbours, r *schemas.RelatedRequest) er
 	}
 	d := schemas.Delivery{Source: schemas.Related, Users: []schemas.UserID{r.User}}
 	for i := range list {
-		if list[i].share > 0 { // a share of 0, which has no score, is so old that nothing is left of it
+		if list[i].share > 0 { // 0: so old that its share underflows and has no score
 			d.Pins = append(d.Pins, list[i].delivered(r.Weight, g.cfg.ScoreHalfLife))
 		}
 	}
@@ -186,8 +185,8 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 			p.remove(other.ID, pair.Of)
 		}
 	}
-	for _, gone := range r.Removed {
-		if err := (neighbours{tx.Of(string(gone.Of)), g.cfg, scale}).remove(gone.Neighbour); err != nil {
+	for _, removed := range r.Removed {
+		if err := (neighbours{tx.Of(string(removed.Of)), g.cfg, scale}).remove(removed.Neighbour); err != nil {
 			return err
 		}
 	}

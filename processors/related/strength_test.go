@@ -17,8 +17,8 @@ const month = 30 * 24 * time.Hour
 
 var monthly = decay.NewScale(month)
 
-// The sum of strengths equals that of the weights, decayed to any time, in whatever order they are added.
-func TestStrengthIsTheDecayedSum(t *testing.T) {
+// The sum of strengths equals that of the weights, decayed to any time, regardless of the order of addition.
+func TestStrength_EqualsDecayedSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := schemas.MicrosOf(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 		n := rapid.IntRange(1, 40).Draw(t, "n")
@@ -31,24 +31,24 @@ func TestStrengthIsTheDecayedSum(t *testing.T) {
 		}
 		got := math.Exp(float64(sum - decay.SumOf(1, now, monthly)))
 		if math.Abs(got-total) > 1e-9*total {
-			t.Errorf("%d weights are worth %v now, want %v", n, got, total)
+			t.Errorf("sum of %d weights: %v, want %v", n, got, total)
 		}
 	})
 }
 
-func TestStrength(t *testing.T) {
+func TestStrength_PlusAndShare(t *testing.T) {
 	at := schemas.MicrosOf(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 	later := schemas.MicrosOf(at.Time().Add(month))
 	for _, c := range []struct {
 		name      string
 		got, want float64
 	}{
-		{"nothing and something", float64(decay.None().Plus(3)), 3},
-		{"nothing and nothing", float64(decay.None().Plus(decay.None())), math.Inf(-1)},
-		{"a half-life is half", decay.SumOf(1, at, monthly).Share(decay.SumOf(1, later, monthly)), 0.5},
-		{"all of it", decay.SumOf(2, at, monthly).Share(decay.SumOf(2, at, monthly)), 1},
-		{"a rounding above all is all", strength(1).Share(0.999999), 1},
-		{"something of nothing", decay.None().Share(1), 0},
+		{"none plus a sum", float64(decay.None().Plus(3)), 3},
+		{"none plus none", float64(decay.None().Plus(decay.None())), math.Inf(-1)},
+		{"share of a weight one half-life old", decay.SumOf(1, at, monthly).Share(decay.SumOf(1, later, monthly)), 0.5},
+		{"share of the whole sum", decay.SumOf(2, at, monthly).Share(decay.SumOf(2, at, monthly)), 1},
+		{"share above 1 by rounding", strength(1).Share(0.999999), 1},
+		{"share of none", decay.None().Share(1), 0},
 	} {
 		if c.got != c.want && math.Abs(c.got-c.want) > 1e-9 {
 			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
@@ -63,7 +63,7 @@ func TestNeighbourRowRoundTrip(t *testing.T) {
 	n.update(&schemas.Neighbour{Version: 8, Facets: schemas.Facets{Author: "user:old"}, Quality: 1}) // arrived late
 	got, err := packed.Decode[neighbour](packed.Encode(&n))
 	if err != nil || got.strength != 456.5 || !cmp.Equal(got.Neighbour, want) {
-		t.Errorf("came back as %+v, %v", got, err)
+		t.Errorf("decoded %+v, %v", got, err)
 	}
 	w := totals{strength: 2.5, kept: 7, deleted: true}
 	if got, err := packed.Decode[totals](packed.Encode(&w)); err != nil || got != w {

@@ -18,7 +18,7 @@ import (
 const (
 	rowNeighbour = 'n' // id → strength and state of the neighbor
 	rowPlace     = 'p' // strength (best first), id → empty
-	rowTotals    = 'a' // → total strength that was ever added, number of neighbors kept
+	rowTotals    = 'a' // → total strength of all occurrences, number of neighbors kept
 	rowSave      = 's' // time (newest first), pin → the record of board-saves
 )
 
@@ -101,7 +101,7 @@ func best(t rows.RowReader, most int) ([]neighbour, error) {
 			return nil, err
 		}
 		if n == nil {
-			return nil, fmt.Errorf("neighbour %s has a place and no row", id)
+			return nil, fmt.Errorf("read neighbor %s: its place has no row", id)
 		}
 		n.share = n.strength.Share(all.strength)
 		list = append(list, *n)
@@ -157,7 +157,7 @@ func (t neighbours) put(n *neighbour) error {
 	return errors.Join(rows.PutValue(t.own, neighbourName(n.ID), n), t.own.Put(placeName(n.strength, n.ID), nil))
 }
 
-// trim deletes the weakest neighbors over the bound, and returns the number that is left. Their strength stays in the
+// trim deletes the weakest neighbors over the bound, and returns the number of the others. Their strength stays in the
 // total, because shares are relative to all occurrences.
 func (t neighbours) trim() (left int, err error) {
 	ids, err := places(t.own, 0)
@@ -171,7 +171,7 @@ func (t neighbours) trim() (left int, err error) {
 			return 0, err
 		}
 		if n == nil {
-			return 0, fmt.Errorf("neighbour %s has a place and no row", id)
+			return 0, fmt.Errorf("read neighbor %s: its place has no row", id)
 		}
 		if err := errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id))); err != nil {
 			return 0, err
@@ -248,7 +248,7 @@ func (b board) saves() ([]*schemas.BoardSave, error) {
 	return list, errors.Join(err, bad)
 }
 
-// keep stores a save, and deletes those over the bound. It does not store a save that is older than all of a full board.
+// keep stores a save, and deletes saves over the bound. It does not store a save that is older than all saves of a full board.
 func (b board) keep(s *schemas.BoardSave, kept []*schemas.BoardSave) error {
 	if b.most == 0 || len(kept) >= b.most && s.Time < kept[b.most-1].Time {
 		return nil
