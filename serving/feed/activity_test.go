@@ -19,7 +19,7 @@ type fakeActivity struct {
 }
 
 func (l *fakeActivity) Announce(ctx context.Context, r *schemas.UserActivity) error {
-	err := l.fault.strike(ctx)
+	err := l.fault.inject(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
@@ -28,7 +28,7 @@ func (l *fakeActivity) Announce(ctx context.Context, r *schemas.UserActivity) er
 	return err
 }
 
-// inactiveGenerator returns its chunk only after the user's return is announced.
+// inactiveGenerator returns its chunk only after the user's visit is announced.
 type inactiveGenerator struct{ *fakeGenerator }
 
 func (g inactiveGenerator) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
@@ -45,10 +45,10 @@ func TestVisit_AnnouncesInactiveUserBeforeChunk(t *testing.T) {
 		err       error
 		announced int
 	}{
-		"announced":              {announced: 1},
-		"the log refuses":        {err: errFake},
-		"the log is slow, a bit": {delay: 100 * ms, announced: 1},
-		"no ActivityLog":         {},
+		"announced":             {announced: 1},
+		"the log fails":         {err: errFake},
+		"the log is a bit slow": {delay: 100 * ms, announced: 1},
+		"no ActivityLog":        {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,11 +77,11 @@ func TestVisit_AnnouncesActivityWithoutItems(t *testing.T) {
 		delay    time.Duration
 		want     int
 	}{
-		"time":                      {announce: true, want: 1},
-		"not time":                  {},
-		"its Served says as much":   {announce: true, items: true},
-		"the log hangs":             {announce: true, delay: time.Hour},
-		"the log is slower than us": {announce: true, delay: 300 * ms, want: 1},
+		"announcement due":           {announce: true, want: 1},
+		"not due":                    {},
+		"its Served announces it":    {announce: true, items: true},
+		"the log hangs":              {announce: true, delay: time.Hour},
+		"the log outlasts the visit": {announce: true, delay: 300 * ms, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A result that arrived in time is used, however late the caller waits for it: a slow generator must not lose the store's
-// rows.
-func TestResultInTimeIsUsedLate(t *testing.T) {
+// A result that arrived in time is used, however late the caller waits for it: a slow generator must not discard the
+// rows of the store.
+func TestCall_ReturnsResultThatArrivedBeforeDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 50 { // a fair select would lose half of the results
@@ -26,7 +26,7 @@ func TestResultInTimeIsUsedLate(t *testing.T) {
 	})
 }
 
-func TestLateResultIsHandedOver(t *testing.T) {
+func TestCall_PassesLateResultToCallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls sync.WaitGroup
 		var late []int
@@ -42,7 +42,7 @@ func TestLateResultIsHandedOver(t *testing.T) {
 	})
 }
 
-func TestFullGateWaitsWithinTheDeadline(t *testing.T) {
+func TestGate_WaitsForSlotUntilDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls sync.WaitGroup
 		g := newGate("callee", 1, &calls)
@@ -51,14 +51,14 @@ func TestFullGateWaitsWithinTheDeadline(t *testing.T) {
 			return 1, nil
 		}, nil)
 		synctest.Wait()
-		begun := false
+		started := false
 		second := begin(t.Context(), g, 500*time.Millisecond, func(context.Context) (int, error) {
-			begun = true
+			started = true
 			return 2, nil
 		}, nil)
 		third := begin(t.Context(), g, 2*time.Second, func(context.Context) (int, error) { return 3, nil }, nil)
-		if _, err := second.wait(); !errors.Is(err, context.DeadlineExceeded) || begun {
-			t.Errorf("got %v, begun %v, want %v", err, begun, context.DeadlineExceeded)
+		if _, err := second.wait(); !errors.Is(err, context.DeadlineExceeded) || started {
+			t.Errorf("got %v, started %v, want %v", err, started, context.DeadlineExceeded)
 		}
 		one, err1 := first.wait()
 		three, err3 := third.wait()
@@ -66,6 +66,6 @@ func TestFullGateWaitsWithinTheDeadline(t *testing.T) {
 			t.Errorf("got %d, %v and %d, %v, want 1 and 3", one, err1, three, err3)
 		}
 		calls.Wait()
-		same(t, "under way", g.inFlight(), 0)
+		same(t, "in flight", g.inFlight(), 0)
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 func testCursors() cursors { return cursors{key: []byte("0123456789abcdef")} }
 
-func TestCursorRoundTrip(t *testing.T) {
+func TestCursor_RoundTrip(t *testing.T) {
 	c := testCursors()
 	for _, want := range []feedCursor{
 		{user: viewer, feed: "home", below: 1},
@@ -35,7 +35,7 @@ func TestCursorRoundTrip(t *testing.T) {
 	}
 }
 
-func TestLongestCursorOpens(t *testing.T) {
+func TestCursor_OpensLongest(t *testing.T) {
 	c := testCursors()
 	longest := strings.Repeat("x", schemas.MaxIDBytes)
 	at := listCursor{followee: schemas.Followee(longest), place: "-9223372036854775808/" + longest}
@@ -44,25 +44,25 @@ func TestLongestCursorOpens(t *testing.T) {
 	}
 }
 
-func TestBadCursors(t *testing.T) {
+func TestCursor_RejectsInvalid(t *testing.T) {
 	c := testCursors()
 	good := c.sealFeed(feedCursor{user: viewer, feed: "home", below: 5})
 	raw, err := base64.RawURLEncoding.DecodeString(good)
 	must.OK(t, err)
 	foreign := cursors{key: []byte("another key, as long")}
 	for name, text := range map[string]string{
-		"empty":                                "",
-		"not base64":                           "%%%",
-		"short":                                "AQ",
-		"huge":                                 strings.Repeat("A", 1<<20),
-		"another user":                         c.sealFeed(feedCursor{user: "user:other", feed: "home", below: 5}),
-		"of a list":                            c.sealList(listCursor{followee: "user:viewer", place: "x"}),
-		"of another kind, with as many fields": c.seal(listKind, string(viewer), "home", "5"),
-		"another key":                          foreign.sealFeed(feedCursor{user: viewer, feed: "home", below: 5}),
-		"padded":                               good + "=",
-		"longer":                               good + "AAAA",
-		"fields missing":                       c.seal(feedKind, string(viewer)),
-		"no number":                            c.seal(feedKind, string(viewer), "home", "five"),
+		"empty":                            "",
+		"not base64":                       "%%%",
+		"short":                            "AQ",
+		"huge":                             strings.Repeat("A", 1<<20),
+		"cursor of another user":           c.sealFeed(feedCursor{user: "user:other", feed: "home", below: 5}),
+		"cursor of a list":                 c.sealList(listCursor{followee: "user:viewer", place: "x"}),
+		"another kind with as many fields": c.seal(listKind, string(viewer), "home", "5"),
+		"signed with another key":          foreign.sealFeed(feedCursor{user: viewer, feed: "home", below: 5}),
+		"padded":                           good + "=",
+		"trailing bytes":                   good + "AAAA",
+		"fields missing":                   c.seal(feedKind, string(viewer)),
+		"position is not a number":         c.seal(feedKind, string(viewer), "home", "five"),
 		"standard base64": base64.RawStdEncoding.EncodeToString(
 			append([]byte{0xff, 0xff, 0xff}, raw...)),
 	} {
@@ -85,7 +85,7 @@ func TestBadCursors(t *testing.T) {
 
 // A cursor of another version is rejected even if its mac is correct, because its fields may have another meaning. A cursor
 // of this version that is built in the same way opens.
-func TestCursorsOfOtherVersionsAreRefused(t *testing.T) {
+func TestCursor_RejectsOtherVersions(t *testing.T) {
 	c := testCursors()
 	at := feedCursor{user: viewer, feed: "home", below: 5}
 	sealed, err := base64.RawURLEncoding.DecodeString(c.sealFeed(at))
@@ -148,13 +148,13 @@ func TestLoadKey(t *testing.T) {
 		t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(file)); len(left) != 1 || err != nil {
-		t.Errorf("got %v, %v, want the key alone", left, err)
+		t.Errorf("got %v, %v, want only the key", left, err)
 	}
 	must.OK(t, os.WriteFile(file, []byte("short"), 0o600))
 	if _, err := LoadKey(file); err == nil {
-		t.Error("took a short key")
+		t.Error("accepted a short key")
 	}
 	if _, err := LoadKey(filepath.Join(file, "below a file")); err == nil {
-		t.Error("made a key where no file can be")
+		t.Error("created a key in an impossible place")
 	}
 }

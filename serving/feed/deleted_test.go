@@ -35,7 +35,7 @@ func fullRig(t *testing.T, deleted DeletedUsers) *rig {
 	r.deps.Pools, r.deps.Neighbours = fakePools{"pin:1"}, fakeNeighbours{"pin:2"}
 	r.deps.Explainer = &fakeExplainer{answer: schemas.Why{Fate: schemas.FateNext, Place: 1}}
 	r.gen.chunk.Served.Items, r.gen.chunk.Head = []schemas.ServedItem{item("new")}, 3
-	r.store.freeze(entriesDown(3, 1)...)
+	r.store.materialize(entriesDown(3, 1)...)
 	r.store.follow("user:friend", true)
 	r.store.lists[schemas.Followee(viewer)] = []schemas.PinVersion{{Pin: "pin:own", PinContent: schemas.PinContent{Facets: schemas.Facets{Author: viewer}}}}
 	return r
@@ -65,7 +65,7 @@ func TestService_AnswersDeletedUserUniformly(t *testing.T) {
 	list, err := r.List(ctx, schemas.Followee(viewer), "", "", 10)
 	expect(t, "list", list, ListPage{Items: []Pin{}, Degraded: []string{}}, err)
 	if len(r.gen.asked) > 0 || r.store.reads > 0 {
-		t.Errorf("the generator was asked %d times, the store %d times, want never", len(r.gen.asked), r.store.reads)
+		t.Errorf("the generator was called %d times and the store %d times, want no calls", len(r.gen.asked), r.store.reads)
 	}
 }
 

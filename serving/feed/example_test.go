@@ -14,14 +14,16 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
-// away is a content generator that is unavailable.
-type away struct{}
+// unavailable is a content generator that returns errors.
+type unavailable struct{}
 
-var errAway = errors.New("away")
+var errUnavailable = errors.New("unavailable")
 
-func (away) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk, error) { return nil, errAway }
-func (away) Settle(schemas.UserID, string, schemas.Outcome)                      {}
-func (away) Waiting(context.Context, schemas.UserID) (int, error)                { return 0, errAway }
+func (unavailable) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk, error) {
+	return nil, errUnavailable
+}
+func (unavailable) Settle(schemas.UserID, string, schemas.Outcome)       {}
+func (unavailable) Waiting(context.Context, schemas.UserID) (int, error) { return 0, errUnavailable }
 
 // A visit always gets an answer. Without the generator it is the materialized feed, and Degraded names the missing part.
 func ExampleService_Visit() {
@@ -44,12 +46,12 @@ func visit(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := store.Write(ctx, frozen(2)); err != nil {
+	if err := store.Write(ctx, materialized(2)); err != nil {
 		return err
 	}
 
 	svc, err := feed.New(feed.DefaultConfig(), feed.Deps{
-		Generator: away{}, Store: store, Served: acknowledging{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
+		Generator: unavailable{}, Store: store, Served: acknowledging{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		return err

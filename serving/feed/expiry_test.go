@@ -41,7 +41,7 @@ func (r *rig) served(position int64) schemas.FeedEntry {
 }
 
 // A feed ends where the store's TTL has removed entries, and has a hole where the TTL cannot have removed one.
-func TestEndOfWhatHasExpired(t *testing.T) {
+func TestPage_EndsAtExpiredEntries(t *testing.T) {
 	expired := []int64{1, 2, 3, 4, 5}
 	all := append([]int64{6, 7, 8, 9, 10}, expired...)
 	for _, c := range []struct {
@@ -56,23 +56,23 @@ func TestEndOfWhatHasExpired(t *testing.T) {
 		degraded string
 	}{
 		{name: "the tail has expired", lacks: expired, ttl: day, below: 11, limit: 9, want: "f10 f9 f8 f7 f6", next: -1},
-		{name: "the page ends with the last there is", lacks: expired, ttl: day, below: 11, limit: 5, want: "f10 f9 f8 f7 f6", next: 6},
-		{name: "nothing is left below", lacks: expired, ttl: day, below: 6, limit: 5, want: "", next: -1},
-		{name: "nothing is left far below", lacks: expired, ttl: day, below: 3, limit: 5, want: "", next: -1},
+		{name: "the page ends at the last item", lacks: expired, ttl: day, below: 11, limit: 5, want: "f10 f9 f8 f7 f6", next: 6},
+		{name: "all below has expired", lacks: expired, ttl: day, below: 6, limit: 5, want: "", next: -1},
+		{name: "all far below has expired", lacks: expired, ttl: day, below: 3, limit: 5, want: "", next: -1},
 		{name: "there is no TTL", lacks: expired, below: 11, limit: 9, want: "f10 f9 f8 f7 f6", next: 6, degraded: "stale"},
 		{name: "a hole has something below it", lacks: []int64{8, 1, 2}, ttl: day, below: 11, limit: 9, want: "f10 f9", next: 9, degraded: "stale"},
-		{name: "nothing has come yet", lacks: all, ttl: day, below: 11, limit: 9, want: "", next: 11, degraded: "stale"},
-		{name: "old, and still there", ttl: day, below: 7, limit: 9, want: "f6 f5 f4 f3 f2 f1", next: -1},
-		{name: "store away", lacks: expired, ttl: day, below: 6, limit: 9, setup: func(r *rig) { r.store.feed.err = errFake },
+		{name: "the store has no entry yet", lacks: all, ttl: day, below: 11, limit: 9, want: "", next: 11, degraded: "stale"},
+		{name: "old but still stored", ttl: day, below: 7, limit: 9, want: "f6 f5 f4 f3 f2 f1", next: -1},
+		{name: "store unavailable", lacks: expired, ttl: day, below: 6, limit: 9, setup: func(r *rig) { r.store.feed.err = errFake },
 			want: "", next: 6, degraded: "store"},
 
 		{name: "a visit to the end", lacks: expired, ttl: day, limit: 20, want: "*a *b *c f10 f9 f8 f7 f6", next: -1},
 		{name: "the tail is young and missing", lacks: all, ttl: day, limit: 20,
 			want: "*a *b *c f10 f9 f8 f7", next: 7, degraded: "stale"},
-		{name: "the tail is young and missing under the newest", lacks: all, ttl: day, limit: 20, setup: func(r *rig) { r.store.freeze(r.served(10)) },
+		{name: "the tail is young and missing under the newest", lacks: all, ttl: day, limit: 20, setup: func(r *rig) { r.store.materialize(r.served(10)) },
 			want: "*a *b *c f10 f9 f8 f7", next: 7, degraded: "stale"},
-		{name: "back after all has expired", lacks: all, ttl: time.Minute, limit: 20, want: "*a *b *c", next: -1},
-		{name: "back, and the store is away", lacks: all, ttl: time.Minute, limit: 20, setup: func(r *rig) { r.store.feed.err = errFake },
+		{name: "visit after all has expired", lacks: all, ttl: time.Minute, limit: 20, want: "*a *b *c", next: -1},
+		{name: "visit after all has expired, store unavailable", lacks: all, ttl: time.Minute, limit: 20, setup: func(r *rig) { r.store.feed.err = errFake },
 			want: "*a *b *c f10 f9 f8 f7", next: 7, degraded: "store"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestEndOfWhatHasExpired(t *testing.T) {
 }
 
 // A client that requests pages until next is null reaches the end.
-func TestPagingOverWhatHasExpiredEnds(t *testing.T) {
+func TestOlder_PagingEndsAtExpiredEntries(t *testing.T) {
 	for limit := 1; limit <= 6; limit++ {
 		synctest.Test(t, func(t *testing.T) {
 			r, began := aged(t, 1, 2, 3, 4, 5), time.Now()
@@ -110,9 +110,9 @@ func TestPagingOverWhatHasExpiredEnds(t *testing.T) {
 				}
 				got += " " + names(page.Items)
 			}
-			same(t, "frozen items", strings.TrimSpace(got[strings.Index(got, "f10"):]), "f10 f9 f8 f7 f6")
+			same(t, "materialized items", strings.TrimSpace(got[strings.Index(got, "f10"):]), "f10 f9 f8 f7 f6")
 			if waited := time.Since(began); waited > 0 {
-				t.Errorf("the answers waited %s for what has expired", waited)
+				t.Errorf("the answers waited %s for expired entries", waited)
 			}
 		})
 	}

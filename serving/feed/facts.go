@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
-// facts is the current state as far as one answer knows it: the cards of pins, the live edges of the viewer, and the deleted
-// users. What was looked up and does not exist counts as known.
+// facts is the current state that one answer has read: the cards of pins, the live edges of the viewer, and the deleted users.
+// It also records lookups that found nothing.
 type facts struct {
 	viewer  visibility.Viewer
 	cards   map[schemas.PinID]*schemas.Card // nil: the store has none
@@ -78,15 +78,15 @@ func (f *facts) addEdges(others []schemas.ID, edges []schemas.Edge) {
 	}
 }
 
-// learn reads the current facts about items that are not known yet from the store. It returns false if the store fails during
-// the call. If the store is already unavailable, learn returns true, and the known facts must suffice.
+// loadFacts reads the missing facts about items from the store. It returns false if the store fails during the call. If the
+// store is already unavailable, loadFacts returns true, and the facts read so far must suffice.
 //
 // The cards are read first: the current facets of a pin determine which edges and authors matter.
-func (r *reader) learn(ctx context.Context, items []schemas.ServedItem) bool {
-	return r.unavailable || r.learnCards(ctx, items) && r.learnEdges(ctx, items) && r.learnDeleted(ctx, items)
+func (r *reader) loadFacts(ctx context.Context, items []schemas.ServedItem) bool {
+	return r.unavailable || r.loadCards(ctx, items) && r.loadEdges(ctx, items) && r.loadDeleted(ctx, items)
 }
 
-func (r *reader) learnCards(ctx context.Context, items []schemas.ServedItem) bool {
+func (r *reader) loadCards(ctx context.Context, items []schemas.ServedItem) bool {
 	pins := missing(items, r.facts.cards, func(it *schemas.ServedItem) []schemas.PinID { return []schemas.PinID{it.Pin} })
 	if len(pins) == 0 {
 		return true
@@ -106,7 +106,7 @@ func (r *reader) learnCards(ctx context.Context, items []schemas.ServedItem) boo
 	return true
 }
 
-func (r *reader) learnEdges(ctx context.Context, items []schemas.ServedItem) bool {
+func (r *reader) loadEdges(ctx context.Context, items []schemas.ServedItem) bool {
 	if r.user == "" { // no particular user: edges do not matter
 		return true
 	}
@@ -128,8 +128,8 @@ func (r *reader) learnEdges(ctx context.Context, items []schemas.ServedItem) boo
 	return ok
 }
 
-// learnDeleted asks the store for deleted authors only until this process has read the deleted users, because a store may lag.
-func (r *reader) learnDeleted(ctx context.Context, items []schemas.ServedItem) bool {
+// loadDeleted queries the store only until this process has read the deleted users, because a store may lag.
+func (r *reader) loadDeleted(ctx context.Context, items []schemas.ServedItem) bool {
 	if isComplete(r.svc.deps.Deleted) {
 		return true
 	}

@@ -30,7 +30,7 @@ type fault struct {
 	hits  atomic.Int64
 }
 
-func (f *fault) strike(ctx context.Context) error {
+func (f *fault) inject(ctx context.Context) error {
 	if f.delay > 0 || f.hang != nil || f.err != nil {
 		f.hits.Add(1)
 	}
@@ -50,13 +50,13 @@ func (f *fault) strike(ctx context.Context) error {
 	return f.err
 }
 
-var errFake = errors.New("broken on purpose")
+var errFake = errors.New("injected fault")
 
 // fakeStore keeps rows in memory.
 type fakeStore struct {
 	mu           sync.Mutex
 	entries      map[int64]schemas.FeedEntry // of the viewer
-	floor        int64
+	trimmed      int64
 	cards        map[schemas.PinID]schemas.Card
 	edges        map[schemas.ID]map[schemas.EdgeKind]bool
 	deletedUsers map[schemas.UserID]bool
@@ -84,45 +84,45 @@ func (s *fakeStore) edge(other schemas.ID, kind schemas.EdgeKind, live bool) {
 	s.edges[other][kind] = live
 }
 
-func (s *fakeStore) freeze(entries ...schemas.FeedEntry) {
+func (s *fakeStore) materialize(entries ...schemas.FeedEntry) {
 	for _, e := range entries {
 		s.entries[e.Position] = e
 	}
 }
 
-// late is freeze for use while answers are computed.
+// late calls materialize while answers are computed.
 func (s *fakeStore) late(e schemas.FeedEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.freeze(e)
+	s.materialize(e)
 }
 
 func (s *fakeStore) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	s.mu.Lock()
 	s.reads++
-	err := s.feed.strikeLocked(ctx, &s.mu)
+	err := s.feed.injectLocked(ctx, &s.mu)
 	defer s.mu.Unlock()
 	var rows []schemas.FeedEntry
 	for p, e := range s.entries {
-		if p < below && p > s.floor && user == viewer {
+		if p < below && p > s.trimmed && user == viewer {
 			rows = append(rows, e)
 		}
 	}
 	slices.SortFunc(rows, func(a, b schemas.FeedEntry) int { return cmp.Compare(b.Position, a.Position) })
-	return rows[:min(n, len(rows))], s.floor, err
+	return rows[:min(n, len(rows))], s.trimmed, err
 }
 
-// strikeLocked is strike for a locked fake. It releases the lock while it waits.
-func (f *fault) strikeLocked(ctx context.Context, mu *sync.Mutex) error {
+// injectLocked is inject for a locked fake. It releases the lock while it waits.
+func (f *fault) injectLocked(ctx context.Context, mu *sync.Mutex) error {
 	mu.Unlock()
 	defer mu.Lock()
-	return f.strike(ctx)
+	return f.inject(ctx)
 }
 
 func (s *fakeStore) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.facts.strikeLocked(ctx, &s.mu)
+	err := s.facts.injectLocked(ctx, &s.mu)
 	cards := map[schemas.PinID]schemas.Card{}
 	for _, p := range pins {
 		if c, ok := s.cards[p]; ok {
@@ -157,7 +157,7 @@ func (s *fakeStore) DeletedUsers(ctx context.Context, users []schemas.UserID) (m
 
 // List uses the pin before a place as the name of the place.
 func (s *fakeStore) List(ctx context.Context, f schemas.Followee, from string, n int) ([]schemas.PinVersion, string, error) {
-	if err := s.list.strike(ctx); err != nil {
+	if err := s.list.inject(ctx); err != nil {
 		return nil, "", err
 	}
 	rest := s.lists[f]
@@ -189,7 +189,7 @@ func (g *fakeGenerator) Chunk(ctx context.Context, r schemas.ChunkRequest) (*sch
 	g.mu.Lock()
 	g.asked = append(g.asked, r)
 	g.mu.Unlock()
-	if err := g.fault.strike(ctx); err != nil {
+	if err := g.fault.inject(ctx); err != nil {
 		return nil, err
 	}
 	c := g.chunk
@@ -204,7 +204,7 @@ func (g *fakeGenerator) Settle(_ schemas.UserID, served string, o schemas.Outcom
 }
 
 func (g *fakeGenerator) Waiting(ctx context.Context, _ schemas.UserID) (int, error) {
-	return 7, g.fault.strike(ctx)
+	return 7, g.fault.inject(ctx)
 }
 
 // fakeLog records what was published.
@@ -216,7 +216,7 @@ type fakeLog struct {
 }
 
 func (l *fakeLog) Publish(ctx context.Context, s *schemas.Served) (schemas.Outcome, error) {
-	if err := l.fault.strike(ctx); err != nil {
+	if err := l.fault.inject(ctx); err != nil {
 		if ctx.Err() != nil {
 			return schemas.Unknown, err
 		}

@@ -52,7 +52,7 @@ func (s *Service) list(ctx context.Context, at listCursor, viewer schemas.UserID
 			return listed{pins, next}, err
 		})
 		items := itemsOf(part.pins)
-		if !ok || !r.learn(ctx, items) || r.stale {
+		if !ok || !r.loadFacts(ctx, items) || r.stale {
 			page.Degraded = r.degraded
 			break
 		}
@@ -76,14 +76,14 @@ func (s *Service) newListReader(viewer schemas.UserID) *reader {
 	return r
 }
 
-// blocks reports whether a block exists between the user and a followee. The whole list is then withheld and looks as if
-// nothing had been published.
+// blocks reports whether a block exists between the user and a followee. The list is then the same as that of a
+// followee without publications.
 func (r *reader) blocks(ctx context.Context, followee schemas.Followee) bool {
 	if r.user == "" || r.user == schemas.UserID(followee) {
 		return false
 	}
 	// Any id can stand for an author.
-	r.learnEdges(ctx, []schemas.ServedItem{{Facets: schemas.Facets{Author: schemas.UserID(followee)}}})
+	r.loadEdges(ctx, []schemas.ServedItem{{Facets: schemas.Facets{Author: schemas.UserID(followee)}}})
 	_, blocks := r.facts.viewer.Blocks[schemas.ID(followee)]
 	_, blockedBy := r.facts.viewer.BlockedBy[schemas.ID(followee)]
 	return blocks || blockedBy

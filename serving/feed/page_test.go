@@ -18,7 +18,7 @@ func TestJSON(t *testing.T) {
 	r.store.follow("user:friend", true)
 	full := schemas.FeedEntry{User: viewer, Position: 2, ServedItem: schemas.ServedItem{
 		Pin: "pin:42", Source: schemas.FromInterest, RankScore: -0.25, Created: 1795168800123456}}
-	r.store.freeze(full, entry(1))
+	r.store.materialize(full, entry(1))
 	r.store.follow("interest:x", true)
 	r.store.cards["pin:42"] = schemas.Card{Title: "A <title>", Link: "https://example.com/?a=1&b", PinVersion: schemas.PinVersion{
 		Pin: "pin:42", PinContent: schemas.PinContent{Created: full.Created, Facets: schemas.Facets{Author: "user:2", Board: "board:9", Interests: []schemas.InterestID{"interest:x", "interest:y"}}}}}
@@ -49,7 +49,7 @@ func golden(t *testing.T, file string, v any) {
 }
 
 // Event times have no lower bound, and JSON cannot represent all of them. The age of a pin must not make an answer fail.
-func TestEveryTimeCanBeWritten(t *testing.T) {
+func TestPage_EncodesEveryTime(t *testing.T) {
 	const yearOne, last schemas.Micros = -62135596800 * 1e6, 253402300800*1e6 - 1
 	for _, created := range []schemas.Micros{math.MinInt64, yearOne - 1, yearOne, 0, last, last + 1, math.MaxInt64} {
 		p := pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", PinContent: schemas.PinContent{Created: created}}})

@@ -19,7 +19,7 @@ type product struct {
 	rt    *rapid.T
 	store *fakeStore
 	feed  []schemas.FeedEntry // materialized, oldest first
-	fated int                 // the number of entries for which it is decided whether they are hidden
+	drawn int                 // number of entries whose visibility has been drawn
 	lag   int                 // how many of the newest entries the store lacks
 	offer int                 // pins offered so far
 
@@ -57,16 +57,16 @@ func (p *product) Waiting(context.Context, schemas.UserID) (int, error) { return
 func (p *product) Publish(_ context.Context, s *schemas.Served) (schemas.Outcome, error) {
 	if p.logDown {
 		if p.applied && p.outcome == schemas.Unknown {
-			p.freeze(s)
+			p.materialize(s)
 		}
 		return p.outcome, errFake
 	}
-	p.freeze(s)
+	p.materialize(s)
 	return schemas.Acknowledged, nil
 }
 
-// freeze appends what was served to the materialized feed. The store receives it when disturb draws the next lag.
-func (p *product) freeze(s *schemas.Served) {
+// materialize appends the served items to the materialized feed. The store receives it when disturb draws the next lag.
+func (p *product) materialize(s *schemas.Served) {
 	for _, it := range s.Items {
 		p.feed = append(p.feed, schemas.FeedEntry{User: viewer, Position: int64(len(p.feed)) + 1, ServedItem: it})
 		p.lag++
@@ -78,8 +78,8 @@ func (p *product) visible(position int64) bool { return !p.store.cards[p.feed[po
 // disturb hides some of the new materialized items, writes all but the newest lag entries to the store, trims, and draws the
 // next faults.
 func (p *product) disturb() {
-	for ; p.fated < len(p.feed); p.fated++ {
-		if pin := p.feed[p.fated].Pin; rapid.IntRange(0, 2).Draw(p.rt, "hidden") == 0 {
+	for ; p.drawn < len(p.feed); p.drawn++ {
+		if pin := p.feed[p.drawn].Pin; rapid.IntRange(0, 2).Draw(p.rt, "hidden") == 0 {
 			p.store.cards[pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, PinContent: schemas.PinContent{Deleted: true}}}
 		}
 	}
@@ -89,7 +89,7 @@ func (p *product) disturb() {
 	}
 	sometimes := func(what string) bool { return rapid.IntRange(0, 7).Draw(p.rt, what) == 0 }
 	if sometimes("trimmed") {
-		p.store.floor = max(p.store.floor, int64(len(p.feed)-15))
+		p.store.trimmed = max(p.store.trimmed, int64(len(p.feed)-15))
 	}
 	p.generatorDown, p.logDown = sometimes("generator down"), sometimes("log down")
 	p.supply, p.memory = rapid.IntRange(0, 6).Draw(p.rt, "new items"), rapid.IntRange(0, 5).Draw(p.rt, "memory")
@@ -97,10 +97,10 @@ func (p *product) disturb() {
 	p.outcome = rapid.SampledFrom([]schemas.Outcome{schemas.Failed, schemas.Unknown}).Draw(p.rt, "outcome")
 	p.applied = rapid.Bool().Draw(p.rt, "applied")
 	p.store.feed.err, p.store.facts.err = nil, nil
-	if sometimes("feed rows away") {
+	if sometimes("feed rows unavailable") {
 		p.store.feed.err = errFake
 	}
-	if sometimes("facts away") {
+	if sometimes("facts unavailable") {
 		p.store.facts.err = errFake
 	}
 }
@@ -139,9 +139,9 @@ func TestPagesJoin(t *testing.T) {
 func joinPages(rt *rapid.T, met map[string]int) {
 	p := &product{rt: rt, store: newFakeStore()}
 	p.store.follow("user:friend", true)
-	for range rapid.IntRange(0, 30).Draw(rt, "frozen before") {
+	for range rapid.IntRange(0, 30).Draw(rt, "materialized before") {
 		p.offer++
-		p.freeze(&schemas.Served{Items: []schemas.ServedItem{item(fmt.Sprint("n", p.offer))}})
+		p.materialize(&schemas.Served{Items: []schemas.ServedItem{item(fmt.Sprint("n", p.offer))}})
 	}
 	cfg := DefaultConfig()
 	cfg.MaxSkipped, cfg.CatchUpTimeout = 4, 0
@@ -215,10 +215,10 @@ func (s *session) check(rt *rapid.T, p *product, page Page, limit int, everNew m
 	s.next = page.Next
 	if page.Next == nil {
 		s.met["the end"]++
-		if p.store.floor > 0 {
+		if p.store.trimmed > 0 {
 			s.met["trimmed"]++
 		}
-		s.passed(rt, p, min(p.store.floor, s.at-1))
+		s.passed(rt, p, min(p.store.trimmed, s.at-1))
 		return
 	}
 	below, err := cursors{key: make([]byte, 16)}.openFeed(*page.Next, viewer)
@@ -240,9 +240,9 @@ func (s *session) passed(rt *rapid.T, p *product, position int64) {
 	if position >= s.at {
 		rt.Fatalf("position %d shown after %d", position, s.at)
 	}
-	for between := s.at - 1; between > max(position, p.store.floor); between-- {
+	for between := s.at - 1; between > max(position, p.store.trimmed); between-- {
 		if p.visible(between) {
-			rt.Fatalf("position %d is visible and was left out between %d and %d", between, s.at, position)
+			rt.Fatalf("position %d is visible and missing between %d and %d", between, s.at, position)
 		}
 	}
 }
@@ -253,6 +253,6 @@ func (p *product) positionOf(pin schemas.PinID) int64 {
 			return e.Position
 		}
 	}
-	p.rt.Fatalf("%s is not frozen", pin)
+	p.rt.Fatalf("%s is not materialized", pin)
 	return 0
 }

@@ -40,7 +40,7 @@ func (s *Service) Pool(ctx context.Context, user schemas.UserID, source schemas.
 		for i := range part {
 			items[i].Pin = part[i].Pin
 		}
-		if !r.learnCards(ctx, items) {
+		if !r.loadCards(ctx, items) {
 			break
 		}
 	}

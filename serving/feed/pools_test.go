@@ -24,27 +24,27 @@ func (fakePools) FeedState(_ context.Context, _ schemas.UserID, feed string) (*s
 }
 
 // Only edges deliver deletions to a pool. For candidates without an edge, the cards have them.
-func TestPoolsLeaveOutWhatTheCardsSayIsDeleted(t *testing.T) {
+func TestPool_OmitsDeletedPins(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		source schemas.Source
 		limit  int
-		away   error
+		err    error
 		want   []schemas.PinID
 		total  int
 	}{
 		{name: "related", source: schemas.Related, limit: 10, want: []schemas.PinID{"pin:1", "pin:3", "pin:4"}, total: 3},
-		{name: "another system's", source: "partner", limit: 10, want: []schemas.PinID{"pin:1", "pin:3", "pin:4"}, total: 3},
-		{name: "fewer than there are", source: schemas.Related, limit: 2, want: []schemas.PinID{"pin:1", "pin:3"}, total: 3},
+		{name: "candidates of another system", source: "partner", limit: 10, want: []schemas.PinID{"pin:1", "pin:3", "pin:4"}, total: 3},
+		{name: "limit below the total", source: schemas.Related, limit: 2, want: []schemas.PinID{"pin:1", "pin:3"}, total: 3},
 		{name: "following", source: schemas.Following, limit: 2, want: []schemas.PinID{"pin:1", "pin:2"}, total: 4},
-		{name: "related, the store is away", source: schemas.Related, limit: 2, away: errFake, want: []schemas.PinID{"pin:1", "pin:2"}, total: 4},
+		{name: "related, store unavailable", source: schemas.Related, limit: 2, err: errFake, want: []schemas.PinID{"pin:1", "pin:2"}, total: 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, nil)
 			r.deps.Pools = fakePools{"pin:1", "pin:2", "pin:3", "pin:4"}
 			r.store.cards["pin:1"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1"}}
 			r.store.cards["pin:2"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:2", PinContent: schemas.PinContent{Deleted: true}}}
-			r.store.facts.err = c.away
+			r.store.facts.err = c.err
 			pool, err := r.Pool(t.Context(), viewer, c.source, c.limit)
 			must.OK(t, err)
 			var got []schemas.PinID
@@ -54,7 +54,7 @@ func TestPoolsLeaveOutWhatTheCardsSayIsDeleted(t *testing.T) {
 			same(t, "items", got, c.want)
 			same(t, "total", pool.Total, c.total)
 			same(t, "source", pool.Source, c.source)
-			if asked := r.store.facts.hits.Load() > 0; asked != (c.away != nil) {
+			if asked := r.store.facts.hits.Load() > 0; asked != (c.err != nil) {
 				t.Errorf("the fault was hit: %t", asked)
 			}
 		})

@@ -40,16 +40,16 @@ type reader struct {
 	facts       *facts
 	skipped     int           // number of invisible items so far
 	left        time.Duration // remaining time for reads of the store
-	patience    time.Duration // remaining time to wait for entries that have not reached the store
+	catchUpLeft time.Duration // remaining time to wait for entries that have not reached the store
 	unavailable bool          // the store failed and is not read again
-	stale       bool          // the store lags: items are shown only if the generator vouches for them
+	stale       bool          // the store lags: items are shown only if the generator confirms them
 	degraded    []string
 }
 
-// newReader returns a reader of a user's materialized feed, or of pins for a user ("": nobody in particular).
+// newReader returns a reader of a user's materialized feed, or of pins for a user ("": no particular user).
 func (s *Service) newReader(user schemas.UserID) *reader {
 	return &reader{
-		svc: s, user: user, next: unknown, left: s.cfg.StoreTimeout, patience: s.cfg.CatchUpTimeout,
+		svc: s, user: user, next: unknown, left: s.cfg.StoreTimeout, catchUpLeft: s.cfg.CatchUpTimeout,
 		stored: map[int64]schemas.FeedEntry{},
 		facts:  newFacts(user, s.deps.Deleted),
 	}
@@ -72,7 +72,7 @@ func (r *reader) startBelow(c *schemas.Chunk) {
 // prefetch loads at once all facts for the chunk's items and for the materialized items below them.
 func (r *reader) prefetch(ctx context.Context, chunk []schemas.ServedItem, limit int) {
 	below := served(r.collect(ctx, max(limit-len(chunk), 0)))
-	r.learn(ctx, slices.Concat(chunk, below))
+	r.loadFacts(ctx, slices.Concat(chunk, below))
 }
 
 // visibleNew returns the chunk's items that nothing hides. It does not check that an edge justifies them: the generator has
@@ -102,10 +102,10 @@ func (r *reader) fill(ctx context.Context, items []Item, want int) []Item {
 			}
 			break
 		}
-		if !r.learn(ctx, served(batch)) {
+		if !r.loadFacts(ctx, served(batch)) {
 			continue // with the entries that are available without the store
 		}
-		if batch = r.vouched(ctx, batch); len(batch) == 0 {
+		if batch = r.confirmed(ctx, batch); len(batch) == 0 {
 			break
 		}
 		items = r.take(items, batch, want)
@@ -259,7 +259,7 @@ func (r *reader) erased(ctx context.Context) bool {
 		return false
 	}
 	me := schemas.ServedItem{Facets: schemas.Facets{Author: r.user}}
-	return r.learnDeleted(ctx, []schemas.ServedItem{me}) && r.facts.Has(r.user)
+	return r.loadDeleted(ctx, []schemas.ServedItem{me}) && r.facts.Has(r.user)
 }
 
 // expired reports whether the entry at position, and all older entries, were removed because of Deps.TTL. The store has no
@@ -292,10 +292,10 @@ func (r *reader) expired(ctx context.Context, position int64) bool {
 // pause waits a moment for a store that lags. It returns false when the catch-up time of this answer is used up.
 func (r *reader) pause(ctx context.Context) bool {
 	const step = 5 * time.Millisecond
-	if r.patience < step || r.left < step {
+	if r.catchUpLeft < step || r.left < step {
 		return false
 	}
-	r.patience -= step
+	r.catchUpLeft -= step
 	r.left -= step
 	select {
 	case <-time.After(step):
@@ -305,9 +305,9 @@ func (r *reader) pause(ctx context.Context) bool {
 	}
 }
 
-// vouched returns the newest entries of the batch that may be shown although the store lags: those that the generator
-// remembers, in the generator's version. If the store does not lag, vouched returns the batch unchanged.
-func (r *reader) vouched(ctx context.Context, batch []schemas.FeedEntry) []schemas.FeedEntry {
+// confirmed returns the newest entries of the batch that may be shown although the store lags: those that the generator
+// remembers, in the generator's version. If the store does not lag, confirmed returns the batch unchanged.
+func (r *reader) confirmed(ctx context.Context, batch []schemas.FeedEntry) []schemas.FeedEntry {
 	if !r.stale {
 		return batch
 	}
@@ -346,7 +346,7 @@ func served(batch []schemas.FeedEntry) []schemas.ServedItem {
 }
 
 // visible returns a materialized item as it is to be shown, and false if it is not visible. Without the store, only the
-// generator knows which edges are live, and the item is one that it vouches for.
+// generator knows which edges are live, and the item is one that it confirms.
 func (r *reader) visible(it *schemas.ServedItem) (Item, bool) {
 	needed := visibility.ShownEdges(it)
 	if r.unavailable {

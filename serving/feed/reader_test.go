@@ -37,41 +37,41 @@ func TestOlder(t *testing.T) {
 		next     int64
 		degraded string
 	}{
-		{name: "goes on below", below: 8, limit: 3, want: "f7 f6 f5", next: 5},
+		{name: "continues below the cursor", below: 8, limit: 3, want: "f7 f6 f5", next: 5},
 		{name: "to the end", below: 3, limit: 10, want: "f2 f1", next: -1},
 		{name: "exactly to the end", below: 3, limit: 2, want: "f2 f1", next: -1},
-		{name: "behind the end", below: 1, limit: 2, want: "", next: -1},
+		{name: "past the end", below: 1, limit: 2, want: "", next: -1},
 		{name: "from the newest", below: math.MaxInt64, limit: 2, want: "f10 f9", next: 9},
-		{name: "from the newest of nothing", below: math.MaxInt64, limit: 2, setup: func(r *rig) { r.store.entries = nil }, want: "", next: -1},
-		{name: "to the floor", below: 8, limit: 10, setup: func(r *rig) { r.store.floor = 5 }, want: "f7 f6", next: -1},
-		{name: "trimmed meanwhile", below: 4, limit: 10, setup: func(r *rig) { r.store.floor = 5 }, want: "", next: -1},
-		{name: "hidden passed over", below: 9, limit: 3, setup: hide(8, 6, 5), want: "f7 f4 f3", next: 3},
+		{name: "from the newest of an empty feed", below: math.MaxInt64, limit: 2, setup: func(r *rig) { r.store.entries = nil }, want: "", next: -1},
+		{name: "to the trim position", below: 8, limit: 10, setup: func(r *rig) { r.store.trimmed = 5 }, want: "f7 f6", next: -1},
+		{name: "trimmed since the last page", below: 4, limit: 10, setup: func(r *rig) { r.store.trimmed = 5 }, want: "", next: -1},
+		{name: "hidden items skipped", below: 9, limit: 3, setup: hide(8, 6, 5), want: "f7 f4 f3", next: 3},
 		{name: "hidden at the end", below: 4, limit: 3, setup: hide(1, 2), want: "f3", next: -1},
 		{name: "all hidden", below: 11, limit: 3, setup: hide(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), want: "", next: -1},
-		{name: "swept passed over", below: 9, limit: 2, setup: func(r *rig) {
-			r.store.freeze(schemas.FeedEntry{User: viewer, Position: 7})
+		{name: "swept item skipped", below: 9, limit: 2, setup: func(r *rig) {
+			r.store.materialize(schemas.FeedEntry{User: viewer, Position: 7})
 		}, want: "f8 f6", next: 6},
 		{name: "a hole", below: 8, limit: 5, setup: func(r *rig) { delete(r.store.entries, 5) },
 			want: "f7 f6", next: 6, degraded: "stale"},
-		{name: "a hole at once", below: 8, limit: 5, setup: func(r *rig) { delete(r.store.entries, 7) },
+		{name: "a hole at the start", below: 8, limit: 5, setup: func(r *rig) { delete(r.store.entries, 7) },
 			want: "", next: 8, degraded: "stale"},
-		{name: "ends above the floor", below: 8, limit: 9, setup: func(r *rig) {
+		{name: "ends above the trim position", below: 8, limit: 9, setup: func(r *rig) {
 			for p := int64(1); p <= 3; p++ {
 				delete(r.store.entries, p)
 			}
 		}, want: "f7 f6 f5 f4", next: 4, degraded: "stale"},
-		{name: "a hole at the floor is none", below: 8, limit: 9, setup: func(r *rig) {
-			r.store.floor = 3
+		{name: "no hole at the trim position", below: 8, limit: 9, setup: func(r *rig) {
+			r.store.trimmed = 3
 			delete(r.store.entries, 3)
 		}, want: "f7 f6 f5 f4", next: -1},
-		{name: "of a user who was erased", below: 8, limit: 5, setup: func(r *rig) {
+		{name: "erased user", below: 8, limit: 5, setup: func(r *rig) {
 			r.store.entries, r.store.deletedUsers[viewer] = nil, true
 		}, want: "", next: -1},
-		{name: "of a user of whom nothing has come yet", below: 8, limit: 5, setup: func(r *rig) { r.store.entries = nil },
+		{name: "user without stored entries", below: 8, limit: 5, setup: func(r *rig) { r.store.entries = nil },
 			want: "", next: 8, degraded: "stale"},
-		{name: "store away", below: 8, limit: 3, setup: func(r *rig) { r.store.feed.err = errFake },
+		{name: "store unavailable", below: 8, limit: 3, setup: func(r *rig) { r.store.feed.err = errFake },
 			want: "", next: 8, degraded: "store"},
-		{name: "cards away", below: 8, limit: 3, setup: func(r *rig) { r.store.facts.err = errFake },
+		{name: "cards unavailable", below: 8, limit: 3, setup: func(r *rig) { r.store.facts.err = errFake },
 			want: "", next: 8, degraded: "store"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestOlder(t *testing.T) {
 				same(t, "next", r.below(t, page.Next), c.next)
 				same(t, "degraded", strings.Join(page.Degraded, " "), c.degraded)
 				if len(r.gen.asked) > 0 {
-					t.Error("a page asked for candidates")
+					t.Error("an older page requested a chunk")
 				}
 			})
 		})
@@ -93,10 +93,10 @@ func TestOlder(t *testing.T) {
 }
 
 // After MaxSkipped hidden items a page is short or even empty, and the next page continues.
-func TestSkippingIsBounded(t *testing.T) {
+func TestOlder_SkipsAtMostMaxSkipped(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.MaxSkipped = 40 })
 	r.store.follow("user:friend", true)
-	r.store.freeze(entriesDown(300, 1)...)
+	r.store.materialize(entriesDown(300, 1)...)
 	for p := int64(20); p <= 290; p++ { // 271 hidden ones in a row
 		r.store.cards[entry(p).Pin] = schemas.Card{PinVersion: schemas.PinVersion{PinContent: schemas.PinContent{Deleted: true}}}
 	}
@@ -115,10 +115,10 @@ func TestSkippingIsBounded(t *testing.T) {
 }
 
 // Hidden items below the shown ones must not cost one read each.
-func TestReadingOnTakesFewReads(t *testing.T) {
+func TestOlder_BatchesReadsPastHiddenItems(t *testing.T) {
 	r := newRig(t, nil)
 	r.store.follow("user:friend", true)
-	r.store.freeze(entriesDown(600, 1)...)
+	r.store.materialize(entriesDown(600, 1)...)
 	for p := int64(90); p <= 576; p++ {
 		r.store.cards[entry(p).Pin] = schemas.Card{PinVersion: schemas.PinVersion{PinContent: schemas.PinContent{Deleted: true}}}
 	}
@@ -129,18 +129,18 @@ func TestReadingOnTakesFewReads(t *testing.T) {
 	}
 }
 
-func TestAVisitHoldsNoPinTwice(t *testing.T) {
+func TestVisit_ShowsPinOnce(t *testing.T) {
 	r := stocked(t)
 	e := entry(9)
 	e.ServedItem = item("b") // as if the generator had returned an item that is already materialized
 	r.gen.chunk.Recent[1] = e
-	r.store.freeze(e)
+	r.store.materialize(e)
 	page, err := r.Visit(t.Context(), viewer, "home", 6)
 	must.OK(t, err)
 	same(t, "items", names(page.Items), "*a *b *c f10 f8 f7")
 }
 
-// The rules are those of package visibility. The cases show that the reader knows what they depend on.
+// Package visibility has the rules. The cases show that the reader supplies the facts that the rules depend on.
 func TestReader_AppliesVisibility(t *testing.T) {
 	const stranger = schemas.UserID("user:stranger")
 	type edge struct {
@@ -209,7 +209,7 @@ func TestReader_AppliesVisibility(t *testing.T) {
 				r.store.cards[c.item.Pin] = *c.card
 			}
 			r.store.deletedUsers[c.deletedUser] = c.deletedUser != ""
-			r.store.freeze(schemas.FeedEntry{User: viewer, Position: 1, ServedItem: c.item})
+			r.store.materialize(schemas.FeedEntry{User: viewer, Position: 1, ServedItem: c.item})
 			page := r.older(t, 2, 1)
 			if got := len(page.Items) == 1; got != c.want || page.Next != nil {
 				t.Errorf("visible: got %v, want %v (next %v)", got, c.want, page.Next)
@@ -219,7 +219,7 @@ func TestReader_AppliesVisibility(t *testing.T) {
 }
 
 // The generator decides that an edge justifies a new item. Whatever hides an item also hides a new one.
-func TestNewItemsNeedNoEdgeInTheStore(t *testing.T) {
+func TestVisit_ShowsNewItemWithoutStoredEdge(t *testing.T) {
 	r := newRig(t, nil)
 	r.gen.chunk.Served.Items = []schemas.ServedItem{item("a"), item("b")}
 	page, err := r.Visit(t.Context(), viewer, "home", 5)
@@ -267,7 +267,7 @@ func TestList(t *testing.T) {
 		got, _ := read(t, newList(t), limit)
 		same(t, fmt.Sprint("by ", limit), got, all)
 	}
-	t.Run("deleted pins are left out", func(t *testing.T) {
+	t.Run("omits deleted pins", func(t *testing.T) {
 		r := newList(t)
 		for _, p := range r.store.lists["board:1"][1:11] { // more in a row than MaxSkipped
 			r.store.cards[p.Pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: p.Pin, PinContent: schemas.PinContent{Deleted: true}}}
@@ -275,13 +275,13 @@ func TestList(t *testing.T) {
 		got, _ := read(t, r, 2)
 		same(t, "pins", got, []string{"l00", "l11"})
 	})
-	t.Run("a deleted author's are left out", func(t *testing.T) {
+	t.Run("omits pins of a deleted author", func(t *testing.T) {
 		r := newList(t)
 		r.store.deletedUsers["user:friend"] = true
 		got, _ := read(t, r, 5)
 		same(t, "pins", got, []string(nil))
 	})
-	t.Run("store away", func(t *testing.T) {
+	t.Run("store unavailable", func(t *testing.T) {
 		r := newList(t)
 		first, err := r.List(t.Context(), "board:1", "", "", 5)
 		must.OK(t, err)
@@ -295,6 +295,6 @@ func TestList(t *testing.T) {
 		r.store.list.err = nil
 		again, err := r.List(t.Context(), "board:1", "", *second.Next, 5)
 		must.OK(t, err)
-		same(t, "goes on at", again.Items[0].ID, schemas.PinID("pin:l05"))
+		same(t, "continues at", again.Items[0].ID, schemas.PinID("pin:l05"))
 	})
 }

@@ -55,7 +55,7 @@ func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, viewer sch
 	for i, n := range list {
 		items[i] = schemas.ServedItem{Pin: schemas.PinID(n.ID), Facets: n.Facets, Created: n.Created}
 	}
-	if !r.learn(ctx, items) && viewer != "" || r.stale {
+	if !r.loadFacts(ctx, items) && viewer != "" || r.stale {
 		items = nil
 	}
 	answer := RelatedPins{Items: []RelatedPin{}, Degraded: append([]string{}, r.degraded...)}

@@ -70,10 +70,10 @@ func TestLog(t *testing.T) {
 	start := time.Now()
 	outcome, err = log.Publish(ctx, &want)
 	if outcome != schemas.Unknown || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("broker away: got %q, %v, want %q", outcome, err, schemas.Unknown)
+		t.Errorf("broker unavailable: got %q, %v, want %q", outcome, err, schemas.Unknown)
 	}
 	if took := time.Since(start); took > 20*time.Second { // generous, for a busy machine
-		t.Errorf("broker away: took %s, want 100ms", took)
+		t.Errorf("broker unavailable: took %s, want 100ms", took)
 	}
 	if err := log.Announce(ctx, &announced); err == nil {
 		t.Error("announced to a stopped broker")

@@ -7,7 +7,7 @@
 //  2. The generator of the process that owns the user's partition composes the chunk (packages peers and pools/generator). If
 //     the user was inactive, chunk announces the visit on the topic returns and requests the chunk again.
 //  3. publishServed publishes the items that the chunk shows on the topic served (visit.go, served.go).
-//  4. Meanwhile, learn reads the cards, edges and deleted authors that determine which items are visible (facts.go).
+//  4. Meanwhile, loadFacts reads the cards, edges and deleted authors that determine which items are visible (facts.go).
 //  5. visibleNew and fill choose the visible new items, and the materialized items below the position that was the newest
 //     when the chunk was built (reader.go).
 //  6. answer waits for the acknowledgement. Without it, materialized items take the places of the new ones (visit.go).
@@ -32,7 +32,7 @@
 //	related     the neighbors of a pin or an interest were unavailable: the answer is empty
 //	stale       the store lacks a materialized position, even after Config.CatchUpTimeout: the answer has the items down to
 //	            the hole, and Page.Next points at it; or no available store has all edges, cards and deletions: the answer has
-//	            the items that the generator vouches for, and Page.Next points at the first item below them; a list or
+//	            the items that the generator confirms, and Page.Next points at the first item below them; a list or
 //	            related pins are empty
 //
 // If the store expires entries (Deps.TTL), entries that are missing at the end of a feed have expired. The feed ends above
@@ -45,8 +45,8 @@
 // it is processed. (The embedded store has its own block cache. An answer of 25 items takes about 0.25 ms of CPU, see
 // BenchmarkAnswer.) The reader skips hidden items and reads further.
 //
-// A deleted user gets an empty answer from every method, as soon as this process knows of the deletion. Nobody is shown the
-// pins of a deleted user.
+// A deleted user gets an empty answer from every method, as soon as this process knows of the deletion. No answer contains
+// the pins of a deleted user.
 //
 // # Consistency
 //

@@ -42,7 +42,7 @@ func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generato
 	store, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
 	must.OK(t, err)
 	t.Cleanup(func() { must.OK(t, store.Close()) })
-	must.OK(t, store.Write(t.Context(), frozen(n)))
+	must.OK(t, store.Write(t.Context(), materialized(n)))
 	gen := &generator{schemas.Chunk{Head: int64(n)}}
 	cfg := feed.DefaultConfig()
 	cfg.StoreTimeout, cfg.GeneratorTimeout = time.Minute, time.Minute // the test must not fail on a busy machine
@@ -53,7 +53,7 @@ func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generato
 	return svc, store, gen
 }
 
-func frozen(n int) (b feedstore.Batch) {
+func materialized(n int) (b feedstore.Batch) {
 	for i := 1; i <= n; i++ {
 		author := schemas.UserID(fmt.Sprintf("user:author-%d", i%50))
 		facets := schemas.Facets{Author: author, Board: schemas.BoardID(fmt.Sprintf("board:%d", i%200)),
@@ -68,8 +68,8 @@ func frozen(n int) (b feedstore.Batch) {
 	return b
 }
 
-// TestStoredFactsShowAtOnce writes rows as materialize does and checks the next answer.
-func TestStoredFactsShowAtOnce(t *testing.T) {
+// TestVisit_AppliesStoredFactsImmediately writes rows as materialize does and checks the next answer.
+func TestVisit_AppliesStoredFactsImmediately(t *testing.T) {
 	svc, store, _ := newService(t, 100)
 	newest := func() schemas.PinID {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestStoredFactsShowAtOnce(t *testing.T) {
 		write feedstore.Batch
 		want  schemas.PinID
 	}{
-		{"at first", feedstore.Batch{}, "pin:100"},
+		{"initially", feedstore.Batch{}, "pin:100"},
 		{"pin deleted", feedstore.Batch{Cards: []schemas.Card{
 			{PinVersion: schemas.PinVersion{Pin: "pin:100", Version: 2, PinContent: schemas.PinContent{Deleted: true}}}}}, "pin:99"},
 		{"unfollowed", edge("user:author-49", schemas.FollowEdge, false, 2), "pin:98"},

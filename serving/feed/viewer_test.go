@@ -10,7 +10,7 @@ import (
 
 // viewedRig returns a rig with a list of six pins of different authors, boards and interests. All of them are also related
 // to one pin. Blocks and deletions withhold all but the last from the viewer. A deletion withholds one of them from
-// everybody.
+// every caller.
 func viewedRig(t *testing.T) *rig {
 	r := newRig(t, nil)
 	r.deps.Deleted = deletedUsers{"user:deleted": true}
@@ -69,7 +69,7 @@ func TestList_OfBlockerLooksEmpty(t *testing.T) {
 		page, err := r.List(t.Context(), followee, viewer, "", 10)
 		expect(t, string(followee), page, nothing, err)
 		page, err = r.List(t.Context(), followee, "", "", 10)
-		expect(t, string(followee)+", for nobody in particular", len(page.Items), 10, err)
+		expect(t, string(followee)+", without a viewer", len(page.Items), 10, err)
 	}
 }
 

@@ -22,23 +22,23 @@ const ms = time.Millisecond
 func stocked(t testing.TB) *rig {
 	r := newRig(t, nil)
 	r.store.follow("user:friend", true)
-	r.store.freeze(entriesDown(10, 1)...)
+	r.store.materialize(entriesDown(10, 1)...)
 	r.gen.chunk = schemas.Chunk{Head: 10, Recent: entriesDown(10, 7)}
 	r.gen.chunk.Served.Items = []schemas.ServedItem{item("a"), item("b"), item("c")}
 	return r
 }
 
 // The remembered entries are read once, and only if the store lacks an entry.
-func TestTheGeneratorIsAskedToRecallWhatTheStoreLacks(t *testing.T) {
+func TestVisit_RecallsEntriesMissingFromStore(t *testing.T) {
 	for name, c := range map[string]struct {
 		lacks   []int64
 		err     error
 		want    string
 		recalls int
 	}{
-		"nothing":                     {nil, nil, "*a *b *c f10 f9 f8", 0},
-		"two":                         {[]int64{10, 8}, nil, "*a *b *c f10 f9 f8", 1},
-		"one, and the memory is away": {[]int64{9}, errFake, "*a *b *c f10", 1},
+		"nothing":           {nil, nil, "*a *b *c f10 f9 f8", 0},
+		"two":               {[]int64{10, 8}, nil, "*a *b *c f10 f9 f8", 1},
+		"one, recall fails": {[]int64{9}, errFake, "*a *b *c f10", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestVisit(t *testing.T) {
 		settled  schemas.Outcome
 		within   time.Duration
 	}{
-		{name: "new on top of frozen", limit: 6, want: "*a *b *c f10 f9 f8", below: 8, settled: schemas.Acknowledged},
+		{name: "new items above materialized ones", limit: 6, want: "*a *b *c f10 f9 f8", below: 8, settled: schemas.Acknowledged},
 		{name: "the whole feed", limit: 100, want: "*a *b *c f10 f9 f8 f7 f6 f5 f4 f3 f2 f1", below: -1,
 			settled: schemas.Acknowledged},
 		{name: "nothing new", limit: 2, setup: func(r *rig) { r.gen.chunk.Served.Items = nil }, want: "f10 f9", below: 9},
@@ -80,25 +80,25 @@ func TestVisit(t *testing.T) {
 			r.store.entries = nil
 			r.gen.chunk.Head, r.gen.chunk.Recent = 0, nil
 		}, want: "*a *b *c", below: -1, settled: schemas.Acknowledged},
-		{name: "store already has what is being shown", limit: 5, setup: func(r *rig) {
+		{name: "store already has the shown items", limit: 5, setup: func(r *rig) {
 			for i, name := range []string{"a", "b", "c"} {
-				r.store.freeze(schemas.FeedEntry{User: viewer, Position: int64(11 + i), ServedItem: item(name)})
+				r.store.materialize(schemas.FeedEntry{User: viewer, Position: int64(11 + i), ServedItem: item(name)})
 			}
 		}, want: "*a *b *c f10 f9", below: 9, settled: schemas.Acknowledged},
-		{name: "store behind, bridged by the generator's memory", limit: 8, setup: func(r *rig) {
+		{name: "store lags, the generator recalls the rest", limit: 8, setup: func(r *rig) {
 			for p := int64(7); p <= 10; p++ {
 				delete(r.store.entries, p)
 			}
 		}, want: "*a *b *c f10 f9 f8 f7 f6", below: 6, settled: schemas.Acknowledged},
-		{name: "store behind too far", limit: 9, setup: func(r *rig) {
+		{name: "store lags too far", limit: 9, setup: func(r *rig) {
 			delete(r.store.entries, 6)
 		}, want: "*a *b *c f10 f9 f8 f7", below: 7, degraded: "stale", settled: schemas.Acknowledged, within: 75 * ms},
 		{name: "hole not reached", limit: 7, setup: func(r *rig) {
 			delete(r.store.entries, 6)
 		}, want: "*a *b *c f10 f9 f8 f7", below: 7, settled: schemas.Acknowledged},
-		{name: "trimmed", limit: 100, setup: func(r *rig) { r.store.floor = 5 },
+		{name: "trimmed", limit: 100, setup: func(r *rig) { r.store.trimmed = 5 },
 			want: "*a *b *c f10 f9 f8 f7 f6", below: -1, settled: schemas.Acknowledged},
-		{name: "generator's own trouble", limit: 4, setup: func(r *rig) { r.gen.chunk.Degraded = []string{"affinities"} },
+		{name: "generator degraded", limit: 4, setup: func(r *rig) { r.gen.chunk.Degraded = []string{"affinities"} },
 			want: "*a *b *c f10", below: 10, degraded: "affinities", settled: schemas.Acknowledged},
 
 		{name: "generator late", limit: 3, setup: func(r *rig) { r.gen.fault.delay = time.Hour },
@@ -112,7 +112,7 @@ func TestVisit(t *testing.T) {
 			want: "f10 f9 f8", below: 8, degraded: "served", settled: schemas.Unknown, within: 500 * ms},
 		{name: "served failed", limit: 3, setup: func(r *rig) { r.log.fault.err, r.log.outcome = errFake, schemas.Failed },
 			want: "f10 f9 f8", below: 8, degraded: "served", settled: schemas.Failed},
-		{name: "served in doubt", limit: 3, setup: func(r *rig) { r.log.fault.err, r.log.outcome = errFake, schemas.Unknown },
+		{name: "served unknown", limit: 3, setup: func(r *rig) { r.log.fault.err, r.log.outcome = errFake, schemas.Unknown },
 			want: "f10 f9 f8", below: 8, degraded: "served", settled: schemas.Unknown},
 		{name: "served without an outcome", limit: 3, setup: func(r *rig) { r.log.fault.err = errFake },
 			want: "f10 f9 f8", below: 8, degraded: "served", settled: schemas.Unknown},
@@ -166,7 +166,7 @@ func TestVisit(t *testing.T) {
 
 // The log may acknowledge after the deadline while the answer still waits for the store. By then another process may own the
 // pools and offer the same items to another visit.
-func TestWhatIsAcknowledgedTooLateIsNotNew(t *testing.T) {
+func TestVisit_LateAcknowledgementShowsNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)
 		r.cfg.StoreTimeout, r.store.facts.delay = 2*time.Second, 700*ms
@@ -187,7 +187,7 @@ func TestWhatIsAcknowledgedTooLateIsNotNew(t *testing.T) {
 
 // A process may be paused at any point, for example by SIGSTOP or with its machine, until another owner of the partition has
 // offered the same items to another visit. If it was paused before it published, it publishes nothing.
-func TestVisit_ShowsNothingNewAfterAStop(t *testing.T) {
+func TestVisit_ShowsNothingNewAfterPause(t *testing.T) {
 	const stopped = 2 * time.Second
 	for name, c := range map[string]struct {
 		stop    func(r *rig, forward func()) // pauses the process by setting its clock forward
@@ -215,7 +215,7 @@ func TestVisit_ShowsNothingNewAfterAStop(t *testing.T) {
 }
 
 // The monotonic clock stops while a machine is suspended.
-func TestVisit_HeedsTheWallClock(t *testing.T) {
+func TestHasPassed_UsesWallClock(t *testing.T) {
 	r := stocked(t)
 	until := time.Now().Add(time.Minute)
 	for ahead, want := range map[time.Duration]bool{0: false, time.Hour: true} {
@@ -254,7 +254,7 @@ func (r *rig) checkFaultsWereHit(t *testing.T) {
 	}
 }
 
-func TestVisitPublishesWhatItShows(t *testing.T) {
+func TestVisit_PublishesServedItems(t *testing.T) {
 	r := stocked(t)
 	r.store.cards["pin:b"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:b", PinContent: schemas.PinContent{Deleted: true}}}
 	page, err := r.Visit(t.Context(), viewer, "plain", 4)
@@ -271,7 +271,7 @@ func TestVisitPublishesWhatItShows(t *testing.T) {
 }
 
 // A chunk that arrives after its deadline is not used. Its items must be released when it arrives.
-func TestLateChunkIsSettledWhenItComes(t *testing.T) {
+func TestVisit_SettlesLateChunk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)
 		release := make(chan struct{})
@@ -287,7 +287,7 @@ func TestLateChunkIsSettledWhenItComes(t *testing.T) {
 	})
 }
 
-func TestVisitOfAClientThatLeft(t *testing.T) {
+func TestVisit_DisconnectedClientPublishesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		r := stocked(t)
@@ -296,14 +296,14 @@ func TestVisitOfAClientThatLeft(t *testing.T) {
 		must.Get(r.Visit(ctx, viewer, "home", 2))(t)
 		synctest.Wait()
 		if len(r.log.published) > 0 {
-			t.Error("published what nobody was shown")
+			t.Error("published items that no client was shown")
 		}
 		same(t, "settled", r.gen.settled, []settled{{"served-1", schemas.Failed}})
 	})
 }
 
 // The client disconnects just after its chunk has arrived.
-func TestChunkForNobodyIsNotPublished(t *testing.T) {
+func TestAnswer_DisconnectedClientPublishesNothing(t *testing.T) {
 	r := stocked(t)
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
@@ -314,7 +314,7 @@ func TestChunkForNobodyIsNotPublished(t *testing.T) {
 }
 
 // A client that disconnects while the acknowledgement is in flight must not cause an unknown outcome.
-func TestClientLeavesDuringPublication(t *testing.T) {
+func TestVisit_DisconnectDuringPublicationIsAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		r := stocked(t)
@@ -327,7 +327,7 @@ func TestClientLeavesDuringPublication(t *testing.T) {
 
 // Dependencies that hang, with or without regard to deadlines, hold at most MaxCalls goroutines each, and every visit is
 // answered.
-func TestHungStoreIsBounded(t *testing.T) {
+func TestVisit_BoundsCallsToHungStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)
 		r.Service.store = newGate("callee", 3, &r.Service.calls)
@@ -340,7 +340,7 @@ func TestHungStoreIsBounded(t *testing.T) {
 			same(t, "items", names(page.Items), "*a *b *c f10 f9 f8 f7")
 			same(t, "took", time.Since(start), 150*ms)
 		}
-		same(t, "calls under way", r.Service.store.inFlight(), 3)
+		same(t, "calls in flight", r.Service.store.inFlight(), 3)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := r.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -404,6 +404,6 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 		}
 	}
 	if _, err := New(DefaultConfig(), Deps{CursorKey: []byte("short")}); err == nil {
-		t.Error("New took a short key")
+		t.Error("New accepted a short key")
 	}
 }

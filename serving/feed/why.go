@@ -31,7 +31,7 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 	request := schemas.WhyRequest{
 		User: user, Pin: pin, Feed: feed, Limit: whyLimit, Time: schemas.MicrosOf(s.deps.Now()), Masked: masked,
 	}
-	if r.learnCards(ctx, []schemas.ServedItem{{Pin: pin}}) {
+	if r.loadCards(ctx, []schemas.ServedItem{{Pin: pin}}) {
 		request.Card = r.facts.cards[pin]
 	}
 	why, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (*schemas.Why, error) {
@@ -45,7 +45,7 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 	return why, nil
 }
 
-// complete adds to the generator's answer what the store knows.
+// complete adds data from the store to the generator's answer.
 func (r *reader) complete(ctx context.Context, why *schemas.Why) {
 	r.degrade(why.Degraded...)
 	if why.Shown != nil && why.Shown.RankScore == nil {

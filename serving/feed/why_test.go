@@ -22,7 +22,7 @@ type fakeExplainer struct {
 
 func (e *fakeExplainer) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error) {
 	e.asked = r
-	return &e.answer, e.fault.strike(ctx)
+	return &e.answer, e.fault.inject(ctx)
 }
 
 func newWhyRig(t *testing.T) (*rig, *fakeExplainer) {
@@ -37,7 +37,7 @@ func newWhyRig(t *testing.T) (*rig, *fakeExplainer) {
 	return r, e
 }
 
-func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
+func TestWhy_SendsStoredCard(t *testing.T) {
 	r, e := newWhyRig(t)
 	card := schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Quality: 2}, Title: "Tea"}
 	r.store.cards["pin:1"] = card
@@ -47,7 +47,7 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 	}
 	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
 	must.OK(t, err)
-	same(t, "question", e.asked, schemas.WhyRequest{User: viewer, Pin: "pin:1", Feed: "home", Limit: whyLimit, Time: 77, Card: &card})
+	same(t, "request", e.asked, schemas.WhyRequest{User: viewer, Pin: "pin:1", Feed: "home", Limit: whyLimit, Time: 77, Card: &card})
 	same(t, "answer", got, &schemas.Why{
 		User: viewer, Pin: "pin:1", Feed: "home", Arm: "calm", Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred,
 		By: []schemas.ID{"user:a"}, Since: 5, Degraded: []string{"model"},
@@ -56,9 +56,9 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 }
 
 // The materialized feed provides what the generator no longer remembers of a shown pin.
-func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
+func TestWhy_CompletesShownFromStore(t *testing.T) {
 	r, e := newWhyRig(t)
-	r.store.freeze(entriesDown(3, 1)...)
+	r.store.materialize(entriesDown(3, 1)...)
 	score := schemas.RankScore(1)
 	for name, c := range map[string]struct {
 		pin        schemas.PinID
@@ -66,7 +66,7 @@ func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
 		want       schemas.Shown
 	}{
 		"remembered":        {"pin:f2", schemas.Shown{Source: "interest", RankScore: &score}, schemas.Shown{Source: "interest", RankScore: &score}},
-		"frozen":            {"pin:f2", schemas.Shown{}, schemas.Shown{Source: schemas.Following, RankScore: &score}},
+		"materialized":      {"pin:f2", schemas.Shown{}, schemas.Shown{Source: schemas.Following, RankScore: &score}},
 		"trimmed, or swept": {"pin:other", schemas.Shown{}, schemas.Shown{}},
 	} {
 		shown := c.remembered
@@ -79,7 +79,7 @@ func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
 	}
 }
 
-func TestWhyWithoutTheStore(t *testing.T) {
+func TestWhy_DegradesWithoutStore(t *testing.T) {
 	r, e := newWhyRig(t)
 	r.store.facts.err = errFake
 	e.answer = schemas.Why{Fate: schemas.FateShown, Shown: &schemas.Shown{Position: 2}}
@@ -87,7 +87,7 @@ func TestWhyWithoutTheStore(t *testing.T) {
 	must.OK(t, err)
 	same(t, "degraded", got.Degraded, schemas.List[string]{"store"})
 	if e.asked.Card != nil || got.Shown.Source != "" || r.store.facts.hits.Load() != 1 {
-		t.Errorf("asked with %v, answered %+v, store hit %d times", e.asked.Card, got.Shown, r.store.facts.hits.Load())
+		t.Errorf("requested with %v, got %+v, store called %d times", e.asked.Card, got.Shown, r.store.facts.hits.Load())
 	}
 }
 
@@ -98,9 +98,9 @@ func TestWhyErrors(t *testing.T) {
 		t.Errorf("got %v, want the generator's error", err)
 	}
 	if _, err := r.Why(t.Context(), viewer, strings.Repeat("x", maxFeedName+1), "pin:1", false); !errors.Is(err, schemas.ErrUnknownFeed) {
-		t.Errorf("got %v, want that the feed is unknown", err)
+		t.Errorf("got %v, want ErrUnknownFeed", err)
 	}
 	if _, err := newRig(t, nil).Why(t.Context(), viewer, "home", "pin:1", false); !errors.Is(err, errNoExplainer) {
-		t.Errorf("got %v, want that nobody can tell", err)
+		t.Errorf("got %v, want errNoExplainer", err)
 	}
 }
