@@ -58,7 +58,7 @@
 //
 // # Drops
 //
-// Dropped events are counted by reason: deleted_user, repeat. The reason weak_facet counts affinities removed by the cap.
+// Dropped events are counted by reason: deleted_user, duplicate. The reason weak_facet counts affinities removed by the cap.
 package actors
 
 import (
@@ -80,7 +80,7 @@ type DeletedUsers interface {
 // Reasons for which an event or a row is dropped.
 const (
 	dropDeletedUser = "deleted_user"
-	dropRepeat      = "repeat"
+	dropDuplicate   = "duplicate"
 	dropWeakFacet   = "weak_facet"
 )
 
@@ -120,7 +120,7 @@ func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
 	}
 	switch fateOf(held, e) {
 	case repeated:
-		tx.Count(dropRepeat)
+		tx.Count(dropDuplicate)
 	case ofDeleted:
 		tx.Count(dropDeletedUser)
 	case wins:

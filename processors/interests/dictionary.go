@@ -109,7 +109,7 @@ func (d dictionary) admit() (term, error) {
 	}
 	const head = 1 + 8
 	pins := int64(binary.BigEndian.Uint64(fewest[0][1:head]))
-	d.tx.Effect("evicted_term", 1)
+	d.tx.Effect("evicted_terms", 1)
 	err = cmp.Or(d.own.Delete(fewest[0]), d.drop(string(fewest[0][head:])))
 	return term{Pins: pins, MaxError: pins, Recent: decay.None()}, err
 }

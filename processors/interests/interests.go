@@ -74,8 +74,8 @@
 //
 // # Drops
 //
-// Dropped records are counted by reason: deleted_user, unknown_pin, crowded (a user of a pin over MaxSeen), weak_interest.
-// The effect evicted_term counts terms that were dropped at the bound.
+// Dropped records are counted by reason: deleted_user, unknown_pin, seen_limit (a user of a pin over MaxSeen), weak_interest.
+// The effect evicted_terms counts terms that were dropped at the bound.
 package interests
 
 import (
@@ -279,7 +279,7 @@ func (g *group) recordVisitor(tx *rows.Tx, t pinRows, user schemas.UserID, v vis
 		return err
 	}
 	if n >= g.cfg.MaxSeen {
-		tx.Count("crowded")
+		tx.Count("seen_limit")
 		return nil
 	}
 	at := tx.Time().Add(g.cfg.AttributionWindow)

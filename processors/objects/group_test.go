@@ -207,7 +207,7 @@ func TestActionsAreJoinedOnce(t *testing.T) {
 	if diff := gocmp.Diff(map[string]string{"before all": "v1", "between": "v1", "after": "v2"}, joinedWith(t, w)); diff != "" {
 		t.Errorf("joined with (-want +got):\n%s", diff)
 	}
-	dropped := map[string]int64{"no_actor": 1, "deleted_user": 1, "bot": 2, "repeat": 1}
+	dropped := map[string]int64{"no_actor": 1, "deleted_user": 1, "bot": 2, "duplicate": 1}
 	if diff := gocmp.Diff(dropped, m.Status(topics.Objects).Dropped); diff != "" {
 		t.Errorf("dropped by reason (-want +got):\n%s", diff)
 	}
@@ -293,7 +293,7 @@ func TestActionsWaitForTheirPin(t *testing.T) {
 			t.Errorf("action %q of %s is still held", r.Name[9:], r.Owner)
 		}
 	}
-	without := map[string]int64{"held_full": 1, "no_object": 1, "deleted_pin": 1}
+	without := map[string]int64{"hold_limit": 1, "unknown_pin": 1, "deleted_pin": 1}
 	if diff := gocmp.Diff(without, m.Status(topics.Objects).Dropped); diff != "" {
 		t.Errorf("dropped or went on without, by reason (-want +got):\n%s", diff)
 	}

@@ -72,8 +72,8 @@
 //
 // # Drops
 //
-// Dropped records are counted by reason: no_actor, bot, deleted_user, deleted_pin, repeat. The reasons held_full, no_object
-// and late_count count actions that are processed incompletely: forwarded without attributes, or not counted.
+// Dropped records are counted by reason: no_actor, bot, deleted_user, deleted_pin, duplicate. The reasons hold_limit,
+// unknown_pin and late_count count actions that are processed incompletely: forwarded without attributes, or not counted.
 package objects
 
 import (
@@ -172,7 +172,7 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 		return err
 	}
 	if known {
-		tx.Count(dropRepeat)
+		tx.Count(dropDuplicate)
 		return nil
 	}
 	if err := t.countEvent(p, string(e.Verb), e.Time, e.Actor); err != nil {

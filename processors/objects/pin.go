@@ -14,9 +14,9 @@ const (
 	dropBot         = "bot"
 	dropDeletedUser = "deleted_user"
 	dropDeletedPin  = "deleted_pin"
-	dropRepeat      = "repeat"
-	lackHeldFull    = "held_full"
-	lackNoObject    = "no_object"
+	dropDuplicate   = "duplicate"
+	lackHoldLimit   = "hold_limit"
+	lackUnknownPin  = "unknown_pin"
 	lackLateCount   = "late_count"
 )
 
@@ -77,7 +77,7 @@ func (p *pin) created() bool { return p.origin.id != "" }
 func (p *pin) apply(e *schemas.PinEvent, cfg Config) change {
 	switch {
 	case e.ID == p.deletedBy || p.holds(e.ID):
-		return change{drop: dropRepeat}
+		return change{drop: dropDuplicate}
 	case p.deleted():
 		return change{drop: dropDeletedPin}
 	case e.Verb == schemas.Delete:

@@ -144,7 +144,7 @@ func TestPinEvents(t *testing.T) {
 			events: []*schemas.PinEvent{create, create, pinEvent(schemas.Create, 500, "c", on("board:z"))},
 			want:   schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
-			drops:  []string{"c repeat", "c repeat"},
+			drops:  []string{"c duplicate", "c duplicate"},
 		},
 		{
 			name: "delete is final and tells everybody",
@@ -154,7 +154,7 @@ func TestPinEvents(t *testing.T) {
 			},
 			want:  schemas.PinVersion{Version: 201, PinContent: schemas.PinContent{Created: 100, Deleted: true}, Quality: 6},
 			told:  []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
-			drops: []string{"d repeat", "u9 deleted_pin", "d9 deleted_pin"},
+			drops: []string{"d duplicate", "u9 deleted_pin", "d9 deleted_pin"},
 		},
 		{
 			name:   "delete before the create",

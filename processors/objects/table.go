@@ -229,7 +229,7 @@ func (t table) hold(p *pin, e *schemas.ActionEvent) error {
 		return err
 	}
 	if len(waiting) >= t.cfg.MaxHeld || t.cfg.Hold == 0 {
-		t.tx.Count(lackHeldFull)
+		t.tx.Count(lackHoldLimit)
 		return t.forward(e, schemas.ObjectAttributes{})
 	}
 	name := append(appendTime([]byte{heldRow}, t.now()), e.ID...)
@@ -281,7 +281,7 @@ func (t table) releaseAction(p *pin, name []byte) error {
 	case len(p.kept) > 0:
 		return t.join(p, e)
 	}
-	t.tx.Count(lackNoObject)
+	t.tx.Count(lackUnknownPin)
 	return t.forward(e, schemas.ObjectAttributes{})
 }
 

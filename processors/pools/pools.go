@@ -104,7 +104,7 @@
 //
 // # Effects and guarantees
 //
-// Effects are counted: deactivated, reactivated and rebuilt in users; deferred and deferred_came_out in candidates;
+// Effects are counted: deactivated, reactivated and rebuilt in users; deferred and deferred_shown in candidates;
 // admitted_follows in follows that were refused before.
 //
 // Every record has its effect exactly once; see package rows. Generator reads the same rows and writes none.
@@ -192,7 +192,7 @@ const (
 // Reasons for intentional drops.
 const (
 	dropDeletedUser = "deleted_user" // the owner is deleted
-	dropRepeat      = "repeat"       // a Served that was applied before
+	dropDuplicate   = "duplicate"    // a Served that was applied before
 	dropShown       = "shown"        // an item of a Served that was seen before
 	dropFolloweeCap = "followee_cap" // a follow over the cap of followees
 	dropSource      = "source"       // an offer whose source exceeds the cap of sources
@@ -201,8 +201,8 @@ const (
 	dropErased      = "erased"       // a candidate of a deleted author
 	dropDeleted     = "deleted"      // a candidate whose pin was deleted a day ago or more
 	dropSeen        = "seen"         // a candidate that has been shown
-	dropRefused     = "refused"      // a candidate older than the remembered seen pins
+	dropTooOld      = "too_old"      // a candidate older than the remembered seen pins
 	dropExpired     = "expired"      // a candidate older than Expiry
 	dropDeferred    = "deferred"     // a candidate that was deferred for too long
-	dropDuplicate   = "duplicate"    // a row of a candidate that its other rows make redundant
+	dropRedundant   = "redundant"    // a row of a candidate that its other rows make redundant
 )

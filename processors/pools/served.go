@@ -26,7 +26,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 		return err
 	}
 	if st.Applied(s.ID) {
-		tx.Count(dropRepeat)
+		tx.Count(dropDuplicate)
 		return nil
 	}
 	notAhead(s, schemas.MicrosOf(tx.Time().Add(schemas.MaxAhead)))
@@ -266,8 +266,8 @@ func trimMaterialized(own rows.Owner, st *layout.State, to int64) error {
 
 // Effects of deferral, in candidates.
 const (
-	effectDeferred = "deferred"          // deferred to a later session
-	effectCameBack = "deferred_came_out" // shown after a deferral
+	effectDeferred = "deferred"       // deferred to a later session
+	effectCameBack = "deferred_shown" // shown after a deferral
 )
 
 // applyDeferrals counts the deferred candidates of a Served and drops those that were deferred for too long. before is the memory of

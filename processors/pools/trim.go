@@ -123,7 +123,7 @@ func trimRows(v *layout.View, source schemas.Source, most int, below schemas.Ver
 	}
 	t := &trimmed{view: v, source: source, most: most, below: below, reasons: make([]string, len(list)), waiting: make([]int, 0, min(len(all), most))}
 	for i := range t.reasons {
-		t.reasons[i] = dropDuplicate
+		t.reasons[i] = dropRedundant
 	}
 	for i := range all {
 		c := &all[i]
@@ -144,7 +144,7 @@ func (t *trimmed) reason(c *layout.Candidate, version schemas.Version) (string, 
 	reason := t.view.Hides(t.source, c)
 	switch {
 	case reason == schemas.ReasonForgotten:
-		return dropRefused, nil
+		return dropTooOld, nil
 	case reason == schemas.ReasonExpired:
 		return dropExpired, nil
 	case reason == schemas.ReasonAuthorDeleted:

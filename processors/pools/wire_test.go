@@ -521,7 +521,7 @@ func testDeferred(t *testing.T, r *rig) {
 		t.Errorf("the pool holds %+v, want pin:003", p)
 	}
 	status := r.member.Status(topics.Pools)
-	if e := status.Effects; e["deferred"] != 2 || e["deferred_came_out"] != 1 {
+	if e := status.Effects; e["deferred"] != 2 || e["deferred_shown"] != 1 {
 		t.Errorf("effects %v, want two deferred of which one came out", e)
 	}
 	if d := status.Dropped; d["deferred"] != 1 {

@@ -68,8 +68,8 @@
 //
 // # Effects
 //
-// The group counts these effects: retried, returned (failed again), done, parked, ordered. It also counts needless (an
-// order for a dead letter that is sent or done) and stale (a dead letter that is already known).
+// The group counts these effects: retried, failed_again, done, parked, requested (by an operator). It also counts
+// already_retried (a requested dead letter that is sent or done) and stale (a dead letter that is already known).
 package retries
 
 import (
@@ -126,7 +126,7 @@ func (g *group) deadLetter(tx *rows.Tx, l *schemas.DeadLetter) error {
 		return nil
 	}
 	if known != nil {
-		tx.Effect("returned", 1)
+		tx.Effect("failed_again", 1)
 	}
 	due := t.now() + micros(g.cfg.delay(l.Attempts+1))
 	if err := t.enqueue(known, l, due, false); err != nil {
@@ -161,10 +161,10 @@ func (t table) retryNow(l *schemas.DeadLetter) error {
 		return err
 	}
 	if known != nil && (known.State == schemas.RetrySent || known.State == schemas.RetryDone) {
-		t.tx.Effect("needless", 1)
+		t.tx.Effect("already_retried", 1)
 		return nil
 	}
-	t.tx.Effect("ordered", 1)
+	t.tx.Effect("requested", 1)
 	return t.enqueue(known, l, t.now(), true)
 }
 
