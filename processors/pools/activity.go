@@ -32,7 +32,7 @@ const timerInactivity = "inactive"
 
 // timer handles a timer.
 func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) error {
-	thresholdsOf(tx).forget(schemas.UserID(tx.Key()))
+	thresholdsOf(tx).discard(schemas.UserID(tx.Key()))
 	user := schemas.UserID(tx.Key())
 	if string(name) == timerErase {
 		return g.eraseOn(tx, own, at)
@@ -50,7 +50,7 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 	case timerFollows:
 		return g.balanceFollows(tx, own)
 	}
-	return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
+	return schemas.Bad(fmt.Sprintf("timer %q: want a timer of this group", name))
 }
 
 // track starts the inactivity timer of an active user unless it is set. It is not set for a new user, nor after a period with
@@ -93,8 +93,8 @@ func (g *group) checkInactivity(tx *rows.Tx, own rows.Owner) error {
 	return a.store()
 }
 
-// recordVisit records a visit and reactivates an inactive user. It does so also with InactiveAfter 0, because the followees of
-// a user who was already inactive deliver nothing new until they are asked.
+// recordVisit records a visit and reactivates an inactive user, also with InactiveAfter 0: the followees of a user who was
+// already inactive deliver nothing new without a backfill request.
 func (g *group) recordVisit(tx *rows.Tx, own rows.Owner) error {
 	a, err := activityOf(tx, own)
 	if err != nil {
@@ -113,7 +113,7 @@ func (g *group) recordVisit(tx *rows.Tx, own rows.Owner) error {
 	return a.store()
 }
 
-// reactivate reactivates an inactive user: it asks every followee for a backfill.
+// reactivate reactivates an inactive user: it requests a backfill from every followee.
 func (g *group) reactivate(tx *rows.Tx, a *userActivity) error {
 	a.Inactive, a.LastSeen = false, schemas.MicrosOf(tx.Time())
 	tx.Effect(effectReactivated, 1)
@@ -126,8 +126,8 @@ func (g *group) reactivate(tx *rows.Tx, a *userActivity) error {
 	return g.scheduleCheck(a)
 }
 
-// requestBackfills asks the followees of a source ("": all) for backfills that chunks wait for. Answers to an earlier request
-// are no longer counted.
+// requestBackfills requests backfills from the followees of a source ("": all). Chunks wait for them. Answers to an earlier
+// request are no longer counted.
 func (g *group) requestBackfills(tx *rows.Tx, a *userActivity, source schemas.Source) (err error) {
 	a.BackfillID, a.Received = max(schemas.MicrosOf(tx.Time()), a.BackfillID+1), 0
 	a.Expected, err = g.notifyFollowees(tx, a, layout.Notification{Source: source})
@@ -147,7 +147,7 @@ func (g *group) countBackfill(own rows.Owner, id schemas.Micros) error {
 // userActive records that a user is active, even if the visit showed nothing.
 func (g *group) userActive(tx *rows.Tx, r *schemas.UserActivity) error {
 	if tx.Key() != string(r.User) {
-		return schemas.Bad(fmt.Sprintf("user activity: key %q is not the user %q", tx.Key(), r.User))
+		return schemas.Bad(fmt.Sprintf("user activity: key %q: want the user %q", tx.Key(), r.User))
 	}
 	if g.deleted.Has(r.User) {
 		tx.Count(dropDeletedUser)

@@ -32,8 +32,8 @@ func (r *rig) modes(followee string) []schemas.EdgeMode {
 	return list
 }
 
-// ask requests a chunk once this process owns the partition.
-func (r *rig) ask(id string, returned bool) *schemas.Chunk {
+// requestChunk requests a chunk once this process owns the partition.
+func (r *rig) requestChunk(id string, returned bool) *schemas.Chunk {
 	r.t.Helper()
 	r.Eventually("the partition", func() bool { return r.member.Owns(topics.Pools, string(reader)) })
 	ctx, cancel := context.WithTimeout(r.t.Context(), proctest.Patience)
@@ -48,28 +48,28 @@ func (r *rig) ask(id string, returned bool) *schemas.Chunk {
 	return chunk
 }
 
-// answer delivers a backfill for a reactivated user.
-func (r *rig) answer(asked schemas.Micros, pins ...schemas.DeliveredPin) {
+// backfill delivers a backfill for a reactivated user.
+func (r *rig) backfill(asked schemas.Micros, pins ...schemas.DeliveredPin) {
 	d := &schemas.Delivery{Source: schemas.Following, Pins: pins, Users: []schemas.UserID{reader}, BackfillID: asked}
 	proctest.PublishTo(r.Wire, r.Streams.Deliveries, topics.Partition(string(reader), r.Kafka.Partitions), "user:x", time.Time{}, d)
 }
 
 // A reader who does not visit becomes inactive, and the followees are notified. A visit detects that, the reactivation is
-// announced, and every followee is asked. The chunk waits for the last answer, or reports that it could not.
-func TestReaderGoesAwayAndComesBack(t *testing.T) {
+// announced, and every followee receives a backfill request. The chunk waits for the last answer, or is degraded.
+func TestActivity_InactivityAndReactivation(t *testing.T) {
 	t.Parallel()
-	const away = 5 * time.Second // time that a busy machine may need for the steps after the reactivation
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: away})
+	const inactiveAfter = 5 * time.Second // time that a busy machine may need for the steps after the reactivation
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: inactiveAfter})
 	began := time.Now()
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.edge(reader, schemas.FollowEdge, "board:b", true)
 	r.edge(reader, schemas.FollowEdge, "user:former", true)
 	r.edge(reader, schemas.FollowEdge, "user:former", false)
 	r.WaitIdle()
-	if r.ask("present", false).Inactive && time.Since(began) < away { // a busy machine may need longer for these steps
-		t.Error("one who has just begun is away")
+	if r.requestChunk("present", false).Inactive && time.Since(began) < inactiveAfter { // a busy machine may need longer for these steps
+		t.Error("a new user is inactive")
 	}
-	r.Eventually("both followees are told", func() bool { return len(r.modes("user:a")) > 0 && len(r.modes("board:b")) > 0 })
+	r.Eventually("both followees are notified", func() bool { return len(r.modes("user:a")) > 0 && len(r.modes("board:b")) > 0 })
 	r.edge(reader, schemas.FollowEdge, "user:late", true) // followed while inactive
 	r.WaitIdle()
 	for _, followee := range []string{"user:a", "board:b", "user:late"} {
@@ -79,76 +79,76 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 			got[i].BackfillID = 0
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Errorf("told to %s (-want +got):\n%s", followee, diff)
+			t.Errorf("notifications of %s (-want +got):\n%s", followee, diff)
 		}
 	}
 	if got := r.modes("user:former"); len(got) > 0 {
-		t.Errorf("told to one who is not followed: %v", got)
+		t.Errorf("notifications of a former followee: %v", got)
 	}
 
 	r.deliver(schemas.Following, reader, 1, pin(1, 10, "user:a"))
 	r.WaitIdle()
-	if chunk := r.ask("away", false); !chunk.Inactive || len(chunk.Served.Items) > 0 {
-		t.Errorf("away %v, items %v, want nothing before the return is announced", chunk.Inactive, chunk.Served.Items)
+	if chunk := r.requestChunk("inactive", false); !chunk.Inactive || len(chunk.Served.Items) > 0 {
+		t.Errorf("inactive %v, items %v; want no items before the visit is announced", chunk.Inactive, chunk.Served.Items)
 	}
 	proctest.Publish(r.Wire, r.Streams.UserActivity, string(reader), &schemas.UserActivity{User: reader, Time: 5})
 	r.WaitIdle()
 	asked := r.modes("user:a")[1].BackfillID
 	for _, followee := range []string{"user:a", "board:b", "user:late"} {
 		if got := r.modes(followee); len(got) != 2 || got[1].Inactive || got[1].BackfillID != asked || asked == 0 {
-			t.Fatalf("asked of %s: %+v", followee, got)
+			t.Fatalf("backfill request to %s: %+v", followee, got)
 		}
 	}
-	r.answer(asked-1, pin(2, 20, "user:a")) // to an earlier request
-	r.answer(asked, pin(3, 30, "user:a"))
-	r.answer(asked)
+	r.backfill(asked-1, pin(2, 20, "user:a")) // to an earlier request
+	r.backfill(asked, pin(3, 30, "user:a"))
+	r.backfill(asked)
 	r.WaitIdle()
-	if chunk := r.ask("early", true); !slices.Equal(chunk.Degraded, []string{"reactivating"}) || len(chunk.Served.Items) != 3 {
-		t.Errorf("degraded %v with %d items, want what is there, and that it is not all", chunk.Degraded, len(chunk.Served.Items))
+	if chunk := r.requestChunk("early", true); !slices.Equal(chunk.Degraded, []string{"reactivating"}) || len(chunk.Served.Items) != 3 {
+		t.Errorf("degraded %v with %d items, want reactivating, 3 items", chunk.Degraded, len(chunk.Served.Items))
 	}
 
 	r.patient()
 	chunk := make(chan *schemas.Chunk)
-	go func() { chunk <- r.ask("patient", true) }()
+	go func() { chunk <- r.requestChunk("patient", true) }()
 	p := pin(4, 40, "user:z")
 	p.Board = "board:b"
-	r.answer(asked, p)
+	r.backfill(asked, p)
 	if c := <-chunk; len(c.Degraded) > 0 || len(c.Served.Items) != 4 {
-		t.Errorf("degraded %v with %d items, want all four", c.Degraded, len(c.Served.Items))
+		t.Errorf("degraded %v with %d items, want 4 items", c.Degraded, len(c.Served.Items))
 	}
 }
 
-// A live edge that gets another weight, or is followed again, causes no notification, whether the user is inactive,
-// reactivated or rebuilt. The answer would be all recents of the followee. A new edge causes one.
-func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
+// A live edge that gets another weight, or is followed again, causes no notification, because the answer would be all recents
+// of the followee. This holds for an inactive, reactivated or rebuilt user. A new edge causes one notification.
+func TestFollow_ChangedEdgeCausesNoNotification(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
-	const rebuilt, returned, away schemas.UserID = "user:rebuilt", "user:returned", "user:away"
-	users := []schemas.UserID{rebuilt, returned, away}
+	const rebuilt, returned, inactive schemas.UserID = "user:rebuilt", "user:returned", "user:inactive"
+	users := []schemas.UserID{rebuilt, returned, inactive}
 	follow := func(u schemas.UserID, at schemas.Micros, weight float32) {
 		proctest.Publish(r.Wire, r.Streams.Edges, string(u),
 			&schemas.Edge{User: u, Other: "user:a", Kind: schemas.FollowEdge, Live: true, Time: at, Weight: weight})
 	}
 	follow(returned, 1, 0)
-	follow(away, 1, 0)
-	r.tick(2*time.Hour, returned, away)
+	follow(inactive, 1, 0)
+	r.tick(2*time.Hour, returned, inactive)
 	follow(rebuilt, 1, 0)
 	r.WaitIdle()
 	proctest.Publish(r.Wire, r.Streams.Rebuilds, string(rebuilt), &schemas.Rebuild{User: rebuilt})
 	proctest.Publish(r.Wire, r.Streams.UserActivity, string(returned), &schemas.UserActivity{User: returned})
 	r.WaitIdle()
-	told := map[schemas.UserID]int{}
+	notified := map[schemas.UserID]int{}
 	for _, u := range users {
-		if told[u] = len(r.modesOf("user:a", u)); told[u] == 0 {
-			t.Fatalf("%s: nobody is told, so nobody would be greeted", u)
+		if notified[u] = len(r.modesOf("user:a", u)); notified[u] == 0 {
+			t.Fatalf("%s: no notification", u)
 		}
 	}
 	expect := func(when string, more int) {
 		t.Helper()
 		r.WaitIdle()
 		for _, u := range users {
-			if list := r.modesOf("user:a", u); len(list) != told[u]+more {
-				t.Errorf("%s: %s: told %+v, want %d more", when, u, list[told[u]:], more)
+			if list := r.modesOf("user:a", u); len(list) != notified[u]+more {
+				t.Errorf("%s: %s: notifications %+v, want %d more", when, u, list[notified[u]:], more)
 			}
 		}
 	}
@@ -156,12 +156,12 @@ func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
 		follow(u, 1, 2)
 		follow(u, 5, 2)
 	}
-	expect("another weight, and followed again", 0)
+	expect("another weight, another time", 0)
 	for _, u := range users {
 		r.edge(u, schemas.FollowEdge, "user:a", false)
 		follow(u, 9, 2)
 	}
-	expect("followed anew", 1)
+	expect("unfollowed and followed", 1)
 }
 
 // patient makes a generator that waits for backfills without a practical limit.
@@ -171,8 +171,7 @@ func (r *rig) patient() {
 	r.attachWith(cfg)
 }
 
-// keepVisiting reports alternating visits, by a Served and by a Return without items, for longer than a user without visits
-// stays active.
+// keepVisiting reports visits, alternately by a Served and by a UserActivity, for longer than InactiveAfter.
 func (r *rig) keepVisiting(user schemas.UserID, lasting time.Duration) {
 	r.t.Helper()
 	start := time.Now()
@@ -195,39 +194,38 @@ func (r *rig) serve(user schemas.UserID, id string) {
 	})
 }
 
-// Visits keep a user active: a Served counts, and so does a Return without items. A Served of an inactive user reactivates
-// the user.
-func TestVisitsKeepAReaderPresent(t *testing.T) {
+// A Served or a UserActivity keeps a user active. A Served of an inactive user reactivates the user.
+func TestActivity_VisitsKeepUserActive(t *testing.T) {
 	t.Parallel()
-	const away = 2 * time.Second
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: away})
+	const inactiveAfter = 2 * time.Second
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: inactiveAfter})
 	var user schemas.UserID
 	var followee string
 	for attempt := range 6 { // on a very busy machine a visit takes two seconds to arrive, and users become inactive
 		if attempt == 5 {
-			t.Fatalf("told of one who visits, five times: %v", r.modes(followee))
+			t.Fatalf("notifications about an active user in five attempts: %v", r.modes(followee))
 		}
 		user, followee = schemas.UserID(fmt.Sprint("user:reader-", attempt)), fmt.Sprint("user:a-", attempt)
 		r.edge(user, schemas.FollowEdge, schemas.ID(followee), true)
-		r.keepVisiting(user, away*3/2)
+		r.keepVisiting(user, inactiveAfter*3/2)
 		if len(r.modes(followee)) == 0 {
 			break
 		}
 	}
-	r.Eventually("the reader is away", func() bool { return len(r.modes(followee)) == 1 })
+	r.Eventually("the reader is inactive", func() bool { return len(r.modes(followee)) == 1 })
 	r.serve(user, "back")
 	r.WaitIdle()
 	if got := r.modes(followee); len(got) < 2 || got[1].Inactive || got[1].BackfillID == 0 {
-		t.Errorf("told of one who came back with a Served: %+v", got)
+		t.Errorf("notifications after a Served: %+v", got)
 	}
 }
 
 // startWith restarts the process with another InactiveAfter.
-func (r *rig) startWith(awayAfter time.Duration) {
+func (r *rig) startWith(inactiveAfter time.Duration) {
 	r.t.Helper()
 	r.WaitIdle()
-	r.cfg.InactiveAfter = awayAfter
-	r.member = r.Start("a", pools.Group(r.cfg, r.Streams, gone))
+	r.cfg.InactiveAfter = inactiveAfter
+	r.member = r.Start("a", pools.Group(r.cfg, r.Streams, deletedUsers))
 	r.attach()
 }
 
@@ -244,8 +242,8 @@ func (r *rig) tick(after time.Duration, users ...schemas.UserID) {
 func inHours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Hour) }
 
 // With InactiveAfter 0, any sign of activity and any rebuild reactivates a user who became inactive before. Until then the
-// followees deliver nothing. The generator has the visit announced.
-func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
+// followees deliver nothing. The generator requests the announcement of the visit.
+func TestInactiveAfterZero_ReactivatesInactiveUsers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
 	rebuild := func(u schemas.UserID, keep bool) {
@@ -267,12 +265,12 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	r.tick(2*time.Hour, users...)
 	r.startWith(0)
 	for _, user := range users {
-		if told := r.modesOf("user:a", user); len(told) != 1 || !told[0].Inactive {
-			t.Fatalf("told of %s: %+v, want once, away", user, told)
+		if notified := r.modesOf("user:a", user); len(notified) != 1 || !notified[0].Inactive {
+			t.Fatalf("notifications about %s: %+v, want one, inactive", user, notified)
 		}
 	}
-	if chunk := r.ask("away", false); !chunk.Inactive {
-		t.Error("whoever went away is taken for one who is here, so that nobody announces the visit")
+	if chunk := r.requestChunk("inactive", false); !chunk.Inactive {
+		t.Error("chunk of an inactive user is not marked as inactive, so the visit would not be announced")
 	}
 	for user, comeBack := range tests {
 		comeBack(user)
@@ -280,21 +278,21 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	r.WaitIdle()
 	for _, user := range users {
 		for _, followee := range []string{"user:a", "board:b"} {
-			if told := r.modesOf(followee, user); len(told) != 2 || told[1].Inactive || told[1].BackfillID == 0 {
-				t.Errorf("told %s of %s: %+v, want back after away", followee, user, told)
+			if notified := r.modesOf(followee, user); len(notified) != 2 || notified[1].Inactive || notified[1].BackfillID == 0 {
+				t.Errorf("notifications of %s about %s: %+v, want active after inactive", followee, user, notified)
 			}
 		}
 	}
 	if t.Failed() {
-		return // no followee was asked, so none answers
+		return // no followee received a request
 	}
 	asked := r.modesOf("user:a", reader)[1].BackfillID
-	r.answer(asked, pin(1, 10, "user:a"))
-	r.answer(asked)
+	r.backfill(asked, pin(1, 10, "user:a"))
+	r.backfill(asked)
 	r.WaitIdle()
-	chunk := r.ask("back", true)
+	chunk := r.requestChunk("back", true)
 	if chunk.Inactive || chunk.Announce || len(chunk.Degraded) > 0 || len(chunk.Served.Items) != 1 {
-		t.Errorf("%+v, want what was brought, and nothing to announce", chunk)
+		t.Errorf("%+v, want the backfilled pins of an active user", chunk)
 	}
 }
 
@@ -304,11 +302,11 @@ func (r *rig) modesOf(followee string, user schemas.UserID) []schemas.EdgeMode {
 	return slices.DeleteFunc(r.modes(followee), func(m schemas.EdgeMode) bool { return m.User != user })
 }
 
-// watchedUser is a user with the records published before, while and after InactiveAfter is 0; nil: none.
-type watchedUser struct{ before, meanwhile, after func(schemas.UserID) }
+// trackedUser is a user with the records published before, while and after InactiveAfter is 0; nil: none.
+type trackedUser struct{ before, meanwhile, after func(schemas.UserID) }
 
-// watched returns users without an inactivity timer at the time when InactiveAfter is no longer 0.
-func (r *rig) watched() map[schemas.UserID]watchedUser {
+// trackedUsers returns users without an inactivity timer at the time when InactiveAfter is no longer 0.
+func (r *rig) trackedUsers() map[schemas.UserID]trackedUser {
 	rebuild := func(keep bool) func(schemas.UserID) {
 		return func(u schemas.UserID) {
 			proctest.PublishAt(r.Wire, r.Streams.Rebuilds, inHours(10), string(u), &schemas.Rebuild{User: u, Keep: keep})
@@ -323,7 +321,7 @@ func (r *rig) watched() map[schemas.UserID]watchedUser {
 	visit := func(u schemas.UserID) {
 		proctest.PublishAt(r.Wire, r.Streams.UserActivity, inHours(10), string(u), &schemas.UserActivity{User: u})
 	}
-	return map[schemas.UserID]watchedUser{
+	return map[schemas.UserID]trackedUser{
 		"user:visits":        {before: follow(0), after: visit},
 		"user:follows":       {before: follow(0), after: follow(10)},
 		"user:rebuilt":       {before: follow(0), after: rebuild(false)},
@@ -353,13 +351,13 @@ func (r *rig) timersOf(name string) int {
 }
 
 // A timer that fires while InactiveAfter is 0 sets no other. A user who visits, follows or is rebuilt afterwards gets a timer
-// again, with the whole InactiveAfter from then on, because visits were not recorded. This includes users whom a rebuild created.
-func TestWhoeverNoTimerLooksAtIsWatchedAgain(t *testing.T) {
+// with the full InactiveAfter, because visits were not recorded. This includes users whom a rebuild created.
+func TestInactiveAfter_ChangedFromZeroStartsTimers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
-	all := r.watched()
+	all := r.trackedUsers()
 	users := slices.Collect(maps.Keys(all))
-	publish := func(of func(watchedUser) func(schemas.UserID)) {
+	publish := func(of func(trackedUser) func(schemas.UserID)) {
 		for user, w := range all {
 			if f := of(w); f != nil {
 				f(user)
@@ -367,37 +365,37 @@ func TestWhoeverNoTimerLooksAtIsWatchedAgain(t *testing.T) {
 		}
 		r.WaitIdle()
 	}
-	publish(func(w watchedUser) func(schemas.UserID) { return w.before })
+	publish(func(w trackedUser) func(schemas.UserID) { return w.before })
 	if n := r.timers(); n != 4 {
-		t.Fatalf("%d timers, want one of each who follows", n)
+		t.Fatalf("%d timers, want one per follower", n)
 	}
 	r.startWith(0)
 	r.tick(2*time.Hour, users...)
-	publish(func(w watchedUser) func(schemas.UserID) { return w.meanwhile })
+	publish(func(w trackedUser) func(schemas.UserID) { return w.meanwhile })
 	if n := r.timers(); n != 0 {
-		t.Fatalf("%d timers while nobody goes away, want that all have fired", n)
+		t.Fatalf("%d timers with InactiveAfter 0, want 0", n)
 	}
 	r.startWith(time.Hour)
-	publish(func(w watchedUser) func(schemas.UserID) { return w.after })
+	publish(func(w trackedUser) func(schemas.UserID) { return w.after })
 	r.tick(10*time.Hour+30*time.Minute, users...)
-	r.expectAway("half an hour later", 0, users)
+	r.expectInactive("half an hour later", 0, users)
 	r.tick(12*time.Hour, users...)
-	r.expectAway("two hours later", 1, users)
+	r.expectInactive("two hours later", 1, users)
 }
 
-// expectAway checks how often user:a was notified that each user is inactive.
-func (r *rig) expectAway(when string, want int, users []schemas.UserID) {
+// expectInactive checks how often user:a was notified that each user is inactive.
+func (r *rig) expectInactive(when string, want int, users []schemas.UserID) {
 	r.t.Helper()
 	for _, user := range users {
-		told := r.modesOf("user:a", user)
-		if got := len(slices.DeleteFunc(told, func(m schemas.EdgeMode) bool { return !m.Inactive })); got != want {
-			r.t.Errorf("%s: told %d times that %s is away, want %d", when, got, user, want)
+		notified := r.modesOf("user:a", user)
+		if got := len(slices.DeleteFunc(notified, func(m schemas.EdgeMode) bool { return !m.Inactive })); got != want {
+			r.t.Errorf("%s: %d notifications that %s is inactive, want %d", when, got, user, want)
 		}
 	}
 }
 
 // A timer that fires late, after a visit has set another, has no effect.
-func TestOneTimerLooksAtAUser(t *testing.T) {
+func TestActivity_LateTimerHasNoEffect(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
@@ -407,14 +405,14 @@ func TestOneTimerLooksAtAUser(t *testing.T) {
 		r.WaitIdle()
 	}
 	if n := r.timers(); n != 2 {
-		t.Fatalf("%d timers, want that of the follow and that of a visit", n)
+		t.Fatalf("%d timers, want those of the follow and of a visit", n)
 	}
 	r.tick(150*time.Minute, reader)
 	if n := r.timers(); n != 1 {
-		t.Errorf("%d timers, want that of the visit", n)
+		t.Errorf("%d timers, want only that of the visit", n)
 	}
 	r.tick(190*time.Minute, reader)
-	r.expectAway("50 minutes after a visit", 0, []schemas.UserID{reader})
+	r.expectInactive("50 minutes after a visit", 0, []schemas.UserID{reader})
 	r.tick(210*time.Minute, reader)
-	r.expectAway("70 minutes after a visit", 1, []schemas.UserID{reader})
+	r.expectInactive("70 minutes after a visit", 1, []schemas.UserID{reader})
 }

@@ -12,7 +12,7 @@ import (
 // affinities stores the user's affinities for the generator. Later records are newer states.
 func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
 	if tx.Key() != string(a.User) {
-		return schemas.Bad(fmt.Sprintf("affinities: key %q is not the user %q", tx.Key(), a.User))
+		return schemas.Bad(fmt.Sprintf("affinities: key %q: want the user %q", tx.Key(), a.User))
 	}
 	if g.deleted.Has(a.User) {
 		tx.Count(dropDeletedUser)
@@ -20,7 +20,7 @@ func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
 	}
 	for _, top := range a.Top {
 		if math.IsNaN(top.Value) || math.IsInf(top.Value, 0) {
-			return schemas.Bad(fmt.Sprintf("affinities: %q is %v: want a number", top.Facet, top.Value))
+			return schemas.Bad(fmt.Sprintf("affinities: value of %q: %v: want a finite number", top.Facet, top.Value))
 		}
 	}
 	return rows.PutRecord(tx.Own(), []byte{layout.KindAffinities}, g.streams.Affinities, a)

@@ -18,14 +18,14 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	if err := checkDelivery(d); err != nil {
 		return err
 	}
-	g.leaveDeleted(tx, d)
+	g.removeDeleted(tx, d)
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
 	p.begin(thresholdsOf(tx), d.Source, g.cfg.Cap)
 	defer p.postpone()
 	for i := range d.Pins {
 		p.delivered(&d.Pins[i])
-		if err := g.spread(tx, d, p); err != nil {
+		if err := g.putForUsers(tx, d, p); err != nil {
 			return err
 		}
 	}
@@ -39,8 +39,8 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	return g.trimPools(tx, p)
 }
 
-// spread puts the pin of p into the pools of the users of a delivery.
-func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
+// putForUsers puts the pin of p into the pools of the users of a delivery.
+func (g *group) putForUsers(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 	for u, user := range d.Users {
 		weight := float32(1)
 		if len(d.Weights) > 0 {
@@ -48,7 +48,7 @@ func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 		}
 		own, row := tx.Of(string(user)), p.rowFor(weight)
 		l := p.thresholds.of(user, d.Source)
-		if !p.enters(row, l, tx.Time(), g.cfg.Expiry) {
+		if !p.accepts(row, l, tx.Time(), g.cfg.Expiry) {
 			tx.Count(dropCap)
 			continue
 		}
@@ -59,8 +59,8 @@ func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 	return nil
 }
 
-// completeDelivery completes an applied delivery: it counts the answer to a backfill request and sends the walk's continuation to
-// fanout-loop.
+// completeDelivery completes an applied delivery: it counts the answer to a backfill request and sends the continuation of the
+// walk to fanout-loop.
 func (g *group) completeDelivery(tx *rows.Tx, d *schemas.Delivery) error {
 	if d.BackfillID != 0 && len(d.Users) > 0 {
 		if err := g.countBackfill(tx.Of(string(d.Users[0])), d.BackfillID); err != nil {
@@ -85,7 +85,7 @@ func checkDelivery(d *schemas.Delivery) error {
 	switch d.Source {
 	case schemas.Following, schemas.FromInterest, schemas.Related:
 	default:
-		return schemas.Bad(fmt.Sprintf("delivery: source %q is not one of the pipeline's", d.Source))
+		return schemas.Bad(fmt.Sprintf("delivery: source %q: want following, interest or related", d.Source))
 	}
 	if n := len(d.Weights); n > 0 && n != len(d.Users) {
 		return schemas.Bad(fmt.Sprintf("delivery: %d weights for %d users", n, len(d.Users)))
@@ -97,14 +97,14 @@ func checkDelivery(d *schemas.Delivery) error {
 	}
 	for i := range d.Pins {
 		if s := float64(d.Pins[i].BaseScore); math.IsNaN(s) || math.IsInf(s, 0) || d.Pins[i].Pin == "" {
-			return schemas.Bad(fmt.Sprintf("delivery: pin %q with score %v", d.Pins[i].Pin, s))
+			return schemas.Bad(fmt.Sprintf("delivery: pin %q: score %v: want a pin id and a finite score", d.Pins[i].Pin, s))
 		}
 	}
 	return nil
 }
 
-// leaveDeleted removes deleted users from a delivery and counts them.
-func (g *group) leaveDeleted(tx *rows.Tx, d *schemas.Delivery) {
+// removeDeleted removes deleted users from a delivery and counts them.
+func (g *group) removeDeleted(tx *rows.Tx, d *schemas.Delivery) {
 	kept := 0
 	for i, user := range d.Users {
 		if g.deleted.Has(user) {
@@ -121,7 +121,7 @@ func (g *group) leaveDeleted(tx *rows.Tx, d *schemas.Delivery) {
 	d.Weights = d.Weights[:min(kept, len(d.Weights))]
 }
 
-// putter writes candidate rows. It encodes once per pin what all users share.
+// putter writes candidate rows. It encodes the content that all users share once per pin.
 type putter struct {
 	source    schemas.Source
 	cap       int
@@ -153,7 +153,7 @@ func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, at schema
 	p.hash = ranked.Hash(pin) + uint64(v)
 }
 
-// delivered is like pin, for a pin of a delivery.
+// delivered prepares the rows of a pin of a delivery; see pin.
 func (p *putter) delivered(d *schemas.DeliveredPin) {
 	p.base = d.BaseScore
 	p.pin(isFirst(d), d.Pin, d.Version, score.Weighted(d.BaseScore, 1), &d.PinContent)
@@ -170,8 +170,8 @@ func (p *putter) rowFor(weight float32) []byte {
 	return p.other
 }
 
-// enters reports whether a row of the pin is put into a pool. l is the level of the pool, or nil if it is unknown.
-func (p *putter) enters(row []byte, l *level, now time.Time, expiry time.Duration) bool {
+// accepts reports whether a row of the pin is put into a pool. l is the level of the pool, or nil if it is unknown.
+func (p *putter) accepts(row []byte, l *level, now time.Time, expiry time.Duration) bool {
 	if l == nil || l.threshold == nil {
 		return true
 	}
@@ -190,12 +190,12 @@ func (p *putter) put(own rows.Owner, user schemas.UserID, row []byte, l *level) 
 	return own.Put(row, p.value)
 }
 
-// trimDue reports whether a pool must be trimmed once it has the row. Pools that share a counter could take turns so that one
-// of them is never due. The random condition prevents that.
+// trimDue reports whether a pool must be trimmed once it has the row. The random condition makes each pool due eventually:
+// without it, the other pools of a shared counter could always be due instead.
 func (p *putter) trimDue(user schemas.UserID, l *level) bool {
 	if l == nil {
 		h := ranked.Hash(user)
-		return p.thresholds.count(shareOf(h, p.sourceHash), p.cap) || ranked.TrimDue(h, p.hash, 4*p.cap)
+		return p.thresholds.count(slotOf(h, p.sourceHash), p.cap) || ranked.TrimDue(h, p.hash, 4*p.cap)
 	}
 	l.room--
 	return l.room <= 0
@@ -208,7 +208,7 @@ func (p *putter) postpone() {
 	}
 }
 
-// offer puts the candidates of another system into the user's pool of its source. The time of the offer is the version of its
+// offer puts the candidates of an external system into the user's pool of its source. The time of the offer is the version of its
 // candidates: a later offer replaces the facets.
 func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	if err := rows.Validate(tx, o, nil); err != nil {

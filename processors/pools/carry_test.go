@@ -27,28 +27,28 @@ func TestCarry(t *testing.T) {
 		want       bool
 		left       int
 	}{
-		{"what was seen", Carry{}, layout.RowName(layout.KindSeen, schemas.PinID("pin:1")), []byte{1}, true, 0},
-		{"what was given up", Carry{}, []byte{layout.KindExpired}, []byte("pin:1"), true, 0},
-		{"what followees bring", Carry{}, rowOfSource(schemas.Following), body, false, 0},
+		{"seen pin", Carry{}, layout.RowName(layout.KindSeen, schemas.PinID("pin:1")), []byte{1}, true, 0},
+		{"expired pins", Carry{}, []byte{layout.KindExpired}, []byte("pin:1"), true, 0},
+		{"candidate of a followee", Carry{}, rowOfSource(schemas.Following), body, false, 0},
 		{"its deletion", Carry{}, rowOfSource(schemas.Following), nil, false, 0},
-		{"the other source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.Following), body, true, 0},
-		{"the source alone", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.FromInterest), body, false, 0},
-		{"what others offer", Carry{HalfLife: day}, rowOfSource("shop"), body, true, 0},
+		{"other source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.Following), body, true, 0},
+		{"selected source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.FromInterest), body, false, 0},
+		{"external offer", Carry{HalfLife: day}, rowOfSource("shop"), body, true, 0},
 		{"a neighbour", Carry{HalfLife: day}, neighbour, body, true, 0},
-		{"a neighbour of another half-life", Carry{HalfLife: day}, foreign, foreignBody, false, 1},
-		{"one of which nothing is said", Carry{}, foreign, foreignBody, true, 0},
+		{"neighbor with another half-life", Carry{HalfLife: day}, foreign, foreignBody, false, 1},
+		{"neighbor without a half-life", Carry{}, foreign, foreignBody, true, 0},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.carry.Keep([]byte("user:1"), c.row, c.value); got != c.want || c.carry.Left() != c.left {
-				t.Errorf("got %v, %d left behind, want %v, %d", got, c.carry.Left(), c.want, c.left)
+			if got := c.carry.Keep([]byte("user:1"), c.row, c.value); got != c.want || c.carry.Excluded() != c.left {
+				t.Errorf("got %v, %d excluded, want %v, %d", got, c.carry.Excluded(), c.want, c.left)
 			}
 		})
 	}
 	c := Carry{HalfLife: day}
 	c.Keep([]byte("user:1"), foreign, foreignBody)
 	c.Keep([]byte("user:2"), foreign, foreignBody)
-	if c.Keep([]byte("user:1"), foreign, nil); c.Left() != 1 {
-		t.Errorf("%d left behind after one was deleted, want 1", c.Left())
+	if c.Keep([]byte("user:1"), foreign, nil); c.Excluded() != 1 {
+		t.Errorf("%d excluded after a deletion, want 1", c.Excluded())
 	}
 }

@@ -18,10 +18,10 @@ import (
 
 // BenchmarkChunk requests chunks of 25 items with all rules of the feed home. Each user has three pools of 500, affinities
 // for fifty facets, hot pins and a history. One variant makes requests one after the other. The other starts a thousand
-// requests a second on schedule, however long earlier ones take. Both report the latency of a chunk.
+// requests a second on schedule, regardless of the latency of earlier ones. Both report the latency of a chunk.
 func BenchmarkChunk(b *testing.B) {
 	r := newChunkBench(b, 100)
-	b.Run("in a row", func(b *testing.B) {
+	b.Run("sequential", func(b *testing.B) {
 		b.ReportAllocs()
 		start := cpu(b)
 		took := make([]time.Duration, b.N)
@@ -31,7 +31,7 @@ func BenchmarkChunk(b *testing.B) {
 		b.ReportMetric((cpu(b)-start).Seconds()*1e6/float64(b.N), "cpu-µs/op")
 		reportQuantiles(b, took)
 	})
-	b.Run("1000 a second", func(b *testing.B) {
+	b.Run("1000 per second", func(b *testing.B) {
 		const rate = 1000
 		took := make([]time.Duration, b.N)
 		var chunks sync.WaitGroup
@@ -95,7 +95,7 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 		r.users = append(r.users, user)
 		partition := topics.Partition(string(user), w.Kafka.Partitions)
 		byPartition[partition] = append(byPartition[partition], user)
-		tellOf(w, user)
+		publishUser(w, user)
 	}
 	for partition, users := range byPartition {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related} {
@@ -134,8 +134,8 @@ func benchDeliveries(source schemas.Source, users []schemas.UserID) []*schemas.D
 	return list
 }
 
-// tellOf gives a user edges, affinities, and a history of 200 pins, some of which are still in the pools.
-func tellOf(w *proctest.Wire, user schemas.UserID) {
+// publishUser gives a user edges, affinities, and a history of 200 pins, some of which are still in the pools.
+func publishUser(w *proctest.Wire, user schemas.UserID) {
 	affinities := &schemas.Affinities{User: user, Time: 1}
 	for i := range 100 {
 		author := schemas.ID(fmt.Sprintf("user:author-%d", i))

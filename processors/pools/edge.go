@@ -17,7 +17,7 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 	}
 	if g.deleted.Has(e.User) {
 		tx.Count(dropDeletedUser)
-		return g.forgetMe(tx, e)
+		return g.repeatErasure(tx, e)
 	}
 	own := tx.Own()
 	if e.Erased {
@@ -36,13 +36,13 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 
 func checkEdge(key string, e *schemas.Edge) (register byte, err error) {
 	if key != string(e.User) {
-		return 0, schemas.Bad(fmt.Sprintf("edge: key %q is not the user %q", key, e.User))
+		return 0, schemas.Bad(fmt.Sprintf("edge: key %q: want the user %q", key, e.User))
 	}
 	if _, err := schemas.ParseFollowee(string(e.Other)); err != nil {
 		return 0, schemas.Bad("edge: other: " + err.Error())
 	}
 	if w := float64(e.Weight); !(w >= 0) || math.IsInf(w, 0) {
-		return 0, schemas.Bad(fmt.Sprintf("edge: weight %v: want no negative number", e.Weight))
+		return 0, schemas.Bad(fmt.Sprintf("edge: weight %v: want 0 or more", e.Weight))
 	}
 	switch e.Kind {
 	case schemas.FollowEdge:
@@ -52,5 +52,5 @@ func checkEdge(key string, e *schemas.Edge) (register byte, err error) {
 	case schemas.BlockedEdge:
 		return layout.RegisterBlockedBy, nil
 	}
-	return 0, schemas.Bad(fmt.Sprintf("edge: unknown kind %q", e.Kind))
+	return 0, schemas.Bad(fmt.Sprintf("edge: kind %q: want follow, block or blocked", e.Kind))
 }

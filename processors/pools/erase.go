@@ -10,8 +10,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// An erasure deletes the rows in steps and notifies the followees that they name. When no row is left, it requests the last step
-// (schemas.EraseRest). silent.go says what a generation that is being built does.
+// An erasure deletes the rows in steps and notifies the followees in them. After the last row, it requests the last step
+// (schemas.EraseRest). silent.go has the differences in a generation that is being built.
 
 // eraseRows is the maximum number of a deleted user's rows that one step deletes.
 const eraseRows = 2000
@@ -27,9 +27,9 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 		return nil
 	}
 	if tx.Key() != string(e.User) {
-		return schemas.Bad(fmt.Sprintf("erasure: key %q is not the user %q", tx.Key(), e.User))
+		return schemas.Bad(fmt.Sprintf("erasure: key %q: want the user %q", tx.Key(), e.User))
 	}
-	g.deleted.Note(e.User, e.Time) // later records cannot put a row back
+	g.deleted.Note(e.User, e.Time) // later records cannot restore a row
 	own := tx.Own()
 	if err := g.dropTimers(tx, own, e); err != nil {
 		return err
@@ -50,8 +50,8 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	return rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
 }
 
-// eraseSome deletes the next rows, except those that leave selects, and notifies the followees that they name. more reports
-// whether rows remain.
+// eraseSome deletes the next rows, except those that leave selects, and notifies the followees in them. more reports whether
+// rows remain.
 func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave func(row []byte) bool) (more bool, err error) {
 	names, more, err := someRows(own, nil, eraseRows, leave)
 	if err != nil {
@@ -61,8 +61,8 @@ func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave
 		if !tx.HasRoom() {
 			return true, nil
 		}
-		if other, ok := toldOf(name); ok {
-			if err := g.askToForget(tx, e, other); err != nil {
+		if other, ok := followeeIn(name); ok {
+			if err := g.sendErasure(tx, e, other); err != nil {
 				return false, err
 			}
 		}
@@ -73,7 +73,7 @@ func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave
 	return more, nil
 }
 
-// eraseOn continues an erasure by the timer.
+// eraseOn continues an erasure when the timer fires.
 func (g *group) eraseOn(tx *rows.Tx, own rows.Owner, at time.Time) error {
 	e := &schemas.Erasure{User: schemas.UserID(tx.Key()), Time: schemas.MicrosOf(at)}
 	more, err := g.eraseSome(tx, own, e, keepNone)
@@ -116,13 +116,13 @@ func keepNone([]byte) bool { return false }
 
 // namesFollowee reports whether a followee must be notified when the row is deleted.
 func namesFollowee(row []byte) bool {
-	_, ok := toldOf(row)
+	_, ok := followeeIn(row)
 	return ok
 }
 
-// toldOf returns the followee that the user follows, followed, blocks or blocked according to the row. A block of the user by
-// another is a row of that followee and is deleted there.
-func toldOf(row []byte) (schemas.ID, bool) {
+// followeeIn returns the followee in a row of a current, former or refused follow, or of a block by the user. A block of the
+// user by another is a row of that followee and is deleted there.
+func followeeIn(row []byte) (schemas.ID, bool) {
 	switch {
 	case row[0] == layout.KindFormer, row[0] == layout.KindRefused:
 		return schemas.ID(row[1:]), true
@@ -132,23 +132,23 @@ func toldOf(row []byte) (schemas.ID, bool) {
 	return "", false
 }
 
-func (g *group) askToForget(tx *rows.Tx, e *schemas.Erasure, followee schemas.ID) error {
+func (g *group) sendErasure(tx *rows.Tx, e *schemas.Erasure, followee schemas.ID) error {
 	forget := schemas.Erasure{User: e.User, Step: schemas.EraseFollower, Time: e.Time}
 	return rows.Send(tx, g.streams.Erasures, string(followee), &forget)
 }
 
-// forgetMe answers a followee that still has an edge of a deleted user: it has not processed the deletion yet.
-func (g *group) forgetMe(tx *rows.Tx, e *schemas.Edge) error {
+// repeatErasure repeats the erasure request to a followee that sent an edge of a deleted user, and so has not processed it yet.
+func (g *group) repeatErasure(tx *rows.Tx, e *schemas.Edge) error {
 	if e.Erased || e.Kind == schemas.BlockedEdge {
 		return nil
 	}
-	return g.askToForget(tx, &schemas.Erasure{User: e.User, Time: e.Time}, e.Other)
+	return g.sendErasure(tx, &schemas.Erasure{User: e.User, Time: e.Time}, e.Other)
 }
 
-// formerRefused is the value of a rowFormer if the follow was refused when it ended.
+// formerRefused is the value of a KindFormer row if the follow was refused when it ended.
 var formerRefused = []byte{1}
 
-// endFollow records a former follow. The followee keeps its row for good, and must forget the user when the user is erased.
+// endFollow records a former follow. The followee keeps its row permanently, and must erase the user with it.
 func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) error {
 	row := layout.RowName(layout.KindFormer, e.Other)
 	switch {

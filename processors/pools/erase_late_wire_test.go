@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// notedUsers is a global table of deleted users whose topic is held back: it knows only the users that Note was called with.
+// notedUsers is a global table of deleted users whose topic was not read: it has only the users that Note was called with.
 type notedUsers struct{ sync.Map }
 
 func (n *notedUsers) Has(user schemas.UserID) bool { _, ok := n.Load(user); return ok }
@@ -48,15 +48,15 @@ func TestErase_LateRecordsOfErasedUserLeaveNoRows(t *testing.T) {
 	cfg := pools.DefaultConfig()
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
 	r.Start("a", pools.Group(cfg, r.Streams, new(notedUsers)))
-	const user = schemas.UserID("user:gone")
+	const user = schemas.UserID("user:deleted")
 	publishEverything(r, user)
 	if len(r.Rows(topics.Pools, string(user))) == 0 {
-		t.Fatal("no row of the user: there is nothing to erase")
+		t.Fatal("the user has no rows to erase")
 	}
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(user), &schemas.Erasure{User: user, Step: schemas.EraseUser, Time: 5})
 	r.WaitIdle()
 	publishEverything(r, user)
 	for _, row := range r.Rows(topics.Pools, string(user)) {
-		t.Errorf("row %q is left", row.Name)
+		t.Errorf("row %q remains", row.Name)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	follows = 2500 // more than a step notifies
-	offered = 3000 // more than a step deletes, if the pool has room for them
+	offered = 3000 // more than a step deletes, if they are within the cap
 )
 
 // building is the second generation at its cut-over.
@@ -64,15 +64,15 @@ func followee(n int) schemas.ID { return schemas.ID(fmt.Sprint("user:author-", n
 
 // A generation that is being built keeps no rows of a deleted user, even if it had more than the active one. Every followee
 // is notified, even if the second generation becomes active after the first step.
-func TestErasureWithAGenerationThatIsBeingBuilt(t *testing.T) {
+func TestErase_InGenerationBeingBuilt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		first, second int
 		cutOver       bool
 	}{
-		"that has more rows": {10, 5000, false},
-		"that has more rows, and speaks from the second step": {10, 5000, true},
-		"that has less rows, and speaks from the second step": {5000, 10, true},
+		"more rows":                               {10, 5000, false},
+		"more rows, active from the second step":  {10, 5000, true},
+		"fewer rows, active from the second step": {5000, 10, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, members := twoGenerations(t, c.first, c.second)
@@ -85,16 +85,16 @@ func TestErasureWithAGenerationThatIsBeingBuilt(t *testing.T) {
 				m.Restart()
 			}
 			for _, name := range []string{"pools", "pools.2"} {
-				w.Eventually("nothing is left in "+name, func() bool { return len(w.Rows(name, "user:1")) == 0 })
+				w.Eventually("no row remains in "+name, func() bool { return len(w.Rows(name, "user:1")) == 0 })
 			}
-			w.Eventually("every followee is told", func() bool {
-				told := map[string]bool{}
+			w.Eventually("every followee is notified", func() bool {
+				notified := map[string]bool{}
 				for _, r := range proctest.Drain(w, w.Streams.Erasures) {
 					if r.Value != nil && r.Value.Step == schemas.EraseFollower && r.Value.User == "user:1" {
-						told[r.Key] = true
+						notified[r.Key] = true
 					}
 				}
-				return len(told) == follows
+				return len(notified) == follows
 			})
 		})
 	}

@@ -30,7 +30,7 @@ func widePin(n int) schemas.DeliveredPin {
 
 // A visit to 100 pins with the longest facets does not fit in one record. Each visit is recorded even with the smallest
 // MaxValueBytes that the configuration allows, and the rest is shown by the next visits.
-func TestChunk_FitsInARecordWithLongestFacets(t *testing.T) {
+func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 	const user, pins = schemas.UserID("user:wide"), 100
 	cfg := pools.Config{Cap: 200, Sources: 3, SeenCap: 1000, RecentEntries: 100}
 	r := newRigWith(t, cfg, func(c *rows.Config) { c.MaxValueBytes = 512 << 10 })
@@ -57,13 +57,13 @@ func TestChunk_FitsInARecordWithLongestFacets(t *testing.T) {
 		if w, err := r.generator.Why(t.Context(), schemas.WhyRequest{User: user, Pin: want[len(want)-1], Feed: "plain", Limit: pins}); err != nil {
 			t.Error(err)
 		} else if w.Fate == schemas.FateNext && len(got) < pins/2 {
-			t.Errorf("visit %d: why says that the last pin comes next", v)
+			t.Errorf("visit %d: why reports the last pin as next", v)
 		}
 		proctest.Publish(r.Wire, r.Streams.Served, string(user), &chunk.Served)
 		r.generator.Settle(user, chunk.Served.ID, schemas.Acknowledged)
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("shown in all visits (-want +got):\n%s", diff)
+		t.Errorf("pins of all visits (-want +got):\n%s", diff)
 	}
 	r.WaitIdle()
 	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) > 0 {
@@ -77,7 +77,7 @@ func TestChunk_FitsInARecordWithLongestFacets(t *testing.T) {
 		t.Errorf("%d feed entries, want %d", entries, pins)
 	}
 	if mix := r.member.Status(topics.Pools); mix.Effects["deferred"] != 0 {
-		t.Errorf("effects %v, want nothing deferred", mix.Effects)
+		t.Errorf("effects %v, want no deferred pins", mix.Effects)
 	}
 }
 

@@ -53,7 +53,7 @@ func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
 	})
 }
 
-// settleFollows balances the follows and writes their counts. If there is too much to do for one record, a timer continues.
+// settleFollows balances the follows and writes their counts. If one record is not enough, a timer continues.
 func (g *group) settleFollows(tx *rows.Tx, own rows.Owner, f *follows) error {
 	more, err := f.balance(tx.HasRoom)
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 //   - pins that only this follow justifies are hidden;
 //   - its followee is notified that the user is inactive, so it delivers nothing new.
 //
-// When an admitted follow ends, the earliest refused one is admitted, and its followee delivers a backfill. So the admitted
-// follows depend only on the set of live follows, not on their order of arrival. An edge reads and writes a few rows. Only an
-// edge of a user at the cap whose event time is before that of the newest admitted follow reads all of them.
+// When an admitted follow ends, the earliest refused one is admitted, and its followee delivers a backfill. Therefore the
+// admitted follows depend only on the set of live follows, not on their order of arrival. An edge reads and writes a few
+// rows. It reads all of them only if the user is at the cap and its event time is before that of the newest admitted follow.
 
 // followTable gives follows read and write access to the rows of an owner.
 type followTable interface {
@@ -185,8 +185,8 @@ func (f *follows) remove(is follow, admitted bool) error {
 // admittedAtOnce is the maximum number of follows that one record admits: each one causes a backfill.
 const admittedAtOnce = 100
 
-// balance admits and refuses follows until the earliest ones are admitted or room returns false. more reports whether some
-// remain. There are many only after a change of the cap.
+// balance admits and refuses follows until the earliest ones are admitted or room returns false. more reports whether follows
+// remain, which is common only after a change of the cap.
 func (f *follows) balance(room func() bool) (more bool, err error) {
 	for n := 0; f.admitted < f.most && f.refused > 0; n++ {
 		if n == admittedAtOnce || !room() {

@@ -29,27 +29,27 @@ func (c *counting) Scan(s rows.Scan, visit func(row, value []byte) bool) error {
 
 // followWorld compares follows, and the notifications of followees, with a brute-force model.
 type followWorld struct {
-	t     rapid.TB
-	table *counting
-	most  int
-	live  map[schemas.ID]follow
-	told  map[schemas.ID]bool // by followee: last notified as admitted
+	t        rapid.TB
+	table    *counting
+	most     int
+	live     map[schemas.ID]follow
+	notified map[schemas.ID]bool // by followee: last notified as admitted
 }
 
 func newFollowWorld(t rapid.TB, most int) *followWorld {
 	return &followWorld{
-		t: t, table: &counting{Table: memrows.Table{}}, most: most, live: map[schemas.ID]follow{}, told: map[schemas.ID]bool{},
+		t: t, table: &counting{Table: memrows.Table{}}, most: most, live: map[schemas.ID]follow{}, notified: map[schemas.ID]bool{},
 	}
 }
 
 func always() bool { return true }
 
-// edit opens the follows, changes them, and balances them until nothing is left to do.
+// edit opens the follows, changes them, and balances them completely.
 func (w *followWorld) edit(room func() bool, change func(f *follows) error) {
 
 	for more := true; more; change = nil {
 		f, err := openFollows(w.table, w.most, func(other schemas.ID, admitted bool) error {
-			w.told[other] = admitted
+			w.notified[other] = admitted
 			return nil
 		})
 		if err == nil && change != nil {
@@ -72,7 +72,7 @@ func (w *followWorld) put(is follow) {
 	w.edit(always, func(f *follows) error {
 		entered, err := f.put(is)
 		if entered {
-			w.told[is.other] = true
+			w.notified[is.other] = true
 		}
 		return err
 	})
@@ -80,7 +80,7 @@ func (w *followWorld) put(is follow) {
 
 func (w *followWorld) end(other schemas.ID) {
 	delete(w.live, other)
-	delete(w.told, other)
+	delete(w.notified, other)
 	w.edit(always, func(f *follows) error {
 		_, err := f.end(other)
 		return err
@@ -104,17 +104,17 @@ func (w *followWorld) check(when string) {
 		all = append(all, is)
 	}
 	slices.SortFunc(all, follow.compare)
-	want, told := map[schemas.ID]float32{}, map[schemas.ID]bool{}
+	want, notified := map[schemas.ID]float32{}, map[schemas.ID]bool{}
 	for i, is := range all {
-		if told[is.other] = i < w.most; i < w.most {
+		if notified[is.other] = i < w.most; i < w.most {
 			want[is.other] = is.weight
 		}
 	}
 	if diff := cmp.Diff(want, w.admitted()); diff != "" {
 		w.t.Fatalf("%s: admitted follows (-want +got):\n%s", when, diff)
 	}
-	if diff := cmp.Diff(told, w.told); diff != "" {
-		w.t.Fatalf("%s: followees were told (-want +got):\n%s", when, diff)
+	if diff := cmp.Diff(notified, w.notified); diff != "" {
+		w.t.Fatalf("%s: notifications (-want +got):\n%s", when, diff)
 	}
 	refused := 0
 	for name := range w.table.Table {
@@ -129,7 +129,7 @@ func (w *followWorld) check(when string) {
 
 // Follows start, move in time, change their weight and end in any order, and the cap changes. The earliest ones are always
 // admitted, and the last notification of each followee says whether its follow is admitted.
-func TestFollows_AdmitTheEarliestInAnyOrder(t *testing.T) {
+func TestFollows_AdmitEarliestInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newFollowWorld(t, rapid.IntRange(1, 6).Draw(t, "cap"))
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -154,7 +154,7 @@ func TestFollows_AdmitTheEarliestInAnyOrder(t *testing.T) {
 }
 
 // After the cap was lowered or raised, as many records as necessary reach the new cap.
-func TestFollows_ComeToAChangedCapInSteps(t *testing.T) {
+func TestFollows_ReachChangedCapInSteps(t *testing.T) {
 	w := newFollowWorld(t, 1000)
 	for n := range 400 {
 		w.put(follow{schemas.ID(fmt.Sprintf("user:%d", n)), schemas.Micros(n), 1})
@@ -169,8 +169,8 @@ func TestFollows_ComeToAChangedCapInSteps(t *testing.T) {
 	w.check("raised")
 }
 
-// At the cap, a follow reads a few rows, whatever the cap is, unless it is earlier than an admitted one.
-func TestFollows_ReadFewRowsAtTheCap(t *testing.T) {
+// At the cap, a follow reads a few rows, regardless of the cap, unless it is earlier than an admitted one.
+func TestFollows_ReadFewRowsAtCap(t *testing.T) {
 	const most = 500
 	w := newFollowWorld(t, most)
 	for n := range 2 * most {
@@ -184,7 +184,7 @@ func TestFollows_ReadFewRowsAtTheCap(t *testing.T) {
 		w.put(follow{other, schemas.Micros(2*most + n), 1})
 	}
 	if w.table.visited > 4*toggles {
-		t.Errorf("%d rows are read for %d follows and unfollows", w.table.visited, toggles)
+		t.Errorf("read %d rows for %d follows and unfollows", w.table.visited, toggles)
 	}
 	w.check("at the end")
 }

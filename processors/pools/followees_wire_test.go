@@ -18,15 +18,15 @@ func (r *rig) followAt(other schemas.ID, at schemas.Micros, live bool) {
 		&schemas.Edge{User: reader, Other: other, Kind: schemas.FollowEdge, Live: live, Time: at})
 }
 
-// awayOf returns the notifications of a followee about reader, in order: whether reader is inactive.
-func (r *rig) awayOf(followee string) (list []bool) {
+// inactiveOf returns the field Inactive of a followee's notifications about reader, in order.
+func (r *rig) inactiveOf(followee string) (list []bool) {
 	for _, m := range r.modes(followee) {
 		list = append(list, m.Inactive)
 	}
 	return list
 }
 
-func TestMaxFollowees_RefusesTheLatestFollow(t *testing.T) {
+func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, MaxFollowees: 2})
 	expect := func(when string, authors ...schemas.UserID) {
@@ -52,20 +52,20 @@ func TestMaxFollowees_RefusesTheLatestFollow(t *testing.T) {
 	r.followAt("user:d", 9, false)
 	expect("one ends", "user:b", "user:c")
 	r.followAt("user:c", 9, true) // followed again, now the latest
-	expect("another one moves", "user:a", "user:b")
+	expect("after another time of a follow", "user:a", "user:b")
 	want := map[string][]bool{"user:a": {true, false}, "user:b": {true, false}, "user:c": {true}, "user:d": nil}
 	got := map[string][]bool{}
 	for followee := range want {
-		got[followee] = r.awayOf(followee)
+		got[followee] = r.inactiveOf(followee)
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("followees were told that the user is away (-want +got):\n%s", diff)
+		t.Errorf("notifications that the user is inactive (-want +got):\n%s", diff)
 	}
 }
 
 // The notification that a refused user is inactive may reach the followee after the next follow. Therefore the admission of
 // that follow revokes it.
-func TestMaxFollowees_TakesBackTheRefusalOfAFormerFollow(t *testing.T) {
+func TestMaxFollowees_AdmissionRevokesEarlierRefusal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, MaxFollowees: 1})
 	r.followAt("user:a", 1, true)
@@ -76,15 +76,15 @@ func TestMaxFollowees_TakesBackTheRefusalOfAFormerFollow(t *testing.T) {
 	r.followAt("user:a", 3, false)
 	r.followAt("user:b", 4, true)
 	r.WaitIdle()
-	if got, want := r.awayOf("user:b"), []bool{true, false}; !slices.Equal(got, want) {
-		t.Errorf("user:b was told %v, want %v", got, want)
+	if got, want := r.inactiveOf("user:b"), []bool{true, false}; !slices.Equal(got, want) {
+		t.Errorf("notifications of user:b: %v, want %v", got, want)
 	}
-	if got := r.awayOf("user:a"); len(got) > 0 {
-		t.Errorf("user:a was told %v, want nothing", got)
+	if got := r.inactiveOf("user:a"); len(got) > 0 {
+		t.Errorf("notifications of user:a: %v, want none", got)
 	}
 }
 
-func TestErase_TellsTheFolloweesOfRefusedFollows(t *testing.T) {
+func TestErase_NotifiesFolloweesOfRefusedFollows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, MaxFollowees: 1})
 	r.followAt("user:a", 1, true)
@@ -92,16 +92,16 @@ func TestErase_TellsTheFolloweesOfRefusedFollows(t *testing.T) {
 	r.WaitIdle()
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseReader, Time: 5})
 	r.WaitIdle()
-	var told []string
+	var notified []string
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.Erasures) {
 		if rec.Value.Step == schemas.EraseFollower {
-			told = append(told, rec.Key)
+			notified = append(notified, rec.Key)
 		}
 	}
-	if slices.Sort(told); !slices.Equal(told, []string{"user:a", "user:b"}) {
-		t.Errorf("%v are told to forget the user, want both followees", told)
+	if slices.Sort(notified); !slices.Equal(notified, []string{"user:a", "user:b"}) {
+		t.Errorf("erasure requests to %v, want both followees", notified)
 	}
 	if rows := r.Rows(topics.Pools, string(reader)); len(rows) > 0 {
-		t.Errorf("%d rows are left, such as %q", len(rows), rows[0].Name)
+		t.Errorf("%d rows remain, such as %q", len(rows), rows[0].Name)
 	}
 }

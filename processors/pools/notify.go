@@ -11,8 +11,8 @@ import (
 // timerNotify is the timer that continues a notification.
 const timerNotify = "notify"
 
-// notifyFollowees sends an EdgeMode to the followees of n.Source after n.After, as many as the record has room for, and sets a
-// timer for the rest. The EdgeMode says whether the user is inactive, and otherwise requests a backfill. A newer notification
+// notifyFollowees sends an EdgeMode to the followees of n.Source after n.After, as many as fit in the record, and sets a timer
+// for the rest. The EdgeMode says whether the user is inactive, and otherwise requests a backfill. A newer notification
 // replaces one in progress. The result is the number of expected answers; the rest counts as one.
 func (g *group) notifyFollowees(tx *rows.Tx, a *userActivity, n layout.Notification) (expected int, err error) {
 	a.Notification = layout.Notification{}
@@ -58,13 +58,13 @@ func (g *group) continueNotification(tx *rows.Tx, own rows.Owner) error {
 	return a.store()
 }
 
-// notifyNewFollowee handles a live follow: the first one starts the inactivity timer. entered says that the follow is new and
+// notifyNewFollowee handles a live follow: the first one starts the inactivity timer. entered is true if the follow is new and
 // admitted.
 //
-// It sends the followee the user's mode if an earlier notification "inactive" may still be in flight to it, because nothing else
+// It sends the followee the user's mode if an earlier notification "inactive" may still be in flight, because no other record
 // would revoke that. This is possible if the user is or ever was inactive, and if the follow was refused before. A followee
-// whose edge existed before, and now has another weight or time, was notified together with all others. Another notification
-// would only cause a backfill of all its recents.
+// whose edge only changed its weight or time was notified with the others. Another notification would only cause a backfill
+// of all its recents.
 func (g *group) notifyNewFollowee(tx *rows.Tx, own rows.Owner, e *schemas.Edge, entered bool) error {
 	a, err := activityOf(tx, own)
 	if err != nil {
@@ -82,7 +82,7 @@ func (g *group) notifyNewFollowee(tx *rows.Tx, own rows.Owner, e *schemas.Edge, 
 	return g.sendMode(tx, e.Other, a.Inactive)
 }
 
-// sendMode tells a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
+// sendMode notifies a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
 func (g *group) sendMode(tx *rows.Tx, followee schemas.ID, inactive bool) error {
 	m := schemas.EdgeMode{
 		Followee: schemas.Followee(followee), User: schemas.UserID(tx.Key()), Inactive: inactive, BackfillID: schemas.NotAwaited,

@@ -24,9 +24,9 @@ func (r *rig) notified(is func(m *schemas.EdgeMode) bool) (n int) {
 	return n
 }
 
-// One record has no room to notify all followees of the reader. A timer continues the notification. The reader becomes inactive
+// The notifications of all followees of the reader do not fit in one record. A timer continues them. The reader becomes inactive
 // and is reactivated by a visit like any other: shown pins are seen, every followee is notified, and until the last answer
-// chunks report that some are missing. A rebuild behaves alike.
+// chunks are degraded. A rebuild behaves alike.
 func TestNotifyFollowees_ContinuesInNextRecord(t *testing.T) {
 	t.Parallel()
 	const many = 1100
@@ -45,42 +45,43 @@ func TestNotifyFollowees_ContinuesInNextRecord(t *testing.T) {
 	}
 	r.serve(reader, "back")
 	r.WaitIdle()
-	r.noLetters()
+	r.noDeadLetters()
 	if n := r.count(reader, 's'); n != 1 {
-		t.Errorf("%d pins are seen, want the one that was shown", n)
+		t.Errorf("%d seen pins, want 1", n)
 	}
-	r.answerAll("reactivation", many)
+	r.backfillAll("reactivation", many)
 	proctest.Publish(r.Wire, r.Streams.Rebuilds, string(reader), &schemas.Rebuild{User: reader})
 	r.WaitIdle()
-	r.answerAll("rebuild", many)
+	r.backfillAll("rebuild", many)
 }
 
-// answerAll answers the backfill request that many followees receive. Chunks are degraded until the last answer.
-func (r *rig) answerAll(cause string, many int) {
+// backfillAll answers the backfill request that many followees receive. Chunks are degraded until the last answer.
+func (r *rig) backfillAll(cause string, many int) {
 	r.t.Helper()
 	modes := r.modes("user:a-0")
 	id := modes[len(modes)-1].BackfillID
 	for range many * 2 / 3 { // some of the answers arrive before the other followees are notified
-		r.answer(id)
+		r.backfill(id)
 	}
-	r.Eventually("every followee is asked after a "+cause, func() bool {
+	r.Eventually("every followee receives a backfill request after a "+cause, func() bool {
 		return r.notified(func(m *schemas.EdgeMode) bool { return m.BackfillID == id && !m.Inactive }) == many
 	})
 	for range many - many*2/3 - 1 {
-		r.answer(id)
+		r.backfill(id)
 	}
 	r.WaitIdle()
-	if c := r.ask(cause+" but one", true); len(c.Degraded) != 1 {
+	if c := r.requestChunk(cause+" but one", true); len(c.Degraded) != 1 {
 		r.t.Errorf("%s: degraded %v before the last answer", cause, c.Degraded)
 	}
-	r.answer(id)
+	r.backfill(id)
 	r.WaitIdle()
-	if c := r.ask(cause+" complete", true); len(c.Degraded) > 0 {
+	if c := r.requestChunk(cause+" complete", true); len(c.Degraded) > 0 {
 		r.t.Errorf("%s: degraded %v after the last answer", cause, c.Degraded)
 	}
 }
 
-// A rebuild that replaces a notification in progress asks the followees of all sources, and chunks wait if they waited before.
+// A rebuild that replaces a notification in progress sends requests to the followees of all sources. Chunks wait if they
+// waited before.
 func TestRebuild_ReplacesNotificationInProgress(t *testing.T) {
 	t.Parallel()
 	const many = 1100
@@ -92,5 +93,5 @@ func TestRebuild_ReplacesNotificationInProgress(t *testing.T) {
 	proctest.Publish(r.Wire, r.Streams.Rebuilds, string(reader), // in one batch: no timer fires between the records
 		&schemas.Rebuild{User: reader}, &schemas.Rebuild{User: reader, Source: schemas.FromInterest, Keep: true})
 	r.WaitIdle()
-	r.answerAll("rebuild", many)
+	r.backfillAll("rebuild", many)
 }

@@ -1,5 +1,5 @@
-// Package pools keeps the candidates of each user and source, best first. It composes the chunks that visits show, and it is
-// the only writer of what was shown.
+// Package pools keeps the candidates of each user and source, best first. It composes the chunks for visits, and it is the only
+// writer of the shown pins.
 //
 //	owner   user
 //	in      edges, candidates, served, user-activity, affinities, rebuilds, erasures (keyed by the user); deliveries (batched,
@@ -12,9 +12,9 @@
 // # Deliveries
 //
 // A delivery is a blind put of one row (source, score, pin, version) → facets per pin and user. A withdrawal is the same put
-// with the new facets. Nothing is read, so the cost of a delivery does not depend on the pool. If a pin has several rows in
-// one source, the highest version determines the facets and the best score determines the rank. When a pool is read or
-// trimmed, the user's own rows determine whether a pin is deleted, blocked, no longer followed, or seen.
+// with the new facets. The put needs no read, so the cost of a delivery does not depend on the pool. If a pin has several
+// rows in one source, the highest version determines the facets and the best score determines the rank. When a pool is read
+// or trimmed, the user's own rows determine whether a pin is deleted, blocked, no longer followed, or seen.
 //
 // A pool is the Cap best visible, unseen candidates. Hidden candidates have a separate cap of the same size. A pool is
 // trimmed to its caps about once in Cap puts. If the record has no room for the trim, the next put trims the pool. Dropped
@@ -23,8 +23,8 @@
 //
 // # Follows
 //
-// A user has at most MaxFollowees follows: the earliest by event time, in whatever order they arrive. Later ones are refused
-// and counted as followee_cap. A refused follow is admitted when an earlier one ends; see followees.go.
+// A user has at most MaxFollowees follows: the earliest by event time, regardless of the order of arrival. Later ones are
+// refused and counted as followee_cap. A refused follow is admitted when an earlier one ends; see followees.go.
 //
 // # Visits
 //
@@ -32,9 +32,9 @@
 // repeated Served and an item that was seen before change nothing. Seen pins are exact up to SeenCap per user. Beyond that,
 // the oldest are removed, and candidates created before the oldest remaining one was shown are refused.
 //
-// A Served also carries what the rules of the feed defer to a later session; see package rules. A candidate that was deferred
-// for too long loses its rows. A pulled candidate has no rows. Therefore the newest pins that were deferred for too long are
-// remembered and no longer pulled.
+// A Served also contains the candidates that the rules of the feed defer to a later session; see package rules. A candidate
+// that was deferred for too long loses its rows. A pulled candidate has no rows. Therefore the newest pins that were
+// deferred for too long are stored, and are no longer pulled.
 //
 // # Pull
 //
@@ -54,10 +54,10 @@
 //	   every followee answered   no visit for InactiveAfter
 //
 //	active       no visit for InactiveAfter    → inactive      followees are notified and stop delivering
-//	inactive     visit                         → backfilling   every followee is asked for a backfill
-//	inactive     rebuild                       → inactive      the next visit asks; with InactiveAfter 0: → backfilling
-//	active       rebuild                       → backfilling   the followees of the rebuilt sources are asked
-//	backfilling  rebuild                       → backfilling   all followees are asked; answers to earlier requests are ignored
+//	inactive     visit                         → backfilling   all followees receive a backfill request
+//	inactive     rebuild                       → inactive      the next visit requests backfills; with InactiveAfter 0: → backfilling
+//	active       rebuild                       → backfilling   the followees of the rebuilt sources receive a backfill request
+//	backfilling  rebuild                       → backfilling   all followees receive one; answers to earlier requests are ignored
 //	backfilling  every followee has answered   → active
 //	backfilling  no visit for InactiveAfter    → inactive      later answers are ignored
 //
@@ -67,25 +67,24 @@
 //	edge-modes      pools → fanout         one record per followee: deliver a backfill, and new pins from now on
 //	deliveries      fanout → pools         the backfill; its last record carries the BackfillID of the request
 //
-// No record can be left out: only the feed service knows of the visit, only pools knows the followees, and only fanout has
-// their recents. The chunk of the visit waits for the backfills, so the visit cannot be announced by its Served. A Served is a
-// visit, too: it reactivates a user whose announcement failed. Without room for all followees in one record, a timer continues after the followee that was notified
-// last. With InactiveAfter 0 no user becomes inactive.
+// No record can be left out: only the feed service sees the visit, only pools has the followees, and only fanout has their
+// recents. The chunk of the visit waits for the backfills, so its Served comes too late to announce the visit. A Served also
+// counts as a visit: it reactivates a user whose announcement failed. If the followees do not fit in one record, a timer
+// continues after the last notified one. With InactiveAfter 0, no user becomes inactive.
 //
 // # Rebuild and erasure
 //
-// A Rebuild deletes the candidates that followees delivered and requests a backfill from the followees. A chunk that could
-// not wait until all have answered is degraded with the reason "reactivating".
+// A Rebuild deletes the candidates that followees delivered and requests a backfill from the followees. A chunk that cannot
+// wait for all answers is degraded with the reason "reactivating".
 //
-// The rows of a deleted user are deleted in steps, and every current or former followee is asked to forget the user. Later
+// The rows of a deleted user are deleted in steps, and every current or former followee receives an erasure request. Later
 // records for the user are dropped and counted. Candidates of a deleted author are hidden at once, like deleted candidates.
 // Their rows are deleted when the pool is trimmed: the deletion or the end of the edge sets a timer that fires one to two
 // days later.
 //
 // # Rows
 //
-// Deletion. Each kind of row, by the first byte of its name, with what deletes it. The erasure of the user deletes all of
-// them.
+// Deletion. What deletes each kind of row, by the first byte of its name. The erasure of the user deletes all of them.
 //
 //	'c'  candidates, first versions   cap: Cap, visible and hidden each; event: shown; sweep: deleted, or of an erased author
 //	'd'  candidates, later versions   as first versions: cap, event, sweep
@@ -94,7 +93,7 @@
 //	'r'  follows over the cap         event: unfollow, erasure of the other side, or they are admitted
 //	'w'  the same by time             event: deleted with its 'r' row
 //	'f'  counts of follows            erasure; one row
-//	'o'  names of former followees    erasure of either side: an erasure must find each followee that has a row of the user
+//	'o'  names of former followees    erasure of either side: each of these followees must receive the erasure
 //	's'  seen pins                    cap: SeenCap
 //	'i'  seen pins by position        cap: SeenCap
 //	'u'  pins deferred for too long   cap: 1000, in one row
@@ -115,8 +114,7 @@
 //
 //  1. serve drops a repeat and limits the times of a fast clock (served.go).
 //  2. show gives the unseen items their positions, marks them as seen, writes and sends the materialized entries, and sends
-//     the impressions (served.go).
-//  3. applyDeferrals counts deferred candidates and drops expired ones; forget drops the oldest seen pins (served.go).
+//  3. applyDeferrals counts deferred candidates and drops expired ones; trimSeen removes the oldest seen pins (served.go).
 //  4. recordVisit restarts the inactivity timer, or reactivates the user (activity.go).
 //  5. trimAll removes the seen pins from the pools, once in Cap/4 items (trim.go).
 package pools
@@ -154,14 +152,14 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
 		Inputs: []rows.Input{
-			rows.Keyed(s.Edges, forgetting(g.edge)),
+			rows.Keyed(s.Edges, invalidating(g.edge)),
 			rows.Batched(s.Deliveries, g.deliver),
-			rows.Keyed(s.Candidates, forgetting(g.offer)),
-			rows.Keyed(s.Served, forgetting(g.serve)),
+			rows.Keyed(s.Candidates, invalidating(g.offer)),
+			rows.Keyed(s.Served, invalidating(g.serve)),
 			rows.Keyed(s.UserActivity, g.userActive),
 			rows.Keyed(s.Affinities, g.affinities),
-			rows.Keyed(s.Rebuilds, forgetting(g.rebuild)),
-			rows.Keyed(s.Erasures, forgetting(g.erase)),
+			rows.Keyed(s.Rebuilds, invalidating(g.rebuild)),
+			rows.Keyed(s.Erasures, invalidating(g.erase)),
 		},
 		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop, topics.Rebuilds, topics.Erasures},
 		Timer:   g.timer,
@@ -169,7 +167,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 	}
 }
 
-// group holds what the callbacks share. They run concurrently for several partitions.
+// group holds the state that the callbacks share. They run concurrently for several partitions.
 type group struct {
 	cfg     Config
 	streams *topics.Streams

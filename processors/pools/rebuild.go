@@ -12,19 +12,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A pool is rebuilt in place: its rows are deleted, and the followees are asked for backfills, as for a reactivated user. A
+// A pool is rebuilt in place: its rows are deleted, and the followees receive backfill requests, as for a reactivated user. A
 // chunk waits for the backfills, and is degraded as "reactivating" if it cannot wait for all. Seen pins stay seen.
 //
-// A delivery that is in flight when the rows are deleted was published before the request for a backfill, so the backfill
-// contains its pin. A pin that is no longer in its followee's recents does not return.
+// A delivery that is in flight when the rows are deleted was published before the backfill request, so the backfill contains
+// its pin. A pin that is no longer in its followee's recents does not return.
 //
-// The followees of an inactive user are not asked, because the next visit asks all of them. With InactiveAfter 0, the rebuild
+// The followees of an inactive user receive no request, because the next visit sends it. With InactiveAfter 0, the rebuild
 // reactivates a user who was already inactive.
 
 // rebuild processes a Rebuild.
 func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 	if tx.Key() != string(r.User) {
-		return schemas.Bad(fmt.Sprintf("rebuild: key %q is not the user %q", tx.Key(), r.User))
+		return schemas.Bad(fmt.Sprintf("rebuild: key %q: want the user %q", tx.Key(), r.User))
 	}
 	if err := r.Source.CheckRebuilt(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func rebuilt(source schemas.Source) []schemas.Source {
 	return []schemas.Source{source}
 }
 
-// dropRows deletes the first rows with a prefix, at most most and as far as the record has room. more reports whether rows
+// dropRows deletes the first rows with a prefix, at most most and until the record is full. more reports whether rows
 // remain.
 func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, most int) (more bool, err error) {
 	names, more, err := someRows(own, prefix, most, keepNone)
@@ -77,7 +77,7 @@ func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, most int) (more bool, 
 	return more, nil
 }
 
-// requestRebuild requests backfills from the followees of the rebuilt sources, or from all followees if earlier answers are still
+// requestRebuild requests backfills from the followees of the rebuilt sources, or from all followees if earlier answers are
 // outstanding. With InactiveAfter 0, it also reactivates an inactive user.
 func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
 	a, err := activityOf(tx, own)
@@ -93,7 +93,7 @@ func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) 
 		return err
 	}
 	tx.Effect(effectRebuilt, 1)
-	source, unawaited := r.Source, r.Keep // nothing was deleted: the pools are complete, and chunks do not wait for the answers
+	source, unawaited := r.Source, r.Keep // Keep: the pools are complete, and chunks do not wait for the answers
 	if a.After != "" {                    // the request replaces the notification in progress
 		source, unawaited = "", unawaited && a.Unawaited
 	}
@@ -111,14 +111,14 @@ func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) 
 	return a.store()
 }
 
-// Carry selects the rows of the pools that a new generation carries over. It excludes the candidates that followees are asked
-// for again. It also excludes candidates of related whose score has another half-life, because they cannot be compared
-// with others.
+// Carry selects the rows of the pools that a new generation carries over. It excludes the candidates that backfills deliver
+// again. It also excludes candidates of related whose score has another half-life, because they cannot be compared with
+// others.
 type Carry struct {
-	Source   schemas.Source // followees are asked for its candidates; "": for those of following and interest
+	Source   schemas.Source // source of the backfills; "": following and interest
 	HalfLife time.Duration  // of write-time scores; 0: all candidates of related are carried over
 
-	left map[string]struct{} // rows of related that were excluded
+	excluded map[string]struct{} // excluded rows of related
 }
 
 // Keep reports whether a record of the changelog is carried over. It must be called in the order of the changelog.
@@ -136,21 +136,21 @@ func (c *Carry) Keep(owner, row, value []byte) bool {
 	}
 	name := string(owner) + "\x00" + string(row)
 	if value == nil {
-		delete(c.left, name)
+		delete(c.excluded, name)
 		return true
 	}
 	if ofHalfLife(row, value, c.HalfLife) {
 		return true
 	}
-	if c.left == nil {
-		c.left = map[string]struct{}{}
+	if c.excluded == nil {
+		c.excluded = map[string]struct{}{}
 	}
-	c.left[name] = struct{}{}
+	c.excluded[name] = struct{}{}
 	return false
 }
 
-// Left returns the number of candidates of related that were excluded.
-func (c *Carry) Left() int { return len(c.left) }
+// Excluded returns the number of excluded candidates of related.
+func (c *Carry) Excluded() int { return len(c.excluded) }
 
 // mostWithoutAge bounds the part of a score that does not depend on the age of the pin: the logarithms of quality, strength
 // and weight. Another half-life changes a score much more: 25 hours instead of 24 change it by 570.

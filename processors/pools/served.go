@@ -29,7 +29,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 		tx.Count(dropDuplicate)
 		return nil
 	}
-	notAhead(s, schemas.MicrosOf(tx.Time().Add(schemas.MaxAhead)))
+	limitTimes(s, schemas.MicrosOf(tx.Time().Add(schemas.MaxAhead)))
 	before := st
 	if err := g.show(tx, own, &st, s); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := g.applyDeferrals(tx, own, &before.Memory, s); err != nil {
 		return err
 	}
-	if err := forget(tx, own, &st, int64(g.cfg.SeenCap)); err != nil {
+	if err := trimSeen(tx, own, &st, int64(g.cfg.SeenCap)); err != nil {
 		return err
 	}
 	if err := rows.PutValue(own, []byte{layout.KindState}, &st); err != nil {
@@ -52,10 +52,10 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	return err
 }
 
-// notAhead limits the times of a Served from a generator with a fast clock to the latest valid time. The API does not
-// validate a Served. Without the limit, its rows would have times that no later erasure covers, and its session would not end
-// before that time.
-func notAhead(s *schemas.Served, latest schemas.Micros) {
+// limitTimes limits the times of a Served from a generator with a fast clock to the latest valid time. The API does not
+// validate a Served. Without the limit, no later erasure would cover its rows, and its session would not end before that
+// time.
+func limitTimes(s *schemas.Served, latest schemas.Micros) {
 	s.Time, s.Began, s.Visited = min(s.Time, latest), min(s.Began, latest), min(s.Visited, latest)
 	for i := range s.Deferred {
 		s.Deferred[i].Since = min(s.Deferred[i].Since, latest)
@@ -64,14 +64,14 @@ func notAhead(s *schemas.Served, latest schemas.Micros) {
 
 func checkServed(key string, s *schemas.Served) error {
 	if key != string(s.User) {
-		return schemas.Bad(fmt.Sprintf("served: key %q is not the user %q", key, s.User))
+		return schemas.Bad(fmt.Sprintf("served: key %q: want the user %q", key, s.User))
 	}
 	if s.ID == "" || len(s.ID) > schemas.MaxEventIDBytes {
-		return schemas.Bad(fmt.Sprintf("served: id of %d bytes: from 1 to %d", len(s.ID), schemas.MaxEventIDBytes))
+		return schemas.Bad(fmt.Sprintf("served: id of %d bytes: want 1 to %d", len(s.ID), schemas.MaxEventIDBytes))
 	}
 	const mostItems = 1000 // ten times the limit of a visit, and five times the maximum of deferred pins
 	if n := max(len(s.Items), len(s.Deferred), len(s.Expired)); n > mostItems {
-		return schemas.Bad(fmt.Sprintf("served: %d items: at most %d", n, mostItems))
+		return schemas.Bad(fmt.Sprintf("served: %d items: want at most %d", n, mostItems))
 	}
 	for i := range s.Items {
 		if _, err := schemas.ParsePinID(string(s.Items[i].Pin)); err != nil {
@@ -81,16 +81,16 @@ func checkServed(key string, s *schemas.Served) error {
 	return checkMemory(&s.Memory)
 }
 
-// checkMemory rejects numbers with which the rules cannot compute.
+// checkMemory rejects numbers that the rules cannot process.
 func checkMemory(m *schemas.Memory) error {
 	for source, n := range m.Mix {
 		if !(n >= 0) || math.IsInf(n, 0) {
-			return schemas.Bad(fmt.Sprintf("served: mix of %q is %v: want no negative number", source, n))
+			return schemas.Bad(fmt.Sprintf("served: mix of %q: %v: want 0 or more", source, n))
 		}
 	}
 	for source, best := range m.Best {
 		if math.IsNaN(float64(best)) || math.IsInf(float64(best), 0) {
-			return schemas.Bad(fmt.Sprintf("served: best of %q is %v", source, best))
+			return schemas.Bad(fmt.Sprintf("served: best of %q: %v: want a finite number", source, best))
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.S
 	if added == nil {
 		return nil
 	}
-	if err := see(own, added); err != nil {
+	if err := markSeen(own, added); err != nil {
 		return err
 	}
 	if err := g.materialize(tx, own, st, added); err != nil {
@@ -153,8 +153,8 @@ func seenOf(own rows.Owner, items []schemas.ServedItem) (map[schemas.PinID]bool,
 	return seen, nil
 }
 
-// see marks the pins of new entries as seen.
-func see(own rows.Owner, added *schemas.FeedEntries) error {
+// markSeen marks the pins of new entries as seen.
+func markSeen(own rows.Owner, added *schemas.FeedEntries) error {
 	var visit []byte
 	for e := range added.All() {
 		at := layout.Seen{Position: e.Position, Time: e.Time, Created: e.Created}
@@ -166,61 +166,61 @@ func see(own rows.Owner, added *schemas.FeedEntries) error {
 	return own.Put(layout.PositionRow(layout.KindSeenIndex, added.Last()), visit)
 }
 
-// forget removes the oldest seen pins beyond the cap. From then on, candidates created before the oldest remaining one was
-// shown are refused, because the removed pins are among them. The creation times of the removed pins count, too: because
+// trimSeen removes the oldest seen pins beyond the cap. From then on, candidates created before the oldest remaining one was
+// shown are refused, because the removed pins are among them. The creation times of the removed pins also count: because
 // clocks differ, a pin can be created up to five minutes after it was shown.
-func forget(tx *rows.Tx, own rows.Owner, st *layout.State, most int64) error {
-	// atOnce bounds the work after the cap was lowered: it takes several visits. longest is the maximum
-	// size of the two rows of a pin, in bytes.
+func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, most int64) error {
+	// atOnce bounds the work after the cap was lowered, which then takes several visits. longest is the maximum size of the
+	// two rows of a pin, in bytes.
 	const atOnce, longest = 2000, 2 << 10
 	rows, bytes := tx.Room()
-	over := min(st.Head-st.Unseen-most, atOnce, int64(min(rows/4, bytes/2/longest)))
+	over := min(st.Head-st.SeenTrimmed-most, atOnce, int64(min(rows/4, bytes/2/longest)))
 	if over <= 0 {
 		return nil
 	}
-	if st.Unseen == 0 {
+	if st.SeenTrimmed == 0 {
 		st.Refused = math.MinInt64
 	}
-	to := st.Unseen + over
-	oldest, err := layout.IndexedBetween(own, st.Unseen+1, to+1)
+	to := st.SeenTrimmed + over
+	oldest, err := layout.IndexedBetween(own, st.SeenTrimmed+1, to+1)
 	if err != nil {
 		return err
 	}
 	for _, p := range oldest {
-		was, err := seenAs(own, p.Pin)
+		was, err := readSeen(own, p.Pin)
 		switch {
 		case err != nil:
 			return err
-		case p.Position > to: // it stays
+		case p.Position > to: // it is kept
 			st.Refuse(was.Time)
 			continue
 		}
 		st.Refuse(was.Created + 1)
-		if err := unsee(own, p); err != nil {
+		if err := removeSeen(own, p); err != nil {
 			return err
 		}
 	}
-	st.Unseen = to
+	st.SeenTrimmed = to
 	return nil
 }
 
-// unsee removes a pin, and its index row if it is the last pin of the visit.
-func unsee(own rows.Owner, p layout.IndexedPin) error {
+// removeSeen removes a pin, and its index row if it is the last pin of the visit.
+func removeSeen(own rows.Owner, p layout.IndexedPin) error {
 	if err := own.Delete(layout.RowName(layout.KindSeen, p.Pin)); err != nil || !p.Last {
 		return err
 	}
 	return own.Delete(layout.PositionRow(layout.KindSeenIndex, p.Position))
 }
 
-// seenAs returns the seen row of a pin of the index.
-func seenAs(t layout.Table, pin schemas.PinID) (layout.Seen, error) {
+// readSeen returns the seen row of a pin of the index.
+func readSeen(t layout.Table, pin schemas.PinID) (layout.Seen, error) {
 	value, err := t.Get(layout.RowName(layout.KindSeen, pin))
 	if err != nil {
 		return layout.Seen{}, err
 	}
 	at, err := layout.ParseSeen(value)
 	if err != nil {
-		return layout.Seen{}, fmt.Errorf("%s of the index: %w", pin, err)
+		return layout.Seen{}, fmt.Errorf("read seen row of %s: %w", pin, err)
 	}
 	return at, nil
 }
@@ -266,8 +266,13 @@ func trimMaterialized(own rows.Owner, st *layout.State, to int64) error {
 
 // Effects of deferral, in candidates.
 const (
+<<<<<<< HEAD
 	effectDeferred = "deferred"       // deferred to a later session
 	effectCameBack = "deferred_shown" // shown after a deferral
+=======
+	effectDeferred      = "deferred"          // deferred to a later session
+	effectDeferredShown = "deferred_came_out" // shown after a deferral
+>>>>>>> a8e9fb2c (pools: plain comments, errors and names)
 )
 
 // applyDeferrals counts the deferred candidates of a Served and drops those that were deferred for too long. before is the memory of
@@ -277,33 +282,33 @@ func (g *group) applyDeferrals(tx *rows.Tx, own rows.Owner, before *schemas.Memo
 	for _, d := range before.Deferred {
 		held[d.Pin] = true
 	}
-	fresh, back := 0, 0
+	added, shown := 0, 0
 	for _, d := range s.Deferred {
 		if !held[d.Pin] {
-			fresh++
+			added++
 		}
 	}
 	for i := range s.Items {
 		if held[s.Items[i].Pin] {
-			back++
+			shown++
 		}
 	}
-	tx.Effect(effectDeferred, fresh)
-	tx.Effect(effectCameBack, back)
+	tx.Effect(effectDeferred, added)
+	tx.Effect(effectDeferredShown, shown)
 	if len(s.Expired) == 0 {
 		return nil
 	}
 	if err := g.dropExpired(tx, own, s.Expired); err != nil {
 		return err
 	}
-	return rememberExpired(own, s.Expired)
+	return storeExpired(own, s.Expired)
 }
 
 // dropExpired drops the candidates of pins in all sources. Like all dropped candidates, they return with a new delivery.
 func (g *group) dropExpired(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) error {
-	gone, counted := make(map[schemas.PinID]bool, len(pins)), map[schemas.PinID]bool{}
+	dropped, counted := make(map[schemas.PinID]bool, len(pins)), map[schemas.PinID]bool{}
 	for _, pin := range pins {
-		gone[pin] = true
+		dropped[pin] = true
 	}
 	list, err := layout.Sources(own)
 	if err != nil {
@@ -315,7 +320,7 @@ func (g *group) dropExpired(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) e
 			return err
 		}
 		for i := range all {
-			if !gone[all[i].Pin] {
+			if !dropped[all[i].Pin] {
 				continue
 			}
 			if !counted[all[i].Pin] { // a pin may have several rows
@@ -330,9 +335,9 @@ func (g *group) dropExpired(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) e
 	return nil
 }
 
-// rememberExpired remembers pins that were deferred for too long. Only readers know which pins are pulled, so it remembers all of
-// them, including those that had a row: a pin of a pushed author is often pulled from an interest.
-func rememberExpired(own rows.Owner, pins []schemas.PinID) error {
+// storeExpired stores pins that were deferred for too long. Only readers know the pulled pins, so it stores all of them,
+// including those that had a row: a pin of a pushed author is often pulled from an interest.
+func storeExpired(own rows.Owner, pins []schemas.PinID) error {
 	value, err := own.Get([]byte{layout.KindExpired})
 	if err != nil {
 		return err

@@ -9,18 +9,18 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Sweep. A deleted candidate, or one of a deleted author, is hidden at once. Its row would stay if nothing else caused a trim
-// of the pool. Therefore a record that reports a deletion sets a timer of the user. The timer fires at least a day later,
+// Sweep. A deleted candidate, or one of a deleted author, is hidden at once. Its row would stay if no other record caused a
+// trim of the pool. Therefore a record that reports a deletion sets a timer of the user. The timer fires at least a day later,
 // trims all pools and drops the deleted candidates. No record reports deletions of candidates whose follow has ended or whose
 // followee is pulled.
 //
-// The timer fires at a time of day that is specific to the user. So the deletions of one day set the same timer without a
-// read. The users of a popular pin are not swept all at once.
+// The timer fires at a time of day that depends on the user. Therefore the deletions of one day set the same timer without a
+// read, and the users of a popular pin are swept at different times.
 
 // sweepAfter is the minimum time that a deleted candidate keeps its row, from the time of the deletion event. The maximum is
 // twice as long, from the arrival. Slower deliveries of earlier versions over other edges find the deletion there. If the
-// deletion event arrives days late, they may not: the pin is then a candidate, which no page shows, until the deletion
-// arrives over that edge.
+// deletion event arrives days late, they may not find it. The pin is then a candidate, which no page shows, until the
+// deletion arrives over that edge.
 const sweepAfter = 24 * time.Hour
 
 // timerSweep is the timer that sweeps a user's pools.

@@ -27,9 +27,9 @@ func (r *rig) candidatesOf(user schemas.UserID, name string) (n int) {
 	return n
 }
 
-// Candidates of an erased author are removed from the pools of current and former followers, although nothing else is
-// delivered to these pools. So are candidates that arrive later over other edges.
-func TestCandidatesOfAnErasedAuthorGoByATimer(t *testing.T) {
+// Candidates of an erased author are removed from the pools of current and former followers without another delivery to these
+// pools. The same holds for candidates that arrive later over other edges.
+func TestSweep_RemovesCandidatesOfErasedAuthor(t *testing.T) {
 	t.Parallel()
 	cfg := pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100}
 	r := newRig(t, cfg)
@@ -64,17 +64,17 @@ func TestCandidatesOfAnErasedAuthorGoByATimer(t *testing.T) {
 			t.Errorf("%s has %d candidates of the erased author", user, n)
 		}
 		if n := r.candidatesOf(user, "user:b"); n != 1 {
-			t.Errorf("%s has %d candidates of another, want one", user, n)
+			t.Errorf("%s has %d candidates of another author, want 1", user, n)
 		}
 	}
 	if n := r.timersOf("sweep"); n != 0 {
-		t.Errorf("%d timers stand, want that all have fired", n)
+		t.Errorf("%d timers, want 0", n)
 	}
 }
 
 // All versions of a deleted pin are removed after a day, and not before: an earlier version may still arrive over another
 // edge. The deletions of a day share a timer.
-func TestDeletedPinsGoByATimer(t *testing.T) {
+func TestSweep_RemovesDeletedPins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
@@ -89,11 +89,11 @@ func TestDeletedPinsGoByATimer(t *testing.T) {
 	}
 	r.tick(23*time.Hour, reader)
 	if n, timers := r.candidatesOf(reader, "user:a"), r.timersOf("sweep"); n != 10 || timers != 1 {
-		t.Errorf("%d rows and %d timers within a day, want 10 and one", n, timers)
+		t.Errorf("%d rows and %d timers within a day, want 10 and 1", n, timers)
 	}
 	r.tick(inTwoDays, reader)
 	if n, total := r.candidatesOf(reader, "user:a"), r.pool(reader, schemas.Following).Total; n != 2 || total != 2 {
-		t.Errorf("%d rows of %d candidates in two days, want two", n, total)
+		t.Errorf("%d rows of %d candidates in two days, want 2", n, total)
 	}
 	if n := r.member.Status(topics.Pools).Dropped["deleted"]; n != 8 {
 		t.Errorf("%d rows dropped as deleted, want 8", n)
@@ -101,7 +101,7 @@ func TestDeletedPinsGoByATimer(t *testing.T) {
 }
 
 // The timers of an erased user are removed with the rows.
-func TestNoSweepOfWhoeverIsErased(t *testing.T) {
+func TestErase_RemovesSweepTimers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	p := pin(1, 1, "user:a")
@@ -114,12 +114,12 @@ func TestNoSweepOfWhoeverIsErased(t *testing.T) {
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseUser, Time: 5})
 	r.WaitIdle()
 	if n := r.timersOf("sweep"); n != 0 || len(r.Rows(topics.Pools, string(reader))) != 0 {
-		t.Errorf("%d timers are left of one who is erased", n)
+		t.Errorf("%d timers of an erased user, want 0", n)
 	}
 }
 
 // A pool with more rows to drop than a record may write is swept in steps.
-func TestASweepOfManyGoesInSteps(t *testing.T) {
+func TestSweep_SplitsManyRows(t *testing.T) {
 	t.Parallel()
 	const many = 1500
 	r := newRigWith(t, pools.Config{Cap: 5000, Sources: 3, SeenCap: 1000, RecentEntries: 100}, narrow)
@@ -139,8 +139,8 @@ func TestASweepOfManyGoesInSteps(t *testing.T) {
 	for n := range 3 {
 		r.tick(inTwoDays+time.Duration(n)*time.Second, reader)
 	}
-	r.noLetters()
+	r.noDeadLetters()
 	if n := r.candidatesOf(reader, "user:a"); n != 0 {
-		t.Errorf("%d of %d rows are left", n, many)
+		t.Errorf("%d of %d rows remain", n, many)
 	}
 }

@@ -11,19 +11,19 @@ import (
 )
 
 // Score thresholds. A user with many followees receives far more deliveries than a pool holds. Each candidate that cannot
-// enter the pool would be put, written to the changelog, compacted and trimmed again. Therefore a trim of a full pool
-// remembers, in memory only, the place of the last candidate: the threshold. A new, waiting pin below the threshold
-// is dropped, as the trim would drop it, before it becomes a row. This requires no read. It is only an optimization: a pool
-// whose threshold is unknown, such as after a start, accepts every row.
+// enter the pool would be put, written to the changelog, compacted and trimmed again. Therefore a trim of a full pool keeps, in
+// memory only, the place of the last candidate: the threshold. A new, waiting pin below the threshold is dropped before it
+// becomes a row, as the trim would drop it. This requires no read. It is only an optimization: a pool whose threshold is
+// unknown, such as after a start, accepts every row.
 //
 // A threshold is valid while candidates are only added. These events discard it:
 //
-//   - a record of the user that may make room;
+//   - a record of the user that can free a place;
 //   - a version of a pin other than its first;
 //   - the deletion of any user;
 //   - the expiry of the oldest candidate of the pool.
 
-// thresholds holds what the callbacks of a partition remember of its pools.
+// thresholds holds the known levels of a partition's pools.
 type thresholds struct {
 	users map[schemas.UserID][]level
 	held  int // total weight of the levels
@@ -35,37 +35,37 @@ type thresholds struct {
 
 const slotBits = 14
 
-// maxThresholdWeight bounds the levels that a partition remembers, by weight: about 100 bytes per unit, 3 MiB in total. Beyond it, a
-// new level replaces arbitrary others.
+// maxThresholdWeight bounds the levels of a partition, by weight: about 100 bytes per unit, 3 MiB in total. Beyond it, a new
+// level replaces arbitrary others.
 const maxThresholdWeight = 1 << 15
 
-// level is the fill level of a pool that was full at its last trim, or that still must be trimmed.
+// level is the fill level of a pool that was full at its last trim, or whose trim was postponed.
 type level struct {
 	source schemas.Source
-	// room is how many rows are put before the pool is trimmed. At 1 or less, the next row makes the pool due.
+	// room is the number of rows that are put before the pool is trimmed. At 1 or less, the next row makes the pool due.
 	room      int
 	threshold *threshold // nil: no longer known
 }
 
 // threshold is the threshold of a full pool.
 type threshold struct {
-	place   string         // of the last waiting candidate
-	holds   int            // number of deleted users for which the threshold is valid
-	oldest  schemas.Micros // creation time of the oldest waiting candidate
-	viewer  visibility.Viewer
-	deleted layout.DeletedUsers
-	follows int // number of edges and blocks in viewer
+	place     string         // of the last waiting candidate
+	deletions int            // number of deleted users for which the threshold is valid
+	oldest    schemas.Micros // creation time of the oldest waiting candidate
+	viewer    visibility.Viewer
+	deleted   layout.DeletedUsers
+	follows   int // number of edges and blocks in viewer
 }
 
 func newThresholds() any { return &thresholds{users: map[schemas.UserID][]level{}} }
 
-// thresholdsOf returns what the partition of a record remembers.
+// thresholdsOf returns the thresholds of a record's partition.
 func thresholdsOf(tx *rows.Tx) *thresholds {
 	f, _ := tx.Memory().(*thresholds)
 	return f
 }
 
-// weight returns how much a level counts towards maxThresholdWeight.
+// weight returns the weight of a level within maxThresholdWeight.
 func (l *level) weight() int {
 	if l.threshold == nil {
 		return 1
@@ -87,8 +87,8 @@ func (f *thresholds) of(user schemas.UserID, source schemas.Source) *level {
 	return nil
 }
 
-// shareOf returns the slot that counts the rows of a pool. Both arguments are hashes.
-func shareOf(user, source uint64) int {
+// slotOf returns the slot that counts the rows of a pool. Both arguments are hashes.
+func slotOf(user, source uint64) int {
 	return int(((user ^ source) * 0x9e3779b97f4a7c15) >> (64 - slotBits)) // the upper bits of Fibonacci hashing
 }
 
@@ -102,10 +102,10 @@ func (f *thresholds) count(slot, most int) bool {
 	return true
 }
 
-// slack returns how many rows over its cap a pool accepts before it is trimmed, if all rows have different pins.
+// slack returns the number of rows over its cap that a pool accepts before it is trimmed, if all rows have different pins.
 func slack(most int) int { return most/8 + 1 }
 
-// keep remembers a level.
+// keep stores a level.
 func (f *thresholds) keep(user schemas.UserID, l level) {
 	if l.weight() > maxThresholdWeight/8 {
 		return
@@ -139,7 +139,7 @@ func (f *thresholds) trimmed(user schemas.UserID, source schemas.Source, l *leve
 	}
 }
 
-// postpone makes a pool due with the next row that it gets.
+// postpone makes a pool due with its next row.
 func (f *thresholds) postpone(user schemas.UserID, source schemas.Source) {
 	if was := f.of(user, source); was != nil {
 		was.room = 0
@@ -155,8 +155,8 @@ func (f *thresholds) drop(user schemas.UserID) {
 	delete(f.users, user)
 }
 
-// forget discards the thresholds of a user's pools.
-func (f *thresholds) forget(user schemas.UserID) {
+// discard discards the thresholds of a user's pools.
+func (f *thresholds) discard(user schemas.UserID) {
 	list := f.users[user]
 	for i := range list {
 		f.invalidate(&list[i])
@@ -170,10 +170,10 @@ func (f *thresholds) invalidate(l *level) {
 	f.held += l.weight()
 }
 
-// forgetting wraps a callback whose records may make room in their user's pools: it discards the user's thresholds first.
-func forgetting[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.Tx, rec *T) error {
+// invalidating wraps a callback whose records can free places in their user's pools: it discards the user's thresholds first.
+func invalidating[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.Tx, rec *T) error {
 	return func(tx *rows.Tx, rec *T) error {
-		thresholdsOf(tx).forget(schemas.UserID(tx.Key()))
+		thresholdsOf(tx).discard(schemas.UserID(tx.Key()))
 		return callback(tx, rec)
 	}
 }
@@ -181,7 +181,7 @@ func forgetting[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.T
 // refuses reports whether the next trim would drop a candidate's row. now is the time of the record.
 func (l *level) refuses(row []byte, c *layout.Candidate, now time.Time, expiry time.Duration) bool {
 	f := l.threshold
-	return f != nil && string(row[1:]) > f.place && f.deleted.Len() == f.holds &&
+	return f != nil && string(row[1:]) > f.place && f.deleted.Len() == f.deletions &&
 		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.viewer.Hides(&c.Content.Pin, visibility.CandidateEdges(l.source)) == ""
 }
 
@@ -192,7 +192,7 @@ func levelOf(v *layout.View, source schemas.Source, list []layout.CandidateRow, 
 		return nil
 	}
 	f := &threshold{
-		holds: deletions, deleted: v.Deleted, viewer: v.Viewer,
+		deletions: deletions, deleted: v.Deleted, viewer: v.Viewer,
 		follows: len(v.Viewer.Follows) + len(v.Viewer.Blocks) + len(v.Viewer.BlockedBy),
 	}
 	f.viewer.User = schemas.UserID(strings.Clone(string(v.Viewer.User)))

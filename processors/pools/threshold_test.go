@@ -15,19 +15,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// gone is a set of deleted users that grows.
-type gone map[schemas.UserID]bool
+// deletedSet is a set of deleted users that grows.
+type deletedSet map[schemas.UserID]bool
 
-func (g gone) Has(user schemas.UserID) bool { return g[user] }
+func (g deletedSet) Has(user schemas.UserID) bool { return g[user] }
 
-func (g gone) Len() int { return len(g) }
+func (g deletedSet) Len() int { return len(g) }
 
-// flooded is a pool with what its partition remembers of it, maintained as by the callbacks.
+// flooded is a pool with its thresholds, updated as in the callbacks.
 type flooded struct {
 	t          *rapid.T
 	table      memrows.Table
 	thresholds *thresholds
-	gone       gone
+	deleted    deletedSet
 	now        time.Time
 	expiry     time.Duration
 	most       int
@@ -37,14 +37,14 @@ type flooded struct {
 }
 
 func (f *flooded) view(m memrows.Table) *layout.View {
-	v, err := layout.NewView(m, poolstest.Owner, f.gone, f.now, f.expiry, new(layout.Buffers))
+	v, err := layout.NewView(m, poolstest.Owner, f.deleted, f.now, f.expiry, new(layout.Buffers))
 	if err != nil {
 		f.t.Fatal(err, new(layout.Buffers))
 	}
 	return v
 }
 
-// trim does what a trim in a callback does to a table.
+// trim trims a table as the callbacks do.
 func (f *flooded) trim(m memrows.Table) (*layout.View, []layout.CandidateRow, *trimmed) {
 	v := f.view(m)
 	list, t, err := trimRows(v, schemas.Following, f.most, sweepsNone)
@@ -59,56 +59,56 @@ func (f *flooded) trim(m memrows.Table) (*layout.View, []layout.CandidateRow, *t
 	return v, list, t
 }
 
-// deliver does what the deliver callback does for one user.
+// deliver delivers a pin to one user as the deliver callback does.
 func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
 	f.put.begin(f.thresholds, schemas.Following, f.most)
 	f.put.delivered(d)
 	row := f.put.rowFor(weight)
 	l := f.thresholds.of(poolstest.Owner, schemas.Following)
-	if !f.put.enters(row, l, f.now, f.expiry) {
+	if !f.put.accepts(row, l, f.now, f.expiry) {
 		f.refused++
-		f.holdAgainstTrim(row)
+		f.checkTrimmed(row)
 		return
 	}
 	f.table[string(row)] = append([]byte{}, f.put.value...)
 	if f.put.trimDue(poolstest.Owner, l) {
-		deletions := f.gone.Len()
+		deletions := f.deleted.Len()
 		v, list, t := f.trim(f.table)
 		f.thresholds.trimmed(poolstest.Owner, schemas.Following, levelOf(v, schemas.Following, list, t, f.most, deletions), f.most)
 	}
 }
 
-// holdAgainstTrim puts a refused row and trims: no part of it may remain.
-func (f *flooded) holdAgainstTrim(row []byte) {
+// checkTrimmed puts a refused row and trims: the trim must drop it and keep the same rows.
+func (f *flooded) checkTrimmed(row []byte) {
 	without, with := maps.Clone(f.table), maps.Clone(f.table)
 	with[string(row)] = append([]byte{}, f.put.value...)
 	f.trim(without)
 	f.trim(with)
 	if diff := gocmp.Diff(without, with); diff != "" {
-		f.t.Fatalf("a refused row would have stayed, or changed what stays (-without +with):\n%s", diff)
+		f.t.Fatalf("a trim kept a refused row, or kept other rows because of it (-without +with):\n%s", diff)
 	}
 }
 
 // register changes an edge or a block.
 func (f *flooded) register(kind byte, other schemas.ID, live bool) {
-	f.thresholds.forget(poolstest.Owner)
+	f.thresholds.discard(poolstest.Owner)
 	if delete(f.table, string(layout.GraphRow(kind, other))); live {
 		f.table[string(layout.GraphRow(kind, other))] = layout.AppendFollow(nil, 0, 1)
 	}
 }
 
 func (f *flooded) see(pin schemas.PinID) {
-	f.thresholds.forget(poolstest.Owner)
+	f.thresholds.discard(poolstest.Owner)
 	f.shown++
 	poolstest.See(f.table, pin, f.shown)
 	poolstest.SetState(f.table, layout.State{Head: f.shown})
 }
 
-// Whatever happens to a pool, a trim at that moment would drop each row that does not enter.
-func TestThreshold_RefusesOnlyWhatATrimWouldDrop(t *testing.T) {
+// After any events, a trim at the same time would drop each row that the threshold refuses.
+func TestThreshold_RefusesOnlyRowsThatATrimDrops(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), gone: gone{}, most: 4, now: time.UnixMicro(100)}
+		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedSet{}, most: 4, now: time.UnixMicro(100)}
 		f.expiry = time.Duration(rapid.SampledFrom([]int{0, 60}).Draw(t, "expiry")) * time.Microsecond
 		for _, author := range []schemas.ID{"user:a", "user:b", "user:c"} {
 			f.register(layout.RegisterFollow, author, true)
@@ -137,10 +137,10 @@ func (f *flooded) step(versions map[schemas.PinID]*schemas.DeliveredPin) {
 	case 2:
 		f.see(schemas.PinID(fmt.Sprintf("pin:%d", rapid.IntRange(0, 40).Draw(f.t, "seen"))))
 	case 3:
-		f.gone[schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 9).Draw(f.t, "gone")))] = true
-		f.gone[author] = f.gone[author] || rapid.IntRange(0, 5).Draw(f.t, "author gone") == 0
-		if !f.gone[author] {
-			delete(f.gone, author)
+		f.deleted[schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 9).Draw(f.t, "deleted")))] = true
+		f.deleted[author] = f.deleted[author] || rapid.IntRange(0, 5).Draw(f.t, "author deleted") == 0
+		if !f.deleted[author] {
+			delete(f.deleted, author)
 		}
 	default:
 		pin := schemas.PinID(fmt.Sprintf("pin:%d", rapid.IntRange(0, 40).Draw(f.t, "pin")))
@@ -171,10 +171,10 @@ func (f *flooded) version(versions map[schemas.PinID]*schemas.DeliveredPin, pin 
 	return d
 }
 
-// A pool that was full has room again when the oldest of its candidates expires.
+// A full pool accepts pins again when the oldest of its candidates expires.
 func TestThreshold_EndsWhenOldestExpires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), gone: gone{}, most: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
+		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedSet{}, most: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
 		f.register(layout.RegisterFollow, "user:a", true)
 		pin := func(n int, created schemas.Micros) *schemas.DeliveredPin {
 			return &schemas.DeliveredPin{
@@ -191,17 +191,17 @@ func TestThreshold_EndsWhenOldestExpires(t *testing.T) {
 		}
 		f.deliver(pin(90, 35), 1)
 		if f.refused != 1 {
-			t.Fatal("a pool that is full took a worse pin")
+			t.Fatal("a full pool accepted a lower pin")
 		}
 		f.now = (oldest + 60).Time()
 		f.deliver(pin(91, 36), 1)
 		if f.refused != 2 {
-			t.Fatal("a pool of pins that have not expired took a worse one")
+			t.Fatal("a full pool without expired pins accepted a lower pin")
 		}
 		f.now = (oldest + 61).Time()
 		f.deliver(pin(92, 37), 1)
 		if f.refused != 2 {
-			t.Error("a pool whose oldest pin has expired took none")
+			t.Error("a pool with an expired pin refused a pin")
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestThresholds_AreBounded(t *testing.T) {
 			f.keep(user, level{source: schemas.FromInterest, room: 500, threshold: &threshold{follows: n % 20}})
 		}
 		if n%7 == 0 {
-			f.forget(user)
+			f.discard(user)
 		}
 	}
 	weight := 0
@@ -230,10 +230,10 @@ func TestThresholds_AreBounded(t *testing.T) {
 		}
 	}
 	if weight != f.held || f.held > maxThresholdWeight {
-		t.Errorf("they weigh %d, held to be %d, at most %d", weight, f.held, maxThresholdWeight)
+		t.Errorf("weight %d, tracked weight %d, want at most %d", weight, f.held, maxThresholdWeight)
 	}
 	f.keep("user:many", level{source: schemas.Following, threshold: &threshold{follows: maxThresholdWeight}})
 	if l := f.of("user:many", schemas.Following); l != nil {
-		t.Errorf("the level of one who follows too many is %+v, want none", l)
+		t.Errorf("level of a user with too many follows: %+v, want none", l)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A pin below the threshold of a full pool leaves no row and is counted. After any event that may have made room, and after a
+// A pin below the threshold of a full pool leaves no row and is counted. After any event that can free a place, and after a
 // restart, the next pin is put.
-func TestWhatMayMakeRoomOpensAFullPool(t *testing.T) {
+func TestThreshold_DiscardedByEventsThatFreePlaces(t *testing.T) {
 	const cap = 10
 	r := newRig(t, pools.Config{Cap: cap, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
 	tests := map[string]func(user schemas.UserID){
@@ -58,7 +58,7 @@ func TestWhatMayMakeRoomOpensAFullPool(t *testing.T) {
 		t.Errorf("%d dropped over the cap, want %d", dropped, len(users))
 	}
 	if _, put := r.put(users["a visit"], "pin:001"); put {
-		t.Fatal("a full pool took a worse pin")
+		t.Fatal("a full pool accepted a lower pin")
 	}
 	for name, act := range tests {
 		act(users[name])
@@ -67,7 +67,7 @@ func TestWhatMayMakeRoomOpensAFullPool(t *testing.T) {
 	r.deliver(schemas.Following, users["a restart"], 1, pin(2, 100, "user:a"))
 	r.WaitIdle()
 	if _, put := r.put(users["a restart"], "pin:002"); put {
-		t.Fatal("a full pool took a worse pin")
+		t.Fatal("a full pool accepted a lower pin")
 	}
 	for name := range tests {
 		r.deliver(schemas.Following, users[name], 1, pin(2, 100, "user:a"))
@@ -78,7 +78,7 @@ func TestWhatMayMakeRoomOpensAFullPool(t *testing.T) {
 	r.WaitIdle()
 	for name, user := range users {
 		if rows, put := r.put(user, "pin:002"); !put {
-			t.Errorf("after %s the pool took nothing: %v", name, rows)
+			t.Errorf("after %s, the pool refused a pin: %v", name, rows)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// trimPools trims the due pools of p. It is the last step of a record and uses the remaining room. Users who follow the same
-// few followees become due together, and their pools may have more rows to drop than one record may write. The remaining
-// pools are trimmed with the next row that they get.
+// trimPools trims the due pools of p. It is the last step of a record and uses the remaining room. The pools of users with the
+// same few followees become due together and may have more rows to drop than one record may write. The remaining
+// pools are trimmed with their next row.
 func (g *group) trimPools(tx *rows.Tx, p *putter) error {
 	slices.Sort(p.due)
 	p.due = slices.Compact(p.due)
@@ -26,8 +26,8 @@ func (g *group) trimPools(tx *rows.Tx, p *putter) error {
 	return nil
 }
 
-// trimAll trims every pool of a user; see trim. A pool that the record has no room for is trimmed with the next row that it
-// gets. more reports whether there are such pools.
+// trimAll trims every pool of a user; see trim. A pool that does not fit in the record is trimmed with its next row. more
+// reports whether there are such pools.
 func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID, below schemas.Version) (more bool, err error) {
 	list, err := layout.Sources(own)
 	if err != nil {
@@ -71,8 +71,8 @@ func (g *group) trim(
 	return levelOf(v, source, list, t, g.cfg.Cap, deletions), false, nil
 }
 
-// drop deletes the rows that a trim drops, as far as the record has room. The highest versions are deleted last: without them,
-// lower versions would determine the facets of a pin.
+// drop deletes the rows that a trim drops, until the record is full. The highest versions are deleted last, because lower
+// versions would otherwise determine the facets of a pin.
 func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (more bool, err error) {
 	order := t.dropped()
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(list[i].Version, list[j].Version) })
@@ -88,16 +88,16 @@ func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (
 	return false, nil
 }
 
-// trimmed is the result of a trim of a source.
+// trimmed is the result of trimming a source.
 type trimmed struct {
 	view   *layout.View
 	source schemas.Source
 	most   int
 	below  schemas.Version
 
-	reasons []string // by row: why it is dropped; "": it stays
-	waiting []int    // places of the waiting candidates that stay, best first
-	hidden  int      // number of hidden candidates that stay
+	reasons []string // by row: why it is dropped; "": it is kept
+	waiting []int    // places of the kept waiting candidates, best first
+	hidden  int      // number of kept hidden candidates
 }
 
 // dropped returns the indexes of the dropped rows.
@@ -111,8 +111,8 @@ func (t *trimmed) dropped() (list []int) {
 }
 
 // trimRows decides which rows of a source a trim drops. It returns the rows, best first. It keeps the best candidates up to
-// the cap, and as many hidden ones. Of each it keeps the rows that determine its content and its place. Candidates that a
-// version lower than below deleted are dropped.
+// the cap, and as many hidden ones. It keeps the rows that determine the content and the place of these. It drops candidates
+// that a version lower than below deleted.
 func trimRows(v *layout.View, source schemas.Source, most int, below schemas.Version) ([]layout.CandidateRow, *trimmed, error) {
 	list, all, err := v.Buffers.Candidates(v, source)
 	if err == nil {
@@ -136,7 +136,7 @@ func trimRows(v *layout.View, source schemas.Source, most int, below schemas.Ver
 	return list, t, nil
 }
 
-// reason returns why a candidate is dropped, or "" if it stays; then it is counted.
+// reason returns why a candidate is dropped, or "" if it is kept. It counts kept candidates.
 func (t *trimmed) reason(c *layout.Candidate, version schemas.Version) (string, error) {
 	if err := t.view.Open(c); err != nil {
 		return "", err

@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// trim does what a trim in a callback does.
+// trimOf trims a pool as the callbacks do.
 func trimOf(t must.T, m memrows.Table, source schemas.Source, most int) map[string]int {
 	list, trimmed, err := trimRows(poolstest.View(t, m), source, most, sweepsNone)
 	must.OK(t, err)
@@ -29,7 +29,7 @@ func trimOf(t must.T, m memrows.Table, source schemas.Source, most int) map[stri
 }
 
 // While no cap is exceeded, a pool equals the oracle of all deliveries, for any order of arrival, repetitions and trims.
-func TestPoolIsTheOraclesInAnyOrder(t *testing.T) {
+func TestPool_EqualsOracleInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const plenty = 10
 		w, all := poolstest.DrawWorld(t), poolstest.DrawVersions(t, plenty)
@@ -49,7 +49,7 @@ func TestPoolIsTheOraclesInAnyOrder(t *testing.T) {
 }
 
 // With additions only, this also holds beyond the caps.
-func TestPoolKeepsTheBestBeyondTheCap(t *testing.T) {
+func TestPool_KeepsBestBeyondCap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 5
 		w := poolstest.DrawWorld(t)
@@ -78,31 +78,31 @@ func TestPoolKeepsTheBestBeyondTheCap(t *testing.T) {
 		list, err := layout.CandidateRows(w.Table, schemas.Following)
 		must.OK(t, err)
 		if len(list) > 2*most {
-			t.Errorf("%d rows after a trim, at most %d visible and as many hidden", len(list), most)
+			t.Errorf("%d rows after a trim, want at most %d visible and as many hidden", len(list), most)
 		}
 		if dropped+len(list) != len(all) {
-			t.Errorf("%d dropped and %d left of %d", dropped, len(list), len(all))
+			t.Errorf("%d dropped and %d kept, want %d in total", dropped, len(list), len(all))
 		}
 	})
 }
 
-func TestTrimSaysWhy(t *testing.T) {
+func TestTrim_Reasons(t *testing.T) {
 	m := memrows.Table{string(layout.GraphRow(layout.RegisterFollow, "user:a")): layout.AppendFollow(nil, 0, 1)}
 	poolstest.See(m, "pin:seen", 2)
 	poolstest.See(m, "pin:elsewhere", 3)
-	poolstest.SetState(m, layout.State{Head: 3, Unseen: 1, Refused: -5})
+	poolstest.SetState(m, layout.State{Head: 3, SeenTrimmed: 1, Refused: -5})
 	followed, other := schemas.Facets{Author: "user:a"}, schemas.Facets{Author: "user:b"}
 	for _, d := range []poolstest.Delivered{
 		{Pin: "pin:best", Version: 1, PoolScore: 9, PinContent: schemas.PinContent{Facets: followed}},
 		{Pin: "pin:best", Version: 2, PoolScore: 8, PinContent: schemas.PinContent{Facets: followed}}, // the highest version
 		{Pin: "pin:best", Version: 1, PoolScore: 7, PinContent: schemas.PinContent{Facets: followed}}, // neither the best nor the highest
-		{Pin: "pin:seen", Version: 1, PoolScore: 6, PinContent: schemas.PinContent{Facets: followed}}, // takes up no place in the pool
+		{Pin: "pin:seen", Version: 1, PoolScore: 6, PinContent: schemas.PinContent{Facets: followed}}, // does not count against the cap
 		{Pin: "pin:second", Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: followed}},
 		{Pin: "pin:moved", Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: followed, Created: 1}}, // its highest version has another place
 		{Pin: "pin:moved", Version: 2, PoolScore: 1, PinContent: schemas.PinContent{Facets: followed}},
 		{Pin: "pin:old", Version: 1, PoolScore: 4, PinContent: schemas.PinContent{Facets: followed, Created: -6}},
 		{Pin: "pin:hidden", Version: 1, PoolScore: 3, PinContent: schemas.PinContent{Facets: other}},
-		{Pin: "pin:gone", Version: 1, PoolScore: 2, PinContent: schemas.PinContent{Facets: followed, Deleted: true}},
+		{Pin: "pin:deleted", Version: 1, PoolScore: 2, PinContent: schemas.PinContent{Facets: followed, Deleted: true}},
 		{Pin: "pin:hidden3", Version: 1, PoolScore: 1, PinContent: schemas.PinContent{Facets: other}},
 	} {
 		poolstest.Deliver(m, schemas.Following, d)
@@ -119,12 +119,12 @@ func TestTrimSaysWhy(t *testing.T) {
 	}
 }
 
-func TestExpiryAndDeletedAuthors(t *testing.T) {
+func TestView_HidesExpiredAndDeletedAuthors(t *testing.T) {
 	m := memrows.Table{}
 	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:new", Version: 1, PinContent: schemas.PinContent{Created: 90e6, Facets: schemas.Facets{Author: "user:a"}}})
 	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:old", Version: 1, PinContent: schemas.PinContent{Created: 20e6, Facets: schemas.Facets{Author: "user:a"}}})
-	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:orphan", Version: 1, PinContent: schemas.PinContent{Created: 90e6, Facets: schemas.Facets{Author: "user:gone"}}})
-	v, err := layout.NewView(m, poolstest.Owner, poolstest.Only("user:gone"), schemas.Micros(100e6).Time(), 60e9, new(layout.Buffers))
+	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:orphan", Version: 1, PinContent: schemas.PinContent{Created: 90e6, Facets: schemas.Facets{Author: "user:deleted"}}})
+	v, err := layout.NewView(m, poolstest.Owner, poolstest.Only("user:deleted"), schemas.Micros(100e6).Time(), 60e9, new(layout.Buffers))
 	must.OK(t, err)
 	all := poolstest.Best(t, v, "editors", 10)
 	if len(all) != 1 || all[0].Pin != "pin:new" {

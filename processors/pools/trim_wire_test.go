@@ -32,8 +32,8 @@ func (r *rig) deliverAll(users []schemas.UserID, pins ...schemas.DeliveredPin) {
 	proctest.PublishTo(r.Wire, r.Streams.Deliveries, 0, "user:a", time.Time{}, d)
 }
 
-// noLetters fails if there are dead letters.
-func (r *rig) noLetters() {
+// noDeadLetters fails if there are dead letters.
+func (r *rig) noDeadLetters() {
 	r.t.Helper()
 	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) > 0 {
 		r.t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
@@ -41,22 +41,22 @@ func (r *rig) noLetters() {
 }
 
 // Pools with the same history become due in one delivery, and would drop more rows than a record may write. The delivery
-// trims as many as it has room for, and the next deliveries trim the others.
-func TestPoolsThatComeDueTogether(t *testing.T) {
+// trims as many as fit in its record, and the next deliveries trim the others.
+func TestTrimPools_DueTogether(t *testing.T) {
 	t.Parallel()
 	const most, slack, many = 10, 2, 120
 	r := newRigWith(t, pools.Config{Cap: most, Sources: 3, SeenCap: 1000, RecentEntries: 100}, narrow)
 	users := r.together(many)
 	last := 0
-	bring := func(pins int) {
+	deliver := func(pins int) {
 		for range pins {
 			last++
 			r.deliverAll(users, pin(last, schemas.Micros(last), "user:a"))
 		}
 		r.WaitIdle()
 	}
-	bring(2*most + slack) // the first turn drops two rows of each pool, the second ten
-	r.noLetters()
+	deliver(2*most + slack) // the first turn drops two rows of each pool, the second ten
+	r.noDeadLetters()
 	postponed := 0
 	for _, user := range users {
 		if r.count(user, 'c') == 2*most {
@@ -64,10 +64,10 @@ func TestPoolsThatComeDueTogether(t *testing.T) {
 		}
 	}
 	if postponed == 0 || postponed == many {
-		t.Fatalf("%d of %d pools have still to be trimmed: one record had room for all, or for none", postponed, many)
+		t.Fatalf("%d of %d pools are not trimmed: one record trimmed all or none", postponed, many)
 	}
-	bring(2 * most)
-	r.noLetters()
+	deliver(2 * most)
+	r.noDeadLetters()
 	var want []place
 	for n := last; n > last-most; n-- {
 		want = append(want, place{pin(n, 0, "").Pin, schemas.PoolScore(n)})
@@ -82,9 +82,8 @@ func TestPoolsThatComeDueTogether(t *testing.T) {
 	}
 }
 
-// Everything that deletes many rows does so in steps that fit the smallest bounds of a record: an erasure, a rebuild, and a
-// lowered cap of seen pins.
-func TestManyRowsGoInSteps(t *testing.T) {
+// An erasure, a rebuild, and a lowered cap of seen pins delete many rows in steps that fit the smallest bounds of a record.
+func TestDeletions_SplitManyRows(t *testing.T) {
 	t.Parallel()
 	const many = 1500
 	r := newRigWith(t, pools.Config{Cap: 5000, Sources: 3, SeenCap: 5000, RecentEntries: 100}, narrow)
@@ -106,7 +105,7 @@ func TestManyRowsGoInSteps(t *testing.T) {
 		t.Fatalf("%d candidates and %d seen pins, want %d", c, s, many)
 	}
 	r.cfg.SeenCap = 1000
-	r.member = r.StartWith("a", narrow, pools.Group(r.cfg, r.Streams, gone))
+	r.member = r.StartWith("a", narrow, pools.Group(r.cfg, r.Streams, deletedUsers))
 	erase := &schemas.Erasure{User: "user:erased", Step: schemas.EraseUser, Time: 5}
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(erase.User), erase)
 	proctest.Publish(r.Wire, r.Streams.Rebuilds, "user:rebuilt", &schemas.Rebuild{User: "user:rebuilt"})
@@ -114,14 +113,14 @@ func TestManyRowsGoInSteps(t *testing.T) {
 		r.showPins("user:seen", many+n, many+n+1)
 	}
 	r.WaitIdle()
-	r.noLetters()
+	r.noDeadLetters()
 	if n := len(r.Rows(topics.Pools, "user:erased")); n > 0 {
-		t.Errorf("%d rows are left of the erased user", n)
+		t.Errorf("%d rows of the erased user remain", n)
 	}
 	if n := r.count("user:rebuilt", 'c'); n > 0 {
-		t.Errorf("%d candidates are left where they were to be made anew", n)
+		t.Errorf("%d candidates of the rebuilt user remain", n)
 	}
 	if n := r.count("user:seen", 's'); n != 1000 {
-		t.Errorf("%d pins are remembered as seen, want 1000", n)
+		t.Errorf("%d seen pins, want 1000", n)
 	}
 }

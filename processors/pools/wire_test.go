@@ -36,17 +36,17 @@ type rig struct {
 	cfg       pools.Config
 	member    *proctest.Member
 	generator *generator.Generator
-	pulled    *generator.Pulled // for generators that are made from now on; nil: none
+	pulled    *generator.Pulled // for later generators; nil: none
 }
 
-var gone = deleted{"user:gone": true}
+var deletedUsers = deleted{"user:deleted": true}
 
 func newRig(t *testing.T, cfg pools.Config) *rig { return newRigWith(t, cfg, nil) }
 
-// newRigWith is newRig with the rows' configuration as adjust has changed it.
+// newRigWith is newRig with an adjusted configuration of package rows.
 func newRigWith(t *testing.T, cfg pools.Config, adjust func(*rows.Config)) *rig {
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
-	r.member = r.StartWith("a", adjust, pools.Group(cfg, r.Streams, gone))
+	r.member = r.StartWith("a", adjust, pools.Group(cfg, r.Streams, deletedUsers))
 	r.attach()
 	return r
 }
@@ -66,7 +66,7 @@ func (r *rig) attachWith(cfg generator.Config) {
 	known := make(chan struct{})
 	close(known) // no pin is hot
 	r.generator, err = generator.New(r.cfg, cfg, generator.Deps{
-		Rows: r.member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: r.Streams, Deleted: gone,
+		Rows: r.member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: r.Streams, Deleted: deletedUsers,
 		Hot: generator.NewHot(known), Pulled: r.pulled,
 	})
 	if err != nil {
@@ -100,8 +100,8 @@ func (r *rig) pool(user schemas.UserID, source schemas.Source) *schemas.Pool {
 	r.Eventually("a pool of "+string(user), func() bool {
 		var err error
 		p, err = r.generator.Pool(r.t.Context(), user, source, 1000)
-		var away *rows.NotHereError
-		if err != nil && !errors.As(err, &away) {
+		var notHere *rows.NotHereError
+		if err != nil && !errors.As(err, &notHere) {
 			r.t.Fatal(err)
 		}
 		return err == nil
@@ -140,8 +140,8 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 		chunk, err = r.generator.Chunk(ctx, schemas.ChunkRequest{
 			Served: id, User: user, Feed: "home", Limit: 7, Time: schemas.MicrosOf(time.Now()),
 		})
-		var away *rows.NotHereError
-		if err != nil && !errors.As(err, &away) {
+		var notHere *rows.NotHereError
+		if err != nil && !errors.As(err, &notHere) {
 			r.t.Fatal(err)
 		}
 		return err == nil
@@ -161,8 +161,8 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 }
 
 // Visits follow one another immediately, each Served is sent twice, and the process is killed in between. No pin is shown
-// twice, none is left, and the materialized feed and the impressions contain each shown pin once.
-func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
+// twice, none is missing, and the materialized feed and the impressions contain each shown pin once.
+func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	const user, pins = schemas.UserID("user:me"), 60
 	r.edge(user, schemas.FollowEdge, "user:a", true)
@@ -180,7 +180,7 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 		got := r.visit(user, fmt.Sprintf("visit-%d", v), 2)
 		for _, p := range got {
 			if shown[p] {
-				t.Errorf("visit %d: %s again", v, p)
+				t.Errorf("visit %d: %s repeated", v, p)
 			}
 			shown[p] = true
 		}
@@ -197,17 +197,17 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 		t.Errorf("%d of %d pins were shown", len(shown), pins)
 	}
 	r.WaitIdle()
-	var frozen []schemas.PinID
+	var materialized []schemas.PinID
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
 		for e := range rec.Value.All() {
-			if e.Position != int64(len(frozen)+1) || rec.Key != string(user) {
-				t.Errorf("entry %d is %+v", len(frozen), e)
+			if e.Position != int64(len(materialized)+1) || rec.Key != string(user) {
+				t.Errorf("entry %d is %+v", len(materialized), e)
 			}
-			frozen = append(frozen, e.Pin)
+			materialized = append(materialized, e.Pin)
 		}
 	}
-	if diff := gocmp.Diff(order, frozen); diff != "" {
-		t.Errorf("frozen feed (-shown +frozen):\n%s", diff)
+	if diff := gocmp.Diff(order, materialized); diff != "" {
+		t.Errorf("materialized feed (-shown +materialized):\n%s", diff)
 	}
 	impressions := map[schemas.PinID]int{}
 	for _, i := range proctest.Drain(r.Wire, r.Streams.Impressions) {
@@ -230,8 +230,8 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 }
 
 // A partition moves from one process to another and back while a user visits. Each process has its own generator. The new
-// owner knows what the previous one showed, because it applies served to its end before it answers.
-func TestVisitsGoOnWhenThePartitionMoves(t *testing.T) {
+// owner applies served to its end before it composes a chunk, and so omits the pins that the previous owner showed.
+func TestVisits_ContinueWhenPartitionMoves(t *testing.T) {
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	const user, pins = schemas.UserID("user:mover"), 42
 	for n := range pins {
@@ -242,12 +242,12 @@ func TestVisitsGoOnWhenThePartitionMoves(t *testing.T) {
 	for v, name := range []string{"b", "a", "b", "a", "b", "a"} {
 		for _, p := range r.visit(user, fmt.Sprintf("move-%d", v), 1) {
 			if shown[p] {
-				t.Errorf("visit %d: %s again", v, p)
+				t.Errorf("visit %d: %s repeated", v, p)
 			}
 			shown[p] = true
 		}
-		r.member.Stop() // the Served is in the log, and perhaps not applied
-		r.member = r.Start(name, pools.Group(r.cfg, r.Streams, gone))
+		r.member.Stop() // the Served is in the log, but may not be applied
+		r.member = r.Start(name, pools.Group(r.cfg, r.Streams, deletedUsers))
 		r.attach()
 	}
 	if len(shown) != pins {
@@ -285,16 +285,16 @@ func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
 func TestPools(t *testing.T) {
 	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	for name, run := range map[string]func(*testing.T, *rig){
-		"additions beyond the cap keep the best":    testCap,
-		"offers stand beside, in bounded sources":   testOffers,
-		"bad records go to the dead letters":        testDeadLetters,
-		"affinities move what home shows":           testAffinities,
-		"deleted users get nothing":                 testDeletedUser,
-		"the newest hundred entries are kept":       testFrozen,
-		"a delivery waits for its edge":             testEdgeLater,
-		"a late repeat of a visit changes nothing":  testRepeat,
-		"the oldest seen are forgotten and refused": testForget,
-		"deferred ones come out or are given up":    testDeferred,
+		"additions beyond the cap keep the best":       testCap,
+		"offers have separate, bounded sources":        testOffers,
+		"bad records go to the dead letters":           testDeadLetters,
+		"affinities change the order of home":          testAffinities,
+		"deleted users get no rows":                    testDeletedUser,
+		"the newest 100 entries are kept":              testMaterialized,
+		"a delivery waits for its edge":                testEdgeLater,
+		"a late repeat of a visit changes nothing":     testRepeat,
+		"the oldest seen pins are removed and refused": testForget,
+		"deferred candidates are shown or expire":      testDeferred,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each test has its own users and mostly waits
@@ -357,12 +357,12 @@ func testOffers(t *testing.T, r *rig) {
 		}
 	}
 	if n, err := r.generator.Waiting(t.Context(), user); err != nil || n != 3 {
-		t.Errorf("%d wait, %v, want 3", n, err)
+		t.Errorf("%d waiting, %v, want 3", n, err)
 	}
 }
 
 // After RecentEntries was lowered, the next visit deletes the other rows.
-func TestFewerFrozenEntriesAreKept(t *testing.T) {
+func TestRecentEntries_LoweredDeletesOldRows(t *testing.T) {
 	t.Parallel()
 	const user = schemas.UserID("user:1")
 	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
@@ -371,15 +371,15 @@ func TestFewerFrozenEntriesAreKept(t *testing.T) {
 	}
 	r.WaitIdle()
 	if n := r.count(user, 'e'); n != 3 {
-		t.Fatalf("%d frozen rows, want one a visit", n)
+		t.Fatalf("%d materialized rows, want one per visit", n)
 	}
 	r.member.Kill()
 	r.cfg.RecentEntries = 10
-	r.member = r.Start("b", pools.Group(r.cfg, r.Streams, gone))
+	r.member = r.Start("b", pools.Group(r.cfg, r.Streams, deletedUsers))
 	r.showPins(user, 90, 95)
 	r.WaitIdle()
 	if n := r.count(user, 'e'); n != 2 {
-		t.Errorf("%d frozen rows, want those of the last two visits", n)
+		t.Errorf("%d materialized rows, want those of the last two visits", n)
 	}
 }
 
@@ -387,7 +387,7 @@ func testDeadLetters(t *testing.T, r *rig) {
 	const user = schemas.UserID("user:bad")
 	before := len(proctest.Drain(r.Wire, r.Streams.DeadLetters))
 	r.PublishBytes(topics.Deliveries, string(user), []byte{0, 0, 0, 0})
-	r.deliver("nowhere", user, 1, pin(1, 1, "user:a"))
+	r.deliver("unknown", user, 1, pin(1, 1, "user:a"))
 	r.deliver(schemas.Related, user, -1, pin(1, 1, "user:a"))
 	r.edge(user, "hugs", "user:a", true)
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{ID: "s", User: "user:other"})
@@ -407,7 +407,7 @@ func testDeadLetters(t *testing.T, r *rig) {
 		t.Errorf("%d dead letters, want 9", got)
 	}
 	if got := len(r.pool(user, schemas.Related).Items); got != 1 {
-		t.Errorf("%d candidates, want the good one alone", got)
+		t.Errorf("%d candidates, want only the valid one", got)
 	}
 	if diff := gocmp.Diff([]place{{"pin:latest", 1}}, placesOf(r.pool(user, "editors"))); diff != "" {
 		t.Errorf("offered (-want +got):\n%s", diff)
@@ -428,7 +428,7 @@ func testAffinities(t *testing.T, r *rig) {
 }
 
 func testDeletedUser(t *testing.T, r *rig) {
-	const user = schemas.UserID("user:gone")
+	const user = schemas.UserID("user:deleted")
 	r.edge(user, schemas.FollowEdge, "user:a", true)
 	r.deliver(schemas.Related, user, 1, pin(1, 1, "user:a"))
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{ID: "s", User: user, Items: []schemas.ServedItem{{Pin: "pin:1"}}})
@@ -447,7 +447,7 @@ func (r *rig) showPins(user schemas.UserID, from, to int) {
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), s)
 }
 
-func testFrozen(t *testing.T, r *rig) {
+func testMaterialized(t *testing.T, r *rig) {
 	const user = schemas.UserID("user:old")
 	r.showPins(user, 0, 90)
 	r.showPins(user, 50, 140) // 40 of them again
@@ -460,18 +460,18 @@ func testFrozen(t *testing.T, r *rig) {
 		t.Errorf("%d entries, head %d", n, chunk.Head)
 	}
 	if n := r.count(user, 'e'); n != 2 {
-		t.Errorf("%d frozen rows, want one a visit, the second with what was not shown before", n)
+		t.Errorf("%d materialized rows, want one per visit", n)
 	}
-	r.showPins(user, 200, 250) // the newest hundred are those of the last two
+	r.showPins(user, 200, 250) // the newest 100 are those of the last two
 	r.WaitIdle()
 	if n := r.count(user, 'e'); n != 2 {
-		t.Errorf("%d frozen rows, want that of the first visit gone", n)
+		t.Errorf("%d materialized rows, want that of the first visit deleted", n)
 	}
 }
 
 // A generator with a clock that is a day fast shows a pin. The stored times are ahead of the arrival by no more than
 // MaxAhead.
-func TestAFastClockIsNotBelieved(t *testing.T) {
+func TestServe_LimitsTimesOfFastClock(t *testing.T) {
 	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	const user = schemas.UserID("user:early")
 	ahead := schemas.MicrosOf(time.Now().Add(24 * time.Hour))
@@ -484,7 +484,7 @@ func TestAFastClockIsNotBelieved(t *testing.T) {
 	chunk, err := r.generator.Chunk(t.Context(), schemas.ChunkRequest{Served: "x", User: user, Feed: "plain", Limit: 1})
 	must.OK(t, err)
 	if recent := recalled(t, chunk); len(recent) != 1 || recent[0].Time > latest {
-		t.Errorf("got %+v, want an entry of %d at the latest", recent, latest)
+		t.Errorf("got %+v, want an entry no later than %d", recent, latest)
 	}
 	var st layout.State
 	for _, row := range r.Rows(topics.Pools, string(user)) {
@@ -496,7 +496,7 @@ func TestAFastClockIsNotBelieved(t *testing.T) {
 		}
 	}
 	if st.Began > latest || st.Visited > latest || len(st.Deferred) != 1 || st.Deferred[0].Since > latest || st.Visited == 0 {
-		t.Errorf("got %+v, want nothing after %d", st, latest)
+		t.Errorf("got %+v, want no time after %d", st, latest)
 	}
 }
 
@@ -518,19 +518,24 @@ func testDeferred(t *testing.T, r *rig) {
 	show("three", "pin:001", schemas.Memory{}, "pin:002")
 	r.WaitIdle()
 	if p := r.pool(user, schemas.Related); p.Total != 1 || p.Items[0].Pin != "pin:003" {
-		t.Errorf("the pool holds %+v, want pin:003", p)
+		t.Errorf("pool %+v, want pin:003", p)
 	}
 	status := r.member.Status(topics.Pools)
+<<<<<<< HEAD
 	if e := status.Effects; e["deferred"] != 2 || e["deferred_shown"] != 1 {
 		t.Errorf("effects %v, want two deferred of which one came out", e)
+=======
+	if e := status.Effects; e["deferred"] != 2 || e["deferred_came_out"] != 1 {
+		t.Errorf("effects %v, want 2 deferred, 1 of them shown", e)
+>>>>>>> a8e9fb2c (pools: plain comments, errors and names)
 	}
 	if d := status.Dropped; d["deferred"] != 1 {
-		t.Errorf("drops %v, want one given up", d)
+		t.Errorf("drops %v, want 1 expired", d)
 	}
 }
 
-// A pulled pin that was deferred for too long is not pulled again, whether it also had rows or not, until it is delivered.
-func TestPulledPinsAreGivenUp(t *testing.T) {
+// A pulled pin that was deferred for too long is not pulled again, with or without rows, until it is delivered.
+func TestServe_ExpiredPulledPinsAreNotPulledAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
 	r.pulled = new(generator.Pulled)
@@ -562,9 +567,9 @@ func TestPulledPinsAreGivenUp(t *testing.T) {
 	}
 	show("two", schemas.Memory{}, "pin:001", "pin:002")
 	if diff := gocmp.Diff(all[2:], placesOf(r.pool(reader, schemas.Following))); diff != "" {
-		t.Errorf("given up (-want +got):\n%s", diff)
+		t.Errorf("after the expiry (-want +got):\n%s", diff)
 	}
-	if items := r.ask("next", false).Served.Items; len(items) != 1 || items[0].Pin != "pin:000" {
+	if items := r.requestChunk("next", false).Served.Items; len(items) != 1 || items[0].Pin != "pin:000" {
 		t.Errorf("the next chunk has %+v, want pin:000", items)
 	}
 	for _, pin := range []schemas.PinID{"pin:001", "pin:002"} {
@@ -575,18 +580,18 @@ func TestPulledPinsAreGivenUp(t *testing.T) {
 	r.deliver(schemas.Related, reader, 1, pin(1, 1001, "user:star"))
 	r.WaitIdle()
 	if got := r.pool(reader, schemas.Related); got.Total != 1 {
-		t.Errorf("delivered anew: %+v", got)
+		t.Errorf("after a new delivery: %+v", got)
 	}
 	if got := why("pin:001"); got != "next " {
-		t.Errorf("delivered anew: %s", got)
+		t.Errorf("after a new delivery: %s", got)
 	}
 	if n := r.count(reader, 'u'); n != 1 {
-		t.Errorf("%d rows of what was given up, want one", n)
+		t.Errorf("%d rows of expired pins, want 1", n)
 	}
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseUser, Time: 5})
 	r.WaitIdle()
 	if rows := r.Rows(topics.Pools, string(reader)); len(rows) > 0 {
-		t.Errorf("erased, and left with %v", rows)
+		t.Errorf("rows after the erasure: %v", rows)
 	}
 }
 
@@ -611,7 +616,7 @@ func testEdgeLater(t *testing.T, r *rig) {
 	r.deliver(schemas.Following, user, 1, pin(1, 1, "user:a"))
 	r.WaitIdle()
 	if got := r.pool(user, schemas.Following); got.Total != 0 {
-		t.Errorf("shown without an edge: %v", got)
+		t.Errorf("items without an edge: %v", got)
 	}
 	r.edge(user, schemas.FollowEdge, "user:a", true)
 	r.WaitIdle()
@@ -620,19 +625,18 @@ func testEdgeLater(t *testing.T, r *rig) {
 	}
 }
 
-// 1100 pins are shown and 1000 remembered. The first hundred are no longer known, and pins created before the oldest
-// remembered one was shown are refused.
+// 1100 pins are shown, and the newest 1000 stay seen. Pins created before the oldest of these was shown are refused.
 func testForget(t *testing.T, r *rig) {
 	const user = schemas.UserID("user:long")
 	for n := 0; n < 1100; n += 100 {
 		r.showPins(user, n, n+100)
 	}
-	r.showPins(user, 1100, 1130) // so that the oldest visit is removed partly
+	r.showPins(user, 1100, 1130) // removes a part of the oldest visit
 	r.WaitIdle()
 	for _, n := range []int{50, 129, 130, 1129, 2000} {
 		r.deliver(schemas.Related, user, 1, pin(n, schemas.Micros(n), "user:a"))
 	}
-	r.deliver(schemas.Related, user, 1, pin(2001, 130, "user:a")) // as old as the oldest remembered
+	r.deliver(schemas.Related, user, 1, pin(2001, 130, "user:a")) // as old as the oldest seen pin
 	r.WaitIdle()
 	want := []place{{"pin:2000", 2000}, {"pin:2001", 130}}
 	if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Related))); diff != "" {
@@ -640,7 +644,7 @@ func testForget(t *testing.T, r *rig) {
 	}
 	for kind, want := range map[byte]int{'s': 1000, 'i': 11} { // pins, and visits
 		if n := r.count(user, kind); n != want {
-			t.Errorf("%d rows %q of what was seen, want %d", n, kind, want)
+			t.Errorf("%d rows of kind %q, want %d", n, kind, want)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (b *builder) start(ctx context.Context, now generation.Record, done *Built)
 	if err != nil {
 		return now, err
 	}
-	done.Copied, done.NotCarried = &copied, b.carry.Left()
+	done.Copied, done.NotCarried = &copied, b.carry.Excluded()
 	return b.take(ctx, 0, func(now generation.Record) (generation.Record, error) {
 		return now.Start(number, b.carry.Source, b.command)
 	})

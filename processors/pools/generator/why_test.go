@@ -272,7 +272,7 @@ func TestWhyOfWhatIsOut(t *testing.T) {
 	})
 	t.Run("forgotten", func(t *testing.T) {
 		w := newWhyDesk(t, nil)
-		poolstest.SetState(w.rows, layout.State{Head: 9, Unseen: 3, Refused: w.now})
+		poolstest.SetState(w.rows, layout.State{Head: 9, SeenTrimmed: 3, Refused: w.now})
 		card := w.deliver(schemas.Following, "pin:1", day, byA)
 		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonForgotten)
 		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonForgotten)

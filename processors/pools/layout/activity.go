@@ -6,7 +6,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Activity is one row per user: when the user was last seen, and how many followees have answered the last backfill request.
+// Activity is one row per user: when the user was last seen, and the number of answers to the last backfill request.
 // See package pools for the states.
 type Activity struct {
 	LastSeen   schemas.Micros // arrival of the last visit, or of the record that started the tracking; 0: neither happened
@@ -19,12 +19,12 @@ type Activity struct {
 	Notification // in progress
 }
 
-// Notification is a notification of followees of which one record did not have room for all. A timer continues it. It counts
-// as one more expected answer, if answers are awaited. The zero value is none.
+// Notification is a notification of followees that did not fit in one record. A timer continues it. It counts as one more
+// expected answer, if answers are awaited. The zero value is none.
 type Notification struct {
 	After     schemas.Followee // the followee that was notified last; "": no notification is in progress
 	Source    schemas.Source   // only followees of this source are notified; "": all
-	Unawaited bool             // the followees are asked for backfills that no chunk waits for
+	Unawaited bool             // no chunk waits for the requested backfills
 }
 
 // Pack implements packed.Row.

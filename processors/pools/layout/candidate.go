@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
-// Candidate is a pin's single place in a pool, however many rows it has.
+// Candidate is a pin's single place in a pool, regardless of its number of rows.
 type Candidate struct {
 	Pin       schemas.PinID
 	PoolScore schemas.PoolScore // of the place
@@ -32,7 +32,7 @@ func NewContent(c schemas.PinContent) Content {
 	return Content{Pin: visibility.Pin{PinContent: c}}
 }
 
-// open parses the facets. It is called only for candidates whose facets are used.
+// open parses the facets. It is called only for candidates with facets in use.
 func (b *Content) open(bodies *ranked.Bodies) error {
 	if b.encoded == "" {
 		return nil

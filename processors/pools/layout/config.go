@@ -8,14 +8,14 @@ import (
 
 // Config holds the caps of the pools. See DefaultConfig.
 type Config struct {
-	// Hidden candidates have a cap of their own of the same size.
+	// Hidden candidates have a separate cap of the same size.
 	Cap     int `yaml:"cap" default:"500" range:"10..1000000" help:"visible candidates kept per user and source"`
 	Sources int `yaml:"sources" default:"16" range:"3..100" help:"sources per user, including external ones"`
 	// The follows with the latest event times are over the cap and deliver nothing until others end. A change takes effect
 	// with the user's next follow or unfollow.
 	MaxFollowees int `yaml:"max_followees" default:"10000" range:"0..100000" help:"follows of a user that count; 0: 10000"`
 	SeenCap      int `yaml:"seen_cap" default:"100000" range:"1000..1000000" help:"seen pins remembered per user"`
-	// They serve responses without the feed store.
+	// The entries serve responses without the feed store.
 	RecentEntries int `yaml:"recent_entries" default:"200" range:"100..1000" help:"newest materialized items of a user that the pools keep"`
 
 	Expiry time.Duration `yaml:"expiry" range:"0|1m.." help:"age at which a pin stops being a candidate; 0: never"`

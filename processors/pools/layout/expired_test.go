@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestOldestThatWereGivenUpAreForgotten(t *testing.T) {
+func TestAppendExpired_RemovesOldest(t *testing.T) {
 	pins := func(from, to, long int) (list []schemas.PinID) {
 		for n := from; n < to; n++ {
 			id := fmt.Sprintf("pin:%04d", n)
@@ -26,15 +26,15 @@ func TestOldestThatWereGivenUpAreForgotten(t *testing.T) {
 		}
 	}
 	value := AppendExpired(nil, pins(0, 3, 0))
-	expect("some", value, pins(0, 3, 0))
+	expect("first pins", value, pins(0, 3, 0))
 	value = AppendExpired(value, pins(1, 2, 0))
-	expect("one once more", value, slices.Concat(pins(0, 1, 0), pins(2, 3, 0), pins(1, 2, 0)))
+	expect("a repeated pin", value, slices.Concat(pins(0, 1, 0), pins(2, 3, 0), pins(1, 2, 0)))
 	value = AppendExpired(value, pins(3, maxExpiredPins+1, 0))
-	expect("one too many", value, slices.Concat(pins(2, 3, 0), pins(1, 2, 0), pins(3, maxExpiredPins+1, 0)))
+	expect("one pin over the cap", value, slices.Concat(pins(2, 3, 0), pins(1, 2, 0), pins(3, maxExpiredPins+1, 0)))
 	value = AppendExpired(value, pins(5000, 6000, schemas.MaxIDBytes))
 	most := maxExpiredBytes / (schemas.MaxIDBytes + 1)
-	expect("the longest", value, pins(6000-most, 6000, schemas.MaxIDBytes))
+	expect("pins with the longest ids", value, pins(6000-most, 6000, schemas.MaxIDBytes))
 	if len(value) > maxExpiredBytes {
-		t.Errorf("a row of %d bytes", len(value))
+		t.Errorf("row of %d bytes, want at most %d", len(value), maxExpiredBytes)
 	}
 }

@@ -9,12 +9,12 @@ import (
 )
 
 // A pool is read best first, and only as far as its reader needs: a chunk uses the best 200 of perhaps a thousand rows. The
-// highest version of a pin determines its facets, wherever the row of that version is. Therefore later versions are a
-// separate kind of row, and all of them are read, because they are few. The first version of a pin is its lowest, because
-// versions increase; see schemas.Version. So unread first versions do not matter. Offers of external systems have no such
+// highest version of a pin determines its facets, and its row can be anywhere. Therefore later versions are a separate kind
+// of row, and all of them are read, because they are few. The first version of a pin is its lowest, because versions
+// increase; see schemas.Version. Therefore unread first versions do not matter. Offers of external systems have no such
 // order: an external source that has both kinds of rows is read completely.
 
-// Buffers is reusable memory for reading rows. What its methods return is valid until it is used for the next source.
+// Buffers is reusable memory for reading rows. Results of its methods are valid until it is used for the next source.
 type Buffers struct {
 	text    []byte
 	ends    []int     // ends of names and values in turn, or of ids
@@ -28,7 +28,7 @@ type Buffers struct {
 
 	Chosen []Candidate // for use by the caller of Iterate; see View.Best
 
-	// bodies never overwrites what it returned: it continues after the used part.
+	// bodies never overwrites its results: it continues after the used part.
 	bodies ranked.Bodies
 }
 
@@ -59,7 +59,7 @@ type Iterator struct {
 	next     int  // index in buffers.found
 }
 
-// Iterate returns an iterator over a source. n is how many candidates the reader expects to use; 0: all.
+// Iterate returns an iterator over a source. n is the number of candidates that the reader expects to use; 0: all.
 func (m *Buffers) Iterate(t Table, source schemas.Source, n int) (*Iterator, error) {
 	l := &Iterator{table: t, buffers: m, Source: source, step: n + n/4} // some are seen or hidden
 	m.rows, m.first, m.found = m.rows[:0], m.first[:0], m.found[:0]
@@ -141,9 +141,9 @@ func (m *Buffers) read(t Table, list []CandidateRow, scan rows.Scan) ([]Candidat
 	return list, nil
 }
 
-// mergeKinds merges the two kinds and returns how many rows are sorted. After the last first version that was read, there are
-// only later versions: they determine facets, but their place is not known yet.
-func (m *Buffers) mergeKinds(whole bool) int {
+// mergeKinds merges the two kinds and returns the number of sorted rows. The later versions after the last first version that
+// was read determine facets, but their place is not known yet.
+func (m *Buffers) mergeKinds(complete bool) int {
 	m.rows = m.rows[:0]
 	rest := m.later
 	for _, r := range m.first {
@@ -154,7 +154,7 @@ func (m *Buffers) mergeKinds(whole bool) int {
 	}
 	ordered := len(m.rows)
 	m.rows = append(m.rows, rest...)
-	if whole {
+	if complete {
 		return len(m.rows)
 	}
 	return ordered

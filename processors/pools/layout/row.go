@@ -24,7 +24,7 @@ const (
 	KindGraph         = 'g'
 	KindSeenIndex     = 'i' // last position → pins that a visit showed; see seen.go
 	KindState         = 'm' // State
-	KindFormer        = 'o' // other → empty, or 1 if the follow was refused when it ended: there was a follow or block that has ended, or had ended for a time
+	KindFormer        = 'o' // other → empty, or 1 if the follow was refused when it ended; a follow or block that has ended at least once
 	KindRefused       = 'r' // other → live follow over the cap
 	KindSeen          = 's' // pin → Seen
 	KindExpired       = 'u' // pins that were deferred for too long, oldest first; see expired.go
@@ -97,7 +97,7 @@ type CandidateRow struct {
 	body      string // see ranked.ParseBody; most rows are only sorted, so it is parsed on demand
 }
 
-var errCandidate = errors.New("parse candidate: cut short or malformed")
+var errCandidate = errors.New("parse candidate: truncated or malformed")
 
 // ParseCandidate parses a row. prefix is the length of the row's SourcePrefix.
 func ParseCandidate(prefix int, name, value string) (CandidateRow, error) {
@@ -120,10 +120,10 @@ func ParseCandidate(prefix int, name, value string) (CandidateRow, error) {
 	}, nil
 }
 
-// Place returns the part of the name that orders the rows of a source, whatever their kind.
+// Place returns the part of the name that orders the rows of a source, regardless of their kind.
 func (r *CandidateRow) Place() string { return r.Name[1:] }
 
-// Sources returns the sources of which a user has candidate rows, by name. It reads one row per source and kind.
+// Sources returns the sources of a user's candidate rows, by name. It reads one row per source and kind.
 func Sources(t Table) ([]schemas.Source, error) {
 	var list []schemas.Source
 	for _, kind := range CandidateKinds() {

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestCandidateRowGolden(t *testing.T) {
+func TestAppendCandidate_Golden(t *testing.T) {
 	row := AppendCandidate(nil, KindFirstVersion, schemas.Following, 1, "pin:a", 2)
 	want := "63" + hex.EncodeToString([]byte("following")) + "00" + "400fffffffffffff" +
 		hex.EncodeToString([]byte("pin:a")) + "00" + "8000000000000002"
@@ -22,7 +22,7 @@ func TestCandidateRowGolden(t *testing.T) {
 	}
 }
 
-func TestCandidateRowComesBack(t *testing.T) {
+func TestParseCandidate_RoundTrip(t *testing.T) {
 	body := schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}, Created: 3, Deleted: true}
 	name := string(AppendCandidate(nil, KindLaterVersion, "related", -7.5, "pin:\u00e9", -1))
 	value := string(ranked.AppendBody(nil, &body))
@@ -35,12 +35,12 @@ func TestCandidateRowComesBack(t *testing.T) {
 	}
 	for n := prefix; n < len(name); n++ {
 		if got, err := ParseCandidate(prefix, name[:n], value); err == nil {
-			t.Errorf("%d of %d bytes of a name were read as %+v", n, len(name), got)
+			t.Errorf("%d of %d bytes of a name: got %+v, want an error", n, len(name), got)
 		}
 	}
 }
 
-func TestCandidatesAreReadBestFirstAndTiesByPin(t *testing.T) {
+func TestCandidateRows_BestFirstTiesByPin(t *testing.T) {
 	m := memrows.Table{}
 	for _, r := range []struct {
 		source  schemas.Source
@@ -81,7 +81,7 @@ func TestRows_KeepTheirFormats(t *testing.T) {
 		Notification: Notification{After: "user:a", Source: "x", Unawaited: true},
 	}, "0203"+"0204060a08"+"06757365723a61"+"0178")
 	checkFormat(t, State{
-		Head: 1, Unseen: 2, Refused: -1, Trimmed: 3, ServedBy: []string{"v"}, Memory: schemas.Memory{
+		Head: 1, SeenTrimmed: 2, Refused: -1, Trimmed: 3, ServedBy: []string{"v"}, Memory: schemas.Memory{
 			Mix: map[string]float64{"b": 2, "a": 1}, Draws: 4, Began: 6, Visited: 7, Weak: 5, Best: map[string]schemas.RankScore{"c": -1},
 			Deferred: []schemas.Deferred{{Pin: "p", Since: 8}},
 		},
@@ -112,14 +112,14 @@ func TestFollow_KeepsItsFormat(t *testing.T) {
 	} {
 		value := AppendFollow(nil, f.at, f.weight)
 		if got := hex.EncodeToString(value); got != want {
-			t.Errorf("%+v is written as %s, want %s", f, got, want)
+			t.Errorf("%+v encodes to %s, want %s", f, got, want)
 		}
 		if at, weight, err := ParseFollow(value); err != nil || at != f.at || weight != f.weight {
-			t.Errorf("%s is read as %d, %v, %v, want %+v", want, at, weight, err, f)
+			t.Errorf("%s decodes to %d, %v, %v, want %+v", want, at, weight, err, f)
 		}
 		for n := range value {
 			if _, _, err := ParseFollow(value[:n]); err == nil && n != 9 {
-				t.Errorf("%d bytes of %s are read", n, want)
+				t.Errorf("%d bytes of %s: want an error", n, want)
 			}
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Each pin that a user was shown has a row, which is looked up. An index by position is used to remove the oldest pins and to
-// read the newest at once. It has one row per visit: the pins, oldest first, under the last of their positions, as in
-// KindMaterialized. (Earlier releases wrote one row per position, which reads as a visit of one pin.) A row is deleted with its last
-// pin. Until then readers skip its removed pins.
+// Each pin that a user was shown has a row for lookups. An index by position is used to remove the oldest pins and to read the
+// newest ones with one scan. It has one row per visit: the pins, oldest first, under the last of their positions, as in
+// KindMaterialized. (A row of an earlier format has one position and reads as a visit of one pin.) A row is deleted with its
+// last pin. Until then, readers skip its removed pins.
 
 // Seen records when a pin was shown.
 type Seen struct {
@@ -79,7 +79,7 @@ func (v *View) LoadRecentlySeen(n int) error {
 	v.RecentlySeen = make(map[schemas.PinID]struct{}, min(n, int(v.State.Head)))
 	return v.Scan(rows.Scan{Prefix: []byte{KindSeenIndex}, Reverse: true}, func(name, visit []byte) bool {
 		for at := PositionOf(name); len(visit) > 0; at-- {
-			if at <= v.State.Unseen || len(v.RecentlySeen) == n {
+			if at <= v.State.SeenTrimmed || len(v.RecentlySeen) == n {
 				return false
 			}
 			cut := bytes.LastIndexByte(visit, 0)

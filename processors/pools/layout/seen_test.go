@@ -15,9 +15,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The index has every pin at its position, also where earlier releases wrote one row per pin. remember loads the newest pins
-// except removed ones, whether the limit is inside a visit or between two.
-func TestSeenPinsAreIndexed(t *testing.T) {
+// The index has every pin at its position, also in rows of one pin. LoadRecentlySeen loads the newest pins except removed ones,
+// also if the limit is inside a visit.
+func TestSeenIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table, all := memrows.Table{}, []schemas.PinID{}
 		for _, size := range rapid.SliceOfN(rapid.IntRange(1, 5), 1, 8).Draw(t, "visits") {
@@ -43,12 +43,12 @@ func TestSeenPinsAreIndexed(t *testing.T) {
 		if diff := cmp.Diff(all[from-1:min(to, end)], pins); diff != "" {
 			t.Fatalf("from %d to %d of %d (-want +got):\n%s", from, to, end, diff)
 		}
-		v := &View{Table: table, State: State{Head: end, Unseen: rapid.Int64Range(0, end).Draw(t, "forgotten")}}
-		n := rapid.IntRange(1, 20).Draw(t, "remembered")
+		v := &View{Table: table, State: State{Head: end, SeenTrimmed: rapid.Int64Range(0, end).Draw(t, "trimmed")}}
+		n := rapid.IntRange(1, 20).Draw(t, "n")
 		must.OK(t, v.LoadRecentlySeen(n))
-		want := all[max(v.State.Unseen, end-int64(n)):]
+		want := all[max(v.State.SeenTrimmed, end-int64(n)):]
 		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(v.RecentlySeen)), cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("the newest %d of %d, %d forgotten (-want +got):\n%s", n, end, v.State.Unseen, diff)
+			t.Fatalf("newest %d of %d, %d trimmed (-want +got):\n%s", n, end, v.State.SeenTrimmed, diff)
 		}
 	})
 }

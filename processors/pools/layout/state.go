@@ -10,16 +10,16 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// servedKept is the number of Served ids that the state remembers. A producer repeats a record only within its delivery
+// servedKept is the number of Served ids in the state. A producer repeats a record only within its delivery
 // timeout, in which a user makes few visits. The pins of a later repeat are already seen.
 const servedKept = 32
 
-// State is what a user's visits leave behind besides other rows: one row.
+// State is the result of a user's visits, except for the other rows: one row.
 type State struct {
 	Head           int64          // highest assigned position
-	Unseen         int64          // the seen pins at or below this position were removed
-	Refused        schemas.Micros // candidates created before this time are refused, if Unseen is not 0
-	Trimmed        int64          // materialized rows whose last position is at or below it were deleted
+	SeenTrimmed    int64          // seen pins at or below this position were removed
+	Refused        schemas.Micros // candidates created before this time are refused, if SeenTrimmed is not 0
+	Trimmed        int64          // materialized rows up to this last position were deleted
 	ServedBy       []string       // applied ids, newest first
 	schemas.Memory                // of the newest Served
 }
@@ -27,7 +27,7 @@ type State struct {
 // Pack implements packed.Row.
 func (s *State) Pack(p *packed.Packer) {
 	p.Version(1)
-	for _, n := range []*int64{&s.Head, &s.Unseen, &s.Trimmed, &s.Draws, &s.Weak} {
+	for _, n := range []*int64{&s.Head, &s.SeenTrimmed, &s.Trimmed, &s.Draws, &s.Weak} {
 		packed.Int(p, n)
 	}
 	for _, at := range []*schemas.Micros{&s.Refused, &s.Began, &s.Visited} {
@@ -74,9 +74,9 @@ func ReadState(t rows.Getter) (State, error) {
 // Applied reports whether a Served has been applied.
 func (s *State) Applied(id string) bool { return slices.Contains(s.ServedBy, id) }
 
-// ForgottenBefore returns the time before which any pin may be one whose seen row was removed.
+// ForgottenBefore returns a bound: the seen row of any pin created before it may have been removed.
 func (s *State) ForgottenBefore() schemas.Micros {
-	if s.Unseen == 0 {
+	if s.SeenTrimmed == 0 {
 		return math.MinInt64
 	}
 	return s.Refused

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestShowGivesDensePositionsToWhatIsNew(t *testing.T) {
+func TestState_ShowGivesNewItemsDensePositions(t *testing.T) {
 	st := State{Head: 7, ServedBy: []string{"before"}, Memory: schemas.Memory{Mix: map[string]float64{"following": 3}}}
 	rec := &schemas.Served{ID: "now", User: "user:me", Time: 5, Memory: schemas.Memory{Mix: map[string]float64{"following": 4}}}
 	for _, pin := range []schemas.PinID{"pin:a", "pin:seen", "pin:b", "pin:a"} {
@@ -27,25 +27,25 @@ func TestShowGivesDensePositionsToWhatIsNew(t *testing.T) {
 	}
 }
 
-func TestStateRemembersTheNewestServed(t *testing.T) {
+func TestState_KeepsNewestServedIDs(t *testing.T) {
 	var st State
 	for i := range 2 * servedKept {
 		st.Show(&schemas.Served{ID: fmt.Sprint(i)}, nil)
 	}
 	if !st.Applied(fmt.Sprint(servedKept)) || st.Applied(fmt.Sprint(servedKept-1)) || len(st.ServedBy) != servedKept {
-		t.Errorf("remembers %v", st.ServedBy)
+		t.Errorf("ids %v", st.ServedBy)
 	}
 }
 
 func TestState_ForgottenBefore(t *testing.T) {
 	var st State
 	if got := st.ForgottenBefore(); got != math.MinInt64 {
-		t.Errorf("forgotten before %d, want never", got)
+		t.Errorf("ForgottenBefore: %d, want the minimum", got)
 	}
-	st.Unseen, st.Refused = 1, -10
+	st.SeenTrimmed, st.Refused = 1, -10
 	st.Refuse(-5)
 	st.Refuse(-7)
 	if got := st.ForgottenBefore(); got != -5 {
-		t.Errorf("forgotten before %d, want -5", got)
+		t.Errorf("ForgottenBefore: %d, want -5", got)
 	}
 }

@@ -13,7 +13,7 @@ type DeletedUsers interface {
 	Len() int // number of deleted users; it never decreases
 }
 
-// View is a user's rows at one moment, as far as they determine the state of candidates.
+// View is a snapshot of the rows of a user that determine the state of candidates.
 type View struct {
 	Table
 	Viewer  visibility.Viewer
@@ -24,11 +24,11 @@ type View struct {
 	// expired holds the pulled pins that were deferred for too long; nil: not read yet.
 	expired map[schemas.PinID]struct{}
 
-	// RecentlySeen holds the pins that count as seen instead of those in the rows; nil: the rows are read.
+	// RecentlySeen holds the pins that count as seen; nil: the rows are read instead.
 	RecentlySeen map[schemas.PinID]struct{}
 }
 
-// NewView reads what all sources share. now is the time for the expiry. The view uses s for as long as it is used itself.
+// NewView reads the rows that all sources share. now is the time for the expiry. The view uses s during its whole life.
 func NewView(t Table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration, s *Buffers) (*View, error) {
 	v := &View{Table: t, Deleted: deleted, Buffers: s}
 	g, err := ReadGraph(t, s)
@@ -49,13 +49,13 @@ func NewView(t Table, user schemas.UserID, deleted DeletedUsers, now time.Time, 
 // Open parses the facets of a candidate. Hides needs them.
 func (v *View) Open(c *Candidate) error { return c.open(&v.Buffers.bodies) }
 
-// Hides returns why a candidate of a source must not be shown, or "" if nothing but a seen row prevents it; see HasSeen.
+// Hides returns why a candidate of a source must not be shown, or "" if only a seen row can prevent it; see HasSeen.
 func (v *View) Hides(source schemas.Source, c *Candidate) schemas.Reason {
 	return v.Viewer.Hides(&c.Content.Pin, visibility.CandidateEdges(source))
 }
 
-// HasSeen reports whether a pin was seen, or is pulled and was deferred for too long. Most users who receive deliveries
-// have not been shown anything yet.
+// HasSeen reports whether a pin was seen, or is pulled and was deferred for too long. It needs no lookup for a user without a
+// visit, as most users who receive deliveries are.
 //
 // If RecentlySeen is set, it looks up only pulled pins in the rows: trims remove seen pins from the user's own rows, but nothing
 // removes them from the slots of a followee.
@@ -78,7 +78,7 @@ func (v *View) HasSeen(c *Candidate) (bool, error) {
 // LoadAllSeen loads all seen pins if that costs less than a lookup for each of n candidates.
 func (v *View) LoadAllSeen(n int) error {
 	const scanned = 4 // rows that a scan reads in the time of one lookup
-	shown := v.State.Head - v.State.Unseen
+	shown := v.State.Head - v.State.SeenTrimmed
 	if shown > scanned*int64(n) {
 		return nil
 	}
