@@ -208,7 +208,7 @@ func (c *Config) shown() *Config {
 func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
 	c.Generator.HalfLife = c.Fanout.HalfLife
-	c.Generator.Elsewhere = c.Feed.Longest()
+	c.Generator.HandoverWait = c.Feed.Longest()
 	c.Related.ScoreHalfLife = c.Fanout.HalfLife
 }
 

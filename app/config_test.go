@@ -45,10 +45,10 @@ func TestGeneratorConfig_WaitsForVisitsOfOtherProcesses(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.ServedTimeout = time.Second, 2*time.Second, 4*time.Second
 	cfg.settle()
-	if got := (&App{cfg: cfg}).generatorConfig().Elsewhere; got != 7*time.Second {
+	if got := (&App{cfg: cfg}).generatorConfig().HandoverWait; got != 7*time.Second {
 		t.Errorf("on brokers that are elsewhere it waits %s, want 7s", got)
 	}
-	if got := (&App{cfg: cfg, broker: new(embedded.Server)}).generatorConfig().Elsewhere; got != 0 {
+	if got := (&App{cfg: cfg, broker: new(embedded.Server)}).generatorConfig().HandoverWait; got != 0 {
 		t.Errorf("with a broker of its own it waits %s, want 0s", got)
 	}
 }

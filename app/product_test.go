@@ -95,7 +95,7 @@ func testConfig(dir string) Config {
 
 // shortHandover makes the generator wait for visits elsewhere only as long as visits wait by default: in tests they have a
 // long timeout but are short. Loading a configuration resets it.
-func shortHandover(cfg *Config) { cfg.Generator.Elsewhere = feed.DefaultConfig().Longest() }
+func shortHandover(cfg *Config) { cfg.Generator.HandoverWait = feed.DefaultConfig().Longest() }
 
 func start(t *testing.T, cfg Config) *started {
 	t.Helper()

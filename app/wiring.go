@@ -248,7 +248,7 @@ func (p *App) openGenerator(view generator.Rows) error {
 func (p *App) generatorConfig() generator.Config {
 	cfg := p.cfg.Generator
 	if p.broker != nil {
-		cfg.Elsewhere = 0
+		cfg.HandoverWait = 0
 	}
 	return cfg
 }

@@ -57,7 +57,7 @@ func BenchmarkWaiting(b *testing.B) {
 	b.ReportAllocs()
 	start := cpu(b)
 	for i := 0; b.Loop(); i++ {
-		if n, err := r.generator.Waiting(b.Context(), r.users[i%len(r.users)]); err != nil || n != generator.WaitingMost {
+		if n, err := r.generator.Waiting(b.Context(), r.users[i%len(r.users)]); err != nil || n != generator.MaxWaiting {
 			b.Fatalf("%d waiting, %v", n, err)
 		}
 	}

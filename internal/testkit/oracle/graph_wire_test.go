@@ -159,7 +159,7 @@ func (p *pipeline) compare(when string) {
 			}
 			compared += len(want)
 		}
-		if n, err := p.generator.Waiting(p.t.Context(), user); err != nil || n != min(len(waiting), generator.WaitingMost) {
+		if n, err := p.generator.Waiting(p.t.Context(), user); err != nil || n != min(len(waiting), generator.MaxWaiting) {
 			p.t.Errorf("%s: %d wait for %s, %v, want %d", when, n, user, err, len(waiting))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // arrange applies the rules of the feed. Looking up every candidate among the seen pins would cost more than the rest of the
 // chunk. Therefore:
 //
-//   - filterRecent leaves out recently shown pins.
+//   - filterRecent omits recently shown pins.
 //   - arrange looks up only the pins that the rules choose and those that they compare the others with.
 //   - If any of these was seen, arrange filters all pools exactly and applies the rules again.
 func (g *Generator) arrange(ctx context.Context, c *composition) error {
@@ -38,15 +38,15 @@ func (g *Generator) arrange(ctx context.Context, c *composition) error {
 // maxShownBytes bounds the encoded items of a chunk. The items go into a Served and into a FeedEntries, which is also a row:
 //
 //   - A FeedEntries must not exceed rows.Config.MaxValueBytes, which is at least 512 KiB.
-//   - A Served must not exceed schemas.MaxRecordBytes, 1 MiB. Besides the items it has rules.MaxDeferred deferred and as many
-//     expired pins, about 110 KB together, and two numbers for each source.
+//   - A Served must not exceed schemas.MaxRecordBytes, 1 MiB. In addition to the items it has up to rules.MaxDeferred deferred
+//     and as many expired pins, about 110 KB together, and two numbers for each source.
 //
 // 448 KiB are 26 items with the longest facets of an event, or all 100 items of a visit with facets of 4 KB each.
 const maxShownBytes = 448 << 10
 
-// applyRules returns the result of the rules, and the visit with the limit that it has. If the items exceed maxShownBytes, the
-// rules are applied again with a lower limit. No item is removed from a result, so its shares and its deferred pins count only
-// what it shows. The other candidates wait for the next visit.
+// applyRules returns the result of the rules, and the visit with the final limit. If the items exceed maxShownBytes, it applies
+// the rules again with a lower limit. It never removes an item from a result, so the shares and the deferred pins of the
+// result match the shown items. The other candidates wait for the next visit.
 func (g *Generator) applyRules(c *composition, visit rules.Visit) (rules.Visit, rules.Chunk) {
 	for {
 		result := c.rules.Make(visit, g.deps.Extensions.admitted(c), c.signals)
@@ -58,7 +58,7 @@ func (g *Generator) applyRules(c *composition, visit rules.Visit) (rules.Visit, 
 	}
 }
 
-// fitting returns how many of the first items fit in maxShownBytes, at least one if there is one.
+// fitting returns the number of first items that fit in maxShownBytes, at least one if there is one.
 func fitting(items []schemas.ServedItem) int {
 	size := 0
 	for i := range items {
@@ -69,7 +69,7 @@ func fitting(items []schemas.ServedItem) int {
 	return len(items)
 }
 
-// chosenBy returns the pins that a chunk shows, defers, or prefers to pins that it holds back.
+// chosenBy returns the pins that a chunk shows, defers, or prefers to held-back pins.
 func chosenBy(c *rules.Chunk) []schemas.PinID {
 	list := append(make([]schemas.PinID, 0, len(c.Items)+len(c.Memory.Deferred)+len(c.Weak)), c.Weak...)
 	for i := range c.Items {
@@ -92,7 +92,7 @@ func (c *composition) bestOfPools() []schemas.PinID {
 	return list
 }
 
-// seen returns those of the pins that the user was shown.
+// seen returns the pins that the user was shown.
 func (g *Generator) seen(ctx context.Context, user schemas.UserID, pins []schemas.PinID) (map[schemas.PinID]bool, error) {
 	seen := map[schemas.PinID]bool{}
 	err := g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {

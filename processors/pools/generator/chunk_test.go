@@ -19,18 +19,18 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The generator reads the best Head candidates of a pool first. It must read on while those were seen before.
+// The generator reads the best Head candidates of a pool first. It must continue while the user has seen those.
 func TestChunk_FindsUnseenBehindSeenCandidates(t *testing.T) {
 	for name, test := range map[string]struct {
 		pins, seen int
 		deferred   []schemas.Deferred
 	}{
-		"fewer seen than Head":             {pins: 40, seen: 37},
-		"more seen than Head":              {pins: 300, seen: 250},
-		"a deferred pin is among the seen": {pins: 300, seen: 250, deferred: []schemas.Deferred{{Pin: "pin:3", Since: 1}}},
+		"fewer seen than Head":    {pins: 40, seen: 37},
+		"more seen than Head":     {pins: 300, seen: 250},
+		"a deferred pin was seen": {pins: 300, seen: 250, deferred: []schemas.Deferred{{Pin: "pin:3", Since: 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(test.pins)
+			d := newFakePools(test.pins)
 			for n := range test.seen {
 				d.markSeen(poolstest.PinID(n))
 			}
@@ -44,20 +44,20 @@ func TestChunk_FindsUnseenBehindSeenCandidates(t *testing.T) {
 	}
 }
 
-// deskWith returns a desk whose user has a memory.
-func deskWith(pins int, m schemas.Memory) *desk {
-	d := newDesk(pins)
+// fakePoolsWith returns a fakePools whose user has a memory.
+func fakePoolsWith(pins int, m schemas.Memory) *fakePools {
+	d := newFakePools(pins)
 	poolstest.SetState(d.rows, layout.State{Memory: m})
 	return d
 }
 
 // The memory is read from the rows and written to the Served, for feeds with and without rules.
-func TestMemoryTravelsInServed(t *testing.T) {
+func TestChunk_ServedContainsMemory(t *testing.T) {
 	before := schemas.Memory{
 		Mix: map[string]float64{"editors": 3}, Draws: 5, Began: 1, Visited: 2, Weak: 3,
 		Best: map[string]schemas.RankScore{"following": 7}, Deferred: []schemas.Deferred{{Pin: "pin:9", Since: 1}},
 	}
-	g := generatorOf(t, deskWith(5, before))
+	g := generatorOf(t, fakePoolsWith(5, before))
 	plain := visit(t, g, "v1")
 	g.Settle(poolstest.Owner, "v1", schemas.Failed)
 	want := before
@@ -70,12 +70,12 @@ func TestMemoryTravelsInServed(t *testing.T) {
 	home, err := g.Chunk(t.Context(), r)
 	must.OK(t, err)
 	if m := home.Served.Memory; m.Visited != 10 || m.Began != 1 || m.Weak != 3 || len(m.Deferred) != 1 {
-		t.Errorf("home remembers %+v", m)
+		t.Errorf("memory of home: %+v", m)
 	}
 }
 
-func TestExpiredCandidatesAreTold(t *testing.T) {
-	d := deskWith(5, schemas.Memory{Began: 1, Visited: 2, Best: map[string]schemas.RankScore{}, Deferred: []schemas.Deferred{{Pin: "pin:0", Since: 1}}})
+func TestChunk_ServedContainsExpired(t *testing.T) {
+	d := fakePoolsWith(5, schemas.Memory{Began: 1, Visited: 2, Best: map[string]schemas.RankScore{}, Deferred: []schemas.Deferred{{Pin: "pin:0", Since: 1}}})
 	r := request("v1")
 	r.Feed, r.Time = rules.Home, 1e13
 	c, err := generatorOf(t, d).Chunk(t.Context(), r)
@@ -92,11 +92,11 @@ type registry struct{}
 func (registry) Register(context.Context, string, string) (int, error) { return 1, nil }
 
 func (registry) SchemaByID(context.Context, int) (string, error) {
-	return "", errors.New("the registry is away")
+	return "", errors.New("the registry is unavailable")
 }
 
 // Signals that the feed home uses and that are unavailable are reported as degraded. The feed plain uses none.
-func TestWhatIsMissingIsSaid(t *testing.T) {
+func TestChunk_ReportsDegradedSignals(t *testing.T) {
 	known, unknown := make(chan struct{}), make(chan struct{})
 	close(known)
 	for name, c := range map[string]struct {
@@ -107,15 +107,15 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		want   []string
 	}{
 		"no counts":              {nil, nil, rules.Home, false, []string{degradedItems}},
-		"counts being read":      {NewHot(unknown), nil, rules.Home, false, []string{degradedItems}},
+		"counts not loaded":      {NewHot(unknown), nil, rules.Home, false, []string{degradedItems}},
 		"counts":                 {NewHot(known), nil, rules.Home, false, nil},
 		"plain":                  {nil, nil, "plain", true, nil},
-		"affinities not known":   {NewHot(known), nil, rules.Home, true, []string{degradedAffinities}},
-		"pulled ones being read": {nil, NewPulled(unknown), "plain", false, []string{degradedPulled}},
-		"pulled ones":            {nil, NewPulled(known), "plain", false, nil},
+		"affinities unreadable":  {NewHot(known), nil, rules.Home, true, []string{degradedAffinities}},
+		"pulled pins not loaded": {nil, NewPulled(unknown), "plain", false, []string{degradedPulled}},
+		"pulled pins loaded":     {nil, NewPulled(known), "plain", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(3)
+			d := newFakePools(3)
 			if c.torn {
 				d.rows[string(layout.KindAffinities)] = []byte{1, 2, 3}
 			}
@@ -136,9 +136,9 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 }
 
 // While the pulled pins are not loaded, reads of pools return an error instead of an incomplete answer.
-func TestPoolsAreNotReadWithoutWhatIsPulled(t *testing.T) {
+func TestPool_FailsUntilPulledPinsAreLoaded(t *testing.T) {
 	ready := make(chan struct{})
-	d := newDesk(3)
+	d := newFakePools(3)
 	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Pulled: NewPulled(ready)})
 	calls := map[string]func() error{
 		"pool":    func() error { _, err := g.Pool(t.Context(), poolstest.Owner, "editors", 1); return err },
@@ -147,7 +147,7 @@ func TestPoolsAreNotReadWithoutWhatIsPulled(t *testing.T) {
 	}
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, errPulledNotLoaded) {
-			t.Errorf("%s: got %v, want that it is not known", name, err)
+			t.Errorf("%s: got %v, want errPulledNotLoaded", name, err)
 		}
 	}
 	close(ready)
@@ -158,12 +158,12 @@ func TestPoolsAreNotReadWithoutWhatIsPulled(t *testing.T) {
 	}
 }
 
-func TestAnArmIsTold(t *testing.T) {
+func TestChunk_ReportsArm(t *testing.T) {
 	cfg := DefaultConfig()
 	changeHome(cfg.Feeds, func(home *rules.Feed) {
 		home.Arms = []rules.Arm{{Feed: "plain", Share: 1}}
 	})
-	d := newDesk(3)
+	d := newFakePools(3)
 	r := request("v1")
 	r.Feed = rules.Home
 	c, err := generatorWith(t, cfg, Deps{Rows: d}).Chunk(t.Context(), r)
@@ -173,13 +173,13 @@ func TestAnArmIsTold(t *testing.T) {
 	}
 }
 
-// Waiting returns what a visit of the feed home without a limit would show, without what is held back.
-func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
+// Waiting returns the pins that a visit of the feed home without a limit would show, without held-back pins.
+func TestWaiting_OmitsHeldBack(t *testing.T) {
 	cfg := DefaultConfig()
 	changeHome(cfg.Feeds, func(home *rules.Feed) {
 		home.Defer.Margin, home.Defer.Budget = 10, 5
 	})
-	d := newDesk(0)
+	d := newFakePools(0)
 	for n := range 30 { // 11 within the margin
 		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	}
@@ -187,7 +187,7 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	expect := func(when string, want int) {
 		t.Helper()
 		if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != want {
-			t.Errorf("%s: %d wait, %v, want %d", when, n, err, want)
+			t.Errorf("%s: %d waiting, %v, want %d", when, n, err, want)
 		}
 	}
 	expect("at first", 16)
@@ -198,16 +198,16 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 		t.Fatalf("%d items, %v, want 16", len(c.Served.Items), err)
 	}
 	d.apply(t, &c.Served)
-	expect("the session is spent", 0)
+	expect("the budget of the session is spent", 0)
 	delete(cfg.Feeds, rules.Home)
 	g = generatorWith(t, cfg, Deps{Rows: d})
 	expect("without feed home", 14)
 }
 
-// A pin that was shown long ago and is in a pool again does not count, and other pins are not compared with it. A pin that
-// Own.Admit rejects does not count either, and other pins are not deferred because of it.
-func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
-	d := newDesk(0)
+// A pin that was shown long ago and is in a pool again does not count, and other pins are not compared with it. The same holds
+// for a pin that Extensions.Admit rejects.
+func TestWaiting_OmitsRejectedByAdmit(t *testing.T) {
+	d := newFakePools(0)
 	for n := range 20 {
 		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	}
@@ -221,15 +221,15 @@ func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
 		},
 	}})
 	if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != 10 { // from -5, the best one, to -15
-		t.Errorf("%d wait, %v, want 10", n, err)
+		t.Errorf("%d waiting, %v, want 10", n, err)
 	}
 	state, err := g.FeedState(t.Context(), poolstest.Owner, rules.Home)
 	if err != nil || len(state.Held) != 4 { // from -16 to -19
-		t.Errorf("%+v are held back, %v, want 4", state.Held, err)
+		t.Errorf("held back: %+v, %v, want 4", state.Held, err)
 	}
 }
 
-func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
+func TestWaiting_OmitsSeenLongAgo(t *testing.T) {
 	cfg := DefaultConfig()
 	changeHome(cfg.Feeds, func(home *rules.Feed) {
 		home.Defer.Margin, home.Defer.Budget = 10, 5
@@ -238,14 +238,14 @@ func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
 		seen []int
 		want int
 	}{
-		"none":            {nil, 16}, // 11 within the margin, and the budget
-		"one that counts": {[]int{5}, 15},
-		"the best":        {[]int{0}, 16}, // the threshold falls with it
-		"all":             {[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}, 0},
+		"none":              {nil, 16}, // 11 within the margin, and the budget
+		"a pin that counts": {[]int{5}, 15},
+		"the best":          {[]int{0}, 16}, // the threshold is lower without it
+		"all":               {[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(0)
+			d := newFakePools(0)
 			for n := range 20 {
 				poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 			}
@@ -255,17 +255,17 @@ func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
 			}
 			n, err := generatorWith(t, cfg, Deps{Rows: d}).Waiting(t.Context(), poolstest.Owner)
 			if err != nil || n != test.want {
-				t.Errorf("%d wait, %v, want %d", n, err, test.want)
+				t.Errorf("%d waiting, %v, want %d", n, err, test.want)
 			}
 		})
 	}
 }
 
-func TestHotAddsUpAuthors(t *testing.T) {
+func TestHot_SumsAuthors(t *testing.T) {
 	known := make(chan struct{})
 	h := NewHot(known)
 	if h.Ready() {
-		t.Error("ready before it is")
+		t.Error("Ready before the table was loaded")
 	}
 	close(known)
 	a := &schemas.HotPin{Pin: "pin:a", Author: "user:x", Impressions: 10, Saves: 1}
@@ -283,24 +283,24 @@ func TestHotAddsUpAuthors(t *testing.T) {
 	h.Change("", nil, nobodys)
 	check("two pins", rules.Count{Impressions: 15, Saves: 3}, rules.Count{}, 1)
 	h.Change("", b, other)
-	check("one is another's", rules.Count{Impressions: 10, Saves: 1}, rules.Count{Impressions: 6, Saves: 2}, 2)
+	check("a pin moved to another author", rules.Count{Impressions: 10, Saves: 1}, rules.Count{Impressions: 6, Saves: 2}, 2)
 	if got := h.Pin("pin:b"); got != (rules.Count{Impressions: 6, Saves: 2}) || !h.Ready() {
-		t.Errorf("pin:b is %+v", got)
+		t.Errorf("pin:b: %+v", got)
 	}
 	h.Change("", a, nil)
-	check("one has gone", rules.Count{}, rules.Count{Impressions: 6, Saves: 2}, 1)
+	check("a pin removed", rules.Count{}, rules.Count{Impressions: 6, Saves: 2}, 1)
 	if got := h.Pin("pin:a"); got != (rules.Count{}) {
-		t.Errorf("pin:a is %+v, want nothing", got)
+		t.Errorf("pin:a: %+v, want zero", got)
 	}
 }
 
-func TestChunksAreCounted(t *testing.T) {
-	cfg := withoutLots()
+func TestMetrics_CountChunks(t *testing.T) {
+	cfg := withoutExploration()
 	changeHome(cfg.Feeds, func(home *rules.Feed) {
 		home.Caps = rules.Caps{Window: 10, Author: 1}
 	})
 	reg := prometheus.NewRegistry()
-	outsideChunk(t, newDesk(50), cfg, reg)
+	externalChunk(t, newFakePools(50), cfg, reg)
 	for name, want := range map[string]map[string]float64{
 		"items_total":          {" home others": 50},
 		"relaxed_chunks_total": {"home all": 1},
@@ -311,15 +311,15 @@ func TestChunksAreCounted(t *testing.T) {
 	}
 }
 
-// Whatever is delivered, blocked, shown by any feed, failed, or lost in a restart in between: no pin is shown twice or while
-// it is hidden, and a chunk of the feed home is as large as the waiting candidates allow.
-func TestVisitsOverRandomHistories(t *testing.T) {
+// A random history has deliveries, blocks, visits of any feed, failures and restarts. No pin is shown twice or while it is
+// hidden, and a chunk of the feed home is as large as the waiting candidates allow.
+func TestChunk_RandomHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := DefaultConfig()
 		home := cfg.Feeds[rules.Home]
 		home.Defer = rules.Defer{Margin: 5, Budget: 2, Session: time.Minute, Expiry: time.Hour}
 		cfg.Feeds = rules.Feeds{rules.Home: home, "plain": cfg.Feeds["plain"]}
-		w := newWhyDesk(t, func(_ *layout.Config, c *Config) { c.Feeds = cfg.Feeds })
+		w := newWhyFixture(t, func(_ *layout.Config, c *Config) { c.Feeds = cfg.Feeds })
 		known := make(chan struct{})
 		close(known)
 		w.g.deps.Hot = NewHot(known)
@@ -349,11 +349,11 @@ func TestVisitsOverRandomHistories(t *testing.T) {
 				c, err := w.g.Chunk(t.Context(), r)
 				must.OK(rt, err)
 				if want := min(r.Limit, waiting); r.Feed == rules.Home && len(c.Served.Items) != want {
-					rt.Fatalf("%d items, want %d of the %d that wait", len(c.Served.Items), want, waiting)
+					rt.Fatalf("%d items, want %d of %d waiting", len(c.Served.Items), want, waiting)
 				}
 				for _, it := range c.Served.Items {
 					if shown[it.Pin] || it.Author == blocked {
-						rt.Fatalf("%s by %s: shown before, or blocked", it.Pin, it.Author)
+						rt.Fatalf("%s by %s: repeated or blocked", it.Pin, it.Author)
 					}
 				}
 				if len(c.Served.Items) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rules"
 )
 
-// Config configures the feeds that a Generator composes. See DefaultGeneratorConfig.
+// Config configures the feeds that a Generator composes. See DefaultConfig.
 type Config struct {
 	Head int `yaml:"head" default:"200" range:"100..1000" help:"best candidates of each source that a chunk considers"`
 	// HalfLife is the half-life of write-time scores; see package score. The application copies it from the
@@ -19,16 +19,16 @@ type Config struct {
 	// Feeds are the rules by feed name, such as "home" and "plain".
 	Feeds rules.Feeds `yaml:"feeds" help:"rules by feed name; a feed changes the one that its key like names, or the default feed of its name, or plain"`
 
-	// Elsewhere is how long after a visit requested a chunk from another process that visit may show the chunk as new. After
-	// a partition moved from another process, the generator makes no chunks for this long. Then everything that visits showed
-	// as new from chunks of the previous owner is in the topic served. The generator reads the end of that topic and makes
-	// the first chunk when the partition has applied it. This requires that the previous owner makes no chunks after the
+	// HandoverWait is the maximum time from a visit's request for a chunk to the point where the visit may show the chunk as
+	// new. After a partition moved from another process, the generator makes no chunks for this long. Then the topic served has
+	// all items that visits showed as new from chunks of the previous owner. The generator reads the end of that topic and
+	// makes the first chunk when the partition has applied it. This requires that the previous owner makes no chunks after the
 	// brokers revoked the partition. 0: there is no other process. The application copies it from feed.Config.Longest.
-	Elsewhere time.Duration `yaml:"-"`
+	HandoverWait time.Duration `yaml:"-"`
 
-	// Sources are the external sources that are asked for candidates for each chunk.
+	// Sources are the external sources that each chunk requests candidates from.
 	Sources []ExternalSource `yaml:"sources" help:"external sources that are asked for candidates for each chunk"`
-	// Model is the external model that is asked for scores for each chunk.
+	// Model is the external model that each chunk requests scores from.
 	Model ExternalModel `yaml:"model"`
 }
 
@@ -43,8 +43,6 @@ func DefaultConfig() Config {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	errs := []error{
-		settings.Validate(c),
-	}
-	return errors.Join(append(append(errs, c.Feeds.Validate()), c.externalProblems()...)...)
+	errs := []error{settings.Validate(c), c.Feeds.Validate()}
+	return errors.Join(append(errs, c.externalProblems()...)...)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A custom source, score and rule. Programs pass them to product.Open. Here the pools of the generator are empty. So a visit
-// shows the candidates of the source that the rule admits, by score.
+// A custom source, score and rule. Programs pass them to product.Open. The pools of this generator are empty. Therefore a
+// visit shows the candidates of the source that the rule admits, by score.
 func ExampleExtensions() {
 	own := generator.Extensions{
 		Sources: []generator.ExtensionSource{{Name: "editors", Limit: 10, Share: 0.2, Offer: chosen}},
@@ -24,7 +24,7 @@ func ExampleExtensions() {
 		Admit: func(_ schemas.UserID, _ string, c rules.Candidate) bool { return c.Author != "user:mallory" },
 	}
 	generator, err := generator.New(pools.DefaultConfig(), generator.DefaultConfig(), generator.Deps{
-		Rows: nothing{}, End: nothing{}, Deleted: nothing{}, Streams: &topics.Streams{}, Extensions: own,
+		Rows: empty{}, End: empty{}, Deleted: empty{}, Streams: &topics.Streams{}, Extensions: own,
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -57,17 +57,17 @@ func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, 
 	}, nil
 }
 
-// nothing is a partition without rows, a topic without records, and an empty set of deleted users.
-type nothing struct{}
+// empty is a partition without rows, a topic without records, and an empty set of deleted users.
+type empty struct{}
 
-func (n nothing) Read(_ context.Context, _ string, f func(rows.Snapshot) error) error { return f(n) }
-func (nothing) Changed(string) <-chan struct{}                                        { return nil }
-func (nothing) Get([]byte) ([]byte, error)                                            { return nil, nil }
-func (nothing) Scan(rows.Scan, func(row, value []byte) bool) error                    { return nil }
-func (nothing) Applied(string) int64                                                  { return -1 }
-func (nothing) Session() uint64                                                       { return 1 }
-func (nothing) Since() time.Time                                                      { return time.Time{} }
-func (nothing) Partition() int32                                                      { return 0 }
-func (nothing) End(context.Context, string, int32) (int64, error)                     { return 0, nil }
-func (nothing) Has(schemas.UserID) bool                                               { return false }
-func (nothing) Len() int                                                              { return 0 }
+func (n empty) Read(_ context.Context, _ string, f func(rows.Snapshot) error) error { return f(n) }
+func (empty) Changed(string) <-chan struct{}                                        { return nil }
+func (empty) Get([]byte) ([]byte, error)                                            { return nil, nil }
+func (empty) Scan(rows.Scan, func(row, value []byte) bool) error                    { return nil }
+func (empty) Applied(string) int64                                                  { return -1 }
+func (empty) Session() uint64                                                       { return 1 }
+func (empty) Since() time.Time                                                      { return time.Time{} }
+func (empty) Partition() int32                                                      { return 0 }
+func (empty) End(context.Context, string, int32) (int64, error)                     { return 0, nil }
+func (empty) Has(schemas.UserID) bool                                               { return false }
+func (empty) Len() int                                                              { return 0 }

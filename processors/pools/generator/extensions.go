@@ -15,15 +15,15 @@ import (
 // are called during visits, concurrently.
 //
 // Offer and Score must return before their context ends: after half of the visit's remaining time, and after
-// outside.MaxTimeout at the latest. A later result is ignored. An error means that something is broken, not that there is
-// nothing to return. After outside.Failures consecutive failures, including late results, a function is not called for
-// outside.OpenFor. The chunk is made without it and is degraded, as with external sources and the model.
+// outside.MaxTimeout at the latest. A later result is ignored. An error means a failure; a result may be empty. After
+// outside.Failures consecutive failures, including late results, a function is not called for outside.OpenFor. The chunk is
+// made without it and is degraded, as with external sources and the model.
 type Extensions struct {
 	Sources []ExtensionSource
 	// Score adds to the scores of candidates, like an ExternalModel, which it replaces. Feeds multiply the result by their
-	// weight of the model. A pin that is not in the result gets nothing. nil: no score is added.
+	// weight of the model. A pin without a result gets no addition. nil: no score is added.
 	Score func(ctx context.Context, user schemas.UserID, feed string, candidates []Scored) (map[schemas.PinID]float64, error)
-	// Admit reports whether a candidate may be in a chunk of the feed now. If not, the candidate waits. Within a visit it
+	// Admit reports whether a candidate may be in a chunk of the feed now. If not, the candidate waits. During a visit it
 	// must return the same result for the same arguments. nil: all candidates are admitted.
 	Admit func(user schemas.UserID, feed string, c rules.Candidate) bool
 }
@@ -33,17 +33,17 @@ type ExtensionSource struct {
 	Name  schemas.Source // not one of the built-in sources; 1 to 64 bytes
 	Limit int            // requested candidates, 1 to 1000
 	Share float64        // share in feeds that do not name the source; 0: the share of others
-	// Offer returns at most limit candidates. The scores are on a scale of the source's own.
+	// Offer returns at most limit candidates. Each source has its own scale of scores.
 	Offer func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
 }
 
-// Scored is a candidate in a call of Extensions.Score. A pin occurs once per source that has it.
+// Scored is a candidate in a call of Extensions.Score. A pin occurs once for each of its sources.
 type Scored struct {
 	Source schemas.Source
 	rules.Candidate
 }
 
-// inProcess returns the configuration with which an extension is validated like an external source.
+// inProcess returns the configuration for validating an extension like an external source.
 func inProcess() outside.Config {
 	return outside.Config{URL: "http://127.0.0.1", Timeout: outside.MaxTimeout}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// ExternalSource is a source of candidates that is asked over HTTP while a chunk is composed. Its candidates are filtered
-// like all others: pins that the user has seen, blocked or published are left out.
+// ExternalSource is a source of candidates with an HTTP API, which is called while a chunk is composed. Its candidates are
+// filtered like all others: pins that the user has seen, blocked or published are omitted.
 //
 // The request is {"user", "feed", "limit"}. The response is {"candidates": [{"pin", "author", "board", "interests",
-// "created", "score"}…]}. created is RFC 3339 or a number of microseconds. Scores are on a scale of the source's own. A
+// "created", "score"}…]}. created is RFC 3339 or a number of microseconds. Each source has its own scale of scores. A
 // response has at most 4 MiB and 128 JSON values per requested candidate.
 type ExternalSource struct {
 	Name           schemas.Source `yaml:"name" help:"name of the source, not a built-in one; 1 to 64 bytes"`
@@ -32,7 +32,7 @@ type ExternalSource struct {
 // ExternalModel adds to the scores of candidates while a chunk is composed.
 //
 // The request is {"user", "feed", "candidates": [{"pin", "source", "score", "created", "author", "board", "interests"}…]}.
-// The response is {"scores": {pin: number…}}. A pin without a score gets nothing. The bounds of the response are those of
+// The response is {"scores": {pin: number…}}. A pin without a score gets no addition. The bounds of the response are those of
 // ExternalSource.
 type ExternalModel struct {
 	outside.Config `yaml:",inline"` // without a URL there is no model
@@ -43,9 +43,9 @@ func (c Config) externalProblems() []error {
 	var errs []error
 	names := map[schemas.Source]bool{}
 	for i, s := range c.Sources {
-		errs = append(errs, under(fmt.Sprintf("sources: %d. ", i+1), s.validate())...)
+		errs = append(errs, under(fmt.Sprintf("sources[%d].", i), s.validate())...)
 		if names[s.Name] {
-			errs = append(errs, fmt.Errorf("sources: %d. name %q: there are two", i+1, s.Name))
+			errs = append(errs, fmt.Errorf("sources[%d].name: %q: want a unique name", i, s.Name))
 		}
 		names[s.Name] = true
 	}
@@ -58,10 +58,10 @@ func (c Config) externalProblems() []error {
 func (s ExternalSource) validate() error {
 	errs := []error{s.Config.Validate(), settings.Validate(s)}
 	if err := s.Name.CheckOffered(); err != nil {
-		errs = append(errs, fmt.Errorf("name %q: %w", s.Name, err))
+		errs = append(errs, fmt.Errorf("name: %q: %w", s.Name, err))
 	}
 	if !(s.Share >= 0 && s.Share <= 1e9) {
-		errs = append(errs, fmt.Errorf("share: %v: want 0 or more", s.Share))
+		errs = append(errs, fmt.Errorf("share: %v: want 0 to 1e9", s.Share))
 	}
 	return errors.Join(errs...)
 }
@@ -86,13 +86,13 @@ func under(prefix string, err error) []error {
 	return errs
 }
 
-// withShares adds the shares of external sources and own sources to the feeds that do not name them.
-func (c Config) withShares(own Extensions) rules.Feeds {
+// withShares adds the shares of external sources and extensions to the feeds that do not name them.
+func (c Config) withShares(extensions Extensions) rules.Feeds {
 	given := map[schemas.Source]float64{}
 	for _, s := range c.Sources {
 		given[s.Name] = s.Share
 	}
-	for _, s := range own.Sources {
+	for _, s := range extensions.Sources {
 		given[s.Name] = s.Share
 	}
 	feeds := rules.Feeds{}
@@ -203,7 +203,7 @@ func (g *Generator) request(ctx context.Context, s candidateSource, c *compositi
 	return bestOfEach(list), nil
 }
 
-// maxModelScore is the largest absolute score of a model that counts. Sums with larger ones might not be finite.
+// maxModelScore is the largest absolute score of a model that counts. Sums with larger ones may not be finite.
 const maxModelScore = 1e6
 
 // score requests the scores of the best candidates. It does nothing without a model, or if the feed does not use one.
@@ -225,8 +225,8 @@ func (g *Generator) score(ctx context.Context, c *composition) {
 	}
 }
 
-// scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once per source
-// that has it. The model's score of a pin applies to all of these.
+// scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once for each of
+// its sources. The model's score of a pin applies to all of these.
 func scored(pools []rules.Pool, n int) []Scored {
 	var list []Scored
 	for rank := 0; ; rank++ {

@@ -22,15 +22,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// answering starts a service that responds with the result of answer; nil is a failure.
-func answering[Q any](t *testing.T, answer func(q Q) any) outside.Config {
+// responding starts a service that responds with the result of respond; nil is a failure.
+func responding[Q any](t *testing.T, respond func(q Q) any) outside.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q Q
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-			t.Errorf("question: %v", err)
+			t.Errorf("request: %v", err)
 		}
-		a := answer(q)
+		a := respond(q)
 		if a == nil {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
@@ -43,12 +43,12 @@ func answering[Q any](t *testing.T, answer func(q Q) any) outside.Config {
 	return outside.Config{URL: server.URL, Timeout: 10 * time.Second}
 }
 
-func answeringText(t *testing.T, text string) outside.Config {
-	return answering(t, func(any) any { return json.RawMessage(text) })
+func respondingText(t *testing.T, text string) outside.Config {
+	return responding(t, func(any) any { return json.RawMessage(text) })
 }
 
-// outsideChunk makes a chunk of the feed home with all waiting and offered candidates.
-func outsideChunk(t *testing.T, d *desk, cfg Config, metrics prometheus.Registerer) *schemas.Chunk {
+// externalChunk makes a chunk of the feed home with all waiting and offered candidates.
+func externalChunk(t *testing.T, d *fakePools, cfg Config, metrics prometheus.Registerer) *schemas.Chunk {
 	t.Helper()
 	known := make(chan struct{})
 	close(known)
@@ -62,8 +62,8 @@ func outsideChunk(t *testing.T, d *desk, cfg Config, metrics prometheus.Register
 	return c
 }
 
-// withoutLots returns the default configuration without exploration, which is random, and without caps.
-func withoutLots() Config {
+// withoutExploration returns the default configuration without exploration, which is random, and without caps.
+func withoutExploration() Config {
 	cfg := DefaultConfig()
 	home := cfg.Feeds[rules.Home]
 	home.Shares = maps.Clone(home.Shares)
@@ -89,16 +89,16 @@ func pinsFrom(c *schemas.Chunk, source schemas.Source) []schemas.PinID {
 
 // Candidates of external sources are filtered like all others: malformed, repeated, excess, seen and blocked ones are
 // dropped, and so are pins by the user or by a deleted author. The rest is returned best first.
-func TestOffersFromOutsideAreFiltered(t *testing.T) {
-	d := newDesk(0)
+func TestExternalSource_FiltersCandidates(t *testing.T) {
+	d := newFakePools(0)
 	poolstest.SetState(d.rows, layout.State{Head: 1})
 	d.markSeen(schemas.PinID("pin:seen"))
 	d.rows[string(layout.GraphRow(layout.RegisterBlock, "interest:no"))] = []byte{}
-	cfg := withoutLots()
+	cfg := withoutExploration()
 	const future = 1 << 60
-	cfg.Sources = []ExternalSource{source("trends", answering(t, func(q sourceRequest) any {
+	cfg.Sources = []ExternalSource{source("trends", responding(t, func(q sourceRequest) any {
 		if want := (sourceRequest{User: poolstest.Owner, Feed: rules.Home, Limit: 9}); q != want {
-			t.Errorf("asked %+v, want %+v", q, want)
+			t.Errorf("request %+v, want %+v", q, want)
 		}
 		pin := func(id, author string, score float64, more ...any) map[string]any {
 			m := map[string]any{"pin": id, "author": author, "score": score, "created": "2020-01-01T00:00:00Z"}
@@ -116,7 +116,7 @@ func TestOffersFromOutsideAreFiltered(t *testing.T) {
 		}}
 	}))}
 	reg := prometheus.NewRegistry()
-	c := outsideChunk(t, d, cfg, reg)
+	c := externalChunk(t, d, cfg, reg)
 	if diff := cmp.Diff([]schemas.PinID{"pin:top", "pin:mid", "pin:2", "pin:low"}, pinsFrom(c, "trends")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -149,39 +149,39 @@ func counted(t *testing.T, reg prometheus.Gatherer, name string) map[string]floa
 	return values
 }
 
-// The pool of a source and its external candidates are merged into one source.
-func TestOffersStandBesideTheirPool(t *testing.T) {
-	d := newDesk(3) // editors: 0, -1, -2
-	cfg := withoutLots()
-	cfg.Sources = []ExternalSource{source("editors", answeringText(t, `{"candidates":[
+// The candidates of a pool and of an external source with the same name are merged.
+func TestExternalSource_MergesWithPool(t *testing.T) {
+	d := newFakePools(3) // editors: 0, -1, -2
+	cfg := withoutExploration()
+	cfg.Sources = []ExternalSource{source("editors", respondingText(t, `{"candidates":[
 		{"pin":"pin:new","author":"user:a","created":1,"score":-0.5},{"pin":"pin:2","author":"user:a","created":1,"score":5}]}`))}
-	c := outsideChunk(t, d, cfg, nil)
+	c := externalChunk(t, d, cfg, nil)
 	if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:0", "pin:new", "pin:1"}, pinsFrom(c, "editors")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// If external services fail, the chunk is still made and reports what is missing.
-func TestWhatIsOutsideMayFail(t *testing.T) {
-	cfg := withoutLots()
+// If external services fail, the chunk is still made and is degraded.
+func TestExternal_FailuresDegradeChunk(t *testing.T) {
+	cfg := withoutExploration()
 	hang := make(chan struct{})
 	defer close(hang)
-	slow := answering(t, func(any) any { <-hang; return nil })
+	slow := responding(t, func(any) any { <-hang; return nil })
 	slow.Timeout = 10 * time.Millisecond
 	fails := func(any) any { return nil }
 	cfg.Sources = []ExternalSource{
-		source("slow", slow), source("broken", answering(t, fails)), source("odd", answeringText(t, `{"candidates":7}`)),
-		source("fine", answeringText(t, `{"candidates":[{"pin":"pin:fine","author":"user:a","created":1,"score":1}]}`)),
-		source("late", answeringText(t, `{"candidates":[{"pin":"pin:late","author":"user:a","created":"yesterday","score":1}]}`)),
+		source("slow", slow), source("broken", responding(t, fails)), source("odd", respondingText(t, `{"candidates":7}`)),
+		source("fine", respondingText(t, `{"candidates":[{"pin":"pin:fine","author":"user:a","created":1,"score":1}]}`)),
+		source("late", respondingText(t, `{"candidates":[{"pin":"pin:late","author":"user:a","created":"yesterday","score":1}]}`)),
 	}
-	cfg.Model = ExternalModel{Config: answering(t, fails), Candidates: 10}
+	cfg.Model = ExternalModel{Config: responding(t, fails), Candidates: 10}
 	reg := prometheus.NewRegistry()
-	c := outsideChunk(t, newDesk(2), cfg, reg)
+	c := externalChunk(t, newFakePools(2), cfg, reg)
 	if diff := cmp.Diff([]string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded); diff != "" {
 		t.Errorf("degraded (-want +got):\n%s", diff)
 	}
 	if len(c.Served.Items) != 3 {
-		t.Errorf("items %v, want two that wait and one that is offered", pinsOf(c.Served.Items))
+		t.Errorf("items %v, want two of the pool and one offered", pinsOf(c.Served.Items))
 	}
 	want := map[string]float64{
 		"success fine": 1, "error broken": 1, "error late": 1, "error model": 1, "error odd": 1, "timeout slow": 1,
@@ -191,27 +191,27 @@ func TestWhatIsOutsideMayFail(t *testing.T) {
 	}
 }
 
-func TestASourceWithoutAShareIsNotAsked(t *testing.T) {
-	cfg := withoutLots()
+func TestExternalSource_NotCalledWithoutShare(t *testing.T) {
+	cfg := withoutExploration()
 	changeHome(cfg.Feeds, func(home *rules.Feed) {
 		home.Shares = maps.Clone(home.Shares)
 		home.Shares["trends"] = 0
 	})
-	cfg.Sources = []ExternalSource{source("trends", answering(t, func(any) any {
-		t.Error("it was asked")
+	cfg.Sources = []ExternalSource{source("trends", responding(t, func(any) any {
+		t.Error("the source was called")
 		return nil
 	}))}
-	if c := outsideChunk(t, newDesk(2), cfg, nil); c.Degraded != nil {
+	if c := externalChunk(t, newFakePools(2), cfg, nil); c.Degraded != nil {
 		t.Errorf("degraded %v", c.Degraded)
 	}
 }
 
-func TestAModelMovesScores(t *testing.T) {
-	d := newDesk(4)
-	cfg := withoutLots()
-	cfg.Model.Config = answering(t, func(q modelRequest) any {
+func TestExternalModel_ChangesScores(t *testing.T) {
+	d := newFakePools(4)
+	cfg := withoutExploration()
+	cfg.Model.Config = responding(t, func(q modelRequest) any {
 		if q.User != poolstest.Owner || q.Feed != rules.Home || len(q.Candidates) != 3 {
-			t.Errorf("asked %+v, want three candidates", q)
+			t.Errorf("request %+v, want three candidates", q)
 		}
 		first := modelCandidate{Pin: "pin:0", Source: "editors", Created: time.UnixMicro(0).UTC(), Facets: schemas.Facets{Author: "user:a"}}
 		if diff := cmp.Diff(first, q.Candidates[0]); diff != "" {
@@ -220,14 +220,14 @@ func TestAModelMovesScores(t *testing.T) {
 		return modelResponse{map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
 	})
 	cfg.Model.Candidates = 3
-	c := outsideChunk(t, d, cfg, nil)
+	c := externalChunk(t, d, cfg, nil)
 	expectPins(t, c.Served.Items, "pin:2", "pin:0", "pin:3", "pin:1")
 	if score := c.Served.Items[0].RankScore; score != 3 {
 		t.Errorf("score %v, want -2 and 5", score)
 	}
 }
 
-func TestTopOfTakesFromAllPools(t *testing.T) {
+func TestScored_TakesFromAllPools(t *testing.T) {
 	pool := func(source schemas.Source, n int) rules.Pool {
 		p := rules.Pool{Source: source}
 		for i := range n {
@@ -246,34 +246,34 @@ func TestTopOfTakesFromAllPools(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if n := len(modelCandidates([]rules.Pool{pool("a", 2)}, 5)); n != 2 {
-		t.Errorf("%d of two", n)
+		t.Errorf("%d candidates, want 2", n)
 	}
 }
 
-func TestGeneratorConfig(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	good := DefaultConfig()
 	good.Sources = []ExternalSource{source("trends", outside.Config{URL: "http://x/", Timeout: time.Second})}
 	good.Model.URL = "http://y/"
 	if err := errors.Join(DefaultConfig().Validate(), good.Validate()); err != nil {
-		t.Errorf("not valid: %v", err)
+		t.Errorf("valid configuration: %v", err)
 	}
 	bad := Config{Head: 1, ReactivationTimeout: -1,
 		Sources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", Limit: 1, Config: outside.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", Limit: 1001}},
 		Model:   ExternalModel{Config: outside.Config{URL: "y"}}}
 	want := strings.Split(`head: 1: want 100 to 1000
 reactivation_timeout: -1ns: want 0s to 1m
-feeds: at least one is needed
-sources: 1. timeout: 0s: want 1ms to 10s
-sources: 1. url "": no http or https address
-sources: 1. limit: 0: want 1 to 1000
-sources: 1. name "following": the name is taken: following
-sources: 1. share: -1: want 0 or more
-sources: 3. timeout: 0s: want 1ms to 10s
-sources: 3. url "": no http or https address
-sources: 3. limit: 1001: want 1 to 1000
-sources: 3. name "x": there are two
+feeds: want at least one
+sources[0].timeout: 0s: want 1ms to 10s
+sources[0].url: "": want an http or https address
+sources[0].limit: 0: want 1 to 1000
+sources[0].name: "following": the name is taken: following
+sources[0].share: -1: want 0 to 1e9
+sources[2].timeout: 0s: want 1ms to 10s
+sources[2].url: "": want an http or https address
+sources[2].limit: 1001: want 1 to 1000
+sources[2].name: "x": want a unique name
 model.timeout: 0s: want 1ms to 10s
-model.url "y": no http or https address
+model.url: "y": want an http or https address
 model.candidates: 0: want 1 to 1000`, "\n")
 	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

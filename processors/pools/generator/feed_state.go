@@ -13,8 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// FeedState returns what a feed remembers of a user and what a visit now would hold back. It changes nothing. It does not ask
-// external sources and the model, because it is called often.
+// FeedState returns a user's state of a feed, and the candidates that a visit now would hold back. It changes nothing. It does
+// not call external sources and the model, because it is called often.
 //
 // It returns an error that wraps schemas.ErrUnknownFeed, a *rows.NotHereError if this process does not own the user's
 // partition, or a read error.
@@ -45,7 +45,7 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 	return s, nil
 }
 
-// gatherState reads what a feed knows of the user, and how many candidates each source has.
+// gatherState reads a user's state of a feed, and the number of candidates of each source.
 func (g *Generator) gatherState(c *composition, v *view, waiting map[schemas.Source]int) error {
 	if err := g.gather(c, v); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (g *Generator) gatherState(c *composition, v *view, waiting map[schemas.Sou
 	return nil
 }
 
-// sourceStates returns the state of each source that the feed names, that has candidates, or whose impressions are remembered.
+// sourceStates returns the state of each source that the feed names, that has candidates, or that is in the memory.
 func sourceStates(c *composition, waiting map[schemas.Source]int) []schemas.SourceState {
 	known := slices.Collect(maps.Keys(waiting))
 	for source := range c.memory.Mix {
@@ -84,7 +84,7 @@ func sourceStates(c *composition, waiting map[schemas.Source]int) []schemas.Sour
 	return list
 }
 
-// FeedShares returns how many items each source has contributed to the chunks of this process, by feed, arm and source.
+// FeedShares returns the number of items from each source in the chunks of this process, by feed, arm and source.
 func (g *Generator) FeedShares() []schemas.FeedShare {
 	var list []schemas.FeedShare
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Feeds)) {
@@ -109,7 +109,7 @@ func (g *Generator) sharesOf(name, arm string, feed rules.Feed) []schemas.FeedSh
 	return append(list, share(otherSources, feed.Others))
 }
 
-// countOf returns how many items of a source were counted.
+// countOf returns the counted items of a source.
 func (m metrics) countOf(feed, arm, source string) int64 {
 	var counted dto.Metric
 	if m.items.WithLabelValues(feed, arm, source).Write(&counted) != nil { // a counter can always be written

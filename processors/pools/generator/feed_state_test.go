@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func (w *whyDesk) state() *schemas.FeedState {
+func (w *whyFixture) state() *schemas.FeedState {
 	w.t.Helper()
 	s, err := w.g.FeedState(w.t.Context(), poolstest.Owner, rules.Home)
 	if err != nil {
@@ -26,8 +26,8 @@ func (w *whyDesk) state() *schemas.FeedState {
 }
 
 // The state reflects what visits show, defer, and remove from the pools.
-func TestFeedStateFollowsVisits(t *testing.T) {
-	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+func TestFeedState_AfterVisits(t *testing.T) {
+	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		changeHome(cfg.Feeds, func(home *rules.Feed) {
 			home.Defer = rules.Defer{Margin: 2, Session: time.Hour, Expiry: 2 * time.Hour}
 			home.Shares = map[schemas.Source]float64{schemas.Following: 3, schemas.FromInterest: 1}
@@ -56,33 +56,33 @@ func TestFeedStateFollowsVisits(t *testing.T) {
 	}
 }
 
-func TestFeedStateErrors(t *testing.T) {
-	w := newWhyDesk(t, nil)
+func TestFeedState_Errors(t *testing.T) {
+	w := newWhyFixture(t, nil)
 	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, "work"); !errors.Is(err, schemas.ErrUnknownFeed) {
-		t.Errorf("got %v, want that the feed is unknown", err)
+		t.Errorf("got %v, want ErrUnknownFeed", err)
 	}
-	if s, err := w.g.FeedState(t.Context(), "user:gone", rules.Home); err != nil || len(s.Sources) != 0 {
-		t.Errorf("a deleted user has %+v, %v", s, err)
+	if s, err := w.g.FeedState(t.Context(), "user:deleted", rules.Home); err != nil || len(s.Sources) != 0 {
+		t.Errorf("state of a deleted user: %+v, %v", s, err)
 	}
 	w.rows[string([]byte{layout.KindAffinities})] = []byte{1, 2, 3}
 	if s := w.state(); len(s.Affinities) != 0 || !slices.Equal(s.Degraded, []string{degradedAffinities}) {
-		t.Errorf("torn affinities: %+v", s)
+		t.Errorf("unreadable affinities: %+v", s)
 	}
 	w.session = 0
-	var gone *rows.NotHereError
-	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, rules.Home); !errors.As(err, &gone) {
-		t.Errorf("got %v, want that the partition is not here", err)
+	var notHere *rows.NotHereError
+	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, rules.Home); !errors.As(err, &notHere) {
+		t.Errorf("got %v, want a NotHereError", err)
 	}
 }
 
 // Items of chunks are counted by source. Sources that the feed does not name are counted together.
-func TestFeedSharesCountItems(t *testing.T) {
+func TestFeedShares_CountItems(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Feeds = rules.Feeds{
 		"plain": {Shares: map[schemas.Source]float64{schemas.Following: 1}, Others: 0.5, Memory: 100, Arms: []rules.Arm{{Feed: "calm", Share: 0.1}}},
 		"calm":  {Others: 1, Memory: 100},
 	}
-	d := newDesk(5)
+	d := newFakePools(5)
 	g := generatorWith(t, cfg, Deps{Rows: d, Metrics: prometheus.NewRegistry()})
 	visit(t, g, "v1")
 	want := []schemas.FeedShare{

@@ -14,7 +14,7 @@ import (
 
 // Reasons why a chunk is degraded.
 const (
-	degradedReactivating = "reactivating" // some followees have not yet delivered the backfill for a reactivated user
+	degradedReactivating = "reactivating" // some followees have not delivered the backfill for a reactivated user
 	degradedAffinities   = "affinities"   // the affinities of the user cannot be read
 	degradedPulled       = "pulled"       // the pins of pulled followees are not loaded yet
 	degradedItems        = "items"        // the counts of impressions and saves are not loaded yet
@@ -47,7 +47,7 @@ func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) 
 	return true, nil
 }
 
-// gather reads what the rules of the feed need of the user, except the candidates.
+// gather reads the signals of the user for the rules of the feed, except the candidates.
 func (g *Generator) gather(c *composition, v *view) error {
 	c.memory, c.head, c.graph = v.State.Memory, v.State.Head, v.Viewer.Graph
 	if !g.pulledLoaded() {
@@ -83,7 +83,7 @@ func (g *Generator) gatherAffinities(c *composition, v *view) error {
 	return nil
 }
 
-// filter reads the best candidates of each source that the user may be shown: from the user's rows, the pulled pins and the
+// filter reads the best candidates of each source that the user may be shown, from the user's rows, the pulled pins and the
 // offers.
 func (g *Generator) filter(c *composition, v *view) error {
 	list, err := v.sources(c.offers)
@@ -104,8 +104,8 @@ func (g *Generator) filter(c *composition, v *view) error {
 	return nil
 }
 
-// filterRecent is like filter, but of the seen pins leaves out only those that were shown recently. These are nearly all seen
-// pins that the pools still contain, because trims remove the others. The caller must look up the pins that it shows.
+// filterRecent is like filter, but omits only those seen pins that were shown recently. These are nearly all seen pins in the
+// pools, because trims remove the others. The caller must look up the pins that it shows.
 func (g *Generator) filterRecent(c *composition, v *view) error {
 	if err := v.LoadRecentlySeen(g.pools.RecentEntries); err != nil {
 		return err
@@ -113,12 +113,12 @@ func (g *Generator) filterRecent(c *composition, v *view) error {
 	return g.filter(c, v)
 }
 
-// filterExactly repeats filter, and leaves out all seen pins.
+// filterExactly repeats filter without any seen pins.
 func (g *Generator) filterExactly(ctx context.Context, c *composition) error {
 	return g.read(ctx, c.User, func(v *view, _ rows.Snapshot) error { return g.filter(c, v) })
 }
 
-// sources returns the sources of which the user has or had candidates, including pulled and offered ones, by name.
+// sources returns the sources with current or former candidates of the user, including pulled and offered ones, by name.
 func (v *view) sources(offers map[schemas.Source][]layout.Candidate) ([]schemas.Source, error) {
 	list, err := layout.Sources(v)
 	if v.pulled != nil {
@@ -148,7 +148,7 @@ func (v *view) best(source schemas.Source, n int) (best []layout.Candidate, err 
 	return best, errors.Join(err, it.Err)
 }
 
-// mergeOffered adds the offered candidates of a source that the user may be shown to its best ones, and returns the n best.
+// mergeOffered merges the best candidates of a source with the offered ones that the user may be shown, and returns the n best.
 func (v *view) mergeOffered(source schemas.Source, best, offered []layout.Candidate, n int) ([]layout.Candidate, error) {
 	i := 0
 	shown, err := v.Best(source, nil, func() *layout.Candidate {
@@ -170,9 +170,9 @@ func bestOfEach(list []layout.Candidate) []layout.Candidate {
 	slices.SortFunc(list, func(a, b layout.Candidate) int { return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin) })
 	taken := make(map[schemas.PinID]bool, len(list))
 	return slices.DeleteFunc(list, func(c layout.Candidate) bool {
-		again := taken[c.Pin]
+		repeated := taken[c.Pin]
 		taken[c.Pin] = true
-		return again
+		return repeated
 	})
 }
 

@@ -1,12 +1,12 @@
-// Package generator composes the chunks that visits show. It reads the rows of the group pools and writes none: everything
-// that it must remember is in the Served that a visit publishes, which the group applies to the rows.
+// Package generator composes the chunks for visits. It reads the rows of the group pools and writes none: the Served that a
+// visit publishes contains the new state, and the group applies it to the rows.
 //
 // A chunk is composed in these steps:
 //
 //  1. awaitPrevious waits until the Served of the user's previous visit is applied or has failed (reserve.go).
 //  2. gatherOffers requests the candidates of external sources (external.go).
-//  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads what
-//     the rules need to know, and filterRecent the best candidates of each source that the user may be shown (gather.go).
+//  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads the
+//     signals for the rules, and filterRecent the best candidates of each source that the user may be shown (gather.go).
 //  4. score requests the scores of the external model (external.go).
 //  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules).
 //  6. reserve keeps the pins from other chunks until the outcome of the visit is known (reserve.go).
@@ -98,8 +98,8 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 func (g *Generator) Close() { g.external.close() }
 
 // Chunk selects and arranges the items of a visit. If the user has an earlier chunk in flight, Chunk waits until its Served
-// is applied or has failed, or until ctx ends. After the user's partition moved from another process, Chunk waits for the
-// chunks of that process: until each is applied or can no longer be shown as new. See Config.Elsewhere.
+// is applied or has failed, or until ctx ends. After the user's partition moved from another process, Chunk waits until each
+// chunk of that process is applied or can no longer be shown as new. See Config.HandoverWait.
 //
 // A caller that gets a chunk with items must start to publish its Served within ten seconds, or not publish it at all. It
 // must report the outcome with Settle. Without that, the user's next chunk waits for the delivery timeout of the producer. A
@@ -113,7 +113,7 @@ func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schem
 		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
 	}
 	if req.Served == "" || len(req.Served) > schemas.MaxEventIDBytes {
-		return nil, fmt.Errorf("chunk for %s: served %q: from 1 to %d bytes", req.User, req.Served, schemas.MaxEventIDBytes)
+		return nil, fmt.Errorf("chunk for %s: served: %q: want 1 to %d bytes", req.User, req.Served, schemas.MaxEventIDBytes)
 	}
 	start := time.Now()
 	defer func() { g.metrics.seconds.Observe(time.Since(start).Seconds()) }()
@@ -157,14 +157,14 @@ func (g *Generator) newComposition(req schemas.ChunkRequest) (*composition, erro
 		return nil, fmt.Errorf("feed %q: %w", req.Feed, schemas.ErrUnknownFeed)
 	}
 	if req.Limit < 1 || req.Limit > maxLimit {
-		return nil, fmt.Errorf("limit %d: from 1 to %d", req.Limit, maxLimit)
+		return nil, fmt.Errorf("limit: %d: want 1 to %d", req.Limit, maxLimit)
 	}
 	return &composition{ChunkRequest: req, rules: feed, arm: arm}, nil
 }
 
 func (c *composition) degrade(reasons ...string) { c.degraded = append(c.degraded, reasons...) }
 
-// compose runs the stages up to arrange. Nothing is composed for a deleted user.
+// compose runs the stages up to arrange. It composes nothing for a deleted user.
 func (g *Generator) compose(ctx context.Context, c *composition) error {
 	if g.deps.Deleted.Has(c.User) {
 		return nil
@@ -189,7 +189,7 @@ func (g *Generator) compose(ctx context.Context, c *composition) error {
 	return ctx.Err() // the caller may have stopped waiting
 }
 
-// chunk returns the answer for a composition.
+// chunk returns the response for a composition.
 func (g *Generator) chunk(c *composition) *schemas.Chunk {
 	chunk := &schemas.Chunk{
 		Served:   schemas.Served{ID: c.Served, User: c.User, Time: c.Time, Feed: c.Feed, Arm: c.arm},
@@ -205,7 +205,7 @@ func (g *Generator) chunk(c *composition) *schemas.Chunk {
 	return chunk
 }
 
-// Settle reports the outcome of the Served of a chunk. It ignores any other Served than the one in flight.
+// Settle reports the outcome of the Served of a chunk. It ignores any Served that is not in flight.
 func (g *Generator) Settle(user schemas.UserID, served string, o schemas.Outcome) {
 	g.reservations.settle(user, served, o, g.deps.Now())
 }

@@ -22,28 +22,28 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// desk is a fake of a partition that holds one user, and of the topic served.
-type desk struct {
-	mu      sync.Mutex
-	rows    memrows.Table
-	applied int64 // offset in served
-	end     int64 // end offset of served
-	asked   int   // number of reads of end
-	endErr  error
-	session uint64 // 0: this process does not own the partition
-	since   time.Time
-	changed chan struct{}
+// fakePools is a fake of a partition with one user, and of the topic served.
+type fakePools struct {
+	mu       sync.Mutex
+	rows     memrows.Table
+	applied  int64 // offset in served
+	end      int64 // end offset of served
+	endReads int   // number of reads of end
+	endErr   error
+	session  uint64 // 0: this process does not own the partition
+	since    time.Time
+	changed  chan struct{}
 }
 
-func newDesk(pins int) *desk {
-	d := &desk{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
+func newFakePools(pins int) *fakePools {
+	d := &fakePools{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
 	for n := range pins {
 		poolstest.Deliver(d.rows, "editors", poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	}
 	return d
 }
 
-func (d *desk) Read(_ context.Context, owner string, f func(rows.Snapshot) error) error {
+func (d *fakePools) Read(_ context.Context, owner string, f func(rows.Snapshot) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.session == 0 {
@@ -52,24 +52,24 @@ func (d *desk) Read(_ context.Context, owner string, f func(rows.Snapshot) error
 	return f(snapshot{Table: maps.Clone(d.rows), applied: d.applied, session: d.session, since: d.since})
 }
 
-func (d *desk) Changed(string) <-chan struct{} {
+func (d *fakePools) Changed(string) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.changed
 }
 
-func (d *desk) End(_ context.Context, topic string, partition int32) (int64, error) {
+func (d *fakePools) End(_ context.Context, topic string, partition int32) (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if topic != topics.Served || partition != 3 {
-		return 0, errors.New("the end of something else")
+		return 0, errors.New("unexpected topic or partition")
 	}
-	d.asked++
+	d.endReads++
 	return d.end, d.endErr
 }
 
-// change modifies the desk, as a commit would.
-func (d *desk) change(f func()) {
+// change modifies the rows, as a commit would.
+func (d *fakePools) change(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f()
@@ -78,14 +78,14 @@ func (d *desk) change(f func()) {
 }
 
 // markSeen marks pins as shown long ago.
-func (d *desk) markSeen(pins ...schemas.PinID) {
+func (d *fakePools) markSeen(pins ...schemas.PinID) {
 	for _, pin := range pins {
 		d.rows[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
 	}
 }
 
-// apply applies a Served that is at the end of the log.
-func (d *desk) apply(t *testing.T, s *schemas.Served) {
+// apply applies a Served at the end of the log.
+func (d *fakePools) apply(t *testing.T, s *schemas.Served) {
 	d.change(func() {
 		st, err := layout.ReadState(d.rows)
 		must.OK(t, err)
@@ -113,15 +113,15 @@ func (s snapshot) Since() time.Time { return s.since }
 
 func (s snapshot) Partition() int32 { return 3 }
 
-func generatorOf(t *testing.T, d *desk) *Generator {
+func generatorOf(t *testing.T, d *fakePools) *Generator {
 	t.Helper()
 	return generatorWith(t, DefaultConfig(), Deps{Rows: d})
 }
 
-// generatorWith returns a generator whose rows are a desk.
+// generatorWith returns a generator that reads a fakePools.
 func generatorWith(t *testing.T, cfg Config, deps Deps) *Generator {
 	t.Helper()
-	deps.Streams, deps.End = &topics.Streams{}, deps.Rows.(*desk)
+	deps.Streams, deps.End = &topics.Streams{}, deps.Rows.(*fakePools)
 	if deps.Deleted == nil {
 		deps.Deleted = poolstest.Nobody{}
 	}
@@ -173,8 +173,8 @@ type waitingChunk struct {
 	err   error
 }
 
-// ask requests a chunk without waiting for it. It must be called in a synctest bubble.
-func ask(ctx context.Context, g *Generator, served string) *waitingChunk {
+// startChunk requests a chunk without waiting for it. It must be called in a synctest bubble.
+func startChunk(ctx context.Context, g *Generator, served string) *waitingChunk {
 	w := &waitingChunk{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
@@ -189,17 +189,17 @@ func (w *waitingChunk) expect(t *testing.T, when string, want bool) {
 	select {
 	case <-w.done:
 		if w.err != nil || !want {
-			t.Fatalf("%s: the chunk is there, with error %v", when, w.err)
+			t.Fatalf("%s: Chunk returned, with error %v", when, w.err)
 		}
 	default:
 		if want {
-			t.Fatalf("%s: the chunk is not there", when)
+			t.Fatalf("%s: Chunk did not return", when)
 		}
 	}
 }
 
-func TestChunkTakesTheBest(t *testing.T) {
-	g := generatorOf(t, newDesk(3))
+func TestChunk_TakesBest(t *testing.T) {
+	g := generatorOf(t, newFakePools(3))
 	c := visit(t, g, "v1")
 	expectPins(t, c.Served.Items, "pin:0", "pin:1")
 	want := schemas.Served{ID: "v1", User: poolstest.Owner, Feed: "plain", Items: c.Served.Items,
@@ -209,12 +209,12 @@ func TestChunkTakesTheBest(t *testing.T) {
 	}
 }
 
-func TestNextChunkWaitsUntilTheVisitBeforeIsApplied(t *testing.T) {
+func TestChunk_WaitsUntilPreviousVisitIsApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(5)
+		d := newFakePools(5)
 		g := generatorOf(t, d)
 		first := visit(t, g, "v1")
-		next := ask(t.Context(), g, "v2")
+		next := startChunk(t.Context(), g, "v2")
 		next.expect(t, "published", false)
 		g.Settle(poolstest.Owner, "v1", schemas.Acknowledged)
 		next.expect(t, "acknowledged", false)
@@ -227,40 +227,40 @@ func TestNextChunkWaitsUntilTheVisitBeforeIsApplied(t *testing.T) {
 	})
 }
 
-func TestAFailedVisitFreesItsItems(t *testing.T) {
+func TestSettle_FailedVisitReleasesItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := generatorOf(t, newDesk(5))
+		g := generatorOf(t, newFakePools(5))
 		visit(t, g, "v1")
-		next := ask(t.Context(), g, "v2")
+		next := startChunk(t.Context(), g, "v2")
 		g.Settle(poolstest.Owner, "v0", schemas.Failed)
-		next.expect(t, "another one failed", false)
+		next.expect(t, "another visit failed", false)
 		g.Settle(poolstest.Owner, "v1", schemas.Failed)
 		next.expect(t, "it failed", true)
 		expectPins(t, next.chunk.Served.Items, "pin:0", "pin:1")
 	})
 }
 
-// A Served of unknown outcome can be appended as long as its producer tries to deliver it. After that it can be anywhere
-// before the end of the log. No amount of time by itself settles it.
-func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
-	for name, arrives := range map[string]bool{"it arrives": true, "it never arrives": false} {
+// A Served of unknown outcome can be appended until the delivery timeout of its producer. After that, it can be anywhere
+// before the end of the log. Therefore only the log settles it, not the time.
+func TestSettle_UnknownOutcomeIsSettledByLog(t *testing.T) {
+	for name, arrives := range map[string]bool{"appended": true, "never appended": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(5)
+				d := newFakePools(5)
 				g := generatorOf(t, d)
 				first := visit(t, g, "v1")
-				asked := d.asked // at the assignment of the partition
+				reads := d.endReads // at the assignment of the partition
 				g.Settle(poolstest.Owner, "v1", schemas.Unknown)
-				next := ask(t.Context(), g, "v2")
+				next := startChunk(t.Context(), g, "v2")
 				time.Sleep(topics.DeliveryTimeout - time.Millisecond)
 				d.change(func() {})
-				next.expect(t, "it can still come", false)
-				if d.asked != asked {
-					t.Error("the end was asked for too early")
+				next.expect(t, "it can still be appended", false)
+				if d.endReads != reads {
+					t.Error("the end was read too early")
 				}
 				d.change(func() { d.end = 1 })
 				time.Sleep(time.Millisecond)
-				next.expect(t, "the end is behind what is applied", false)
+				next.expect(t, "records before the end are not applied", false)
 				time.Sleep(time.Hour)
 				next.expect(t, "an hour later", false)
 				if arrives {
@@ -280,35 +280,35 @@ func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
 	}
 }
 
-func TestAVisitNobodySettlesIsUnknown(t *testing.T) {
+func TestSettle_MissingOutcomeIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := generatorOf(t, newDesk(5))
+		g := generatorOf(t, newFakePools(5))
 		visit(t, g, "v1")
-		next := ask(t.Context(), g, "v2")
+		next := startChunk(t.Context(), g, "v2")
 		time.Sleep(publishWithin + topics.DeliveryTimeout - time.Millisecond)
-		next.expect(t, "it may still be published", false)
+		next.expect(t, "may still be published", false)
 		time.Sleep(time.Millisecond)
-		next.expect(t, "it is not in the log", true)
+		next.expect(t, "not in the log", true)
 	})
 }
 
-func TestAnAcknowledgedVisitThatWasDroppedIsSettledByTheLog(t *testing.T) {
+func TestSettle_AcknowledgedButDroppedIsSettledByLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(5)
+		d := newFakePools(5)
 		g := generatorOf(t, d)
 		visit(t, g, "v1")
 		g.Settle(poolstest.Owner, "v1", schemas.Acknowledged)
 		d.change(func() { d.applied, d.end = 0, 1 }) // sent to the dead-letter topic
-		next := ask(t.Context(), g, "v2")
-		next.expect(t, "its id may come", false)
+		next := startChunk(t.Context(), g, "v2")
+		next.expect(t, "its id can still be applied", false)
 		time.Sleep(ackPatience)
 		next.expect(t, "the log is applied", true)
 	})
 }
 
-func TestWhoGivesUpLeavesTheVisitBeforeUnderWay(t *testing.T) {
+func TestChunk_CanceledCallKeepsPreviousVisit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := generatorOf(t, newDesk(5))
+		g := generatorOf(t, newFakePools(5))
 		visit(t, g, "v1")
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -322,26 +322,26 @@ func TestWhoGivesUpLeavesTheVisitBeforeUnderWay(t *testing.T) {
 	})
 }
 
-func TestAPartitionThatComesAnswersWhenServedIsApplied(t *testing.T) {
+func TestHandover_WaitsUntilServedIsApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(5)
+		d := newFakePools(5)
 		g := generatorOf(t, d)
 		d.end = 3
-		next := ask(t.Context(), g, "v1")
-		next.expect(t, "nothing is applied", false)
+		next := startChunk(t.Context(), g, "v1")
+		next.expect(t, "no record is applied", false)
 		d.change(func() { d.applied = 1 })
-		next.expect(t, "one is missing", false)
+		next.expect(t, "one record is missing", false)
 		d.change(func() { d.applied, d.end = 2, 9 })
-		next.expect(t, "applied up to the end read then", true)
+		next.expect(t, "applied up to the end that was read", true)
 		g.Settle(poolstest.Owner, "v1", schemas.Failed)
 		visit(t, g, "v2")
 		g.Settle(poolstest.Owner, "v2", schemas.Failed)
-		if d.asked != 1 {
-			t.Errorf("the end was asked for %d times, want once", d.asked)
+		if d.endReads != 1 {
+			t.Errorf("read the end %d times, want 1", d.endReads)
 		}
 		d.change(func() { d.session = 2 })
-		next = ask(t.Context(), g, "v3")
-		next.expect(t, "it came again", false)
+		next = startChunk(t.Context(), g, "v3")
+		next.expect(t, "the partition returned", false)
 		d.change(func() { d.applied = 8 })
 		next.expect(t, "applied again", true)
 	})
@@ -349,51 +349,51 @@ func TestAPartitionThatComesAnswersWhenServedIsApplied(t *testing.T) {
 
 // A visit with a chunk of another process has not published its Served when the partition moves. Its items are shown as new
 // only once.
-func TestWhatAnotherProcessGaveIsNotNewAgain(t *testing.T) {
+func TestHandover_ItemsOfPreviousOwnerAreNotNewAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(5)
+		d := newFakePools(5)
 		cfg := DefaultConfig()
-		cfg.Elsewhere = 800 * time.Millisecond
+		cfg.HandoverWait = 800 * time.Millisecond
 		former := generatorWith(t, cfg, Deps{Rows: d})
 		first := visit(t, former, "v1")
 		d.change(func() { d.session, d.since = 2, time.Now() })
-		asked := d.asked
-		next := ask(t.Context(), generatorWith(t, cfg, Deps{Rows: d}), "v2")
-		time.Sleep(cfg.Elsewhere - time.Millisecond)
-		next.expect(t, "the former visit may go on", false)
-		if d.asked != asked {
-			t.Error("the end was asked for too early")
+		reads := d.endReads
+		next := startChunk(t.Context(), generatorWith(t, cfg, Deps{Rows: d}), "v2")
+		time.Sleep(cfg.HandoverWait - time.Millisecond)
+		next.expect(t, "the previous owner's visit may continue", false)
+		if d.endReads != reads {
+			t.Error("the end was read too early")
 		}
 		d.change(func() { d.end = 1 })
 		time.Sleep(time.Millisecond)
-		next.expect(t, "the former visit is not applied", false)
+		next.expect(t, "the previous owner's visit is not applied", false)
 		d.end = 0
 		d.apply(t, &first.Served)
-		next.expect(t, "the former visit is applied", true)
+		next.expect(t, "the previous owner's visit is applied", true)
 		expectPins(t, next.chunk.Served.Items, "pin:2", "pin:3")
 	})
 }
 
 // A generator does not wait for a partition that no other process can have owned: it holds all reservations itself.
-func TestAPartitionThatWasHereAnswersAtOnce(t *testing.T) {
+func TestHandover_NoWaitWithoutPreviousOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(5)
+		d := newFakePools(5)
 		cfg := DefaultConfig()
-		cfg.Elsewhere = 800 * time.Millisecond
+		cfg.HandoverWait = 800 * time.Millisecond
 		d.since = time.Now()
 		g := generatorWith(t, cfg, Deps{Rows: d})
-		time.Sleep(cfg.Elsewhere)
+		time.Sleep(cfg.HandoverWait)
 		visit(t, g, "v1")
 		d.change(func() { d.session = 2 })
-		next := ask(t.Context(), g, "v2")
-		next.expect(t, "the visit before is under way", false)
+		next := startChunk(t.Context(), g, "v2")
+		next.expect(t, "the previous visit is in flight", false)
 		g.Settle(poolstest.Owner, "v1", schemas.Failed)
 		next.expect(t, "it failed", true)
 	})
 }
 
-func TestChunkErrors(t *testing.T) {
-	d := newDesk(5)
+func TestChunk_Errors(t *testing.T) {
+	d := newFakePools(5)
 	g := generatorOf(t, d)
 	bad := func(change func(*schemas.ChunkRequest)) error {
 		r := request("v")
@@ -415,37 +415,37 @@ func TestChunkErrors(t *testing.T) {
 	}
 	d.endErr = errors.New("brokers away")
 	if _, err := g.Chunk(t.Context(), request("v1")); !errors.Is(err, d.endErr) {
-		t.Errorf("got %v, want that the brokers are away", err)
+		t.Errorf("got %v, want the error of the brokers", err)
 	}
 	d.endErr, d.session = nil, 0
-	var gone *rows.NotHereError
-	if _, err := g.Chunk(t.Context(), request("v2")); !errors.As(err, &gone) {
-		t.Errorf("got %v, want that the partition is not here", err)
+	var notHere *rows.NotHereError
+	if _, err := g.Chunk(t.Context(), request("v2")); !errors.As(err, &notHere) {
+		t.Errorf("got %v, want a NotHereError", err)
 	}
 	d.session = 1
 	visit(t, g, "v3") // none of these left a reservation
 }
 
-func TestAnEmptyChunkReservesNothing(t *testing.T) {
-	g := generatorOf(t, newDesk(0))
+func TestChunk_EmptyReservesNothing(t *testing.T) {
+	g := generatorOf(t, newFakePools(0))
 	for _, id := range []string{"v1", "v2"} {
 		if c := visit(t, g, id); len(c.Served.Items) != 0 {
-			t.Errorf("items %v of nothing", c.Served.Items)
+			t.Errorf("items %v of an empty pool", c.Served.Items)
 		}
 	}
 }
 
-func TestADeletedUserGetsNothing(t *testing.T) {
-	d := newDesk(5)
+func TestChunk_DeletedUserGetsNone(t *testing.T) {
+	d := newFakePools(5)
 	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Deleted: poolstest.Only(poolstest.Owner)})
 	if c := visit(t, g, "v1"); len(c.Served.Items) != 0 {
 		t.Errorf("got %v", c.Served.Items)
 	}
 }
 
-func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
+func TestReservations_OfUsersWhoNeverReturnAreReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := generatorOf(t, newDesk(5))
+		g := generatorOf(t, newFakePools(5))
 		for _, user := range []schemas.UserID{"user:1", "user:2", "user:3", "user:4", "user:5"} {
 			r := request("v-" + string(user))
 			r.User = user
@@ -457,13 +457,13 @@ func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
 			g.Settle(poolstest.Owner, "v1", schemas.Failed)
 		}
 		if n := len(g.reservations.users); n != 0 {
-			t.Errorf("%d reservations are left", n)
+			t.Errorf("%d reservations remain", n)
 		}
 	})
 }
 
-func TestPoolAndWaiting(t *testing.T) {
-	d := newDesk(130)
+func TestPool_AndWaiting(t *testing.T) {
+	d := newFakePools(130)
 	poolstest.Deliver(d.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Created: 7, Facets: schemas.Facets{Author: "user:a"}}})
 	g := generatorOf(t, d)
 	got, err := g.Pool(t.Context(), poolstest.Owner, "related", 10)
@@ -480,12 +480,12 @@ func TestPoolAndWaiting(t *testing.T) {
 	if p, err := g.Pool(t.Context(), poolstest.Owner, "nowhere", 4); err != nil || p.Total != 0 || p.Items == nil {
 		t.Errorf("got %+v, %v, want an empty list", p, err)
 	}
-	if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != WaitingMost {
-		t.Errorf("%d wait, %v, want %d", n, err, WaitingMost)
+	if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != MaxWaiting {
+		t.Errorf("%d waiting, %v, want %d", n, err, MaxWaiting)
 	}
-	few := newDesk(3)
+	few := newFakePools(3)
 	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	if n, err := generatorOf(t, few).Waiting(t.Context(), poolstest.Owner); err != nil || n != 3 {
-		t.Errorf("%d wait, %v, want 3: a pin in two pools counts once", n, err)
+		t.Errorf("%d waiting, %v, want 3: a pin in two pools counts once", n, err)
 	}
 }

@@ -35,8 +35,8 @@ func (r readiness) Ready() bool {
 	}
 }
 
-// Change replaces the counts of a pin. was is nil if there were none, and is is nil if there are none now. It is the callback
-// of topics.GlobalTable.OnChange.
+// Change replaces the counts of a pin. was is nil if there were none, and is is nil if there are none now. It is a callback
+// for topics.GlobalTable.OnChange.
 func (h *Hot) Change(_ string, was, is *schemas.HotPin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// LogEnd returns the end of a partition: the offset after the last record that a reader gets, or 0 if there is none. DataEnd
+// LogEnd returns the end of a partition: the offset after the last record for readers, or 0 if there is none. DataEnd
 // implements it.
 type LogEnd interface {
 	End(ctx context.Context, topic string, partition int32) (int64, error)
@@ -16,15 +16,15 @@ type LogEnd interface {
 type Log interface {
 	// End returns the offset that the next record gets.
 	End(ctx context.Context, topic string, partition int32) (int64, error)
-	// Read returns some records from an offset on, and the offset to continue from. At the end it returns the same offset.
+	// Read returns some records starting at an offset, and the offset to continue from. At the end it returns the same offset.
 	Read(ctx context.Context, topic string, partition int32, from int64) ([]*kgo.Record, int64, error)
 }
 
-// DataEnd is the LogEnd of a Log. It does not use the end offset that brokers report: the offsets before that can be unused,
-// or control records, which readers never get.
+// DataEnd is the LogEnd of a Log. It does not use the end offset from the brokers, because the offsets before that can be
+// unused or control records, which readers never get.
 type DataEnd struct{ Log Log }
 
-// End implements LogEnd. It reads the tail of the partition, and reads further back only until it finds a record.
+// End implements LogEnd. It reads the tail of the partition, and then further back until it finds a record.
 func (d DataEnd) End(ctx context.Context, topic string, partition int32) (int64, error) {
 	end, err := d.Log.End(ctx, topic, partition)
 	if err != nil {

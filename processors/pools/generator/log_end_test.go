@@ -7,12 +7,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// tape is a partition: true for a record, false for an offset that no reader gets. A read returns three offsets at a time.
-type tape []bool
+// fakeLog is a partition: true for a record, false for an offset that no reader gets. A read returns three offsets at a time.
+type fakeLog []bool
 
-func (l tape) End(context.Context, string, int32) (int64, error) { return int64(len(l)), nil }
+func (l fakeLog) End(context.Context, string, int32) (int64, error) { return int64(len(l)), nil }
 
-func (l tape) Read(_ context.Context, _ string, _ int32, from int64) ([]*kgo.Record, int64, error) {
+func (l fakeLog) Read(_ context.Context, _ string, _ int32, from int64) ([]*kgo.Record, int64, error) {
 	var records []*kgo.Record
 	next := min(from+3, int64(len(l)))
 	for at := from; at < next; at++ {
@@ -24,18 +24,18 @@ func (l tape) Read(_ context.Context, _ string, _ int32, from int64) ([]*kgo.Rec
 }
 
 func TestDataEnd(t *testing.T) {
-	markers := make(tape, 40)
-	mixed := append(tape{true, true}, markers...)
+	markers := make(fakeLog, 40)
+	mixed := append(fakeLog{true, true}, markers...)
 	for name, c := range map[string]struct {
-		log  tape
+		log  fakeLog
 		want int64
 	}{
-		"nothing":                {nil, 0},
-		"records to the end":     {tape{true, true}, 2},
-		"a marker at the end":    {tape{true, true, false}, 2},
-		"many markers":           {mixed, 2},
-		"nothing but markers":    {markers, 0},
-		"a record behind others": {append(append(tape{}, mixed...), true), 43},
+		"nothing":               {nil, 0},
+		"records up to the end": {fakeLog{true, true}, 2},
+		"a marker at the end":   {fakeLog{true, true, false}, 2},
+		"many markers":          {mixed, 2},
+		"only markers":          {markers, 0},
+		"a record at the end":   {append(append(fakeLog{}, mixed...), true), 43},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := DataEnd{Log: c.log}.End(t.Context(), "served", 0)

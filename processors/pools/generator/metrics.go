@@ -64,8 +64,8 @@ func (m metrics) called(service string, err error) {
 // otherSources is the label of sources that a feed does not name.
 const otherSources = "others"
 
-// sourceLabel returns the name of a source that the feed names. All others share one label, because anyone can offer a new
-// source.
+// sourceLabel returns the name of a source that the feed names. All others share one label, because any producer can offer a
+// new source.
 func sourceLabel(f rules.Feed, s schemas.Source) string {
 	if _, named := f.Shares[s]; named {
 		return string(s)

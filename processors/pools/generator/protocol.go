@@ -12,7 +12,7 @@ import (
 )
 
 // responseValues is the maximum number of JSON values in a response per candidate of the request: the maximum number of
-// interests, the other fields, and as many values that are not read.
+// interests, the other fields, and as many unknown values.
 const responseValues = 2 * schemas.MaxInterests
 
 // sourceRequest and sourceResponse are the request and the response of an ExternalSource.

@@ -61,7 +61,7 @@ func (p *Pulled) remove(e *schemas.PulledPin) {
 	followee := schemas.ID(e.Followee)
 	list := p.lists[followee]
 	at, _ := slices.BinarySearchFunc(list, e, bestFirst)
-	for at < len(list) && list[at] != e { // a pin that moves between slots may be in two for a moment
+	for at < len(list) && list[at] != e { // a pin that moves between slots can be in two for a short time
 		at++
 	}
 	if at == len(list) {
@@ -181,7 +181,7 @@ type merged struct {
 	taken   map[schemas.PinID]bool
 }
 
-// merge returns an iterator. It holds the read lock of p until the caller calls the returned function.
+// merge returns an iterator, and a function that the caller must call after use. Until then, it holds the read lock of p.
 func (p *Pulled) merge(l *layout.Iterator, follows map[schemas.ID]float32) (*merged, func()) {
 	p.mu.RLock()
 	m := &merged{pulled: p, pushed: l, queue: p.queue(l.Source, follows)}
@@ -208,7 +208,7 @@ func (m *merged) next() *layout.Candidate {
 		case c == nil && len(m.queue) == 0:
 			return nil
 		case m.first(c):
-			c = m.known(m.pushed.Take())
+			c = m.update(m.pushed.Take())
 		default:
 			c = m.pull()
 		}
@@ -218,14 +218,14 @@ func (m *merged) next() *layout.Candidate {
 	}
 }
 
-// take reports whether the pin occurs for the first time.
+// take reports whether the pin occurs for the first time, and records it.
 func (m *merged) take(pin schemas.PinID) bool {
 	if m.taken == nil {
 		return true
 	}
-	again := m.taken[pin]
+	repeated := m.taken[pin]
 	m.taken[pin] = true
-	return !again
+	return !repeated
 }
 
 // first reports whether the pushed candidate c, which may be nil, precedes the pulled ones.
@@ -237,9 +237,9 @@ func (m *merged) first(c *layout.Candidate) bool {
 	return comparePlaces(top.score, top.rest[0].Pin, c.PoolScore, c.Pin) >= 0
 }
 
-// known returns a pushed candidate with the content of the highest known version, or nil if that version invalidates its
+// update returns a pushed candidate with the content of the highest known version, or nil if that version invalidates its
 // place.
-func (m *merged) known(c *layout.Candidate) *layout.Candidate {
+func (m *merged) update(c *layout.Candidate) *layout.Candidate {
 	e := m.pulled.newest(c.Pin)
 	if e == nil || e.Version <= m.pushed.Version(c) {
 		return c
@@ -255,9 +255,9 @@ func (m *merged) known(c *layout.Candidate) *layout.Candidate {
 // pull takes the best pulled pin. It returns nil if the highest known version invalidates its place.
 func (m *merged) pull() *layout.Candidate {
 	e, s := m.queue.take()
-	truth := m.pulled.newest(e.Pin)
-	c := &layout.Candidate{Pin: e.Pin, PoolScore: s, Place: layout.NoPlace, Content: layout.NewContent(truth.PinContent)}
-	if r := m.changed[e.Pin]; r != nil && r.Version > truth.Version {
+	newest := m.pulled.newest(e.Pin)
+	c := &layout.Candidate{Pin: e.Pin, PoolScore: s, Place: layout.NoPlace, Content: layout.NewContent(newest.PinContent)}
+	if r := m.changed[e.Pin]; r != nil && r.Version > newest.Version {
 		c.Content = r.Content()
 	}
 	if e.Created != c.Created {

@@ -17,16 +17,16 @@ import (
 )
 
 // slot returns the record of the topic recents-pulled for a version.
-func slot(followee schemas.Followee, n int, d poolstest.Delivered, gone bool) *schemas.PulledPin {
-	return &schemas.PulledPin{Followee: followee, Slot: int32(n), Withdrawn: gone, DeliveredPin: schemas.DeliveredPin{
+func slot(followee schemas.Followee, n int, d poolstest.Delivered, withdrawn bool) *schemas.PulledPin {
+	return &schemas.PulledPin{Followee: followee, Slot: int32(n), Withdrawn: withdrawn, DeliveredPin: schemas.DeliveredPin{
 		Pin: d.Pin, Version: d.Version, PinContent: d.PinContent, BaseScore: schemas.BaseScore(d.PoolScore),
 	}}
 }
 
 // Some versions are pushed, and some are in slots of followees, which are added, changed and removed. The user does not
-// follow all of these followees. The pool equals the oracle of everything that reaches the user, with the content that any
-// slot knows of a pin.
-func TestPushedAndPulledAreOnePool(t *testing.T) {
+// follow all of these followees. The pool equals the oracle of all versions that reach the user, with the newest content of
+// each pin in any slot.
+func TestPulled_MergesWithPushed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := poolstest.DrawWorld(t)
 		for _, followee := range []schemas.ID{"user:a", "board:a"} {
@@ -53,7 +53,7 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 			if i%3 == 0 {
 				fill(slot(followee, i, poolstest.Delivered{Pin: "pin:other", Version: 99, PoolScore: 99}, false))
 			}
-			fill(slot(followee, i, d, rapid.IntRange(0, 4).Draw(t, "gone") == 0))
+			fill(slot(followee, i, d, rapid.IntRange(0, 4).Draw(t, "withdrawn") == 0))
 		}
 		var known []poolstest.Delivered
 		for _, s := range slots {
@@ -97,7 +97,7 @@ func mergedOracle(reaches, known []poolstest.Delivered, w poolstest.World, n int
 	return poolstest.Oracle(all, w.Visible, w.Seen, n)
 }
 
-func TestPulledForgetsWhatLeavesItsSlot(t *testing.T) {
+func TestPulled_RemovesPinsThatLeaveSlots(t *testing.T) {
 	var p Pulled
 	pin := func(n int) poolstest.Delivered {
 		return poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(n % 2)}
@@ -106,15 +106,15 @@ func TestPulledForgetsWhatLeavesItsSlot(t *testing.T) {
 		p.Change("", nil, slot("user:a", i, pin(i), i%5 == 4))
 	}
 	if got := p.sources(map[schemas.ID]float32{"user:a": 1, "interest:x": 1}, nil); !slices.Equal(got, []schemas.Source{schemas.Following}) {
-		t.Errorf("sources %v", got)
+		t.Errorf("sources %v, want both", got)
 	}
 	list := slices.Clone(p.lists["user:a"])
-	gone := slices.Concat(p.pins[poolstest.PinID(4)], p.pins[poolstest.PinID(9)])
-	for _, s := range append(list, gone...) {
+	removed := slices.Concat(p.pins[poolstest.PinID(4)], p.pins[poolstest.PinID(9)])
+	for _, s := range append(list, removed...) {
 		p.Change("", s, nil)
 	}
 	if len(p.lists) != 0 || len(p.pins) != 0 {
-		t.Errorf("%d lists and %d pins are left", len(p.lists), len(p.pins))
+		t.Errorf("%d lists and %d pins remain", len(p.lists), len(p.pins))
 	}
 }
 
@@ -143,7 +143,7 @@ func BenchmarkMerge(b *testing.B) {
 }
 
 // Trims remove seen pins from the user's own rows, so recent ones need no lookup. Nothing removes them from slots.
-func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
+func TestPulled_PinsSeenLongAgoAreSeen(t *testing.T) {
 	table, pulled := memrows.Table{}, new(Pulled)
 	table[string(layout.GraphRow(layout.RegisterFollow, "user:a"))] = layout.AppendFollow(nil, 0, 1)
 	poolstest.SetState(table, layout.State{Head: 9})
@@ -159,6 +159,6 @@ func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
 	all, err := v.best(schemas.Following, 3)
 	must.OK(t, err)
 	if len(all) != 1 || all[0].Pin != poolstest.PinID(0) {
-		t.Errorf("%d candidates, want the one that was not seen: %+v", len(all), all)
+		t.Errorf("%d candidates, want only the unseen one: %+v", len(all), all)
 	}
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// WaitingMost is the maximum that Waiting returns.
-const WaitingMost = 100
+// MaxWaiting is the maximum result of Waiting.
+const MaxWaiting = 100
 
-// errPulledNotLoaded is returned while the pulled pins are not loaded. Without them a pool would look complete but would not
-// be.
-var errPulledNotLoaded = fmt.Errorf("%s is still being read: ask again", topics.RecentsPulled)
+// errPulledNotLoaded is returned while the pulled pins are not loaded, because a pool without them would be incomplete.
+var errPulledNotLoaded = fmt.Errorf("%s is still being read: try again later", topics.RecentsPulled)
 
 func (g *Generator) pulledLoaded() bool { return g.deps.Pulled == nil || g.deps.Pulled.Ready() }
 
@@ -44,12 +43,12 @@ func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schema
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pool %s of %s: %w", source, user, err)
+		return nil, fmt.Errorf("read pool %s of %s: %w", source, user, err)
 	}
 	return p, nil
 }
 
-// Sources returns the sources that the user has or had candidates of, by name.
+// Sources returns the sources with current or former candidates of the user, by name.
 func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas.Source, error) {
 	var list []schemas.Source
 	err := g.readComplete(ctx, user, func(v *view) (err error) {
@@ -57,13 +56,13 @@ func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("sources of %s: %w", user, err)
+		return nil, fmt.Errorf("read sources of %s: %w", user, err)
 	}
 	return list, nil
 }
 
-// Waiting returns the number of pins that a visit of the feed home could show, up to WaitingMost. It does not count pins that
-// a visit would hold back or may not show now. It does not ask external sources and the model, because it is called often.
+// Waiting returns the number of pins that a visit of the feed home could show, up to MaxWaiting. It does not count pins that
+// a visit would hold back or may not show now. It does not call external sources and the model, because it is called often.
 func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
 	feed, arm, ok := g.cfg.Feeds.For(rules.Home, user)
 	if !ok {
@@ -74,11 +73,10 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 	if err != nil {
 		return 0, fmt.Errorf("count candidates of %s: %w", user, err)
 	}
-	return min(len(pins), WaitingMost), nil
+	return min(len(pins), MaxWaiting), nil
 }
 
-// waiting returns the pins that a visit could show. Like arrange, it looks up only the pins that it counts among the seen
-// pins.
+// waiting returns the pins that a visit could show. Like arrange, it looks up only the counted pins among the seen pins.
 func (g *Generator) waiting(ctx context.Context, c *composition) ([]schemas.PinID, error) {
 	err := g.readComplete(ctx, c.User, func(v *view) error {
 		if err := g.gather(c, v); err != nil {
@@ -89,9 +87,9 @@ func (g *Generator) waiting(ctx context.Context, c *composition) ([]schemas.PinI
 	if err != nil {
 		return nil, err
 	}
-	visit := rules.Visit{User: c.User, Time: schemas.MicrosOf(g.deps.Now()), Limit: WaitingMost, Memory: c.memory}
+	visit := rules.Visit{User: c.User, Time: schemas.MicrosOf(g.deps.Now()), Limit: MaxWaiting, Memory: c.memory}
 	pins := c.rules.Waiting(visit, g.deps.Extensions.admitted(c), c.signals)
-	pins = pins[:min(len(pins), WaitingMost)]
+	pins = pins[:min(len(pins), MaxWaiting)]
 	seen, err := g.seen(ctx, c.User, append(c.bestOfPools(), pins...))
 	if err != nil || len(seen) == 0 {
 		return pins, err

@@ -15,10 +15,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Materialized entries are found as they were added, in rows of a visit or in rows of single entries by earlier releases.
-// They are found from any head down and one by one, whether or not the oldest rows were deleted.
-func TestFrozenEntriesAreFound(t *testing.T) {
-	w := newWhyDesk(t, nil)
+// Materialized entries are found as they were added, in rows of a visit or of a single entry. They are found from any head
+// down and one by one, also after the oldest rows were deleted.
+func TestMaterialized_EntriesAreFound(t *testing.T) {
+	w := newWhyFixture(t, nil)
 	stream := w.g.deps.Streams.FeedEntries
 	same := cmpopts.EquateEmpty()
 	rapid.Check(t, func(t *rapid.T) {
@@ -34,37 +34,37 @@ func TestFrozenEntriesAreFound(t *testing.T) {
 			table[string(layout.PositionRow(layout.KindMaterialized, added.Last()))] = value
 			all, heads = slices.AppendSeq(all, added.All()), append(heads, added.Last())
 		}
-		gone := int64(0) // last position of the deleted rows
+		deletedTo := int64(0) // last position of the deleted rows
 		if len(all) > 0 && rapid.Bool().Draw(t, "thaw") {
 			to := rapid.Int64Range(0, int64(len(all))).Draw(t, "to")
 			for name := range table {
 				if at := layout.PositionOf([]byte(name)); at <= to {
 					delete(table, name)
-					gone = max(gone, at)
+					deletedTo = max(deletedTo, at)
 				}
 			}
 		}
 		for i, want := range all {
 			got, err := materializedAt(table, stream, want.Position)
-			if err != nil || want.Position > gone && !cmp.Equal(got, &want, same) || want.Position <= gone && got != nil {
-				t.Fatalf("at %d of %d: got %+v, %v; up to %d are gone", i+1, len(all), got, err, gone)
+			if err != nil || want.Position > deletedTo && !cmp.Equal(got, &want, same) || want.Position <= deletedTo && got != nil {
+				t.Fatalf("at %d of %d: got %+v, %v; deleted up to %d", i+1, len(all), got, err, deletedTo)
 			}
 		}
 		most := rapid.IntRange(1, 20).Draw(t, "most")
 		head := rapid.SampledFrom(heads).Draw(t, "head")
-		want := slices.Clone(all[min(gone, head):head])
+		want := slices.Clone(all[min(deletedTo, head):head])
 		slices.Reverse(want)
 		want = want[:min(len(want), most)]
 		got, err := materializedFrom(table, stream, head, most)
 		if diff := cmp.Diff(want, got, same); err != nil || diff != "" {
-			t.Fatalf("%v; the newest %d (-want +got):\n%s", err, most, diff)
+			t.Fatalf("%v; newest %d (-want +got):\n%s", err, most, diff)
 		}
 	})
 }
 
-// If no store can report which entries are visible, answers use what the generator recalls.
-func TestRecall_EmptiesWhatMayNotBeShownAgain(t *testing.T) {
-	w := newWhyDesk(t, nil) // the user follows user:a
+// If no store can report which entries are visible, responses use the recalled entries.
+func TestRecall_EmptiesHiddenEntries(t *testing.T) {
+	w := newWhyFixture(t, nil) // the user follows user:a
 	for _, blocked := range []schemas.ID{"user:blocked", "board:blocked"} {
 		w.graph(layout.RegisterBlock, blocked)
 	}
@@ -82,7 +82,7 @@ func TestRecall_EmptiesWhatMayNotBeShownAgain(t *testing.T) {
 		{Source: schemas.Related, Facets: by("user:blocked", "")},
 		{Source: schemas.Related, Facets: by("user:blocker", "")},
 		{Source: schemas.Following, Facets: by("user:a", "board:blocked")},
-		{Source: schemas.Related, Facets: by("user:gone", "")},
+		{Source: schemas.Related, Facets: by("user:deleted", "")},
 	}
 	var want []schemas.PinID
 	for i := range items {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// publishWithin is how long after Chunk its caller may start to publish the Served.
+	// publishWithin is the time after Chunk within which its caller may start to publish the Served.
 	publishWithin = 10 * time.Second
-	// ackPatience is how long an acknowledged Served is awaited by its id only, before the end of the log is read. The end of
-	// the log also settles a Served that was dropped.
+	// ackPatience is the time during which an acknowledged Served is awaited only by its id, before the end of the log is read.
+	// The end of the log also settles a Served that was dropped.
 	ackPatience = time.Second
 )
 
-// reservation is the Served that a user has in flight: from the request for a chunk until its effect is in the rows, or can
-// no longer come.
+// reservation is the Served that a user has in flight: from the request for a chunk until its effect is in the rows or has
+// become impossible.
 type reservation struct {
 	served    string
 	pins      []schemas.PinID // of the chunk that was returned
@@ -89,9 +89,9 @@ func (g *Generator) isSettled(ctx context.Context, user schemas.UserID, r *reser
 	return r.endKnown && applied >= r.end-1, nil
 }
 
-// releaseSettled releases some reservations of users who have not visited again. From r.readEndAt on, it also releases those
-// whose partition has moved to another process: if the partition comes back, a chunk waits for everything in served by then,
-// which includes the reservation.
+// releaseSettled releases some reservations of users without a new visit. From r.readEndAt on, it also releases reservations
+// whose partition has moved to another process: if the partition returns, a chunk waits for all records then in served,
+// which include the reservation.
 func (g *Generator) releaseSettled(ctx context.Context, user schemas.UserID) {
 	const some = 2
 	for other, r := range g.reservations.others(user, some) {
@@ -184,7 +184,7 @@ func (b *reservations) change(user schemas.UserID, served string, f func(*reserv
 }
 
 // others returns up to n reservations of other users whose chunks were returned, in no order. Each visit uses it to release
-// some reservations of users who do not visit again.
+// some reservations of users who do not return.
 func (b *reservations) others(user schemas.UserID, n int) map[schemas.UserID]reservation {
 	b.mu.Lock()
 	defer b.mu.Unlock()

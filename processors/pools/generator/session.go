@@ -15,14 +15,14 @@ import (
 type session struct {
 	partition int32
 	number    uint64
-	// aloneAt is a time from which each chunk of a previous owner is in the topic served or can no longer be shown as new.
-	aloneAt  time.Time
-	endKnown bool
-	end      int64 // end offset of the topic served, read after aloneAt
-	ready    bool  // the partition has applied served up to end
+	// exclusiveAt is a time from which each chunk of a previous owner is in the topic served or can no longer be shown as new.
+	exclusiveAt time.Time
+	endKnown    bool
+	end         int64 // end offset of the topic served, read after exclusiveAt
+	ready       bool  // the partition has applied served up to end
 }
 
-// view is a user's rows at one moment, together with the pulled pins.
+// view is a snapshot of a user's rows, together with the pulled pins.
 type view struct {
 	*layout.View
 	pulled *Pulled // nil: none
@@ -41,7 +41,7 @@ func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view,
 	})
 }
 
-// backfillDeadline returns until when a chunk waits for backfills. It leaves a quarter of the time that ctx has left to the
+// backfillDeadline returns until when a chunk waits for backfills. It leaves a quarter of the remaining time of ctx to the
 // other stages.
 func (g *Generator) backfillDeadline(ctx context.Context) time.Time {
 	wait := g.cfg.ReactivationTimeout
@@ -75,19 +75,19 @@ func (g *Generator) readWhenReady(
 			err = g.readSessionEnd(ctx, at)
 		}
 		if err != nil {
-			return fmt.Errorf("wait for all of %s: %w", topics.Served, err)
+			return fmt.Errorf("wait until %s is applied: %w", topics.Served, err)
 		}
 	}
 }
 
-// session returns the session of the partition of a snapshot. It is ready when the partition has applied everything that was
-// in served at a time after session.aloneAt.
+// session returns the session of the partition of a snapshot. It is ready when the partition has applied all records that were
+// in served at a time after session.exclusiveAt.
 func (g *Generator) session(s rows.Snapshot) session {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := g.sessions[s.Partition()]
 	if at.number != s.Session() {
-		at = session{partition: s.Partition(), number: s.Session(), aloneAt: s.Since().Add(g.cfg.Elsewhere)}
+		at = session{partition: s.Partition(), number: s.Session(), exclusiveAt: s.Since().Add(g.cfg.HandoverWait)}
 	}
 	if at.endKnown && s.Applied(topics.Served) >= at.end-1 {
 		at.ready = true
@@ -96,11 +96,11 @@ func (g *Generator) session(s rows.Snapshot) session {
 	return at
 }
 
-// readSessionEnd reads the end of served once session.aloneAt has passed, and before that waits for it. Before that, a visit
-// with a chunk of the previous owner may still publish its Served, behind the end that would be read.
+// readSessionEnd reads the end of served once session.exclusiveAt has passed, and before that waits for it. Before that, a
+// visit with a chunk of the previous owner could still publish its Served after the end that was read.
 func (g *Generator) readSessionEnd(ctx context.Context, at session) error {
-	if g.deps.Now().Before(at.aloneAt) {
-		return g.await(ctx, at.aloneAt, nil, nil)
+	if g.deps.Now().Before(at.exclusiveAt) {
+		return g.await(ctx, at.exclusiveAt, nil, nil)
 	}
 	end, err := g.endOfServed(ctx, at.partition)
 	if err != nil {

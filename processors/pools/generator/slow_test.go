@@ -22,17 +22,17 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// visitTime is how long a feed service waits for a chunk by default.
+// visitTime is the default time that a feed service waits for a chunk.
 const visitTime = 150 * time.Millisecond
 
-// sluggard is a dependency that hangs until it is released.
-type sluggard struct {
-	hits atomic.Int64
-	well atomic.Bool // it answers
+// hangingService is a dependency that hangs until it is released.
+type hangingService struct {
+	hits      atomic.Int64
+	recovered atomic.Bool // it no longer hangs
 }
 
-// dial connects to a server that never answers.
-func (s *sluggard) dial(t *testing.T) outside.Dial {
+// dial connects to a server that never responds.
+func (s *hangingService) dial(t *testing.T) outside.Dial {
 	return func(context.Context, string, string) (net.Conn, error) {
 		s.hits.Add(1)
 		near, far := net.Pipe()
@@ -41,25 +41,25 @@ func (s *sluggard) dial(t *testing.T) outside.Dial {
 	}
 }
 
-func (s *sluggard) hang(ctx context.Context) error {
+func (s *hangingService) hang(ctx context.Context) error {
 	s.hits.Add(1)
-	if s.well.Load() {
+	if s.recovered.Load() {
 		return nil
 	}
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func (s *sluggard) offer(ctx context.Context, _ schemas.UserID, _ string, _ int) ([]schemas.Candidate, error) {
+func (s *hangingService) offer(ctx context.Context, _ schemas.UserID, _ string, _ int) ([]schemas.Candidate, error) {
 	return nil, s.hang(ctx)
 }
 
-func (s *sluggard) score(ctx context.Context, _ schemas.UserID, _ string, _ []Scored) (map[schemas.PinID]float64, error) {
+func (s *hangingService) score(ctx context.Context, _ schemas.UserID, _ string, _ []Scored) (map[schemas.PinID]float64, error) {
 	return nil, s.hang(ctx)
 }
 
-// deaf is a source that ignores its context, takes its time, and answers.
-func (s *sluggard) deaf(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
+// ignoring is a source that ignores its context and returns late.
+func (s *hangingService) ignoring(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
 	s.hits.Add(1)
 	time.Sleep(visitTime - time.Millisecond)
 	return nil, nil
@@ -68,26 +68,26 @@ func (s *sluggard) deaf(context.Context, schemas.UserID, string, int) ([]schemas
 // hangs returns the ways in which a dependency can hang, and the degraded reason of each.
 func hangs() map[string]struct {
 	degraded string
-	place    func(s *sluggard, cfg *Config, own *Extensions)
+	place    func(s *hangingService, cfg *Config, extensions *Extensions)
 } {
 	patient := outside.Config{URL: "http://slow.example/", Timeout: 5 * time.Second}
 	return map[string]struct {
 		degraded string
-		place    func(s *sluggard, cfg *Config, own *Extensions)
+		place    func(s *hangingService, cfg *Config, extensions *Extensions)
 	}{
-		"a source": {"source:slow", func(_ *sluggard, cfg *Config, _ *Extensions) {
+		"a source": {"source:slow", func(_ *hangingService, cfg *Config, _ *Extensions) {
 			cfg.Sources = []ExternalSource{source("slow", patient)}
 		}},
-		"a model": {degradedModel, func(_ *sluggard, cfg *Config, _ *Extensions) {
+		"a model": {degradedModel, func(_ *hangingService, cfg *Config, _ *Extensions) {
 			cfg.Model = ExternalModel{Config: patient, Candidates: 10}
 		}},
-		"an own source": {"source:slow", func(s *sluggard, _ *Config, own *Extensions) {
-			own.Sources = []ExtensionSource{{Name: "slow", Limit: 9, Share: 1, Offer: s.offer}}
+		"an extension source": {"source:slow", func(s *hangingService, _ *Config, extensions *Extensions) {
+			extensions.Sources = []ExtensionSource{{Name: "slow", Limit: 9, Share: 1, Offer: s.offer}}
 		}},
-		"an own source that does not heed its context": {"source:slow", func(s *sluggard, _ *Config, own *Extensions) {
-			own.Sources = []ExtensionSource{{Name: "slow", Limit: 9, Share: 1, Offer: s.deaf}}
+		"an extension source that ignores its context": {"source:slow", func(s *hangingService, _ *Config, extensions *Extensions) {
+			extensions.Sources = []ExtensionSource{{Name: "slow", Limit: 9, Share: 1, Offer: s.ignoring}}
 		}},
-		"an own score": {degradedModel, func(s *sluggard, _ *Config, own *Extensions) { own.Score = s.score }},
+		"an extension score": {degradedModel, func(s *hangingService, _ *Config, extensions *Extensions) { extensions.Score = s.score }},
 	}
 }
 
@@ -108,17 +108,17 @@ func visitWithin(t *testing.T, g *Generator, wait time.Duration, change func(*sc
 	return c, time.Since(began)
 }
 
-// A visit continues without a dependency that hangs while there is time left, whatever the timeout of that dependency. After
-// a number of timeouts the circuit breaker opens, and visits do not wait for it at all until the pause has passed.
-func TestWhatHangsDoesNotTakeTheVisit(t *testing.T) {
+// A visit continues in time without a dependency that hangs, regardless of the timeout of that dependency. After a number of
+// timeouts, the circuit breaker opens, and visits do not wait for the dependency until the breaker is half-open.
+func TestExternal_HangingServiceDoesNotDelayVisit(t *testing.T) {
 	for name, hanging := range hangs() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var slow sluggard
-				cfg, own, reg, d := withoutLots(), Extensions{}, prometheus.NewRegistry(), newDesk(2)
-				hanging.place(&slow, &cfg, &own)
+				var slow hangingService
+				cfg, extensions, reg, d := withoutExploration(), Extensions{}, prometheus.NewRegistry(), newFakePools(2)
+				hanging.place(&slow, &cfg, &extensions)
 				g := generatorWith(t, cfg, Deps{
-					Rows: d, Dial: slow.dial(t), Extensions: own, Metrics: reg,
+					Rows: d, Dial: slow.dial(t), Extensions: extensions, Metrics: reg,
 				})
 				for n := range outside.Failures + 1 {
 					c, took := visitWithin(t, g, visitTime, nil)
@@ -130,7 +130,7 @@ func TestWhatHangsDoesNotTakeTheVisit(t *testing.T) {
 					}
 				}
 				if n := slow.hits.Load(); n != outside.Failures {
-					t.Errorf("asked %d times, want %d", n, outside.Failures)
+					t.Errorf("%d calls, want %d", n, outside.Failures)
 				}
 				label := map[bool]string{true: "model", false: "slow"}[hanging.degraded == degradedModel]
 				want := map[string]float64{"timeout " + label: outside.Failures, "circuit_open " + label: 1}
@@ -140,23 +140,23 @@ func TestWhatHangsDoesNotTakeTheVisit(t *testing.T) {
 				time.Sleep(outside.OpenFor + 1)
 				visitWithin(t, g, visitTime, nil)
 				if n := slow.hits.Load(); n != outside.Failures+1 {
-					t.Errorf("asked %d times after that, want %d", n, outside.Failures+1)
+					t.Errorf("%d calls after the pause, want %d", n, outside.Failures+1)
 				}
 			})
 		})
 	}
 }
 
-// An own function that recovers is called again.
-func TestWhatHungIsFoundAgain(t *testing.T) {
+// An extension that recovers is called again.
+func TestExtension_CalledAgainAfterRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var slow sluggard
-		d := newDesk(2)
-		g := generatorWith(t, withoutLots(), Deps{Rows: d, Extensions: Extensions{Score: slow.score}})
+		var slow hangingService
+		d := newFakePools(2)
+		g := generatorWith(t, withoutExploration(), Deps{Rows: d, Extensions: Extensions{Score: slow.score}})
 		for range outside.Failures {
 			visitWithin(t, g, visitTime, nil)
 		}
-		slow.well.Store(true)
+		slow.recovered.Store(true)
 		time.Sleep(outside.OpenFor + 1)
 		for n := range 3 {
 			if c, _ := visitWithin(t, g, visitTime, nil); slices.Contains(c.Degraded, degradedModel) {
@@ -164,17 +164,17 @@ func TestWhatHungIsFoundAgain(t *testing.T) {
 			}
 		}
 		if n := slow.hits.Load(); n != outside.Failures+3 {
-			t.Errorf("asked %d times, want %d", n, outside.Failures+3)
+			t.Errorf("%d calls, want %d", n, outside.Failures+3)
 		}
 	})
 }
 
-// Even if all dependencies hang and the backfills of a reactivated user are missing, there is time to make a chunk of the
+// If all dependencies hang and the backfills of a reactivated user are missing, the chunk is still made in time from the
 // waiting candidates.
-func TestWhateverHangsAChunkIsMadeOfWhatWaits(t *testing.T) {
+func TestChunk_MadeInTimeIfAllDependenciesHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var slow sluggard
-		d, cfg := newDesk(2), withoutLots()
+		var slow hangingService
+		d, cfg := newFakePools(2), withoutExploration()
 		d.rows[string(layout.KindActivity)] = packed.Encode(&layout.Activity{LastSeen: 1e15, BackfillID: 1e15, Expected: 3})
 		for n := range 3 {
 			cfg.Sources = append(cfg.Sources, source(schemas.Source(fmt.Sprint("slow", n)),
@@ -189,7 +189,7 @@ func TestWhateverHangsAChunkIsMadeOfWhatWaits(t *testing.T) {
 			t.Errorf("items %v; degraded (-want +got):\n%s", pinsOf(c.Served.Items), diff)
 		}
 		if n := slow.hits.Load(); n != 4 {
-			t.Errorf("asked %d, want three sources and the score", n)
+			t.Errorf("%d calls, want three sources and the score", n)
 		}
 	})
 }

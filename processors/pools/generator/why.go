@@ -16,8 +16,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
-// Why reports what happened to a pin for a user, or what a visit now would do with it. It reserves nothing and changes
-// nothing. The exploration draws are those of the next visit. It asks external sources and the model, as a visit would.
+// Why reports the history of a pin for a user, or its fate in a visit now. It reserves nothing and changes nothing. The
+// exploration draws are those of the next visit. It calls external sources and the model, as a visit would.
 //
 // It returns an error that wraps schemas.ErrUnknownFeed, an error that is schemas.ErrElsewhere if this process does not own
 // the user's partition, or a read error.
@@ -30,7 +30,7 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 		return &schemas.Why{Fate: schemas.FateOut, Reason: schemas.ReasonUserDeleted, Arm: c.arm}, nil
 	}
 	g.gatherOffers(ctx, c)
-	w := &inquiry{WhyRequest: req, answer: schemas.Why{Arm: c.arm}}
+	w := &inquiry{WhyRequest: req, result: schemas.Why{Arm: c.arm}}
 	err = g.read(ctx, req.User, func(v *view, _ rows.Snapshot) error {
 		if err := g.gather(c, v); err != nil {
 			return err
@@ -44,22 +44,22 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 		return nil, fmt.Errorf("why %s for %s: %w", req.Pin, req.User, err)
 	}
 	g.score(ctx, c)
-	w.answer.Degraded = c.degraded
+	w.result.Degraded = c.degraded
 	g.decide(w, c)
-	return &w.answer, nil
+	return &w.result, nil
 }
 
-// inquiry is a request with its unfinished answer.
+// inquiry is a request with its unfinished result.
 type inquiry struct {
 	schemas.WhyRequest
-	answer schemas.Why
+	result schemas.Why
 	hidden schemas.Reason // why the pin is hidden; "": at least one source shows it
 	waits  bool           // in a pool, within its cap
 	ranked int            // best rank in those pools
 	absent schemas.Reason // why the pin is in no pool
-	edges  []schemas.ID   // edges that would have delivered it
+	edges  []schemas.ID   // edges that can deliver it
 
-	refused []schemas.ID // follows over the cap that would deliver it
+	refused []schemas.ID // follows over the cap that can deliver it
 }
 
 // inspect reads the state of the pin from the user's rows.
@@ -77,12 +77,12 @@ func (g *Generator) inspect(w *inquiry, v *view, offers map[schemas.Source][]lay
 		if err != nil {
 			return err
 		}
-		if c != nil && w.masks(v, &c.Content.Pin) {
+		if c != nil && w.isMasked(v, &c.Content.Pin) {
 			known = &c.Content.Pin
 			continue
 		}
 		if c != nil {
-			if w.Card != nil && w.Card.Deleted && !c.Deleted { // no edge delivered the deletion to the pool, but the card hides the pin
+			if w.Card != nil && w.Card.Deleted && !c.Deleted { // the pool has not received the deletion, but the card hides the pin
 				c.Deleted, rank = true, 0
 			}
 			known = &c.Content.Pin
@@ -93,10 +93,10 @@ func (g *Generator) inspect(w *inquiry, v *view, offers map[schemas.Source][]lay
 		known = &visibility.Pin{PinContent: w.Card.PinContent}
 	}
 	if known != nil && !w.waits { // sources have different versions of a pin: it is visible if one shows it
-		w.hidden, w.answer.By = hides(w.viewer(v), known)
+		w.hidden, w.result.By = hides(w.viewer(v), known)
 	}
-	if len(w.answer.Candidates) == 0 {
-		w.absent, err = g.absence(w, v, known)
+	if len(w.result.Candidates) == 0 {
+		w.absent, err = g.absentReason(w, v, known)
 	}
 	if known != nil && err == nil {
 		w.refused, err = v.refused(&known.Facets)
@@ -104,7 +104,7 @@ func (g *Generator) inspect(w *inquiry, v *view, offers map[schemas.Source][]lay
 	return err
 }
 
-// viewer returns the user without what the answer must not reveal: with Masked, blocks by others.
+// viewer returns the user without information that the result must not reveal: with Masked, blocks by others.
 func (w *inquiry) viewer(v *view) visibility.Viewer {
 	viewer := visibility.NewViewer(v.Viewer.User, v.Viewer.Graph, v.Viewer.Deleted)
 	if w.Masked {
@@ -113,16 +113,16 @@ func (w *inquiry) viewer(v *view) visibility.Viewer {
 	return viewer
 }
 
-// masks reports whether only a block that the answer must not reveal hides a pin.
-func (w *inquiry) masks(v *view, p *visibility.Pin) bool {
-	all, told := visibility.NewViewer(v.Viewer.User, v.Viewer.Graph, v.Viewer.Deleted), w.viewer(v)
-	return all.Hides(p, 0) != "" && told.Hides(p, 0) == ""
+// isMasked reports whether only a block that the result must not reveal hides a pin.
+func (w *inquiry) isMasked(v *view, p *visibility.Pin) bool {
+	all, masked := visibility.NewViewer(v.Viewer.User, v.Viewer.Graph, v.Viewer.Deleted), w.viewer(v)
+	return all.Hides(p, 0) != "" && masked.Hides(p, 0) == ""
 }
 
-// refused returns the follows over the cap that would deliver a pin.
+// refused returns the follows over the cap that can deliver a pin.
 func (v *view) refused(f *schemas.Facets) (list []schemas.ID, err error) {
 	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
-		for _, id := range bringers(source, f) {
+		for _, id := range deliverers(source, f) {
 			value, err := v.Get(layout.RowName(layout.KindRefused, id))
 			if err != nil {
 				return nil, err
@@ -145,13 +145,13 @@ func (g *Generator) findServed(w *inquiry, v *view) error {
 	if err != nil {
 		return err
 	}
-	w.answer.Shown = &schemas.Shown{Position: at.Position, Time: schemas.Timestamp(at.Time)}
+	w.result.Shown = &schemas.Shown{Position: at.Position, Time: schemas.Timestamp(at.Time)}
 	e, err := materializedAt(v, g.deps.Streams.FeedEntries, at.Position)
 	if err != nil {
 		return fmt.Errorf("read materialized entry: %w", err)
 	}
 	if e != nil {
-		w.answer.Shown.Source, w.answer.Shown.RankScore = e.Source, &e.RankScore
+		w.result.Shown.Source, w.result.Shown.RankScore = e.Source, &e.RankScore
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (g *Generator) inspectCandidate(w *inquiry, v *view, source schemas.Source,
 	switch {
 	case rank > g.pools.Cap:
 		is.Reason = schemas.ReasonCap
-	case rank == 0 && is.Reason == "" && w.answer.Shown == nil: // the view counts pins that were deferred for too long as seen
+	case rank == 0 && is.Reason == "" && w.result.Shown == nil: // the view counts pins that were deferred for too long as seen
 		is.Reason = schemas.ReasonDeferralExpired
 	case rank == 0 && is.Reason == "":
 		is.Reason = schemas.ReasonSeen
@@ -224,7 +224,7 @@ func (g *Generator) inspectCandidate(w *inquiry, v *view, source schemas.Source,
 		}
 		w.waits = true
 	}
-	w.answer.Candidates = append(w.answer.Candidates, is)
+	w.result.Candidates = append(w.result.Candidates, is)
 }
 
 // writeTime splits a write-time score into its parts. The score of an external source has only one part.
@@ -243,7 +243,7 @@ func (g *Generator) writeTime(source schemas.Source, c *layout.Candidate, card *
 	return parts
 }
 
-// hides returns why a pin is hidden from a user, whatever its source, and the ids that cause it.
+// hides returns why a pin is hidden from a user, regardless of its source, and the ids that cause it.
 func hides(viewer visibility.Viewer, p *visibility.Pin) (reason schemas.Reason, by []schemas.ID) {
 	switch reason = viewer.Hides(p, 0); reason {
 	case schemas.ReasonAuthorDeleted:
@@ -256,7 +256,7 @@ func hides(viewer visibility.Viewer, p *visibility.Pin) (reason schemas.Reason, 
 
 // edges returns the live edges that justify a pin in a source.
 func (v *view) edges(source schemas.Source, f *schemas.Facets) (live []schemas.ID) {
-	for _, id := range bringers(source, f) {
+	for _, id := range deliverers(source, f) {
 		if _, ok := v.Viewer.Follows[id]; ok {
 			live = append(live, id)
 		}
@@ -264,8 +264,8 @@ func (v *view) edges(source schemas.Source, f *schemas.Facets) (live []schemas.I
 	return live
 }
 
-// bringers returns the followees that can deliver a pin in a source.
-func bringers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
+// deliverers returns the followees that can deliver a pin in a source.
+func deliverers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
 	switch source {
 	case schemas.Following:
 		return []schemas.ID{schemas.ID(f.Author), schemas.ID(f.Board)}
@@ -277,8 +277,8 @@ func bringers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
 	return ids
 }
 
-// absence returns why a pin is in no pool.
-func (g *Generator) absence(w *inquiry, v *view, known *visibility.Pin) (schemas.Reason, error) {
+// absentReason returns why a pin is in no pool.
+func (g *Generator) absentReason(w *inquiry, v *view, known *visibility.Pin) (schemas.Reason, error) {
 	switch {
 	case known == nil:
 		return schemas.ReasonUnknown, nil
@@ -295,7 +295,7 @@ func (g *Generator) absence(w *inquiry, v *view, known *visibility.Pin) (schemas
 		}
 		w.edges = append(w.edges, edges...)
 		reason = schemas.ReasonNever
-		full, err := g.above(v, source, w.Card, edges)
+		full, err := g.isFullAbove(v, source, w.Card, edges)
 		if full || err != nil {
 			return schemas.ReasonCap, err
 		}
@@ -303,8 +303,8 @@ func (g *Generator) absence(w *inquiry, v *view, known *visibility.Pin) (schemas
 	return reason, nil
 }
 
-// above reports whether a pool is full of better candidates than the pin would be.
-func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, edges []schemas.ID) (bool, error) {
+// isFullAbove reports whether a pool is full of candidates that rank above the pin.
+func (g *Generator) isFullAbove(v *view, source schemas.Source, card *schemas.Card, edges []schemas.ID) (bool, error) {
 	if g.cfg.HalfLife == 0 || card == nil || !(card.Quality > 0) {
 		return false, nil
 	}
@@ -321,14 +321,14 @@ func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, ed
 	return comparePlaces(mine, card.Pin, last.PoolScore, last.Pin) >= 0, nil
 }
 
-// decide applies the rules to the pools and completes the answer.
+// decide applies the rules to the pools and completes the result.
 func (g *Generator) decide(w *inquiry, c *composition) {
 	visit := rules.Visit{User: c.User, Time: c.Time, Limit: c.Limit, Memory: c.memory}
 	visit, _ = g.applyRules(c, visit)
-	said := c.rules.Explain(visit, g.deps.Extensions.admitted(c), c.signals, w.Pin)
-	for i := range w.answer.Candidates {
-		is := &w.answer.Candidates[i]
-		for _, s := range said.Scores {
+	explained := c.rules.Explain(visit, g.deps.Extensions.admitted(c), c.signals, w.Pin)
+	for i := range w.result.Candidates {
+		is := &w.result.Candidates[i]
+		for _, s := range explained.Scores {
 			if s.Source != is.Source {
 				continue
 			}
@@ -336,8 +336,8 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 			maps.Copy(is.Parts, s.Parts)
 		}
 	}
-	a := &w.answer
-	a.Since = schemas.Timestamp(said.Since)
+	a := &w.result
+	a.Since = schemas.Timestamp(explained.Since)
 	switch {
 	case a.Shown != nil:
 		a.Fate, a.Reason = schemas.FateShown, w.hidden
@@ -346,26 +346,26 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 	case g.reservations.has(w.User, w.Pin):
 		a.Fate = schemas.FatePending
 	case !w.waits:
-		a.Fate, a.Reason = w.gone()
+		a.Fate, a.Reason = w.absentFate()
 		a.By = w.edges
 		if a.Reason == schemas.ReasonNoEdge && len(w.refused) > 0 {
 			a.Reason, a.By = schemas.ReasonFollowCap, w.refused
 		}
 	case g.deps.Extensions.rejects(c, w.Pin):
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonOwnRule
-	case said.Fate == rules.NoShare && w.ranked > g.cfg.Head:
+	case explained.Fate == rules.NoShare && w.ranked > g.cfg.Head:
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonBeyondHead
 	default:
-		a.Fate, a.Reason = fateOf(&said)
-		a.Place = said.Place
+		a.Fate, a.Reason = fateOf(&explained)
+		a.Place = explained.Place
 	}
 	a.By = slices.Compact(slices.Sorted(slices.Values(a.By)))
 }
 
-// gone returns the fate of a pin that waits in no pool.
-func (w *inquiry) gone() (schemas.Fate, schemas.Reason) {
+// absentFate returns the fate of a pin that waits in no pool.
+func (w *inquiry) absentFate() (schemas.Fate, schemas.Reason) {
 	reason := w.absent
-	for _, is := range w.answer.Candidates { // ReasonNoEdge is the least specific
+	for _, is := range w.result.Candidates { // ReasonNoEdge is the least specific
 		if reason == "" || reason == schemas.ReasonNoEdge {
 			reason = is.Reason
 		}
@@ -376,7 +376,7 @@ func (w *inquiry) gone() (schemas.Fate, schemas.Reason) {
 	return schemas.FateOut, reason
 }
 
-// fateOf converts the decision of the rules to the terms of the answer.
+// fateOf converts the decision of the rules to the terms of the result.
 func fateOf(e *rules.Explanation) (schemas.Fate, schemas.Reason) {
 	switch e.Fate {
 	case rules.Shown:

@@ -24,9 +24,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// whyDesk is a desk whose user follows some ids, with a generator of the feed home without exploration.
-type whyDesk struct {
-	*desk
+// whyFixture is a fakePools whose user follows some ids, with a generator of the feed home without exploration.
+type whyFixture struct {
+	*fakePools
 	t   *testing.T
 	g   *Generator
 	now schemas.Micros
@@ -34,17 +34,17 @@ type whyDesk struct {
 
 const day = schemas.Micros(24 * 3600 * 1e6)
 
-func newWhyDesk(t *testing.T, change func(pools *layout.Config, cfg *Config)) *whyDesk {
-	pools, cfg := layout.DefaultConfig(), withoutLots()
+func newWhyFixture(t *testing.T, change func(pools *layout.Config, cfg *Config)) *whyFixture {
+	pools, cfg := layout.DefaultConfig(), withoutExploration()
 	cfg.HalfLife = 24 * time.Hour
 	if change != nil {
 		change(&pools, &cfg)
 	}
-	w := &whyDesk{desk: newDesk(0), t: t, now: 1e15}
+	w := &whyFixture{fakePools: newFakePools(0), t: t, now: 1e15}
 	streams, err := topics.Open(t.Context(), registry{})
 	must.OK(t, err)
 	w.g, err = New(pools, cfg, Deps{
-		Rows: w.desk, End: w.desk, Streams: streams, Deleted: poolstest.Only("user:gone"),
+		Rows: w.fakePools, End: w.fakePools, Streams: streams, Deleted: poolstest.Only("user:deleted"),
 		Now: func() time.Time { return w.now.Time() },
 	})
 	must.OK(t, err)
@@ -53,19 +53,19 @@ func newWhyDesk(t *testing.T, change func(pools *layout.Config, cfg *Config)) *w
 	return w
 }
 
-func (w *whyDesk) graph(register byte, other schemas.ID) {
+func (w *whyFixture) graph(register byte, other schemas.ID) {
 	w.rows[string(layout.GraphRow(register, other))] = layout.AppendFollow(nil, 0, 1)
 }
 
 // deliver puts a pin of an age into a pool, over an edge with weight 1.
-func (w *whyDesk) deliver(source schemas.Source, pin schemas.PinID, age schemas.Micros, f schemas.Facets) *schemas.Card {
+func (w *whyFixture) deliver(source schemas.Source, pin schemas.PinID, age schemas.Micros, f schemas.Facets) *schemas.Card {
 	c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 1, PinContent: schemas.PinContent{Facets: f, Created: w.now - age}, Quality: 1}}
 	poolstest.Deliver(w.rows, source, poolstest.Delivered{Pin: pin, Version: 1, PinContent: schemas.PinContent{Created: c.Created, Facets: f}, PoolScore: score.Weighted(score.Base(1, c.Created, 24*time.Hour), 1)})
 	return c
 }
 
 // shown adds a pin to the materialized feed.
-func (w *whyDesk) shown(position int64, pin schemas.PinID) schemas.ServedItem {
+func (w *whyFixture) shown(position int64, pin schemas.PinID) schemas.ServedItem {
 	w.t.Helper()
 	item := schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: byA, RankScore: 5, Created: 7}
 	value, err := w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: poolstest.Owner, Time: 11, First: position, Items: []schemas.ServedItem{item}})
@@ -78,7 +78,7 @@ func (w *whyDesk) shown(position int64, pin schemas.PinID) schemas.ServedItem {
 }
 
 // visit requests a chunk of the feed home.
-func (w *whyDesk) visit(limit int) *schemas.Chunk {
+func (w *whyFixture) visit(limit int) *schemas.Chunk {
 	w.t.Helper()
 	c, err := w.g.Chunk(w.t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: limit, Time: w.now})
 	if err != nil {
@@ -87,7 +87,7 @@ func (w *whyDesk) visit(limit int) *schemas.Chunk {
 	return c
 }
 
-func (w *whyDesk) why(pin schemas.PinID, card *schemas.Card) *schemas.Why {
+func (w *whyFixture) why(pin schemas.PinID, card *schemas.Card) *schemas.Why {
 	w.t.Helper()
 	got, err := w.g.Why(w.t.Context(), schemas.WhyRequest{User: poolstest.Owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card})
 	if err != nil {
@@ -97,14 +97,14 @@ func (w *whyDesk) why(pin schemas.PinID, card *schemas.Card) *schemas.Why {
 }
 
 // expect compares the fate, the reason, and the ids that cause it.
-func (w *whyDesk) expect(got *schemas.Why, fate schemas.Fate, reason schemas.Reason, by ...schemas.ID) {
+func (w *whyFixture) expect(got *schemas.Why, fate schemas.Fate, reason schemas.Reason, by ...schemas.ID) {
 	w.t.Helper()
-	type answer struct {
+	type fields struct {
 		Fate   schemas.Fate
 		Reason schemas.Reason
 		By     []schemas.ID
 	}
-	if diff := cmp.Diff(answer{fate, reason, by}, answer{got.Fate, got.Reason, got.By}, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(fields{fate, reason, by}, fields{got.Fate, got.Reason, got.By}, cmpopts.EquateEmpty()); diff != "" {
 		w.t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -116,8 +116,8 @@ var approximately = cmp.Options{
 	cmpopts.EquateApprox(0, 1e-6), cmpopts.IgnoreMapEntries(func(_ string, part float64) bool { return math.Abs(part) < 1e-9 }),
 }
 
-func TestWhyOfWhatWaits(t *testing.T) {
-	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+func TestWhy_Waiting(t *testing.T) {
+	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		home := cfg.Feeds[rules.Home]
 		home.Caps = rules.Caps{Window: 2, Author: 1}
 		cfg.Feeds[rules.Home], cfg.Head = home, 100
@@ -151,8 +151,8 @@ func TestWhyOfWhatWaits(t *testing.T) {
 }
 
 // The parts of a score add up to it.
-func TestWhyTakesScoresApart(t *testing.T) {
-	w := newWhyDesk(t, nil)
+func TestWhy_ScoreParts(t *testing.T) {
+	w := newWhyFixture(t, nil)
 	card := w.deliver(schemas.Following, "pin:1", 5*day, byA)
 	card.Quality = 2
 	created := math.Ln2 * float64(card.Created) / float64(day)
@@ -174,11 +174,11 @@ func TestWhyTakesScoresApart(t *testing.T) {
 	delete(want[1], "edge")
 	want[1]["quality_and_edge"] = math.Log(6)
 	if diff := cmp.Diff(want[1], w.why("pin:1", nil).Candidates[1].Parts, approximately); diff != "" {
-		t.Errorf("without its card (-want +got):\n%s", diff)
+		t.Errorf("without a card (-want +got):\n%s", diff)
 	}
 }
 
-func TestWhyOfWhatIsHidden(t *testing.T) {
+func TestWhy_Hidden(t *testing.T) {
 	with := func(change func(*schemas.Facets)) schemas.Facets {
 		f := byA
 		change(&f)
@@ -186,22 +186,22 @@ func TestWhyOfWhatIsHidden(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		facets  schemas.Facets
-		prepare func(w *whyDesk)
+		prepare func(w *whyFixture)
 		deleted bool
 		reason  schemas.Reason
 		by      []schemas.ID
 	}{
 		"deleted":           {facets: byA, deleted: true, reason: schemas.ReasonDeleted},
-		"by a deleted user": {facets: with(func(f *schemas.Facets) { f.Author = "user:gone" }), reason: schemas.ReasonAuthorDeleted, by: []schemas.ID{"user:gone"}},
+		"by a deleted user": {facets: with(func(f *schemas.Facets) { f.Author = "user:deleted" }), reason: schemas.ReasonAuthorDeleted, by: []schemas.ID{"user:deleted"}},
 		"the user's own":    {facets: with(func(f *schemas.Facets) { f.Author = poolstest.Owner }), reason: schemas.ReasonOwn},
-		"blocked author":    {facets: byA, prepare: func(w *whyDesk) { w.graph(layout.RegisterBlock, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
-		"blocked by author": {facets: byA, prepare: func(w *whyDesk) { w.graph(layout.RegisterBlockedBy, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
-		"blocked board and interest": {facets: byA, prepare: func(w *whyDesk) {
+		"blocked author":    {facets: byA, prepare: func(w *whyFixture) { w.graph(layout.RegisterBlock, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
+		"blocked by author": {facets: byA, prepare: func(w *whyFixture) { w.graph(layout.RegisterBlockedBy, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
+		"blocked board and interest": {facets: byA, prepare: func(w *whyFixture) {
 			w.graph(layout.RegisterBlock, "interest:x")
 			w.graph(layout.RegisterBlock, "board:b")
 		}, reason: schemas.ReasonBlock, by: []schemas.ID{"board:b", "interest:x"}},
 		"unfollowed": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), reason: schemas.ReasonNoEdge},
-		"over the cap of followees": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), prepare: func(w *whyDesk) {
+		"over the cap of followees": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), prepare: func(w *whyFixture) {
 			for _, other := range []schemas.ID{"user:z", "interest:x", "user:other"} {
 				w.rows[string(layout.RowName(layout.KindRefused, other))] = []byte{}
 			}
@@ -209,7 +209,7 @@ func TestWhyOfWhatIsHidden(t *testing.T) {
 	} {
 		for _, delivered := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, delivered %v", name, delivered), func(t *testing.T) {
-				w := newWhyDesk(t, nil)
+				w := newWhyFixture(t, nil)
 				if c.prepare != nil {
 					c.prepare(w)
 				}
@@ -228,31 +228,31 @@ func TestWhyOfWhatIsHidden(t *testing.T) {
 }
 
 // A deletion is delivered over edges. For a candidate without an edge, only the card reports it.
-func TestWhyOfADeletedPinThatIsRelated(t *testing.T) {
-	w := newWhyDesk(t, nil)
+func TestWhy_DeletedRelatedPin(t *testing.T) {
+	w := newWhyFixture(t, nil)
 	card := w.deliver(schemas.Related, "pin:1", 0, byA)
 	w.expect(w.why("pin:1", card), schemas.FateNext, "")
 	card.Deleted = true
 	got := w.why("pin:1", card)
 	w.expect(got, schemas.FateHidden, schemas.ReasonDeleted)
 	if len(got.Candidates) != 1 || got.Candidates[0].Rank != 0 || got.Candidates[0].Reason != schemas.ReasonDeleted {
-		t.Errorf("candidates %+v, want one that is deleted and has no rank", got.Candidates)
+		t.Errorf("candidates %+v, want a deleted one without a rank", got.Candidates)
 	}
 }
 
-func TestWhyOfWhatIsOut(t *testing.T) {
+func TestWhy_Out(t *testing.T) {
 	t.Run("unknown", func(t *testing.T) {
-		w := newWhyDesk(t, nil)
+		w := newWhyFixture(t, nil)
 		w.expect(w.why("pin:1", nil), schemas.FateOut, schemas.ReasonUnknown)
 	})
 	t.Run("never delivered", func(t *testing.T) {
-		w := newWhyDesk(t, nil)
+		w := newWhyFixture(t, nil)
 		w.graph(layout.RegisterFollow, "interest:x")
 		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", PinContent: schemas.PinContent{Facets: byA, Created: w.now}, Quality: 1}}
 		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonNever, "interest:x", "user:a")
 	})
 	t.Run("trimmed, and beyond the cap", func(t *testing.T) {
-		w := newWhyDesk(t, func(pools *layout.Config, _ *Config) { pools.Cap = 10 })
+		w := newWhyFixture(t, func(pools *layout.Config, _ *Config) { pools.Cap = 10 })
 		for n := range 10 {
 			w.deliver(schemas.Following, poolstest.PinID(n), schemas.Micros(n), byA)
 		}
@@ -264,29 +264,29 @@ func TestWhyOfWhatIsOut(t *testing.T) {
 		w.expect(w.why("pin:stands", nil), schemas.FateOut, schemas.ReasonCap)
 	})
 	t.Run("expired", func(t *testing.T) {
-		w := newWhyDesk(t, func(pools *layout.Config, _ *Config) { pools.Expiry = time.Hour })
+		w := newWhyFixture(t, func(pools *layout.Config, _ *Config) { pools.Expiry = time.Hour })
 		card := w.deliver(schemas.Following, "pin:1", day, byA)
 		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonExpired)
 		card.Pin = "pin:2"
 		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonExpired)
 	})
 	t.Run("forgotten", func(t *testing.T) {
-		w := newWhyDesk(t, nil)
+		w := newWhyFixture(t, nil)
 		poolstest.SetState(w.rows, layout.State{Head: 9, SeenTrimmed: 3, Refused: w.now})
 		card := w.deliver(schemas.Following, "pin:1", day, byA)
 		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonForgotten)
 		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonForgotten)
 	})
-	t.Run("a user who is gone", func(t *testing.T) {
-		w := newWhyDesk(t, nil)
-		got, err := w.g.Why(t.Context(), schemas.WhyRequest{User: "user:gone", Pin: "pin:1", Feed: rules.Home, Limit: 3})
+	t.Run("a deleted user", func(t *testing.T) {
+		w := newWhyFixture(t, nil)
+		got, err := w.g.Why(t.Context(), schemas.WhyRequest{User: "user:deleted", Pin: "pin:1", Feed: rules.Home, Limit: 3})
 		must.OK(t, err)
 		w.expect(got, schemas.FateOut, schemas.ReasonUserDeleted)
 	})
 }
 
-func TestWhyOfWhatIsHeldBack(t *testing.T) {
-	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+func TestWhy_HeldBack(t *testing.T) {
+	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		changeHome(cfg.Feeds, func(home *rules.Feed) {
 			home.Defer = rules.Defer{Margin: 2, Session: time.Hour, Expiry: 2 * time.Hour}
 			home.Shares[schemas.Related] = 0
@@ -311,8 +311,8 @@ func TestWhyOfWhatIsHeldBack(t *testing.T) {
 	w.expect(w.why("pin:weak", nil), schemas.FateOut, schemas.ReasonDeferralExpired)
 }
 
-func TestWhyOfWhatWasShown(t *testing.T) {
-	w := newWhyDesk(t, nil)
+func TestWhy_Shown(t *testing.T) {
+	w := newWhyFixture(t, nil)
 	w.deliver(schemas.Following, "pin:1", 0, byA)
 	poolstest.SetState(w.rows, layout.State{Head: 3})
 	item := w.shown(3, "pin:1")
@@ -323,7 +323,7 @@ func TestWhyOfWhatWasShown(t *testing.T) {
 		t.Errorf("shown (-want +got):\n%s", diff)
 	}
 	if c := got.Candidates; len(c) != 1 || c[0].Reason != schemas.ReasonSeen || c[0].Rank != 0 {
-		t.Errorf("candidates %+v, want one that was seen", c)
+		t.Errorf("candidates %+v, want a seen one", c)
 	}
 	w.graph(layout.RegisterBlock, "user:a")
 	w.expect(w.why("pin:1", nil), schemas.FateShown, schemas.ReasonBlock, "user:a")
@@ -332,30 +332,30 @@ func TestWhyOfWhatWasShown(t *testing.T) {
 	}
 }
 
-func TestWhyErrors(t *testing.T) {
-	w := newWhyDesk(t, nil)
-	ask := func(feed string, limit int) error {
+func TestWhy_Errors(t *testing.T) {
+	w := newWhyFixture(t, nil)
+	why := func(feed string, limit int) error {
 		_, err := w.g.Why(t.Context(), schemas.WhyRequest{User: poolstest.Owner, Pin: "pin:1", Feed: feed, Limit: limit})
 		return err
 	}
-	if err := ask("work", 3); !errors.Is(err, schemas.ErrUnknownFeed) {
-		t.Errorf("got %v, want that the feed is unknown", err)
+	if err := why("work", 3); !errors.Is(err, schemas.ErrUnknownFeed) {
+		t.Errorf("got %v, want ErrUnknownFeed", err)
 	}
-	if err := ask(rules.Home, 0); err == nil {
-		t.Error("a limit of 0 is well")
+	if err := why(rules.Home, 0); err == nil {
+		t.Error("Why accepted a limit of 0")
 	}
 	w.session = 0
-	var gone *rows.NotHereError
-	if err := ask(rules.Home, 3); !errors.As(err, &gone) {
-		t.Errorf("got %v, want that the partition is not here", err)
+	var notHere *rows.NotHereError
+	if err := why(rules.Home, 3); !errors.As(err, &notHere) {
+		t.Errorf("got %v, want a NotHereError", err)
 	}
 }
 
-// Why considers candidates of external sources, too.
-func TestWhyOfWhatIsOffered(t *testing.T) {
+// Why also considers candidates of external sources.
+func TestWhy_Offered(t *testing.T) {
 	var service outside.Config
-	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
-		service = answeringText(t, `{"candidates":[{"pin":"pin:1","author":"user:z","created":1,"score":1}]}`)
+	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
+		service = respondingText(t, `{"candidates":[{"pin":"pin:1","author":"user:z","created":1,"score":1}]}`)
 		cfg.Sources = []ExternalSource{source("trends", service)}
 	})
 	got := w.why("pin:1", nil)
@@ -365,10 +365,10 @@ func TestWhyOfWhatIsOffered(t *testing.T) {
 	}
 }
 
-// A pin that was shown long ago and is still in a pool defers no other pin. This holds even if it is weak and a cap keeps it
-// out of the chunk.
-func TestSeenPinsTakeNoBudget(t *testing.T) {
-	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+// A pin that was shown long ago and is still in a pool defers no other pin, even if it is weak and a cap keeps it out of the
+// chunk.
+func TestChunk_SeenPinsTakeNoBudget(t *testing.T) {
+	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		changeHome(cfg.Feeds, func(home *rules.Feed) {
 			home.Caps = rules.Caps{Window: 4, Author: 1}
 			home.Defer = rules.Defer{Margin: 3, Budget: 1, Session: time.Hour, Expiry: 2 * time.Hour}
@@ -383,15 +383,15 @@ func TestSeenPinsTakeNoBudget(t *testing.T) {
 	w.shown(7, "pin:weak-seen")
 	c := w.visit(2)
 	if got, want := pinsOf(c.Served.Items), []schemas.PinID{"pin:best", "pin:weak-of-b"}; !slices.Equal(got, want) {
-		t.Errorf("shows %v, want %v", got, want)
+		t.Errorf("items %v, want %v", got, want)
 	}
 }
 
 // For every pin of random pools, Why returns next if and only if a visit shows the pin. It returns hidden if and only if the
 // pin is hidden.
-func TestWhyAgreesWithVisits(t *testing.T) {
+func TestWhy_AgreesWithVisits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) {
+		w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 			changeHome(cfg.Feeds, func(home *rules.Feed) {
 				home.Caps = rules.Caps{Window: 4, Author: 1, Board: 1}
 				home.Defer = rules.Defer{Margin: 3, Budget: 2, Session: time.Hour, Expiry: 2 * time.Hour}
@@ -405,7 +405,7 @@ func TestWhyAgreesWithVisits(t *testing.T) {
 		for n := range rapid.IntRange(0, 25).Draw(rt, "pins") {
 			author := schemas.UserID([]string{"user:a", "user:b"}[rapid.IntRange(0, 1).Draw(rt, "author")])
 			for _, s := range []schemas.Source{schemas.Following, schemas.Related} {
-				if rapid.Bool().Draw(rt, string(s)) { // each source may know another version of the pin
+				if rapid.Bool().Draw(rt, string(s)) { // each source may have another version of the pin
 					f := schemas.Facets{Author: author, Board: schemas.BoardID(fmt.Sprintf("board:%d", rapid.IntRange(0, 3).Draw(rt, "board")))}
 					cards[poolstest.PinID(n)] = w.deliver(s, poolstest.PinID(n), day*schemas.Micros(rapid.IntRange(0, 6).Draw(rt, "days")), f)
 				}
@@ -422,22 +422,22 @@ func TestWhyAgreesWithVisits(t *testing.T) {
 		for i, it := range c.Served.Items {
 			why := said[it.Pin]
 			if why.Fate != schemas.FateNext || why.Place != i+1 {
-				rt.Fatalf("%s is item %d; why says %+v", it.Pin, i+1, why)
+				rt.Fatalf("%s is item %d; Why returned %+v", it.Pin, i+1, why)
 			}
 			delete(said, it.Pin)
 		}
 		for pin, why := range said {
 			if why.Fate == schemas.FateNext {
-				rt.Fatalf("%s is not shown; why says %+v", pin, why)
+				rt.Fatalf("%s is not shown; Why returned %+v", pin, why)
 			}
 		}
 	})
 }
 
-// To a user, a block by another user looks as if nothing had delivered the pin. The user's own blocks are reported.
-func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
+// For a user, a block by another user has the same result as a pin that no edge delivered. The user's own blocks are reported.
+func TestWhy_MasksBlocksByOthers(t *testing.T) {
 	undelivered := func(f schemas.Facets, followed bool) *schemas.Why {
-		w := newWhyDesk(t, nil)
+		w := newWhyFixture(t, nil)
 		if !followed {
 			delete(w.rows, string(layout.GraphRow(layout.RegisterFollow, "user:a")))
 		}
@@ -447,18 +447,18 @@ func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
 		follows, shown, candidate bool
 		own                       schemas.ID // blocked by the user
 	}{
-		"followed":                     {follows: true, candidate: true},
-		"followed, no candidate":       {follows: true},
-		"not followed":                 {candidate: true},
-		"shown before":                 {follows: true, shown: true, candidate: true},
-		"the user blocks, too":         {follows: true, candidate: true, own: "user:a"},
-		"the user blocks the board":    {follows: true, candidate: true, own: "board:b"},
-		"the user blocks, no candiate": {follows: true, own: "user:a"},
+		"followed":                      {follows: true, candidate: true},
+		"followed, no candidate":        {follows: true},
+		"not followed":                  {candidate: true},
+		"shown before":                  {follows: true, shown: true, candidate: true},
+		"the user also blocks":          {follows: true, candidate: true, own: "user:a"},
+		"the user blocks the board":     {follows: true, candidate: true, own: "board:b"},
+		"the user blocks, no candidate": {follows: true, own: "user:a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answers := map[bool]*schemas.Why{} // by whether the author blocks the user
+			results := map[bool]*schemas.Why{} // by whether the author blocks the user
 			for _, blocked := range []bool{true, false} {
-				w := newWhyDesk(t, nil)
+				w := newWhyFixture(t, nil)
 				card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Facets: byA, Created: w.now}, Quality: 1}}
 				if c.candidate {
 					card = w.deliver(schemas.Following, "pin:1", 0, byA)
@@ -475,16 +475,16 @@ func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
 				if blocked {
 					w.graph(layout.RegisterBlockedBy, "user:a")
 				}
-				answers[blocked] = w.masked("pin:1", card)
+				results[blocked] = w.masked("pin:1", card)
 			}
-			want := answers[false]
+			want := results[false]
 			if c.own == "" && !c.shown { // visible without the block
 				want = undelivered(byA, c.follows)
 			}
 			if c.shown {
 				want.Candidates = nil
 			}
-			if diff := cmp.Diff(want, answers[true], cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, results[true], cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -492,14 +492,14 @@ func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
 }
 
 func TestWhy_MasksWithoutCard(t *testing.T) {
-	w := newWhyDesk(t, func(_ *layout.Config, cfg *Config) { cfg.HalfLife = time.Hour })
+	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) { cfg.HalfLife = time.Hour })
 	w.deliver(schemas.Following, "pin:1", 0, byA)
 	w.graph(layout.RegisterBlockedBy, "user:a")
 	w.expect(w.masked("pin:1", nil), schemas.FateOut, schemas.ReasonNever, "user:a")
 	w.expect(w.why("pin:1", nil), schemas.FateHidden, schemas.ReasonBlock, "user:a")
 }
 
-func (w *whyDesk) masked(pin schemas.PinID, card *schemas.Card) *schemas.Why {
+func (w *whyFixture) masked(pin schemas.PinID, card *schemas.Card) *schemas.Why {
 	w.t.Helper()
 	got, err := w.g.Why(w.t.Context(), schemas.WhyRequest{
 		User: poolstest.Owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card, Masked: true,
