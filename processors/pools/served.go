@@ -266,13 +266,8 @@ func trimMaterialized(own rows.Owner, st *layout.State, to int64) error {
 
 // Effects of deferral, in candidates.
 const (
-<<<<<<< HEAD
-	effectDeferred = "deferred"       // deferred to a later session
-	effectCameBack = "deferred_shown" // shown after a deferral
-=======
-	effectDeferred      = "deferred"          // deferred to a later session
-	effectDeferredShown = "deferred_came_out" // shown after a deferral
->>>>>>> a8e9fb2c (pools: plain comments, errors and names)
+	effectDeferred      = "deferred"       // deferred to a later session
+	effectDeferredShown = "deferred_shown" // shown after a deferral
 )
 
 // applyDeferrals counts the deferred candidates of a Served and drops those that were deferred for too long. before is the memory of

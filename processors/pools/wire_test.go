@@ -521,13 +521,8 @@ func testDeferred(t *testing.T, r *rig) {
 		t.Errorf("pool %+v, want pin:003", p)
 	}
 	status := r.member.Status(topics.Pools)
-<<<<<<< HEAD
 	if e := status.Effects; e["deferred"] != 2 || e["deferred_shown"] != 1 {
-		t.Errorf("effects %v, want two deferred of which one came out", e)
-=======
-	if e := status.Effects; e["deferred"] != 2 || e["deferred_came_out"] != 1 {
 		t.Errorf("effects %v, want 2 deferred, 1 of them shown", e)
->>>>>>> a8e9fb2c (pools: plain comments, errors and names)
 	}
 	if d := status.Dropped; d["deferred"] != 1 {
 		t.Errorf("drops %v, want 1 expired", d)

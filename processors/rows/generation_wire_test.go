@@ -106,7 +106,9 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	g.WaitIdle()
 	g.CreateTopics(topics.TableOf("pools.2"))
 	g.publish(10) // some of it is in flight
-	copied, err := build.Copy(t.Context(), g.Kafka, topics.Pools, 1, 2, func(_, _, _ []byte) bool { return true }, func(int) {})
+	copied, err := build.Copy(t.Context(), g.Kafka, build.CopyOptions{
+		Group: topics.Pools, From: 1, To: 2, Keep: func(_, _, _ []byte) bool { return true }, Add: func(int) {},
+	})
 	if err != nil || copied.Rows == 0 || len(copied.Offsets) != int(g.Kafka.Partitions) {
 		t.Fatalf("copied %+v, %v", copied, err)
 	}
