@@ -16,7 +16,7 @@ type groupRows map[string]rows.Reader
 func (g groupRows) Known(ctx context.Context, group string, user schemas.UserID) (bool, error) {
 	r, ok := g[group]
 	if !ok {
-		return false, schemas.ErrElsewhere
+		return false, schemas.ErrNotOwner
 	}
 	return rows.HasRows(ctx, r, string(user))
 }

@@ -158,7 +158,7 @@ func openGroups(names []string) opener {
 		}
 		p.onCloseDo(shared.Close)
 		if bars := progress.To(os.Stderr); bars.Terminal() && p.cfg.Log.Format != "json" {
-			shared.Show(func(what string, total int) topics.Progress { return bars.Start(what, total) })
+			shared.ShowProgress(func(what string, total int) topics.Progress { return bars.Start(what, total) })
 		}
 		known := groupRows{}
 		env := rows.Env{Kafka: p.kafka, Streams: p.streams, Log: p.log, Metrics: p.metrics, Shared: shared}

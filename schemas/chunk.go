@@ -9,8 +9,8 @@ import (
 // ErrUnknownFeed is returned when no feed of that name is configured.
 var ErrUnknownFeed = errors.New("unknown feed")
 
-// ErrElsewhere is returned when this process does not own the partition of a user's pools, or is still recovering it.
-var ErrElsewhere = errors.New("partition elsewhere")
+// ErrNotOwner is returned when this process does not own the partition of a user's pools, or is still recovering it.
+var ErrNotOwner = errors.New("partition elsewhere")
 
 // ChunkRequest requests a chunk from the content generator.
 type ChunkRequest struct {

@@ -60,7 +60,7 @@ func (g *Group) add(o Group) {
 	slices.SortStableFunc(g.Partitions, func(a, b Partition) int { return cmp.Compare(a.Partition, b.Partition) })
 	g.PerSecond += o.PerSecond
 	g.Counters.Add(o.Counters)
-	g.Dropped, g.Letters, g.Effects = sums(g.Dropped, o.Dropped), sums(g.Letters, o.Letters), sums(g.Effects, o.Effects)
+	g.Dropped, g.DeadLetters, g.Effects = sums(g.Dropped, o.Dropped), sums(g.DeadLetters, o.DeadLetters), sums(g.Effects, o.Effects)
 }
 
 func sums(all, more map[string]int64) map[string]int64 {

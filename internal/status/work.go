@@ -57,7 +57,7 @@ func workOf(groups []Group) topics.Work {
 		counted[name] = true
 		w.Deliveries += g.Effects["deliveries"]
 		addReasons(w.Dropped, name, g.Dropped)
-		addReasons(w.DeadLetters, name, g.Letters)
+		addReasons(w.DeadLetters, name, g.DeadLetters)
 	}
 	return w
 }

@@ -49,7 +49,7 @@ func read[T any](r *rig, f func(interests.Reader) (T, error)) T {
 	r.Eventually("a result", func() bool {
 		var err error
 		result, err = f(interests.Reader{Rows: r.member.View(topics.Interests), Config: r.cfg, Partitions: r.Kafka.Partitions, Now: func() time.Time { return now }})
-		var notHere *rows.NotHereError
+		var notHere *rows.NotOwnerError
 		if err != nil && !errors.As(err, &notHere) {
 			r.t.Fatal(err)
 		}

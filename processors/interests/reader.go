@@ -20,7 +20,7 @@ type Rows interface {
 	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
 }
 
-// Reader reads the partitions that this process owns. Its methods return a *rows.NotHereError for any other partition.
+// Reader reads the partitions that this process owns. Its methods return a *rows.NotOwnerError for any other partition.
 type Reader struct {
 	Rows       Rows
 	Config     Config

@@ -88,5 +88,5 @@ func TestImpressionsOfAnotherPartition(t *testing.T) {
 	if diff := gocmp.Diff(map[schemas.PinID]int64{here[1]: 1}, impressionsOf(t, w)); diff != "" {
 		t.Errorf("impressions (-want +got):\n%s", diff)
 	}
-	checkDeadLetters(t, w, fmt.Sprintf("rows of %q: its partition is 2, the record's 1", there[0]))
+	checkDeadLetters(t, w, fmt.Sprintf("access rows of %q: its partition is 2, the record's is 1", there[0]))
 }

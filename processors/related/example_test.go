@@ -14,7 +14,7 @@ import (
 type notOwner struct{}
 
 func (notOwner) Read(_ context.Context, owner string, _ func(rows.Snapshot) error) error {
-	return &rows.NotHereError{Group: topics.Related, Owner: owner, Partition: topics.Partition(owner, 16)}
+	return &rows.NotOwnerError{Group: topics.Related, Owner: owner, Partition: topics.Partition(owner, 16)}
 }
 
 // The process that owns a pin's partition returns the pin's neighbors. Another process returns an error with the partition,
@@ -22,7 +22,7 @@ func (notOwner) Read(_ context.Context, owner string, _ func(rows.Snapshot) erro
 func ExampleReader() {
 	reader := related.Reader{Rows: notOwner{}}
 	_, err := reader.Neighbours(context.Background(), "pin:42", 10)
-	var notHere *rows.NotHereError
+	var notHere *rows.NotOwnerError
 	if errors.As(err, &notHere) {
 		fmt.Println("forward to the owner of partition", notHere.Partition)
 	}

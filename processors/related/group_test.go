@@ -116,7 +116,7 @@ func (r *rig) neighbours(of schemas.ID, most int) []schemas.RelatedItem {
 	r.Eventually("the neighbors of "+string(of), func() bool {
 		var err error
 		list, err = related.Reader{Rows: r.member.View(topics.Related)}.Neighbours(r.t.Context(), of, most)
-		var away *rows.NotHereError
+		var away *rows.NotOwnerError
 		if err != nil && !errors.As(err, &away) {
 			r.t.Fatal(err)
 		}

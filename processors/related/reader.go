@@ -17,7 +17,7 @@ type Rows interface {
 type Reader struct{ Rows Rows }
 
 // Neighbours returns up to most neighbors of a pin or an interest, strongest first. The result is empty if there are
-// none. It returns a *rows.NotHereError if this process does not own the partition.
+// none. It returns a *rows.NotOwnerError if this process does not own the partition.
 func (r Reader) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
 	items := []schemas.RelatedItem{}
 	err := r.Rows.Read(ctx, string(of), func(s rows.Snapshot) error {

@@ -76,7 +76,7 @@ func (r *rig) kinds(topic string) map[string]schemas.RetryKind {
 
 func here(t *testing.T, err error) bool {
 	t.Helper()
-	var notHere *rows.NotHereError
+	var notHere *rows.NotOwnerError
 	if err != nil && !errors.As(err, &notHere) {
 		t.Fatal(err)
 	}

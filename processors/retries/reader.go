@@ -21,7 +21,7 @@ type Reader struct {
 	Config Config
 }
 
-// RetryKinds returns the kinds of a topic's dead letters, ordered by name. It returns a *rows.NotHereError if this process
+// RetryKinds returns the kinds of a topic's dead letters, ordered by name. It returns a *rows.NotOwnerError if this process
 // does not own the topic's partition.
 func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error) {
 	list := []schemas.RetryKind{}

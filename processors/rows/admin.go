@@ -28,7 +28,7 @@ func (m topicManager) Partitions(topic string) ([]int32, error) {
 	}
 	detail := list[topic]
 	if detail.Err != nil {
-		return nil, fmt.Errorf("list partitions of %s: %w: `smartfeed topics apply` makes the topics", topic, detail.Err)
+		return nil, fmt.Errorf("list partitions of %s: %w: create the topics with `smartfeed topics apply`", topic, detail.Err)
 	}
 	return detail.Partitions.Numbers(), nil
 }
@@ -50,13 +50,13 @@ func (m topicManager) ensure(topic string, n int) error {
 		return err
 	}
 	if len(have) != n {
-		return fmt.Errorf("topic %s has %d partitions, the group's inputs have %d", topic, len(have), n)
+		return fmt.Errorf("topic %s has %d partitions, want %d as the group's inputs have", topic, len(have), n)
 	}
 	return nil
 }
 
 // GetOffset returns the first offset of a partition, or its end offset including uncommitted records (the high watermark). It
-// repeats the request while brokers elect a leader, or the client knows a former one.
+// repeats the request while brokers elect a leader, or the client's metadata names a previous one.
 func (m topicManager) GetOffset(topic string, partition int32, at int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()

@@ -10,27 +10,27 @@ import (
 // bytes of all keys and values are in one arena. Therefore a row needs no allocation, and the changelog records and the
 // store's batch refer to the arena. A write is only appended. An owner's writes are sorted when they are first read.
 type batch struct {
-	data        []byte
-	writes      []write
-	emits       []emit
-	traces      traces
-	first       begun      // the first record, which has waited the longest; zero: none
-	envelopes   []envelope // of emits that need one
-	owners      map[string]*ownerLog
-	logs        [][]ownerLog // the elements of owners, logsPerChunk each, kept for reuse
-	news        []int32      // scratch space of ordered
-	applied     []int64      // by input: offset of the last applied record; -1: none
-	counts      []counted    // what callbacks counted: drops by reason, effects by name
-	deadLetters []string     // reasons of records sent to the dead-letter topic
+	data         []byte
+	writes       []write
+	emits        []emit
+	traces       traces
+	firstArrival arrival    // the first record, which has waited the longest; zero: none
+	envelopes    []envelope // of emits that need one
+	owners       map[string]*ownerLog
+	logs         [][]ownerLog // the elements of owners, logsPerChunk each, kept for reuse
+	newWrites    []int32      // scratch space of ordered
+	applied      []int64      // by input: offset of the last applied record; -1: none
+	counts       []counted    // what callbacks counted: drops by reason, effects by name
+	deadLetters  []string     // reasons of records sent to the dead-letter topic
 
-	messages  int
-	misplaced int     // records forwarded to the partition of their key
-	passed    bool    // applied offsets have advanced over markers or aborted records
-	skipped   []int32 // indexes of the replaced writes, each once
-	timers    bool    // timers were set, dropped or fired
-	ticked    bool    // a tick was processed …
-	chained   bool    // … and emitted the next one
-	sealed    bool    // being committed: its writes must not change
+	messages     int
+	misplaced    int     // records forwarded to the partition of their key
+	advanced     bool    // applied offsets have advanced over markers or aborted records
+	skipped      []int32 // indexes of the replaced writes, each once
+	timers       bool    // timers were set, dropped or fired
+	ticked       bool    // a tick was processed …
+	nextTickSent bool    // … and emitted the next one
+	sealed       bool    // being committed: its writes must not change
 }
 
 // span is a range of the arena.
@@ -55,14 +55,14 @@ type counted struct {
 
 // emit is an output record.
 type emit struct {
-	topic     uint16 // index into the group's outputs
-	partition int32
-	key       span
-	value     span
-	noValue   bool
-	traced    uint16 // index of the record's span in traces + 1; 0: not traced
-	envelope  int32  // index into envelopes + 1; 0: none
-	since     int64
+	topic      uint16 // index into the group's outputs
+	partition  int32
+	key        span
+	value      span
+	noValue    bool
+	traced     uint16 // index of the record's span in traces + 1; 0: not traced
+	envelope   int32  // index into envelopes + 1; 0: none
+	originTime int64
 }
 
 // envelope holds the topic, headers and time of a record that is not an ordinary output: a record forwarded to its correct
@@ -106,14 +106,14 @@ func (b *batch) reset() {
 		b.applied[i] = -1
 	}
 	b.traces.reset()
-	b.first = begun{}
-	b.messages, b.misplaced, b.passed, b.timers, b.ticked, b.chained, b.sealed = 0, 0, false, false, false, false, false
+	b.firstArrival = arrival{}
+	b.messages, b.misplaced, b.advanced, b.timers, b.ticked, b.nextTickSent, b.sealed = 0, 0, false, false, false, false, false
 }
 
 const writeBytes = 28
 
-// waits reports whether there is something to commit.
-func (b *batch) waits() bool { return b.messages > 0 || b.passed }
+// needsCommit reports whether the batch holds anything to commit.
+func (b *batch) needsCommit() bool { return b.messages > 0 || b.advanced }
 
 // bytes returns the approximate size of the batch on the wire.
 func (b *batch) bytes() int { return len(b.data) + 16*(len(b.writes)+len(b.emits)) }
@@ -133,10 +133,10 @@ func (b *batch) keepString(p string) span {
 }
 
 // emit adds an output record of the record being processed, and returns it. Callbacks emit through state.emit.
-func (b *batch) emit(topic uint16, partition int32, key string, value []byte, since int64) *emit {
+func (b *batch) emit(topic uint16, partition int32, key string, value []byte, originTime int64) *emit {
 	b.emits = append(b.emits, emit{
 		topic: topic, partition: partition, key: b.keepString(key), value: b.keep(value), noValue: value == nil,
-		since: since, traced: b.traces.now,
+		originTime: originTime, traced: b.traces.now,
 	})
 	return &b.emits[len(b.emits)-1]
 }
@@ -198,12 +198,12 @@ func (b *batch) ordered(l *ownerLog) []int32 {
 	if l.last == l.indexed {
 		return l.sorted
 	}
-	news := b.news[:0]
+	news := b.newWrites[:0]
 	for i := l.last; i > l.indexed; i = b.writes[i].prev {
 		news = append(news, i)
 	}
 	slices.Reverse(news) // oldest first
-	b.news = news
+	b.newWrites = news
 	if l.shared {
 		l.sorted, l.shared = slices.Clone(l.sorted), false
 	}

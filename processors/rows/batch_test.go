@@ -98,7 +98,7 @@ func (m *undoModel) check(t *rapid.T) {
 		t.Fatalf("%d writes are replaced, %d are in skipped", replaced, len(m.b.skipped))
 	}
 	sent := map[string]string{}
-	for _, r := range new(flight).fill(m.b, &topology{table: "t-table"}, 0) {
+	for _, r := range new(transactionRecords).fill(m.b, &topology{table: "t-table"}, 0) {
 		sent[strings.Replace(string(r.Key), "\x00", "", 1)] = string(r.Value)
 	}
 	if diff := cmp.Diff(m.rows, sent); diff != "" {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// The changelog of a group also contains how far its inputs are applied. If the changelog was recreated or lost its end, the
-// group would read inputs again and emit their effects twice. Two places outside the changelog record how long it was: the
-// local store, and the metadata of the consumer group's committed offsets, which is a changelogMark.
+// The changelog of a group also contains the applied offsets of its inputs. If the changelog was recreated or lost its end, the
+// group would read inputs again and emit their effects twice. Two places outside the changelog record its length: the local
+// store, and the metadata of the consumer group's committed offsets, which starts with changelogMark.
 
 // errLost is returned when the changelog has lost records that the group wrote.
 var errLost = errors.New("records of the changelog were lost")
@@ -21,8 +21,8 @@ func lostChangelog(group, forget string, err error) error {
 
 const changelogMark = "changelog "
 
-// markOf returns the metadata of committed offsets: the changelog's topic id and an offset in it.
-func markOf(at position) string { return changelogMark + hex.EncodeToString(at.append(nil)) }
+// formatMark returns the metadata of committed offsets: the changelog's topic id and an offset in it.
+func formatMark(at position) string { return changelogMark + hex.EncodeToString(at.append(nil)) }
 
 // parseMark parses the metadata of a committed offset. It returns false if another program committed the offset.
 func parseMark(metadata string) (at position, ok bool) {
@@ -35,9 +35,9 @@ func parseMark(metadata string) (at position, ok bool) {
 	return at, err == nil
 }
 
-// mark returns the metadata for offsets that are committed now.
-func (p *part) mark() string {
-	return markOf(position{topic: p.session.ids[p.w.r.topo.table], offset: p.store.offset.Load()})
+// offsetMetadata returns the metadata for offsets that are committed now.
+func (p *partition) offsetMetadata() string {
+	return formatMark(position{topic: p.session.ids[p.run.r.topo.table], offset: p.store.offset.Load()})
 }
 
 // checkChangelog compares the end offset of a partition's changelog with the metadata of the committed offsets.
@@ -54,7 +54,7 @@ func (s *session) checkChangelog(topo *topology, partition int32, end int64) err
 				errLost, topo.table, topic, partition))
 		}
 		if was.offset >= end {
-			return lostChangelog(topo.base, forget, fmt.Errorf("%w: %s/%d ends at %d, and the group had written it up to %d",
+			return lostChangelog(topo.base, forget, fmt.Errorf("%w: %s/%d ends at %d, but the group wrote up to offset %d",
 				errLost, topo.table, partition, end, was.offset))
 		}
 	}

@@ -120,7 +120,7 @@ func (w *wire) commitMark(t *testing.T, at int64) {
 	if was, ok := parseMark(offset.Metadata); !ok || was.topic != topics["t-table"].ID || was.offset < 0 || was.offset >= at {
 		t.Fatalf("the group committed %q with its offsets, want a mark of its changelog before %d", offset.Metadata, at)
 	}
-	offset.Metadata = markOf(position{topic: topics["t-table"].ID, offset: at})
+	offset.Metadata = formatMark(position{topic: topics["t-table"].ID, offset: at})
 	offsets := kadm.Offsets{}
 	offsets.Add(offset.Offset)
 	eventually.True(t, "the group is empty", func() bool {

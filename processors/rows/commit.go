@@ -15,50 +15,50 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// run is the committer. It writes pending batches, one transaction at a time, until the partition is closed or has failed.
-func (p *part) run() {
-	defer close(p.ended)
-	var r rhythm
-	for p.await(&r) {
+// runCommitter writes pending batches, one transaction at a time, until the partition is closed or has failed.
+func (p *partition) runCommitter() {
+	defer close(p.committerDone)
+	var r commitLimiter
+	for p.waitForCommit(&r) {
 		began := time.Now()
 		b := p.seal()
 		if b == nil {
 			continue
 		}
-		r.commit(began, p.w.r.shared.pace.gap())
-		p.w.r.shared.pace.commit(began)
+		r.commit(began, p.run.r.shared.commitGap.gap())
+		p.run.r.shared.commitGap.commit(began)
 		if err := p.commit(b); err != nil {
 			p.mu.Lock()
-			p.fail(fmt.Errorf("commit %s/%d: %w", p.w.r.topo.table, p.id, err))
+			p.fail(fmt.Errorf("commit %s/%d: %w", p.run.r.topo.table, p.id, err))
 			p.mu.Unlock()
 			return
 		}
-		p.settle(b, time.Since(began))
+		p.finishCommit(b, time.Since(began))
 	}
 }
 
-// await blocks until there is something to commit and either the gap has passed or the batch is full. It returns false if
-// nothing more will be committed.
-func (p *part) await(r *rhythm) bool {
-	for !p.waiting() {
+// waitForCommit blocks until there is something to commit and either the gap has passed or the batch is full. It reports whether the
+// partition has anything left to commit.
+func (p *partition) waitForCommit(r *commitLimiter) bool {
+	for !p.needsCommit() {
 		select {
-		case <-p.kick:
+		case <-p.wakeup:
 		case <-p.ctx.Done():
 			return false
 		}
 	}
-	for !p.urgent() {
-		turn := r.wait(time.Now(), p.w.r.shared.pace.gap())
-		if turn <= 0 {
+	for !p.isUrgent() {
+		wait := r.wait(time.Now(), p.run.r.shared.commitGap.gap())
+		if wait <= 0 {
 			break
 		}
-		if !sleep(p.ctx, turn, p.kick) {
+		if !sleep(p.ctx, wait, p.wakeup) {
 			return false
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.discard && (p.state.pending.waits() || !p.last())
+	return !p.discard && (p.state.pending.needsCommit() || !p.isStopping())
 }
 
 // sleep waits for d or until kick receives a signal. It returns false if ctx is canceled.
@@ -81,32 +81,32 @@ func wake(kick chan<- struct{}) {
 	}
 }
 
-// last reports whether no more records will be added. mu is held.
-func (p *part) last() bool { return p.err != nil || p.closing }
+// isStopping reports whether no more records will be added. mu is held.
+func (p *partition) isStopping() bool { return p.err != nil || p.closing }
 
-// waiting reports whether there is something to commit or the partition ends.
-func (p *part) waiting() bool {
+// needsCommit reports whether there is something to commit or the partition is stopping.
+func (p *partition) needsCommit() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last() || p.state.pending.waits()
+	return p.isStopping() || p.state.pending.needsCommit()
 }
 
-// urgent reports whether the next commit must not wait for the gap.
-func (p *part) urgent() bool {
+// isUrgent reports whether the next commit must not wait for the gap.
+func (p *partition) isUrgent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last() || p.full()
+	return p.isStopping() || p.isFull()
 }
 
 // seal adds the applied rows to the pending batch and returns it for the commit. Callbacks then fill the next batch.
-func (p *part) seal() *batch {
+func (p *partition) seal() *batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.state.pending
-	if p.discard || !b.waits() {
+	if p.discard || !b.needsCommit() {
 		return nil
 	}
-	for i, topic := range p.w.r.topo.reads() {
+	for i, topic := range p.run.r.topo.reads() {
 		if b.applied[i] >= 0 {
 			at := position{topic: p.session.ids[topic], offset: b.applied[i]}
 			p.state.putReserved(appliedName(topic), at.append(nil), false)
@@ -114,19 +114,19 @@ func (p *part) seal() *batch {
 	}
 	b.sealed = true
 	p.inFlight.seal()
-	p.state.flying, p.state.pending, p.spare = b, p.spare, nil
+	p.state.committing, p.state.pending, p.spare = b, p.spare, nil
 	if p.state.pending == nil {
 		p.state.pending = p.newBatch()
 	}
-	p.room.Broadcast()
+	p.capacity.Broadcast()
 	return b
 }
 
 // commit makes a batch durable: first on the brokers, in one transaction, then in the local store. After an error, the
-// outcome of the transaction is unknown. The next owner settles it: it initializes the transactional id, which ends the
+// outcome of the transaction is unknown. The next owner initializes the transactional id, which commits or aborts the
 // transaction, and reads the result during recovery.
-func (p *part) commit(b *batch) error {
-	if err := errors.Join(p.w.r.checkDisk(), p.store.writable()); err != nil {
+func (p *partition) commit(b *batch) error {
+	if err := errors.Join(p.run.r.checkDisk(), p.store.writable()); err != nil {
 		return err
 	}
 	if err := p.client.BeginTransaction(); err != nil {
@@ -136,27 +136,27 @@ func (p *part) commit(b *batch) error {
 	defer cancel()
 	offset, err := p.produce(ctx, b)
 	if err != nil {
-		p.abort()
+		p.abortTransaction()
 		return err
 	}
-	p.w.r.at(beforeEnd)
+	p.run.r.at(beforeEnd)
 	if err := topics.EndTransaction(ctx, p.client, kgo.TryCommit, p.newTopics(b)...); err != nil {
 		return fmt.Errorf("end transaction, outcome unknown: %w", err)
 	}
-	p.w.r.at(afterEnd)
+	p.run.r.at(afterEnd)
 	return p.apply(b, offset)
 }
 
 // newTopics returns the topics of a batch that no earlier batch of this partition had.
-func (p *part) newTopics(b *batch) (list []string) {
-	last, topo := "", p.w.r.topo
+func (p *partition) newTopics(b *batch) (list []string) {
+	last, topo := "", p.run.r.topo
 	note := func(topic string) {
 		if topic == last { // most emits have the same topic as the emit before
 			return
 		}
 		last = topic
-		if _, known := p.known[topic]; !known {
-			p.known[topic] = struct{}{}
+		if _, known := p.knownTopics[topic]; !known {
+			p.knownTopics[topic] = struct{}{}
 			list = append(list, topic)
 		}
 	}
@@ -167,25 +167,25 @@ func (p *part) newTopics(b *batch) (list []string) {
 	return list
 }
 
-// abort aborts the transaction. Otherwise, it would block readers until it times out.
-func (p *part) abort() {
-	ctx, cancel := context.WithTimeout(context.Background(), p.w.r.cfg.Grace)
+// abortTransaction aborts the transaction. Otherwise, it would block readers until it times out.
+func (p *partition) abortTransaction() {
+	ctx, cancel := context.WithTimeout(context.Background(), p.run.r.cfg.Grace)
 	defer cancel()
 	_ = p.client.AbortBufferedRecords(ctx)
 	_ = p.client.EndTransaction(ctx, kgo.TryAbort)
 }
 
-// flight holds the records of one transaction. Its memory is reused for later transactions.
-type flight struct {
-	records []kgo.Record
-	headers []kgo.RecordHeader
-	since   []byte
+// transactionRecords holds the records of one transaction. Its memory is reused for later transactions.
+type transactionRecords struct {
+	records     []kgo.Record
+	headers     []kgo.RecordHeader
+	originTimes []byte
 }
 
 // produce sends the records of a batch and returns the changelog offset of the last row.
-func (p *part) produce(ctx context.Context, b *batch) (int64, error) {
-	f := p.w.r.flights.Get().(*flight)
-	records := f.fill(b, p.w.r.topo, p.id)
+func (p *partition) produce(ctx context.Context, b *batch) (int64, error) {
+	f := p.run.r.recordPool.Get().(*transactionRecords)
+	records := f.fill(b, p.run.r.topo, p.id)
 	var failed atomic.Pointer[error]
 	promise := func(_ *kgo.Record, err error) {
 		if err != nil {
@@ -203,14 +203,14 @@ func (p *part) produce(ctx context.Context, b *batch) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("produce: %w", err) // the client may still use records: do not reuse f
 	}
-	offset := f.lastRow(p.w.r.topo.table)
+	offset := f.lastRow(p.run.r.topo.table)
 	f.reset()
-	p.w.r.flights.Put(f)
+	p.run.r.recordPool.Put(f)
 	return offset, nil
 }
 
 // fill creates the records of a batch: its rows and its emits.
-func (f *flight) fill(b *batch, topo *topology, partition int32) []kgo.Record {
+func (f *transactionRecords) fill(b *batch, topo *topology, partition int32) []kgo.Record {
 	f.records = slices.Grow(f.records, len(b.writes)-len(b.skipped)+len(b.emits))
 	for i := range b.writes {
 		w := &b.writes[i]
@@ -224,7 +224,7 @@ func (f *flight) fill(b *batch, topo *topology, partition int32) []kgo.Record {
 		}
 	}
 	f.headers = grown(f.headers, len(b.emits))
-	f.since = grown(f.since, 8*len(b.emits))
+	f.originTimes = grown(f.originTimes, 8*len(b.emits))
 	for i := range b.emits {
 		f.emit(b, &b.emits[i], topo, i)
 	}
@@ -238,14 +238,14 @@ func grown[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-func (f *flight) next() *kgo.Record {
+func (f *transactionRecords) next() *kgo.Record {
 	f.records = append(f.records, kgo.Record{})
 	return &f.records[len(f.records)-1]
 }
 
-func (f *flight) emit(b *batch, e *emit, topo *topology, i int) {
-	since := f.since[8*i : 8*i+8 : 8*i+8]
-	binary.BigEndian.PutUint64(since, uint64(e.since))
+func (f *transactionRecords) emit(b *batch, e *emit, topo *topology, i int) {
+	since := f.originTimes[8*i : 8*i+8 : 8*i+8]
+	binary.BigEndian.PutUint64(since, uint64(e.originTime))
 	f.headers[i] = kgo.RecordHeader{Key: topics.SinceHeader, Value: since}
 	r := f.next()
 	r.Partition, r.Key = e.partition, b.at(e.key)
@@ -271,7 +271,7 @@ func (f *flight) emit(b *batch, e *emit, topo *topology, i int) {
 	}
 }
 
-func (f *flight) lastRow(table string) int64 {
+func (f *transactionRecords) lastRow(table string) int64 {
 	for i := len(f.records) - 1; i >= 0; i-- {
 		if f.records[i].Topic == table {
 			return f.records[i].Offset
@@ -280,37 +280,37 @@ func (f *flight) lastRow(table string) int64 {
 	return offsetNone
 }
 
-// maxFlight is the largest number of records whose memory is kept for reuse.
-const maxFlight = 32 << 10
+// maxReusedRecords is the largest number of records whose memory is kept for reuse.
+const maxReusedRecords = 32 << 10
 
-func (f *flight) reset() {
-	if cap(f.records) > maxFlight {
-		*f = flight{}
+func (f *transactionRecords) reset() {
+	if cap(f.records) > maxReusedRecords {
+		*f = transactionRecords{}
 	}
 	clear(f.records)
 	f.records = f.records[:0]
 }
 
-// settle announces a committed batch to sarama, which commits the input offsets for external tools, and to views, timers and
+// finishCommit marks the input offsets of a committed batch, which sarama commits for external tools, and notifies views, timers and
 // metrics.
-func (p *part) settle(b *batch, took time.Duration) {
-	mark := p.mark()
-	for i, topic := range p.w.r.topo.reads() {
+func (p *partition) finishCommit(b *batch, took time.Duration) {
+	mark := p.offsetMetadata()
+	for i, topic := range p.run.r.topo.reads() {
 		if b.applied[i] >= 0 {
 			p.session.MarkOffset(topic, p.id, b.applied[i]+1, mark)
 		}
 	}
-	p.w.r.meter.committed(b, took, p.emission.active.Load())
+	p.run.r.meter.committed(b, took, p.emission.active.Load())
 	p.inFlight.commit()
 	b.traces.end("")
-	timers, ticked, chained := b.timers, b.ticked, b.chained
+	timers, ticked, chained := b.timers, b.ticked, b.nextTickSent
 	p.mu.Lock()
 	p.state.committed()
 	b.reset()
 	p.spare = b
-	p.room.Broadcast()
+	p.capacity.Broadcast()
 	p.mu.Unlock()
-	p.w.r.changed(p.id)
+	p.run.r.changed(p.id)
 	if timers {
 		p.timers.committed(ticked, chained)
 	}

@@ -10,11 +10,11 @@ import (
 
 // compactions limits how many compactions run at the same time in all stores of a process. Stores that fill at the same rate
 // are compacted at the same time, and each compaction occupies a CPU, sometimes for a second. If they occupied all CPUs,
-// everything else would wait. When a compaction ends, the store with the greatest need is next.
+// everything else would wait. When a compaction ends, the store with the most urgent one is next.
 //
 // Lock order: granting, a store's own lock, mu.
 type compactions struct {
-	most     int
+	limit    int
 	granting sync.Mutex // held while stores are called, so that no unregistered store is called
 
 	mu      sync.Mutex
@@ -24,7 +24,7 @@ type compactions struct {
 
 // newCompactions returns a limit of half of the CPUs, at least one.
 func newCompactions() *compactions {
-	return &compactions{most: max(1, runtime.GOMAXPROCS(0)/2), stores: map[*compacting]struct{}{}}
+	return &compactions{limit: max(1, runtime.GOMAXPROCS(0)/2), stores: map[*compacting]struct{}{}}
 }
 
 // compacting is the compaction scheduler of one store. Pebble requests compactions from it and reports their end to it.
@@ -59,18 +59,18 @@ func (c *compacting) Unregister() {
 // TrySchedule implements pebble.CompactionScheduler. The store's lock is held. A store that is refused waits until grant
 // calls it.
 func (c *compacting) TrySchedule() (bool, pebble.CompactionGrantHandle) {
-	if !c.take() {
+	if !c.reserve() {
 		return false, nil
 	}
 	return true, c
 }
 
-// take reserves a slot for this store. It returns false if none is free.
-func (c *compacting) take() bool {
+// reserve reserves a slot for this store. It returns false if none is free.
+func (c *compacting) reserve() bool {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	_, here := c.all.stores[c]
-	if !here || c.all.running >= c.all.most || c.running >= c.db.GetAllowedWithoutPermission() {
+	_, registered := c.all.stores[c]
+	if !registered || c.all.running >= c.all.limit || c.running >= c.db.GetAllowedWithoutPermission() {
 		return false
 	}
 	c.running++
@@ -78,7 +78,7 @@ func (c *compacting) take() bool {
 	return true
 }
 
-func (c *compacting) giveBack() {
+func (c *compacting) release() {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	c.running--
@@ -100,39 +100,39 @@ func (*compacting) CumulativeStats(pebble.CompactionGrantHandleStats) {}
 
 // Done implements pebble.CompactionGrantHandle. No lock is held.
 func (c *compacting) Done() {
-	c.giveBack()
+	c.release()
 	c.all.grant()
 }
 
-// grant gives the free slots to the stores that wait.
+// grant assigns the free slots to waiting stores.
 func (a *compactions) grant() {
 	a.granting.Lock()
 	defer a.granting.Unlock()
-	for c := a.neediest(); c != nil; c = a.neediest() {
-		if c.take() && !c.db.Schedule(c) {
-			c.giveBack() // and it no longer waits
+	for c := a.mostUrgent(); c != nil; c = a.mostUrgent() {
+		if c.reserve() && !c.db.Schedule(c) {
+			c.release() // and it no longer waits
 		}
 	}
 }
 
-// neediest returns the store with the most urgent compaction. It returns nil if no store waits or no slot is free. granting
+// mostUrgent returns the store with the most urgent compaction. It returns nil if no store waits or no slot is free. granting
 // is held.
-func (a *compactions) neediest() (neediest *compacting) {
-	var most pebble.WaitingCompaction
+func (a *compactions) mostUrgent() (mostUrgent *compacting) {
+	var highest pebble.WaitingCompaction
 	for _, c := range a.free() {
 		waits, w := c.db.GetWaitingCompaction()
-		if waits && (neediest == nil || compareNeed(w, most) > 0) {
-			neediest, most = c, w
+		if waits && (mostUrgent == nil || compareUrgency(w, highest) > 0) {
+			mostUrgent, highest = c, w
 		}
 	}
-	return neediest
+	return mostUrgent
 }
 
-// free returns the stores that may get a slot.
+// free returns the stores that are below their own limit, or nil if no slot is free.
 func (a *compactions) free() (list []*compacting) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.running >= a.most {
+	if a.running >= a.limit {
 		return nil
 	}
 	for c := range a.stores {
@@ -143,8 +143,8 @@ func (a *compactions) free() (list []*compacting) {
 	return list
 }
 
-// compareNeed orders compactions as Pebble documents: optional ones last, then by priority, then by score.
-func compareNeed(a, b pebble.WaitingCompaction) int {
+// compareUrgency orders compactions as Pebble documents: optional ones last, then by priority, then by score.
+func compareUrgency(a, b pebble.WaitingCompaction) int {
 	if a.Optional != b.Optional {
 		if a.Optional {
 			return -1

@@ -24,7 +24,7 @@ func TestCompactions_AreBoundedForTheProcess(t *testing.T) {
 		t.Run(fmt.Sprint(most, " at once"), func(t *testing.T) {
 			t.Parallel()
 			all := newCompactions()
-			all.most = most
+			all.limit = most
 			var running, peak, done atomic.Int64
 			var filling sync.WaitGroup
 			for n := range stores {
@@ -98,7 +98,7 @@ func (f *fakeCompacting) Schedule(pebble.CompactionGrantHandle) bool {
 func TestCompactions_NeediestStoreIsFirst(t *testing.T) {
 	var granted []string
 	all := newCompactions()
-	all.most = 1
+	all.limit = 1
 	handles := map[string]*compacting{}
 	add := func(name string, refuses bool, need pebble.WaitingCompaction) {
 		c := &compacting{all: all}

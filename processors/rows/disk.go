@@ -28,7 +28,7 @@ func (e *DiskError) Unwrap() error { return e.Err }
 // checkDisk returns an error when less than Config.MinDiskBytes is free or the disk is read-only. Partitions then stop
 // before a write fails, after which Pebble could not continue.
 func (r *Runner) checkDisk() error {
-	free, err := r.free(r.cfg.Dir)
+	free, err := r.freeBytes(r.cfg.Dir)
 	if err != nil {
 		return &DiskError{r.cfg.Dir, err}
 	}

@@ -70,7 +70,7 @@ func TestForward_KeepsKnownHeaders(t *testing.T) {
 		"a trace of a later version": {goka.Headers{tracing.Header: []byte("01" + sender[2:] + "-" + strings.Repeat("x", 1<<20))},
 			map[string][]byte{tracing.Header: []byte(sender)}},
 	} {
-		if diff := cmp.Diff(c.want, knownHeaders(c.headers)); diff != "" {
+		if diff := cmp.Diff(c.want, forwardedHeaders(c.headers)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -9,31 +9,31 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// This file has all that rows know of generations; see package generation. A generation that is being built is silent: it applies
-// every record, but drops what its callbacks emit. A mark makes the new generation emit, and the previous one silent, from the next
-// record of its input on. Both store this in a row, in the transaction that applies the mark.
+// This file implements generations for rows; see package generation. A generation that is being built is silent: it applies every
+// record, but drops the records that its callbacks emit. After a cut-over mark of an input, the new generation emits for the input, and
+// the previous one is silent. Both store this in a row, in the transaction that applies the mark.
 
-// emission says for which inputs a partition emits.
+// emission is the set of inputs for which a partition emits.
 type emission struct {
 	emits  []bool      // by input; empty before recovery
 	active atomic.Bool // whether the group's first input emits, and so do its timers
 }
 
-// of reports whether the records of an input emit. The ticks, which follow the last input, are like the first input.
-func (e *emission) of(input int) bool { return len(e.emits) == 0 || e.emits[input%len(e.emits)] }
+// isActive reports whether the records of an input emit. The ticks, which follow the last input, are like the first input.
+func (e *emission) isActive(input int) bool { return len(e.emits) == 0 || e.emits[input%len(e.emits)] }
 
-// set replaces what the partition emits for.
+// set replaces the inputs that the partition emits for.
 func (e *emission) set(emits []bool) {
 	e.emits = emits
-	e.active.Store(e.of(0))
+	e.active.Store(e.isActive(0))
 }
 
-// emitsName returns the name of the reserved row that says whether records emitted for an input are sent.
+// emitsName returns the name of the reserved row that stores whether the partition emits for an input.
 func emitsName(topic string) []byte { return append([]byte{emitsKind}, topic...) }
 
-// readEmission reads for which inputs the partition emits. Before its first mark, only the first generation does.
-func (p *part) readEmission() ([]bool, error) {
-	topo := p.w.r.topo
+// readEmission returns, by input, whether the partition emits for it. Before an input's first mark, only the first generation does.
+func (p *partition) readEmission() ([]bool, error) {
+	topo := p.run.r.topo
 	emits := make([]bool, len(topo.inputs))
 	for i, in := range topo.inputs {
 		value, err := p.state.stored("", emitsName(in.topic))
@@ -52,16 +52,16 @@ func (p *part) readEmission() ([]bool, error) {
 const reasonCutOver = "cut_over_mark"
 
 // applyMark applies a cut-over mark. It returns false for an ordinary record. A mark that does not belong to the group's cut-over in
-// progress is dropped and counted: it is from another group, from an earlier cut-over, or forged, and has no content.
-func (p *part) applyMark(ctx goka.Context, input int, value []byte) (bool, error) {
+// progress has no content: it is from another group, from an earlier cut-over, or forged. It is dropped and counted.
+func (p *partition) applyMark(ctx goka.Context, input int, value []byte) (bool, error) {
 	if ctx.Key() != "" || value != nil {
 		return false, nil
 	}
 	mark, ok := generation.ParseMark(ctx.Headers()[generation.MarkHeader])
-	if !ok || input == len(p.w.r.topo.inputs) {
+	if !ok || input == len(p.run.r.topo.inputs) {
 		return false, nil
 	}
-	confirmed, err := p.w.confirms(p.ctx, mark)
+	confirmed, err := p.run.confirms(p.ctx, mark)
 	if err != nil {
 		return false, err
 	}
@@ -70,23 +70,23 @@ func (p *part) applyMark(ctx goka.Context, input int, value []byte) (bool, error
 		return true, nil
 	}
 	value = []byte{0}
-	p.emission.emits[input] = mark.Number <= p.w.r.topo.generation
+	p.emission.emits[input] = mark.Number <= p.run.r.topo.generation
 	if p.emission.emits[input] {
 		value[0] = 1
 	}
 	p.emission.set(p.emission.emits)
-	p.state.putReserved(emitsName(p.w.r.topo.inputs[input].topic), value, false)
+	p.state.putReserved(emitsName(p.run.r.topo.inputs[input].topic), value, false)
 	return true, nil
 }
 
 // confirms reports whether a mark belongs to the cut-over in progress of the group.
-func (w *work) confirms(ctx context.Context, mark generation.Mark) (bool, error) {
-	if mark.Group != w.r.topo.base || mark.Number < w.r.topo.generation {
+func (g *groupRun) confirms(ctx context.Context, mark generation.Mark) (bool, error) {
+	if mark.Group != g.r.topo.base || mark.Number < g.r.topo.generation {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
-	return w.generations.Confirms(ctx, mark)
+	return g.generations.Confirms(ctx, mark)
 }
 
 // emitter is the part of a state that drops output records.
@@ -95,15 +95,15 @@ type emitter struct {
 }
 
 // beginEmission decides whether the next record, of an input, emits.
-func (p *part) beginEmission(input int) { p.state.silent = !p.emission.of(input) }
+func (p *partition) beginEmission(input int) { p.state.silent = !p.emission.isActive(input) }
 
 // emit adds an output record of the record being processed, and returns it. A silent generation drops it and returns nil. A nil
 // value is a tombstone.
-func (s *state) emit(topic uint16, partition int32, key string, value []byte, since int64) *emit {
+func (s *state) emit(topic uint16, partition int32, key string, value []byte, originTime int64) *emit {
 	if s.silent {
 		return nil
 	}
-	return s.pending.emit(topic, partition, key, value, since)
+	return s.pending.emit(topic, partition, key, value, originTime)
 }
 
 // Silent reports whether emitted records are dropped, because the group is a generation that is being built, or a previous one.

@@ -6,11 +6,12 @@ import (
 )
 
 // If a log starts after the last applied offset, retention has deleted records, or only transaction markers and aborted
-// records. The consumer delivers neither, so after their deletion the two cases look the same. Therefore each partition
-// checks its idle inputs: it reads the log after the last applied record, and counts markers and aborted records as applied.
+// records. The consumer delivers no markers or aborted records, so it cannot distinguish the two cases after the deletion.
+// Therefore each partition checks its idle inputs: it reads the log after the last applied record, and counts markers and
+// aborted records as applied.
 //
 // One case remains: the process stops between the last record and this check, and stays down for longer than the retention.
-// Then the group fails to start as if records were lost.
+// The group then fails to start, as it does after a loss of records.
 
 const (
 	idleAfter    = 10 * time.Second // an input without new records for this long is checked
@@ -18,10 +19,10 @@ const (
 )
 
 // watchIdleInputs checks idle inputs until the partition is closed.
-func (p *part) watchIdleInputs() {
-	ticker := time.NewTicker(p.w.r.idleAfter)
+func (p *partition) watchIdleInputs() {
+	ticker := time.NewTicker(p.run.r.idleAfter)
 	defer ticker.Stop()
-	inputs := make([]idleInput, len(p.w.r.topo.reads()))
+	inputs := make([]idleInput, len(p.run.r.topo.reads()))
 	for {
 		select {
 		case <-ticker.C:
@@ -32,28 +33,27 @@ func (p *part) watchIdleInputs() {
 	}
 }
 
-// checkIdleInputs checks the idle inputs.
-func (p *part) checkIdleInputs(inputs []idleInput) {
-	left := time.Time{}
-	for i, topic := range p.w.r.topo.reads() {
+func (p *partition) checkIdleInputs(inputs []idleInput) {
+	oldest := time.Time{}
+	for i, topic := range p.run.r.topo.reads() {
 		p.checkIdleInput(i, topic, &inputs[i])
-		if at := inputs[i].undelivered; left.IsZero() || !at.IsZero() && at.Before(left) {
-			left = at
+		if at := inputs[i].undelivered; oldest.IsZero() || !at.IsZero() && at.Before(oldest) {
+			oldest = at
 		}
 	}
-	p.inFlight.setUndelivered(left)
+	p.inFlight.setUndelivered(oldest)
 }
 
 // checkIdleInput checks an input, if it is idle and the check is due.
-func (p *part) checkIdleInput(input int, topic string, r *idleInput) {
+func (p *partition) checkIdleInput(input int, topic string, r *idleInput) {
 	if !r.due(p.appliedOf(input)) {
 		return
 	}
-	left, err := p.passMarkers(input, topic)
+	unread, err := p.skipMarkers(input, topic)
 	if err != nil && p.ctx.Err() == nil {
-		p.w.r.log.Debug("check of an idle input failed, it is repeated", "topic", topic, "partition", p.id, "error", err)
+		p.run.r.log.Debug("check of an idle input failed, to be repeated", "topic", topic, "partition", p.id, "error", err)
 	}
-	if left {
+	if unread {
 		r.undelivered = time.Now()
 	}
 }
@@ -62,7 +62,7 @@ func (p *part) checkIdleInput(input int, topic string, r *idleInput) {
 type idleInput struct {
 	applied     int64     // at the last interval
 	intervals   int       // intervals since it changed
-	undelivered time.Time // when a check last found unprocessed records; zero: none did
+	undelivered time.Time // when a check last found unprocessed records; zero: never
 }
 
 // due is called once per interval. It reports whether to check the input now.
@@ -75,20 +75,20 @@ func (r *idleInput) due(applied int64) bool {
 	return r.intervals%recheckAfter == 1
 }
 
-// passMarkers advances the applied offset of an input over markers and aborted records, up to the next record to be applied.
+// skipMarkers advances the applied offset of an input over markers and aborted records, up to the next record to be applied.
 // It reports whether there is such a record.
-func (p *part) passMarkers(input int, topic string) (left bool, err error) {
+func (p *partition) skipMarkers(input int, topic string) (unread bool, err error) {
 	applied := p.appliedOf(input)
 	if applied < 0 {
-		return false, nil // the group reads it from the start of the log anyway
+		return false, nil // the group reads it from the start of the log
 	}
 	next := applied + 1
 	for {
-		records, to, err := p.w.log.Read(p.ctx, topic, p.id, next)
+		records, to, err := p.run.log.Read(p.ctx, topic, p.id, next)
 		if err != nil {
 			return false, fmt.Errorf("read after the applied records: %w", err)
 		}
-		if len(records) > 0 { // handle will process them, and thereby pass the markers before them
+		if len(records) > 0 { // handle will process them and advance beyond the markers before them
 			return true, nil
 		}
 		if to == next {
@@ -96,30 +96,30 @@ func (p *part) passMarkers(input int, topic string) (left bool, err error) {
 		}
 		next = to
 	}
-	starts, err := p.w.log.Starts(p.ctx, topic)
+	starts, err := p.run.log.Starts(p.ctx, topic)
 	if err != nil {
 		return false, fmt.Errorf("read after the applied records: %w", err)
 	}
 	if starts[topic][p.id] <= applied+1 { // otherwise the read started at the log's start, and earlier records are lost
-		p.passed(input, applied, next-1)
+		p.advance(input, applied, next-1)
 	}
 	return false, nil
 }
 
-func (p *part) appliedOf(input int) int64 {
+func (p *partition) appliedOf(input int) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.applied[input]
 }
 
-// passed marks everything up to an offset as applied, if the last applied offset has not changed.
-func (p *part) passed(input int, from, to int64) {
+// advance marks everything up to an offset as applied, if the last applied offset has not changed.
+func (p *partition) advance(input int, from, to int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if to <= from || p.applied[input] != from || p.last() {
+	if to <= from || p.applied[input] != from || p.isStopping() {
 		return
 	}
 	p.applied[input], p.state.pending.applied[input] = to, to
-	p.state.pending.passed = true
-	wake(p.kick)
+	p.state.pending.advanced = true
+	wake(p.wakeup)
 }

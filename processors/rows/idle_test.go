@@ -157,11 +157,11 @@ func recordsAreNotPassed(t *testing.T, w *wire) {
 		if c.retain {
 			w.retain(t, func(int32) int64 { return 2 })
 		}
-		p := r.slots[c.partition].part
+		p := r.slots[c.partition].partition
 		p.mu.Lock()
 		p.applied[0] = c.applied
 		p.mu.Unlock()
-		left, err := p.passMarkers(0, "t-in")
+		left, err := p.skipMarkers(0, "t-in")
 		must.OK(t, err)
 		if left != c.left {
 			t.Errorf("%s: a record is left: %t, want %t", c.name, left, c.left)

@@ -17,7 +17,7 @@ const (
 	fenceKind   = 'f' // only in the changelog: every new owner of a partition writes one
 	controlKind = 'c' // never stored: stands for a transaction marker during recovery
 	offsetKind  = 'o' // only in the local store: offset (8) of the last changelog record that it holds, and when it was complete (8)
-	emitsKind   = 'v' // 'v' topic → 1 byte: whether records emitted for an input are sent, see generation.go
+	emitsKind   = 'v' // 'v' topic → 1 byte: whether the partition emits for an input, see generation.go
 	markerKind  = 'm' // only in the local store: the identity of the store
 )
 
@@ -55,14 +55,14 @@ func (p position) append(b []byte) []byte {
 func parsePosition(value []byte) (position, error) {
 	var p position
 	if len(value) != len(p.topic)+8 {
-		return p, fmt.Errorf("read applied row: %d bytes", len(value))
+		return p, fmt.Errorf("read applied row: %d bytes, want %d", len(value), len(p.topic)+8)
 	}
 	copy(p.topic[:], value)
 	p.offset = int64(binary.BigEndian.Uint64(value[len(p.topic):]))
 	return p, nil
 }
 
-// timerName returns a name that sorts by time, owner, name. The sign bit is flipped, so that times before 1970 sort first.
+// timerName returns a name that sorts by time, owner, name. The sign bit is flipped to sort times before 1970 first.
 func timerName(micros int64, owner string, name []byte) []byte {
 	b := make([]byte, 0, 1+8+len(owner)+1+len(name))
 	b = append(b, timerKind)
@@ -87,7 +87,7 @@ func parseTimer(row []byte) (timer, error) {
 	}
 	owner, name, found := bytes.Cut(row[head:], []byte{separator})
 	if !found {
-		return timer{}, errors.New("read timer row: no owner")
+		return timer{}, errors.New("read timer row: no zero byte after the owner")
 	}
 	micros := int64(binary.BigEndian.Uint64(row[1:head]) ^ (1 << 63))
 	return timer{micros: micros, owner: string(owner), name: bytes.Clone(name)}, nil
@@ -102,8 +102,8 @@ func microsUp(t time.Time) int64 {
 	return m
 }
 
-// after returns the smallest key above all keys that start with prefix, or nil if there is none.
-func after(prefix []byte) []byte {
+// prefixEnd returns the smallest key above all keys that start with prefix, or nil if there is none.
+func prefixEnd(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {
 			end := bytes.Clone(prefix[:i+1])

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// gokaLog logs Goka's messages at debug level. The error that Run returns contains what matters.
+// gokaLog logs Goka's messages at debug level. Run returns the errors.
 type gokaLog struct{ log *slog.Logger }
 
 // Print implements goka.Logger.

@@ -15,13 +15,13 @@ type meter struct {
 	commits, messages, skipped          *tally
 	deadLetters, misplaced, recovered   *tally
 	rate                                rate // of input records
-	parts                               *ownedParts
+	owned                               *ownedPartitions
 	commitTime, processingTime, overall prometheus.Observer
 	dropped                             *prometheus.CounterVec // of the group, by reason
 	kinds                               kinds
-	drops, letters                      reasons                // the same counts, readable in this process
+	dropReasons, deadLetterReasons      reasons                // the same counts, readable in this process
 	affected                            *prometheus.CounterVec // effects of the group, by name
-	effects                             reasons                // the same counts, readable in this process
+	effectCounts                        reasons                // the same counts, readable in this process
 }
 
 func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
@@ -43,8 +43,8 @@ func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 		dropped:        f.vector("records_dropped_total", "reason", "Input records dropped by rule, by reason."),
 		affected:       f.vector("effects_total", "effect", "Effects of the group's rules, by name; the package of the group documents the names."),
 	}
-	m.parts = register(&f, newOwnedParts())
-	m.parts.know(group)
+	m.owned = register(&f, newOwnedPartitions())
+	m.owned.addGroup(group)
 	if err := errors.Join(f.errs...); err != nil {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
@@ -71,7 +71,7 @@ func (m *meter) counters() Counters {
 }
 
 // committed counts a committed batch. It counts the records last: a reader that sees them also sees all of their effects.
-// Latencies are observed only if active is set, because the catching-up of a generation that is being built has no latency target.
+// Latencies are observed only if active is set, because a generation that is being built has no latency target.
 func (m *meter) committed(b *batch, took time.Duration, active bool) {
 	deletes, puts := 0, 0
 	for i := range b.writes {
@@ -90,10 +90,10 @@ func (m *meter) committed(b *batch, took time.Duration, active bool) {
 	if active {
 		m.commitTime.Observe(took.Seconds())
 	}
-	if active && b.first != (begun{}) {
+	if active && b.firstArrival != (arrival{}) {
 		now := time.Now().UnixMicro()
-		m.processingTime.Observe(seconds(now - b.first.arrived))
-		m.overall.Observe(seconds(now - b.first.since))
+		m.processingTime.Observe(seconds(now - b.firstArrival.arrived))
+		m.overall.Observe(seconds(now - b.firstArrival.origin))
 	}
 	m.misplaced.count(b.misplaced)
 	m.deadLetters.count(len(b.deadLetters))
@@ -101,23 +101,23 @@ func (m *meter) committed(b *batch, took time.Duration, active bool) {
 		m.count(c)
 	}
 	for _, reason := range b.deadLetters {
-		m.letters.count(m.kinds.of(reason))
+		m.deadLetterReasons.count(m.kinds.of(reason))
 	}
 	m.messages.count(b.messages)
 	m.rate.add(b.messages, time.Now())
 }
 
-// begun holds when a record arrived, and when the external event arrived that it originates from, in microseconds.
-type begun struct{ arrived, since int64 }
+// arrival holds when a record arrived, and when the external event arrived that it originates from, in microseconds.
+type arrival struct{ arrived, origin int64 }
 
 // seconds converts microseconds to seconds. It returns 0 for negative values, which occur when the broker's clock is ahead.
 func seconds(micros int64) float64 { return float64(max(micros, 0)) / 1e6 }
 
 // count adds a count of a callback to the metrics.
 func (m *meter) count(c counted) {
-	counter, here := m.affected, &m.effects
+	counter, here := m.affected, &m.effectCounts
 	if c.dropped {
-		counter, here = m.dropped, &m.drops
+		counter, here = m.dropped, &m.dropReasons
 	}
 	counter.WithLabelValues(c.name).Add(float64(c.n))
 	here.add(c.name, c.n)

@@ -52,7 +52,7 @@ func (o Owner) write(row, value []byte, deleted bool) error {
 	if len(value) > cfg.MaxValueBytes {
 		return tx.bad("row of %d bytes, more than %d", len(value), cfg.MaxValueBytes)
 	}
-	if err := tx.room(len(o.name) + 1 + len(row) + len(value)); err != nil {
+	if err := tx.checkRoom(len(o.name) + 1 + len(row) + len(value)); err != nil {
 		return err
 	}
 	tx.s.pending.put(o.log(), o.name, row, value, deleted)
@@ -96,7 +96,7 @@ func (o Owner) timer(at time.Time, name []byte, drop bool) error {
 	if len(row) > maxNameBytes {
 		return tx.bad("timer name of %d bytes with its owner, more than %d", len(row), maxNameBytes)
 	}
-	if err := tx.room(len(row) + 1); err != nil {
+	if err := tx.checkRoom(len(row) + 1); err != nil {
 		return err
 	}
 	tx.s.putReserved(row, nil, drop)
@@ -111,7 +111,7 @@ func (s *state) putReserved(row, value []byte, deleted bool) {
 
 // get returns the newest value: from the pending batch, the batch in flight, or the store.
 func (s *state) get(owner string, row []byte) ([]byte, error) {
-	for _, b := range []*batch{s.pending, s.flying} {
+	for _, b := range []*batch{s.pending, s.committing} {
 		if b == nil {
 			continue
 		}
@@ -151,8 +151,8 @@ func (s *state) stored(owner string, row []byte) ([]byte, error) {
 
 // committed is called when the store contains the batch in flight.
 func (s *state) committed() {
-	s.recent.landed(s.flying)
-	s.flying = nil
+	s.recent.apply(s.committing)
+	s.committing = nil
 }
 
 func (s *state) scan(owner string, sc Scan, visit func(row, value []byte) bool) error {
@@ -161,7 +161,7 @@ func (s *state) scan(owner string, sc Scan, visit func(row, value []byte) bool) 
 		return fmt.Errorf("scan rows of %q: %w", owner, err)
 	}
 	cursors := make([]cursor, 0, 3) // newest first
-	for _, b := range []*batch{s.pending, s.flying} {
+	for _, b := range []*batch{s.pending, s.committing} {
 		if b == nil {
 			continue
 		}

@@ -37,8 +37,8 @@ func (r fakeRecord) Offset() int64         { return r.offset }
 func (r fakeRecord) Timestamp() time.Time  { return r.at }
 func (r fakeRecord) Headers() goka.Headers { return nil }
 
-// newPart returns a partition without Kafka. The writes of its callbacks stay pending.
-func newPart(t testing.TB, g Group) *part {
+// newPartition returns a partition without Kafka. The writes of its callbacks stay pending.
+func newPartition(t testing.TB, g Group) *partition {
 	t.Helper()
 	b, done := newBench(t, g)
 	t.Cleanup(done)
@@ -46,10 +46,10 @@ func newPart(t testing.TB, g Group) *part {
 	var err error
 	r.meter, err = newMeter(nil, g.Name)
 	must.OK(t, err)
-	w := &work{r: r}
-	w.ctx, w.cancel = context.WithCancelCause(t.Context())
-	p := &part{w: w, ctx: t.Context(), store: &store{db: b.db}, kick: make(chan struct{}, 1), applied: []int64{-1, -1}}
-	p.room, p.state = sync.NewCond(&p.mu), b.state
+	run := &groupRun{r: r}
+	run.ctx, run.cancel = context.WithCancelCause(t.Context())
+	p := &partition{run: run, ctx: t.Context(), store: &store{db: b.db}, wakeup: make(chan struct{}, 1), applied: []int64{-1, -1}}
+	p.capacity, p.state = sync.NewCond(&p.mu), b.state
 	p.state.pending = newBatch(2)
 	return p
 }
@@ -57,7 +57,7 @@ func newPart(t testing.TB, g Group) *part {
 // Counts of a callback are added up within its record, and discarded when the callback fails.
 func TestTx_CountsAreUndoneWithTheirRecord(t *testing.T) {
 	t.Parallel()
-	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
+	p := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
 	each := []counted{{"late", 2, true}, {"late", 5, false}, {"done", 7, false}}
 	for i, c := range []struct {
 		err  error
@@ -85,7 +85,7 @@ func TestTick_FailureLeavesNothing(t *testing.T) {
 	t.Parallel()
 	key, broken := hereOwners(1)[0], errors.New("dependency is away")
 	calls := 0
-	p := newPart(t, Group{Name: "g",
+	p := newPartition(t, Group{Name: "g",
 		Inputs: []Input{{topic: "in", handle: func(tx *Tx, _ []byte) error {
 			return errors.Join(tx.Own().SetTimer(tx.Time(), []byte("a")), tx.Own().SetTimer(tx.Time(), []byte("b")))
 		}}},
@@ -108,8 +108,8 @@ func TestTick_FailureLeavesNothing(t *testing.T) {
 	if p.applied[0] != 4 || p.applied[1] != -1 || p.state.pending.messages != 1 || p.discard {
 		t.Errorf("applied %v, %d messages pending, discard %v; want the first record alone", p.applied, p.state.pending.messages, p.discard)
 	}
-	if !errors.Is(p.err, broken) || !errors.Is(context.Cause(p.w.ctx), broken) {
-		t.Errorf("partition ended with %v, the group with %v; want the timer's error", p.err, context.Cause(p.w.ctx))
+	if !errors.Is(p.err, broken) || !errors.Is(context.Cause(p.run.ctx), broken) {
+		t.Errorf("partition ended with %v, the group with %v; want the timer's error", p.err, context.Cause(p.run.ctx))
 	}
 	p.handle(fakeRecord{topic: "in", key: key, offset: 5, at: time.UnixMilli(7)}, 0, nil)
 	if p.applied[0] != 4 {
@@ -136,8 +136,8 @@ func (r *heldReader) Get(key []byte) ([]byte, io.Closer, error) {
 // the read would crash the process.
 func TestClose_WaitsForMarkRecovered(t *testing.T) {
 	t.Parallel()
-	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
-	r := p.w.r
+	p := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
+	r := p.run.r
 	r.cfg.Dir, r.fs, r.slots = t.TempDir(), vfs.Default, make([]slot, 1)
 	var err error
 	r.shared, err = NewShared(r.cfg)
@@ -171,7 +171,7 @@ func TestClose_WaitsForMarkRecovered(t *testing.T) {
 // A retry is a new record and does not count as misplaced. A forwarded record that is undone does not count either.
 func TestEmitRetry_IsNotMisplaced(t *testing.T) {
 	t.Parallel()
-	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
+	p := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
 	b := p.state.pending
 	var tx Tx
 	p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
@@ -186,8 +186,8 @@ func TestEmitRetry_IsNotMisplaced(t *testing.T) {
 	if b.misplaced != 0 || len(b.emits) != 1 {
 		t.Errorf("%d of %d records are misplaced, want none of 1", b.misplaced, len(b.emits))
 	}
-	p.w.r.meter.committed(b, 0, true)
-	if got := p.w.r.meter.counters(); got.Misplaced != 0 || got.Emitted != 1 {
+	p.run.r.meter.committed(b, 0, true)
+	if got := p.run.r.meter.counters(); got.Misplaced != 0 || got.Emitted != 1 {
 		t.Errorf("%d records are counted as misplaced, %d as emitted; want 0 and 1", got.Misplaced, got.Emitted)
 	}
 }
@@ -195,8 +195,8 @@ func TestEmitRetry_IsNotMisplaced(t *testing.T) {
 // A transaction waits until its client knows each topic. It does so once per topic.
 func TestNewTopics_ListsEachTopicOnce(t *testing.T) {
 	t.Parallel()
-	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out", "out2"}})
-	p.known = map[string]struct{}{}
+	p := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out", "out2"}})
+	p.knownTopics = map[string]struct{}{}
 	p.record = fakeRecord{topic: "in", at: time.UnixMilli(5)}
 	for i, c := range []struct {
 		do   func(tx *Tx)
@@ -227,7 +227,7 @@ func TestNewTopics_ListsEachTopicOnce(t *testing.T) {
 // A key that exceeds the topic's limit together with its value makes the record a bad record. The transaction does not fail.
 func TestEmit_LongKeyIsABadRecord(t *testing.T) {
 	t.Parallel()
-	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
+	p := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
 	p.record = fakeRecord{topic: "in", at: time.UnixMilli(5)}
 	value := make([]byte, p.state.cfg.MaxValueBytes)
 	for length, wantBad := range map[int]bool{maxNameBytes: false, maxNameBytes + 1: true} {
@@ -242,10 +242,10 @@ func TestEmit_LongKeyIsABadRecord(t *testing.T) {
 }
 
 // countingPart returns a partition whose callback writes a row, counts its calls, and then calls then.
-func countingPart(t *testing.T, then func(calls int) error) (p *part, key string, calls *int) {
+func countingPart(t *testing.T, then func(calls int) error) (p *partition, key string, calls *int) {
 	t.Helper()
 	calls, key = new(int), hereOwners(1)[0]
-	p = newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in", handle: func(tx *Tx, _ []byte) error {
+	p = newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in", handle: func(tx *Tx, _ []byte) error {
 		*calls++
 		return errors.Join(tx.Own().Put([]byte("row"), []byte("value")), then(*calls))
 	}}}})
@@ -259,8 +259,8 @@ func TestHandle_SkipsRecordsAtOrBelowTheAppliedOffset(t *testing.T) {
 	for offset := range int64(7) {
 		p.handle(fakeRecord{topic: "in", key: key, offset: offset, at: time.UnixMilli(5)}, 0, nil)
 	}
-	if *calls != 2 || p.applied[0] != 6 || p.w.r.meter.counters().Skipped != 5 {
-		t.Errorf("%d calls, applied %d, %d skipped; want 2, 6 and 5", *calls, p.applied[0], p.w.r.meter.counters().Skipped)
+	if *calls != 2 || p.applied[0] != 6 || p.run.r.meter.counters().Skipped != 5 {
+		t.Errorf("%d calls, applied %d, %d skipped; want 2, 6 and 5", *calls, p.applied[0], p.run.r.meter.counters().Skipped)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestHandle_ForwardsMisplacedRecord(t *testing.T) {
 	if *calls != 0 || b.misplaced != 1 || len(b.emits) != 1 {
 		t.Fatalf("%d calls, %d misplaced, %d emitted; want one misplaced record", *calls, b.misplaced, len(b.emits))
 	}
-	sent := new(flight).fill(b, p.w.r.topo, p.id)[0]
+	sent := new(transactionRecords).fill(b, p.run.r.topo, p.id)[0]
 	if sent.Topic != "in" || sent.Partition != topics.Partition(key, testPartitions) || string(sent.Key) != key || string(sent.Value) != "value" ||
 		!sent.Timestamp.Equal(at) || string(headerOf(sent, tracing.Header)) != sender || topics.SinceOf(&sent) != schemas.MicrosOf(at) {
 		t.Errorf("forwarded %+v, want the record in its own partition", sent)

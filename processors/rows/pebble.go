@@ -12,9 +12,9 @@ import (
 func (s *store) options(shared *Shared) *pebble.Options {
 	o := &pebble.Options{
 		FS:                 s.fs,
-		FormatMajorVersion: pebble.FormatNewest,              // a store is rebuilt, never read by an older program
-		Cache:              shared.cache,                     // shared by the process, so memory does not grow with the partitions
-		MemTableSize:       shared.memTable(s.who.Partition), // a share of the process's budget
+		FormatMajorVersion: pebble.FormatNewest,                   // a store is rebuilt, never read by an older program
+		Cache:              shared.cache,                          // shared by the process, so memory does not grow with the partitions
+		MemTableSize:       shared.memTable(s.identity.Partition), // a share of the process's budget
 		// The changelog serves as the write-ahead log. Rows that a crash removes from memory, at most two memtables, are
 		// read again.
 		DisableWAL:                  true,
@@ -26,7 +26,7 @@ func (s *store) options(shared *Shared) *pebble.Options {
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      stored.Logger(s.log.With("dir", s.dir), "store"),
 		EventListener: &pebble.EventListener{
-			BackgroundError: s.failed, // called with Pebble's lock held
+			BackgroundError: s.backgroundError, // called with Pebble's lock held
 			DataCorruption:  func(info pebble.DataCorruptionInfo) { s.damaged(info.Details) },
 		},
 	}

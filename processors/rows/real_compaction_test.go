@@ -171,10 +171,10 @@ func TestRealKafkaStoreThatWasAwayForTooLong(t *testing.T) {
 	const n = 40
 	rows := func(dir string, keeps time.Duration, from, send int) (there int) {
 		r := newRunner(t, w, dir, w.keeper(n))
-		if r.keeps != storeKeeps {
-			t.Errorf("stores are kept for %s, want %s", r.keeps, storeKeeps)
+		if r.maxOffline != maxStoreOffline {
+			t.Errorf("stores are kept for %s, want %s", r.maxOffline, maxStoreOffline)
 		}
-		r.keeps = keeps
+		r.maxOffline = keeps
 		stop := start(t, r)
 		eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 		w.send(t, "t-in", from, send, func(i int) string { return user(i - from) })
@@ -186,14 +186,14 @@ func TestRealKafkaStoreThatWasAwayForTooLong(t *testing.T) {
 		return there
 	}
 	away := t.TempDir()
-	if got := rows(away, storeKeeps, 0, n); got != n {
+	if got := rows(away, maxStoreOffline, 0, n); got != n {
 		t.Fatalf("%d rows to begin with, want %d", got, n)
 	}
-	if got := rows(t.TempDir(), storeKeeps, n, n); got != 0 {
+	if got := rows(t.TempDir(), maxStoreOffline, n, n); got != 0 {
 		t.Fatalf("%d rows after all were deleted", got)
 	}
 	w.compacted(t)
-	if got := rows(away, storeKeeps, 0, 0); got != n { // the changelog does not contain the tombstones any more
+	if got := rows(away, maxStoreOffline, 0, 0); got != n { // the changelog does not contain the tombstones any more
 		t.Errorf("%d rows in a store that is believed, want %d", got, n)
 	}
 	if got := rows(away, time.Nanosecond, 0, 0); got != 0 {

@@ -14,7 +14,7 @@ type reasons struct {
 }
 
 const (
-	mostReasons = 64      // distinguished reasons: a reason that contains an id must not fill the memory
+	maxReasons  = 64      // distinguished reasons: a reason that contains an id must not fill the memory
 	otherReason = "other" // counts all further reasons
 )
 
@@ -26,7 +26,7 @@ func (r *reasons) add(reason string, n int) {
 	if r.n == nil {
 		r.n = map[string]int64{}
 	}
-	if _, known := r.n[reason]; !known && len(r.n) >= mostReasons {
+	if _, known := r.n[reason]; !known && len(r.n) >= maxReasons {
 		reason = otherReason
 	}
 	r.n[reason] += int64(n)
@@ -47,10 +47,10 @@ func newKinds() kinds { return kinds{regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|[-+]
 // of returns the reason of a dead letter without the parts that vary between records: quoted text, numbers, and everything
 // beyond maxKind.
 func (k kinds) of(reason string) string {
-	if len(reason) > maxKind {
-		reason = strings.ToValidUTF8(reason[:maxKind], "")
+	if len(reason) > maxKindBytes {
+		reason = strings.ToValidUTF8(reason[:maxKindBytes], "")
 	}
 	return k.varying.ReplaceAllString(reason, "…")
 }
 
-const maxKind = 200 // bytes
+const maxKindBytes = 200 // bytes

@@ -32,14 +32,14 @@ func TestReasons_AreBounded(t *testing.T) {
 		t.Errorf("nothing counted: %v, want nil", got)
 	}
 	want := map[string]int64{otherReason: 40}
-	for i := range mostReasons + 20 {
+	for i := range maxReasons + 20 {
 		reason := fmt.Sprint("reason ", i)
-		if i < mostReasons {
+		if i < maxReasons {
 			want[reason] = 2
 		}
 		r.count(reason)
 	}
-	for i := range mostReasons + 20 {
+	for i := range maxReasons + 20 {
 		r.count(fmt.Sprint("reason ", i))
 	}
 	if got := r.snapshot(); !maps.Equal(got, want) {

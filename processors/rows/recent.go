@@ -2,13 +2,13 @@ package rows
 
 // recentRows caches rows that callbacks have read recently. A lookup in Pebble takes one to two microseconds even with a
 // warm block cache, because it searches every memtable and level. Most records have an owner that was used a moment before.
-// The cache contains what the store contains after the batch in flight is applied. It does not cache missing rows. It has
-// two generations: a row that is not read during a whole generation is evicted. The zero value caches nothing.
+// Cached values are those of the store after the batch in flight is applied. Missing rows are not cached. The cache has two
+// generations: a row that is not read during a whole generation is evicted. The zero value caches nothing.
 type recentRows struct {
-	most  int // bytes per generation
-	bytes int // of young, approximately
-	young map[string]*recentRow
-	old   map[string]*recentRow
+	maxBytes int // bytes per generation
+	bytes    int // of young, approximately
+	young    map[string]*recentRow
+	old      map[string]*recentRow
 }
 
 type recentRow struct {
@@ -18,13 +18,13 @@ type recentRow struct {
 
 const recentOverhead = 128 // per row: headers, map entry
 
-func newRecentRows(most int) recentRows {
-	return recentRows{most: most, young: map[string]*recentRow{}}
+func newRecentRows(maxBytes int) recentRows {
+	return recentRows{maxBytes: maxBytes, young: map[string]*recentRow{}}
 }
 
 func (r *recentRow) size() int { return len(r.key) + cap(r.value) + recentOverhead }
 
-// get returns the value of a row, or nil if it is not cached. The value is valid until the next call of landed.
+// get returns the value of a row, or nil if it is not cached. The value is valid until the next call of apply.
 func (r *recentRows) get(key []byte) []byte {
 	row := r.young[string(key)]
 	if row == nil {
@@ -38,7 +38,7 @@ func (r *recentRows) get(key []byte) []byte {
 
 // keep puts a row into the young generation. If that is full, it becomes the old generation first.
 func (r *recentRows) keep(row *recentRow) {
-	if r.bytes+row.size() > r.most && r.bytes > 0 {
+	if r.bytes+row.size() > r.maxBytes && r.bytes > 0 {
 		r.old, r.young, r.bytes = r.young, map[string]*recentRow{}, 0
 	}
 	r.young[row.key] = row
@@ -47,13 +47,13 @@ func (r *recentRows) keep(row *recentRow) {
 
 // put caches a copy of a row that was read from the store and that no batch has changed.
 func (r *recentRows) put(key, value []byte) {
-	if r.most > 0 && len(value) <= r.most/8 {
+	if r.maxBytes > 0 && len(value) <= r.maxBytes/8 {
 		r.keep(&recentRow{string(key), append(make([]byte, 0, len(value)), value...)})
 	}
 }
 
-// landed updates cached rows with the writes of a batch that the store now contains.
-func (r *recentRows) landed(b *batch) {
+// apply updates cached rows with the writes of a batch that the store now contains.
+func (r *recentRows) apply(b *batch) {
 	if len(r.young)+len(r.old) == 0 {
 		return
 	}

@@ -52,7 +52,7 @@ func TestRecentRows_FollowTheBatch(t *testing.T) {
 	b.put(b.log("o"), "o", []byte("row"), make([]byte, 5000), false)
 	b.put(b.log("o"), "o", []byte("deleted"), nil, true)
 	b.put(b.log("other"), "other", []byte("row"), nil, false)
-	r.landed(b)
+	r.apply(b)
 	if got := r.get([]byte("o\x00row")); !bytes.Equal(got, make([]byte, 5000)) {
 		t.Errorf("got %d bytes, want those of the batch", len(got))
 	}

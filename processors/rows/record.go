@@ -60,9 +60,9 @@ func ForEach(from RowReader, s Scan, visit func(row, value []byte) (more bool, e
 
 // Names returns the names of the first limit rows with a prefix; 0: of all.
 func Names(from RowReader, prefix []byte, limit int) (names [][]byte, err error) {
-	err = from.Scan(Scan{Prefix: prefix, Limit: limit}, func(row, _ []byte) bool {
+	err = ForEach(from, Scan{Prefix: prefix, Limit: limit}, func(row, _ []byte) (bool, error) {
 		names = append(names, bytes.Clone(row))
-		return true
+		return true, nil
 	})
 	return names, err
 }
@@ -142,5 +142,5 @@ func encoded[T any](s topics.Stream[T], rec *T) ([]byte, error) {
 // Unreadable returns an error for a row that cannot be decoded. It is not a *schemas.BadRecordError, because the input
 // record is not the cause and must not go to the dead-letter topic.
 func Unreadable(row []byte, err error) error {
-	return fmt.Errorf("row %q cannot be read: %v", row, err)
+	return fmt.Errorf("decode row %q: %v", row, err)
 }

@@ -58,7 +58,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 		_, err = Record(tx.Own(), []byte("damaged"), s)
 		return err
 	})
-	const says = `read a record of out of "k": row "damaged" cannot be read: `
+	const says = `read a record of out of "k": decode row "damaged": `
 	if bad := new(schemas.BadRecordError); err == nil || errors.As(err, &bad) || !strings.HasPrefix(err.Error(), says) {
 		t.Errorf("a damaged row: %v, want an error that is no bad record and says %s…", err, says)
 	}

@@ -32,7 +32,7 @@ func TestRecoveries_ShareOneBar(t *testing.T) {
 	r.now = func() time.Time { return at }
 	a, b := &store{}, &store{}
 	r.remaining(a, 100) // before Show
-	s.Show(func(what string, total int) topics.Progress {
+	s.ShowProgress(func(what string, total int) topics.Progress {
 		said = append(said, fmt.Sprint(what, ": ", total))
 		return notedBar{&said}
 	})
@@ -72,7 +72,7 @@ func TestRecoveries_ShowStores(t *testing.T) {
 		return time.Unix(0, 0).Add(time.Duration(hours) * time.Hour)
 	}
 	var said []string
-	r.shared.Show(func(string, int) topics.Progress { return notedBar{&said} })
+	r.shared.ShowProgress(func(string, int) topics.Progress { return notedBar{&said} })
 	start(t, r)
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	bars.mu.Lock()

@@ -263,7 +263,7 @@ func TestCommit_StoreFailureIsRecovered(t *testing.T) {
 	r.crash = func(at point) {
 		if at == afterEnd && hits.Add(1) == 3 {
 			for i := range r.slots {
-				breakStore(r.slots[i].part)
+				breakStore(r.slots[i].partition)
 			}
 		}
 	}
@@ -279,7 +279,7 @@ func TestCommit_StoreFailureIsRecovered(t *testing.T) {
 }
 
 // breakStore makes the partition's store refuse all writes, like a failed disk, until the committer has stopped.
-func breakStore(p *part) {
+func breakStore(p *partition) {
 	set := func(broken bool) {
 		p.store.mu.Lock()
 		defer p.store.mu.Unlock()
@@ -287,7 +287,7 @@ func breakStore(p *part) {
 	}
 	set(true)
 	p.wg.Go(func() {
-		<-p.ended
+		<-p.committerDone
 		set(false)
 	})
 }
@@ -299,7 +299,7 @@ func TestRun_LateCommitIsNotTheCause(t *testing.T) {
 	w := newWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
-	p := r.slots[0].part
+	p := r.slots[0].partition
 	p.cancel()
 	p.mu.Lock()
 	p.fail(context.Canceled)
@@ -355,9 +355,9 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 	}
 	stop := start(t, r)
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
-	var parts []*part
+	var parts []*partition
 	for i := range r.slots {
-		parts = append(parts, r.slots[i].part)
+		parts = append(parts, r.slots[i].partition)
 	}
 	w.send(t, "t-in", 0, first, user)
 	for range parts {
@@ -377,7 +377,7 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- stop() }()
 	eventually.True(t, "a partition is given up", func() bool {
-		return slices.ContainsFunc(parts, func(p *part) bool {
+		return slices.ContainsFunc(parts, func(p *partition) bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return p.closing
@@ -484,19 +484,19 @@ func TestSession_NextOffset(t *testing.T) {
 		{name: "after the last applied", found: true, at: position{id, 5}, start: 3, end: 9, want: 6},
 		{name: "at the end", found: true, at: position{id, 8}, start: 3, end: 9, want: 9},
 		{name: "log starts just after the last applied", found: true, at: position{id, 2}, start: 3, end: 9, want: 3},
-		{name: "log starts later", found: true, at: position{id, 1}, start: 3, end: 9, fatal: "begins at 3, but t has applied it only up to 1"},
+		{name: "log starts later", found: true, at: position{id, 1}, start: 3, end: 9, fatal: "starts at 3, but t applied records only up to offset 1"},
 		{name: "ticks start later", topic: "t-ticks", found: true, at: position{id, 1}, start: 3, end: 9, want: 3},
 		{name: "log ends before", found: true, at: position{id, 9}, start: 3, end: 9, fatal: "records were lost"},
 		{name: "another topic", found: true, at: position{[16]byte{2}, 5}, start: 3, end: 9, fatal: "was recreated"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &work{r: &Runner{topo: &topology{name: "t", ticks: "t-ticks"}}}
+			g := &groupRun{r: &Runner{topo: &topology{name: "t", ticks: "t-ticks"}}}
 			c.topic = cmp.Or(c.topic, "in")
-			p := &part{w: w, recovered: map[int]position{}}
+			p := &partition{run: g, recovered: map[int]position{}}
 			if c.found {
 				p.recovered[0] = c.at
 			}
-			got, err := (&session{ids: map[string][16]byte{c.topic: id}}).next(p, 0, c.topic, c.start, c.end)
+			got, err := (&session{ids: map[string][16]byte{c.topic: id}}).resumeOffset(p, 0, c.topic, c.start, c.end)
 			var fatal *FatalError
 			switch {
 			case c.fatal != "":

@@ -34,9 +34,9 @@ type Input struct {
 	handle  func(tx *Tx, value []byte) error
 }
 
-// Keyed declares an input whose callback may access only rows of the record's key and the common rows. If a value cannot be
-// decoded, the record goes to the dead-letter topic, and the callback is not called. A record that a producer wrote to the
-// wrong partition is forwarded to the right one.
+// Keyed declares an input whose callback has access to the rows of the record's key and the common rows, and no others. If a value
+// cannot be decoded, the record goes to the dead-letter topic, and the callback is not called. A record that a producer wrote
+// to the wrong partition is forwarded to the right one.
 func Keyed[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 	return Input{topic: s.Name, handle: decoded(s, f)}
 }
@@ -96,10 +96,10 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 	var errs []error
 	seen := map[string]bool{t.table: true}
 	if g.Name == "" {
-		errs = append(errs, errors.New("group without a name"))
+		errs = append(errs, errors.New("name: empty"))
 	}
 	if len(g.Inputs) == 0 {
-		errs = append(errs, errors.New("no input"))
+		errs = append(errs, errors.New("inputs: none, want at least one"))
 	}
 	loops := 0
 	for _, in := range g.Inputs {
@@ -111,12 +111,12 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 			loops++
 			outputs = append(outputs, in.topic)
 			if in.topic != loopOf(name) {
-				errs = append(errs, fmt.Errorf("loop %q: Goka names it %s", in.topic, loopOf(name)))
+				errs = append(errs, fmt.Errorf("loop %q: want %s, the name that Goka requires", in.topic, loopOf(name)))
 			}
 		}
 	}
 	if loops > 1 {
-		errs = append(errs, fmt.Errorf("%d loop topics: at most one", loops))
+		errs = append(errs, fmt.Errorf("%d loop topics, want at most one", loops))
 	}
 	if g.Timer != nil {
 		t.ticks = topics.TicksOf(name)

@@ -16,23 +16,23 @@ import (
 
 // Runner runs a Group in this process.
 type Runner struct {
-	cfg       Config
-	env       Env
-	topo      *topology
-	log       *slog.Logger
-	shared    *Shared
-	meter     *meter
-	flights   sync.Pool // of *flight
-	slots     []slot    // by partition
-	owned     atomic.Uint64
-	running   atomic.Bool
-	joined    atomic.Bool
-	runs      atomic.Int64
-	crash     func(point) // for tests; nil: none
-	free      func(dir string) (int64, error)
-	fs        vfs.FS
-	idleAfter time.Duration // a test sets less than the constant
-	keeps     time.Duration // how long a local store may be offline; 0: any time
+	cfg        Config
+	env        Env
+	topo       *topology
+	log        *slog.Logger
+	shared     *Shared
+	meter      *meter
+	recordPool sync.Pool // of *flight
+	slots      []slot    // by partition
+	owned      atomic.Uint64
+	running    atomic.Bool
+	joined     atomic.Bool
+	runs       atomic.Int64
+	crash      func(point) // for tests; nil: none
+	freeBytes  func(dir string) (int64, error)
+	fs         vfs.FS
+	idleAfter  time.Duration // a test sets less than the constant
+	maxOffline time.Duration // how long a local store may be offline; 0: any time
 }
 
 // point is a place where tests can kill a process.
@@ -52,14 +52,14 @@ func (e *FatalError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *FatalError) Unwrap() error { return e.Err }
 
-// Fatal returns true. It tells the supervisor not to restart the group.
+// Fatal returns true. The supervisor does not restart the group after such an error.
 func (e *FatalError) Fatal() bool { return true }
 
-// ErrAbandoned makes Run stop like a crash when it is the cause of the context's cancellation. Pending batches are dropped,
-// and the local stores keep only what is on disk. It is for tests.
+// ErrAbandoned, as the cause of the context's cancellation, makes Run stop like a crash. Pending batches are dropped, and the
+// local stores lose all rows that are not on disk. It is for tests.
 var ErrAbandoned = errors.New("abandoned")
 
-var errRunning = errors.New("the group runs already")
+var errRunning = errors.New("the group is already running")
 
 // New validates the topology and the configuration and returns a runner. It reports all problems.
 func New(cfg Config, env Env, g Group) (*Runner, error) {
@@ -74,15 +74,15 @@ func New(cfg Config, env Env, g Group) (*Runner, error) {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	r := &Runner{
-		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, free: freeBytes, fs: vfs.Default, idleAfter: idleAfter,
-		flights: sync.Pool{New: func() any { return new(flight) }},
-		slots:   make([]slot, env.Kafka.Partitions),
+		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, freeBytes: freeBytes, fs: vfs.Default, idleAfter: idleAfter,
+		recordPool: sync.Pool{New: func() any { return new(transactionRecords) }},
+		slots:      make([]slot, env.Kafka.Partitions),
 	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	if !env.Kafka.Embedded { // the embedded broker keeps tombstones
-		r.keeps = storeKeeps
+		r.maxOffline = maxStoreOffline
 	}
 	r.log = r.log.With("group", g.Name)
 	if r.shared == nil {
@@ -109,12 +109,12 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err := r.checkDisk(); err != nil {
 		return fmt.Errorf("run %s: %w", r.topo.name, err)
 	}
-	w, err := newWork(ctx, r)
+	g, err := newGroupRun(ctx, r)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", r.topo.name, err)
 	}
-	defer w.close()
-	if err := w.run(); err != nil {
+	defer g.close()
+	if err := g.run(); err != nil {
 		return fmt.Errorf("run %s: %w", r.topo.name, err)
 	}
 	return nil

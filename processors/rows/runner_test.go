@@ -273,8 +273,8 @@ func TestStatus_CountsByReason(t *testing.T) {
 	if want := map[string]int64{"bot": 4}; !maps.Equal(status.Dropped, want) {
 		t.Errorf("dropped %v, want %v", status.Dropped, want)
 	}
-	if want := map[string]int64{"undone … of …": 1}; !maps.Equal(status.Letters, want) {
-		t.Errorf("dead letters %v, want %v", status.Letters, want)
+	if want := map[string]int64{"undone … of …": 1}; !maps.Equal(status.DeadLetters, want) {
+		t.Errorf("dead letters %v, want %v", status.DeadLetters, want)
 	}
 	if want := map[string]int64{"spared": 40}; !maps.Equal(status.Effects, want) {
 		t.Errorf("effects %v, want %v", status.Effects, want)
@@ -309,9 +309,9 @@ func TestNew_ReportsEveryProblem(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"dir: is empty", "max_batch_bytes: 1: want 65536 to 8388608", "without a name", `input "a"`, `loop "l"`, `output ""`} {
+	for _, want := range []string{"dir: is empty", "max_batch_bytes: 1: want 65536 to 8388608", "name: empty", `input "a"`, `loop "l"`, `output ""`} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q does not tell of %q", err, want)
+			t.Errorf("error %q does not contain %q", err, want)
 		}
 	}
 }

@@ -18,7 +18,7 @@ type Scan struct {
 
 // bounds returns the range of rows to visit: lower <= row < upper. If upper is nil, the range has no upper bound.
 func (s Scan) bounds() (lower, upper []byte) {
-	lower, upper = s.Prefix, after(s.Prefix)
+	lower, upper = s.Prefix, prefixEnd(s.Prefix)
 	if s.From == nil {
 		return lower, upper
 	}

@@ -16,7 +16,7 @@ type Shared struct {
 	memTables int64
 	recent    int64        // memory for cached rows, in bytes
 	stores    atomic.Int64 // most stores that the groups may open at the same time
-	pace      *pace
+	commitGap *gapController
 
 	compactions *compactions
 	recoveries  recoveries
@@ -31,7 +31,7 @@ func NewShared(cfg Config) (*Shared, error) {
 		cache:       pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble reserves memtables from the cache
 		memTables:   cfg.MemTableBytes,
 		recent:      cfg.RecentBytes,
-		pace:        newPace(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
+		commitGap:   newGapController(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
 		compactions: newCompactions(),
 		recoveries:  recoveries{now: time.Now, open: map[*store]int64{}},
 	}, nil
@@ -41,8 +41,8 @@ func NewShared(cfg Config) (*Shared, error) {
 func (s *Shared) Close() { s.cache.Unref() }
 
 // memTable returns the memtable size of a partition. Each store has at most two memtables. The partitions of a group fill at
-// the same rate. If all were flushed at the same time, they would occupy all CPUs. Therefore the sizes vary by at most a
-// quarter around an even share.
+// the same rate. If all were flushed at the same time, they would occupy all CPUs. Therefore the sizes differ by up to a
+// quarter from an even share.
 func (s *Shared) memTable(partition int32) uint64 {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio: its multiples are evenly spread
 	const least, most = 1 << 20, 64 << 20
@@ -54,35 +54,35 @@ func (s *Shared) memTable(partition int32) uint64 {
 // recentBytes returns the cache size of recently read rows per store and generation.
 func (s *Shared) recentBytes() int { return int(s.recent / (2 * max(s.stores.Load(), 1))) }
 
-// pace limits the commit rate of a process. Each partition waits a gap between the starts of two commits. The gap grows from
-// least to most as the commit rate rises from perSecond to twice that. A transaction costs the brokers half a millisecond of
-// CPU; its records cost little.
+// gapController limits the commit rate of a process. Each partition waits a gap between the starts of two commits. The gap
+// grows from minGap to maxGap as the commit rate rises from perSecond to twice that. A transaction costs the brokers half a
+// millisecond of CPU; its records cost little.
 //
 // Each second, the gap moves a quarter of the way to its target. The commit rate depends strongly on the gap. With full
 // steps, the gap would oscillate between its extremes as long as the load lasts. Records would then wait for the longest gap
 // every other second.
-type pace struct {
-	least, most time.Duration
-	perSecond   int64
+type gapController struct {
+	minGap, maxGap time.Duration
+	perSecond      int64
 
 	second  atomic.Int64 // the second that count belongs to
 	count   atomic.Int64
 	current atomic.Int64 // gap in nanoseconds
 }
 
-func newPace(least, most time.Duration, perSecond int) *pace {
-	p := &pace{least: least, most: most, perSecond: int64(perSecond)}
-	p.current.Store(int64(least))
+func newGapController(minGap, maxGap time.Duration, perSecond int) *gapController {
+	p := &gapController{minGap: minGap, maxGap: maxGap, perSecond: int64(perSecond)}
+	p.current.Store(int64(minGap))
 	return p
 }
 
 // commit counts a commit that starts at now.
-func (p *pace) commit(now time.Time) {
+func (p *gapController) commit(now time.Time) {
 	second := now.Unix()
 	if before := p.second.Load(); before != second && p.second.CompareAndSwap(before, second) {
 		gap := int64(p.gapAt(p.count.Swap(0)))
 		if second-before > 1 {
-			gap = int64(p.least)
+			gap = int64(p.minGap)
 		} else {
 			gap = (3*p.current.Load() + gap) / 4
 		}
@@ -92,33 +92,33 @@ func (p *pace) commit(now time.Time) {
 }
 
 // gap returns the current gap between the starts of two commits of a partition.
-func (p *pace) gap() time.Duration { return time.Duration(p.current.Load()) }
+func (p *gapController) gap() time.Duration { return time.Duration(p.current.Load()) }
 
-// gapAt returns the target gap for a commit rate. It grows linearly from least, at perSecond, to most, at twice perSecond.
-func (p *pace) gapAt(commits int64) time.Duration {
+// gapAt returns the target gap for a commit rate. It grows linearly from minGap, at perSecond, to maxGap, at twice that.
+func (p *gapController) gapAt(commits int64) time.Duration {
 	over := min(max(commits-p.perSecond, 0), p.perSecond)
-	return p.least + time.Duration(int64(p.most-p.least)*over/p.perSecond)
+	return p.minGap + time.Duration(int64(p.maxGap-p.minGap)*over/p.perSecond)
 }
 
-// rhythm decides when a partition may commit: once per gap on average, and up to atOnce commits in a row after an idle
-// period. A record that arrives soon after another then need not wait for the gap when the load is low. It is the generic
-// cell rate algorithm (ITU-T I.371). due is when the next commit would be due if all were one gap apart.
-type rhythm struct{ due time.Time }
+// commitLimiter decides when a partition may commit: once per gap on average, and up to burst commits in a row after an idle
+// period. At low load, a record that arrives soon after another does not wait for the gap. The algorithm is the generic cell
+// rate algorithm (ITU-T I.371). due is when the next commit would be due if all were one gap apart.
+type commitLimiter struct{ due time.Time }
 
-// atOnce is how many commits may follow each other without a gap. Take random arrivals at two thirds of the rate that the
-// gap allows. If the gap is kept each time, four in ten records wait; if it is kept on average, two in ten.
-const atOnce = 2
+// burst is the number of commits without a gap between them. With random arrivals at two thirds of the rate that the gap
+// allows, four in ten records wait if every gap is kept, and two in ten if the average gap is kept.
+const burst = 2
 
 // wait returns how long the next commit must wait. It need not wait if the result is 0 or negative.
-func (r *rhythm) wait(now time.Time, gap time.Duration) time.Duration {
+func (r *commitLimiter) wait(now time.Time, gap time.Duration) time.Duration {
 	if r.due.Before(now) { // also for the zero time, which Sub cannot handle
 		return 0
 	}
-	return r.due.Sub(now) - (atOnce-1)*gap
+	return r.due.Sub(now) - (burst-1)*gap
 }
 
 // commit counts a commit that starts at now.
-func (r *rhythm) commit(now time.Time, gap time.Duration) {
+func (r *commitLimiter) commit(now time.Time, gap time.Duration) {
 	if r.due.Before(now) {
 		r.due = now
 	}

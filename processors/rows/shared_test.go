@@ -10,7 +10,7 @@ import (
 )
 
 func TestPace_GapGrowsWithCommits(t *testing.T) {
-	p := newPace(10*time.Millisecond, 50*time.Millisecond, 400)
+	p := newGapController(10*time.Millisecond, 50*time.Millisecond, 400)
 	for _, c := range []struct {
 		commits int64
 		want    time.Duration
@@ -22,7 +22,7 @@ func TestPace_GapGrowsWithCommits(t *testing.T) {
 }
 
 func TestPace_GapFollowsTheLastSecond(t *testing.T) {
-	p := newPace(10*time.Millisecond, 50*time.Millisecond, 10)
+	p := newGapController(10*time.Millisecond, 50*time.Millisecond, 10)
 	second := time.Unix(100, 0)
 	for range 15 {
 		p.commit(second)
@@ -43,7 +43,7 @@ func TestPace_GapFollowsTheLastSecond(t *testing.T) {
 // Under a steady load, the gap settles at a value that allows the commit rate for which it is the target.
 func TestPace_GapSettles(t *testing.T) {
 	for _, partitions := range []int{1, 8, 16, 24, 32, 64, 256} {
-		p := newPace(10*time.Millisecond, 50*time.Millisecond, 500)
+		p := newGapController(10*time.Millisecond, 50*time.Millisecond, 500)
 		var gaps []time.Duration
 		for second := range int64(40) {
 			for range partitions * int(time.Second/p.gap()) { // each commits as often as allowed
@@ -122,8 +122,8 @@ func TestBatch_ReleasesOutsizedMemory(t *testing.T) {
 	if cap(b.data) != 0 || cap(b.writes) != 0 {
 		t.Errorf("an empty batch keeps %d bytes and %d writes", cap(b.data), cap(b.writes))
 	}
-	f := &flight{}
-	for range maxFlight + 1 {
+	f := &transactionRecords{}
+	for range maxReusedRecords + 1 {
 		f.next()
 	}
 	f.reset()
@@ -142,7 +142,7 @@ func TestRhythm_Wait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			var r rhythm
+			var r commitLimiter
 			var got []int
 			now := began
 			for _, at := range c.at {

@@ -15,8 +15,8 @@ import (
 // storeRunner returns a runner that opens stores and needs no broker.
 func storeRunner(t *testing.T, keeps time.Duration) *Runner {
 	t.Helper()
-	r := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).w.r
-	r.cfg.Dir, r.fs, r.keeps = t.TempDir(), vfs.Default, keeps
+	r := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).run.r
+	r.cfg.Dir, r.fs, r.maxOffline = t.TempDir(), vfs.Default, keeps
 	var err error
 	r.shared, err = NewShared(r.cfg)
 	must.OK(t, err)
@@ -51,10 +51,10 @@ func TestStore_OfflineTooLongIsRemoved(t *testing.T) {
 		away    time.Duration
 		removed bool
 	}{
-		{"a moment", storeKeeps, 0, false},
-		{"nearly as long as may be", storeKeeps, storeKeeps - time.Minute, false},
-		{"as long as deletions are kept", storeKeeps, week, true},
-		{"until a time to come", storeKeeps, -week, true},
+		{"a moment", maxStoreOffline, 0, false},
+		{"nearly as long as may be", maxStoreOffline, maxStoreOffline - time.Minute, false},
+		{"as long as deletions are kept", maxStoreOffline, week, true},
+		{"until a time to come", maxStoreOffline, -week, true},
 		{"a week, and nothing is forgotten", 0, week, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,19 +87,19 @@ func TestStore_RemembersWhenItWasComplete(t *testing.T) {
 		{"all rows came", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(9), s.MarkRecovered())) }, true},
 		{"recovery is cut short", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(7), s.MarkRecovered())) }, false},
 		{"it follows, and is behind", func(t *testing.T, s *store) {
-			s.head = func() int64 { return 10 }
+			s.latestEnd = func() int64 { return 10 }
 			must.OK(t, s.SetOffset(8))
 		}, false},
 		{"it follows to the end", func(t *testing.T, s *store) {
-			s.head = func() int64 { return 9 }
+			s.latestEnd = func() int64 { return 9 }
 			must.OK(t, s.SetOffset(8))
 		}, true},
 		{"it is written", func(t *testing.T, s *store) { must.OK(t, s.apply(newBatch(1), 8)) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := storeRunner(t, storeKeeps)
-			before := time.Now().Add(-storeKeeps / 2)
+			r := storeRunner(t, maxStoreOffline)
+			before := time.Now().Add(-maxStoreOffline / 2)
 			r.leave(t, before)
 			began := time.Now().Truncate(time.Microsecond)
 			s := r.openAnew(t)
@@ -107,8 +107,8 @@ func TestStore_RemembersWhenItWasComplete(t *testing.T) {
 			must.OK(t, s.Set("user:1\x00n", []byte("row"))) // there must be something to write
 			must.OK(t, s.Close())
 			s = r.openAnew(t)
-			if got := !s.complete.Before(began); got != c.now || !got && s.complete.UnixMicro() != before.UnixMicro() {
-				t.Errorf("complete at %s, opened at %s, before at %s", s.complete, began, before)
+			if got := !s.completeAt.Before(began); got != c.now || !got && s.completeAt.UnixMicro() != before.UnixMicro() {
+				t.Errorf("complete at %s, opened at %s, before at %s", s.completeAt, began, before)
 			}
 			must.OK(t, s.Close())
 		})

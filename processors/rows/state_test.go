@@ -49,7 +49,7 @@ func newBench(t fatalf, g Group) (*bench, func()) {
 	return b, func() { _ = db.Close() }
 }
 
-func (b *bench) since() int64 { return 1 }
+func (b *bench) originTime() int64 { return 1 }
 
 // call runs a callback of a batched input.
 func (b *bench) call(f func(tx *Tx) error) error {
@@ -65,25 +65,25 @@ func (b *bench) callAs(key string, f func(tx *Tx) error) error {
 
 // seal and land advance the batches like a committer.
 func (b *bench) seal() {
-	if b.flying == nil {
-		b.flying, b.pending = b.pending, newBatch(1)
-		b.flying.sealed = true
+	if b.committing == nil {
+		b.committing, b.pending = b.pending, newBatch(1)
+		b.committing.sealed = true
 	}
 }
 
 func (b *bench) land(t fatalf) {
 	t.Helper()
-	if b.flying == nil {
+	if b.committing == nil {
 		return
 	}
 	out := b.db.NewBatch()
-	order := b.flying.inOrder(nil)
+	order := b.committing.inOrder(nil)
 	if !slices.IsSortedFunc(order, func(x, y keyed) int {
-		return bytes.Compare(b.flying.at(b.flying.writes[x.write].key), b.flying.at(b.flying.writes[y.write].key))
+		return bytes.Compare(b.committing.at(b.committing.writes[x.write].key), b.committing.at(b.committing.writes[y.write].key))
 	}) {
 		t.Fatalf("writes to the store are not in the order of their keys")
 	}
-	if err := b.flying.copyTo(out, order); err != nil {
+	if err := b.committing.copyTo(out, order); err != nil {
 		t.Fatalf("copy: %v", err)
 	}
 	if err := out.Commit(pebble.NoSync); err != nil {
@@ -269,7 +269,7 @@ func TestState_ReplacedWritesAreNotSent(t *testing.T) {
 		must.OK(t, err)
 	}
 	must.Get(b.get("k", []byte("n")))(t)
-	records := new(flight).fill(b.pending, b.topo, 0)
+	records := new(transactionRecords).fill(b.pending, b.topo, 0)
 	if len(records) != 1 || !bytes.Equal(records[0].Value, []byte{4}) {
 		t.Errorf("records %v, want one with the last value", records)
 	}
@@ -306,7 +306,7 @@ func TestTx_RejectsOtherOwners(t *testing.T) {
 		{name: "batched, of the partition", call: batched(put(here))},
 		{name: "batched, of another partition", call: batched(put(elsewhere)), want: "its partition is", bad: true},
 		{name: "batched, of another partition, error ignored", call: batched(ignored(elsewhere)), want: "its partition is", bad: true},
-		{name: "batched, own", call: batched(func(tx *Tx) error { return tx.Own().Put(nil, nil) }), want: "no owner of its own"},
+		{name: "batched, own", call: batched(func(tx *Tx) error { return tx.Own().Put(nil, nil) }), want: "no single owner"},
 		{name: "keyed, common", call: keyed(common)},
 		{name: "batched, common", call: batched(common)},
 		{name: "keyed, another's after common", call: keyed(func(tx *Tx) error { return errors.Join(common(tx), put("x")(tx)) }), want: `rows of "x"`},
@@ -453,16 +453,16 @@ func TestTimerName_SortsByTimeThenOwner(t *testing.T) {
 	}
 }
 
-func TestAfter_IsLeastKeyAbovePrefix(t *testing.T) {
+func TestPrefixEnd_IsSmallestKeyAbovePrefix(t *testing.T) {
 	for _, c := range []struct{ prefix, want string }{
 		{"a", "b"}, {"a\xff", "b"}, {"a\xff\xff", "b"}, {"ab", "ac"},
 	} {
-		if got := after([]byte(c.prefix)); string(got) != c.want {
+		if got := prefixEnd([]byte(c.prefix)); string(got) != c.want {
 			t.Errorf("after %q: %q, want %q", c.prefix, got, c.want)
 		}
 	}
 	for _, none := range []string{"", "\xff", "\xff\xff"} {
-		if got := after([]byte(none)); got != nil {
+		if got := prefixEnd([]byte(none)); got != nil {
 			t.Errorf("after %q: %q, want none", none, got)
 		}
 	}

@@ -7,16 +7,16 @@ import (
 
 // Status is the state of a group in this process.
 type Status struct {
-	Group      string            `json:"group"`
-	Starts     int64             `json:"starts"` // number of calls of Run
-	Joined     bool              `json:"joined"` // is a member of the consumer group; it may have no partitions
-	Ready      bool              `json:"ready"`  // joined, and no partition is recovering
-	Partitions []PartitionStatus `json:"partitions"`
-	Counters   Counters          `json:"counters"`
-	Dropped    map[string]int64  `json:"dropped,omitempty"`      // records dropped on purpose since the process started, by reason
-	Letters    map[string]int64  `json:"dead_letters,omitempty"` // dead letters since the process started, by reason without names and numbers
-	Effects    map[string]int64  `json:"effects,omitempty"`      // effects of the group's rules, by name; see Tx.Effect
-	PerSecond  float64           `json:"records_per_second"`     // applied input records, averaged over the last ten seconds
+	Group       string            `json:"group"`
+	Starts      int64             `json:"starts"` // number of calls of Run
+	Joined      bool              `json:"joined"` // is a member of the consumer group; it may have no partitions
+	Ready       bool              `json:"ready"`  // joined, and no partition is recovering
+	Partitions  []PartitionStatus `json:"partitions"`
+	Counters    Counters          `json:"counters"`
+	Dropped     map[string]int64  `json:"dropped,omitempty"`      // records dropped on purpose since the process started, by reason
+	DeadLetters map[string]int64  `json:"dead_letters,omitempty"` // dead letters since the process started, by reason without names and numbers
+	Effects     map[string]int64  `json:"effects,omitempty"`      // effects of the group's rules, by name; see Tx.Effect
+	PerSecond   float64           `json:"records_per_second"`     // applied input records, averaged over the last ten seconds
 }
 
 // Stage is the stage of a partition in this process.
@@ -66,18 +66,18 @@ func (c *Counters) Add(o Counters) {
 
 // Status returns a snapshot. It waits for running callbacks.
 func (r *Runner) Status() Status {
-	s := r.status((*part).appliedByTopic)
-	s.Counters, s.Dropped, s.Letters = r.meter.counters(), r.meter.drops.snapshot(), r.meter.letters.snapshot()
-	s.Effects, s.PerSecond = r.meter.effects.snapshot(), r.meter.rate.perSecond(time.Now())
+	s := r.status((*partition).appliedByTopic)
+	s.Counters, s.Dropped, s.DeadLetters = r.meter.counters(), r.meter.dropReasons.snapshot(), r.meter.deadLetterReasons.snapshot()
+	s.Effects, s.PerSecond = r.meter.effectCounts.snapshot(), r.meter.rate.perSecond(time.Now())
 	return s
 }
 
 // Readiness returns a snapshot without counters and applied offsets. It does not wait for running callbacks, which may hang.
 func (r *Runner) Readiness() Status {
-	return r.status(func(*part) map[string]int64 { return nil })
+	return r.status(func(*partition) map[string]int64 { return nil })
 }
 
-func (r *Runner) status(applied func(*part) map[string]int64) Status {
+func (r *Runner) status(applied func(*partition) map[string]int64) Status {
 	s := Status{Group: r.topo.name, Starts: r.runs.Load(), Joined: r.joined.Load()}
 	s.Ready = s.Joined
 	for i := range r.slots {
@@ -89,7 +89,7 @@ func (r *Runner) status(applied func(*part) map[string]int64) Status {
 	return s
 }
 
-func (at *slot) status(partition int32, applied func(*part) map[string]int64) (PartitionStatus, bool) {
+func (at *slot) status(partition int32, applied func(*partition) map[string]int64) (PartitionStatus, bool) {
 	at.mu.RLock()
 	defer at.mu.RUnlock()
 	if at.store == nil {
@@ -97,17 +97,17 @@ func (at *slot) status(partition int32, applied func(*part) map[string]int64) (P
 	}
 	s := PartitionStatus{Partition: partition, Stage: at.stage}
 	s.Table, s.End = at.store.progress()
-	if at.part != nil {
-		s.End, s.Applied = 0, applied(at.part)
+	if at.partition != nil {
+		s.End, s.Applied = 0, applied(at.partition)
 	}
 	return s, true
 }
 
-func (p *part) appliedByTopic() map[string]int64 {
+func (p *partition) appliedByTopic() map[string]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	by := map[string]int64{}
-	for i, topic := range p.w.r.topo.reads() {
+	for i, topic := range p.run.r.topo.reads() {
 		if p.applied[i] >= 0 {
 			by[topic] = p.applied[i]
 		}

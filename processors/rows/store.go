@@ -21,30 +21,30 @@ import (
 type store struct {
 	storage.Storage // nil: Goka calls only the methods below; callbacks and views read the rows directly
 
-	dir    string
-	who    identity
-	end    int64 // end offset of the changelog when the store was opened
-	opened time.Time
-	head   func() int64 // of a standby: the last known end offset of its changelog
-	log    *slog.Logger
-	read   *tally // counts changelog records
-	lock   *pebble.Lock
-	fs     vfs.FS
-	db     *pebble.DB
-	show   *recoveries
-	offset atomic.Int64 // changelog offset up to which the rows are stored; written under mu
+	dir        string
+	identity   identity
+	end        int64 // end offset of the changelog when the store was opened
+	opened     time.Time
+	latestEnd  func() int64 // of a standby: the last known end offset of its changelog
+	log        *slog.Logger
+	read       *tally // counts changelog records
+	lock       *pebble.Lock
+	fs         vfs.FS
+	db         *pebble.DB
+	recoveries *recoveries
+	offset     atomic.Int64 // changelog offset up to which the rows are stored; written under mu
 
-	mu       sync.Mutex // guards the fields below; held during writes to disk
-	filled   *pebble.Batch
-	order    []keyed   // scratch space of apply, reused
-	loggedAt time.Time // when progress was last logged
-	closed   bool
-	drop     bool // Close does not write what is in memory
+	mu        sync.Mutex // guards the fields below; held during writes to disk
+	buffer    *pebble.Batch
+	order     []keyed   // scratch space of apply, reused
+	loggedAt  time.Time // when progress was last logged
+	closed    bool
+	skipFlush bool // Close does not write what is in memory
 
-	complete time.Time // when the store last contained the whole changelog
+	completeAt time.Time // when the store last contained the whole changelog
 
-	damage  atomic.Pointer[error] // the first sign of a damaged file: Close then deletes the files
-	refused atomic.Pointer[error] // the first write that the disk refused: no more is written
+	damage     atomic.Pointer[error] // the first sign of a damaged file: Close then deletes the files
+	writeError atomic.Pointer[error] // the first write that the disk refused: no more is written
 }
 
 const (
@@ -59,22 +59,22 @@ func (s *store) damaged(err error) {
 	}
 }
 
-// failed records that a flush or compaction has failed. Pebble retries it forever and keeps the rows in memory.
-func (s *store) failed(err error) {
+// backgroundError records that a flush or compaction has failed. Pebble retries it forever and keeps the rows in memory.
+func (s *store) backgroundError(err error) {
 	var system syscall.Errno
 	if !errors.As(err, &system) {
-		s.log.Warn("store: background work failed", "dir", s.dir, "error", err)
+		s.log.Warn("store: flush or compaction failed", "dir", s.dir, "error", err)
 		return
 	}
-	if s.refused.CompareAndSwap(nil, &err) {
+	if s.writeError.CompareAndSwap(nil, &err) {
 		s.log.Error("store: the disk refuses writes", "dir", s.dir, "error", err)
 	}
 }
 
 // writable returns a *DiskError if the disk has refused a write.
 func (s *store) writable() error {
-	if err := s.refused.Load(); err != nil {
-		return &DiskError{s.dir, fmt.Errorf("refuses writes: %w: repair it", *err)}
+	if err := s.writeError.Load(); err != nil {
+		return &DiskError{s.dir, fmt.Errorf("refuses writes: %w: repair the disk", *err)}
 	}
 	return nil
 }
@@ -105,10 +105,10 @@ func (s *store) fill(key string, value []byte, deleted bool) error {
 	if s.closed {
 		return errClosed
 	}
-	if s.filled == nil {
-		s.filled = s.db.NewBatchWithSize(recoveryBytes + recoveryBytes/8)
+	if s.buffer == nil {
+		s.buffer = s.db.NewBatchWithSize(recoveryBytes + recoveryBytes/8)
 	}
-	return putRow(s.filled, key, value, deleted)
+	return putRow(s.buffer, key, value, deleted)
 }
 
 // putRow adds a put or a deletion to a batch. It copies the bytes once.
@@ -143,15 +143,15 @@ func (s *store) SetOffset(offset int64) error {
 	}
 	s.offset.Store(offset)
 	s.read.count(1)
-	if s.filled == nil || s.filled.Len() < recoveryBytes {
+	if s.buffer == nil || s.buffer.Len() < recoveryBytes {
 		return nil
 	}
-	if s.show.remaining(s, s.end-offset); s.show.shown() {
+	if s.recoveries.remaining(s, s.end-offset); s.recoveries.enabled() {
 		return s.flush()
 	}
 	if now := time.Now(); now.Sub(s.loggedAt) > progressEvery {
 		s.loggedAt = now
-		s.log.Info("recovering", "partition", s.who.Partition, "offset", offset, "end", s.end)
+		s.log.Info("recovering", "partition", s.identity.Partition, "offset", offset, "end", s.end)
 	}
 	return s.flush()
 }
@@ -171,9 +171,9 @@ func (s *store) MarkRecovered() error {
 	if s.closed { // or was never opened
 		return errClosed
 	}
-	s.show.remaining(s, 0)
+	s.recoveries.remaining(s, 0)
 	if s.offset.Load() >= s.end-1 {
-		s.complete = s.opened
+		s.completeAt = s.opened
 	}
 	return s.flush()
 }
@@ -184,11 +184,11 @@ func (s *store) flush() error {
 	if offset == offsetNone {
 		return nil
 	}
-	if s.head != nil && offset >= s.head()-1 {
-		s.complete = time.Now()
+	if s.latestEnd != nil && offset >= s.latestEnd()-1 {
+		s.completeAt = time.Now()
 	}
-	b := s.filled
-	s.filled = nil
+	b := s.buffer
+	s.buffer = nil
 	if b == nil {
 		b = s.db.NewBatch()
 	}
@@ -203,7 +203,7 @@ func (s *store) commit(b *pebble.Batch, offset int64) error {
 	}
 	var value [16]byte
 	binary.BigEndian.PutUint64(value[:], uint64(offset))
-	binary.BigEndian.PutUint64(value[8:], uint64(s.complete.UnixMicro()))
+	binary.BigEndian.PutUint64(value[8:], uint64(s.completeAt.UnixMicro()))
 	err := b.Set(reservedKey(offsetKind), value[:], nil)
 	if err == nil {
 		err = b.Commit(pebble.NoSync)
@@ -227,7 +227,7 @@ func (s *store) apply(b *batch, offset int64) error {
 		return errors.Join(fmt.Errorf("write store %s: %w", s.dir, err), out.Close())
 	}
 	s.offset.Store(offset)
-	s.complete = time.Now() // there is no other writer
+	s.completeAt = time.Now() // there is no other writer
 	return s.commit(out, offset)
 }
 
@@ -251,15 +251,15 @@ func (s *store) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.show.remaining(s, 0)
-	if s.filled != nil && !s.drop {
+	s.recoveries.remaining(s, 0)
+	if s.buffer != nil && !s.skipFlush {
 		if err := s.flush(); err != nil {
-			s.log.Warn("local store: last rows not written, to be read again", "dir", s.dir, "error", err)
+			s.log.Warn("local store: last rows not written, to be read again from the changelog", "dir", s.dir, "error", err)
 		}
 	}
-	if s.damage.Load() == nil && s.refused.Load() == nil && !s.drop { // a flush would wait until the disk accepts writes
+	if s.damage.Load() == nil && s.writeError.Load() == nil && !s.skipFlush { // a flush would wait until the disk accepts writes
 		if err := s.check(s.db.Flush()); err != nil {
-			s.log.Warn("local store: not flushed, to be read again", "dir", s.dir, "error", err)
+			s.log.Warn("local store: not flushed, last rows to be read again from the changelog", "dir", s.dir, "error", err)
 		}
 	}
 	err := s.check(s.db.Close())
@@ -273,9 +273,9 @@ func (s *store) Close() error {
 	return nil
 }
 
-// unflushed makes Close leave the store as a crash would.
-func (s *store) unflushed() {
+// discardUnflushed makes Close drop all rows that are only in memory, as a crash would.
+func (s *store) discardUnflushed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop = true
+	s.skipFlush = true
 }

@@ -271,10 +271,10 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 			eventually.True(t, "the first are applied", func() bool { return r.Status().Counters.Records == 10 })
 			refuses.Store(true)
 			for i := range r.slots {
-				_, err := r.slots[i].part.db.AsyncFlush()
+				_, err := r.slots[i].partition.db.AsyncFlush()
 				must.OK(t, err)
 			}
-			eventually.True(t, "writes are refused", func() bool { return hits.Load() > 0 && r.slots[0].store.refused.Load() != nil })
+			eventually.True(t, "writes are refused", func() bool { return hits.Load() > 0 && r.slots[0].store.writeError.Load() != nil })
 			before := len(w.read(t, "t-out"))
 			w.send(t, "t-in", 10, 10, func(i int) string { return ownerIn(0) })
 			eventually.True(t, "it has stopped", func() bool { return !r.Status().Joined })
@@ -299,7 +299,7 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 // A disk refuses the last write of opening a store. Repeated attempts must not leave resources open.
 func TestStore_FailedOpenLeavesNothing(t *testing.T) {
 	t.Parallel()
-	r := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).w.r
+	r := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).run.r
 	var hits atomic.Int64
 	r.cfg.Dir = t.TempDir()
 	r.fs = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -327,7 +327,7 @@ func TestDisk_FullStopsCommits(t *testing.T) {
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	var free atomic.Int64
 	free.Store(1 << 40)
-	r.free = func(string) (int64, error) { return free.Load(), nil }
+	r.freeBytes = func(string) (int64, error) { return free.Load(), nil }
 	stop := start(t, r)
 	w.send(t, "t-in", 0, 10, user)
 	eventually.True(t, "the first are applied", func() bool { return r.Status().Counters.Records == 10 })

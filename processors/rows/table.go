@@ -25,7 +25,7 @@ type tableConsumer struct {
 	wg   sync.WaitGroup
 }
 
-// tableFetchBytes is how much of a partition is fetched at a time. A larger batch is fetched whole.
+// tableFetchBytes limits a fetch, unless its first batch is larger.
 const tableFetchBytes = 256 << 10
 
 var errUnused = errors.New("not used by rows")
@@ -88,7 +88,7 @@ type tablePartition struct {
 	client                   *kgo.Client
 	topic                    string
 	partition                int32
-	ctx                      context.Context // lives until Close, longer than the call that starts the read
+	ctx                      context.Context // canceled by Close, not at the end of the call that starts the read
 	cancel                   context.CancelFunc
 	messages                 chan *sarama.ConsumerMessage
 	errors                   chan *sarama.ConsumerError

@@ -16,28 +16,28 @@ import (
 // its scheduler sends a tick, a record on <group>-ticks, to the same partition. The tick is an input like any other. Its
 // timestamp decides which timers are due.
 
-// tickGap is the least time between two ticks of a scheduler. If the broker's clock is behind the scheduler's, a tick may
+// minTickGap is the minimum time between two ticks of a scheduler. If the broker's clock is behind the scheduler's, a tick may
 // find no due timers, and the scheduler sends another one.
-const tickGap = 100 * time.Millisecond
+const minTickGap = 100 * time.Millisecond
 
-// lostTick is how long an expected tick may take until it counts as lost.
-const lostTick = 5 * time.Second
+// tickTimeout is the time after which an expected tick counts as lost.
+const tickTimeout = 5 * time.Second
 
 // scheduler sends the ticks of one partition.
 type scheduler struct {
-	p       *part
-	kick    chan struct{}
-	chained atomic.Bool // a transaction has sent the next tick
+	p            *partition
+	wakeup       chan struct{}
+	nextTickSent atomic.Bool // a transaction has sent the next tick
 }
 
-func newScheduler(p *part) *scheduler { return &scheduler{p: p, kick: make(chan struct{}, 1)} }
+func newScheduler(p *partition) *scheduler { return &scheduler{p: p, wakeup: make(chan struct{}, 1)} }
 
 // committed is called after a transaction that changed timers.
 func (s *scheduler) committed(ticked, chained bool) {
 	if ticked {
-		s.chained.Store(chained)
+		s.nextTickSent.Store(chained)
 	}
-	wake(s.kick)
+	wake(s.wakeup)
 }
 
 // run sends ticks until the partition is closed.
@@ -47,13 +47,13 @@ func (s *scheduler) run() {
 		wait, err := s.wait(sent)
 		if err == nil && wait <= 0 {
 			sent, err = time.Now(), s.send()
-			wait = tickGap
+			wait = minTickGap
 		}
 		if err != nil {
 			s.fail(err)
 			return
 		}
-		if !sleep(s.p.ctx, wait, s.kick) {
+		if !sleep(s.p.ctx, wait, s.wakeup) {
 			return
 		}
 	}
@@ -78,9 +78,9 @@ func (s *scheduler) wait(sent time.Time) (time.Duration, error) {
 		return time.Hour, nil
 	}
 	due := time.Until(first.time())
-	pause := tickGap
-	if s.chained.Load() {
-		pause = lostTick
+	pause := minTickGap
+	if s.nextTickSent.Load() {
+		pause = tickTimeout
 	}
 	return max(due, time.Until(sent.Add(pause))), nil
 }
@@ -99,8 +99,8 @@ func (s *scheduler) first() (first timer, found bool, err error) {
 }
 
 func (s *scheduler) send() error {
-	r := kgo.Record{Topic: s.p.w.r.topo.ticks, Partition: s.p.id, Value: tickValue(time.Now())}
-	if err := topics.Produce(s.p.ctx, s.p.w.plain, &r); err != nil {
+	r := kgo.Record{Topic: s.p.run.r.topo.ticks, Partition: s.p.id, Value: tickValue(time.Now())}
+	if err := topics.Produce(s.p.ctx, s.p.run.plain, &r); err != nil {
 		return fmt.Errorf("send tick: %w", err)
 	}
 	return nil
@@ -113,15 +113,15 @@ func tickValue(now time.Time) []byte {
 }
 
 // tick fires a limited number of timers that are due at now. If more are due, it emits the next tick.
-func (p *part) tick(now time.Time) error {
+func (p *partition) tick(now time.Time) error {
 	b := p.state.pending
-	b.timers, b.ticked, b.chained = true, true, false
-	due, more, err := p.due(now)
+	b.timers, b.ticked, b.nextTickSent = true, true, false
+	due, more, err := p.dueTimers(now)
 	if err != nil {
 		return err
 	}
 	for i, t := range due {
-		if i > 0 && b.bytes() >= p.w.r.cfg.MaxBatchBytes {
+		if i > 0 && b.bytes() >= p.run.r.cfg.MaxBatchBytes {
 			more = true
 			break
 		}
@@ -130,16 +130,16 @@ func (p *part) tick(now time.Time) error {
 		}
 	}
 	if more {
-		b.chained = true
-		b.emit(p.w.r.topo.outputs[p.w.r.topo.ticks], p.id, "", tickValue(now), p.since())
+		b.nextTickSent = true
+		b.emit(p.run.r.topo.outputs[p.run.r.topo.ticks], p.id, "", tickValue(now), p.originTime())
 	}
 	return nil
 }
 
-// due returns the first timers that are due at now, and whether more are due than TimersPerTick.
-func (p *part) due(now time.Time) (list []timer, more bool, err error) {
-	most := p.w.r.cfg.TimersPerTick
-	scanErr := p.state.scan("", Scan{Prefix: []byte{timerKind}, Limit: most + 1}, func(row, _ []byte) bool {
+// dueTimers returns the first timers that are due at now, and whether more are due than TimersPerTick.
+func (p *partition) dueTimers(now time.Time) (list []timer, more bool, err error) {
+	limit := p.run.r.cfg.TimersPerTick
+	scanErr := p.state.scan("", Scan{Prefix: []byte{timerKind}, Limit: limit + 1}, func(row, _ []byte) bool {
 		var t timer
 		if t, err = parseTimer(row); err != nil || t.micros > now.UnixMicro() {
 			return false
@@ -147,15 +147,15 @@ func (p *part) due(now time.Time) (list []timer, more bool, err error) {
 		list = append(list, t)
 		return true
 	})
-	if len(list) > most {
-		list, more = list[:most], true
+	if len(list) > limit {
+		list, more = list[:limit], true
 	}
 	return list, more, errors.Join(err, scanErr)
 }
 
 // fire removes a timer and calls the group's TimerFunc. It does nothing if an earlier timer of the tick has dropped this
 // one.
-func (p *part) fire(t timer, now time.Time) error {
+func (p *partition) fire(t timer, now time.Time) error {
 	row := timerName(t.micros, t.owner, t.name)
 	set, err := p.state.get("", row)
 	if err != nil || set == nil {
@@ -163,7 +163,7 @@ func (p *part) fire(t timer, now time.Time) error {
 	}
 	p.state.putReserved(row, nil, true)
 	p.state.begin(&p.tx, t.owner, t.owner, now, p)
-	err = p.state.end(&p.tx, p.w.r.topo.timer(&p.tx, p.tx.Own(), t.name, t.time()))
+	err = p.state.end(&p.tx, p.run.r.topo.timer(&p.tx, p.tx.Own(), t.name, t.time()))
 	if err != nil {
 		return p.sendToDeadLetters(fmt.Errorf("timer of %q: %w", t.owner, err), []byte(t.owner), t.name)
 	}

@@ -77,8 +77,8 @@ func timersFireInOrder(t *testing.T, w *wire) {
 	f := new(fired)
 	r, _ := w.run(t, t.TempDir(), w.alarm(f, nil))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
-	latest := lostTick
-	for round := uint64(1); round <= 5 && latest >= lostTick; round++ { // a machine may be busy, but not in each round
+	latest := tickTimeout
+	for round := uint64(1); round <= 5 && latest >= tickTimeout; round++ { // a machine may be busy, but not in each round
 		f.forget()
 		now := time.Now()
 		for _, ms := range []int{300, 1, 150} {
@@ -95,7 +95,7 @@ func timersFireInOrder(t *testing.T, w *wire) {
 		}
 		latest = slices.Max(f.late)
 	}
-	if latest >= lostTick { // fired by a later tick, because the first one counted as lost
+	if latest >= tickTimeout { // fired by a later tick, because the first one counted as lost
 		t.Errorf("timers fired up to %v after their times", latest)
 	}
 }

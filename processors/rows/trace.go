@@ -48,13 +48,13 @@ func (t *traces) header(traced uint16) []byte {
 // Descriptions of spans whose record has no effect, or went to the dead-letter topic.
 const (
 	notCommitted = "not committed"
-	buried       = "dead letter"
+	deadLettered = "dead letter"
 )
 
-// trace starts the span of a record, if the record is traced. A record with a trace header follows its sender's decision. A
+// startTrace starts the span of a record, if the record is traced. A record with a trace header follows its sender's decision. A
 // record that is not derived from another one, and has no such header, is sampled at random.
-func (p *part) trace(record goka.Context) {
-	tracer, t := p.w.r.env.Kafka.Tracer, &p.state.pending.traces
+func (p *partition) startTrace(record goka.Context) {
+	tracer, t := p.run.r.env.Kafka.Tracer, &p.state.pending.traces
 	if tracer == nil || len(t.spans) == maxTraced {
 		return
 	}
@@ -67,14 +67,14 @@ func (p *part) trace(record goka.Context) {
 	_, span := tracer.Start(context.Background(), sender, "process "+topic, trace.SpanKindConsumer, tracing.Kafka("process",
 		attribute.String("messaging.destination.name", topic),
 		attribute.String("messaging.destination.partition.id", strconv.Itoa(int(p.id))),
-		attribute.String("messaging.consumer.group.name", p.w.r.topo.name),
+		attribute.String("messaging.consumer.group.name", p.run.r.topo.name),
 		attribute.Int64("messaging.kafka.offset", record.Offset()))...)
 	t.spans = append(t.spans, span)
 	t.now = uint16(len(t.spans))
 }
 
-// traced is called when a record was processed or has failed. The span of a processed record ends with the commit.
-func (p *part) traced(err error, letters int) {
+// endTrace is called when a record was processed or has failed. The span of a processed record ends with the commit.
+func (p *partition) endTrace(err error, letters int) {
 	b := p.state.pending
 	if b.traces.now == 0 {
 		return
@@ -87,17 +87,17 @@ func (p *part) traced(err error, letters int) {
 		tracing.End(span, err)
 		b.traces.spans = b.traces.spans[:last]
 	case len(b.deadLetters) > letters:
-		tracing.Fail(span, buried)
+		tracing.Fail(span, deadLettered)
 	default:
 		span.AddEvent("processed")
 	}
 }
 
-// giveUpTraces ends the spans of uncommitted batches when no more commits follow.
-func (p *part) giveUpTraces() {
+// failTraces ends the spans of uncommitted batches when no more commits follow.
+func (p *partition) failTraces() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, b := range []*batch{p.state.flying, p.state.pending} {
+	for _, b := range []*batch{p.state.committing, p.state.pending} {
 		if b != nil {
 			b.traces.end(notCommitted)
 			b.traces.reset()

@@ -71,16 +71,16 @@ func TestTrace_FollowsTheSender(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := newPart(t, echo())
+			p := newPartition(t, echo())
 			var spans *tracetest.SpanRecorder
-			p.w.r.env.Kafka.Tracer, spans = spansOf(test.chance)
+			p.run.r.env.Kafka.Tracer, spans = spansOf(test.chance)
 			key := hereOwners(1)[0]
 			p.handle(headed{fakeRecord{topic: "in", key: key, offset: 4, at: time.UnixMilli(5)}, test.headers}, 0, []byte("x"))
 			b := p.state.pending
 			if len(spans.Started()) != test.spans || len(spans.Ended()) != 0 {
 				t.Fatalf("%d spans begun, %d ended before the commit; want %d and none", len(spans.Started()), len(spans.Ended()), test.spans)
 			}
-			records := new(flight).fill(b, p.w.r.topo, p.id)
+			records := new(transactionRecords).fill(b, p.run.r.topo, p.id)
 			told := headerOf(records[len(records)-1], tracing.Header)
 			b.traces.end("")
 			ended := spans.Ended()
@@ -115,9 +115,9 @@ func headerOf(r kgo.Record, key string) []byte {
 // A span always ends: with the error of its record, or with that of a commit that did not happen.
 func TestTrace_EndsWithoutACommit(t *testing.T) {
 	t.Parallel()
-	p := newPart(t, echo())
+	p := newPartition(t, echo())
 	var spans *tracetest.SpanRecorder
-	p.w.r.env.Kafka.Tracer, spans = spansOf(0)
+	p.run.r.env.Kafka.Tracer, spans = spansOf(0)
 	headers := goka.Headers{tracing.Header: tracing.Value(sentBy(true))}
 	key := hereOwners(1)[0]
 	for i, value := range []string{"good", "broken", "after the end"} {
@@ -126,7 +126,7 @@ func TestTrace_EndsWithoutACommit(t *testing.T) {
 	if got := describe(spans.Ended()); !slices.Equal(got, []string{"*errors.errorString"}) {
 		t.Errorf("ended when the callback failed: %q, want that of the failed one", got)
 	}
-	p.giveUpTraces()
+	p.failTraces()
 	if got := describe(spans.Ended()); !slices.Equal(got, []string{"*errors.errorString", notCommitted}) {
 		t.Errorf("ended at the end: %q, want both", got)
 	}

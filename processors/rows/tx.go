@@ -15,12 +15,12 @@ import (
 // *schemas.BadRecordError undoes them and sends the record to the dead-letter topic. Any other error stops the partition,
 // and the supervisor restarts the group from the same record.
 type Tx struct {
-	s     *state
-	key   string
-	owner string // the only owner whose rows may be accessed; "": any owner of the partition
-	time  time.Time
-	from  origin
-	begun int64 // from.since(), once it was called; 0: not yet
+	s            *state
+	key          string
+	owner        string // the only owner whose rows may be accessed; "": any owner of the partition
+	time         time.Time
+	from         origin
+	cachedOrigin int64 // from.since(), once it was called; 0: not yet
 
 	start mark
 	err   error // the first misuse or exceeded limit: the callback fails even if it ignores the error
@@ -38,19 +38,19 @@ type state struct {
 	memory  any    // of the callbacks, see Group.Memory
 	pending *batch
 	emitter
-	flying  *batch // nil: none
-	store   reader
-	recent  recentRows // caches rows of store
-	scratch []byte     // values that Get copied from the store for the current callback
+	committing *batch // nil: none
+	store      reader
+	recent     recentRows // caches rows of store
+	scratch    []byte     // values that Get copied from the store for the current callback
 }
 
 // origin returns when the external event arrived that a record originates from, in microseconds.
-type origin interface{ since() int64 }
+type origin interface{ originTime() int64 }
 
 var (
 	errUsedAfter   = errors.New("transaction used after its callback has returned")
-	errNoOwnRows   = errors.New("a batched input has no owner of its own: use Of")
-	errNoTimerFunc = errors.New("set timer: the group has no Timer to work it off")
+	errNoOwnRows   = errors.New("the record of a batched input has no single owner: use Of")
+	errNoTimerFunc = errors.New("set timer: the group has no Timer")
 )
 
 // begin makes tx the transaction of the next callback.
@@ -106,7 +106,7 @@ func (tx *Tx) Of(owner string) Owner {
 	if owner == tx.owner && owner != "" || owner == tx.checked && owner != "" {
 		return Owner{tx: tx, name: owner}
 	}
-	if err := tx.allowed(owner); err != nil {
+	if err := tx.checkAccess(owner); err != nil {
 		tx.fail(err)
 		return Owner{tx: tx}
 	}
@@ -114,15 +114,15 @@ func (tx *Tx) Of(owner string) Owner {
 	return Owner{tx: tx, name: owner}
 }
 
-func (tx *Tx) allowed(owner string) error {
+func (tx *Tx) checkAccess(owner string) error {
 	if err := checkOwner(owner); err != nil {
 		return err
 	}
 	if tx.owner != "" {
-		return fmt.Errorf("rows of %q: the record's key is %q", owner, tx.owner)
+		return fmt.Errorf("access rows of %q: the record's key is %q", owner, tx.owner)
 	}
 	if p := topics.Partition(owner, tx.s.topo.partitions); p != tx.s.id {
-		return schemas.Bad(fmt.Sprintf("rows of %q: its partition is %d, the record's %d", owner, p, tx.s.id))
+		return schemas.Bad(fmt.Sprintf("access rows of %q: its partition is %d, the record's is %d", owner, p, tx.s.id))
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func checkOwner(owner string) error {
 	case owner == "":
 		return schemas.Bad("empty owner")
 	case strings.IndexByte(owner, separator) >= 0:
-		return schemas.Bad(fmt.Sprintf("owner %q holds a zero byte", owner))
+		return schemas.Bad(fmt.Sprintf("owner %q contains a zero byte", owner))
 	}
 	return nil
 }
@@ -191,10 +191,10 @@ func (tx *Tx) emit(topic string, partition int32, key string, value []byte) (*em
 	case len(key)+len(value) > tx.s.cfg.MaxValueBytes+maxNameBytes: // a retry may have a long key
 		return nil, tx.bad("emit to %s: key and value of %d bytes, more than %d", topic, len(key)+len(value), tx.s.cfg.MaxValueBytes+maxNameBytes)
 	}
-	if err := tx.room(len(key) + len(value)); err != nil {
+	if err := tx.checkRoom(len(key) + len(value)); err != nil {
 		return nil, err
 	}
-	return tx.s.emit(index, partition, key, value, tx.begunAt()), nil
+	return tx.s.emit(index, partition, key, value, tx.originTime()), nil
 }
 
 // EmitRetry is EmitTo for the retry of a dead letter, see topics.Retry.
@@ -228,23 +228,23 @@ func (tx *Tx) HasRoomFor(rows, bytes int) bool {
 	return leftRows >= rows && leftBytes >= bytes
 }
 
-// room checks the limits of the callback before it adds a row or record of so many bytes.
-func (tx *Tx) room(bytes int) error {
+// checkRoom returns an error if a row or record of the given size exceeds the limits of the callback.
+func (tx *Tx) checkRoom(bytes int) error {
 	switch rowsLeft, bytesLeft := tx.Room(); {
 	case rowsLeft <= 0:
-		return tx.bad("more than %d rows and records of one input record", tx.s.cfg.MaxRecordRows)
+		return tx.bad("callback wrote more than %d rows and records", tx.s.cfg.MaxRecordRows)
 	case bytes > bytesLeft:
-		return tx.bad("more than %d bytes of rows and records of one input record", tx.s.cfg.MaxRecordBytes)
+		return tx.bad("callback wrote more than %d bytes of rows and records", tx.s.cfg.MaxRecordBytes)
 	}
 	return nil
 }
 
-// begunAt returns when the external event arrived that the record originates from.
-func (tx *Tx) begunAt() int64 {
-	if tx.begun == 0 {
-		tx.begun = tx.from.since()
+// originTime returns when the external event arrived that the record originates from.
+func (tx *Tx) originTime() int64 {
+	if tx.cachedOrigin == 0 {
+		tx.cachedOrigin = tx.from.originTime()
 	}
-	return tx.begun
+	return tx.cachedOrigin
 }
 
 // Count increments the group's counter of records dropped on purpose, by reason. Reasons must be a small, fixed set.

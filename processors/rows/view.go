@@ -19,20 +19,20 @@ type View struct{ r *Runner }
 // View returns a view of the group. It can be created before Run, and used across several calls of Run.
 func (r *Runner) View() *View { return &View{r} }
 
-// NotHereError is returned when this process does not own an owner's partition.
-type NotHereError struct {
+// NotOwnerError is returned when this process does not own an owner's partition.
+type NotOwnerError struct {
 	Group     string
 	Owner     string
 	Partition int32
 }
 
 // Error returns a message with the group, the partition and the owner.
-func (e *NotHereError) Error() string {
-	return fmt.Sprintf("%s: partition %d of %q is not here", e.Group, e.Partition, e.Owner)
+func (e *NotOwnerError) Error() string {
+	return fmt.Sprintf("%s: this process does not own partition %d of %q", e.Group, e.Partition, e.Owner)
 }
 
-// Unwrap returns schemas.ErrElsewhere, which callers can check without importing this package.
-func (e *NotHereError) Unwrap() error { return schemas.ErrElsewhere }
+// Unwrap returns schemas.ErrNotOwner, which callers can check without importing this package.
+func (e *NotOwnerError) Unwrap() error { return schemas.ErrNotOwner }
 
 // Snapshot holds one owner's rows as of one commit of its partition.
 type Snapshot interface {
@@ -54,17 +54,17 @@ type Snapshot interface {
 
 // slot holds the state of a partition that this process may own.
 type slot struct {
-	mu      sync.RWMutex // readers hold it, which keeps the store open
-	part    *part        // nil: not owned, or not yet recovered
-	store   *store       // open; nil: none
-	stage   Stage
-	turn    int32     // last consumer-group generation that assigned the partition to this process; 0: none
-	since   time.Time // when the first of these generations without a gap started
-	waitMu  sync.Mutex
-	waiting chan struct{} // closed at the next change; nil: there are no waiters
+	mu         sync.RWMutex // readers hold it, which keeps the store open
+	partition  *partition   // nil: not owned, or not yet recovered
+	store      *store       // open; nil: none
+	stage      Stage
+	generation int32     // last consumer-group generation that assigned the partition to this process; 0: none
+	ownerSince time.Time // when the first of these generations without a gap started
+	waitMu     sync.Mutex
+	waiting    chan struct{} // closed at the next change; nil: there are no waiters
 }
 
-// Read calls f with a consistent snapshot of the owner's rows. It returns a *NotHereError, or the error of f. The partition
+// Read calls f with a consistent snapshot of the owner's rows. It returns a *NotOwnerError, or the error of f. The partition
 // cannot be handed over before f returns, so f must not block.
 func (v *View) Read(ctx context.Context, owner string, f func(Snapshot) error) error {
 	if err := ctx.Err(); err != nil {
@@ -77,10 +77,10 @@ func (v *View) Read(ctx context.Context, owner string, f func(Snapshot) error) e
 	at := &v.r.slots[partition]
 	at.mu.RLock()
 	defer at.mu.RUnlock()
-	if at.part == nil {
-		return &NotHereError{Group: v.r.topo.name, Owner: owner, Partition: partition}
+	if at.partition == nil {
+		return &NotOwnerError{Group: v.r.topo.name, Owner: owner, Partition: partition}
 	}
-	s := &snapshot{rows: at.part.db.NewSnapshot(), part: at.part, owner: owner}
+	s := &snapshot{rows: at.partition.db.NewSnapshot(), partition: at.partition, owner: owner}
 	err := f(s)
 	if closed := s.close(); err == nil {
 		err = closed
@@ -88,12 +88,12 @@ func (v *View) Read(ctx context.Context, owner string, f func(Snapshot) error) e
 	return err
 }
 
-// Reader reads the committed rows of the partitions that are here. *View is one.
+// Reader reads the committed rows of the partitions that this process owns. *View implements it.
 type Reader interface {
 	Read(ctx context.Context, owner string, f func(Snapshot) error) error
 }
 
-// HasRows reports whether an owner has any row. It fails with a *NotHereError when the owner's partition is not here.
+// HasRows reports whether an owner has any row. It returns a *NotOwnerError if this process does not own the owner's partition.
 func HasRows(ctx context.Context, r Reader, owner string) (found bool, err error) {
 	err = r.Read(ctx, owner, func(s Snapshot) error {
 		return s.Scan(Scan{Limit: 1}, func(_, _ []byte) bool {
@@ -122,11 +122,11 @@ func (r *Runner) assigned(partition, turn int32) time.Time {
 	at := &r.slots[partition]
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	if at.turn == 0 || turn != at.turn+1 {
-		at.since = time.Now()
+	if at.generation == 0 || turn != at.generation+1 {
+		at.ownerSince = time.Now()
 	}
-	at.turn = turn
-	return at.since
+	at.generation = turn
+	return at.ownerSince
 }
 
 // storeOpened records that a partition's store is open.
@@ -139,7 +139,7 @@ func (r *Runner) storeOpened(partition int32, s *store, stage Stage) {
 
 // storeClosed records that a store is closed.
 func (r *Runner) storeClosed(s *store) {
-	at := &r.slots[s.who.Partition]
+	at := &r.slots[s.identity.Partition]
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	if at.store == s {
@@ -148,21 +148,21 @@ func (r *Runner) storeClosed(s *store) {
 }
 
 // show makes a partition readable for views.
-func (r *Runner) show(p *part) {
+func (r *Runner) show(p *partition) {
 	at := &r.slots[p.id]
 	at.mu.Lock()
-	at.part, at.stage = p, StageRunning
+	at.partition, at.stage = p, StageRunning
 	at.mu.Unlock()
 	r.changed(p.id)
 }
 
 // hide waits for readers of a partition and makes it unreadable.
-func (r *Runner) hide(p *part) {
+func (r *Runner) hide(p *partition) {
 	at := &r.slots[p.id]
 	at.mu.Lock()
-	was := at.part == p
+	was := at.partition == p
 	if was {
-		at.part = nil
+		at.partition = nil
 	}
 	at.mu.Unlock()
 	if was {
@@ -182,10 +182,10 @@ func (r *Runner) changed(partition int32) {
 }
 
 type snapshot struct {
-	rows  *pebble.Snapshot
-	part  *part
-	owner string
-	idle  *pebble.Iterator // of a completed scan, for reuse: creating one costs as much as visiting fifty rows
+	rows      *pebble.Snapshot
+	partition *partition
+	owner     string
+	idle      *pebble.Iterator // of a completed scan, for reuse: creating one costs as much as visiting fifty rows
 }
 
 func (s *snapshot) close() error {
@@ -201,7 +201,7 @@ func (s *snapshot) get(owner string, row []byte) ([]byte, error) {
 	key := append(append(append(make([]byte, 0, len(owner)+1+len(row)), owner...), separator), row...)
 	value, err := stored.Row(s.rows, key)
 	if err != nil {
-		return nil, fmt.Errorf("read row of %q: %w", owner, s.part.check(err))
+		return nil, fmt.Errorf("read row of %q: %w", owner, s.partition.check(err))
 	}
 	return value, nil
 }
@@ -209,10 +209,10 @@ func (s *snapshot) get(owner string, row []byte) ([]byte, error) {
 func (s *snapshot) Scan(sc Scan, visit func(row, value []byte) bool) error {
 	c, err := newStoreCursor(s, s.owner, sc)
 	if err == nil {
-		err = errors.Join(c.walk(sc.Limit, visit), s.leave(c.it))
+		err = errors.Join(c.walk(sc.Limit, visit), s.keepIterator(c.it))
 	}
 	if err != nil {
-		return fmt.Errorf("scan rows of %q: %w", s.owner, s.part.check(err))
+		return fmt.Errorf("scan rows of %q: %w", s.owner, s.partition.check(err))
 	}
 	return nil
 }
@@ -228,8 +228,8 @@ func (s *snapshot) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 	return it, nil
 }
 
-// leave keeps an iterator for the next scan, unless it has failed or one is kept already: scans can be nested.
-func (s *snapshot) leave(it *pebble.Iterator) error {
+// keepIterator keeps an iterator for the next scan, unless it has failed or one is already kept: scans can be nested.
+func (s *snapshot) keepIterator(it *pebble.Iterator) error {
 	if err := it.Error(); err != nil || s.idle != nil {
 		return errors.Join(err, it.Close())
 	}
@@ -249,6 +249,6 @@ func (s *snapshot) Applied(topic string) int64 {
 	return at.offset
 }
 
-func (s *snapshot) Session() uint64  { return s.part.number }
-func (s *snapshot) Since() time.Time { return s.part.alone }
-func (s *snapshot) Partition() int32 { return s.part.id }
+func (s *snapshot) Session() uint64  { return s.partition.sessionNumber }
+func (s *snapshot) Since() time.Time { return s.partition.ownerSince }
+func (s *snapshot) Partition() int32 { return s.partition.id }

@@ -54,7 +54,7 @@ func TestView_ReadsOneCommitAtATime(t *testing.T) {
 			last = sum
 			return nil
 		})
-		var gone *NotHereError
+		var gone *NotOwnerError
 		if err != nil && !errors.As(err, &gone) {
 			t.Fatal(err)
 		}
@@ -76,9 +76,9 @@ func TestHasRows(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.twin())
-	var gone *NotHereError
+	var gone *NotOwnerError
 	if found, err := HasRows(t.Context(), r.View(), user(1)); found || !errors.As(err, &gone) {
-		t.Errorf("partition that is not here: got %t, %v, want a NotHereError", found, err)
+		t.Errorf("partition that is not here: got %t, %v, want a NotOwnerError", found, err)
 	}
 	start(t, r)
 	w.client.Produce(t.Context(), w.record(t, "t-in", user(1), 0), nil)
@@ -92,16 +92,16 @@ func TestHasRows(t *testing.T) {
 	})
 }
 
-func TestView_NotHere(t *testing.T) {
+func TestView_NotOwner(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.twin())
 	notHere := func(when string) {
 		t.Helper()
 		err := r.View().Read(t.Context(), "user:1", func(Snapshot) error { return nil })
-		var gone *NotHereError
+		var gone *NotOwnerError
 		if !errors.As(err, &gone) || gone.Group != "t" || gone.Owner != "user:1" || gone.Partition != r.partitionOf("user:1") {
-			t.Errorf("%s: %v, want a NotHereError", when, err)
+			t.Errorf("%s: %v, want a NotOwnerError", when, err)
 		}
 	}
 	session := func() (number uint64, since time.Time) {

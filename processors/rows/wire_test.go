@@ -208,7 +208,7 @@ func count(t testing.TB, r *Runner, owner string) int {
 		n = int(number(value))
 		return err
 	})
-	if _, gone := err.(*NotHereError); err != nil && !gone {
+	if _, gone := err.(*NotOwnerError); err != nil && !gone {
 		t.Fatal(err)
 	}
 	return n

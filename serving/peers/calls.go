@@ -11,7 +11,7 @@ import (
 )
 
 // Generator is the content generator of the pools in this process. For other users it returns an error that wraps
-// schemas.ErrElsewhere.
+// schemas.ErrNotOwner.
 type Generator interface {
 	Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error)
 	Settle(user schemas.UserID, served string, o schemas.Outcome)
@@ -42,7 +42,7 @@ type Interests interface {
 // Known reports whether groups have rows of users, for the partitions in this process.
 type Known interface {
 	// Known reports whether the named group has any row of a user. If this process does not own the user's partition of the
-	// group, the error is schemas.ErrElsewhere.
+	// group, the error is schemas.ErrNotOwner.
 	Known(ctx context.Context, group string, user schemas.UserID) (bool, error)
 }
 
@@ -190,7 +190,7 @@ func handleInterests(mux *http.ServeMux, i Interests) {
 }
 
 // Chunk requests a chunk from the generator that owns the user's pools, and returns its errors. It also returns an error
-// that wraps schemas.ErrElsewhere if the pools have no owner until ctx ends, or for callTimeout if ctx has no deadline.
+// that wraps schemas.ErrNotOwner if the pools have no owner until ctx ends, or for callTimeout if ctx has no deadline.
 func (c *Client) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
 	return callChunk.ask(ctx, c, c.rowsOf(topics.Pools, string(r.User)), r)
 }

@@ -149,7 +149,7 @@ func (k call[Req, Resp]) ask(ctx context.Context, c *Client, rows rows, request 
 	var elsewhere error
 	for {
 		resp, err = k.once(ctx, c, rows, body)
-		if !errors.Is(err, schemas.ErrElsewhere) {
+		if !errors.Is(err, schemas.ErrNotOwner) {
 			break
 		}
 		elsewhere = err
@@ -167,7 +167,7 @@ func (k call[Req, Resp]) ask(ctx context.Context, c *Client, rows rows, request 
 }
 
 // once calls the last known owner. If that process is not the owner, or does not listen, the call was not processed, and the
-// error is schemas.ErrElsewhere. After any error, the next call looks up the owner again: a process that hangs does not
+// error is schemas.ErrNotOwner. After any error, the next call looks up the owner again: a process that hangs does not
 // answer 421, and the group soon assigns another owner.
 func (k call[Req, Resp]) once(ctx context.Context, c *Client, rows rows, body []byte) (resp Resp, err error) {
 	owners := c.owners[rows.group]
@@ -184,7 +184,7 @@ func (k call[Req, Resp]) once(ctx context.Context, c *Client, rows rows, body []
 	}
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
-		err = fmt.Errorf("%w: %w", schemas.ErrElsewhere, err)
+		err = fmt.Errorf("%w: %w", schemas.ErrNotOwner, err)
 	}
 	if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {
 		owners.forget(rows.partition, address)
@@ -252,7 +252,7 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 func (c *Client) count(call string, err error) {
 	outcome := "success"
 	switch {
-	case errors.Is(err, schemas.ErrElsewhere):
+	case errors.Is(err, schemas.ErrNotOwner):
 		outcome = "not_owner"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		outcome = "timeout"

@@ -14,23 +14,23 @@ import (
 type nowhere struct{}
 
 func (nowhere) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk, error) {
-	return nil, schemas.ErrElsewhere
+	return nil, schemas.ErrNotOwner
 }
 func (nowhere) Settle(schemas.UserID, string, schemas.Outcome) {}
 func (nowhere) Waiting(context.Context, schemas.UserID) (int, error) {
-	return 0, schemas.ErrElsewhere
+	return 0, schemas.ErrNotOwner
 }
 func (nowhere) Pool(context.Context, schemas.UserID, schemas.Source, int) (*schemas.Pool, error) {
-	return nil, schemas.ErrElsewhere
+	return nil, schemas.ErrNotOwner
 }
 func (nowhere) Why(context.Context, schemas.WhyRequest) (*schemas.Why, error) {
-	return nil, schemas.ErrElsewhere
+	return nil, schemas.ErrNotOwner
 }
 func (nowhere) Known(context.Context, string, schemas.UserID) (bool, error) {
-	return false, schemas.ErrElsewhere
+	return false, schemas.ErrNotOwner
 }
 func (nowhere) FeedState(context.Context, schemas.UserID, string) (*schemas.FeedState, error) {
-	return nil, schemas.ErrElsewhere
+	return nil, schemas.ErrNotOwner
 }
 
 // FuzzCall sends any body to the handler of calls. It answers 200, rejects the body as invalid JSON, or answers 421.
@@ -48,7 +48,7 @@ func FuzzCall(f *testing.F) {
 		if w.Code != 200 && w.Code != 400 && w.Code != 404 && w.Code != 421 {
 			t.Errorf("%s of %q: got %d %s", call, body, w.Code, w.Body)
 		}
-		if err := errorOf(w.Result()); w.Code == 421 && !errors.Is(err, schemas.ErrElsewhere) {
+		if err := errorOf(w.Result()); w.Code == 421 && !errors.Is(err, schemas.ErrNotOwner) {
 			t.Errorf("got %v, want that it is elsewhere", err)
 		}
 	})

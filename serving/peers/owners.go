@@ -89,7 +89,7 @@ const freshness = 50 * time.Millisecond
 const refreshTimeout = 5 * time.Second
 
 // owner returns the address of the owner of the partition. If there is no owner with an address, the error is
-// schemas.ErrElsewhere.
+// schemas.ErrNotOwner.
 func (o *owners) owner(ctx context.Context, partition int32) (string, error) {
 	if address, ok := o.lookUp(partition); ok {
 		return address, nil
@@ -100,7 +100,7 @@ func (o *owners) owner(ctx context.Context, partition int32) (string, error) {
 	if address, ok := o.lookUp(partition); ok {
 		return address, nil
 	}
-	return "", fmt.Errorf("partition %d has no owner with an address: %w", partition, schemas.ErrElsewhere)
+	return "", fmt.Errorf("partition %d has no owner with an address: %w", partition, schemas.ErrNotOwner)
 }
 
 func (o *owners) lookUp(partition int32) (string, bool) {

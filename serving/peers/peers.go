@@ -124,7 +124,7 @@ const unknownFeed = "X-Unknown-Feed"
 // statusOf and errorOf are inverse to each other for the errors that callers distinguish.
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, schemas.ErrElsewhere):
+	case errors.Is(err, schemas.ErrNotOwner):
 		return http.StatusMisdirectedRequest
 	case errors.Is(err, schemas.ErrUnknownFeed):
 		return http.StatusNotFound
@@ -143,7 +143,7 @@ func errorOf(resp *http.Response) error {
 	said := strings.TrimSpace(string(text))
 	switch {
 	case resp.StatusCode == http.StatusMisdirectedRequest:
-		return fmt.Errorf("%s: %w", said, schemas.ErrElsewhere)
+		return fmt.Errorf("%s: %w", said, schemas.ErrNotOwner)
 	case resp.StatusCode == http.StatusNotFound && resp.Header.Get(unknownFeed) != "":
 		return fmt.Errorf("%s: %w", said, schemas.ErrUnknownFeed)
 	case resp.StatusCode == http.StatusGatewayTimeout:

@@ -91,7 +91,7 @@ type fakeRows struct{}
 
 func (fakeRows) Neighbours(_ context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
 	if of == "pin:moved" {
-		return nil, schemas.ErrElsewhere
+		return nil, schemas.ErrNotOwner
 	}
 	return []schemas.RelatedItem{{ID: "pin:2", Share: 1.0 / 3, Facets: schemas.Facets{Author: "user:a"}, Created: schemas.Micros(most)}}, nil
 }
@@ -239,7 +239,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	if got, want := <-g.settled, (settlement{user, "s-1", schemas.Failed}); got != want {
 		t.Errorf("settled: got %v, want %v", got, want)
 	}
-	if _, err := c.Neighbours(within(t, 50*time.Millisecond), "pin:moved", 7); !errors.Is(err, schemas.ErrElsewhere) && !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Neighbours(within(t, 50*time.Millisecond), "pin:moved", 7); !errors.Is(err, schemas.ErrNotOwner) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("rows of another process: got %v", err)
 	}
 	if _, err := c.Known(t.Context(), topics.Objects, user); err == nil || !strings.Contains(err.Error(), `no directory of the group "objects"`) {
@@ -267,7 +267,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		again bool // the process is called repeatedly, and otherwise once
 	}{
 		{"a feed that nobody knows", schemas.ErrUnknownFeed, schemas.ErrUnknownFeed, false},
-		{"not the owner", schemas.ErrElsewhere, schemas.ErrElsewhere, true},
+		{"not the owner", schemas.ErrNotOwner, schemas.ErrNotOwner, true},
 		{"something broken", errors.New("disk on fire"), nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -326,7 +326,7 @@ func TestAStrangersNotFoundIsNoUnknownFeed(t *testing.T) {
 func TestAnotherOwnerIsFound(t *testing.T) {
 	next := &fakeGenerator{name: "next"}
 	for name, former := range map[string]func(*testing.T) string{
-		"it says so": func(t *testing.T) string { return process(t, &fakeGenerator{err: schemas.ErrElsewhere}) },
+		"it says so": func(t *testing.T) string { return process(t, &fakeGenerator{err: schemas.ErrNotOwner}) },
 		"it is gone": func(t *testing.T) string {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			must.OK(t, err)
@@ -337,7 +337,7 @@ func TestAnotherOwnerIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &directory{owner: former(t)}
 			c := client(t, d)
-			if _, err := c.Chunk(within(t, 20*time.Millisecond), request); !errors.Is(err, schemas.ErrElsewhere) && !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := c.Chunk(within(t, 20*time.Millisecond), request); !errors.Is(err, schemas.ErrNotOwner) && !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("the former owner answers: %v", err)
 			}
 			d.is(process(t, next), nil)
@@ -407,7 +407,7 @@ func TestCallsEndByThemselves(t *testing.T) {
 		want  error
 	}{
 		"the owner takes the call, and never answers": {"10.0.0.1:80", context.DeadlineExceeded},
-		"nobody has them": {"", schemas.ErrElsewhere},
+		"nobody has them": {"", schemas.ErrNotOwner},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // FeedState returns a user's state of a feed, and the candidates that a visit now would hold back. It changes nothing. It does
 // not call external sources and the model, because it is called often.
 //
-// It returns an error that wraps schemas.ErrUnknownFeed, a *rows.NotHereError if this process does not own the user's
+// It returns an error that wraps schemas.ErrUnknownFeed, a *rows.NotOwnerError if this process does not own the user's
 // partition, or a read error.
 func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name string) (*schemas.FeedState, error) {
 	c, err := g.newComposition(schemas.ChunkRequest{User: user, Feed: name, Limit: 1})

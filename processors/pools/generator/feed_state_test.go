@@ -69,9 +69,9 @@ func TestFeedState_Errors(t *testing.T) {
 		t.Errorf("unreadable affinities: %+v", s)
 	}
 	w.session = 0
-	var notHere *rows.NotHereError
+	var notHere *rows.NotOwnerError
 	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, rules.Home); !errors.As(err, &notHere) {
-		t.Errorf("got %v, want a NotHereError", err)
+		t.Errorf("got %v, want a NotOwnerError", err)
 	}
 }
 

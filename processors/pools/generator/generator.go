@@ -105,7 +105,7 @@ func (g *Generator) Close() { g.external.close() }
 // must report the outcome with Settle. Without that, the user's next chunk waits for the delivery timeout of the producer. A
 // chunk without items needs neither.
 //
-// Chunk returns a *rows.NotHereError if this process does not own the user's partition. It may also return an error that
+// Chunk returns a *rows.NotOwnerError if this process does not own the user's partition. It may also return an error that
 // wraps schemas.ErrUnknownFeed, the error of ctx, or a read error.
 func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
 	c, err := g.newComposition(req)

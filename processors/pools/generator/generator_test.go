@@ -47,7 +47,7 @@ func (d *fakePools) Read(_ context.Context, owner string, f func(rows.Snapshot) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.session == 0 {
-		return &rows.NotHereError{Group: topics.Pools, Owner: owner, Partition: 3}
+		return &rows.NotOwnerError{Group: topics.Pools, Owner: owner, Partition: 3}
 	}
 	return f(snapshot{Table: maps.Clone(d.rows), applied: d.applied, session: d.session, since: d.since})
 }
@@ -418,9 +418,9 @@ func TestChunk_Errors(t *testing.T) {
 		t.Errorf("got %v, want the error of the brokers", err)
 	}
 	d.endErr, d.session = nil, 0
-	var notHere *rows.NotHereError
+	var notHere *rows.NotOwnerError
 	if _, err := g.Chunk(t.Context(), request("v2")); !errors.As(err, &notHere) {
-		t.Errorf("got %v, want a NotHereError", err)
+		t.Errorf("got %v, want a NotOwnerError", err)
 	}
 	d.session = 1
 	visit(t, g, "v3") // none of these left a reservation

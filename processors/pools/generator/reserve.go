@@ -96,7 +96,7 @@ func (g *Generator) releaseSettled(ctx context.Context, user schemas.UserID) {
 	const some = 2
 	for other, r := range g.reservations.others(user, some) {
 		settled, err := g.isSettled(ctx, other, &r)
-		var notOwner *rows.NotHereError
+		var notOwner *rows.NotOwnerError
 		if settled || errors.As(err, &notOwner) && !g.deps.Now().Before(r.readEndAt) {
 			g.reservations.release(other, r.served)
 		}

@@ -19,7 +19,7 @@ import (
 // Why reports the history of a pin for a user, or its fate in a visit now. It reserves nothing and changes nothing. The
 // exploration draws are those of the next visit. It calls external sources and the model, as a visit would.
 //
-// It returns an error that wraps schemas.ErrUnknownFeed, an error that is schemas.ErrElsewhere if this process does not own
+// It returns an error that wraps schemas.ErrUnknownFeed, an error that is schemas.ErrNotOwner if this process does not own
 // the user's partition, or a read error.
 func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.Why, error) {
 	c, err := g.newComposition(schemas.ChunkRequest{User: req.User, Feed: req.Feed, Limit: req.Limit, Time: req.Time})

@@ -345,9 +345,9 @@ func TestWhy_Errors(t *testing.T) {
 		t.Error("Why accepted a limit of 0")
 	}
 	w.session = 0
-	var notHere *rows.NotHereError
+	var notHere *rows.NotOwnerError
 	if err := why(rules.Home, 3); !errors.As(err, &notHere) {
-		t.Errorf("got %v, want a NotHereError", err)
+		t.Errorf("got %v, want a NotOwnerError", err)
 	}
 }
 

@@ -28,35 +28,35 @@ type identity struct {
 
 const storeFormat = 2
 
-// storeKeeps is how long a local store may be offline. It catches up with deletions through the tombstones in the changelog,
-// which are kept for a week. A day is reserved for recovery and clock differences.
-const storeKeeps = topics.DeletionsKept - 24*time.Hour
+// maxStoreOffline is the time that a local store may be offline. It catches up with deletions through the tombstones in the
+// changelog, which are kept for a week. A day is reserved for recovery and clock differences.
+const maxStoreOffline = topics.DeletionsKept - 24*time.Hour
 
 var (
 	errForeign = errors.New("store of another topic, partition or cluster")
-	errStale   = errors.New("store was away for longer than the changelog keeps deletions")
+	errStale   = errors.New("store was offline for longer than the changelog keeps deletions")
 )
 
 // openStore opens a partition's store, whose changelog ends at end. A store that is damaged, belongs to another partition or
 // is too old to catch up is deleted. An empty store replaces it, because the changelog contains all rows. openStore returns
 // a *FatalError when the store shows that the changelog has lost records.
-func (r *Runner) openStore(who identity, end int64) (*store, error) {
-	dir := filepath.Join(r.cfg.Dir, who.Topic, strconv.Itoa(int(who.Partition)))
+func (r *Runner) openStore(id identity, end int64) (*store, error) {
+	dir := filepath.Join(r.cfg.Dir, id.Topic, strconv.Itoa(int(id.Partition)))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	lock, err := pebble.LockDirectory(dir, r.fs)
 	if err != nil { // in use by this or another process, or a disk error: the contents may be intact
-		return nil, fmt.Errorf("lock store %s, which one process may use at a time: %w", dir, err)
+		return nil, fmt.Errorf("lock store %s, which only one process can use at a time: %w", dir, err)
 	}
-	s, err := r.tryStore(dir, lock, who, end)
+	s, err := r.openExistingStore(dir, lock, id, end)
 	switch {
 	case errors.Is(err, errLost):
 		err = lostChangelog(r.topo.base, "the directory "+dir, err)
 	case err != nil && isStoreDamage(err):
 		r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "error", err)
 		if err = clearStore(dir); err == nil {
-			s, err = r.tryStore(dir, lock, who, end)
+			s, err = r.openExistingStore(dir, lock, id, end)
 		}
 	}
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 // endsAt sets the end offset of the changelog, before recovery starts.
 func (s *store) endsAt(end int64) {
 	s.end = end
-	s.show.remaining(s, end-s.offset.Load())
+	s.recoveries.remaining(s, end-s.offset.Load())
 }
 
 // lockFile is the name of Pebble's lock file in a store's directory.
@@ -99,13 +99,13 @@ func isStoreDamage(err error) bool {
 	return !errors.As(err, &system) || system == syscall.ENOENT
 }
 
-// tryStore opens the store as it is. Closing the store releases the lock.
-func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64) (*store, error) {
+// openExistingStore opens the store in dir, which may be empty. Closing the store releases the lock.
+func (r *Runner) openExistingStore(dir string, lock *pebble.Lock, id identity, end int64) (*store, error) {
 	s := &store{
-		dir: dir, who: who, end: end, lock: lock, fs: r.fs, show: &r.shared.recoveries, log: r.log, read: r.meter.recovered, loggedAt: time.Now(),
+		dir: dir, identity: id, end: end, lock: lock, fs: r.fs, recoveries: &r.shared.recoveries, log: r.log, read: r.meter.recovered, loggedAt: time.Now(),
 	}
 	s.offset.Store(offsetNone)
-	s.opened, s.complete = s.loggedAt, s.loggedAt // an empty store needs no deletions
+	s.opened, s.completeAt = s.loggedAt, s.loggedAt // an empty store needs no deletions
 	options := s.options(r.shared)
 	options.Lock = lock
 	db, err := pebble.Open(dir, options)
@@ -114,8 +114,8 @@ func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s.db = db
-	if err = s.claim(); err == nil { // the offset of another partition is meaningless
-		err = errors.Join(s.loadOffset(), s.checkAge(r.keeps))
+	if err = s.checkIdentity(); err == nil { // the offset of another partition is meaningless
+		err = errors.Join(s.loadOffset(), s.checkAge(r.maxOffline))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
@@ -123,9 +123,9 @@ func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64
 	return s, nil
 }
 
-// claim writes the identity to an empty store, or compares it with the store's identity.
-func (s *store) claim() error {
-	want, err := json.Marshal(s.who)
+// checkIdentity writes the identity to an empty store, or compares it with the store's identity.
+func (s *store) checkIdentity() error {
+	want, err := json.Marshal(s.identity)
 	if err != nil {
 		return err
 	}
@@ -135,12 +135,12 @@ func (s *store) claim() error {
 	case err != nil:
 		return err
 	case have == nil:
-		if err := s.empty(); err != nil {
+		if err := s.checkEmpty(); err != nil {
 			return err
 		}
 		return s.db.Set(key, want, pebble.NoSync)
 	case s.recreated(have):
-		return fmt.Errorf("%w: topic %s was recreated since the local store was written", errLost, s.who.Topic)
+		return fmt.Errorf("%w: topic %s was recreated since the local store was written", errLost, s.identity.Topic)
 	case string(have) != string(want):
 		return fmt.Errorf("%w: it is %s, not %s", errForeign, have, want)
 	}
@@ -150,21 +150,21 @@ func (s *store) claim() error {
 // recreated reports whether a store belongs to the same partition of an earlier topic with the same name.
 func (s *store) recreated(mark []byte) bool {
 	var of identity
-	if json.Unmarshal(mark, &of) != nil || of.TopicID == s.who.TopicID {
+	if json.Unmarshal(mark, &of) != nil || of.TopicID == s.identity.TopicID {
 		return false
 	}
-	of.TopicID = s.who.TopicID
-	return of == s.who
+	of.TopicID = s.identity.TopicID
+	return of == s.identity
 }
 
-// empty returns an error if the store contains anything.
-func (s *store) empty() error {
+// checkEmpty returns an error if the store contains anything.
+func (s *store) checkEmpty() error {
 	it, err := s.db.NewIter(nil)
 	if err != nil {
 		return err
 	}
 	if it.First() {
-		err = fmt.Errorf("%w: it has rows and no mark", errForeign)
+		err = fmt.Errorf("%w: it has rows but no identity", errForeign)
 	}
 	return errors.Join(err, it.Close())
 }
@@ -179,18 +179,19 @@ func (s *store) loadOffset() error {
 	}
 	offset := int64(binary.BigEndian.Uint64(value))
 	s.offset.Store(offset)
-	s.complete = time.UnixMicro(int64(binary.BigEndian.Uint64(value[8:])))
+	s.completeAt = time.UnixMicro(int64(binary.BigEndian.Uint64(value[8:])))
 	if offset >= s.end {
-		return fmt.Errorf("%w: %s/%d ends at %d, and the local store has it up to %d", errLost, s.who.Topic, s.who.Partition, s.end, offset)
+		return fmt.Errorf("%w: %s/%d ends at %d, but the local store has rows up to offset %d",
+			errLost, s.identity.Topic, s.identity.Partition, s.end, offset)
 	}
 	return nil
 }
 
 // checkAge returns an error if the changelog may have dropped tombstones since the store was complete. It also rejects a time
 // that is equally far in the future, because a clock was changed.
-func (s *store) checkAge(keeps time.Duration) error {
-	if away := s.opened.Sub(s.complete); keeps > 0 && away.Abs() > keeps {
-		return fmt.Errorf("%w: since %s", errStale, s.complete.UTC().Format(time.RFC3339))
+func (s *store) checkAge(maxOffline time.Duration) error {
+	if offline := s.opened.Sub(s.completeAt); maxOffline > 0 && offline.Abs() > maxOffline {
+		return fmt.Errorf("%w: since %s", errStale, s.completeAt.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

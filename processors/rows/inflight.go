@@ -27,10 +27,10 @@ func (f *inFlight) accept(now func() time.Time) {
 // seal is called when the accepted records are about to be committed, under the partition's lock.
 func (f *inFlight) seal() { f.sealed.Store(f.pending.Swap(0)) }
 
-// commit is called when they are durable.
+// commit is called when the sealed records are durable.
 func (f *inFlight) commit() { f.sealed.Store(0) }
 
-// setUndelivered sets since when records in the log are not delivered. The zero time stands for none.
+// setUndelivered sets the time since when records in the log are not delivered. The zero time stands for none.
 func (f *inFlight) setUndelivered(since time.Time) {
 	if since.IsZero() {
 		f.undelivered.Store(0)
@@ -42,59 +42,59 @@ func (f *inFlight) setUndelivered(since time.Time) {
 // age returns how long the oldest record has waited, or 0 if there is none.
 func (f *inFlight) age(now time.Time) time.Duration {
 	oldest := now.UnixNano()
-	for _, since := range []int64{f.pending.Load(), f.sealed.Load(), f.undelivered.Load()} {
-		if since != 0 {
-			oldest = min(oldest, since)
+	for _, originTime := range []int64{f.pending.Load(), f.sealed.Load(), f.undelivered.Load()} {
+		if originTime != 0 {
+			oldest = min(oldest, originTime)
 		}
 	}
 	return time.Duration(now.UnixNano() - oldest)
 }
 
-// ownedParts exports gauges of the partitions that this process owns. A callback that hangs returns no error, and an idle topic
+// ownedPartitions exports gauges of the partitions that this process owns. A callback that hangs returns no error, and an idle topic
 // causes no commits either. Only the age of the records in flight distinguishes the two cases. Partitions of a generation that does
 // not emit are left out: each partition counts once, and the lag of the other generation does not matter.
-type ownedParts struct {
+type ownedPartitions struct {
 	owned, age *prometheus.Desc
 
 	mu     sync.Mutex
-	groups map[string]map[*part]struct{} // partitions that accept records
+	groups map[string]map[*partition]struct{} // partitions that accept records
 }
 
-func newOwnedParts() *ownedParts {
+func newOwnedPartitions() *ownedPartitions {
 	const help = "Time since the oldest unprocessed record became ready for the group, in seconds, or 0 if there is none."
-	return &ownedParts{
+	return &ownedPartitions{
 		owned:  prometheus.NewDesc(metricPrefix+"partitions_owned", "Partitions that this process owns and processes.", []string{"group"}, nil),
 		age:    prometheus.NewDesc(metricPrefix+"oldest_pending_record_age_seconds", help, []string{"group"}, nil),
-		groups: map[string]map[*part]struct{}{},
+		groups: map[string]map[*partition]struct{}{},
 	}
 }
 
-// know creates the gauges of a group, also if this process owns none of its partitions.
-func (o *ownedParts) know(group string) {
+// addGroup creates the gauges of a group, even if this process owns none of its partitions.
+func (o *ownedPartitions) addGroup(group string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.groups[group] == nil {
-		o.groups[group] = map[*part]struct{}{}
+		o.groups[group] = map[*partition]struct{}{}
 	}
 }
 
-func (o *ownedParts) enter(p *part) {
+func (o *ownedPartitions) add(p *partition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.groups[p.w.r.topo.base][p] = struct{}{}
+	o.groups[p.run.r.topo.base][p] = struct{}{}
 }
 
-func (o *ownedParts) leave(p *part) {
+func (o *ownedPartitions) remove(p *partition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.groups[p.w.r.topo.base], p)
+	delete(o.groups[p.run.r.topo.base], p)
 }
 
 // Describe implements prometheus.Collector.
-func (o *ownedParts) Describe(to chan<- *prometheus.Desc) { to <- o.owned; to <- o.age }
+func (o *ownedPartitions) Describe(to chan<- *prometheus.Desc) { to <- o.owned; to <- o.age }
 
 // Collect implements prometheus.Collector.
-func (o *ownedParts) Collect(to chan<- prometheus.Metric) {
+func (o *ownedPartitions) Collect(to chan<- prometheus.Metric) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()

@@ -114,9 +114,9 @@ func TestWaitingSeconds_ReportsUndeliveredRecords(t *testing.T) {
 	r := newRunner(t, w, t.TempDir(), w.counter("t-out")) // reads another topic
 	start(t, r)
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
-	here := r.slots[0].part
-	stuck := &part{
-		w: &work{r: &Runner{log: silent(), topo: &topology{inputs: []Input{{topic: "t-in"}}}}, log: here.w.log}, ctx: here.ctx,
+	here := r.slots[0].partition
+	stuck := &partition{
+		run: &groupRun{r: &Runner{log: silent(), topo: &topology{inputs: []Input{{topic: "t-in"}}}}, log: here.run.log}, ctx: here.ctx,
 	}
 	inputs := []idleInput{{applied: -1}}
 	for _, c := range []struct {
