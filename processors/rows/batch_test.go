@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A store receives the newest write of each row last, whatever prefix the keys share.
+// A store receives the newest write of each row last, for keys with any common prefix.
 func TestBatch_InOrderSortsByKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBatch(1)

@@ -30,7 +30,7 @@ import (
 // allocations are for the input record: one by sarama, six by Goka (message, context, headers), one to pass its bytes as an
 // any, and two by the callback. The bare loop needs four per row: key, value, record, and franz-go's own.
 //
-// The benchmark fails when a row costs more than most times the CPU time of the bare loop. Typical ratios are 1.2, 1.4 and
+// The benchmark fails when the CPU time of a row exceeds a multiple of that of the bare loop. Typical ratios are 1.2, 1.4 and
 // 1.0 on an idle machine, and up to twice that on a busy one. Elapsed time is reported, but not checked.
 //
 //	go test -run=- -bench=Rows ./processors/rows
@@ -41,7 +41,7 @@ func BenchmarkRows(b *testing.B) {
 		b.Run(fmt.Sprintf("%d_a_message/group", rows), func(b *testing.B) { group = benchmark(b, rows, runGroup) })
 		b.Run(fmt.Sprintf("%d_a_message/bare_loop", rows), func(b *testing.B) { bare = benchmark(b, rows, runBare) })
 		if bare > 0 && group > most*bare {
-			b.Errorf("%d rows a message: a row costs %s of CPU, and %s in the bare loop: want at most %d times as much", rows, group, bare, most)
+			b.Errorf("%d rows per message: CPU time per row %s, in the bare loop %s, want at most %d times that", rows, group, bare, most)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (w *wire) hopTopics(b *testing.B, partitions int32) (in, out string) {
 	w.remove(b, "hop", topics.DeadLetters)
 	_, err = w.admin.CreateTopics(b.Context(), partitions, -1, nil, topics.DeadLetters)
 	must.OK(b, err)
-	eventually.True(b, "every partition has a leader", func() bool { return w.led(names...) })
+	eventually.True(b, "every partition has a leader", func() bool { return w.hasLeaders(names...) })
 	w.kafka.Partitions = partitions
 	return names[0], names[1]
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A group does not start, however often it is tried, with a changelog that has lost records of the group. It would read
+// A group never starts with a changelog that has lost records of the group. It would read
 // inputs again and double their effects.
-func TestChangelog_ThatLostRecordsStopsTheGroup(t *testing.T) {
+func TestChangelog_LostRecordsStopTheGroup(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lose func(t *testing.T, w *wire, dir string) (startIn string)
@@ -32,11 +32,11 @@ func TestChangelog_ThatLostRecordsStopsTheGroup(t *testing.T) {
 			w.recreate(t, "t-table")
 			return t.TempDir()
 		}, "topic t-table was recreated"},
-		"cut, with the local store": {func(t *testing.T, w *wire, dir string) string {
+		"truncated, with the local store": {func(t *testing.T, w *wire, dir string) string {
 			setLocal(t, filepath.Join(dir, "t-table", "0"), offsetKind, offsetAt(uint64(w.tableEnd(t)), time.Now()))
 			return dir
 		}, "t-table/0 ends at"},
-		"cut, without the local store": {func(t *testing.T, w *wire, _ string) string {
+		"truncated, without the local store": {func(t *testing.T, w *wire, _ string) string {
 			w.commitMark(t, w.tableEnd(t))
 			return t.TempDir()
 		}, "t-table/0 ends at"},
@@ -46,11 +46,11 @@ func TestChangelog_ThatLostRecordsStopsTheGroup(t *testing.T) {
 			w, dir := newWire(t), t.TempDir()
 			w.count20(t, dir)
 			in := c.lose(t, w, dir)
-			for range 3 { // a start must not write anything that lets the next one pass
+			for range 3 { // a start must not write anything that lets the next one succeed
 				err := w.runUntil(t, newRunner(t, w, in, w.counter("t-in")))
 				var fatal *FatalError
-				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), whatToDo) {
-					t.Errorf("Run: %v, want a fatal error that says %q and what to do", err, c.want)
+				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), wantRemedy) {
+					t.Errorf("Run: %v, want a fatal error with %q and a remedy", err, c.want)
 				}
 			}
 			w.emittedOnce(t, 20)
@@ -58,7 +58,7 @@ func TestChangelog_ThatLostRecordsStopsTheGroup(t *testing.T) {
 	}
 }
 
-// A group whose changelog was recreated on purpose starts after the operator has deleted what the error names.
+// A group whose changelog was recreated on purpose starts after the operator has deleted the offsets that the error names.
 func TestChangelog_RecreatedOnPurposeStartsWithoutOffsets(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
@@ -86,7 +86,7 @@ func (w *wire) runUntil(t *testing.T, r *Runner) error {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	eventually.True(t, "the run ends, or is ready", func() bool {
+	eventually.True(t, "Run returns, or the group is ready", func() bool {
 		return r.runs.Load() > 0 && !r.running.Load() || r.Status().Ready
 	})
 	cancel()
@@ -97,7 +97,7 @@ func (w *wire) recreate(t *testing.T, topic string) {
 	t.Helper()
 	w.removeTopics(t, topic)
 	w.create(t, topic)
-	eventually.True(t, "it is there", func() bool { return w.led(topic) })
+	eventually.True(t, "the topic exists", func() bool { return w.hasLeaders(topic) })
 }
 
 // tableEnd returns the end offset of partition 0 of the table.
@@ -109,7 +109,7 @@ func (w *wire) tableEnd(t *testing.T) int64 {
 	return end.Offset
 }
 
-// commitMark makes the group's committed offsets say that partition 0 of the table had a record at an offset.
+// commitMark writes, to the metadata of the group's committed offsets, that partition 0 of the table had a record at an offset.
 func (w *wire) commitMark(t *testing.T, at int64) {
 	t.Helper()
 	topics, err := w.admin.ListTopics(t.Context(), "t-table")
@@ -131,7 +131,7 @@ func (w *wire) commitMark(t *testing.T, at int64) {
 
 // A previous owner starts a transaction after the new owner has recovered and before its first commit. The transaction has
 // no effect: the new owner would not see its rows.
-func TestFence_PreviousOwnerCannotBeginAnotherTransaction(t *testing.T) {
+func TestFence_PreviousOwnerCannotStartAnotherTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	zombie, err := w.kafka.Transactional("t-0")

@@ -22,7 +22,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// These tests disturb a running group: leaders and coordinators move, answers are lost, records are refused, members join
+// These tests disturb a running group: leaders and coordinators move, responses are lost, records are refused, members join
 // and leave. Meanwhile, a driver sends numbered records. At the end, the rows must count each record once, the outputs must
 // contain each once, and each store must equal the changelog.
 
@@ -58,27 +58,27 @@ func (c *cluster) open(t *testing.T, more ...kfake.Opt) {
 	c.brokers = brokers
 }
 
-// crew holds the members of the group, in this process.
-type crew struct {
-	t    *testing.T
-	c    *cluster
-	dirs []string
-	dead time.Duration // session timeout; 0: that of config
-	at   func(point)   // called at points where a process may die; nil: none
-	errs atomic.Int64  // errors returned by Run
-	late atomic.Int64  // last commits of partitions that were refused
-	wg   sync.WaitGroup
+// memberSet runs the members of the group in this process.
+type memberSet struct {
+	t              *testing.T
+	c              *cluster
+	dirs           []string
+	sessionTimeout time.Duration // 0: that of config
+	at             func(point)   // called at points where a process may die; nil: nothing is called
+	errs           atomic.Int64  // errors returned by Run
+	late           atomic.Int64  // last commits of partitions that were refused
+	wg             sync.WaitGroup
 }
 
 // join starts a member and restarts it after each failure until leave is called.
-func (m *crew) join(dir string) (leave func()) {
+func (m *memberSet) join(dir string) (leave func()) {
 	env := m.c.env(m.t)
 	env.Kafka.Dial = m.c.net.Dial
 	cfg := m.c.config(dir)
-	cfg.SessionTimeout = cmp.Or(m.dead, cfg.SessionTimeout)
+	cfg.SessionTimeout = cmp.Or(m.sessionTimeout, cfg.SessionTimeout)
 	r, err := New(cfg, env, tortureGroup(m.c.wire))
 	must.OK(m.t, err)
-	r.log = watched(m.t, "last records of a partition not committed", &m.late)
+	r.log = watched(m.t, "last batch not committed", &m.late)
 	r.crash = m.at
 	ctx, cancel := context.WithCancel(m.t.Context())
 	done := make(chan struct{})
@@ -87,7 +87,7 @@ func (m *crew) join(dir string) (leave func()) {
 		for ctx.Err() == nil {
 			if err := r.Run(ctx); err != nil {
 				m.errs.Add(1)
-				m.t.Logf("a member's run: %v", err)
+				m.t.Logf("Run of a member: %v", err)
 			}
 			select {
 			case <-time.After(50 * time.Millisecond):
@@ -102,10 +102,10 @@ func (m *crew) join(dir string) (leave func()) {
 // rejoins.
 const soon = 2 * time.Second
 
-// newCrew starts two members, whose Run may return errors.
-func newCrew(t *testing.T, c *cluster) (m *crew, leave func()) {
+// newMemberSet starts two members, whose Run may return errors.
+func newMemberSet(t *testing.T, c *cluster) (m *memberSet, leave func()) {
 	t.Helper()
-	m = &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}, dead: soon}
+	m = &memberSet{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}, sessionTimeout: soon}
 	first, second := m.join(m.dirs[0]), m.join(m.dirs[1])
 	return m, func() { first(); second() }
 }
@@ -136,8 +136,8 @@ func disturb(t *testing.T, every time.Duration, f func(i int)) {
 	}
 }
 
-// settled stops the driver and checks all results against the sent records.
-func (m *crew) settled(d *driver, leave func()) {
+// verify stops the driver and compares all results with the sent records.
+func (m *memberSet) verify(d *driver, leave func()) {
 	m.t.Helper()
 	d.cancel()
 	<-d.done
@@ -149,7 +149,7 @@ func (m *crew) settled(d *driver, leave func()) {
 func TestCluster_LeadersAndCoordinatorsMove(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
-	m, leave := newCrew(t, c)
+	m, leave := newMemberSet(t, c)
 	d := drive(t, c.wire, 300)
 	leaders := map[int32]bool{}
 	disturb(t, 100*time.Millisecond, func(i int) {
@@ -159,13 +159,13 @@ func TestCluster_LeadersAndCoordinatorsMove(t *testing.T) {
 			c.brokers.RehashCoordinators()
 		}
 	})
-	m.settled(d, leave)
+	m.verify(d, leave)
 	if len(leaders) < 2 {
-		t.Errorf("leaders of one partition were %v: none moved", leaders)
+		t.Errorf("leaders of one partition were %v, want several", leaders)
 	}
 }
 
-// A broker processes a request, and the answer is lost with the connection.
+// A broker processes a request, and the response is lost with the connection.
 func TestCluster_ResponsesAreLost(t *testing.T) {
 	t.Parallel()
 	always := []kmsg.Key{kmsg.Produce, kmsg.EndTxn, kmsg.OffsetCommit} // TxnOffsetCommit is not used: the rows contain the applied offsets
@@ -174,39 +174,39 @@ func TestCluster_ResponsesAreLost(t *testing.T) {
 		keys []kmsg.Key // that must be hit
 		opts []kfake.Opt
 	}{
-		{"partitions join a transaction by themselves", always, nil},
+		{"produce requests add partitions to a transaction", always, nil},
 		{"partitions are added to a transaction", append(always, kmsg.AddPartitionsToTxn), []kfake.Opt{kfake.MaxVersions(kversion.V3_9_0())}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			answersLost(t, newCluster(t, 3, c.opts...), c.keys)
+			responsesLost(t, newCluster(t, 3, c.opts...), c.keys)
 		})
 	}
 }
 
-func answersLost(t *testing.T, c *cluster, keys []kmsg.Key) {
+func responsesLost(t *testing.T, c *cluster, keys []kmsg.Key) {
 	lost := append(keys, kmsg.InitProducerID, kmsg.JoinGroup, kmsg.SyncGroup, kmsg.ListOffsets) // used at starts
 	for _, key := range lost {
 		c.net.Cut(key, 5)
 	}
-	m, leave := newCrew(t, c)
+	m, leave := newMemberSet(t, c)
 	d := drive(t, c.wire, 300)
 	disturb(t, 50*time.Millisecond, func(int) {})
 	for _, key := range keys {
-		eventually.True(t, "an answer to "+key.Name()+" is lost", func() bool { return c.net.Hits(key) > 0 })
+		eventually.True(t, "a response to "+key.Name()+" is lost", func() bool { return c.net.Hits(key) > 0 })
 	}
 	for _, key := range lost {
-		t.Logf("%s: %d answers lost", key.Name(), c.net.Hits(key))
+		t.Logf("%s: %d responses lost", key.Name(), c.net.Hits(key))
 		c.net.Cut(key, 0)
 	}
-	m.settled(d, leave)
+	m.verify(d, leave)
 }
 
-// A broker processes a request and answers that the outcome is unknown.
+// A broker processes a request and responds that the outcome is unknown.
 func TestCluster_ResponsesHaveUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
-	m, leave := newCrew(t, c)
+	m, leave := newMemberSet(t, c)
 	d := drive(t, c.wire, 300)
 	var faults []*kfake.FaultHandle
 	disturb(t, 50*time.Millisecond, func(int) {
@@ -215,7 +215,7 @@ func TestCluster_ResponsesHaveUnknownOutcome(t *testing.T) {
 			c.brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: "t", Err: kerr.RequestTimedOut}))
 	})
 	hitAll(t, faults, 20)
-	m.settled(d, leave)
+	m.verify(d, leave)
 }
 
 // An emitted record is refused permanently while rows of the same transaction are accepted. Nothing of the transaction may
@@ -223,15 +223,15 @@ func TestCluster_ResponsesHaveUnknownOutcome(t *testing.T) {
 func TestCluster_RefusedEmitAbortsItsRows(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
-	m, leave := newCrew(t, c)
+	m, leave := newMemberSet(t, c)
 	d := drive(t, c.wire, 300)
 	var faults []*kfake.FaultHandle
 	disturb(t, 400*time.Millisecond, func(int) {
 		faults = append(faults, c.brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "t-out", Err: kerr.InvalidRecord}))
 	})
 	hitAll(t, faults, 3)
-	eventually.True(t, "a run ends: the refusal is noticed", func() bool { return m.errs.Load() > 0 })
-	m.settled(d, leave)
+	eventually.True(t, "Run returns the refusal", func() bool { return m.errs.Load() > 0 })
+	m.verify(d, leave)
 }
 
 // hitAll waits until a number of faults were hit, even on a slow machine, and removes the others.
@@ -254,12 +254,12 @@ func hitAll(t *testing.T, faults []*kfake.FaultHandle, least int) {
 // A member joins and leaves every two seconds. With ROWS_CHURN=2m, the test runs for two minutes.
 func TestCluster_MembersJoinAndLeave(t *testing.T) { // not parallel: it measures a time
 	c := newCluster(t, 3)
-	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
+	m := &memberSet{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
 	stay := m.join(m.dirs[0])
 	d := drive(t, c.wire, 200)
 	const bound = 5 * time.Second
 	longest := time.Hour
-	for try := 0; try < 3 && longest > bound; try++ { // a machine may be busy, but not on each try
+	for try := 0; try < 3 && longest > bound; try++ { // a busy machine must not fail the test
 		stalls, end, changes := watchStalls(d), time.Now().Add(3*churn(t)), 0
 		for ; time.Now().Before(end); changes += 2 {
 			leave := m.join(m.dirs[1])
@@ -271,12 +271,12 @@ func TestCluster_MembersJoinAndLeave(t *testing.T) { // not parallel: it measure
 		t.Logf("%d changes, longest stall %v", changes, longest)
 	}
 	if longest > bound {
-		t.Errorf("for %v nothing came out, want at most %v", longest, bound)
+		t.Errorf("no output for %v, want at most %v", longest, bound)
 	}
 	if m.errs.Load() != 0 {
 		t.Errorf("%d runs ended with an error", m.errs.Load())
 	}
-	m.settled(d, stay)
+	m.verify(d, stay)
 }
 
 // pauseFor waits while records flow.
@@ -312,12 +312,12 @@ func TestCluster_MemberOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	held := faultnet.New()
-	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}, dead: soon}
+	m := &memberSet{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}, sessionTimeout: soon}
 	stay := m.join(m.dirs[0])
 	other := *c
 	other.net = held
 	var armed atomic.Bool
-	late := &crew{t: t, c: &other, dead: soon, at: func(at point) { // inside an open transaction
+	late := &memberSet{t: t, c: &other, sessionTimeout: soon, at: func(at point) { // inside an open transaction
 		if at == beforeEnd && armed.CompareAndSwap(true, false) {
 			held.Hold()
 		}
@@ -325,16 +325,16 @@ func TestCluster_MemberOutlivesItsSession(t *testing.T) {
 	leave := late.join(m.dirs[1])
 	d := drive(t, c.wire, 300)
 	for range 2 {
-		eventually.True(t, "both have a share", func() bool { return len(c.members(t)) == 2 })
+		eventually.True(t, "both own partitions", func() bool { return len(c.members(t)) == 2 })
 		armed.Store(true)
-		eventually.True(t, "the held member's session is over", func() bool { return len(c.members(t)) == 1 })
-		d.caughtUp(t, "while a member is held") // the other member has taken over
+		eventually.True(t, "the session of the blocked member has expired", func() bool { return len(c.members(t)) == 1 })
+		d.caughtUp(t, "while a member is blocked") // the other member owns all partitions
 		held.Release()
-		d.caughtUp(t, "after it went on")
+		d.caughtUp(t, "after it continued")
 	}
-	m.settled(d, func() { stay(); leave() })
+	m.verify(d, func() { stay(); leave() })
 	if late.errs.Load()+late.late.Load() == 0 {
-		t.Error("none of the held member's commits was refused")
+		t.Error("no commit of the blocked member was refused")
 	}
 }
 

@@ -19,12 +19,12 @@ func TestCommonOwner_HashesToItsPartition(t *testing.T) {
 	}
 }
 
-// The next callback of any owner reads what a callback wrote to the common rows. Writes of a failed callback are not
+// The next callback of any owner reads the common rows that a callback wrote. Writes of a failed callback are not
 // visible, and a finished Tx has no common rows.
 func TestCommon_IsSharedByAllOwners(t *testing.T) {
 	b, done := newBench(t, group())
 	defer done()
-	owners := hereOwners(2)
+	owners := ownersOfPartition0(2)
 	put := func(value string) func(*Tx) error {
 		return func(tx *Tx) error { return tx.Common().Put([]byte("r"), []byte(value)) }
 	}
@@ -46,7 +46,7 @@ func TestCommon_IsSharedByAllOwners(t *testing.T) {
 			over = *tx
 			value, err := tx.Common().Get([]byte("r"))
 			if string(value) != "of the first" {
-				t.Errorf("%s: got %q, want what the first owner's callback wrote", name, value)
+				t.Errorf("%s: got %q, want the value that the first owner's callback wrote", name, value)
 			}
 			return err
 		})

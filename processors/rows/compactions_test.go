@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// All stores that are filled at the same time are compacted, and never more at once than the limit.
+// All stores that are filled at the same time are compacted, and never more of them at once than the limit.
 func TestCompactions_AreBoundedForTheProcess(t *testing.T) {
 	t.Parallel()
 	const stores, rows = 6, 60_000
@@ -66,7 +66,7 @@ func TestCompactions_AreBoundedForTheProcess(t *testing.T) {
 				t.Errorf("%d of %d compactions at once, want %d", got, done.Load(), most)
 			}
 			if len(all.stores) > 0 || all.running > 0 {
-				t.Errorf("%d stores and %d compactions are left", len(all.stores), all.running)
+				t.Errorf("%d stores and %d compactions remain", len(all.stores), all.running)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func (f *fakeCompacting) Schedule(pebble.CompactionGrantHandle) bool {
 	return !f.refuses
 }
 
-func TestCompactions_NeediestStoreIsFirst(t *testing.T) {
+func TestCompactions_MostUrgentStoreIsFirst(t *testing.T) {
 	var granted []string
 	all := newCompactions()
 	all.limit = 1
@@ -108,17 +108,17 @@ func TestCompactions_NeediestStoreIsFirst(t *testing.T) {
 	busy := &compacting{all: all}
 	busy.Register(1, &fakeCompacting{})
 	if ok, _ := busy.TrySchedule(); !ok {
-		t.Fatal("a free place was refused")
+		t.Fatal("a free slot was refused")
 	}
 	add("optional", false, pebble.WaitingCompaction{Optional: true, Priority: 100, Score: 9})
 	add("low", false, pebble.WaitingCompaction{Priority: 70, Score: 9})
 	add("high, 1", false, pebble.WaitingCompaction{Priority: 80, Score: 1})
 	add("high, 2", false, pebble.WaitingCompaction{Priority: 80, Score: 2})
-	add("not any more", true, pebble.WaitingCompaction{Priority: 90})
+	add("no longer waiting", true, pebble.WaitingCompaction{Priority: 90})
 	add("left", false, pebble.WaitingCompaction{Priority: 100})
 	handles["left"].Unregister()
 	if ok, _ := handles["low"].TrySchedule(); ok {
-		t.Error("there was a place for a second one")
+		t.Error("a second slot was granted, want one")
 	}
 	want := []string{"high, 2", "high, 1", "low", "optional"}
 	busy.Done()
@@ -126,9 +126,9 @@ func TestCompactions_NeediestStoreIsFirst(t *testing.T) {
 		handles[granted[i]].Done()
 	}
 	if !slices.Equal(granted, want) {
-		t.Errorf("places went to %q, want %q", granted, want)
+		t.Errorf("slots granted to %q, want %q", granted, want)
 	}
 	if all.running != 0 {
-		t.Errorf("%d places are taken, want none", all.running)
+		t.Errorf("%d slots are in use, want none", all.running)
 	}
 }

@@ -38,7 +38,7 @@ func TestForward_DropsLargeHeaders(t *testing.T) {
 }
 
 // A misplaced record whose key and value together exceed the topic's limit goes to the dead-letter topic.
-func TestForward_LongKeyIsADeadLetter(t *testing.T) {
+func TestForward_SendsLongKeyToDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
@@ -50,7 +50,7 @@ func TestForward_LongKeyIsADeadLetter(t *testing.T) {
 	wrong := &kgo.Record{Topic: "t-in", Key: key, Value: make([]byte, schemas.MaxRecordBytes)}
 	wrong.Partition = (topics.Partition(string(key), testPartitions) + 1) % testPartitions
 	must.OK(t, producer.ProduceSync(t.Context(), wrong).FirstErr())
-	whileRunning(t, r, "it is a dead letter", func() bool { return r.Status().Counters.DeadLetters == 1 })
+	whileRunning(t, r, "the record is a dead letter", func() bool { return r.Status().Counters.DeadLetters == 1 })
 }
 
 func TestForward_KeepsKnownHeaders(t *testing.T) {
@@ -66,8 +66,8 @@ func TestForward_KeepsKnownHeaders(t *testing.T) {
 		"operator":          {goka.Headers{topics.OperatorHeader: []byte("op")}, map[string][]byte{topics.OperatorHeader: []byte("op")}},
 		"operator too long": {goka.Headers{topics.OperatorHeader: make([]byte, maxNameBytes+1)}, map[string][]byte{}},
 		"unknown":           {goka.Headers{"baggage": []byte("b"), generation.MarkHeader: []byte("t/2")}, map[string][]byte{}},
-		"a retry too long":  {goka.Headers{topics.RetryHeader: append(retry, make([]byte, 1<<20)...)}, map[string][]byte{}},
-		"a trace of a later version": {goka.Headers{tracing.Header: []byte("01" + sender[2:] + "-" + strings.Repeat("x", 1<<20))},
+		"retry too long":    {goka.Headers{topics.RetryHeader: append(retry, make([]byte, 1<<20)...)}, map[string][]byte{}},
+		"trace of a later version": {goka.Headers{tracing.Header: []byte("01" + sender[2:] + "-" + strings.Repeat("x", 1<<20))},
 			map[string][]byte{tracing.Header: []byte(sender)}},
 	} {
 		if diff := cmp.Diff(c.want, forwardedHeaders(c.headers)); diff != "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// This file implements generations for rows; see package generation. A generation that is being built is silent: it applies every
-// record, but drops the records that its callbacks emit. After a cut-over mark of an input, the new generation emits for the input, and
-// the previous one is silent. Both store this in a row, in the transaction that applies the mark.
+// This file implements generations for rows; see package generation. A generation that is being built is silent: it applies
+// every record, but drops the records that its callbacks emit. After a cut-over mark of an input, the new generation emits for
+// the input, and the previous one is silent. Both store this in a row, in the transaction that applies the mark.
 
 // emission is the set of inputs for which a partition emits.
 type emission struct {

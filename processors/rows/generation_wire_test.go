@@ -62,7 +62,7 @@ func (g *generations) publish(rounds int) {
 			key := fmt.Sprint("user:", n)
 			proctest.Publish(g.Wire, g.Streams.UserActivity, key, &schemas.UserActivity{User: schemas.UserID(key)})
 		}
-		g.PublishBytes(topics.UserActivity, "user:0", []byte("nobody can read this"))
+		g.PublishBytes(topics.UserActivity, "user:0", []byte("not decodable"))
 		g.published++
 	}
 }
@@ -72,7 +72,7 @@ func cuttingOver() generation.Record {
 	return generation.Record{Group: topics.Pools, Active: 1, Building: 2, CuttingOver: true, Token: "secret"}
 }
 
-// set publishes the state of the generations, so that WaitIdle waits for them.
+// set publishes the state of the generations. WaitIdle then waits for them.
 func (g *generations) set(now generation.Record) {
 	g.t.Helper()
 	client, err := g.Kafka.Client()
@@ -85,27 +85,27 @@ func (g *generations) set(now generation.Record) {
 	}
 }
 
-// said returns how often each count of each key was emitted.
-func (g *generations) said() map[string]int {
-	said := map[string]int{}
+// emitted returns how often each count of each key was emitted.
+func (g *generations) emitted() map[string]int {
+	emitted := map[string]int{}
 	for _, r := range g.Records(topics.Impressions) {
-		said[string(r.Key)+" "+string(r.Value)]++
+		emitted[string(r.Key)+" "+string(r.Value)]++
 	}
-	return said
+	return emitted
 }
 
-// Even if members are killed, each count is emitted by one generation, and both generations have the same rows.
+// One generation emits each count, and both generations have the same rows, even if members are killed.
 func TestGenerations_OneEmitsForEachRecord(t *testing.T) {
-	spokenOfByOne(t, proctest.New(t))
+	emittedOnceAcrossGenerations(t, proctest.New(t))
 }
 
-func spokenOfByOne(t *testing.T, w *proctest.Wire) {
+func emittedOnceAcrossGenerations(t *testing.T, w *proctest.Wire) {
 	g := &generations{Wire: w, t: t}
 	first := g.Start("a", counting(g.Wire, 1))
 	g.publish(20)
 	g.WaitIdle()
 	g.CreateTopics(topics.TableOf("pools.2"))
-	g.publish(10) // some of it is in flight
+	g.publish(10) // some of the records are in flight
 	copied, err := build.Copy(t.Context(), g.Kafka, build.CopyOptions{
 		Group: topics.Pools, From: 1, To: 2, Keep: func(_, _, _ []byte) bool { return true }, Add: func(int) {},
 	})
@@ -138,8 +138,8 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 			want[fmt.Sprintf("user:%d %d", n, count+1)] = 1
 		}
 	}
-	if diff := cmp.Diff(want, g.said()); diff != "" {
-		t.Errorf("counts (-want +said):\n%s", diff)
+	if diff := cmp.Diff(want, g.emitted()); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	if letters := len(proctest.Drain(g.Wire, g.Streams.DeadLetters)); letters != g.published {
 		t.Errorf("%d dead letters of %d bad records", letters, g.published)
@@ -184,13 +184,13 @@ func TestCutOver_ForgedMarkIsDroppedAndCounted(t *testing.T) {
 		now  generation.Record
 		mark generation.Mark
 	}{
-		"no cut-over":                {generation.Record{Group: topics.Pools, Active: 1}, mark(2, "")},
-		"a generation is built":      {generation.Record{Group: topics.Pools, Active: 1, Building: 2, Token: "secret"}, mark(2, "secret")},
-		"another token":              {cuttingOver(), mark(2, "guess")},
-		"no token":                   {cuttingOver(), mark(2, "")},
-		"another generation":         {cuttingOver(), mark(3, "secret")},
-		"another group":              {cuttingOver(), generation.Mark{Group: topics.Fanout, Number: 2, Token: "secret"}},
-		"the cut-over is at its end": {generation.Record{Group: topics.Pools, Active: 2}, mark(2, "secret")},
+		"no cut-over":                 {generation.Record{Group: topics.Pools, Active: 1}, mark(2, "")},
+		"a generation is being built": {generation.Record{Group: topics.Pools, Active: 1, Building: 2, Token: "secret"}, mark(2, "secret")},
+		"another token":               {cuttingOver(), mark(2, "guess")},
+		"no token":                    {cuttingOver(), mark(2, "")},
+		"another generation":          {cuttingOver(), mark(3, "secret")},
+		"another group":               {cuttingOver(), generation.Mark{Group: topics.Fanout, Number: 2, Token: "secret"}},
+		"the cut-over is complete":    {generation.Record{Group: topics.Pools, Active: 2}, mark(2, "secret")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,8 +200,8 @@ func TestCutOver_ForgedMarkIsDroppedAndCounted(t *testing.T) {
 			g.publish(1)
 			r, _ := (&watched{g, prometheus.NewRegistry()}).run(1)
 			want := int64(g.Kafka.Partitions) + keys + 1
-			g.Eventually("all is applied", func() bool { return r.Status().Counters.Records == want })
-			if got := len(g.said()); got != keys {
+			g.Eventually("all records are applied", func() bool { return r.Status().Counters.Records == want })
+			if got := len(g.emitted()); got != keys {
 				t.Errorf("%d counts were emitted, want %d", got, keys)
 			}
 			if got := r.Status().Dropped["cut_over_mark"]; got != int64(g.Kafka.Partitions) {
@@ -211,8 +211,8 @@ func TestCutOver_ForgedMarkIsDroppedAndCounted(t *testing.T) {
 	}
 }
 
-// A record with content is processed whatever its headers say, even during a cut-over.
-func TestCutOver_RecordWithContentIsNoMark(t *testing.T) {
+// A record with content is processed in spite of its headers, even during a cut-over.
+func TestCutOver_RecordWithContentIsNotAMark(t *testing.T) {
 	t.Parallel()
 	g := &generations{Wire: proctest.New(t), t: t}
 	g.set(cuttingOver())
@@ -225,8 +225,8 @@ func TestCutOver_RecordWithContentIsNoMark(t *testing.T) {
 	})
 	r, _ := (&watched{g, prometheus.NewRegistry()}).run(1)
 	want := int(g.Kafka.Partitions)
-	g.Eventually("all is applied", func() bool { return r.Status().Counters.Records == int64(want) })
-	if got := len(g.said()); got != want {
+	g.Eventually("all records are applied", func() bool { return r.Status().Counters.Records == int64(want) })
+	if got := len(g.emitted()); got != want {
 		t.Errorf("%d counts were emitted, want %d", got, want)
 	}
 }
@@ -295,20 +295,20 @@ func (g *watched) observed() map[string]float64 {
 	return found
 }
 
-// While a generation is built, and after its cut-over, each partition counts as owned once. The catching-up of a silent
-// generation is not observed as latency.
-func TestGenerations_OneIsMeasured(t *testing.T) {
+// While a generation is built, and after its cut-over, each partition counts as owned once. Records of a silent
+// generation are not observed as latency.
+func TestGenerations_OneIsInMetrics(t *testing.T) {
 	w := proctest.New(t)
 	g := &watched{&generations{Wire: w, t: t}, prometheus.NewRegistry()}
 	partitions := float64(w.Kafka.Partitions)
 	applied := func(r *rows.Runner, records int64) {
 		t.Helper()
-		w.Eventually("all is applied", func() bool { return r.Status().Counters.Records == records })
+		w.Eventually("all records are applied", func() bool { return r.Status().Counters.Records == records })
 	}
 	owned := func(when string, want float64) {
 		t.Helper()
 		if got := g.of("partitions_owned"); got != want {
-			t.Errorf("%s %v partitions are worked on, want %v", when, got, want)
+			t.Errorf("%s: %v partitions owned, want %v", when, got, want)
 		}
 	}
 	first, end := g.run(1)
@@ -319,15 +319,15 @@ func TestGenerations_OneIsMeasured(t *testing.T) {
 	applied(first, records)
 	before := g.observed()
 	if before["processing_latency_seconds"] == 0 {
-		t.Error("no hop of the one that speaks was measured")
+		t.Error("no latency of the emitting generation was observed")
 	}
 
 	g.CreateTopics(topics.TableOf("pools.2"))
 	second, endSecond := g.run(2)
 	applied(second, records)
-	owned("while the second is silent", partitions)
+	owned("second generation silent", partitions)
 	if diff := cmp.Diff(before, g.observed()); diff != "" {
-		t.Errorf("what the second caught up with was measured (-before +after):\n%s", diff)
+		t.Errorf("latencies of the silent generation were observed (-before +after):\n%s", diff)
 	}
 
 	g.set(cuttingOver())
@@ -335,7 +335,7 @@ func TestGenerations_OneIsMeasured(t *testing.T) {
 	records += int64(partitions) // the marks
 	applied(first, records)
 	applied(second, records)
-	owned("behind the cut-over", partitions)
+	owned("after the cut-over", partitions)
 	before = g.observed()
 	commits := second.Status().Counters.Commits
 	g.publish(10)
@@ -344,18 +344,18 @@ func TestGenerations_OneIsMeasured(t *testing.T) {
 	applied(second, records)
 	for name, n := range g.observed() {
 		if got, want := n-before[name], float64(second.Status().Counters.Commits-commits); got != want || want == 0 {
-			t.Errorf("%s has %v more, want %v: one for each transaction of the second", name, got, want)
+			t.Errorf("%s: %v more observations, want %v: one for each transaction of the second generation", name, got, want)
 		}
 	}
 	end()
-	owned("without the first", partitions)
+	owned("first generation stopped", partitions)
 	endSecond()
 	owned("without both", 0)
 }
 
 // On a topic that groups write, a retry for another group is skipped. On a topic that producers write, it is an ordinary
 // record, because any producer can set the header.
-func TestRetry_ForAnotherGroupIsIgnoredOnProducersTopics(t *testing.T) {
+func TestRetry_ForAnotherGroupIsProcessedOnTopicsOfProducers(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	g := rows.Group{

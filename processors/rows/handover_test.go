@@ -32,7 +32,7 @@ func standbyRunner(t *testing.T, w *wire, dir string) *Runner {
 	return r
 }
 
-// Whatever the table ends with, an owner and a standby recover quickly.
+// An owner and a standby recover quickly from every possible end of the table.
 func TestRecovery_EndsAfterAnyLastRecord(t *testing.T) {
 	t.Parallel()
 	for _, c := range tableEnds {
@@ -47,13 +47,13 @@ func TestRecovery_EndsAfterAnyLastRecord(t *testing.T) {
 		c := newCluster(t, 1)
 		c.recoversFrom(t, func() {
 			c.leaveAllOpen(t, "gone-")
-			c.crash(t) // the broker aborts open transactions without writing a marker, and so does everyone else
-			c.wantNoMarkerBehind(t, strayValue)
+			c.crash(t) // the broker aborts open transactions without writing a marker, and no client writes one
+			c.wantLastRecord(t, strayValue)
 		})
 	})
 }
 
-// tableEnds lists what a table can end with, on any broker.
+// tableEnds lists the possible ends of a table on any broker.
 var tableEnds = []struct {
 	name string
 	end  func(t *testing.T, w *wire)
@@ -61,11 +61,11 @@ var tableEnds = []struct {
 }{
 	{"commit marker", func(*testing.T, *wire) {}, false},
 	{"abort marker", func(t *testing.T, w *wire) { w.tableTransaction(t, "another", kgo.TryAbort) }, true},
-	{"open transaction of the former owner", func(t *testing.T, w *wire) { w.leaveAllOpen(t, "t-") }, true},
+	{"open transaction of the previous owner", func(t *testing.T, w *wire) { w.leaveAllOpen(t, "t-") }, true},
 	{"plain record", func(t *testing.T, w *wire) { w.fenceAll(t) }, false},
 }
 
-// recoversFrom makes a group's table end in a certain way and then recovers it.
+// recoversFrom calls end, which writes the end of a group's table, and then recovers the table.
 func (w *wire) recoversFrom(t *testing.T, end func()) {
 	t.Helper()
 	const n = 100
@@ -109,14 +109,14 @@ func (w *wire) fenceAll(t *testing.T) {
 	}
 }
 
-// leaveAllOpen leaves a transaction open in every partition of the table, like an owner that dies.
+// leaveAllOpen leaves a transaction open in every partition of the table, like an owner that crashes.
 func (w *wire) leaveAllOpen(t *testing.T, prefix string) {
 	for p := range testPartitions {
 		w.leaveOpen(t, prefix+string(rune('0'+p)), int32(p))
 	}
 }
 
-// crash restarts the brokers on their ports, with the files that a kill would leave now.
+// crash restarts the brokers on their ports, with the files that a kill would leave at this moment.
 func (c *cluster) crash(t *testing.T) {
 	t.Helper()
 	left := t.TempDir()
@@ -133,8 +133,8 @@ func (c *cluster) crash(t *testing.T) {
 	c.open(t, kfake.Ports(ports...))
 }
 
-// wantNoMarkerBehind fails the test unless each partition of the table ends with a record of the value.
-func (c *cluster) wantNoMarkerBehind(t *testing.T, value string) {
+// wantLastRecord fails the test unless each partition of the table ends with a record of the value.
+func (c *cluster) wantLastRecord(t *testing.T, value string) {
 	t.Helper()
 	ends, err := c.admin.ListEndOffsets(t.Context(), "t-table")
 	must.OK(t, err)
@@ -175,7 +175,7 @@ func TestTableConsumer_DeliversMarkers(t *testing.T) {
 				if !isLocal(string(m.Key)) {
 					rows++
 				} else if m.Value != nil {
-					t.Errorf("the marker is handed on as a row: %q", m.Value)
+					t.Errorf("the marker is delivered as a row: %q", m.Value)
 				}
 			case <-time.After(patience):
 				t.Fatalf("end %v: nothing after offset %d", end, last)
@@ -189,7 +189,7 @@ func TestTableConsumer_DeliversMarkers(t *testing.T) {
 		}
 		reading.AsyncClose()
 		for range reading.Messages() {
-			t.Error("a message after the last")
+			t.Error("a message after the last one")
 		}
 		must.OK(t, consumer.Close())
 	}
@@ -218,7 +218,7 @@ func (w *wire) tableTransaction(t *testing.T, id string, end kgo.TransactionEndT
 	must.OK(t, topics.EndTransaction(t.Context(), client, end, strayRow(0).Topic))
 }
 
-// leaveOpen leaves a transaction open, like an owner that dies.
+// leaveOpen leaves a transaction open, like an owner that crashes.
 func (w *wire) leaveOpen(t *testing.T, id string, partition int32) {
 	t.Helper()
 	client, err := w.kafka.Transactional(id)
@@ -251,7 +251,7 @@ func TestStandby_InitializesNoProducerID(t *testing.T) {
 	})
 	a, b := standbyRunner(t, w, t.TempDir()), standbyRunner(t, w, t.TempDir())
 	stopA, stopB := start(t, a), start(t, b)
-	eventually.True(t, "both have two and follow two", func() bool {
+	eventually.True(t, "both own two partitions and follow two", func() bool {
 		return stages(a, StageRunning) == 2 && stages(a, StageStandby) == 2 && stages(b, StageRunning) == 2 && stages(b, StageStandby) == 2
 	})
 	const n = 400
@@ -262,15 +262,15 @@ func TestStandby_InitializesNoProducerID(t *testing.T) {
 	w.emittedOnce(t, n)
 	mu.Lock()
 	if taken := int(a.owned.Load() + b.owned.Load()); inits > taken {
-		t.Errorf("%d producer ids for %d times that a partition was taken", inits, taken)
+		t.Errorf("%d producer ids for %d acquired partitions", inits, taken)
 	}
 	mu.Unlock()
 	must.OK(t, stopA()) // Run returns an error if another process has fenced it
 	must.OK(t, stopB())
 }
 
-// Goka sleeps for five seconds after each session, and would process nothing in that time. A slow machine may take as long
-// for other reasons, but not on each try.
+// Without rejoiningGroup, Goka sleeps for five seconds after each session and processes nothing. A slow machine may take as long
+// for other reasons, but not in each attempt.
 func TestGroup_JoinAndLeaveTakeLessThanFiveSeconds(t *testing.T) {
 	t.Parallel()
 	joiningAndLeaving(t, newWire(t))
@@ -282,16 +282,16 @@ func joiningAndLeaving(t *testing.T, w *wire) {
 	}
 	a := member()
 	start(t, a)
-	eventually.True(t, "the first has all", func() bool { return stages(a, StageRunning) == testPartitions })
+	eventually.True(t, "the first owns all partitions", func() bool { return stages(a, StageRunning) == testPartitions })
 	joined, left := time.Hour, time.Hour
 	for try := 0; try < 5 && max(joined, left) > 4*time.Second; try++ {
 		b, began := member(), time.Now()
 		stopB := start(t, b)
-		eventually.True(t, "the second has its share", func() bool { return stages(a, StageRunning) == 2 && stages(b, StageRunning) == 2 })
+		eventually.True(t, "each owns two partitions", func() bool { return stages(a, StageRunning) == 2 && stages(b, StageRunning) == 2 })
 		joined = min(joined, time.Since(began))
 		began = time.Now()
 		must.OK(t, stopB())
-		eventually.True(t, "the first has all again", func() bool { return stages(a, StageRunning) == testPartitions })
+		eventually.True(t, "the first owns all partitions again", func() bool { return stages(a, StageRunning) == testPartitions })
 		left = min(left, time.Since(began))
 	}
 	if max(joined, left) > 4*time.Second {
@@ -314,12 +314,12 @@ func TestRun_ReturnsGroupError(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := r.Run(ctx); err == nil || ctx.Err() != nil {
-		t.Errorf("Run: %v, %v; want the group's error", err, ctx.Err())
+		t.Errorf("Run: %v, %v; want the error of the consumer group", err, ctx.Err())
 	}
 }
 
-// An abandoned Run leaves the state of a crash, and the next Run resumes from it.
-func TestRun_AbandonedLosesAndDoublesNothing(t *testing.T) {
+// An abandoned Run leaves the same state as a crash, and the next Run resumes from it.
+func TestRun_AbandonedProcessesRecordsOnce(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
 	const n = 4000
@@ -331,7 +331,7 @@ func TestRun_AbandonedLosesAndDoublesNothing(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()
-		eventually.True(t, "some are applied", func() bool { return r.Status().Counters.Commits >= 3 || w.committed(t, "t-in") == n })
+		eventually.True(t, "some records are applied", func() bool { return r.Status().Counters.Commits >= 3 || w.committed(t, "t-in") == n })
 		cancel(ErrAbandoned)
 		<-done
 	}
@@ -342,9 +342,9 @@ func TestRun_AbandonedLosesAndDoublesNothing(t *testing.T) {
 	w.storesEqualLog(t, dir)
 }
 
-// Reading a table that lost records fails. A consumer that continued at the oldest record would deliver rows without the
+// A read of a table that lost records fails. A consumer that continued at the oldest record would deliver rows without the
 // earlier ones.
-func TestTableConsumer_FailsWhereRecordsWereLost(t *testing.T) {
+func TestTableConsumer_FailsAtLostRecords(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	consumer := newTableConsumer(w.kafka)
@@ -352,7 +352,7 @@ func TestTableConsumer_FailsWhereRecordsWereLost(t *testing.T) {
 	must.OK(t, err)
 	w.tableTransaction(t, "another", kgo.TryCommit)
 	for m := range reading.Messages() { // closed after the error
-		t.Fatalf("offset %d is handed on, want an error", m.Offset)
+		t.Fatalf("offset %d is delivered, want an error", m.Offset)
 	}
 	if err := <-reading.Errors(); err == nil || !errors.Is(err.Err, kerr.OffsetOutOfRange) {
 		t.Errorf("got %v, want %v", err, kerr.OffsetOutOfRange)

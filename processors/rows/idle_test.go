@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// retain sets the start offset of every partition of t-in, like retention.
+// retain sets the start offset of every partition of t-in, as retention does.
 func (w *wire) retain(t *testing.T, at func(partition int32) int64) {
 	t.Helper()
 	offsets := kadm.Offsets{}
@@ -66,49 +66,49 @@ func ownerIn(partition int32) string {
 func TestRetention_LostRecordsStopTheGroup(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	takenUnread(t, w, func() { w.retain(t, w.ends(t)) })
+	recordsDeletedUnread(t, w, func() { w.retain(t, w.ends(t)) })
 }
 
-func takenUnread(t *testing.T, w *wire, take func()) {
+func recordsDeletedUnread(t *testing.T, w *wire, deleteRecords func()) {
 	dir := t.TempDir()
 	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 40, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
 	must.OK(t, stop())
 	w.send(t, "t-in", 40, 40, user)
-	take()
+	deleteRecords()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
 	var fatal *FatalError
 	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in/") || !strings.Contains(err.Error(), "restore the topic, or rebuild the group") {
-		t.Errorf("Run: %v, want a fatal error that names the topic and what to do", err)
+		t.Errorf("Run: %v, want a fatal error with the topic and a remedy", err)
 	}
 }
 
 // After the last applied record, there are only markers and aborted records. Retention may delete them.
-func TestRetention_LostMarkersStopNothing(t *testing.T) {
+func TestRetention_LostMarkersDoNotStopTheGroup(t *testing.T) {
 	t.Parallel()
-	markersTakenUnread(t, newWire(t))
+	markersDeletedUnread(t, newWire(t))
 }
 
-func markersTakenUnread(t *testing.T, w *wire) {
+func markersDeletedUnread(t *testing.T, w *wire) {
 	dir := t.TempDir()
 	r := newRunner(t, w, dir, w.counter("t-in"))
 	r.idleAfter = 20 * time.Millisecond
 	stop := start(t, r)
 	w.sendInTransaction(t, kgo.TryCommit)
 	w.sendInTransaction(t, kgo.TryAbort)
-	eventually.True(t, "markers and aborted records are passed", func() bool { return w.committed(t, "t-in") == 4*testPartitions })
+	eventually.True(t, "markers and aborted records are skipped", func() bool { return w.committed(t, "t-in") == 4*testPartitions })
 	if got := r.Status().Counters; got.Records != testPartitions {
-		t.Errorf("%d records applied, want %d: what is passed is none", got.Records, testPartitions)
+		t.Errorf("%d records applied, want %d: markers and aborted records do not count", got.Records, testPartitions)
 	}
 	must.OK(t, stop())
 	w.retain(t, w.ends(t))
 	r, _ = w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 1, testPartitions, func(i int) string { return ownerIn(int32(i - 1)) })
 	for p := range int32(testPartitions) {
-		eventually.True(t, "the owner of the partition has both", func() bool { return count(t, r, ownerIn(p)) == 2 })
+		eventually.True(t, "both records of the owner are counted", func() bool { return count(t, r, ownerIn(p)) == 2 })
 	}
 }
 
@@ -129,13 +129,13 @@ func TestIdleInput_DueIntervals(t *testing.T) {
 	}
 }
 
-// A record that is not applied yet is not passed, even if the check of an idle input reads it.
-func TestIdleInput_RecordsAreNotPassed(t *testing.T) {
+// The check of an idle input does not skip a record that is not applied yet.
+func TestIdleInput_DoesNotSkipRecords(t *testing.T) {
 	t.Parallel()
-	recordsAreNotPassed(t, newWire(t))
+	recordsAreNotSkipped(t, newWire(t))
 }
 
-func recordsAreNotPassed(t *testing.T, w *wire) {
+func recordsAreNotSkipped(t *testing.T, w *wire) {
 	w.sendInTransaction(t, kgo.TryCommit)
 	w.sendInTransaction(t, kgo.TryAbort)
 	w.send(t, "t-in", 1, 1, func(int) string { return ownerIn(0) })
@@ -149,10 +149,10 @@ func recordsAreNotPassed(t *testing.T, w *wire) {
 		retain, left  bool
 	}{
 		{name: "never applied", partition: 0, applied: -1, want: -1},
-		{name: "marker behind, then a record", partition: 0, applied: 0, want: 0, left: true},
-		{name: "markers alone behind", partition: 1, applied: 0, want: 3},
+		{name: "marker, then a record", partition: 0, applied: 0, want: 0, left: true},
+		{name: "markers only", partition: 1, applied: 0, want: 3},
 		{name: "at the end", partition: 1, applied: 3, want: 3},
-		{name: "unread records taken", partition: 2, applied: 0, want: 0, retain: true},
+		{name: "unread records deleted", partition: 2, applied: 0, want: 0, retain: true},
 	} {
 		if c.retain {
 			w.retain(t, func(int32) int64 { return 2 })
@@ -164,7 +164,7 @@ func recordsAreNotPassed(t *testing.T, w *wire) {
 		left, err := p.skipMarkers(0, "t-in")
 		must.OK(t, err)
 		if left != c.left {
-			t.Errorf("%s: a record is left: %t, want %t", c.name, left, c.left)
+			t.Errorf("%s: unread record found: %t, want %t", c.name, left, c.left)
 		}
 		if got := p.appliedOf(0); got != c.want {
 			t.Errorf("%s: applied up to %d, want %d", c.name, got, c.want)

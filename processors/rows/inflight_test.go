@@ -23,7 +23,7 @@ func waiting(t *testing.T, reg *prometheus.Registry) float64 {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
-	t.Fatal("it is not told for how long records wait")
+	t.Fatal("no metric waiting_seconds")
 	return 0
 }
 
@@ -37,11 +37,11 @@ func TestWaitingSeconds_ReportsHangingCallbackAndCommit(t *testing.T) {
 			t.Parallel()
 			w, reg := newWire(t), prometheus.NewRegistry()
 			var armed atomic.Bool
-			begun, end := make(chan struct{}), make(chan struct{})
-			goOn := sync.OnceFunc(func() { close(end) })
+			hanging, end := make(chan struct{}), make(chan struct{})
+			resume := sync.OnceFunc(func() { close(end) })
 			hang := func(where string) {
 				if where == hangs && armed.CompareAndSwap(true, false) {
-					close(begun)
+					close(hanging)
 					<-end
 				}
 			}
@@ -55,21 +55,21 @@ func TestWaitingSeconds_ReportsHangingCallbackAndCommit(t *testing.T) {
 			must.OK(t, err)
 			r.crash = func(point) { hang(commit) }
 			start(t, r)
-			t.Cleanup(goOn)
+			t.Cleanup(resume)
 			w.send(t, "t-in", 0, 8, user)
 			eventually.True(t, "the first are applied", func() bool { return r.Status().Counters.Records == 8 })
-			eventually.True(t, "nothing is in hand", func() bool { return waiting(t, reg) == 0 })
+			eventually.True(t, "no record is in flight", func() bool { return waiting(t, reg) == 0 })
 			armed.Store(true)
 			w.send(t, "t-in", 8, 1, user)
-			<-begun
+			<-hanging
 			first := waiting(t, reg)
-			eventually.True(t, "what is in hand gets older", func() bool { return waiting(t, reg) > first+0.1 })
+			eventually.True(t, "the age of the record grows", func() bool { return waiting(t, reg) > first+0.1 })
 			if got := r.Readiness(); !got.Ready || len(got.Partitions) != testPartitions {
-				t.Errorf("while it hangs: %+v, want that it is ready", got)
+				t.Errorf("while it hangs: %+v, want ready", got)
 			}
-			goOn()
+			resume()
 			eventually.True(t, "the last is applied", func() bool { return r.Status().Counters.Records == 9 })
-			eventually.True(t, "nothing is in hand any more", func() bool { return waiting(t, reg) == 0 })
+			eventually.True(t, "no record is in flight any more", func() bool { return waiting(t, reg) == 0 })
 		})
 	}
 }
@@ -82,28 +82,28 @@ func TestInFlight_HasAgeOfOldestRecord(t *testing.T) {
 	check := func(when string, now, want int) {
 		t.Helper()
 		if got := f.age(at(now)); got != time.Duration(want)*time.Second {
-			t.Errorf("%s: it is %s old, want %d s", when, got, want)
+			t.Errorf("%s: age %s, want %d s", when, got, want)
 		}
 	}
-	check("nothing was given", 1, 0)
+	check("no records", 1, 0)
 	f.accept(func() time.Time { return at(1) })
 	f.accept(func() time.Time { return at(5) })
-	check("two were given", 7, 6)
+	check("two accepted", 7, 6)
 	f.seal()
-	check("they are being committed", 8, 7)
+	check("two sealed", 8, 7)
 	f.accept(func() time.Time { return at(9) })
-	check("a third one beside them", 10, 9)
+	check("two sealed, one accepted", 10, 9)
 	f.commit()
-	check("they are durable", 10, 1)
+	check("two committed, one accepted", 10, 1)
 	f.setUndelivered(at(4))
-	check("records do not come", 10, 6)
+	check("older records undelivered", 10, 6)
 	f.setUndelivered(time.Time{})
-	check("they have come", 10, 1)
+	check("all delivered", 10, 1)
 	f.seal()
 	f.commit()
-	check("all is durable", 11, 0)
+	check("all committed", 11, 0)
 	f.accept(func() time.Time { return at(20) })
-	check("the clock went back", 15, 0)
+	check("clock set back", 15, 0)
 }
 
 // Undelivered records are detected at the first check of their idle input, and no longer reported once they were delivered.
@@ -120,22 +120,22 @@ func TestWaitingSeconds_ReportsUndeliveredRecords(t *testing.T) {
 	}
 	inputs := []idleInput{{applied: -1}}
 	for _, c := range []struct {
-		name    string
-		applied int64
-		told    bool
+		name     string
+		applied  int64
+		reported bool
 	}{
-		{"the first was applied a moment ago", 0, false},
-		{"and none since", 0, true},
-		{"and none for long", 0, true},
-		{"the second has come", 1, false},
-		{"the third has not", 1, true},
-		{"all have come", 2, false},
-		{"it is idle", 2, false},
+		{"the first was just applied", 0, false},
+		{"none since then", 0, true},
+		{"none for a long time", 0, true},
+		{"the second is applied", 1, false},
+		{"the third is not", 1, true},
+		{"all are applied", 2, false},
+		{"idle", 2, false},
 	} {
 		stuck.applied = []int64{c.applied}
 		stuck.checkIdleInputs(inputs)
-		if told := stuck.inFlight.age(time.Now().Add(time.Second)) > 0; told != c.told {
-			t.Errorf("%s: told %t, want %t", c.name, told, c.told)
+		if reported := stuck.inFlight.age(time.Now().Add(time.Second)) > 0; reported != c.reported {
+			t.Errorf("%s: reported %t, want %t", c.name, reported, c.reported)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A batch that decompresses to more than a process should hold is a dead letter. The batches before it in the same fetch,
+// A batch that decompresses to more than the limit is a dead letter. The batches before it in the same fetch,
 // and those after it, are processed. The test is not parallel, because it measures memory.
 func TestOversizedBatch_IsOneDeadLetter(t *testing.T) {
 	const size, most = 256 << 20, 768 << 20
@@ -30,8 +30,8 @@ func TestOversizedBatch_IsOneDeadLetter(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
-	eventually.True(t, "all others are counted", func() bool { return count(t, r, "user:1") == 5 })
-	w.hasLetterOf(t, partition, at, "decompresses to more than")
+	eventually.True(t, "all other records are counted", func() bool { return count(t, r, "user:1") == 5 })
+	w.hasDeadLetterOf(t, partition, at, "decompresses to more than")
 	if n := r.Status().Counters.DeadLetters; n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
@@ -46,8 +46,8 @@ func TestOversizedBatch_IsOneDeadLetter(t *testing.T) {
 
 	r, _ = w.run(t, t.TempDir(), w.counter("t-in"))
 	w.send(t, "t-in", 5, 1, one)
-	eventually.True(t, "it goes on after a restart", func() bool { return count(t, r, "user:1") == 6 })
-	w.hasLetterOf(t, partition, at, "decompresses to more than")
+	eventually.True(t, "processing continues after a restart", func() bool { return count(t, r, "user:1") == 6 })
+	w.hasDeadLetterOf(t, partition, at, "decompresses to more than")
 }
 
 // Headers take thirty times their decompressed size in memory, and a million times their size on the wire. A batch with a
@@ -65,8 +65,8 @@ func TestOversizedBatch_ManyHeadersAreOneDeadLetter(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
-	whileRunning(t, r, "all others are counted", func() bool { return count(t, r, "user:1") == 5 })
-	w.hasLetterOf(t, partition, at, "headers, more than")
+	whileRunning(t, r, "all other records are counted", func() bool { return count(t, r, "user:1") == 5 })
+	w.hasDeadLetterOf(t, partition, at, "headers, more than")
 	must.OK(t, stop())
 	w.readsUpTo(t, partition, at)
 	runtime.ReadMemStats(&after)
@@ -97,19 +97,19 @@ func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
 	counted := func(n int) func() bool {
 		return func() bool { return count(t, r, users[0]) == n && count(t, r, users[1]) == n }
 	}
-	eventually.True(t, "all others are counted", counted(6))
+	eventually.True(t, "all other records are counted", counted(6))
 	put(users[0])
 	w.send(t, "t-in", 12, 2, each)
-	eventually.True(t, "what comes behind another one is counted", counted(7))
+	eventually.True(t, "the record after another oversized batch is counted", counted(7))
 	if n := r.Status().Counters.DeadLetters; n != 4 {
 		t.Errorf("%d dead letters, want 4", n)
 	}
-	must.OK(t, stop()) // without an error
+	must.OK(t, stop()) // no error
 	w.emittedOnce(t, 14)
 }
 
-// hasLetterOf checks that there is one dead letter, about the oversized batch at an offset.
-func (w *wire) hasLetterOf(t *testing.T, partition int32, at int64, why string) {
+// hasDeadLetterOf checks that there is one dead letter, about the oversized batch at an offset.
+func (w *wire) hasDeadLetterOf(t *testing.T, partition int32, at int64, why string) {
 	t.Helper()
 	letters := w.read(t, topics.DeadLetters)
 	if len(letters) != 1 {
@@ -136,6 +136,6 @@ func (w *wire) readsUpTo(t *testing.T, partition int32, at int64) {
 	must.OK(t, err)
 	_, _, err = l.Read(t.Context(), "t-in", partition, at)
 	if large := new(kgo.ErrDecompressTooLarge); !errors.As(err, &large) || large.Offset != at || large.NextOffset != at+1 {
-		t.Errorf("reading the batch: %v, want that it is too large", err)
+		t.Errorf("read the batch: %v, want an error that it is too large", err)
 	}
 }

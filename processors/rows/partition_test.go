@@ -83,7 +83,7 @@ func TestTx_CountsAreUndoneWithTheirRecord(t *testing.T) {
 // pending batch.
 func TestTick_FailureLeavesNothing(t *testing.T) {
 	t.Parallel()
-	key, broken := hereOwners(1)[0], errors.New("dependency is away")
+	key, broken := ownersOfPartition0(1)[0], errors.New("dependency is unavailable")
 	calls := 0
 	p := newPartition(t, Group{Name: "g",
 		Inputs: []Input{{topic: "in", handle: func(tx *Tx, _ []byte) error {
@@ -103,17 +103,17 @@ func TestTick_FailureLeavesNothing(t *testing.T) {
 		t.Errorf("%d timers called, want 2", calls)
 	}
 	if after := p.state.pending.mark(); after != before {
-		t.Errorf("the tick left %+v behind %+v", after, before)
+		t.Errorf("pending batch after the failed tick: %+v, want %+v as before it", after, before)
 	}
 	if p.applied[0] != 4 || p.applied[1] != -1 || p.state.pending.messages != 1 || p.discard {
-		t.Errorf("applied %v, %d messages pending, discard %v; want the first record alone", p.applied, p.state.pending.messages, p.discard)
+		t.Errorf("applied %v, %d messages pending, discard %v; want only the first record", p.applied, p.state.pending.messages, p.discard)
 	}
 	if !errors.Is(p.err, broken) || !errors.Is(context.Cause(p.run.ctx), broken) {
 		t.Errorf("partition ended with %v, the group with %v; want the timer's error", p.err, context.Cause(p.run.ctx))
 	}
 	p.handle(fakeRecord{topic: "in", key: key, offset: 5, at: time.UnixMilli(7)}, 0, nil)
 	if p.applied[0] != 4 {
-		t.Error("a record was taken after the failure")
+		t.Error("a record was applied after the failure")
 	}
 }
 
@@ -132,7 +132,7 @@ func (r *heldReader) Get(key []byte) ([]byte, io.Closer, error) {
 	return r.reader.Get(key)
 }
 
-// Goka reads the applied offsets in a goroutine of its own, and does not wait for it at a handover. Closing the store during
+// Goka reads the applied offsets in a separate goroutine, and does not wait for it at a handover. Closing the store during
 // the read would crash the process.
 func TestClose_WaitsForMarkRecovered(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestNewTopics_ListsEachTopicOnce(t *testing.T) {
 }
 
 // A key that exceeds the topic's limit together with its value makes the record a bad record. The transaction does not fail.
-func TestEmit_LongKeyIsABadRecord(t *testing.T) {
+func TestEmit_RejectsLongKey(t *testing.T) {
 	t.Parallel()
 	p := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
 	p.record = fakeRecord{topic: "in", at: time.UnixMilli(5)}
@@ -241,10 +241,10 @@ func TestEmit_LongKeyIsABadRecord(t *testing.T) {
 	}
 }
 
-// countingPart returns a partition whose callback writes a row, counts its calls, and then calls then.
-func countingPart(t *testing.T, then func(calls int) error) (p *partition, key string, calls *int) {
+// countingPartition returns a partition whose callback writes a row, counts its calls, and then calls then.
+func countingPartition(t *testing.T, then func(calls int) error) (p *partition, key string, calls *int) {
 	t.Helper()
-	calls, key = new(int), hereOwners(1)[0]
+	calls, key = new(int), ownersOfPartition0(1)[0]
 	p = newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in", handle: func(tx *Tx, _ []byte) error {
 		*calls++
 		return errors.Join(tx.Own().Put([]byte("row"), []byte("value")), then(*calls))
@@ -254,7 +254,7 @@ func countingPart(t *testing.T, then func(calls int) error) (p *partition, key s
 
 func TestHandle_SkipsRecordsAtOrBelowTheAppliedOffset(t *testing.T) {
 	t.Parallel()
-	p, key, calls := countingPart(t, func(int) error { return nil })
+	p, key, calls := countingPartition(t, func(int) error { return nil })
 	p.applied[0] = 4
 	for offset := range int64(7) {
 		p.handle(fakeRecord{topic: "in", key: key, offset: offset, at: time.UnixMilli(5)}, 0, nil)
@@ -266,7 +266,7 @@ func TestHandle_SkipsRecordsAtOrBelowTheAppliedOffset(t *testing.T) {
 
 func TestHandle_PanicDiscardsBatch(t *testing.T) {
 	t.Parallel()
-	p, key, _ := countingPart(t, func(calls int) error {
+	p, key, _ := countingPartition(t, func(calls int) error {
 		if calls == 2 {
 			panic("bug")
 		}
@@ -276,14 +276,14 @@ func TestHandle_PanicDiscardsBatch(t *testing.T) {
 	func() {
 		defer func() { _ = recover() }() // as Goka does
 		p.handle(fakeRecord{topic: "in", key: key, offset: 2, at: time.UnixMilli(5)}, 0, nil)
-		t.Error("the panic did not go on to Goka")
+		t.Error("the panic did not reach Goka")
 	}()
 	if b := p.seal(); b != nil {
-		t.Errorf("a batch of %d messages is sealed, which holds writes of the record that panicked", b.messages)
+		t.Errorf("a batch of %d messages with writes of the record that panicked is sealed", b.messages)
 	}
 	p.handle(fakeRecord{topic: "in", key: key, offset: 3, at: time.UnixMilli(5)}, 0, nil)
 	if p.applied[0] != 1 {
-		t.Errorf("applied up to %d, want 1: no record is taken behind the panic", p.applied[0])
+		t.Errorf("applied up to %d, want 1: no record is applied after the panic", p.applied[0])
 	}
 }
 
@@ -299,7 +299,7 @@ func (r retryRecord) Headers() goka.Headers {
 
 func TestHandle_SkipsRetryForAnotherGroup(t *testing.T) {
 	t.Parallel()
-	p, key, calls := countingPart(t, func(int) error { return nil })
+	p, key, calls := countingPartition(t, func(int) error { return nil })
 	for i, group := range []string{"another", "g", "another"} {
 		p.handle(retryRecord{fakeRecord{topic: "in", key: key, offset: int64(i), at: time.UnixMilli(5)}, group}, 0, nil)
 	}
@@ -310,7 +310,7 @@ func TestHandle_SkipsRetryForAnotherGroup(t *testing.T) {
 
 func TestHandle_ForwardsMisplacedRecord(t *testing.T) {
 	t.Parallel()
-	p, _, calls := countingPart(t, func(int) error { return nil })
+	p, _, calls := countingPartition(t, func(int) error { return nil })
 	key := "o0"
 	for n := 0; topics.Partition(key, testPartitions) == p.id; n++ {
 		key = "o" + strings.Repeat("x", n)
@@ -325,6 +325,6 @@ func TestHandle_ForwardsMisplacedRecord(t *testing.T) {
 	sent := new(transactionRecords).fill(b, p.run.r.topo, p.id)[0]
 	if sent.Topic != "in" || sent.Partition != topics.Partition(key, testPartitions) || string(sent.Key) != key || string(sent.Value) != "value" ||
 		!sent.Timestamp.Equal(at) || string(headerOf(sent, tracing.Header)) != sender || topics.SinceOf(&sent) != schemas.MicrosOf(at) {
-		t.Errorf("forwarded %+v, want the record in its own partition", sent)
+		t.Errorf("forwarded %+v, want the record in its key's partition", sent)
 	}
 }

@@ -24,8 +24,8 @@ func (w *wire) compacts(t *testing.T, deletions time.Duration) {
 	})
 }
 
-// compacted waits until the table contains each row once and no tombstone.
-func (w *wire) compacted(t *testing.T) {
+// waitForCompaction waits until the table contains each row once and no tombstone.
+func (w *wire) waitForCompaction(t *testing.T) {
 	t.Helper()
 	before, after := len(w.read(t, "t-table")), 0
 	eventually.True(t, "the table is compacted", func() bool {
@@ -45,9 +45,9 @@ func (w *wire) compacted(t *testing.T) {
 		after = len(all)
 		return true
 	})
-	t.Logf("of %d records of the table %d are left", before, after)
+	t.Logf("compaction kept %[2]d of %[1]d records of the table", before, after)
 	if after >= before {
-		t.Error("compaction has taken nothing")
+		t.Error("compaction removed no record")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestRealKafkaRecoveryOfACompactedTable(t *testing.T) {
 	w.send(t, "t-in", 0, users*each, func(i int) string { return user(i % users) })
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == users*each })
 	must.OK(t, stop())
-	w.compacted(t)
+	w.waitForCompaction(t)
 	want := map[string]int64{}
 	for round, dir := range []string{warm, t.TempDir()} {
 		for u := range users {
@@ -69,9 +69,9 @@ func TestRealKafkaRecoveryOfACompactedTable(t *testing.T) {
 		w.holdsFrom(t, dir, want)
 		r, stop := w.run(t, dir, tortureGroup(w))
 		w.send(t, "t-in", users*(each+round), users, func(i int) string { return user(i % users) })
-		eventually.True(t, "one more of each is applied", func() bool { return r.Status().Counters.Records == users })
+		eventually.True(t, "one more record per user is applied", func() bool { return r.Status().Counters.Records == users })
 		must.OK(t, stop())
-		w.compacted(t)
+		w.waitForCompaction(t)
 	}
 	w.emittedOnce(t, users*(each+2))
 }
@@ -87,7 +87,7 @@ func (w *wire) holdsFrom(t *testing.T, dir string, want map[string]int64) {
 			return s.Scan(Scan{Prefix: []byte("e")}, func(_, _ []byte) bool { newest++; return true })
 		}))
 		if got := count(t, r, owner); int64(got) != n || newest != int(min(n, 3)) {
-			t.Errorf("%s is counted %d times and has %d rows beside, want %d and %d", owner, got, newest, n, min(n, 3))
+			t.Errorf("%s is counted %d times and has %d other rows, want %d and %d", owner, got, newest, n, min(n, 3))
 		}
 	}
 	must.OK(t, stop())
@@ -98,19 +98,19 @@ func (w *wire) holdsFrom(t *testing.T, dir string, want map[string]int64) {
 func TestRealKafkaMembersOverACompactedTable(t *testing.T) {
 	c := &cluster{wire: newRealWire(t), net: faultnet.New()}
 	c.compacts(t, topics.DeletionsKept)
-	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir(), t.TempDir()}}
+	m := &memberSet{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir(), t.TempDir()}}
 	var leave []func()
 	for _, dir := range m.dirs {
 		leave = append(leave, m.join(dir))
 	}
 	d := drive(t, c.wire, 300)
-	eventually.True(t, "three share the group", func() bool { return len(c.members(t)) == 3 })
+	eventually.True(t, "the group has three members", func() bool { return len(c.members(t)) == 3 })
 	for i, dir := range m.dirs {
 		leave[i]()
 		c.shrinks(t)
-		d.caughtUp(t, "while a member is away")
+		d.caughtUp(t, "without one member")
 		leave[i] = m.join(dir)
-		eventually.True(t, "it is back", func() bool { return len(c.members(t)) == 3 })
+		eventually.True(t, "the member has rejoined", func() bool { return len(c.members(t)) == 3 })
 	}
 	d.cancel()
 	<-d.done
@@ -137,7 +137,7 @@ func (w *wire) shrinks(t *testing.T) {
 		held[rec.Partition]++
 		ends[rec.Partition] = rec.Offset
 	}
-	eventually.True(t, "some of each partition is gone", func() bool {
+	eventually.True(t, "some records of each partition are removed", func() bool {
 		left := map[int32]int{}
 		for _, rec := range w.read(t, "t-table") {
 			if rec.Offset <= ends[rec.Partition] {
@@ -164,15 +164,15 @@ func (w *wire) keeper(n schemas.Micros) Group {
 	})}}
 }
 
-// A member gets partitions back that another one has owned for longer than the changelog keeps tombstones.
-func TestRealKafkaStoreThatWasAwayForTooLong(t *testing.T) {
+// A member acquires partitions that another member owned for longer than the changelog keeps tombstones.
+func TestRealKafkaStoreOfflineTooLong(t *testing.T) {
 	w := newRealWire(t)
 	w.compacts(t, 0)
 	const n = 40
 	rows := func(dir string, keeps time.Duration, from, send int) (there int) {
 		r := newRunner(t, w, dir, w.keeper(n))
 		if r.maxOffline != maxStoreOffline {
-			t.Errorf("stores are kept for %s, want %s", r.maxOffline, maxStoreOffline)
+			t.Errorf("stores may be offline for %s, want %s", r.maxOffline, maxStoreOffline)
 		}
 		r.maxOffline = keeps
 		stop := start(t, r)
@@ -187,16 +187,16 @@ func TestRealKafkaStoreThatWasAwayForTooLong(t *testing.T) {
 	}
 	away := t.TempDir()
 	if got := rows(away, maxStoreOffline, 0, n); got != n {
-		t.Fatalf("%d rows to begin with, want %d", got, n)
+		t.Fatalf("%d rows at first, want %d", got, n)
 	}
 	if got := rows(t.TempDir(), maxStoreOffline, n, n); got != 0 {
 		t.Fatalf("%d rows after all were deleted", got)
 	}
-	w.compacted(t)
+	w.waitForCompaction(t)
 	if got := rows(away, maxStoreOffline, 0, 0); got != n { // the changelog does not contain the tombstones any more
-		t.Errorf("%d rows in a store that is believed, want %d", got, n)
+		t.Errorf("%d rows in a store that is not rebuilt, want %d", got, n)
 	}
 	if got := rows(away, time.Nanosecond, 0, 0); got != 0 {
-		t.Errorf("%d rows that were deleted are there again", got)
+		t.Errorf("%d deleted rows reappeared", got)
 	}
 }

@@ -10,5 +10,5 @@ import (
 func TestRealKafkaGenerations(t *testing.T) {
 	w := proctest.NewReal(t, topics.UserActivity, topics.Impressions, topics.Generations, topics.DeadLetters, topics.TableOf(topics.Pools))
 	w.Forget(topics.TableOf("pools.2"))
-	spokenOfByOne(t, w)
+	emittedOnceAcrossGenerations(t, w)
 }

@@ -36,27 +36,27 @@ func TestRealKafkaOffsetsAreAHint(t *testing.T) {
 
 func TestRealKafkaUnknownOutcome(t *testing.T) { unknownOutcome(t, newRealWire(t), true) }
 
-func TestRealKafkaAnswersLost(t *testing.T) {
+func TestRealKafkaResponsesLost(t *testing.T) {
 	c := &cluster{wire: newRealWire(t), net: faultnet.New()}
-	answersLost(t, c, []kmsg.Key{kmsg.Produce, kmsg.EndTxn, kmsg.OffsetCommit})
+	responsesLost(t, c, []kmsg.Key{kmsg.Produce, kmsg.EndTxn, kmsg.OffsetCommit})
 }
 
-func TestRealKafkaTopicMadeAnew(t *testing.T) { madeAnew(t, newRealWire(t)) }
+func TestRealKafkaRecreatedInput(t *testing.T) { recreatedInput(t, newRealWire(t)) }
 
-func TestRealKafkaRecordsTakenUnread(t *testing.T) {
+func TestRealKafkaRecordsDeletedUnread(t *testing.T) {
 	w := newRealWire(t)
-	takenUnread(t, w, func() { w.retain(t, w.ends(t)) })
+	recordsDeletedUnread(t, w, func() { w.retain(t, w.ends(t)) })
 }
 
 // The broker deletes the records by retention.
-func TestRealKafkaRecordsTooOldUnread(t *testing.T) {
+func TestRealKafkaRecordsExpiredUnread(t *testing.T) {
 	w := newRealWire(t)
-	takenUnread(t, w, func() { w.outlive(t) })
+	recordsDeletedUnread(t, w, func() { w.expireRecords(t) })
 }
 
-func TestRealKafkaMarkersTakenUnread(t *testing.T) { markersTakenUnread(t, newRealWire(t)) }
+func TestRealKafkaMarkersDeletedUnread(t *testing.T) { markersDeletedUnread(t, newRealWire(t)) }
 
-func TestRealKafkaRecordsAreNotPassed(t *testing.T) { recordsAreNotPassed(t, newRealWire(t)) }
+func TestRealKafkaRecordsAreNotSkipped(t *testing.T) { recordsAreNotSkipped(t, newRealWire(t)) }
 
 func TestRealKafkaTimersInOrder(t *testing.T) { timersFireInOrder(t, newRealWire(t)) }
 
@@ -64,13 +64,13 @@ func TestRealKafkaManyTimers(t *testing.T) { manyTimers(t, newRealWire(t)) }
 
 func TestRealKafkaTimersSurvive(t *testing.T) { timersSurvive(t, newRealWire(t)) }
 
-// outlive sets the retention of t-in to a millisecond and waits until all records are deleted. The brokers of .ci/services
+// expireRecords sets the retention of t-in to a millisecond and waits until all records are deleted. The brokers of .ci/services
 // check every half second; the default is every five minutes.
-func (w *wire) outlive(t *testing.T) {
+func (w *wire) expireRecords(t *testing.T) {
 	t.Helper()
 	w.configure(t, "t-in", map[string]string{"retention.ms": "1"})
 	ends := w.ends(t)
-	eventually.True(t, "retention has taken all records", func() bool {
+	eventually.True(t, "retention has deleted all records", func() bool {
 		starts, err := w.admin.ListStartOffsets(t.Context(), "t-in")
 		must.OK(t, err)
 		gone := true

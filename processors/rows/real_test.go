@@ -22,7 +22,7 @@ import (
 
 const (
 	realKafka = topicstest.RealKafka
-	// realServices names the variable with the names by which .ci/services kills and starts these brokers, in the same
+	// realServices names the variable with the names of these brokers in .ci/services, which kills and starts them, in the same
 	// order.
 	realServices = "SERVICES_UP"
 )
@@ -45,14 +45,14 @@ func newRealWire(t testing.TB) *wire {
 	w.connect(t)
 	w.remove(t, "t", groupTopics()...)
 	w.createAll(t)
-	eventually.True(t, "every partition has a leader", func() bool { return w.led(groupTopics()...) })
+	eventually.True(t, "every partition has a leader", func() bool { return w.hasLeaders(groupTopics()...) })
 	return w
 }
 
 // remove deletes a group and topics.
 func (w *wire) remove(t testing.TB, group string, names ...string) {
 	t.Helper()
-	eventually.True(t, "the group is gone", func() bool {
+	eventually.True(t, "the group is deleted", func() bool {
 		_, err := w.admin.DeleteGroup(t.Context(), group)
 		return err == nil || errors.Is(err, kerr.GroupIDNotFound)
 	})
@@ -63,14 +63,14 @@ func (w *wire) removeTopics(t testing.TB, names ...string) {
 	t.Helper()
 	_, err := w.admin.DeleteTopics(t.Context(), names...)
 	must.OK(t, err)
-	eventually.True(t, "the topics are gone", func() bool {
+	eventually.True(t, "the topics are deleted", func() bool {
 		left, err := w.admin.ListTopics(t.Context())
 		return err == nil && !slices.ContainsFunc(names, left.Has)
 	})
 }
 
-// led reports whether every partition of the topics has a leader and all of its replicas.
-func (w *wire) led(names ...string) bool {
+// hasLeaders reports whether every partition of the topics has a leader and all of its replicas.
+func (w *wire) hasLeaders(names ...string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	all, err := w.admin.ListTopics(ctx, names...)
@@ -87,7 +87,7 @@ func (w *wire) led(names ...string) bool {
 // elect makes the first replica of every partition its leader, as an operator does after a restart. Brokers may refuse some.
 func (w *wire) elect(t testing.TB) {
 	t.Helper()
-	eventually.True(t, "all replicas are in sync", func() bool { return w.led(groupTopics()...) })
+	eventually.True(t, "all replicas are in sync", func() bool { return w.hasLeaders(groupTopics()...) })
 	_, err := w.admin.ElectLeaders(t.Context(), kadm.ElectPreferredReplica, nil)
 	must.OK(t, err)
 }
@@ -122,7 +122,7 @@ func TestRealKafkaTortureOfBrokers(t *testing.T) {
 	tortureOfBrokers(t, w, func(d *driver) {
 		i := turn % len(names)
 		turn++
-		eventually.True(t, names[i]+" leads partitions: without any its death would be no fault", func() bool {
+		eventually.True(t, names[i]+" leads partitions, so that its crash is a fault", func() bool {
 			if w.leads(t, i) > 0 {
 				return true
 			}
@@ -131,11 +131,11 @@ func TestRealKafkaTortureOfBrokers(t *testing.T) {
 		})
 		service(t, "kill", names[i])
 		if len(names) > 1 {
-			d.caughtUp(t, "while a broker of three is away")
+			d.caughtUp(t, "without one of three brokers")
 		}
 		service(t, "start", names[i])
 		if len(names) > 1 {
-			d.caughtUp(t, "after it came back")
+			d.caughtUp(t, "after its restart")
 			w.elect(t)
 		}
 	})

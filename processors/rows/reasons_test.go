@@ -11,7 +11,7 @@ func TestKinds_OmitVaryingParts(t *testing.T) {
 	t.Parallel()
 	k := newKinds()
 	for _, c := range []struct{ name, reason, want string }{
-		{"no place for data", "empty owner", "empty owner"},
+		{"constant", "empty owner", "empty owner"},
 		{"quoted", `key "pin:3": want the record's "pin:4"`, `key …: want the record's …`},
 		{"quote in a quote", `source "a\"b" is not one`, `source … is not one`},
 		{"quote without an end", `key "pin:3`, `key …`},
@@ -29,7 +29,7 @@ func TestReasons_AreBounded(t *testing.T) {
 	t.Parallel()
 	var r reasons
 	if got := r.snapshot(); got != nil {
-		t.Errorf("nothing counted: %v, want nil", got)
+		t.Errorf("no counts: %v, want nil", got)
 	}
 	want := map[string]int64{otherReason: 40}
 	for i := range maxReasons + 20 {

@@ -17,7 +17,7 @@ func (r *recentRows) held() (rows, size int) {
 	return rows, size
 }
 
-// The size of the cache is bounded, and rows that are read repeatedly stay in it.
+// The size of the cache is bounded, and rows that are read repeatedly remain in it.
 func TestRecentRows_AreBounded(t *testing.T) {
 	const most = 64 << 10
 	r := newRecentRows(most)
@@ -39,11 +39,11 @@ func TestRecentRows_AreBounded(t *testing.T) {
 	}
 	none := newRecentRows(0)
 	if none.put([]byte("row"), nil); none.get([]byte("row")) != nil {
-		t.Error("a row is cached without memory")
+		t.Error("a cache without memory has a row")
 	}
 }
 
-// Cached rows that a batch changes have their new value, and count with their new size.
+// Cached rows that a batch changes have their new value and size.
 func TestRecentRows_FollowTheBatch(t *testing.T) {
 	r := newRecentRows(1 << 20)
 	r.put([]byte("o\x00row"), []byte("1"))
@@ -54,7 +54,7 @@ func TestRecentRows_FollowTheBatch(t *testing.T) {
 	b.put(b.log("other"), "other", []byte("row"), nil, false)
 	r.apply(b)
 	if got := r.get([]byte("o\x00row")); !bytes.Equal(got, make([]byte, 5000)) {
-		t.Errorf("got %d bytes, want those of the batch", len(got))
+		t.Errorf("got %d bytes, want the bytes of the batch", len(got))
 	}
 	if rows, size := r.held(); size != r.bytes || rows != 1 {
 		t.Errorf("%d bytes of %d rows are cached, and %d counted", size, rows, r.bytes)

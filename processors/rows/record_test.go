@@ -19,7 +19,7 @@ type oneSchema struct{}
 func (oneSchema) Register(context.Context, string, string) (int, error) { return 1, nil }
 
 func (oneSchema) SchemaByID(context.Context, int) (string, error) {
-	return "", errors.New("not to be asked")
+	return "", errors.New("unexpected call")
 }
 
 func TestRecord_RoundTrip(t *testing.T) {
@@ -39,12 +39,12 @@ func TestRecord_RoundTrip(t *testing.T) {
 	must.OK(t, err)
 	sent := b.pending.emits
 	if len(sent) != 1 || string(b.pending.at(sent[0].key)) != "other" {
-		t.Fatalf("%d records are sent, want one under the key other", len(sent))
+		t.Fatalf("%d records are sent, want one with the key other", len(sent))
 	}
 	err = b.callAs("k", func(tx *Tx) error {
 		value, err := tx.Own().Get([]byte("sent"))
 		if diff := cmp.Diff(b.pending.at(sent[0].value), value); err != nil || diff != "" {
-			t.Errorf("%v, the row differs from what is sent:\n%s", err, diff)
+			t.Errorf("%v, the row differs from the sent record:\n%s", err, diff)
 		}
 		for _, row := range []string{"put", "sent"} {
 			got, err := Record(tx.Own(), []byte(row), s)
@@ -53,13 +53,13 @@ func TestRecord_RoundTrip(t *testing.T) {
 			}
 		}
 		if got, err := Record(tx.Own(), []byte("none"), s); got != nil || err != nil {
-			t.Errorf("a row that is not there: %v, %v", got, err)
+			t.Errorf("missing row: %v, %v", got, err)
 		}
 		_, err = Record(tx.Own(), []byte("damaged"), s)
 		return err
 	})
-	const says = `read a record of out of "k": decode row "damaged": `
-	if bad := new(schemas.BadRecordError); err == nil || errors.As(err, &bad) || !strings.HasPrefix(err.Error(), says) {
-		t.Errorf("a damaged row: %v, want an error that is no bad record and says %s…", err, says)
+	const wantErr = `read a record of out of "k": decode row "damaged": `
+	if bad := new(schemas.BadRecordError); err == nil || errors.As(err, &bad) || !strings.HasPrefix(err.Error(), wantErr) {
+		t.Errorf("a damaged row: %v, want an error with %s… that is not a BadRecordError", err, wantErr)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// notedBar records its calls.
-type notedBar struct{ said *[]string }
+// recordedBar records its calls.
+type recordedBar struct{ said *[]string }
 
-func (b notedBar) Add(n int) { *b.said = append(*b.said, fmt.Sprint("+", n)) }
-func (notedBar) Say(string)  {}
-func (b notedBar) Done() time.Duration {
+func (b recordedBar) Add(n int) { *b.said = append(*b.said, fmt.Sprint("+", n)) }
+func (recordedBar) Say(string)  {}
+func (b recordedBar) Done() time.Duration {
 	*b.said = append(*b.said, "done")
 	return 0
 }
@@ -31,10 +31,10 @@ func TestRecoveries_ShareOneBar(t *testing.T) {
 	r := &s.recoveries
 	r.now = func() time.Time { return at }
 	a, b := &store{}, &store{}
-	r.remaining(a, 100) // before Show
+	r.remaining(a, 100) // before ShowProgress
 	s.ShowProgress(func(what string, total int) topics.Progress {
 		said = append(said, fmt.Sprint(what, ": ", total))
-		return notedBar{&said}
+		return recordedBar{&said}
 	})
 	r.remaining(a, 100) // a short recovery
 	r.remaining(a, 0)
@@ -47,13 +47,13 @@ func TestRecoveries_ShareOneBar(t *testing.T) {
 	r.remaining(a, 0)
 	want := []string{"recovering 2 partitions: 110", "+30", "+50"}
 	if !slices.Equal(said, want) {
-		t.Errorf("told %q, want %q", said, want)
+		t.Errorf("calls %q, want %q", said, want)
 	}
 	for s := range r.open {
 		r.remaining(s, 0)
 	}
 	if said[len(said)-1] != "done" || r.bar != nil {
-		t.Errorf("told %q, want it done", said)
+		t.Errorf("calls %q, want the bar done", said)
 	}
 }
 
@@ -72,12 +72,12 @@ func TestRecoveries_ShowStores(t *testing.T) {
 		return time.Unix(0, 0).Add(time.Duration(hours) * time.Hour)
 	}
 	var said []string
-	r.shared.ShowProgress(func(string, int) topics.Progress { return notedBar{&said} })
+	r.shared.ShowProgress(func(string, int) topics.Progress { return recordedBar{&said} })
 	start(t, r)
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	bars.mu.Lock()
 	defer bars.mu.Unlock()
 	if len(said) < 2 || said[len(said)-1] != "done" || len(bars.open) != 0 {
-		t.Errorf("told %q, %d recoveries open; want a bar that moved and is done", said, len(bars.open))
+		t.Errorf("calls %q, %d recoveries open; want a bar that moved and is done", said, len(bars.open))
 	}
 }

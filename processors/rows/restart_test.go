@@ -121,7 +121,7 @@ func TestCallback_FailureIsRetriedExactlyOnce(t *testing.T) {
 		fail func() error
 		want string
 	}{
-		{"error", func() error { return errors.New("dependency is away") }, "dependency is away"},
+		{"error", func() error { return errors.New("dependency is unavailable") }, "dependency is unavailable"},
 		{"panic", func() error { panic("bug") }, "bug"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestCallback_FailureIsRetriedExactlyOnce(t *testing.T) {
 }
 
 // The memory of callbacks is discarded with uncommitted rows, so it never reflects more than the rows.
-func TestMemory_EndsWithThePartition(t *testing.T) {
+func TestMemory_IsDiscardedWithThePartition(t *testing.T) {
 	t.Parallel()
 	const n = 100
 	w := newWire(t)
@@ -181,11 +181,11 @@ func TestMemory_EndsWithThePartition(t *testing.T) {
 		t.Errorf("%d errors, want 3: %v", len(errs), errs)
 	}
 	if wrong.Load() > 0 {
-		t.Errorf("memory knew of more than the rows %d times", wrong.Load())
+		t.Errorf("memory contained uncommitted counts %d times", wrong.Load())
 	}
-	least, taken := int64(4*testPartitions), int64(r.owned.Load()) // more than the least if the group rejoined in between
-	if got := memories.Load(); got < least || got > taken {
-		t.Errorf("memory was made %d times, want at least %d, and no more than the %d times that a partition was taken", got, least, taken)
+	least, acquired := int64(4*testPartitions), int64(r.owned.Load()) // more than the least if the group rejoined meanwhile
+	if got := memories.Load(); got < least || got > acquired {
+		t.Errorf("memory was created %d times, want at least %d, and at most %d, the number of acquired partitions", got, least, acquired)
 	}
 }
 
@@ -206,7 +206,7 @@ func (w *wire) countedOnce(t testing.TB, n int) {
 	}
 }
 
-// EndTxn is applied and then answered with an error. The group cannot know the outcome until it restarts.
+// The broker applies EndTxn and then returns an error. The group cannot know the outcome until it restarts.
 func TestCommit_UnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{true, false} {
@@ -224,10 +224,10 @@ func unknownOutcome(t *testing.T, w *wire, applied bool) {
 	w.send(t, "t-in", 0, n, user)
 	errs := runUntilDone(t, w, r, n)
 	if hits() == 0 {
-		t.Fatal("no commit was answered with an error")
+		t.Fatal("no response to a commit had an error")
 	}
 	if len(errs) == 0 || !strings.Contains(errs[0].Error(), "outcome unknown") {
-		t.Errorf("errors %v, want some that do not know the outcome", errs)
+		t.Errorf("errors %v, want some with an unknown outcome", errs)
 	}
 	w.emittedOnce(t, n)
 	w.countedOnce(t, n)
@@ -272,13 +272,13 @@ func TestCommit_StoreFailureIsRecovered(t *testing.T) {
 	}
 	errs := runUntilDone(t, w, r, n)
 	if len(errs) == 0 || !errors.Is(errs[0], errClosed) {
-		t.Errorf("errors %v, want the store's", errs)
+		t.Errorf("errors %v, want those of the store", errs)
 	}
 	w.emittedOnce(t, n)
 	w.countedOnce(t, n)
 }
 
-// breakStore makes the partition's store refuse all writes, like a failed disk, until the committer has stopped.
+// breakStore makes all writes to the partition's store fail, like a failed disk, until the committer has stopped.
 func breakStore(p *partition) {
 	set := func(broken bool) {
 		p.store.mu.Lock()
@@ -294,7 +294,7 @@ func breakStore(p *partition) {
 
 // A commit that fails because the session and the grace time are over is not the error of Run. Run returns the error that
 // ended the session, which is what an operator needs to read.
-func TestRun_LateCommitIsNotTheCause(t *testing.T) {
+func TestRun_DoesNotReturnErrorOfLateCommit(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
@@ -307,7 +307,7 @@ func TestRun_LateCommitIsNotTheCause(t *testing.T) {
 	must.OK(t, stop())
 }
 
-// A committed offset says to Wait, and to operators, that a record has had its effect. Goka marks it when the callback returns.
+// topics.Wait and operators read a committed offset as proof that a record had its effect. Goka marks it when the callback returns.
 func TestOffsets_AreCommittedAfterTheTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -322,7 +322,7 @@ func TestOffsets_AreCommittedAfterTheTransaction(t *testing.T) {
 	start(t, r)
 	whileRunning(t, r, "it is ready", func() bool { return r.Status().Ready })
 	var beats atomic.Int64
-	owner := hereOwners(1)[0]
+	owner := ownersOfPartition0(1)[0]
 	w.send(t, "t-in", 0, 3, func(int) string { return owner })
 	<-held // the first record's callback has returned, and its transaction has not ended
 	w.Broker().ControlKey(int16(kmsg.Heartbeat), func(kmsg.Request) (kmsg.Response, error, bool) {
@@ -331,12 +331,12 @@ func TestOffsets_AreCommittedAfterTheTransaction(t *testing.T) {
 		return nil, nil, false
 	})
 	// sarama commits what is marked every 100 ms, and sends a heartbeat every 500 ms.
-	eventually.True(t, "heartbeats have come", func() bool { return beats.Load() >= 3 })
+	eventually.True(t, "heartbeats have been sent", func() bool { return beats.Load() >= 3 })
 	if n := w.committed(t, "t-in"); n != 0 {
 		t.Errorf("%d offsets are committed before the transaction has ended, want none", n)
 	}
 	close(release)
-	eventually.True(t, "they are committed then", func() bool { return w.committed(t, "t-in") == 3 })
+	eventually.True(t, "they are committed after the transaction", func() bool { return w.committed(t, "t-in") == 3 })
 }
 
 // A partition that is handed over during a commit completes it, and then commits the pending batch. The next owner need not
@@ -364,7 +364,7 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 		<-held
 	}
 	w.send(t, "t-in", first, then, user)
-	eventually.True(t, "the others wait behind the commits", func() bool {
+	eventually.True(t, "the other records wait for the commits", func() bool {
 		called := int64(0)
 		for _, p := range parts {
 			called += p.appliedByTopic()["t-in"] + 1
@@ -372,11 +372,11 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 		return called == first+then
 	})
 	if got := w.committed(t, "t-in"); got != 0 {
-		t.Fatalf("%d records are committed, and no commit was let through", got)
+		t.Fatalf("%d records are committed, although all commits are held", got)
 	}
 	done := make(chan error, 1)
 	go func() { done <- stop() }()
-	eventually.True(t, "a partition is given up", func() bool {
+	eventually.True(t, "a partition is handed over", func() bool {
 		return slices.ContainsFunc(parts, func(p *partition) bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -410,8 +410,8 @@ func TestRun_LeavesNoGoroutines(t *testing.T) {
 		goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick")) // sarama's, one per process
 }
 
-// The broker hangs during a commit. Run ends within its grace time, and the records are later processed once.
-func TestRun_EndsWhileBrokerHangs(t *testing.T) {
+// The broker hangs during a commit. Run returns within its grace time, and the records are later processed once.
+func TestRun_StopsWhileBrokerHangs(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
@@ -434,7 +434,7 @@ func TestRun_EndsWhileBrokerHangs(t *testing.T) {
 	began := time.Now()
 	err := stop()
 	if took := time.Since(began); took > r.cfg.Grace+5*time.Second {
-		t.Errorf("Run took %v to end", took)
+		t.Errorf("Run took %v to return", took)
 	}
 	t.Logf("Run: %v", err)
 	close(release)
@@ -446,10 +446,10 @@ func TestRun_EndsWhileBrokerHangs(t *testing.T) {
 
 func TestRun_RecreatedTopicStopsTheGroup(t *testing.T) {
 	t.Parallel()
-	madeAnew(t, newWire(t))
+	recreatedInput(t, newWire(t))
 }
 
-func madeAnew(t *testing.T, w *wire) {
+func recreatedInput(t *testing.T, w *wire) {
 	dir := t.TempDir()
 	r, stop := w.run(t, dir, w.counter("t-in"))
 	w.send(t, "t-in", 0, 20, user)
@@ -457,18 +457,18 @@ func madeAnew(t *testing.T, w *wire) {
 	must.OK(t, stop())
 	w.removeTopics(t, "t-in")
 	w.create(t, "t-in")
-	eventually.True(t, "it is there", func() bool { return w.led("t-in") })
+	eventually.True(t, "the topic exists", func() bool { return w.hasLeaders("t-in") })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
 	var fatal *FatalError
-	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in was recreated") || !strings.Contains(err.Error(), whatToDo) {
-		t.Errorf("Run: %v, want a fatal error that names the topic and says what to do", err)
+	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in was recreated") || !strings.Contains(err.Error(), wantRemedy) {
+		t.Errorf("Run: %v, want a fatal error with the topic and a remedy", err)
 	}
 }
 
-// whatToDo is part of every error that stops a group whose input has lost records.
-const whatToDo = "rebuild the group"
+// wantRemedy is the remedy in every error that stops a group whose input has lost records.
+const wantRemedy = "rebuild the group"
 
 func TestSession_NextOffset(t *testing.T) {
 	t.Parallel()
@@ -500,8 +500,8 @@ func TestSession_NextOffset(t *testing.T) {
 			var fatal *FatalError
 			switch {
 			case c.fatal != "":
-				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.fatal) || !strings.Contains(err.Error(), whatToDo) {
-					t.Errorf("error %v, want a fatal one with %q that says what to do", err, c.fatal)
+				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.fatal) || !strings.Contains(err.Error(), wantRemedy) {
+					t.Errorf("error %v, want a fatal one with %q and a remedy", err, c.fatal)
 				}
 			case err != nil || got != c.want:
 				t.Errorf("starts at %d, %v; want %d", got, err, c.want)

@@ -73,14 +73,14 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 			}
 			tx.Count("seen")
 			if rec.Time == 1 {
-				return fmt.Errorf("look at record: %w", schemas.Bad("it is number one"))
+				return fmt.Errorf("check record: %w", schemas.Bad("number is one"))
 			}
 			return nil
 		}),
 	}}
 	r, _ := w.run(t, t.TempDir(), g)
 	bad := []*kgo.Record{
-		{Topic: "t-in", Key: []byte("user:1"), Value: []byte("no avro")},
+		{Topic: "t-in", Key: []byte("user:1"), Value: []byte("not Avro")},
 		{Topic: "t-in", Key: []byte("user:1"), Value: nil},
 		{Topic: "t-in", Value: w.record(t, "t-in", "user:1", 5).Value},
 		{Topic: "t-in", Key: []byte("user:1\x00x"), Value: w.record(t, "t-in", "user:1", 5).Value},
@@ -93,7 +93,7 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 		all = append(all, rec, w.record(t, "t-in", "user:1", 10+i))
 	}
 	must.OK(t, w.client.ProduceSync(t.Context(), all...).FirstErr())
-	eventually.True(t, "the good ones are counted", func() bool { return count(t, r, "user:1") == len(bad) })
+	eventually.True(t, "the valid records are counted", func() bool { return count(t, r, "user:1") == len(bad) })
 	letters := w.read(t, topics.DeadLetters)
 	if len(letters) != len(bad) {
 		t.Fatalf("%d dead letters, want %d", len(letters), len(bad))
@@ -109,12 +109,12 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 		if string(letter.Key) != "t-in" {
 			t.Errorf("dead letter under key %q, want the topic", letter.Key)
 		}
-		if i == len(bad)-1 && got.Reason != "it is number one" {
+		if i == len(bad)-1 && got.Reason != "number is one" {
 			t.Errorf("reason %q, want the callback's", got.Reason)
 		}
 	}
 	if out := w.read(t, "t-out"); len(out) != len(bad) {
-		t.Errorf("%d records emitted, want %d: a bad one's are undone", len(out), len(bad))
+		t.Errorf("%d records emitted, want %d: those of a bad record are undone", len(out), len(bad))
 	}
 	if got := r.Status().Counters; got.DeadLetters != int64(len(bad)) || got.Records != int64(len(all)) {
 		t.Errorf("counters %+v", got)
@@ -138,7 +138,7 @@ func TestDeadLetters_OversizedRecords(t *testing.T) {
 	}
 	w.send(t, "t-in", 0, 4, user)
 	w.send(t, "t-in", 4, 1, func(int) string { return "user:1" })
-	eventually.True(t, "what stands behind is worked off", func() bool { return r.Status().Counters.Records == 7 })
+	eventually.True(t, "the records after it are processed", func() bool { return r.Status().Counters.Records == 7 })
 	letters := w.read(t, topics.DeadLetters)
 	if len(letters) != 2 {
 		t.Fatalf("%d dead letters, want 2", len(letters))
@@ -146,24 +146,24 @@ func TestDeadLetters_OversizedRecords(t *testing.T) {
 	for _, letter := range letters {
 		got, err := w.streams.DeadLetters.Decode(letter.Value)
 		if err != nil || !strings.Contains(got.Reason, "are kept") || !bytes.HasPrefix(long, got.Value) || len(got.Value) < 1<<20 {
-			t.Errorf("letter of %d bytes, %v: %q", len(letter.Value), err, got.Reason)
+			t.Errorf("dead letter of %d bytes, %v: %q", len(letter.Value), err, got.Reason)
 		}
 	}
 }
 
-func TestEmit_CarriesSince(t *testing.T) {
+func TestEmit_CarriesSinceOf(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	start(t, newRunner(t, w, t.TempDir(), w.counter("t-in")))
-	outside, derived := w.record(t, "t-in", "user:1", 0), w.record(t, "t-in", "user:1", 1)
-	outside.Timestamp = time.UnixMilli(5000)
+	external, derived := w.record(t, "t-in", "user:1", 0), w.record(t, "t-in", "user:1", 1)
+	external.Timestamp = time.UnixMilli(5000)
 	derived.Headers = topics.WithSince(nil, 7)
-	must.OK(t, w.client.ProduceSync(t.Context(), outside, derived).FirstErr())
+	must.OK(t, w.client.ProduceSync(t.Context(), external, derived).FirstErr())
 	var out []*kgo.Record
 	eventually.True(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
 	for i, want := range []schemas.Micros{5_000_000, 7} {
 		if got := topics.SinceOf(out[i]); got != want {
-			t.Errorf("record %d goes back to %d, want %d", i, got, want)
+			t.Errorf("record %d has the origin time %d, want %d", i, got, want)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestEmit_CarriesSince(t *testing.T) {
 func TestBatched_WritesToOwnersOfItsPartition(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	owners := hereOwners(30) // of partition 0
+	owners := ownersOfPartition0(30) // of partition 0
 	g := Group{Name: "t", Inputs: []Input{Batched(w.stream("t-batch"), func(tx *Tx, rec *schemas.DeletedUser) error {
 		for _, o := range owners {
 			if _, err := add(tx.Of(o), 1); err != nil {
@@ -190,10 +190,10 @@ func TestBatched_WritesToOwnersOfItsPartition(t *testing.T) {
 }
 
 // A batched record names its owners. An owner in another partition makes it a bad record and does not stop the group.
-func TestBatched_OwnerOfAnotherPartitionIsADeadLetter(t *testing.T) {
+func TestBatched_RejectsOwnerOfAnotherPartition(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	here, elsewhere := hereOwners(1)[0], user(0) // here: of partition 0
+	here, elsewhere := ownersOfPartition0(1)[0], user(0) // here: of partition 0
 	for i := 1; topics.Partition(elsewhere, testPartitions) == 0; i++ {
 		elsewhere = user(i)
 	}
@@ -211,12 +211,12 @@ func TestBatched_OwnerOfAnotherPartitionIsADeadLetter(t *testing.T) {
 		rec.Partition = 0
 		must.OK(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	}
-	eventually.True(t, "the good one is counted", func() bool { return count(t, r, here) == 2 })
+	eventually.True(t, "the valid record is counted", func() bool { return count(t, r, here) == 2 })
 	eventually.True(t, "both are committed", func() bool { return r.Status().Counters.Records == 2 }) // which is counted after the rows are visible
 	if n := r.Status().Counters.DeadLetters; n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
-	must.OK(t, stop()) // without an error
+	must.OK(t, stop()) // no error
 }
 
 func TestCommit_RecordLargerThanABatch(t *testing.T) {
@@ -241,7 +241,7 @@ func TestCommit_RecordLargerThanABatch(t *testing.T) {
 	w.send(t, "t-in", 0, 6, func(int) string { return "user:1" })
 	eventually.True(t, "all are counted", func() bool { return r.Status().Counters.Records == 6 })
 	if got := r.Status().Counters; got.Rows != 6*(rows+2) { // the count and the applied row of each
-		t.Errorf("%d rows, want %d: every record a commit of its own", got.Rows, 6*(rows+2))
+		t.Errorf("%d rows, want %d: one commit per record", got.Rows, 6*(rows+2))
 	}
 }
 
@@ -338,7 +338,7 @@ func TestRun_NamesMissingTopic(t *testing.T) {
 	}
 }
 
-// The group would look for owners in partitions that do not contain them.
+// The group would read owners' rows in partitions that do not contain them.
 func TestRun_RejectsOtherPartitionCount(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

@@ -9,26 +9,26 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-func TestPace_GapGrowsWithCommits(t *testing.T) {
+func TestGapController_GapGrowsWithCommits(t *testing.T) {
 	p := newGapController(10*time.Millisecond, 50*time.Millisecond, 400)
 	for _, c := range []struct {
 		commits int64
 		want    time.Duration
 	}{{0, 10}, {400, 10}, {500, 20}, {600, 30}, {800, 50}, {10_000, 50}} {
 		if got := p.gapAt(c.commits); got != c.want*time.Millisecond {
-			t.Errorf("gap at %d commits a second: %v, want %v ms", c.commits, got, c.want)
+			t.Errorf("gap at %d commits per second: %v, want %v ms", c.commits, got, c.want)
 		}
 	}
 }
 
-func TestPace_GapFollowsTheLastSecond(t *testing.T) {
+func TestGapController_FollowsTheLastSecond(t *testing.T) {
 	p := newGapController(10*time.Millisecond, 50*time.Millisecond, 10)
 	second := time.Unix(100, 0)
 	for range 15 {
 		p.commit(second)
 	}
 	if got := p.gap(); got != 10*time.Millisecond {
-		t.Errorf("gap within the first second %v, want the least", got)
+		t.Errorf("gap within the first second %v, want the minimum", got)
 	}
 	p.commit(second.Add(time.Second))
 	if got := p.gap(); got != 15*time.Millisecond {
@@ -36,12 +36,12 @@ func TestPace_GapFollowsTheLastSecond(t *testing.T) {
 	}
 	p.commit(second.Add(time.Minute)) // an idle period: counts of a minute ago are ignored
 	if got := p.gap(); got != 10*time.Millisecond {
-		t.Errorf("gap after a rest %v, want the least", got)
+		t.Errorf("gap after an idle period %v, want the minimum", got)
 	}
 }
 
-// Under a steady load, the gap settles at a value that allows the commit rate for which it is the target.
-func TestPace_GapSettles(t *testing.T) {
+// Under a steady load, the gap converges to a value that allows the commit rate for which it is the target.
+func TestGapController_GapConverges(t *testing.T) {
 	for _, partitions := range []int{1, 8, 16, 24, 32, 64, 256} {
 		p := newGapController(10*time.Millisecond, 50*time.Millisecond, 500)
 		var gaps []time.Duration
@@ -54,7 +54,7 @@ func TestPace_GapSettles(t *testing.T) {
 			}
 		}
 		if least, most := slices.Min(gaps), slices.Max(gaps); most-least > 2*time.Millisecond {
-			t.Errorf("%d busy partitions: the gap goes from %v to %v and back, want it to settle", partitions, least, most)
+			t.Errorf("%d busy partitions: the gap oscillates between %v and %v, want it to converge", partitions, least, most)
 		}
 	}
 }
@@ -100,21 +100,21 @@ func TestRate_LastTenSeconds(t *testing.T) {
 			r.add(30, time.Now())
 			time.Sleep(time.Second)
 		}
-		if got := r.perSecond(time.Now()); got != 27 { // nine whole seconds and the current one
-			t.Errorf("%v a second, want 27", got)
+		if got := r.perSecond(time.Now()); got != 27 { // nine full seconds and the current one
+			t.Errorf("%v per second, want 27", got)
 		}
 		time.Sleep(5 * time.Second)
 		if got := r.perSecond(time.Now()); got != 12 {
-			t.Errorf("%v a second five seconds later, want 12", got)
+			t.Errorf("%v per second five seconds later, want 12", got)
 		}
 		time.Sleep(time.Hour)
 		if got := r.perSecond(time.Now()); got != 0 {
-			t.Errorf("%v a second an hour later, want 0", got)
+			t.Errorf("%v per second an hour later, want 0", got)
 		}
 	})
 }
 
-func TestBatch_ReleasesOutsizedMemory(t *testing.T) {
+func TestBatch_ReleasesExcessMemory(t *testing.T) {
 	b := newBatch(1)
 	b.data = make([]byte, maxKept+1)
 	b.writes = make([]write, maxKept/writeBytes+1)
@@ -128,17 +128,17 @@ func TestBatch_ReleasesOutsizedMemory(t *testing.T) {
 	}
 	f.reset()
 	if cap(f.records) != 0 {
-		t.Errorf("an empty flight keeps %d records", cap(f.records))
+		t.Errorf("empty transactionRecords keep %d records", cap(f.records))
 	}
 }
 
-func TestRhythm_Wait(t *testing.T) {
+func TestCommitLimiter_Wait(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct{ at, want []int }{ // when batches become ready, and when they are committed
-		"the first two at once, then one a gap": {[]int{0, 0, 0, 0, 0}, []int{0, 0, 10, 20, 30}},
-		"none waits when they come a gap apart": {[]int{0, 10, 20, 30}, []int{0, 10, 20, 30}},
-		"half a gap's rest is half a gap less":  {[]int{0, 0, 15, 15}, []int{0, 0, 15, 20}},
-		"no more than two after a long rest":    {[]int{0, 1000, 1000, 1000}, []int{0, 1000, 1000, 1010}},
+		"the first two at once, then one per gap": {[]int{0, 0, 0, 0, 0}, []int{0, 0, 10, 20, 30}},
+		"no wait when they arrive a gap apart":    {[]int{0, 10, 20, 30}, []int{0, 10, 20, 30}},
+		"half a gap idle is half a gap less":      {[]int{0, 0, 15, 15}, []int{0, 0, 15, 20}},
+		"two at most after an idle period":        {[]int{0, 1000, 1000, 1000}, []int{0, 1000, 1000, 1010}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()

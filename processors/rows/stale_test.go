@@ -13,10 +13,10 @@ import (
 )
 
 // storeRunner returns a runner that opens stores and needs no broker.
-func storeRunner(t *testing.T, keeps time.Duration) *Runner {
+func storeRunner(t *testing.T, maxOffline time.Duration) *Runner {
 	t.Helper()
 	r := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).run.r
-	r.cfg.Dir, r.fs, r.maxOffline = t.TempDir(), vfs.Default, keeps
+	r.cfg.Dir, r.fs, r.maxOffline = t.TempDir(), vfs.Default, maxOffline
 	var err error
 	r.shared, err = NewShared(r.cfg)
 	must.OK(t, err)
@@ -24,18 +24,18 @@ func storeRunner(t *testing.T, keeps time.Duration) *Runner {
 	return r
 }
 
-// openAnew opens the store of partition 0, whose changelog ends at 10.
-func (r *Runner) openAnew(t *testing.T) *store {
+// openEmpty opens the store of partition 0, whose changelog ends at 10.
+func (r *Runner) openEmpty(t *testing.T) *store {
 	t.Helper()
 	s, err := r.openStore(identity{Topic: "g-table"}, 10)
 	must.OK(t, err)
 	return s
 }
 
-// leave writes a store with one row that was complete at a time.
-func (r *Runner) leave(t *testing.T, complete time.Time) {
+// writeStore writes a store with one row that was complete at a time.
+func (r *Runner) writeStore(t *testing.T, complete time.Time) {
 	t.Helper()
-	s := r.openAnew(t)
+	s := r.openEmpty(t)
 	must.OK(t, s.Set("user:1\x00n", []byte("row")))
 	must.OK(t, s.SetOffset(5))
 	must.OK(t, s.Close())
@@ -52,16 +52,16 @@ func TestStore_OfflineTooLongIsRemoved(t *testing.T) {
 		removed bool
 	}{
 		{"a moment", maxStoreOffline, 0, false},
-		{"nearly as long as may be", maxStoreOffline, maxStoreOffline - time.Minute, false},
-		{"as long as deletions are kept", maxStoreOffline, week, true},
-		{"until a time to come", maxStoreOffline, -week, true},
-		{"a week, and nothing is forgotten", 0, week, false},
+		{"shorter than the limit", maxStoreOffline, maxStoreOffline - time.Minute, false},
+		{"as long as the tombstones' retention", maxStoreOffline, week, true},
+		{"in the future", maxStoreOffline, -week, true},
+		{"a week, without compaction", 0, week, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := storeRunner(t, c.keeps)
-			r.leave(t, time.Now().Add(-c.away))
-			s := r.openAnew(t)
+			r.writeStore(t, time.Now().Add(-c.away))
+			s := r.openEmpty(t)
 			_, closer, err := s.db.Get([]byte("user:1\x00n"))
 			if got := errors.Is(err, pebble.ErrNotFound); got != c.removed || s.offset.Load() != map[bool]int64{true: offsetNone, false: 5}[c.removed] {
 				t.Errorf("removed %v at offset %d, want %v", got, s.offset.Load(), c.removed)
@@ -74,8 +74,8 @@ func TestStore_OfflineTooLongIsRemoved(t *testing.T) {
 	}
 }
 
-// A store is complete only when it is known to be, not after any write.
-func TestStore_RemembersWhenItWasComplete(t *testing.T) {
+// A store counts as complete only after it contained the whole changelog, not after any write.
+func TestStore_StoresTimeOfCompleteness(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -83,30 +83,30 @@ func TestStore_RemembersWhenItWasComplete(t *testing.T) {
 		now  bool
 	}{
 		{"nothing came", func(*testing.T, *store) {}, false},
-		{"rows came, not all of them", func(t *testing.T, s *store) { must.OK(t, s.SetOffset(7)) }, false},
-		{"all rows came", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(9), s.MarkRecovered())) }, true},
-		{"recovery is cut short", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(7), s.MarkRecovered())) }, false},
-		{"it follows, and is behind", func(t *testing.T, s *store) {
+		{"some rows read", func(t *testing.T, s *store) { must.OK(t, s.SetOffset(7)) }, false},
+		{"all rows read", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(9), s.MarkRecovered())) }, true},
+		{"recovery interrupted", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(7), s.MarkRecovered())) }, false},
+		{"standby that lags", func(t *testing.T, s *store) {
 			s.latestEnd = func() int64 { return 10 }
 			must.OK(t, s.SetOffset(8))
 		}, false},
-		{"it follows to the end", func(t *testing.T, s *store) {
+		{"standby without lag", func(t *testing.T, s *store) {
 			s.latestEnd = func() int64 { return 9 }
 			must.OK(t, s.SetOffset(8))
 		}, true},
-		{"it is written", func(t *testing.T, s *store) { must.OK(t, s.apply(newBatch(1), 8)) }, true},
+		{"batch applied", func(t *testing.T, s *store) { must.OK(t, s.apply(newBatch(1), 8)) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := storeRunner(t, maxStoreOffline)
 			before := time.Now().Add(-maxStoreOffline / 2)
-			r.leave(t, before)
+			r.writeStore(t, before)
 			began := time.Now().Truncate(time.Microsecond)
-			s := r.openAnew(t)
+			s := r.openEmpty(t)
 			c.do(t, s)
 			must.OK(t, s.Set("user:1\x00n", []byte("row"))) // there must be something to write
 			must.OK(t, s.Close())
-			s = r.openAnew(t)
+			s = r.openEmpty(t)
 			if got := !s.completeAt.Before(began); got != c.now || !got && s.completeAt.UnixMicro() != before.UnixMicro() {
 				t.Errorf("complete at %s, opened at %s, before at %s", s.completeAt, began, before)
 			}

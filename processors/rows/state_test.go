@@ -51,19 +51,19 @@ func newBench(t fatalf, g Group) (*bench, func()) {
 
 func (b *bench) originTime() int64 { return 1 }
 
-// call runs a callback of a batched input.
+// call runs a callback as that of a batched input.
 func (b *bench) call(f func(tx *Tx) error) error {
 	b.begin(&b.tx, "key", "", time.UnixMicro(1), b)
 	return b.end(&b.tx, f(&b.tx))
 }
 
-// callAs runs a callback of a keyed input.
+// callAs runs a callback as that of a keyed input.
 func (b *bench) callAs(key string, f func(tx *Tx) error) error {
 	b.begin(&b.tx, key, key, time.UnixMicro(1), b)
 	return b.end(&b.tx, f(&b.tx))
 }
 
-// seal and land advance the batches like a committer.
+// seal seals the pending batch, and land applies it to the store, as the committer does.
 func (b *bench) seal() {
 	if b.committing == nil {
 		b.committing, b.pending = b.pending, newBatch(1)
@@ -71,7 +71,7 @@ func (b *bench) seal() {
 	}
 }
 
-func (b *bench) land(t fatalf) {
+func (b *bench) applyBatch(t fatalf) {
 	t.Helper()
 	if b.committing == nil {
 		return
@@ -98,8 +98,8 @@ func group() Group {
 		Timer: func(*Tx, Owner, []byte, time.Time) error { return nil }}
 }
 
-// hereOwners returns owners of partition 0 of four.
-func hereOwners(n int) []string {
+// ownersOfPartition0 returns owners of partition 0 of four.
+func ownersOfPartition0(n int) []string {
 	var owners []string
 	for i := 0; len(owners) < n; i++ {
 		if o := fmt.Sprintf("o%d", i); topics.Partition(o, testPartitions) == 0 {
@@ -112,7 +112,7 @@ func hereOwners(n int) []string {
 // TestState_ReadsNewestWrite compares random reads, writes, failed callbacks, and commits in flight and completed with a
 // map of maps.
 func TestState_ReadsNewestWrite(t *testing.T) {
-	owners := append(hereOwners(2), hereOwners(3)[2]+"\x01") // one has another as a prefix, if it hashes to this partition
+	owners := append(ownersOfPartition0(2), ownersOfPartition0(3)[2]+"\x01") // one has another as a prefix, if it hashes to this partition
 	owners = slices.DeleteFunc(owners, func(o string) bool { return topics.Partition(o, testPartitions) != 0 })
 	rows := rapid.SampledFrom([]string{"", "a", "a\x00", "ab", "b", "b\xff", "b\xff\xff", "c", "\x00", "\xff", "\xff\xff"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -145,8 +145,8 @@ func TestState_ReadsNewestWrite(t *testing.T) {
 					want = next
 				}
 			},
-			"seal": func(t *rapid.T) { b.seal() },
-			"land": func(t *rapid.T) { b.land(t) },
+			"seal":  func(t *rapid.T) { b.seal() },
+			"apply": func(t *rapid.T) { b.applyBatch(t) },
 			"": func(t *rapid.T) {
 				for _, o := range owners {
 					same(t, b, o, want[o])
@@ -280,7 +280,7 @@ func TestTx_RejectsOtherOwners(t *testing.T) {
 	for topics.Partition(elsewhere, testPartitions) == 0 {
 		elsewhere += "1"
 	}
-	here := hereOwners(1)[0]
+	here := ownersOfPartition0(1)[0]
 	keyed := func(f func(tx *Tx) error) func(b *bench) error {
 		return func(b *bench) error { return b.callAs(here, f) }
 	}
@@ -301,15 +301,15 @@ func TestTx_RejectsOtherOwners(t *testing.T) {
 		bad  bool   // a bad record
 	}{
 		{name: "keyed, own", call: keyed(put(here))},
-		{name: "keyed, another's", call: keyed(put("x")), want: `rows of "x"`},
-		{name: "keyed, another's, error ignored", call: keyed(ignored("x")), want: `rows of "x"`},
+		{name: "keyed, of another owner", call: keyed(put("x")), want: `rows of "x"`},
+		{name: "keyed, of another owner, error ignored", call: keyed(ignored("x")), want: `rows of "x"`},
 		{name: "batched, of the partition", call: batched(put(here))},
 		{name: "batched, of another partition", call: batched(put(elsewhere)), want: "its partition is", bad: true},
 		{name: "batched, of another partition, error ignored", call: batched(ignored(elsewhere)), want: "its partition is", bad: true},
-		{name: "batched, own", call: batched(func(tx *Tx) error { return tx.Own().Put(nil, nil) }), want: "no single owner"},
+		{name: "batched, without an owner", call: batched(func(tx *Tx) error { return tx.Own().Put(nil, nil) }), want: "no single owner"},
 		{name: "keyed, common", call: keyed(common)},
 		{name: "batched, common", call: batched(common)},
-		{name: "keyed, another's after common", call: keyed(func(tx *Tx) error { return errors.Join(common(tx), put("x")(tx)) }), want: `rows of "x"`},
+		{name: "keyed, of another owner after common rows", call: keyed(func(tx *Tx) error { return errors.Join(common(tx), put("x")(tx)) }), want: `rows of "x"`},
 		{name: "empty owner", call: batched(put("")), want: "empty owner", bad: true},
 		{name: "zero byte", call: batched(put("a\x00b")), want: "zero byte", bad: true},
 		{name: "undeclared topic", call: batched(func(tx *Tx) error { return tx.Emit("x", "k", nil) }), want: "not among the outputs"},
@@ -327,7 +327,7 @@ func TestTx_RejectsOtherOwners(t *testing.T) {
 				t.Errorf("bad record %v, want %v", !c.bad, c.bad)
 			}
 			if written := len(b.pending.writes) + len(b.pending.emits); err != nil && written != 0 {
-				t.Errorf("%d writes left by a callback that failed", written)
+				t.Errorf("%d writes of a failed callback remain", written)
 			}
 		})
 	}
@@ -339,17 +339,17 @@ func TestTx_Limits(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		call func(tx *Tx) error
-		want string // "": allowed
+		want string // in the error; "": no error
 	}{
-		{"as many rows", func(tx *Tx) error { return puts(tx, 3) }, ""},
+		{"maximum of rows", func(tx *Tx) error { return puts(tx, 3) }, ""},
 		{"too many rows", func(tx *Tx) error { return puts(tx, 4) }, "more than 3 rows"},
 		{"rows and records together", func(tx *Tx) error { return errors.Join(puts(tx, 3), tx.Emit("out", "k", nil)) }, "more than 3 rows"},
-		{"as long a value", func(tx *Tx) error { return tx.Own().Put(nil, long(50)) }, ""},
-		{"too long a value", func(tx *Tx) error { return tx.Own().Put(nil, long(51)) }, "row of 51 bytes"},
-		{"as long a name", func(tx *Tx) error { return tx.Own().Put(long(maxNameBytes-1), nil) }, ""},
-		{"too long a name", func(tx *Tx) error { return tx.Own().Put(long(maxNameBytes), nil) }, "row name of 4097 bytes"},
-		{"too long a timer", func(tx *Tx) error { return tx.Own().SetTimer(time.Now(), long(maxNameBytes-10)) }, "timer name of 4097 bytes"},
-		{"too long a record", func(tx *Tx) error { return tx.Emit("out", "k", long(51)) }, "emit to out: 51 bytes"},
+		{"maximum length of a value", func(tx *Tx) error { return tx.Own().Put(nil, long(50)) }, ""},
+		{"value too long", func(tx *Tx) error { return tx.Own().Put(nil, long(51)) }, "row of 51 bytes"},
+		{"maximum length of a name", func(tx *Tx) error { return tx.Own().Put(long(maxNameBytes-1), nil) }, ""},
+		{"name too long", func(tx *Tx) error { return tx.Own().Put(long(maxNameBytes), nil) }, "row name of 4097 bytes"},
+		{"timer name too long", func(tx *Tx) error { return tx.Own().SetTimer(time.Now(), long(maxNameBytes-10)) }, "timer name of 4097 bytes"},
+		{"record too long", func(tx *Tx) error { return tx.Emit("out", "k", long(51)) }, "emit to out: 51 bytes"},
 		{"too many bytes", func(tx *Tx) error {
 			return errors.Join(tx.Own().Put(long(4000), nil), tx.Emit("out", string(long(1000)), nil))
 		}, "more than 5000 bytes"},
@@ -366,7 +366,7 @@ func TestTx_Limits(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 			if bad := new(schemas.BadRecordError); err != nil && !errors.As(err, &bad) {
-				t.Errorf("error %v is not the record's fault", err)
+				t.Errorf("error %v is not a BadRecordError", err)
 			}
 		})
 	}
@@ -378,7 +378,7 @@ func TestTx_Room(t *testing.T) {
 		name string
 		more int
 		bad  bool
-	}{{"all of it", 0, false}, {"a byte more", 1, true}} {
+	}{{"exactly", 0, false}, {"one byte more", 1, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			b, done := newBench(t, group())
 			defer done()
@@ -389,7 +389,7 @@ func TestTx_Room(t *testing.T) {
 				}
 				rows, bytes := tx.Room()
 				if rows != 2 {
-					t.Errorf("room for %d rows of 5 after 3, want 2", rows)
+					t.Errorf("Room: %d rows of 5 after 3 are written, want 2", rows)
 				}
 				return tx.Emit("out", "k", make([]byte, bytes-len("k")+c.more))
 			})
@@ -428,7 +428,7 @@ func TestTx_UnusableAfterCallback(t *testing.T) {
 		t.Errorf("get: %v, want %v", err, errUsedAfter)
 	}
 	if rows, bytes := kept.Room(); rows != 0 || bytes != 0 {
-		t.Errorf("room for %d rows and %d bytes, want none", rows, bytes)
+		t.Errorf("Room: %d rows and %d bytes, want none", rows, bytes)
 	}
 }
 

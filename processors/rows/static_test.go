@@ -40,7 +40,7 @@ func staticMembers(t *testing.T, w *wire) {
 		stops[i] = start(t, runners[i])
 	}
 	shared := func() bool { return stages(runners[0], StageRunning) == 2 && stages(runners[1], StageRunning) == 2 }
-	eventually.True(t, "both have their share", shared)
+	eventually.True(t, "both own partitions", shared)
 	for i := range runners { // the group's leader and the other
 		had, others := owned(runners[i]), runners[1-i].owned.Load()
 		began := time.Now()
@@ -48,24 +48,24 @@ func staticMembers(t *testing.T, w *wire) {
 		w.send(t, "t-in", 0, testPartitions, func(n int) string { return ownerIn(int32(n)) })
 		runners[i] = member(names[i], dirs[i])
 		stops[i] = start(t, runners[i])
-		eventually.True(t, "it is back", shared)
-		t.Logf("away for %s", time.Since(began).Round(time.Millisecond))
+		eventually.True(t, "the member has rejoined", shared)
+		t.Logf("offline for %s", time.Since(began).Round(time.Millisecond))
 		if got := owned(runners[i]); got != had {
-			t.Errorf("it came back with the partitions %v, want those it had, %v", got, had)
+			t.Errorf("it rejoined with the partitions %v, want the same as before, %v", got, had)
 		}
 		if got := runners[1-i].owned.Load(); got != others {
-			t.Errorf("the other took %d partitions meanwhile, want none", got-others)
+			t.Errorf("the other member acquired %d partitions meanwhile, want none", got-others)
 		}
 	}
-	began := time.Now() // not when it has stopped: the session timeout counts from its last heartbeat
+	began := time.Now() // before it has stopped: the session timeout counts from its last heartbeat
 	must.OK(t, stops[0]())
-	eventually.True(t, "the other has all", func() bool { return stages(runners[1], StageRunning) == testPartitions })
-	t.Logf("after the last leave the other had all after %s", time.Since(began).Round(time.Millisecond))
+	eventually.True(t, "the other member owns all partitions", func() bool { return stages(runners[1], StageRunning) == testPartitions })
+	t.Logf("the other member owned all partitions after %s", time.Since(began).Round(time.Millisecond))
 	if took := time.Since(began); took < session/2 {
-		t.Errorf("its partitions went to the other after %s: it has left the group", took)
+		t.Errorf("the other member owned all partitions after %s: a static member must not leave the group", took)
 	}
 	for p := range int32(testPartitions) {
-		eventually.True(t, "each record has counted", func() bool { return count(t, runners[1], ownerIn(p)) == name })
+		eventually.True(t, "each record is counted", func() bool { return count(t, runners[1], ownerIn(p)) == name })
 	}
 }
 

@@ -91,15 +91,15 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 		{"untouched", func(*testing.T, string) {}, true},
 		{"bits flipped in tables", func(t *testing.T, dir string) { flip(t, dir, "*.sst") }, false},
 		{"bits flipped in manifests", func(t *testing.T, dir string) { flip(t, dir, "MANIFEST-*") }, false},
-		{"tables cut", func(t *testing.T, dir string) { cut(t, dir, "*.sst") }, false},
-		{"manifests cut", func(t *testing.T, dir string) { cut(t, dir, "MANIFEST-*") }, true}, // that is an older state, from which recovery continues
-		{"table gone", func(t *testing.T, dir string) { remove(t, dir, "*.sst") }, false},
+		{"tables truncated", func(t *testing.T, dir string) { truncate(t, dir, "*.sst") }, false},
+		{"manifests truncated", func(t *testing.T, dir string) { truncate(t, dir, "MANIFEST-*") }, true}, // an older state, from which recovery continues
+		{"table missing", func(t *testing.T, dir string) { remove(t, dir, "*.sst") }, false},
 		{"another partition's", func(t *testing.T, dir string) {
 			must.OK(t, os.Rename(table(dir, "0"), table(dir, "x")))
 			must.OK(t, os.Rename(table(dir, "1"), table(dir, "0")))
 			must.OK(t, os.Rename(table(dir, "x"), table(dir, "1")))
 		}, false},
-		{"without a mark", func(t *testing.T, dir string) { setLocal(t, table(dir, "0"), markerKind, nil) }, false},
+		{"without an identity", func(t *testing.T, dir string) { setLocal(t, table(dir, "0"), markerKind, nil) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +119,7 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 				t.Errorf("%d stores, want %d", stores, testPartitions)
 			}
 			if got := removed.Load() == 0; got != c.intact {
-				t.Errorf("%d stores removed: the damage was not hit, or none was done", removed.Load())
+				t.Errorf("%d stores removed, want some for damage and none for an older state", removed.Load())
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func flip(t *testing.T, dir, pattern string) {
 	}
 }
 
-func cut(t *testing.T, dir, pattern string) {
+func truncate(t *testing.T, dir, pattern string) {
 	for _, path := range files(t, dir, pattern) {
 		info, err := os.Stat(path)
 		must.OK(t, err)
@@ -180,7 +180,7 @@ func setLocal(t *testing.T, path string, kind byte, value []byte) {
 }
 
 // A locked store is in use, and not damaged.
-func TestStore_InUseIsNamedAndKept(t *testing.T) {
+func TestStore_InUseIsAnErrorAndKept(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -209,7 +209,7 @@ func TestStore_InUseIsNamedAndKept(t *testing.T) {
 			var removed atomic.Int64
 			r.log = watched(t, "local store removed", &removed)
 			if err := r.Run(ctx); err == nil || !strings.Contains(err.Error(), "lock store "+path) {
-				t.Errorf("Run: %v, want an error that names %s", err, path)
+				t.Errorf("Run: %v, want an error that contains %s", err, path)
 			}
 			if after := tables(t, path); removed.Load() != 0 || len(after) == 0 || !slices.Equal(after, before) {
 				t.Errorf("%d stores removed; files %v, before %v", removed.Load(), after, before)
@@ -233,7 +233,7 @@ func lockElsewhere(t *testing.T, path string) {
 	must.OK(t, err)
 	must.OK(t, other.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
-		t.Fatalf("the other process says %q, %v", line, err)
+		t.Fatalf("the other process printed %q, %v", line, err)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestRun_UnwritableDirectory(t *testing.T) {
 	}
 }
 
-// A disk refuses writes during a run, because it is read-only, or full in spite of the limit.
+// A disk refuses writes while a group runs, because it is read-only, or full in spite of the limit.
 func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EIO} {
@@ -297,7 +297,7 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 }
 
 // A disk refuses the last write of opening a store. Repeated attempts must not leave resources open.
-func TestStore_FailedOpenLeavesNothing(t *testing.T) {
+func TestStore_FailedOpenReleasesResources(t *testing.T) {
 	t.Parallel()
 	r := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).run.r
 	var hits atomic.Int64
@@ -317,7 +317,7 @@ func TestStore_FailedOpenLeavesNothing(t *testing.T) {
 		t.Fatalf("openStore: %v, %d writes refused; want %v", err, hits.Load(), syscall.ENOSPC)
 	}
 	if n := len(r.shared.compactions.stores); n != 0 {
-		t.Errorf("%d stores are to be compacted, want none", n)
+		t.Errorf("%d stores are registered for compaction, want none", n)
 	}
 }
 

@@ -33,8 +33,8 @@ func (f *fired) note(tx *Tx, name []byte, at time.Time) {
 	f.late = append(f.late, tx.Time().Sub(at))
 }
 
-// forget clears the recorded calls.
-func (f *fired) forget() {
+// clear removes the recorded calls.
+func (f *fired) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.list, f.late = nil, nil
@@ -46,9 +46,9 @@ func (f *fired) names() []string {
 	return slices.Clone(f.list)
 }
 
-// alarm returns a group that sets a timer for each record. The record's Time is the delay after its arrival, in
+// timerGroup returns a group that sets a timer for each record. The record's Time is the delay after its arrival, in
 // milliseconds.
-func (w *wire) alarm(f *fired, then TimerFunc) Group {
+func (w *wire) timerGroup(f *fired, then TimerFunc) Group {
 	return Group{
 		Name: "t", Outputs: []string{"t-out"},
 		Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
@@ -75,11 +75,11 @@ func TestTimers_FireOnceInOrder(t *testing.T) {
 
 func timersFireInOrder(t *testing.T, w *wire) {
 	f := new(fired)
-	r, _ := w.run(t, t.TempDir(), w.alarm(f, nil))
+	r, _ := w.run(t, t.TempDir(), w.timerGroup(f, nil))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	latest := tickTimeout
-	for round := uint64(1); round <= 5 && latest >= tickTimeout; round++ { // a machine may be busy, but not in each round
-		f.forget()
+	for round := uint64(1); round <= 5 && latest >= tickTimeout; round++ { // a busy machine must not fail the test
+		f.clear()
 		now := time.Now()
 		for _, ms := range []int{300, 1, 150} {
 			rec := w.record(t, "t-in", "user:1", ms)
@@ -100,7 +100,7 @@ func timersFireInOrder(t *testing.T, w *wire) {
 	}
 }
 
-func TestTimers_FireInSteps(t *testing.T) {
+func TestTimers_FireInSeveralTicks(t *testing.T) {
 	t.Parallel()
 	manyTimers(t, newWire(t))
 }
@@ -108,7 +108,7 @@ func TestTimers_FireInSteps(t *testing.T) {
 func manyTimers(t *testing.T, w *wire) {
 	f, cfg := new(fired), w.config(t.TempDir())
 	cfg.TimersPerTick = 7
-	r, err := New(cfg, w.env(t), w.alarm(f, nil))
+	r, err := New(cfg, w.env(t), w.timerGroup(f, nil))
 	must.OK(t, err)
 	start(t, r)
 	const n = 100
@@ -119,7 +119,7 @@ func manyTimers(t *testing.T, w *wire) {
 	}
 	ticks := len(w.read(t, "t-ticks"))
 	if ticks < n/7 || ticks > n {
-		t.Errorf("%d ticks for %d timers, 7 a tick", ticks, n)
+		t.Errorf("%d ticks for %d timers, 7 per tick", ticks, n)
 	}
 }
 
@@ -130,20 +130,20 @@ func TestTimers_SurviveRecovery(t *testing.T) {
 
 func timersSurvive(t *testing.T, w *wire) {
 	f := new(fired)
-	r, stop := w.run(t, t.TempDir(), w.alarm(f, nil))
+	r, stop := w.run(t, t.TempDir(), w.timerGroup(f, nil))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready }) // the timer's delay starts when the record is sent
 	w.send(t, "t-in", 700, 1, func(int) string { return "user:1" })
 	eventually.True(t, "the timer is set", func() bool { return r.Status().Counters.Records >= 1 })
 	must.OK(t, stop())
-	r = newRunner(t, w, t.TempDir(), w.alarm(f, nil)) // an empty directory: all rows come from the changelog
+	r = newRunner(t, w, t.TempDir(), w.timerGroup(f, nil)) // an empty directory: all rows come from the changelog
 	start(t, r)
 	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
 }
 
-func TestTimers_DroppedOneDoesNotFire(t *testing.T) {
+func TestTimers_DroppedTimerDoesNotFire(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
-	g := w.alarm(f, func(tx *Tx, o Owner, name []byte, at time.Time) error {
+	g := w.timerGroup(f, func(tx *Tx, o Owner, name []byte, at time.Time) error {
 		if string(name) == "400" { // the first drops the second, which is due in the same tick
 			return o.DropTimer(at, []byte("second"))
 		}
@@ -167,10 +167,10 @@ func TestTimers_DroppedOneDoesNotFire(t *testing.T) {
 	}
 }
 
-func TestTimers_BadOneIsADeadLetter(t *testing.T) {
+func TestTimers_BadTimerGoesToDeadLetters(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
-	r := newRunner(t, w, t.TempDir(), w.alarm(f, func(tx *Tx, o Owner, name []byte, _ time.Time) error {
+	r := newRunner(t, w, t.TempDir(), w.timerGroup(f, func(tx *Tx, o Owner, name []byte, _ time.Time) error {
 		if string(name) == "200" {
 			if err := o.Put([]byte("half"), nil); err != nil {
 				return err
@@ -197,11 +197,11 @@ func TestTimers_BadOneIsADeadLetter(t *testing.T) {
 	}
 }
 
-// The timestamp of a tick decides which timers are due, which is the broker's on Kafka. No clock of this process does.
+// The timestamp of a tick, which the broker sets on Kafka, decides which timers are due. The clock of this process does not.
 func TestTick_TimestampDecides(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
-	r, _ := w.run(t, t.TempDir(), w.alarm(f, nil))
+	r, _ := w.run(t, t.TempDir(), w.timerGroup(f, nil))
 	w.send(t, "t-in", int(time.Hour/time.Millisecond), 1, func(int) string { return "user:1" })
 	eventually.True(t, "the timer is set", func() bool { return r.Status().Counters.Records == 1 })
 	tick := func(at time.Time) {
@@ -218,12 +218,12 @@ func TestTick_TimestampDecides(t *testing.T) {
 }
 
 // A tick that the brokers do not answer does not delay the end of Run.
-func TestRun_EndsWhileTickIsUnanswered(t *testing.T) {
+func TestRun_StopsWhileTickIsUnanswered(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
 	held, release := w.holdTicks(t)
 	defer release()
-	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
+	r := newRunner(t, w, t.TempDir(), w.timerGroup(f, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -235,7 +235,7 @@ func TestRun_EndsWhileTickIsUnanswered(t *testing.T) {
 	case err := <-ended:
 		must.OK(t, err)
 	case <-time.After(r.cfg.Grace + patience/4): // a busy machine takes seconds
-		t.Error("Run waits for the answer to a tick")
+		t.Error("Run waits for the response to a tick")
 		release()
 		must.OK(t, <-ended)
 	}
@@ -268,6 +268,6 @@ func TestSetTimer_RequiresTimerFunc(t *testing.T) {
 	defer done()
 	err := b.callAs("k", func(tx *Tx) error { _ = tx.Own().SetTimer(time.Now(), nil); return nil })
 	if err == nil || !strings.Contains(err.Error(), "no Timer") {
-		t.Errorf("error %v, want one that says so", err)
+		t.Errorf("error %v, want %v", err, errNoTimerFunc)
 	}
 }

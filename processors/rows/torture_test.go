@@ -27,9 +27,9 @@ import (
 )
 
 // The torture tests run two members in separate processes, the broker in a third one, and a driver that sends numbered
-// records. They kill and stop members at random moments and at the worst ones. Then the rows must count every record once,
-// the outputs must contain each once, and each local store must equal the changelog at its offset. A round of the test of
-// members kills six times and stops twice. A round of the test of brokers kills two.
+// records. They kill and stop members at random moments and around the end of a transaction. Then the rows must count every
+// record once, the outputs must contain each once, and each local store must equal the changelog at its offset. A round of the
+// test of members kills six times and stops twice. A round of the test of brokers kills two.
 //
 //	ROWS_TORTURE=17 go test -run TestTorture -timeout 30m ./processors/rows      17 rounds instead of one
 //
@@ -38,8 +38,8 @@ import (
 // Signals that take effect the next time that a member is about to end a transaction, or has ended one.
 const (
 	signalStop  = syscall.SIGUSR1 // stop the process inside an open transaction
-	signalEarly = syscall.SIGUSR2 // die inside an open transaction
-	signalLate  = syscall.SIGHUP  // die between the end of the transaction and the write to the local store
+	signalEarly = syscall.SIGUSR2 // exit inside an open transaction
+	signalLate  = syscall.SIGHUP  // exit between the end of the transaction and the write to the local store
 )
 
 // tortureGroup counts records, puts and deletes rows, and emits each record.
@@ -135,7 +135,7 @@ func newMember(t testing.TB, w *wire, env ...string) *member {
 	m := &member{t: t, dir: t.TempDir()}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the member in %s said:\n%s", m.dir, m.said())
+			t.Logf("output of the member in %s:\n%s", m.dir, m.output())
 		}
 	})
 	m.env = append(env, "ROWS_TEST_KAFKA="+strings.Join(w.kafka.Brokers, ","), "ROWS_TEST_REGISTRY="+w.registry, "ROWS_TEST_DIR="+m.dir)
@@ -169,13 +169,13 @@ func (m *member) signal(s syscall.Signal) {
 	must.OK(m.t, m.cmd.Process.Signal(s))
 }
 
-// reborn waits until the process is killed, and restarts it.
-func (m *member) reborn() {
+// restartKilled waits until the process is killed, and restarts it.
+func (m *member) restartKilled() {
 	m.t.Helper()
 	select {
 	case <-m.done:
 	case <-time.After(patience):
-		m.t.Fatal("the member has not died")
+		m.t.Fatal("the member still runs after a kill")
 	}
 	if s := m.cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signal() != syscall.SIGKILL {
 		m.t.Fatalf("the member was not killed: %v", m.cmd.ProcessState)
@@ -183,7 +183,7 @@ func (m *member) reborn() {
 	m.start()
 }
 
-func (m *member) said() string {
+func (m *member) output() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return strings.Join(m.lines, "\n")
@@ -244,7 +244,7 @@ func drive(t testing.TB, w *wire, perSecond int) *driver {
 		defer consumer.Close()
 		d.watch(watch, t, consumer)
 	})
-	eventually.True(t, "the group works", func() bool { return d.out.Load() > 100 })
+	eventually.True(t, "the group processes records", func() bool { return d.out.Load() > 100 })
 	return d
 }
 
@@ -276,7 +276,7 @@ func (d *driver) caughtUp(t testing.TB, when string) {
 	deadline := time.Now().Add(patience)
 	for d.out.Load() < sent {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: %d of %d records came out within %s", when, d.out.Load(), sent, patience)
+			t.Fatalf("%s: %d of %d records were emitted within %s", when, d.out.Load(), sent, patience)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -294,7 +294,7 @@ func (d *driver) verify(t testing.TB, members ...*member) {
 		select {
 		case <-m.done:
 		case <-time.After(patience):
-			t.Error("a member did not end")
+			t.Error("a member did not exit")
 		}
 		dirs = append(dirs, m.dir)
 	}
@@ -334,7 +334,7 @@ func (d *driver) holdsRows(t testing.TB) map[string]int64 {
 			}
 		}
 		if newest != int(min(want[user(u)], 3)) {
-			t.Errorf("%s has %d rows beside the count, want %d", user(u), newest, min(want[user(u)], 3))
+			t.Errorf("%s has %d other rows, want %d", user(u), newest, min(want[user(u)], 3))
 		}
 	}
 	return want
@@ -391,11 +391,11 @@ type faults struct {
 // during checks that the driver has sent records since the last fault.
 func (f *faults) during(t testing.TB) {
 	t.Helper()
-	eventually.True(t, "the driver sends", func() bool { return f.d.sent.Load() > f.sent })
+	eventually.True(t, "the driver sends records", func() bool { return f.d.sent.Load() > f.sent })
 	f.sent = f.d.sent.Load()
 	select {
 	case <-f.d.done:
-		t.Fatal("the driver has ended")
+		t.Fatal("the driver has stopped")
 	default:
 	}
 }
@@ -419,25 +419,25 @@ func (f *faults) kill(t testing.TB, m *member, s syscall.Signal) {
 	f.settled(t)
 	f.during(t)
 	m.signal(s)
-	m.reborn()
+	m.restartKilled()
 	f.kills++
-	f.d.caughtUp(t, "after a member died")
+	f.d.caughtUp(t, "after a member was killed")
 }
 
-// stop stops a member inside an open transaction until the other one has taken over and fenced it.
+// stop stops a member inside an open transaction until the other member owns its partitions and has fenced it.
 func (f *faults) stop(t testing.TB, m *member) {
 	t.Helper()
 	f.during(t)
-	before := len(m.said())
+	before := len(m.output())
 	m.signal(signalStop)
-	eventually.True(t, "the member stands still", m.stopped)
+	eventually.True(t, "the member is stopped", m.stopped)
 	f.stops++
-	f.d.caughtUp(t, "while a member stands still")
+	f.d.caughtUp(t, "while a member is stopped")
 	m.signal(syscall.SIGCONT)
-	eventually.True(t, "the member that stood still has its commit refused", func() bool {
-		return strings.Contains(m.said()[before:], "commit t-table/")
+	eventually.True(t, "the commit of the stopped member is refused", func() bool {
+		return strings.Contains(m.output()[before:], "commit t-table/")
 	})
-	f.d.caughtUp(t, "after it went on")
+	f.d.caughtUp(t, "after it continued")
 }
 
 func TestTortureOfMembers(t *testing.T) {
@@ -462,7 +462,7 @@ func tortureOfMembers(t *testing.T, w *wire) {
 }
 
 // kill -9 of the broker leaves transactions without a marker. Between the markers of one transaction, a kill can apply half
-// of it: one lost or doubled output in several hundred kills is this case.
+// of it: it explains one lost or duplicate output in several hundred kills.
 func TestTortureOfTheBroker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -475,15 +475,15 @@ func TestTortureOfTheBroker(t *testing.T) {
 }
 
 // tortureOfBrokers kills a broker under load, repeatedly.
-func tortureOfBrokers(t *testing.T, w *wire, die func(d *driver)) {
+func tortureOfBrokers(t *testing.T, w *wire, kill func(d *driver)) {
 	a, b := newMember(t, w), newMember(t, w, "ROWS_TEST_STANDBY=1")
 	d := drive(t, w, 400)
 	f := &faults{d: d}
 	for range 2 * tortureRounds(t) {
 		f.during(t)
-		die(d)
+		kill(d)
 		f.kills++
-		d.caughtUp(t, "after the broker died")
+		d.caughtUp(t, "after the broker was killed")
 	}
 	t.Logf("%d kills", f.kills)
 	d.verify(t, a, b)

@@ -26,10 +26,10 @@ type headed struct {
 func (r headed) Headers() goka.Headers { return r.headers }
 
 // spansOf returns a tracer that samples with a probability, and the spans that it created.
-func spansOf(chance float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
+func spansOf(probability float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())))
-	return tracing.New(provider, chance), spans
+	return tracing.New(provider, probability), spans
 }
 
 // sentBy returns the span context of a sender.
@@ -45,7 +45,7 @@ func sentBy(recorded bool) trace.SpanContext {
 func echo() Group {
 	return Group{Name: "g", Outputs: []string{"out"}, Inputs: []Input{{topic: "in", handle: func(tx *Tx, value []byte) error {
 		if string(value) == "broken" {
-			return errors.New("dependency is away")
+			return errors.New("dependency is unavailable")
 		}
 		return tx.Emit("out", tx.Key(), value)
 	}}}}
@@ -56,29 +56,29 @@ func TestTrace_FollowsTheSender(t *testing.T) {
 	header := func(recorded bool) []byte { return tracing.Value(sentBy(recorded)) }
 	for _, test := range []struct {
 		name    string
-		chance  float64
+		probability  float64
 		headers goka.Headers
 		spans   int
 		root    bool
 	}{
 		{"recorded by its sender", 0, goka.Headers{tracing.Header: header(true)}, 1, false},
 		{"not recorded by its sender", 1, goka.Headers{tracing.Header: header(false)}, 0, false},
-		{"derived from what is not recorded", 1, goka.Headers{topics.SinceHeader: topics.SinceValue(5)}, 0, false},
+		{"derived from an untraced record", 1, goka.Headers{topics.SinceHeader: topics.SinceValue(5)}, 0, false},
 		{"derived, recorded", 0, goka.Headers{topics.SinceHeader: topics.SinceValue(5), tracing.Header: header(true)}, 1, false},
-		{"from outside, by chance", 1, nil, 1, true},
-		{"from outside, not by chance", 0, nil, 0, false},
-		{"from outside with a broken header", 1, goka.Headers{tracing.Header: []byte("00-xx")}, 1, true},
+		{"external, sampled", 1, nil, 1, true},
+		{"external, not sampled", 0, nil, 0, false},
+		{"external, with an invalid header", 1, goka.Headers{tracing.Header: []byte("00-xx")}, 1, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPartition(t, echo())
 			var spans *tracetest.SpanRecorder
-			p.run.r.env.Kafka.Tracer, spans = spansOf(test.chance)
-			key := hereOwners(1)[0]
+			p.run.r.env.Kafka.Tracer, spans = spansOf(test.probability)
+			key := ownersOfPartition0(1)[0]
 			p.handle(headed{fakeRecord{topic: "in", key: key, offset: 4, at: time.UnixMilli(5)}, test.headers}, 0, []byte("x"))
 			b := p.state.pending
 			if len(spans.Started()) != test.spans || len(spans.Ended()) != 0 {
-				t.Fatalf("%d spans begun, %d ended before the commit; want %d and none", len(spans.Started()), len(spans.Ended()), test.spans)
+				t.Fatalf("%d spans started, %d ended before the commit; want %d and none", len(spans.Started()), len(spans.Ended()), test.spans)
 			}
 			records := new(transactionRecords).fill(b, p.run.r.topo, p.id)
 			told := headerOf(records[len(records)-1], tracing.Header)
@@ -89,15 +89,15 @@ func TestTrace_FollowsTheSender(t *testing.T) {
 			}
 			if test.spans == 0 {
 				if told != nil {
-					t.Errorf("what it emitted says %s", told)
+					t.Errorf("the emitted record has the header %s", told)
 				}
 				return
 			}
 			if got := tracing.Parse(told); got.SpanID() != ended[0].SpanContext().SpanID() || !got.IsSampled() {
-				t.Errorf("what it emitted is of %v, want %v", got, ended[0].SpanContext())
+				t.Errorf("the emitted record has the span %v, want %v", got, ended[0].SpanContext())
 			}
 			if root := !ended[0].Parent().IsValid(); root != test.root {
-				t.Errorf("begins a trace: got %t, want %t", root, test.root)
+				t.Errorf("root span: got %t, want %t", root, test.root)
 			}
 		})
 	}
@@ -119,19 +119,19 @@ func TestTrace_EndsWithoutACommit(t *testing.T) {
 	var spans *tracetest.SpanRecorder
 	p.run.r.env.Kafka.Tracer, spans = spansOf(0)
 	headers := goka.Headers{tracing.Header: tracing.Value(sentBy(true))}
-	key := hereOwners(1)[0]
-	for i, value := range []string{"good", "broken", "after the end"} {
+	key := ownersOfPartition0(1)[0]
+	for i, value := range []string{"valid", "broken", "after the error"} {
 		p.handle(headed{fakeRecord{topic: "in", key: key, offset: int64(i), at: time.UnixMilli(5)}, headers}, 0, []byte(value))
 	}
 	if got := describe(spans.Ended()); !slices.Equal(got, []string{"*errors.errorString"}) {
-		t.Errorf("ended when the callback failed: %q, want that of the failed one", got)
+		t.Errorf("spans ended when the callback failed: %q, want that of the failed record", got)
 	}
 	p.failTraces()
 	if got := describe(spans.Ended()); !slices.Equal(got, []string{"*errors.errorString", notCommitted}) {
-		t.Errorf("ended at the end: %q, want both", got)
+		t.Errorf("spans ended at the end: %q, want both", got)
 	}
 	if len(spans.Started()) != 2 {
-		t.Errorf("%d spans begun, want 2: the third record was not taken", len(spans.Started()))
+		t.Errorf("%d spans started, want 2: the third record was not processed", len(spans.Started()))
 	}
 }
 

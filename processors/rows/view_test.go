@@ -63,7 +63,7 @@ func TestView_ReadsOneCommitAtATime(t *testing.T) {
 			select {
 			case <-changed:
 			case <-time.After(patience):
-				t.Fatalf("nothing changed for %s, at %d", patience, last)
+				t.Fatalf("no change for %s, at %d", patience, last)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestHasRows(t *testing.T) {
 	r := newRunner(t, w, t.TempDir(), w.twin())
 	var gone *NotOwnerError
 	if found, err := HasRows(t.Context(), r.View(), user(1)); found || !errors.As(err, &gone) {
-		t.Errorf("partition that is not here: got %t, %v, want a NotOwnerError", found, err)
+		t.Errorf("partition of another process: got %t, %v, want a NotOwnerError", found, err)
 	}
 	start(t, r)
 	w.client.Produce(t.Context(), w.record(t, "t-in", user(1), 0), nil)
@@ -105,7 +105,7 @@ func TestView_NotOwner(t *testing.T) {
 		}
 	}
 	session := func() (number uint64, since time.Time) {
-		eventually.True(t, "it is here", func() bool {
+		eventually.True(t, "this process owns the partition", func() bool {
 			return r.View().Read(t.Context(), "user:1", func(s Snapshot) error { number, since = s.Session(), s.Since(); return nil }) == nil
 		})
 		return number, since
@@ -116,7 +116,7 @@ func TestView_NotOwner(t *testing.T) {
 	select {
 	case <-arrives:
 	case <-time.After(patience):
-		t.Fatal("the partition's arrival is no change")
+		t.Fatal("Changed was not closed when the partition was acquired")
 	}
 	first, since := session()
 	leaves := r.View().Changed("user:1")
@@ -129,7 +129,7 @@ func TestView_NotOwner(t *testing.T) {
 		t.Errorf("session %d after %d: it must never repeat", second, first)
 	}
 	if !again.After(since) {
-		t.Errorf("here since %s and, when another may have had it meanwhile, %s", since, again)
+		t.Errorf("owned since %s, and since %s after a gap, want different times", since, again)
 	}
 }
 
@@ -140,22 +140,22 @@ func TestView_Since(t *testing.T) {
 	began := r.assigned(1, 7)
 	for turn := int32(8); turn < 10; turn++ {
 		if since := r.assigned(1, turn); !since.Equal(began) {
-			t.Errorf("turn %d, next to the one before: here since %s, want %s", turn, since, began)
+			t.Errorf("generation %d after its predecessor: owned since %s, want %s", turn, since, began)
 		}
 	}
 	for _, turn := range []int32{11, 2, 2} { // one is missing; the group was recreated; another process with the same name
 		since := r.assigned(1, turn)
 		if !since.After(began) {
-			t.Errorf("turn %d: here since %s, as before", turn, since)
+			t.Errorf("generation %d: owned since %s, want a new time", turn, since)
 		}
 		began = since
 	}
 	if other := r.assigned(0, 3); other.Before(began) {
-		t.Errorf("another partition: here since %s", other)
+		t.Errorf("another partition: owned since %s", other)
 	}
 }
 
-func TestView_StopsForItsCaller(t *testing.T) {
+func TestView_ReturnsErrorsOfItsCaller(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, _ := w.run(t, t.TempDir(), w.twin())
@@ -163,14 +163,14 @@ func TestView_StopsForItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.View().Read(ctx, "user:1", func(Snapshot) error { return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("read with a cancelled context: %v", err)
+		t.Errorf("read with a canceled context: %v", err)
 	}
 	mine := errors.New("mine")
 	if err := r.View().Read(t.Context(), "user:1", func(Snapshot) error { return mine }); err != mine {
 		t.Errorf("read: %v, want the error of the function", err)
 	}
 	if err := r.View().Read(t.Context(), "", func(Snapshot) error { return nil }); err == nil {
-		t.Error("rows of the empty owner, the kernel's own, can be read")
+		t.Error("reserved rows of the empty owner can be read")
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 
 const testPartitions = 4
 
-// wire is an embedded broker with the topics of a group "t": t-in, t-in2, t-batch, t-out and the group's own.
+// wire is an embedded broker with the topics of a group "t": t-in, t-in2, t-batch, t-out, and the group's table, loop and ticks.
 type wire struct {
 	*embedded.Server          // in this process, or nil
 	broker           *process // in another process
@@ -124,7 +124,7 @@ func whileRunning(t testing.TB, r *Runner, what string, condition func() bool) {
 	eventually.True(t, what, func() bool {
 		t.Helper()
 		if r.runs.Load() > 0 && !r.running.Load() {
-			t.Fatalf("the run ended before this: %s", what)
+			t.Fatalf("Run returned before the condition held: %s", what)
 		}
 		return condition()
 	})
