@@ -190,7 +190,7 @@ func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 				return time.Time{}, err
 			}
 			defer l.Close()
-			return l.OldestLeft(ctx, consumer)
+			return l.OldestUnprocessed(ctx, consumer)
 		},
 	}.Check(), nil
 }

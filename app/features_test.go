@@ -367,7 +367,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 		if err == nil {
 			t.Fatalf("Pinot has no action, and wait says %s", out)
 		}
-		return strings.Contains(err.Error(), "still behind: pinot: ") && strings.Contains(out, `"group": "pinot"`)
+		return strings.Contains(err.Error(), "unprocessed: pinot: ") && strings.Contains(out, `"group": "pinot"`)
 	})
 	eventually.True(t, "Wait names Pinot", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)

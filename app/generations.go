@@ -48,7 +48,7 @@ const lingering = 5 * time.Second
 
 // cutOverReaches is the time after which every process knows about a cut-over, including the check itself. Until then,
 // a process may still get chunks from the previous generation.
-const cutOverReaches = 2 * topics.WatchEvery
+const cutOverReaches = 2 * topics.WatchInterval
 
 // newPoolGenerations reads which generation is active, and opens it.
 func newPoolGenerations(ctx context.Context, p *App, open func(number int) (*rows.Runner, error)) (*poolGenerations, error) {

@@ -74,7 +74,7 @@ func (p *App) openPinot(deps *feature.Deps, store feature.Store) error {
 	}
 	lateness := feature.Lateness{
 		Metrics: deps.Metrics, Log: p.log, Now: time.Now,
-		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestLeft(ctx, consumer) },
+		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestUnprocessed(ctx, consumer) },
 	}
 	p.part("feature-lateness", lateness.Run)
 	return nil

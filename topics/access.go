@@ -48,7 +48,7 @@ func (c ClientConfig) Validate() error {
 		problems = append(problems, errors.New("sasl.mechanism: PLAIN sends the password itself: set tls.enabled, or use SCRAM-SHA-512"))
 	}
 	if strings.TrimSpace(c.Rack) != c.Rack || len(c.Rack) > 255 {
-		problems = append(problems, fmt.Errorf("rack: %q: want at most 255 bytes, no space around it", c.Rack))
+		problems = append(problems, fmt.Errorf("rack: %q: want at most 255 bytes without surrounding space", c.Rack))
 	}
 	return errors.Join(problems...)
 }
@@ -113,35 +113,35 @@ func (s SASL) sarama(c *sarama.Config) error {
 	c.Net.SASL.Mechanism = sarama.SASLMechanism(s.Mechanism)
 	c.Net.SASL.User, c.Net.SASL.Password = s.User, password
 	if s.Mechanism != Plain {
-		c.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &exchange{mechanism: s.mechanism()} }
+		c.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scramExchange{mechanism: s.mechanism()} }
 	}
 	return nil
 }
 
-// exchange is one SCRAM authentication of a sarama client. It uses franz-go's SCRAM, because sarama has no implementation.
-type exchange struct {
+// scramExchange is one SCRAM authentication of a sarama client. It uses franz-go's SCRAM, because sarama has no implementation.
+type scramExchange struct {
 	mechanism sasl.Mechanism
 	session   sasl.Session // nil before the first step
 	done      bool
 }
 
 // Begin ignores its arguments: the mechanism has the credentials.
-func (e *exchange) Begin(_, _, _ string) error { return nil }
+func (e *scramExchange) Begin(_, _, _ string) error { return nil }
 
 // Step returns the answer to the broker's challenge. The first challenge is empty.
-func (e *exchange) Step(said string) (string, error) {
+func (e *scramExchange) Step(challenge string) (string, error) {
 	var answer []byte
 	var err error
 	if e.session == nil {
 		e.session, answer, err = e.mechanism.Authenticate(context.Background(), "")
 	} else {
-		e.done, answer, err = e.session.Challenge([]byte(said))
+		e.done, answer, err = e.session.Challenge([]byte(challenge))
 	}
 	return string(answer), err
 }
 
-// Done reports whether the broker has proved that it knows the password, too.
-func (e *exchange) Done() bool { return e.done }
+// Done reports whether the exchange is complete, which includes the broker's proof that it has the password.
+func (e *scramExchange) Done() bool { return e.done }
 
 // memberID returns name with every character that brokers do not allow in a member id replaced by "-". Allowed are letters,
 // digits, ".", "_" and "-".

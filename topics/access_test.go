@@ -49,7 +49,7 @@ func (s secured) as(mechanism string) topics.ClientConfig {
 	}
 }
 
-// fakeSecured starts an embedded broker that requires a login, and one that requires a certificate.
+// fakeSecured starts an embedded broker that requires a login, and another that requires a certificate.
 func fakeSecured(t *testing.T) secured {
 	t.Helper()
 	s := secured{dir: filepath.Join(t.TempDir(), "certificates")}
@@ -82,7 +82,7 @@ func realSecuredKafka(t *testing.T) secured {
 	t.Helper()
 	at := os.Getenv(realSecured)
 	if at == "" {
-		t.Skipf("set %s to the address of a Kafka broker that wants TLS and a login", realSecured)
+		t.Skipf("set %s to the address of a Kafka broker that requires TLS and a login", realSecured)
 	}
 	host, port, err := net.SplitHostPort(at)
 	must.OK(t, err)
@@ -112,15 +112,15 @@ func everyClient(t *testing.T, s secured) {
 		t.Run(c.name, func(t *testing.T) {
 			k, err := c.as.Kafka([]string{c.at}, 1)
 			must.OK(t, err)
-			worksWith(t, k, fmt.Sprintf("secured-%s-%d", c.name, time.Now().UnixNano()))
+			checkClients(t, k, fmt.Sprintf("secured-%s-%d", c.name, time.Now().UnixNano()))
 			k.Dial = new(net.Dialer).DialContext
-			worksWith(t, k, fmt.Sprintf("dialled-%s-%d", c.name, time.Now().UnixNano()))
+			checkClients(t, k, fmt.Sprintf("dialled-%s-%d", c.name, time.Now().UnixNano()))
 		})
 	}
 }
 
-// worksWith creates a topic, produces to it in a transaction, and reads it with a franz-go group and a sarama group.
-func worksWith(t *testing.T, k topics.Kafka, topic string) {
+// checkClients creates a topic, produces to it in a transaction, and reads it with a franz-go group and a sarama group.
+func checkClients(t *testing.T, k topics.Kafka, topic string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -199,7 +199,7 @@ func (s someRead) ConsumeClaim(_ sarama.ConsumerGroupSession, claim sarama.Consu
 func TestClients_ReportRefusedLogin(t *testing.T) { refused(t, fakeSecured(t)) }
 func TestRealSecuredKafkaRefuses(t *testing.T)    { refused(t, realSecuredKafka(t)) }
 
-// refused checks that clients that the broker rejects return an error that names the reason and does not contain the
+// refused checks that rejected clients return an error that names the reason and does not contain the
 // password.
 func refused(t *testing.T, s secured) {
 	wrong := func(mechanism string) topics.ClientConfig {
@@ -211,19 +211,19 @@ func refused(t *testing.T, s secured) {
 	stranger.TLS.CAFile = s.file(securetest.Other)
 	anonymous.SASL = topics.SASL{}
 	open.TLS = secure.TLS{}
-	const trust, away = "certificate", ""
+	const trust, noReason = "certificate", ""
 	login := s.refuses
 	for _, c := range []struct {
 		name string
 		as   topics.ClientConfig
-		says string // the error of franz-go
+		want string // the error of franz-go
 	}{
-		{"a wrong password, plain", wrong(topics.Plain), login},
-		{"a wrong password, scram-256", wrong(topics.ScramSHA256), login},
-		{"a wrong password, scram-512", wrong(topics.ScramSHA512), login},
+		{"wrong password, plain", wrong(topics.Plain), login},
+		{"wrong password, scram-256", wrong(topics.ScramSHA256), login},
+		{"wrong password, scram-512", wrong(topics.ScramSHA512), login},
 		{"another authority", stranger, trust},
-		{"no login", anonymous, away},
-		{"no TLS", open, away},
+		{"no login", anonymous, noReason},
+		{"no TLS", open, noReason},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -240,8 +240,8 @@ func refused(t *testing.T, s secured) {
 			} {
 				began := time.Now()
 				err := try()
-				if err == nil || ctx.Err() != nil || what != "join" && !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "battery-staple") {
-					t.Errorf("%s: got %v, want an error that says %q", what, err, c.says)
+				if err == nil || ctx.Err() != nil || what != "join" && !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "battery-staple") {
+					t.Errorf("%s: got %v, want an error with %q", what, err, c.want)
 				}
 				t.Logf("%s: %v (%s)", what, err, time.Since(began).Round(time.Millisecond))
 			}
@@ -264,7 +264,7 @@ func TestClientConfig_Validate(t *testing.T) {
 		{"no mechanism", topics.ClientConfig{SASL: topics.SASL{Login: login}}, "sasl.mechanism, user: both or neither are required"},
 		{"no user", topics.ClientConfig{SASL: topics.SASL{Mechanism: "PLAIN"}}, "sasl.mechanism, user: both or neither are required"},
 		{"files without TLS", topics.ClientConfig{TLS: secure.TLS{Certificates: secure.Certificates{CAFile: "ca"}}}, "tls.enabled: is false"},
-		{"a rack with space", topics.ClientConfig{Rack: " a"}, `rack: " a"`},
+		{"rack with space", topics.ClientConfig{Rack: " a"}, `rack: " a"`},
 	} {
 		err := c.cfg.Validate()
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
@@ -272,6 +272,6 @@ func TestClientConfig_Validate(t *testing.T) {
 		}
 	}
 	if _, err := (topics.ClientConfig{SASL: topics.SASL{Mechanism: topics.Plain, Login: secure.Login{User: "ada", PasswordFile: "none"}}}).Kafka(nil, 1); err == nil {
-		t.Error("a password file that is not there: got no error")
+		t.Error("missing password file: got no error")
 	}
 }

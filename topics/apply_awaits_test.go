@@ -18,9 +18,9 @@ func TestApply_WaitsForAlteredSettings(t *testing.T) {
 	longer := oneBroker()
 	longer.Actions = 30 * 24 * time.Hour
 	const late = 4
-	n, asked := faultnet.New(), 0
+	n, requests := faultnet.New(), 0
 	n.Alter(kmsg.DescribeConfigs, 1, func(resp kmsg.Response) {
-		if asked++; asked > late {
+		if requests++; requests > late {
 			return
 		}
 		for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
@@ -33,8 +33,8 @@ func TestApply_WaitsForAlteredSettings(t *testing.T) {
 	})
 	w.Kafka.Dial = n.Dial
 	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer)))(t)
-	if asked != late+1 {
-		t.Errorf("the brokers were asked %d times, want %d: until they showed it", asked, late+1)
+	if requests != late+1 {
+		t.Errorf("%d requests for the settings, want %d", requests, late+1)
 	}
 	if err := topics.Verify(t.Context(), w.Kafka, topics.Catalogue(longer)); err != nil {
 		t.Errorf("Verify right after Apply: %v", err)

@@ -8,17 +8,17 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// maxScan bounds the backlog that a check reads. A larger one in a partition with records from before the call is pending.
+// maxScan bounds the backlog that a check reads, in records.
 const maxScan = 20_000
 
-// backlog remembers what has been read between a group's committed offset and the end of a partition. A record that is not
-// old never becomes old, so each record is read once.
+// backlog tracks the records that have been read between a group's committed offset and the end of a partition. A record that
+// is not old never becomes old, so each record is read once.
 type backlog struct {
 	before int64          // records below existed at the call, so all of them are old
 	since  schemas.Micros // records that originate at or before this time are old
 
-	scanned int64 // everything from the committed offset to here has been read …
-	lastOld int64 // … and this was the last old record, -1: none
+	scanned int64 // all records from the committed offset to this one have been read
+	lastOld int64 // the last old record that was read; -1: none
 }
 
 // pending reports whether an old record lies in [from, end). read returns committed records from an offset, and the offset
@@ -41,7 +41,7 @@ func (b *backlog) pending(from, end int64, read func(from int64) ([]*kgo.Record,
 			return true, nil
 		}
 		for _, r := range records {
-			if r.Offset < b.before || SinceOf(r) <= b.since {
+			if r.Offset < b.before || OriginTime(r) <= b.since {
 				b.lastOld, b.scanned = r.Offset, r.Offset+1
 				return true, nil
 			}
@@ -51,14 +51,21 @@ func (b *backlog) pending(from, end int64, read func(from int64) ([]*kgo.Record,
 	return false, nil
 }
 
-// unprocessed returns an upper bound of the records in [from, end) of a partition, or 0 if none of them is old. readMax bounds
-// each read, in bytes.
-func (l *Log) unprocessed(ctx context.Context, topic string, partition int32, b *backlog, from, end int64, readMax int32) (int64, error) {
-	pending, err := b.pending(from, end, func(from int64) ([]*kgo.Record, int64, error) {
-		return l.read(ctx, topic, partition, from, readMax)
+// logRange is the range [from, end) of a partition.
+type logRange struct {
+	topic     string
+	partition int32
+	from, end int64
+	maxBytes  int32 // of one read
+}
+
+// unprocessed returns an upper bound of the records in a range, or 0 if none of them is old.
+func (l *Log) unprocessed(ctx context.Context, b *backlog, r logRange) (int64, error) {
+	pending, err := b.pending(r.from, r.end, func(from int64) ([]*kgo.Record, int64, error) {
+		return l.read(ctx, r.topic, r.partition, from, r.maxBytes)
 	})
 	if err != nil || !pending {
 		return 0, err
 	}
-	return max(1, end-from), nil
+	return max(1, r.end-r.from), nil
 }

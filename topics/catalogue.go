@@ -69,7 +69,7 @@ type Topic struct {
 	Compact     bool          // keep only the newest record of each key; otherwise keep all records for Retention
 	Retention   time.Duration // 0: unlimited
 	AppendTime  bool          // records carry the broker's time instead of the producer's
-	Personal    string        // what its records may hold about a user; "": nothing
+	Personal    string        // personal data in its records; "": none
 	Writers     []string
 	Readers     []string // consumers that commit offsets
 	Explicit    bool     // the writer chooses the partition; otherwise the key does
@@ -105,7 +105,7 @@ func (p Profile) withDefaults() Profile {
 
 const (
 	unlimited time.Duration = -1 // in a row: keep all records
-	// derivedRetention applies to records that are useless once every reader has applied them. A group can be stopped for
+	// derivedRetention applies to records that no reader needs after it has applied them. A group can be stopped for
 	// this long without needing a rebuild.
 	derivedRetention = 7 * 24 * time.Hour
 	// DeletionsKept is the minimum time that a compacted topic keeps a tombstone. A reader that resumes after a longer
@@ -127,7 +127,7 @@ func Catalogue(p Profile) []Topic {
 	for _, group := range RowGroups() {
 		all = append(all, groupTopics(group)...)
 	}
-	settle(all, p)
+	applyProfile(all, p)
 	return all
 }
 
@@ -149,8 +149,8 @@ func (r row) complete() Topic {
 	return t
 }
 
-// settle sets the fields that depend on the profile.
-func settle(list []Topic, p Profile) {
+// applyProfile sets the fields that depend on the profile.
+func applyProfile(list []Topic, p Profile) {
 	for i := range list {
 		t := &list[i]
 		t.Partitions, t.Replicas = p.Partitions, p.Replicas

@@ -15,7 +15,7 @@ func TestCatalogue(t *testing.T) {
 		seen := map[string]bool{}
 		for _, topic := range topics.Catalogue(profile) {
 			if seen[topic.Name] {
-				t.Errorf("%s: topic %s stands there twice", name, topic.Name)
+				t.Errorf("%s: topic %s is listed twice", name, topic.Name)
 			}
 			seen[topic.Name] = true
 			if topic.Key == "" || len(topic.Writers) == 0 {
@@ -34,9 +34,9 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// Retention decides whether data can be lost. Input topics from which everything can be rebuilt are kept forever. Global
-// tables and changelogs are compacted. Nothing else is kept forever.
-func TestWhatIsKept(t *testing.T) {
+// Retention decides whether data can be lost. Input topics from which all state can be rebuilt are kept forever. Global
+// tables and changelogs are compacted. All other topics have a limited retention.
+func TestCatalogue_Retention(t *testing.T) {
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
 		want := "for a time"
 		switch {

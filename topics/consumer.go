@@ -22,8 +22,8 @@ type ConsumerConfig struct {
 	Reader  string // the reader for which retried records are delivered, see Retry; default Group
 	Topics  []string
 	MaxPoll int // maximum number of records per call of handle, default 5,000
-	// Quiet is how long a poll may stay empty before the consumer pings the brokers, default 1 minute. Without the ping,
-	// the client would retry silently while the brokers are unavailable or refuse it.
+	// Quiet is the time without records after which the consumer pings the brokers, default 1 minute. Without the ping, the
+	// client would retry silently while the brokers are unavailable or refuse it.
 	Quiet time.Duration
 }
 
@@ -39,12 +39,11 @@ const (
 
 // Consume joins a group and passes committed records to handle, in order within each partition. A new group starts at the
 // oldest record. Consume commits after handle has returned nil and before the next call, so a committed offset means that
-// the effect exists. Records whose offset was not committed are delivered again, to the then owner of the partition. No
+// the effect exists. Records whose offset was not committed are delivered again, to the current owner of the partition. No
 // partition is revoked while handle runs.
 //
-// Consume returns nil when ctx is canceled, after it has left the group. Otherwise it returns the error of handle, or the
-// reason why it cannot consume or commit. This includes brokers that are unreachable or refuse this client. It may be
-// called again.
+// Consume returns nil when ctx is canceled, after it has left the group. Otherwise it returns the error of handle, of
+// consuming or of committing, for example if brokers are unreachable or refuse this client. It may be called again.
 //
 // It returns a *ChangedTopicError if retention removed records that the group has not committed, or if a topic ends before
 // the group's offsets. The error persists until the offsets are reset. A recreated topic is read from its oldest record,
@@ -170,7 +169,7 @@ func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle ha
 	if len(done) == 0 {
 		return nil
 	}
-	traced, span := received(ctx, cfg, records)
+	traced, span := startReceive(ctx, cfg, records)
 	err := handle(traced, records, done)
 	tracing.End(span, err)
 	if err != nil {

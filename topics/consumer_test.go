@@ -102,7 +102,7 @@ func TestConsume_ReturnsErrorOfHandler(t *testing.T) {
 	}
 	var got seen
 	w.consume(t, &got)
-	eventually.True(t, "the records come again", func() bool { return got.len() == 10 })
+	eventually.True(t, "the records are delivered again", func() bool { return got.len() == 10 })
 }
 
 func TestConsume_ReportsFailedCommit(t *testing.T) {
@@ -126,11 +126,11 @@ func TestConsume_ReportsFailedCommit(t *testing.T) {
 	defer cancel()
 	err := topics.Consume(ctx, w.consumer("g", topics.Edges), func(context.Context, []*kgo.Record) error { return nil })
 	if !errors.Is(err, kerr.GroupAuthorizationFailed) {
-		t.Errorf("Consume = %v, want the brokers' answer to the commit", err)
+		t.Errorf("Consume = %v, want the brokers' error for the commit", err)
 	}
 }
 
-// Aborted records and markers are not passed to handle, and yet the committed offsets reach the end.
+// Aborted records and markers are not passed to handle, but the committed offsets reach the end.
 func TestConsume_CommitsPastMarkers(t *testing.T) {
 	w := newWire(t)
 	for i, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort, kgo.TryCommit} {
@@ -145,7 +145,7 @@ func TestConsume_CommitsPastMarkers(t *testing.T) {
 		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
 			for _, r := range rs {
 				if r.Attrs.IsControl() {
-					t.Errorf("a marker was handed over, offset %d", r.Offset)
+					t.Errorf("a marker was delivered, offset %d", r.Offset)
 				}
 			}
 			got.add(rs)
@@ -155,7 +155,7 @@ func TestConsume_CommitsPastMarkers(t *testing.T) {
 	eventually.True(t, "the end is committed", func() bool { return w.Committed("g", topics.Edges) == w.End(topics.Edges) })
 	_ = stop()
 	if len(got.values) != 16 || got.values["tx1-0"] != 0 {
-		t.Errorf("%d values came, want the 16 committed ones", len(got.values))
+		t.Errorf("%d values were delivered, want the 16 committed ones", len(got.values))
 	}
 }
 
@@ -174,7 +174,7 @@ func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
 	topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Consume(ctx, cfg, got.handle)
 	})
-	eventually.True(t, "all is committed", func() bool {
+	eventually.True(t, "all offsets are committed", func() bool {
 		return w.Committed("g", topics.Edges) == 2 && w.Committed("g", topics.UsersDeleted) == 1
 	})
 	got.mu.Lock()
@@ -210,25 +210,25 @@ func TestConsume_HandsOver(t *testing.T) {
 	}
 }
 
-// line dials until it is cut.
-type line struct {
+// network dials until it is cut.
+type network struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	isCut bool
 }
 
-func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *network) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isCut {
-		return nil, errors.New("the line is cut")
+		return nil, errors.New("network is cut")
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	l.conns = append(l.conns, conn)
 	return conn, err
 }
 
-func (l *line) cut() {
+func (l *network) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isCut = true
@@ -241,7 +241,7 @@ func (l *line) cut() {
 func TestConsume_ReportsUnavailableBrokers(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Pins, "a")
-	k, l := w.Kafka, new(line)
+	k, l := w.Kafka, new(network)
 	k.Dial = l.dial
 	cfg := topics.ConsumerConfig{Kafka: k, Group: "g", Topics: []string{topics.Pins}, Quiet: 300 * time.Millisecond}
 	ended := make(chan error, 1)
@@ -255,13 +255,13 @@ func TestConsume_ReportsUnavailableBrokers(t *testing.T) {
 	l.cut()
 	select {
 	case err := <-ended:
-		if err == nil || !strings.Contains(err.Error(), "the line is cut") {
-			t.Errorf("got %v, want what dialling said", err)
+		if err == nil || !strings.Contains(err.Error(), "network is cut") {
+			t.Errorf("got %v, want the error of dialing", err)
 		}
 	case <-time.After(30 * time.Second):
-		t.Error("it goes on without a word")
+		t.Error("Consume did not return an error")
 	}
-	if err := topics.Consume(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "the line is cut") {
-		t.Errorf("begun while they are away: got %v, want what dialling said", err)
+	if err := topics.Consume(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "network is cut") {
+		t.Errorf("started while brokers are unavailable: got %v, want the error of dialing", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A producer in another language must compute the same: Java's murmur2 of the key, with the sign masked, modulo the
+// Producers in other languages must compute the same partition: Java's murmur2 of the key, with the sign masked, modulo the
 // partitions.
 func ExamplePartition() {
 	for _, key := range []string{"user:7", "board:9", "pin:42"} {

@@ -14,8 +14,8 @@ import (
 type ExternalConsumer struct {
 	Name  string // its name in a Lag, in place of a group
 	Topic string
-	// Reached returns for each partition the offset below which the effect of every record exists. A missing partition has
-	// not been started. After an error, Reached is called again.
+	// Reached returns for each partition the offset below which the effect of every record exists. It omits partitions that
+	// the consumer has not started to read. After an error, Reached is called again.
 	Reached func(ctx context.Context) (map[int32]int64, error)
 }
 
@@ -47,10 +47,9 @@ func (p Position) next() int64 { return max(p.Committed, p.Start) }
 // firstBytes bounds the read of one record. Further records of a backlog are not needed.
 const firstBytes = 64 << 10
 
-// OldestLeft returns the arrival time of the oldest unprocessed event. It reads the first record of each partition that the
-// external consumer has not reached, and takes the arrival of the external event behind it. It returns the zero time if the
-// consumer has reached every committed record.
-func (l *Log) OldestLeft(ctx context.Context, c ExternalConsumer) (oldest time.Time, err error) {
+// OldestUnprocessed returns the arrival time of the oldest unprocessed event: the earliest origin time among the first
+// unprocessed records of the partitions. It returns the zero time if the consumer has reached every committed record.
+func (l *Log) OldestUnprocessed(ctx context.Context, c ExternalConsumer) (oldest time.Time, err error) {
 	positions, err := l.externalPositions(ctx, c)
 	if err != nil {
 		return time.Time{}, err
@@ -63,7 +62,7 @@ func (l *Log) OldestLeft(ctx context.Context, c ExternalConsumer) (oldest time.T
 		if r == nil {
 			continue
 		}
-		if arrived := SinceOf(r).Time(); oldest.IsZero() || arrived.Before(oldest) {
+		if arrived := OriginTime(r).Time(); oldest.IsZero() || arrived.Before(oldest) {
 			oldest = arrived
 		}
 	}
@@ -90,8 +89,8 @@ func (l *Log) first(ctx context.Context, at Position) (*kgo.Record, error) {
 
 // AwaitExternalConsumers returns nil when the external consumers have reached every record that was committed at the call, and a
 // *WaitError when ctx is canceled before. It retries brokers and external consumers that do not answer. Markers and aborted
-// records do not count, because an external consumer may stay before them forever. AwaitExternalConsumers calls progress, unless
-// nil, after each check.
+// records do not count, because the position of an external consumer may stay before them forever. AwaitExternalConsumers calls
+// progress, unless nil, after each check.
 //
 // Call it after Wait. The topics then contain all derived records, so both together wait for the external consumers as for
 // any other reader.
@@ -104,7 +103,7 @@ func AwaitExternalConsumers(ctx context.Context, k Kafka, progress func(WaitStat
 		return err
 	}
 	defer l.Close()
-	w := &waiter{log: l, backlogs: map[place]*backlog{}}
+	w := &waiter{log: l, backlogs: map[groupPartition]*backlog{}}
 	return await(ctx, externalInterval, progress, func(ctx context.Context) (WaitState, error) {
 		return w.checkExternal(ctx, consumers), nil
 	})
@@ -113,8 +112,7 @@ func AwaitExternalConsumers(ctx context.Context, k Kafka, progress func(WaitStat
 // externalInterval is the time between two checks. Each check queries the servers of the external consumers.
 const externalInterval = 100 * time.Millisecond
 
-// checkExternal checks each external consumer once. The state's error names the consumers that did not answer; the others are
-// checked all the same.
+// checkExternal checks each external consumer once. The state's error names the consumers that did not answer.
 func (w *waiter) checkExternal(ctx context.Context, consumers []ExternalConsumer) (state WaitState) {
 	for _, c := range consumers {
 		records, err := w.externalLag(ctx, c)
@@ -134,8 +132,8 @@ func (w *waiter) externalLag(ctx context.Context, c ExternalConsumer) (sum int64
 		return 0, err
 	}
 	for _, at := range positions {
-		b := w.backlog(place{c.Name, c.Topic, at.Partition}, at.End, 0)
-		records, err := w.log.unprocessed(ctx, at.Topic, at.Partition, b, at.next(), b.before, firstBytes)
+		b := w.backlog(groupPartition{c.Name, c.Topic, at.Partition}, at.End, 0)
+		records, err := w.log.unprocessed(ctx, b, logRange{at.Topic, at.Partition, at.next(), b.before, firstBytes})
 		if err != nil {
 			return 0, err
 		}

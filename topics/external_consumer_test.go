@@ -18,20 +18,20 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// standIn is an external consumer whose position the test sets.
-type standIn struct {
-	mu    sync.Mutex
-	at    map[int32]int64
-	err   error
-	asked int
-	then  func(*standIn) // called after each query, once its answer is made
+// fakeExternal is an external consumer whose position the test sets.
+type fakeExternal struct {
+	mu      sync.Mutex
+	at      map[int32]int64
+	err     error
+	queries int
+	then    func(*fakeExternal) // called after each query, with its result fixed
 }
 
-func (s *standIn) consumer() topics.ExternalConsumer {
+func (s *fakeExternal) consumer() topics.ExternalConsumer {
 	return topics.ExternalConsumer{Name: "copy", Topic: topics.ActionsEnriched, Reached: func(context.Context) (map[int32]int64, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.asked++
+		s.queries++
 		at, err := maps.Clone(s.at), s.err
 		if s.then != nil {
 			s.then(s)
@@ -43,10 +43,10 @@ func (s *standIn) consumer() topics.ExternalConsumer {
 // action returns a record of a partition that originates from an event of some time ago.
 func action(partition int32, ago time.Duration) *kgo.Record {
 	since := schemas.MicrosOf(time.Now().Add(-ago))
-	return &kgo.Record{Topic: topics.ActionsEnriched, Partition: partition, Value: []byte("x"), Headers: topics.WithSince(nil, since)}
+	return &kgo.Record{Topic: topics.ActionsEnriched, Partition: partition, Value: []byte("x"), Headers: topics.WithOrigin(nil, since)}
 }
 
-// put sends records to the partitions that they name.
+// put sends records to their Record.Partition.
 func (w *wire) put(t *testing.T, records ...*kgo.Record) {
 	t.Helper()
 	out := w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -68,8 +68,8 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// stillBehind waits for two checks, and returns the lag at the second; "": no lag.
-func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
+// lagAfterTwoChecks waits for two checks, and returns the lag at the second; "": no lag.
+func (w *wire) lagAfterTwoChecks(t *testing.T, s *fakeExternal) (state string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -85,24 +85,24 @@ func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	case err == nil:
 		return ""
 	case !errors.As(err, &late) || late.State.String() != state:
-		t.Fatalf("got %v, want that %s is behind", err, state)
+		t.Fatalf("got %v, want lag %s", err, state)
 	}
 	return state
 }
 
-// AwaitExternalConsumers returns once an external consumer has every committed record, even if markers and an aborted tail lie
+// AwaitExternalConsumers returns when an external consumer has reached every committed record, even if markers and an aborted tail lie
 // between its position and the end. The consumer never passes these.
 func TestAwaitExternalConsumers_IgnoresMarkers(t *testing.T) {
 	w := newWire(t)
 	p := w.ended(t, kgo.TryCommit)
 	w.ended(t, kgo.TryAbort)
-	s := &standIn{at: map[int32]int64{p: 0}}
-	if got := w.stillBehind(t, s); got != "copy: 4 of actions-enriched" {
-		t.Errorf("one record behind: %q, want it named with the four offsets", got)
+	s := &fakeExternal{at: map[int32]int64{p: 0}}
+	if got := w.lagAfterTwoChecks(t, s); got != "copy: 4 of actions-enriched" {
+		t.Errorf("one unprocessed record: %q, want a lag of four offsets", got)
 	}
 	s.at = nil
-	if got := w.stillBehind(t, s); got != "copy: 4 of actions-enriched" {
-		t.Errorf("of one that has not begun: %q", got)
+	if got := w.lagAfterTwoChecks(t, s); got != "copy: 4 of actions-enriched" {
+		t.Errorf("not started: %q", got)
 	}
 	s.at = map[int32]int64{p: 1}
 	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer()); err != nil {
@@ -114,9 +114,9 @@ func TestAwaitExternalConsumers_IgnoresMarkers(t *testing.T) {
 func TestAwaitExternalConsumers_ReturnsUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(2, 0), action(2, 0))
-	s := &standIn{at: map[int32]int64{2: 1}}
-	s.then = func(s *standIn) {
-		if s.asked > 1 {
+	s := &fakeExternal{at: map[int32]int64{2: 1}}
+	s.then = func(s *fakeExternal) {
+		if s.queries > 1 {
 			s.at[2] = 2
 		}
 	}
@@ -129,19 +129,19 @@ func TestAwaitExternalConsumers_ReturnsUnderTraffic(t *testing.T) {
 	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, more, s.consumer()); err != nil {
 		t.Error(err)
 	}
-	if s.asked < 3 {
-		t.Errorf("asked %d times, want until it had what was there at the call", s.asked)
+	if s.queries < 3 {
+		t.Errorf("%d queries, want queries until it has the records from before the call", s.queries)
 	}
 }
 
-// A transaction that is open at the call may already be committed from the point of view of its producer.
+// For its producer, a transaction that is open at the call may already be committed.
 func TestAwaitExternalConsumers_WaitsForOpenTransactions(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
 	tx := w.begin(t, r)
-	s := &standIn{at: map[int32]int64{r.Partition: 0}}
-	if got := w.stillBehind(t, s); got != "copy: 1 of actions-enriched" {
-		t.Errorf("while it is open: %q", got)
+	s := &fakeExternal{at: map[int32]int64{r.Partition: 0}}
+	if got := w.lagAfterTwoChecks(t, s); got != "copy: 1 of actions-enriched" {
+		t.Errorf("open transaction: %q", got)
 	}
 	must.OK(t, tx.EndTransaction(t.Context(), kgo.TryAbort))
 	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer()); err != nil {
@@ -149,33 +149,33 @@ func TestAwaitExternalConsumers_WaitsForOpenTransactions(t *testing.T) {
 	}
 }
 
-// An external consumer that does not answer is retried and named. So is one that has read a topic that was deleted.
+// An external consumer that does not answer, or has read a deleted topic, is retried and named.
 func TestAwaitExternalConsumers_NamesUnavailableConsumer(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(1, 0))
-	s := &standIn{err: errors.New("away")}
-	if got := w.stillBehind(t, s); got != "copy: away" {
-		t.Errorf("while it is away: %q", got)
+	s := &fakeExternal{err: errors.New("unavailable")}
+	if got := w.lagAfterTwoChecks(t, s); got != "copy: unavailable" {
+		t.Errorf("unavailable: %q", got)
 	}
 	s.err, s.at = nil, map[int32]int64{1: 7}
-	if got := w.stillBehind(t, s); !strings.Contains(got, "copy: copy is at offset 7 of actions-enriched/1, which ends at 1") {
-		t.Errorf("beyond the end: %q", got)
+	if got := w.lagAfterTwoChecks(t, s); !strings.Contains(got, "copy: copy is at offset 7 of actions-enriched/1, which ends at 1") {
+		t.Errorf("position beyond the end: %q", got)
 	}
-	s.err, s.at, s.asked = errors.New("away"), map[int32]int64{1: 1}, 0
-	s.then = func(s *standIn) {
-		if s.asked == 2 {
+	s.err, s.at, s.queries = errors.New("unavailable"), map[int32]int64{1: 1}, 0
+	s.then = func(s *fakeExternal) {
+		if s.queries == 2 {
 			s.err = nil
 		}
 	}
-	var said []string
-	must.OK(t, topics.AwaitExternalConsumers(soon(t), w.Kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.consumer()))
-	if len(said) != 3 || said[1] != "copy: away" {
-		t.Errorf("said %q, want twice that it is away", said)
+	var states []string
+	must.OK(t, topics.AwaitExternalConsumers(soon(t), w.Kafka, func(state topics.WaitState) { states = append(states, state.String()) }, s.consumer()))
+	if len(states) != 3 || states[1] != "copy: unavailable" {
+		t.Errorf("states %q, want two with the error", states)
 	}
 }
 
 // The oldest unprocessed record of all partitions, by the arrival of its event, shows how late an external consumer is.
-func TestOldestLeft(t *testing.T) {
+func TestOldestUnprocessed(t *testing.T) {
 	w := newWire(t)
 	l, err := topics.NewLog(w.Kafka)
 	must.OK(t, err)
@@ -184,14 +184,14 @@ func TestOldestLeft(t *testing.T) {
 	w.ended(t, kgo.TryAbort)
 	for name, tt := range map[string]struct {
 		at   map[int32]int64
-		want time.Duration // age; negative: no record is left
+		want time.Duration // age; negative: no unprocessed record
 	}{
 		"nothing begun":   {map[int32]int64{}, 3 * time.Hour},
 		"one taken":       {map[int32]int64{1: 1, 2: 0}, 2 * time.Hour},
 		"one stuck":       {map[int32]int64{1: 1, 2: 2}, time.Hour},
 		"all but aborted": {map[int32]int64{1: 2, 2: 2}, -1},
 	} {
-		oldest, err := l.OldestLeft(t.Context(), (&standIn{at: tt.at}).consumer())
+		oldest, err := l.OldestUnprocessed(t.Context(), (&fakeExternal{at: tt.at}).consumer())
 		switch ago := time.Since(oldest); {
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -199,15 +199,15 @@ func TestOldestLeft(t *testing.T) {
 			t.Errorf("%s: got %v, want %v ago", name, oldest, tt.want)
 		}
 	}
-	if _, err := l.OldestLeft(t.Context(), (&standIn{err: errors.New("away")}).consumer()); err == nil {
-		t.Error("one that is away says how late it is")
+	if _, err := l.OldestUnprocessed(t.Context(), (&fakeExternal{err: errors.New("unavailable")}).consumer()); err == nil {
+		t.Error("an unavailable consumer returned a time")
 	}
 }
 
 // The setup's Wait returns only when its external consumers have the records that the readers have processed.
 func TestSetupWait_IncludesExternalConsumers(t *testing.T) {
 	w := newWire(t)
-	s := &standIn{}
+	s := &fakeExternal{}
 	w.put(t, action(1, 0))
 	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{})) {
 		if slices.Contains(r.Topics, topics.ActionsEnriched) {
@@ -221,15 +221,15 @@ func TestSetupWait_IncludesExternalConsumers(t *testing.T) {
 		}
 	}
 	setup := topics.Setup{Kafka: w.Kafka, ExternalConsumers: []topics.ExternalConsumer{s.consumer()}}
-	s.then = func(s *standIn) {
-		if s.asked == 2 {
+	s.then = func(s *fakeExternal) {
+		if s.queries == 2 {
 			s.at = map[int32]int64{1: 1}
 		}
 	}
-	var said []string
-	progress := func(state topics.WaitState) { said = append(said, state.String()) }
+	var states []string
+	progress := func(state topics.WaitState) { states = append(states, state.String()) }
 	must.OK(t, setup.Wait(soon(t), schemas.MicrosOf(time.Now()), progress))
-	if s.asked != 3 || !strings.Contains(strings.Join(said, "; "), "copy: 1 of actions-enriched") {
-		t.Errorf("asked %d times, said %q", s.asked, said)
+	if s.queries != 3 || !strings.Contains(strings.Join(states, "; "), "copy: 1 of actions-enriched") {
+		t.Errorf("%d queries, states %q", s.queries, states)
 	}
 }

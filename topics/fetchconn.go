@@ -20,8 +20,8 @@ import (
 
 // fetchConn is a sarama connection to a broker that bounds the memory of fetch responses.
 //
-// sarama decodes all batches of a response at once and allocates for each record and header. It requests a batch that it
-// cannot decode again without end. fetchConn therefore reads the responses to fetch requests first, and decompresses and
+// sarama decodes all batches of a response at once and allocates for each record and header. It retries a batch that it
+// cannot decode forever. fetchConn therefore reads the responses to fetch requests first, and decompresses and
 // bounds their batches. A batch that cannot be decoded within the bounds is replaced by a batch of one record. This record
 // has the last offset of the batch and contains the reason, see Unread. fetchConn relies on sarama writing each request
 // with one call.
@@ -32,14 +32,14 @@ type fetchConn struct {
 	mu      sync.Mutex
 	fetches map[int32]int16 // versions of the fetch requests in flight, by correlation id
 
-	rest []byte // unread bytes of the current response
-	pass int    // bytes of the response after rest, which Read copies through
-	err  error  // the response boundaries are lost
+	rest    []byte // unread bytes of the current response
+	through int    // bytes of the response after rest, which Read does not change
+	err     error  // after this error, the boundaries of responses are unknown
 }
 
 const (
-	requestHead = 4 + 2 + 2 + 4 // size, API key, version, correlation id
-	answerHead  = 4 + 4         // size, correlation id
+	requestHead  = 4 + 2 + 2 + 4 // size, API key, version, correlation id
+	responseHead = 4 + 4         // size, correlation id
 )
 
 // Write records the correlation ids of fetch requests.
@@ -54,7 +54,7 @@ func (c *fetchConn) Write(p []byte) (int, error) {
 
 // Read returns the bytes of the responses, with fetch responses bounded.
 func (c *fetchConn) Read(p []byte) (int, error) {
-	if len(c.rest) == 0 && c.pass == 0 && c.err == nil {
+	if len(c.rest) == 0 && c.through == 0 && c.err == nil {
 		c.err = c.next()
 	}
 	switch {
@@ -67,24 +67,24 @@ func (c *fetchConn) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
-	n, err := c.Conn.Read(p[:min(len(p), c.pass)])
-	c.pass -= n
+	n, err := c.Conn.Read(p[:min(len(p), c.through)])
+	c.through -= n
 	return n, err
 }
 
 // next reads the header of a response, and the whole response if it answers a fetch request.
 func (c *fetchConn) next() error {
-	head := make([]byte, answerHead)
+	head := make([]byte, responseHead)
 	if _, err := io.ReadFull(c.Conn, head); err != nil {
 		return err
 	}
 	size := int64(binary.BigEndian.Uint32(head)) - 4
 	if size < 0 || size > int64(sarama.MaxResponseSize) {
-		return fmt.Errorf("answer of %d bytes from the broker", size)
+		return fmt.Errorf("read response: size %d is out of range [0, %d]", size, sarama.MaxResponseSize)
 	}
-	version, isFetch := c.answers(int32(binary.BigEndian.Uint32(head[4:])))
+	version, isFetch := c.takeFetch(int32(binary.BigEndian.Uint32(head[4:])))
 	if !isFetch {
-		c.rest, c.pass = head, int(size)
+		c.rest, c.through = head, int(size)
 		return nil
 	}
 	body := make([]byte, size)
@@ -92,12 +92,12 @@ func (c *fetchConn) next() error {
 		return err
 	}
 	var err error
-	c.rest, err = boundedAnswer(head, body, version, c.unpack)
+	c.rest, err = boundResponse(head, body, version, c.unpack)
 	return err
 }
 
-// answers returns the version of the fetch request that a response belongs to. It returns false for any other response.
-func (c *fetchConn) answers(correlation int32) (version int16, ok bool) {
+// takeFetch returns the version of the fetch request that a response belongs to. It returns false for any other response.
+func (c *fetchConn) takeFetch(correlation int32) (version int16, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	version, ok = c.fetches[correlation]
@@ -105,20 +105,20 @@ func (c *fetchConn) answers(correlation int32) (version int16, ok bool) {
 	return version, ok
 }
 
-// boundedAnswer returns the response to a fetch request with its batches bounded.
-func boundedAnswer(head, body []byte, version int16, unpack kgo.Decompressor) ([]byte, error) {
+// boundResponse returns the response to a fetch request with its batches bounded.
+func boundResponse(head, body []byte, version int16, unpack kgo.Decompressor) ([]byte, error) {
 	answer := kmsg.NewPtrFetchResponse()
 	answer.Version = version
 	if answer.IsFlexible() {
 		if len(body) == 0 || body[0] != 0 {
-			return nil, errors.New("answer to a fetch request has tags in its head")
+			return nil, errors.New("read fetch response: unexpected tags in the header")
 		}
 		head, body = append(head, 0), body[1:]
 	}
 	if err := answer.ReadFrom(body); err != nil {
-		return nil, fmt.Errorf("read answer to a fetch request: %w", err)
+		return nil, fmt.Errorf("read fetch response: %w", err)
 	}
-	b := bounder{unpack: unpack, left: MaxDecompressedBytes}
+	b := bounder{unpack: unpack, budget: MaxDecompressedBytes}
 	for i := range answer.Topics {
 		for j := range answer.Topics[i].Partitions {
 			p := &answer.Topics[i].Partitions[j]
@@ -131,11 +131,11 @@ func boundedAnswer(head, body []byte, version int16, unpack kgo.Decompressor) ([
 }
 
 // bounder bounds the batches of one response. Together they take at most MaxDecompressedBytes of memory, or the response
-// contains a single batch. Further batches are left out, and sarama requests them again.
+// contains a single batch. Further batches are omitted, and sarama requests them again.
 type bounder struct {
-	unpack kgo.Decompressor
-	left   int
-	some   bool // at least one batch was included
+	unpack   kgo.Decompressor
+	budget   int
+	included bool // at least one batch was included
 }
 
 // Offsets of the fields in a batch. https://kafka.apache.org/documentation/#recordbatch
@@ -168,7 +168,7 @@ func (b *bounder) bound(batches []byte) []byte {
 	return out
 }
 
-// appendBatch appends a batch without compression, or its replacement. It returns false if it leaves the batch out.
+// appendBatch appends a batch without compression, or its replacement. It returns false if it omits the batch.
 func (b *bounder) appendBatch(out, batch []byte) ([]byte, bool) {
 	if crc32.Checksum(batch[atAttributes:], crcTable) != binary.BigEndian.Uint32(batch[atCRC:]) {
 		return append(out, batch...), true // sarama reports the checksum error
@@ -177,10 +177,10 @@ func (b *bounder) appendBatch(out, batch []byte) ([]byte, bool) {
 	switch {
 	case err != nil:
 		return appendUnread(out, batch, err), true
-	case b.some && size > b.left:
+	case b.included && size > b.budget:
 		return out, false
 	}
-	b.left, b.some = b.left-size, true
+	b.budget, b.included = b.budget-size, true
 	return appendRebuilt(out, batch, records, codecBits), true
 }
 
@@ -234,7 +234,7 @@ func appendUnread(out, batch []byte, why error) []byte {
 	return appendRebuilt(out, head, append(binary.AppendVarint(nil, int64(len(record))), record...), codecBits|controlBit)
 }
 
-// Unread returns why a batch was not decoded, from the headers of the record that sarama reads instead. It returns false
+// Unread returns the reason why a batch was not decoded, from the headers of the record that replaces it. It returns false
 // for a record that a producer wrote. The replacement has the last offset of the batch, and neither key nor value.
 func Unread(headers map[string][]byte) (why string, ok bool) {
 	return strings.CutPrefix(string(headers[unreadHeader]), unreadWord())

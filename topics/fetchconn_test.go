@@ -49,7 +49,7 @@ func newBounder(t testing.TB) *bounder {
 	t.Helper()
 	unpack, err := decompressor()
 	must.OK(t, err)
-	return &bounder{unpack: unpack, left: MaxDecompressedBytes}
+	return &bounder{unpack: unpack, budget: MaxDecompressedBytes}
 }
 
 // decoded returns the records that a client decodes from batches.
@@ -85,7 +85,7 @@ func TestBound_KeepsRecordsOfEveryCodec(t *testing.T) {
 		cut := batch[:len(batch)/2]
 		got := newBounder(t).bound(bytes.Join([][]byte{batch, cut}, nil))
 		if !bytes.HasSuffix(got, cut) {
-			t.Errorf("%v: the batch that is cut short is not kept", codec)
+			t.Errorf("%v: the truncated batch is not kept", codec)
 		}
 		records := decoded(t, got[:len(got)-len(cut)])
 		if len(records) != 3 {
@@ -99,23 +99,23 @@ func TestBound_KeepsRecordsOfEveryCodec(t *testing.T) {
 	}
 }
 
-func TestBound_ReplacesWhatCannotBeDecoded(t *testing.T) {
+func TestBound_ReplacesUndecodableBatches(t *testing.T) {
 	many := bytes.Repeat(testRecord(0, nil, 0), MaxDecodedBytes/recordCost+1)
 	broken := testRecord(0, []byte("value"), 0)
-	broken[len(broken)-1] = 2 // the header count says 1, but there is no header
+	broken[len(broken)-1] = 2 // the header count is 1, but there is no header
 	for name, c := range map[string]struct {
 		batch []byte
 		want  string
 	}{
-		"a record with many headers":   {testBatch(t, kgo.GzipCompression(), 0, 1, testRecord(0, nil, MaxHeaders+1)), "1025 headers"},
+		"record with many headers":     {testBatch(t, kgo.GzipCompression(), 0, 1, testRecord(0, nil, MaxHeaders+1)), "1025 headers"},
 		"the same without compression": {testBatch(t, kgo.NoCompression(), 0, 1, testRecord(0, nil, MaxHeaders+1)), "1025 headers"},
 		"many records":                 {testBatch(t, kgo.GzipCompression(), 0, MaxDecodedBytes/recordCost+1, many), "bytes of memory"},
 		"many bytes": {testBatch(t, kgo.ZstdCompression(), 0, 1, testRecord(0, make([]byte, MaxDecompressedBytes), 0)),
 			"decompresses to more than 67108864 bytes"},
-		"fewer records than it says": {testBatch(t, kgo.SnappyCompression(), 0, 2, testRecord(0, nil, 0)), "malformed"},
-		"more records than it says":  {testBatch(t, kgo.NoCompression(), 0, 1, testRecord(0, nil, 0), testRecord(1, nil, 0)), "malformed"},
-		"a record cut short":         {testBatch(t, kgo.NoCompression(), 0, 1, broken), "malformed"},
-		"no compressed bytes":        {testBatch(t, kgo.NoCompression(), int16(kgo.CodecGzip), 1, []byte("no gzip")), "cannot be decompressed"},
+		"fewer records than claimed": {testBatch(t, kgo.SnappyCompression(), 0, 2, testRecord(0, nil, 0)), "malformed"},
+		"more records than claimed":  {testBatch(t, kgo.NoCompression(), 0, 1, testRecord(0, nil, 0), testRecord(1, nil, 0)), "malformed"},
+		"truncated record":           {testBatch(t, kgo.NoCompression(), 0, 1, broken), "malformed"},
+		"no compressed bytes":        {testBatch(t, kgo.NoCompression(), int16(kgo.CodecGzip), 1, []byte("not gzip")), "cannot be decompressed"},
 		"of an aborted transaction":  {testBatch(t, kgo.GzipCompression(), 0x10, 1, testRecord(0, nil, MaxHeaders+1)), "headers"},
 		"as a control batch":         {testBatch(t, kgo.GzipCompression(), 0x20, 1, testRecord(0, nil, MaxHeaders+1)), "headers"},
 	} {
@@ -132,7 +132,7 @@ func TestBound_ReplacesWhatCannotBeDecoded(t *testing.T) {
 }
 
 // The batches of one response together take a bounded amount of memory. One batch is always included.
-func TestBound_LeavesOutWhatIsTooMuchForOneAnswer(t *testing.T) {
+func TestBound_OmitsBatchesBeyondTheBudget(t *testing.T) {
 	const each = MaxDecompressedBytes * 2 / 3
 	batch := testBatch(t, kgo.GzipCompression(), 0, 1, testRecord(0, make([]byte, each), 0))
 	small := testBatch(t, kgo.GzipCompression(), 0, 1, testRecord(0, nil, 0))
@@ -147,11 +147,11 @@ func TestBound_LeavesOutWhatIsTooMuchForOneAnswer(t *testing.T) {
 	}
 	full := testBatch(t, kgo.GzipCompression(), 0, 1, testRecord(0, make([]byte, MaxDecompressedBytes-100), 0))
 	if got := len(decoded(t, newBounder(t).bound(full))); got != 1 {
-		t.Error("the longest batch alone is left out")
+		t.Error("a single batch of maximum size is omitted")
 	}
 }
 
-func TestUnread_ProducersCannotWriteIt(t *testing.T) {
+func TestUnread_RejectsForgedHeader(t *testing.T) {
 	for _, forged := range []map[string][]byte{nil, {unreadHeader: nil}, {unreadHeader: []byte("batch from offset 0 to 9")}} {
 		if why, ok := Unread(forged); ok {
 			t.Errorf("%q was read as %q", forged, why)
@@ -185,9 +185,9 @@ func FuzzBound(f *testing.F) {
 	})
 }
 
-// A response to another request passes unchanged, also in small pieces. A response with an impossible length ends the
+// A response to another request is unchanged, also if it is read in small pieces. A response with an invalid length ends the
 // connection.
-func TestFetchConn_ImpossibleLengthEndsTheConnection(t *testing.T) {
+func TestFetchConn_InvalidLengthEndsTheConnection(t *testing.T) {
 	c := &fetchConn{Conn: readConn{bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1})}, fetches: map[int32]int16{}}
 	for range 2 {
 		if n, err := c.Read(make([]byte, 10)); n != 0 || err == nil {

@@ -18,7 +18,7 @@ type Flow struct {
 	Records     int64    `json:"records"` // end offsets summed: records and transaction markers
 }
 
-// Flows returns the current state of the topics between the groups of a catalogue, in its order. It leaves out topics
+// Flows returns the current state of the topics between the groups of a catalogue, in its order. It omits topics that are
 // private to one group, such as changelogs and ticks. readers lists the consumers that commit offsets. Records produced
 // while Flows runs may count as lag but not as records.
 func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([]Flow, error) {
@@ -65,9 +65,9 @@ type snapshot struct {
 	extent
 }
 
-// waiting returns how many records of a topic a group has not processed.
+// waiting returns the number of records of a topic that a group has not processed.
 func (s snapshot) waiting(group string, t Topic) int64 {
-	return behind(s.committed[group][t.Name], s.starts[t.Name], s.ends[t.Name], t.transactional())
+	return sumOfLags(s.committed[group][t.Name], s.starts[t.Name], s.ends[t.Name], t.transactional())
 }
 
 // snapshot reads committed offsets before end offsets, so that no reader is ahead of an end.
@@ -83,9 +83,9 @@ func (t Topic) transactional() bool {
 	return !slices.ContainsFunc(t.Writers, func(w string) bool { return !slices.Contains(RowGroups(), w) })
 }
 
-// behind returns the sum of the lags of all partitions. A partition without a committed offset counts from its start. In a
+// sumOfLags returns the sum of the lags of all partitions. A partition without a committed offset counts from its start. In a
 // transactional topic a marker follows each record, so a lag of one is a marker, or a record that is not committed yet.
-func behind(committed, starts, ends map[int32]int64, transactional bool) int64 {
+func sumOfLags(committed, starts, ends map[int32]int64, transactional bool) int64 {
 	var sum int64
 	for p, end := range ends {
 		from, ok := committed[p]

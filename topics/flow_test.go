@@ -37,7 +37,7 @@ func TestFlows_CountRecordsAndLag(t *testing.T) {
 	for _, key := range []string{"a", "b", "c", "d", "e"} {
 		w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte(key)}, &kgo.Record{Topic: topics.Publications, Key: []byte(key)})
 	}
-	w.Send(&kgo.Record{Topic: topics.PinCards, Key: []byte("a")}) // it takes one offset, as a marker does
+	w.Send(&kgo.Record{Topic: topics.PinCards, Key: []byte("a")}) // uses one offset, as a marker does
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	n := 0
@@ -55,20 +55,20 @@ func TestFlows_CountRecordsAndLag(t *testing.T) {
 		Readers: []topics.Lag{{Group: "mill", Topic: topics.Pins}},
 	}
 	if diff := cmp.Diff(want, got[topics.Pins]); diff != "" {
-		t.Errorf("worked off (-want +got):\n%s", diff)
+		t.Errorf("flow (-want +got):\n%s", diff)
 	}
 	if f := got[topics.Publications]; f.Records != 5 || len(f.Readers) != 1 || f.Readers[0].Records < 2 || f.Readers[0].Records > 5 {
-		t.Errorf("never read: %+v, want five records, which wait", f)
+		t.Errorf("never read: %+v, want a lag of five records", f)
 	}
 	if f, ok := got[topics.HotPins]; !ok || !f.GlobalTable || f.Readers == nil {
-		t.Errorf("held whole: %+v", f)
+		t.Errorf("global table: %+v", f)
 	}
 	if f := got[topics.PinCards]; f.Records != 1 || f.Readers[0].Records != 0 {
 		t.Errorf("a marker at the end of a topic of transactions: %+v, want no lag", f)
 	}
 	for _, own := range []string{topics.TableOf(topics.Pools), topics.TicksOf(topics.Pools)} {
 		if _, ok := got[own]; ok {
-			t.Errorf("%s is told of, which is a group's own", own)
+			t.Errorf("%s is listed, but is private to a group", own)
 		}
 	}
 }
@@ -89,13 +89,13 @@ func TestFlows_ReportSlowestProcess(t *testing.T) {
 		}
 		return list[i].Readers[0].Records
 	}
-	all := waiting() // a record that is alone in its partition counts as a marker
+	all := waiting() // a single record in a partition counts as a marker
 	if all < 5 {
-		t.Errorf("while nobody runs %d wait, want them all", all)
+		t.Errorf("without processes the lag is %d, want all records", all)
 	}
-	w.follow(t, newShelf(), "1")
+	w.follow(t, newFakeStore(), "1")
 	eventually.True(t, "nothing waits", func() bool { return waiting() == 0 })
-	slow, errBroken := newShelf(), errors.New("broken")
+	slow, errBroken := newFakeStore(), errors.New("broken")
 	held, hold := make(chan struct{}), make(chan struct{})
 	topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Follow(ctx, w.following(slow, "2"), func(context.Context, []*kgo.Record, topics.Checkpoint) error {
@@ -107,6 +107,6 @@ func TestFlows_ReportSlowestProcess(t *testing.T) {
 	defer close(hold)
 	<-held
 	if got := waiting(); got != all {
-		t.Errorf("with a process that stands still %d wait, want %d", got, all)
+		t.Errorf("with a stopped process the lag is %d, want %d", got, all)
 	}
 }

@@ -15,10 +15,10 @@ type FollowConfig struct {
 	ConsumerConfig // Group is unique to the process
 	// Checkpoint returns the checkpoint of the store, where Follow resumes. Follow calls it once, before anything else.
 	Checkpoint func() (Checkpoint, error)
-	// Anew makes Follow read a recreated or truncated topic from its oldest record, for stores with idempotent writes. By
-	// default, Follow returns a *ChangedTopicError. In both cases Follow returns one if retention removed records before
-	// the store had them: to continue would hide the loss.
-	Anew bool
+	// ReadChanged makes Follow read a recreated or truncated topic from its oldest record, for stores with idempotent writes.
+	// By default, Follow returns a *ChangedTopicError. It always returns one if retention removed records before the store
+	// had them, because to continue would hide the loss.
+	ReadChanged bool
 	// Joined is called whenever the checkpoint has been committed, so that Wait sees it; nil: no call.
 	Joined func()
 }
@@ -31,7 +31,7 @@ type FollowConfig struct {
 // Offsets committed earlier under the group's name are ignored. A lost store is filled again from the records that the
 // topics still have.
 func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context, records []*kgo.Record, to Checkpoint) error) error {
-	at, err := f.begin(ctx)
+	at, err := f.startingCheckpoint(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -40,7 +40,7 @@ func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context
 	}
 	following, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	p := &progressed{at: at}
+	p := &progress{at: at}
 	err = consume(following, f.ConsumerConfig, func(ctx context.Context, records []*kgo.Record, done committable) error {
 		to := p.checkpoint(done)
 		if err := handle(ctx, records, to); err != nil {
@@ -60,7 +60,7 @@ func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context
 }
 
 // join commits the checkpoint of the store, and so replaces any earlier offsets of the group.
-func (f FollowConfig) join(ctx context.Context, client *kgo.Client, p *progressed) error {
+func (f FollowConfig) join(ctx context.Context, client *kgo.Client, p *progress) error {
 	if err := commit(ctx, client, p.committable()); err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (f FollowConfig) join(ctx context.Context, client *kgo.Client, p *progresse
 	return nil
 }
 
-// begin returns the position to resume from.
-func (f FollowConfig) begin(ctx context.Context) (Checkpoint, error) {
+// startingCheckpoint returns the position to resume from.
+func (f FollowConfig) startingCheckpoint(ctx context.Context) (Checkpoint, error) {
 	checkpoint, err := f.Checkpoint()
 	if err != nil {
 		return nil, err
@@ -80,21 +80,21 @@ func (f FollowConfig) begin(ctx context.Context) (Checkpoint, error) {
 	for {
 		at, err := resume(ctx, f.Kafka, f.Topics, checkpoint, true)
 		var changed *ChangedTopicError
-		if !f.Anew || !errors.As(err, &changed) || changed.Gap() {
+		if !f.ReadChanged || !errors.As(err, &changed) || changed.Gap() {
 			return at, err
 		}
 		delete(checkpoint, changed.Topic)
 	}
 }
 
-// progressed is the position of a follower.
-type progressed struct {
+// progress is the position of a follower.
+type progress struct {
 	mu sync.Mutex
 	at Checkpoint
 }
 
 // checkpoint returns the checkpoint for the offsets in done, with the ids of the topics.
-func (p *progressed) checkpoint(done committable) Checkpoint {
+func (p *progress) checkpoint(done committable) Checkpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	to := Checkpoint{}
@@ -106,7 +106,7 @@ func (p *progressed) checkpoint(done committable) Checkpoint {
 	return to
 }
 
-func (p *progressed) advance(to Checkpoint) {
+func (p *progress) advance(to Checkpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for topic, partitions := range to {
@@ -115,7 +115,7 @@ func (p *progressed) advance(to Checkpoint) {
 }
 
 // resume sets every assigned partition to its position in the checkpoint.
-func (p *progressed) resume(_ context.Context, fetched map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+func (p *progress) resume(_ context.Context, fetched map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for topic, partitions := range fetched {
@@ -126,7 +126,7 @@ func (p *progressed) resume(_ context.Context, fetched map[string]map[int32]kgo.
 	return fetched, nil
 }
 
-func (p *progressed) committable() committable {
+func (p *progress) committable() committable {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := committable{}

@@ -18,19 +18,19 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// shelf is a store that keeps its values and its checkpoint together.
-type shelf struct {
+// fakeStore is a store of values and its checkpoint.
+type fakeStore struct {
 	mu     sync.Mutex
 	values map[string]int
 	marks  topics.Checkpoint
 	fail   error // returned by the next write
 }
 
-func newShelf() *shelf {
-	return &shelf{values: map[string]int{}, marks: topics.Checkpoint{topics.Edges: {}}}
+func newFakeStore() *fakeStore {
+	return &fakeStore{values: map[string]int{}, marks: topics.Checkpoint{topics.Edges: {}}}
 }
 
-func (s *shelf) put(_ context.Context, records []*kgo.Record, to topics.Checkpoint) error {
+func (s *fakeStore) put(_ context.Context, records []*kgo.Record, to topics.Checkpoint) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fail; err != nil {
@@ -44,14 +44,14 @@ func (s *shelf) put(_ context.Context, records []*kgo.Record, to topics.Checkpoi
 	return nil
 }
 
-func (s *shelf) filled() (topics.Checkpoint, error) {
+func (s *fakeStore) filled() (topics.Checkpoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return topics.Checkpoint{topics.Edges: maps.Clone(s.marks[topics.Edges])}, nil
 }
 
-// once reports whether the shelf has n values, each once.
-func (s *shelf) once(n int) bool {
+// once reports whether the store has n values, each once.
+func (s *fakeStore) once(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, times := range s.values {
@@ -62,15 +62,15 @@ func (s *shelf) once(n int) bool {
 	return len(s.values) == n
 }
 
-// has reports whether the shelf has each of the values, once.
-func (s *shelf) has(values ...string) bool {
+// has reports whether the store has each of the values, once.
+func (s *fakeStore) has(values ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !slices.ContainsFunc(values, func(v string) bool { return s.values[v] != 1 })
 }
 
-// next returns the sum of the offsets of the marks.
-func (s *shelf) next() (sum int64) {
+// next returns the sum of the offsets in the checkpoint.
+func (s *fakeStore) next() (sum int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, mark := range s.marks[topics.Edges] {
@@ -79,47 +79,47 @@ func (s *shelf) next() (sum int64) {
 	return sum
 }
 
-func (w *wire) following(s *shelf, instance string) topics.FollowConfig {
+func (w *wire) following(s *fakeStore, instance string) topics.FollowConfig {
 	cfg := w.consumer(topics.InstanceGroup("shelves", instance), topics.Edges)
 	cfg.Reader = "shelves"
 	return topics.FollowConfig{ConsumerConfig: cfg, Checkpoint: s.filled}
 }
 
-func (w *wire) follow(t *testing.T, s *shelf, instance string) (stop func() error) {
+func (w *wire) follow(t *testing.T, s *fakeStore, instance string) (stop func() error) {
 	t.Helper()
 	return topicstest.Run(t, func(ctx context.Context) error { return topics.Follow(ctx, w.following(s, instance), s.put) })
 }
 
-// Two processes each get every record once, and their checkpoints pass the markers. A lost store is filled again, whatever
-// offsets were committed under its name.
+// Two processes each get every record once, and their checkpoints advance beyond the markers. A lost store is filled again, whatever
+// offsets are committed under its name.
 func TestFollow_FillsEveryStore(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Edges, numbered("a", 100)...)
 	w.transact(t, kgo.TryAbort, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("never")})
 	w.transact(t, kgo.TryCommit, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("k")})
-	first, second := newShelf(), newShelf()
+	first, second := newFakeStore(), newFakeStore()
 	stop := w.follow(t, first, "1")
 	w.follow(t, second, "2")
-	eventually.True(t, "both have all", func() bool { return first.once(101) && second.once(101) })
-	eventually.True(t, "all is committed", func() bool { return w.Committed("shelves-1", topics.Edges) == w.End(topics.Edges) })
+	eventually.True(t, "both have all records", func() bool { return first.once(101) && second.once(101) })
+	eventually.True(t, "all offsets are committed", func() bool { return w.Committed("shelves-1", topics.Edges) == w.End(topics.Edges) })
 	if err := stop(); err != nil {
 		t.Errorf("Follow = %v after its context ended, want nil", err)
 	}
 
 	w.produce(topics.Edges, "late")
 	stop = w.follow(t, first, "1")
-	eventually.True(t, "what came while it was away", func() bool { return first.once(102) && second.once(102) })
+	eventually.True(t, "records from while it was stopped", func() bool { return first.once(102) && second.once(102) })
 	_ = stop()
 
-	lost := newShelf()
+	lost := newFakeStore()
 	f := w.following(lost, "1")
 	joined := int64(-1)
 	f.Joined = func() { joined = w.Committed("shelves-1", topics.Edges) }
 	stop = topicstest.Run(t, func(ctx context.Context) error { return topics.Follow(ctx, f, lost.put) })
-	eventually.True(t, "it is filled again", func() bool { return lost.once(102) })
+	eventually.True(t, "the store is filled again", func() bool { return lost.once(102) })
 	_ = stop()
 	if joined != 0 {
-		t.Errorf("having joined it has committed %d offsets, want what its store has", joined)
+		t.Errorf("%d offsets are committed after joining, want those of the store", joined)
 	}
 }
 
@@ -127,28 +127,28 @@ func TestFollow_FillsEveryStore(t *testing.T) {
 func TestFollow_ResumesAfterFailure(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Edges, numbered("a", 10)...)
-	s, errBroken := newShelf(), errors.New("broken")
+	s, errBroken := newFakeStore(), errors.New("broken")
 	s.fail = errBroken
 	if err := topics.Follow(t.Context(), w.following(s, "1"), s.put); !errors.Is(err, errBroken) {
 		t.Fatalf("Follow = %v, want the store's error", err)
 	}
 	if n := w.Committed("shelves-1", topics.Edges); n != 0 || s.next() != 0 {
-		t.Errorf("%d offsets are committed and %d marked, want none", n, s.next())
+		t.Errorf("%d offsets are committed, and %d in the checkpoint, want none", n, s.next())
 	}
 	w.follow(t, s, "1")
-	eventually.True(t, "all is there", func() bool { return s.once(10) })
+	eventually.True(t, "all records are stored", func() bool { return s.once(10) })
 }
 
 func TestFollow_DetectsChangedTopic(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*testing.T, *wire, *shelf)
-		says   string
+		change func(*testing.T, *wire, *fakeStore)
+		want   string
 	}{
-		"made anew": {func(t *testing.T, w *wire, _ *shelf) {
+		"recreated": {func(t *testing.T, w *wire, _ *fakeStore) {
 			w.recreate(t, topics.Edges)
 			w.produce(topics.Edges, numbered("b", 50)...)
-		}, "topic edges was made anew since records of it were applied"},
-		"cut short": {func(t *testing.T, w *wire, s *shelf) {
+		}, "topic edges was recreated since its records were applied"},
+		"cut short": {func(t *testing.T, w *wire, s *fakeStore) {
 			w.produce(topics.Edges, numbered("b", 50)...)
 			mark := s.marks[topics.Edges][0]
 			mark.Next += 1000
@@ -158,21 +158,21 @@ func TestFollow_DetectsChangedTopic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t)
 			w.produce(topics.Edges, numbered("a", 50)...)
-			s := newShelf()
+			s := newFakeStore()
 			stop := w.follow(t, s, "1")
-			eventually.True(t, "all is there", func() bool { return s.once(50) && s.next() == 50 })
+			eventually.True(t, "all records are stored", func() bool { return s.once(50) && s.next() == 50 })
 			_ = stop()
 			c.change(t, w, s)
 
 			err := topics.Follow(t.Context(), w.following(s, "1"), s.put)
 			var changed *topics.ChangedTopicError
-			if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("Follow = %v, want a ChangedTopicError that says %q", err, c.says)
+			if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Follow = %v, want a ChangedTopicError with %q", err, c.want)
 			}
 			f := w.following(s, "1")
-			f.Anew = true
+			f.ReadChanged = true
 			topicstest.Run(t, func(ctx context.Context) error { return topics.Follow(ctx, f, s.put) })
-			eventually.True(t, "the topic is read from the beginning", func() bool { return s.has(numbered("b", 50)...) })
+			eventually.True(t, "the topic is read from its oldest record", func() bool { return s.has(numbered("b", 50)...) })
 		})
 	}
 }
@@ -185,19 +185,19 @@ func TestFollow_GetsRetriesOfItsReader(t *testing.T) {
 		return &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte(value), Headers: []kgo.RecordHeader{header}}
 	}
 	w.Send(retried("ours", "shelves"), retried("theirs", "feeds"), retried("one's", "shelves-1"), &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("last")})
-	first, second := newShelf(), newShelf()
+	first, second := newFakeStore(), newFakeStore()
 	w.follow(t, first, "1")
 	w.follow(t, second, "2")
-	eventually.True(t, "all is read", func() bool { return first.next() == 4 && second.next() == 4 })
+	eventually.True(t, "all records are read", func() bool { return first.next() == 4 && second.next() == 4 })
 	want := map[string]int{"ours": 1, "last": 1}
-	for _, s := range []*shelf{first, second} {
+	for _, s := range []*fakeStore{first, second} {
 		if diff := cmp.Diff(want, s.values); diff != "" {
 			t.Errorf("values (-want +got):\n%s", diff)
 		}
 	}
 }
 
-func TestParseCheckpoint_ReadsWhatBytesWrote(t *testing.T) {
+func TestParseCheckpoint_RoundTrip(t *testing.T) {
 	for _, want := range []topics.PartitionCheckpoint{{}, {Next: 1<<40 + 7}, {Topic: kadm.TopicID{1, 15: 9}, Next: 3}} {
 		encoded := want.Bytes()
 		if got, err := topics.ParseCheckpoint(encoded); err != nil || got != want {

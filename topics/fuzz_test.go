@@ -14,20 +14,20 @@ import (
 
 // FuzzHeaders parses arbitrary headers. A header that parses encodes to the same bytes.
 func FuzzHeaders(f *testing.F) {
-	f.Add(topics.SinceHeader, topics.SinceValue(1))
+	f.Add(topics.OriginHeader, topics.OriginValue(1))
 	f.Add(topics.RetryHeader, topics.Retry{Group: "objects", Partition: 1, Offset: 2, Attempt: 3}.Value())
 	f.Add(topics.RetryHeader, []byte("\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01g"))
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
 		r := &kgo.Record{Headers: []kgo.RecordHeader{{Key: key, Value: value}}}
-		if since, ok := topics.ParseSince(value); ok && key == topics.SinceHeader && topics.SinceOf(r) != since {
-			t.Errorf("since %x is read as %d", value, topics.SinceOf(r))
+		if since, ok := topics.ParseOrigin(value); ok && key == topics.OriginHeader && topics.OriginTime(r) != since {
+			t.Errorf("origin header %x is read as %d", value, topics.OriginTime(r))
 		}
 		retry, ok := topics.RetryOf(r)
 		if ok && !bytes.Equal(retry.Value(), value) {
-			t.Errorf("retry %x is written as %x", value, retry.Value())
+			t.Errorf("retry header %x is encoded as %x", value, retry.Value())
 		}
 		if ok && (retry.Partition < 0 || retry.Offset < 0 || retry.Attempt < 1 || retry.Group == "") {
-			t.Errorf("retry %x is taken for %+v", value, retry)
+			t.Errorf("retry header %x is parsed as %+v", value, retry)
 		}
 	})
 }

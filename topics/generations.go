@@ -18,7 +18,7 @@ import (
 // GenerationTopics returns the topics that belong to one generation.
 func GenerationTopics(p Profile, group string, number int) []Topic {
 	list := groupTopics(generation.Name(group, number))
-	settle(list, p.withDefaults())
+	applyProfile(list, p.withDefaults())
 	return list
 }
 
@@ -84,21 +84,21 @@ func (w *GenerationWatch) Confirms(ctx context.Context, m generation.Mark) (bool
 	return err == nil && w.Of(m.Group).Confirms(m), err
 }
 
-// WatchEvery is the interval between two reads of the topic. It bounds how long a change takes to reach a process.
-const WatchEvery = 250 * time.Millisecond
+// WatchInterval is the interval between two reads of the topic. It bounds how long a change takes to reach a process.
+const WatchInterval = 250 * time.Millisecond
 
-// Run refreshes every WatchEvery until ctx is canceled. It calls looked after each refresh with its error, or nil.
-func (w *GenerationWatch) Run(ctx context.Context, looked func(error)) error {
+// Run refreshes every WatchInterval until ctx is canceled. It calls refreshed after each refresh with its error, or nil.
+func (w *GenerationWatch) Run(ctx context.Context, refreshed func(error)) error {
 	for {
 		err := w.Refresh(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		looked(err)
+		refreshed(err)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(WatchEvery):
+		case <-time.After(WatchInterval):
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (w *GenerationWatch) Readers(readers []Reader) []Reader {
 	return list
 }
 
-// Topics returns the topics of the current generations. It leaves out first generations, which are in the catalogue.
+// Topics returns the topics of the current generations, without first generations, which are in the catalogue.
 func (w *GenerationWatch) Topics(p Profile) []Topic {
 	var list []Topic
 	for _, group := range RowGroups() {

@@ -24,7 +24,7 @@ type GlobalTable[T any] struct {
 	instance string
 	log      *slog.Logger
 
-	changed func(key string, was, is *T) // nil: no callback
+	onChange func(key string, was, is *T) // nil: no callback
 
 	ready     chan struct{}
 	readyOnce sync.Once
@@ -47,7 +47,7 @@ func NewGlobalTable[T any](k Kafka, s Stream[T], instance string, log *slog.Logg
 // OnChange sets a function that Run calls whenever the newest record of a key changes, with the previous and the new
 // record; nil means none. f returns before the record's offset is committed, so Wait covers its effect. Calls do not
 // overlap. f must not call methods of t. Call OnChange before Run.
-func (t *GlobalTable[T]) OnChange(f func(key string, was, is *T)) { t.changed = f }
+func (t *GlobalTable[T]) OnChange(f func(key string, was, is *T)) { t.onChange = f }
 
 // globalTableGroup returns the consumer group of a process that holds a global table.
 func globalTableGroup(topic, instance string) string { return globalTablePrefix(topic) + instance }
@@ -173,7 +173,7 @@ func (t *GlobalTable[T]) apply(r *kgo.Record) error {
 		return fmt.Errorf("read record %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	if err != nil {
-		t.log.Error("leave out record", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "error", err)
+		t.log.Error("undecodable record skipped", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "error", err)
 	}
 	t.advance(r.Partition, r.Offset+1)
 	t.mu.Lock()
@@ -192,13 +192,13 @@ func (t *GlobalTable[T]) put(key string, rec *T) {
 	} else {
 		t.newest[key] = rec
 	}
-	if t.changed != nil {
-		t.changed(key, was, rec)
+	if t.onChange != nil {
+		t.onChange(key, was, rec)
 	}
 }
 
-// note adds a record that this process learned of before reading it from the topic. It does not replace a record.
-func (t *GlobalTable[T]) note(key string, rec *T) {
+// addUnread adds a record that this process learned of before reading it from the topic. It does not replace a record.
+func (t *GlobalTable[T]) addUnread(key string, rec *T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.newest[key] == nil {
@@ -230,5 +230,5 @@ func (d DeletedUsers) Has(user schemas.UserID) bool { return d.GlobalTable.Has(s
 // Note marks a user as deleted before the record on the topic is read. The code that processes an erasure calls it, so that
 // later records in this process do not recreate data of the user.
 func (d DeletedUsers) Note(user schemas.UserID, at schemas.Micros) {
-	d.GlobalTable.note(string(user), &schemas.DeletedUser{User: user, Time: at})
+	d.GlobalTable.addUnread(string(user), &schemas.DeletedUser{User: user, Time: at})
 }

@@ -60,7 +60,7 @@ func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 
 	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
 	if table.Has("user:7") {
-		t.Error("a user is there before Run")
+		t.Error("a user is present before Run")
 	}
 	stop := topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())
@@ -72,7 +72,7 @@ func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 	}
 
 	w.Send(w.deleted(t, "user:new", 1), w.deleted(t, "user:7", 0))
-	eventually.True(t, "what comes later", func() bool { return table.Has("user:new") && !table.Has("user:7") })
+	eventually.True(t, "later records", func() bool { return table.Has("user:new") && !table.Has("user:7") })
 	eventually.True(t, "its offset is committed", func() bool {
 		return w.Committed("users-deleted-global-table-a", topics.UsersDeleted) == w.End(topics.UsersDeleted)
 	})
@@ -82,9 +82,9 @@ func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 
 	w.Send(w.deleted(t, "user:later", 1))
 	topicstest.Run(t, table.Run)
-	eventually.True(t, "what came while it did not run", func() bool { return table.Has("user:later") })
+	eventually.True(t, "records from while it was stopped", func() bool { return table.Has("user:later") })
 	if table.Len() != 50 {
-		t.Errorf("%d users after it ran again, want 50", table.Len())
+		t.Errorf("%d users after the second Run, want 50", table.Len())
 	}
 }
 
@@ -92,7 +92,7 @@ func TestGlobalTable_ReportsChanges(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1), w.deleted(t, "user:a", 2))
 	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
-	told := make(chan string, 10)
+	changes := make(chan string, 10)
 	table.OnChange(func(key string, was, is *schemas.DeletedUser) {
 		at := func(d *schemas.DeletedUser) schemas.Micros {
 			if d == nil {
@@ -100,24 +100,24 @@ func TestGlobalTable_ReportsChanges(t *testing.T) {
 			}
 			return d.Time
 		}
-		told <- fmt.Sprintf("%s %d %d", key, at(was), at(is))
+		changes <- fmt.Sprintf("%s %d %d", key, at(was), at(is))
 	})
 	topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())
 	w.Send(w.deleted(t, "user:a", 0))
 	for _, want := range []string{"user:a 0 1", "user:a 1 2", "user:a 2 0"} {
 		select {
-		case got := <-told:
+		case got := <-changes:
 			if got != want {
-				t.Errorf("told %q, want %q", got, want)
+				t.Errorf("change %q, want %q", got, want)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("not told %q", want)
+			t.Fatalf("no change, want %q", want)
 		}
 	}
 }
 
-// A new process with an old name has committed nothing that it has not read.
+// A new process with the name of an earlier one is ready only after it has read the records itself.
 func TestGlobalTable_StartsOverInNewProcess(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1))
@@ -142,13 +142,13 @@ func TestGlobalTable_SkipsUndecodableRecords(t *testing.T) {
 // flakyRegistry is unavailable at first, for any schema.
 type flakyRegistry struct {
 	topics.Registry
-	asked atomic.Int64
-	away  int64 // failed requests
-	text  string
+	requests atomic.Int64
+	failing  int64 // number of requests that fail
+	text     string
 }
 
 func (f *flakyRegistry) SchemaByID(context.Context, int) (string, error) {
-	if f.asked.Add(1) <= f.away {
+	if f.requests.Add(1) <= f.failing {
 		return "", schemas.ErrRegistryUnavailable
 	}
 	return f.text, nil
@@ -160,7 +160,7 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	w := newWire(t)
 	known, err := schemas.NewRegistry(w.Registry)
 	must.OK(t, err)
-	registry := &flakyRegistry{Registry: known, away: 1}
+	registry := &flakyRegistry{Registry: known, failing: 1}
 	streams, err := topics.Open(t.Context(), registry)
 	must.OK(t, err)
 	foreign := w.deleted(t, "user:b", 1)
@@ -178,13 +178,13 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	}
 	topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())
-	if !table.Has("user:a") || !table.Has("user:b") || !table.Has("user:c") || registry.asked.Load() < 2 {
-		t.Errorf("%d users after %d questions, want all three", table.Len(), registry.asked.Load())
+	if !table.Has("user:a") || !table.Has("user:b") || !table.Has("user:c") || registry.requests.Load() < 2 {
+		t.Errorf("%d users after %d requests, want all three", table.Len(), registry.requests.Load())
 	}
 }
 
 // The broker treats a transaction that was open when it was killed as aborted, and writes no marker. So no readable record
-// follows at the end of the log. A GlobalTable is ready all the same.
+// follows at the end of the log. A GlobalTable is ready nevertheless.
 func TestGlobalTable_IsReadyAfterOpenTransactionEnds(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1))
@@ -195,6 +195,6 @@ func TestGlobalTable_IsReadyAfterOpenTransactionEnds(t *testing.T) {
 	must.OK(t, tx.EndTransaction(context.Background(), kgo.TryAbort))
 	waitReady(t, table.Ready())
 	if table.Has("user:never") {
-		t.Error("an aborted record is there")
+		t.Error("an aborted record is in the table")
 	}
 }

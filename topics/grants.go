@@ -21,7 +21,7 @@ const (
 	RoleMaterialize = "materialize" // fills feed stores
 	RoleServe       = "serve"       // answers requests, accepts events, fills embedded stores
 	RoleProduce     = "produce"     // `smartfeed publish`, or any client that writes the input topics
-	RoleOperate     = "operate"     // every other command: those of package operate, and `doctor`
+	RoleOperate     = "operate"     // every other command, including `doctor`
 )
 
 // Roles returns all roles.
@@ -78,51 +78,51 @@ func (g Grant) Arguments(principal string) []string {
 
 // Grants returns the minimal permissions of a role. catalogue must have the profile of the brokers.
 func Grants(role string, catalogue []Topic) ([]Grant, error) {
-	r, known := duties()[role]
+	r, known := accessOfRoles()[role]
 	if !known {
-		return nil, fmt.Errorf("there is no role %q, but %s", role, strings.Join(Roles(), ", "))
+		return nil, fmt.Errorf("role: %q: want one of %s", role, strings.Join(Roles(), ", "))
 	}
 	var all []Grant
 	for _, t := range catalogue {
-		if ops := r.on(t); len(ops) > 0 {
+		if ops := r.operationsOn(t); len(ops) > 0 {
 			all = append(all, Grant{Kind: TopicResource, Name: t.Name, Operations: ops})
 		}
 	}
-	for _, name := range r.takes {
+	for _, name := range r.joins {
 		all = append(all, Grant{Kind: GroupResource, Name: name, Prefix: true, Operations: []string{Read}})
 	}
-	for _, name := range r.sees {
+	for _, name := range r.describes {
 		all = append(all, Grant{Kind: GroupResource, Name: name, Prefix: true, Operations: []string{Describe}})
 	}
-	for _, name := range r.begins {
+	for _, name := range r.transactions {
 		all = append(all, Grant{Kind: TransactionalResource, Name: name, Prefix: true, Operations: []string{Write}})
 	}
 	for _, name := range r.generations {
-		all = append(all, Grant{Kind: TopicResource, Name: generation.Prefix(name), Prefix: true, Operations: r.configs(Read, Write, Describe)})
+		all = append(all, Grant{Kind: TopicResource, Name: generation.Prefix(name), Prefix: true, Operations: r.withConfigs(Read, Write, Describe)})
 	}
-	for _, name := range r.measures {
+	for _, name := range r.lagOf {
 		all = append(all, Grant{Kind: TopicResource, Name: generation.Prefix(name), Prefix: true, Operations: []string{Describe}})
 	}
 	return all, nil
 }
 
-// duty is what a role does on the brokers.
-type duty struct {
-	consumers    []string // reads the topics of these consumers
-	writers      []string // writes the topics of these writers
-	reads        []string // reads these topics, too
-	globalTables bool     // reads every global table
-	returns      bool     // retries dead letters: writes to the topics that they came from
-	configure    bool     // creates topics and alters their configuration
-	everyone     bool     // reads and writes every topic of the catalogue
+// roleAccess lists the consumers, topics, groups and transactions for which a role needs permissions.
+type roleAccess struct {
+	consumers          []string // reads the topics of these consumers
+	writers            []string // writes the topics of these writers
+	reads              []string // reads these topics, too
+	globalTables       bool     // reads every global table
+	retriesDeadLetters bool     // retries dead letters: writes to the topics that they came from
+	configure          bool     // creates topics and alters their configuration
+	allTopics          bool     // reads and writes every topic of the catalogue
 
-	takes, sees []string // prefixes of consumer groups that the role joins, or describes: "features" covers every process
-	begins      []string // prefixes of transactional ids
-	generations []string // groups that may have several generations, whose topics the role reads and writes
-	measures    []string // groups that may have several generations, whose lag the role measures
+	joins, describes []string // prefixes of consumer groups that the role joins, or describes: "features" covers every process
+	transactions     []string // prefixes of transactional ids
+	generations      []string // groups that may have several generations, whose topics the role reads and writes
+	lagOf            []string // groups that may have several generations, whose lag the role measures
 }
 
-func duties() map[string]duty {
+func accessOfRoles() map[string]roleAccess {
 	rows, sinks := RowGroups(), []string{Materialize, Features, FeatureFiles, Insights}
 	known := []string{UsersDeleted, InterestDecisions} // every process reads these
 	globalTables := func(names ...string) (groups []string) {
@@ -131,26 +131,26 @@ func duties() map[string]duty {
 		}
 		return groups
 	}
-	return map[string]duty{
+	return map[string]roleAccess{
 		RoleProcess: {
-			consumers: rows, writers: rows, reads: []string{Generations}, globalTables: true, returns: true,
-			takes:  slices.Concat(rows, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
-			begins: rows, generations: []string{Pools},
+			consumers: rows, writers: rows, reads: []string{Generations}, globalTables: true, retriesDeadLetters: true,
+			joins:        slices.Concat(rows, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
+			transactions: rows, generations: []string{Pools},
 		},
 		RoleMaterialize: {
 			consumers: []string{Materialize}, writers: []string{Materialize}, reads: known,
-			takes: append(globalTables(known...), Materialize),
+			joins: append(globalTables(known...), Materialize),
 		},
 		RoleServe: {
 			consumers: sinks, writers: append(sinks, Serving, Producers), reads: append(known, DeadLetters, Generations),
-			takes: slices.Concat(globalTables(known...), sinks, []string{RetriedGroup}), sees: rows, measures: []string{Pools},
+			joins: slices.Concat(globalTables(known...), sinks, []string{RetriedGroup}), describes: rows, lagOf: []string{Pools},
 		},
 		RoleProduce: {writers: []string{Producers}},
 		RoleOperate: {
-			everyone: true, configure: true, generations: []string{Pools},
-			takes:  []string{RetriedGroup, generation.Prefix(Pools)}, // it commits offsets for both
-			sees:   slices.Concat(rows, sinks, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
-			begins: []string{DoctorID},
+			allTopics: true, configure: true, generations: []string{Pools},
+			joins:        []string{RetriedGroup, generation.Prefix(Pools)}, // it commits offsets for both
+			describes:    slices.Concat(rows, sinks, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
+			transactions: []string{DoctorID},
 		},
 	}
 }
@@ -158,45 +158,45 @@ func duties() map[string]duty {
 // DoctorID is the prefix of the transactional id that `smartfeed doctor` uses for its test transaction.
 const DoctorID = "smartfeed-doctor-"
 
-// on returns the operations that the role needs on a topic.
-func (d duty) on(t Topic) []string {
-	meet := func(a, b []string) bool {
+// operationsOn returns the operations that the role needs on a topic.
+func (r roleAccess) operationsOn(t Topic) []string {
+	intersect := func(a, b []string) bool {
 		return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 	}
 	var ops []string
-	if d.everyone || meet(d.consumers, t.Readers) || d.globalTables && t.GlobalTable || slices.Contains(d.reads, t.Name) || slices.ContainsFunc(d.consumers, t.isTableOf) {
+	if r.allTopics || intersect(r.consumers, t.Readers) || r.globalTables && t.GlobalTable || slices.Contains(r.reads, t.Name) || slices.ContainsFunc(r.consumers, t.isTableOf) {
 		ops = append(ops, Read)
 	}
-	if d.everyone || meet(d.writers, t.Writers) || d.returns && len(t.Readers) > 0 {
+	if r.allTopics || intersect(r.writers, t.Writers) || r.retriesDeadLetters && len(t.Readers) > 0 {
 		ops = append(ops, Write)
 	}
-	if len(ops) == 0 && len(d.takes) == 0 {
+	if len(ops) == 0 && len(r.joins) == 0 {
 		return nil // a pure producer does not verify the other topics
 	}
-	return d.configs(ops...)
+	return r.withConfigs(ops...)
 }
 
 func (t Topic) isTableOf(group string) bool { return t.Name == TableOf(group) }
 
-// configs adds the operations that a role needs to compare a topic with the catalogue.
-func (d duty) configs(ops ...string) []string {
-	if len(d.takes) == 0 {
+// withConfigs adds the operations that a role needs to compare a topic with the catalogue.
+func (r roleAccess) withConfigs(ops ...string) []string {
+	if len(r.joins) == 0 {
 		return ops
 	}
 	if len(ops) == 0 {
 		ops = []string{Describe}
 	}
 	ops = append(ops, DescribeConfigs)
-	if d.configure {
+	if r.configure {
 		ops = append(ops, Create, AlterConfigs)
 	}
 	return ops
 }
 
-// lacking asks the brokers which of the grants the user of k does not have. For transactional ids, for groups without
-// members so far, and for topic prefixes, brokers report only whether the user may describe them. Without an authorizer,
-// nothing is lacking.
-func lacking(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
+// missingGrants returns the grants that the user of k does not have, with the missing operations. For transactional ids, for
+// groups that never had members, and for topic prefixes, brokers report only the permission to describe them. Without an
+// authorizer, no grant is missing.
+func missingGrants(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
 	client, err := k.Client()
 	if err != nil {
 		return nil, err
@@ -207,22 +207,22 @@ func lacking(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
 		return nil, err
 	}
 	adm := kadm.NewClient(client)
-	var lacking []Grant
+	var missing []Grant
 	for _, g := range grants {
-		missing, err := g.lacks(ctx, adm, allowed)
+		operations, err := g.missing(ctx, adm, allowed)
 		if err != nil {
 			return nil, err
 		}
-		if len(missing) > 0 {
-			lacking = append(lacking, Grant{g.Kind, g.Name, g.Prefix, missing})
+		if len(operations) > 0 {
+			missing = append(missing, Grant{g.Kind, g.Name, g.Prefix, operations})
 		}
 	}
-	return lacking, nil
+	return missing, nil
 }
 
-// allowedOnTopics returns the operations that the user may perform, by topic. A missing topic has no entry, unless the user
-// may not describe it: brokers then do not say that it is missing. For this reason a prefix is queried as if it were a
-// topic name.
+// allowedOnTopics returns the operations for which the user has permission, by topic. A missing topic has no entry, unless
+// the user has no permission to describe it: brokers then do not report that it is missing. For this reason a prefix is
+// queried as if it were a topic name.
 func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (map[string][]kadm.ACLOperation, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
@@ -238,37 +238,37 @@ func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (m
 	}
 	resp, err := req.RequestWith(ctx, client)
 	if err != nil {
-		return nil, fmt.Errorf("ask what is allowed: %w", err)
+		return nil, fmt.Errorf("fetch authorized operations of topics: %w", err)
 	}
 	allowed := map[string][]kadm.ACLOperation{}
 	for _, t := range resp.Topics {
 		switch err := kerr.ErrorForCode(t.ErrorCode); {
 		case errors.Is(err, kerr.TopicAuthorizationFailed):
 			allowed[*t.Topic] = []kadm.ACLOperation{}
-		case err == nil && t.AuthorizedOperations != omitted:
+		case err == nil && t.AuthorizedOperations != noOperations:
 			allowed[*t.Topic] = kadm.DecodeACLOperations(t.AuthorizedOperations)
 		}
 	}
 	return allowed, nil
 }
 
-// omitted is the value with which brokers leave out the authorized operations.
-const omitted = -1 << 31
+// noOperations is the value with which brokers omit the authorized operations.
+const noOperations = -1 << 31
 
-// lacks returns the operations of g that are not allowed, as far as the brokers report them.
-func (g Grant) lacks(ctx context.Context, adm *kadm.Client, allowed map[string][]kadm.ACLOperation) ([]string, error) {
-	has, told := allowed[g.Name]
+// missing returns the operations of g for which the user has no permission, as far as the brokers report them.
+func (g Grant) missing(ctx context.Context, adm *kadm.Client, allowed map[string][]kadm.ACLOperation) ([]string, error) {
+	has, known := allowed[g.Name]
 	var err error
 	switch {
 	case g.Kind == GroupResource:
-		has, told, err = allowedOnGroup(ctx, adm, g.Name)
+		has, known, err = allowedOnGroup(ctx, adm, g.Name)
 	case g.Kind == TransactionalResource:
-		has, told, err = allowedOnTransaction(ctx, adm, g.Name)
+		has, known, err = allowedOnTransaction(ctx, adm, g.Name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask what is allowed on %s %s: %w", g.Kind, g.Name, err)
+		return nil, fmt.Errorf("fetch authorized operations of %s %s: %w", g.Kind, g.Name, err)
 	}
-	if !told {
+	if !known {
 		return nil, nil
 	}
 	return slices.DeleteFunc(slices.Clone(g.Operations), func(name string) bool {
@@ -277,8 +277,8 @@ func (g Grant) lacks(ctx context.Context, adm *kadm.Client, allowed map[string][
 	}), nil
 }
 
-// allowedOnGroup returns the operations allowed on a group. told is false if the broker did not report them.
-func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []kadm.ACLOperation, told bool, err error) {
+// allowedOnGroup returns the operations allowed on a group. known is false if the broker did not report them.
+func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []kadm.ACLOperation, known bool, err error) {
 	groups, err := adm.DescribeGroups(ctx, name)
 	if err == nil {
 		err = groups[name].Err
@@ -286,7 +286,7 @@ func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []k
 	switch {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
 		return nil, true, nil
-	case errors.Is(err, kerr.GroupIDNotFound) || undecided(err):
+	case errors.Is(err, kerr.GroupIDNotFound) || coordinatorUnavailable(err):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
@@ -295,8 +295,9 @@ func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []k
 	return has, len(has) > 0, nil
 }
 
-// allowedOnTransaction returns told with no operations if the user may not even describe a transactional id.
-func allowedOnTransaction(ctx context.Context, adm *kadm.Client, id string) (has []kadm.ACLOperation, told bool, err error) {
+// allowedOnTransaction returns known and no operations if the user has no permission to describe a transactional id. Otherwise,
+// the operations are unknown.
+func allowedOnTransaction(ctx context.Context, adm *kadm.Client, id string) (has []kadm.ACLOperation, known bool, err error) {
 	described, err := adm.DescribeTransactions(ctx, id)
 	if err == nil {
 		err = described[id].Err
@@ -304,15 +305,15 @@ func allowedOnTransaction(ctx context.Context, adm *kadm.Client, id string) (has
 	switch {
 	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
 		return nil, true, nil
-	case err == nil || errors.Is(err, kerr.TransactionalIDNotFound) || undecided(err):
+	case err == nil || errors.Is(err, kerr.TransactionalIDNotFound) || coordinatorUnavailable(err):
 		return nil, false, nil
 	}
 	return nil, false, err
 }
 
-// undecided reports whether err means that no coordinator can answer now. Brokers create coordinators with the first group
-// or transaction. While a coordinator moves, clients that need it retry.
-func undecided(err error) bool {
+// coordinatorUnavailable reports whether err means that no coordinator can answer at the moment. Brokers create coordinators
+// with the first group or transaction. While a coordinator moves, clients that need it retry.
+func coordinatorUnavailable(err error) bool {
 	for _, e := range []error{kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator} {
 		if errors.Is(err, e) {
 			return true
@@ -325,21 +326,21 @@ func undecided(err error) bool {
 type AccessError struct {
 	Role    string
 	User    string // empty: not authenticated
-	Lacking []Grant
+	Missing []Grant
 }
 
-// Error names each missing operation with its resource, and says what to do.
+// Error names each missing operation with its resource, and the command that prints all permissions of the role.
 func (e *AccessError) Error() string {
 	user := e.User
 	if user == "" {
 		user = "this process"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "the brokers do not allow %s what the role %s needs:", user, e.Role)
-	for _, g := range e.Lacking {
+	fmt.Fprintf(&b, "%s has no permission for these operations of the role %s:", user, e.Role)
+	for _, g := range e.Missing {
 		fmt.Fprintf(&b, "\n  %s", g)
 	}
-	fmt.Fprintf(&b, "\n(\"smartfeed topics acls %s\" prints all that it needs)", e.Role)
+	fmt.Fprintf(&b, "\n(\"smartfeed topics acls %s\" prints all permissions of the role)", e.Role)
 	return b.String()
 }
 
@@ -349,12 +350,12 @@ func VerifyAccess(ctx context.Context, k Kafka, role string) error {
 	if err != nil {
 		return err
 	}
-	denied, err := lacking(ctx, k, grants)
+	denied, err := missingGrants(ctx, k, grants)
 	if err != nil {
 		return err
 	}
 	if len(denied) > 0 {
-		return &AccessError{Role: role, User: k.SASL.User, Lacking: denied}
+		return &AccessError{Role: role, User: k.SASL.User, Missing: denied}
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	if _, err := topics.Grants("cook", nil); err == nil {
-		t.Error("a role that is none has grants")
+		t.Error("an unknown role has grants")
 	}
 }
 
@@ -102,7 +102,7 @@ func TestGrants_CoverReadersAndWriters(t *testing.T) {
 	for _, topic := range topics.Catalogue(oneBroker()) {
 		may := func(who, op string) {
 			if r := role(who); !slices.Contains(of[r]["topic "+topic.Name], op) {
-				t.Errorf("%s, in the role %s, has no %s on %s", who, r, op, topic.Name)
+				t.Errorf("%s, in the role %s, has no grant of %s on %s", who, r, op, topic.Name)
 			}
 		}
 		for _, who := range topic.Writers {
@@ -180,34 +180,34 @@ func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
 	for _, c := range []struct {
 		user string
 		all  int
-		says []string
+		want []string
 	}{
 		{"root", 0, nil},
 		{"whole", 0, nil},
 		{"almost", 3, []string{"Read, Write, DescribeConfigs on topic deliveries", "Read on group fanout*", "Write on transactional-id fanout*"}},
 		{"nobody", len(grants), []string{
-			"Read, Write, DescribeConfigs on topic pins", "Describe, DescribeConfigs on topic pools.*", "allow nobody", "topics acls process",
+			"Read, Write, DescribeConfigs on topic pins", "Describe, DescribeConfigs on topic pools.*", "nobody has no permission", "topics acls process",
 		}},
 	} {
 		err := topics.VerifyAccess(t.Context(), as(c.user), topics.RoleProcess)
 		var lacks *topics.AccessError
 		if !errors.As(err, &lacks) {
 			if c.all > 0 || err != nil {
-				t.Errorf("%s: got %v, want %d grants lacking", c.user, err, c.all)
+				t.Errorf("%s: got %v, want %d missing grants", c.user, err, c.all)
 			}
 			continue
 		}
-		if len(lacks.Lacking) != c.all {
-			t.Errorf("%s lacks %d grants, want %d: %v", c.user, len(lacks.Lacking), c.all, err)
+		if len(lacks.Missing) != c.all {
+			t.Errorf("%s: %d missing grants, want %d: %v", c.user, len(lacks.Missing), c.all, err)
 		}
-		for _, want := range c.says {
+		for _, want := range c.want {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %q is not in: %v", c.user, want, err)
 			}
 		}
 	}
 	if err := topics.VerifyAccess(t.Context(), as("whole"), "cook"); err == nil {
-		t.Error("a role that is none is verified")
+		t.Error("an unknown role is verified")
 	}
 }
 
@@ -234,18 +234,18 @@ func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 		"whole": func(topics.Grant) bool { return false }, "former": func(g topics.Grant) bool { return retried(g) || generations(g) },
 	})
 	if err := topics.VerifyAccess(t.Context(), as("whole"), topics.RoleServe); err != nil {
-		t.Errorf("with all of it: %v", err)
+		t.Errorf("with all permissions: %v", err)
 	}
 	var lacks *topics.AccessError
 	if err := topics.VerifyAccess(t.Context(), as("former"), topics.RoleServe); !errors.As(err, &lacks) {
-		t.Fatalf("got %v, want that grants are lacking", err)
+		t.Fatalf("got %v, want an AccessError", err)
 	}
 	want := []topics.Grant{
 		{Kind: topics.GroupResource, Name: topics.RetriedGroup, Prefix: true, Operations: []string{topics.Read}},
 		{Kind: topics.TopicResource, Name: "pools.", Prefix: true, Operations: []string{topics.Describe}},
 	}
-	if diff := cmp.Diff(want, lacks.Lacking); diff != "" {
-		t.Errorf("lacking (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, lacks.Missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 }
 
@@ -273,37 +273,37 @@ func TestGrants_SufficeForServe(t *testing.T) {
 	root.SendDeadLetter(topics.Deliveries, 0, "user:a", "short", 1)
 	root.SendDeadLetter(topics.Pins, 0, "pin:1", long, 2)
 	if list, err := ops.ListDeadLetters(t.Context(), serve.Kafka, streams, 10); err != nil || len(list) != 2 {
-		t.Errorf("%d letters are listed, %v, want 2", len(list), err)
+		t.Errorf("%d dead letters are listed, %v, want 2", len(list), err)
 	}
 	if n, err := retry(serve.Kafka); err != nil || n != 2 {
-		t.Errorf("%d letters are retried, %v, want 2", n, err)
+		t.Errorf("%d dead letters are retried, %v, want 2", n, err)
 	}
 	root.SendDeadLetter(topics.Deliveries, 0, "user:a", long, 3)
 	var tooLong *ops.TooLongError
 	for range 2 {
 		n, err := retry(serve.Kafka)
 		if !errors.As(err, &tooLong) || tooLong.Topic != topics.Deliveries || n != 0 || !strings.Contains(err.Error(), "Write on topic deliveries") {
-			t.Errorf("%d letters are retried, %v, want that deliveries may not be written", n, err)
+			t.Errorf("%d dead letters are retried, %v, want a missing permission to write deliveries", n, err)
 		}
 	}
 	if n, err := retry(admin); err != nil || n != 1 {
-		t.Errorf("whoever operates retries %d, %v, want the one that is left", n, err)
+		t.Errorf("the role operate retries %d, %v, want the remaining one", n, err)
 	}
 	if n := len(root.Records(topics.Deliveries)); n != 1 {
 		t.Errorf("%d deliveries, want the long one", n)
 	}
 }
 
-// A topic that a user may not describe is not reported as missing.
+// A topic that a user has no permission to describe is not reported as missing.
 func TestVerify_DistinguishesHiddenFromMissingTopic(t *testing.T) {
 	_, as := guarded(t, "nobody")
 	err := topics.Verify(t.Context(), as("nobody"), topics.Catalogue(oneBroker()))
 	if err == nil || strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "Describe on topic ") {
-		t.Errorf("got %v, want that it may not be described", err)
+		t.Errorf("got %v, want a missing permission to describe it", err)
 	}
 }
 
-// A process that works on generations starts only if their topics are correct. Other processes, which may not describe
+// A process that runs generations starts only if their topics are correct. Other processes, which have no permission to describe
 // them, start anyway.
 func TestVerifyAll_ChecksGenerationsOfRole(t *testing.T) {
 	admin, as := guarded(t, topics.Roles()...)
@@ -318,13 +318,13 @@ func TestVerifyAll_ChecksGenerationsOfRole(t *testing.T) {
 		must.OK(t, err)
 		acls(t, adm, "User:"+role, grants)
 		if _, err := topics.VerifyAll(t.Context(), as(role), role); err != nil {
-			t.Errorf("%s: %v, want that all is as it should be", role, err)
+			t.Errorf("%s: %v, want no difference", role, err)
 		}
 		w.SetConfig("pools.2-table", "max.message.bytes", "1000")
 		_, err = topics.VerifyAll(t.Context(), as(role), role)
-		told := err != nil && strings.Contains(err.Error(), "pools.2-table: max.message.bytes is 1000")
-		if told != works || err != nil && !told {
-			t.Errorf("%s: %v, want it told: %t", role, err, works)
+		reported := err != nil && strings.Contains(err.Error(), "pools.2-table: max.message.bytes is 1000")
+		if reported != works || err != nil && !reported {
+			t.Errorf("%s: %v, want it reported: %t", role, err, works)
 		}
 		w.CreateGeneration(oneBroker(), 2)
 	}

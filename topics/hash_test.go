@@ -13,7 +13,7 @@ import (
 )
 
 // Values of org.apache.kafka.common.utils.UtilsTest.testMurmur2.
-func TestPartitionIsJavas(t *testing.T) {
+func TestPartition_EqualsJavas(t *testing.T) {
 	for key, murmur2 := range map[string]int32{
 		"21":                         -973932308,
 		"foobar":                     -790332482,
@@ -32,7 +32,7 @@ func TestPartitionIsJavas(t *testing.T) {
 
 // All partitioners choose the same partitions for 10,000 keys: franz-go's default for records with keys, ByOwner, Goka's
 // producer (sarama with NewHasher), and Goka's processors and views.
-func TestOneHash(t *testing.T) {
+func TestPartitioners_Agree(t *testing.T) {
 	const n = 16
 	franz := kgo.StickyKeyPartitioner(nil).ForTopic("t")
 	ours := topics.ByOwner().ForTopic("t")
@@ -68,7 +68,7 @@ func gokaLocal(t *testing.T, key string, n int32) int32 {
 	return sum % n
 }
 
-func TestRowsLieWithTheirOwner(t *testing.T) {
+func TestPartitioners_PutRowsWithTheirOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owner := rapid.StringMatching(`[a-z]+:[^\x00]{1,40}`).Draw(t, "owner")
 		row := rapid.SliceOf(rapid.Byte()).Draw(t, "row")
@@ -89,7 +89,7 @@ func TestRowsLieWithTheirOwner(t *testing.T) {
 	})
 }
 
-func TestHasherResets(t *testing.T) {
+func TestHasher_Reset(t *testing.T) {
 	h := topics.NewHasher()
 	_, _ = h.Write([]byte("abc"))
 	first := h.Sum32()

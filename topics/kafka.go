@@ -56,7 +56,7 @@ const transactionTimeout = 10 * time.Second
 // owner (ByOwner). opts override these settings. The client does not connect until it is used.
 func (k Kafka) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 	if len(k.Brokers) == 0 {
-		return nil, errors.New("make kafka client: no broker address")
+		return nil, errors.New("create kafka client: no broker address")
 	}
 	unpack, err := decompressor()
 	if err != nil {
@@ -66,7 +66,7 @@ func (k Kafka) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 	settings = append(settings, kgo.WithDecompressor(unpack)) // a decompression bomb on a topic must not crash the process
 	client, err := kgo.NewClient(append(settings, opts...)...)
 	if err != nil {
-		return nil, fmt.Errorf("make kafka client: %w", err)
+		return nil, fmt.Errorf("create kafka client: %w", err)
 	}
 	return client, nil
 }
@@ -158,7 +158,7 @@ func (k Kafka) settings() []kgo.Opt {
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),           // never read aborted records
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),      // a new reader starts at the oldest record
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),            // records that retention removed unread are an error, never skipped
-		kgo.FetchMaxWait(time.Second),                          // an empty fetch returns in time for a rebalance
+		kgo.FetchMaxWait(time.Second),                          // an empty fetch must not delay a rebalance
 		kgo.FetchMaxBytes(16 << 20),                            // memory of a fetch in flight, per broker
 		kgo.FetchMaxPartitionBytes(4 << 20),                    // read a backlog in large pieces without starving a partition
 		kgo.RequiredAcks(kgo.AllISRAcks()),                     // acknowledged means on every in-sync replica
@@ -170,7 +170,7 @@ func (k Kafka) settings() []kgo.Opt {
 		kgo.ProduceRequestTimeout(10 * time.Second),            // how long the brokers wait for replicas
 		kgo.ProducerBatchMaxBytesFn(maxBatchBytes),             // the topics' max.message.bytes
 		kgo.BrokerMaxWriteBytes(MaxRequestBytes),               // the limit of the embedded broker; Kafka accepts 100 MiB
-		kgo.UnknownTopicRetries(10),                            // not every broker knows a new topic at once
+		kgo.UnknownTopicRetries(10),                            // brokers learn of a new topic at different times
 		kgo.ProducerBatchCompression(kgo.SnappyCompression()),  // ids repeat: half the bytes for little CPU
 		kgo.ConsiderMissingTopicDeletedAfter(30 * time.Second), // a starting broker may not know its topics yet
 	}
@@ -184,12 +184,12 @@ const MaxRequestBytes = 16 << 20
 var decompressor = sync.OnceValues(func() (kgo.Decompressor, error) {
 	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(MaxDecompressedBytes)) // franz-go bounds only a client's own decompressor
 	if err != nil {
-		return nil, fmt.Errorf("make decompressor: %w", err)
+		return nil, fmt.Errorf("create decompressor: %w", err)
 	}
 	defer client.Close()
 	bounded, ok := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
 	if !ok {
-		return nil, errors.New("make decompressor: the kafka client has none")
+		return nil, errors.New("create decompressor: the kafka client has none")
 	}
 	return boundedDecompressor{bounded}, nil
 })
@@ -288,9 +288,9 @@ func (k Kafka) clientID() string {
 
 // retryBackoff returns a delay that doubles from 25 ms up to 2 s.
 func retryBackoff(fails int) time.Duration {
-	const least, most = 25 * time.Millisecond, 2 * time.Second
+	const first, last = 25 * time.Millisecond, 2 * time.Second
 	if fails > 7 { // 25 ms * 2^7 > 2 s
-		return most
+		return last
 	}
-	return min(least<<max(fails-1, 0), most)
+	return min(first<<max(fails-1, 0), last)
 }

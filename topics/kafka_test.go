@@ -33,7 +33,7 @@ func TestRealKafkaPublishes(t *testing.T) {
 	w.Send(r)
 	for _, r := range w.Records(topics.Pins) {
 		if age := time.Since(r.Timestamp); age > time.Minute || age < -time.Minute {
-			t.Errorf("timestamp %s, want the broker's now", r.Timestamp)
+			t.Errorf("timestamp %s, want the current time of the broker", r.Timestamp)
 		}
 	}
 	long := &kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: make([]byte, schemas.MaxRecordBytes), Timestamp: time.Now()}

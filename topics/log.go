@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Log reads partitions by offset, without a consumer group. Unlike a consumer, it knows its position even where no record
+// Log reads partitions by offset, without a consumer group. Unlike a consumer, it returns its position even where no record
 // is readable: after markers and after an aborted tail. It is safe for concurrent use. The caller must close it.
 type Log struct {
 	client *kgo.Client
@@ -118,7 +118,7 @@ type MissingTopicsError struct{ Topics []string }
 
 // Error names the topics and the command that creates them.
 func (e *MissingTopicsError) Error() string {
-	return fmt.Sprintf("the brokers have no %s: \"smartfeed topics apply\" makes what is missing", strings.Join(e.Topics, ", "))
+	return fmt.Sprintf("missing topics: %s: create them with \"smartfeed topics apply\"", strings.Join(e.Topics, ", "))
 }
 
 // Unwrap returns Kafka's own error.
@@ -128,27 +128,26 @@ func (e *MissingTopicsError) Unwrap() error { return kerr.UnknownTopicOrPartitio
 const readBytes = 4 << 20
 
 // Read returns some committed records of a partition, starting at offset from, and the offset to continue at. That offset
-// is after everything that was read, including markers and aborted records. At the end of the committed records, Read
-// returns no records and from itself, without waiting. If from is before the oldest record, Read returns no records and the
-// oldest offset. For a batch of more than MaxDecompressedBytes, it returns a *kgo.ErrDecompressTooLarge, once everything
-// before it has been read.
+// is after all markers and aborted records that were read. At the end of the committed records, Read returns no records and
+// from itself, without waiting. If from is before the oldest record, Read returns no records and the oldest offset. For a
+// batch of more than MaxDecompressedBytes, it returns a *kgo.ErrDecompressTooLarge, after the records before it.
 func (l *Log) Read(ctx context.Context, topic string, partition int32, from int64) (records []*kgo.Record, next int64, err error) {
 	return l.read(ctx, topic, partition, from, readBytes)
 }
 
-// read is Read with a bound of most bytes.
-func (l *Log) read(ctx context.Context, topic string, partition int32, from int64, most int32) (records []*kgo.Record, next int64, err error) {
+// read is Read with a bound of maxBytes.
+func (l *Log) read(ctx context.Context, topic string, partition int32, from int64, maxBytes int32) (records []*kgo.Record, next int64, err error) {
 	fail := func(err error) ([]*kgo.Record, int64, error) {
 		return nil, 0, fmt.Errorf("read %s/%d at %d: %w", topic, partition, from, err)
 	}
-	answer, err := l.fetch(ctx, topic, partition, from, most)
+	answer, err := l.fetch(ctx, topic, partition, from, maxBytes)
 	if err != nil {
 		return fail(err)
 	}
 	err = kerr.ErrorForCode(answer.ErrorCode)
-	if errors.Is(err, kerr.OffsetOutOfRange) { // Kafka's answer does not contain the start of the log: it has -1 there
-		starts, asked := l.Starts(ctx, topic)
-		if start := starts[topic][partition]; asked == nil && from < start {
+	if errors.Is(err, kerr.OffsetOutOfRange) { // Kafka's response does not contain the start of the log: it has -1 there
+		starts, startsErr := l.Starts(ctx, topic)
+		if start := starts[topic][partition]; startsErr == nil && from < start {
 			return nil, start, nil
 		}
 	}
@@ -168,7 +167,7 @@ func (l *Log) read(ctx context.Context, topic string, partition int32, from int6
 }
 
 // fetch sends one request to the partition's leader. If the leader has just moved, the error is transient.
-func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int64, most int32) (*kmsg.FetchResponseTopicPartition, error) {
+func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int64, maxBytes int32) (*kmsg.FetchResponseTopicPartition, error) {
 	meta, err := l.admin.Metadata(ctx, topic)
 	if err != nil {
 		return nil, err
@@ -179,11 +178,11 @@ func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int
 		return nil, errors.Join(errors.New("no leader"), err)
 	}
 	rp := kmsg.NewFetchRequestTopicPartition()
-	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes = partition, from, most
+	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes = partition, from, maxBytes
 	rt := kmsg.NewFetchRequestTopic()
 	rt.Topic, rt.TopicID, rt.Partitions = topic, detail.ID, append(rt.Partitions, rp)
 	req := kmsg.NewPtrFetchRequest()
-	req.MaxBytes, req.IsolationLevel, req.Topics = most, 1, append(req.Topics, rt)
+	req.MaxBytes, req.IsolationLevel, req.Topics = maxBytes, 1, append(req.Topics, rt)
 	resp, err := l.client.Broker(int(leader.Leader)).RetriableRequest(ctx, req)
 	if err != nil {
 		return nil, err
@@ -193,7 +192,7 @@ func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int
 		return nil, err
 	}
 	if len(fetch.Topics) != 1 || len(fetch.Topics[0].Partitions) != 1 {
-		return nil, errors.New("answer is not of one partition")
+		return nil, errors.New("response does not contain exactly one partition")
 	}
 	return &fetch.Topics[0].Partitions[0], nil
 }
@@ -229,7 +228,7 @@ func (l *Log) ReadKey(ctx context.Context, topic, key string, visit func(*kgo.Re
 }
 
 // ReadAround is ReadTo, but skips batches that are too large to read. In an input topic, groups have sent dead letters for
-// these.
+// such batches.
 func (l *Log) ReadAround(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record) error) error {
 	for {
 		err := l.ReadTo(ctx, topic, partition, from, end, visit)

@@ -20,6 +20,6 @@ func TestLog_ReadAllReturnsErrorOfVisitor(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, enough) || visits != 3 {
-		t.Errorf("ReadAll visits %d records and returns %v, want 3 and what the visitor returned", visits, err)
+		t.Errorf("ReadAll visits %d records and returns %v, want 3 and the visitor's error", visits, err)
 	}
 }

@@ -38,7 +38,7 @@ func TestClients_AreCreatedInOnePlace(t *testing.T) {
 	for path, list := range allowed {
 		for _, maker := range list {
 			if !found[path+" "+maker] {
-				t.Errorf("%s does not call %s: was it looked at?", path, maker)
+				t.Errorf("%s does not call %s: remove it from the list", path, maker)
 			}
 		}
 	}

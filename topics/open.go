@@ -21,7 +21,7 @@ func SubjectOf(topic string) string { return topic + "-value" }
 
 // Open binds every stream to the id of its record's schema, and registers the schemas that the registry does not have. It
 // reports the problems of all streams together, such as a schema that cannot read records of an older one. If the registry
-// is unavailable, Open reports that once and makes no further requests.
+// is unavailable, Open returns one error for it and makes no further requests.
 func Open(ctx context.Context, r Registry) (*Streams, error) {
 	b := &binder{ctx: ctx, registry: r}
 	s := &Streams{byTopic: map[string]binding{}}

@@ -84,30 +84,30 @@ func (r brokenRegistry) SchemaByID(context.Context, int) (string, error) {
 func TestOpen_ReportsEveryProblem(t *testing.T) {
 	_, err := topics.Open(t.Context(), brokenRegistry{[]string{"pins-value", "edges-value"}})
 	if !errors.Is(err, errRefused) || strings.Count(err.Error(), "incompatible") != 2 {
-		t.Errorf("Open = %v, want both refused subjects", err)
+		t.Errorf("Open = %v, want both rejected subjects", err)
 	}
 }
 
 // An unavailable registry is reported once, and receives one request instead of thirty.
 func TestOpen_ReportsUnavailableRegistryOnce(t *testing.T) {
-	asked := 0
+	requests := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
+		requests++
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	defer server.Close()
-	for name, c := range map[string]struct{ at, says string }{
+	for name, c := range map[string]struct{ at, want string }{
 		"nobody there": {"127.0.0.1:1", "refused"},
-		"not let in":   {server.URL, "status 401"},
+		"unauthorized": {server.URL, "status 401"},
 	} {
 		registry, err := schemas.NewRegistry(c.at)
 		must.OK(t, err)
 		_, err = topics.Open(t.Context(), registry)
-		if !errors.Is(err, schemas.ErrRegistryUnavailable) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "look up") != 1 {
-			t.Errorf("%s: got %v, want %q, once", name, err, c.says)
+		if !errors.Is(err, schemas.ErrRegistryUnavailable) || !strings.Contains(err.Error(), c.want) || strings.Count(err.Error(), "look up") != 1 {
+			t.Errorf("%s: got %v, want %q, once", name, err, c.want)
 		}
 	}
-	if asked != 1 {
-		t.Errorf("asked %d times, want once", asked)
+	if requests != 1 {
+		t.Errorf("%d requests, want one", requests)
 	}
 }

@@ -12,14 +12,14 @@ import (
 //
 // Use it instead of kgo's ProduceSync, which ignores its context for a record that was sent and not acknowledged. An
 // idempotent client (franz-go 1.22) does not abort such a record when its context is canceled or DeliveryTimeout has
-// passed: the brokers may have it. The record ends only when the brokers answer or the client is closed. After an error,
+// passed: the brokers may have it. The attempts end only when the brokers answer or the client is closed. After an error,
 // the client may therefore still try to deliver the records, so the caller must not use them again.
 func Produce(ctx context.Context, client *kgo.Client, records ...*kgo.Record) error {
 	return produce(ctx, client, records, func(kgo.ProduceResult) {})
 }
 
-// produce is Produce, and calls show for every result before it returns.
-func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record, show func(kgo.ProduceResult)) (first error) {
+// produce is Produce with a function that it calls for every result before it returns.
+func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record, each func(kgo.ProduceResult)) (first error) {
 	results := make(chan kgo.ProduceResult, len(records)) // capacity for all results: the client never blocks after the caller has returned
 	for _, r := range records {
 		client.Produce(ctx, r, func(r *kgo.Record, err error) { results <- kgo.ProduceResult{Record: r, Err: err} })
@@ -27,7 +27,7 @@ func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record, sho
 	for range records {
 		select {
 		case result := <-results:
-			show(result)
+			each(result)
 			first = cmp.Or(first, result.Err)
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A producer does not wait for an answer after its context is canceled.
+// A producer does not wait for a response after its context is canceled.
 func TestProduce_ReturnsWhenContextEnds(t *testing.T) {
 	w := newWire(t)
 	var held atomic.Int64
@@ -35,10 +35,10 @@ func TestProduce_ReturnsWhenContextEnds(t *testing.T) {
 	select {
 	case err := <-ended:
 		if !errors.Is(err, enough) {
-			t.Errorf("error %v, want why the context has ended", err)
+			t.Errorf("error %v, want the cause of the context", err)
 		}
 	case <-time.After(eventually.Patience / 4):
-		t.Error("it waits for the answer")
+		t.Error("Produce waits for the response")
 	}
 }
 
@@ -51,10 +51,10 @@ func TestProduce_ReturnsFirstError(t *testing.T) {
 	good := []*kgo.Record{{Topic: topics.Pins, Value: []byte("a")}, {Topic: topics.Pins, Partition: 1, Value: []byte("b")}}
 	must.OK(t, topics.Produce(t.Context(), client, good...))
 	if got := w.Records(topics.Pins); len(got) != len(good) {
-		t.Errorf("%d records are there, want %d", len(got), len(good))
+		t.Errorf("%d records in the topic, want %d", len(got), len(good))
 	}
 	long := &kgo.Record{Topic: topics.Pins, Value: make([]byte, 4<<20)}
 	if err := topics.Produce(t.Context(), client, append(good, long)...); err == nil {
-		t.Error("no error of a record that is too long")
+		t.Error("no error for a record that is too large")
 	}
 }

@@ -19,11 +19,11 @@ import (
 type Plan struct {
 	Create []Topic   `json:"create,omitempty"`
 	Alter  []Setting `json:"alter,omitempty"`
-	// Conflicts are differences that cannot be altered without losing data or order.
+	// Conflicts are differences that Apply must not alter, because data or order would be lost.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
-	// Thin lists topics with fewer replicas than min(3, brokers). They block nothing. Use Kafka's
+	// FewReplicas lists topics with fewer replicas than min(3, brokers). They are not an error. Use Kafka's
 	// kafka-reassign-partitions.sh to add replicas.
-	Thin []Setting `json:"thin,omitempty"`
+	FewReplicas []Setting `json:"few_replicas,omitempty"`
 }
 
 // Empty reports whether the brokers match the catalogue, apart from replicas.
@@ -46,13 +46,13 @@ type Setting struct {
 	Want  string `json:"want"`
 }
 
-// Conflict is a difference that must be resolved by hand. As an error it says how.
+// Conflict is a difference that an operator must resolve. Its message says how.
 type Conflict struct {
 	Setting
 	Advice string `json:"advice"`
 }
 
-// Error names the difference and says what to do.
+// Error returns the difference and the advice.
 func (c *Conflict) Error() string {
 	return fmt.Sprintf("topic %s: %s is %s and must be %s: %s", c.Topic, c.Key, c.Have, c.Want, c.Advice)
 }
@@ -65,9 +65,8 @@ const (
 	replicasKey   = "replicas"
 	partitionsKey = "partitions"
 
-	partitionsAdvice = "the partition of every owner is frozen with the topic; " +
-		"configure the number that it has, or start over with new topics"
-	cleanupAdvice = "records may be gone already: look why it was changed, then set it with Kafka's own tools"
+	partitionsAdvice = "the partition of an owner cannot change; configure the topic's number of partitions, or create new topics"
+	cleanupAdvice    = "records may already be deleted: find out why the policy was changed, then set it with Kafka's tools"
 )
 
 // settings returns the configuration of a topic on Kafka. On the embedded broker it is empty, because any clean-up key
@@ -105,13 +104,13 @@ const EmbeddedCluster = "smartfeed-embedded-"
 
 // ErrPartitions is returned for brokers other than the embedded one when no number of partitions is configured.
 var ErrPartitions = errors.New("partitions: is not set, and only the embedded broker has a default. " +
-	"It is the number of partitions of every topic of the groups, and can never change once the topics exist. " +
-	"Choose a power of two, at least the number of processes that you will ever run; 16 suits most. " +
-	"Set the same number in every process (partitions, SMARTFEED_PARTITIONS or --partitions); " +
-	"if the topics exist, set what they have")
+	"All topics of the groups have this number of partitions, and it cannot change after the topics exist. " +
+	"Choose a power of two that is at least the largest number of processes that you expect to run, for example 16. " +
+	"Set the same number in every process (partitions, SMARTFEED_PARTITIONS or --partitions). " +
+	"If the topics exist, set their number of partitions")
 
-// ProfileOf returns the profile of the brokers' topics. It asks the brokers whether they are the embedded one and how many
-// there are: replicas are min(3, brokers). The partition count and the retention of actions come from k. It returns
+// ProfileOf returns the profile of the brokers' topics. The brokers' metadata shows whether they are the embedded one and how
+// many there are: replicas are min(3, brokers). The partition count and the retention of actions come from k. It returns
 // ErrPartitions if the brokers are not the embedded one and k.Partitions was not configured.
 func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 	adm, err := k.Admin()
@@ -121,7 +120,7 @@ func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 	defer adm.Close()
 	meta, err := adm.BrokerMetadata(ctx)
 	if err != nil {
-		return Profile{}, fmt.Errorf("ask brokers %s: %w", strings.Join(k.Brokers, ","), err)
+		return Profile{}, fmt.Errorf("fetch metadata of brokers %s: %w", strings.Join(k.Brokers, ","), err)
 	}
 	own := strings.HasPrefix(meta.Cluster, EmbeddedCluster)
 	if k.Assumed && !own {
@@ -146,8 +145,8 @@ func Differences(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 }
 
 func differences(ctx context.Context, client *kgo.Client, want []Topic) (Plan, error) {
-	// A list of all topics omits those that the user may not describe, which would then look missing.
-	if err := visible(ctx, client, want); err != nil {
+	// A list of all topics omits those that the user has no permission to describe. They would count as missing.
+	if err := checkDescribable(ctx, client, want); err != nil {
 		return Plan{}, err
 	}
 	adm := kadm.NewClient(client)
@@ -175,13 +174,13 @@ func differences(ctx context.Context, client *kgo.Client, want []Topic) (Plan, e
 		if err = errors.Join(err, rc.Err); err != nil {
 			return Plan{}, fmt.Errorf("%s on topic %s: %w", DescribeConfigs, t.Name, err)
 		}
-		plan.compare(plan.asReplicated(t, have[t.Name].Partitions.NumReplicas()), len(have[t.Name].Partitions), rc.Configs)
+		plan.compare(plan.withPresentReplicas(t, have[t.Name].Partitions.NumReplicas()), len(have[t.Name].Partitions), rc.Configs)
 	}
 	return plan, nil
 }
 
-// visible returns an error for each topic that the user may not describe.
-func visible(ctx context.Context, client *kgo.Client, want []Topic) error {
+// checkDescribable returns an error for each topic that the user has no permission to describe.
+func checkDescribable(ctx context.Context, client *kgo.Client, want []Topic) error {
 	var all []Grant
 	for _, t := range want {
 		all = append(all, Grant{Kind: TopicResource, Name: t.Name, Operations: []string{Describe}})
@@ -192,18 +191,18 @@ func visible(ctx context.Context, client *kgo.Client, want []Topic) error {
 	}
 	var errs []error
 	for _, g := range all {
-		if ops, told := allowed[g.Name]; told && len(ops) == 0 {
+		if ops, known := allowed[g.Name]; known && len(ops) == 0 {
 			errs = append(errs, fmt.Errorf("%s: %w", g, kerr.TopicAuthorizationFailed))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// asReplicated returns the desired state of a topic for the replicas that it has. The catalogue's number depends on the
-// brokers that are available now. While one is unavailable, min.insync.replicas must not be lowered.
-func (p *Plan) asReplicated(t Topic, have int) Topic {
+// withPresentReplicas returns the desired state of a topic for the replicas that it has. The catalogue's number depends on the
+// brokers that are available now. While a broker is unavailable, min.insync.replicas must not be lowered.
+func (p *Plan) withPresentReplicas(t Topic, have int) Topic {
 	if have < int(t.Replicas) {
-		p.Thin = append(p.Thin, Setting{t.Name, replicasKey, strconv.Itoa(have), strconv.Itoa(int(t.Replicas))})
+		p.FewReplicas = append(p.FewReplicas, Setting{t.Name, replicasKey, strconv.Itoa(have), strconv.Itoa(int(t.Replicas))})
 	}
 	if have != int(t.Replicas) {
 		t.InSync = max(1, int16(have)-1)
@@ -265,16 +264,16 @@ func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 	return plan, awaitApplied(ctx, client, want)
 }
 
-// VerifyAll compares the whole catalogue with the brokers. A process calls it before it starts. For a role that works on
-// generations, it includes their topics, which other roles may not be able to see. The error names every difference, and
-// the command that fixes those that can be fixed.
+// VerifyAll compares the catalogue with the brokers. A process calls it before it starts. For a role that processes
+// generations, it includes their topics, which other roles may have no permission to describe. The error names every
+// difference, and the command that creates and alters topics.
 func VerifyAll(ctx context.Context, k Kafka, role string) (Profile, error) {
 	profile, err := ProfileOf(ctx, k)
 	if err != nil {
 		return profile, err
 	}
 	want := Catalogue(profile)
-	if len(duties()[role].generations) > 0 {
+	if len(accessOfRoles()[role].generations) > 0 {
 		own, err := TopicsOfGenerations(ctx, k, profile)
 		if err != nil {
 			return profile, err
@@ -282,7 +281,7 @@ func VerifyAll(ctx context.Context, k Kafka, role string) (Profile, error) {
 		want = append(want, own...)
 	}
 	if err := Verify(ctx, k, want); err != nil {
-		return profile, fmt.Errorf("%w\n(\"smartfeed topics apply\" creates what is missing and alters what can be altered)", err)
+		return profile, fmt.Errorf("%w\n(\"smartfeed topics apply\" creates missing topics and alters settings)", err)
 	}
 	return profile, nil
 }
@@ -336,11 +335,11 @@ func alter(ctx context.Context, adm *kadm.Client, settings []Setting) error {
 	return errors.Join(errs...)
 }
 
-// settingsPatience bounds how long brokers may take to report a setting that they accepted. Usually it takes milliseconds.
+// settingsPatience bounds the time until brokers report a setting that they accepted. Usually they take milliseconds.
 const settingsPatience = 15 * time.Second
 
-// awaitApplied waits until every partition has a leader and the brokers report all settings, because they answer before all
-// of them know. A process that verifies the topics next would otherwise refuse to start.
+// awaitApplied waits until every partition has a leader and the brokers report all settings. Brokers respond before all of
+// them have applied a change, and a process that verifies the topics next would not start.
 func awaitApplied(ctx context.Context, client *kgo.Client, want []Topic) error {
 	until := time.Now().Add(settingsPatience)
 	return poll(ctx, 20*time.Millisecond, func() (bool, error) {
@@ -350,13 +349,13 @@ func awaitApplied(ctx context.Context, client *kgo.Client, want []Topic) error {
 		}
 		left, err := differences(ctx, client, want)
 		switch {
-		case errors.Is(err, kerr.UnknownTopicOrPartition): // of a broker that does not know a new topic yet
+		case errors.Is(err, kerr.UnknownTopicOrPartition): // from a broker that has not learned of a new topic yet
 			return false, nil
 		case err != nil:
 			return false, err
 		case len(left.Alter) > 0 && time.Now().After(until):
 			s := left.Alter[0]
-			return false, fmt.Errorf("alter topic %s: after %s %s is not yet shown as %s", s.Topic, settingsPatience, s.Key, s.Want)
+			return false, fmt.Errorf("alter topic %s: the brokers do not report %s = %s after %s", s.Topic, s.Key, s.Want, settingsPatience)
 		}
 		return left.Empty(), left.Err()
 	})

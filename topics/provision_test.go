@@ -46,7 +46,7 @@ func TestApply_CreatesWhatVerifyExpects(t *testing.T) {
 				t.Errorf("Verify after Apply: %v", err)
 			}
 			if again, err := topics.Apply(t.Context(), w.Kafka, want); err != nil || !again.Empty() {
-				t.Errorf("second Apply = %+v, %v, want nothing to do", again, err)
+				t.Errorf("second Apply = %+v, %v, want no changes", again, err)
 			}
 		})
 	}
@@ -108,7 +108,7 @@ func TestApply_ReportsEveryConflict(t *testing.T) {
 	}
 	for _, text := range []string{"topic follows: partitions is 3 and must be 2", "topic pins: cleanup.policy is compact and must be delete"} {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("Apply = %v, want it to say %q", err, text)
+			t.Errorf("Apply = %v, want an error with %q", err, text)
 		}
 	}
 	have, err := adm.ListTopics(t.Context())
@@ -126,7 +126,7 @@ func TestProfileOf_EmbeddedBroker(t *testing.T) {
 	}
 }
 
-func TestProfileOf_RefusesAnAssumedNumberOfPartitionsOnARealCluster(t *testing.T) {
+func TestProfileOf_RequiresPartitionsOnKafka(t *testing.T) {
 	k := brokers(t, 1)
 	k.Assumed = true
 	if _, err := topics.ProfileOf(t.Context(), k); !errors.Is(err, topics.ErrPartitions) {
@@ -134,7 +134,7 @@ func TestProfileOf_RefusesAnAssumedNumberOfPartitionsOnARealCluster(t *testing.T
 	}
 	k.Assumed = false
 	if _, err := topics.ProfileOf(t.Context(), k); err != nil {
-		t.Errorf("with a number that was configured: %v", err)
+		t.Errorf("with a configured number: %v", err)
 	}
 	w := newBareWire(t)
 	w.Kafka.Assumed = true
@@ -143,7 +143,7 @@ func TestProfileOf_RefusesAnAssumedNumberOfPartitionsOnARealCluster(t *testing.T
 	}
 }
 
-// While a broker is unavailable, its topics are unchanged, and a role may start. A topic with fewer replicas than possible
+// While a broker is unavailable, its topics are unchanged, and processes start. A topic with fewer replicas than possible
 // is only reported.
 func TestApply_KeepsReplicas(t *testing.T) {
 	k := brokers(t, 3)
@@ -153,15 +153,15 @@ func TestApply_KeepsReplicas(t *testing.T) {
 	}
 	want := topics.Catalogue(profile)
 	must.Get(topics.Apply(t.Context(), k, want))(t)
-	for name, replicas := range map[string]int16{"one away": 2, "two away": 1, "all back": 3} {
+	for name, replicas := range map[string]int16{"one broker down": 2, "two brokers down": 1, "none down": 3} {
 		now := topics.Catalogue(topics.Profile{Partitions: 2, Replicas: replicas})
-		if plan, err := topics.Apply(t.Context(), k, now); err != nil || !plan.Empty() || len(plan.Thin) > 0 {
+		if plan, err := topics.Apply(t.Context(), k, now); err != nil || !plan.Empty() || len(plan.FewReplicas) > 0 {
 			t.Errorf("%s: Apply = %+v, %v, want nothing done", name, plan, err)
 		}
 	}
 	grown := topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 5})
-	if plan, err := topics.Differences(t.Context(), k, grown); err != nil || !plan.Empty() || len(plan.Thin) != len(grown) || plan.Thin[0].Have != "3" {
-		t.Errorf("with more brokers: %+v, %v, want every topic told as thin and nothing to do", plan, err)
+	if plan, err := topics.Differences(t.Context(), k, grown); err != nil || !plan.Empty() || len(plan.FewReplicas) != len(grown) || plan.FewReplicas[0].Have != "3" {
+		t.Errorf("with more brokers: %+v, %v, want every topic in FewReplicas and no changes", plan, err)
 	}
 }
 

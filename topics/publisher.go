@@ -31,20 +31,20 @@ func NewPublisher(k Kafka, s *Streams) (*Publisher, error) {
 // Close drops unacknowledged records and closes the connections. Call Flush first.
 func (p *Publisher) Close() { p.client.Close() }
 
-// PublishError is returned when not all events of a publication are acknowledged. The others may be in the log or not. It
-// is safe to publish all events again, because events have ids.
+// PublishError is returned when not all events of a publication are acknowledged. The outcome of the others is unknown. It is
+// safe to publish all events again, because events have ids.
 type PublishError struct {
-	Certain int // acknowledged events
-	Events  int // all events of the publication
-	Err     error
+	Acknowledged int // acknowledged events
+	Events       int // all events of the publication
+	Err          error
 }
 
-// Error says how many events are acknowledged, and why not all.
+// Error returns the number of acknowledged events and the first error of the others.
 func (e *PublishError) Error() string {
-	return fmt.Sprintf("publish: %d of %d events are certain: %v", e.Certain, e.Events, e.Err)
+	return fmt.Sprintf("publish: %d of %d events are acknowledged: %v", e.Acknowledged, e.Events, e.Err)
 }
 
-// Unwrap returns why not all events are acknowledged.
+// Unwrap returns the first error of an event.
 func (e *PublishError) Unwrap() error { return e.Err }
 
 // OperatorHeader is the header that names the operator or service that sent a record on behalf of a user. Deletes have it,
@@ -66,16 +66,16 @@ func (p *Publisher) PublishAs(ctx context.Context, operator string, lines []sche
 			return fmt.Errorf("publish event %d: %w", i+1, err)
 		}
 	}
-	ctx, span := sent(ctx, records)
-	certain := 0
+	ctx, span := startSend(ctx, records)
+	acknowledged := 0
 	err := produce(ctx, p.client, records, func(result kgo.ProduceResult) {
 		if result.Err == nil {
-			certain++
+			acknowledged++
 		}
 	})
 	tracing.End(span, err)
 	if err != nil {
-		return &PublishError{Certain: certain, Events: len(lines), Err: err}
+		return &PublishError{Acknowledged: acknowledged, Events: len(lines), Err: err}
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (p *Publisher) Flush(ctx context.Context) error {
 func (p *Publisher) record(l schemas.Line, operator string) (*kgo.Record, error) {
 	stream, ok := p.streams.byTopic[l.Stream]
 	if !ok {
-		return nil, fmt.Errorf("encode %T: there is no stream %.64q", l.Event, l.Stream)
+		return nil, fmt.Errorf("encode %T: unknown stream %.64q", l.Event, l.Stream)
 	}
 	value, err := stream.encodeAny(l.Event)
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *Publisher) Decide(ctx context.Context, d *schemas.InterestDecision) err
 
 // SendDeadLetter sends a record that a consumer cannot process to the dead-letter topic, and returns when it is acknowledged.
 func (p *Publisher) SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error {
-	if err := send(ctx, p, p.streams.DeadLetters, r.Topic, NewDeadLetter(group, r, reason), WithSince(nil, SinceOf(r))...); err != nil {
+	if err := send(ctx, p, p.streams.DeadLetters, r.Topic, NewDeadLetter(group, r, reason), WithOrigin(nil, OriginTime(r))...); err != nil {
 		return fmt.Errorf("send dead letter of %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	return nil

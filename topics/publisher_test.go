@@ -113,8 +113,8 @@ func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
 	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
 	err := w.Publisher().Publish(t.Context(), []schemas.Line{line})
 	var partial *topics.PublishError
-	if !errors.As(err, &partial) || partial.Certain != 0 || partial.Events != 1 || !errors.Is(err, kerr.TopicAuthorizationFailed) {
-		t.Errorf("Publish = %v, want 0 of 1 certain and the brokers' answer", err)
+	if !errors.As(err, &partial) || partial.Acknowledged != 0 || partial.Events != 1 || !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		t.Errorf("Publish = %v, want 0 of 1 acknowledged and the brokers' error", err)
 	}
 	if hits.Load() == 0 {
 		t.Error("the fault was not hit")
@@ -134,7 +134,7 @@ func TestPublish_ReturnsWhenContextEnds(t *testing.T) {
 	err := <-published
 	var partial *topics.PublishError
 	if !errors.As(err, &partial) || !errors.Is(err, context.Canceled) {
-		t.Errorf("Publish = %v, want a PublishError that its context has ended", err)
+		t.Errorf("Publish = %v, want a PublishError with the cause of the context", err)
 	}
 }
 
@@ -169,8 +169,8 @@ func TestSendDeadLetter(t *testing.T) {
 	if len(letters) != 1 || string(letters[0].Key) != "edges" {
 		t.Fatalf("dead letters %v, want one under its source topic", letters)
 	}
-	if got := topics.SinceOf(letters[0]); got != 1_000_000 {
-		t.Errorf("since %d, want the arrival of the record", got)
+	if got := topics.OriginTime(letters[0]); got != 1_000_000 {
+		t.Errorf("origin time %d, want the arrival of the record", got)
 	}
 	got, err := w.Streams.DeadLetters.Decode(letters[0].Value)
 	want := &schemas.DeadLetter{

@@ -18,15 +18,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// These tests hold a real broker to what other files test on the embedded one, and test behavior specific to Kafka: see
+// These tests run tests of other files on Kafka instead of the embedded broker, and test behavior specific to Kafka: see
 // newWire.
 
 func TestRealKafkaConsume(t *testing.T) {
 	t.Run("commits after the effect", TestConsume_CommitsAfterEffect)
-	t.Run("ends with the handler's error", TestConsume_ReturnsErrorOfHandler)
-	t.Run("reads committed to the very end", TestConsume_CommitsPastMarkers)
+	t.Run("returns the handler's error", TestConsume_ReturnsErrorOfHandler)
+	t.Run("commits past markers", TestConsume_CommitsPastMarkers)
 	t.Run("hands over", TestConsume_HandsOver)
-	t.Run("says that the brokers are away", TestConsume_ReportsUnavailableBrokers)
+	t.Run("reports unavailable brokers", TestConsume_ReportsUnavailableBrokers)
 }
 
 func TestRealKafkaWait(t *testing.T) {
@@ -34,24 +34,24 @@ func TestRealKafkaWait(t *testing.T) {
 	t.Run("slow clock", TestWait_SlowClock)
 	t.Run("global tables", TestWait_IncludesGlobalTables)
 	t.Run("empty topics", TestWait_EmptyTopics)
-	t.Run("passes what is no record", TestWait_IgnoresMarkersAndAbortedRecords)
+	t.Run("ignores markers and aborted records", TestWait_IgnoresMarkersAndAbortedRecords)
 	t.Run("open transaction", TestWait_WaitsForOpenTransaction)
 	t.Run("taken unread", TestWait_IgnoresRecordsThatRetentionRemoved)
 }
 
 func TestRealKafkaGlobalTables(t *testing.T) {
 	t.Run("newest of every key", TestGlobalTable_HoldsNewestRecordOfEachKey)
-	t.Run("tells what changes", TestGlobalTable_ReportsChanges)
+	t.Run("reports changes", TestGlobalTable_ReportsChanges)
 	t.Run("new process", TestGlobalTable_StartsOverInNewProcess)
 	t.Run("open transaction", TestGlobalTable_IsReadyAfterOpenTransactionEnds)
 }
 
 func TestRealKafkaLog(t *testing.T) {
-	t.Run("goes on at the oldest record", TestLog_ContinuesAtOldestRecord)
+	t.Run("continues at the oldest record", TestLog_ContinuesAtOldestRecord)
 }
 
-// take deletes the records of a partition before an offset, as retention would.
-func (w *wire) take(t *testing.T, topic string, partition int32, before int64) {
+// deleteBefore deletes the records of a partition before an offset, as retention does.
+func (w *wire) deleteBefore(t *testing.T, topic string, partition int32, before int64) {
 	t.Helper()
 	offsets := kadm.Offsets{}
 	offsets.AddOffset(topic, partition, before, -1)
@@ -62,14 +62,14 @@ func (w *wire) take(t *testing.T, topic string, partition int32, before int64) {
 	must.OK(t, err)
 }
 
-// Kafka's answer to a fetch of deleted records does not contain the start of the log; the embedded broker's does.
+// Kafka's response to a fetch of deleted records does not contain the start of the log; the embedded broker's does.
 func TestLog_ContinuesAtOldestRecord(t *testing.T) {
 	w, n := newWire(t), faultnet.New()
 	for i := range 5 {
 		w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
 	}
 	p := topics.Partition("k", w.Kafka.Partitions)
-	w.take(t, topics.Pins, p, 3)
+	w.deleteBefore(t, topics.Pins, p, 3)
 	n.Alter(kmsg.Fetch, 1, func(resp kmsg.Response) {
 		resp.(*kmsg.FetchResponse).Topics[0].Partitions[0].LogStartOffset = -1
 	})
@@ -77,20 +77,20 @@ func TestLog_ContinuesAtOldestRecord(t *testing.T) {
 	l := w.Log()
 	records, next, err := l.Read(t.Context(), topics.Pins, p, 1)
 	if err != nil || len(records) != 0 || next != 3 {
-		t.Errorf("read from before the oldest record: %d records, go on at %d, %v; want none, at 3", len(records), next, err)
+		t.Errorf("read from before the oldest record: %d records, next %d, %v; want none, next 3", len(records), next, err)
 	}
 	if n.Hits(kmsg.Fetch) == 0 {
-		t.Error("no fetch was answered")
+		t.Error("no fetch was intercepted")
 	}
 	if records, next, err = l.Read(t.Context(), topics.Pins, p, 3); err != nil || len(records) != 2 || next != 5 {
-		t.Errorf("read at the oldest record: %d records, go on at %d, %v; want 2, at 5", len(records), next, err)
+		t.Errorf("read at the oldest record: %d records, next %d, %v; want 2, next 5", len(records), next, err)
 	}
 	if _, _, err = l.Read(t.Context(), topics.Pins, p, 9); err == nil {
 		t.Error("read beyond the end: no error")
 	}
 }
 
-// Records that retention deleted unread have no effect any more, so Wait does not wait for them.
+// Wait does not wait for records that retention deleted unread.
 func TestWait_IgnoresRecordsThatRetentionRemoved(t *testing.T) {
 	w := newWire(t)
 	for i := range 5 {
@@ -98,20 +98,20 @@ func TestWait_IgnoresRecordsThatRetentionRemoved(t *testing.T) {
 	}
 	p := topics.Partition("k", w.Kafka.Partitions)
 	w.commit(t, "mill", topics.Pins, p, 1)
-	w.take(t, topics.Pins, p, 3)
-	err := w.look(t, 1, pipelineReaders...)
+	w.deleteBefore(t, topics.Pins, p, 3)
+	err := w.waitChecks(t, 1, pipelineReaders...)
 	if err == nil || !strings.Contains(err.Error(), "mill: 4 of pins") {
-		t.Errorf("Wait = %v, want mill to be behind by what is left and what was taken", err)
+		t.Errorf("Wait = %v, want mill to lag by the remaining and the deleted records", err)
 	}
-	w.take(t, topics.Pins, p, 5)
+	w.deleteBefore(t, topics.Pins, p, 5)
 	if err := w.wait(t, time.Minute); err != nil {
 		t.Error(err)
 	}
 }
 
-// compacted makes Kafka compact a topic until it has no tombstones and one record per key. Meanwhile it sends records with
+// compact makes Kafka compact a topic until it has no tombstones and one record per key. Meanwhile it sends records with
 // the key meanwhile to all partitions, which do not count.
-func (w *wire) compacted(t *testing.T, topic, meanwhile string) {
+func (w *wire) compact(t *testing.T, topic, meanwhile string) {
 	t.Helper()
 	var alter []kadm.AlterConfig
 	for name, value := range map[string]string{
@@ -139,8 +139,8 @@ func (w *wire) compacted(t *testing.T, topic, meanwhile string) {
 		left = len(keys)
 		return !twice
 	})
-	if t.Logf("of %d records %d are left", len(before), left); left >= len(before) {
-		t.Error("compaction has taken nothing")
+	if t.Logf("compaction kept %[2]d of %[1]d records", len(before), left); left >= len(before) {
+		t.Error("compaction removed no record")
 	}
 }
 
@@ -166,13 +166,13 @@ func TestRealKafkaGlobalTableOfACompactedTopic(t *testing.T) {
 	for at := range schemas.Micros(4) {
 		var records []*kgo.Record
 		for i := range users {
-			if at < 3 || i%4 == 0 { // in the end a quarter are tombstones
+			if at < 3 || i%4 == 0 { // a quarter of the records are tombstones
 				records = append(records, w.deleted(t, schemas.UserID(fmt.Sprint("user:", i)), (at+1)%4))
 			}
 		}
 		w.Send(records...)
 	}
-	w.compacted(t, topics.UsersDeleted, "user:meanwhile")
+	w.compact(t, topics.UsersDeleted, "user:meanwhile")
 	later, _ := w.deletedUsers(t, "later")
 	w.Send(w.deleted(t, "user:last", 1))
 	must.OK(t, w.wait(t, time.Minute))

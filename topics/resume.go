@@ -50,11 +50,11 @@ type ChangedTopicError struct {
 	Start     int64               // oldest offset of the partition
 }
 
-// Error says what has changed. What to do depends on the store.
+// Error returns the change. The remedy depends on the store.
 func (e *ChangedTopicError) Error() string {
 	switch {
-	case e.madeAnew():
-		return fmt.Sprintf("topic %s was made anew since records of it were applied: it had the id %s, and has %s",
+	case e.recreated():
+		return fmt.Sprintf("topic %s was recreated since its records were applied: it had the id %s, and now has %s",
 			e.Topic, e.Was.Topic, e.Is.Topic)
 	case e.Gap():
 		return fmt.Sprintf("%s/%d starts at offset %d, but is applied only up to %d: retention removed records before they were applied",
@@ -63,12 +63,12 @@ func (e *ChangedTopicError) Error() string {
 	return fmt.Sprintf("%s/%d ends at %d, but is applied up to %d: records were lost", e.Topic, e.Partition, e.Is.Next, e.Was.Next-1)
 }
 
-func (e *ChangedTopicError) madeAnew() bool {
+func (e *ChangedTopicError) recreated() bool {
 	return e.Was.Topic != kadm.TopicID{} && e.Was.Topic != e.Is.Topic
 }
 
 // Gap reports whether the partition starts after the checkpoint.
-func (e *ChangedTopicError) Gap() bool { return !e.madeAnew() && e.Start > e.Was.Next }
+func (e *ChangedTopicError) Gap() bool { return !e.recreated() && e.Start > e.Was.Next }
 
 // Fatal returns true: a retry does not help.
 func (e *ChangedTopicError) Fatal() bool { return true }
@@ -86,7 +86,7 @@ func resume(ctx context.Context, k Kafka, topics []string, checkpoint Checkpoint
 		return nil, err
 	}
 	defer l.Close()
-	there, err := l.admin.ListTopics(ctx, topics...)
+	present, err := l.admin.ListTopics(ctx, topics...)
 	if err != nil {
 		return nil, fmt.Errorf("list topics: %w", err)
 	}
@@ -97,10 +97,10 @@ func resume(ctx context.Context, k Kafka, topics []string, checkpoint Checkpoint
 	at := Checkpoint{}
 	for topic, partitions := range e.ends {
 		for p, end := range partitions {
-			is := PartitionCheckpoint{Topic: there[topic].ID, Next: e.starts[topic][p]}
+			is := PartitionCheckpoint{Topic: present[topic].ID, Next: e.starts[topic][p]}
 			if was, ok := checkpoint[topic][p]; ok {
 				err := &ChangedTopicError{Topic: topic, Partition: p, Was: was, Is: PartitionCheckpoint{is.Topic, end}, Start: is.Next}
-				if err.madeAnew() || was.Next > end || gaps && err.Gap() {
+				if err.recreated() || was.Next > end || gaps && err.Gap() {
 					return nil, err
 				}
 				is.Next = was.Next

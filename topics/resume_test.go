@@ -32,24 +32,24 @@ func (w *wire) recreate(t *testing.T, topic string) {
 	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(topics.Profile{Embedded: true})))(t)
 }
 
-// wantChanged checks that err is a *topics.ChangedTopicError that says what has changed.
-func wantChanged(t *testing.T, err error, says string) {
+// wantChanged checks that err is a *topics.ChangedTopicError that contains a text.
+func wantChanged(t *testing.T, err error, want string) {
 	t.Helper()
 	var changed *topics.ChangedTopicError
-	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), says) {
-		t.Errorf("got %v, want a ChangedTopicError that says %q", err, says)
+	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want a ChangedTopicError with %q", err, want)
 	}
 }
 
-// A group must not skip records that its topic lost, whatever the reason.
+// A group must not skip records that its topic lost.
 func TestConsume_FailsWhenRecordsAreLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, *wire, int32)
-		says   string
+		want   string
 	}{
 		"retention": {func(t *testing.T, w *wire, p int32) {
 			w.sendNumbers(t, topics.Edges, 5, 15)
-			w.take(t, topics.Edges, p, 10)
+			w.deleteBefore(t, topics.Edges, p, 10)
 		}, "starts at offset 10, but is applied only up to 4: retention removed records"},
 		"truncated": {func(t *testing.T, w *wire, p int32) { w.commit(t, "g", topics.Edges, p, 1000) }, "ends at 5, but is applied up to 999"},
 	} {
@@ -63,15 +63,15 @@ func TestConsume_FailsWhenRecordsAreLost(t *testing.T) {
 			c.change(t, w, p)
 			ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 			defer cancel()
-			wantChanged(t, topics.Consume(ctx, w.consumer("g", topics.Edges), got.handle), c.says)
+			wantChanged(t, topics.Consume(ctx, w.consumer("g", topics.Edges), got.handle), c.want)
 			if n := got.len(); n != 5 {
-				t.Errorf("%d records were handed over, want the first 5", n)
+				t.Errorf("%d records were delivered, want the first 5", n)
 			}
 		})
 	}
 }
 
-// No record of a recreated topic is skipped, whatever was committed on the former one.
+// No record of a recreated topic is skipped, whatever offsets were committed on the previous topic.
 func TestConsume_ReadsARecreatedTopicFromItsStart(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
@@ -88,17 +88,17 @@ func TestConsume_ContinuesWhereRetentionEnds(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
 	w.commit(t, "g", topics.Edges, p, 3)
-	w.take(t, topics.Edges, p, 3)
+	w.deleteBefore(t, topics.Edges, p, 3)
 	var got seen
 	w.consume(t, &got)
 	eventually.True(t, "the rest", func() bool { return got.len() == 2 })
 }
 
-// While a client runs it must not skip removed records either.
+// A running client must not skip removed records either.
 func TestClient_DoesNotResetOffsets(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
-	w.take(t, topics.Edges, p, 3)
+	w.deleteBefore(t, topics.Edges, p, 3)
 	client := w.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Edges: {p: kgo.NewOffset().At(1)}}))
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
@@ -107,19 +107,19 @@ func TestClient_DoesNotResetOffsets(t *testing.T) {
 	}
 }
 
-// A store with idempotent writes can read a changed topic again, but a gap loses records for any store.
+// A store with idempotent writes can read a changed topic again, but a gap is a loss for any store.
 func TestFollow_FailsAtARetentionGap(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
-	s := newShelf()
+	s := newFakeStore()
 	stop := w.follow(t, s, "1")
-	eventually.True(t, "all is there", func() bool { return s.once(5) && s.next() == 5 })
+	eventually.True(t, "all records are stored", func() bool { return s.once(5) && s.next() == 5 })
 	_ = stop()
 	w.sendNumbers(t, topics.Edges, 5, 15)
-	w.take(t, topics.Edges, p, 10)
+	w.deleteBefore(t, topics.Edges, p, 10)
 	for _, anew := range []bool{false, true} {
 		f := w.following(s, "1")
-		f.Anew = anew
+		f.ReadChanged = anew
 		wantChanged(t, topics.Follow(t.Context(), f, s.put), "retention removed records before they were applied")
 	}
 	if !s.once(5) {
@@ -127,10 +127,10 @@ func TestFollow_FailsAtARetentionGap(t *testing.T) {
 	}
 }
 
-// Markers at the end of a partition are not records. A mark before them would look like a gap later.
-func TestFollow_MarksPassMarkers(t *testing.T) {
+// Markers at the end of a partition are not records. A checkpoint before them would count as a gap later.
+func TestFollow_CheckpointPassesMarkers(t *testing.T) {
 	w := newWire(t)
-	s := newShelf()
+	s := newFakeStore()
 	w.follow(t, s, "1")
 	w.produce(topics.Edges, "a")
 	eventually.True(t, "the record", func() bool { return s.once(1) })
@@ -138,14 +138,14 @@ func TestFollow_MarksPassMarkers(t *testing.T) {
 	eventually.True(t, "the end", func() bool { return s.next() == w.End(topics.Edges) })
 }
 
-// A process that missed records of a global table does not know which keys were deleted.
+// A process that missed records of a global table has keys that were deleted.
 func TestGlobalTable_FailsWhenRecordsAreLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, *wire, int32)
-		says   string
+		want   string
 	}{
-		"retention": {func(t *testing.T, w *wire, p int32) { w.take(t, topics.UsersDeleted, p, 3) }, "retention removed records"},
-		"recreated": {func(t *testing.T, w *wire, _ int32) { w.recreate(t, topics.UsersDeleted) }, "was made anew"},
+		"retention": {func(t *testing.T, w *wire, p int32) { w.deleteBefore(t, topics.UsersDeleted, p, 3) }, "retention removed records"},
+		"recreated": {func(t *testing.T, w *wire, _ int32) { w.recreate(t, topics.UsersDeleted) }, "was recreated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t)
@@ -157,7 +157,7 @@ func TestGlobalTable_FailsWhenRecordsAreLost(t *testing.T) {
 			}
 			c.change(t, w, topics.Partition("user:a", w.Kafka.Partitions))
 			err := table.Run(t.Context())
-			wantChanged(t, err, c.says)
+			wantChanged(t, err, c.want)
 			wantChanged(t, err, "restart the process")
 		})
 	}

@@ -90,15 +90,15 @@ func NewDeadLetter(group string, r *kgo.Record, reason string) *schemas.DeadLett
 	return letter
 }
 
-// RetriedGroup is the consumer group whose committed offsets mark how far operators have retried dead letters.
+// RetriedGroup is the consumer group whose committed offsets are the position up to which operators have retried dead letters.
 const RetriedGroup = "dead-letters"
 
 // MaxRetriedBytes bounds key and value together of a dead letter that is retried automatically. A larger one can only be
 // retried by hand.
 const MaxRetriedBytes = 512 << 10
 
-// CanRetry reports whether publishing a record of the topic again can help. It cannot for private bytes of a group, such as
-// ticks, nor for the topics that control retries.
+// CanRetry reports whether records of the topic can be retried. Private bytes of a group, such as ticks, and records of the
+// topics that control retries cannot.
 func (t Topic) CanRetry() bool {
 	return t.Record != "" && t.Name != DeadLetters && t.Name != RetryOrders
 }

@@ -48,29 +48,29 @@ func TestKindOf(t *testing.T) {
 func TestNewDeadLetter_NamesFirstFailedRecord(t *testing.T) {
 	r := &kgo.Record{Topic: "pins", Partition: 2, Offset: 70}
 	if p, o := NewDeadLetter("objects", r, "no").First(); p != 2 || o != 70 {
-		t.Errorf("of a record: first is %d/%d, want 2/70", p, o)
+		t.Errorf("record: first is %d/%d, want 2/70", p, o)
 	}
 	r.Headers = []kgo.RecordHeader{{Key: RetryHeader, Value: Retry{Group: "objects", Partition: 1, Offset: 9, Attempt: 3}.Value()}}
 	l := NewDeadLetter("objects", r, "no")
 	if p, o := l.First(); p != 1 || o != 9 || l.Attempts != 3 || l.Partition != 2 || l.Offset != 70 {
-		t.Errorf("of a retry: %+v, first %d/%d, want 1/9 after 3 attempts", l, p, o)
+		t.Errorf("retry: %+v, first %d/%d, want 1/9 after 3 attempts", l, p, o)
 	}
 }
 
-// A topic that producers write has one reader, which processes a record that claims to be another group's retry. A reader
+// A topic that producers write has one reader, which processes a record with the retry header of another group. A reader
 // of a compacted topic does so, too, because the retry replaces the original there.
-func TestRetry_IsForAnotherOnlyOnTopicsOfOurOwn(t *testing.T) {
+func TestRetry_IsForAnotherOnlyOnTopicsOfGroups(t *testing.T) {
 	retry := Retry{Group: Objects, Attempt: 1}
 	for _, topic := range Catalogue(Profile{}) {
 		byProducers := slices.Contains(topic.Writers, Producers)
 		if byProducers && len(topic.Readers) != 1 {
-			t.Errorf("%s, which producers write, has the readers %v, want one: a retry for one of them would be another's, too", topic.Name, topic.Readers)
+			t.Errorf("%s, which producers write, has the readers %v, want one: each would process retries for the others", topic.Name, topic.Readers)
 		}
 		if got, want := retry.IsForAnother(topic.Name, Actors), !byProducers && !topic.Compact; got != want {
-			t.Errorf("%s: passed over by another reader: %v, want %v", topic.Name, got, want)
+			t.Errorf("%s: skipped by another reader: %v, want %v", topic.Name, got, want)
 		}
 		if retry.IsForAnother(topic.Name, Objects) {
-			t.Errorf("%s: passed over by the reader that it is for", topic.Name)
+			t.Errorf("%s: skipped by its own reader", topic.Name)
 		}
 	}
 }

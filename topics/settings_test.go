@@ -26,7 +26,7 @@ func TestClient_SettingsThatKeepRecords(t *testing.T) {
 		{"isolation level", client.OptValue(kgo.FetchIsolationLevel), int8(1)}, // read committed
 		{"start of a new reader", client.OptValue(kgo.ConsumeStartOffset), kgo.NewOffset().AtStart()},
 		{"acknowledgements", client.OptValue(kgo.RequiredAcks), kgo.AllISRAcks()},
-		{"no idempotent writes", client.OptValue(kgo.DisableIdempotentWrite), false},
+		{"idempotent writes disabled", client.OptValue(kgo.DisableIdempotentWrite), false},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
@@ -48,7 +48,7 @@ func TestSarama_SettingsThatKeepRecords(t *testing.T) {
 		t.Errorf("acknowledgements: got %v, want all", got)
 	}
 	if c.Metadata.AllowAutoTopicCreation {
-		t.Error("a client may create topics")
+		t.Error("clients create topics automatically")
 	}
 	if got := c.Consumer.Group.Rebalance.GroupStrategies; len(got) != 1 || got[0] != goka.CopartitioningStrategy {
 		t.Errorf("assignment: got %v, want %v", got, goka.CopartitioningStrategy)

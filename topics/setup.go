@@ -19,7 +19,7 @@ type Setup struct {
 	Log      *slog.Logger
 	// FeedStores names the feed stores beyond the first. Each is filled by its own consumer group.
 	FeedStores []string
-	// ExternalConsumers are external consumers that Wait waits for, too.
+	// ExternalConsumers are the external consumers that Wait waits for.
 	ExternalConsumers []ExternalConsumer
 	// Progress starts a progress display for an operation of total steps, or of an unknown number of steps if total is
 	// negative; nil: no display. Start calls it.
@@ -64,14 +64,14 @@ func (s Setup) Wait(ctx context.Context, since schemas.Micros, progress func(Wai
 // Start starts a progress display, if the setup has one, see Progress.
 func (s Setup) Start(what string, total int) Progress {
 	if s.Progress == nil {
-		return untold{began: time.Now()}
+		return noProgress{began: time.Now()}
 	}
 	return s.Progress(what, total)
 }
 
-// untold measures the time of an operation without a display.
-type untold struct{ began time.Time }
+// noProgress measures the time of an operation without a display.
+type noProgress struct{ began time.Time }
 
-func (untold) Add(int)               {}
-func (untold) Say(string)            {}
-func (u untold) Done() time.Duration { return time.Since(u.began) }
+func (noProgress) Add(int)               {}
+func (noProgress) Say(string)            {}
+func (u noProgress) Done() time.Duration { return time.Since(u.began) }

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// StoreLag detects feed stores that lack records which another feed store already has. It compares the committed offsets of
-// the stores' consumer groups. A group commits once its store has the records. Call Run to keep it up to date. It is safe
-// for concurrent use.
+// StoreLag detects feed stores that lag behind another feed store. It compares the committed offsets of the stores' consumer
+// groups. A group commits once its store has the records. Call Run to keep it up to date. It is safe for concurrent use.
 type StoreLag struct {
 	log        *Log
 	groups     map[string]string // consumer groups, by store
@@ -16,12 +15,12 @@ type StoreLag struct {
 	partitions int32
 	every      time.Duration
 
-	most   Offsets // highest offsets of any store at the last check
-	behind atomic.Pointer[map[storePlace]bool]
+	highest Offsets // highest offsets of any store at the last check
+	lagging atomic.Pointer[map[storePartition]bool]
 }
 
-// storePlace is one partition in one store.
-type storePlace struct {
+// storePartition is one partition in one store.
+type storePartition struct {
 	store, topic string
 	partition    int32
 }
@@ -37,15 +36,15 @@ func NewStoreLag(log *Log, groups map[string]string, partitions int32, every tim
 	return l
 }
 
-// Behind reports whether a store lags in one of the partitions of a topic that hold keys. Before the first check it returns
+// Lags reports whether a store lags in one of the partitions of a topic that hold keys. Before the first check it returns
 // false. While the brokers are unavailable, the last result stays valid, because stores get no records then, either.
-func (l *StoreLag) Behind(store, topic string, keys ...string) bool {
-	behind := l.behind.Load()
+func (l *StoreLag) Lags(store, topic string, keys ...string) bool {
+	behind := l.lagging.Load()
 	if behind == nil || len(*behind) == 0 {
 		return false
 	}
 	for _, key := range keys {
-		if (*behind)[storePlace{store, topic, Partition(key, l.partitions)}] {
+		if (*behind)[storePartition{store, topic, Partition(key, l.partitions)}] {
 			return true
 		}
 	}
@@ -74,22 +73,22 @@ func (l *StoreLag) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, most := l.most, mostOf(committed)
+	before, most := l.highest, mostOf(committed)
 	if before == nil {
 		before = most
 	}
-	behind := map[storePlace]bool{}
+	behind := map[storePartition]bool{}
 	for topic, partitions := range before {
 		for p, had := range partitions {
 			for store, group := range l.groups {
 				if committed[group][topic][p] < had {
-					behind[storePlace{store, topic, p}] = true
+					behind[storePartition{store, topic, p}] = true
 				}
 			}
 		}
 	}
-	l.most = most
-	l.behind.Store(&behind)
+	l.highest = most
+	l.lagging.Store(&behind)
 	return nil
 }
 

@@ -29,33 +29,33 @@ func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 	}
 	lag := topics.NewStoreLag(log, map[string]string{"primary": "materialize", "standby": "materialize-standby"},
 		topics.EmbeddedPartitions, 10*time.Millisecond)
-	if lag.Behind("standby", topics.Edges, held) {
-		t.Error("a store lags before the first look")
+	if lag.Lags("standby", topics.Edges, held) {
+		t.Error("a store lags before the first check")
 	}
 	commit("materialize", 7)
 	stop := topicstest.Run(t, lag.Run)
-	eventually.True(t, "an empty standby lags", func() bool { return lag.Behind("standby", topics.Edges, held) })
+	eventually.True(t, "an empty standby lags", func() bool { return lag.Lags("standby", topics.Edges, held) })
 	commit("materialize-standby", 6)
-	eventually.True(t, "cards are there", func() bool { return !lag.Behind("standby", topics.PinCards, held) })
-	if !lag.Behind("standby", topics.Edges, "user:other", held) || lag.Behind("primary", topics.Edges, held) {
-		t.Error("want that the standby lags in edges, and the primary does not")
+	eventually.True(t, "the standby does not lag in cards", func() bool { return !lag.Lags("standby", topics.PinCards, held) })
+	if !lag.Lags("standby", topics.Edges, "user:other", held) || lag.Lags("primary", topics.Edges, held) {
+		t.Error("want the standby to lag in edges, and the primary not")
 	}
-	if other := keyOutside(partition); lag.Behind("standby", topics.Edges, other) {
+	if other := keyInAnotherPartition(partition); lag.Lags("standby", topics.Edges, other) {
 		t.Errorf("the standby lags for %s, which is in another partition", other)
 	}
 	commit("materialize-standby", 8)
-	eventually.True(t, "the primary lags", func() bool { return lag.Behind("primary", topics.Edges, held) })
-	if lag.Behind("standby", topics.Edges, held) {
-		t.Error("the standby lags after it has everything")
+	eventually.True(t, "the primary lags", func() bool { return lag.Lags("primary", topics.Edges, held) })
+	if lag.Lags("standby", topics.Edges, held) {
+		t.Error("the standby lags although it has all records")
 	}
 	commit("materialize", 8)
-	eventually.True(t, "nobody lags", func() bool { return !lag.Behind("primary", topics.Edges, held) })
+	eventually.True(t, "no store lags", func() bool { return !lag.Lags("primary", topics.Edges, held) })
 	if err := stop(); err != nil {
 		t.Errorf("Run: got %v, want nil", err)
 	}
 }
 
-func keyOutside(partition int32) string {
+func keyInAnotherPartition(partition int32) string {
 	for _, key := range numbered("user:", 100) {
 		if topics.Partition(key, topics.EmbeddedPartitions) != partition {
 			return key

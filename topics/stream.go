@@ -48,7 +48,7 @@ func Into[B, T any](s Stream[T], check func(*T) (key string, err error), add fun
 func (s *Stream[T]) encodeAny(rec any) ([]byte, error) {
 	own, ok := rec.(*T)
 	if !ok {
-		return nil, fmt.Errorf("encode %T: no record of topic %s", rec, s.Name)
+		return nil, fmt.Errorf("encode %T: not the record type of topic %s", rec, s.Name)
 	}
 	return s.Encode(own)
 }

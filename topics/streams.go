@@ -100,13 +100,13 @@ type binding interface {
 	encodeAny(rec any) ([]byte, error)
 }
 
-// row is a topic with its stream, or nil for bytes that are private to a program part.
+// row is a topic with its stream, which is nil for topics without a record type.
 type row struct {
 	stream binding
 	Topic
 }
 
-// list shortens the rows.
+// list keeps the rows short.
 type list = []string
 
 // Personal data that several topics hold, see Topic.Personal.
@@ -142,7 +142,7 @@ func (s *Streams) inputs(p Profile) []row {
 		{&s.Actions, Topic{Name: Actions, Key: "pin", Retention: p.Actions, Readers: list{Objects}, Personal: userEvents}},
 		{&s.Candidates, Topic{
 			Name: Candidates, Key: "user",
-			Readers: list{Pools}, Personal: "what was offered to the user",
+			Readers: list{Pools}, Personal: "pins offered to the user",
 		}},
 	}
 }
@@ -172,12 +172,12 @@ func (s *Streams) ofPins() []row {
 		}},
 		{&s.HotPins, Topic{
 			Name: HotPins, Key: "pin", Compact: true, GlobalTable: true,
-			Writers: list{Objects}, Personal: "whose pins were shown often",
+			Writers: list{Objects}, Personal: "authors of frequently shown pins",
 		}},
 	}
 }
 
-// ofUsers returns the topics about what users did.
+// ofUsers returns the topics about users and their actions.
 func (s *Streams) ofUsers() []row {
 	return []row{
 		{&s.ActionsEnriched, Topic{
@@ -198,11 +198,11 @@ func (s *Streams) ofUsers() []row {
 		}},
 		{&s.UsersDeleted, Topic{
 			Name: UsersDeleted, Key: "user", Compact: true, GlobalTable: true,
-			Writers: list{Actors}, Readers: list{Materialize, Interests}, Personal: "that the user is deleted",
+			Writers: list{Actors}, Readers: list{Materialize, Interests}, Personal: "deletion of the user",
 		}},
 		{&s.Erasures, Topic{
 			Name: Erasures, Key: "user or followee",
-			Writers: list{Actors, Fanout, Pools}, Readers: list{Fanout, Pools}, Personal: "what was to be erased",
+			Writers: list{Actors, Fanout, Pools}, Readers: list{Fanout, Pools}, Personal: "requests to erase data of the user",
 		}},
 	}
 }
@@ -251,7 +251,7 @@ func (s *Streams) ofVisits() []row {
 		{&s.UserActivity, Topic{Name: UserActivity, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: "visits"}},
 		{&s.Rebuilds, Topic{
 			Name: Rebuilds, Key: "user",
-			Writers: list{Operators, Pools}, Readers: list{Pools}, Personal: "that pools were to be rebuilt",
+			Writers: list{Operators, Pools}, Readers: list{Pools}, Personal: "requests to rebuild pools of the user",
 		}},
 		{&s.Replays, Topic{
 			Name: Replays, Key: "pin",

@@ -37,7 +37,7 @@ func TestSettingsOfTopics(t *testing.T) {
 			}
 		}
 		if len(got) != len(want) {
-			t.Errorf("%s: settings %v, want those of %v alone", name, got, want)
+			t.Errorf("%s: settings %v, want only those of %v", name, got, want)
 		}
 	}
 	for _, topic := range Catalogue(Profile{Embedded: true}) {

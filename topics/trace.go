@@ -10,8 +10,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-// WithTrace returns the headers with one that contains the trace of ctx and whether it is sampled. If ctx has no trace, it
-// returns them unchanged.
+// WithTrace returns the headers with a trace header for the span of ctx appended. If ctx has no span, it returns them
+// unchanged.
 func WithTrace(ctx context.Context, headers []kgo.RecordHeader) []kgo.RecordHeader {
 	if value := tracing.Value(trace.SpanContextFromContext(ctx)); value != nil {
 		headers = append(headers, kgo.RecordHeader{Key: tracing.Header, Value: value})
@@ -33,22 +33,22 @@ func traceOf(r *kgo.Record) trace.SpanContext {
 // process each.
 const maxTraced = 32
 
-// sent starts the span of a publication and adds the trace header to its records. Records after the first maxTraced get a
+// startSend starts the span of a publication and adds the trace header to its records. Records after the first maxTraced get a
 // trace that is not sampled.
-func sent(ctx context.Context, records []*kgo.Record) (context.Context, trace.Span) {
-	above := trace.SpanContextFromContext(ctx)
-	if !above.IsValid() {
+func startSend(ctx context.Context, records []*kgo.Record) (context.Context, trace.Span) {
+	parent := trace.SpanContextFromContext(ctx)
+	if !parent.IsValid() {
 		return ctx, tracing.None()
 	}
 	ctx, span := tracing.Start(ctx, "send", trace.SpanKindProducer,
 		tracing.Kafka("send", attribute.Int("messaging.batch.message_count", len(records)))...)
-	told, further := WithTrace(ctx, nil), []kgo.RecordHeader(nil)
+	sampled, further := WithTrace(ctx, nil), []kgo.RecordHeader(nil)
 	if len(records) > maxTraced {
-		further = WithTrace(trace.ContextWithSpanContext(ctx, above.WithTraceFlags(0)), nil)
+		further = WithTrace(trace.ContextWithSpanContext(ctx, parent.WithTraceFlags(0)), nil)
 	}
 	for i, r := range records {
 		if i < maxTraced {
-			r.Headers = append(r.Headers, told...)
+			r.Headers = append(r.Headers, sampled...)
 		} else {
 			r.Headers = append(r.Headers, further...)
 		}
@@ -56,8 +56,8 @@ func sent(ctx context.Context, records []*kgo.Record) (context.Context, trace.Sp
 	return ctx, span
 }
 
-// received starts the span for processing the records of one poll, if any of them is sampled.
-func received(ctx context.Context, cfg ConsumerConfig, records []*kgo.Record) (context.Context, trace.Span) {
+// startReceive starts the span for processing the records of one poll, if any of them is sampled.
+func startReceive(ctx context.Context, cfg ConsumerConfig, records []*kgo.Record) (context.Context, trace.Span) {
 	if cfg.Kafka.Tracer == nil {
 		return ctx, tracing.None()
 	}

@@ -64,12 +64,12 @@ func TestEndTransaction_CommitsFirstTransactionOfTopic(t *testing.T) {
 	<-h.reached
 	must.OK(t, <-acknowledged)
 	if leader, _, _ := tx.PartitionLeader(topics.Edges, 0); leader >= 0 {
-		t.Fatal("the client knows of the topic already: nothing is tried")
+		t.Fatal("the client already has the metadata: the race was not hit")
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Edges); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("ended before the client knows of the topic: %v", err)
+		t.Errorf("ended before the client has the metadata of the topic: %v", err)
 	}
 	close(h.goOn)
 	must.OK(t, <-acknowledged)
@@ -78,7 +78,7 @@ func TestEndTransaction_CommitsFirstTransactionOfTopic(t *testing.T) {
 	must.OK(t, err)
 	defer in.Close()
 	got := 0
-	eventually.True(t, "both are there to read", func() bool {
+	eventually.True(t, "both records are readable", func() bool {
 		got += in.PollRecords(t.Context(), 2).NumRecords()
 		return got == 2
 	})
@@ -86,7 +86,7 @@ func TestEndTransaction_CommitsFirstTransactionOfTopic(t *testing.T) {
 
 // A topic that is new to a transaction with a known topic is stored when the transaction has ended. The brokers then accept
 // its records from the next transaction.
-func TestEndTransaction_StoresTopicBesideKnownOne(t *testing.T) {
+func TestEndTransaction_WaitsForAdditionalTopic(t *testing.T) {
 	w := newWire(t)
 	tx, h := holdingClient(t, w)
 	answers := make(chan error, 3)
@@ -110,7 +110,7 @@ func TestEndTransaction_StoresTopicBesideKnownOne(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Pins, topics.Edges); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("ended before the client knows of both topics: %v", err)
+		t.Errorf("ended before the client has the metadata of both topics: %v", err)
 	}
 	close(h.goOn)
 	acknowledged(1)

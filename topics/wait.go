@@ -42,16 +42,16 @@ type Lag struct {
 // String returns the lag for people.
 func (l Lag) String() string { return fmt.Sprintf("%s: %d of %s", l.Group, l.Records, l.Topic) }
 
-// WaitState is what Wait still waits for.
+// WaitState holds the unprocessed records that Wait waits for.
 type WaitState struct {
-	Behind []Lag `json:"behind"` // in the order of the readers
-	Err    error `json:"-"`      // the last error of the brokers or of an external consumer
+	Lags []Lag `json:"lags"` // in the order of the readers
+	Err  error `json:"-"`    // the last error of the brokers or of an external consumer
 }
 
 // String returns one line for people, "unknown" before the first check.
 func (s WaitState) String() string {
-	parts := make([]string, len(s.Behind), len(s.Behind)+1)
-	for i, l := range s.Behind {
+	parts := make([]string, len(s.Lags), len(s.Lags)+1)
+	for i, l := range s.Lags {
 		parts[i] = l.String()
 	}
 	if s.Err != nil {
@@ -69,12 +69,12 @@ type WaitError struct {
 	Cause error // cause of the cancellation
 }
 
-// Error says why waiting ended, and which readers lag.
+// Error names the cause of the cancellation and the readers that lag.
 func (e *WaitError) Error() string {
-	return fmt.Sprintf("wait: %v: still behind: %s", e.Cause, e.State)
+	return fmt.Sprintf("wait: %v: unprocessed: %s", e.Cause, e.State)
 }
 
-// Unwrap returns why waiting ended.
+// Unwrap returns the cause of the cancellation.
 func (e *WaitError) Unwrap() error { return e.Cause }
 
 // Wait returns nil when every event whose publication was acknowledged before the call has had its whole effect in every
@@ -83,8 +83,8 @@ func (e *WaitError) Unwrap() error { return e.Cause }
 // clock that stamps records may be ahead of the caller's by up to schemas.MaxAhead. Brokers that are unavailable are
 // retried.
 //
-// If the brokers lack a topic of a reader for missingPatience, Wait returns a *MissingTopicsError. The delay is necessary
-// because not all brokers know a new topic at once.
+// If a topic of a reader is missing for missingPatience, Wait returns a *MissingTopicsError. The delay is necessary because
+// brokers learn of a new topic at different times.
 //
 // Wait does not cover external consumers, which commit no offsets. Call AwaitExternalConsumers after it.
 //
@@ -106,7 +106,7 @@ func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(Wait
 	if len(readers) == 0 {
 		readers = ReadersOf(Catalogue(Profile{Partitions: k.Partitions}))
 	}
-	w := &waiter{log: l, since: since, readers: readers, backlogs: map[place]*backlog{}, generations: &GenerationWatch{Log: l}}
+	w := &waiter{log: l, since: since, readers: readers, backlogs: map[groupPartition]*backlog{}, generations: &GenerationWatch{Log: l}}
 	return await(ctx, waitInterval, progress, w.check)
 }
 
@@ -123,7 +123,7 @@ func await(ctx context.Context, interval time.Duration, progress func(WaitState)
 		switch {
 		case ctx.Err() != nil:
 			return &WaitError{State: last, Cause: context.Cause(ctx)}
-		case missing.forLong(err):
+		case missing.exceedPatience(err):
 			return fmt.Errorf("wait: %w", err)
 		case err != nil:
 			last.Err = err
@@ -133,21 +133,21 @@ func await(ctx context.Context, interval time.Duration, progress func(WaitState)
 		if progress != nil {
 			progress(last)
 		}
-		if last.Err == nil && len(last.Behind) == 0 {
+		if last.Err == nil && len(last.Lags) == 0 {
 			return nil
 		}
 		pause(ctx, interval, last)
 	}
 }
 
-// missingPatience is how long a topic may be missing. Brokers announce a new topic to each other within a second.
+// missingPatience is the time after which a missing topic is an error. Brokers announce a new topic to each other within a second.
 const missingPatience = 5 * time.Second
 
-// missingTopics records since when topics have been missing continuously; zero: none is missing.
+// missingTopics records the time since when topics have been missing continuously; zero: none is missing.
 type missingTopics struct{ since time.Time }
 
-// forLong evaluates the error of a check, and reports whether topics have been missing for missingPatience.
-func (m *missingTopics) forLong(err error) bool {
+// exceedPatience evaluates the error of a check, and reports whether topics have been missing for missingPatience.
+func (m *missingTopics) exceedPatience(err error) bool {
 	var missing *MissingTopicsError
 	switch {
 	case !errors.As(err, &missing):
@@ -163,7 +163,7 @@ func (m *missingTopics) forLong(err error) bool {
 // pause waits between two checks, for at least 200 ms if the lag is large or the brokers do not answer.
 func pause(ctx context.Context, d time.Duration, s WaitState) {
 	var lag int64
-	for _, l := range s.Behind {
+	for _, l := range s.Lags {
 		lag += l.Records
 	}
 	if lag > maxScan || s.Err != nil {
@@ -183,17 +183,17 @@ type waiter struct {
 	generations *GenerationWatch // of the readers
 	first       extent           // at the first check: records below the ends existed at the call
 	latest      schemas.Micros   // newest timestamp at the first check, by the clock that stamps records
-	backlogs    map[place]*backlog
+	backlogs    map[groupPartition]*backlog
 }
 
-// place is one partition as read by one group.
-type place struct {
+// groupPartition is one partition as read by one group.
+type groupPartition struct {
 	group, topic string
 	partition    int32
 }
 
-// backlog returns the backlog at a place, see the fields of backlog.
-func (w *waiter) backlog(at place, before int64, since schemas.Micros) *backlog {
+// backlog returns the backlog of a group in a partition, see the fields of backlog.
+func (w *waiter) backlog(at groupPartition, before int64, since schemas.Micros) *backlog {
 	if w.backlogs[at] == nil {
 		w.backlogs[at] = &backlog{before: before, since: since, lastOld: -1}
 	}
@@ -229,7 +229,7 @@ func (w *waiter) check(ctx context.Context) (state WaitState, err error) {
 // add adds a lag, unless it is 0.
 func (s *WaitState) add(l Lag) {
 	if l.Records > 0 {
-		s.Behind = append(s.Behind, l)
+		s.Lags = append(s.Lags, l)
 	}
 }
 
@@ -297,7 +297,7 @@ func (l *Log) Instances(ctx context.Context, readers []Reader) ([]Reader, error)
 	return instances(readers, running), nil
 }
 
-// ends returns the ends of all topics. The first call also records what existed at the call of Wait.
+// ends returns the ends of all topics. The first call also records the ends and timestamps at the call of Wait.
 func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 	topics := map[string]bool{}
 	for _, r := range readers {
@@ -328,15 +328,15 @@ func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 	return first.ends, nil
 }
 
-// lag returns how many records of a topic the group has not processed, or 0 if none of them is old.
+// lag returns the number of records of a topic that the group has not processed, or 0 if none of them is old.
 func (w *waiter) lag(ctx context.Context, group, topic string, committed, ends map[int32]int64) (sum int64, err error) {
 	for p, end := range ends {
 		from, ok := committed[p]
 		if !ok {
 			from = w.first.starts[topic][p]
 		}
-		b := w.backlog(place{group, topic, p}, w.first.ends[topic][p], max(w.since, w.latest))
-		records, err := w.log.unprocessed(ctx, topic, p, b, from, end, readBytes)
+		b := w.backlog(groupPartition{group, topic, p}, w.first.ends[topic][p], max(w.since, w.latest))
+		records, err := w.log.unprocessed(ctx, b, logRange{topic, p, from, end, readBytes})
 		if err != nil {
 			return 0, err
 		}

@@ -55,7 +55,7 @@ func (p *pipeline) member(t *testing.T, group string, inputs []string, emit func
 			var emitted []*kgo.Record
 			for _, r := range rs {
 				for _, e := range emit(r) {
-					e.Key, e.Headers = r.Key, topics.WithSince(nil, topics.SinceOf(r))
+					e.Key, e.Headers = r.Key, topics.WithOrigin(nil, topics.OriginTime(r))
 					emitted = append(emitted, e)
 				}
 			}
@@ -104,27 +104,27 @@ func (w *wire) wait(t *testing.T, timeout time.Duration) error {
 	return topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now()), nil, pipelineReaders...)
 }
 
-var errSeenEnough = errors.New("enough was seen")
+var errEnoughChecks = errors.New("enough checks")
 
-// look runs Wait for n checks with brokers that answer, and then cancels it with errSeenEnough as the cause.
-func (w *wire) look(t *testing.T, n int, readers ...topics.Reader) error {
+// waitChecks runs Wait for n checks with brokers that answer, and then cancels it with errEnoughChecks as the cause.
+func (w *wire) waitChecks(t *testing.T, n int, readers ...topics.Reader) error {
 	t.Helper()
 	ctx, end := context.WithCancelCause(t.Context())
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	told := 0
+	checks := 0
 	return topics.Wait(bounded, w.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) {
 		if s.Err == nil {
-			told++
+			checks++
 		}
-		if told == n {
-			end(errSeenEnough)
+		if checks == n {
+			end(errEnoughChecks)
 		}
 	}, readers...)
 }
 
-// When Wait returns, everything published before has had all its effects, including loops, while newer events keep
-// arriving. And Wait does return.
+// When Wait returns, all events published before have had all their effects, including loops, while newer events keep
+// arriving. Wait returns nevertheless.
 func TestWait_IsExactUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	p := &pipeline{w: w, slow: 8 * time.Millisecond}
@@ -147,7 +147,7 @@ func TestWait_IsExactUnderTraffic(t *testing.T) {
 		}
 	}
 	if p.effects("noise") == 0 {
-		t.Error("there was no traffic")
+		t.Error("no events were published meanwhile")
 	}
 	_ = stopTraffic()
 }
@@ -170,25 +170,25 @@ func TestWait_SlowClock(t *testing.T) {
 	}
 }
 
-// A busy machine delays single rounds, whereas a slow Wait delays all of them. So the best round counts.
+// A busy machine delays single rounds, but a slow Wait delays all of them. Therefore the best round counts.
 func TestWait_ReturnsSoonAfterLastEffect(t *testing.T) {
 	const soon, rounds = 300 * time.Millisecond, 5
 	w := newWire(t)
 	p := &pipeline{w: w}
 	p.run(t)
 	w.produce(topics.Pins, "warm")
-	eventually.True(t, "the pipeline runs", func() bool { return p.effects("warm") == 3 })
+	eventually.True(t, "the pipeline processes records", func() bool { return p.effects("warm") == 3 })
 	best := time.Hour
 	for round := 0; round < rounds && best > soon; round++ {
-		best = min(best, p.late(t, fmt.Sprintf("r%d-", round)))
+		best = min(best, p.delay(t, fmt.Sprintf("r%d-", round)))
 	}
 	if best > soon {
 		t.Errorf("Wait returned %s after the last effect at best, want %s at most", best, soon)
 	}
 }
 
-// late publishes events, and returns the time from their last effect until Wait returns.
-func (p *pipeline) late(t *testing.T, prefix string) time.Duration {
+// delay publishes events, and returns the time from their last effect until Wait returns.
+func (p *pipeline) delay(t *testing.T, prefix string) time.Duration {
 	t.Helper()
 	p.w.produce(topics.Pins, numbered(prefix, 100)...)
 	var returned time.Time
@@ -202,7 +202,7 @@ func (p *pipeline) late(t *testing.T, prefix string) time.Duration {
 	return returned.Sub(last)
 }
 
-// A record moves on between two reads of a check: mill commits it after its ends were, or would have been, read. Wait sees
+// mill commits a record between the two reads of a check. Wait detects
 // the derived records only because it reads the ends after the committed offsets.
 func TestWait_ReadsEndsAfterCommittedOffsets(t *testing.T) {
 	w := newWire(t)
@@ -218,22 +218,22 @@ func TestWait_ReadsEndsAfterCommittedOffsets(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	err := w.look(t, 2, pipelineReaders...)
+	err := w.waitChecks(t, 2, pipelineReaders...)
 	if err == nil || !strings.Contains(err.Error(), "loop: 1 of publications") {
-		t.Errorf("Wait = %v, want loop to be behind", err)
+		t.Errorf("Wait = %v, want loop to lag", err)
 	}
 	if !moved.Load() {
-		t.Error("the record did not move on in between")
+		t.Error("the record was not committed between the reads")
 	}
 }
 
 func TestWait_ReportsLag(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Pins, numbered("a", 10)...)
-	err := w.look(t, 2, pipelineReaders...)
-	var behind *topics.WaitError
-	if !errors.As(err, &behind) || !errors.Is(err, errSeenEnough) || !strings.Contains(err.Error(), "mill: 10 of pins") {
-		t.Errorf("Wait = %v, want a WaitError that says mill: 10 of pins, after two looks", err)
+	err := w.waitChecks(t, 2, pipelineReaders...)
+	var lagging *topics.WaitError
+	if !errors.As(err, &lagging) || !errors.Is(err, errEnoughChecks) || !strings.Contains(err.Error(), "mill: 10 of pins") {
+		t.Errorf("Wait = %v, want a WaitError with mill: 10 of pins, after two checks", err)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestWait_IgnoresMarkersAndAbortedRecords(t *testing.T) {
 		w.transact(t, end, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")})
 	}
 	if err := w.wait(t, 300*time.Millisecond); err == nil {
-		t.Error("Wait returned before the committed record was worked off")
+		t.Error("Wait returned before the committed record was processed")
 	}
 	w.commit(t, "mill", topics.Pins, topics.Partition("k", w.Kafka.Partitions), 1)
 	if err := w.wait(t, time.Minute); err != nil {
@@ -293,7 +293,7 @@ func TestWait_WaitsForOpenTransaction(t *testing.T) {
 	w := newWire(t)
 	tx := w.begin(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")})
 	if err := w.wait(t, 200*time.Millisecond); err == nil {
-		t.Error("Wait returned, want it to wait: nobody knows what lies behind an open transaction")
+		t.Error("Wait returned, want it to wait for the open transaction")
 	}
 	must.OK(t, tx.EndTransaction(t.Context(), kgo.TryAbort))
 	if err := w.wait(t, time.Minute); err != nil {
@@ -310,13 +310,13 @@ func TestWait_IncludesGlobalTables(t *testing.T) {
 		w.Send(w.deleted(t, user, 1))
 		must.OK(t, w.wait(t, time.Minute))
 		if !table.Has(user) {
-			t.Fatalf("Wait returned before %s was there", user)
+			t.Fatalf("Wait returned before %s was in the table", user)
 		}
 	}
 	_ = stop()
 	w.Send(w.deleted(t, "user:later", 1))
 	if err := w.wait(t, time.Minute); err != nil {
-		t.Errorf("a process that has left is waited for: %v", err)
+		t.Errorf("Wait waits for a process that has left: %v", err)
 	}
 }
 
@@ -333,10 +333,10 @@ func TestWait_IncludesEveryRunningProcess(t *testing.T) {
 	w.produce(topics.Edges, "a")
 	p := topics.Partition("a", w.Kafka.Partitions)
 	w.commit(t, "shelves-0", topics.Edges, p, 1) // by another process that has stopped
-	if err := w.look(t, 1, reader); err == nil || !strings.Contains(err.Error(), "shelves: 1 of edges") {
-		t.Errorf("while nobody runs: %v, want that shelves is behind", err)
+	if err := w.waitChecks(t, 1, reader); err == nil || !strings.Contains(err.Error(), "shelves: 1 of edges") {
+		t.Errorf("without processes: %v, want shelves to lag", err)
 	}
-	first, second := newShelf(), newShelf()
+	first, second := newFakeStore(), newFakeStore()
 	stop := w.follow(t, first, "1")
 	if err := wait(); err != nil || !first.once(1) {
 		t.Fatalf("with one: %v, and it has %v", err, first.values)
@@ -355,7 +355,7 @@ func TestWait_IncludesEveryRunningProcess(t *testing.T) {
 	}
 	w.produce(topics.Edges, "c")
 	if err := wait(); err != nil || !second.once(22) || first.once(22) {
-		t.Errorf("one is gone: %v, want that the other is waited for alone", err)
+		t.Errorf("after one has stopped: %v, want Wait to wait only for the other", err)
 	}
 }
 

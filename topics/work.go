@@ -14,8 +14,8 @@ type Work struct {
 	DeadLetters map[string]int64 `json:"dead_letters,omitempty"` // by "group: reason"
 }
 
-// Since returns the difference between w and an earlier value. A restarted process counts from zero, so a count lower than
-// before is taken as is.
+// Since returns the difference between w and an earlier value. A restarted process counts from zero, so Since returns a count
+// that is lower than before unchanged.
 func (w Work) Since(before Work) Work {
 	return Work{
 		Deliveries:  growth(w.Deliveries, before.Deliveries),

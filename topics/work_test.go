@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWorkSince(t *testing.T) {
+func TestWork_Since(t *testing.T) {
 	before := Work{Deliveries: 10, Dropped: map[string]int64{"pools: cap": 5, "pools: seen": 2, "objects: bot": 7}}
 	now := Work{
 		Deliveries:  25,
@@ -24,7 +24,7 @@ func TestWorkSince(t *testing.T) {
 	}
 }
 
-func TestWorkLines(t *testing.T) {
+func TestWork_Lines(t *testing.T) {
 	w := Work{Deliveries: 3, Dropped: map[string]int64{"pools: seen": 2, "objects: bot": 7}}
 	want := strings.Join([]string{
 		"deliveries                3",

@@ -207,7 +207,7 @@ func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
 	hits := topicstest.FailProduce(w.Broker(), topics.Partition("pin:42", w.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
 	_, _, err := w.smartfeed(t, goodLines(10), "publish")
 	var partial *topics.PublishError
-	if !errors.As(err, &partial) || partial.Certain != 0 || partial.Events != 10 {
+	if !errors.As(err, &partial) || partial.Acknowledged != 0 || partial.Events != 10 {
 		t.Errorf("publish = %v, want 0 of 10 certain", err)
 	}
 	if hits.Load() == 0 {
@@ -222,7 +222,7 @@ func TestWait_NamesLaggingConsumers(t *testing.T) {
 	}
 	w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("k")})
 	_, _, err := w.smartfeed(t, "", "wait", "--timeout", "100ms")
-	if err == nil || !strings.Contains(err.Error(), "not done within 100ms: still behind: objects: 1 of pins") {
+	if err == nil || !strings.Contains(err.Error(), "not done within 100ms: unprocessed: objects: 1 of pins") {
 		t.Errorf("wait = %v, want what is behind", err)
 	}
 }

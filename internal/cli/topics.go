@@ -51,7 +51,7 @@ func printPlan(out io.Writer, p topics.Plan) error {
 	for _, s := range p.Alter {
 		fmt.Fprintf(out, "alter %s: %s from %s to %s\n", s.Topic, s.Key, s.Have, s.Want)
 	}
-	for _, s := range p.Thin {
+	for _, s := range p.FewReplicas {
 		fmt.Fprintf(out, "%s has %s replicas, and there are brokers for %s: reassign it with Kafka's own tools\n", s.Topic, s.Have, s.Want)
 	}
 	if p.Empty() {

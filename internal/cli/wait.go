@@ -13,7 +13,7 @@ import (
 // waited is the result of wait.
 type waited struct {
 	Done    bool         `json:"done"`
-	Behind  []topics.Lag `json:"behind"` // at the last successful check
+	Lags    []topics.Lag `json:"lags"` // at the last successful check
 	Seconds float64      `json:"seconds"`
 }
 
@@ -37,7 +37,7 @@ so is the controller of a Pinot that has the actions. A missing topic is an erro
 			task := setup.Start("wait", -1)
 			var last topics.WaitState
 			err = setup.Wait(ctx, since, func(w topics.WaitState) { last = w; task.Say(w.String()) })
-			done := waited{Done: err == nil, Behind: append([]topics.Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
+			done := waited{Done: err == nil, Lags: append([]topics.Lag{}, last.Lags...), Seconds: task.Done().Seconds()}
 			return output{done, func(io.Writer) error { return nil }, err}, nil
 		}),
 	}

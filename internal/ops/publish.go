@@ -199,12 +199,12 @@ func sendFiles(ctx context.Context, s topics.Setup, files []source, check func(s
 			return tally.failure()
 		})
 		if err != nil {
-			return tally.published(started), &topics.PublishError{Certain: tally.sum(), Events: good, Err: err}
+			return tally.published(started), &topics.PublishError{Acknowledged: tally.sum(), Events: good, Err: err}
 		}
 	}
 	err = errors.Join(p.Flush(ctx), tally.failure())
 	if err != nil {
-		err = &topics.PublishError{Certain: tally.sum(), Events: good, Err: err}
+		err = &topics.PublishError{Acknowledged: tally.sum(), Events: good, Err: err}
 	}
 	return tally.published(started), err
 }

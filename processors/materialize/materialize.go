@@ -209,9 +209,9 @@ func oldest(records []*kgo.Record) time.Time {
 
 // originTime returns the earliest arrival time of the events that the records originate from.
 func originTime(records []*kgo.Record) time.Time {
-	first := topics.SinceOf(records[0])
+	first := topics.OriginTime(records[0])
 	for _, r := range records[1:] {
-		first = min(first, topics.SinceOf(r))
+		first = min(first, topics.OriginTime(r))
 	}
 	return first.Time()
 }

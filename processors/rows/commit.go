@@ -246,7 +246,7 @@ func (f *transactionRecords) next() *kgo.Record {
 func (f *transactionRecords) emit(b *batch, e *emit, topo *topology, i int) {
 	since := f.originTimes[8*i : 8*i+8 : 8*i+8]
 	binary.BigEndian.PutUint64(since, uint64(e.originTime))
-	f.headers[i] = kgo.RecordHeader{Key: topics.SinceHeader, Value: since}
+	f.headers[i] = kgo.RecordHeader{Key: topics.OriginHeader, Value: since}
 	r := f.next()
 	r.Partition, r.Key = e.partition, b.at(e.key)
 	if !e.noValue {

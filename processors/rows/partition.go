@@ -169,7 +169,7 @@ func (p *partition) process(ctx goka.Context, input int, value []byte) error {
 // originTime returns the origin time from the record's header. A record without the header is an external event, whose own
 // arrival counts.
 func (p *partition) originTime() int64 {
-	if since, ok := topics.ParseSince(p.record.Headers()[topics.SinceHeader]); ok {
+	if since, ok := topics.ParseOrigin(p.record.Headers()[topics.OriginHeader]); ok {
 		return int64(since)
 	}
 	return p.record.Timestamp().UnixMicro()
@@ -180,8 +180,8 @@ func (p *partition) retry() (topics.Retry, bool) {
 	return topics.ParseRetry(p.record.Headers()[topics.RetryHeader])
 }
 
-// sendToDeadLetters sends the record being processed to the dead-letter topic if err is a *schemas.BadRecordError. It returns any other
-// error.
+// sendToDeadLetters sends the record being processed to the dead-letter topic if err is a *schemas.BadRecordError. It returns
+// any other error.
 func (p *partition) sendToDeadLetters(err error, key, value []byte) error {
 	var bad *schemas.BadRecordError
 	if !errors.As(err, &bad) {
@@ -216,7 +216,7 @@ func (p *partition) forward(ctx goka.Context, partition int32, value []byte) {
 	}
 }
 
-// forwardedHeaders returns the headers that are forwarded with a record, besides SinceHeader, which every emit has. Headers of
+// forwardedHeaders returns the headers that are forwarded with a record, besides OriginHeader, which every emit has. Headers of
 // an external producer can be of any size and number. A copy of all of them may exceed the limit of the topic, and then no
 // transaction commits. The known headers are short.
 func forwardedHeaders(all goka.Headers) map[string][]byte {

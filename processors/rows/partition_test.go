@@ -324,7 +324,7 @@ func TestHandle_ForwardsMisplacedRecord(t *testing.T) {
 	}
 	sent := new(transactionRecords).fill(b, p.run.r.topo, p.id)[0]
 	if sent.Topic != "in" || sent.Partition != topics.Partition(key, testPartitions) || string(sent.Key) != key || string(sent.Value) != "value" ||
-		!sent.Timestamp.Equal(at) || string(headerOf(sent, tracing.Header)) != sender || topics.SinceOf(&sent) != schemas.MicrosOf(at) {
+		!sent.Timestamp.Equal(at) || string(headerOf(sent, tracing.Header)) != sender || topics.OriginTime(&sent) != schemas.MicrosOf(at) {
 		t.Errorf("forwarded %+v, want the record in its key's partition", sent)
 	}
 }

@@ -151,18 +151,18 @@ func TestDeadLetters_OversizedRecords(t *testing.T) {
 	}
 }
 
-func TestEmit_CarriesSinceOf(t *testing.T) {
+func TestEmit_CarriesOriginTime(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	start(t, newRunner(t, w, t.TempDir(), w.counter("t-in")))
 	external, derived := w.record(t, "t-in", "user:1", 0), w.record(t, "t-in", "user:1", 1)
 	external.Timestamp = time.UnixMilli(5000)
-	derived.Headers = topics.WithSince(nil, 7)
+	derived.Headers = topics.WithOrigin(nil, 7)
 	must.OK(t, w.client.ProduceSync(t.Context(), external, derived).FirstErr())
 	var out []*kgo.Record
 	eventually.True(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
 	for i, want := range []schemas.Micros{5_000_000, 7} {
-		if got := topics.SinceOf(out[i]); got != want {
+		if got := topics.OriginTime(out[i]); got != want {
 			t.Errorf("record %d has the origin time %d, want %d", i, got, want)
 		}
 	}

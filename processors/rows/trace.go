@@ -60,7 +60,7 @@ func (p *partition) startTrace(record goka.Context) {
 	}
 	headers := record.Headers()
 	sender := tracing.Parse(headers[tracing.Header])
-	if _, derived := headers[topics.SinceHeader]; derived && !sender.IsValid() || !tracer.Decide(sender) {
+	if _, derived := headers[topics.OriginHeader]; derived && !sender.IsValid() || !tracer.Decide(sender) {
 		return
 	}
 	topic := string(record.Topic())

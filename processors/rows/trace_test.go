@@ -55,16 +55,16 @@ func TestTrace_FollowsTheSender(t *testing.T) {
 	t.Parallel()
 	header := func(recorded bool) []byte { return tracing.Value(sentBy(recorded)) }
 	for _, test := range []struct {
-		name    string
-		probability  float64
-		headers goka.Headers
-		spans   int
-		root    bool
+		name        string
+		probability float64
+		headers     goka.Headers
+		spans       int
+		root        bool
 	}{
 		{"recorded by its sender", 0, goka.Headers{tracing.Header: header(true)}, 1, false},
 		{"not recorded by its sender", 1, goka.Headers{tracing.Header: header(false)}, 0, false},
-		{"derived from an untraced record", 1, goka.Headers{topics.SinceHeader: topics.SinceValue(5)}, 0, false},
-		{"derived, recorded", 0, goka.Headers{topics.SinceHeader: topics.SinceValue(5), tracing.Header: header(true)}, 1, false},
+		{"derived from an untraced record", 1, goka.Headers{topics.OriginHeader: topics.OriginValue(5)}, 0, false},
+		{"derived, recorded", 0, goka.Headers{topics.OriginHeader: topics.OriginValue(5), tracing.Header: header(true)}, 1, false},
 		{"external, sampled", 1, nil, 1, true},
 		{"external, not sampled", 0, nil, 0, false},
 		{"external, with an invalid header", 1, goka.Headers{tracing.Header: []byte("00-xx")}, 1, true},

@@ -415,7 +415,7 @@ var strayRows = []asking{
 
 // specialAskings are requests in special circumstances.
 func specialAskings() []asking {
-	uncertain := &topics.PublishError{Certain: 1, Events: 2, Err: context.DeadlineExceeded}
+	uncertain := &topics.PublishError{Acknowledged: 1, Events: 2, Err: context.DeadlineExceeded}
 	events := row("POST /v1/events", save, 0, "")
 	return []asking{
 		row("GET /", "", 0, "").but("no console", 404, "", func(a *asking) { a.change = func(_ *Config, d *Deps) { d.Console = nil } }),

@@ -116,8 +116,8 @@ func (s *Sink) following() topics.FollowConfig {
 				s.deps.Streams.PinCards.Name, s.deps.Streams.PinAttributes.Name,
 			},
 		},
-		Checkpoint: s.deps.Store.Marks,
-		Anew:       true, // repeats change nothing
+		Checkpoint:  s.deps.Store.Marks,
+		ReadChanged: true, // repeats change nothing
 	}
 }
 
@@ -126,8 +126,8 @@ func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Chec
 	if len(records) == 0 {
 		return s.deps.Store.Write(Batch{Marks: to})
 	}
-	oldest := slices.MinFunc(records, func(a, b *kgo.Record) int { return cmp.Compare(topics.SinceOf(a), topics.SinceOf(b)) })
-	s.waits.Store(int64(topics.SinceOf(oldest)))
+	oldest := slices.MinFunc(records, func(a, b *kgo.Record) int { return cmp.Compare(topics.OriginTime(a), topics.OriginTime(b)) })
+	s.waits.Store(int64(topics.OriginTime(oldest)))
 	if err := s.process(ctx, records, to); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (s *Sink) noteArrivals(records []*kgo.Record) {
 	newest, first := s.newest.Load(), schemas.Micros(math.MaxInt64)
 	for _, r := range records {
 		if r.Topic == s.deps.Streams.ActionsEnriched.Name {
-			since := topics.SinceOf(r)
+			since := topics.OriginTime(r)
 			newest, first = max(newest, int64(since)), min(first, since)
 		}
 	}

@@ -51,7 +51,7 @@ func Verify(ctx context.Context, s Setup, dir string) ([]Drift, error) {
 // fill reads everything that the values are computed from.
 func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams) error {
 	err := each(ctx, log, s.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) {
-		v.Add(Arrived{*a, topics.SinceOf(r)})
+		v.Add(Arrived{*a, topics.OriginTime(r)})
 	})
 	if err != nil {
 		return err
@@ -59,16 +59,16 @@ func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams)
 	err = each(ctx, log, s.Impressions, func(i *schemas.Impressions, r *kgo.Record) {
 		for _, shown := range i.Pins {
 			a := schemas.EnrichedAction{Verb: schemas.ImpressionCount, Object: schemas.ID(shown.Pin), Timestamp: i.Time}
-			v.Add(Arrived{a, topics.SinceOf(r)})
+			v.Add(Arrived{a, topics.OriginTime(r)})
 		}
 	})
 	if err != nil {
 		return err
 	}
-	if err := each(ctx, log, s.PinCards, func(c *schemas.Card, r *kgo.Record) { v.AddCard(c, topics.SinceOf(r)) }); err != nil {
+	if err := each(ctx, log, s.PinCards, func(c *schemas.Card, r *kgo.Record) { v.AddCard(c, topics.OriginTime(r)) }); err != nil {
 		return err
 	}
-	err = each(ctx, log, s.PinAttributes, func(p *schemas.PinAttributes, r *kgo.Record) { v.AddPin(p, topics.SinceOf(r)) })
+	err = each(ctx, log, s.PinAttributes, func(p *schemas.PinAttributes, r *kgo.Record) { v.AddPin(p, topics.OriginTime(r)) })
 	if err != nil {
 		return err
 	}

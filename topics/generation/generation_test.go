@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Each state allows exactly the steps of the diagram, and each step leads to the state that it shows.
+// Each state allows exactly the steps of the diagram, with the next states of the diagram.
 func TestRecord_TakesOnlyAllowedSteps(t *testing.T) {
 	stable := Record{Group: "pools", Active: 3}
 	building := Record{Group: "pools", Active: 3, Building: 5, Source: "following", Command: "replay", Token: "t"}
@@ -18,7 +18,7 @@ func TestRecord_TakesOnlyAllowedSteps(t *testing.T) {
 		Start: func(r Record) (Record, error) {
 			next, err := r.Start(5, "following", "replay")
 			if next.Token == "" && err == nil {
-				t.Error("Start chose no token")
+				t.Error("Start set no token")
 			}
 			next.Token = "t"
 			return next, err
@@ -67,7 +67,7 @@ func TestNumber_ParsesNames(t *testing.T) {
 }
 
 // Only a record without content is a mark. A record that a producer published with the header is processed.
-func TestIsMark_RecordWithContentIsNone(t *testing.T) {
+func TestIsMark_RejectsRecordWithContent(t *testing.T) {
 	mark := []kgo.RecordHeader{{Key: MarkHeader, Value: Mark{Group: "pools", Number: 2, Token: "t"}.Value()}}
 	for name, c := range map[string]struct {
 		record kgo.Record
@@ -84,7 +84,7 @@ func TestIsMark_RecordWithContentIsNone(t *testing.T) {
 	}
 }
 
-func TestParseMark_ReadsWhatValueWrites(t *testing.T) {
+func TestParseMark_RoundTrip(t *testing.T) {
 	for _, want := range []Mark{{"pools", 2, "secret"}, {"pools", 3, ""}} {
 		if got, ok := ParseMark(want.Value()); !ok || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, ok, want)

@@ -174,7 +174,7 @@ func Drain[T any](w *Wire, s topics.Stream[T]) []Record[T] {
 	w.t.Helper()
 	var out []Record[T]
 	for _, r := range w.Records(s.Name) {
-		rec := Record[T]{Key: string(r.Key), Partition: r.Partition, Offset: r.Offset, Time: r.Timestamp, Since: topics.SinceOf(r)}
+		rec := Record[T]{Key: string(r.Key), Partition: r.Partition, Offset: r.Offset, Time: r.Timestamp, Since: topics.OriginTime(r)}
 		if r.Value != nil {
 			value, err := s.Decode(r.Value)
 			w.must(err)

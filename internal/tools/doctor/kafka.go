@@ -130,7 +130,7 @@ func (k Kafka) access(ctx context.Context, found *Findings) error {
 		case err == nil:
 			may = append(may, role)
 		case errors.As(err, &lacking):
-			not, lacks = append(not, role), append(lacks, fmt.Sprintf("the role %s lacks %s", role, fewGrants(lacking.Lacking)))
+			not, lacks = append(not, role), append(lacks, fmt.Sprintf("the role %s lacks %s", role, fewGrants(lacking.Missing)))
 		default:
 			return err
 		}
@@ -206,9 +206,9 @@ func (k Kafka) compare(ctx context.Context, want []topics.Topic, found *Findings
 	for _, s := range plan.Alter {
 		found.Warn(`"smartfeed topics apply" sets it`, "%s: %s is %s and should be %s", s.Topic, s.Key, s.Have, s.Want)
 	}
-	if len(plan.Thin) > 0 {
+	if len(plan.FewReplicas) > 0 {
 		found.Warn(`add replicas with kafka-reassign-partitions.sh, then run "smartfeed topics apply"`,
-			"fewer replicas than the number of brokers permits: %s", thin(plan.Thin))
+			"fewer replicas than the number of brokers permits: %s", thin(plan.FewReplicas))
 	}
 	return k.replicas(ctx, want, found)
 }

@@ -97,8 +97,8 @@ type Stores struct {
 
 // Lag reports which store lacks records that the other one has.
 type Lag interface {
-	// Behind reports whether a store, "primary" or "standby", lacks records of a topic with one of the keys.
-	Behind(store, topic string, keys ...string) bool
+	// Lags reports whether a store, "primary" or "standby", lacks records of a topic with one of the keys.
+	Lags(store, topic string, keys ...string) bool
 }
 
 // Store combines two stores for reading. Its methods are safe for concurrent use.

@@ -22,7 +22,7 @@ import (
 // lagOf maps a store to the topics in which it lags, for every key.
 type lagOf map[string]string
 
-func (l lagOf) Behind(store, topic string, _ ...string) bool {
+func (l lagOf) Lags(store, topic string, _ ...string) bool {
 	return strings.Contains(l[store], topic)
 }
 

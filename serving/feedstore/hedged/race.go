@@ -92,7 +92,7 @@ func (s *Store) lagging(topic string, keys []string) (lags [2]bool) {
 		return lags
 	}
 	for _, of := range []side{primary, standby} {
-		lags[of] = s.lag.Behind(of.String(), topic, keys...)
+		lags[of] = s.lag.Lags(of.String(), topic, keys...)
 	}
 	return lags
 }
