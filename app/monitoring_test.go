@@ -28,7 +28,7 @@ type metric struct {
 	labels []string
 }
 
-// described adds the metrics of a product.
+// described adds the metrics of a product to found.
 func described(t *testing.T, found map[string]metric, cfg Config, pieces ...opener) {
 	t.Helper()
 	p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), pieces)
@@ -48,7 +48,7 @@ func described(t *testing.T, found map[string]metric, cfg Config, pieces ...open
 	for d := range all {
 		m := form.FindStringSubmatch(d.String())
 		if m == nil {
-			t.Fatalf("%s: of another form", d)
+			t.Fatalf("%s: unexpected format", d)
 		}
 		labels := strings.Split(m[4], ",")
 		for _, pair := range strings.Split(m[3], ",") {
@@ -147,7 +147,7 @@ func alerts(t *testing.T) map[string]rule {
 
 // The metrics and labels in the dashboard and the alerts exist.
 func TestMonitoring_UsesExistingMetrics(t *testing.T) {
-	there := metrics(t)
+	known := metrics(t)
 	name := regexp.MustCompile(`\b(smartfeed_\w+|go_\w+|process_\w+|up)\b`)
 	grouping := regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 	matcher := regexp.MustCompile(`(\w+)=~?"`)
@@ -161,35 +161,35 @@ func TestMonitoring_UsesExistingMetrics(t *testing.T) {
 					base = trimmed
 				}
 			}
-			own, known := there[base]
-			if !known {
-				t.Errorf("%s asks for %s, and there is no such metric", title, m)
+			own, exists := known[base]
+			if !exists {
+				t.Errorf("%s uses the unknown metric %s", title, m)
 			}
 			labels = append(labels, own.labels...)
 		}
-		var asked []string
+		var used []string
 		for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
-			asked = append(asked, strings.Split(strings.ReplaceAll(m[1], " ", ""), ",")...)
+			used = append(used, strings.Split(strings.ReplaceAll(m[1], " ", ""), ",")...)
 		}
 		for _, m := range matcher.FindAllStringSubmatch(expr, -1) {
-			asked = append(asked, m[1])
+			used = append(used, m[1])
 		}
-		for _, label := range asked {
+		for _, label := range used {
 			if !slices.Contains(labels, label) {
-				t.Errorf("%s asks for the label %s, and the metric has but %v", title, label, labels)
+				t.Errorf("%s uses the label %s, want one of %v", title, label, labels)
 			}
 		}
 		if strings.Count(expr, "(") != strings.Count(expr, ")") {
-			t.Errorf("%s: %s is not closed", title, expr)
+			t.Errorf("%s: unbalanced parentheses in %s", title, expr)
 		}
 	}
 	if len(all) < 30 {
-		t.Errorf("%d expressions: were they found?", len(all))
+		t.Errorf("found only %d expressions", len(all))
 	}
 }
 
-// A changed name, kind, help or label breaks somebody's dashboard, so a change must be visible. UPDATE=1 rewrites the golden
-// file.
+// A changed name, type, help or label can break a user's dashboard, so the golden file makes it visible. UPDATE=1 rewrites
+// the file.
 func TestMetrics_MatchGoldenFile(t *testing.T) {
 	const file = "testdata/metrics.golden"
 	found := metrics(t)
@@ -210,7 +210,7 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 	want, err := os.ReadFile(file)
 	must.OK(t, err)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("metrics are not those of %s (-want +got):\n%s", file, diff)
+		t.Errorf("metrics differ from %s (-want +got):\n%s", file, diff)
 	}
 }
 
@@ -218,10 +218,10 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations/monitor.md")
 	must.OK(t, err)
-	there, rules := metrics(t), alerts(t)
-	promises := regexp.MustCompile("(?m)^\\| .* \\| `(smartfeed_\\w+)`[^|]*\\|[^|]*\\| (\\w+) \\|$").FindAllStringSubmatch(string(text), -1)
-	if len(promises) < 7 {
-		t.Fatalf("%d promises: were they found?", len(promises))
+	known, rules := metrics(t), alerts(t)
+	objectives := regexp.MustCompile("(?m)^\\| .* \\| `(smartfeed_\\w+)`[^|]*\\|[^|]*\\| (\\w+) \\|$").FindAllStringSubmatch(string(text), -1)
+	if len(objectives) < 7 {
+		t.Fatalf("found only %d objectives", len(objectives))
 	}
 	panels := ""
 	for title, expr := range expressions(t) {
@@ -229,32 +229,32 @@ func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 			panels += expr + "\n"
 		}
 	}
-	for _, p := range promises {
-		if !strings.Contains(panels, "("+p[1]+"_bucket[") {
-			t.Errorf("%s: no panel shows it", p[1])
+	for _, o := range objectives {
+		if !strings.Contains(panels, "("+o[1]+"_bucket[") {
+			t.Errorf("%s: no panel shows it", o[1])
 		}
-		if _, known := there[p[1]]; !known {
-			t.Errorf("%s is promised to show, and there is no such metric", p[1])
+		if _, exists := known[o[1]]; !exists {
+			t.Errorf("%s: unknown metric", o[1])
 		}
-		rule, known := rules[p[2]]
-		if !known || !strings.Contains(rule.Expr, p[1]+"_bucket") {
-			t.Errorf("%s: the alert %s does not ask for it: %q", p[1], p[2], rule.Expr)
+		rule, exists := rules[o[2]]
+		if !exists || !strings.Contains(rule.Expr, o[1]+"_bucket") {
+			t.Errorf("%s: the alert %s does not use it: %q", o[1], o[2], rule.Expr)
 		}
 	}
 }
 
-// The guides to operation name metrics that exist, also in queries.
+// The documents name only existing metrics, also in queries.
 func TestOperations_NameExistingMetrics(t *testing.T) {
-	there, named := metrics(t), 0
-	guides, err := filepath.Glob("../docs/operations/*.md")
+	known, named := metrics(t), 0
+	guides, err := filepath.Glob("../docs/*/*.md")
 	must.OK(t, err)
 	for _, guide := range guides {
 		text, err := os.ReadFile(guide)
 		must.OK(t, err)
 		for _, name := range regexp.MustCompile(`\bsmartfeed_[a-z_]*[a-z]\b`).FindAllString(string(text), -1) {
 			named++
-			if _, known := there[strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")]; !known {
-				t.Errorf("%s names %s, and there is no such metric", guide, name)
+			if _, exists := known[strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")]; !exists {
+				t.Errorf("%s names the unknown metric %s", guide, name)
 			}
 		}
 	}
@@ -263,8 +263,8 @@ func TestOperations_NameExistingMetrics(t *testing.T) {
 	}
 }
 
-// Alerts fire for dead letters of any origin, for dead letters that are no longer retried, and for definitions that
-// differ from the file. A panel shows each.
+// Alerts fire for dead letters of every group and sink, for parked dead letters, and for stale feature definitions. A panel
+// shows each.
 func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {
 	panels, calls := "", alerts(t)
 	for title, expr := range expressions(t) {
@@ -287,26 +287,25 @@ func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {
 		shown(name)
 		for _, part := range []string{"increase(" + name + "[10m])", "(" + name + " unless " + name + " offset 10m)"} { // including a first value
 			if !strings.Contains(calls["DeadLetters"].Expr, part) {
-				t.Errorf("the alert DeadLetters does not ask for %s", part)
+				t.Errorf("the alert DeadLetters does not contain %s", part)
 			}
 		}
 	}
 	if writers < 4 {
-		t.Errorf("%d metrics of dead letters: were they found?", writers)
+		t.Errorf("found only %d metrics of dead letters", writers)
 	}
 	const parked = `smartfeed_group_effects_total{group="retries", effect="parked"}`
 	if expr := calls["DeadLettersParked"].Expr; !strings.Contains(expr, "("+parked+" unless "+parked+" offset 10m) or increase("+parked+"[10m])") {
-		t.Errorf("the alert DeadLettersParked asks for %q", expr)
+		t.Errorf("the expression of DeadLettersParked is %q", expr)
 	}
 	shown(`smartfeed_group_effects_total{group="retries"}`)
 	if expr := calls["FeatureDefinitionsStale"].Expr; expr != "smartfeed_features_definitions_stale == 1" {
-		t.Errorf("the alert FeatureDefinitionsStale asks for %q", expr)
+		t.Errorf("the expression of FeatureDefinitionsStale is %q", expr)
 	}
 	shown("smartfeed_features_definitions_stale")
 }
 
-// Every alert links to its section in docs/operations/runbooks.md, which has every part of a runbook. There are no other
-// sections.
+// Every alert links to its section in docs/operations/runbooks.md, and the section is complete. There are no other sections.
 func TestAlerts_HaveRunbooks(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations/runbooks.md")
 	must.OK(t, err)

@@ -194,7 +194,7 @@ func (m metrics) firing(t *testing.T, r rule) (firing []string) {
 	return firing
 }
 
-// Each alert fires for the metrics of its failure, and not for those of a healthy product.
+// Each alert fires for the metrics of its failure, and stays silent for a healthy product.
 func TestAlerts_FireOnTheirFailureOnly(t *testing.T) {
 	rules, cases := readRules(t), readCases(t)
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
@@ -258,10 +258,10 @@ func TestAlerts_SilentForHealthyProduct(t *testing.T) {
 		}
 	}
 	if len(m.evaluate(t, `sum(rate(smartfeed_group_records_processed_total{group="objects"}[5m])) > 1`, m.last())) == 0 {
-		t.Error("the group objects processes almost nothing: the test shows nothing")
+		t.Error("the group objects processes too few records for this test")
 	}
 	if len(m.evaluate(t, `sum by (group) (rate(smartfeed_group_commits_total{group="retries"}[5m])) == 0`, m.last())) == 0 {
-		t.Error("the group retries is not idle: the test shows nothing about idle groups")
+		t.Error("the group retries is not idle, so the test does not cover idle groups")
 	}
 }
 
