@@ -88,10 +88,10 @@ func metrics(t *testing.T) map[string]metric {
 	one.Tracing.Endpoint = "http://127.0.0.1:1"
 	described(t, found, one, everything()...)
 	two := testConfig(t.TempDir())
-	nobody := []string{"127.0.0.1:1"}
-	two.FeedStore.Cassandra.Primary.Hosts, two.FeedStore.Cassandra.Standby.Hosts = nobody, nobody
+	unreachable := []string{"127.0.0.1:1"}
+	two.FeedStore.Cassandra.Primary.Hosts, two.FeedStore.Cassandra.Standby.Hosts = unreachable, unreachable
 	reach := func(p *App, _ context.Context) error {
-		p.kafka = topics.Kafka{Brokers: nobody}
+		p.kafka = topics.Kafka{Brokers: unreachable}
 		return nil
 	}
 	described(t, found, two, reach, (*App).openFeedStore, (*App).openPeers)

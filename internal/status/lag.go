@@ -10,8 +10,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// AddLag requests the end offsets of the inputs, one request per group. A request for a topic that this process may not
-// describe, such as a generation's, fails as a whole. Groups without an answer have no lag and are listed in Unavailable.
+// AddLag requests the end offsets of the inputs and sets the lag of each group, with one request per group. A request fails
+// as a whole if this process may not describe one of the topics. AddLag lists the groups without lag in Unavailable.
 func (s *Status) AddLag(ctx context.Context, from Ends) {
 	errs := make([]error, len(s.Groups))
 	var all sync.WaitGroup
@@ -60,8 +60,8 @@ func (g *Group) addLag(ctx context.Context, from Ends) error {
 	return nil
 }
 
-// lagOf returns the number of unprocessed records by topic. A partition that is moving may briefly be in two processes;
-// the higher offset counts.
+// lagOf returns the number of unprocessed records by topic. During a rebalance, two processes may report a partition. The
+// higher offset counts.
 func lagOf(partitions []Partition, ends topics.Offsets) map[string]int64 {
 	applied := topics.Offsets{}
 	for _, p := range partitions {

@@ -10,8 +10,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
-// AddProcesses adds the states of other processes to that of this one, whose address is own, and merges the groups and
-// the shares of all. err says why some processes are not known.
+// AddProcesses adds the states of other processes to that of this one, and merges the groups and shares of all. own is the
+// address of this process. err is the reason why some processes are unknown, or nil.
 func (s *Status) AddProcesses(own string, others []peers.StatusResult, err error) {
 	if err != nil {
 		s.Unavailable = append(s.Unavailable, Unavailable{"members of the groups", err.Error()})

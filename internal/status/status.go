@@ -1,4 +1,4 @@
-// Package status has the answer of GET /v1/status: the state of a process and, merged with it, of all others.
+// Package status contains the response of GET /v1/status: the state of a process, merged with that of all others.
 package status
 
 import (
@@ -12,20 +12,20 @@ import (
 type Status struct {
 	Process
 	Dir         string        `json:"dir"`                   // state directory of this process, an absolute path on its machine
-	Processes   []Summary     `json:"processes,omitempty"`   // those that responded, this one first; absent: this process does not request the state of others
+	Processes   []Summary     `json:"processes,omitempty"`   // the processes that responded, this one first; absent: this process does not request the state of others
 	Unavailable []Unavailable `json:"unavailable,omitempty"` // sources missing from groups and shares; absent: none
-	Stores      []Store       `json:"stores"`                // that this process reads or fills
+	Stores      []Store       `json:"stores"`                // that this process reads or writes
 	Flows       []topics.Flow `json:"flows,omitempty"`       // the topics between the groups; absent: unknown
 }
 
-// Process is what a process knows about itself.
+// Process is the state of one process, as the process itself reports it.
 type Process struct {
 	Version    string                      `json:"version"`
 	Ready      bool                        `json:"ready"`
 	Missing    []string                    `json:"missing"`
 	Components []processors.ComponentState `json:"components"`
 	Groups     []Group                     `json:"groups"`
-	Shares     []schemas.FeedShare         `json:"shares,omitempty"` // of the chosen items, by feed and source; absent: this process chooses none
+	Shares     []schemas.FeedShare         `json:"shares,omitempty"` // of the items in composed chunks, by feed and source; absent: this process composes none
 }
 
 // Summary is the state of one process among others.

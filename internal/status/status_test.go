@@ -19,7 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Statuses are added up: counters, restarts, shares. An unreadable response does not count.
+// Counters, restarts and shares of all processes are added. An unreadable response is listed as unavailable.
 func TestAddProcesses_AddsGroupsUp(t *testing.T) {
 	t.Parallel()
 	running := func(partition int32, stage rows.Stage, applied int64) rows.PartitionStatus {
@@ -44,7 +44,7 @@ func TestAddProcesses_AddsGroupsUp(t *testing.T) {
 	s := Status{Process: Process{Version: "v2", Ready: true, Missing: []string{}, Groups: []Group{}}}
 	s.AddProcesses("self:1", []peers.StatusResult{
 		{Address: "a:1", Status: says(true, 3, 10, running(1, rows.StageRunning, 5), running(0, rows.StageStandby, -1))},
-		{Address: "b:1", Err: errors.New("it is gone")},
+		{Address: "b:1", Err: errors.New("connection refused")},
 		{Address: "c:1", Status: says(false, 1, 5, running(0, rows.StageRunning, 7), running(1, rows.StageRunning, 9))},
 		{Address: "d:1", Status: json.RawMessage(`{"groups":`)},
 	}, errors.New("no broker"))
@@ -53,7 +53,7 @@ func TestAddProcesses_AddsGroupsUp(t *testing.T) {
 	}
 	g := s.Groups[0]
 	if g.Restarts != 2 || g.Starts != 4 || g.Ready || !g.Joined || g.PerSecond != 3 || g.Counters.Records != 6 || g.Counters.DeadLetters != 2 || g.Effects["deliveries"] != 4 {
-		t.Errorf("the group is %+v: want what both did", g)
+		t.Errorf("group %+v, want the sums of both processes", g)
 	}
 	var at []string
 	for _, p := range g.Partitions {
@@ -78,11 +78,11 @@ func TestAddProcesses_AddsGroupsUp(t *testing.T) {
 		without = append(without, u.Source)
 	}
 	if !slices.Equal(addresses, []string{"self:1", "a:1", "c:1"}) || !slices.Equal(without, []string{"members of the groups", "b:1", "d:1"}) {
-		t.Errorf("processes %q, without %q", addresses, without)
+		t.Errorf("processes %q, unavailable %q", addresses, without)
 	}
 }
 
-// refusing is brokers on which one topic may not be described: a request with it and other topics fails as a whole.
+// refusing stands for brokers that deny access to one topic. A request that includes the topic fails as a whole.
 type refusing struct{ topic string }
 
 func (r refusing) Ends(_ context.Context, names ...string) (topics.Offsets, error) {
@@ -96,7 +96,7 @@ func (r refusing) Ends(_ context.Context, names ...string) (topics.Offsets, erro
 	return ends, nil
 }
 
-// A group with an input that may not be described has no lag and is named. The others have theirs.
+// A group with an input that the process may not describe has no lag and is listed. The other groups have their lag.
 func TestAddLag_NamesGroupsWithoutLag(t *testing.T) {
 	t.Parallel()
 	applied := func(group string, inputs ...string) Group {
@@ -118,6 +118,6 @@ func TestAddLag_NamesGroupsWithoutLag(t *testing.T) {
 		t.Errorf("lags (-want +got):\n%s", diff)
 	}
 	if len(s.Unavailable) != 1 || s.Unavailable[0].Source != "the lag of pools.2" || !strings.Contains(s.Unavailable[0].Reason, "TOPIC_AUTHORIZATION_FAILED") {
-		t.Errorf("without %q, want the lag of pools.2, and why", s.Unavailable)
+		t.Errorf("unavailable %q, want the lag of pools.2 with the reason", s.Unavailable)
 	}
 }
