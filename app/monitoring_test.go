@@ -263,6 +263,32 @@ func TestOperations_NameExistingMetrics(t *testing.T) {
 	}
 }
 
+// docs/operations/monitor.md lists the drop reasons and effects of the groups.
+func TestMonitor_ListsDropReasonsAndEffects(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations/monitor.md")
+	must.OK(t, err)
+	files, err := filepath.Glob("../processors/*/*.go")
+	must.OK(t, err)
+	declared := regexp.MustCompile(`\b(?:(?:drop|lack|effect)[A-Z]\w*\s+= |tx\.(?:Count|Effect)\()"(\w+)"`)
+	found := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		code, err := os.ReadFile(file)
+		must.OK(t, err)
+		for _, m := range declared.FindAllStringSubmatch(string(code), -1) {
+			found++
+			if !strings.Contains(string(text), "`"+m[1]+"`") {
+				t.Errorf("docs/operations/monitor.md does not list %s of %s", m[1], file)
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("found only %d drop reasons and effects", found)
+	}
+}
+
 // Alerts fire for dead letters of every group and sink, for parked dead letters, and for stale feature definitions. A panel
 // shows each.
 func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {

@@ -183,8 +183,8 @@ const (
 	effectRebuilt     = "rebuilt"
 	effectAdmitted    = "admitted_follows"
 
-	effectDeliveries = "deliveries"            // candidates delivered over an edge, one per pin and user
-	effectNeighbours = "deliveries_of_related" // candidates delivered by related, one per pin and user
+	effectDeliveries = "deliveries"         // candidates delivered over an edge, one per pin and user
+	effectNeighbours = "related_deliveries" // candidates delivered by related, one per pin and user
 )
 
 // Reasons for intentional drops.

@@ -40,8 +40,8 @@ func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 		commitTime:     f.histogram("commit_duration_seconds", "Duration of a commit to Kafka and the local store, in seconds."),
 		processingTime: f.histogram("processing_latency_seconds", "Time from the arrival of the first input record of a transaction to its commit, in seconds."),
 		overall:        f.histogram("end_to_end_latency_seconds", "Time from the arrival of the original event of the first input record of a transaction to its commit, in seconds."),
-		dropped:        f.vector("records_dropped_total", "reason", "Input records dropped by rule, by reason."),
-		affected:       f.vector("effects_total", "effect", "Effects of the group's rules, by name; the package of the group documents the names."),
+		dropped:        f.vector("records_dropped_total", "reason", "Input records, candidates and other entries that a rule dropped, by reason."),
+		affected:       f.vector("effects_total", "effect", "Effects of the rules of the group, by effect."),
 	}
 	m.owned = register(&f, newOwnedPartitions())
 	m.owned.addGroup(group)
