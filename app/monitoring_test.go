@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -43,6 +44,11 @@ func described(t *testing.T, found map[string]metric, cfg Config, pieces ...open
 	must.OK(t, err)
 	for _, f := range families {
 		kinds[f.GetName()] = strings.ToLower(f.GetType().String())
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	must.OK(t, err)
+	for _, l := range problems {
+		t.Errorf("%s: %s", l.Metric, l.Text)
 	}
 	form := regexp.MustCompile(`fqName: "(\w+)", help: "(.*)", constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 	for d := range all {
