@@ -11,7 +11,7 @@
 // # Profiles
 //
 // The newest update wins, by event time, then id. A delete is final: the group announces it on users-deleted, deletes the
-// user's rows, and makes the other groups delete theirs with a record on erasures. Later events for the user are dropped.
+// user's rows, and sends a record to erasures, after which the other groups delete theirs. Later events for the user are dropped.
 // Another delete with a new event id announces the deletion again. Affinities of other users for a deleted author are
 // no longer sent, and their rows are removed at the first send that is at least a minute after the previous removal.
 //
@@ -43,7 +43,7 @@
 //
 // A positive action is one of a verb with a weight of at least Config.RelatedFrom. If its pin is known, the group sends:
 //
-//   - to the pin, a request for its neighbors. It names the pins of the user's other positive actions within
+//   - to the pin, a request for its neighbors. It contains the pins of the user's other positive actions within
 //     Config.RelatedWithin of event time, before or after, among the last Config.RelatedRecent.
 //   - to the board that the pin was saved to, if any, a record of the save.
 //
@@ -77,7 +77,7 @@ type DeletedUsers interface {
 	Len() int // users that were ever deleted
 }
 
-// Reasons for which an event or a row is dropped.
+// Reasons for dropping an event or a row.
 const (
 	dropDeletedUser = "deleted_user"
 	dropDuplicate   = "duplicate"
@@ -118,7 +118,7 @@ func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
 	if err != nil {
 		return err
 	}
-	switch fateOf(held, e) {
+	switch effectOf(held, e) {
 	case repeated:
 		tx.Count(dropDuplicate)
 	case ofDeleted:

@@ -22,7 +22,7 @@ func (d decayed) add(weight float64, at schemas.Micros, halfLife time.Duration) 
 	switch {
 	case d == decayed{}:
 		return decayed{weight, at}
-	case at <= d.time: // keep the time: as of a much older time, the sum might be infinite
+	case at <= d.time: // keep the time: as of a much older time, the sum could be infinite
 		return decayed{d.sum + weight*decay.Factor(at, d.time, halfLife), d.time}
 	}
 	return decayed{d.sum*decay.Factor(d.time, at, halfLife) + weight, at}
@@ -42,8 +42,8 @@ func (d decayed) reaches(target float64, halfLife time.Duration) schemas.Micros 
 // micros converts a duration to the unit of event times.
 func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
 
-// facets returns the facets that an action counts for: author, board and interests of its pin, as they were when it
-// happened. They exclude the actor and deleted authors.
+// facets returns the facets of an action: author, board and interests of its pin at the time of the action. They exclude the
+// actor and deleted authors.
 func facets(a *schemas.EnrichedAction, deleted DeletedUsers) []schemas.ID {
 	f := a.ObjectAttributes.Facets
 	if f.Author == a.Actor || deleted.Has(f.Author) {
@@ -56,7 +56,7 @@ func facets(a *schemas.EnrichedAction, deleted DeletedUsers) []schemas.ID {
 	return all
 }
 
-// negligible is the affinity below which it is not sent: a hundredth of a view.
+// negligible is the smallest affinity that is sent: a hundredth of a view.
 const negligible = 0.001
 
 // strongest returns the n greatest affinities of at least negligible, greatest first, with ties by facet. It reorders all.

@@ -17,17 +17,17 @@ const (
 	halfLife = 24 * time.Hour
 )
 
-type nobody struct{}
+type noneDeleted struct{}
 
-func (nobody) Has(schemas.UserID) bool { return false }
+func (noneDeleted) Has(schemas.UserID) bool { return false }
 
-func (nobody) Len() int { return 0 }
+func (noneDeleted) Len() int { return 0 }
 
-type gone map[schemas.UserID]bool
+type deletedUsers map[schemas.UserID]bool
 
-func (g gone) Has(user schemas.UserID) bool { return g[user] }
+func (g deletedUsers) Has(user schemas.UserID) bool { return g[user] }
 
-func (g gone) Len() int { return len(g) }
+func (g deletedUsers) Len() int { return len(g) }
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+math.Abs(want)) }
 
@@ -43,12 +43,12 @@ func TestDecayed(t *testing.T) {
 		{"after three", one.at(72*hour, halfLife), 0.125},
 		{"before it happened", one.at(-24*hour, halfLife), 2},
 		{"a newer weight", one.add(1, 24*hour, halfLife).at(24*hour, halfLife), 1.5},
-		{"a late weight adds what is left of it", one.add(1, -24*hour, halfLife).at(0, halfLife), 1.5},
-		{"a weight of long ago adds nothing, and harms nothing", one.add(1, schemas.Micros(-1000*365*24)*hour, halfLife).at(0, halfLife), 1},
+		{"a late weight adds its decayed value", one.add(1, -24*hour, halfLife).at(0, halfLife), 1.5},
+		{"a weight from the distant past adds 0", one.add(1, schemas.Micros(-1000*365*24)*hour, halfLife).at(0, halfLife), 1},
 		{"a negative weight", one.add(-3, 0, halfLife).at(0, halfLife), -2},
-		{"before all time", decayed{}.add(1, math.MinInt64, halfLife).at(0, halfLife), 0},
-		{"a weight after one before all time", decayed{}.add(1, math.MinInt64, halfLife).add(1, 0, halfLife).at(0, halfLife), 1},
-		{"a weight before all time after one", one.add(1, math.MinInt64, halfLife).at(0, halfLife), 1},
+		{"at the earliest time", decayed{}.add(1, math.MinInt64, halfLife).at(0, halfLife), 0},
+		{"a weight after one at the earliest time", decayed{}.add(1, math.MinInt64, halfLife).add(1, 0, halfLife).at(0, halfLife), 1},
+		{"a weight at the earliest time after another", one.add(1, math.MinInt64, halfLife).at(0, halfLife), 1},
 		{"a thousand years", one.at(schemas.Micros(1000*365*24)*hour, halfLife), 0},
 	}
 	for _, tt := range tests {
@@ -61,7 +61,7 @@ func TestDecayed(t *testing.T) {
 }
 
 // The sum follows the formula for any order of weights.
-func TestDecayedSumInAnyOrder(t *testing.T) {
+func TestDecayed_AnyOrder(t *testing.T) {
 	type weighed struct {
 		weight float64
 		at     schemas.Micros
@@ -83,7 +83,7 @@ func TestDecayedSumInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestFacets(t *testing.T) {
+func TestFacets_OfAction(t *testing.T) {
 	full := schemas.Facets{Author: "user:bob", Board: "board:a", Interests: []schemas.InterestID{"interest:x", "interest:y"}}
 	tests := []struct {
 		name    string
@@ -92,10 +92,10 @@ func TestFacets(t *testing.T) {
 		deleted DeletedUsers
 		want    []schemas.ID
 	}{
-		{"all", "user:eve", full, nobody{}, []schemas.ID{"user:bob", "board:a", "interest:x", "interest:y"}},
-		{"an own pin", "user:bob", full, nobody{}, []schemas.ID{"board:a", "interest:x", "interest:y"}},
-		{"of a deleted author", "user:eve", full, gone{"user:bob": true}, []schemas.ID{"board:a", "interest:x", "interest:y"}},
-		{"no pin", "user:eve", schemas.Facets{}, nobody{}, []schemas.ID{}},
+		{"all", "user:eve", full, noneDeleted{}, []schemas.ID{"user:bob", "board:a", "interest:x", "interest:y"}},
+		{"an own pin", "user:bob", full, noneDeleted{}, []schemas.ID{"board:a", "interest:x", "interest:y"}},
+		{"of a deleted author", "user:eve", full, deletedUsers{"user:bob": true}, []schemas.ID{"board:a", "interest:x", "interest:y"}},
+		{"no pin", "user:eve", schemas.Facets{}, noneDeleted{}, []schemas.ID{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestStrongestAndWeakest(t *testing.T) {
 		{"the two strongest", strongest(all(), 2), "b a"},
 		{"no negative or negligible ones", strongest(all(), 9), "b a c"},
 		{"strongest of none", strongest(nil, 9), ""},
-		{"all but three, dislikes count as much", weakest(all(), 3), "c e"},
+		{"all but three, by absolute value", weakest(all(), 3), "c e"},
 		{"none beyond the bound", weakest(all(), 5), ""},
 	}
 	for _, tt := range tests {
@@ -138,7 +138,7 @@ func TestStrongestAndWeakest(t *testing.T) {
 	}
 }
 
-func TestFateOf(t *testing.T) {
+func TestEffectOf(t *testing.T) {
 	event := func(verb schemas.Verb, at schemas.Micros, id string) *schemas.UserEvent {
 		return &schemas.UserEvent{Event: schemas.Event{Verb: verb, Time: at, ID: id}}
 	}
@@ -146,7 +146,7 @@ func TestFateOf(t *testing.T) {
 	tests := []struct {
 		name    string
 		held, e *schemas.UserEvent
-		want    fate
+		want    effect
 	}{
 		{"first", nil, held, wins},
 		{"newer", held, event(schemas.Update, 11, "a"), wins},
@@ -163,7 +163,7 @@ func TestFateOf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := fateOf(tt.held, tt.e); got != tt.want {
+			if got := effectOf(tt.held, tt.e); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})
@@ -171,7 +171,7 @@ func TestFateOf(t *testing.T) {
 }
 
 // Any order and repetition of a user's events ends in the newest update, or in the delete.
-func TestProfileConvergesInAnyOrder(t *testing.T) {
+func TestProfile_ConvergesInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "events")
 		var events []*schemas.UserEvent
@@ -190,7 +190,7 @@ func TestProfileConvergesInAnyOrder(t *testing.T) {
 		}
 		var held *schemas.UserEvent
 		for _, e := range rapid.Permutation(events).Draw(t, "order") {
-			if f := fateOf(held, e); f == wins || f == deletes {
+			if f := effectOf(held, e); f == wins || f == deletes {
 				held = e
 			}
 		}

@@ -28,6 +28,6 @@ func BenchmarkActions(b *testing.B) {
 		proctest.Publish(w, w.Streams.ActionsJoined, string(user), list...)
 	}
 	b.ResetTimer()
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedUsers{}))
 	w.WaitIdle()
 }

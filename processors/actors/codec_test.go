@@ -15,11 +15,11 @@ func testFormat[T any, R packed.Row[T]](t *testing.T, row T, want string) {
 	t.Helper()
 	b := packed.Encode[T, R](&row)
 	if got := hex.EncodeToString(b); got != want {
-		t.Errorf("%+v is written as %s, want %s", row, got, want)
+		t.Errorf("%+v encodes to %s, want %s", row, got, want)
 	}
 	allowed := cmp.AllowUnexported(facet{}, decayed{}, sent{})
 	if got, err := packed.Decode[T, R](b); err != nil || !cmp.Equal(got, row, allowed) {
-		t.Errorf("%+v is read as %+v, %v", row, got, err)
+		t.Errorf("%+v decodes to %+v, %v", row, got, err)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 // Config configures profiles, affinities and edge weights. See DefaultConfig.
 type Config struct {
-	// Verbs are the weights of verbs in affinities. Verbs that are missing have no weight. All groups share one set, so it
-	// is not read from this group's section of the configuration file. The default is schemas.DefaultVerbs.
+	// Verbs are the weights of verbs in affinities. Verbs that are missing have no weight. All groups share one set, so this
+	// group's part of a configuration file does not contain it. Default schemas.DefaultVerbs.
 	Verbs schemas.Verbs `yaml:"-"`
 
 	HalfLife  time.Duration `yaml:"half_life" default:"336h" range:"1h..8760h" help:"age at which an action counts half in an affinity"`
@@ -56,7 +56,7 @@ func (c Config) validateEmbeddingVerbs() error {
 	var errs []error
 	for _, v := range c.EmbeddingVerbs {
 		if _, known := c.Verbs[v]; !known {
-			errs = append(errs, fmt.Errorf("embedding_verbs: unknown verb %q", v))
+			errs = append(errs, fmt.Errorf("embedding_verbs: %q: want a known verb", v))
 		}
 	}
 	return errors.Join(errs...)

@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A strong affinity multiplies the edge weight by five; a negative one divides it by five. For views, features see only the
-// pin's author and interests and nothing of the viewer's profile. The step that contains an affinity of 0 must have weight
+// A strong affinity multiplies the edge weight by five; a negative one divides it by five. For views, features have only the
+// pin's author and interests, and no attributes of the viewer. The step that contains an affinity of 0 must have weight
 // 1.
 func ExampleConfig() {
 	cfg := actors.DefaultConfig()
@@ -21,5 +21,5 @@ func ExampleConfig() {
 	fmt.Println(cfg.Validate())
 	// Output:
 	// <nil>
-	// steps: weight 0.5 at affinity 0, must be 1, which edges have at first
+	// steps: weight 0.5 at affinity 0: want 1, the initial weight of edges
 }

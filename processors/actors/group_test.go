@@ -24,12 +24,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
-// gone is a fixed set of deleted users.
-type gone map[schemas.UserID]bool
+// deletedUsers is a fixed set of deleted users.
+type deletedUsers map[schemas.UserID]bool
 
-func (g gone) Has(user schemas.UserID) bool { return g[user] }
+func (g deletedUsers) Has(user schemas.UserID) bool { return g[user] }
 
-func (g gone) Len() int { return len(g) }
+func (g deletedUsers) Len() int { return len(g) }
 
 func now() time.Time { return time.Now().Truncate(time.Millisecond) }
 
@@ -57,10 +57,10 @@ func values[T any](records []proctest.Record[T]) []T {
 	return list
 }
 
-func TestActionsGetTheNewestProfile(t *testing.T) {
+func TestAction_JoinedWithNewestProfile(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedUsers{}))
 	at := now()
 	send := func(id string) {
 		t.Helper()
@@ -77,7 +77,7 @@ func TestActionsGetTheNewestProfile(t *testing.T) {
 	update(at.Add(-time.Second), "first")
 	update(at.Add(time.Second), "second")
 	send("known")
-	proctest.Publish(w, w.Streams.ActionsJoined, "user:other", action("user:eve", schemas.Click, at, "strayed", schemas.Facets{}))
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:other", action("user:eve", schemas.Click, at, "wrong-key", schemas.Facets{}))
 	w.WaitIdle()
 
 	want := []schemas.EnrichedAction{
@@ -92,14 +92,14 @@ func TestActionsGetTheNewestProfile(t *testing.T) {
 	}
 	letters := values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(letters) != 1 || letters[0].Reason != `key "user:other": want the record's "user:eve"` {
-		t.Errorf("dead letters: got %v, want the one that strayed", letters)
+		t.Errorf("dead letters: got %v, want only the action under another key", letters)
 	}
 }
 
-func TestAProfileOfTheFutureIsADeadLetter(t *testing.T) {
+func TestUser_FutureProfileIsDeadLetter(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedUsers{}))
 	arrival := now()
 	latest := arrival.Add(schemas.MaxAhead)
 	proctest.PublishAt(w, w.Streams.Users, arrival, "user:eve",
@@ -109,19 +109,19 @@ func TestAProfileOfTheFutureIsADeadLetter(t *testing.T) {
 	w.WaitIdle()
 	known := values(proctest.Drain(w, w.Streams.ActionsEnriched))
 	if len(known) != 1 || known[0].ActorAttributes.Attributes["profile"] != "latest" {
-		t.Errorf("got %+v, want the profile that is just not of the future", known)
+		t.Errorf("got %+v, want the profile with the latest valid time", known)
 	}
 	letters := values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(letters) != 1 || letters[0].Topic != topics.Users || !strings.HasPrefix(letters[0].Reason, "time: ") {
-		t.Errorf("dead letters: got %v, want the profile of the future", letters)
+		t.Errorf("dead letters: got %v, want only the profile with a future time", letters)
 	}
 }
 
-func TestNothingFollowsADelete(t *testing.T) {
+func TestUser_DeleteDropsLaterRecords(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	w.Start("a", actors.Group(cfg, w.Streams, gone{"user:zoe": true}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{"user:zoe": true}))
 	at := now()
 	liked := schemas.Facets{Author: "user:ada", Board: "board:a"}
 	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "u"))
@@ -135,7 +135,7 @@ func TestNothingFollowsADelete(t *testing.T) {
 		profile("user:eve", schemas.Update, at.Add(time.Second), "late"))
 	w.WaitIdle()
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", action("user:eve", schemas.Save, at, "late", liked))
-	proctest.Publish(w, w.Streams.ActionsJoined, "user:zoe", action("user:zoe", schemas.Save, at, "of whom all have heard", liked))
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:zoe", action("user:zoe", schemas.Save, at, "of a user in the table of deleted users", liked))
 	w.WaitIdle()
 
 	want := []schemas.DeletedUser{{User: "user:eve", Time: schemas.MicrosOf(at.Add(-time.Hour))}}
@@ -143,11 +143,11 @@ func TestNothingFollowsADelete(t *testing.T) {
 		t.Errorf("deleted users (-want +got):\n%s", diff)
 	}
 	if got := len(proctest.Drain(w, w.Streams.ActionsEnriched)); got != 3 {
-		t.Errorf("%d actions went on, want the 3 before the delete", got)
+		t.Errorf("%d actions forwarded, want the 3 before the delete", got)
 	}
 	rows := w.Rows(topics.Actors, "")
 	if len(rows) != 1 || rows[0].Owner != "user:eve" || bytes.Contains(rows[0].Value, []byte("interest:x")) {
-		t.Errorf("rows: got %v, want nothing but the delete", rows)
+		t.Errorf("rows: got %v, want only the delete", rows)
 	}
 	sentOf := func(user schemas.UserID) (n int) {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
@@ -162,18 +162,18 @@ func TestNothingFollowsADelete(t *testing.T) {
 	for i := range 2 {
 		proctest.Publish(w, w.Streams.ActionsJoined, "user:bob", action("user:bob", schemas.Save, at, fmt.Sprint("b", i), liked))
 	}
-	w.Eventually("the other's affinities are sent twice", func() bool { return sentOf("user:bob") == 2 })
+	w.Eventually("the affinities of the other user are sent twice", func() bool { return sentOf("user:bob") == 2 })
 	if got := sentOf("user:eve"); got != before {
-		t.Errorf("affinities were sent %d times after the end", got-before)
+		t.Errorf("affinities sent %d times after the delete", got-before)
 	}
 }
 
-func TestAffinitiesAreSentAtMostOnceInATime(t *testing.T) {
+func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.Every, cfg.Top = 700*time.Millisecond, 3
-	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	const n, bursts = 20, 3
 	last := func() schemas.Affinities {
@@ -210,17 +210,17 @@ func checkApart(t *testing.T, all []schemas.Affinities, every time.Duration) {
 	t.Helper()
 	for i := range all[1:] {
 		if apart := all[i+1].Time.Time().Sub(all[i].Time.Time()); apart < every {
-			t.Errorf("sent again after %s, want %s at least", apart, every)
+			t.Errorf("sent again after %s, want at least %s", apart, every)
 		}
 	}
 }
 
 // A tick may come up to 100 ms after its timer is due. The test sets the clock, a minute ahead of the scheduler's.
-func TestAffinitiesAreSentOnceThoughAnActionComesBeforeTheTick(t *testing.T) {
+func TestAffinities_SentOnceIfActionPrecedesTick(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	begin := now().Add(time.Minute)
 	act := func(after time.Duration) {
 		t.Helper()
@@ -241,7 +241,7 @@ func TestAffinitiesAreSentOnceThoughAnActionComesBeforeTheTick(t *testing.T) {
 	act(cfg.Every + 60*time.Millisecond)  // sets the timer again
 	tick(2 * cfg.Every)                   // too early for the timer
 	tick(2*cfg.Every + 50*time.Millisecond)
-	tick(4 * cfg.Every) // has nothing to send
+	tick(4 * cfg.Every) // no change to send
 	act(5 * cfg.Every)
 
 	all := values(proctest.Drain(w, w.Streams.Affinities))
@@ -254,19 +254,19 @@ func TestAffinitiesAreSentOnceThoughAnActionComesBeforeTheTick(t *testing.T) {
 	}
 	want := []time.Duration{0, cfg.Every + 50*time.Millisecond, 2*cfg.Every + 50*time.Millisecond, 5 * cfg.Every}
 	if diff := gocmp.Diff(want, sent); diff != "" {
-		t.Errorf("sent so long after the first action (-want +got):\n%s", diff)
+		t.Errorf("times of sending after the first action (-want +got):\n%s", diff)
 	}
 	if diff := gocmp.Diff([]float64{1, 3, 4, 5}, sums); diff != "" {
-		t.Errorf("clicks in what was sent (-want +got):\n%s", diff)
+		t.Errorf("clicks in the sent affinities (-want +got):\n%s", diff)
 	}
 }
 
-func TestEdgeWeightsMoveInStepsAndFade(t *testing.T) {
+func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.HalfLife = 2 * time.Second // decays from 6 to below 2.4 in 2.6 s
-	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	liked := schemas.Facets{Author: "user:ada"}
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve",
@@ -282,24 +282,24 @@ func TestEdgeWeightsMoveInStepsAndFade(t *testing.T) {
 		}
 		return list
 	}
-	w.Eventually("the weight has faded to 1", func() bool { m := moves(); return len(m) > 0 && m[len(m)-1] == 1 })
+	w.Eventually("the weight has decayed to 1", func() bool { m := moves(); return len(m) > 0 && m[len(m)-1] == 1 })
 	if diff := gocmp.Diff([]float32{1.5, 1}, moves()); diff != "" {
 		t.Errorf("weights (-want +got):\n%s", diff)
 	}
 	all := values(proctest.Drain(w, w.Streams.EdgeWeights))
 	faded := all[1].Time.Time().Sub(at)
 	if want := time.Duration(math.Log2(7/2.4) * float64(cfg.HalfLife)); faded < want {
-		t.Errorf("faded after %s, want not before %s", faded, want)
+		t.Errorf("decayed after %s, want at least %s", faded, want)
 	}
 }
 
-func TestWeakFacetsGoBeyondTheBound(t *testing.T) {
+func TestTrim_RemovesWeakFacets(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.Top, cfg.MaxFacets = 1, 8
 	cfg.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}, {From: 0.05, Weight: 2}}
-	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	for i := range 11 { // ten are kept, the eleventh trims them to eight
 		verb := schemas.Save
@@ -321,7 +321,7 @@ func TestWeakFacetsGoBeyondTheBound(t *testing.T) {
 		}
 	}
 	if left != 8 {
-		t.Errorf("%d affinities are left, want 8", left)
+		t.Errorf("%d affinities, want 8", left)
 	}
 	for board, weight := range weights {
 		want := float32(2)
@@ -335,12 +335,12 @@ func TestWeakFacetsGoBeyondTheBound(t *testing.T) {
 }
 
 // Every action is emitted exactly once and counted exactly once, in any order and while members are killed.
-func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
+func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.Every = 100 * time.Millisecond
-	group := actors.Group(cfg, w.Streams, gone{})
+	group := actors.Group(cfg, w.Streams, deletedUsers{})
 	a := w.Start("a", group)
 	const users, perUser, rounds = 8, 6, 5
 	random := rand.New(rand.NewPCG(3, 4))
@@ -368,15 +368,15 @@ func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range values(proctest.Drain(w, w.Streams.ActionsEnriched)) {
 		if seen[e.ID] {
-			t.Errorf("action %s went on twice", e.ID)
+			t.Errorf("action %s was forwarded twice", e.ID)
 		}
 		seen[e.ID] = true
 	}
 	if got := len(seen); got != users*perUser*rounds {
-		t.Errorf("%d actions went on, want %d", got, users*perUser*rounds)
+		t.Errorf("%d actions forwarded, want %d", got, users*perUser*rounds)
 	}
 	last := map[schemas.UserID]float64{}
-	w.Eventually("the affinities are those of all actions", func() bool {
+	w.Eventually("the affinities include all actions", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
 			since := a.Time.Time().Sub(base).Hours()
 			last[a.User] = a.Top[0].Value * math.Exp2(since/cfg.HalfLife.Hours())
@@ -390,12 +390,12 @@ func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
 	})
 }
 
-func TestJoinsAndWhatPinsHearOfTheirActors(t *testing.T) {
+func TestAction_JoinsAndEmbeddings(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.Joins = actors.Joins{schemas.Click: {Object: []string{"board"}, Actor: []string{"profile"}}}
-	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "p"))
 	w.WaitIdle()
@@ -412,10 +412,10 @@ func TestJoinsAndWhatPinsHearOfTheirActors(t *testing.T) {
 	}
 	if a := got["click"]; a.ObjectAttributes.Author != "" || a.ObjectAttributes.Board != "board:a" ||
 		len(a.ActorAttributes.Interests)+len(a.ActorAttributes.Embedding) > 0 || a.ActorAttributes.Attributes["profile"] != "p" {
-		t.Errorf("click: got %+v, want the board and the profile alone", a)
+		t.Errorf("click: got %+v, want only the board and the profile", a)
 	}
 	if a := got["save"]; a.ObjectAttributes.Author != "user:ada" || len(a.ActorAttributes.Embedding) != 2 {
-		t.Errorf("save: got %+v, want everything", a)
+		t.Errorf("save: got %+v, want all attributes", a)
 	}
 	want := []schemas.PinActor{ // views send no embedding
 		{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 2}},
@@ -423,10 +423,10 @@ func TestJoinsAndWhatPinsHearOfTheirActors(t *testing.T) {
 	}
 	records := proctest.Drain(w, w.Streams.PinActors)
 	if diff := gocmp.Diff(want, values(records)); diff != "" {
-		t.Errorf("what pins hear (-want +got):\n%s", diff)
+		t.Errorf("embeddings of actors (-want +got):\n%s", diff)
 	}
 	// Affinities count attributes that are not joined: 4.1 for the author, of which 1 is from the click.
-	w.Eventually("the author is cared for with the click's weight", func() bool {
+	w.Eventually("the affinity for the author includes the click", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
 			for _, top := range a.Top {
 				if a.User == "user:eve" && top.Facet == "user:ada" && top.Value > 4 {

@@ -30,16 +30,16 @@ const (
 
 func (j Joins) validate(name string) error {
 	if len(j) > maxJoins {
-		return fmt.Errorf("%s: %d verbs, at most %d", name, len(j), maxJoins)
+		return fmt.Errorf("%s: %d verbs: want at most %d", name, len(j), maxJoins)
 	}
 	var errs []error
 	for _, verb := range slices.Sorted(maps.Keys(j)) {
 		for _, list := range [][]string{j[verb].Object, j[verb].Actor, j[verb].Verb} {
 			if len(list) > maxJoinNames {
-				errs = append(errs, fmt.Errorf("%s.%s: %d names, at most %d", name, verb, len(list), maxJoinNames))
+				errs = append(errs, fmt.Errorf("%s.%s: %d names: want at most %d", name, verb, len(list), maxJoinNames))
 			}
 			if slices.Contains(list, "") {
-				errs = append(errs, fmt.Errorf("%s.%s: an empty name", name, verb))
+				errs = append(errs, fmt.Errorf("%s.%s: empty name", name, verb))
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (j Joins) apply(a schemas.EnrichedAction) schemas.EnrichedAction {
 	return a
 }
 
-// keep clears a field that is not named.
+// keep clears a field whose name is not in names.
 func keep[T any](field *T, names []string, name string) {
 	if !slices.Contains(names, name) {
 		*field = *new(T)

@@ -10,8 +10,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestJoinsKeepWhatTheyName(t *testing.T) {
-	whole := schemas.EnrichedAction{
+func TestJoins_KeepNamedAttributes(t *testing.T) {
+	all := schemas.EnrichedAction{
 		ID: "e", Actor: "user:1", Verb: "view", Object: "pin:1",
 		ActorAttributes: schemas.ActorAttributes{
 			Interests: []schemas.InterestID{"interest:a"}, Embedding: []float32{1}, Attributes: map[string]string{"age": "7", "embedding": "text"},
@@ -32,41 +32,41 @@ func TestJoinsKeepWhatTheyName(t *testing.T) {
 		joins Joins
 		want  schemas.EnrichedAction
 	}{
-		"no rules":              {nil, whole},
-		"a rule for others":     {Joins{"save": {Object: []string{}}}, whole},
-		"a rule without a list": {Joins{"view": {}}, whole},
-		"nothing":               {Joins{"view": {Object: []string{}, Actor: []string{}, Verb: []string{}}}, bare},
-		"of the object": {Joins{"view": {Object: []string{"author", "price", "absent"}, Actor: []string{}, Verb: []string{}}},
+		"no rules":               {nil, all},
+		"a rule for other verbs": {Joins{"save": {Object: []string{}}}, all},
+		"a rule without a list":  {Joins{"view": {}}, all},
+		"no attributes":          {Joins{"view": {Object: []string{}, Actor: []string{}, Verb: []string{}}}, bare},
+		"object attributes": {Joins{"view": {Object: []string{"author", "price", "absent"}, Actor: []string{}, Verb: []string{}}},
 			with(func(a *schemas.EnrichedAction) {
 				a.ObjectAttributes.Author, a.ObjectAttributes.Attributes = "user:2", map[string]string{"price": "3"}
 			})},
-		"of the actor": {Joins{"view": {Object: []string{}, Actor: []string{"embedding"}, Verb: []string{}}},
+		"actor attributes": {Joins{"view": {Object: []string{}, Actor: []string{"embedding"}, Verb: []string{}}},
 			with(func(a *schemas.EnrichedAction) {
 				a.ActorAttributes.Embedding, a.ActorAttributes.Attributes = []float32{1}, map[string]string{"embedding": "text"}
 			})},
-		"of the verb": {Joins{"view": {Object: []string{}, Actor: []string{}, Verb: []string{"board", "surface", "device"}}},
-			with(func(a *schemas.EnrichedAction) { a.VerbAttributes = whole.VerbAttributes })},
+		"verb attributes": {Joins{"view": {Object: []string{}, Actor: []string{}, Verb: []string{"board", "surface", "device"}}},
+			with(func(a *schemas.EnrichedAction) { a.VerbAttributes = all.VerbAttributes })},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, tt.joins.apply(whole), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tt.want, tt.joins.apply(all), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
-	if len(whole.ObjectAttributes.Attributes) != 2 {
-		t.Error("the attributes that were given have changed")
+	if len(all.ObjectAttributes.Attributes) != 2 {
+		t.Error("apply modified its argument")
 	}
 }
 
-func TestJoinsAreBounded(t *testing.T) {
+func TestJoins_Validate(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Joins = Joins{"view": {Object: []string{""}}, "save": {Verb: make([]string, maxJoinNames+1)}}
 	cfg.EmbeddingVerbs = []schemas.Verb{"nod"}
 	err := cfg.Validate()
-	for _, want := range []string{"joins.view: an empty name", "joins.save: 257 names, at most 256", `embedding_verbs: unknown verb "nod"`} {
+	for _, want := range []string{"joins.view: empty name", "joins.save: 257 names: want at most 256", `embedding_verbs: "nod": want a known verb`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q in it", err, want)
+			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}
 }

@@ -6,21 +6,20 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// fate is the effect of a user event.
-type fate int
+// effect is the effect of a user event.
+type effect int
 
 const (
-	loses        fate = iota // an older update: no effect
-	wins                     // it becomes the profile
-	deletes                  // it deletes the user
-	repeated                 // no effect: it is the event that the profile was made from
-	ofDeleted                // no effect: the user is deleted
-	deletesAgain             // the user is deleted; the deletion is announced again
+	loses        effect = iota // an older update: no effect
+	wins                       // it becomes the profile
+	deletes                    // it deletes the user
+	repeated                   // no effect: the profile already contains this event
+	ofDeleted                  // no effect: the user is deleted
+	deletesAgain               // the user is deleted; the deletion is announced again
 )
 
-// fateOf returns the effect of an event. held is the event that the profile was made from: the newest update, the delete,
-// or nil.
-func fateOf(held, e *schemas.UserEvent) fate {
+// effectOf returns the effect of an event. held is the event in the profile: the newest update, the delete, or nil.
+func effectOf(held, e *schemas.UserEvent) effect {
 	switch {
 	case held != nil && held.ID == e.ID:
 		return repeated

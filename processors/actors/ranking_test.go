@@ -17,7 +17,7 @@ func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 	const n, halfLife = 3, time.Hour
 	exact, inexact := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		all, deleted := map[schemas.ID]decayed{}, gone{}
+		all, deleted := map[schemas.ID]decayed{}, deletedUsers{}
 		read := func() *ranking {
 			r := &ranking{}
 			for id, d := range all {

@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// relate reports which pins belong together because the user acted on them: pins on the same board to the board, and pins
-// of actions close in time to the pin. The request also asks for the pin's neighbors.
+// relate sends the relations between pins that the user acted on: pins saved to the same board to the board, and pins of
+// actions close in time to the pin. The latter is also the request for the pin's neighbors.
 func (t table) relate(a *schemas.EnrichedAction) error {
 	weight := t.cfg.Verbs[a.Verb]
 	pin := neighbourOf(a)
@@ -39,7 +39,7 @@ func (t table) relate(a *schemas.EnrichedAction) error {
 	return rows.Send(t.tx, t.streams.RelatedRequests, string(pin.ID), &request)
 }
 
-// neighbourOf returns the pin of an action. Its version is 0 if the pin is unknown or not created yet.
+// neighbourOf returns the pin of an action. Its version is 0 if the pin is unknown or not created.
 func neighbourOf(a *schemas.EnrichedAction) schemas.Neighbour {
 	o := &a.ObjectAttributes
 	return schemas.Neighbour{ID: a.Object, Version: o.Version, Facets: o.Facets, Created: o.Created, Quality: o.Quality}
@@ -68,7 +68,7 @@ func (t table) keepRecent(recent recentActions, action schemas.Near) error {
 func (t table) dropRecent() error { return t.own.Delete([]byte{recentRow}) }
 
 // together reports whether two actions of a user on different pins are close enough in event time to make the pins
-// neighbors. It returns the pin of the other action, with the weight and time of the later action, whichever arrived first.
+// neighbors. It returns the pin of the other action, with the weight and time of the later action by event time.
 func together(action, other schemas.Near, within time.Duration) (schemas.Near, bool) {
 	first, last := other, action
 	if last.Time < first.Time || last.Time == first.Time && last.Weight < first.Weight {

@@ -38,12 +38,12 @@ func nears(requests []schemas.RelatedRequest) []string {
 	return list
 }
 
-func TestActionsOfAboutTheSameTimeMakeNeighbours(t *testing.T) {
+func TestRelate_ActionsCloseInTime(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.RelatedRecent, cfg.RelatedWithin = 3, 10*time.Minute
-	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	start := now().Add(-time.Hour)
 	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 	unknown := on(9, schemas.Save, minute(3))
@@ -58,7 +58,7 @@ func TestActionsOfAboutTheSameTimeMakeNeighbours(t *testing.T) {
 		on(3, schemas.Click, minute(5)),  // late; has the weight of the later action of each pair
 		on(4, schemas.Click, minute(12)), // the click at minute 0 is no longer among the last three
 		on(7, schemas.Click, minute(14)), // nor is the late one, which is the oldest
-		on(5, schemas.Click, minute(40)), // too far from all others
+		on(5, schemas.Click, minute(40)), // too late after all others
 		on(5, schemas.Save, minute(40)),  // replaces the action before
 		on(6, schemas.Click, minute(41)),
 	} {
@@ -88,25 +88,25 @@ func TestActionsOfAboutTheSameTimeMakeNeighbours(t *testing.T) {
 	}
 }
 
-func TestSavesAreToldToTheirBoard(t *testing.T) {
+func TestRelate_SavesAreSentToBoard(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedUsers{}))
 	save, click := on(1, schemas.Save, now()), on(2, schemas.Click, now())
 	save.VerbAttributes.Board = "board:b"
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", save, click)
 	w.WaitIdle()
 	records := proctest.Drain(w, w.Streams.BoardSaves)
 	if len(records) != 1 || records[0].Key != "board:b" || records[0].Value.Pin.ID != "pin:1" || records[0].Value.Weight != 3 {
-		t.Errorf("got %+v, want the save of pin:1 alone", records)
+		t.Errorf("got %+v, want only the save of pin:1", records)
 	}
 }
 
 // The last actions of a deleted user are deleted.
-func TestRecentActionsGoWithTheirUser(t *testing.T) {
+func TestRecentActions_DeletedWithUser(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedUsers{}))
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", on(1, schemas.Save, now()), on(2, schemas.Save, now()))
 	w.WaitIdle()
 	before := len(w.Rows(topics.Actors, "user:eve"))
@@ -114,7 +114,7 @@ func TestRecentActionsGoWithTheirUser(t *testing.T) {
 	w.WaitIdle()
 	for _, r := range w.Rows(topics.Actors, "user:eve") {
 		if r.Name[0] == 'r' || before < 3 {
-			t.Errorf("row %q is left of %d", r.Name, before)
+			t.Errorf("row %q remains of %d", r.Name, before)
 		}
 	}
 }

@@ -23,8 +23,7 @@ func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
 // user returns the owner of the rows.
 func (t table) user() schemas.UserID { return schemas.UserID(t.tx.Key()) }
 
-// profile returns the event that the profile was made from: the newest update, or the delete. It returns nil for an unknown
-// user.
+// profile returns the event in the profile: the newest update, or the delete. It returns nil for an unknown user.
 func (t table) profile() (*schemas.UserEvent, error) {
 	return rows.Record(t.own, []byte{profileRow}, t.streams.Users)
 }
@@ -57,14 +56,14 @@ func (t table) erase(e *schemas.UserEvent) error {
 	return t.announceDeleted(e)
 }
 
-// announceDeleted announces that the user is deleted, and makes the other groups delete the user's rows.
+// announceDeleted announces that the user is deleted, and requests the erasure of the user's rows in the other groups.
 func (t table) announceDeleted(e *schemas.UserEvent) error {
-	gone := schemas.DeletedUser{User: e.Actor, Time: e.Time}
-	if err := rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &gone); err != nil {
+	deleted := schemas.DeletedUser{User: e.Actor, Time: e.Time}
+	if err := rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &deleted); err != nil {
 		return err
 	}
-	begin := schemas.Erasure{User: e.Actor, Step: schemas.EraseUser, Time: e.Time}
-	return rows.Send(t.tx, t.streams.Erasures, string(e.Actor), &begin)
+	erasure := schemas.Erasure{User: e.Actor, Step: schemas.EraseUser, Time: e.Time}
+	return rows.Send(t.tx, t.streams.Erasures, string(e.Actor), &erasure)
 }
 
 // dropFacets removes all affinities and notifies their followees, which may store an edge weight.
@@ -77,8 +76,8 @@ func (t table) dropFacets(e *schemas.UserEvent) error {
 		if err := t.dropFacet(id, all[id]); err != nil {
 			return err
 		}
-		forget := schemas.Erasure{User: e.Actor, Step: schemas.EraseFollower, Time: e.Time}
-		if err := rows.Send(t.tx, t.streams.Erasures, string(id), &forget); err != nil {
+		erasure := schemas.Erasure{User: e.Actor, Step: schemas.EraseFollower, Time: e.Time}
+		if err := rows.Send(t.tx, t.streams.Erasures, string(id), &erasure); err != nil {
 			return err
 		}
 	}

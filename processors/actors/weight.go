@@ -30,7 +30,7 @@ func (s Steps) at(value float64) int {
 	return i
 }
 
-// of returns the index of the step with a weight. It returns false if there is none, because the configuration has changed.
+// of returns the index of the step with a weight. It returns false if the configuration has changed and there is none.
 func (s Steps) of(weight float32) (int, bool) {
 	for i, step := range s {
 		if step.Weight == weight {
@@ -40,32 +40,32 @@ func (s Steps) of(weight float32) (int, bool) {
 	return 0, false
 }
 
-// floor returns the affinity below which step i is left: its From, less the band.
-func (s Steps) floor(i int, band float64) float64 {
+// lowerBound returns the affinity below which the weight leaves step i: its From, less the band.
+func (s Steps) lowerBound(i int, band float64) float64 {
 	if i == 0 {
 		return math.Inf(-1)
 	}
 	return s[i].From - band*math.Abs(s[i].From)
 }
 
-// next returns the weight for an affinity whose edge last had the weight told. The weight rises as soon as the next step is
-// reached, and falls when the affinity is below the floor of its step.
-func (s Steps) next(told float32, value, band float64) float32 {
+// next returns the weight for an affinity; sent is the last weight of the edge. The weight rises as soon as the next step is
+// reached, and falls when the affinity is below the lower bound of its step.
+func (s Steps) next(sent float32, value, band float64) float32 {
 	here := s.at(value)
-	if i, ok := s.of(told); ok && here < i && value >= s.floor(i, band) {
-		return told
+	if i, ok := s.of(sent); ok && here < i && value >= s.lowerBound(i, band) {
+		return sent
 	}
 	return s[here].Weight
 }
 
 // decaysTo returns the affinity at which the weight changes through decay alone. It returns false if the weight stays.
-func (s Steps) decaysTo(told float32, value, band float64) (float64, bool) {
-	i, ok := s.of(told)
+func (s Steps) decaysTo(sent float32, value, band float64) (float64, bool) {
+	i, ok := s.of(sent)
 	switch {
 	case !ok:
 		return 0, false
 	case value > 0 && s[i].From > 0:
-		return s.floor(i, band), true
+		return s.lowerBound(i, band), true
 	case value < 0 && i+1 < len(s) && s[i+1].From < 0:
 		return s[i+1].From, true
 	}
@@ -74,28 +74,28 @@ func (s Steps) decaysTo(told float32, value, band float64) (float64, bool) {
 
 func (s Steps) validate(name string) error {
 	if len(s) == 0 || len(s) > maxSteps {
-		return fmt.Errorf("%s: %d steps, must be 1 to %d", name, len(s), maxSteps)
+		return fmt.Errorf("%s: %d steps: want 1 to %d", name, len(s), maxSteps)
 	}
 	var errs []error
 	if !math.IsInf(s[0].From, -1) {
-		errs = append(errs, fmt.Errorf("%s[0].from: %v, must be -.inf", name, s[0].From))
+		errs = append(errs, fmt.Errorf("%s[0].from: %v: want -.inf", name, s[0].From))
 	}
 	for i, step := range s {
 		if !(step.Weight >= minWeight && step.Weight <= maxWeight) {
-			errs = append(errs, fmt.Errorf("%s[%d].weight: %v, must be %v to %v", name, i, step.Weight, minWeight, maxWeight))
+			errs = append(errs, fmt.Errorf("%s[%d].weight: %v: want %v to %v", name, i, step.Weight, minWeight, maxWeight))
 		}
 		if i == 0 {
 			continue
 		}
 		if !(step.From > s[i-1].From && step.Weight > s[i-1].Weight) {
-			errs = append(errs, fmt.Errorf("%s[%d]: from and weight must be above those of the step before", name, i))
+			errs = append(errs, fmt.Errorf("%s[%d]: want from and weight above those of the previous step", name, i))
 		}
 		if step.From == 0 || math.IsInf(step.From, 0) {
-			errs = append(errs, fmt.Errorf("%s[%d].from: %v, must be finite and not 0", name, i, step.From))
+			errs = append(errs, fmt.Errorf("%s[%d].from: %v: want a finite number, not 0", name, i, step.From))
 		}
 	}
 	if w := s[s.at(0)].Weight; w != initialWeight {
-		errs = append(errs, fmt.Errorf("%s: weight %v at affinity 0, must be 1, which edges have at first", name, w))
+		errs = append(errs, fmt.Errorf("%s: weight %v at affinity 0: want 1, the initial weight of edges", name, w))
 	}
 	return errors.Join(errs...)
 }
@@ -124,14 +124,14 @@ func (f *facet) updateWeight(cfg Config, now schemas.Micros) bool {
 	return true
 }
 
-// nextChange returns when decay may next change the weight, or 0 for never. It is at least a second after now, whatever the
-// rounding error.
+// nextChange returns when decay may next change the weight, or 0 for never. It is at least a second after now, regardless of
+// rounding errors.
 func (f *facet) nextChange(cfg Config, now schemas.Micros) schemas.Micros {
 	target, ok := cfg.Steps.decaysTo(f.sentWeight, f.sum, cfg.Band)
 	if !ok {
 		return 0
 	}
 	const second = 1e6
-	// Add a millisecond, so that the affinity is below the floor by then.
+	// After another millisecond, the affinity is certainly below the bound.
 	return max(f.reaches(target, cfg.HalfLife)+1000, now+second)
 }

@@ -17,8 +17,8 @@ func enrich(e *schemas.ActionEvent, a schemas.ObjectAttributes) *schemas.Enriche
 	}
 }
 
-// attributes returns the attributes of a version that actions are joined with. The author, creation and quality are those
-// of the pin, regardless of who sent the version. The version number is the newest.
+// attributes returns the attributes of a version for a join with actions. The author, creation and quality are those of the
+// pin, regardless of the sender of the version. The version number is the newest.
 func attributes(p *pin, version *schemas.PinEvent) schemas.ObjectAttributes {
 	now := p.version()
 	return schemas.ObjectAttributes{

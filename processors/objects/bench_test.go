@@ -27,7 +27,7 @@ func BenchmarkPins(b *testing.B) {
 		proctest.Publish(w, w.Streams.Pins, string(pin), e)
 	}
 	b.ResetTimer()
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	w.WaitIdle()
 }
 
@@ -46,6 +46,6 @@ func BenchmarkActions(b *testing.B) {
 		proctest.Publish(w, w.Streams.Actions, string(pin), list...)
 	}
 	b.ResetTimer()
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	w.WaitIdle()
 }

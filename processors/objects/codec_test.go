@@ -32,7 +32,7 @@ func TestPinRowGolden(t *testing.T) {
 	golden(t, "pin.hex", packed.Encode(p))
 }
 
-func TestRowNamesAreOrderedByTime(t *testing.T) {
+func TestAppendTime_Sorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Int64().Draw(t, "a"), rapid.Int64().Draw(t, "b")
 		x, y := appendTime(nil, schemas.Micros(a)), appendTime(nil, schemas.Micros(b))
@@ -40,7 +40,7 @@ func TestRowNamesAreOrderedByTime(t *testing.T) {
 			t.Errorf("names of %d and %d compare as %d, want %d", a, b, got, want)
 		}
 		if got := heldSince(append([]byte{heldRow}, x...)); got != schemas.Micros(a) {
-			t.Errorf("time read back: got %d, want %d", got, a)
+			t.Errorf("decoded time: got %d, want %d", got, a)
 		}
 	})
 }
@@ -55,6 +55,6 @@ func golden(t *testing.T, name string, value []byte) {
 	want, err := os.ReadFile(path)
 	must.OK(t, err)
 	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the layout of %s has changed: readers of stored rows need a new format number (-want +got):\n%s", name, diff)
+		t.Errorf("bytes of %s changed: stored rows need a new format number (-want +got):\n%s", name, diff)
 	}
 }

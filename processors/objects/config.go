@@ -12,8 +12,8 @@ import (
 
 // Config holds the settings for pins and actions. See DefaultConfig.
 type Config struct {
-	// Verbs are the known verbs of actions. An action with another verb is a bad record. The whole program shares one set,
-	// so it is not read from this group's part of a configuration file. Default schemas.DefaultVerbs.
+	// Verbs are the known verbs of actions. An action with another verb is a bad record. All groups share one set, so this
+	// group's part of a configuration file does not contain it. Default schemas.DefaultVerbs.
 	Verbs schemas.Verbs `yaml:"-"`
 
 	// Bots are rules that identify bots. An action that matches any rule is dropped. At most 100; default: attribute bot is
@@ -24,7 +24,7 @@ type Config struct {
 	// match, or 1 if none does. At most 20; default none.
 	Quality []QualityRule `yaml:"quality" help:"rules whose factors multiply to the quality of a pin, at most 20; none: quality 1"`
 
-	Hot Hot `yaml:"hot"` // which pins the content generator has counts of
+	Hot Hot `yaml:"hot"` // pins whose counts the content generator has
 
 	Remember       time.Duration `yaml:"remember" default:"96h" range:"1m..720h" help:"how long after an action its repetitions are recognized"`
 	CountFor       time.Duration `yaml:"count_for" default:"96h" range:"1h..720h" help:"how long counts are kept; the longest window of a feature"`
@@ -61,7 +61,7 @@ func DefaultConfig() Config {
 	return c
 }
 
-// unknownFor returns how long the heat and the mean of actors of an id without a pin are kept after the last record. It is
+// unknownFor returns how long the exposure and the mean of actors of an id without a pin are kept after the last record. It is
 // one hour longer than counts and remembered actions, so nothing else is stored for the id by then.
 func (c Config) unknownFor() time.Duration { return max(c.Remember, c.CountFor) + time.Hour }
 
@@ -76,11 +76,11 @@ func (c Config) Validate() error {
 		c.Verbs.Validate(),
 		settings.Under("hot", settings.Validate(c.Hot)),
 		settings.Validate(c),
-		settings.Within("bots: number of rules", len(c.Bots), 0, maxBotRules),
-		settings.Within("quality: number of rules", len(c.Quality), 0, maxQualityRules),
+		settings.Within("bots: length", len(c.Bots), 0, maxBotRules),
+		settings.Within("quality: length", len(c.Quality), 0, maxQualityRules),
 	}
 	if len(c.Verbs) == 0 {
-		errs = append(errs, errors.New("verbs: none; without any no action is accepted"))
+		errs = append(errs, errors.New("verbs: none: want at least one"))
 	}
 	for i, r := range c.Bots {
 		errs = append(errs, r.validate(fmt.Sprintf("bots[%d]", i)))
@@ -94,9 +94,9 @@ func (c Config) Validate() error {
 func (r BotRule) validate(name string) error {
 	switch {
 	case r == (BotRule{}):
-		return fmt.Errorf("%s: no condition; it would match everybody", name)
+		return fmt.Errorf("%s: no condition: want actor_prefix or attribute", name)
 	case r.Attribute == "" && (r.Equals != "" || r.Contains != ""):
-		return fmt.Errorf("%s: equals or contains without an attribute", name)
+		return fmt.Errorf("%s: equals or contains without attribute: want an attribute", name)
 	}
 	return nil
 }
@@ -109,10 +109,10 @@ func (r QualityRule) validate(name string) error {
 	case r.Field == "title", r.Field == "link", r.Field == "board":
 	case r.Field == "interests", r.Field == "embedding":
 		if r.Equals != "" {
-			err = errors.Join(err, fmt.Errorf("%s.equals: %s has no text to compare", name, r.Field))
+			err = errors.Join(err, fmt.Errorf("%s.equals: want none, because %s has no text to compare", name, r.Field))
 		}
 	default:
-		err = errors.Join(err, fmt.Errorf("%s.field: %q, must be title, link, board, interests, embedding or attributes.NAME", name, r.Field))
+		err = errors.Join(err, fmt.Errorf("%s.field: %q: want title, link, board, interests, embedding or attributes.NAME", name, r.Field))
 	}
 	return err
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestConfig(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*Config)
 		want   []string // parts of the error, one per problem
 	}{
 		{"defaults", func(*Config) {}, nil},
-		{"all at once", func(c *Config) { c.Remember, c.CountFor, c.Hold, c.MaxHeld = 0, time.Minute, 2*time.Hour, -1 },
+		{"all problems", func(c *Config) { c.Remember, c.CountFor, c.Hold, c.MaxHeld = 0, time.Minute, 2*time.Hour, -1 },
 			[]string{"remember: 0s", "count_for: 1m:", "hold: 2h:", "max_held: -1"}},
 		{"too few", func(c *Config) { c.Versions, c.MaxFollowees, c.Verbs = 0, 127, nil },
 			[]string{"versions: 0", "max_followees: 127", "verbs: none"}},
-		{"a verb with a taken name", func(c *Config) { c.Verbs = schemas.Verbs{schemas.ImpressionCount: 1} },
+		{"a verb with a reserved name", func(c *Config) { c.Verbs = schemas.Verbs{schemas.ImpressionCount: 1} },
 			[]string{`verb "impression"`}},
 		{"bots", func(c *Config) { c.Bots = []BotRule{{}, {Contains: "x"}} },
-			[]string{"bots[0]: no condition", "bots[1]: equals or contains without"}},
+			[]string{"bots[0]: no condition", "bots[1]: equals or contains without attribute"}},
 		{"hot pins", func(c *Config) { c.Hot = Hot{} }, []string{"hot.from: 0", "hot.for: 0s"}},
-		{"too many bots", func(c *Config) { c.Bots = make([]BotRule, 101) }, []string{"bots: number of rules: 101"}},
+		{"too many bots", func(c *Config) { c.Bots = make([]BotRule, 101) }, []string{"bots: length: 101"}},
 		{"quality", func(c *Config) {
 			c.Quality = []QualityRule{{Field: "price", Factor: 1}, {Field: "title"}, {Field: "interests", Equals: "x", Factor: 1},
 				{Field: "attributes.", Factor: 1}, {Field: "attributes.a", Factor: 2}}
@@ -43,7 +43,7 @@ func TestConfig(t *testing.T) {
 			}
 			for _, part := range tt.want {
 				if err == nil || !strings.Contains(err.Error(), part) {
-					t.Errorf("got %v, want it to say %q", err, part)
+					t.Errorf("got %v, want an error with %q", err, part)
 				}
 			}
 		})

@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
-// gone is a fixed set of deleted users.
-type gone map[schemas.UserID]bool
+// deletedUsers is a fixed set of deleted users.
+type deletedUsers map[schemas.UserID]bool
 
-func (g gone) Has(user schemas.UserID) bool { return g[user] }
+func (g deletedUsers) Has(user schemas.UserID) bool { return g[user] }
 
 // now returns the time that the events of a test are relative to.
 func now() time.Time { return time.Now().Truncate(time.Millisecond) }
@@ -72,7 +72,7 @@ func joinedWith(t *testing.T, w *proctest.Wire) map[string]string {
 	got := map[string]string{}
 	for _, r := range proctest.Drain(w, w.Streams.ActionsJoined) {
 		if _, twice := got[r.Value.ID]; twice {
-			t.Errorf("action %s came out twice", r.Value.ID)
+			t.Errorf("action %s was forwarded twice", r.Value.ID)
 		}
 		if r.Key != string(r.Value.Actor) {
 			t.Errorf("action %s: key %q, want its actor", r.Value.ID, r.Key)
@@ -82,25 +82,25 @@ func joinedWith(t *testing.T, w *proctest.Wire) map[string]string {
 	return got
 }
 
-func TestPinsOnTheWire(t *testing.T) {
+func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.Quality = []objects.QualityRule{{Field: "title", Factor: 2}}
-	w.Start("a", objects.Group(cfg, w.Streams, gone{"user:gone": true}))
+	w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{"user:deleted": true}))
 	at := now()
 	moved := func(e *schemas.PinEvent) { e.Board, e.Interests = "board:b", nil }
-	byGone := func(e *schemas.PinEvent) { e.Actor = "user:gone" }
+	byDeleted := func(e *schemas.PinEvent) { e.Actor = "user:deleted" }
 	proctest.Publish(w, w.Streams.Pins, "pin:1",
 		pinAt(schemas.Create, "pin:1", at, "c"),
-		pinAt(schemas.Update, "pin:1", at.Add(1), "ignored", byGone),
+		pinAt(schemas.Update, "pin:1", at.Add(1), "ignored", byDeleted),
 		pinAt(schemas.Update, "pin:1", at.Add(time.Millisecond), "u", moved),
-		pinAt(schemas.Delete, "pin:1", at.Add(2*time.Millisecond), "d", byGone))
-	proctest.Publish(w, w.Streams.Pins, "pin:2", pinAt(schemas.Create, "pin:2", at, "g", byGone))
+		pinAt(schemas.Delete, "pin:1", at.Add(2*time.Millisecond), "d", byDeleted))
+	proctest.Publish(w, w.Streams.Pins, "pin:2", pinAt(schemas.Create, "pin:2", at, "g", byDeleted))
 	proctest.Publish(w, w.Streams.Pins, "pin:3", pinAt(schemas.Create, "pin:4", at, "k"))
 	w.WaitIdle()
 
-	type told struct {
+	type sentPublication struct {
 		Followee schemas.Followee
 		Board    schemas.BoardID
 		Version  schemas.Version
@@ -108,21 +108,21 @@ func TestPinsOnTheWire(t *testing.T) {
 		Deleted  bool
 	}
 	created := schemas.Version(at.UnixMicro())
-	want := []told{
+	want := []sentPublication{
 		{"board:a", "board:a", created, 2, false}, {"board:a", "board:b", created + 1000, 2, false}, {"board:a", "", created + 2000, 2, true},
 		{"board:b", "board:b", created + 1000, 2, false}, {"board:b", "", created + 2000, 2, true},
 		{"interest:x", "board:a", created, 2, false}, {"interest:x", "board:b", created + 1000, 2, false}, {"interest:x", "", created + 2000, 2, true},
 		{"user:ada", "board:a", created, 2, false}, {"user:ada", "board:b", created + 1000, 2, false}, {"user:ada", "", created + 2000, 2, true},
 	}
-	var got []told
+	var got []sentPublication
 	for _, r := range proctest.Drain(w, w.Streams.Publications) {
 		v := r.Value
 		if r.Key != string(v.Followee) {
 			t.Errorf("key %q of a publication to %s", r.Key, v.Followee)
 		}
-		got = append(got, told{v.Followee, v.Board, v.Version, v.Quality, v.Deleted})
+		got = append(got, sentPublication{v.Followee, v.Board, v.Version, v.Quality, v.Deleted})
 	}
-	slices.SortStableFunc(got, func(a, b told) int { return cmp.Compare(a.Followee, b.Followee) })
+	slices.SortStableFunc(got, func(a, b sentPublication) int { return cmp.Compare(a.Followee, b.Followee) })
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("publications (-want +got):\n%s", diff)
 	}
@@ -130,10 +130,10 @@ func TestPinsOnTheWire(t *testing.T) {
 	checkDeadLetters(t, w, `key "pin:3": want the record's "pin:4"`)
 }
 
-func TestADeletedPinAnswersNothing(t *testing.T) {
+func TestPin_DeletedDropsLaterRecords(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	at := now()
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "c"), pinAt(schemas.Delete, "pin:1", at, "d"))
 	w.WaitIdle()
@@ -177,12 +177,12 @@ func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
 	}
 }
 
-func TestActionsAreJoinedOnce(t *testing.T) {
+func TestAction_JoinedOnce(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.Bots = append(cfg.Bots, objects.BotRule{ActorPrefix: "user:crawler-"})
-	m := w.Start("a", objects.Group(cfg, w.Streams, gone{"user:gone": true}))
+	m := w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{"user:deleted": true}))
 	at := now()
 	proctest.Publish(w, w.Streams.Pins, "pin:1",
 		pinAt(schemas.Create, "pin:1", at, "v1"),
@@ -198,7 +198,7 @@ func TestActionsAreJoinedOnce(t *testing.T) {
 		actionAt(schemas.Save, "pin:1", at.Add(2*time.Second), "after"),
 		actionAt(schemas.Save, "pin:1", at.Add(2*time.Second), "after"),
 		actionAt(schemas.Click, "pin:1", at, "nobody's", by("")),
-		actionAt(schemas.Click, "pin:1", at, "deleted user's", by("user:gone")),
+		actionAt(schemas.Click, "pin:1", at, "deleted user's", by("user:deleted")),
 		actionAt(schemas.Click, "pin:1", at, "bot's", bot),
 		actionAt(schemas.Click, "pin:1", at, "crawler's", by("user:crawler-7")),
 		actionAt("applaud", "pin:1", at, "of an unknown verb"),
@@ -227,14 +227,14 @@ func TestActionsAreJoinedOnce(t *testing.T) {
 		t.Errorf("action (-want +got):\n%s", diff)
 	}
 	if got := len(proctest.Drain(w, w.Streams.DeadLetters)); got != 2 {
-		t.Errorf("%d dead letters, want the unknown verb and the one from the future", got)
+		t.Errorf("%d dead letters, want those of the unknown verb and of the future time", got)
 	}
 }
 
-func TestWhatIsOfTheFutureIsADeadLetter(t *testing.T) {
+func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	arrival := now()
 	latest := arrival.Add(schemas.MaxAhead)
 	later := latest.Add(time.Microsecond)
@@ -247,7 +247,7 @@ func TestWhatIsOfTheFutureIsADeadLetter(t *testing.T) {
 		t.Errorf("joined with (-want +got):\n%s", diff)
 	}
 	if got := len(proctest.Drain(w, w.Streams.PinCards)); got != 1 {
-		t.Errorf("%d versions of the pin, want that of the create alone", got)
+		t.Errorf("%d versions of the pin, want only that of the create", got)
 	}
 	var from []string
 	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
@@ -261,12 +261,12 @@ func TestWhatIsOfTheFutureIsADeadLetter(t *testing.T) {
 	}
 }
 
-func TestActionsWaitForTheirPin(t *testing.T) {
+func TestAction_HeldUntilPinArrives(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.MaxHeld, cfg.Hold = 30, 3*time.Second // more than releaseAtOnce
-	m := w.Start("a", objects.Group(cfg, w.Streams, gone{}))
+	m := w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	want := map[string]string{}
 	for i := range 31 {
@@ -274,17 +274,17 @@ func TestActionsWaitForTheirPin(t *testing.T) {
 		want[id] = "v1"
 		proctest.Publish(w, w.Streams.Actions, "pin:1", actionAt(schemas.Click, "pin:1", at, id))
 	}
-	want["early 30"] = "" // one too many
+	want["early 30"] = "" // over MaxHeld
 	proctest.Publish(w, w.Streams.Actions, "pin:3", actionAt(schemas.Click, "pin:3", at, "of a pin that is deleted"))
 	proctest.Publish(w, w.Streams.Pins, "pin:3", pinAt(schemas.Delete, "pin:3", at, "d"))
 	proctest.Publish(w, w.Streams.Actions, "pin:2", actionAt(schemas.Click, "pin:2", at, "in vain"))
 	want["in vain"] = ""
 	w.WaitIdle()
 	if diff := gocmp.Diff(map[string]string{"early 30": ""}, joinedWith(t, w)); diff != "" {
-		t.Errorf("went on before their time (-want +got):\n%s", diff)
+		t.Errorf("forwarded before the pin (-want +got):\n%s", diff)
 	}
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
-	w.Eventually("all held actions go on", func() bool { return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= len(want) })
+	w.Eventually("all held actions are forwarded", func() bool { return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= len(want) })
 	if diff := gocmp.Diff(want, joinedWith(t, w)); diff != "" {
 		t.Errorf("joined with (-want +got):\n%s", diff)
 	}
@@ -295,14 +295,14 @@ func TestActionsWaitForTheirPin(t *testing.T) {
 	}
 	without := map[string]int64{"hold_limit": 1, "unknown_pin": 1, "deleted_pin": 1}
 	if diff := gocmp.Diff(without, m.Status(topics.Objects).Dropped); diff != "" {
-		t.Errorf("dropped or went on without, by reason (-want +got):\n%s", diff)
+		t.Errorf("dropped or incomplete, by reason (-want +got):\n%s", diff)
 	}
 }
 
-func TestCounts(t *testing.T) {
+func TestCounts_PerStep(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	arrival := now()
 	step := arrival.Add(-time.Hour).Truncate(5 * time.Minute)
 	before := step.Add(-time.Microsecond)
@@ -328,19 +328,19 @@ func TestCounts(t *testing.T) {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	if n != 6 {
-		t.Errorf("%d records of counts, want one a change: 6", n)
+		t.Errorf("%d records of counts, want one per change: 6", n)
 	}
 	checkDeadLetters(t, w)
 }
 
-func TestWhatIsRememberedRunsOut(t *testing.T) {
+func TestTimer_ExpiresRememberedActionsAndCounts(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	at := now()
 	stepEnd := at.Truncate(5 * time.Minute)
 	cfg := objects.DefaultConfig()
 	cfg.Remember, cfg.CountFor = 2*time.Second, at.Add(2*time.Second).Sub(stepEnd)
-	w.Start("a", objects.Group(cfg, w.Streams, gone{}))
+	w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{}))
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
 	click := actionAt(schemas.Click, "pin:1", stepEnd.Add(-time.Second), "again and again")
 	proctest.Publish(w, w.Streams.Actions, "pin:1", click)
@@ -348,22 +348,22 @@ func TestWhatIsRememberedRunsOut(t *testing.T) {
 	if got := len(w.Rows(topics.Objects, "pin:1")); got != 4 {
 		t.Errorf("%d rows, want the pin, its attributes, the action and its step of counts", got)
 	}
-	w.Eventually("only the pin and its attributes are left", func() bool { return len(w.Rows(topics.Objects, "pin:1")) == 2 })
+	w.Eventually("only the pin and its attributes remain", func() bool { return len(w.Rows(topics.Objects, "pin:1")) == 2 })
 	proctest.Publish(w, w.Streams.Actions, "pin:1", click)
 	w.WaitIdle()
 	if got := len(proctest.Drain(w, w.Streams.ActionsJoined)); got != 2 {
-		t.Errorf("%d actions went on, want the repeat as well once the first is forgotten", got)
+		t.Errorf("%d actions forwarded, want the repeat after the first expired", got)
 	}
 	if got := len(proctest.Drain(w, w.Streams.ItemFeatures)); got != 1 {
-		t.Errorf("%d records of counts, want none for the repeat: its step is gone", got)
+		t.Errorf("%d records of counts, want none for the repeat, because its step has expired", got)
 	}
 }
 
 // Every action is forwarded once and counted once, and every pin ends with its newest version, while members are killed.
-func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
+func TestObjects_ExactlyOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	group := objects.Group(objects.DefaultConfig(), w.Streams, gone{})
+	group := objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{})
 	a := w.Start("a", group)
 	const pins, versions, repeats = 12, 5, 2
 	random := rand.New(rand.NewPCG(1, 2))
@@ -393,11 +393,11 @@ func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
 		}
 	}
 	w.WaitIdle()
-	w.Eventually("every action goes on", func() bool {
+	w.Eventually("every action is forwarded", func() bool {
 		return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= pins*versions
 	})
 	if got := len(joinedWith(t, w)); got != pins*versions {
-		t.Errorf("%d actions came out, want %d", got, pins*versions)
+		t.Errorf("%d actions forwarded, want %d", got, pins*versions)
 	}
 	checkLastBoards(t, w, versions-1)
 	counts := map[schemas.PinID]int64{}
@@ -429,15 +429,15 @@ func checkLastBoards(t *testing.T, w *proctest.Wire, newest int) {
 	}
 	for e, v := range last {
 		if v.Board != want {
-			t.Errorf("%v was last told of %s, want %s", e, v.Board, want)
+			t.Errorf("last publication to %v has board %s, want %s", e, v.Board, want)
 		}
 	}
 }
 
-func TestAttributesFollowTheNewestVersion(t *testing.T) {
+func TestPin_AttributesOfNewestVersion(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	at := now()
 	with := func(v ...float32) func(*schemas.PinEvent) { return func(e *schemas.PinEvent) { e.Embedding = v } }
 	proctest.Publish(w, w.Streams.Pins, "pin:1",
@@ -463,10 +463,10 @@ func TestAttributesFollowTheNewestVersion(t *testing.T) {
 	}
 }
 
-func TestCountsKnowWhoActed(t *testing.T) {
+func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	at := now()
 	by := func(user schemas.UserID) func(*schemas.ActionEvent) {
 		return func(e *schemas.ActionEvent) { e.Actor = user }
@@ -477,7 +477,7 @@ func TestCountsKnowWhoActed(t *testing.T) {
 			actionAt(schemas.Click, "pin:1", at, fmt.Sprint("a", i), by(schemas.UserID(fmt.Sprint("user:", i%20)))))
 	}
 	show(w, shown(at, "pin:1"))
-	w.WaitIdle() // so that the mean is sent with the newest counts
+	w.WaitIdle() // the mean is sent with the newest counts
 	proctest.Publish(w, w.Streams.PinActors, "pin:1",
 		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 0}},
 		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{0, 3}},
@@ -500,20 +500,20 @@ func TestCountsKnowWhoActed(t *testing.T) {
 	checkDeadLetters(t, w, `key "pin:1": want the record's "pin:other"`)
 }
 
-// heatRig is the group with a global table of hot-pins.
-type heatRig struct {
+// hotRig is the group with a global table of hot-pins.
+type hotRig struct {
 	*proctest.Wire
 	hot *topics.GlobalTable[schemas.HotPin]
 	at  time.Time
 }
 
-func newHeatRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *heatRig {
+func newHotRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *hotRig {
 	w := proctest.New(t)
 	all := objects.DefaultConfig()
 	all.Hot = cfg
-	w.Start("a", objects.Group(all, w.Streams, gone{}))
+	w.Start("a", objects.Group(all, w.Streams, deletedUsers{}))
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	r := &heatRig{Wire: w, at: now(), hot: topics.NewGlobalTable(w.Kafka, w.Streams.HotPins, "test", log)}
+	r := &hotRig{Wire: w, at: now(), hot: topics.NewGlobalTable(w.Kafka, w.Streams.HotPins, "test", log)}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- r.hot.Run(ctx) }()
@@ -526,17 +526,17 @@ func newHeatRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *heatRig {
 	for _, pin := range pins {
 		proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, r.at, "c "+string(pin)))
 	}
-	w.WaitIdle() // so that the author is known
+	w.WaitIdle() // the author is known from here
 	return r
 }
 
-func (r *heatRig) show(pin schemas.PinID, n int) {
+func (r *hotRig) show(pin schemas.PinID, n int) {
 	for range n {
 		show(r.Wire, shown(r.at, pin))
 	}
 }
 
-func (r *heatRig) expect(pin schemas.PinID, impressions, saves int64) {
+func (r *hotRig) expect(pin schemas.PinID, impressions, saves int64) {
 	want := schemas.HotPin{Pin: pin, Author: "user:ada", Impressions: impressions, Saves: saves}
 	r.Eventually(fmt.Sprintf("%+v", want), func() bool {
 		got, ok := r.hot.Get(string(pin))
@@ -544,15 +544,15 @@ func (r *heatRig) expect(pin schemas.PinID, impressions, saves int64) {
 	})
 }
 
-func (r *heatRig) cold(pin schemas.PinID) {
+func (r *hotRig) cold(pin schemas.PinID) {
 	r.Eventually(string(pin)+" is cold", func() bool { return !r.hot.Has(string(pin)) })
 }
 
 // A pin becomes hot after some impressions and saves, is sent again as they grow, and is removed after a while without any.
 // A later impression makes it hot again, with all earlier counts.
-func TestHotPinsComeAndGo(t *testing.T) {
+func TestHot_AddedUpdatedAndRemoved(t *testing.T) {
 	t.Parallel()
-	r := newHeatRig(t, objects.Hot{From: 4, For: time.Second}, "pin:1", "pin:2")
+	r := newHotRig(t, objects.Hot{From: 4, For: time.Second}, "pin:1", "pin:2")
 	r.show("pin:2", 3)
 	r.show("pin:1", 3)
 	save := actionAt(schemas.Save, "pin:1", r.at, "save")
@@ -565,13 +565,13 @@ func TestHotPinsComeAndGo(t *testing.T) {
 	r.expect("pin:1", 6, 1)
 	r.cold("pin:1")
 	if r.hot.Has("pin:2") {
-		t.Error("pin:2 is hot after three impressions, want four")
+		t.Error("pin:2 is hot after three impressions, want hot after four")
 	}
 }
 
-func TestADeletedPinIsNotHot(t *testing.T) {
+func TestHot_RemovesDeletedPin(t *testing.T) {
 	t.Parallel()
-	r := newHeatRig(t, objects.Hot{From: 1, For: time.Hour}, "pin:1")
+	r := newHotRig(t, objects.Hot{From: 1, For: time.Hour}, "pin:1")
 	r.show("pin:1", 2)
 	r.expect("pin:1", 2, 0)
 	proctest.Publish(r.Wire, r.Streams.Pins, "pin:1", pinAt(schemas.Delete, "pin:1", r.at.Add(1), "d"))

@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Hot defines which pins the topic hot-pins holds. Every process that builds chunks keeps them in memory, about 300 bytes
+// Hot defines the pins in the topic hot-pins. Every process that builds chunks keeps them in memory, about 300 bytes
 // each.
 type Hot struct {
 	From int64         `yaml:"from" default:"5" range:"1..1000000" help:"sum of impressions and saves from which a pin is hot"`
@@ -22,7 +22,7 @@ type exposure struct {
 	last                 schemas.Micros
 }
 
-// isExposure reports whether exposure counts this kind of event: impressions and saves.
+// isExposure reports whether exposure counts this kind of event: an impression or a save.
 func isExposure(what string) bool {
 	return what == schemas.ImpressionCount || what == string(schemas.Save)
 }
@@ -102,7 +102,7 @@ func (t table) sendHot(p *pin, h *exposure) error {
 }
 
 // expireHot removes a pin from hot-pins if it had no impression or save for Config.Hot.For. For an id without a pin, it
-// waits for Config.unknownFor and deletes the heat as well.
+// waits for Config.unknownFor and also deletes the exposure.
 func (t table) expireHot(p *pin) error {
 	h, err := t.exposure()
 	if err != nil || h.last == 0 || p.known() && !h.sent() {

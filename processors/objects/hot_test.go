@@ -11,7 +11,7 @@ import (
 )
 
 // The sent counts lag by at most an eighth, or one. A pin with n impressions and saves is sent O(log n) times.
-func TestWhatIsSentIsCloseAndRare(t *testing.T) {
+func TestExposure_SentCountsAreCloseAndFew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.Int64Range(1, 50).Draw(t, "from")
 		events := rapid.IntRange(1, 3000).Draw(t, "events")
@@ -29,7 +29,7 @@ func TestWhatIsSentIsCloseAndRare(t *testing.T) {
 				sent++
 			}
 			if behind := max(h.shown-h.sentShown, h.saved-h.sentSaved); h.sent() && behind > max(h.shown, h.saved)/8+1 {
-				t.Fatalf("%+v is %d behind", h, behind)
+				t.Fatalf("%+v: sent counts lag by %d", h, behind)
 			}
 			if h.sent() != (h.shown+h.saved >= from) {
 				t.Fatalf("%+v: sent from %d on, want %d", h, h.shown+h.saved, from)
@@ -41,13 +41,13 @@ func TestWhatIsSentIsCloseAndRare(t *testing.T) {
 	})
 }
 
-func TestHeat_KeepsItsFormat(t *testing.T) {
+func TestExposure_KeepsItsFormat(t *testing.T) {
 	h := exposure{shown: 300, saved: 2, sentShown: 290, sentSaved: 2, last: -5}
 	b := packed.Encode(&h)
 	if got, want := hex.EncodeToString(b), "01"+"d804"+"04"+"c404"+"04"+"09"; got != want {
-		t.Errorf("written as %s, want %s", got, want)
+		t.Errorf("encodes to %s, want %s", got, want)
 	}
 	if got, err := packed.Decode[exposure](b); err != nil || got != h {
-		t.Errorf("read as %+v, %v, want %+v", got, err, h)
+		t.Errorf("decodes to %+v, %v, want %+v", got, err, h)
 	}
 }

@@ -56,10 +56,10 @@ func impressionsOf(t *testing.T, w *proctest.Wire) map[schemas.PinID]int64 {
 
 // Each pin of a visit counts as often as it is listed, even if it is unknown. A deleted pin does not count and is reported
 // as dropped.
-func TestImpressionsOfAVisit(t *testing.T) {
+func TestImpressions_CountEachPin(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	m := w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	m := w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	at, p := now(), pinsIn(w, 1, 4)
 	for _, pin := range p[:3] {
 		proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, at, "c "+string(pin)))
@@ -77,11 +77,11 @@ func TestImpressionsOfAVisit(t *testing.T) {
 	checkDeadLetters(t, w)
 }
 
-// Impressions that name a pin of another partition become a dead letter, and none of them counts. The next ones do.
-func TestImpressionsOfAnotherPartition(t *testing.T) {
+// Impressions with a pin of another partition go to the dead-letter topic, and none of them counts. Later ones do.
+func TestImpressions_OtherPartitionIsDeadLetter(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	at, here, there := now(), pinsIn(w, 1, 2), pinsIn(w, 2, 1)
 	show(w, shown(at, here[0], there[0], here[1]), shown(at, here[1]))
 	w.WaitIdle()

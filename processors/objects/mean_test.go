@@ -14,20 +14,20 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Times have no lower bound. A vector from the distant past has no weight next to any other.
-func TestMeanOfAllTimes(t *testing.T) {
+// Times have no lower bound. A vector from the distant past has no weight compared with any other.
+func TestMean_ExtremeTimes(t *testing.T) {
 	for _, order := range [][]schemas.Micros{{math.MinInt64, 0}, {0, math.MinInt64}} {
 		m := &mean{}
 		for _, at := range order {
 			m.add([]float32{float32(at)}, at, time.Hour)
 		}
 		if m.of[0] != 0 || m.weight != 1 {
-			t.Errorf("in the order %v: mean %v of weight %v, want that of the newest", order, m.of, m.weight)
+			t.Errorf("order %v: mean %v of weight %v, want that of the newest", order, m.of, m.weight)
 		}
 	}
 }
 
-func TestMeanIsThatOfAllInAnyOrder(t *testing.T) {
+func TestMean_AnyOrder(t *testing.T) {
 	const halfLife = time.Hour
 	start := schemas.Micros(1_700_000_000_000_000)
 	type one struct {
@@ -45,7 +45,7 @@ func TestMeanIsThatOfAllInAnyOrder(t *testing.T) {
 		m, newest := &mean{}, start
 		for _, x := range all {
 			if !m.add(x.v, x.at, halfLife) {
-				t.Fatal("a vector was left out")
+				t.Fatal("a vector was ignored")
 			}
 			m = reread(t, m)
 			newest = max(newest, x.at)
@@ -76,7 +76,7 @@ func reread(t *rapid.T, m *mean) *mean {
 	return &got
 }
 
-func TestMeanOfAnotherModelBeginsAnew(t *testing.T) {
+func TestMean_OtherLengthStartsNewMean(t *testing.T) {
 	m := &mean{}
 	steps := []struct {
 		name  string

@@ -3,7 +3,7 @@
 //	owner   pin
 //	in      pins, actions, pin-actors, replays (key pin); impressions (batched, any pins of the partition)
 //	rows    the pin, the last versions of its attributes, remembered and held actions, counts and actors per time step,
-//	        the mean of recent actors, heat
+//	        the mean of recent actors, exposure
 //	out     publications (key followee), pin-cards, pin-attributes, item-features and hot-pins (key pin),
 //	        actions-joined (key actor)
 //	timers  expiry of remembered actions, held actions and old counts; cooling of hot pins; expiry of rows of ids without a
@@ -12,11 +12,11 @@
 // # Pins
 //
 // The earliest create, by event time and then id, sets the author, creation time and quality. The newest create or update
-// sets everything else. So any order and any repetition of a pin's events leads to the same pin.
+// sets all other fields. Therefore any order and any repetition of a pin's events leads to the same pin.
 //
 // Each change gets a new version number: the event's time, or the pin's last number plus one if that is higher. A change of
 // a field that followees depend on (author, board, interests, creation, quality) is published to each current and former
-// followee of the pin, so that former followees learn of the withdrawal. Any change goes to pin-cards and pin-attributes.
+// followee of the pin, because former followees must withdraw it. Any change goes to pin-cards and pin-attributes.
 // An update before the create is stored for joins and published with the create.
 //
 // Producers are trusted: the actor of an update or delete is not compared with the pin's author. A delete is final; later
@@ -43,7 +43,7 @@
 // # Hot pins
 //
 // The total impressions and saves of a pin are sent to hot-pins once their sum reaches Config.Hot.From, and again whenever
-// one of them has grown by an eighth. So the number of records per pin is logarithmic in its impressions and saves. A pin
+// one of them has grown by an eighth. The number of records per pin is logarithmic in its impressions and saves. A pin
 // without any for Config.Hot.For, or a deleted pin, is removed from hot-pins. The counts of a pin that is not deleted are
 // kept.
 //
@@ -51,22 +51,21 @@
 //
 // A replay of the earliest create recomputes its quality by the current rules. If the quality changes, the pin gets a new
 // version, which is sent to pin-cards and to its current and former followees. These followees are notified even without a
-// change, because their own rules may have changed, too. For a deleted pin, the followees that the replayed event names are
-// notified of the deletion. A replay changes nothing else: versions, counts, actions and held actions stay as they are. The
-// effect replayed counts the pins.
+// change, because their own rules may also have changed. For a deleted pin, the followees in the replayed event are notified
+// of the deletion. A replay does not change versions, counts, actions and held actions. The effect replayed counts the pins.
 //
 // # Rows
 //
 // Deletion. What deletes each kind of row, by the first byte of its name:
 //
-//	'p'  the pin               never: a delete is final, and later events are dropped by this row; a deleted pin has no other
-//	                           row, and in this one its version, creation and quality, and the id of the delete
+//	'p'  the pin               never: a delete is final, and this row causes later events to be dropped; a deleted pin has no
+//	                           other row, and keeps its version, creation, quality and the id of the delete in this one
 //	'v'  its last versions     cap: Versions; event: delete
 //	'a'  remembered actions    timer: Remember after their arrival
 //	'h'  held actions          event: the pin arrives; timer: Hold after their arrival
-//	'n'  heat                  event: delete; timer, for an id without a pin: an hour after repeats and counts have expired
+//	'n'  exposure              event: delete; timer, for an id without a pin: an hour after repeats and counts have expired
 //	's'  counts of a step      timer: CountFor after the step's end
-//	'm'  mean of recent actors as heat: event, or timer
+//	'm'  mean of recent actors as exposure: event, or timer
 //
 // The pins of an erased user are deleted by events that the fanout group sends.
 //
@@ -125,7 +124,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 	if err != nil {
 		return err
 	}
-	// A delete is processed whoever its actor is: the pins of a deleted user are deleted this way.
+	// A delete is processed regardless of its actor, because the pins of a deleted user are deleted this way.
 	if e.Verb != schemas.Delete && (g.deleted.Has(e.Actor) || g.deleted.Has(p.origin.author)) {
 		tx.Count(dropDeletedUser)
 		return nil

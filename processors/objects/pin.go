@@ -15,12 +15,12 @@ const (
 	dropDeletedUser = "deleted_user"
 	dropDeletedPin  = "deleted_pin"
 	dropDuplicate   = "duplicate"
-	lackHoldLimit   = "hold_limit"
-	lackUnknownPin  = "unknown_pin"
-	lackLateCount   = "late_count"
+	partHoldLimit   = "hold_limit"
+	partUnknownPin  = "unknown_pin"
+	partLateCount   = "late_count"
 )
 
-// pin is the state of one pin. A pin with only an id has seen no event.
+// pin is the state of one pin. A pin with only an id has no event.
 type pin struct {
 	id          schemas.PinID
 	lastVersion schemas.Version    // last version number, 0: none
@@ -28,7 +28,7 @@ type pin struct {
 	origin      origin             // set by the earliest create
 	head        head               // set by the newest create or update
 	kept        []moment           // the newest creates and updates, whose attributes are kept for joins, newest first
-	notified    []schemas.Followee // every followee that got a publication, those of the last one first
+	notified    []schemas.Followee // every followee that received a publication, those of the last one first
 }
 
 // moment is the position of an event in the order of events: by time, then id.
@@ -58,7 +58,7 @@ type head struct {
 
 // change is the effect of an event on a pin.
 type change struct {
-	drop    string             // reason for having no effect; the rest is zero then
+	drop    string             // reason for having no effect; the other fields are zero then
 	keep    bool               // the event's attributes are kept for joins
 	forget  []moment           // events whose attributes are no longer kept
 	version bool               // the pin has a new version
@@ -72,7 +72,7 @@ func (p *pin) known() bool { return len(p.kept) > 0 || p.deleted() }
 
 func (p *pin) created() bool { return p.origin.id != "" }
 
-// apply applies an event to the pin. It depends on no other pin and on no clock. Any order and any repetition of a pin's
+// apply applies an event to the pin, without other pins and without a clock. Any order and any repetition of a pin's
 // events leads to the same pin; only the version numbers depend on the order of arrival.
 func (p *pin) apply(e *schemas.PinEvent, cfg Config) change {
 	switch {
@@ -124,7 +124,7 @@ func (p *pin) keep(at moment, n int) change {
 	return c
 }
 
-// delete deletes the pin and notifies every followee that ever got it. Only the deletion, the creation time and the quality
+// delete deletes the pin and notifies every followee that ever received it. Only the deletion, the creation time and the quality
 // are kept.
 func (p *pin) delete(e *schemas.PinEvent) change {
 	c := change{forget: p.kept, version: true, notify: p.notified}
@@ -140,21 +140,21 @@ func (p *pin) nextVersion(at schemas.Micros) {
 }
 
 // audience returns the followees to notify of a version: every current and former one if a field that they depend on
-// changed. It remembers them, the current ones first, and keeps up to most of them. It drops those that have been former
-// ones for longest; these have all been notified of the withdrawal.
+// changed. It stores up to most of them, the current ones first. It drops those that have been former ones for longest; these
+// have all been notified of the withdrawal.
 func (p *pin) audience(before schemas.PinVersion, existed bool, most int) []schemas.Followee {
 	now := p.version()
 	if existed && sameForFollowees(before, now) {
 		return nil
 	}
-	tell := slices.Collect(now.Followees)
+	all := slices.Collect(now.Followees)
 	for _, f := range p.notified {
-		if !slices.Contains(tell, f) {
-			tell = append(tell, f)
+		if !slices.Contains(all, f) {
+			all = append(all, f)
 		}
 	}
-	p.notified = tell[:min(len(tell), most)]
-	return tell
+	p.notified = all[:min(len(all), most)]
+	return all
 }
 
 // sameForFollowees reports whether two versions of a pin are equal in all fields that followees depend on.
@@ -166,8 +166,8 @@ func (p *pin) facets() schemas.Facets {
 	return schemas.Facets{Author: p.origin.author, Board: p.head.board, Interests: p.head.interests}
 }
 
-// version returns the pin as other groups see it. A deleted pin has no facets: p.told determines who is notified, and its
-// former author must not be revealed.
+// version returns the pin for other groups. A deleted pin has no facets, because its former author must not be revealed;
+// p.notified determines the followees to notify.
 func (p *pin) version() schemas.PinVersion {
 	v := schemas.PinVersion{
 		Pin: p.id, Version: p.lastVersion, PinContent: schemas.PinContent{Facets: p.facets(), Created: p.origin.time, Deleted: p.deleted()}, Quality: p.origin.quality,
@@ -182,8 +182,8 @@ func (p *pin) card() schemas.Card {
 	return schemas.Card{PinVersion: p.version(), Title: p.head.title, Link: p.head.link}
 }
 
-// asOf returns the version of the attributes that an action of time t is joined with: the newest that is not after t, or
-// else the oldest. There must be at least one.
+// asOf returns the version of the attributes for an action at time t: the newest that is not after t, or else the oldest.
+// There must be at least one.
 func (p *pin) asOf(t schemas.Micros) moment {
 	for _, m := range p.kept {
 		if m.time <= t {

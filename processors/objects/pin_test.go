@@ -45,16 +45,16 @@ type audience map[schemas.Followee]schemas.PinVersion
 // play applies events in order. It returns the pin, the last version that each followee was notified of, and the reasons
 // for drops.
 func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, []string) {
-	p, told, drops := &pin{id: "pin:1"}, audience{}, []string(nil)
+	p, notified, drops := &pin{id: "pin:1"}, audience{}, []string(nil)
 	stored := map[string]bool{} // versions of attributes
 	for _, e := range events {
 		before := p.lastVersion
 		c := p.apply(e, cfg)
 		if c.version != (p.lastVersion > before) {
-			t.Errorf("event %s: new version %t, but the stamp went from %d to %d", e.ID, c.version, before, p.lastVersion)
+			t.Errorf("event %s: new version %t, but the version changed from %d to %d", e.ID, c.version, before, p.lastVersion)
 		}
 		for _, f := range c.notify {
-			told[f] = p.version()
+			notified[f] = p.version()
 		}
 		if c.keep {
 			stored[e.ID] = true
@@ -68,47 +68,47 @@ func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, 
 	}
 	for _, m := range p.kept {
 		if !stored[m.id] {
-			t.Errorf("version %s is named but not stored", m.id)
+			t.Errorf("version %s is kept but not stored", m.id)
 		}
 	}
 	if len(stored) != len(p.kept) {
-		t.Errorf("%d versions are stored, %d named", len(stored), len(p.kept))
+		t.Errorf("%d versions stored, %d kept", len(stored), len(p.kept))
 	}
-	return p, told, drops
+	return p, notified, drops
 }
 
-func TestPinEvents(t *testing.T) {
+func TestPin_Apply(t *testing.T) {
 	create := pinEvent(schemas.Create, 100, "c", on("board:a", "interest:x"))
 	tests := []struct {
-		name   string
-		events []*schemas.PinEvent
-		want   schemas.PinVersion // Pin is filled in
-		told   []schemas.Followee
-		drops  []string
+		name     string
+		events   []*schemas.PinEvent
+		want     schemas.PinVersion // Pin is filled in
+		notified []schemas.Followee
+		drops    []string
 	}{
 		{
-			name:   "create",
-			events: []*schemas.PinEvent{create},
-			want:   schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
-			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
+			name:     "create",
+			events:   []*schemas.PinEvent{create},
+			want:     schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
+			notified: []schemas.Followee{"board:a", "interest:x", "user:ada"},
 		},
 		{
-			name:   "an update replaces board and interests, former followees are told",
-			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", by("user:bob"), on("board:b"))},
-			want:   schemas.PinVersion{Version: 200, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:b")}, Quality: 6},
-			told:   []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
+			name:     "an update replaces board and interests, former followees are notified",
+			events:   []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", by("user:bob"), on("board:b"))},
+			want:     schemas.PinVersion{Version: 200, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:b")}, Quality: 6},
+			notified: []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
 		},
 		{
-			name:   "an update of the title alone is a version that followees need not hear of",
-			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", on("board:a", "interest:x"))},
-			want:   schemas.PinVersion{Version: 200, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
-			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
+			name:     "an update of the title is a version without publications",
+			events:   []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", on("board:a", "interest:x"))},
+			want:     schemas.PinVersion{Version: 200, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
+			notified: []schemas.Followee{"board:a", "interest:x", "user:ada"},
 		},
 		{
-			name:   "an older update changes nothing",
-			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 300, "u3", on("board:c")), pinEvent(schemas.Update, 200, "u2", on("board:b"))},
-			want:   schemas.PinVersion{Version: 300, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:c")}, Quality: 6},
-			told:   []schemas.Followee{"board:a", "board:c", "interest:x", "user:ada"},
+			name:     "an older update changes nothing",
+			events:   []*schemas.PinEvent{create, pinEvent(schemas.Update, 300, "u3", on("board:c")), pinEvent(schemas.Update, 200, "u2", on("board:b"))},
+			want:     schemas.PinVersion{Version: 300, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:c")}, Quality: 6},
+			notified: []schemas.Followee{"board:a", "board:c", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an update before the create delivers nothing",
@@ -116,45 +116,45 @@ func TestPinEvents(t *testing.T) {
 			want:   schemas.PinVersion{Quality: 1, PinContent: schemas.PinContent{Facets: facetsOf("", "board:b")}},
 		},
 		{
-			name:   "and is what the create then publishes, under a number of its own",
-			events: []*schemas.PinEvent{pinEvent(schemas.Update, 200, "u", on("board:b")), create},
-			want:   schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:b")}, Quality: 6},
-			told:   []schemas.Followee{"board:b", "user:ada"},
+			name:     "the create publishes the earlier update with a new version",
+			events:   []*schemas.PinEvent{pinEvent(schemas.Update, 200, "u", on("board:b")), create},
+			want:     schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:b")}, Quality: 6},
+			notified: []schemas.Followee{"board:b", "user:ada"},
 		},
 		{
-			name:   "a later create is an update",
-			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 200, "c2", by("user:bob"), on("board:b"))},
-			want:   schemas.PinVersion{Version: 200, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:b")}, Quality: 6},
-			told:   []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
+			name:     "a later create is an update",
+			events:   []*schemas.PinEvent{create, pinEvent(schemas.Create, 200, "c2", by("user:bob"), on("board:b"))},
+			want:     schemas.PinVersion{Version: 200, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:b")}, Quality: 6},
+			notified: []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
 		},
 		{
-			name:   "an earlier create that comes late withdraws and publishes anew",
-			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 50, "c0", by("user:bob"), on("board:b"))},
-			want:   schemas.PinVersion{Version: 101, PinContent: schemas.PinContent{Created: 50, Facets: facetsOf("user:bob", "board:a", "interest:x")}, Quality: 1},
-			told:   []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
+			name:     "a late earlier create withdraws and publishes again",
+			events:   []*schemas.PinEvent{create, pinEvent(schemas.Create, 50, "c0", by("user:bob"), on("board:b"))},
+			want:     schemas.PinVersion{Version: 101, PinContent: schemas.PinContent{Created: 50, Facets: facetsOf("user:bob", "board:a", "interest:x")}, Quality: 1},
+			notified: []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
 		},
 		{
-			name:   "of two creates of one time the lower id is the earlier",
-			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 100, "b", by("user:bob"))},
-			want:   schemas.PinVersion{Version: 101, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:bob", "board:a", "interest:x")}, Quality: 1},
-			told:   []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
+			name:     "of two creates at the same time the lower id is the earlier",
+			events:   []*schemas.PinEvent{create, pinEvent(schemas.Create, 100, "b", by("user:bob"))},
+			want:     schemas.PinVersion{Version: 101, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:bob", "board:a", "interest:x")}, Quality: 1},
+			notified: []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
 		},
 		{
-			name:   "repeats are dropped, another body under the same id too",
-			events: []*schemas.PinEvent{create, create, pinEvent(schemas.Create, 500, "c", on("board:z"))},
-			want:   schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
-			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
-			drops:  []string{"c duplicate", "c duplicate"},
+			name:     "repeats are dropped, another body under the same id too",
+			events:   []*schemas.PinEvent{create, create, pinEvent(schemas.Create, 500, "c", on("board:z"))},
+			want:     schemas.PinVersion{Version: 100, PinContent: schemas.PinContent{Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")}, Quality: 6},
+			notified: []schemas.Followee{"board:a", "interest:x", "user:ada"},
+			drops:    []string{"c duplicate", "c duplicate"},
 		},
 		{
-			name: "delete is final and tells everybody",
+			name: "delete is final and notifies all followees",
 			events: []*schemas.PinEvent{
 				create, pinEvent(schemas.Update, 200, "u", on("board:b")), pinEvent(schemas.Delete, 150, "d", by("user:bob")),
 				pinEvent(schemas.Delete, 150, "d"), pinEvent(schemas.Update, 900, "u9"), pinEvent(schemas.Delete, 950, "d9"),
 			},
-			want:  schemas.PinVersion{Version: 201, PinContent: schemas.PinContent{Created: 100, Deleted: true}, Quality: 6},
-			told:  []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
-			drops: []string{"d duplicate", "u9 deleted_pin", "d9 deleted_pin"},
+			want:     schemas.PinVersion{Version: 201, PinContent: schemas.PinContent{Created: 100, Deleted: true}, Quality: 6},
+			notified: []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
+			drops:    []string{"d duplicate", "u9 deleted_pin", "d9 deleted_pin"},
 		},
 		{
 			name:   "delete before the create",
@@ -163,21 +163,21 @@ func TestPinEvents(t *testing.T) {
 			drops:  []string{"c deleted_pin"},
 		},
 		{
-			name:   "versions before 1970 still rise",
-			events: []*schemas.PinEvent{pinEvent(schemas.Create, -900, "c"), pinEvent(schemas.Update, -800, "u", on("board:b"))},
-			want:   schemas.PinVersion{Version: 2, PinContent: schemas.PinContent{Created: -900, Facets: facetsOf("user:ada", "board:b")}, Quality: 1},
-			told:   []schemas.Followee{"board:b", "user:ada"},
+			name:     "versions before 1970 increase",
+			events:   []*schemas.PinEvent{pinEvent(schemas.Create, -900, "c"), pinEvent(schemas.Update, -800, "u", on("board:b"))},
+			want:     schemas.PinVersion{Version: 2, PinContent: schemas.PinContent{Created: -900, Facets: facetsOf("user:ada", "board:b")}, Quality: 1},
+			notified: []schemas.Followee{"board:b", "user:ada"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, told, drops := play(t, rated(), tt.events...)
+			p, notified, drops := play(t, rated(), tt.events...)
 			tt.want.Pin = "pin:1"
 			if diff := gocmp.Diff(tt.want, p.version()); diff != "" {
 				t.Errorf("version (-want +got):\n%s", diff)
 			}
-			if diff := gocmp.Diff(tt.told, sortedKeys(told)); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+			if diff := gocmp.Diff(tt.notified, sortedKeys(notified)); diff != "" {
+				t.Errorf("notified (-want +got):\n%s", diff)
 			}
 			if diff := gocmp.Diff(tt.drops, drops); diff != "" {
 				t.Errorf("drops (-want +got):\n%s", diff)
@@ -190,32 +190,32 @@ func facetsOf(author schemas.UserID, board schemas.BoardID, interests ...schemas
 	return schemas.Facets{Author: author, Board: board, Interests: interests}
 }
 
-func sortedKeys(told audience) []schemas.Followee {
+func sortedKeys(notified audience) []schemas.Followee {
 	var keys []schemas.Followee
-	for f := range told {
+	for f := range notified {
 		keys = append(keys, f)
 	}
 	slices.Sort(keys)
 	return keys
 }
 
-// meaning is the expected result of the events of a pin, by definition and independent of their order.
-type meaning struct {
+// expectedPin is the expected result of the events of a pin, independent of their order.
+type expectedPin struct {
 	origin  *schemas.PinEvent // the earliest create
 	newest  *schemas.PinEvent // the newest create or update
 	kept    []string          // ids of the newest versions of attributes
 	deleted bool
 }
 
-func meaningOf(events []*schemas.PinEvent, versions int) meaning {
+func expectedPinOf(events []*schemas.PinEvent, versions int) expectedPin {
 	byTime := slices.SortedFunc(slices.Values(events), func(a, b *schemas.PinEvent) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID))
 	})
 	byTime = slices.CompactFunc(byTime, func(a, b *schemas.PinEvent) bool { return a.ID == b.ID })
-	var m meaning
+	var m expectedPin
 	for _, e := range byTime {
 		if e.Verb == schemas.Delete {
-			return meaning{deleted: true}
+			return expectedPin{deleted: true}
 		}
 		if e.Verb == schemas.Create && m.origin == nil {
 			m.origin = e
@@ -228,7 +228,7 @@ func meaningOf(events []*schemas.PinEvent, versions int) meaning {
 }
 
 // version returns the version that followees expect with the configuration rated.
-func (m meaning) version() schemas.PinVersion {
+func (m expectedPin) version() schemas.PinVersion {
 	v := schemas.PinVersion{
 		Pin:        "pin:1",
 		PinContent: schemas.PinContent{Facets: schemas.Facets{Author: m.origin.Actor, Board: m.newest.Board, Interests: m.newest.Interests}, Created: m.origin.Time},
@@ -271,36 +271,36 @@ func anyOrder(t *rapid.T, events []*schemas.PinEvent) []*schemas.PinEvent {
 	return rapid.Permutation(more).Draw(t, "order")
 }
 
-// Any order and any repetition of a pin's events leads to the pin that they define. Every followee ends with its last
-// version, or was never notified and does not need to be.
-func TestPinConvergesInAnyOrder(t *testing.T) {
+// Any order and any repetition of a pin's events leads to the same pin. Every followee ends with its last version, or was
+// correctly never notified.
+func TestPin_ConvergesInAnyOrder(t *testing.T) {
 	cfg := rated()
 	cfg.Versions = 3
 	rapid.Check(t, func(t *rapid.T) {
 		events := drawEvents(t)
-		want := meaningOf(events, cfg.Versions)
-		p, told, _ := play(t, cfg, anyOrder(t, events)...)
+		want := expectedPinOf(events, cfg.Versions)
+		p, notified, _ := play(t, cfg, anyOrder(t, events)...)
 		if p.deleted() != want.deleted {
 			t.Fatalf("deleted: got %t, want %t", p.deleted(), want.deleted)
 		}
 		if want.deleted {
-			checkWithdrawn(t, told)
+			checkWithdrawn(t, notified)
 			return
 		}
 		checkContent(t, p, want)
-		checkAudience(t, told, want)
+		checkAudience(t, notified, want)
 	})
 }
 
-func checkWithdrawn(t *rapid.T, told audience) {
-	for f, v := range told {
+func checkWithdrawn(t *rapid.T, notified audience) {
+	for f, v := range notified {
 		if !v.Deleted {
-			t.Errorf("%s was last told of version %d, and never of the deletion", f, v.Version)
+			t.Errorf("last publication to %s has version %d, want the deletion", f, v.Version)
 		}
 	}
 }
 
-func checkContent(t *rapid.T, p *pin, want meaning) {
+func checkContent(t *rapid.T, p *pin, want expectedPin) {
 	var kept []string
 	for _, m := range p.kept {
 		kept = append(kept, m.id)
@@ -316,45 +316,45 @@ func checkContent(t *rapid.T, p *pin, want meaning) {
 	}
 }
 
-func checkAudience(t *rapid.T, told audience, want meaning) {
+func checkAudience(t *rapid.T, notified audience, want expectedPin) {
 	if want.origin == nil {
-		if len(told) > 0 {
-			t.Errorf("told %v of a pin that was never created", sortedKeys(told))
+		if len(notified) > 0 {
+			t.Errorf("publications to %v of a pin without a create", sortedKeys(notified))
 		}
 		return
 	}
 	version := want.version()
 	for f := range version.Followees {
-		if _, ok := told[f]; !ok {
-			t.Errorf("%s was never told of its pin", f)
+		if _, ok := notified[f]; !ok {
+			t.Errorf("no publication to %s", f)
 		}
 	}
-	for f, got := range told {
+	for f, got := range notified {
 		got.Version = 0
 		if diff := gocmp.Diff(version, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("what %s was last told (-want +got):\n%s", f, diff)
+			t.Errorf("last publication to %s (-want +got):\n%s", f, diff)
 		}
 	}
 }
 
-func TestFolloweesBeyondTheBoundAreForgotten(t *testing.T) {
+func TestPin_DropsFolloweesBeyondBound(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MaxFollowees = 3
-	_, told, _ := play(t, cfg,
+	_, notified, _ := play(t, cfg,
 		pinEvent(schemas.Create, 1, "1", on("board:1")),
 		pinEvent(schemas.Update, 2, "2", on("board:2")),
 		pinEvent(schemas.Update, 3, "3", on("board:3")),
 		pinEvent(schemas.Update, 4, "4", on("board:4")))
-	got := []schemas.Version{told["board:1"].Version, told["board:2"].Version, told["board:4"].Version}
+	got := []schemas.Version{notified["board:1"].Version, notified["board:2"].Version, notified["board:4"].Version}
 	if want := []schemas.Version{3, 4, 4}; !slices.Equal(got, want) {
-		t.Errorf("last versions told to boards 1, 2 and 4: got %v, want %v", got, want)
+		t.Errorf("last versions of boards 1, 2 and 4: got %v, want %v", got, want)
 	}
-	if told["board:1"].Board == "board:1" {
-		t.Error("board 1 was forgotten before it had been told that the pin is gone")
+	if notified["board:1"].Board == "board:1" {
+		t.Error("board 1 was dropped without a withdrawal")
 	}
 }
 
-func TestAsOf(t *testing.T) {
+func TestPin_AsOf(t *testing.T) {
 	p := &pin{kept: []moment{{30, "c"}, {20, "b"}, {20, "a"}, {10, "z"}}}
 	tests := []struct {
 		name string
@@ -362,9 +362,9 @@ func TestAsOf(t *testing.T) {
 		want string
 	}{
 		{"after all", 99, "c"},
-		{"at the very time", 30, "c"},
+		{"at the same time", 30, "c"},
 		{"between", 29, "b"},
-		{"of one time the higher id", 20, "b"},
+		{"same time, higher id", 20, "b"},
 		{"before all: the oldest known", 9, "z"},
 	}
 	for _, tt := range tests {

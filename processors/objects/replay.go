@@ -38,14 +38,14 @@ func (g *group) replay(tx *rows.Tx, r *schemas.Replay) error {
 // replayed returns the event of a replay.
 func (g *group) replayed(key string, r *schemas.Replay) (*schemas.PinEvent, error) {
 	if key != string(r.Pin) {
-		return nil, schemas.Bad(fmt.Sprintf("replay: key %.64q is not the pin %.64q", key, r.Pin))
+		return nil, schemas.Bad(fmt.Sprintf("replay: key %.64q: want the pin %.64q", key, r.Pin))
 	}
 	if err := r.Source.CheckRebuilt(); err != nil {
 		return nil, err
 	}
 	e, err := g.streams.Pins.Decode(r.Event)
 	if err == nil && e.Key() != key {
-		err = schemas.Bad(fmt.Sprintf("replay: the event's key %.64q is not the pin %.64q", e.Key(), key))
+		err = schemas.Bad(fmt.Sprintf("replay: event key %.64q: want the pin %.64q", e.Key(), key))
 	}
 	return e, err
 }
@@ -55,8 +55,8 @@ func (p *pin) decides(e *schemas.PinEvent) bool {
 	return !p.deleted() && p.created() && e.Verb == schemas.Create && p.origin.moment == moment{e.Time, e.ID}
 }
 
-// first returns the event that arrived first among those with the id of e, as long as it is kept. A repeated id with
-// another body has no effect.
+// first returns the event that arrived first among those with the id of e, while it is kept. A repeated id with another body
+// has no effect.
 func (t table) first(p *pin, e *schemas.PinEvent) (*schemas.PinEvent, error) {
 	kept, err := rows.Record(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins)
 	if err != nil || kept == nil {
@@ -65,8 +65,8 @@ func (t table) first(p *pin, e *schemas.PinEvent) (*schemas.PinEvent, error) {
 	return kept, nil
 }
 
-// replay recomputes the quality of the pin if e decides it, and returns which followees to notify. A deleted pin does not
-// keep its followees, so those that the event names are notified.
+// replay recomputes the quality of the pin if e decides it, and returns the followees to notify. A deleted pin does not keep
+// its followees, so the followees in the event are notified.
 func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
 	switch {
 	case p.deleted() && e.Verb != schemas.Delete:

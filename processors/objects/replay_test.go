@@ -29,12 +29,12 @@ func TestReplay(t *testing.T) {
 		stamp   schemas.Version
 		want    change
 	}{
-		{"the first create has its quality by the rules of now", false, now, create, 3, 31, change{version: true, notify: all}},
-		{"by the same rules nothing changes but that it is told", false, before, create, 1, 30, change{notify: all}},
-		{"an update decides nothing", false, now, update, 1, 30, change{}},
-		{"a later create decides nothing", false, now, later, 1, 30, change{}},
-		{"of a deleted pin whoever is named is told", true, now, update, 1, 40, change{notify: []schemas.Followee{"user:a", "board:u"}}},
-		{"a delete names nobody", true, now, end, 1, 40, change{}},
+		{"the first create gets the quality of the current rules", false, now, create, 3, 31, change{version: true, notify: all}},
+		{"the same rules only notify", false, before, create, 1, 30, change{notify: all}},
+		{"an update has no effect", false, now, update, 1, 30, change{}},
+		{"a later create has no effect", false, now, later, 1, 30, change{}},
+		{"the followees in an event of a deleted pin are notified", true, now, update, 1, 40, change{notify: []schemas.Followee{"user:a", "board:u"}}},
+		{"a delete has no followees", true, now, end, 1, 40, change{}},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestReplay(t *testing.T) {
 				t.Errorf("quality %v in version %d, want %v in %d", p.origin.quality, p.lastVersion, c.quality, c.stamp)
 			}
 			if again := p.replay(c.event, c.cfg); again.version {
-				t.Error("to replay it twice makes two versions")
+				t.Error("a repeated replay made another version")
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func TestIsBot(t *testing.T) {
 		attributes map[string]string
 		want       bool
 	}{
-		{"nobody in particular", "user:ada", nil, false},
+		{"no match", "user:ada", nil, false},
 		{"prefix of the actor", "user:crawler-7", nil, true},
 		{"attribute with its value", "user:ada", map[string]string{"bot": "true"}, true},
 		{"attribute with another value", "user:ada", map[string]string{"bot": "no"}, false},
@@ -54,7 +54,7 @@ func TestQuality(t *testing.T) {
 	}{
 		{"nothing matches", schemas.PinEvent{Board: "board:other", Attributes: map[string]string{"language": "de"}}, 1},
 		{"title and link", schemas.PinEvent{Title: "t", Link: "l"}, 6},
-		{"the board named", schemas.PinEvent{Board: "board:best"}, 5},
+		{"matching board", schemas.PinEvent{Board: "board:best"}, 5},
 		{"lists", schemas.PinEvent{Interests: []schemas.InterestID{"interest:x"}, Embedding: []float32{1}}, 77},
 		{"attributes", schemas.PinEvent{Attributes: map[string]string{"language": "en", "draft": "yes"}}, 6.5},
 	}
@@ -72,7 +72,7 @@ func TestStepOf(t *testing.T) {
 		name     string
 		at, want schemas.Micros
 	}{
-		{"a start is its own", 2 * schemas.ItemStep, 2 * schemas.ItemStep},
+		{"the start of a step", 2 * schemas.ItemStep, 2 * schemas.ItemStep},
 		{"the last microsecond", 3*schemas.ItemStep - 1, 2 * schemas.ItemStep},
 		{"the epoch", 0, 0},
 		{"before it", -1, -schemas.ItemStep},

@@ -11,13 +11,13 @@ import (
 
 // The kinds of a pin's rows, by the first byte of their names. Times in names are eight bytes that sort by time.
 const (
-	pinRow      = 'p' // → the state of the pin; see encode
+	pinRow      = 'p' // → the state of the pin; see pin.Pack
 	versionRow  = 'v' // event time, event id → a create or update, as a record of pins
 	rememberRow = 'a' // event id of an action → arrival; has a timer
 	heldRow     = 'h' // arrival, event id → an action that waits for its pin, as a record of actions; has a timer
-	hotRow      = 'n' // → heat; has a timer while the pin is hot, or while the id has no pin
+	hotRow      = 'n' // → exposure; has a timer while the pin is hot, or while the id has no pin
 	countRow    = 's' // start of the step → counts, as a record of item-features; has a timer
-	actorsRow   = 'm' // → the mean of recent actors; see mean.encode; has a timer while the id has no pin
+	actorsRow   = 'm' // → the mean of recent actors; see mean.Pack; has a timer while the id has no pin
 )
 
 // table gives access to the rows and outputs of one pin during one callback.
@@ -95,11 +95,11 @@ func (t table) publishAttributes(p *pin, e *schemas.PinEvent) error {
 	return rows.Send(t.tx, t.streams.PinAttributes, string(p.id), &rec)
 }
 
-// version returns one of the versions whose attributes are kept.
+// version returns a version with kept attributes.
 func (t table) version(p *pin, m moment) (*schemas.PinEvent, error) {
 	version, err := rows.Record(t.own, versionName(m), t.streams.Pins)
 	if err == nil && version == nil {
-		err = fmt.Errorf("read version %d %q of %s: it is gone", m.time, m.id, p.id)
+		err = fmt.Errorf("read version %d %q of %s: missing row", m.time, m.id, p.id)
 	}
 	return version, err
 }
@@ -133,7 +133,7 @@ func (t table) countInStep(id schemas.PinID, what string, at schemas.Micros, act
 	start := stepOf(at)
 	end := t.stepEnd(start)
 	if !end.After(t.tx.Time()) {
-		t.tx.Count(lackLateCount)
+		t.tx.Count(partLateCount)
 		return nil
 	}
 	counts, err := t.counts(start)
@@ -222,14 +222,14 @@ func (t table) forward(e *schemas.ActionEvent, a schemas.ObjectAttributes) error
 	return rows.Send(t.tx, t.streams.ActionsJoined, string(e.Actor), enrich(e, a))
 }
 
-// hold stores an action until its pin arrives. If too many wait, hold forwards the action without attributes.
+// hold stores an action until its pin arrives. If MaxHeld actions wait, hold forwards the action without attributes.
 func (t table) hold(p *pin, e *schemas.ActionEvent) error {
 	waiting, err := rows.Names(t.own, []byte{heldRow}, t.cfg.MaxHeld)
 	if err != nil {
 		return err
 	}
 	if len(waiting) >= t.cfg.MaxHeld || t.cfg.Hold == 0 {
-		t.tx.Count(lackHoldLimit)
+		t.tx.Count(partHoldLimit)
 		return t.forward(e, schemas.ObjectAttributes{})
 	}
 	name := append(appendTime([]byte{heldRow}, t.now()), e.ID...)
@@ -281,7 +281,7 @@ func (t table) releaseAction(p *pin, name []byte) error {
 	case len(p.kept) > 0:
 		return t.join(p, e)
 	}
-	t.tx.Count(lackUnknownPin)
+	t.tx.Count(partUnknownPin)
 	return t.forward(e, schemas.ObjectAttributes{})
 }
 

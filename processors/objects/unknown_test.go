@@ -11,8 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// happen publishes impressions and actions for ids that may or may not have a pin.
-func happen(w *proctest.Wire, ids ...schemas.PinID) {
+// publishAll publishes impressions and actions for ids that may or may not have a pin.
+func publishAll(w *proctest.Wire, ids ...schemas.PinID) {
 	at := now()
 	for _, id := range ids {
 		for range 6 {
@@ -31,14 +31,14 @@ func kindsOf(w *proctest.Wire, owner schemas.PinID) string {
 	return string(slices.Compact(kinds))
 }
 
-// The heat and the mean of an id without a create are deleted some time after the last record. Those of pins stay.
+// The exposure and the mean of an id without a create are deleted some time after the last record. Those of pins stay.
 func TestUnknownIDs_RowsAreDeletedAfterAWhile(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
 	const unknown, late, pin = schemas.PinID("pin:unknown"), schemas.PinID("pin:late"), schemas.PinID("pin:1")
 	proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, now(), "c"))
-	happen(w, unknown, late, pin)
+	publishAll(w, unknown, late, pin)
 	proctest.Publish(w, w.Streams.Pins, string(late), pinAt(schemas.Create, late, now(), "l"))
 	w.WaitIdle()
 	tick := func(after time.Duration) {
@@ -48,11 +48,11 @@ func TestUnknownIDs_RowsAreDeletedAfterAWhile(t *testing.T) {
 		w.WaitIdle()
 	}
 	if got := kindsOf(w, unknown); got != "mns" {
-		t.Fatalf("rows of kinds %q of an unknown id, want heat, mean and counts", got)
+		t.Fatalf("rows of kinds %q of an unknown id, want exposure, mean and counts", got)
 	}
 	tick(96*time.Hour + 10*time.Minute) // a step of counts ends up to five minutes later
 	if got := kindsOf(w, unknown); got != "mn" {
-		t.Errorf("when the counts are gone: rows of kinds %q of an unknown id, want heat and mean", got)
+		t.Errorf("after the counts expired: rows of kinds %q of an unknown id, want exposure and mean", got)
 	}
 	tick(98 * time.Hour)
 	for id, want := range map[schemas.PinID]string{unknown: "", late: "mnpv", pin: "mnpv"} {
@@ -68,6 +68,6 @@ func TestUnknownIDs_RowsAreDeletedAfterAWhile(t *testing.T) {
 		t.Errorf("hot-pins of the unknown id end with %v, want a tombstone", h)
 	}
 	if last[string(pin)] == nil {
-		t.Error("hot-pins no longer has the pin")
+		t.Error("hot-pins lost the known pin")
 	}
 }

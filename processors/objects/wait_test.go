@@ -12,13 +12,13 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A wait does not wait for an action that is held until its pin arrives.
-func TestHeldActionIsNotWaitedFor(t *testing.T) {
+// WaitIdle does not wait for an action that is held until its pin arrives.
+func TestWaitIdle_IgnoresHeldActions(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.Hold = time.Hour
-	group := objects.Group(cfg, w.Streams, gone{})
+	group := objects.Group(cfg, w.Streams, deletedUsers{})
 	w.Start("a", group)
 	proctest.Publish(w, w.Streams.Actions, "pin:1", actionAt(schemas.Click, "pin:1", now(), "in vain"))
 	reader := topics.Reader{Group: topics.Objects, Topics: group.Reads()}
@@ -32,6 +32,6 @@ func TestHeldActionIsNotWaitedFor(t *testing.T) {
 		}
 	}
 	if joined := len(proctest.Drain(w, w.Streams.ActionsJoined)); held != 1 || joined != 0 {
-		t.Errorf("%d actions are held and %d went on, want 1 and none", held, joined)
+		t.Errorf("%d actions held, %d forwarded; want 1 and 0", held, joined)
 	}
 }
