@@ -36,12 +36,12 @@ func (g *group) resumeBackfill(tx *rows.Tx, o *ownerState, b *schemas.Backfill) 
 	return g.continueLater(tx, schemas.Continuation{Backfill: b})
 }
 
-// backfillBytes bounds the recents that one record delivers to one follower: the effect of a record is bounded, whatever the
-// length of the ids; see rows.Config.
+// backfillBytes bounds the recents that one record delivers to one follower, because the effect of a record is limited; see
+// rows.Config.
 const backfillBytes = 512 << 10
 
 // recentsAfter returns the next recents of a backfill, among the first most of each kind, and advances b. The live ones come
-// first, best first. The withdrawn ones follow, for a follower whom the walks did not reach. more reports whether others remain.
+// first, best first. The withdrawn ones follow, for a follower that walks have skipped. more reports whether others remain.
 func (o *ownerState) recentsAfter(b *schemas.Backfill, most int) (pins []schemas.DeliveredPin, more bool, err error) {
 	size, after := 0, string(recentRow(kindOf(b.Withdrawn), b.BaseScore, b.Pin))
 	resumed, inWithdrawn := b.Pin != "", b.Withdrawn

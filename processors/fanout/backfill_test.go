@@ -9,9 +9,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// In any sequence of follows, the first backfills are immediate, no interval has more than mostBackfills of them, and each
+// In any sequence of follows, the first backfills are immediate, no interval has more than maxBackfills of them, and each
 // deferral ends with its timer.
-func TestSpend_BoundsBackfillsOfAnyInterval(t *testing.T) {
+func TestSpend_BoundsBackfillsPerInterval(t *testing.T) {
 	const interval = time.Minute
 	rapid.Check(t, func(t *rapid.T) {
 		var budget backfillBudget
@@ -23,7 +23,7 @@ func TestSpend_BoundsBackfillsOfAnyInterval(t *testing.T) {
 				budget = backfillBudget{} // the timer fires
 			}
 			is, ok := budget.spend(now, interval)
-			if follow < mostBackfills && !ok {
+			if follow < maxBackfills && !ok {
 				t.Fatalf("follow %d is deferred", follow)
 			}
 			if ok == is.timing {
@@ -34,9 +34,9 @@ func TestSpend_BoundsBackfillsOfAnyInterval(t *testing.T) {
 			}
 		}
 		for i, at := range immediate {
-			// Two intervals may be adjacent, so the bound on any stretch is that of two.
-			if n := i - 2*mostBackfills; n >= 0 && at-immediate[n] < schemas.Micros(interval.Microseconds()) {
-				t.Fatalf("%d immediate backfills within %s", 2*mostBackfills+1, interval)
+			// Two intervals may be adjacent, so the bound on any period is that of two.
+			if n := i - 2*maxBackfills; n >= 0 && at-immediate[n] < schemas.Micros(interval.Microseconds()) {
+				t.Fatalf("%d immediate backfills within %s", 2*maxBackfills+1, interval)
 			}
 		}
 	})

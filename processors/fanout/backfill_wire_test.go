@@ -12,8 +12,8 @@ import (
 )
 
 // A follower toggles a hundred times in an interval. The first follow and five more get an immediate backfill. The others
-// get one backfill together at the end of the interval. It includes what was published meanwhile, and survives a crash.
-func TestBackfills_AreBoundedForAFollowerWhoToggles(t *testing.T) {
+// get one backfill together at the end of the interval. It includes later publications, and survives a crash.
+func TestBackfill_BoundedForTogglingFollower(t *testing.T) {
 	t.Parallel()
 	const author, fan, pins, toggles, immediate = "user:author", "user:fan", 10, 100, 6
 	w := proctest.New(t)
@@ -37,14 +37,14 @@ func TestBackfills_AreBoundedForAFollowerWhoToggles(t *testing.T) {
 		return len(list)
 	}
 	if got := delivered(); got != immediate*pins {
-		t.Errorf("%d pins are delivered, want %d backfills of %d", got, immediate, pins)
+		t.Errorf("%d pins delivered, want %d backfills of %d", got, immediate, pins)
 	}
 	announce(w, author, pinOf(author, pins, pins)) // the fan does not follow at this time
 	w.WaitIdle()
 	publish(w, follow("last", toggles, fan, schemas.Follow, author))
 	w.WaitIdle()
 	if got := delivered(); got != immediate*pins {
-		t.Errorf("%d pins are delivered before the end of the interval, want %d", got, immediate*pins)
+		t.Errorf("%d pins delivered before the end of the interval, want %d", got, immediate*pins)
 	}
 	if got, want := m.Status(topics.Fanout).Effects["deferred_backfills"], int64(toggles/2-immediate+1); got != want {
 		t.Errorf("deferred_backfills is %d, want %d", got, want)
@@ -54,17 +54,17 @@ func TestBackfills_AreBoundedForAFollowerWhoToggles(t *testing.T) {
 	w.Tick(topics.Fanout, author, time.Now().Add(2*time.Hour))
 	w.WaitIdle()
 	if got, want := delivered(), immediate*pins+pins+1; got != want {
-		t.Errorf("%d pins are delivered after the interval, want %d", got, want)
+		t.Errorf("%d pins delivered after the interval, want %d", got, want)
 	}
 	w.Tick(topics.Fanout, author, time.Now().Add(4*time.Hour))
 	w.WaitIdle()
 	if got, want := delivered(), immediate*pins+pins+1; got != want {
-		t.Errorf("%d pins are delivered after the second tick, want %d", got, want)
+		t.Errorf("%d pins delivered after the second tick, want %d", got, want)
 	}
 }
 
 // A deferred backfill is not delivered to a user who no longer follows.
-func TestDeferredBackfill_SkipsAFollowerWhoLeft(t *testing.T) {
+func TestDeferredBackfill_SkipsFormerFollower(t *testing.T) {
 	t.Parallel()
 	const author, fan = "user:author", "user:fan"
 	w := proctest.New(t)
@@ -81,18 +81,18 @@ func TestDeferredBackfill_SkipsAFollowerWhoLeft(t *testing.T) {
 	w.Tick(topics.Fanout, author, time.Now().Add(2*time.Hour))
 	w.WaitIdle()
 	if after, _ := deliveries(t, w, author); len(after) != len(before) {
-		t.Errorf("%d pins are delivered to a user who does not follow", len(after)-len(before))
+		t.Errorf("%d pins delivered to a user who does not follow", len(after)-len(before))
 	}
 	for _, row := range w.Rows(topics.Fanout, author) {
 		if row.Name[0] == 'h' {
-			t.Errorf("the budget %q is left", row.Name)
+			t.Errorf("the budget %q remains", row.Name)
 		}
 	}
 }
 
 // The pools request a backfill after each follow of a user who was inactive before. These requests count like follows. A
 // request that a chunk waits for is answered immediately.
-func TestBackfills_AreBoundedForRequestsThatNobodyAwaits(t *testing.T) {
+func TestBackfill_BoundedForUnawaitedRequests(t *testing.T) {
 	t.Parallel()
 	const author, fan = "user:author", "user:fan"
 	w := proctest.New(t)
@@ -110,11 +110,11 @@ func TestBackfills_AreBoundedForRequestsThatNobodyAwaits(t *testing.T) {
 	}
 	w.WaitIdle()
 	if list, _ := deliveries(t, w, author); len(list) != 1+5 {
-		t.Errorf("%d pins are delivered, want one by the follow and 5 for the requests", len(list))
+		t.Errorf("%d pins delivered, want one by the follow and 5 for the requests", len(list))
 	}
 	ask(base)
 	w.WaitIdle()
 	if list, _ := deliveries(t, w, author); len(list) != 1+5+1 {
-		t.Errorf("%d pins are delivered, want one more for the request that a chunk awaits", len(list))
+		t.Errorf("%d pins delivered, want one more for the request that a chunk awaits", len(list))
 	}
 }

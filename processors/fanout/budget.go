@@ -10,12 +10,12 @@ import (
 
 // Repeated backfills. After an unfollow, the pools may have dropped the hidden candidates, and walks have skipped the
 // follower. Therefore every follow needs a backfill. A follower who toggles would make the followee deliver all its recents
-// each time. The first follow and mostBackfills more in an interval are served immediately. After these, a timer delivers
-// one backfill at the end of the interval if the edge is live then. It delivers the recents of that moment, so the pool
-// ends up the same.
+// each time. The first follow and maxBackfills more in an interval get an immediate backfill. After these, a timer delivers
+// one backfill at the end of the interval if the edge is then live. It delivers the recents of that time, so the pool has the
+// same content at the end.
 
-// mostBackfills is the number of immediate backfills per interval.
-const mostBackfills = 5
+// maxBackfills is the number of immediate backfills per interval.
+const maxBackfills = 5
 
 // backfillBudget counts a follower's backfills in the current interval. The zero value has no interval.
 type backfillBudget struct {
@@ -31,7 +31,7 @@ func (b backfillBudget) spend(now schemas.Micros, interval time.Duration) (backf
 		return b, false
 	case b.n == 0 || now >= b.end(interval):
 		return backfillBudget{start: now, n: 1}, true
-	case b.n < mostBackfills:
+	case b.n < maxBackfills:
 		b.n++
 		return b, true
 	}

@@ -4,8 +4,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// edge is a follower and the weight of its edge. A live follow has one row: of rowLive, or of rowInactive while the follower is
-// inactive.
+// edge is a follower and the weight of its edge. A live follow has one row of rowLive, or one of rowInactive while the follower
+// is inactive.
 type edge struct {
 	user   schemas.UserID
 	weight float32

@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Erasure. A step reads the rows that are left, so it can be repeated after a crash. It first notes that the user is
-// deleted. Records in flight for the same rows, such as a walk, then find the user deleted.
+// Erasure. A step reads the remaining rows, so it can be repeated after a crash. It first notes that the user is deleted,
+// because records in flight for the same rows, such as a walk, check the set of deleted users.
 
 // erase processes a step of an erasure. It ignores the steps of the pools group.
 func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
@@ -20,9 +20,9 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	g.deleted.Note(e.User, e.Time)
 	switch e.Step {
 	case schemas.EraseFollower:
-		return withState(tx, func(o *ownerState) error { return g.forget(tx, o, e.User) })
+		return withState(tx, func(o *ownerState) error { return g.eraseFollower(tx, o, e.User) })
 	case schemas.EraseUser, schemas.EraseFollowee:
-		return withState(tx, func(o *ownerState) error { return g.clear(tx, o, e) })
+		return withState(tx, func(o *ownerState) error { return g.eraseFollowee(tx, o, e) })
 	}
 	return nil
 }
@@ -39,11 +39,11 @@ func checkErasure(key string, e *schemas.Erasure) error {
 		return nil
 	case schemas.EraseUser, schemas.EraseFollowee, schemas.EraseReader, schemas.EraseRest:
 		if key != string(e.User) {
-			return schemas.Bad(fmt.Sprintf("erasure: key %q is not the user %q", key, e.User))
+			return schemas.Bad(fmt.Sprintf("erasure: key %q: want the user %q", key, e.User))
 		}
 		return nil
 	}
-	return schemas.Bad(fmt.Sprintf("erasure: unknown step %q", e.Step))
+	return schemas.Bad(fmt.Sprintf("erasure: step %q: want a known step", e.Step))
 }
 
 // isDeleted reports whether a followee is a deleted user.
@@ -51,8 +51,8 @@ func (g *group) isDeleted(f schemas.Followee) bool {
 	return schemas.ID(f).Kind() == schemas.KindUser && g.deleted.Has(schemas.UserID(f))
 }
 
-// updateOwn maintains the list of an author's pins. Unlike the recents, the list is complete: it also holds pins that the
-// recents have dropped and that the index no longer knows.
+// updateOwn maintains the list of an author's pins. Unlike the recents, the list is complete: it also has pins that the recents
+// and the index have dropped.
 func (o *ownerState) updateOwn(followee string, r *recent, stored *known) error {
 	if schemas.ID(followee).Kind() != schemas.KindUser {
 		return nil
@@ -67,17 +67,17 @@ func (o *ownerState) updateOwn(followee string, r *recent, stored *known) error 
 	return nil
 }
 
-// refuse drops a publication of a deleted user and deletes its pin. The publication may be older than the deletion.
-func (g *group) refuse(tx *rows.Tx, p *schemas.Publication) error {
+// rejectDeleted drops a publication of a deleted user and deletes its pin. The publication may be older than the deletion.
+func (g *group) rejectDeleted(tx *rows.Tx, p *schemas.Publication) error {
 	tx.Count(dropDeletedUser)
 	if p.Deleted || string(p.Author) != string(p.Followee) {
 		return nil
 	}
-	return g.withdraw(tx, p.Author, p.Pin)
+	return g.deletePin(tx, p.Author, p.Pin)
 }
 
-// withdraw deletes a pin of a deleted user with the same event that the user would send.
-func (g *group) withdraw(tx *rows.Tx, author schemas.UserID, pin schemas.PinID) error {
+// deletePin deletes a pin of a deleted user with the same event that the user would send.
+func (g *group) deletePin(tx *rows.Tx, author schemas.UserID, pin schemas.PinID) error {
 	tx.Effect(effectErased, 1)
 	return rows.Send(tx, g.streams.Pins, string(pin), &schemas.PinEvent{Event: schemas.Event{
 		ID: erasedID(pin), Time: schemas.MicrosOf(tx.Time()), Actor: author, Verb: schemas.Delete, Object: schemas.ID(pin),
@@ -90,8 +90,8 @@ func erasedID(pin schemas.PinID) string {
 	return fmt.Sprintf("erased:%x", sum[:16])
 }
 
-// forget removes a deleted user's follow, block, weight and backfill budget from a followee.
-func (g *group) forget(tx *rows.Tx, o *ownerState, user schemas.UserID) error {
+// eraseFollower removes a deleted user's follow, block, weight and backfill budget from a followee.
+func (g *group) eraseFollower(tx *rows.Tx, o *ownerState, user schemas.UserID) error {
 	follow, err := registerOf(o.Owner, rowFollow, user)
 	if err != nil {
 		return err
@@ -126,9 +126,9 @@ func (g *group) sendErased(tx *rows.Tx, user schemas.UserID, other schemas.ID, k
 	})
 }
 
-// clear deletes the next rows of a deleted user, and sends the next step.
-func (g *group) clear(tx *rows.Tx, o *ownerState, e *schemas.Erasure) error {
-	more, err := g.clearSome(tx, o, e.User)
+// eraseFollowee deletes the next rows of a deleted user, and sends the next step.
+func (g *group) eraseFollowee(tx *rows.Tx, o *ownerState, e *schemas.Erasure) error {
+	more, err := g.eraseSome(tx, o, e.User)
 	if err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func (g *group) clear(tx *rows.Tx, o *ownerState, e *schemas.Erasure) error {
 	return nil
 }
 
-// clearSome deletes at most Config.StepEdges rows and reports whether there are more. It keeps the state, which is deleted
+// eraseSome deletes at most Config.StepEdges rows and reports whether there are more. It keeps the state, which is deleted
 // last.
-func (g *group) clearSome(tx *rows.Tx, o *ownerState, user schemas.UserID) (more bool, err error) {
+func (g *group) eraseSome(tx *rows.Tx, o *ownerState, user schemas.UserID) (more bool, err error) {
 	type row struct{ name, value string }
 	var list []row
 	err = o.Scan(rows.Scan{Limit: g.cfg.StepEdges + 2}, func(name, value []byte) bool {
@@ -170,13 +170,13 @@ func (g *group) notifyErased(tx *rows.Tx, user schemas.UserID, name, value strin
 	rest := name[1:]
 	switch name[0] {
 	case rowOwn:
-		return g.withdraw(tx, user, schemas.PinID(rest))
+		return g.deletePin(tx, user, schemas.PinID(rest))
 	case rowRecent:
 		r, err := parseRecent(name, value)
 		if err != nil || r.Author != user {
 			return err
 		}
-		return g.withdraw(tx, user, r.Pin)
+		return g.deletePin(tx, user, r.Pin)
 	case rowIndex:
 		k, err := packed.Decode[known]([]byte(value))
 		if err != nil || k.slot == noSlot {
@@ -202,7 +202,7 @@ func (g *group) notifyErased(tx *rows.Tx, user schemas.UserID, name, value strin
 func (g *group) sendErasedRegister(tx *rows.Tx, user schemas.UserID, actor string, kind schemas.EdgeKind, value string) error {
 	r, err := packed.Decode[register]([]byte(value))
 	if err != nil {
-		return fmt.Errorf("register of %q: %w", actor, err)
+		return fmt.Errorf("read register of %q: %w", actor, err)
 	}
 	return g.sendErased(tx, schemas.UserID(actor), schemas.ID(user), kind, r)
 }

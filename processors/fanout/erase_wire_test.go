@@ -37,11 +37,11 @@ func erase(w *proctest.Wire, owner string, step schemas.ErasureStep, user schema
 func TestErase_LateEdgesOfErasedFollowerLeaveNoRows(t *testing.T) {
 	t.Parallel()
 	w := newErasing(t)
-	const user, followee = schemas.UserID("user:gone"), "board:b"
+	const user, followee = schemas.UserID("user:deleted"), "board:b"
 	publish(w, follow("follow", 1, user, schemas.Follow, followee))
 	w.WaitIdle()
 	if len(w.Rows(topics.Fanout, followee)) == 0 {
-		t.Fatal("no row of the follower: there is nothing to erase")
+		t.Fatal("the follower has no rows to erase")
 	}
 	erase(w, followee, schemas.EraseFollower, user)
 	publish(w,
@@ -50,14 +50,14 @@ func TestErase_LateEdgesOfErasedFollowerLeaveNoRows(t *testing.T) {
 	proctest.Publish(w, w.Streams.EdgeWeights, followee, &schemas.EdgeWeight{Followee: followee, User: user, Weight: 4, Time: base})
 	w.WaitIdle()
 	for _, r := range w.Rows(topics.Fanout, followee) {
-		t.Errorf("row %q is left", r.Name)
+		t.Errorf("row %q remains", r.Name)
 	}
 }
 
 func TestErase_LateEventsOfErasedFolloweeLeaveNoRows(t *testing.T) {
 	t.Parallel()
 	w := newErasing(t)
-	const user = schemas.UserID("user:gone")
+	const user = schemas.UserID("user:deleted")
 	announce(w, schemas.Followee(user), pinOf(user, 1, 1))
 	w.WaitIdle()
 	erase(w, string(user), schemas.EraseUser, user)
@@ -68,35 +68,35 @@ func TestErase_LateEventsOfErasedFolloweeLeaveNoRows(t *testing.T) {
 	})
 	w.WaitIdle()
 	for _, r := range w.Rows(topics.Fanout, string(user)) {
-		t.Errorf("row %q is left", r.Name)
+		t.Errorf("row %q remains", r.Name)
 	}
 	deleted := map[schemas.ID]bool{}
 	for _, r := range proctest.Drain(w, w.Streams.Pins) {
 		deleted[r.Value.Object] = r.Value.Verb == schemas.Delete
 	}
 	if !deleted["pin:1"] || !deleted["pin:2"] {
-		t.Errorf("deleted pins: %v, want pin:1 and, though it is late, pin:2", deleted)
+		t.Errorf("deleted pins: %v, want pin:1 and the late pin:2", deleted)
 	}
 }
 
 // A store that orders writes by event time would keep an edge that is later than its erasure.
-func TestErase_ErasedEdgeIsNotEarlierThanAnEdgeAhead(t *testing.T) {
+func TestErase_ErasedEdgeIsNotEarlierThanFutureEdge(t *testing.T) {
 	t.Parallel()
 	w := newErasing(t)
 	ahead := schemas.MicrosOf(time.Now().Add(4 * time.Minute))
 	for _, e := range []*schemas.FollowEvent{
-		follow("follow", ahead-base, "user:fan", schemas.Follow, "user:gone"),
-		follow("block", ahead-base, "user:fan", schemas.Block, "user:gone"),
-		follow("blocked", ahead-base, "user:gone", schemas.Block, "user:fan"),
+		follow("follow", ahead-base, "user:fan", schemas.Follow, "user:deleted"),
+		follow("block", ahead-base, "user:fan", schemas.Block, "user:deleted"),
+		follow("blocked", ahead-base, "user:deleted", schemas.Block, "user:fan"),
 	} {
 		publish(w, e)
 	}
 	w.WaitIdle()
-	erase(w, "user:gone", schemas.EraseUser, "user:gone")
-	erase(w, "user:fan", schemas.EraseFollower, "user:gone")
+	erase(w, "user:deleted", schemas.EraseUser, "user:deleted")
+	erase(w, "user:fan", schemas.EraseFollower, "user:deleted")
 	erased := map[schemas.EdgeKind]schemas.Micros{}
 	for _, r := range proctest.Drain(w, w.Streams.Edges) {
-		if r.Value.Erased && r.Value.User == "user:fan" && r.Value.Other == "user:gone" {
+		if r.Value.Erased && r.Value.User == "user:fan" && r.Value.Other == "user:deleted" {
 			erased[r.Value.Kind] = r.Value.Time
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/smartfeed/smartfeed/processors/fanout"
 )
 
-// Config for a product with small followees and slow news: the time constant is a week instead of a day, and a followee is
-// pulled above five thousand followers. Validate reports all values that are out of bounds.
+// A configuration for a product with small followees whose pins stay relevant for long: the time constant is a week instead of
+// a day, and a followee is pulled above 5000 followers. Validate reports all values that are out of bounds.
 func ExampleConfig() {
 	cfg := fanout.DefaultConfig()
 	cfg.HalfLife, cfg.PullAbove = 7*24*time.Hour, 5000

@@ -12,15 +12,15 @@
 // # Graph
 //
 // Each actor has two registers: follow/unfollow and block/unblock. Each register is last-write-wins by event time. In a
-// tie, unfollow and block win. Registers that are no longer live are kept, so any order and any repetition of the same
+// tie, unfollow and block win. Registers that are no longer live are kept. Therefore any order and any repetition of the same
 // events leads to the same rows. Every change is forwarded as an Edge to the actor. A change of a block of a user is also
 // forwarded to that user.
 //
 // # Publications
 //
 // A version of a pin that is newer than the known one is delivered to every live follower, whether it adds, changes or
-// withdraws the pin. The pools decide what to do with it. The followee keeps the Config.Recents publications with the
-// highest write-time score as rows, and the same number of withdrawn ones: deleted, or no longer the followee's. A new
+// withdraws the pin. The pools filter and rank it. The followee keeps the Config.Recents publications with the
+// highest write-time score as rows, and the same number of withdrawn ones, which are deleted or no longer the followee's. A new
 // follower receives all of these as a backfill. A replayed publication gets its place by the current rules and is not
 // delivered.
 //
@@ -56,7 +56,7 @@
 // The erasure of a deleted user removes every row, step by step:
 //
 //   - the rows that the user owns as a followee. Each of the user's pins is deleted on the topic pins,
-//     and each follower is notified that the edge no longer exists;
+//     and each follower is notified of the end of the edge;
 //   - the user's edge at every followee.
 //
 // Later records of the user are dropped and counted. A pin that the user publishes later is deleted.
@@ -65,7 +65,7 @@
 //
 // Deletion. What deletes each kind of row, by the first byte of its name:
 //
-//	'f'  follows           erasure of either side; a dead register stays, because a late event must lose against it
+//	'f'  follows           erasure of either side; an ended register stays, because a late event must lose against it
 //	'b'  blocks            as follows: erasure of either side
 //	'w'  weights           event: a weight of 1 of a user who never followed; erasure of either side
 //	'l'  live edges        event: unfollow, or the follower becomes inactive; erasure
@@ -84,8 +84,8 @@
 //
 // The group counts these effects:
 //
-//	pulled              deliveries that were not made because the followee is pulled
-//	inactive            deliveries that were not made because the follower is inactive
+//	pulled              deliveries skipped because the followee is pulled
+//	inactive            deliveries skipped because the follower is inactive
 //	to_pull, to_push    followees that were switched
 //	deactivated         edges whose follower became inactive
 //	reactivated         edges whose follower was reactivated
@@ -105,7 +105,7 @@ import (
 
 // DeletedUsers is the set of deleted users. It must be safe for concurrent use.
 //
-// Note adds a user that the set may not contain yet.
+// Note adds a user that may be missing from the set.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
 	Note(user schemas.UserID, at schemas.Micros)
@@ -132,7 +132,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 	}
 }
 
-// group holds what the callbacks share. The callbacks of several partitions run concurrently.
+// group holds the state that the callbacks share. The callbacks of several partitions run concurrently.
 type group struct {
 	cfg        Config
 	streams    *topics.Streams

@@ -12,16 +12,16 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// nobody is an empty set of deleted users.
-type nobody struct{}
+// noneDeleted is an empty set of deleted users.
+type noneDeleted struct{}
 
-func (nobody) Has(schemas.UserID) bool             { return false }
-func (nobody) Note(schemas.UserID, schemas.Micros) {}
+func (noneDeleted) Has(schemas.UserID) bool             { return false }
+func (noneDeleted) Note(schemas.UserID, schemas.Micros) {}
 
-// shelved replaces the group. For each publication it writes as many index entries as the quality says, with ids of the
+// filledSlots replaces the group. For each publication it writes as many index entries as the quality, with ids of the
 // maximum length. Every second entry is withdrawn. They use the slots from the publication's version on, and the followee has
 // finished a switch to push.
-func shelved(s *topics.Streams, slots int) rows.Group {
+func filledSlots(s *topics.Streams, slots int) rows.Group {
 	write := func(tx *rows.Tx, p *schemas.Publication) error {
 		for slot := int(p.Version); slot < int(p.Version)+int(p.Quality); slot++ {
 			id := longest("pin:", slot)
@@ -30,7 +30,7 @@ func shelved(s *topics.Streams, slots int) rows.Group {
 				return err
 			}
 		}
-		freeing := state{published: true, withdrawn: true, slots: slots, slotsLive: slots / 2, slotsGone: slots / 2}
+		freeing := state{published: true, withdrawn: true, slots: slots, slotsLive: slots / 2, slotsWithdrawn: slots / 2}
 		return rows.PutValue(tx.Own(), []byte{rowState}, &freeing)
 	}
 	return rows.Group{Name: topics.Fanout, Inputs: []rows.Input{rows.Keyed(s.Publications, write)}}
@@ -42,12 +42,12 @@ func longest(kind string, n int) string {
 }
 
 // The maximum number of slots, with ids of the maximum length, is freed within the bounds of a record and across a kill.
-func TestMostSlotsAreFreed(t *testing.T) {
+func TestFreeSlots_MaximumWithinRecordBounds(t *testing.T) {
 	t.Parallel()
 	const slots, atOnce = 20_000, 1000
 	w := proctest.New(t)
 	followee := longest("user:", 1)
-	w.Start("a", shelved(w.Streams, slots))
+	w.Start("a", filledSlots(w.Streams, slots))
 	for from := 0; from < slots; from += atOnce {
 		proctest.Publish(w, w.Streams.Publications, followee, &schemas.Publication{Followee: schemas.Followee(followee),
 			PinVersion: schemas.PinVersion{Version: schemas.Version(from), Quality: atOnce}})
@@ -55,20 +55,20 @@ func TestMostSlotsAreFreed(t *testing.T) {
 	w.WaitIdle()
 	cfg := DefaultConfig()
 	cfg.Recents = slots / 2
-	m := w.Start("a", Group(cfg, w.Kafka.Partitions, w.Streams, nobody{}))
+	m := w.Start("a", Group(cfg, w.Kafka.Partitions, w.Streams, noneDeleted{}))
 	proctest.Publish(w, w.Streams.FanoutLoop, followee,
 		&schemas.Continuation{Followee: schemas.Followee(followee), Slots: &schemas.SlotStep{Free: true}})
 	freed := func() map[string]bool {
 		keys := map[string]bool{}
 		for _, r := range w.Records(topics.RecentsPulled) {
 			if r.Value != nil {
-				t.Errorf("slot %s holds something", r.Key)
+				t.Errorf("slot %s is not empty", r.Key)
 			}
 			keys[string(r.Key)] = true
 		}
 		return keys
 	}
-	w.Eventually("some are freed, or the step is a dead letter", func() bool {
+	w.Eventually("some slots are freed, or the step is a dead letter", func() bool {
 		return len(freed()) > 0 || len(w.Records(topics.DeadLetters)) > 0
 	})
 	m.Kill()
@@ -78,7 +78,7 @@ func TestMostSlotsAreFreed(t *testing.T) {
 		t.Errorf("dead letter: %s", l.Value.Reason)
 	}
 	if n := len(freed()); n != slots {
-		t.Errorf("%d slots are emptied, want %d", n, slots)
+		t.Errorf("%d slots emptied, want %d", n, slots)
 	}
 	checkFreed(t, w.Rows(topics.Fanout, followee), slots)
 }
@@ -101,6 +101,6 @@ func checkFreed(t *testing.T, list []proctest.Row, pins int) {
 		}
 	}
 	if pins != 0 {
-		t.Errorf("%d pins left the index", pins)
+		t.Errorf("%d pins are missing in the index", pins)
 	}
 }

@@ -78,7 +78,7 @@ func (g *group) sendFollow(tx *rows.Tx, user schemas.UserID, r register, weight 
 	return g.sendEdge(tx, e)
 }
 
-// addFollower adds an edge: the next walk includes it, and the follower receives a backfill. isNew reports that the user never
+// addFollower adds an edge: the next walk includes it, and the follower receives a backfill. isNew is true if the user never
 // followed before.
 func (g *group) addFollower(tx *rows.Tx, o *ownerState, e edge, isNew bool) error {
 	o.followers++
@@ -107,7 +107,7 @@ func (g *group) removeFollower(tx *rows.Tx, o *ownerState, e edge) error {
 // backfill request, even if the edge no longer exists.
 func (g *group) setEdgeMode(tx *rows.Tx, m *schemas.EdgeMode) error {
 	if tx.Key() != string(m.Followee) {
-		return schemas.Bad(fmt.Sprintf("edge mode: key %q is not the followee %q", tx.Key(), m.Followee))
+		return schemas.Bad(fmt.Sprintf("edge mode: key %q: want the followee %q", tx.Key(), m.Followee))
 	}
 	if _, err := schemas.ParseUserID(string(m.User)); err != nil {
 		return schemas.Bad("edge mode: user: " + err.Error())

@@ -19,14 +19,14 @@ type state struct {
 	weighted  bool // a follower's weight is not 1
 
 	// The mode; see pull.go.
-	pulled    bool          // a publication starts no walk
-	slotted   bool          // the recents are in slots …
-	filling   bool          // … except those that the switch to pull has not processed
-	pushing   bool          // the switch to push walks the recents in slots …
-	pushed    schemas.PinID // … and this is the last one that it started to walk
-	slots     int           // slots ever used
-	slotsLive int           // live recents in slots
-	slotsGone int           // withdrawn recents in slots
+	pulled         bool          // a publication starts no walk
+	slotted        bool          // the recents are in slots …
+	filling        bool          // … except those that the switch to pull has not processed
+	pushing        bool          // the switch to push walks the recents in slots …
+	pushed         schemas.PinID // … and this is the last one that it started to walk
+	slots          int           // slots ever used
+	slotsLive      int           // live recents in slots
+	slotsWithdrawn int           // withdrawn recents in slots
 }
 
 // Pack implements packed.Row.
@@ -38,7 +38,7 @@ func (s *state) Pack(p *packed.Packer) {
 	packed.Int(p, &s.steps)
 	packed.Int(p, &s.slots)
 	packed.Int(p, &s.slotsLive)
-	packed.Int(p, &s.slotsGone)
+	packed.Int(p, &s.slotsWithdrawn)
 	packed.String(p, &s.pushed)
 }
 

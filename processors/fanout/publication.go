@@ -15,7 +15,7 @@ func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 		return err
 	}
 	if g.isDeleted(p.Followee) {
-		return g.refuse(tx, p)
+		return g.rejectDeleted(tx, p)
 	}
 	return withState(tx, func(o *ownerState) error {
 		if err := g.updateMode(tx, o); err != nil {
@@ -72,7 +72,7 @@ func (g *group) replace(tx *rows.Tx, o *ownerState, r *recent, stored *known) er
 
 func checkPublication(key string, p *schemas.Publication) error {
 	if key != string(p.Followee) {
-		return schemas.Bad(fmt.Sprintf("publication: key %q is not the followee %q", key, p.Followee))
+		return schemas.Bad(fmt.Sprintf("publication: key %q: want the followee %q", key, p.Followee))
 	}
 	if _, err := schemas.ParseFollowee(key); err != nil {
 		return schemas.Bad("publication: followee: " + err.Error())
@@ -86,8 +86,8 @@ func checkPublication(key string, p *schemas.Publication) error {
 	return nil
 }
 
-// keep stores a version of a pin among the recents. It sets the slot of stored, the pin's index entry, to noSlot when it
-// empties the slot.
+// keep stores a version of a pin among the recents. stored is the pin's index entry. When keep empties its slot, it sets the
+// slot of stored to noSlot.
 func (g *group) keep(tx *rows.Tx, o *ownerState, r *recent, stored *known) error {
 	if o.slotted {
 		return g.putInSlot(tx, o, r, stored)

@@ -13,21 +13,21 @@ import (
 )
 
 // Pull. The recents of a pulled followee are in numbered slots. Each slot is a record of recents-pulled, which every
-// process that reads pools holds in memory. There are at most Config.Recents live pins, and as many withdrawn ones, so that
-// a reader who once received a pin learns of its withdrawal. A new pin takes the slot of the lowest one.
+// process that reads pools holds in memory. There are at most Config.Recents live pins, and as many withdrawn ones, which
+// withdraw the pin from readers that have received it. A new pin takes the slot of the lowest one.
 //
 //	mode      state              publication        when the followers cross the threshold
 //	push      –                  walk               → filling: put the recents into slots, in steps
 //	filling   slotted, filling   slot and walk      → pull when all are in slots
 //	pull      slotted, pulled    slot               → pushing: walk the recents, one after the other
-//	pushing   slotted, pushing   slot and walk      → pull at once, because the slots are complete; or freeing after the last walk
-//	freeing   slotsLive+Gone > 0 walk               → push when the slots are empty
+//	pushing   slotted, pushing   slot and walk      → pull immediately, because the slots are complete; or freeing after the last walk
+//	freeing   slots in use       walk               → push when the slots are empty
 //
-// A pin that is both pushed and pulled meanwhile has one effect. The steps visit the recents by pin, so a replay, which changes
-// the order of the recents, hides none from them. A publication that arrives meanwhile takes or frees a slot itself.
+// A pin that is both pushed and pulled meanwhile has one effect. The steps visit the recents by pin, so they miss none when a
+// replay changes the order of the recents. A publication that arrives meanwhile takes or frees a slot itself.
 
-// updateMode switches a followee to the mode that its number of followers requires. A pulled followee stays pulled until it is
-// 10 % below the threshold, so that a single follower who toggles does not switch it repeatedly.
+// updateMode switches a followee to the mode for its number of followers. A pulled followee stays pulled until it is 10 %
+// below the threshold, so a single follower who toggles does not switch it repeatedly.
 func (g *group) updateMode(tx *rows.Tx, o *ownerState) error {
 	pull := o.followers > g.cfg.PullAbove || o.pulled && o.followers > g.cfg.PullAbove-g.cfg.PullAbove/10
 	switch {
@@ -49,8 +49,8 @@ func (g *group) updateMode(tx *rows.Tx, o *ownerState) error {
 	return g.fillSlots(tx, o, "")
 }
 
-// freeing reports whether slots are being emptied for good.
-func (s *state) freeing() bool { return !s.slotted && s.slotsLive+s.slotsGone > 0 }
+// freeing reports whether slots are being emptied after a switch to push.
+func (s *state) freeing() bool { return !s.slotted && s.slotsLive+s.slotsWithdrawn > 0 }
 
 // Bounds of a step that fills slots. A pin takes up to six rows and records, each with the owner's name, and the pin itself is
 // written twice: 600 KiB in total for the longest ids.
@@ -59,8 +59,8 @@ const (
 	fillBytes = 128 << 10
 )
 
-// fillSlots puts the recents of the pins after one into slots, for a switch to pull. If all slots are in use, these recents are
-// the lowest ones.
+// fillSlots puts the recents of the pins after one into slots, for a switch to pull. If all slots are in use, the remaining
+// recents are the lowest ones.
 func (g *group) fillSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) error {
 	if after == "" { // recents over the cap are trimmed first, in separate steps
 		more, err := g.trimRecents(tx, o)
@@ -127,7 +127,7 @@ func (g *group) nextPush(tx *rows.Tx, o *ownerState) (*schemas.Walk, error) {
 // count returns the number of recents in slots, live or withdrawn.
 func (o *ownerState) count(withdrawn bool) *int {
 	if withdrawn {
-		return &o.slotsGone
+		return &o.slotsWithdrawn
 	}
 	return &o.slotsLive
 }
@@ -243,8 +243,8 @@ func (g *group) leaveSlot(tx *rows.Tx, o *ownerState, k *known) error {
 // freePins bounds a step that empties slots. Each pin takes three rows and records.
 const freePins = 250
 
-// freeSlots empties the slots of the pins after one, for good. Publications that arrive meanwhile take no slot. The slots
-// stay in the list of free slots and are reused at the next switch to pull.
+// freeSlots empties the slots of the pins after one. Publications that arrive meanwhile take no slot. The slots stay in the
+// list of free slots and are reused at the next switch to pull.
 func (g *group) freeSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) error {
 	if !o.freeing() {
 		return nil // publications have emptied the last slots
@@ -265,7 +265,7 @@ func (g *group) freeSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) error
 		}
 	}
 	if len(list) < freePins {
-		o.slotsLive, o.slotsGone = 0, 0
+		o.slotsLive, o.slotsWithdrawn = 0, 0
 		return nil
 	}
 	return g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{Free: true, After: list[freePins-1].pin}})
@@ -303,7 +303,7 @@ func (o *ownerState) recentAt(pin schemas.PinID, k *known) (*recent, error) {
 	}
 	r, err := parseRecent(string(row), string(value))
 	if err != nil {
-		return nil, fmt.Errorf("recent of index entry %s: %w", pin, rows.Unreadable(row, err))
+		return nil, fmt.Errorf("read recent of %s: %w", pin, rows.Unreadable(row, err))
 	}
 	return &r, nil
 }

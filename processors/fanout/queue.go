@@ -8,11 +8,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The queue of a followee holds the walks that wait for their turn, in this order: withdrawals before publications, and the
-// best score first. A pin has one entry in each class: a newer version replaces an older one. A class keeps the
+// The queue of a followee holds the waiting walks in this order: withdrawals before publications, and the best score first. A pin has one entry in each class: a newer version replaces an older one. A class keeps the
 // Config.Recents best of its withdrawals and of its publications. A walk below these is dropped and counted as queue_cap.
 // Config.Recents better pins of the followee reach the same followers, and a backfill does not deliver the dropped one
-// either. About one entry in Config.Recents triggers the trim, so the queue holds at most a few times that number.
+// either. About one entry in Config.Recents triggers the trim. Therefore the queue holds at most a few times that number.
 
 // Classes of the queue.
 const (
@@ -59,7 +58,7 @@ func (g *group) enqueue(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
 	return nil
 }
 
-// mergeWalks returns the walk that replaces two walks of the same pin. It has the newer version, and goes to inactive
+// mergeWalks returns the walk that replaces two walks of the same pin. It has the newer version, and includes inactive
 // followers if either walk does.
 func mergeWalks(a, b *schemas.Walk) *schemas.Walk {
 	merged := *b
@@ -70,7 +69,7 @@ func mergeWalks(a, b *schemas.Walk) *schemas.Walk {
 	return &merged
 }
 
-// nextWalk starts the first walk of the queue. Without any, it continues the switch to push.
+// nextWalk starts the first walk of the queue. If the queue is empty, it continues the switch to push.
 func (g *group) nextWalk(tx *rows.Tx, o *ownerState) error {
 	w, err := g.dequeue(tx, o)
 	if err == nil && w == nil && o.pushing {
@@ -98,7 +97,7 @@ func (g *group) dequeue(tx *rows.Tx, o *ownerState) (*schemas.Walk, error) {
 		return nil, err
 	}
 	if c == nil || c.Walk == nil {
-		return nil, fmt.Errorf("read queue of %q: row %q holds no walk", tx.Key(), row)
+		return nil, fmt.Errorf("read queue of %q: row %q: want a walk", tx.Key(), row)
 	}
 	return c.Walk, o.Delete(row)
 }

@@ -29,7 +29,7 @@ func damaged(s *topics.Streams) rows.Group {
 
 // The last step of a walk reads a damaged row of the queue. The group fails; the step, which is valid, does not become a
 // dead letter.
-func TestDamagedQueueStopsThePartition(t *testing.T) {
+func TestQueue_DamagedRowStopsPartition(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const followee = "user:1"
@@ -40,7 +40,7 @@ func TestDamagedQueueStopsThePartition(t *testing.T) {
 
 	cfg := rows.DefaultConfig()
 	cfg.Dir, cfg.MinDiskBytes = t.TempDir(), 0
-	r, err := rows.New(cfg, rows.Env{Kafka: w.Kafka, Streams: w.Streams}, Group(DefaultConfig(), w.Kafka.Partitions, w.Streams, nobody{}))
+	r, err := rows.New(cfg, rows.Env{Kafka: w.Kafka, Streams: w.Streams}, Group(DefaultConfig(), w.Kafka.Partitions, w.Streams, noneDeleted{}))
 	must.OK(t, err)
 	last := schemas.Continuation{Followee: followee, Walk: &schemas.Walk{Pin: schemas.DeliveredPin{Pin: "pin:1"}}}
 	proctest.Publish(w, w.Streams.FanoutLoop, followee, &last)
@@ -52,14 +52,14 @@ func TestDamagedQueueStopsThePartition(t *testing.T) {
 	})
 	stop()
 	if err, want := <-ended, `read a record of fanout-loop of "user:1": row "q`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("the group ended with %v, want it to fail with %s", err, want)
+		t.Errorf("the group returned %v, want an error with %s", err, want)
 	}
 	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {
 		t.Errorf("dead letter: %s", l.Value.Reason)
 	}
 }
 
-func TestMergeWalks_KeepsTheNewestVersionAndTheWidestReach(t *testing.T) {
+func TestMergeWalks_KeepsNewestVersionAndAllFollowers(t *testing.T) {
 	walk := func(version schemas.Version, all bool) *schemas.Walk {
 		return &schemas.Walk{Pin: schemas.DeliveredPin{Version: version}, All: all}
 	}
@@ -74,7 +74,7 @@ func TestMergeWalks_KeepsTheNewestVersionAndTheWidestReach(t *testing.T) {
 	}
 }
 
-func TestQueueRow_OrdersWithdrawalsFirstThenTheBestScore(t *testing.T) {
+func TestQueueRow_WithdrawalsFirstThenBestScore(t *testing.T) {
 	const followee = "user:1"
 	row := func(author schemas.UserID, score schemas.BaseScore) []byte {
 		return queueRow(followee, &schemas.DeliveredPin{Pin: "pin:1", BaseScore: score, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: author}}})

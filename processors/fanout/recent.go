@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// recent is one of the publications that a followee keeps.
+// recent is a stored publication of a followee.
 type recent struct {
 	schemas.DeliveredPin
 	withdrawn bool // deleted, or no longer the followee's. Kept so that an older version cannot restore the pin
@@ -53,7 +53,7 @@ func appendRecent(b []byte, r *recent) []byte {
 func parseRecent(row, value string) (recent, error) {
 	const name, head = 1 + ranked.ScoreBytes, 8
 	if len(row) <= name || len(value) < head {
-		return recent{}, errors.New("parse recent: cut short or malformed")
+		return recent{}, errors.New("parse recent: truncated or malformed")
 	}
 	body, err := ranked.ParseBody(value[head:])
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *ownerState) drop(k *known, pin schemas.PinID) error {
 	return o.Delete(rowOf(rowIndex, pin))
 }
 
-// trimRecents drops the recents over the cap, as far as the record has room. more reports that some remain. Live and withdrawn
+// trimRecents drops the recents over the cap until the record is full. more reports whether others remain. Live and withdrawn
 // recents have separate caps of the same size.
 func (g *group) trimRecents(tx *rows.Tx, o *ownerState) (more bool, err error) {
 	for _, kind := range []byte{rowRecent, rowWithdrawn} {
@@ -145,7 +145,7 @@ func (g *group) trimRecents(tx *rows.Tx, o *ownerState) (more bool, err error) {
 func (g *group) dropRecent(tx *rows.Tx, o *ownerState, row string) error {
 	pin := schemas.PinID(row[1+ranked.ScoreBytes:])
 	k := &known{score: ranked.Score[schemas.BaseScore](row[1:]), withdrawn: row[0] == rowWithdrawn, slot: noSlot}
-	if o.slotsLive+o.slotsGone > 0 {
+	if o.slotsLive+o.slotsWithdrawn > 0 {
 		entry, err := o.known(pin)
 		if err != nil {
 			return err
@@ -157,8 +157,8 @@ func (g *group) dropRecent(tx *rows.Tx, o *ownerState, row string) error {
 	return o.drop(k, pin)
 }
 
-// trim calls drop with the names of the rows with a prefix, except the first most rows, as far as the record has room. more
-// reports that some remain.
+// trim calls drop with the names of the rows with a prefix, except the first most rows, until the record is full. more
+// reports whether others remain.
 func (o *ownerState) trim(tx *rows.Tx, prefix []byte, most int, drop func(row string) error) (more bool, err error) {
 	var surplus []string
 	n := 0

@@ -15,24 +15,24 @@ var bowl = schemas.PinVersion{
 	Pin: "pin:bowl", Version: 7, PinContent: schemas.PinContent{Created: 5e6, Facets: schemas.Facets{Author: "user:ada", Board: "board:clay", Interests: []schemas.InterestID{"interest:ceramics"}}}, Quality: 2,
 }
 
-func TestRecentKnowsWhoseThePinIs(t *testing.T) {
-	for followee, gone := range map[schemas.Followee]bool{
+func TestRecentOf_Withdrawn(t *testing.T) {
+	for followee, withdrawn := range map[schemas.Followee]bool{
 		"user:ada": false, "board:clay": false, "interest:ceramics": false,
 		"user:bob": true, "board:wood": true, "interest:wood": true,
 	} {
 		r := recentOf(&schemas.Publication{Followee: followee, PinVersion: bowl}, time.Second)
-		if r.withdrawn != gone {
-			t.Errorf("%s: gone %v, want %v", followee, r.withdrawn, gone)
+		if r.withdrawn != withdrawn {
+			t.Errorf("%s: withdrawn %v, want %v", followee, r.withdrawn, withdrawn)
 		}
 	}
 	deleted := bowl
 	deleted.Deleted = true
 	if r := recentOf(&schemas.Publication{Followee: "user:ada", PinVersion: deleted}, time.Second); !r.withdrawn {
-		t.Error("a deleted pin is not gone")
+		t.Error("a deleted pin is not withdrawn")
 	}
 }
 
-func TestRecentComesBackFromItsRow(t *testing.T) {
+func TestParseRecent_RoundTrip(t *testing.T) {
 	r := recentOf(&schemas.Publication{Followee: "board:wood", PinVersion: bowl}, time.Second)
 	row, value := string(r.row()), string(appendRecent(nil, &r))
 	got, err := parseRecent(row, value)
@@ -45,17 +45,17 @@ func TestRecentComesBackFromItsRow(t *testing.T) {
 	}
 	for n := range len(value) {
 		if got, err := parseRecent(row, value[:n]); err == nil {
-			t.Errorf("%d of %d bytes were read as %+v", n, len(value), got)
+			t.Errorf("%d of %d bytes: got %+v, want an error", n, len(value), got)
 		}
 	}
 	if got, err := parseRecent(row[:9], value); err == nil {
-		t.Errorf("a name without a pin was read as %+v", got)
+		t.Errorf("a name without a pin: got %+v, want an error", got)
 	}
 }
 
-func TestConfig(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("the default is not valid: %v", err)
+		t.Errorf("default: %v", err)
 	}
 	err := Config{HalfLife: time.Second, StepEdges: 3001, Recents: -1, PullAbove: -1}.Validate()
 	if got, want := err.Error(), "half_life: 1s: want 1m to 8760h\nstep_edges: 3001: want 1 to 3000\nstep_timeout: 0s: want 1s to 1h\nrecents: -1: want 1 to 10000"+

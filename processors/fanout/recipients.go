@@ -11,7 +11,7 @@ type recipients struct {
 	limit  int
 	shares []share // by partition
 	n      int     // followers taken
-	last   []byte  // the last one taken
+	last   []byte  // last follower taken
 	more   bool    // there are more followers than limit
 	users  []schemas.UserID
 }
@@ -70,8 +70,7 @@ func (r *recipients) share(partition int) (users []schemas.UserID, weights []flo
 	return r.users, weights
 }
 
-// firstFrom returns the first partition that has followers, starting at first and wrapping around. It returns -1 if none
-// has any.
+// firstFrom returns the first partition with followers, starting at first and wrapping around. It returns -1 if there is none.
 func (r *recipients) firstFrom(first int) int {
 	for n := range r.shares {
 		if p := (first + n) % len(r.shares); len(r.shares[p].ends) > 0 {

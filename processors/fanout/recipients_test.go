@@ -40,7 +40,7 @@ func TestRecipients_GroupsFollowersByPartition(t *testing.T) {
 			share = -1
 		}
 		if got := r.firstFrom(from); got != share {
-			t.Errorf("share from %d on is %d, want %d", from, got, share)
+			t.Errorf("first partition from %d: %d, want %d", from, got, share)
 		}
 		if r.more != (n > 20) {
 			t.Errorf("more: %v with %d followers", r.more, n)

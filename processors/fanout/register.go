@@ -6,8 +6,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// register is one of an actor's two registers at a followee: last-write-wins by event time. The zero register has seen no
-// event.
+// register is one of an actor's two registers at a followee: last-write-wins by event time. The zero register has no event.
 type register struct {
 	live bool
 	time schemas.Micros
@@ -25,8 +24,8 @@ const (
 
 // apply returns the register after event e. tie is the state that wins at equal times.
 //
-// Of two events with the same time and state, the one with the smaller id is kept, so that the row does not depend on their
-// order. An event with the id of the kept event is a repeat, whatever its other fields are.
+// If two events have the same time and state, the one with the smaller id is kept, so the row does not depend on their order.
+// An event with the id of the kept event is a repeat, regardless of its other fields.
 func (r register) apply(e register, tie bool) (register, change) {
 	switch {
 	case r.id == "":

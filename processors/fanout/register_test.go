@@ -9,24 +9,24 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestRegisterIsLastWriteWins(t *testing.T) {
+func TestRegister_LastWriteWins(t *testing.T) {
 	at := func(live bool, time schemas.Micros, id string) register { return register{live, time, id} }
 	for name, c := range map[string]struct {
 		was, event, want register
 		tie              bool
 		what             change
 	}{
-		"the first event counts":            {register{}, at(false, -5, "a"), at(false, -5, "a"), false, newer},
-		"later wins":                        {at(true, 1, "a"), at(false, 2, "b"), at(false, 2, "b"), true, newer},
-		"later wins in the same state":      {at(true, 1, "a"), at(true, 2, "b"), at(true, 2, "b"), false, newer},
-		"earlier loses":                     {at(true, 2, "b"), at(false, 1, "a"), at(true, 2, "b"), false, none},
-		"unfollow wins at the same time":    {at(true, 1, "a"), at(false, 1, "b"), at(false, 1, "b"), false, newer},
-		"follow loses at the same time":     {at(false, 1, "b"), at(true, 1, "a"), at(false, 1, "b"), false, none},
-		"block wins at the same time":       {at(false, 1, "b"), at(true, 1, "a"), at(true, 1, "a"), true, newer},
-		"a repeat is nothing":               {at(true, 1, "a"), at(true, 1, "a"), at(true, 1, "a"), false, none},
-		"nor is another body under its id":  {at(true, 1, "a"), at(false, 9, "a"), at(true, 1, "a"), false, none},
-		"the smaller id names an equal":     {at(true, 1, "b"), at(true, 1, "a"), at(true, 1, "a"), false, renamed},
-		"the larger id of an equal is lost": {at(true, 1, "a"), at(true, 1, "b"), at(true, 1, "a"), false, none},
+		"the first event counts":                       {register{}, at(false, -5, "a"), at(false, -5, "a"), false, newer},
+		"later wins":                                   {at(true, 1, "a"), at(false, 2, "b"), at(false, 2, "b"), true, newer},
+		"later wins in the same state":                 {at(true, 1, "a"), at(true, 2, "b"), at(true, 2, "b"), false, newer},
+		"earlier loses":                                {at(true, 2, "b"), at(false, 1, "a"), at(true, 2, "b"), false, none},
+		"unfollow wins at the same time":               {at(true, 1, "a"), at(false, 1, "b"), at(false, 1, "b"), false, newer},
+		"follow loses at the same time":                {at(false, 1, "b"), at(true, 1, "a"), at(false, 1, "b"), false, none},
+		"block wins at the same time":                  {at(false, 1, "b"), at(true, 1, "a"), at(true, 1, "a"), true, newer},
+		"a repeat has no effect":                       {at(true, 1, "a"), at(true, 1, "a"), at(true, 1, "a"), false, none},
+		"another body under the same id has no effect": {at(true, 1, "a"), at(false, 9, "a"), at(true, 1, "a"), false, none},
+		"the smaller id of an equal event is kept":     {at(true, 1, "b"), at(true, 1, "a"), at(true, 1, "a"), false, renamed},
+		"the larger id of an equal event loses":        {at(true, 1, "a"), at(true, 1, "b"), at(true, 1, "a"), false, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, what := c.was.apply(c.event, c.tie)
@@ -37,7 +37,7 @@ func TestRegisterIsLastWriteWins(t *testing.T) {
 	}
 }
 
-func TestRegisterEndsAlikeInAnyOrder(t *testing.T) {
+func TestRegister_ConvergesInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tie := rapid.Bool().Draw(t, "tie")
 		events := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) register {
@@ -63,16 +63,16 @@ func TestRegisterEndsAlikeInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestWeightIsLastWriteWins(t *testing.T) {
+func TestWeight_LastWriteWins(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, sent, want weight
 		changed         bool
 	}{
-		"the first":             {defaultWeight, weight{0.5, -7}, weight{0.5, -7}, true},
-		"a later one":           {weight{3, 1}, weight{2, 2}, weight{2, 2}, true},
-		"an earlier one":        {weight{2, 2}, weight{3, 1}, weight{2, 2}, false},
-		"larger, the same time": {weight{2, 2}, weight{3, 2}, weight{3, 2}, true},
-		"a repeat":              {weight{2, 2}, weight{2, 2}, weight{2, 2}, false},
+		"the first":                    {defaultWeight, weight{0.5, -7}, weight{0.5, -7}, true},
+		"later wins":                   {weight{3, 1}, weight{2, 2}, weight{2, 2}, true},
+		"earlier loses":                {weight{2, 2}, weight{3, 1}, weight{2, 2}, false},
+		"larger wins at the same time": {weight{2, 2}, weight{3, 2}, weight{3, 2}, true},
+		"a repeat":                     {weight{2, 2}, weight{2, 2}, weight{2, 2}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, changed := c.was.apply(c.sent)

@@ -11,7 +11,7 @@ import (
 
 // A replayed version is not delivered. A later follower receives it with its new score, and a deleted pin as deleted. A
 // replay of an older version changes nothing.
-func TestReplayedPinsStandByTheNewScoreAndAreBroughtToNobody(t *testing.T) {
+func TestReplay_ChangesScoreWithoutDelivery(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never}))
@@ -39,7 +39,7 @@ func TestReplayedPinsStandByTheNewScoreAndAreBroughtToNobody(t *testing.T) {
 	replay(one, newer, two, three, unknown, one)
 	w.WaitIdle()
 	if after, _ := deliveries(t, w, author); len(after) != 3 {
-		t.Errorf("a replay brought somebody something: %v", after[3:])
+		t.Errorf("deliveries of a replay: %v", after[3:])
 	}
 
 	publish(w, follow("late", 100, "user:late", schemas.Follow, author))
@@ -62,7 +62,7 @@ func TestReplayedPinsStandByTheNewScoreAndAreBroughtToNobody(t *testing.T) {
 		want[v.Pin] = place{score.Base(v.Quality, v.Created, halfLife), v.Version, v.Deleted}
 	}
 	if len(got) != len(want) {
-		t.Errorf("%d pins were brought, want %d", len(got), len(want))
+		t.Errorf("%d pins delivered, want %d", len(got), len(want))
 	}
 	for pin, w := range want {
 		if got[pin] != w {

@@ -11,7 +11,7 @@ import (
 
 // The kinds of a followee's rows, by the first byte of their names.
 const (
-	rowInactive  = 'a' // follower → weight, as rowLive: an edge of an inactive follower, which only walks to all followers take
+	rowInactive  = 'a' // follower → weight, as rowLive: an edge of an inactive follower, which only walks to all followers include
 	rowBlock     = 'b' // actor → register
 	rowFree      = 'e' // slot (4 bytes) → empty: the slot is free
 	rowFollow    = 'f' // actor → register

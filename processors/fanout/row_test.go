@@ -14,10 +14,10 @@ func testFormat[T comparable, R packed.Row[T]](t *testing.T, row T, want string)
 	t.Helper()
 	b := packed.Encode[T, R](&row)
 	if got := hex.EncodeToString(b); got != want {
-		t.Errorf("%+v is written as %s, want %s", row, got, want)
+		t.Errorf("%+v encodes to %s, want %s", row, got, want)
 	}
 	if got, err := packed.Decode[T, R](b); err != nil || got != row {
-		t.Errorf("%+v is read as %+v, %v", row, got, err)
+		t.Errorf("%+v decodes to %+v, %v", row, got, err)
 	}
 }
 
@@ -28,7 +28,7 @@ func TestRows_KeepTheirFormat(t *testing.T) {
 	testFormat(t, known{version: 7, score: -1, withdrawn: true, slot: noSlot}, "0101"+"01"+"0e"+"bff0000000000000")
 	testFormat(t, state{
 		followers: 1, inactive: 2, steps: 3, walking: true, published: true, weighted: true, slotted: true, pushing: true,
-		pushed: "pin:1", slots: 4, slotsLive: 5, slotsGone: 6,
+		pushed: "pin:1", slots: 4, slotsLive: 5, slotsWithdrawn: 6,
 	}, "02ab"+"020406"+"080a0c"+"0570696e3a31")
 	testFormat(t, state{withdrawn: true, pulled: true, filling: true}, "0254"+"000000"+"000000"+"00")
 }

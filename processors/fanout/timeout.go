@@ -14,9 +14,8 @@ import (
 // The owner keeps a copy of the record, and one timer for as long as walks of several steps run.
 //
 // If the same step is expected when the timer is set and when it fires, the owner sends the copy with the next number. The
-// late record then has the wrong number and is dropped, so no follower receives a delivery twice. A partition that makes no
-// progress, or a delivery in the dead-letter topic, delays the other followers by one to two timeouts for each step that
-// waits for it.
+// late record then has the wrong number and is dropped, so no follower receives a delivery twice. A partition without
+// progress, or a delivery in the dead-letter topic, delays the other followers by one to two timeouts for each affected step.
 
 // expected is the row of the step that continues the running walk. It exists as long as its timer is set.
 type expected struct {
@@ -33,7 +32,7 @@ func (e *expected) Pack(p *packed.Packer) {
 	p.Bytes(&e.step)
 }
 
-// isLate reports whether the same step has been expected since the timer was set. steps is the number that is expected now.
+// isLate reports whether the same step has been expected since the timer was set. steps is the currently expected number.
 // Once the step has returned, another step or none is expected.
 func (e *expected) isLate(w *schemas.Walk, steps uint64) bool {
 	return e.number == steps && uint64(w.Number) == steps
@@ -81,7 +80,7 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, _ time.Time) err
 	case len(name) > 1 && name[0] == rowBudget:
 		return g.deferredBackfill(tx, own, schemas.UserID(name[1:]))
 	}
-	return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
+	return schemas.Bad(fmt.Sprintf("timer %q: want a timer of this group", name))
 }
 
 // stepTimeout continues a walk whose step has not returned, and sets the timer again while walks run.

@@ -28,7 +28,7 @@ func relayBut(w *proctest.Wire, held int32) rows.Group {
 
 // The deliveries to one partition are held across a crash. The timeouts continue the walks, and every follower gets each
 // version once, even when the held deliveries are applied at the end.
-func TestWalk_ContinuesWithoutAPartitionThatStands(t *testing.T) {
+func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
 	t.Parallel()
 	const followers, pins, author = 40, 4, "user:busy"
 	w := proctest.New(t)
@@ -37,7 +37,7 @@ func TestWalk_ContinuesWithoutAPartitionThatStands(t *testing.T) {
 	m := w.Start("fanout", group(w, fanout.Config{
 		HalfLife: halfLife, StepEdges: 2, Recents: 100, PullAbove: never, StepTimeout: time.Hour,
 	}))
-	var want []brought
+	var want []delivered
 	for u := range followers {
 		publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
 	}
@@ -46,7 +46,7 @@ func TestWalk_ContinuesWithoutAPartitionThatStands(t *testing.T) {
 		p := pinOf(author, n, schemas.Micros(n))
 		announce(w, author, p)
 		for u := range followers {
-			want = append(want, brought{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
+			want = append(want, delivered{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
 		}
 	}
 	slices.SortFunc(want, byUser)
@@ -58,7 +58,7 @@ func TestWalk_ContinuesWithoutAPartitionThatStands(t *testing.T) {
 		return len(list)
 	}
 	if arrived() == len(want) {
-		t.Fatal("no walk waits for the partition that stands")
+		t.Fatal("no walk waits for the stalled partition")
 	}
 	for hour := 2; hour < 2+2*pins*followers && arrived() < len(want); hour += 2 {
 		for p := range w.Kafka.Partitions {

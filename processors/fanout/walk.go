@@ -12,14 +12,14 @@ import (
 // resume processes a record of fanout-loop.
 func (g *group) resume(tx *rows.Tx, c *schemas.Continuation) error {
 	if tx.Key() != string(c.Followee) {
-		return schemas.Bad(fmt.Sprintf("continuation: key %q is not the followee %q", tx.Key(), c.Followee))
+		return schemas.Bad(fmt.Sprintf("continuation: key %q: want the followee %q", tx.Key(), c.Followee))
 	}
-	if g.isDeleted(c.Followee) { // the edges are being erased: no row may be added after that
+	if g.isDeleted(c.Followee) { // the erasure is running: no row may be added
 		tx.Count(dropDeletedUser)
 		if c.Backfill == nil {
 			return nil
 		}
-		return g.deliverTo(tx, nil, edge{c.Backfill.User, 1}, c.Backfill.BackfillID) // the user waits for an answer
+		return g.deliverTo(tx, nil, edge{c.Backfill.User, 1}, c.Backfill.BackfillID) // the pools wait for the answer
 	}
 	return withState(tx, func(o *ownerState) error {
 		switch {
@@ -32,7 +32,7 @@ func (g *group) resume(tx *rows.Tx, c *schemas.Continuation) error {
 		case c.Slots != nil:
 			return g.fillSlots(tx, o, c.Slots.After)
 		}
-		return schemas.Bad("continuation: no work")
+		return schemas.Bad("continuation: want a walk, a backfill or slots")
 	})
 }
 
@@ -47,13 +47,13 @@ func checkWalk(w *schemas.Walk) error {
 		return schemas.Bad("walk: pin: " + err.Error())
 	}
 	if math.IsNaN(float64(w.Pin.BaseScore)) || math.IsInf(float64(w.Pin.BaseScore), 0) {
-		return schemas.Bad(fmt.Sprintf("walk of %s: score %v", w.Pin.Pin, w.Pin.BaseScore))
+		return schemas.Bad(fmt.Sprintf("walk of %s: score %v: want a finite number", w.Pin.Pin, w.Pin.BaseScore))
 	}
 	return nil
 }
 
-// startWalk runs the first step of a walk, or queues the walk while another one runs. Walks of one followee take turns, so that
-// an account that publishes a lot delays only itself.
+// startWalk runs the first step of a walk, or queues the walk while another one runs. The walks of one followee run one after
+// the other, so an account with many publications delays only itself.
 func (g *group) startWalk(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
 	if o.walking {
 		return g.enqueue(tx, o, w)
@@ -109,7 +109,7 @@ func (g *group) stepEdges(pin *schemas.DeliveredPin) int {
 
 // gather collects the next followers, and reports whether the last one is inactive.
 func (o *ownerState) gather(r *recipients, w *schemas.Walk) (inactive bool, err error) {
-	if o.followers == 0 { // most boards have none, and an empty scan costs as much as any other
+	if o.followers == 0 { // most boards have none, and an empty scan is as expensive as any other
 		return w.Inactive, nil
 	}
 	if !w.Inactive {
@@ -142,7 +142,7 @@ func (o *ownerState) gatherFrom(r *recipients, kind byte, after schemas.UserID) 
 }
 
 // nextStep returns the step to run after the deliveries to r have been applied, or nil if the walk ends. While the followee
-// switches to push, a walk ends with a step without followers: then the pools have applied the delivery before it.
+// switches to push, a walk ends with a step without followers, because the pools have then applied the previous delivery.
 func (o *ownerState) nextStep(r *recipients, w *schemas.Walk, inactive bool) *schemas.Walk {
 	if !r.more && (!o.pushing || r.n == 0) {
 		return nil
@@ -154,8 +154,8 @@ func (o *ownerState) nextStep(r *recipients, w *schemas.Walk, inactive bool) *sc
 }
 
 // deliver delivers a pin to the followers of a step. One of the deliveries carries the next step, which the pools send after
-// they have applied that delivery. Each step uses the delivery of another partition, so that a partition that makes no
-// progress delays few steps.
+// they have applied that delivery. Each step uses the delivery of another partition, so a partition without progress delays
+// few steps.
 func (g *group) deliver(tx *rows.Tx, r *recipients, w *schemas.Walk, next *schemas.Walk) error {
 	followee := schemas.Followee(tx.Key())
 	d := schemas.Delivery{Source: followee.Source(), Pins: []schemas.DeliveredPin{w.Pin}}

@@ -50,7 +50,7 @@ func (o *ownerState) edgeOf(user schemas.UserID) (edge, error) {
 	return edge{user, w.value}, err
 }
 
-// weigh stores a follower's weight, also for a user who does not follow yet or no longer follows.
+// weigh stores a user's weight, also before the first follow and after an unfollow.
 func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 	if err := checkWeight(tx.Key(), e); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 		return nil
 	}
 	return withState(tx, func(o *ownerState) error {
-		if g.deleted.Has(e.User) { // an affinity may have ended without the erasure knowing of it
+		if g.deleted.Has(e.User) { // an affinity may have ended before the erasure could find it
 			tx.Count(dropDeletedUser)
 			return o.deleteIfPresent(rowOf(rowWeight, e.User))
 		}
@@ -91,11 +91,10 @@ func (g *group) applyWeight(tx *rows.Tx, o *ownerState, e *schemas.EdgeWeight) e
 }
 
 // putWeight writes a follower's weight. A weight of 1 equals a missing row. For a user who never followed, putWeight
-// deletes the row: only the weight knows the user, and once the affinity has ended, no erasure would find it.
+// deletes the row: only the weight contains the user, and once the affinity has ended, no erasure would find it.
 //
-// For a user with a register, the row stays with its time, so an older weight that arrives late, for example from a dead
-// letter, is dropped. For a user without a register, a late weight is stored. It has no effect, and stays until the user's
-// next weight.
+// For a user with a register, the row stays with its time. An older weight that arrives late, for example from a dead letter,
+// is then dropped. For a user without a register, a late weight is stored. It has no effect until the user's next weight.
 func (o *ownerState) putWeight(user schemas.UserID, w weight, r register) error {
 	row := rowOf(rowWeight, user)
 	if w.value == 1 && r.id == "" {
@@ -107,13 +106,13 @@ func (o *ownerState) putWeight(user schemas.UserID, w weight, r register) error 
 
 func checkWeight(key string, e *schemas.EdgeWeight) error {
 	if key != string(e.Followee) {
-		return schemas.Bad(fmt.Sprintf("edge weight: key %q is not the followee %q", key, e.Followee))
+		return schemas.Bad(fmt.Sprintf("edge weight: key %q: want the followee %q", key, e.Followee))
 	}
 	if _, err := schemas.ParseUserID(string(e.User)); err != nil {
 		return schemas.Bad("edge weight: user: " + err.Error())
 	}
 	if w := float64(e.Weight); !(w > 0) || math.IsInf(w, 0) {
-		return schemas.Bad(fmt.Sprintf("edge weight %v: want a positive number", e.Weight))
+		return schemas.Bad(fmt.Sprintf("edge weight: %v: want a positive number", e.Weight))
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ const (
 
 const never = 1_000_000_000 // a threshold that is never exceeded
 
-// relay replaces the pools: it applies deliveries and sends the steps that they carry, except for those of the given pins.
+// relay replaces the pools: it applies deliveries and sends the continuations in them, except for those of the given pins.
 func relay(w *proctest.Wire, but ...schemas.PinID) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
@@ -48,7 +48,7 @@ func relay(w *proctest.Wire, but ...schemas.PinID) rows.Group {
 }
 
 func group(w *proctest.Wire, cfg fanout.Config) rows.Group {
-	return fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deleted{"user:gone": true})
+	return fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deleted{"user:deleted": true})
 }
 
 func follow(id string, at schemas.Micros, actor schemas.UserID, verb schemas.Verb, object schemas.ID) *schemas.FollowEvent {
@@ -74,8 +74,8 @@ func announce(w *proctest.Wire, followee schemas.Followee, versions ...schemas.P
 	}
 }
 
-// brought is one version of a pin that a user received.
-type brought struct {
+// delivered is one version of a pin that a user received.
+type delivered struct {
 	User    schemas.UserID
 	Pin     schemas.PinID
 	Version schemas.Version
@@ -84,7 +84,7 @@ type brought struct {
 
 // deliveries returns the versions that users received from a followee, and the number of records. It verifies that each
 // record is in the partition of its users.
-func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []brought, records int) {
+func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []delivered, records int) {
 	t.Helper()
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		if r.Key != followee {
@@ -93,14 +93,14 @@ func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []brought
 		records++
 		for i, user := range r.Value.Users {
 			if p := topics.Partition(string(user), w.Kafka.Partitions); p != r.Partition {
-				t.Errorf("%s is delivered to in partition %d, not %d", user, r.Partition, p)
+				t.Errorf("delivery to %s in partition %d, want %d", user, r.Partition, p)
 			}
 			weight := float32(1)
 			if len(r.Value.Weights) > 0 {
 				weight = r.Value.Weights[i]
 			}
 			for _, p := range r.Value.Pins {
-				list = append(list, brought{user, p.Pin, p.Version, weight})
+				list = append(list, delivered{user, p.Pin, p.Version, weight})
 			}
 		}
 	}
@@ -108,11 +108,11 @@ func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []brought
 	return list, records
 }
 
-func byUser(a, b brought) int {
+func byUser(a, b delivered) int {
 	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Version, b.Version))
 }
 
-func expect(t *testing.T, w *proctest.Wire, followee string, want []brought) {
+func expect(t *testing.T, w *proctest.Wire, followee string, want []delivered) {
 	t.Helper()
 	got, _ := deliveries(t, w, followee)
 	if diff := gocmp.Diff(want, got); diff != "" {
@@ -133,7 +133,7 @@ func edgesOf(w *proctest.Wire, other schemas.ID) map[string]schemas.Edge {
 
 // Followers follow and unfollow repeatedly, in any order. Then pins are published, while the process is killed several
 // times. Every current follower gets every version exactly once, in steps of three.
-func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
+func TestFanout_DeliversEachVersionOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never}))
@@ -166,14 +166,14 @@ func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 		}
 	}
 
-	var want []brought
+	var want []delivered
 	const pins = 30
 	for n := range pins {
 		pin := pinOf(author, n, schemas.Micros(n))
 		announce(w, author, pin)
 		for user, is := range live {
 			if is {
-				want = append(want, brought{user, pin.Pin, pin.Version, 1})
+				want = append(want, delivered{user, pin.Pin, pin.Version, 1})
 			}
 		}
 		if n%10 == 5 {
@@ -187,13 +187,13 @@ func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 	steps := proctest.Drain(w, w.Streams.FanoutLoop)
 	// Ten followers: 3, 3, 3, 1; and one more for a walk that was queued.
 	if got, least := len(steps), pins*3; got < least || got > least+pins {
-		t.Errorf("%d loop records, want %d, and at most one more a pin", got, least)
+		t.Errorf("%d loop records, want %d, and at most one more per pin", got, least)
 	}
 }
 
 // Followers follow, unfollow, become inactive, are reactivated and change their weights while the process is killed. In the end
 // each live follow has one edge, active or inactive.
-func TestEdges_AreActiveOrInactive(t *testing.T) {
+func TestEdges_EitherActiveOrInactive(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 1, Recents: 10, PullAbove: never}))
@@ -278,19 +278,19 @@ func slots(t *testing.T, w *proctest.Wire, followee string) map[schemas.PinID]bo
 	return pins
 }
 
-// bestOf is a brute-force oracle: the newest version of each pin, and of these the n best of each class.
-func bestOf(said []schemas.PinVersion, n int) map[schemas.PinID]bool {
+// bestOf is a brute-force oracle: the n best newest versions of each class.
+func bestOf(published []schemas.PinVersion, n int) map[schemas.PinID]bool {
 	newest := map[schemas.PinID]schemas.PinVersion{}
-	for _, v := range said {
+	for _, v := range published {
 		if v.Version > newest[v.Pin].Version {
 			newest[v.Pin] = v
 		}
 	}
 	best := map[schemas.PinID]bool{}
-	for _, gone := range []bool{false, true} {
+	for _, withdrawn := range []bool{false, true} {
 		var class []schemas.PinVersion
 		for _, v := range newest {
-			if v.Deleted == gone {
+			if v.Deleted == withdrawn {
 				class = append(class, v)
 			}
 		}
@@ -298,24 +298,24 @@ func bestOf(said []schemas.PinVersion, n int) map[schemas.PinID]bool {
 			return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(a.Pin, b.Pin))
 		})
 		for _, v := range class[:min(n, len(class))] {
-			best[v.Pin] = gone
+			best[v.Pin] = withdrawn
 		}
 	}
 	return best
 }
 
-// With additions only, the slots hold exactly the best pins, whatever the order of arrival.
-func TestSlotsHoldTheBestExactly(t *testing.T) {
+// With additions only, the slots hold exactly the best pins, regardless of the order of arrival.
+func TestSlots_HoldBestPins(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const most, author = 7, "board:exact"
 	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 0}))
-	var said []schemas.PinVersion
+	var published []schemas.PinVersion
 	order := rand.New(rand.NewPCG(11, 12)).Perm(60)
 	for i, n := range append(order, 60, 61) { // the last two have the lowest scores
 		p := pinOf("user:a", n, schemas.Micros(n/2%30)*1e6)
 		p.Board, p.Deleted = author, n%4 == 0
-		said = append(said, p)
+		published = append(published, p)
 		announce(w, author, p)
 		if i == 20 {
 			w.WaitIdle()
@@ -324,16 +324,16 @@ func TestSlotsHoldTheBestExactly(t *testing.T) {
 		}
 	}
 	w.WaitIdle()
-	if diff := gocmp.Diff(bestOf(said, most), slots(t, w, author)); diff != "" {
-		t.Errorf("pins in slots, true if gone (-want +got):\n%s", diff)
+	if diff := gocmp.Diff(bestOf(published, most), slots(t, w, author)); diff != "" {
+		t.Errorf("pins in slots, true if withdrawn (-want +got):\n%s", diff)
 	}
 }
 
 // A followee that is pushed again keeps its slots until the pools have applied the last delivery of its recents.
-func TestSlotsAreFreedWhenEverybodyHasThePins(t *testing.T) {
+func TestSlots_FreedAfterLastPush(t *testing.T) {
 	t.Parallel()
-	t.Run("to the end", func(t *testing.T) { testSlotsAreFreed(t, 0) })
-	t.Run("but for one pin", func(t *testing.T) { testSlotsAreFreed(t, 2, "pin:1") })
+	t.Run("all pins", func(t *testing.T) { testSlotsAreFreed(t, 0) })
+	t.Run("all but one pin", func(t *testing.T) { testSlotsAreFreed(t, 2, "pin:1") })
 }
 
 func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
@@ -353,28 +353,28 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	publish(w, follow("less", 1, "user:0", schemas.Unfollow, author))
 	w.WaitIdle() // the pools group does not run: the first step waits for it
 	if got := len(slots(t, w, author)); got != 2 {
-		t.Errorf("%d slots while the pins are being brought back, want 2", got)
+		t.Errorf("%d slots while the pins are being pushed, want 2", got)
 	}
 	w.Start("b", relay(w, stuck...))
 	w.WaitIdle()
 	if got := len(slots(t, w, author)); got != left {
-		t.Errorf("%d slots are left, want %d", got, left)
+		t.Errorf("%d slots remain, want %d", got, left)
 	}
 	if len(stuck) > 0 {
 		return
 	}
-	var want []brought
+	var want []delivered
 	for n := 1; n < 5; n++ {
 		for i := 1; i <= 2; i++ {
 			p := pinOf(author, i, schemas.Micros(i))
-			want = append(want, brought{schemas.UserID(fmt.Sprintf("user:%d", n)), p.Pin, p.Version, 1})
+			want = append(want, delivered{schemas.UserID(fmt.Sprintf("user:%d", n)), p.Pin, p.Version, 1})
 		}
 	}
 	expect(t, w, author, want)
 }
 
 // A lowered cap is enforced in steps that fit the bounds of a record.
-func TestLoweredCapOfRecents(t *testing.T) {
+func TestRecents_LoweredCap(t *testing.T) {
 	t.Parallel()
 	t.Run("pushed", func(t *testing.T) { testLoweredCap(t, never) })
 	t.Run("pulled", func(t *testing.T) { testLoweredCap(t, 0) })
@@ -407,7 +407,7 @@ func testLoweredCap(t *testing.T, above int) {
 		}
 	}
 	if kept < most || kept > most+after/2 {
-		t.Errorf("%d recents are kept of %d, want %d and some that came since the last trim", kept, before+after, most)
+		t.Errorf("%d of %d recents kept, want %d and those since the last trim", kept, before+after, most)
 	}
 	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
 		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
@@ -417,7 +417,7 @@ func testLoweredCap(t *testing.T, above int) {
 // Pins and followers arrive while the many slots of a followee are freed step by step. The followee is pulled again, and
 // its slots hold the best pins. The bounds of a record are the minimum that package rows accepts, and the process is
 // killed.
-func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
+func TestSlots_ReusedWhileFreeing(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const most, author = 400, "user:again"
@@ -425,11 +425,11 @@ func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: most, PullAbove: above}
 		return w.StartWith("a", func(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
 	}
-	var said []schemas.PinVersion
+	var published []schemas.PinVersion
 	say := func(n int, at schemas.Micros) {
 		p := pinOf(author, n, schemas.Micros(n)*1e6)
 		p.Version, p.Deleted = schemas.Version(base+at), n%3 == 0
-		said = append(said, p)
+		published = append(published, p)
 		announce(w, author, p)
 	}
 	join := func(n int) {
@@ -443,7 +443,7 @@ func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 	}
 	w.WaitIdle()
 	if got := slots(t, w, author); len(got) != most+200 {
-		t.Fatalf("%d slots, want %d and 200 of what is gone", len(got), most)
+		t.Fatalf("%d slots, want %d and 200 withdrawn ones", len(got), most)
 	}
 	m := member(3)
 	say(600, 2e6) // the followee is pushed from here on
@@ -457,14 +457,14 @@ func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 	w.WaitIdle()
 	say(900, 4e6) // triggers the switch if slots were being freed at the last publication
 	w.WaitIdle()
-	if diff := gocmp.Diff(bestOf(said, most), slots(t, w, author)); diff != "" {
-		t.Errorf("pins in slots, true if gone (-want +got):\n%s", diff)
+	if diff := gocmp.Diff(bestOf(published, most), slots(t, w, author)); diff != "" {
+		t.Errorf("pins in slots, true if withdrawn (-want +got):\n%s", diff)
 	}
 	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
 		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
 	}
 	if kinds := continuations(w); kinds["free"] == 0 || kinds["fill"] == 0 {
-		t.Errorf("continuations %v: want some that free and some that fill", kinds)
+		t.Errorf("continuations %v: want some of each kind", kinds)
 	}
 }
 
@@ -496,8 +496,8 @@ func longPin(author schemas.UserID, n int) schemas.PinVersion {
 	return p
 }
 
-// A backfill delivers the best recents and no more, also when it takes several portions and a trim is due.
-func TestBackfillInPortionsIsOfTheBest(t *testing.T) {
+// A backfill delivers only the best recents, also when it takes several portions and a trim is due.
+func TestBackfill_PortionsHaveBestRecents(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const before, most, author = 100, 40, "user:much"
@@ -512,10 +512,10 @@ func TestBackfillInPortionsIsOfTheBest(t *testing.T) {
 	}
 	publish(w, follow("f", 1, "user:fan", schemas.Follow, author))
 	w.WaitIdle()
-	var want []brought
+	var want []delivered
 	for n := before - most; n < before; n++ {
 		p := longPin(author, n)
-		want = append(want, brought{"user:fan", p.Pin, p.Version, 1})
+		want = append(want, delivered{"user:fan", p.Pin, p.Version, 1})
 	}
 	expect(t, w, author, want)
 	if continuations(w)["backfill"] == 0 {
@@ -523,23 +523,23 @@ func TestBackfillInPortionsIsOfTheBest(t *testing.T) {
 	}
 }
 
-// going is a set of deleted users that contains user once gone is set.
-type going struct {
-	user schemas.UserID
-	gone atomic.Bool
+// laterDeleted is a set of deleted users that contains user once deleted is set.
+type laterDeleted struct {
+	user    schemas.UserID
+	deleted atomic.Bool
 }
 
-func (g *going) Has(user schemas.UserID) bool { return user == g.user && g.gone.Load() }
+func (g *laterDeleted) Has(user schemas.UserID) bool { return user == g.user && g.deleted.Load() }
 
-func (g *going) Note(schemas.UserID, schemas.Micros) {}
+func (g *laterDeleted) Note(schemas.UserID, schemas.Micros) {}
 
-// A followee that is deleted between two portions of a backfill still answers: the user waits for as many answers as there
-// were requests.
-func TestFolloweeWhoGoesInTheMiddleAnswers(t *testing.T) {
+// A followee that is deleted between two portions of a backfill still answers, because the pools wait for one answer per
+// request.
+func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const author, fan, pins, asked = "user:leaver", "user:fan", 100, 7
-	leaver := &going{user: author}
+	leaver := &laterDeleted{user: author}
 	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: pins, PullAbove: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, leaver))
 	publish(w, follow("f", 1, fan, schemas.Follow, author))
@@ -548,7 +548,7 @@ func TestFolloweeWhoGoesInTheMiddleAnswers(t *testing.T) {
 	}
 	w.WaitIdle()
 	before, _ := deliveries(t, w, author)
-	leaver.gone.Store(true) // its rows exist until the erasure arrives
+	leaver.deleted.Store(true) // its rows exist until the erasure arrives
 	proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, BackfillID: asked})
 	w.WaitIdle()
 	answers := 0
@@ -558,16 +558,16 @@ func TestFolloweeWhoGoesInTheMiddleAnswers(t *testing.T) {
 		}
 	}
 	if answers != 1 {
-		t.Errorf("answered %d times, want once", answers)
+		t.Errorf("%d answers, want 1", answers)
 	}
 	if after, _ := deliveries(t, w, author); len(after) == len(before) || len(after) >= len(before)+pins {
-		t.Errorf("%d pins were brought before the followee went, and %d then: want some", len(before), len(after)-len(before))
+		t.Errorf("%d pins delivered before the deletion and %d after it, want some before", len(before), len(after)-len(before))
 	}
 }
 
 // For pins with the longest facets, the effect of each record stays small and complete in backfills, walks and switches in
 // both directions.
-func TestLongPinsGoInPortions(t *testing.T) {
+func TestFanout_SplitsLongPins(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const author, pins, followers = "user:long", 50, 60
@@ -593,7 +593,7 @@ func TestLongPinsGoInPortions(t *testing.T) {
 	publish(w, follow("one more", 0, "user:more", schemas.Follow, author))
 	w.WaitIdle()
 	if diff := gocmp.Diff(published, slots(t, w, author)); diff != "" {
-		t.Errorf("slots, true if gone (-want +got):\n%s", diff)
+		t.Errorf("slots, true if withdrawn (-want +got):\n%s", diff)
 	}
 	publish(w,
 		follow("less", 1, "user:0", schemas.Unfollow, author), follow("still less", 1, "user:1", schemas.Unfollow, author),
@@ -603,14 +603,14 @@ func TestLongPinsGoInPortions(t *testing.T) {
 	}
 	w.WaitIdle()
 	if got := slots(t, w, author); len(got) > 0 {
-		t.Errorf("%d slots are left", len(got))
+		t.Errorf("%d slots remain", len(got))
 	}
 	most, kinds := 0, continuations(w)
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		most = max(most, len(r.Value.Users)*len(r.Value.Pins))
 	}
 	if most > 50 {
-		t.Errorf("up to %d rows of 16 KiB a delivery", most)
+		t.Errorf("up to %d rows of 16 KiB per delivery", most)
 	}
 	for _, kind := range []string{"backfill", "fill", "walk"} {
 		if kinds[kind] == 0 {
@@ -622,9 +622,9 @@ func TestLongPinsGoInPortions(t *testing.T) {
 	}
 }
 
-// Many pins of one followee are published at once. In every partition a walk starts after the previous one has ended, so
-// that at most one step of it precedes the deliveries of others.
-func TestWalksOfOneFolloweeTakeTurns(t *testing.T) {
+// Many pins of one followee are published at once. In every partition a walk starts after the previous one has ended, so at
+// most one step of it precedes the deliveries of others.
+func TestWalks_OfOneFolloweeRunInSequence(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 4, Recents: 100, PullAbove: never}))
@@ -633,12 +633,12 @@ func TestWalksOfOneFolloweeTakeTurns(t *testing.T) {
 		publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
 	}
 	w.WaitIdle()
-	var want []brought
+	var want []delivered
 	for n := range pins {
 		p := pinOf(author, n, schemas.Micros(n))
 		announce(w, author, p)
 		for u := range followers {
-			want = append(want, brought{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
+			want = append(want, delivered{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
 		}
 	}
 	w.WaitIdle()
@@ -651,7 +651,7 @@ func TestWalksOfOneFolloweeTakeTurns(t *testing.T) {
 			ended[r.Partition] = map[schemas.PinID]bool{}
 		}
 		if ended[r.Partition][before] = pin != before; ended[r.Partition][pin] {
-			t.Fatalf("partition %d: %s again, after another one", r.Partition, pin)
+			t.Fatalf("partition %d: %s continued after another pin", r.Partition, pin)
 		}
 		now[r.Partition] = pin
 	}
@@ -661,15 +661,15 @@ func TestFanout(t *testing.T) {
 	w := proctest.New(t)
 	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 100, Recents: 5, PullAbove: never}))
 	for name, run := range map[string]func(*testing.T, *proctest.Wire){
-		"a new follower gets the best":           testBackfill,
-		"recents are trimmed":                    testTrim,
-		"an erased author leaves others' pins":   testFormerAuthor,
-		"versions travel, older ones do not":     testVersions,
-		"weights travel with the edge":           testWeights,
-		"a block is told to both":                testBlocks,
-		"bad records go to the dead letters":     testDeadLetters,
-		"deleted users' follows are dropped":     testDeletedUsers,
-		"an unfollowed one gets nothing further": testUnfollow,
+		"a new follower gets the best recents":             testBackfill,
+		"recents are trimmed":                              testTrim,
+		"the erasure of an author keeps pins of others":    testFormerAuthor,
+		"newer versions are delivered, older ones are not": testVersions,
+		"deliveries carry the weight of the edge":          testWeights,
+		"a block is sent to both sides":                    testBlocks,
+		"bad records go to the dead letters":               testDeadLetters,
+		"deleted users' follows are dropped":               testDeletedUsers,
+		"a former follower gets no deliveries":             testUnfollow,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each case has its own followees and mostly waits
@@ -679,21 +679,21 @@ func TestFanout(t *testing.T) {
 }
 
 func testBackfill(t *testing.T, w *proctest.Wire) {
-	var want []brought
+	var want []delivered
 	for _, n := range rand.New(rand.NewPCG(3, 4)).Perm(20) {
 		p := pinOf("user:back", 100+n, schemas.Micros(n)*1e6)
 		if n == 0 {
-			p.Quality = 1e6 // worth 14 time constants
+			p.Quality = 1e6 // equals 14 time constants
 		}
-		if n != 19 { // the newest pin is no longer the board's, which a new follower has to learn
+		if n != 19 { // the newest pin is no longer the board's, which a new follower must receive
 			p.Board = "board:back"
 		}
 		announce(w, "board:back", p)
 		if n == 0 || n > 14 {
-			want = append(want, brought{"user:fan", p.Pin, p.Version, 1})
+			want = append(want, delivered{"user:fan", p.Pin, p.Version, 1})
 		}
 	}
-	slices.SortFunc(want, func(a, b brought) int { return cmp.Compare(a.Pin, b.Pin) })
+	slices.SortFunc(want, func(a, b delivered) int { return cmp.Compare(a.Pin, b.Pin) })
 	w.WaitIdle()
 	publish(w, follow("back", 0, "user:fan", schemas.Follow, "board:back"),
 		follow("again", 1, "user:fan", schemas.Follow, "board:back")) // delivers nothing more
@@ -738,13 +738,13 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 	announce(w, "user:trim", all...)
 	w.WaitIdle()
 	if slices.Contains(rowsOf(w, "user:trim", 'p'), string(deletions[0].Pin)) {
-		t.Fatalf("%s is among the recents: no pin is deleted that was trimmed", deletions[0].Pin)
+		t.Fatalf("%s is among the recents: want a deletion of a trimmed pin", deletions[0].Pin)
 	}
 	announce(w, "user:trim", deletions...)
 	w.WaitIdle()
 	own := rowsOf(w, "user:trim", 'o')
 	if len(own) != pins-len(deletions) {
-		t.Errorf("%d of %d pins are listed as the author's own, of which %d are deleted", len(own), pins, len(deletions))
+		t.Errorf("%d of %d pins listed as the author's own, with %d deletions", len(own), pins, len(deletions))
 	}
 	if got := len(w.Rows(topics.Fanout, "user:trim")) - len(own); got < 2*recents || got > 30*recents {
 		t.Errorf("%d rows of %d publications, want a few times %d", got, pins, recents)
@@ -763,8 +763,8 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 	}
 }
 
-// An earlier create by another author takes over a pin that the recents of its former author have dropped. The erasure of
-// the former author deletes only the pins that are still that author's.
+// An earlier create by another author changes the author of a pin that the recents of its former author have dropped. The
+// erasure of the former author deletes only the pins that are still that author's.
 func testFormerAuthor(t *testing.T, w *proctest.Wire) {
 	const author, pins = "user:former", 60
 	var all []schemas.PinVersion
@@ -798,13 +798,13 @@ func testFormerAuthor(t *testing.T, w *proctest.Wire) {
 		}
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("pins that are deleted with their author (-want +got):\n%s", diff)
+		t.Errorf("pins deleted with their author (-want +got):\n%s", diff)
 	}
 	if left := w.Rows(topics.Fanout, author); len(left) > 0 {
-		t.Errorf("%d rows are left, of kind %q first", len(left), left[0].Name[0])
+		t.Errorf("%d rows remain, the first of kind %q", len(left), left[0].Name[0])
 	}
 	if own := rowsOf(w, "user:earlier", 'o'); !slices.Equal(own, []string{string(moved.Pin)}) {
-		t.Errorf("the pins of who has it now: %v, want %s", own, moved.Pin)
+		t.Errorf("pins of the new author: %v, want %s", own, moved.Pin)
 	}
 }
 
@@ -817,12 +817,12 @@ func testVersions(t *testing.T, w *proctest.Wire) {
 	third.Version, third.Deleted = first.Version+2, true
 	announce(w, "user:ver", first, first, second, first, third, second, first)
 	w.WaitIdle()
-	expect(t, w, "user:ver", []brought{
+	expect(t, w, "user:ver", []delivered{
 		{"user:fan", first.Pin, first.Version, 1}, {"user:fan", first.Pin, second.Version, 1}, {"user:fan", first.Pin, third.Version, 1},
 	})
 	publish(w, follow("ver2", 0, "user:late", schemas.Follow, "user:ver"))
 	w.WaitIdle()
-	expect(t, w, "user:ver", []brought{
+	expect(t, w, "user:ver", []delivered{
 		{"user:fan", first.Pin, first.Version, 1}, {"user:fan", first.Pin, second.Version, 1}, {"user:fan", first.Pin, third.Version, 1},
 		{"user:late", first.Pin, third.Version, 1}, // the deletion
 	})
@@ -848,18 +848,18 @@ func testWeights(t *testing.T, w *proctest.Wire) {
 	publish(w, follow("w4", 2, "user:early", schemas.Follow, "user:wei"))
 	w.WaitIdle()
 	v := schemas.Version(base)
-	expect(t, w, "user:wei", []brought{
+	expect(t, w, "user:wei", []delivered{
 		{"user:early", "pin:900", v, 2}, {"user:early", "pin:900", v, 2}, {"user:later", "pin:900", v, 3},
 	})
 }
 
 // A weight of 1 leaves no row for a user who never followed, and a deleted user's weight leaves none either. For a user
 // with a register the row stays, so that an older weight that arrives late changes nothing.
-func TestWeightsThatSayNothingAreNotKept(t *testing.T) {
+func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const author, stranger, fan, former, leaver = "user:cared", "user:stranger", "user:fan", "user:former", "user:leaver"
-	leaves := &going{user: leaver}
+	leaves := &laterDeleted{user: leaver}
 	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: 10, PullAbove: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, leaves))
 	weighed := func(when string, weight float32, at schemas.Micros, want ...string) {
@@ -877,16 +877,16 @@ func TestWeightsThatSayNothingAreNotKept(t *testing.T) {
 		follow("2", 0, former, schemas.Follow, author), follow("3", 1, former, schemas.Unfollow, author))
 	w.WaitIdle()
 	weighed("all care", 3, 5, fan, former, leaver, stranger)
-	leaves.gone.Store(true)
+	leaves.deleted.Store(true)
 	weighed("nobody does", 1, 6, fan, former)
-	weighed("a late one", 2, 4, fan, former, stranger)
-	weighed("nobody, once more", 1, 7, fan, former)
+	weighed("a late weight", 2, 4, fan, former, stranger)
+	weighed("the default weight again", 1, 7, fan, former)
 	publish(w, follow("4", 3, former, schemas.Follow, author), follow("5", 3, stranger, schemas.Follow, author))
 	w.WaitIdle()
 	announce(w, author, pinOf(author, 990, 0))
 	w.WaitIdle()
 	v := schemas.Version(base)
-	expect(t, w, author, []brought{{fan, "pin:990", v, 1}, {former, "pin:990", v, 1}, {stranger, "pin:990", v, 1}})
+	expect(t, w, author, []delivered{{fan, "pin:990", v, 1}, {former, "pin:990", v, 1}, {stranger, "pin:990", v, 1}})
 }
 
 func testBlocks(t *testing.T, w *proctest.Wire) {
@@ -928,14 +928,14 @@ func testDeadLetters(t *testing.T, w *proctest.Wire) {
 		t.Errorf("%d dead letters, want 6", got)
 	}
 	if got := len(edgesOf(w, key)); got != 2 {
-		t.Errorf("%d edges, want the good ones, user:a's and user:b's", got)
+		t.Errorf("%d edges, want the valid ones of user:a and user:b", got)
 	}
 }
 
 func testDeletedUsers(t *testing.T, w *proctest.Wire) {
-	publish(w, follow("g1", 0, "user:gone", schemas.Follow, "user:del"), follow("g2", 0, "user:fan", schemas.Follow, "user:gone"))
+	publish(w, follow("g1", 0, "user:deleted", schemas.Follow, "user:del"), follow("g2", 0, "user:fan", schemas.Follow, "user:deleted"))
 	w.WaitIdle()
-	if got := len(edgesOf(w, "user:gone")) + len(edgesOf(w, "user:del")); got != 0 {
+	if got := len(edgesOf(w, "user:deleted")) + len(edgesOf(w, "user:del")); got != 0 {
 		t.Errorf("%d edges, want none", got)
 	}
 	if got := w.Rows(topics.Fanout, "user:del"); len(got) != 0 {
@@ -953,5 +953,5 @@ func testUnfollow(t *testing.T, w *proctest.Wire) {
 	w.WaitIdle()
 	announce(w, "user:unf", pinOf("user:unf", 1101, 1))
 	w.WaitIdle()
-	expect(t, w, "user:unf", []brought{{"user:fan", "pin:1100", schemas.Version(base), 1}})
+	expect(t, w, "user:unf", []delivered{{"user:fan", "pin:1100", schemas.Version(base), 1}})
 }
