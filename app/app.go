@@ -117,7 +117,7 @@ func (p *App) part(name string, run func(context.Context) error) {
 
 // frontPart adds a part that answers requests. It stops before the other parts.
 func (p *App) frontPart(name string, run func(context.Context) error) {
-	p.parts = append(p.parts, processors.Component{Name: name, Run: run, Answers: true})
+	p.parts = append(p.parts, processors.Component{Name: name, Run: run, Serves: true})
 }
 
 // onClose makes Close call f, before the functions of earlier calls.

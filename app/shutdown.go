@@ -52,7 +52,7 @@ func stopWithin(ctx context.Context, timeout time.Duration, stopped <-chan error
 func runningParts(states []processors.ComponentState) string {
 	var names []string
 	for _, s := range states {
-		if s.Condition == processors.Ended || s.Condition == processors.Failed || s.Condition == processors.Idle {
+		if s.Condition == processors.Stopped || s.Condition == processors.Failed || s.Condition == processors.Idle {
 			continue
 		}
 		name := s.Name

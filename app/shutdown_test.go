@@ -18,7 +18,7 @@ import (
 // A process that is asked to stop does so, and names what delays it.
 func TestStopWithin(t *testing.T) {
 	states := []processors.ComponentState{
-		{Name: "http", Condition: processors.Ended},
+		{Name: "http", Condition: processors.Stopped},
 		{Name: "pools", Condition: processors.Running, LastError: "disk refuses writes"},
 	}
 	why := func() string { return runningParts(states) }
@@ -77,7 +77,7 @@ func TestShutdown_StopsServerFirst(t *testing.T) {
 	defer p.Close()
 	var first []string
 	for _, part := range p.parts {
-		if part.Answers {
+		if part.Serves {
 			first = append(first, part.Name)
 		}
 	}

@@ -25,12 +25,12 @@ var (
 	kindName = regexp.MustCompile(`^(row|[kK]ind)[A-Z]|(Row|Table|Kind)$`)
 	// deletedBy matches a line of the section: the kind, its content, and what deletes it.
 	deletedBy = regexp.MustCompile(`^\t('.'|[a-z_]+) +(\S.*)$`)
-	// means are the things that can delete a row; never must give the reason.
+	// means are the possible causes of a deletion; never must give the reason.
 	means = regexp.MustCompile(`\b(event|cap|timer|sweep|TTL|erasure)\b|\bnever: \S`)
 )
 
-// For every kind of row, the section "Deletion" of the package comment says what deletes it, so no row is kept forever by
-// oversight.
+// The section "Deletion" of the package comment names the cause of the deletion of every kind of row, so no row is kept
+// forever by mistake.
 func TestRowKinds_DocumentTheirDeletion(t *testing.T) {
 	for _, dir := range packagesWithRows {
 		kinds, documented := kindsOf(t, dir)

@@ -32,6 +32,6 @@ func ExampleSupervisor() {
 	}
 	// Output:
 	// <nil>
-	// pools ended restarts: 1 no broker answers
-	// http ended restarts: 0
+	// pools stopped restarts: 1 no broker answers
+	// http stopped restarts: 0
 }

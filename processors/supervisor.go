@@ -20,9 +20,9 @@ import (
 type Component struct {
 	Name string
 	Run  func(ctx context.Context) error
-	// Answers marks a component that answers requests with the help of the others. The others are stopped only after it has
+	// Serves marks a component that serves requests with the help of the others. The others are stopped only after it has
 	// returned, so that it can complete the requests in flight.
-	Answers bool
+	Serves bool
 }
 
 // Condition is the current state of a component.
@@ -33,7 +33,7 @@ const (
 	Idle    Condition = "idle"    // not started yet
 	Running Condition = "running" // its Run has been called and has not returned
 	Waiting Condition = "waiting" // Run failed; the component is restarted at NextTry
-	Ended   Condition = "ended"   // stopped by the supervisor
+	Stopped Condition = "stopped" // stopped by the supervisor
 	Failed  Condition = "failed"  // failed permanently; the supervisor stops
 )
 
@@ -84,30 +84,30 @@ func NewSupervisor(backoff Backoff, log *slog.Logger, components ...Component) *
 	return s
 }
 
-// Run runs all components until ctx ends. It then stops the components that answer requests, waits for them, and stops the
+// Run runs all components until ctx ends. It then stops the components that serve requests, waits for them, and stops the
 // others. A component that fails or returns early is restarted after a delay. A component that fails permanently stops all
 // others, and Run returns its error.
 func (s *Supervisor) Run(ctx context.Context) error {
-	asked, end := context.WithCancel(ctx)
-	defer end()
-	rest, endRest := context.WithCancel(context.WithoutCancel(ctx))
-	defer endRest()
-	var answering, others sync.WaitGroup
+	first, stop := context.WithCancel(ctx)
+	defer stop()
+	second, stopOthers := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopOthers()
+	var serving, others sync.WaitGroup
 	errs := make([]error, len(s.components))
 	for i, p := range s.components {
-		ctx, running := rest, &others
-		if p.Answers {
-			ctx, running = asked, &answering
+		ctx, running := second, &others
+		if p.Serves {
+			ctx, running = first, &serving
 		}
 		running.Go(func() {
-			if errs[i] = s.keep(ctx, i); errs[i] != nil {
-				end()
+			if errs[i] = s.runComponent(ctx, i); errs[i] != nil {
+				stop()
 			}
 		})
 	}
-	<-asked.Done()
-	answering.Wait()
-	endRest()
+	<-first.Done()
+	serving.Wait()
+	stopOthers()
 	others.Wait()
 	return errors.Join(errs...)
 }
@@ -119,8 +119,8 @@ func (s *Supervisor) State() []ComponentState {
 	return append([]ComponentState(nil), s.states...)
 }
 
-// keep runs one component until it is stopped (nil) or fails permanently.
-func (s *Supervisor) keep(ctx context.Context, i int) error {
+// runComponent runs one component until it is stopped (nil) or fails permanently.
+func (s *Supervisor) runComponent(ctx context.Context, i int) error {
 	delays := s.backoff.ExponentialBackOff
 	for {
 		s.set(i, Running, nil, time.Time{})
@@ -129,11 +129,11 @@ func (s *Supervisor) keep(ctx context.Context, i int) error {
 		// The label separates the components in a CPU profile, including the goroutines that they start: go tool pprof -tags.
 		pprof.Do(ctx, pprof.Labels("component", s.components[i].Name), func(ctx context.Context) { err = s.components[i].Run(ctx) })
 		if ctx.Err() != nil {
-			s.set(i, Ended, err, time.Time{})
+			s.set(i, Stopped, err, time.Time{})
 			return nil
 		}
 		if err == nil {
-			err = errors.New("ended by itself")
+			err = errors.New("returned before it was stopped")
 		}
 		if isFatal(err) {
 			s.set(i, Failed, err, time.Time{})
@@ -156,7 +156,7 @@ func (s *Supervisor) wait(ctx context.Context, i int, err error, delay time.Dura
 	case <-time.After(delay):
 		return true
 	case <-ctx.Done():
-		s.set(i, Ended, nil, time.Time{})
+		s.set(i, Stopped, nil, time.Time{})
 		return false
 	}
 }

@@ -60,7 +60,7 @@ func TestSupervisor_RestartsWithGrowingDelays(t *testing.T) {
 		if !slices.Equal(f.starts, want) {
 			t.Errorf("started at %v, want %v", f.starts, want)
 		}
-		if got := s.State()[0]; got.Restarts != 6 || got.LastError != "broken" || got.Condition != processors.Ended {
+		if got := s.State()[0]; got.Restarts != 6 || got.LastError != "broken" || got.Condition != processors.Stopped {
 			t.Errorf("state %+v", got)
 		}
 	})
@@ -97,9 +97,9 @@ type fatalError struct{ error }
 
 func (fatalError) Fatal() bool { return true }
 
-func TestFatalErrorEndsEverythingAndIsReturned(t *testing.T) {
+func TestSupervisor_FatalErrorStopsAllComponents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ended := false
+		cleanedUp := false
 		s := processors.NewSupervisor(exactly(), nil,
 			processors.Component{Name: "bad", Run: func(context.Context) error {
 				time.Sleep(time.Second)
@@ -108,28 +108,28 @@ func TestFatalErrorEndsEverythingAndIsReturned(t *testing.T) {
 			processors.Component{Name: "good", Run: func(ctx context.Context) error {
 				<-ctx.Done()
 				time.Sleep(3 * time.Second) // its cleanup, for which the supervisor waits
-				ended = true
+				cleanedUp = true
 				return nil
 			}})
 		err := s.Run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "bad: run: another topic") {
 			t.Errorf("Run: %v, want the fatal error with the component's name", err)
 		}
-		if !ended {
-			t.Error("Run returned before the other component had ended")
+		if !cleanedUp {
+			t.Error("Run returned before the other component returned")
 		}
 		got := []processors.Condition{s.State()[0].Condition, s.State()[1].Condition}
-		if want := []processors.Condition{processors.Failed, processors.Ended}; !slices.Equal(got, want) {
+		if want := []processors.Condition{processors.Failed, processors.Stopped}; !slices.Equal(got, want) {
 			t.Errorf("conditions %v, want %v", got, want)
 		}
 	})
 }
 
-// Components that answer requests are stopped first, because they need the other components to complete the requests in flight.
-func TestWhatAnswersEndsFirst(t *testing.T) {
+// Components that serve requests are stopped first, because they need the other components to complete the requests in flight.
+func TestSupervisor_StopsServingComponentsFirst(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			var store, door time.Duration // when each had returned
+			var store, http time.Duration // when each returned
 			began := time.Now()
 			s := processors.NewSupervisor(exactly(), nil,
 				processors.Component{Name: "store", Run: func(ctx context.Context) error {
@@ -137,10 +137,10 @@ func TestWhatAnswersEndsFirst(t *testing.T) {
 					store = time.Since(began)
 					return nil
 				}},
-				processors.Component{Name: "door", Answers: true, Run: func(ctx context.Context) error {
+				processors.Component{Name: "http", Serves: true, Run: func(ctx context.Context) error {
 					<-ctx.Done()
 					time.Sleep(3 * time.Second) // completes its requests in flight
-					door = time.Since(began)
+					http = time.Since(began)
 					return nil
 				}},
 				processors.Component{Name: "group", Run: func(ctx context.Context) error {
@@ -152,20 +152,20 @@ func TestWhatAnswersEndsFirst(t *testing.T) {
 					return nil
 				}})
 			if err := supervise(t, s, time.Minute); (err != nil) != fails {
-				t.Errorf("one fails for good: %v, Run: %v", fails, err)
+				t.Errorf("a component fails permanently: %v, Run: %v", fails, err)
 			}
 			want := time.Minute + 3*time.Second
 			if fails {
 				want = 4 * time.Second
 			}
-			if door != want || store != want {
-				t.Errorf("one fails for good: %v: what answers has ended after %s and the rest after %s, want both %s", fails, door, store, want)
+			if http != want || store != want {
+				t.Errorf("a component fails permanently: %v: http stopped after %s and the store after %s, want both %s", fails, http, store, want)
 			}
 		})
 	}
 }
 
-func TestPartThatEndsByItselfIsStartedAgain(t *testing.T) {
+func TestSupervisor_RestartsComponentThatReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: func(context.Context) error {
@@ -179,7 +179,7 @@ func TestPartThatEndsByItselfIsStartedAgain(t *testing.T) {
 	})
 }
 
-func TestStateSaysWhatIsWaitedFor(t *testing.T) {
+func TestSupervisor_StateWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{began: time.Now(), runs: time.Second}
 		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: f.run})
