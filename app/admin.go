@@ -17,14 +17,14 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// admin serves profiles and metrics on its own address. On loopback, or if something else guards the address, requests
-// need no token. Otherwise it serves only metrics, to requests with the static token: a profile shows memory and may
-// use as much CPU time as the request demands.
+// admin serves profiles and metrics on its own address. On loopback, or with api.insecure, requests need no token.
+// On any other address it serves only metrics, to requests with the static token. It serves no profiles there: a
+// profile shows memory and uses as much CPU time as the request specifies.
 type admin struct {
 	listener net.Listener
 	metrics  prometheus.Gatherer
-	hosts    []string        // host names that requests may use
-	scrape   api.ScrapeCheck // beyond loopback; nil: requests need no token
+	hosts    []string        // accepted host names
+	scrape   api.ScrapeCheck // nil: requests need no token
 }
 
 func listenAdmin(cfg Config, scrape api.ScrapeCheck, metrics prometheus.Gatherer) (*admin, error) {
@@ -42,7 +42,7 @@ func listenAdmin(cfg Config, scrape api.ScrapeCheck, metrics prometheus.Gatherer
 // Run serves until ctx is done. It must be called only once.
 func (a *admin) Run(ctx context.Context) error {
 	server := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // profiles in flight are worthless when incomplete
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // no graceful shutdown: an incomplete profile is useless
 	defer stop()
 	if err := server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve profiles on %s: %w", a.listener.Addr(), err)
@@ -54,32 +54,32 @@ func (a *admin) handler() http.Handler {
 	mux := http.NewServeMux()
 	metrics := promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	if a.scrape != nil {
-		mux.Handle("/metrics", a.scraped(metrics))
+		mux.Handle("/metrics", a.requireToken(metrics))
 		return foreign.RefusePages(mux, foreign.Page)
 	}
 	mux.Handle("/metrics", metrics)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return a.fenced(mux)
+	return a.rejectForeign(mux)
 }
 
-// scraped rejects requests without the static token of the metrics.
-func (a *admin) scraped(h http.Handler) http.Handler {
+// requireToken rejects requests without the static token of the metrics.
+func (a *admin) requireToken(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, given := auth.Bearer(r)
 		if !given || a.scrape.Check(token) != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "this needs the token in metrics.token_file", http.StatusUnauthorized)
+			http.Error(w, "authenticate: send the token in metrics.token_file as a bearer token", http.StatusUnauthorized)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// fenced rejects requests that a browser sends for pages of other sites, because a profile takes CPU time, and requests
-// with an unknown host name (DNS rebinding).
-func (a *admin) fenced(h http.Handler) http.Handler {
+// rejectForeign rejects cross-site requests from browsers, because a profile takes CPU time, and requests with an
+// unknown host name (DNS rebinding).
+func (a *admin) rejectForeign(h http.Handler) http.Handler {
 	return foreign.RefuseNames(foreign.RefusePages(h, foreign.Page), a.hosts...)
 }
 

@@ -28,10 +28,10 @@ import (
 // App is the part of the pipeline that a process runs: all of it, or some of its roles. Call Open, then Run. Call Close
 // even if Run was not called.
 type App struct {
-	cfg     Config
-	own     generator.Extensions // of the embedding program
-	log     *slog.Logger
-	metrics *prometheus.Registry
+	cfg        Config
+	extensions generator.Extensions // of the embedding program
+	log        *slog.Logger
+	metrics    *prometheus.Registry
 
 	tracer    *tracing.Tracer  // nil: no tracing
 	broker    *embedded.Server // nil: the brokers are external
@@ -46,28 +46,28 @@ type App struct {
 	local     *generator.Generator // of the local pools; nil: this process has none
 	related   feed.Neighbours      // nil: this process requests no neighbors
 	interests peers.Interests      // nil: this process requests no terms and interests
-	known     peers.Known          // nil: this process reads no rows that make users known
+	known     peers.Known          // nil: this process cannot check whether a user exists
 	others    others               // nil: this process does not request the state of others
 	decided   *topics.GlobalTable[schemas.InterestDecision]
 	retries   peers.Retries    // nil: this process does not request the state of retries
 	pulled    <-chan struct{}  // closed when local has read the recents of pulled followees
-	hot       *generator.Hot   // counts known to local; nil without local
-	features  *feature.Service // nil: not served here
-	insights  *insight.Service // nil: not served here
-	store     feed.Store       // for reading feeds; nil: not here
+	hot       *generator.Hot   // the counts that local uses; nil without local
+	features  *feature.Service // nil: not served by this process
+	insights  *insight.Service // nil: not served by this process
+	store     feed.Store       // for reading feeds; nil: this process reads none
 	storeLag  *topics.StoreLag // of two feed stores; nil: there is one
 	sinks     []feedSink       // for writing feeds
 	clusters  []*cassandra.Store
 	stores    []func() status.Store
-	spare     []string      // parts that are not needed for answers
-	feed      *feed.Service // nil: not served here
+	optional  []string      // parts that readiness does not require
+	feed      *feed.Service // nil: not served by this process
 	server    *api.Server
 	verifier  *auth.Verifier // of callers' tokens; nil: authentication is disabled
 
-	// The groups may contain another generation of the pools than the one this process started with.
-	generations *poolGenerations // nil: no pools here
+	// A cut-over replaces the generation of the pools that this process started with.
+	generations *poolGenerations // nil: this process runs no pools
 	firstPools  *rows.Runner
-	watch       *topics.GenerationWatch // nil: no pools are read here
+	watch       *topics.GenerationWatch // nil: this process reads no pools
 
 	parts      []processors.Component
 	supervisor *processors.Supervisor
@@ -85,8 +85,8 @@ type contentGenerator interface {
 type opener func(*App, context.Context) error
 
 // openParts opens parts in order.
-func openParts(ctx context.Context, cfg Config, own generator.Extensions, log *slog.Logger, parts []opener) (_ *App, err error) {
-	p := &App{cfg: cfg, own: own, log: log, metrics: prometheus.NewRegistry()}
+func openParts(ctx context.Context, cfg Config, extensions generator.Extensions, log *slog.Logger, parts []opener) (_ *App, err error) {
+	p := &App{cfg: cfg, extensions: extensions, log: log, metrics: prometheus.NewRegistry()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())

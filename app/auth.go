@@ -24,8 +24,7 @@ func (p *App) scrapeToken() (api.ScrapeCheck, error) {
 	return auth.ScrapeToken{File: p.cfg.Metrics.TokenFile}, nil
 }
 
-// configureAuth makes the server authenticate clients (auth.*) and peers (peers.secret_file). What is not configured is
-// not authenticated.
+// configureAuth makes the server authenticate clients, if auth is configured, and peers, if peers.secret_file is set.
 func (p *App) configureAuth(deps *api.Deps) error {
 	if p.cfg.Peers.SecretFile != "" {
 		proof, err := p.peerAuth()
@@ -53,7 +52,7 @@ func (p *App) configureAuth(deps *api.Deps) error {
 	return err
 }
 
-// peerAuth returns the authentication by the secret that all processes share.
+// peerAuth returns the authentication with the secret that all processes share.
 func (p *App) peerAuth() (*auth.Peers, error) {
 	secret, err := auth.ReadSecret(p.cfg.Peers.SecretFile)
 	if err != nil {
@@ -94,8 +93,8 @@ func (c *Config) validateAdminAddress() error {
 	if c.API.Insecure || isLoopback(host) || c.Metrics.TokenFile != "" {
 		return nil
 	}
-	return fmt.Errorf("admin: %q can be reached from other machines, and callers are not authenticated there: listen on 127.0.0.1, "+
-		"set metrics.token_file for metrics alone, or, if something else guards the address, set api.insecure", c.Admin)
+	return fmt.Errorf("admin: other machines can reach %q without authentication: listen on 127.0.0.1, set metrics.token_file "+
+		"to serve only metrics, or set api.insecure if a firewall or proxy protects the address", c.Admin)
 }
 
 // isLoopback reports whether only this machine can reach a host.

@@ -38,7 +38,7 @@ func TestServe_StartsWithoutStores(t *testing.T) {
 	log := new(said)
 	s := launch(t, cfg, slog.New(slog.NewTextHandler(log, nil)), serving())
 	for _, c := range []struct{ path, body, want string }{
-		{"/readyz", "", "no feed store can be reached"},
+		{"/readyz", "", "no feed store is reachable"},
 		{"/v1/users/user:ada/feed", "", `"degraded":["generator","store"]`},
 		{"/v1/features", `{"features":["interests_24h"],"users":["user:ada"]}`, `"missing":[{"entity":"user:ada","feature":"interests_24h"`},
 	} {

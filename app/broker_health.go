@@ -11,17 +11,17 @@ import (
 const (
 	// brokerCheckEvery is the interval between checks.
 	brokerCheckEvery = time.Second
-	// brokerTimeout is the maximum time for an answer: more than a busy broker takes, less than the timeouts of
-	// consumers.
+	// brokerTimeout is the maximum time for a response: longer than a busy broker takes, and shorter than the timeouts
+	// of consumers.
 	brokerTimeout = 5 * time.Second
 )
 
-// brokerHealth checks whether any broker responds. The parts that need a broker notice failures themselves, but notice one
-// that hangs only after a timeout of a minute or more. None of them reports that Kafka is unavailable.
+// brokerHealth checks whether any broker responds. The consumers and producers detect a hanging broker only after a
+// minute or more, and none of them reports to readiness that Kafka is unavailable.
 type brokerHealth struct {
 	kafka    topics.Kafka
 	refused  atomic.Bool
-	answered atomic.Int64 // when a broker last responded, or Run started; nanoseconds since the epoch, 0: Run has not started
+	answered atomic.Int64 // Unix time in nanoseconds when a broker last responded, or Run started; 0: Run has not started
 }
 
 // Run checks until ctx is done.
@@ -48,7 +48,8 @@ func (h *brokerHealth) Run(ctx context.Context) error {
 	}
 }
 
-// unavailable reports whether no broker responds. It also compares the time, because a request to a broker that hangs may take as long as the client allows.
+// unavailable reports whether no broker responds. It also checks the time of the last response, because a request to a
+// hanging broker blocks until the client's timeout.
 func (h *brokerHealth) unavailable() bool {
 	answered := h.answered.Load()
 	return h.refused.Load() || answered > 0 && time.Since(time.Unix(0, answered)) > brokerCheckEvery+brokerTimeout

@@ -17,9 +17,9 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
-// Check reports every configuration problem that prevents a role from starting. Open and each role's command call it
-// before they open anything, and so does "config check". It reads files, but neither writes nor connects. For the role ""
-// it reports the problems that affect every role. groups are the groups of the role Process; none: all.
+// Check reports every configuration problem that prevents a role from starting. Open, the commands of the roles, and
+// "config check" call it before they open anything. It reads files, but neither writes files nor connects. For the
+// role "" it reports the problems that affect every role. groups are the groups of the role Process; none: all.
 func (c *Config) Check(role Role, groups ...string) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -39,17 +39,17 @@ func (c *Config) checkRole(role Role, groups []string) error {
 		problems = append(problems, c.checkPeerAddress())
 	}
 	if role == Materialize && !c.FeedStore.remote() {
-		problems = append(problems, errors.New("feed_store.cassandra.primary.hosts: is empty: an embedded feed store is filled by the process that serves"))
+		problems = append(problems, errors.New("feed_store.cassandra.primary.hosts: is empty: only the role serve can fill an embedded feed store"))
 	}
 	return errors.Join(problems...)
 }
 
-// checkPeerAddress rejects an address at which other processes may not reach this one, and port 0, because they need the
-// address before the process listens.
+// checkPeerAddress rejects port 0, because other processes need the port before this one listens, and every address
+// that they cannot reach.
 func (c *Config) checkPeerAddress() error {
 	address := c.peerAddress()
 	if _, port, err := net.SplitHostPort(address); err == nil && port == "0" {
-		return fmt.Errorf("http: %s: other processes must know the port: give one, or --advertise", address)
+		return fmt.Errorf("http: %s: other processes need a fixed port: set one, or set --advertise", address)
 	}
 	if err := c.Peers.CheckAddress(address); err != nil {
 		return fmt.Errorf("http, advertise: %w", err)
@@ -57,8 +57,7 @@ func (c *Config) checkPeerAddress() error {
 	return nil
 }
 
-// checkFiles reports every file that a role needs, at its start or later, and that is unreadable or has invalid
-// contents.
+// checkFiles reports every file that a role needs, at start or later, and that is unreadable or has invalid contents.
 func (c *Config) checkFiles(role Role) error {
 	var problems []error
 	add := func(needed bool, path string, err func() error) {
@@ -104,7 +103,7 @@ func checkCluster(at cassandra.Cluster) func() error {
 	}
 }
 
-// checkCursorKey checks an existing key. A missing one is created at the start.
+// checkCursorKey checks an existing key. If there is none, the role creates one when it starts.
 func (c *Config) checkCursorKey() error {
 	file := c.below(c.Feed.CursorKeyFile)
 	if _, err := os.Stat(file); err != nil {

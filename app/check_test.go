@@ -46,7 +46,7 @@ func refusedAtStart(dir string) map[string]struct {
 		"missing CA of Cassandra":    {cassandra, stores, "feed_store.cassandra.primary: "},
 		"missing CA of Kafka":        {[]string{"--kafka_client.tls.enabled", "--kafka_client.tls.ca_file", none}, remote, "kafka_client.tls: "},
 		"missing CA of the registry": {[]string{"--registry_client.tls.ca_file", none}, remote, "registry_client: "},
-		"no port":                    {[]string{"--http", "127.0.0.1:0"}, remote, "other processes must know the port"},
+		"no port":                    {[]string{"--http", "127.0.0.1:0"}, remote, "other processes need a fixed port"},
 		"broker beyond loopback":     {[]string{"--kafka", "10.0.0.1:9092"}, []Role{Dev}, "not a loopback address"},
 		"registry beyond loopback":   {[]string{"--registry", "10.0.0.1:8081"}, []Role{Dev}, "not a loopback address"},
 		"small broker":               {[]string{"--embedded.max_bytes", "1"}, []Role{Dev}, "max_bytes"},

@@ -58,7 +58,7 @@ func TestGeneratorConfig_WaitsForVisitsOfOtherProcesses(t *testing.T) {
 func TestAGenerationIsHereFromWhenItAnswers(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	for _, c := range []struct{ here, front, want time.Time }{{early, late, late}, {late, early, late}} {
-		if got := (putInFront{hereSince{at: c.here}, c.front}).Since(); !got.Equal(c.want) {
+		if got := (cutOverSnapshot{hereSince{at: c.here}, c.front}).Since(); !got.Equal(c.want) {
 			t.Errorf("here since %s, in front since %s: got %s", c.here, c.front, got)
 		}
 	}

@@ -21,14 +21,14 @@ type deadLetters struct {
 	kafka   topics.Kafka
 	streams *topics.Streams
 	states  peers.Retries
-	retries *semaphore.Weighted // one at a time: two would request a retry of each letter twice
+	retries *semaphore.Weighted // one at a time: two would request each retry twice
 }
 
 func newDeadLetters(k topics.Kafka, s *topics.Streams, states peers.Retries) deadLetters {
 	return deadLetters{kafka: k, streams: s, states: states, retries: semaphore.NewWeighted(1)}
 }
 
-// List returns the newest letters, the newest last.
+// List returns the newest dead letters, the newest last.
 func (d deadLetters) List(ctx context.Context, limit int) ([]api.Letter, error) {
 	found, err := ops.ListDeadLetters(ctx, d.kafka, d.streams, limit)
 	list := make([]api.Letter, len(found))
@@ -38,7 +38,7 @@ func (d deadLetters) List(ctx context.Context, limit int) ([]api.Letter, error) 
 	return list, err
 }
 
-// Retry requests an immediate retry of the letters since the last call.
+// Retry requests an immediate retry of the dead letters since the last call.
 func (d deadLetters) Retry(ctx context.Context, operator string) (api.Retried, error) {
 	if err := d.retries.Acquire(ctx, 1); err != nil {
 		return api.Retried{}, err
@@ -56,23 +56,23 @@ func (d deadLetters) Limit(ctx context.Context, limit schemas.RetryLimit, operat
 	return ops.LimitRetries(ctx, d.kafka, d.streams, limit, operator)
 }
 
-// Kinds returns the kinds of all letters, by name.
+// Kinds returns the kinds of all dead letters, sorted by name.
 func (d deadLetters) Kinds(ctx context.Context) ([]schemas.RetryKind, error) {
-	list, err := ofTopics(ctx, d.topics(""), d.states.RetryKinds)
+	list, err := forTopics(ctx, d.topics(""), d.states.RetryKinds)
 	slices.SortFunc(list, func(a, b schemas.RetryKind) int { return strings.Compare(a.Kind, b.Kind) })
 	return list, err
 }
 
-// Retries returns at most limit letters of a kind ("": all) in a state ("": all), the latest state changes first.
+// Retries returns at most limit dead letters of a kind ("": all) in a state ("": all), the latest state changes first.
 func (d deadLetters) Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedLetter, error) {
-	list, err := ofTopics(ctx, d.topics(kind), func(ctx context.Context, topic string) ([]schemas.RetriedLetter, error) {
+	list, err := forTopics(ctx, d.topics(kind), func(ctx context.Context, topic string) ([]schemas.RetriedLetter, error) {
 		return d.states.RetriedLetters(ctx, topic, kind, state, limit)
 	})
 	slices.SortStableFunc(list, func(a, b schemas.RetriedLetter) int { return int(b.Since - a.Since) })
 	return list[:min(limit, len(list))], err
 }
 
-// topics returns the topics from which letters of a kind may come.
+// topics returns the topics whose records can become dead letters of a kind ("": any).
 func (d deadLetters) topics(kind string) []string {
 	if topic, _, ok := strings.Cut(kind, "/"); ok {
 		return []string{topic}
@@ -84,23 +84,23 @@ func (d deadLetters) topics(kind string) []string {
 	return names
 }
 
-// topicsAtOnce limits concurrent requests, so that one call does not take all connections to a peer.
-const topicsAtOnce = 8
+// maxTopicRequests limits concurrent requests. Without a limit, one call would take all connections to a peer.
+const maxTopicRequests = 8
 
-// ofTopics calls ask for each topic and returns the answers in the order of the topics.
-func ofTopics[T any](ctx context.Context, names []string, ask func(context.Context, string) ([]T, error)) ([]T, error) {
-	answers := make([][]T, len(names))
+// forTopics calls get for each topic and returns the results in the order of the topics.
+func forTopics[T any](ctx context.Context, names []string, get func(context.Context, string) ([]T, error)) ([]T, error) {
+	results := make([][]T, len(names))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(topicsAtOnce)
+	g.SetLimit(maxTopicRequests)
 	for i, name := range names {
 		g.Go(func() error {
 			var err error
-			answers[i], err = ask(ctx, name)
+			results[i], err = get(ctx, name)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return slices.Concat(answers...), nil
+	return slices.Concat(results...), nil
 }

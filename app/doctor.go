@@ -34,7 +34,7 @@ func (c *Config) RunningDir(ctx context.Context, environ []string) string {
 	}
 	s, err := status.Request(ctx, at)
 	if err != nil || s.Dir == "" {
-		return c.Dir // the check of the process reports the reason
+		return c.Dir // the process check reports the error
 	}
 	if _, err := os.Stat(s.Dir); err != nil {
 		return c.Dir // a path inside a container
@@ -42,7 +42,7 @@ func (c *Config) RunningDir(ctx context.Context, environ []string) string {
 	return s.Dir
 }
 
-// DoctorChecks returns the checks that apply to the configuration. source names where it came from, for the report.
+// DoctorChecks returns the checks that apply to the configuration. source names its origin in the report.
 func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, error) {
 	setup, err := c.Setup()
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 	if err != nil {
 		return nil, err
 	}
-	asker := newAsker(at)
+	local := newLocalTransport(at)
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -66,12 +66,12 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 	checks := []doctor.Check{
 		doctor.Program(version, source),
 		dir.Check(),
-		doctor.Process(&http.Client{Transport: asker}, asker.url, version),
+		doctor.Process(&http.Client{Transport: local}, local.url, version),
 	}
 	if embedded {
 		checks = append(checks, doctor.Ports(map[string]string{"http": c.HTTP, "kafka": c.Kafka[0], "registry": c.Registry}))
 	}
-	checks = append(checks, doctor.Kafka{Kafka: setup.Kafka, Readers: setup.Readers(), Own: embedded, Member: host, Now: time.Now}.Checks()...)
+	checks = append(checks, doctor.Kafka{Kafka: setup.Kafka, Readers: setup.Readers(), Embedded: embedded, Member: host, Now: time.Now}.Checks()...)
 	checks = append(checks, doctor.Registry(registry, embedded))
 	checks = append(checks, feedStoreChecks(*c, setup.Kafka)...)
 	if !c.actionsInPinot() {
@@ -81,23 +81,23 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 	return append(checks, check), err
 }
 
-// asker sends requests to a process on this machine. It returns responses of any status.
-type asker struct {
+// localTransport sends requests to a process on this machine, with the configured token.
+type localTransport struct {
 	url, token string
 	transport  *http.Transport
 }
 
-func newAsker(at client.Config) asker {
+func newLocalTransport(at client.Config) localTransport {
 	scheme := "http://"
 	if at.TLS != nil {
 		scheme = "https://"
 	}
 	transport := &http.Transport{TLSClientConfig: at.TLS, DisableKeepAlives: true} // two requests
-	return asker{scheme + reachable(at.Address), at.Token, transport}
+	return localTransport{scheme + reachable(at.Address), at.Token, transport}
 }
 
-// RoundTrip adds the token.
-func (a asker) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper. It adds the token.
+func (a localTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if a.token != "" {
 		req = req.Clone(req.Context())
 		req.Header.Set("Authorization", "Bearer "+a.token)
@@ -105,7 +105,7 @@ func (a asker) RoundTrip(req *http.Request) (*http.Response, error) {
 	return a.transport.RoundTrip(req)
 }
 
-// reachable returns the address for a client on this machine to reach a listen address.
+// reachable returns the address at which a client on this machine reaches a listener.
 func reachable(address string) string {
 	for _, any := range []string{"", "0.0.0.0", "[::]"} {
 		if port, ok := strings.CutPrefix(address, any+":"); ok {
@@ -162,7 +162,7 @@ func awaitBoth(ctx context.Context, stores ...*cassandra.Store) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return errors.New("one of them cannot be reached")
+			return errors.New("connect to both Cassandra clusters: at least one is unreachable")
 		}
 	}
 	return nil

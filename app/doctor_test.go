@@ -47,13 +47,13 @@ func TestDoctor(t *testing.T) {
 		dir := s.cfg.Dir
 		s.stop()
 		out, err := runCommand(t.Context(), append(away, "doctor", "--dir", dir)...)
-		if err != nil || !strings.Contains(out, "note     kafka         no broker at 127.0.0.1:1") || !strings.Contains(out, "0 problems") {
+		if err != nil || !strings.Contains(out, "note     kafka         no broker listens on 127.0.0.1:1") || !strings.Contains(out, "0 problems") {
 			t.Errorf("stopped: %v, %s", err, out)
 		}
 	})
 	t.Run("of brokers that are away", func(t *testing.T) {
 		out, err := runCommand(t.Context(), append(away, "doctor", "--dir", t.TempDir())...)
-		if err == nil || !strings.HasPrefix(err.Error(), "exit code 1: smartfeed: ") || !strings.Contains(out, "problem  kafka         127.0.0.1:1 cannot be reached") {
+		if err == nil || !strings.HasPrefix(err.Error(), "exit code 1: smartfeed: ") || !strings.Contains(out, "problem  kafka         127.0.0.1:1 is unreachable") {
 			t.Errorf("%v, %s", err, out)
 		}
 	})

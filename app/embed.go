@@ -12,13 +12,13 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// Options say what Open opens.
+// Options configure Open.
 type Options struct {
-	Config Config               // DefaultConfig with changes
-	Role   Role                 // "": Dev
-	Groups []string             // of the role Process; none: all groups
-	Own    generator.Extensions // sources, scoring and rules in Go; used by the generator, in Dev and Process
-	Log    *slog.Logger         // nil: no log
+	Config     Config               // DefaultConfig with changes
+	Role       Role                 // "": Dev
+	Groups     []string             // of the role Process; none: all groups
+	Extensions generator.Extensions // sources, scoring and rules in Go; used by the generator, in Dev and Process
+	Log        *slog.Logger         // nil: no log
 }
 
 // Open opens every part of a role. It reports problems of the machine or the configuration before anything runs.
@@ -35,15 +35,16 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return openParts(ctx, cfg, o.Own, o.Log, parts)
+	return openParts(ctx, cfg, o.Extensions, o.Log, parts)
 }
 
-// Ready returns nil once the App is ready, or an error with the cause if ctx is done before. Run must be running.
+// Ready returns nil once the App is ready. If ctx is done before, it returns an error with the parts that are not ready.
+// Run must be running.
 func (p *App) Ready(ctx context.Context) error {
 	if p.awaitReady(ctx) {
 		return nil
 	}
-	return fmt.Errorf("not ready, %v: %w", p.missing(), context.Cause(ctx))
+	return fmt.Errorf("wait until the app is ready: %v: %w", p.missing(), context.Cause(ctx))
 }
 
 // awaitReady reports whether the App became ready before ctx was done.
@@ -101,8 +102,8 @@ func (p *App) ClientAs(token string) (*client.Client, error) {
 	return client.New(cfg)
 }
 
-// Publish publishes events and returns nil once all are acknowledged; see topics.Publisher. If one of them is invalid,
-// it returns an error and publishes nothing.
+// Publish publishes events and returns nil once the brokers have acknowledged all of them; see topics.Publisher. If an
+// event is invalid, it returns an error and publishes nothing.
 func (p *App) Publish(ctx context.Context, events ...schemas.Line) error {
 	for i, e := range events {
 		if err := e.Validate(schemas.MicrosOf(time.Now()), p.cfg.Verbs); err != nil {
@@ -112,8 +113,8 @@ func (p *App) Publish(ctx context.Context, events ...schemas.Line) error {
 	return p.publisher.Publish(ctx, events)
 }
 
-// Wait returns once all events published before have been processed; see topics.Wait and, if Pinot has the actions,
-// topics.AwaitExternalConsumers.
+// Wait returns once the events that were published before the call have been processed; see topics.Wait and, if Pinot
+// stores the actions, topics.AwaitExternalConsumers.
 func (p *App) Wait(ctx context.Context) error {
 	setup, err := p.Setup()
 	if err != nil {

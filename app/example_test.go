@@ -30,7 +30,7 @@ func ExampleOpen() {
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	p, err := app.Open(ctx, app.Options{Config: cfg, Own: own})
+	p, err := app.Open(ctx, app.Options{Config: cfg, Extensions: own})
 	if err != nil {
 		fmt.Println(err)
 		return

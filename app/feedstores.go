@@ -53,7 +53,7 @@ func (c FeedStoreConfig) Validate() error {
 // remote reports whether several processes can use the feed store.
 func (c FeedStoreConfig) remote() bool { return len(c.Cassandra.Primary.Hosts) > 0 }
 
-// ttl returns how long the feed store keeps items of materialized feeds; 0: while they are among the newest.
+// ttl returns how long the feed store keeps items of materialized feeds; 0: no time limit, only a maximum length.
 func (c FeedStoreConfig) ttl() time.Duration {
 	if !c.remote() {
 		return 0
@@ -61,7 +61,7 @@ func (c FeedStoreConfig) ttl() time.Duration {
 	return c.Cassandra.TTL
 }
 
-// others returns the names of the feed stores other than the first. Each has its own sink.
+// others returns the names of the feed stores other than the primary. Each has its own sink.
 func (c FeedStoreConfig) others() []string {
 	if len(c.Cassandra.Standby.Hosts) == 0 {
 		return nil
@@ -80,7 +80,7 @@ const storeLagPart = "feed-store-lag"
 
 // feedSink is a feed store that this or another process fills.
 type feedSink struct {
-	name  string // "": the first
+	name  string // "": the primary
 	store materialize.Store
 }
 
@@ -141,8 +141,8 @@ func (p *App) openCluster(name string, at cassandra.Cluster) (*cassandra.Store, 
 	return store, nil
 }
 
-// openSinks makes this process fill the feed stores. One of two may be unavailable: requests are answered from the
-// other, and it is filled after it has recovered.
+// openSinks makes this process fill the feed stores. If one of two is unavailable, reads use the other one, and its
+// sink resumes when it has recovered.
 func (p *App) openSinks(context.Context) error {
 	for _, to := range p.sinks {
 		group := topics.MaterializeGroup(to.name)
@@ -154,7 +154,7 @@ func (p *App) openSinks(context.Context) error {
 		}
 		p.part(group, p.afterGlobalTables(sink.Run))
 		if len(p.sinks) > 1 {
-			p.spare = append(p.spare, group)
+			p.optional = append(p.optional, group)
 		}
 	}
 	return nil

@@ -92,8 +92,8 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 		if !slices.Equal(groups, c.groups) || !slices.Equal(waited, c.groups) || !slices.Equal(parts, c.parts) {
 			t.Errorf("%s: %q fill stores, %q are waited for, %q are parts; want %q twice and %q", name, groups, waited, parts, c.groups, c.parts)
 		}
-		if two := len(c.parts) == 3; slices.Contains(p.spare, storeLagPart) != two {
-			t.Errorf("%s: spare parts %v", name, p.spare)
+		if two := len(c.parts) == 3; slices.Contains(p.optional, storeLagPart) != two {
+			t.Errorf("%s: optional parts %v", name, p.optional)
 		}
 		var stores []status.Store
 		for _, store := range p.stores {

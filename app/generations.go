@@ -20,9 +20,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// poolGenerations manages the generations of the pools in this process: the active one, and one that is being built, if
-// any. It follows the topic that names them, and gives readers of the pools the rows of the active one. Readers hold no
-// reference to a generation.
+// poolGenerations runs the generations of the pools in this process: the active one and, if any, the one that is being
+// built. It follows the topic that names them. Readers of the pools get the rows of the active one, and hold no reference
+// to a generation.
 type poolGenerations struct {
 	p     *App
 	watch *topics.GenerationWatch
@@ -32,7 +32,7 @@ type poolGenerations struct {
 
 	mu       sync.Mutex
 	active   int
-	switched time.Time // when another one became active
+	switched time.Time // time of the last cut-over; zero: none since the start
 	opened   map[int]*openGeneration
 }
 
@@ -42,15 +42,15 @@ type openGeneration struct {
 	stop   context.CancelFunc // nil: it does not run yet
 }
 
-// lingering is how long the previous generation keeps running for other processes: until cutOverReaches, plus the
-// maximum duration of a chunk that was started then.
-const lingering = 5 * time.Second
+// retireAfter is how long the previous generation runs after a cut-over, for requests from other processes:
+// cutOverDelay plus the maximum duration of a chunk request that started just before.
+const retireAfter = 5 * time.Second
 
-// cutOverReaches is the time after which every process knows about a cut-over, including the check itself. Until then,
-// a process may still get chunks from the previous generation.
-const cutOverReaches = 2 * topics.WatchInterval
+// cutOverDelay is the maximum time until every process has noticed a cut-over: one interval between checks, and the
+// check itself. Until then, a process may still request chunks of the previous generation.
+const cutOverDelay = 2 * topics.WatchInterval
 
-// newPoolGenerations reads which generation is active, and opens it.
+// newPoolGenerations opens the active generation.
 func newPoolGenerations(ctx context.Context, p *App, open func(number int) (*rows.Runner, error)) (*poolGenerations, error) {
 	g := &poolGenerations{
 		p: p, open: open, watch: &topics.GenerationWatch{Log: p.ends},
@@ -82,18 +82,18 @@ func (g *poolGenerations) Read(ctx context.Context, owner string, f func(rows.Sn
 	if a.since.IsZero() {
 		return a.View.Read(ctx, owner, f)
 	}
-	return a.View.Read(ctx, owner, func(s rows.Snapshot) error { return f(putInFront{s, a.since}) })
+	return a.View.Read(ctx, owner, func(s rows.Snapshot) error { return f(cutOverSnapshot{s, a.since}) })
 }
 
-// putInFront is a snapshot of a generation that replaced another one, whose partition may have been owned by another
-// process.
-type putInFront struct {
+// cutOverSnapshot is a snapshot of a generation that replaced another one. Another process may have owned the partition
+// of the previous generation.
+type cutOverSnapshot struct {
 	rows.Snapshot
 	at time.Time
 }
 
 // Since returns when this process became the owner, but no earlier than the generation became active.
-func (s putInFront) Since() time.Time {
+func (s cutOverSnapshot) Since() time.Time {
 	if since := s.Snapshot.Since(); since.After(s.at) {
 		return since
 	}
@@ -103,8 +103,9 @@ func (s putInFront) Since() time.Time {
 // Changed returns the channel of the generation that is active now.
 func (g *poolGenerations) Changed(owner string) <-chan struct{} { return g.view.Load().Changed(owner) }
 
-// first runs the generation that was active when the process started, until another one is.
-func (g *poolGenerations) first() (run func(context.Context) error) {
+// initial returns the Run function of the generation that was active when the process started. It runs until that
+// generation is retired.
+func (g *poolGenerations) initial() (run func(context.Context) error) {
 	number := g.active
 	return func(ctx context.Context) error {
 		own, cancel := context.WithCancel(ctx)
@@ -115,7 +116,7 @@ func (g *poolGenerations) first() (run func(context.Context) error) {
 			opened.stop = cancel
 		}
 		g.mu.Unlock()
-		if opened == nil { // it was retired while it was not running
+		if opened == nil { // retired between two runs
 			<-ctx.Done()
 			return nil
 		}
@@ -129,13 +130,13 @@ func (g *poolGenerations) first() (run func(context.Context) error) {
 	}
 }
 
-// Run runs all generations but the first, as they start and retire.
+// Run starts and stops all generations except the initial one, until ctx is done.
 func (g *poolGenerations) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return g.watch.Run(ctx, func(err error) {
 			if err != nil {
-				g.p.log.DebugContext(ctx, "generations are not known", "error", err)
+				g.p.log.DebugContext(ctx, "cannot read the generations", "error", err)
 				return
 			}
 			g.follow(ctx, group)
@@ -144,7 +145,7 @@ func (g *poolGenerations) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// follow starts, activates and stops generations as the topic says.
+// follow starts, activates and stops generations to match the topic.
 func (g *poolGenerations) follow(ctx context.Context, group *errgroup.Group) {
 	now := g.watch.Of(topics.Pools)
 	g.mu.Lock()
@@ -156,22 +157,22 @@ func (g *poolGenerations) follow(ctx context.Context, group *errgroup.Group) {
 	}
 	if opened := g.opened[now.Active]; opened != nil && now.Active != g.active {
 		g.active, g.switched = now.Active, time.Now()
-		g.view.Store(&activeRows{opened.runner.View(), g.switched.Add(cutOverReaches)})
-		g.p.log.InfoContext(ctx, "another generation of the pools answers", "generation", now.Active)
+		g.view.Store(&activeRows{opened.runner.View(), g.switched.Add(cutOverDelay)})
+		g.p.log.InfoContext(ctx, "cut over to another generation of the pools", "generation", now.Active)
 	}
 	for number, own := range g.opened {
-		if own.stop != nil && number != g.active && !slices.Contains(now.Numbers(), number) && time.Since(g.switched) > lingering {
+		if own.stop != nil && number != g.active && !slices.Contains(now.Numbers(), number) && time.Since(g.switched) > retireAfter {
 			own.stop()
 			delete(g.opened, number)
 		}
 	}
 }
 
-// start runs a generation under its own supervisor. mu is held.
+// start runs a generation under its own supervisor. The caller must hold mu.
 func (g *poolGenerations) start(ctx context.Context, group *errgroup.Group, number int) {
 	runner, err := g.open(number)
 	if err != nil {
-		g.p.log.ErrorContext(ctx, "a generation of the pools cannot be opened", "generation", number, "error", err)
+		g.p.log.ErrorContext(ctx, "cannot open a generation of the pools", "generation", number, "error", err)
 		return
 	}
 	own, stop := context.WithCancel(ctx)
@@ -187,13 +188,13 @@ func (g *poolGenerations) start(ctx context.Context, group *errgroup.Group, numb
 }
 
 // removeRetired removes the local directories of a retired generation, or of all retired ones if number is 0. They are
-// copies of changelogs that no process reads. No runner of such a generation may be running. A directory that cannot be
-// removed is logged and removed at the next start.
+// copies of changelogs that no process reads. Their runners must have stopped. If it cannot remove a directory, it logs
+// the error, and the next start tries again.
 func (g *poolGenerations) removeRetired(ctx context.Context, number int) {
 	dir := g.p.cfg.below(g.p.cfg.Rows.Dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		g.p.log.WarnContext(ctx, "local rows cannot be listed", "dir", dir, "error", err)
+		g.p.log.WarnContext(ctx, "cannot list local rows", "dir", dir, "error", err)
 	}
 	now := g.watch.Of(topics.Pools)
 	for _, e := range entries {
@@ -204,10 +205,10 @@ func (g *poolGenerations) removeRetired(ctx context.Context, number int) {
 		}
 		retired := filepath.Join(dir, e.Name())
 		if err := os.RemoveAll(retired); err != nil {
-			g.p.log.WarnContext(ctx, "local rows of a retired generation cannot be removed", "dir", retired, "error", err)
+			g.p.log.WarnContext(ctx, "cannot remove local rows of a retired generation", "dir", retired, "error", err)
 			continue
 		}
-		g.p.log.InfoContext(ctx, "local rows of a retired generation are removed", "dir", retired)
+		g.p.log.InfoContext(ctx, "removed local rows of a retired generation", "dir", retired)
 	}
 }
 
@@ -229,8 +230,8 @@ func (p *App) isActive(r *rows.Runner) bool {
 	return p.generations == nil || slices.Index(p.generations.running(), r) <= 0
 }
 
-// groupsNow returns the groups that run here, every generation of them.
-func (p *App) groupsNow() []*rows.Runner {
+// runningGroups returns the groups that run in this process, with every running generation.
+func (p *App) runningGroups() []*rows.Runner {
 	if p.generations == nil {
 		return p.groups
 	}

@@ -18,23 +18,24 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// group is everything that this package knows about a group with rows.
+// group describes how this package runs a group with rows.
 type group struct {
 	name   string // one of topics.RowGroups, and the key of its configuration
 	define func(*App) rows.Group
 
-	// known means that the group's rows make a user known.
+	// known means that a user with rows in this group exists.
 	known bool
-	// read lets this process answer requests from the group's rows; nil: the rows are read by the group alone, or only
-	// for known.
+	// read gives the services of this process a reader of the group's rows; nil: they use the rows only for known, if at
+	// all.
 	read func(*App, *rows.Runner)
-	// owners is a co-partitioned input: the member that owns a partition of it answers requests of peers; "": none are sent.
+	// owners is an input of the group. The member that owns a partition of it answers the requests of peers for the
+	// partition's owners; "": peers send none.
 	owners string
-	// generations means that the group can have several generations, and that the content generator runs with it.
+	// generations means that several generations of the group can run, and that the content generator reads them.
 	generations bool
 }
 
-// groups is the table of the groups with rows. A name without an entry is an error wherever it is used.
+// groups returns the groups with rows.
 func groups() []group {
 	return []group{{
 		name:   topics.Objects,
@@ -82,10 +83,10 @@ func groupNamed(name string) (group, error) {
 			return g, nil
 		}
 	}
-	return group{}, fmt.Errorf("there is no group %q, but %s", name, strings.Join(topics.RowGroups(), ", "))
+	return group{}, fmt.Errorf("unknown group %q: want one of %s", name, strings.Join(topics.RowGroups(), ", "))
 }
 
-// knownGroups returns the groups whose rows make a user known.
+// knownGroups returns the groups whose rows show that a user exists.
 func knownGroups() (names []string) {
 	for _, g := range groups() {
 		if g.known {
@@ -95,14 +96,14 @@ func knownGroups() (names []string) {
 	return names
 }
 
-// checkGroups reports every unknown group, and every group that is named twice.
+// checkGroups reports every unknown group, and every duplicate.
 func checkGroups(names []string) error {
 	var problems []error
 	for i, name := range names {
 		if _, err := groupNamed(name); err != nil {
 			problems = append(problems, err)
 		} else if slices.Contains(names[:i], name) {
-			problems = append(problems, fmt.Errorf("group %s is named twice", name))
+			problems = append(problems, fmt.Errorf("group %s is listed twice", name))
 		}
 	}
 	return errors.Join(problems...)

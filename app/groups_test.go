@@ -32,8 +32,8 @@ func TestOpen_RejectsInvalidGroups(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Dir = t.TempDir()
 	for want, names := range map[string][]string{
-		`there is no group "pool", but objects`: {"pool"},
-		"group pools is named twice":            {topics.Pools, topics.Pools},
+		`unknown group "pool": want one of objects`: {"pool"},
+		"group pools is listed twice":               {topics.Pools, topics.Pools},
 	} {
 		if _, err := Open(t.Context(), Options{Config: cfg, Role: Process, Groups: names}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %s", names, err, want)

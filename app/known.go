@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// groupRows are the rows of those of knownGroups that run in this process, by group.
+// groupRows are readers of the knownGroups that run in this process, by group.
 type groupRows map[string]rows.Reader
 
 // Known implements peers.Known.
@@ -21,14 +21,14 @@ func (g groupRows) Known(ctx context.Context, group string, user schemas.UserID)
 	return rows.HasRows(ctx, r, string(user))
 }
 
-// knownUsers reports whether users are known; see api.KnownUsers.
+// knownUsers implements api.KnownUsers.
 type knownUsers struct {
 	deleted topics.DeletedUsers
 	groups  peers.Known
 }
 
-// Known reports whether a user was deleted, or has a row in one of knownGroups. It fails when an owner of the rows does not
-// answer.
+// Known reports whether a user was deleted, or has a row in one of knownGroups. It returns an error if the owner of the
+// partition does not respond.
 func (k knownUsers) Known(ctx context.Context, user schemas.UserID) (bool, error) {
 	if k.deleted.Has(user) {
 		return true, nil

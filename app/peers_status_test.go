@@ -100,13 +100,13 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 		took = time.Since(began)
 		return len(s.Unavailable) == 1 && s.Unavailable[0].Source == two
 	})
-	if took > brokerPatience+3*time.Second || len(s.Processes) != 2 || !s.Ready {
+	if took > statusTimeout+3*time.Second || len(s.Processes) != 2 || !s.Ready {
 		t.Errorf("after %s there are %d processes, ready %v: want two in two seconds, and that this one is ready", took, len(s.Processes), s.Ready)
 	}
 	if len(objects(s).Partitions) == 0 {
 		t.Error("the groups of the process that answers are not told")
 	}
-	asker := newAsker(client.Config{Address: own})
+	asker := newLocalTransport(client.Config{Address: own})
 	said := doctor.Run(t.Context(), time.Minute, doctor.Process(&http.Client{Transport: asker}, asker.url, version))[0].Findings
 	if !slices.ContainsFunc(said, func(f doctor.Finding) bool {
 		return f.Level == doctor.Warning && strings.Contains(f.Message, "the state of "+two+": ")

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// missing describes the parts needed for answers that are not ready or have stopped.
+// missing returns the texts of notReadyReasons.
 func (p *App) missing() []string {
 	missing := []string{}
 	for _, l := range p.notReadyReasons() {
@@ -24,19 +24,19 @@ func (p *App) missing() []string {
 	return missing
 }
 
-// notReadyReasons returns what missing describes as values. It does not wait for anything that may hang: brokers, disks, or
+// notReadyReasons returns the required parts that are not ready or have stopped. It never blocks on brokers, disks, or
 // callbacks of groups.
 func (p *App) notReadyReasons() []api.NotReadyReason {
 	var all []api.NotReadyReason
 	if p.health.unavailable() {
-		all = append(all, notReady("kafka", "unreachable", "no broker of Kafka answers"))
+		all = append(all, notReady("kafka", "unreachable", "no Kafka broker responds"))
 	}
 	for _, s := range p.supervisor.State() {
-		if s.Condition != processors.Running && !slices.Contains(p.spare, s.Name) {
+		if s.Condition != processors.Running && !slices.Contains(p.optional, s.Name) {
 			all = append(all, notReady(s.Name, string(s.Condition), fmt.Sprintf("%s is %s", s.Name, s.Condition)))
 		}
 	}
-	for _, g := range p.groupsNow() {
+	for _, g := range p.runningGroups() {
 		if s := g.Readiness(); !s.Ready && p.isActive(g) {
 			all = append(all, groupNotReady(s))
 		}
@@ -46,12 +46,12 @@ func (p *App) notReadyReasons() []api.NotReadyReason {
 		all = append(all, notReady("auth", "unreachable", auth.ErrNoKeys.Error()))
 	}
 	if len(p.clusters) > 0 && !slices.ContainsFunc(p.clusters, (*cassandra.Store).Connected) {
-		all = append(all, notReady("feed-store", "unreachable", "no feed store can be reached"))
+		all = append(all, notReady("feed-store", "unreachable", "no feed store is reachable"))
 	}
 	return all
 }
 
-// readinessCollector exports the reasons to Prometheus, so that the metrics include what /readyz reports.
+// readinessCollector exports the reasons that /readyz reports as a metric.
 type readinessCollector struct {
 	desc    *prometheus.Desc
 	reasons func() []api.NotReadyReason
@@ -99,10 +99,10 @@ func (p *App) unreadTables() (all []api.NotReadyReason) {
 	return all
 }
 
-// groupNotReady describes how far a group is that is not ready.
+// groupNotReady describes the progress of a group that is not ready.
 func groupNotReady(s rows.Status) api.NotReadyReason {
 	if !s.Joined {
-		return notReady(s.Group, "joining", s.Group+" has no partitions yet: it is joining its group")
+		return notReady(s.Group, "joining", s.Group+" has no partitions yet: it is joining its consumer group")
 	}
 	var done, all int64
 	recovering := 0
@@ -116,7 +116,7 @@ func groupNotReady(s rows.Status) api.NotReadyReason {
 	if all > 0 {
 		percent = int(max(done, 0) * 100 / all)
 	}
-	l := notReady(s.Group, string(rows.StageRecovering), fmt.Sprintf("%s has partitions that are not ready: %d of %d recover their rows, %d %% of them are here",
+	l := notReady(s.Group, string(rows.StageRecovering), fmt.Sprintf("%s is not ready: %d of %d partitions are recovering, %d %% of their rows are read",
 		s.Group, recovering, len(s.Partitions), percent))
 	l.Percent = &percent
 	return l

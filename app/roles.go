@@ -12,7 +12,7 @@ type Role string
 // The roles. Each is also a command.
 const (
 	Dev         Role = "dev"         // everything, with its own broker and registry
-	Process     Role = "process"     // groups with rows; with pools, the content generator, too
+	Process     Role = "process"     // groups with rows, and the content generator if pools is among them
 	Serve       Role = "serve"       // the HTTP API
 	Materialize Role = "materialize" // fills feed stores on Cassandra
 )
@@ -35,7 +35,7 @@ func (r Role) parts(groups []string) ([]opener, error) {
 	case Materialize:
 		return materializing(), nil
 	}
-	return nil, fmt.Errorf("role %q does not exist: want one of %v", r, Roles())
+	return nil, fmt.Errorf("unknown role %q: want one of %v", r, Roles())
 }
 
 // everything returns the parts of all roles in one process, with an embedded broker and registry.

@@ -189,9 +189,9 @@ func TestRoles_NameMistakes(t *testing.T) {
 		says  string
 		usage bool // wrong usage instead of a failure
 	}{
-		"no such group":       {append([]string{"process", "feeds"}, flags("4", "127.0.0.1:1", t.TempDir())...), `there is no group "feeds", but objects`, true},
-		"named twice":         {append([]string{"process", "pools", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "named twice", true},
-		"no fixed port":       {append([]string{"process"}, flags("4", "127.0.0.1:0", t.TempDir())...), "give one, or --advertise", true},
+		"unknown group":       {append([]string{"process", "feeds"}, flags("4", "127.0.0.1:1", t.TempDir())...), `unknown group "feeds": want one of objects`, true},
+		"listed twice":        {append([]string{"process", "pools", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "listed twice", true},
+		"no fixed port":       {append([]string{"process"}, flags("4", "127.0.0.1:0", t.TempDir())...), "set --advertise", true},
 		"other partitions":    {append([]string{"process"}, flags("8", "127.0.0.1:1", t.TempDir())...), "partitions is 4 and must be 8", false},
 		"directory in use":    {append([]string{"serve"}, flags("4", "127.0.0.1:1", used.Dir)...), "another process", false},
 		"no broker":           {[]string{"process", "--kafka", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1", false},

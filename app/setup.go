@@ -18,8 +18,8 @@ var version = "unknown"
 // Version returns the git tag or commit of the build, or "unknown" for a build without make.
 func Version() string { return version }
 
-// Setup returns how commands reach the brokers and the registry of the configuration. The caller adds Log, Progress and
-// Work.
+// Setup returns the connection settings of commands for the configured brokers and registry. The caller sets Log,
+// Progress and Work.
 func (c *Config) Setup() (topics.Setup, error) {
 	kafka, err := c.kafka()
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Config) setup(kafka topics.Kafka) (topics.Setup, error) {
 	}, err
 }
 
-// Setup returns how to reach the brokers and the registry of p, including embedded ones.
+// Setup returns the connection settings for the brokers and the registry of p, including embedded ones.
 func (p *App) Setup() (topics.Setup, error) {
 	setup, err := p.cfg.setup(p.kafka)
 	setup.Registry, setup.Log = p.RegistryURL(), p.log
@@ -47,7 +47,8 @@ func (p *App) Setup() (topics.Setup, error) {
 	return setup, err
 }
 
-// ClientConfig returns how commands reach the HTTP server at c.HTTP, with the token that environ or auth.token_file has.
+// ClientConfig returns the client configuration for the HTTP server at c.HTTP, with the token in environ or in
+// auth.token_file.
 func (c *Config) ClientConfig(environ []string) (client.Config, error) {
 	token, err := c.Auth.SentToken(environ)
 	if err != nil {
@@ -62,8 +63,8 @@ func (c *Config) ClientConfig(environ []string) (client.Config, error) {
 	return client.Config{Address: c.HTTP, Token: token, TLS: settings}, nil
 }
 
-// PinotSetup returns how commands reach Pinot. It returns topics.ErrPartitions if the brokers are external and their
-// number of partitions is not configured.
+// PinotSetup returns the connection settings of commands for Pinot. It returns topics.ErrPartitions if the brokers are
+// external and partitions is not configured.
 func (c *Config) PinotSetup() (pinot.Setup, error) {
 	if c.Partitions == 0 && !c.hasEmbeddedBroker() {
 		return pinot.Setup{}, topics.ErrPartitions
@@ -75,8 +76,8 @@ func (c *Config) pinotSetup() pinot.Setup {
 	return pinot.Setup{Config: c.Pinot, Kafka: c.Kafka, Registry: c.registryURL(), Partitions: c.partitions()}
 }
 
-// hasEmbeddedBroker reports whether the brokers are those of the role Dev: it has run in this directory, or the address
-// is its default.
+// hasEmbeddedBroker reports whether the configuration refers to the embedded broker of the role Dev: Dev has run in this
+// directory, or the address is its default.
 func (c *Config) hasEmbeddedBroker() bool {
 	if _, err := os.Stat(filepath.Join(c.Dir, "broker")); err == nil {
 		return true

@@ -12,26 +12,26 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 )
 
-// ShutdownTimeout limits the orderly shutdown of a process: the last commits, flushes, and the embedded broker's own
-// shutdown, which takes up to 20 seconds. A broken disk can block a store's flush forever.
+// ShutdownTimeout limits the graceful shutdown of a process: the last commits and flushes, and the shutdown of the
+// embedded broker, which takes up to 20 seconds. A broken disk can block the flush of a store forever.
 const ShutdownTimeout = 45 * time.Second
 
-// RunAndClose runs p and, at the same time, then, until ctx is done, and closes p. It returns an error that names the
-// parts that are still running ShutdownTimeout later; they stop with the process, as with a kill.
-func (p *App) RunAndClose(ctx context.Context, then func(context.Context) error) error {
+// RunAndClose runs p and f concurrently until ctx is done or f returns an error, and then closes p. If parts are still
+// running ShutdownTimeout after ctx is done, it returns an error that names them. They end with the process.
+func (p *App) RunAndClose(ctx context.Context, f func(context.Context) error) error {
 	stopped := make(chan error, 1)
 	go func() {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return p.Run(ctx) })
-		group.Go(func() error { return then(ctx) })
+		group.Go(func() error { return f(ctx) })
 		err := group.Wait()
 		stopped <- errors.Join(err, p.Close())
 	}()
 	return stopWithin(ctx, ShutdownTimeout, stopped, func() string { return runningParts(p.supervisor.State()) })
 }
 
-// stopWithin returns the error from stopped. Once ctx is done, it waits at most timeout; its error then contains the text
-// of running.
+// stopWithin returns the error received from stopped. If none arrives within timeout after ctx is done, it returns an
+// error with the text of running.
 func stopWithin(ctx context.Context, timeout time.Duration, stopped <-chan error, running func() string) error {
 	select {
 	case err := <-stopped:
@@ -44,7 +44,7 @@ func stopWithin(ctx context.Context, timeout time.Duration, stopped <-chan error
 	case err := <-stopped:
 		return err
 	case <-late.C:
-		return fmt.Errorf("not stopped within %s: %s", timeout, running())
+		return fmt.Errorf("shutdown timed out after %s: %s", timeout, running())
 	}
 }
 
@@ -62,7 +62,7 @@ func runningParts(states []processors.ComponentState) string {
 		names = append(names, name)
 	}
 	if len(names) == 0 {
-		return "a store or the broker does not close"
+		return "a store or the embedded broker is still closing"
 	}
 	return "still running: " + strings.Join(names, ", ")
 }

@@ -47,7 +47,7 @@ func TestStopWithin(t *testing.T) {
 	if err := stopWithin(ctx, time.Minute, ended, why); !errors.Is(err, broken) {
 		t.Errorf("what the end brought is lost: %v", err)
 	}
-	if text := runningParts(states[:1]); text != "a store or the broker does not close" {
+	if text := runningParts(states[:1]); text != "a store or the embedded broker is still closing" {
 		t.Errorf("with all components ended: %q", text)
 	}
 }

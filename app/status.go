@@ -31,25 +31,24 @@ func (p *App) storeOf(name, kind string, connected func() bool) {
 	})
 }
 
-// brokerPatience limits the broker requests of a status. People read the status when something is wrong, which may be
-// the broker.
-const brokerPatience = 2 * time.Second
+// statusTimeout limits the broker requests of a status: operators read the status when a broker may be down.
+const statusTimeout = 2 * time.Second
 
 func (p *App) status(ctx context.Context) any {
 	s := status.Status{Process: p.processState(), Dir: absolute(p.cfg.Dir), Stores: []status.Store{}}
 	for _, store := range p.stores {
 		s.Stores = append(s.Stores, store())
 	}
-	patient, cancel := context.WithTimeout(ctx, brokerPatience)
+	limited, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	flows := make(chan []topics.Flow, 1)
-	go func() { flows <- p.flows(patient) }()
+	go func() { flows <- p.flows(limited) }()
 	if p.others != nil {
 		own := p.cfg.peerAddress()
 		others, err := p.others.Processes(ctx, own)
 		s.AddProcesses(own, others, err)
 	}
-	s.AddLag(patient, p.ends)
+	s.AddLag(limited, p.ends)
 	s.Flows = <-flows
 	return s
 }
@@ -58,13 +57,13 @@ func (p *App) status(ctx context.Context) any {
 func (p *App) flows(ctx context.Context) []topics.Flow {
 	flows, err := p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), p.readers())
 	if err != nil {
-		p.log.DebugContext(ctx, "flows are not known", "error", err)
+		p.log.DebugContext(ctx, "cannot read the progress of the topics", "error", err)
 		return nil
 	}
 	return flows
 }
 
-// readers returns all consumers that commit offsets, with their generations, as far as this process knows them.
+// readers returns all consumers that commit offsets. If this process reads the pools, it includes their generations.
 func (p *App) readers() []topics.Reader {
 	all := topics.Setup{Kafka: p.kafka, FeedStores: p.cfg.FeedStore.others()}.Readers()
 	if p.watch == nil {
@@ -81,11 +80,11 @@ func (p *App) readerGroups() (names []string) {
 	return names
 }
 
-// processState returns what this process knows about itself.
+// processState returns the state of this process.
 func (p *App) processState() status.Process {
 	missing := p.missing()
 	s := status.Process{Version: version, Ready: len(missing) == 0, Missing: missing, Components: p.supervisor.State(), Groups: []status.Group{}}
-	for _, g := range p.groupsNow() {
+	for _, g := range p.runningGroups() {
 		s.Groups = append(s.Groups, status.NewGroup(g.Status()))
 	}
 	if p.local != nil {

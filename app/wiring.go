@@ -23,8 +23,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// openTracing exports spans if an endpoint is configured. It is opened first and closed last, so that spans from the
-// shutdown of the other parts are exported, too.
+// openTracing exports spans if an endpoint is configured. Tracing opens first and closes last, and therefore also exports
+// the spans of the other parts' shutdown.
 func (p *App) openTracing(context.Context) error {
 	if p.cfg.Tracing.Endpoint == "" {
 		return nil
@@ -51,7 +51,7 @@ func (p *App) openBroker(ctx context.Context) error {
 	p.kafka.Tracer = p.tracer
 	profile := topics.Profile{Embedded: true, Partitions: p.cfg.partitions()}
 	if _, err := topics.Apply(ctx, p.kafka, topics.Catalogue(profile)); err != nil {
-		return fmt.Errorf("%w\n(%s was made with other settings: set partitions to what it has, or use another directory)", err, p.cfg.Dir)
+		return fmt.Errorf("%w\n(%s was created with other settings: set partitions to its partition count, or use another directory)", err, p.cfg.Dir)
 	}
 	return nil
 }
@@ -69,8 +69,8 @@ func (p *App) openDir(context.Context) error {
 	return nil
 }
 
-// openKafka connects to external brokers, which must grant this process the permissions of its role. Their topics must
-// match the catalogue: with other topics, a process would put owners into the wrong partitions.
+// openKafka connects to external brokers. It returns an error if they do not grant the permissions of the role, or if
+// their topics do not match the catalogue: with another partition count, a process would map owners to wrong partitions.
 func openKafka(role string) opener {
 	return func(p *App, ctx context.Context) error { return p.openKafka(ctx, role) }
 }
@@ -123,13 +123,13 @@ func (p *App) openStreams(ctx context.Context) error {
 	return nil
 }
 
-// afterGlobalTables delays run until the deleted users and the term decisions have been read, because later corrections would not
-// undo the output of run.
+// afterGlobalTables starts run once the deleted users and the term decisions have been read. Without them, run could
+// emit records that no later record corrects.
 func (p *App) afterGlobalTables(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		for _, known := range []<-chan struct{}{p.deleted.Ready(), p.decided.Ready()} {
+		for _, ready := range []<-chan struct{}{p.deleted.Ready(), p.decided.Ready()} {
 			select {
-			case <-known:
+			case <-ready:
 			case <-ctx.Done():
 				return nil
 			}
@@ -138,8 +138,8 @@ func (p *App) afterGlobalTables(run func(context.Context) error) func(context.Co
 	}
 }
 
-// instance returns the name of this process, unique among the running ones. It is the same after a restart, so that
-// the process keeps its consumer groups.
+// instance returns the unique name of this process. It stays the same after a restart, because it is part of the names
+// of consumer groups.
 func (p *App) instance() string {
 	if p.broker != nil {
 		return "dev"
@@ -182,7 +182,7 @@ func openGroups(names []string) opener {
 	}
 }
 
-// openGroup runs a group, and returns a reader of its rows.
+// openGroup adds a group as a part, and returns a reader of its rows.
 func (p *App) openGroup(ctx context.Context, g group, cfg rows.Config, env rows.Env) (rows.Reader, error) {
 	if g.generations {
 		return p.openGenerations(ctx, g, cfg, env)
@@ -199,7 +199,7 @@ func (p *App) openGroup(ctx context.Context, g group, cfg rows.Config, env rows.
 	return runner.View(), nil
 }
 
-// openGenerations runs the generations of the pools, and the content generator on the rows of the active one.
+// openGenerations adds the generations of the pools as parts, and opens the content generator on the active one.
 func (p *App) openGenerations(ctx context.Context, g group, cfg rows.Config, env rows.Env) (rows.Reader, error) {
 	var err error
 	p.generations, err = newPoolGenerations(ctx, p, func(number int) (*rows.Runner, error) {
@@ -212,18 +212,18 @@ func (p *App) openGenerations(ctx context.Context, g group, cfg rows.Config, env
 	}
 	p.firstPools, p.watch = p.generations.running()[0], p.generations.watch
 	p.groups = append(p.groups, p.firstPools)
-	p.part(g.name, p.afterGlobalTables(p.generations.first()))
+	p.part(g.name, p.afterGlobalTables(p.generations.initial()))
 	p.part(topics.Generations, p.generations.Run)
 	return p.generations, p.openGenerator(p.generations)
 }
 
-// openGenerator creates the content generator on the local pools.
+// openGenerator opens the content generator on the local pools.
 func (p *App) openGenerator(view generator.Rows) error {
-	whole := topics.NewGlobalTable(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
-	pulled := generator.NewPulled(whole.Ready())
-	whole.OnChange(pulled.Change)
-	p.part(topics.RecentsPulled, whole.Run)
-	p.pulled = whole.Ready()
+	recents := topics.NewGlobalTable(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
+	pulled := generator.NewPulled(recents.Ready())
+	recents.OnChange(pulled.Change)
+	p.part(topics.RecentsPulled, recents.Run)
+	p.pulled = recents.Ready()
 	counts := topics.NewGlobalTable(p.kafka, p.streams.HotPins, p.instance(), p.log)
 	p.hot = generator.NewHot(counts.Ready())
 	counts.OnChange(p.hot.Change)
@@ -234,7 +234,7 @@ func (p *App) openGenerator(view generator.Rows) error {
 	}
 	p.local, err = generator.New(p.cfg.Pools, p.generatorConfig(), generator.Deps{
 		Rows: view, End: generator.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
-		Dial: guard.DialContext, Extensions: p.own, Metrics: p.metrics,
+		Dial: guard.DialContext, Extensions: p.extensions, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (p *App) generatorConfig() generator.Config {
 	return cfg
 }
 
-// openPeers creates a content generator that sends requests to the owners of the pools.
+// openPeers opens the client for requests to the processes that own the partitions.
 func (p *App) openPeers(context.Context) error {
 	admin, err := p.kafka.Admin()
 	if err != nil {
@@ -287,7 +287,7 @@ func (p *App) openPeers(context.Context) error {
 	return nil
 }
 
-// openServer serves the routes that this process can answer.
+// openServer opens the HTTP server with the routes that this process can answer.
 func (p *App) openServer(context.Context) error {
 	deps := api.Deps{
 		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.notReadyReasons,
@@ -324,32 +324,32 @@ func (p *App) openServer(context.Context) error {
 	return p.openAdmin()
 }
 
-// peer returns the handler for requests from other processes, or nil if there is none.
+// peer returns the handler for requests from other processes; nil: they send none to this process.
 func (p *App) peer() http.Handler {
 	if p.broker != nil { // there are no other processes
 		return nil
 	}
-	var here peers.Local
+	var local peers.Local
 	if p.local != nil {
-		here.Generator = p.local
+		local.Generator = p.local
 	}
-	if neighbours, ok := p.related.(related.Reader); ok {
-		here.Neighbours = neighbours
+	if r, ok := p.related.(related.Reader); ok {
+		local.Neighbours = r
 	}
-	if letters, ok := p.retries.(retries.Reader); ok {
-		here.Retries = letters
+	if r, ok := p.retries.(retries.Reader); ok {
+		local.Retries = r
 	}
-	if known, ok := p.interests.(interests.Reader); ok {
-		here.Interests = known
+	if r, ok := p.interests.(interests.Reader); ok {
+		local.Interests = r
 	}
-	if local, ok := p.known.(groupRows); ok {
-		here.Known = local
+	if r, ok := p.known.(groupRows); ok {
+		local.Known = r
 	}
-	if here == (peers.Local{}) && p.cfg.Auth.Enabled() && p.cfg.Peers.SecretFile == "" {
-		return nil // no process could authenticate as a peer, and none of these requests is essential
+	if local == (peers.Local{}) && p.cfg.Auth.Enabled() && p.cfg.Peers.SecretFile == "" {
+		return nil // no process can authenticate as a peer, and no request needs these routes
 	}
-	here.Process = p
-	return peers.Handler(here)
+	local.Process = p
+	return peers.Handler(local)
 }
 
 func (p *App) openAdmin() error {

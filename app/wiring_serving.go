@@ -60,7 +60,7 @@ func (p *App) openFeatures(context.Context) error {
 	return p.openInsights()
 }
 
-// openPinot reads actions from Pinot, and the data of pins from store.
+// openPinot makes the feature service read actions from Pinot, and the data of pins from store.
 func (p *App) openPinot(deps *feature.Deps, store feature.Store) error {
 	client, err := pinot.NewClient(p.cfg.Pinot)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *App) openPinot(deps *feature.Deps, store feature.Store) error {
 	return nil
 }
 
-// openInsights creates the insights service and its sink.
+// openInsights opens the insights service and its sink.
 func (p *App) openInsights() error {
 	store, err := insight.Open(p.cfg.below("insights"), p.log)
 	if err != nil {
@@ -99,7 +99,7 @@ func (p *App) openInsights() error {
 	return nil
 }
 
-// openFeatureLog creates the recorder of answers, and the sink that writes them to files.
+// openFeatureLog opens the recorder of feature responses, and the sink that writes them to files.
 func (p *App) openFeatureLog() (*featurelog.Recorder, error) {
 	metrics, err := featurelog.NewMetrics(p.metrics)
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *App) openFeatureLog() (*featurelog.Recorder, error) {
 func (p *App) openFeed(context.Context) error {
 	if p.storeLag != nil {
 		p.part(storeLagPart, p.storeLag.Run)
-		p.spare = append(p.spare, storeLagPart)
+		p.optional = append(p.optional, storeLagPart)
 	}
 	client, err := p.kafka.Client()
 	if err != nil {

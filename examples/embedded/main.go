@@ -1,4 +1,4 @@
-// Command embedded runs the whole pipeline inside another program, with a source, a score and a rule in Go:
+// Command embedded runs smartfeed inside another program, with a candidate source, a score and a rule in Go:
 //
 //	go run ./examples/embedded
 //
@@ -32,8 +32,8 @@ func main() {
 	}
 }
 
-// own returns the extensions of this program.
-func own() generator.Extensions {
+// extensions returns a source, a score and a rule.
+func extensions() generator.Extensions {
 	return generator.Extensions{
 		// A source: pins that an editor has selected for all users.
 		Sources: []generator.ExtensionSource{{Name: "editors", Limit: 10, Share: 0.2, Offer: chosen}},
@@ -47,7 +47,7 @@ func own() generator.Extensions {
 			}
 			return scores, nil
 		},
-		// A rule: pins by mallory are held back during an investigation. They stay in the pools.
+		// A rule: no pin by mallory is served. The pins stay in the pools.
 		Admit: func(_ schemas.UserID, _ string, c rules.Candidate) bool { return c.Author != "user:mallory" },
 	}
 }
@@ -58,7 +58,7 @@ func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, 
 	}}, nil
 }
 
-// run starts the product in a temporary directory, publishes, visits, and stops the product.
+// run starts smartfeed in a temporary directory, publishes events, visits a feed, and stops smartfeed.
 func run(ctx context.Context, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "smartfeed-embedded-")
 	if err != nil {
@@ -71,8 +71,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}()
 	cfg := app.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
-	cfg.Feed.GeneratorTimeout = 10 * time.Second // for busy machines: the example shows the contents of an answer, not its latency
-	p, err := app.Open(ctx, app.Options{Config: cfg, Own: own()})
+	cfg.Feed.GeneratorTimeout = 10 * time.Second // for busy machines: the example shows the content of a page, not its latency
+	p, err := app.Open(ctx, app.Options{Config: cfg, Extensions: extensions()})
 	if err != nil {
 		return err
 	}
@@ -120,22 +120,21 @@ func visit(ctx context.Context, p *app.App, out io.Writer) error {
 	return err
 }
 
-// events returns three people whom ada follows, and a pin by each.
+// events returns the follows of three users by ada, and a pin by each of the three.
 func events() []schemas.Line {
 	var lines []schemas.Line
 	now := time.Now()
-	for i, pinned := range []struct {
+	for i, created := range []struct {
 		by  schemas.UserID
 		pin schemas.ID
 	}{{"user:bob", "pin:boat"}, {"user:carol", "pin:tea"}, {"user:mallory", "pin:held"}} {
 		follow := &schemas.FollowEvent{Event: schemas.Event{
-			ID: fmt.Sprint("follow-", i), Time: schemas.MicrosOf(now), Actor: "user:ada", Verb: schemas.Follow, Object: schemas.ID(pinned.by),
+			ID: fmt.Sprint("follow-", i), Time: schemas.MicrosOf(now), Actor: "user:ada", Verb: schemas.Follow, Object: schemas.ID(created.by),
 		}}
 		pin := &schemas.PinEvent{Event: schemas.Event{
-			ID: fmt.Sprint("pin-", i), Time: schemas.MicrosOf(now), Actor: pinned.by, Verb: schemas.Create, Object: pinned.pin,
+			ID: fmt.Sprint("pin-", i), Time: schemas.MicrosOf(now), Actor: created.by, Verb: schemas.Create, Object: created.pin,
 		}}
-		lines = append(lines, schemas.NewLine(follow),
-			schemas.NewLine(pin))
+		lines = append(lines, schemas.NewLine(follow), schemas.NewLine(pin))
 	}
 	return lines
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-const asProgram = "EMBEDDED_TEST_AS_PROGRAM" // if it is set, the test binary is the program
+const asProgram = "EMBEDDED_TEST_AS_PROGRAM" // if this variable is set, the test binary runs main
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
@@ -22,20 +22,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// temporary puts temporary files below a directory that must be empty at the end.
-func temporary(t *testing.T) {
+// checkTempDir sets TMPDIR to a directory that must be empty at the end of the test.
+func checkTempDir(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	t.Cleanup(func() {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("left behind: %v, %v", left, err)
+			t.Errorf("temporary files remain: %v, %v", left, err)
 		}
 	})
 }
 
-func TestOwnSourceScoreAndRule(t *testing.T) {
-	temporary(t)
+func TestRun_AppliesSourceScoreAndRule(t *testing.T) {
+	checkTempDir(t)
 	var out strings.Builder
 	must.OK(t, run(t.Context(), &out))
 	got := out.String()
@@ -45,30 +45,28 @@ func TestOwnSourceScoreAndRule(t *testing.T) {
 		}
 	}
 	if strings.Index(got, "pin:tea") > strings.Index(got, "pin:boat") {
-		t.Errorf("the score does not count:\n%s", got)
+		t.Errorf("the score has no effect:\n%s", got)
 	}
 	if strings.Contains(got, "pin:held from") {
-		t.Errorf("the rule does not count:\n%s", got)
+		t.Errorf("the rule has no effect:\n%s", got)
 	}
 }
 
-// A failed run cleans up, too.
-func TestRunThatIsInterrupted(t *testing.T) {
-	temporary(t)
+func TestRun_RemovesFilesWhenInterrupted(t *testing.T) {
+	checkTempDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := run(ctx, &strings.Builder{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want that it was interrupted", err)
+		t.Errorf("got error %v, want context.Canceled", err)
 	}
 }
 
-// The exit code reflects an error.
-func TestExitCode(t *testing.T) {
+func TestMain_ExitsWith1OnError(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+filepath.Join(t.TempDir(), "none"))
-	said, err := cmd.CombinedOutput()
-	var ended *exec.ExitError
-	if !errors.As(err, &ended) || ended.ExitCode() != 1 || !strings.HasPrefix(string(said), "embedded: ") {
-		t.Errorf("%v, %s", err, said)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.HasPrefix(string(out), "embedded: ") {
+		t.Errorf("got %v with output %q, want exit code 1", err, out)
 	}
 }

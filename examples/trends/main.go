@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// question is a request for candidates.
-type question struct {
+// request is a request for candidates.
+type request struct {
 	User  string `json:"user"`
 	Feed  string `json:"feed"`
 	Limit int    `json:"limit"`
 }
 
-// candidate is an offered pin. Its author and the reader's blocks decide whether it may be shown.
+// candidate is an offered pin. The generator omits it if the user has blocked its author.
 type candidate struct {
 	Pin     string    `json:"pin"`
 	Author  string    `json:"author"`
 	Created time.Time `json:"created"`
-	Score   float64   `json:"score"` // any number; more is better
+	Score   float64   `json:"score"` // unbounded; higher is better
 }
 
 func main() {
@@ -36,21 +36,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: trends HOST:PORT PIN…")
 		os.Exit(2)
 	}
-	server := &http.Server{Addr: os.Args[1], Handler: offering(os.Args[2:], time.Now()), ReadTimeout: time.Second}
+	server := &http.Server{Addr: os.Args[1], Handler: handler(os.Args[2:], time.Now()), ReadTimeout: time.Second}
 	fmt.Fprintln(os.Stderr, "trends:", server.ListenAndServe())
 	os.Exit(1)
 }
 
-// offering responds with the pins, up to the requested number.
-func offering(pins []string, created time.Time) http.Handler {
+// handler responds with the pins, up to the requested number.
+func handler(pins []string, created time.Time) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var q question
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&q); err != nil {
-			http.Error(w, "want a question", http.StatusBadRequest)
+		var req request
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&req); err != nil {
+			http.Error(w, "decode request: want JSON with user, feed and limit", http.StatusBadRequest)
 			return
 		}
 		list := []candidate{}
-		for i, pin := range pins[:min(max(q.Limit, 0), len(pins))] {
+		for i, pin := range pins[:min(max(req.Limit, 0), len(pins))] {
 			list = append(list, candidate{Pin: pin, Author: "user:trends", Created: created, Score: float64(-i)})
 		}
 		w.Header().Set("Content-Type", "application/json")

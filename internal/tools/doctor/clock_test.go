@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// The embedded broker does not stamp records, so the test supplies the timestamps of real brokers.
-func TestClocks(t *testing.T) {
+// The embedded broker does not set timestamps, so the test supplies those of real brokers.
+func TestClocks_IgnoreNetworkDelay(t *testing.T) {
 	sent := time.Date(2026, 1, 1, 12, 0, 0, 700_000, time.UTC)
 	acknowledged := sent.Add(20 * time.Millisecond)
 	for _, c := range []struct {
@@ -16,8 +16,8 @@ func TestClocks(t *testing.T) {
 		has  []time.Time
 		want Finding
 	}{
-		{"between", []time.Time{sent.Truncate(time.Millisecond), acknowledged}, Finding{OK, "the brokers' clocks and this one differ by less than 1ms", ""}},
-		{"a little ahead", []time.Time{acknowledged.Add(900 * time.Millisecond)}, Finding{OK, "the brokers' clocks and this one differ by less than 901ms", ""}},
+		{"between", []time.Time{sent.Truncate(time.Millisecond), acknowledged}, Finding{OK, "the brokers' clocks differ from this one by less than 1ms", ""}},
+		{"a little ahead", []time.Time{acknowledged.Add(900 * time.Millisecond)}, Finding{OK, "the brokers' clocks differ from this one by less than 901ms", ""}},
 		{"one of two behind", []time.Time{sent, sent.Add(-2 * time.Second)}, Finding{Warning, "a broker's clock is 2s behind this one", keepTime}},
 		{"far ahead", []time.Time{acknowledged.Add(time.Hour), sent}, Finding{Problem, "a broker's clock is 1h0m0s ahead of this one", keepTime}},
 		{"far behind", []time.Time{sent.Add(-time.Minute)}, Finding{Problem, "a broker's clock is 1m0s behind this one", keepTime}},
@@ -33,12 +33,12 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-func TestGroupFarBehind(t *testing.T) {
+func TestGroup_WarnsOfLargeLagAndRebalance(t *testing.T) {
 	var found Findings
 	described := kadm.DescribedGroup{State: "Stable", Members: make([]kadm.DescribedGroupMember, 1)}
-	group(described, lag{records: bigLag + 1}, "pools", &found)
+	group(described, lag{records: largeLag + 1}, "pools", &found)
 	if len(found) != 1 || found[0].Message != "pools: a lag of 100001 records" {
-		t.Errorf("got %+v, want that it is behind", found)
+		t.Errorf("got %+v, want a warning of the lag", found)
 	}
 	found = nil
 	described.State = "PreparingRebalance"

@@ -1,16 +1,16 @@
-// Package doctor checks everything that the product needs from its environment (brokers, topics, registry, stores, the
-// local directory, clocks, running processes). It reports what is wrong and what to do.
+// Package doctor checks the environment of smartfeed: brokers, topics, registry, stores, the local directory, clocks,
+// and running processes. It reports problems and how to fix them.
 //
-// A Check examines one thing. Run runs all checks in parallel, each with its own timeout. A check is skipped if it
-// makes no sense while another has a problem. Checks have no visible side effects: the only transaction is aborted, and
-// nothing is registered or created.
+// A Check examines one dependency. Run runs all checks in parallel, each with its own timeout. A check is skipped if a
+// check that it depends on has a problem. Checks have no visible side effects: they abort the only transaction, and
+// register and create nothing.
 //
 // The levels are:
 //
 //   - ok;
 //   - note: something optional is missing;
-//   - warning: something works, but not for long or not for all;
-//   - problem: the product does not run or breaks a promise.
+//   - warning: something is degraded, or is about to fail;
+//   - problem: smartfeed does not run, or violates a guarantee.
 package doctor
 
 import (
@@ -40,7 +40,7 @@ func (l Level) String() string { return [...]string{"ok", "note", "warning", "pr
 // MarshalText returns the level's name.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// Finding is a statement of a check.
+// Finding is one result of a check.
 type Finding struct {
 	Level   Level  `json:"level"`
 	Message string `json:"message"`
@@ -50,22 +50,22 @@ type Finding struct {
 // Findings collects the findings of one check.
 type Findings []Finding
 
-// OK adds a finding that something is in order.
+// OK adds a finding of the level OK.
 func (f *Findings) OK(format string, args ...any) {
 	*f = append(*f, Finding{OK, fmt.Sprintf(format, args...), ""})
 }
 
-// Note adds a finding that something optional is missing. advice may be empty.
+// Note adds a note. advice may be empty.
 func (f *Findings) Note(advice, format string, args ...any) {
 	*f = append(*f, Finding{Note, fmt.Sprintf(format, args...), advice})
 }
 
-// Warn adds a warning with what to do.
+// Warn adds a warning with advice.
 func (f *Findings) Warn(advice, format string, args ...any) {
 	*f = append(*f, Finding{Warning, fmt.Sprintf(format, args...), advice})
 }
 
-// Problem adds a problem with what to do.
+// Problem adds a problem with advice.
 func (f *Findings) Problem(advice, format string, args ...any) {
 	*f = append(*f, Finding{Problem, fmt.Sprintf(format, args...), advice})
 }
@@ -79,18 +79,18 @@ func (f Findings) Level() Level {
 	return worst
 }
 
-// Check examines one thing.
+// Check examines one dependency.
 type Check struct {
 	Name  string
 	After string // name of an earlier check that must succeed first; empty: none
-	// Instead makes the check run only if the earlier one found nothing there (a note), and report nothing otherwise.
+	// Instead makes the check run only if the check in After reported a note. Otherwise it reports nothing.
 	Instead bool
 	// Examine adds its findings, and must return when its context is done. An error is a problem.
 	Examine func(ctx context.Context, found *Findings) error
-	Advice  string // for an error of Examine that has none of its own
+	Advice  string // for errors of Examine without advice
 }
 
-// advised is an error with what to do.
+// advised is an error with advice.
 type advised struct {
 	advice string
 	error
@@ -98,7 +98,7 @@ type advised struct {
 
 func (a *advised) Unwrap() error { return a.error }
 
-// advise returns an error with what to do.
+// advise returns an error with advice.
 func advise(advice, format string, args ...any) error {
 	return &advised{advice, fmt.Errorf(format, args...)}
 }
@@ -159,8 +159,8 @@ func (c Check) run(ctx context.Context, timeout time.Duration, before *outcome) 
 			return r
 		}
 	}
-	began := time.Now() // before the timeout starts, so that a check that times out took at least the timeout
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	began := time.Now() // before the timeout starts: a check that times out takes at least the timeout
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %s", timeout))
 	defer cancel()
 	if err := c.Examine(ctx, &r.Findings); err != nil {
 		with := &advised{advice: c.Advice}

@@ -18,15 +18,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// says returns a check with one finding.
+// says returns a check that reports say.
 func says(name, after string, say func(*doctor.Findings)) doctor.Check {
 	return doctor.Check{Name: name, After: after, Examine: func(_ context.Context, found *doctor.Findings) error { say(found); return nil }}
 }
 
 func fine(f *doctor.Findings)    { f.OK("fine") }
-func warned(f *doctor.Findings)  { f.Warn("act", "so so") }
-func broken(f *doctor.Findings)  { f.Problem("mend", "broken") }
-func nothing(f *doctor.Findings) { f.Note("", "nothing there") }
+func warned(f *doctor.Findings)  { f.Warn("act", "degraded") }
+func broken(f *doctor.Findings)  { f.Problem("repair", "broken") }
+func nothing(f *doctor.Findings) { f.Note("", "missing") }
 
 // lines returns the findings of results, one per line.
 func lines(results []doctor.Result) string {
@@ -39,7 +39,7 @@ func lines(results []doctor.Result) string {
 	return strings.Join(all, "\n")
 }
 
-func TestChecksThatDependOnOthers(t *testing.T) {
+func TestRun_SkipsDependentChecks(t *testing.T) {
 	instead := says("instead", "a", fine)
 	instead.Instead = true
 	for _, c := range []struct {
@@ -48,9 +48,9 @@ func TestChecksThatDependOnOthers(t *testing.T) {
 		want string
 	}{
 		{"fine", fine, "a ok fine\nb ok fine"},
-		{"a warning", warned, "a warning so so\nb ok fine"},
+		{"a warning", warned, "a warning degraded\nb ok fine"},
 		{"a problem", broken, "a problem broken\nb note skipped, because it needs a"},
-		{"nothing there", nothing, "a note nothing there\nb note skipped, because it needs a\ninstead ok fine"},
+		{"a note", nothing, "a note missing\nb note skipped, because it needs a\ninstead ok fine"},
 	} {
 		results := doctor.Run(t.Context(), time.Minute, says("a", "", c.a), says("b", "a", fine), instead)
 		if diff := cmp.Diff(c.want, lines(results)); diff != "" {
@@ -59,21 +59,21 @@ func TestChecksThatDependOnOthers(t *testing.T) {
 	}
 }
 
-func TestACheckHasItsTime(t *testing.T) {
+func TestRun_LimitsEachCheck(t *testing.T) {
 	hangs := doctor.Check{Name: "hangs", Examine: func(ctx context.Context, _ *doctor.Findings) error {
 		<-ctx.Done()
 		return fmt.Errorf("wait: %w", ctx.Err())
 	}}
 	results := doctor.Run(t.Context(), time.Millisecond, hangs, says("other", "", fine))
-	if got, want := lines(results), "hangs problem wait: no answer within 1ms\nother ok fine"; got != want {
+	if got, want := lines(results), "hangs problem wait: no response within 1ms\nother ok fine"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if results[0].Took < time.Millisecond {
-		t.Errorf("took %s, want what it took", results[0].Took)
+		t.Errorf("took %s, want at least the timeout", results[0].Took)
 	}
 }
 
-func TestReport(t *testing.T) {
+func TestReport_FormatsTextAndJSON(t *testing.T) {
 	results := []doctor.Result{
 		{Name: "one", Level: doctor.Problem, Took: 12 * time.Millisecond, Findings: doctor.Findings{
 			{Level: doctor.Problem, Message: "it is broken", Advice: "mend it"}, {Level: doctor.Warning, Message: "it is old"},
@@ -92,10 +92,10 @@ ok       two           fine
 		t.Errorf("text: %v (-want +got):\n%s", err, cmp.Diff(want, text.String()))
 	}
 	if err := r.Err(); err == nil || err.Error() != "1 problem found" {
-		t.Errorf("err = %v, want that one problem was found", err)
+		t.Errorf("got error %v, want one problem", err)
 	}
 	if err := doctor.NewReport("v1", results[1:]).Err(); err != nil {
-		t.Errorf("err = %v without a problem", err)
+		t.Errorf("without a problem: got error %v", err)
 	}
 	var back struct {
 		Problems, Warnings int

@@ -2,7 +2,7 @@ package doctor
 
 import "syscall"
 
-// fileSystem returns the name of a file system that the checks care about, by the magic number of statfs(2).
+// fileSystem returns the name of a network or memory file system, by the magic number of statfs(2), and "" for others.
 func fileSystem(st *syscall.Statfs_t) string {
 	switch uint32(st.Type) {
 	case 0x6969:

@@ -4,5 +4,5 @@ package doctor
 
 import "syscall"
 
-// fileSystem knows no file systems on this platform.
+// fileSystem is not implemented on this platform.
 func fileSystem(*syscall.Statfs_t) string { return "" }

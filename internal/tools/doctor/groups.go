@@ -52,22 +52,22 @@ type lag struct {
 	lost    []string // topic/partition
 }
 
-// bigLag is the lag that is reported: ten seconds of a busy deployment.
-const bigLag = 100_000
+// largeLag is the lag above which a group gets a warning: ten seconds at 10,000 records per second.
+const largeLag = 100_000
 
 func group(g kadm.DescribedGroup, l lag, name string, found *Findings) {
 	for _, place := range l.lost {
-		found.Problem("find out what was lost, then set the offset to the oldest with kafka-consumer-groups", "%s: retention deleted records of %s before they were read", name, place)
+		found.Problem("find out which records were lost, then reset the offset to the oldest with kafka-consumer-groups.sh", "%s: retention deleted records of %s before the group read them", name, place)
 	}
 	switch {
 	case g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound):
 		found.Problem("this user may need DESCRIBE on the group", "%s: %v", name, g.Err)
 	case g.State == "PreparingRebalance" || g.State == "CompletingRebalance":
-		found.Warn("run this again: if it continues, a member is too slow or keeps rejoining", "%s: the group is rebalancing", name)
+		found.Warn("run this again: if the group still rebalances, a member is too slow or keeps rejoining", "%s: the group is rebalancing", name)
 	case len(g.Members) == 0:
 		found.Warn(start(name), "%s: no member; %s unprocessed", name, command.Count(l.records, "record"))
-	case l.records > bigLag:
-		found.Warn("run this again: if it grows, start more processes, or see the group's metrics and log", "%s: a lag of %s", name, command.Count(l.records, "record"))
+	case l.records > largeLag:
+		found.Warn("run this again: if the lag grows, start more processes, or check the group's metrics and log", "%s: a lag of %s", name, command.Count(l.records, "record"))
 	}
 }
 
@@ -82,8 +82,8 @@ func start(group string) string {
 	return `start "smartfeed serve"`
 }
 
-// lags compares the groups' committed offsets with the start and end offsets of the topics. For a group with
-// generations it returns the existing generations, and for a reader with one group per process the existing processes.
+// lags compares the groups' committed offsets with the start and end offsets of the topics. It returns a reader for each
+// generation of a group, and for each process of a consumer that has a group per process.
 func (k Kafka) lags(ctx context.Context) ([]topics.Reader, map[string]lag, error) {
 	l, err := topics.NewLog(k.Kafka)
 	if err != nil {
@@ -106,7 +106,7 @@ func (k Kafka) lags(ctx context.Context) ([]topics.Reader, map[string]lag, error
 	for group, positions := range all {
 		var sum lag
 		for _, p := range positions {
-			if p.Topic == topics.TicksOf(group) { // ticks only wake running processes, and are kept for a day
+			if p.Topic == topics.TicksOf(group) { // ticks only wake running processes, and are retained for a day
 				continue
 			}
 			sum.records += p.End - max(p.Committed, p.Start)

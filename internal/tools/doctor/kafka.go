@@ -31,10 +31,10 @@ const (
 // Kafka configures the checks on brokers.
 type Kafka struct {
 	topics.Kafka
-	Readers []topics.Reader // that should be running
-	Own     bool            // the broker is that of `smartfeed dev`, which may not be running
-	Member  string          // name of this machine in transactional ids
-	Now     func() time.Time
+	Readers  []topics.Reader // consumers that must be running
+	Embedded bool            // the broker is that of `smartfeed dev`, which need not be running
+	Member   string          // name of this machine in transactional ids
+	Now      func() time.Time
 }
 
 // Checks returns the checks on brokers. The first is KafkaCheck.
@@ -46,24 +46,24 @@ func (k Kafka) Checks() []Check {
 		{Name: TopicsCheck, After: KafkaCheck, Examine: k.topics, Advice: see},
 		{Name: TransactionsCheck, After: TopicsCheck, Examine: k.transaction},
 		{Name: GroupsCheck, After: TopicsCheck, Examine: k.groups, Advice: describe},
-		{Name: LettersCheck, After: TopicsCheck, Examine: k.letters, Advice: see},
+		{Name: LettersCheck, After: TopicsCheck, Examine: k.deadLetters, Advice: see},
 	}
 }
 
-// brokers connects to every address separately, because one that works hides others that do not. It then checks what
-// the brokers are.
+// brokers connects to every address separately: a client would hide unreachable addresses if one is reachable. It then
+// checks the releases and the number of the brokers.
 func (k Kafka) brokers(ctx context.Context, found *Findings) error {
 	reached := 0
 	for _, address := range k.Brokers {
 		if err := k.dial(ctx, address); err == nil {
 			reached++
-		} else if !k.Own {
-			found.Problem("check the address in kafka, the network, and that the broker runs", "%s cannot be reached: %v", address, reason(ctx, err))
+		} else if !k.Embedded {
+			found.Problem("check the address in kafka, the network, and that the broker runs", "%s is unreachable: %v", address, reason(ctx, err))
 		}
 	}
 	switch {
-	case reached == 0 && k.Own:
-		found.Note(`start "smartfeed dev", which includes a broker; or set kafka`, "no broker at %s", strings.Join(k.Brokers, ", "))
+	case reached == 0 && k.Embedded:
+		found.Note(`start "smartfeed dev", which includes a broker; or set kafka`, "no broker listens on %s", strings.Join(k.Brokers, ", "))
 		return nil
 	case reached == 0:
 		return nil
@@ -75,7 +75,7 @@ func (k Kafka) brokers(ctx context.Context, found *Findings) error {
 	defer adm.Close()
 	meta, err := adm.BrokerMetadata(ctx)
 	if err != nil {
-		return advise("check kafka_client (tls, sasl), and the brokers' listeners and advertised.listeners", "the brokers do not answer: %w", err)
+		return advise("check kafka_client (tls, sasl), and the brokers' listeners and advertised.listeners", "the brokers do not respond: %w", err)
 	}
 	return k.versions(ctx, adm, meta, found)
 }
@@ -93,56 +93,56 @@ func (k Kafka) dial(ctx context.Context, address string) error {
 }
 
 func (k Kafka) versions(ctx context.Context, adm *kadm.Client, meta kadm.Metadata, found *Findings) error {
-	const advice = "the addresses that brokers advertise (advertised.listeners) must be reachable from here"
+	const advice = "make the addresses that the brokers advertise (advertised.listeners) reachable from this machine"
 	answers, err := adm.ApiVersions(ctx)
 	if err != nil {
-		return advise(advice, "not every broker answers: %w", err)
+		return advise(advice, "some brokers do not respond: %w", err)
 	}
 	var releases []string
 	for _, b := range answers.Sorted() {
 		if b.Err != nil {
-			found.Problem(advice, "broker %d does not answer: %v", b.NodeID, b.Err)
+			found.Problem(advice, "broker %d does not respond: %v", b.NodeID, b.Err)
 		} else if release := b.VersionGuess(); !slices.Contains(releases, release) {
 			releases = append(releases, release)
 		}
 	}
 	if len(releases) > 1 {
-		found.Warn("finish the upgrade", "the brokers are of different releases: %s", strings.Join(releases, ", "))
+		found.Warn("finish the upgrade", "the brokers run different releases: %s", strings.Join(releases, ", "))
 	}
 	if strings.HasPrefix(meta.Cluster, topics.EmbeddedCluster) {
-		found.OK("the embedded broker, for one machine and for trials")
+		found.OK("the embedded broker, for evaluation on one machine")
 		return nil
 	}
 	if len(meta.Brokers) < 3 {
-		found.Warn("run three brokers, so that one may be unavailable", "%s: a record is lost with its disk", command.Count(len(meta.Brokers), "broker"))
+		found.Warn("run at least three brokers", "%s: records are lost if a disk fails", command.Count(len(meta.Brokers), "broker"))
 	}
 	found.OK("%s of cluster %s, Kafka %s", command.Count(len(meta.Brokers), "broker"), meta.Cluster, strings.Join(releases, ", "))
 	return nil
 }
 
-// access checks for which roles this user has sufficient permissions. One role is enough, because each may have its own
-// user.
+// access checks for which roles this user has sufficient permissions. One role suffices, because each role can have its
+// own user.
 func (k Kafka) access(ctx context.Context, found *Findings) error {
-	var may, not, lacks []string
+	var granted, denied, missing []string
 	for _, role := range topics.Roles() {
 		var lacking *topics.AccessError
 		switch err := topics.VerifyAccess(ctx, k.Kafka, role); {
 		case err == nil:
-			may = append(may, role)
+			granted = append(granted, role)
 		case errors.As(err, &lacking):
-			not, lacks = append(not, role), append(lacks, fmt.Sprintf("the role %s lacks %s", role, fewGrants(lacking.Missing)))
+			denied, missing = append(denied, role), append(missing, fmt.Sprintf("the role %s needs %s", role, fewGrants(lacking.Missing)))
 		default:
 			return err
 		}
 	}
 	const advice = `"smartfeed topics acls ROLE --principal User:NAME" prints the kafka-acls.sh commands`
 	switch {
-	case len(may) == 0:
-		for _, one := range lacks {
-			found.Problem(advice, "this user has too few permissions: %s", one)
+	case len(granted) == 0:
+		for _, one := range missing {
+			found.Problem(advice, "this user lacks permissions: %s", one)
 		}
-	case len(not) > 0:
-		found.Note(advice, "this user has the permissions of %s, and not of %s", strings.Join(may, ", "), strings.Join(not, ", "))
+	case len(denied) > 0:
+		found.Note(advice, "this user has the permissions of %s, and not of %s", strings.Join(granted, ", "), strings.Join(denied, ", "))
 	default:
 		found.OK("this user has the permissions of every role")
 	}
@@ -157,8 +157,8 @@ func fewGrants(all []topics.Grant) string {
 	return few(list)
 }
 
-// topics compares the catalogue and the topics of generations with the brokers, and checks that every partition has the
-// replicas that it needs.
+// topics compares the catalogue and the topics of generations with the brokers, and checks that every partition has its
+// replicas.
 func (k Kafka) topics(ctx context.Context, found *Findings) error {
 	profile, err := topics.ProfileOf(ctx, k.Kafka)
 	if err != nil {
@@ -175,8 +175,8 @@ func (k Kafka) topics(ctx context.Context, found *Findings) error {
 	return nil
 }
 
-// generations checks the topics of generations, which few roles may describe, and returns their number. The list of
-// generations is itself in a topic that this user may not be allowed to read, so this check comes last.
+// generations checks the topics of generations and returns their number. Few roles have the permissions to read the list
+// of generations and to describe their topics, so this check is the last one.
 func (k Kafka) generations(ctx context.Context, profile topics.Profile, found *Findings) int {
 	own, err := topics.TopicsOfGenerations(ctx, k.Kafka, profile)
 	if err == nil && len(own) > 0 {
@@ -201,10 +201,10 @@ func (k Kafka) compare(ctx context.Context, want []topics.Topic, found *Findings
 		found.Problem(c.Advice, "%s: %s is %s and must be %s", c.Topic, c.Key, c.Have, c.Want)
 	}
 	for _, t := range plan.Create {
-		found.Problem(`"smartfeed topics apply" creates it`, "%s is missing", t.Name)
+		found.Problem(`run "smartfeed topics apply"`, "%s is missing", t.Name)
 	}
 	for _, s := range plan.Alter {
-		found.Warn(`"smartfeed topics apply" sets it`, "%s: %s is %s and should be %s", s.Topic, s.Key, s.Have, s.Want)
+		found.Warn(`run "smartfeed topics apply"`, "%s: %s is %s and must be %s", s.Topic, s.Key, s.Have, s.Want)
 	}
 	if len(plan.FewReplicas) > 0 {
 		found.Warn(`add replicas with kafka-reassign-partitions.sh, then run "smartfeed topics apply"`,
@@ -221,8 +221,8 @@ func thin(all []topics.Setting) string {
 	return few(list)
 }
 
-// replicas checks that every partition has the in-sync replicas that its topic requires, according to the topic's own
-// setting. The catalogue depends on the number of brokers, and some may be unavailable.
+// replicas checks that every partition has the in-sync replicas that the topic's own setting requires. The catalogue
+// would expect fewer while brokers are unavailable.
 func (k Kafka) replicas(ctx context.Context, want []topics.Topic, found *Findings) error {
 	adm, err := k.Admin()
 	if err != nil {
@@ -277,8 +277,8 @@ func wanted(configs kadm.ResourceConfigs, topic string) int {
 	return 1
 }
 
-// letters counts the dead letters of the last day.
-func (k Kafka) letters(ctx context.Context, found *Findings) error {
+// deadLetters counts the dead letters of the last day.
+func (k Kafka) deadLetters(ctx context.Context, found *Findings) error {
 	n, err := k.count(ctx, topics.DeadLetters, k.Now().Add(-24*time.Hour))
 	switch {
 	case err != nil:

@@ -32,7 +32,7 @@ type wire struct {
 	doctor doctor.Kafka
 }
 
-// newWire returns an embedded broker without topics, which the doctor treats as a real one.
+// newWire returns an embedded broker without topics. The doctor checks it like an external one.
 func newWire(t *testing.T) *wire {
 	t.Helper()
 	c := topicstest.Bare(t, 2)
@@ -50,53 +50,53 @@ func (w *wire) produce(topic string, n int) {
 	}
 }
 
-// look runs the checks and returns their output.
-func (w *wire) look() string {
+// examine runs the checks and returns their output.
+func (w *wire) examine() string {
 	w.t.Helper()
-	return lines(doctor.Run(w.t.Context(), patience, w.doctor.Checks()...))
+	return lines(doctor.Run(w.t.Context(), checkTimeout, w.doctor.Checks()...))
 }
 
-// patience is a timeout for busy machines: nothing here takes long.
-const patience = 30 * time.Second
+// checkTimeout is long, for busy machines.
+const checkTimeout = 30 * time.Second
 
 // want reports each missing line.
 func want(t *testing.T, got string, want ...string) {
 	t.Helper()
 	for _, line := range want {
 		if !strings.Contains("\n"+got, "\n"+line) {
-			t.Errorf("nothing says %q, but\n%s", line, got)
+			t.Errorf("no line %q in\n%s", line, got)
 		}
 	}
 }
 
-func TestBrokersThatAreWell(t *testing.T) {
+func TestKafka_FindsNoProblemOnHealthyBroker(t *testing.T) {
 	w := newWire(t)
 	w.Apply()
-	want(t, w.look(), "kafka ok the embedded broker", "topics ok ",
-		"transactions ok one was begun, written to 2 partitions, and aborted", "transactions ok clocks are not compared",
+	want(t, w.examine(), "kafka ok the embedded broker", "topics ok ",
+		"transactions ok wrote to 2 partitions and aborted", "transactions ok clocks are not compared",
 		"groups warning fanout: no member; 0 records unprocessed", "dead letters ok none")
-	// The transaction left nothing for readers.
-	want(t, w.look(), "dead letters ok none")
+	// The aborted transaction left no committed record.
+	want(t, w.examine(), "dead letters ok none")
 }
 
-func TestBrokersThatCannotBeReached(t *testing.T) {
+func TestKafka_ReportsUnreachableBroker(t *testing.T) {
 	w := newWire(t)
 	w.Apply()
 	reached := w.Kafka.Brokers[0]
 	w.doctor.Brokers = []string{reached, "127.0.0.1:1"}
-	want(t, w.look(), "kafka problem 127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "topics note skipped")
+	want(t, w.examine(), "kafka problem 127.0.0.1:1 is unreachable: dial tcp 127.0.0.1:1: connect: connection refused", "topics note skipped")
 	w.doctor.Brokers = []string{"127.0.0.1:1"}
-	w.doctor.Own = true
-	want(t, w.look(), "kafka note no broker at 127.0.0.1:1", "topics note skipped, because it needs kafka", "groups note skipped, because it needs topics")
+	w.doctor.Embedded = true
+	want(t, w.examine(), "kafka note no broker listens on 127.0.0.1:1", "topics note skipped, because it needs kafka", "groups note skipped, because it needs topics")
 }
 
-func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
+func TestTopics_ReportsMissingAndDifferentTopics(t *testing.T) {
 	w := newWire(t)
 	must.Get(w.Admin().CreateTopic(t.Context(), 3, 1, nil, topics.Pins))(t)
-	want(t, w.look(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note skipped")
+	want(t, w.examine(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note skipped")
 }
 
-// three returns a cluster of brokers that support the settings of topics, with the topics of the catalogue.
+// three returns a cluster of three brokers with the topics of the catalogue. It supports the settings of topics.
 func three(t *testing.T) (*wire, *kfake.Cluster) {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(3))
@@ -107,31 +107,31 @@ func three(t *testing.T) (*wire, *kfake.Cluster) {
 	return &wire{topicstest.On(t, k, nil), t, doctor.Kafka{Kafka: k, Member: "test", Now: time.Now}}, c
 }
 
-// lookAtTopics runs the checks up to that of topics.
-func (w *wire) lookAtTopics() string {
+// examineTopics runs the checks up to that of topics.
+func (w *wire) examineTopics() string {
 	w.t.Helper()
 	return run(w.t, w.doctor.Checks()[:3]...)
 }
 
-// Whether a partition is writable depends on the in-sync replicas that its topic requires, not on the number of running
-// brokers.
-func TestPartitionsThatCannotBeWritten(t *testing.T) {
+// A partition is writable if it has the in-sync replicas that its topic requires. The number of running brokers does not
+// matter.
+func TestTopics_ReportsPartitionsBelowMinISR(t *testing.T) {
 	for name, c := range map[string]struct {
 		left []int32
 		want string
 	}{
-		"all there": {[]int32{0, 1, 2}, "topics ok "},
-		"one away":  {[]int32{0, 1}, "topics warning pins: 2 partitions with missing replicas"},
-		"two away":  {[]int32{0}, "topics problem pins: 2 partitions cannot be written: fewer in-sync replicas than 2"},
+		"all available":   {[]int32{0, 1, 2}, "topics ok "},
+		"one unavailable": {[]int32{0, 1}, "topics warning pins: 2 partitions with missing replicas"},
+		"two unavailable": {[]int32{0}, "topics problem pins: 2 partitions cannot be written: fewer in-sync replicas than 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, brokers := three(t)
-			for away := int32(len(c.left)); away < 3; away++ {
-				must.OK(t, brokers.RemoveNode(away))
+			for broker := int32(len(c.left)); broker < 3; broker++ {
+				must.OK(t, brokers.RemoveNode(broker))
 			}
 			net := faultnet.New()
 			w.doctor.Dial = net.Dial
-			net.Alter(kmsg.Metadata, 1, func(r kmsg.Response) { // the fake brokers forget unavailable replicas
+			net.Alter(kmsg.Metadata, 1, func(r kmsg.Response) { // kfake does not report unavailable replicas
 				told, _ := r.(*kmsg.MetadataResponse)
 				for i := range told.Topics {
 					for j := range told.Topics[i].Partitions {
@@ -139,9 +139,9 @@ func TestPartitionsThatCannotBeWritten(t *testing.T) {
 					}
 				}
 			})
-			want(t, w.lookAtTopics(), c.want)
+			want(t, w.examineTopics(), c.want)
 			if net.Hits(kmsg.Metadata) == 0 {
-				t.Error("nobody was told of replicas")
+				t.Error("no metadata response was altered")
 			}
 		})
 	}
@@ -154,20 +154,20 @@ func (w *wire) second(p topics.Profile) {
 	w.SetGeneration(2, 0)
 }
 
-// The topics of the active generation are compared with the brokers like those of the catalogue.
-func TestTopicsOfGenerations(t *testing.T) {
+// The check includes the topics of the active generation.
+func TestTopics_ChecksActiveGeneration(t *testing.T) {
 	w, _ := three(t)
 	w.second(topics.Profile{Partitions: 2, Replicas: 2}) // created while a broker was unavailable
-	want(t, w.lookAtTopics(),
+	want(t, w.examineTopics(),
 		"topics warning fewer replicas than the number of brokers permits: pools.2-table (2 of 3), pools.2-ticks (2 of 3)")
 	w.SetConfig("pools.2-table", "retention.ms", "3600000")
 	must.Get(w.Admin().DeleteTopics(t.Context(), "pools.2-ticks"))(t)
-	want(t, w.lookAtTopics(),
-		"topics warning pools.2-table: retention.ms is 3600000 and should be -1", "topics problem pools.2-ticks is missing")
+	want(t, w.examineTopics(),
+		"topics warning pools.2-table: retention.ms is 3600000 and must be -1", "topics problem pools.2-ticks is missing")
 }
 
-// A user without permissions for generations gets a note that their topics were not checked, which is not a problem.
-func TestTopicsOfGenerationsThatAreOthersBusiness(t *testing.T) {
+// Without permissions for generations, the check reports a note, not a problem.
+func TestTopics_SkipsGenerationsWithoutPermission(t *testing.T) {
 	const note = "topics note the topics of generations are not checked: "
 	for role, says := range map[string]string{
 		topics.RoleMaterialize: note, topics.RoleServe: note,
@@ -177,7 +177,7 @@ func TestTopicsOfGenerationsThatAreOthersBusiness(t *testing.T) {
 			w := guarded(t, role)
 			w.second(topics.Profile{Partitions: 2, Replicas: 1})
 			w.SetConfig("pools.2-table", "retention.ms", "3600000")
-			want(t, w.lookAtTopics(), says)
+			want(t, w.examineTopics(), says)
 		})
 	}
 }
@@ -193,13 +193,13 @@ func (w *wire) answers(key kmsg.Key, failed func(kmsg.Request) kmsg.Response) *i
 	return n
 }
 
-func TestTransactionsThatDoNotWork(t *testing.T) {
+func TestTransaction_ReportsFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		code *kerr.Error
 		want string
 	}{
-		"refused": {kerr.TransactionalIDAuthorizationFailed, "transactions problem a transaction was denied: "},
-		"broken":  {kerr.InvalidProducerEpoch, "transactions problem a transaction failed: "},
+		"denied": {kerr.TransactionalIDAuthorizationFailed, "transactions problem a transaction was denied: "},
+		"broken": {kerr.InvalidProducerEpoch, "transactions problem a transaction failed: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t)
@@ -209,15 +209,15 @@ func TestTransactionsThatDoNotWork(t *testing.T) {
 				resp.ErrorCode = c.code.Code
 				return resp
 			})
-			want(t, w.look(), c.want)
+			want(t, w.examine(), c.want)
 			if *hit == 0 {
-				t.Error("no request met the fault")
+				t.Error("no request hit the fault")
 			}
 		})
 	}
 }
 
-func TestGroupsThatAreBehindOrHaveLostRecords(t *testing.T) {
+func TestGroups_ReportsLagAndLostRecords(t *testing.T) {
 	w := newWire(t)
 	w.Apply()
 	w.produce(topics.Follows, 7)
@@ -231,31 +231,31 @@ func TestGroupsThatAreBehindOrHaveLostRecords(t *testing.T) {
 		must.OK(t, adm.CommitAllOffsets(t.Context(), topics.Fanout, offsets))
 	}
 	commit(0)
-	want(t, w.look(), "groups warning fanout: no member; 7 records unprocessed")
+	want(t, w.examine(), "groups warning fanout: no member; 7 records unprocessed")
 	var gone kadm.Offsets
 	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 0, At: 1})
 	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 1, At: 1})
 	must.Get(adm.DeleteRecords(t.Context(), gone))(t)
-	want(t, w.look(), "groups problem fanout: retention deleted records of follows/")
+	want(t, w.examine(), "groups problem fanout: retention deleted records of follows/")
 }
 
-func TestGroupsThatRun(t *testing.T) {
+func TestGroups_AcceptsRunningMember(t *testing.T) {
 	w := newWire(t)
 	w.Apply()
 	w.doctor.Readers = w.doctor.Readers[:1]
 	member, err := w.Kafka.Client(kgo.ConsumerGroup(topics.Fanout), kgo.ConsumeTopics(topics.Follows))
 	must.OK(t, err)
 	defer member.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), checkTimeout)
 	defer cancel()
 	w.produce(topics.Follows, 1)
 	member.PollRecords(ctx, 1)
 	must.OK(t, member.CommitUncommittedOffsets(ctx))
-	want(t, w.look(), "groups ok 1 group with 1 member, a lag of at most 0 records")
+	want(t, w.examine(), "groups ok 1 group with 1 member, a lag of at most 0 records")
 }
 
-// generation creates the topics of a generation of the pools. It returns how to stop its single member, which has
-// processed all records.
+// generation creates the topics of a generation of the pools and starts a member, which processes all records. It returns
+// a function that stops the member.
 func (w *wire) generation(number int) (stop func()) {
 	w.t.Helper()
 	name := generation.Name(topics.Pools, number)
@@ -264,7 +264,7 @@ func (w *wire) generation(number int) (stop func()) {
 	}
 	member := w.Client(kgo.ConsumerGroup(name), kgo.ConsumeTopics(topics.Deliveries))
 	w.produce(topics.Deliveries, 1)
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), checkTimeout)
 	defer cancel()
 	ends := w.End(topics.Deliveries)
 	for at := int64(0); at < ends; {
@@ -279,8 +279,8 @@ func (w *wire) generation(number int) (stop func()) {
 	return member.Close
 }
 
-// The active generation is checked, and one that is being built. A former one is not.
-func TestGroupsOfGenerations(t *testing.T) {
+// The check includes the active generation and the one that is being built, but not a retired one.
+func TestGroups_ChecksRunningGenerations(t *testing.T) {
 	w := newWire(t)
 	w.Apply()
 	w.doctor.Readers = []topics.Reader{{Group: topics.Pools, Topics: []string{topics.Deliveries, topics.TicksOf(topics.Pools)}}}
@@ -288,31 +288,31 @@ func TestGroupsOfGenerations(t *testing.T) {
 	w.SetGeneration(1, 2)
 	stopNext := w.generation(2)
 	w.produce(topics.TicksOf("pools.2"), 5)
-	want(t, w.look(), "groups ok 2 groups with 2 members, a lag of at most 1 record") // the first has not read the second's record
+	want(t, w.examine(), "groups ok 2 groups with 2 members, a lag of at most 1 record") // the first has not read the second's record
 
 	w.SetGeneration(2, 0)
 	stop()
-	want(t, w.look(), "groups ok 1 group with 1 member, a lag of at most 0 records")
+	want(t, w.examine(), "groups ok 1 group with 1 member, a lag of at most 0 records")
 
 	stopNext()
 	w.produce(topics.Deliveries, 3)
-	results := doctor.Run(t.Context(), patience, w.doctor.Checks()...)
+	results := doctor.Run(t.Context(), checkTimeout, w.doctor.Checks()...)
 	at := slices.IndexFunc(results, func(r doctor.Result) bool { return r.Name == doctor.GroupsCheck })
 	diff := cmp.Diff(doctor.Findings{{
 		Level: doctor.Warning, Message: "pools.2: no member; 3 records unprocessed", Advice: `start "smartfeed process pools"`,
 	}}, results[at].Findings)
 	if diff != "" {
-		t.Errorf("with nobody in the generation that answers (-want +got):\n%s", diff)
+		t.Errorf("active generation without members (-want +got):\n%s", diff)
 	}
 }
 
-func TestDeadLettersAreCounted(t *testing.T) {
+func TestDeadLetters_CountsRecentRecords(t *testing.T) {
 	w := newWire(t)
 	w.Apply()
 	w.produce(topics.DeadLetters, 3)
-	want(t, w.look(), "dead letters warning 3 records in the last 24 h")
+	want(t, w.examine(), "dead letters warning 3 records in the last 24 h")
 	w.doctor.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
-	want(t, w.look(), "dead letters ok none")
+	want(t, w.examine(), "dead letters ok none")
 }
 
 // head is a store with the same position for every user.
@@ -325,7 +325,7 @@ func (h head) Page(_ context.Context, user schemas.UserID, _ int64, _ int) ([]sc
 	return []schemas.FeedEntry{{User: user, Position: int64(h)}}, 0, nil
 }
 
-func TestStoresThatDrift(t *testing.T) {
+func TestDrift_ReportsLaggingStore(t *testing.T) {
 	w := newWire(t)
 	w.Apply()
 	w.produce(topics.FeedEntries, 5)
@@ -333,21 +333,21 @@ func TestStoresThatDrift(t *testing.T) {
 		primary, standby head
 		want             string
 	}{
-		"alike":          {4, 4, "drift ok both stores have the same newest items of the 5 last visited feeds"},
-		"empty":          {-1, -1, "drift ok both stores"},
-		"standby behind": {4, 3, "drift warning the standby lags in 5 of the 5 last visited feeds"},
-		"primary empty":  {-1, 3, "drift warning the primary lags in 5 of the 5 last visited feeds"},
+		"equal":         {4, 4, "drift ok both stores have the same newest items of the 5 last visited feeds"},
+		"empty":         {-1, -1, "drift ok both stores"},
+		"standby lags":  {4, 3, "drift warning the standby lags in 5 of the 5 last visited feeds"},
+		"primary empty": {-1, 3, "drift warning the primary lags in 5 of the 5 last visited feeds"},
 	} {
 		with := func(_ context.Context, use func(primary, standby doctor.Heads)) error {
 			use(c.primary, c.standby)
 			return nil
 		}
 		check := doctor.Drift{Kafka: w.Kafka, With: with}.Check()
-		t.Run(name, func(t *testing.T) { want(t, lines(doctor.Run(t.Context(), patience, check)), c.want) })
+		t.Run(name, func(t *testing.T) { want(t, lines(doctor.Run(t.Context(), checkTimeout, check)), c.want) })
 	}
 }
 
-// guarded is a broker that grants a user the permissions of the roles, and no other permissions.
+// guarded returns a broker that grants a user only the permissions of the roles.
 func guarded(t *testing.T, roles ...string) *wire {
 	t.Helper()
 	acls := []kfake.ACL{}
@@ -387,18 +387,18 @@ func acl(t *testing.T, g topics.Grant) (all []kfake.ACL) {
 	return all
 }
 
-func TestAccess(t *testing.T) {
+func TestAccess_ReportsMissingPermissions(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		roles []string
 		want  []string
 	}{
 		{"all", topics.Roles(), []string{"access ok this user has the permissions of every role", "topics ok "}},
-		{"a role and those within it", []string{topics.RoleServe}, []string{"access note this user has the permissions of materialize, serve, produce, and not of process, operate", "topics ok "}},
-		{"none", nil, []string{"access problem this user has too few permissions: the role process lacks ", "topics problem Describe on topic "}},
+		{"a role that includes others", []string{topics.RoleServe}, []string{"access note this user has the permissions of materialize, serve, produce, and not of process, operate", "topics ok "}},
+		{"none", nil, []string{"access problem this user lacks permissions: the role process needs ", "topics problem Describe on topic "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := "\n" + guarded(t, c.roles...).lookAtTopics()
+			got := "\n" + guarded(t, c.roles...).examineTopics()
 			for _, want := range c.want {
 				if !strings.Contains(got, "\n"+want) {
 					t.Errorf("no line begins with %q:\n%s", want, got)

@@ -20,7 +20,7 @@ const (
 	PortsCheck     = "ports"
 )
 
-// Program returns the check that reports the program itself.
+// Program returns a check that reports version, platform and configuration of this program.
 func Program(version, config string) Check {
 	return Check{Name: ProgramCheck, Examine: func(_ context.Context, found *Findings) error {
 		found.OK("smartfeed %s, %s on %s/%s, %d cores, configuration %s",
@@ -36,14 +36,14 @@ type Directory struct {
 	Files    uint64
 }
 
-// Limits of open files. The store of a partition has up to a thousand, a connection one.
+// Limits of open files. The store of a partition opens up to a thousand files, and a connection one.
 const (
 	fewFiles  = 1024
 	goodFiles = 8192
 )
 
-// Check returns the check on the directory: whether it is writable, its free space, its file system and who uses it. It
-// also checks the limit of open files.
+// Check returns the check on the directory: write permission, free space, file system, and lock. It also checks the limit
+// of open files.
 func (d Directory) Check() Check {
 	return Check{Name: DirectoryCheck, Examine: func(_ context.Context, found *Findings) error {
 		d.files(found)
@@ -64,9 +64,9 @@ func (d Directory) Check() Check {
 func (d Directory) files(found *Findings) {
 	switch {
 	case d.Files < fewFiles:
-		found.Problem("raise the limit: ulimit -n 65536, or LimitNOFILE= of the service", "a process may open only %d files", d.Files)
+		found.Problem("raise the limit: ulimit -n 65536, or LimitNOFILE= of the service", "the limit of open files is %d", d.Files)
 	case d.Files < goodFiles:
-		found.Warn("raise the limit: ulimit -n 65536, or LimitNOFILE= of the service", "a process may open %d files: too few for many partitions and callers", d.Files)
+		found.Warn("raise the limit: ulimit -n 65536, or LimitNOFILE= of the service", "the limit of open files is %d: too low for many partitions and connections", d.Files)
 	}
 }
 
@@ -87,15 +87,15 @@ func (d Directory) space(found *Findings) error {
 	free := int64(st.Bavail) * int64(st.Bsize)
 	switch {
 	case free < d.MinBytes:
-		found.Problem("free space: below rows.min_disk_bytes nothing is committed", "%s has %d MiB free", d.Path, free>>20)
+		found.Problem("free disk space: below rows.min_disk_bytes no partition commits", "%s has %d MiB free", d.Path, free>>20)
 	case free < 4*d.MinBytes:
-		found.Warn("free space soon", "%s has %d MiB free; below %d MiB every partition stops", d.Path, free>>20, d.MinBytes>>20)
+		found.Warn("free disk space", "%s has %d MiB free; below %d MiB every partition stops", d.Path, free>>20, d.MinBytes>>20)
 	}
 	switch kind := fileSystem(&st); kind {
 	case "nfs", "cifs", "fuse":
 		found.Warn("use a local disk: locks and fsync over a network are slow and unreliable", "%s is on %s", d.Path, kind)
 	case "tmpfs":
-		found.Warn("use a disk, unless the data may be lost when the machine restarts", "%s is in memory (tmpfs)", d.Path)
+		found.Warn("use a disk, unless you can lose the data when the machine restarts", "%s is in memory (tmpfs)", d.Path)
 	}
 	return nil
 }
@@ -123,15 +123,15 @@ func (d Directory) use(found *Findings) error {
 	return nil
 }
 
-// Ports returns the check whether a new process could listen on its addresses, given by purpose. It runs if
-// ProcessCheck found no process.
+// Ports returns the check whether a new process can listen on its addresses, by purpose. It runs only if ProcessCheck
+// found no process.
 func Ports(addresses map[string]string) Check {
 	return Check{Name: PortsCheck, After: ProcessCheck, Instead: true, Examine: func(_ context.Context, found *Findings) error {
 		for what, address := range addresses {
 			l, err := net.Listen("tcp", address)
 			switch {
 			case errors.Is(err, syscall.EADDRINUSE):
-				found.Problem(fmt.Sprintf("stop the other program, or choose another port: --%s HOST:PORT", what), "%s: another program listens on %s", what, address)
+				found.Problem(fmt.Sprintf("stop the other program, or choose another port: --%s HOST:PORT", what), "%s: another program uses %s", what, address)
 			case err != nil:
 				found.Problem(fmt.Sprintf("choose an address of this machine: --%s HOST:PORT", what), "%s: %v", what, err)
 			default:

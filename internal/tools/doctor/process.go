@@ -17,7 +17,7 @@ import (
 // ProcessCheck is the name of the check on a running process.
 const ProcessCheck = "process"
 
-// Process returns the check on the process that serves at a URL.
+// Process returns the check on the process at a URL.
 func Process(client *http.Client, url, version string) Check {
 	return Check{Name: ProcessCheck, Examine: func(ctx context.Context, found *Findings) error {
 		var ready struct {
@@ -28,26 +28,26 @@ func Process(client *http.Client, url, version string) Check {
 		var rejected *rejection
 		switch {
 		case isAbsent(err):
-			found.Note(`start one: "smartfeed dev", or "smartfeed process" and "smartfeed serve"`, "none at %s", url)
+			found.Note(`start "smartfeed dev", or "smartfeed process" and "smartfeed serve"`, "no process listens on %s", url)
 			return nil
 		case errors.As(err, &rejected):
-			found.Note("", "one at %s does not report whether it is ready: %v", url, rejected)
+			found.Note("", "the process at %s does not report whether it is ready: %v", url, rejected)
 			return nil
 		case err != nil:
-			return fmt.Errorf("%s is not smartfeed, or does not answer: %w", url, err)
+			return fmt.Errorf("%s is not smartfeed, or does not respond: %w", url, err)
 		case ready.Ready == nil:
-			return fmt.Errorf("%s is not smartfeed: its answer has no field ready", url)
+			return fmt.Errorf("%s is not smartfeed: its response has no field ready", url)
 		}
 		notReady(url, ready.Missing, found)
 		state(ctx, client, url, version, found)
 		return nil
-	}, Advice: "another program may listen there: choose another port with --http, or stop it"}
+	}, Advice: "if another program uses the port, stop it or choose another port with --http"}
 }
 
 // notReady reports why a process is not ready.
 func notReady(address string, missing []string, found *Findings) {
 	for _, one := range missing {
-		found.Problem("wait if it has just started; else see its log and docs/operations/runbooks.md#componentnotready", "%s is not ready: %s", address, one)
+		found.Problem("wait if it has just started; otherwise check its log and docs/operations/runbooks.md#componentnotready", "%s is not ready: %s", address, one)
 	}
 }
 
@@ -63,17 +63,17 @@ type processState struct {
 	} `json:"components"`
 }
 
-// unknown is a source that did not respond to /v1/status: the address of a process, or the brokers.
+// unknown is information that the process could not get: the state of another process, or data from the brokers.
 type unknown struct {
 	Source string `json:"source"`
 	Reason string `json:"reason"`
 }
 
-// state reports the findings from /v1/status, about the responding process and those that it has queried.
+// state reports the findings from /v1/status, about the responding process and the others.
 func state(ctx context.Context, client *http.Client, url, version string, found *Findings) {
 	var status struct {
 		processState
-		Processes []processState `json:"processes"` // the responding one first; absent: it does not query others
+		Processes []processState `json:"processes"` // the responding one first; absent: it does not request the state of others
 		Unknown   []unknown      `json:"unavailable"`
 	}
 	err := get(ctx, client, url+"/v1/status", &status)
@@ -100,30 +100,30 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 	}
 }
 
-// report reports what is wrong with a process: another one than the responding process, or that one itself.
+// report reports the problems of a process. asked is the process that has responded.
 func (s processState) report(asked processState, version string, found *Findings) {
 	notReady(s.Address, s.Missing, found)
 	const advice = "run one version"
 	switch {
 	case s.Version != version:
-		found.Warn(advice, "%s is version %s, this is %s", s.Address, s.Version, version)
+		found.Warn(advice, "%s runs version %s, this is %s", s.Address, s.Version, version)
 	case s.Version != asked.Version:
-		found.Warn(advice, "%s is version %s, %s is %s", s.Address, s.Version, asked.Address, asked.Version)
+		found.Warn(advice, "%s runs version %s, %s runs %s", s.Address, s.Version, asked.Address, asked.Version)
 	}
 	for _, p := range s.Components {
 		if p.Restarts > 0 {
-			found.Warn("see its log", "%s: %s was restarted %s: %s", s.Address, p.Name, command.Count(p.Restarts, "time"), p.LastError)
+			found.Warn("check its log", "%s: %s was restarted %s: %s", s.Address, p.Name, command.Count(p.Restarts, "time"), p.LastError)
 		}
 	}
 }
 
-// report warns about a source whose state is unknown.
+// report warns about missing information.
 func (u unknown) report(asked string, found *Findings) {
 	advice := "see the checks kafka, access and groups"
 	if _, _, err := net.SplitHostPort(u.Source); err == nil {
-		advice = "see its log, if it runs, and whether other processes reach it at that address (--advertise)"
+		advice = "check its log, and that other processes reach it at that address (--advertise)"
 	}
-	found.Warn(advice, "%s does not know the state of %s: %s", asked, u.Source, u.Reason)
+	found.Warn(advice, "%s could not get the state of %s: %s", asked, u.Source, u.Reason)
 }
 
 // rejection is a response that requires authentication.
@@ -134,7 +134,7 @@ func (r *rejection) Error() string { return r.status }
 // maxStatusBytes limits a response: a status with a thousand partitions is a tenth of it.
 const maxStatusBytes = 8 << 20
 
-// get reads the JSON of a response, also of a failure: /readyz returns a 503 with what is missing.
+// get decodes the JSON of a response with any status: /readyz returns 503 with the parts that are not ready.
 func get(ctx context.Context, client *http.Client, url string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -15,36 +15,36 @@ import (
 // RegistryCheck is the name of the check on the schema registry.
 const RegistryCheck = "registry"
 
-// Registry returns the check on a schema registry: it must respond, and have our schemas or accept them. own says that
-// the registry is the one of `smartfeed dev`, which may not be running.
-func Registry(registry *schemas.Registry, own bool) Check {
+// Registry returns the check on a schema registry: it must respond, and must have or accept the schemas of this version.
+// embedded means that it is the registry of `smartfeed dev`, which need not be running.
+func Registry(registry *schemas.Registry, embedded bool) Check {
 	return Check{Name: RegistryCheck, Examine: func(ctx context.Context, found *Findings) error {
 		settings, err := registry.Settings(ctx)
 		switch {
-		case err != nil && own:
-			found.Note(`start "smartfeed dev", which includes a registry; or set registry`, "none answers: %v", reason(ctx, err))
+		case err != nil && embedded:
+			found.Note(`start "smartfeed dev", which includes a registry; or set registry`, "no registry responds: %v", reason(ctx, err))
 			return nil
 		case err != nil:
 			return err
 		}
-		schemas := &lookUp{registry: registry}
+		schemas := &dryRegistry{registry: registry}
 		if _, err := topics.Open(ctx, schemas); err != nil {
-			return advise("an incompatible schema needs a default for each new field, or another topic", "%w", err)
+			return advise("give each new field of an incompatible schema a default, or use another topic", "%w", err)
 		}
 		schemas.report(settings, found)
 		return nil
 	}, Advice: "check the address in registry, and registry_client"}
 }
 
-// lookUp is a registry that registers nothing.
-type lookUp struct {
+// dryRegistry looks up schemas and checks their compatibility, but registers none.
+type dryRegistry struct {
 	registry *schemas.Registry
 	known    int
 	fresh    []string
 }
 
-// Register returns the id of a schema. A new schema gets an unused id.
-func (l *lookUp) Register(ctx context.Context, subject, schema string) (int, error) {
+// Register returns the id of a schema. For a new schema it returns an unused id.
+func (l *dryRegistry) Register(ctx context.Context, subject, schema string) (int, error) {
 	id, known, err := l.registry.Lookup(ctx, subject, schema)
 	switch {
 	case err != nil:
@@ -55,20 +55,20 @@ func (l *lookUp) Register(ctx context.Context, subject, schema string) (int, err
 	}
 	l.known++
 	if _, err := l.registry.SchemaByID(ctx, id); err != nil {
-		return 0, fmt.Errorf("%s has the schema under id %d, but: %w", subject, id, err)
+		return 0, fmt.Errorf("%s has the schema with id %d: %w", subject, id, err)
 	}
 	return id, nil
 }
 
 // SchemaByID always fails, because the check reads no records.
-func (l *lookUp) SchemaByID(ctx context.Context, id int) (string, error) {
-	return "", errors.New("this registry cannot be read")
+func (l *dryRegistry) SchemaByID(ctx context.Context, id int) (string, error) {
+	return "", errors.New("not supported")
 }
 
-func (l *lookUp) report(s schemas.RegistrySettings, found *Findings) {
+func (l *dryRegistry) report(s schemas.RegistrySettings, found *Findings) {
 	if len(l.fresh) > 0 && s.Mode != "" && s.Mode != "READWRITE" {
 		found.Problem("set its mode to READWRITE until the new version has started",
-			"%s must be registered, but its mode is %s: %s", command.Count(len(l.fresh), "schema"), s.Mode, strings.Join(l.fresh, ", "))
+			"%s must be registered, but the registry's mode is %s: %s", command.Count(len(l.fresh), "schema"), s.Mode, strings.Join(l.fresh, ", "))
 		return
 	}
 	if len(l.fresh) > 0 {
@@ -76,9 +76,9 @@ func (l *lookUp) report(s schemas.RegistrySettings, found *Findings) {
 	}
 	switch {
 	case s.Compatibility == "NONE":
-		found.Warn("set BACKWARD: only the registry checks the schemas of other producers", "it accepts incompatible schemas (compatibility NONE)")
+		found.Warn("set BACKWARD: only the registry checks the schemas of other producers", "the registry accepts incompatible schemas (compatibility NONE)")
 	case strings.HasPrefix(s.Compatibility, "FORWARD"):
-		found.Warn("set BACKWARD or FULL: readers are upgraded before writers here", "its compatibility is %s: it accepts schemas that cannot read existing records", s.Compatibility)
+		found.Warn("set BACKWARD or FULL: consumers are upgraded before producers", "the compatibility is %s: the registry accepts schemas that cannot read existing records", s.Compatibility)
 	}
 	found.OK("%s registered, compatibility %s", command.Count(l.known, "schema"), cmp.Or(s.Compatibility, "unknown"))
 }

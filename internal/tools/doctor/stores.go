@@ -21,8 +21,8 @@ const (
 	PinotCheck   = "pinot"
 )
 
-// FeedStore returns the check on one cluster of feeds. verify returns an error for each difference from the expected
-// state, or an error if the cluster cannot be reached.
+// FeedStore returns the check on one cluster of a feed store. verify returns an error for each difference from the
+// expected schema, or an error if the cluster is unreachable.
 func FeedStore(name string, verify func(context.Context) error) Check {
 	return Check{Name: name, Examine: func(ctx context.Context, found *Findings) error {
 		err := verify(ctx)
@@ -31,7 +31,7 @@ func FeedStore(name string, verify func(context.Context) error) Check {
 			return nil
 		}
 		for line := range strings.Lines(reason(ctx, err).Error()) {
-			found.Problem(`if it runs, "smartfeed feedstore apply" creates what is missing; else start it; the other store answers meanwhile`, "%s", strings.TrimSpace(line))
+			found.Problem(`if the cluster runs, "smartfeed feedstore apply" creates missing tables; otherwise start it; reads use the other store until then`, "%s", strings.TrimSpace(line))
 		}
 		return nil
 	}}
@@ -45,11 +45,11 @@ type Heads interface {
 // Drift compares two feed stores by the feeds of recent visitors.
 type Drift struct {
 	Kafka topics.Kafka
-	// With calls use with both stores connected. It returns an error if they cannot be.
+	// With calls use with both stores connected. It returns an error if a store is unreachable.
 	With func(ctx context.Context, use func(primary, standby Heads)) error
 }
 
-// driftUsers is the number of compared feeds: enough to see a store that lags, and few to read.
+// driftUsers is the number of compared feeds: enough to detect a lagging store, and cheap to read.
 const driftUsers = 50
 
 // Check returns the check.
@@ -89,7 +89,7 @@ func compare(ctx context.Context, primary, standby Heads, users []schemas.UserID
 }
 
 func report(behind [2]int, users int, found *Findings) {
-	const advice = `see the lag of its group in the check groups: "smartfeed materialize" fills it from the log; after a loss of rows, run "smartfeed feedstore refill"`
+	const advice = `see the lag of its consumer group in the check groups: "smartfeed materialize" fills the store from the topics; if rows were lost, run "smartfeed feedstore refill"`
 	for i, name := range []string{"primary", "standby"} {
 		if behind[i] > 0 {
 			found.Warn(advice, "the %s lags in %d of the %d last visited feeds", name, behind[i], users)
@@ -109,7 +109,7 @@ func head(ctx context.Context, store Heads, user schemas.UserID) (int64, error) 
 	return entries[0].Position, nil
 }
 
-// visitors returns the users whose feeds grew last: the keys at the end of feed-entries.
+// visitors returns the users of the most recent visits: the keys at the end of feed-entries.
 func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 	l, err := topics.NewLog(d.Kafka)
 	if err != nil {
@@ -125,7 +125,7 @@ func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 		return nil, err
 	}
 	seen, users := map[schemas.UserID]bool{}, []schemas.UserID{}
-	const back = 200 // offsets of a partition: a hundred visits, each with its transaction's marker
+	const back = 200 // offsets per partition: a hundred visits, each with a transaction marker
 	for p, end := range ends[topics.FeedEntries] {
 		from := max(starts[topics.FeedEntries][p], end-back)
 		err := l.ReadTo(ctx, topics.FeedEntries, p, from, end, func(r *kgo.Record) error {
@@ -141,15 +141,15 @@ func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 	return users, nil
 }
 
-// Pinot holds the functions of the check on Pinot.
+// Pinot configures the check on Pinot.
 type Pinot struct {
-	Answers func(context.Context) (int, []error)     // number of brokers that can be queried, and the errors of the others
-	Verify  func(context.Context) ([]string, error)  // differences of schema and table
-	Oldest  func(context.Context) (time.Time, error) // arrival of the oldest action that Pinot does not have; zero: it has all
+	Answers func(context.Context) (int, []error)     // returns the number of brokers that answer queries, and the errors of the others
+	Verify  func(context.Context) ([]string, error)  // returns the differences of schema and table
+	Oldest  func(context.Context) (time.Time, error) // returns the arrival of the oldest action that Pinot has not ingested; zero: none
 }
 
-// farBehindPinot is a lag of features that users notice: an action should be visible within a second.
-const farBehindPinot = 30 * time.Second
+// largePinotLag is the lag above which Pinot gets a warning. Normally an action is visible within a second.
+const largePinotLag = 30 * time.Second
 
 // Check returns the check, which examines table, controller, brokers and lag.
 func (p Pinot) Check() Check {
@@ -157,7 +157,7 @@ func (p Pinot) Check() Check {
 		differ, errController := p.Verify(ctx)
 		if errController != nil {
 			found.Warn(`check pinot.controller: queries work without it, but "smartfeed wait" waits for it, and the alert FeaturesLagging fires`,
-				"the controller does not answer: %v", reason(ctx, errController))
+				"the controller does not respond: %v", reason(ctx, errController))
 		}
 		for _, d := range differ {
 			found.Problem(`run "smartfeed pinot apply"`, "%s", d)
@@ -169,30 +169,30 @@ func (p Pinot) Check() Check {
 	}}
 }
 
-// answers reports whether queries are answered. One broker that answers is enough.
+// answers reports whether at least one broker answers queries.
 func (p Pinot) answers(ctx context.Context, found *Findings) bool {
 	available, failed := p.Answers(ctx)
 	for _, err := range failed {
 		if available > 0 {
-			found.Warn("check pinot.brokers: queries use the other brokers meanwhile", "a broker does not answer queries: %v", reason(ctx, err))
+			found.Warn("check pinot.brokers: queries use the other brokers until then", "a broker does not answer queries: %v", reason(ctx, err))
 			continue
 		}
-		found.Problem("check pinot.brokers, and Pinot's servers: answers are degraded and lack features of users", "no broker answers queries: %v", reason(ctx, err))
+		found.Problem("check pinot.brokers, and Pinot's servers: responses are degraded and omit features of users", "no broker answers queries: %v", reason(ctx, err))
 	}
 	return available > 0
 }
 
-// lag compares Pinot's data with the topic. If there are few actions, everything that has arrived is there.
+// lag compares Pinot's data with the topic.
 func (p Pinot) lag(ctx context.Context, found *Findings) {
-	const advice = "see the check kafka, and the ingestion state of Pinot's table: a segment that does not consume, too few servers"
+	const advice = "see the check kafka, and the ingestion state of Pinot's table, such as stopped segments or too few servers"
 	oldest, err := p.Oldest(ctx)
 	switch behind := time.Since(oldest); {
 	case err != nil && len(*found) > 0: // for example, its table is missing
 	case err != nil:
-		found.Warn(advice, "its lag is unknown: %v", reason(ctx, err))
-	case !oldest.IsZero() && behind > farBehindPinot:
-		found.Warn(advice, "it lacks actions, the oldest of which arrived %s ago", behind.Round(time.Second))
+		found.Warn(advice, "the lag is unknown: %v", reason(ctx, err))
+	case !oldest.IsZero() && behind > largePinotLag:
+		found.Warn(advice, "actions are missing, the oldest of which arrived %s ago", behind.Round(time.Second))
 	case len(*found) == 0:
-		found.OK("answers queries, table as configured, a lag of less than %s", farBehindPinot)
+		found.OK("answers queries, table as configured, a lag of less than %s", largePinotLag)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// scratch is the topic of the test transaction. Only people read it.
+// scratch is the topic of the test transaction. The group retries is its only consumer, and reads committed records.
 const scratch = topics.DeadLetters
 
-// transaction writes a record into each partition of a topic, aborts the transaction, and checks that readers get past
-// the records. If the brokers stamp records, the timestamps show the brokers' clocks.
+// transaction writes a record into each partition of a topic, aborts the transaction, and checks that consumers skip
+// the records. If the brokers set timestamps (LogAppendTime), the timestamps show the brokers' clocks.
 func (k Kafka) transaction(ctx context.Context, found *Findings) error {
 	tried, err := k.try(ctx)
 	var denied *kerr.Error
@@ -27,7 +27,7 @@ func (k Kafka) transaction(ctx context.Context, found *Findings) error {
 	case err != nil:
 		return advise("check the replicas of the topic __transaction_state, and transaction.state.log.min.isr", "a transaction failed: %w", err)
 	}
-	found.OK("one was begun, written to %s, and aborted", command.Count(len(tried.stamps), "partition"))
+	found.OK("wrote to %s and aborted", command.Count(len(tried.stamps), "partition"))
 	tried.compareClocks(found)
 	return nil
 }
@@ -35,7 +35,7 @@ func (k Kafka) transaction(ctx context.Context, found *Findings) error {
 // compareClocks reports the broker clock with the largest difference.
 func (t trial) compareClocks(found *Findings) {
 	if !t.stamped {
-		found.OK("clocks are not compared: this machine sets the time of records")
+		found.OK("clocks are not compared: producers set the timestamps of records")
 		return
 	}
 	worst := time.Duration(0)
@@ -49,13 +49,12 @@ func (t trial) compareClocks(found *Findings) {
 
 const (
 	clockWarning = time.Second
-	clockProblem = time.Minute // events from a clock that is five minutes ahead are rejected; this leaves time to act
+	clockProblem = time.Minute // well below the five minutes above which events are rejected
 )
 
-const keepTime = "synchronize both by NTP: windows, freshness and the order of events depend on these clocks"
+const keepTime = "synchronize both with NTP: windows, freshness and the order of events depend on these clocks"
 
-// clock reports the consequences of a broker clock that is ahead of the local one by a duration, or behind it if
-// negative.
+// clock reports how far a broker's clock is ahead of the local one, or behind it if negative.
 func clock(ahead time.Duration, found *Findings) {
 	side := "ahead of"
 	if ahead < 0 {
@@ -67,7 +66,7 @@ func clock(ahead time.Duration, found *Findings) {
 	case off >= clockWarning:
 		found.Warn(keepTime, "a broker's clock is %s %s this one", off, side)
 	default:
-		found.OK("the brokers' clocks and this one differ by less than %s", (off + time.Millisecond).Round(time.Millisecond))
+		found.OK("the brokers' clocks differ from this one by less than %s", (off + time.Millisecond).Round(time.Millisecond))
 	}
 }
 
@@ -80,8 +79,8 @@ type trial struct {
 // stamp is the timestamp of a record, and the local times of sending and acknowledgement.
 type stamp struct{ sent, has, acknowledged time.Time }
 
-// clocks returns the minimum lead of each broker's clock. A timestamp between sending and acknowledgement shows no
-// difference.
+// clocks returns the minimum difference of each broker's clock from the local one, positive if ahead. It is 0 for a
+// timestamp between sending and acknowledgement.
 func (t trial) clocks() []time.Duration {
 	var ahead []time.Duration
 	for _, s := range t.stamps {
@@ -115,7 +114,7 @@ func (k Kafka) try(ctx context.Context) (trial, error) {
 	}
 	var t trial
 	for _, r := range records {
-		has, stamped, err := k.look(ctx, r)
+		has, stamped, err := k.read(ctx, r)
 		if err != nil {
 			return trial{}, err
 		}
@@ -141,9 +140,9 @@ func (k Kafka) write(ctx context.Context, client *kgo.Client) ([]*kgo.Record, er
 	return records, wrap("write", topics.Produce(ctx, client, records...))
 }
 
-// look checks that readers do not receive an aborted record and get past it. It reads the record's timestamp with the
-// isolation level read-uncommitted.
-func (k Kafka) look(ctx context.Context, r *kgo.Record) (has time.Time, stamped bool, err error) {
+// read checks that read-committed consumers skip an aborted record. It reads the record's timestamp with the isolation
+// level read-uncommitted.
+func (k Kafka) read(ctx context.Context, r *kgo.Record) (has time.Time, stamped bool, err error) {
 	l, err := topics.NewLog(k.Kafka)
 	if err != nil {
 		return time.Time{}, false, err
@@ -158,7 +157,7 @@ func (k Kafka) look(ctx context.Context, r *kgo.Record) (has time.Time, stamped 
 		return time.Time{}, false, fmt.Errorf("read past it: %w", err)
 	}
 	if seen {
-		return time.Time{}, false, fmt.Errorf("readers of committed records get the aborted record %d of %s/%d", r.Offset, r.Topic, r.Partition)
+		return time.Time{}, false, fmt.Errorf("read committed records: got the aborted record %d of %s/%d", r.Offset, r.Topic, r.Partition)
 	}
 	reader, err := k.Client(kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.ConsumePartitions(
 		map[string]map[int32]kgo.Offset{r.Topic: {r.Partition: kgo.NewOffset().At(r.Offset)}}))

@@ -25,10 +25,10 @@ import (
 
 func run(t *testing.T, checks ...doctor.Check) string {
 	t.Helper()
-	return lines(doctor.Run(t.Context(), patience, checks...))
+	return lines(doctor.Run(t.Context(), checkTimeout, checks...))
 }
 
-func TestRegistry(t *testing.T) {
+func TestRegistry_ReportsSchemasAndSettings(t *testing.T) {
 	const older = `{"type":"record","name":"PinEvent","namespace":"smartfeed","fields":[{"name":"id","type":"long"}]}`
 	for _, c := range []struct {
 		name   string
@@ -37,14 +37,14 @@ func TestRegistry(t *testing.T) {
 	}{
 		{"empty", func(*testing.T, *schemas.Registry, *sr.Client) {}, []string{"registry note ", "registry ok 0 schemas registered, compatibility BACKWARD"}},
 		{"after a first start", open, []string{"registry ok "}},
-		{"that takes everything", set(sr.CompatNone), []string{"registry warning it accepts incompatible schemas"}},
-		{"the wrong way round", set(sr.CompatForward), []string{"registry warning its compatibility is FORWARD"}},
+		{"compatibility NONE", set(sr.CompatNone), []string{"registry warning the registry accepts incompatible schemas"}},
+		{"compatibility FORWARD", set(sr.CompatForward), []string{"registry warning the compatibility is FORWARD"}},
 		{"read only", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
 			if got := theirs.SetMode(t.Context(), sr.ModeReadOnly); got[0].Err != nil {
 				t.Fatal(got[0].Err)
 			}
 		}, []string{"registry problem "}},
-		{"with another schema", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
+		{"incompatible schema", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
 			must.Get(theirs.CreateSchema(t.Context(), topics.SubjectOf(topics.Pins), sr.Schema{Schema: older}))(t)
 		}, []string{"registry problem open streams: register pins-value: the schema cannot read"}},
 	} {
@@ -61,7 +61,7 @@ func TestRegistry(t *testing.T) {
 			before := subjects(t, theirs)
 			want(t, run(t, doctor.Registry(ours, false)), c.want...)
 			if after := subjects(t, theirs); after != before {
-				t.Errorf("%d subjects after looking, %d before", after, before)
+				t.Errorf("%d subjects after the check, %d before", after, before)
 			}
 		})
 	}
@@ -89,14 +89,14 @@ func set(level sr.CompatibilityLevel) func(*testing.T, *schemas.Registry, *sr.Cl
 	}
 }
 
-func TestRegistryThatIsAway(t *testing.T) {
-	away, err := schemas.NewRegistry("127.0.0.1:1")
+func TestRegistry_ReportsUnreachableRegistry(t *testing.T) {
+	unreachable, err := schemas.NewRegistry("127.0.0.1:1")
 	must.OK(t, err)
-	want(t, run(t, doctor.Registry(away, false)), "registry problem list subjects at schema registry")
-	want(t, run(t, doctor.Registry(away, true)), "registry note none answers: ")
+	want(t, run(t, doctor.Registry(unreachable, false)), "registry problem list subjects at schema registry")
+	want(t, run(t, doctor.Registry(unreachable, true)), "registry note no registry responds: ")
 }
 
-func TestDirectory(t *testing.T) {
+func TestDirectory_ChecksSpaceFilesAndLock(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must.OK(t, os.WriteFile(file, nil, 0o600))
 	used := t.TempDir()
@@ -112,12 +112,12 @@ func TestDirectory(t *testing.T) {
 		dir        doctor.Directory
 	}{
 		{"well", "directory ok ", doctor.Directory{Path: t.TempDir(), Files: 1 << 16}},
-		{"not there", "directory note ", doctor.Directory{Path: filepath.Join(used, "none"), Files: 1 << 16}},
+		{"missing", "directory note ", doctor.Directory{Path: filepath.Join(used, "none"), Files: 1 << 16}},
 		{"a file", "directory problem " + file + " is not a directory", doctor.Directory{Path: file, Files: 1 << 16}},
 		{"used", "directory ok " + used + " is writable; a process uses it", doctor.Directory{Path: used, Files: 1 << 16}},
 		{"full", "directory problem " + used + " has ", doctor.Directory{Path: used, MinBytes: 1 << 60, Files: 1 << 16}},
-		{"few files", "directory problem a process may open only 256 files", doctor.Directory{Path: used, Files: 256}},
-		{"not many files", "directory warning a process may open 4096 files", doctor.Directory{Path: used, Files: 4096}},
+		{"few files", "directory problem the limit of open files is 256", doctor.Directory{Path: used, Files: 256}},
+		{"not many files", "directory warning the limit of open files is 4096", doctor.Directory{Path: used, Files: 4096}},
 	} {
 		t.Run(c.name, func(t *testing.T) { want(t, run(t, c.dir.Check()), c.want) })
 	}
@@ -125,23 +125,23 @@ func TestDirectory(t *testing.T) {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 	if doctor.OpenFiles() == 0 {
-		t.Error("the system does not tell how many files may be open")
+		t.Error("the limit of open files is unknown")
 	}
 }
 
-func TestPorts(t *testing.T) {
+func TestPorts_ReportsPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.OK(t, err)
 	defer l.Close()
 	absent := says(doctor.ProcessCheck, "", nothing)
-	want(t, run(t, absent, doctor.Ports(map[string]string{"http": l.Addr().String()})), "ports problem http: another program listens on "+l.Addr().String())
+	want(t, run(t, absent, doctor.Ports(map[string]string{"http": l.Addr().String()})), "ports problem http: another program uses "+l.Addr().String())
 	want(t, run(t, absent, doctor.Ports(map[string]string{"http": "127.0.0.1:0"})), "ports ok ")
 	if got := run(t, says(doctor.ProcessCheck, "", fine), doctor.Ports(map[string]string{"http": l.Addr().String()})); got != "process ok fine" {
 		t.Errorf("while a process runs: %s", got)
 	}
 }
 
-func TestProcess(t *testing.T) {
+func TestProcess_ReportsReadinessAndVersion(t *testing.T) {
 	const status = `{"version":"v1","components":[{"name":"pools","restarts":0}]}`
 	for _, c := range []struct {
 		name        string
@@ -155,8 +155,8 @@ func TestProcess(t *testing.T) {
 		{"another version", 200, `{"ready":true}`, "application/json", `{"version":"v0"}`, "process warning http://"},
 		{"restarted", 200, `{"ready":true}`, "application/json", `{"version":"v1","components":[{"name":"pools","restarts":3,"last_error":"disk"}]}`, "process warning http://"},
 		{"another program", 200, `<html>`, "text/html", "", "process problem http://"},
-		{"no answer of ours", 200, `{}`, "application/json", "", "process problem http://"},
-		{"asks who asks", 401, `{}`, "application/json", "", "process note one at http://"},
+		{"JSON of another program", 200, `{}`, "application/json", "", "process problem http://"},
+		{"authentication required", 401, `{}`, "application/json", "", "process note the process at http://"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := process(t, c.code, c.kind, c.ready, c.status)
@@ -166,7 +166,7 @@ func TestProcess(t *testing.T) {
 			}
 		})
 	}
-	want(t, run(t, doctor.Process(&http.Client{}, "http://127.0.0.1:1", "v1")), "process note none at http://127.0.0.1:1")
+	want(t, run(t, doctor.Process(&http.Client{}, "http://127.0.0.1:1", "v1")), "process note no process listens on http://127.0.0.1:1")
 }
 
 // process responds to /v1/status with one text, and to everything else with another.
@@ -185,30 +185,30 @@ func process(t *testing.T, code int, kind, ready, status string) *httptest.Serve
 	return server
 }
 
-// The responding process reports the state of the others. Their problems are reported as if each had been checked.
-func TestProcessTellsOfTheOthers(t *testing.T) {
+// The responding process reports the state of the others, and the check reports their problems.
+func TestProcess_ReportsOtherProcesses(t *testing.T) {
 	const (
 		this       = `{"address":"a:1","version":"v1","ready":true,"missing":[],"components":[{"name":"http","restarts":0}]}`
 		older      = `{"address":"b:1","version":"v0","ready":true,"missing":[],"components":[]}`
 		restarted  = `{"address":"c:1","version":"v1","ready":true,"missing":[],"components":[{"name":"pools","restarts":2,"last_error":"disk"}]}`
-		lacking    = `{"address":"d:1","version":"v1","ready":false,"missing":["pools is waiting","no broker of Kafka answers"],"components":[]}`
+		notReady   = `{"address":"d:1","version":"v1","ready":false,"missing":["pools is waiting","no Kafka broker responds"],"components":[]}`
 		oneVersion = "\n  → run one version"
-		reached    = "\n  → see its log, if it runs, and whether other processes reach it at that address (--advertise)"
+		reached    = "\n  → check its log, and that other processes reach it at that address (--advertise)"
 		brokers    = "\n  → see the checks kafka, access and groups"
-		wait       = "\n  → wait if it has just started; else see its log and docs/operations/runbooks.md#componentnotready"
+		wait       = "\n  → wait if it has just started; otherwise check its log and docs/operations/runbooks.md#componentnotready"
 	)
 	for _, c := range []struct{ name, version, rest, want string }{
 		{"none", "v1", "", "ok URL is ready, 1 component running"},
-		{"itself alone", "v1", `"processes":[` + this + `]`, "ok URL is ready, 1 component running"},
-		{"well", "v1", `"processes":[` + this + `,{"address":"b:1","version":"v1","ready":true}]`, "ok URL is ready, 1 component running; no problem with 1 other"},
-		{"of another version than both", "v1", `"processes":[` + this + "," + older + `]`, "warning b:1 is version v0, this is v1" + oneVersion},
-		{"of this version, beside one that is not", "v0", `"processes":[` + this + "," + restarted + "," + older + `]`,
-			"warning URL is version v0, this is v1" + oneVersion + "\nwarning c:1 is version v1, URL is v0" + oneVersion +
-				"\nwarning c:1: pools was restarted 2 times: disk\n  → see its log\nwarning b:1 is version v0, this is v1" + oneVersion},
-		{"not ready", "v1", `"processes":[` + this + "," + lacking + `]`,
-			"problem d:1 is not ready: pools is waiting" + wait + "\nproblem d:1 is not ready: no broker of Kafka answers" + wait},
-		{"not asked", "v1", `"processes":[` + this + `],"unavailable":[{"source":"e:1","reason":"nobody answers"},{"source":"the lag of pools, fanout","reason":"not allowed"}]`,
-			"warning URL does not know the state of e:1: nobody answers" + reached + "\nwarning URL does not know the state of the lag of pools, fanout: not allowed" + brokers},
+		{"only itself", "v1", `"processes":[` + this + `]`, "ok URL is ready, 1 component running"},
+		{"healthy", "v1", `"processes":[` + this + `,{"address":"b:1","version":"v1","ready":true}]`, "ok URL is ready, 1 component running; no problem with 1 other"},
+		{"another version", "v1", `"processes":[` + this + "," + older + `]`, "warning b:1 runs version v0, this is v1" + oneVersion},
+		{"two versions", "v0", `"processes":[` + this + "," + restarted + "," + older + `]`,
+			"warning URL runs version v0, this is v1" + oneVersion + "\nwarning c:1 runs version v1, URL runs v0" + oneVersion +
+				"\nwarning c:1: pools was restarted 2 times: disk\n  → check its log\nwarning b:1 runs version v0, this is v1" + oneVersion},
+		{"not ready", "v1", `"processes":[` + this + "," + notReady + `]`,
+			"problem d:1 is not ready: pools is waiting" + wait + "\nproblem d:1 is not ready: no Kafka broker responds" + wait},
+		{"unavailable", "v1", `"processes":[` + this + `],"unavailable":[{"source":"e:1","reason":"no response"},{"source":"the lag of pools, fanout","reason":"not allowed"}]`,
+			"warning URL could not get the state of e:1: no response" + reached + "\nwarning URL could not get the state of the lag of pools, fanout: not allowed" + brokers},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status := `{"version":"` + c.version + `","ready":true,"missing":[],"components":[{"name":"http","restarts":0}]`
@@ -217,7 +217,7 @@ func TestProcessTellsOfTheOthers(t *testing.T) {
 			}
 			server := process(t, 200, "application/json", `{"ready":true,"missing":[]}`, status+"}")
 			var got []string
-			for _, f := range doctor.Run(t.Context(), patience, doctor.Process(server.Client(), server.URL, "v1"))[0].Findings {
+			for _, f := range doctor.Run(t.Context(), checkTimeout, doctor.Process(server.Client(), server.URL, "v1"))[0].Findings {
 				line := f.Level.String() + " " + f.Message
 				if f.Advice != "" {
 					line += "\n  → " + f.Advice
@@ -231,14 +231,14 @@ func TestProcessTellsOfTheOthers(t *testing.T) {
 	}
 }
 
-func TestFeedStore(t *testing.T) {
+func TestFeedStore_ReportsEachDifference(t *testing.T) {
 	two := errors.Join(errors.New("table feeds: not there"), errors.New("table edges: not there"))
 	want(t, run(t, doctor.FeedStore("standby", func(context.Context) error { return two })),
 		"standby problem table feeds: not there", "standby problem table edges: not there")
 	want(t, run(t, doctor.FeedStore("standby", func(context.Context) error { return nil })), "standby ok reachable")
 }
 
-func TestPinot(t *testing.T) {
+func TestPinot_ReportsLagAndUnreachableServers(t *testing.T) {
 	now := time.Now()
 	well := doctor.Pinot{
 		Verify:  func(context.Context) ([]string, error) { return nil, nil },
@@ -250,25 +250,25 @@ func TestPinot(t *testing.T) {
 		damage     func(*doctor.Pinot)
 	}{
 		{"well", "pinot ok answers queries", func(*doctor.Pinot) {}},
-		{"no table", "pinot problem table: is not there", func(p *doctor.Pinot) {
-			p.Verify = func(context.Context) ([]string, error) { return []string{"table: is not there"}, nil }
+		{"no table", "pinot problem table: missing", func(p *doctor.Pinot) {
+			p.Verify = func(context.Context) ([]string, error) { return []string{"table: missing"}, nil }
 		}},
-		{"no controller", "pinot warning the controller does not answer: away", func(p *doctor.Pinot) {
-			p.Verify = func(context.Context) ([]string, error) { return nil, errors.New("away") }
+		{"no controller", "pinot warning the controller does not respond: down", func(p *doctor.Pinot) {
+			p.Verify = func(context.Context) ([]string, error) { return nil, errors.New("down") }
 		}},
-		{"no broker", "pinot problem no broker answers queries: away", func(p *doctor.Pinot) {
-			p.Answers = func(context.Context) (int, []error) { return 0, []error{errors.New("away")} }
+		{"no broker", "pinot problem no broker answers queries: down", func(p *doctor.Pinot) {
+			p.Answers = func(context.Context) (int, []error) { return 0, []error{errors.New("down")} }
 		}},
-		{"one broker less", "pinot warning a broker does not answer queries: broker b: away", func(p *doctor.Pinot) {
-			p.Answers = func(context.Context) (int, []error) { return 1, []error{errors.New("broker b: away")} }
+		{"one of two brokers", "pinot warning a broker does not answer queries: broker b: down", func(p *doctor.Pinot) {
+			p.Answers = func(context.Context) (int, []error) { return 1, []error{errors.New("broker b: down")} }
 		}},
 		{"an action that just arrived", "pinot ok answers queries", func(p *doctor.Pinot) {
 			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Second), nil }
 		}},
-		{"behind", "pinot warning it lacks actions, the oldest of which arrived 1h0m", func(p *doctor.Pinot) {
+		{"lagging", "pinot warning actions are missing, the oldest of which arrived 1h0m", func(p *doctor.Pinot) {
 			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Hour), nil }
 		}},
-		{"nobody consumes", "pinot warning its lag is unknown: no server", func(p *doctor.Pinot) {
+		{"no consumer", "pinot warning the lag is unknown: no server", func(p *doctor.Pinot) {
 			p.Oldest = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no server") }
 		}},
 	} {
