@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestUsageErrorKeepsWhatIsWrong(t *testing.T) {
+func TestUsagef_WrapsError(t *testing.T) {
 	if err := Usagef("--file %q: %w", "x", fs.ErrNotExist); !errors.Is(err, fs.ErrNotExist) || err.Error() != `--file "x": file does not exist` {
 		t.Errorf("got %v", err)
 	}
@@ -20,7 +20,7 @@ func TestPrintJSON(t *testing.T) {
 	}
 }
 
-func TestCount_HasThePluralForEveryNumberButOne(t *testing.T) {
+func TestCount_UsesPluralExceptForOne(t *testing.T) {
 	for n, want := range map[int]string{0: "0 events", 1: "1 event", 2: "2 events"} {
 		if got := Count(n, "event"); got != want {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestNames(t *testing.T) {
+func TestName_AcceptsAddressesAndAllowedNames(t *testing.T) {
 	for host, want := range map[string]bool{
 		"127.0.0.1:80": false, "127.0.0.1": false, "[::1]:80": false, "[::1]": false, "::1": false, "192.0.2.1:80": false,
 		"localhost": false, "LocalHost:80": false, "": false,
@@ -19,7 +19,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestRefuse(t *testing.T) {
+func TestRefuse_RejectsCrossSiteRequests(t *testing.T) {
 	for _, c := range []struct {
 		method, host, header, value string
 		change, page                int // the status codes

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRequestsComeAtTheirTimes(t *testing.T) {
+func TestRun_SendsRequestsWhenDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var at []time.Duration
@@ -31,7 +31,7 @@ func TestRequestsComeAtTheirTimes(t *testing.T) {
 }
 
 // If a server stalls for a second, every request that was due in that second shows it.
-func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
+func TestRun_MeasuresLatencyFromDueTime(t *testing.T) {
 	for name, inFlight := range map[string]int{"one at a time": 1, "many": 100} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 	}
 }
 
-func TestWhatIsCounted(t *testing.T) {
+func TestRun_CountsAfterWarmUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("away")
 		var told atomic.Int64
@@ -70,7 +70,7 @@ func TestWhatIsCounted(t *testing.T) {
 	})
 }
 
-func TestRequestsHaveTheirTimeAndEndWithTheirContext(t *testing.T) {
+func TestRun_TimesOutAndStopsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
@@ -84,7 +84,7 @@ func TestRequestsHaveTheirTimeAndEndWithTheirContext(t *testing.T) {
 	})
 }
 
-func TestQuantilesAreWithinAThirtySecond(t *testing.T) {
+func TestQuantile_IsAccurateToOneThirtySecond(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Int64Range(0, int64(10*time.Hour)), 1, 200).Draw(t, "durations")
 		q := rapid.Float64Range(0, 1).Draw(t, "q")
@@ -104,7 +104,7 @@ func TestQuantilesAreWithinAThirtySecond(t *testing.T) {
 	})
 }
 
-func TestBucketsFollowOneAnother(t *testing.T) {
+func TestBuckets_AreContiguous(t *testing.T) {
 	for i := 1; i < buckets; i++ {
 		if from := upTo(i-1) + 1; bucketOf(from) != i || bucketOf(upTo(i)) != i {
 			t.Fatalf("bucket %d goes from %s to %s, but these are counted in %d and %d", i, from, upTo(i), bucketOf(from), bucketOf(upTo(i)))

@@ -8,7 +8,7 @@ import (
 )
 
 // Written memory is resident.
-func TestHeldGrowsByWhatIsWritten(t *testing.T) {
+func TestHeld_GrowsWithWrittenMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Linux says what a process holds")
 	}

@@ -26,7 +26,7 @@ func guard(t *testing.T, resolver *net.Resolver, allow ...string) *Guard {
 	return g
 }
 
-func TestAddresses(t *testing.T) {
+func TestGuard_RejectsReservedAddresses(t *testing.T) {
 	private := []string{
 		"127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "::", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "fe80::1", "fe80::1%eth0",
 		"fd00::1", "fc00::1", "100.64.0.1", "192.0.0.1", "198.18.0.1", "192.0.2.1", "224.0.0.1", "ff02::1", "240.0.0.1", "255.255.255.255",
@@ -106,7 +106,7 @@ func resolved(question []byte, at netip.Addr) ([]byte, error) {
 }
 
 // A name, a redirect and the IPv6 forms of an IPv4 address that lead to this machine are refused, unless allowed.
-func TestWhatLeadsHere(t *testing.T) {
+func TestGuard_RejectsLocalAddresses(t *testing.T) {
 	var answered atomic.Int32
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)

@@ -16,7 +16,7 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-func TestPlainLines(t *testing.T) {
+func TestReporter_PrintsLinesWithoutTerminal(t *testing.T) {
 	var out bytes.Buffer
 	var c clock
 	r := To(&out)
@@ -44,7 +44,7 @@ func TestPlainLines(t *testing.T) {
 	}
 }
 
-func TestBars(t *testing.T) {
+func TestReporter_DrawsBarsOnTerminal(t *testing.T) {
 	var out bytes.Buffer
 	r := &Reporter{out: &out, terminal: true, now: time.Now}
 	counted := r.Start("pins", 2)
@@ -62,7 +62,7 @@ func TestBars(t *testing.T) {
 }
 
 // A bar has no colors or other escape sequences, so NO_COLOR has nothing to remove.
-func TestBarsHaveNoColours(t *testing.T) {
+func TestReporter_DrawsBarsWithoutColors(t *testing.T) {
 	var out bytes.Buffer
 	r := To(&out)
 	r.terminal = true
@@ -76,7 +76,7 @@ func TestBarsHaveNoColours(t *testing.T) {
 }
 
 // Output that is not a terminal, such as a file, gets lines.
-func TestFilesGetLines(t *testing.T) {
+func TestTo_PrintsLinesToFile(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	must.OK(t, err)
 	defer f.Close()

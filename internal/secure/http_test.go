@@ -58,7 +58,7 @@ func ask(t *testing.T, h secure.HTTP, url string) (string, error) {
 	return string(text[:n]), nil
 }
 
-func TestWhoIsBelievedAndWhoAsks(t *testing.T) {
+func TestClient_AuthenticatesServerAndClient(t *testing.T) {
 	at := certificates(t)
 	server, mutual := serve(t, at, false), serve(t, at, true)
 	ca := secure.Certificates{CAFile: at(securetest.CA)}
@@ -90,7 +90,7 @@ func TestWhoIsBelievedAndWhoAsks(t *testing.T) {
 }
 
 // A redirect must not send the credentials to another server.
-func TestNoSecretForAnotherServer(t *testing.T) {
+func TestClient_SendsNoCredentialsToOtherServer(t *testing.T) {
 	at := certificates(t)
 	told := ""
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told = r.Header.Get("Authorization") }))
@@ -110,7 +110,7 @@ func TestNoSecretForAnotherServer(t *testing.T) {
 	}
 }
 
-func TestAddressesHoldNoPassword(t *testing.T) {
+func TestCheckURL_RejectsPasswords(t *testing.T) {
 	for address, want := range map[string]bool{"http://host:1/x": true, "host:1": true, "https://ada:horse@host": false, "https://ada@host": false} {
 		if err := secure.CheckURL(address); (err == nil) != want || err != nil && strings.Contains(err.Error(), "horse") {
 			t.Errorf("%s: got %v, want accepted %v", address, err, want)
@@ -120,7 +120,7 @@ func TestAddressesHoldNoPassword(t *testing.T) {
 
 // A server that rejects a request may repeat the credentials. They are removed from responses that become errors. Other
 // responses are unchanged.
-func TestWhatIsSaidBackIsHidden(t *testing.T) {
+func TestClient_HidesRepeatedCredentials(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/refused" {
 			w.WriteHeader(http.StatusUnauthorized)

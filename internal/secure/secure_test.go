@@ -27,7 +27,7 @@ func certificates(t *testing.T) func(name string) string {
 }
 
 // All ways to print a secret, or a value that contains one, print only that there is one.
-func TestSecretsAreNotShown(t *testing.T) {
+func TestSecret_IsNeverPrinted(t *testing.T) {
 	const text = "correct-horse"
 	type holder struct {
 		Login secure.Login `yaml:"login" json:"login"`
@@ -82,7 +82,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestPasswordFile(t *testing.T) {
+func TestLogin_ReadsPasswordFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	login := secure.Login{User: "ada", PasswordFile: file}
 	if _, err := login.Secret(); err == nil || !strings.Contains(err.Error(), file) {
@@ -102,7 +102,7 @@ func TestPasswordFile(t *testing.T) {
 	}
 }
 
-func TestCertificatesThatCannotBeRead(t *testing.T) {
+func TestCertificates_RejectsUnreadableFiles(t *testing.T) {
 	at := certificates(t)
 	for name, c := range map[string]secure.Certificates{
 		"no such file":           {CAFile: at("none.pem")},
@@ -119,7 +119,7 @@ func TestCertificatesThatCannotBeRead(t *testing.T) {
 }
 
 // A client's certificate is read again for every handshake.
-func TestOwnCertificateIsReadAnew(t *testing.T) {
+func TestCertificates_ReloadsClientCertificate(t *testing.T) {
 	at, other := certificates(t), certificates(t)
 	c, err := secure.Certificates{CertFile: at(securetest.Client), KeyFile: at(securetest.Key)}.Config()
 	must.OK(t, err)

@@ -16,7 +16,7 @@ import (
 var errGone = errors.New("the store is closed")
 
 // A database in use is closed after the last use. Afterwards it is neither used nor closed again.
-func TestCloseWaitsForUse(t *testing.T) {
+func TestDB_CloseWaitsForUse(t *testing.T) {
 	pdb, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
 	must.OK(t, err)
 	db := Guard(pdb, errGone)
@@ -50,7 +50,7 @@ func TestCloseWaitsForUse(t *testing.T) {
 	}
 }
 
-func TestLogger(t *testing.T) {
+func TestLogger_WritesOnlyErrors(t *testing.T) {
 	var out bytes.Buffer
 	l := Logger(slog.New(slog.NewTextHandler(&out, nil)), "a store")
 	l.Infof("chatter %d", 1)

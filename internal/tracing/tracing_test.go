@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-func TestParseRefusesWhatIsNoHeader(t *testing.T) {
+func TestParse_RejectsMalformedHeaders(t *testing.T) {
 	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	for _, test := range []struct {
 		name, value string
@@ -45,7 +45,7 @@ func TestParseRefusesWhatIsNoHeader(t *testing.T) {
 	}
 }
 
-func TestHeadersReadWhatTheyWrite(t *testing.T) {
+func TestParse_ReadsValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var cfg trace.SpanContextConfig
 		copy(cfg.TraceID[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "trace"))
@@ -87,7 +87,7 @@ func sender(n byte, recorded bool) trace.SpanContext {
 	return trace.NewSpanContext(cfg)
 }
 
-func TestDecisionIsTheBeginners(t *testing.T) {
+func TestDecide_FollowsSender(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		chance float64
@@ -125,7 +125,7 @@ func TestDecisionIsTheBeginners(t *testing.T) {
 	}
 }
 
-func TestNoTracerMakesNothing(t *testing.T) {
+func TestTracer_NilStartsNoSpans(t *testing.T) {
 	var off *tracing.Tracer
 	ctx, span := off.Start(t.Context(), sender(1, true), "top", trace.SpanKindServer)
 	if span.IsRecording() || trace.SpanContextFromContext(ctx).IsValid() {
@@ -136,7 +136,7 @@ func TestNoTracerMakesNothing(t *testing.T) {
 	}
 }
 
-func TestBatchIsLinkedToItsSenders(t *testing.T) {
+func TestBatch_LinksSenders(t *testing.T) {
 	many := make([]trace.SpanContext, 100)
 	for i := range many {
 		many[i] = sender(byte(i+1), true)
@@ -169,7 +169,7 @@ type ownError struct{ text string }
 
 func (e *ownError) Error() string { return e.text }
 
-func TestErrorsAreToldByKind(t *testing.T) {
+func TestEnd_RecordsOnlyKindOfError(t *testing.T) {
 	tracer, spans := recorder(1)
 	for _, err := range []error{
 		nil, fmt.Errorf("ask for user:ada: %w", context.DeadlineExceeded), fmt.Errorf("user:ada: %w", &ownError{"user:ada"}), errors.New("user:ada"),
@@ -189,7 +189,7 @@ func TestErrorsAreToldByKind(t *testing.T) {
 }
 
 // Nothing is allocated if nothing is traced.
-func TestNothingTracedCostsNothing(t *testing.T) {
+func TestStart_AllocatesNothingWithoutTracing(t *testing.T) {
 	ctx := t.Context()
 	var off *tracing.Tracer
 	if got := testing.AllocsPerRun(100, func() {

@@ -55,7 +55,7 @@ func (l *log) importer(wait bool) *Importer {
 	}
 }
 
-func TestPhases(t *testing.T) {
+func TestImport_WaitsBetweenPhases(t *testing.T) {
 	upToActions := []string{"users", "follows", "flush", "wait", "pins", "flush", "wait", "actions", "flush"}
 	tests := []struct {
 		name string
@@ -87,7 +87,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-func TestFirstRefusalStops(t *testing.T) {
+func TestImport_StopsAtRejectedEvent(t *testing.T) {
 	refused := errors.New("record too large")
 	l := log{refuse: func(line schemas.Line) error {
 		if line.Stream == schemas.StreamPins {
@@ -104,7 +104,7 @@ func TestFirstRefusalStops(t *testing.T) {
 	}
 }
 
-func TestImport_StopsAtFailedWaitOrEndOfContext(t *testing.T) {
+func TestImport_StopsAtFailedWaitOrCanceledContext(t *testing.T) {
 	var failed, ended log
 	i := failed.importer(true)
 	late := errors.New("still behind")

@@ -30,7 +30,7 @@ func tiny(t *testing.T) *Dataset {
 	return d
 }
 
-func TestEvents(t *testing.T) {
+func TestEvents_MatchGoldenFile(t *testing.T) {
 	var got []byte
 	for line := range tiny(t).Events(0) {
 		var err error
@@ -50,7 +50,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestCounts(t *testing.T) {
+func TestCounts_MatchTinySet(t *testing.T) {
 	got := tiny(t).Counts()
 	want := Counts{Users: 4, Follows: 10, Pins: 5, Actions: 4, Skipped: Skipped{Undated: 2, NoPin: 2}}
 	if got != want {
@@ -58,7 +58,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-func TestEveryEventIsAccepted(t *testing.T) {
+func TestEvents_AreValid(t *testing.T) {
 	d := tiny(t)
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	checkEvents(t, d, d.ShiftTo(now), schemas.MicrosOf(now))
@@ -96,7 +96,7 @@ func eventOf(line schemas.Line) schemas.Event {
 	return schemas.Event{}
 }
 
-func TestShiftMovesEveryTimeAlike(t *testing.T) {
+func TestShiftTo_MovesAllTimesEqually(t *testing.T) {
 	d := tiny(t)
 	last := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	shift := d.ShiftTo(last)
@@ -115,7 +115,7 @@ func TestShiftMovesEveryTimeAlike(t *testing.T) {
 	}
 }
 
-func TestShiftWithoutActions(t *testing.T) {
+func TestShiftTo_WithoutActions(t *testing.T) {
 	d := &Dataset{}
 	if got := d.ShiftTo(utc(listening).Add(time.Hour)); got != time.Hour {
 		t.Errorf("shift %s, want 1h", got)
@@ -135,7 +135,7 @@ func files(t *testing.T, name, content string) fstest.MapFS {
 	return out
 }
 
-func TestOddLines(t *testing.T) {
+func TestRead_RejectsInvalidLines(t *testing.T) {
 	long := strings.Repeat("x", 600)
 	tests := []struct{ name, file, content, want string }{
 		{"empty file", "tags.dat", "", "tags.dat:1: empty file"},
@@ -167,7 +167,7 @@ func TestOddLines(t *testing.T) {
 }
 
 // A date outside the set's years is undated, however far away, even 2^32 days after 2008-01-01.
-func TestDaysFarAwayAreUndated(t *testing.T) {
+func TestRead_CountsFarDatesAsUndated(t *testing.T) {
 	for _, date := range []string{"31\t7\t2005", "1\t6\t2011", "1\t1\t0", farDate, "31\t12\t2147483647"} {
 		d, err := Read(files(t, "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t"+date+"\n"))
 		must.OK(t, err)
@@ -188,7 +188,7 @@ func manyTags(n int) string {
 	return b.String()
 }
 
-func TestMissingFilesAreAllNamed(t *testing.T) {
+func TestRead_ReportsEveryMissingFile(t *testing.T) {
 	_, err := Read(fstest.MapFS{})
 	for _, table := range new(gathered).tables() {
 		if err == nil || !strings.Contains(err.Error(), table.name) {
@@ -197,7 +197,7 @@ func TestMissingFilesAreAllNamed(t *testing.T) {
 	}
 }
 
-func TestCarriageReturnsAreTakenAway(t *testing.T) {
+func TestRead_AcceptsCRLF(t *testing.T) {
 	windows := files(t, "tags.dat", "tagID\ttagValue\r\n1\tfolk\r\n")
 	if _, err := Read(windows); err != nil {
 		t.Errorf("lines ending in CR LF: %v", err)
@@ -217,7 +217,7 @@ func real(t *testing.T) fs.FS {
 	return os.DirFS(dir)
 }
 
-func TestRealSet(t *testing.T) {
+func TestRead_AcceptsRealSet(t *testing.T) {
 	d, err := Read(real(t))
 	must.OK(t, err)
 	want := Counts{Users: 1892, Follows: 30_954, Pins: 71_062, Actions: 84_838, Skipped: Skipped{Undated: 5, NoPin: 7_996}}
@@ -226,7 +226,7 @@ func TestRealSet(t *testing.T) {
 	}
 }
 
-func TestMostFrequent(t *testing.T) {
+func TestMostFrequent_BreaksTiesBySmallerID(t *testing.T) {
 	for _, c := range []struct {
 		counts map[int32]int
 		want   []int32
@@ -243,7 +243,7 @@ func TestMostFrequent(t *testing.T) {
 }
 
 // The generated files have some rows of each kind, and the same ones each time.
-func TestRead_TakesGeneratedFiles(t *testing.T) {
+func TestRead_AcceptsGeneratedFiles(t *testing.T) {
 	for _, scale := range []float64{0.001, 0.03} {
 		var counts [2]Counts
 		for i := range counts {

@@ -85,7 +85,7 @@ func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(
 	return values
 }
 
-func TestImportTwiceIsTheSameTwice(t *testing.T) {
+func TestImport_IsIdempotent(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	workOff(t, s.Kafka)
 	last := time.Now().UTC().Truncate(time.Second)
@@ -116,7 +116,7 @@ func TestImportTwiceIsTheSameTwice(t *testing.T) {
 }
 
 // The summary ends with the results of the events, whether they are known or not.
-func TestWorkIsToldAtTheEnd(t *testing.T) {
+func TestSummary_ReportsResults(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	workOff(t, s.Kafka)
 	asked := int64(0)
@@ -148,7 +148,7 @@ func TestWorkIsToldAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestNobodyWorksItOff(t *testing.T) {
+func TestImport_TimesOutWithoutConsumers(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	_, err := importTiny(t, s, lastfm.Options{Wait: true, Timeout: 300 * time.Millisecond})
 	for _, want := range []string{"import users and follows: ", "not processed within 300ms", "fanout", "--last-action 2011-06-01T00:00:04Z"} {
@@ -158,7 +158,7 @@ func TestNobodyWorksItOff(t *testing.T) {
 	}
 }
 
-func TestHumanSummary(t *testing.T) {
+func TestSummary_PrintsText(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	workOff(t, s.Kafka)
 	summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Timeout: time.Minute})

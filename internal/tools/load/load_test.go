@@ -47,7 +47,7 @@ func keys(keys ...string) iter.Seq[schemas.Line] {
 	}
 }
 
-func TestAll(t *testing.T) {
+func TestAll_ReturnsFirstError(t *testing.T) {
 	refused, broken := errors.New("record too large"), errors.New("broken")
 	canceled, stop := context.WithCancel(t.Context())
 	stop()

@@ -43,7 +43,7 @@ func records(t *testing.T, k topics.Kafka) map[string]int64 {
 	return counts
 }
 
-func TestLoadOnly(t *testing.T) {
+func TestRun_LoadsOnlyWithZeroDuration(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	got := simulated(t, t.Context(), s, 0)
 	w := newWorld(Config{Users: 20, BoardsPerUser: 3, Interests: 40, Pins: 50, Seed: 1})
@@ -60,7 +60,7 @@ func TestLoadOnly(t *testing.T) {
 	}
 }
 
-func TestActingForATime(t *testing.T) {
+func TestRun_PublishesLiveEvents(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	got := simulated(t, t.Context(), s, 300*time.Millisecond)
 	sum := int64(0)
@@ -72,7 +72,7 @@ func TestActingForATime(t *testing.T) {
 	}
 }
 
-func TestInterruptedIsDone(t *testing.T) {
+func TestRun_StopsWithoutErrorWhenCanceled(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	ctx, interrupt := context.WithCancel(t.Context())
 	s.Progress = func(what string, _ int) topics.Progress { return &interrupter{what: what, interrupt: interrupt} }
@@ -110,7 +110,7 @@ func (deaf) Flush(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func TestEndDoesNotWaitForEver(t *testing.T) {
+func TestRun_LimitsWaitForAcknowledgements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		err := actFor(t.Context(), time.Minute, deaf{}, newLive(newWorld(DefaultConfig()), "run"), func() {})

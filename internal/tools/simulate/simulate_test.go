@@ -66,7 +66,7 @@ func text(t *testing.T, lines iter.Seq[schemas.Line]) []string {
 	return all
 }
 
-func TestEveryEventIsAcceptedAndItsOwn(t *testing.T) {
+func TestWorld_EventsAreValidAndUnique(t *testing.T) {
 	tests := []struct {
 		name string
 		cfg  Config
@@ -97,7 +97,7 @@ func TestEveryEventIsAcceptedAndItsOwn(t *testing.T) {
 	}
 }
 
-func TestSameSeedSameProduct(t *testing.T) {
+func TestWorld_IsDeterminedBySeed(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Users, cfg.Pins = 50, 200
 	if diff := cmp.Diff(text(t, first(cfg)), text(t, first(cfg))); diff != "" {
@@ -116,7 +116,7 @@ func TestSameSeedSameProduct(t *testing.T) {
 	}
 }
 
-func TestRunsShareNoIDs(t *testing.T) {
+func TestLive_RunsShareNoIDs(t *testing.T) {
 	cfg := DefaultConfig()
 	seen := map[string]string{}
 	for _, run := range []string{"a", "b"} {
@@ -137,7 +137,7 @@ func TestRunsShareNoIDs(t *testing.T) {
 }
 
 // A product that is loaded again has the same events, apart from the creation times of its pins.
-func TestLoadingAgain(t *testing.T) {
+func TestWorld_ReloadChangesOnlyCreationTimes(t *testing.T) {
 	w := newWorld(DefaultConfig())
 	again, stop := iter.Pull(w.pins(noon().Add(72 * time.Hour)))
 	defer stop()
@@ -159,7 +159,7 @@ func TestLoadingAgain(t *testing.T) {
 	}
 }
 
-func TestPinsGetNewer(t *testing.T) {
+func TestPins_AscendByTime(t *testing.T) {
 	var last schemas.Micros
 	oldest := schemas.MicrosOf(noon().Add(-past))
 	for line := range newWorld(DefaultConfig()).pins(noon()) {
@@ -172,7 +172,7 @@ func TestPinsGetNewer(t *testing.T) {
 }
 
 // A pin is on the board named after its first interest, if the author has boards.
-func TestPinsAreOnTheirBoards(t *testing.T) {
+func TestPins_AreOnBoardOfFirstInterest(t *testing.T) {
 	for boards := range 4 {
 		cfg := DefaultConfig()
 		cfg.BoardsPerUser = boards
@@ -193,7 +193,7 @@ func TestPinsAreOnTheirBoards(t *testing.T) {
 	}
 }
 
-func TestFollowsAndAStar(t *testing.T) {
+func TestFollows_MatchConfig(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Users, cfg.BoardsPerUser, cfg.Follows, cfg.Star = 1000, 0, 4, 700
 	w, followers, follows := newWorld(cfg), 0, 0
@@ -212,7 +212,7 @@ func TestFollowsAndAStar(t *testing.T) {
 	}
 }
 
-func TestFewHaveMost(t *testing.T) {
+func TestWorld_IsSkewed(t *testing.T) {
 	cfg := DefaultConfig()
 	authors, followers := map[schemas.ID]int{}, map[schemas.ID]int{}
 	for line := range first(cfg) {
@@ -247,7 +247,7 @@ func topShare(counts map[schemas.ID]int, n int) float64 {
 	return float64(top) / float64(all)
 }
 
-func TestPeopleActOnWhatTheyLike(t *testing.T) {
+func TestLive_ActsOnFollowedInterests(t *testing.T) {
 	cfg := DefaultConfig()
 	w := newWorld(cfg)
 	interests := map[schemas.ID][]schemas.InterestID{}
@@ -286,7 +286,7 @@ func TestPeopleActOnWhatTheyLike(t *testing.T) {
 	}
 }
 
-func TestAlikeEmbeddingsAreNear(t *testing.T) {
+func TestEmbedding_SimilarItemsAreClose(t *testing.T) {
 	w := newWorld(DefaultConfig())
 	r := w.random("test", 0)
 	dot := func(a, b []float32) (sum float64) {
@@ -304,7 +304,7 @@ func TestAlikeEmbeddingsAreNear(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
+func TestVocabulary_IsValid(t *testing.T) {
 	v := newVocabulary()
 	word := regexp.MustCompile(`^[a-zé]+(-[a-z]+)*$`)
 	lists := map[string][]string{"names": v.names, "themes": v.themes}
@@ -330,7 +330,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func TestTitlesAndIDsReadWell(t *testing.T) {
+func TestPins_HaveReadableTitles(t *testing.T) {
 	if got, want := DemoUsers(3), []schemas.UserID{"user:ada", "user:ben", "user:chloe"}; !slices.Equal(got, want) {
 		t.Errorf("demo users %v, want %v", got, want)
 	}
@@ -352,7 +352,7 @@ func TestTitlesAndIDsReadWell(t *testing.T) {
 	}
 }
 
-func TestLoadIsBounded(t *testing.T) {
+func TestLive_BoundsPinsPerInterest(t *testing.T) {
 	l := newLive(newWorld(Config{Users: 2, Interests: 1, Pins: 10}), "run")
 	for range 5 * shelfPins {
 		l.post(0, 0)
@@ -362,7 +362,7 @@ func TestLoadIsBounded(t *testing.T) {
 	}
 }
 
-func TestTicks(t *testing.T) {
+func TestTicks_KeepRate(t *testing.T) {
 	n := 0
 	for range ticks(t.Context(), 0) { // without a limit
 		if n++; n == 100_000 {
