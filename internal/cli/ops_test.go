@@ -258,7 +258,7 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 3 {
 		t.Fatalf("list printed %q, %v, want 3 letters", out, err)
 	}
-	if l := listed[2]; l.Topic != "gone" || l.Reason != "no good" || l.DeadLetter.Offset != 11 || l.Retried {
+	if l := listed[2]; l.Topic != "gone" || l.Reason != "broken" || l.DeadLetter.Offset != 11 || l.Retried {
 		t.Errorf("the newest letter is %+v, want that of topic gone", l)
 	}
 

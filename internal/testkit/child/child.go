@@ -1,4 +1,4 @@
-// Package child runs the test binary again as another process, which tests can kill:
+// Package child runs the test binary as another process, which tests can kill:
 //
 //	func TestMain(m *testing.M) {
 //		child.Run(map[string]child.Role{"writer": write})
@@ -21,7 +21,7 @@ import (
 	"testing"
 )
 
-// Role is what a child process does. SIGTERM cancels ctx.
+// Role is the main function of a child process. SIGTERM cancels ctx.
 type Role func(ctx context.Context, args []string) error
 
 // roleVariable is the environment variable that names the role of a child process.
@@ -70,17 +70,17 @@ func Start(t testing.TB, role string, args ...string) *Process {
 	return p
 }
 
-// Line returns the next line of the child's output, without its newline. It fails the test if the child ends before.
+// Line returns the next line of the child's output, without its newline. It fails the test if the child exits before.
 func (p *Process) Line() string {
 	p.t.Helper()
 	if !p.output.Scan() {
-		p.t.Fatalf("the child ended by itself: %v", p.Wait())
+		p.t.Fatalf("the child exited unexpectedly: %v", p.Wait())
 	}
 	return p.output.Text()
 }
 
-// Kill kills the child, which simulates a crash, and waits for its end. It discards further output. It fails the test if the
-// child ended before.
+// Kill kills the child, which simulates a crash, and waits until it has exited. It discards further output. It fails the
+// test if the child exited before.
 func (p *Process) Kill() {
 	p.t.Helper()
 	if err := p.Process.Kill(); err != nil {
@@ -88,6 +88,6 @@ func (p *Process) Kill() {
 	}
 	_ = p.Wait()
 	if p.ProcessState.Exited() {
-		p.t.Errorf("the child ended by itself: %v", p.ProcessState)
+		p.t.Errorf("the child exited unexpectedly: %v", p.ProcessState)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Patience is the default timeout. It is long, because a busy machine is slow but not wrong.
+// Patience is the default timeout. It is long, because a slow machine must not fail tests.
 const Patience = 2 * time.Minute
 
-// PatienceVariable is the environment variable with another Patience for True. Runs in which tests are expected to
-// fail, such as `make mutants`, set a short one.
+// PatienceVariable is the environment variable that overrides Patience. Runs with tests that should fail, such as `make
+// mutants`, set a short one.
 const PatienceVariable = "SMARTFEED_TEST_PATIENCE"
 
 // Limit returns the timeout of True: Patience, or the value of PatienceVariable.
@@ -22,12 +22,13 @@ func Limit() time.Duration {
 	return Patience
 }
 
-// slowest is the longest interval between two checks. It is not 0, because a condition may be a request to a server.
+// slowest is the maximum interval between two checks. A condition can be a request to a server, which busy polling would
+// slow down.
 const slowest = 5 * time.Millisecond
 
-// True checks a condition until it holds, after a millisecond first and then at increasing intervals. It ends the test
-// if the condition does not hold within Patience, or if the test has already failed. what describes the condition. True
-// must be called by the test's own goroutine.
+// True checks a condition until it holds, first after a millisecond and then at increasing intervals. It stops the test
+// if the condition does not hold within Patience, or if the test has already failed. what describes the condition. Only
+// the test's own goroutine can call True.
 func True(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	limit := Limit()
@@ -37,7 +38,7 @@ func True(t testing.TB, what string, holds func() bool) {
 			t.Fatalf("the test has failed already, so it does not wait: %s", what)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", limit, what)
+			t.Fatalf("timed out after %s: %s", limit, what)
 		}
 		time.Sleep(pause)
 	}

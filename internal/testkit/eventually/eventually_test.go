@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-func TestTrue(t *testing.T) {
+func TestTrue_PollsUntilConditionHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began, looks := time.Now(), 0
-		True(t, "the tenth look", func() bool { looks++; return looks == 10 })
-		if took := time.Since(began); looks != 10 || took > 10*slowest {
-			t.Errorf("%d looks took %s", looks, took)
+		began, checks := time.Now(), 0
+		True(t, "the tenth check", func() bool { checks++; return checks == 10 })
+		if took := time.Since(began); checks != 10 || took > 10*slowest {
+			t.Errorf("%d checks took %s", checks, took)
 		}
 	})
 }
 
-func TestTrueGivesUp(t *testing.T) {
+func TestTrue_FailsAfterLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, lost := time.Now(), &lost{TB: t}
 		ended := make(chan struct{})
@@ -28,15 +28,15 @@ func TestTrueGivesUp(t *testing.T) {
 		}()
 		<-ended
 		if took := time.Since(began); took < Limit() || took > Limit()+2*slowest {
-			t.Errorf("gave up after %s, want %s", took, Limit())
+			t.Errorf("failed after %s, want %s", took, Limit())
 		}
 		if !strings.Contains(lost.why, "%s: %s") {
-			t.Errorf("got %q, want that it says how long, and for what", lost.why)
+			t.Errorf("got %q, want the limit and the condition", lost.why)
 		}
 	})
 }
 
-func TestTrue_DoesNotWaitInATestThatHasFailed(t *testing.T) {
+func TestTrue_DoesNotWaitInFailedTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, lost := time.Now(), &lost{TB: t, failed: true}
 		ended := make(chan struct{})
@@ -46,12 +46,12 @@ func TestTrue_DoesNotWaitInATestThatHasFailed(t *testing.T) {
 		}()
 		<-ended
 		if took := time.Since(began); took > 0 || !strings.Contains(lost.why, "failed already") {
-			t.Errorf("gave up after %s with %q, want at once", took, lost.why)
+			t.Errorf("failed after %s with %q, want at once", took, lost.why)
 		}
 	})
 }
 
-// lost is a test that may fail.
+// lost records the failure of a test.
 type lost struct {
 	testing.TB
 	failed bool

@@ -1,5 +1,5 @@
-// Package faultnet opens connections to brokers that tests can hold and cut. To a broker, this looks like a stopped
-// process, a hung network, or a lost response.
+// Package faultnet opens connections to brokers that tests can block and cut. This simulates a paused process, a
+// hanging network, or a lost response.
 //
 //	n := faultnet.New()
 //	kafka.Dial = n.Dial
@@ -24,7 +24,7 @@ import (
 // Net is a set of connections. It is safe for concurrent use.
 type Net struct {
 	mu    sync.Mutex
-	held  chan struct{} // closed when traffic may pass; nil: not held
+	held  chan struct{} // closed by Release; nil: traffic is not held
 	rules map[int16]*rule
 }
 
@@ -59,7 +59,7 @@ func (n *Net) Hits(key kmsg.Key) int {
 	return n.rule(int16(key)).hits
 }
 
-// rule returns the rule of a kind. mu is held.
+// rule returns the rule of a kind. The caller must hold mu.
 func (n *Net) rule(key int16) *rule {
 	if n.rules[key] == nil {
 		n.rules[key] = &rule{}
@@ -114,13 +114,13 @@ func (n *Net) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return &conn{Conn: raw, net: n, closed: make(chan struct{}), doomed: map[int32]request{}}, nil
 }
 
-// request is a request whose response is to be lost or altered.
+// request is a request whose response will be lost or altered.
 type request struct {
 	key, version int16
 	alter        func(kmsg.Response)
 }
 
-// requested counts a request, and reports whether its response is to be lost or altered.
+// requested counts a request, and reports whether its response will be lost or altered.
 func (n *Net) requested(q *request) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -185,8 +185,8 @@ func (c *conn) next() error {
 		return err
 	}
 	size := int(binary.BigEndian.Uint32(head))
-	if size < 4 || size > maxAnswer {
-		return errors.New("answer of a length that cannot be")
+	if size < 4 || size > maxResponse {
+		return errors.New("read response: invalid length")
 	}
 	c.rest = append(head, make([]byte, size-4)...)
 	if _, err := io.ReadFull(c.Conn, c.rest[8:]); err != nil {
@@ -218,7 +218,7 @@ func (c *conn) alter(q request) error {
 		head++ // no tags
 	}
 	if err := answer.ReadFrom(c.rest[head:]); err != nil {
-		return fmt.Errorf("read answer to %s: %w", kmsg.NameForKey(q.key), err)
+		return fmt.Errorf("read response to %s: %w", kmsg.NameForKey(q.key), err)
 	}
 	q.alter(answer)
 	c.rest = answer.AppendTo(c.rest[:head])
@@ -226,8 +226,8 @@ func (c *conn) alter(q request) error {
 	return nil
 }
 
-// maxAnswer exceeds any response that a client here requests.
-const maxAnswer = 256 << 20
+// maxResponse exceeds every response in tests.
+const maxResponse = 256 << 20
 
 // Close closes the connection, even while traffic is held.
 func (c *conn) Close() error {

@@ -29,7 +29,7 @@ func newAdmin(t *testing.T, n *faultnet.Net) (*kadm.Client, topics.Kafka) {
 	return admin, k
 }
 
-func TestCutAnswersAreOfWhatWasDone(t *testing.T) {
+func TestCut_LosesOnlyResponses(t *testing.T) {
 	n := faultnet.New()
 	admin, k := newAdmin(t, n)
 	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -37,7 +37,7 @@ func TestCutAnswersAreOfWhatWasDone(t *testing.T) {
 	defer client.Close()
 	n.Cut(kmsg.Produce, 2)
 	const records = 6
-	for range records { // the producer repeats records without a response, and the broker recognizes them
+	for range records { // the producer retries records without a response, and the broker deduplicates them
 		must.OK(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: "t"}).FirstErr())
 	}
 	ends, err := admin.ListEndOffsets(t.Context(), "t")
@@ -46,14 +46,14 @@ func TestCutAnswersAreOfWhatWasDone(t *testing.T) {
 		t.Errorf("the log ends at %d, want %d", end.Offset, records)
 	}
 	if got := n.Hits(kmsg.Produce); got < records/2 {
-		t.Errorf("%d answers lost, want at least %d", got, records/2)
+		t.Errorf("%d responses lost, want at least %d", got, records/2)
 	}
 	if got := n.Hits(kmsg.ListOffsets); got != 0 {
-		t.Errorf("%d answers of another kind lost", got)
+		t.Errorf("%d responses of another kind lost", got)
 	}
 }
 
-func TestAlteredAnswersAreOfWhatWasDone(t *testing.T) {
+func TestAlter_ChangesOnlyResponses(t *testing.T) {
 	n := faultnet.New()
 	admin, _ := newAdmin(t, n)
 	n.Alter(kmsg.CreateTopics, 1, func(resp kmsg.Response) {
@@ -61,17 +61,17 @@ func TestAlteredAnswersAreOfWhatWasDone(t *testing.T) {
 	})
 	made, err := admin.CreateTopics(t.Context(), 1, 1, nil, "made")
 	if err != nil || !errors.Is(made["made"].Err, kerr.PolicyViolation) {
-		t.Errorf("answer %+v, %v; want the altered one", made, err)
+		t.Errorf("got response %+v, %v; want the altered one", made, err)
 	}
 	if list, err := admin.ListTopics(t.Context(), "made"); err != nil || list["made"].Err != nil {
-		t.Errorf("topics %v, %v; want the topic that was made", list, err)
+		t.Errorf("got topics %v, %v; want the created topic", list, err)
 	}
 	if got := n.Hits(kmsg.CreateTopics); got != 1 {
-		t.Errorf("%d answers altered, want 1", got)
+		t.Errorf("%d responses altered, want 1", got)
 	}
 }
 
-func TestHeldTrafficPassesAfterRelease(t *testing.T) {
+func TestHold_BlocksTrafficUntilRelease(t *testing.T) {
 	n := faultnet.New()
 	admin, _ := newAdmin(t, n)
 	must.Get(admin.ListTopics(t.Context()))(t)
@@ -79,7 +79,7 @@ func TestHeldTrafficPassesAfterRelease(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := admin.ListEndOffsets(ctx, "t"); err == nil {
-		t.Error("an answer while traffic is held")
+		t.Error("got a response while traffic is held")
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -88,7 +88,7 @@ func TestHeldTrafficPassesAfterRelease(t *testing.T) {
 	}()
 	select {
 	case err := <-done:
-		t.Errorf("answered while traffic is held: %v", err)
+		t.Errorf("got a response while traffic is held: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	n.Release()

@@ -13,8 +13,8 @@ import (
 )
 
 // Write generates the five files in a new directory, and returns it. They have scale times the rows of the real set, its
-// columns, and its skew: few users and artists have most rows. As in the real set, two tag rows have no sensible date, and
-// some artists have no description. Equal scales have equal files.
+// columns, and its skew: few users and artists have most rows. As in the real set, two tag rows have implausible dates, and
+// some artists have no description. The same scale always has the same files.
 func Write(t testing.TB, scale float64) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

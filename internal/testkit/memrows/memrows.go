@@ -1,4 +1,4 @@
-// Package memrows is a table of rows in memory, for tests of code that reads and writes the rows of one owner.
+// Package memrows provides an in-memory table of rows, for tests of code that reads and writes the rows of one owner.
 package memrows
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 )
 
-// Table is a table without a store.
+// Table is a table in memory. It implements rows.Owner.
 type Table map[string][]byte
 
 func (m Table) Get(row []byte) ([]byte, error) { return m[string(row)], nil }

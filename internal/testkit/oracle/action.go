@@ -95,8 +95,8 @@ func (p *Product) ItemCounts(pin schemas.PinID) []schemas.ItemCounts {
 	return counts
 }
 
-// Actions returns the user's actions, newest first, ties by id descending. Each one is joined with what was known of its pin
-// and its actor when it was applied.
+// Actions returns the user's actions, newest first, ties by id descending. Each one is joined with the attributes of its
+// pin and its actor at the time when it was applied.
 func (p *Product) Actions(user schemas.UserID) []*schemas.EnrichedAction {
 	return newestFirst(slices.Clone(p.actions[user]))
 }

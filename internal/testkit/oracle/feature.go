@@ -13,7 +13,7 @@ import (
 type Feature struct {
 	Verbs  []schemas.Verb      // none: all verbs
 	Window time.Duration       // actions in (asOf - Window, asOf], rounded down to milliseconds
-	Where  map[string][]string // by attribute, the allowed values; one value of the action must be among them
+	Where  map[string][]string // by attribute, the accepted values; one value of the action must be among them
 }
 
 // Matching returns the user's matching actions, newest first, ties by id descending.

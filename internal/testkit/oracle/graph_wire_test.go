@@ -38,11 +38,11 @@ type pipeline struct {
 
 const never = 1_000_000_000 // a threshold that is never exceeded
 
-// rules returns a fan-out configuration with small steps.
-func rules(pullAbove int) fanout.Config {
+// fanoutConfig returns a fan-out configuration with small steps.
+func fanoutConfig(pullAbove int) fanout.Config {
 	cfg := fanout.DefaultConfig()
 	cfg.HalfLife, cfg.StepEdges, cfg.PullAbove = time.Hour, 2, pullAbove
-	cfg.BackfillInterval = 0 // no backfill is deferred, because nothing waits for it
+	cfg.BackfillInterval = 0 // defer no backfill: the test does not wait for deferred ones
 	return cfg
 }
 
@@ -67,13 +67,13 @@ func newPipeline(t *testing.T, cfg pools.Config) *pipeline {
 		select {
 		case <-ready:
 		case <-time.After(proctest.Patience):
-			t.Fatal("what is held whole is not ready")
+			t.Fatal("a global table is not ready")
 		}
 	}
 	return p
 }
 
-// start restarts the member with another configuration. A crash drops what it had not committed.
+// start restarts the member with another configuration. A crash drops its uncommitted transaction.
 func (p *pipeline) start(cfg fanout.Config, crash bool) {
 	p.t.Helper()
 	if p.member != nil {
@@ -115,7 +115,7 @@ func (p *pipeline) keepEffects() {
 	}
 }
 
-// expectEffects fails unless each of the effects was counted: the rule under test must have been applied.
+// expectEffects fails unless each of the effects was counted. Otherwise the test would not have covered its rule.
 func (p *pipeline) expectEffects(names ...string) {
 	p.t.Helper()
 	p.keepEffects()
@@ -126,8 +126,8 @@ func (p *pipeline) expectEffects(names ...string) {
 	}
 }
 
-// tell publishes events and applies them to the product.
-func (p *pipeline) tell(lines []schemas.Line) {
+// apply publishes events and applies them to the product.
+func (p *pipeline) apply(lines []schemas.Line) {
 	p.t.Helper()
 	if err := p.publisher.Publish(p.t.Context(), lines); err != nil {
 		p.t.Fatal(err)
@@ -168,7 +168,7 @@ func (p *pipeline) compare(when string) {
 	}
 }
 
-// worlds draws random products: each has a few users, boards, interests and pins with many events.
+// worlds draws random worlds: each has a few users, boards, interests and pins with many events.
 type worlds struct {
 	rng   *rand.Rand
 	lines []schemas.Line
@@ -191,7 +191,7 @@ func (w *worlds) world(name string) {
 	user := func(i int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%s-%d", name, i)) }
 	boards := []schemas.BoardID{"", schemas.BoardID("board:a-" + name), schemas.BoardID("board:b-" + name)}
 	interests := []schemas.InterestID{schemas.InterestID("interest:a-" + name), schemas.InterestID("interest:b-" + name)}
-	const users, doomed = 5, 4 // the last one is deleted in some worlds and owns nothing of others
+	const users, deletable = 5, 4 // the last user is deleted in some worlds, and no event of others refers to it
 	for range 60 {
 		object := pick(w, schemas.ID(user(w.rng.IntN(users))), schemas.ID(boards[1+w.rng.IntN(2)]), schemas.ID(pick(w, interests...)))
 		verb := pick(w, schemas.Follow, schemas.Follow, schemas.Follow, schemas.Unfollow, schemas.Block, schemas.Unblock)
@@ -202,8 +202,8 @@ func (w *worlds) world(name string) {
 		for range 1 + w.rng.IntN(4) {
 			verb := pick(w, schemas.Create, schemas.Create, schemas.Update, schemas.Update, schemas.Delete)
 			by := author
-			if author != doomed && verb == schemas.Create {
-				by = pick(w, author, w.rng.IntN(doomed)) // the earliest create determines the author
+			if author != deletable && verb == schemas.Create {
+				by = pick(w, author, w.rng.IntN(deletable)) // the earliest create determines the author
 			}
 			at := 30 + w.rng.IntN(20)
 			facets := on(boards[at%len(boards)], interests[:at%3]...)
@@ -211,7 +211,7 @@ func (w *worlds) world(name string) {
 		}
 	}
 	if w.rng.IntN(3) == 0 {
-		w.lines = append(w.lines, userEvent(60, user(doomed), schemas.Delete))
+		w.lines = append(w.lines, userEvent(60, user(deletable), schemas.Delete))
 	}
 }
 
@@ -221,27 +221,27 @@ func parts(lines []schemas.Line, n int) [][]schemas.Line {
 	return slices.Collect(slices.Chunk(lines, size))
 }
 
-// For any events in any order and with repeats and crashes, the pools end as the oracle requires. This holds with every
-// followee pushed, with every one pulled, and with rules that change in between.
-func TestPoolsOfRandomProducts(t *testing.T) {
+// For any events in any order, with repeats and crashes, the final pools match the oracle: with every followee pushed,
+// with every followee pulled, and if the configuration changes in between.
+func TestPools_MatchOracle(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for name, test := range map[string]struct {
-		rules   []fanout.Config // applied one after the other
+		configs []fanout.Config // used one after the other
 		effects []string
-		most    int // cap of followees; 0: the default, which is not reached
+		most    int // cap of followees; 0: the default, which no user reaches
 	}{
-		"push": {[]fanout.Config{rules(never), rules(never)}, nil, 0},
-		"pull": {[]fanout.Config{rules(0), rules(0)}, []string{"fanout pulled", "fanout to_pull"}, 0},
+		"push": {[]fanout.Config{fanoutConfig(never), fanoutConfig(never)}, nil, 0},
+		"pull": {[]fanout.Config{fanoutConfig(0), fanoutConfig(0)}, []string{"fanout pulled", "fanout to_pull"}, 0},
 		"push, with few followees": {
-			[]fanout.Config{rules(never), rules(never)}, []string{"pools admitted_follows", "fanout inactive"}, 2,
+			[]fanout.Config{fanoutConfig(never), fanoutConfig(never)}, []string{"pools admitted_follows", "fanout inactive"}, 2,
 		},
-		"rules that change": {
-			[]fanout.Config{rules(never), rules(0), rules(2), rules(never), rules(0), rules(never)},
+		"changed configuration": {
+			[]fanout.Config{fanoutConfig(never), fanoutConfig(0), fanoutConfig(2), fanoutConfig(never), fanoutConfig(0), fanoutConfig(never)},
 			[]string{"fanout pulled", "fanout to_pull", "fanout to_push"}, 0,
 		},
-		"rules that change, with few followees": {
-			[]fanout.Config{rules(never), rules(0), rules(2), rules(0), rules(never)},
+		"changed configuration, with few followees": {
+			[]fanout.Config{fanoutConfig(never), fanoutConfig(0), fanoutConfig(2), fanoutConfig(0), fanoutConfig(never)},
 			[]string{"fanout pulled", "fanout to_pull", "fanout to_push", "pools admitted_follows"}, 2,
 		},
 	} {
@@ -250,14 +250,14 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 			cfg := pools.DefaultConfig()
 			cfg.InactiveAfter, cfg.MaxFollowees = 0, test.most
 			p := newPipeline(t, cfg)
-			for i, lines := range parts(newWorlds(seed, 8), len(test.rules)) {
-				p.start(test.rules[i], i%2 == 1)
-				p.tell(lines)
+			for i, lines := range parts(newWorlds(seed, 8), len(test.configs)) {
+				p.start(test.configs[i], i%2 == 1)
+				p.apply(lines)
 				if i%2 == 1 {
 					p.compare(fmt.Sprintf("after part %d", i+1))
-					// The earlier pins may all have arrived before the edges. These pins are delivered to followers.
-					p.tell(news(fmt.Sprintf("%d-%d", seed, i), p.product))
-					p.compare(fmt.Sprintf("after the news of part %d", i+1))
+					// All earlier pins may have arrived before the edges. These pins arrive after edges and are delivered to followers.
+					p.apply(changes(fmt.Sprintf("%d-%d", seed, i), p.product))
+					p.compare(fmt.Sprintf("after the changes of part %d", i+1))
 				}
 			}
 			p.compare("at the end")
@@ -266,74 +266,74 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 	}
 }
 
-// back announces that every user is active.
-func (p *pipeline) back() {
+// reactivate announces that every user is active.
+func (p *pipeline) reactivate() {
 	for _, user := range p.product.Users() {
 		proctest.Publish(p.Wire, p.Streams.UserActivity, string(user), &schemas.UserActivity{User: user, Time: schemas.MicrosOf(time.Now())})
 	}
 }
 
-// Every user becomes inactive in the middle. New pins are not delivered to them, but withdrawals are. After the reactivation,
-// the pools are those of the oracle. The process is killed in between.
-func TestPoolsOfThoseWhoComeBack(t *testing.T) {
+// Every user becomes inactive. The fan-out delivers withdrawals to them, but no new pins. After the reactivation, the pools
+// match the oracle. The process is killed in between.
+func TestPools_MatchOracleAfterReactivation(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for name, most := range map[string]int{"all followees": 0, "few followees": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testThoseWhoComeBack(t, seed, most)
+			testReactivation(t, seed, most)
 		})
 	}
 }
 
-func testThoseWhoComeBack(t *testing.T, seed uint64, most int) {
+func testReactivation(t *testing.T, seed uint64, most int) {
 	cfg := pools.DefaultConfig()
 	cfg.InactiveAfter, cfg.MaxFollowees = time.Second, most
 	p := newPipeline(t, cfg)
 	for i, lines := range parts(newWorlds(seed, 6), 3) {
-		p.start([]fanout.Config{rules(never), rules(never), rules(3)}[i], i > 0)
-		p.tell(lines)
+		p.start([]fanout.Config{fanoutConfig(never), fanoutConfig(never), fanoutConfig(3)}[i], i > 0)
+		p.apply(lines)
 		p.WaitIdle()
-		p.Eventually("everybody is away", func() bool { return p.allAway() })
-		p.tell(news(fmt.Sprintf("%d-%d", seed, i), p.product))
+		p.Eventually("every user is inactive", func() bool { return p.allInactive() })
+		p.apply(changes(fmt.Sprintf("%d-%d", seed, i), p.product))
 		p.WaitIdle()
 		p.onlyVisible()
-		p.back()
+		p.reactivate()
 		p.compare(fmt.Sprintf("part %d", i+1))
 	}
 	p.expectEffects("fanout inactive", "fanout deactivated", "fanout reactivated", "pools deactivated", "pools reactivated")
 }
 
-// Every user is inactive when InactiveAfter is set to 0. After the reactivation, users have the pins published in the meantime,
-// and later ones.
-func TestPoolsOfThoseWhoWereAwayWhenNobodyGoesAway(t *testing.T) {
+// Every user is inactive when InactiveAfter is set to 0. After the reactivation, the pools have the pins published in the
+// meantime and later ones.
+func TestPools_MatchOracleAfterInactivityIsDisabled(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	cfg := pools.DefaultConfig()
 	cfg.InactiveAfter = time.Second
 	p := newPipeline(t, cfg)
-	p.start(rules(never), false)
-	p.tell(newWorlds(seed, 4))
+	p.start(fanoutConfig(never), false)
+	p.apply(newWorlds(seed, 4))
 	p.WaitIdle()
-	p.Eventually("everybody is away", func() bool { return p.allAway() })
-	p.tell(news(fmt.Sprintf("%d-before", seed), p.product))
+	p.Eventually("every user is inactive", func() bool { return p.allInactive() })
+	p.apply(changes(fmt.Sprintf("%d-before", seed), p.product))
 	p.WaitIdle()
 	p.pools.InactiveAfter = 0
-	p.start(rules(never), false)
-	p.back()
-	p.compare("back")
-	p.tell(news(fmt.Sprintf("%d-after", seed), p.product))
-	p.compare("after the news")
+	p.start(fanoutConfig(never), false)
+	p.reactivate()
+	p.compare("after the reactivation")
+	p.apply(changes(fmt.Sprintf("%d-after", seed), p.product))
+	p.compare("after later changes")
 	p.expectEffects("fanout inactive", "pools deactivated", "pools reactivated")
 }
 
-// allAway reports whether every user with a followee is inactive, and every followee was notified.
-func (p *pipeline) allAway() bool {
+// allInactive reports whether every user with a followee is inactive, and every followee was notified.
+func (p *pipeline) allInactive() bool {
 	for _, user := range p.product.Users() {
 		for _, e := range p.product.Edges(user) {
-			if e.Kind == schemas.FollowEdge && e.Live && !p.product.deleted(schemas.UserID(e.Other)) && !p.away(user, e.Other) {
+			if e.Kind == schemas.FollowEdge && e.Live && !p.product.deleted(schemas.UserID(e.Other)) && !p.isInactive(user, e.Other) {
 				return false
 			}
 		}
@@ -341,8 +341,8 @@ func (p *pipeline) allAway() bool {
 	return true
 }
 
-// away reports whether the edge belongs to an inactive user, according to the rows of fanout.
-func (p *pipeline) away(user schemas.UserID, followee schemas.ID) bool {
+// isInactive reports whether the rows of fanout mark the edge of the user as inactive.
+func (p *pipeline) isInactive(user schemas.UserID, followee schemas.ID) bool {
 	row := append([]byte{'a'}, user...)
 	for n := -1; n < 100; n++ {
 		owner := string(followee)
@@ -361,11 +361,11 @@ func (p *pipeline) away(user schemas.UserID, followee schemas.ID) bool {
 	return false
 }
 
-// news returns a new pin by each user, and a deletion or another board for some existing pins.
-func news(name string, product *Product) []schemas.Line {
+// changes returns a new pin by each user, and a deletion or another board for some existing pins.
+func changes(name string, product *Product) []schemas.Line {
 	var lines []schemas.Line
 	for i, user := range product.Users() {
-		pin := schemas.ID(fmt.Sprintf("pin:news-%s-%d", name, i))
+		pin := schemas.ID(fmt.Sprintf("pin:new-%s-%d", name, i))
 		lines = append(lines, pinEvent(100+i, user, schemas.Create, pin))
 	}
 	for i, pin := range product.Pins() {
@@ -391,7 +391,7 @@ func (p *pipeline) onlyVisible() {
 			}
 			for _, item := range got.Items {
 				if !p.product.Visible(user, source, item.Pin) {
-					p.t.Errorf("%s, who is away, would be shown %s of %s", user, item.Pin, source)
+					p.t.Errorf("the pool %[3]s of the inactive user %[1]s contains %[2]s, which is hidden", user, item.Pin, source)
 				}
 			}
 		}

@@ -15,22 +15,22 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// While no delivery is applied, a walk of several steps does not finish, and ten thousand publications wait for it. The queue
-// stays within a few times its cap. In the end every pool holds the best of all pins.
+// While deliveries are not applied, a walk of several steps cannot finish, and ten thousand publications wait for it. The
+// queue must stay within a few times its cap. At the end, every pool holds the best of all pins.
 func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 	t.Parallel()
 	const followers, pins, most, author = 5, 10_000, 20, "user:author"
 	cfg := pools.DefaultConfig()
 	cfg.InactiveAfter, cfg.Cap = 0, most
 	p := newPipeline(t, cfg)
-	rules := rules(never)
+	rules := fanoutConfig(never)
 	rules.Recents = 2 * most
 	member := p.Start("fanout", fanout.Group(rules, p.Kafka.Partitions, p.Streams, p.deleted))
 	var lines []schemas.Line
 	for n := range followers {
 		lines = append(lines, edgeEvent(n, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Follow, author))
 	}
-	p.tell(lines)
+	p.apply(lines)
 	p.WaitIdle()
 	rng := rand.New(rand.NewPCG(15, 1))
 	var all []*schemas.Publication
@@ -56,7 +56,7 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 		}
 	}
 	if dropped := member.Status(topics.Fanout).Dropped["queue_cap"]; queued > 20*rules.Recents || dropped == 0 {
-		t.Errorf("%d walks are queued and %d were dropped, want at most some times %d, and the others dropped", queued, dropped, rules.Recents)
+		t.Errorf("%d walks are queued and %d were dropped, want at most a few times %d queued, and the others dropped", queued, dropped, rules.Recents)
 	}
 
 	var want []schemas.PinID

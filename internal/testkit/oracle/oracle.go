@@ -1,9 +1,9 @@
-// Package oracle computes the product by brute force: it keeps every event, and evaluates all of them for every query. Tests
-// compare the pipeline with it. Therefore it shares only the records and the formula of the score with the pipeline. If the
-// two differ, the specification decides, not the pipeline.
+// Package oracle computes the results of the pipeline by brute force: it keeps every event, and evaluates all of them for
+// every query. Tests compare the pipeline with it. Therefore it shares only the records and the formula of the score with
+// the pipeline. If the two differ, check both against the specification.
 //
-// Events may be applied in any order and any number of times. They must be valid: events that the API would reject or the
-// pipeline would send to the dead-letter topic must not be applied.
+// You can apply events in any order and any number of times. Apply only valid events: neither events that the API would
+// reject, nor events that the pipeline would send to the dead-letter topic.
 //
 // The oracle has no arrival times. Therefore:
 //
@@ -28,7 +28,7 @@ type Config struct {
 	HalfLife time.Duration                          // of scores, > 0
 	Quality  func(create *schemas.PinEvent) float64 // quality of a pin, > 0; nil: 1 for every pin
 
-	MaxFollowees int // number of a user's follows that count, the earliest first; 0: all
+	MaxFollowees int // maximum number of a user's follows; the earliest have priority; 0: unlimited
 }
 
 // Product is the state after the events applied so far. It is not safe for concurrent use.
@@ -47,7 +47,7 @@ type Product struct {
 	present []Pin // result of Pins since the last event; nil: not computed
 }
 
-// user is the state of a user according to the stream of users.
+// user is the state of a user from the stream of users.
 type user struct {
 	profile *schemas.UserEvent // the update with the highest (time, id); nil: none
 	deleted bool
@@ -119,7 +119,7 @@ func (p *Product) Pins() []Pin {
 	return p.present
 }
 
-// Serve records that the user was shown the pins.
+// Serve records that the pins were served to the user.
 func (p *Product) Serve(user schemas.UserID, pins ...schemas.PinID) {
 	if p.seen[user] == nil {
 		p.seen[user] = map[schemas.PinID]bool{}

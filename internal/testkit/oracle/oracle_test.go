@@ -66,7 +66,7 @@ func userEvent(at int, user schemas.UserID, verb schemas.Verb) schemas.Line {
 	return schemas.NewLine(e)
 }
 
-func told(lines ...schemas.Line) *Product {
+func productOf(lines ...schemas.Line) *Product {
 	p := New(Config{HalfLife: time.Hour})
 	for _, l := range lines {
 		p.Apply(l)
@@ -82,7 +82,7 @@ func pinsOf(items []schemas.PoolItem) []schemas.PinID {
 	return ids
 }
 
-func TestPool(t *testing.T) {
+func TestPool_ReturnsVisibleCandidates(t *testing.T) {
 	follow := edgeEvent(1, "user:u", schemas.Follow, "user:a")
 	pin := pinEvent(10, "user:a", schemas.Create, "pin:1", on("board:b", "interest:i", "interest:j"))
 	both := []schemas.Source{schemas.Following, schemas.FromInterest}
@@ -106,9 +106,9 @@ func TestPool(t *testing.T) {
 		{"board blocked", []schemas.Line{follow, pin, edgeEvent(0, "user:u", schemas.Block, "board:b")}, nil},
 		{"interest blocked", []schemas.Line{follow, pin, edgeEvent(0, "user:u", schemas.Block, "interest:j")}, nil},
 		{"another interest blocked", []schemas.Line{follow, pin, edgeEvent(0, "user:u", schemas.Block, "interest:k")}, both[:1]},
-		{"somebody else's block", []schemas.Line{follow, pin, edgeEvent(0, "user:x", schemas.Block, "user:a")}, both[:1]},
+		{"block by another user", []schemas.Line{follow, pin, edgeEvent(0, "user:x", schemas.Block, "user:a")}, both[:1]},
 		{"pin deleted", []schemas.Line{follow, pin, pinEvent(2, "user:a", schemas.Delete, "pin:1")}, nil},
-		{"pin deleted before it came", []schemas.Line{pinEvent(2, "user:a", schemas.Delete, "pin:1"), follow, pin}, nil},
+		{"pin deleted before its create arrived", []schemas.Line{pinEvent(2, "user:a", schemas.Delete, "pin:1"), follow, pin}, nil},
 		{"author deleted", []schemas.Line{follow, pin, userEvent(2, "user:a", schemas.Delete)}, nil},
 		{"receiver deleted", []schemas.Line{follow, pin, userEvent(2, "user:u", schemas.Delete)}, nil},
 		{"follow of a deleted user", []schemas.Line{userEvent(0, "user:u", schemas.Delete), follow, pin}, nil},
@@ -121,7 +121,7 @@ func TestPool(t *testing.T) {
 			pinEvent(9, "user:a", schemas.Update, "pin:1", on("board:c"))}, nil},
 		{"an earlier create by another author", []schemas.Line{follow, pin, pinEvent(5, "user:x", schemas.Create, "pin:1")}, nil},
 		{"a later create by another author", []schemas.Line{follow, pin, pinEvent(15, "user:x", schemas.Create, "pin:1")}, both[:1]},
-		{"an update by somebody else", []schemas.Line{follow, pin, pinEvent(15, "user:x", schemas.Update, "pin:1")}, both[:1]},
+		{"an update by another user", []schemas.Line{follow, pin, pinEvent(15, "user:x", schemas.Update, "pin:1")}, both[:1]},
 		{"the same id with another body", []schemas.Line{follow, pin, rebodied(pin, on("board:z", "interest:z")),
 			edgeEvent(1, "user:u", schemas.Follow, "interest:z")}, both[:1]},
 		{"the same id with another, later body", []schemas.Line{follow, pin, edgeEvent(1, "user:u", schemas.Follow, "interest:z"),
@@ -129,7 +129,7 @@ func TestPool(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			p := told(test.lines...)
+			p := productOf(test.lines...)
 			for _, source := range both {
 				want := []schemas.PinID{}
 				if slices.Contains(test.want, source) {
@@ -153,8 +153,8 @@ func rebodied(line schemas.Line, change func(*schemas.PinEvent)) schemas.Line {
 	return schemas.Line{Stream: line.Stream, Event: &e, Key: line.Key}
 }
 
-func TestPoolOrder(t *testing.T) {
-	p := told(
+func TestPool_OrdersByScore(t *testing.T) {
+	p := productOf(
 		edgeEvent(1, "user:u", schemas.Follow, "user:a"),
 		pinEvent(3600, "user:a", schemas.Create, "pin:old"),
 		pinEvent(7200, "user:a", schemas.Create, "pin:tie-2"),
@@ -174,7 +174,7 @@ func TestPoolOrder(t *testing.T) {
 	for _, item := range p.Pool("user:u", schemas.Following, 10) {
 		got = append(got, fmt.Sprintf("%s %.3f %s", item.Pin, item.PoolScore, item.Author))
 	}
-	// One half-life, here an hour, is worth as much as a quality of 2: ln 2.
+	// One half-life, here an hour, equals a quality of 2: both add ln 2 to the score.
 	want := []string{"pin:good 1.386 user:a", "pin:tie-1 1.386 user:a", "pin:tie-2 1.386 user:a", "pin:old 0.693 user:a"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pool (-want +got):\n%s", diff)
@@ -184,8 +184,8 @@ func TestPoolOrder(t *testing.T) {
 	}
 }
 
-func TestOwnPins(t *testing.T) {
-	p := told(
+func TestPool_OmitsOwnPins(t *testing.T) {
+	p := productOf(
 		edgeEvent(1, "user:u", schemas.Follow, "interest:i"),
 		edgeEvent(1, "user:u", schemas.Follow, "user:u"),
 		pinEvent(2, "user:u", schemas.Create, "pin:1", on("", "interest:i")),
@@ -197,8 +197,8 @@ func TestOwnPins(t *testing.T) {
 	}
 }
 
-func TestFrozenItems(t *testing.T) {
-	p := told(
+func TestVisibleMaterialized_NeedsEdgeOfAnySource(t *testing.T) {
+	p := productOf(
 		edgeEvent(1, "user:u", schemas.Follow, "interest:i"),
 		pinEvent(2, "user:a", schemas.Create, "pin:1", on("", "interest:i")),
 		pinEvent(2, "user:a", schemas.Create, "pin:2"),
@@ -219,14 +219,14 @@ func TestFrozenItems(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := p.VisibleFrozen("user:u", test.source, test.pin); got != test.want {
+			if got := p.VisibleMaterialized("user:u", test.source, test.pin); got != test.want {
 				t.Errorf("visible %t, want %t", got, test.want)
 			}
 		})
 	}
 }
 
-func TestOffers(t *testing.T) {
+func TestPool_ReturnsOffers(t *testing.T) {
 	offer := func(id string, at int, candidates ...schemas.Candidate) schemas.Line {
 		e := &schemas.Offer{ID: id, Time: schemas.Micros(at), User: "user:u", Source: "ads", Candidates: candidates}
 		return schemas.NewLine(e)
@@ -234,7 +234,7 @@ func TestOffers(t *testing.T) {
 	by := func(pin schemas.PinID, author schemas.UserID, score schemas.PoolScore) schemas.Candidate {
 		return schemas.Candidate{Pin: pin, PoolScore: score, Facets: schemas.Facets{Author: author}}
 	}
-	p := told(
+	p := productOf(
 		offer("2", 2, by("pin:1", "user:a", 1), by("pin:2", "user:a", 5)),
 		offer("1", 1, by("pin:1", "user:u", 7), by("pin:3", "user:b", 9), by("pin:4", "user:c", 9)),
 		pinEvent(1, "user:c", schemas.Delete, "pin:4"),
@@ -248,8 +248,8 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-func TestPinState(t *testing.T) {
-	p := told(
+func TestPin_ReturnsCurrentState(t *testing.T) {
+	p := productOf(
 		pinEvent(5, "user:x", schemas.Update, "pin:1", titled("before it was created")),
 		pinEvent(20, "user:b", schemas.Create, "pin:1", titled("a second create")),
 		pinEvent(10, "user:a", schemas.Create, "pin:1", titled("the first"), on("board:b")),
@@ -269,12 +269,12 @@ func TestPinState(t *testing.T) {
 	}
 	p.Apply(pinEvent(1, "user:z", schemas.Delete, "pin:1"))
 	if _, ok := p.Pin("pin:1"); ok {
-		t.Error("a deleted pin is still there")
+		t.Error("a deleted pin exists")
 	}
 }
 
-func TestList(t *testing.T) {
-	p := told(
+func TestList_OrdersNewestFirst(t *testing.T) {
+	p := productOf(
 		pinEvent(1, "user:a", schemas.Create, "pin:1", on("board:b", "interest:i")),
 		pinEvent(3, "user:a", schemas.Create, "pin:3", on("", "interest:i")),
 		pinEvent(2, "user:c", schemas.Create, "pin:22", on("", "interest:i")),
@@ -303,7 +303,7 @@ func TestList(t *testing.T) {
 }
 
 func TestEdges(t *testing.T) {
-	p := told(
+	p := productOf(
 		edgeEvent(1, "user:u", schemas.Follow, "user:a"),
 		edgeEvent(2, "user:u", schemas.Unfollow, "user:a"),
 		edgeEvent(3, "user:u", schemas.Block, "user:a"),
@@ -322,8 +322,8 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-func TestUsersAndPins(t *testing.T) {
-	p := told(
+func TestProduct_ListsUsersAndPins(t *testing.T) {
+	p := productOf(
 		userEvent(1, "user:b", schemas.Update),
 		userEvent(1, "user:c", schemas.Delete),
 		edgeEvent(1, "user:a", schemas.Follow, "user:never-acted"),
@@ -339,9 +339,9 @@ func TestUsersAndPins(t *testing.T) {
 	}
 }
 
-func TestJoins(t *testing.T) {
+func TestActions_JoinPinVersion(t *testing.T) {
 	titles := func(lines ...schemas.Line) []string {
-		p := told(lines...)
+		p := productOf(lines...)
 		p.StopWaiting()
 		titles := []string{}
 		for _, a := range p.Actions("user:u") {
@@ -364,14 +364,14 @@ func TestJoins(t *testing.T) {
 		{"between two versions", []schemas.Line{second, first, click(15)}, []string{"first"}},
 		{"at the moment of a version", []schemas.Line{first, second, click(20)}, []string{"second"}},
 		{"before the first", []schemas.Line{first, second, click(5)}, []string{"first"}},
-		{"what was known then", []schemas.Line{first, click(30), second}, []string{"first"}},
+		{"a version that arrives later", []schemas.Line{first, click(30), second}, []string{"first"}},
 		{"waited", []schemas.Line{click(30), first, second}, []string{"first"}},
-		{"waited in vain", []schemas.Line{click(30)}, []string{""}},
+		{"no pin arrives", []schemas.Line{click(30)}, []string{""}},
 		{"the ninth version is forgotten", append(nine, click(10)), []string{"1"}},
 		{"before its create", []schemas.Line{pinEvent(1, "user:a", schemas.Update, "pin:1", titled("early")), click(2)}, []string{"early"}},
 		{"repeated", []schemas.Line{first, click(15), click(15)}, []string{"first"}},
 		{"repeated while waiting", []schemas.Line{click(15), click(15), first}, []string{"first"}},
-		{"nobody", []schemas.Line{first, action(15, "", schemas.Click, "pin:1")}, []string{}},
+		{"no actor", []schemas.Line{first, action(15, "", schemas.Click, "pin:1")}, []string{}},
 		{"deleted pin", []schemas.Line{first, pinEvent(2, "user:a", schemas.Delete, "pin:1"), click(15)}, []string{}},
 		{"deleted while waiting", []schemas.Line{click(15), pinEvent(2, "user:a", schemas.Delete, "pin:1")}, []string{}},
 		{"deleted actor", []schemas.Line{first, userEvent(2, "user:u", schemas.Delete), click(15)}, []string{}},
@@ -385,14 +385,14 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-func TestActorsAttributes(t *testing.T) {
+func TestActions_JoinActorAttributes(t *testing.T) {
 	profile := func(id string, at int, city string) schemas.Line {
 		line := userEvent(at, "user:u", schemas.Update)
 		e := line.Event.(*schemas.UserEvent)
 		e.ID, e.Attributes = id, map[string]string{"city": city}
 		return line
 	}
-	p := told(
+	p := productOf(
 		pinEvent(1, "user:a", schemas.Create, "pin:1"),
 		profile("a", 10, "Bern"), profile("b", 5, "older"), profile("a", 11, "another body"),
 		action(2, "user:u", schemas.Click, "pin:1"),
@@ -402,8 +402,8 @@ func TestActorsAttributes(t *testing.T) {
 	}
 }
 
-func TestItemCounts(t *testing.T) {
-	p := told(
+func TestItemCounts_CountsByStep(t *testing.T) {
+	p := productOf(
 		pinEvent(1, "user:a", schemas.Create, "pin:1"),
 		action(299, "user:u", schemas.Click, "pin:1"),
 		action(300, "user:u", schemas.Click, "pin:1"),
@@ -423,12 +423,12 @@ func TestItemCounts(t *testing.T) {
 	}
 }
 
-func TestFeatures(t *testing.T) {
+func TestMatching_SelectsActions(t *testing.T) {
 	device := func(line schemas.Line, name string) schemas.Line {
 		line.Event.(*schemas.ActionEvent).Attributes = map[string]string{"device": name}
 		return line
 	}
-	p := told(
+	p := productOf(
 		pinEvent(1, "user:a", schemas.Create, "pin:1", on("board:b", "interest:i", "interest:j", "interest:i"), embedded(1, 3)),
 		pinEvent(1, "user:b", schemas.Create, "pin:2", on("", "interest:i"), embedded(3, 5)),
 		pinEvent(1, "user:b", schemas.Create, "pin:3", embedded(9)),
@@ -504,16 +504,16 @@ func TestFeatures(t *testing.T) {
 			t.Errorf("mean %v, want %v", got, want)
 		}
 		if got, want := p.MeanEmbedding("user:u", all, asOf), []float64{9}; !slices.Equal(got, want) {
-			t.Errorf("mean %v, want %v: of the newest's length", got, want)
+			t.Errorf("mean %v, want %v: of embeddings with the newest one's length", got, want)
 		}
 		if got := p.MeanEmbedding("user:nobody", all, asOf); got != nil {
-			t.Errorf("mean of nothing %v, want none", got)
+			t.Errorf("mean without actions: got %v, want nil", got)
 		}
 	})
 }
 
-// The pools, edges and lists do not depend on the order and the repetitions of events.
-func TestOrderDoesNotMatter(t *testing.T) {
+// Pools, edges and lists must not depend on the order and the repetitions of events.
+func TestProduct_IsIndependentOfOrder(t *testing.T) {
 	users := []schemas.UserID{"user:a", "user:b", "user:c"}
 	others := []schemas.ID{"user:a", "user:b", "board:x", "interest:i", "interest:j"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -533,7 +533,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		})
 		lines := rapid.SliceOfN(rapid.OneOf(follow, pin), 1, 40).Draw(t, "events")
 		again := rapid.Permutation(append(slices.Clone(lines), lines[:len(lines)/2]...)).Draw(t, "another order")
-		one, other := told(lines...), told(again...)
+		one, other := productOf(lines...), productOf(again...)
 		for _, u := range users {
 			for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 				if diff := cmp.Diff(one.Pool(u, source, 9), other.Pool(u, source, 9)); diff != "" {
@@ -552,13 +552,13 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	})
 }
 
-func TestRealSetIsNotTooMuch(t *testing.T) {
+func TestProduct_HandlesRealSet(t *testing.T) {
 	dir := os.Getenv("LASTFM_DIR")
 	if dir == "" {
 		dir = "../../../shared/data/lastfm-2k"
 	}
 	if _, err := os.Stat(filepath.Join(dir, "artists.dat")); err != nil {
-		t.Skipf("the HetRec 2011 Last.fm files are not here (set LASTFM_DIR to their directory): %v", err)
+		t.Skipf("needs the HetRec 2011 Last.fm files (set LASTFM_DIR to their directory): %v", err)
 	}
 	d, err := lastfm.Read(os.DirFS(dir))
 	must.OK(t, err)
@@ -578,7 +578,7 @@ func TestRealSetIsNotTooMuch(t *testing.T) {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	took := time.Since(start)
-	t.Logf("%d candidates in the pools of 5 users, %s, %d MiB from the system", items, took, memory.Sys>>20)
+	t.Logf("%d candidates in the pools of 5 users, %s, %d MiB of memory", items, took, memory.Sys>>20)
 	if items == 0 || took > 20*time.Second || memory.Sys > 1<<30 {
 		t.Errorf("%d candidates, %s, %d MiB; want some, in a few seconds, below 1 GiB", items, took, memory.Sys>>20)
 	}

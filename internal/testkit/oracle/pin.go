@@ -33,7 +33,7 @@ func (p *Product) applyPin(e *schemas.PinEvent) {
 	}
 }
 
-// add inserts a version unless it repeats the newest one: while an id is held, its first body counts.
+// add inserts a version, unless a version with its id is kept.
 func (x *pin) add(e *schemas.PinEvent) {
 	if n := len(x.versions); n > 0 && x.versions[n-1].ID == e.ID {
 		return

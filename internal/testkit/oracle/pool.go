@@ -45,15 +45,15 @@ func (p *Product) Visible(user schemas.UserID, source schemas.Source, id schemas
 	return ok && !p.deleted(user) && !p.hidden(user, pin.Facets) && p.reaches(user, source, pin.Facets)
 }
 
-// VisibleFrozen reports whether a pin that the user was shown from the source is visible in the materialized feed. A pin that
-// an edge delivered is visible while an edge of any source justifies it.
-func (p *Product) VisibleFrozen(user schemas.UserID, source schemas.Source, id schemas.PinID) bool {
+// VisibleMaterialized reports whether a pin from the source is visible in the user's materialized feed. A pin that was
+// delivered over an edge is visible while an edge of any source reaches it.
+func (p *Product) VisibleMaterialized(user schemas.UserID, source schemas.Source, id schemas.PinID) bool {
 	return p.Visible(user, source, id) ||
 		p.Visible(user, schemas.Following, id) || p.Visible(user, schemas.FromInterest, id)
 }
 
-// reaches reports whether the source justifies pins with these facets for the user: by a followed author or board, or by a
-// followed interest. Other sources need no edge.
+// reaches reports whether an edge of the source reaches pins with these facets: a followed author or board, or a followed
+// interest. Other sources need no edge.
 func (p *Product) reaches(user schemas.UserID, source schemas.Source, f schemas.Facets) bool {
 	switch source {
 	case schemas.Following:

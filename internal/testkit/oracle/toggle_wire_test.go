@@ -12,9 +12,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Followers toggle far beyond the immediate backfills while pins are published, in any order, and the process is killed.
-// After the interval every pool is that of the oracle.
-func TestPools_ConvergeAfterBackfillsWereDeferred(t *testing.T) {
+// Followers follow and unfollow repeatedly, beyond the number of immediate backfills, while pins are published in random
+// order and the process is killed. After the backfill interval, every pool matches the oracle.
+func TestPools_ConvergeAfterDeferredBackfills(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -22,7 +22,7 @@ func TestPools_ConvergeAfterBackfillsWereDeferred(t *testing.T) {
 	cfg := pools.DefaultConfig()
 	cfg.InactiveAfter = 0
 	p := newPipeline(t, cfg)
-	rules := rules(never)
+	rules := fanoutConfig(never)
 	rules.BackfillInterval = time.Hour
 	var lines []schemas.Line
 	user := func(n int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%d", n)) }
@@ -34,23 +34,23 @@ func TestPools_ConvergeAfterBackfillsWereDeferred(t *testing.T) {
 			}
 		}
 	}
-	var news []schemas.Line
+	var pins []schemas.Line
 	for n := range 40 {
 		pin := schemas.ID(fmt.Sprintf("pin:%d", n))
-		news = append(news, pinEvent(10_000+n, user(3+n%2), schemas.Create, pin))
+		pins = append(pins, pinEvent(10_000+n, user(3+n%2), schemas.Create, pin))
 		if n%5 == 0 {
-			news = append(news, pinEvent(20_000+n, user(3+n%2), schemas.Delete, pin))
+			pins = append(pins, pinEvent(20_000+n, user(3+n%2), schemas.Delete, pin))
 		}
 	}
-	rng.Shuffle(len(news), func(i, j int) { news[i], news[j] = news[j], news[i] })
-	for _, line := range news { // between the follows, whose order is kept: in random order most of them have no effect
+	rng.Shuffle(len(pins), func(i, j int) { pins[i], pins[j] = pins[j], pins[i] })
+	for _, line := range pins { // insert between the follows; keep their order, because in random order most have no effect
 		lines = slices.Insert(lines, rng.IntN(len(lines)+1), line)
 	}
 	for i, part := range parts(lines, 12) {
 		if i%4 == 0 {
 			p.start(rules, i > 0)
 		}
-		p.tell(part)
+		p.apply(part)
 		p.WaitIdle() // otherwise the pins may arrive after all follows
 	}
 	for author := 3; author < 5; author++ {

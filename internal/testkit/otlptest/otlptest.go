@@ -82,7 +82,7 @@ func spanOf(s *tracepb.Span) Span {
 	return out
 }
 
-// Says makes the collector respond with a status from now on; 0: accept posts.
+// Says makes the collector respond to later requests with a status; 0: it accepts them.
 func (c *Collector) Says(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package poolstest draws users, deliveries and seen pins for tests of pools, and computes the expected pools.
+// Package poolstest draws random users, deliveries and seen pins for tests of pools, and computes the expected pools.
 package poolstest
 
 import (
@@ -27,7 +27,7 @@ func (Nobody) Note(schemas.UserID, schemas.Micros) {}
 
 const Owner schemas.UserID = "user:me"
 
-// Deliver does what the deliver callback does for one user.
+// Deliver applies a delivery to the rows of one user, like the callback of the group.
 func Deliver(m memrows.Table, source schemas.Source, d Delivered) {
 	first := !d.Deleted && schemas.Micros(d.Version) == d.Created
 	row := layout.AppendCandidate(nil, layout.VersionKind(first), source, d.PoolScore, d.Pin, d.Version)
@@ -81,7 +81,7 @@ type Waiting struct {
 	PoolScore schemas.PoolScore
 }
 
-// Delivered is one version of a pin as it reaches the user over one edge.
+// Delivered is one version of a pin, delivered over one edge.
 type Delivered struct {
 	Pin       schemas.PinID
 	Version   schemas.Version
@@ -144,7 +144,7 @@ func DrawWorld(t *rapid.T) World {
 			pin := PinID(n)
 			w.Seen[pin] = true
 			See(w.Table, pin, int64(len(w.Seen)))
-			// A small head makes a trim load all seen pins; a large one makes it look up each candidate.
+			// With a small head, a trim loads all seen pins. With a large one, it looks up each candidate.
 			head := rapid.SampledFrom([]int{len(w.Seen), 1e6}).Draw(t, "head")
 			SetState(w.Table, layout.State{Head: int64(head)})
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Case describes events and the state that a group must reach from them, whatever the order and number of deliveries.
+// Case describes events and the state that a group must reach from them, independent of their order and repetitions.
 type Case[E, S any] struct {
 	Events  []E
 	Start   func(w *Wire) *Member // on a new Wire, once per arrangement

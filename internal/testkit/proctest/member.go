@@ -11,8 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 )
 
-// Member simulates a process: groups with their own directory. When a group's Run fails, it is called again, as the
-// supervisor does.
+// Member simulates a process: groups with their own directory. It restarts groups that fail, like the supervisor.
 type Member struct {
 	w       *Wire
 	name    string
@@ -25,7 +24,7 @@ type Member struct {
 	wg     sync.WaitGroup
 }
 
-// Start starts a member. If the name was used before, the earlier member is stopped, and the new one uses its directory.
+// Start starts a member. If a member with this name exists, Start stops it, and the new one uses its directory.
 func (w *Wire) Start(name string, groups ...rows.Group) *Member {
 	w.t.Helper()
 	return w.StartWith(name, nil, groups...)
@@ -91,15 +90,15 @@ func (m *Member) Stop() { m.end(nil) }
 // Kill stops the member like a crash: pending batches are dropped, and the local stores keep only what is on disk.
 func (m *Member) Kill() { m.end(rows.ErrAbandoned) }
 
-// Pause blocks all traffic between the member and the broker, as if the process or its network hung. After the session
-// timeout of two seconds, other members take over its partitions.
+// Pause blocks all traffic between the member and the broker, which simulates a hanging process or network. After the
+// session timeout of two seconds, the broker assigns its partitions to other members.
 func (m *Member) Pause() { m.net.Hold() }
 
-// Resume ends a Pause. The blocked requests are then sent, late.
+// Resume ends a Pause. The blocked requests then reach the broker late.
 func (m *Member) Resume() { m.net.Release() }
 
-// Faults returns the member's network, which can drop or change the broker's answers to this member. For answers to all
-// clients, use w.Broker().
+// Faults returns the member's network, which can drop or change the broker's responses to this member. For responses to
+// all clients, use w.Broker().
 func (m *Member) Faults() *faultnet.Net { return m.net }
 
 func (m *Member) end(cause error) {

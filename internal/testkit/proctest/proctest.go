@@ -1,15 +1,15 @@
 // Package proctest runs groups of package rows in tests, over a real network connection. It starts an embedded broker and
-// schema registry with all topics of the catalogue. Tests can start, kill, pause and restart members, drop answers of the
-// broker, and read the resulting rows and records.
+// schema registry with all topics of the catalogue. Tests can start, kill, pause and restart members, drop responses of
+// the broker, and read the resulting rows and records.
 //
 //	w := proctest.New(t)
-//	w.Start("a", fanout.Group(cfg, w.Kafka.Partitions, w.Streams, nobody))
+//	w.Start("a", fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deleted))
 //	proctest.Publish(w, w.Streams.Follows, "user:1", &follow)
 //	w.WaitIdle()
 //	edges := proctest.Drain(w, w.Streams.Edges)
 //
-// All functions fail the test on an error and clean up after the test. Broker and members run in the test's process, so Kill
-// drops what a crash would drop. For kill -9, see the torture test of package rows.
+// All functions fail the test on an error and clean up after the test. Broker and members run in the process of the test.
+// Kill simulates a crash; for kill -9, see the torture test of package rows.
 package proctest
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Patience is how long the methods wait for a result before they fail the test.
+// Patience is the timeout after which methods that wait fail the test.
 const Patience = eventually.Patience
 
 // Wire is a cluster with the members that process its topics.
@@ -137,8 +137,8 @@ func (w *Wire) Hold(run func(context.Context) error) {
 	})
 }
 
-// WaitIdle waits until all groups that were ever started have processed everything that was published, including derived
-// records. It does not wait for timers that are not due.
+// WaitIdle waits until all groups that were ever started have processed all published records, including derived ones. It
+// does not wait for timers that are not due.
 func (w *Wire) WaitIdle() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), eventually.Limit())

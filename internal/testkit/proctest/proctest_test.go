@@ -48,7 +48,7 @@ func share(m *proctest.Member, users int) int {
 	return n
 }
 
-func TestMembersCountOnceThroughKillsAndMoves(t *testing.T) {
+func TestMember_ProcessesOnceDespiteKillsAndRebalances(t *testing.T) {
 	w := proctest.New(t)
 	a := w.Start("a", tally(w.Streams))
 	const users, rounds = 20, 6
@@ -84,7 +84,7 @@ func TestMembersCountOnceThroughKillsAndMoves(t *testing.T) {
 	}
 }
 
-func TestPausedMemberChangesNothingLate(t *testing.T) {
+func TestPause_FencesLateWrites(t *testing.T) {
 	w := proctest.New(t)
 	a, b := w.Start("a", tally(w.Streams)), w.Start("b", tally(w.Streams))
 	const users, rounds = 20, 4
@@ -101,7 +101,7 @@ func TestPausedMemberChangesNothingLate(t *testing.T) {
 		switch round {
 		case 1:
 			b.Pause()
-			w.Eventually("the other has all", func() bool { return share(a, users) == users })
+			w.Eventually("the other member owns all partitions", func() bool { return share(a, users) == users })
 		case 2:
 			b.Resume()
 		}
@@ -118,11 +118,11 @@ func TestPausedMemberChangesNothingLate(t *testing.T) {
 		t.Errorf("%d records emitted, want %d", got, users*rounds)
 	}
 	if lost.Hits(kmsg.EndTxn) == 0 || lost.Hits(kmsg.Produce) == 0 {
-		t.Errorf("%d answers to EndTxn lost, %d to Produce: want some", lost.Hits(kmsg.EndTxn), lost.Hits(kmsg.Produce))
+		t.Errorf("%d responses to EndTxn lost, %d to Produce: want some", lost.Hits(kmsg.EndTxn), lost.Hits(kmsg.Produce))
 	}
 }
 
-// newest stores each user's last edge by time in row "e". It is a register and therefore converges.
+// newest stores each user's last edge by time in row "e". The row is a register, and therefore converges.
 func newest(s *topics.Streams) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
@@ -139,7 +139,7 @@ func newest(s *topics.Streams) rows.Group {
 	}
 }
 
-// converging returns a case for newest. tally does not pass it, because repeats change its counts.
+// converging returns a case for newest. tally fails it, because repeats change its counts.
 func converging(group func(*topics.Streams) rows.Group) proctest.Case[schemas.Edge, map[string]uint64] {
 	c := proctest.Case[schemas.Edge, map[string]uint64]{
 		Start: func(w *proctest.Wire) *proctest.Member { return w.Start("a", group(w.Streams)) },
@@ -163,11 +163,11 @@ func converging(group func(*topics.Streams) rows.Group) proctest.Case[schemas.Ed
 	return c
 }
 
-func TestConvergeHoldsEveryArrangementAgainstTheOracle(t *testing.T) {
+func TestConverge_ComparesEveryArrangement(t *testing.T) {
 	proctest.Converge(t, 4, converging(newest))
 }
 
-func TestArrangementsKeepEveryEventAndRepeatSome(t *testing.T) {
+func TestArrange_KeepsAndRepeatsEvents(t *testing.T) {
 	events := make([]int, 100)
 	for i := range events {
 		events[i] = i
@@ -202,7 +202,7 @@ func TestArrangementsKeepEveryEventAndRepeatSome(t *testing.T) {
 	}
 }
 
-func TestRecordsKeepTheirTimeAndOrigin(t *testing.T) {
+func TestDrain_KeepsTimeAndOrigin(t *testing.T) {
 	w := proctest.New(t)
 	w.Start("a", tally(w.Streams))
 	at := time.UnixMilli(1_700_000_000_000)

@@ -20,7 +20,7 @@ import (
 // The files of Write.
 const (
 	CA      = "ca.pem"         // an authority
-	Other   = "other-ca.pem"   // an authority that has signed none of these
+	Other   = "other-ca.pem"   // an authority that signed none of these certificates
 	Server  = "server.pem"     // key and certificates of a server on loopback
 	Client  = "client.pem"     // certificate of a client
 	Key     = "client-key.pem" // its key
@@ -35,7 +35,7 @@ type pair struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Write writes the files to a directory. They are valid for ten years. It changes nothing if they exist.
+// Write writes the files to a directory. The certificates are valid for ten years. If the files exist, it changes nothing.
 func Write(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, CA)); err == nil {
 		return nil
@@ -67,7 +67,7 @@ func Write(dir string) error {
 	})
 }
 
-// files writes all files to a directory, or none.
+// files writes all files to a directory, or none of them.
 func files(dir string, texts map[string][]byte) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (p *pair) certPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.cert.Raw})
 }
 
-// keyPEM returns the key in a format that Java reads.
+// keyPEM returns the key in a format that Java can read.
 func (p *pair) keyPEM() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(p.key)
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err

@@ -27,7 +27,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// Cluster is a broker and a schema registry. Its methods fail the test on an error. What they open is closed when the test ends.
+// Cluster is a broker and a schema registry. Its methods fail the test on an error, and close opened clients when the
+// test ends.
 type Cluster struct {
 	*embedded.Server // nil: the brokers are not embedded
 	Kafka            topics.Kafka
@@ -66,8 +67,8 @@ func Start(t testing.TB, partitions int32) *Cluster {
 	return c
 }
 
-// RealKafka names the environment variable that holds the addresses of Kafka brokers for tests. The tests leave topics
-// behind.
+// RealKafka names the environment variable with the addresses of Kafka brokers for tests. The tests do not delete all
+// of their topics.
 const RealKafka = "SMARTFEED_TEST_KAFKA"
 
 // Real returns the brokers that RealKafka names, with an embedded registry. It skips the test if the variable is not set.
@@ -122,7 +123,7 @@ func Child(t testing.TB, dir string, partitions int32) (*Cluster, *child.Process
 	return c, p
 }
 
-// On returns a cluster of brokers that run already. streams may be nil.
+// On returns a cluster of running brokers. streams may be nil.
 func On(t testing.TB, k topics.Kafka, streams *topics.Streams) *Cluster {
 	c := &Cluster{
 		Kafka: k, Streams: streams,
@@ -150,7 +151,7 @@ func (c *Cluster) apply(catalogue []topics.Topic) {
 	_, err := topics.Apply(c.t.Context(), c.Kafka, catalogue)
 	c.must(err)
 	if c.Streams == nil {
-		eventually.True(c.t, "the registry answers", func() bool { // on a busy machine, a request may take its five seconds
+		eventually.True(c.t, "the registry responds", func() bool { // on a busy machine, a request may time out after five seconds
 			c.Streams, err = c.Setup().Streams(c.t.Context())
 			return !errors.Is(err, schemas.ErrRegistryUnavailable)
 		})
@@ -248,12 +249,12 @@ func (c *Cluster) Produce(topic, key string, values ...[]byte) {
 	c.Send(records...)
 }
 
-// SendDeadLetter sends the dead letter of a record that the group objects could not process. at is its offset, and its time
-// in milliseconds.
+// SendDeadLetter sends the dead letter of a record that the group objects could not process. at is the record's offset and
+// its timestamp in milliseconds.
 func (c *Cluster) SendDeadLetter(topic string, partition int32, key, value string, at int64) {
 	c.t.Helper()
 	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
-	c.must(c.Publisher().SendDeadLetter(c.t.Context(), topics.Objects, r, "no good"))
+	c.must(c.Publisher().SendDeadLetter(c.t.Context(), topics.Objects, r, "broken"))
 }
 
 // DeadLetters waits for n dead letters, and returns them. More are an error.
@@ -353,8 +354,8 @@ func (c *Cluster) SetConfig(topic, key, value string) {
 	c.must(err)
 }
 
-// Run calls run in a goroutine. stop cancels its context, waits until it returns, and returns its error. It is also called
-// when the test ends.
+// Run calls run in a goroutine. stop cancels its context, waits until it returns, and returns its error. The end of the
+// test calls stop, too.
 func Run(t testing.TB, run func(context.Context) error) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// FailProduce answers produce requests for only one partition, the given one, with an error code of Kafka. It returns the
-// number of such answers.
+// FailProduce makes produce requests for only the given partition fail with an error code of Kafka. It returns the
+// number of failed requests.
 func FailProduce(b *kfake.Cluster, partition int32, code int16) *atomic.Int64 {
 	var hits atomic.Int64
 	b.ControlKey(int16(kmsg.Produce), func(kreq kmsg.Request) (kmsg.Response, error, bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A batch that is too large for readers is distinguishable from other errors.
+// Callers can distinguish a batch that is too large from other errors.
 func ExampleProduce() {
 	if err := produce(context.Background()); err != nil {
 		fmt.Println(err)

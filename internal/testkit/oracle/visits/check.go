@@ -7,14 +7,14 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// checkPage checks what holds for every response on its own.
+// checkPage checks the guarantees for a single response.
 func (r *Reader) checkPage(page Page) []error {
 	var problems []error
 	if len(page.Degraded) > 0 && !(r.cfg.Stale > 0 && page.stale()) {
 		problems = append(problems, fmt.Errorf("degraded: %v", page.Degraded))
 	}
 	if len(page.Items) > r.cfg.Limit {
-		problems = append(problems, fmt.Errorf("%d items, asked for %d", len(page.Items), r.cfg.Limit))
+		problems = append(problems, fmt.Errorf("%d items, requested %d", len(page.Items), r.cfg.Limit))
 	}
 	for _, item := range page.Items {
 		problems = append(problems, r.checkItem(item)...)
@@ -30,11 +30,11 @@ func (r *Reader) checkItem(item Item) []error {
 	pin, ok := r.product.Pin(item.Pin)
 	switch {
 	case !ok:
-		return []error{fmt.Errorf("%s: there is no such pin, or not any more", item.Pin)}
-	case item.New && !r.mayBeNew(item):
+		return []error{fmt.Errorf("%s: this pin does not exist", item.Pin)}
+	case item.New && !r.canBeNew(item):
 		return []error{fmt.Errorf("%s: no visible, unseen candidate of %s", item.Pin, item.Source)}
-	case !item.New && !r.product.VisibleFrozen(r.user, item.Source, item.Pin):
-		return []error{fmt.Errorf("%s: shown, though it may not be seen any more", item.Pin)}
+	case !item.New && !r.product.VisibleMaterialized(r.user, item.Source, item.Pin):
+		return []error{fmt.Errorf("%s: no longer visible", item.Pin)}
 	}
 	var problems []error
 	differs := func(what string, got, want any) {
@@ -68,10 +68,10 @@ func boardOf(item Item) schemas.BoardID {
 	return *item.Board
 }
 
-// mayBeNew reports whether the item may be new: it must be unseen and visible in its source. An exploration item must be
+// canBeNew reports whether the item can be new: it must be unseen and visible in its source. An exploration item must be
 // visible in any source, including related, which needs no edge.
-func (r *Reader) mayBeNew(item Item) bool {
-	if r.news[item.Pin] {
+func (r *Reader) canBeNew(item Item) bool {
+	if r.seen[item.Pin] {
 		return false
 	}
 	if item.Source != schemas.Explore {
@@ -98,7 +98,7 @@ func (r *Reader) checkNew(items []Item) []error {
 			}
 		}
 	}
-	if !r.cfg.Plain || len(r.news)+len(items) > r.cfg.Cap { // beyond the cap, the pools may have dropped the next best
+	if !r.cfg.Plain || len(r.seen)+len(items) > r.cfg.Cap { // above the cap, the pools may have dropped the next best
 		return problems
 	}
 	for _, source := range edgeSources() {
@@ -110,7 +110,7 @@ func (r *Reader) checkNew(items []Item) []error {
 // checkBest checks that the items are the best of the source's pool, in order. It ignores pins that the visit took from
 // another source.
 func (r *Reader) checkBest(source schemas.Source, items []Item, taken map[schemas.PinID]schemas.Source) []error {
-	pool := r.product.Pool(r.user, source, len(r.news)+r.cfg.Cap)
+	pool := r.product.Pool(r.user, source, len(r.seen)+r.cfg.Cap)
 	pool = slices.DeleteFunc(pool, func(c schemas.PoolItem) bool {
 		by, ok := taken[c.Pin]
 		return ok && by != source
@@ -120,7 +120,7 @@ func (r *Reader) checkBest(source schemas.Source, items []Item, taken map[schema
 			return nil // checkItem reports invalid items
 		}
 		if item.Pin != pool[i].Pin {
-			return []error{fmt.Errorf("%s is the %d. of %s, want %s", item.Pin, i+1, source, pool[i].Pin)}
+			return []error{fmt.Errorf("%s has rank %d in %s, want %s", item.Pin, i+1, source, pool[i].Pin)}
 		}
 		if !sameScore(item.Score, pool[i].PoolScore) {
 			return []error{fmt.Errorf("%s: score %v, want %v", item.Pin, item.Score, pool[i].PoolScore)}

@@ -35,7 +35,7 @@ func samePool(got, want []schemas.PoolItem) error {
 		g, w := got[i], want[i]
 		switch {
 		case g.Pin != w.Pin:
-			return fmt.Errorf("%s (score %v) is the %d., want %s (score %v)", g.Pin, g.PoolScore, i+1, w.Pin, w.PoolScore)
+			return fmt.Errorf("%s (score %v) has rank %d, want %s (score %v)", g.Pin, g.PoolScore, i+1, w.Pin, w.PoolScore)
 		case !sameScore(g.PoolScore, w.PoolScore):
 			return fmt.Errorf("%s: score %v, want %v", g.Pin, g.PoolScore, w.PoolScore)
 		case g.Time != w.Time:
@@ -48,7 +48,7 @@ func samePool(got, want []schemas.PoolItem) error {
 	return nil
 }
 
-// sameScore allows for a different order of additions.
+// sameScore tolerates the rounding of a different order of additions.
 func sameScore[A, B ~float64](a A, b B) bool {
 	return math.Abs(float64(a)-float64(b)) <= 1e-9*math.Abs(float64(b))
 }

@@ -22,7 +22,7 @@ func (f poolsFunc) Pool(_ context.Context, _ schemas.UserID, source schemas.Sour
 	return f(source, n)
 }
 
-func TestCheckPools(t *testing.T) {
+func TestCheckPools_ReportsFirstDifference(t *testing.T) {
 	broken := errors.New("broken")
 	tests := []struct {
 		name string
@@ -32,9 +32,9 @@ func TestCheckPools(t *testing.T) {
 		{"good", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { return i, nil }, ""},
 		{"broken", func([]schemas.PoolItem) ([]schemas.PoolItem, error) { return nil, broken }, "pool following of user:u: broken"},
 		{"one missing", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { return i[:4], nil }, "4 candidates, want 5"},
-		{"one too many", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { return append(i, i[0]), nil }, "6 candidates, want 5"},
+		{"too many", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { return append(i, i[0]), nil }, "6 candidates, want 5"},
 		{"order", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { i[0], i[1] = i[1], i[0]; return i, nil },
-			"is the 1., want pin:a29"},
+			"has rank 1, want pin:a29"},
 		{"score", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { i[1].PoolScore += 1e-8; return i, nil }, "pin:a28: score"},
 		{"time", func(i []schemas.PoolItem) ([]schemas.PoolItem, error) { i[1].Time++; return i, nil }, "pin:a28: created"},
 	}
@@ -56,7 +56,7 @@ func TestCheckPools(t *testing.T) {
 	}
 }
 
-func TestPoolsOverHTTP(t *testing.T) {
+func TestHTTP_ReadsPools(t *testing.T) {
 	p := product(30)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -83,7 +83,7 @@ func TestPoolsOverHTTP(t *testing.T) {
 	}
 }
 
-func TestFeaturesOverHTTP(t *testing.T) {
+func TestHTTP_ReadsFeatures(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		question, err := io.ReadAll(r.Body)
 		const want = `{"at":"1970-01-01T00:00:01Z","features":["f"],"users":["user:u"]}`

@@ -20,8 +20,8 @@ func imported(t *testing.T) *oracle.Product {
 	t.Helper()
 	dir, at := os.Getenv("LASTFM_DIR"), os.Getenv("SMARTFEED_LAST_ACTION")
 	if dir == "" || at == "" || os.Getenv("SMARTFEED_SERVER") == "" {
-		t.Skip("no server to read from: set SMARTFEED_SERVER to the URL of one that has imported the Last.fm set and was not " +
-			"visited, LASTFM_DIR to its directory, SMARTFEED_LAST_ACTION to the import's --last-action")
+		t.Skip("needs a server: set SMARTFEED_SERVER to the URL of one that has imported the Last.fm set and has had no visits, " +
+			"LASTFM_DIR to the directory of the set, SMARTFEED_LAST_ACTION to the import's --last-action")
 	}
 	last, err := time.Parse(time.RFC3339, at)
 	must.OK(t, err)
@@ -34,8 +34,7 @@ func imported(t *testing.T) *oracle.Product {
 	return p
 }
 
-// The server computes features of recent actions like the oracle.
-func TestServerFeatures(t *testing.T) {
+func TestServer_FeaturesMatchOracle(t *testing.T) {
 	p := imported(t)
 	h := &HTTP{URL: os.Getenv("SMARTFEED_SERVER"), Client: &http.Client{Timeout: 10 * time.Second}}
 	at, err := time.Parse(time.RFC3339, os.Getenv("SMARTFEED_LAST_ACTION"))
@@ -56,7 +55,7 @@ func TestServerFeatures(t *testing.T) {
 		groups += len(want)
 	}
 	if groups == 0 {
-		t.Error("nobody did anything")
+		t.Error("no user has an action")
 	}
 }
 
@@ -91,8 +90,8 @@ func sameActions(t *testing.T, user schemas.UserID, got json.RawMessage, want []
 	}
 }
 
-// A server that has imported the data set has the pools of the oracle, and its feeds pass all checks.
-func TestServer(t *testing.T) {
+// The pools of a server that has imported the data set match the oracle, and its feeds pass all checks.
+func TestServer_FeedsMatchOracle(t *testing.T) {
 	p := imported(t)
 	h := &HTTP{URL: os.Getenv("SMARTFEED_SERVER"), Client: &http.Client{Timeout: 10 * time.Second}, Feed: "plain", Limit: 100}
 	users := p.Users()
@@ -106,7 +105,7 @@ func TestServer(t *testing.T) {
 		if err := r.ReadAll(t.Context()); err != nil {
 			t.Error(err)
 		}
-		t.Logf("%d pins shown to %s", r.Shown(), users[i])
+		t.Logf("%d pins served to %s", r.Shown(), users[i])
 	}
 	home := &HTTP{URL: h.URL, Client: h.Client, Feed: "home", Limit: 25}
 	for i := 11; i < len(users); i += 400 {
@@ -121,6 +120,6 @@ func TestServer(t *testing.T) {
 				break
 			}
 		}
-		t.Logf("%d pins shown to %s at home", r.Shown(), users[i])
+		t.Logf("%d pins served to %s in the feed home", r.Shown(), users[i])
 	}
 }

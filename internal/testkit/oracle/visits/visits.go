@@ -1,15 +1,15 @@
-// Package visits reads feeds as users do, visit by visit and page by page. It checks the answers against the promises and
-// against the brute-force product of package oracle:
+// Package visits reads feeds like users, visit by visit and page by page. It checks the responses against these
+// guarantees and against the brute-force product of package oracle:
 //
 //   - No pin is new twice to a user. A visit and its pages contain no pin twice.
 //   - New items are on top. Each one is a visible, unseen candidate of the source that it names, with its current attributes.
 //     In a feed without rules, they are the best of each pool, in order and with the scores of the pool.
-//   - The other items, and all pages, are what was shown before, newest visit first, without items that are no longer
-//     visible. There is no gap, no repeat and no early end, whatever arrives in the meantime.
-//   - Nothing is degraded, except stale answers where the configuration allows them.
+//   - The other items, and all pages, are the items of earlier visits, newest visit first, without items that are no
+//     longer visible. There is no gap, no repeat and no early end, even if events arrive in the meantime.
+//   - No response is degraded, except stale ones if the configuration accepts them.
 //
-// The caller applies events to the product once the pipeline has processed them. The readers add what was shown. HTTP reads
-// feeds, and pools and features for comparison, from a server.
+// The caller applies events to the product after the pipeline has processed them. The readers record the served items.
+// HTTP reads feeds, pools and features from a server.
 package visits
 
 import (
@@ -55,10 +55,10 @@ type Item struct {
 // Config describes the expected feed.
 type Config struct {
 	Limit int  // items per response, as the Feed requests them
-	Cap   int  // number of candidates that a pool keeps in any case
-	Plain bool // the feed has no rules: it shows the best of each pool, in order, until none is left
-	// Stale is how long the store may lag. A stale answer may end early without being the end. If it has no items, the reader
-	// retries it until this time has passed.
+	Cap   int  // minimum number of candidates that a pool keeps
+	Plain bool // the feed has no rules: it serves the best of each pool, in order, until none is left
+	// Stale is the maximum lag of the store. A stale page may have fewer items although it is not the last. If it has no
+	// items, the reader retries it until this time has passed.
 	Stale time.Duration
 }
 
@@ -68,11 +68,11 @@ type Reader struct {
 	feed    Feed
 	product *oracle.Product
 	user    schemas.UserID
-	news    map[schemas.PinID]bool // pins that were shown as new
+	seen    map[schemas.PinID]bool // pins that were served as new
 	history []visit                // newest first
 }
 
-// visit holds the items that one visit showed as new, in order.
+// visit holds the new items of one visit, in order.
 type visit []shown
 
 type shown struct {
@@ -80,13 +80,13 @@ type shown struct {
 	source schemas.Source
 }
 
-// NewReader returns a reader who has not been shown anything.
+// NewReader returns a reader without visits.
 func NewReader(cfg Config, feed Feed, product *oracle.Product, user schemas.UserID) *Reader {
-	return &Reader{cfg: cfg, feed: feed, product: product, user: user, news: map[schemas.PinID]bool{}}
+	return &Reader{cfg: cfg, feed: feed, product: product, user: user, seen: map[schemas.PinID]bool{}}
 }
 
-// Shown returns the number of pins that were shown as new so far.
-func (r *Reader) Shown() int { return len(r.news) }
+// Shown returns the number of pins that were served as new so far.
+func (r *Reader) Shown() int { return len(r.seen) }
 
 // Visit makes a visit, checks the response, and returns the walk that its cursor starts. The error joins all problems of the
 // response.
@@ -109,8 +109,8 @@ func (r *Reader) Visit(ctx context.Context) (*Walk, error) {
 	return w, nil
 }
 
-// ReadAll makes visits, and reads all pages of each, until a visit shows nothing new. A plain feed must then have shown
-// everything that the pools keep in any case. ReadAll returns after the first response with problems.
+// ReadAll makes visits, and reads all pages of each, until a visit has no new item. A plain feed must then have served
+// every candidate within the minimum capacity of the pools. ReadAll returns after the first response with problems.
 func (r *Reader) ReadAll(ctx context.Context) error {
 	sure := r.sure()
 	for {
@@ -129,7 +129,7 @@ func (r *Reader) ReadAll(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range sure {
-		if !r.news[s.pin] && r.product.Visible(r.user, s.source, s.pin) {
+		if !r.seen[s.pin] && r.product.Visible(r.user, s.source, s.pin) {
 			return fmt.Errorf("visits of %s end without %s of pool %s", r.user, s.pin, s.source)
 		}
 	}
@@ -147,14 +147,14 @@ func (r *Reader) sure() []shown {
 	return sure
 }
 
-// edgeSources returns the sources of which the product has pools.
+// edgeSources returns the sources with pools in the product.
 func edgeSources() []schemas.Source { return []schemas.Source{schemas.Following, schemas.FromInterest} }
 
-// remember records the new items of a visit as shown.
+// remember records the new items of a visit as seen.
 func (r *Reader) remember(items []Item) {
 	var v visit
 	for _, item := range items {
-		r.news[item.Pin] = true
+		r.seen[item.Pin] = true
 		r.product.Serve(r.user, item.Pin)
 		v = append(v, shown{item.Pin, item.Source})
 	}

@@ -24,8 +24,8 @@ const (
 	limit  = 7
 )
 
-// fakeFeed is one user's correct feed, computed from the product: each visit shows two new items of each source. The function
-// bend may modify every response.
+// fakeFeed is one user's correct feed, computed from the product: each visit has two new items of each source. The
+// function bend can modify every response.
 type fakeFeed struct {
 	product  *oracle.Product
 	frozen   []shown   // oldest first; the position is the index
@@ -75,7 +75,7 @@ func (f *fakeFeed) Older(_ context.Context, user schemas.UserID, cursor string) 
 func (f *fakeFeed) fill(page *Page, user schemas.UserID, below int) {
 	for below > 0 && len(page.Items) < limit {
 		below--
-		if s := f.frozen[below]; f.product.VisibleFrozen(user, s.source, s.pin) {
+		if s := f.frozen[below]; f.product.VisibleMaterialized(user, s.source, s.pin) {
 			page.Items = append(page.Items, f.item(s, 0, false))
 		}
 	}
@@ -139,18 +139,18 @@ func follow(p *oracle.Product, at int, v schemas.Verb, other schemas.ID) {
 
 func config() Config { return Config{Limit: limit, Cap: 500, Plain: true} }
 
-func TestGoodFeed(t *testing.T) {
+func TestReader_AcceptsCorrectFeed(t *testing.T) {
 	p := product(30)
 	r := NewReader(config(), &fakeFeed{product: p}, p, reader)
 	if err := r.ReadAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if r.Shown() != 60 {
-		t.Errorf("%d pins shown, want 60", r.Shown())
+		t.Errorf("%d pins served, want 60", r.Shown())
 	}
 }
 
-func TestThingsHappenMeanwhile(t *testing.T) {
+func TestReader_AcceptsConcurrentChanges(t *testing.T) {
 	p := product(12)
 	r := NewReader(config(), &fakeFeed{product: p}, p, reader)
 	step := func(err error) {
@@ -180,12 +180,11 @@ func TestThingsHappenMeanwhile(t *testing.T) {
 	follow(p, 5, schemas.Follow, "interest:i")
 	step(r.ReadAll(t.Context()))
 	if r.Shown() != 26 {
-		t.Errorf("%d pins shown, want 26", r.Shown())
+		t.Errorf("%d pins served, want 26", r.Shown())
 	}
 }
 
-// Each incorrect response is detected and reported.
-func TestBadFeeds(t *testing.T) {
+func TestReader_RejectsIncorrectResponses(t *testing.T) {
 	// Calls: 1 is the first visit (4 new), 2 the second visit (4 new, 3 materialized, one more page), 3 its page (1
 	// materialized).
 	tests := []struct {
@@ -195,12 +194,12 @@ func TestBadFeeds(t *testing.T) {
 		want string
 	}{
 		{"degraded", 1, func(p *Page) { p.Degraded = []string{"store"} }, "degraded: [store]"},
-		{"too many", 1, func(p *Page) { p.Items = append(p.Items, p.Items...) }, "8 items, asked for 7"},
-		{"twice in a visit", 1, func(p *Page) { p.Items = append(p.Items, p.Items[0]) }, "a second time on the same walk"},
+		{"too many", 1, func(p *Page) { p.Items = append(p.Items, p.Items...) }, "8 items, requested 7"},
+		{"repeated in a visit", 1, func(p *Page) { p.Items = append(p.Items, p.Items[0]) }, "repeated in the same walk"},
 		{"new twice", 2, func(p *Page) { p.Items[4].New = true }, "no visible, unseen candidate"},
-		{"unknown pin", 1, func(p *Page) { p.Items[0].Pin = "pin:x" }, "pin:x: there is no such pin"},
+		{"unknown pin", 1, func(p *Page) { p.Items[0].Pin = "pin:x" }, "pin:x: this pin does not exist"},
 		{"another source", 1, func(p *Page) { p.Items[0].Source = schemas.FromInterest }, "no visible, unseen candidate of interest"},
-		{"not the best", 1, func(p *Page) { p.Items = p.Items[1:] }, "pin:a28 is the 1. of following, want pin:a29"},
+		{"not the best", 1, func(p *Page) { p.Items = p.Items[1:] }, "pin:a28 has rank 1 in following, want pin:a29"},
 		{"another score", 1, func(p *Page) { p.Items[0].Score *= 1.01 }, "score "},
 		{"ascending", 1, func(p *Page) { p.Items[0], p.Items[1] = p.Items[1], p.Items[0] }, "of the same source"},
 		{"author", 1, func(p *Page) { p.Items[0].Author = "user:x" }, "pin:a29: author user:x, want user:a"},
@@ -209,15 +208,15 @@ func TestBadFeeds(t *testing.T) {
 		{"time", 1, func(p *Page) { p.Items[0].Time = p.Items[0].Time.Add(time.Microsecond) }, "pin:a29: time "},
 		{"title", 1, func(p *Page) { p.Items[0].Title = "" }, "pin:a29: title "},
 		{"link", 1, func(p *Page) { p.Items[0].Link = "" }, "pin:a29: link "},
-		{"new below old", 2, func(p *Page) { p.Items[3], p.Items[4] = p.Items[4], p.Items[3] }, "new below what is not"},
+		{"new below old", 2, func(p *Page) { p.Items[3], p.Items[4] = p.Items[4], p.Items[3] }, "new below an item that is not new"},
 		{"new on a page", 3, func(p *Page) { p.Items[0].New = true }, "new on a page"},
 		{"a gap in a visit", 2, func(p *Page) { p.Items = slices.Delete(p.Items, 5, 6) }, "missing before"},
 		{"a gap at the end", 3, func(p *Page) { p.Items = nil }, "missing at the end"},
 		{"an early end", 2, func(p *Page) { p.Next = nil }, "missing at the end"},
 		{"out of order", 2, func(p *Page) { p.Items[4], p.Items[6] = p.Items[6], p.Items[4] }, "missing before"},
-		{"once more on a page", 3, func(p *Page) { p.Items = append(p.Items, p.Items[0]) }, "a second time on the same walk"},
-		{"the news withheld", 2, func(p *Page) { p.Items = p.Items[4:] }, "end without pin:"},
-		{"frozen, but never shown", 1, func(p *Page) { p.Items[3].New = false }, "not among what was shown before"},
+		{"repeated on a page", 3, func(p *Page) { p.Items = append(p.Items, p.Items[0]) }, "repeated in the same walk"},
+		{"new items omitted", 2, func(p *Page) { p.Items = p.Items[4:] }, "end without pin:"},
+		{"old, but never served", 1, func(p *Page) { p.Items[3].New = false }, "not among the remaining items of earlier visits"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -240,25 +239,25 @@ func TestBadFeeds(t *testing.T) {
 	}
 }
 
-func TestInvisibleItemsMustGo(t *testing.T) {
+func TestReader_RejectsInvisibleItems(t *testing.T) {
 	p := product(6)
 	f := &fakeFeed{product: p}
 	r := NewReader(config(), f, p, reader)
 	must.Get(r.Visit(t.Context()))(t)
 	f.bend = func(_ int, page *Page) {
-		for i := range page.Items { // as if the response had been computed before
+		for i := range page.Items { // the block takes effect after the response was computed
 			if page.Items[i].Author == "user:a" && !page.Items[i].New {
 				follow(p, 2, schemas.Block, "user:a")
 			}
 		}
 	}
-	if _, err := r.Visit(t.Context()); err == nil || !strings.Contains(err.Error(), "shown, though it may not be seen any more") {
-		t.Errorf("error %v", err)
+	if _, err := r.Visit(t.Context()); err == nil || !strings.Contains(err.Error(), "no longer visible") {
+		t.Errorf("got error %v, want an invisible item", err)
 	}
 }
 
-// The items of a visit are read again in the order in which they were shown.
-func TestOrderOfFrozenItems(t *testing.T) {
+// Later pages have the items of a visit in the same order.
+func TestReader_ChecksOrderOfMaterializedItems(t *testing.T) {
 	p := product(30)
 	err := NewReader(config(), &fakeFeed{product: p, reversed: true}, p, reader).ReadAll(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "missing before") {
@@ -267,7 +266,7 @@ func TestOrderOfFrozenItems(t *testing.T) {
 }
 
 // A store that lags returns short pages with a next cursor until it has caught up.
-func TestStalePages(t *testing.T) {
+func TestReader_RetriesStalePages(t *testing.T) {
 	tests := []struct {
 		name   string
 		stale  time.Duration
@@ -275,7 +274,7 @@ func TestStalePages(t *testing.T) {
 		want   string
 	}{
 		{"allowed", time.Second, 500 * time.Millisecond, ""},
-		{"for too long", time.Second, time.Hour, "the store is behind for more than 1s"},
+		{"for too long", time.Second, time.Hour, "the store lags by more than 1s"},
 		{"not allowed", 0, time.Millisecond, "degraded: [stale]"},
 	}
 	for _, test := range tests {
@@ -294,7 +293,7 @@ func TestStalePages(t *testing.T) {
 	}
 }
 
-func TestRulesMayChooseOtherwise(t *testing.T) {
+func TestReader_AcceptsOtherOrderWithRules(t *testing.T) {
 	p := product(30)
 	f := &fakeFeed{product: p, bend: func(_ int, page *Page) {
 		if len(page.Items) > 0 && page.Items[0].New {
@@ -308,17 +307,17 @@ func TestRulesMayChooseOtherwise(t *testing.T) {
 	}
 }
 
-func TestExploredItems(t *testing.T) {
+func TestReader_AcceptsExplorationOfVisiblePins(t *testing.T) {
 	p := product(30)
 	r := NewReader(config(), &fakeFeed{product: p}, p, reader)
 	for source, want := range map[schemas.Source]bool{schemas.Explore: true, schemas.FromInterest: false} {
-		if got := r.mayBeNew(Item{Pin: "pin:a1", Source: source}); got != want {
+		if got := r.canBeNew(Item{Pin: "pin:a1", Source: source}); got != want {
 			t.Errorf("pin:a1 from %s: %t, want %t", source, got, want)
 		}
 	}
 }
 
-func TestOverHTTP(t *testing.T) {
+func TestHTTP_ReadsFeed(t *testing.T) {
 	p := product(30)
 	fake := &fakeFeed{product: p}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -348,13 +347,13 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-func TestHTTPErrors(t *testing.T) {
+func TestHTTP_ReturnsErrors(t *testing.T) {
 	tests := []struct {
 		name    string
 		handler http.HandlerFunc
 		want    string
 	}{
-		{"refused", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too many", 503) }, "503 Service Unavailable: too many"},
+		{"rejected", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too many", 503) }, "503 Service Unavailable: too many"},
 		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "read answer: invalid character"},
 	}
 	for _, test := range tests {

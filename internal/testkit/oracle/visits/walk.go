@@ -10,18 +10,18 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Walk reads the materialized feed from a visit downwards, page by page. Other visits and walks of the same user may happen
-// in between.
+// Walk reads the materialized feed from a visit to its end, page by page. Other visits and walks of the same user can
+// happen in between.
 type Walk struct {
 	reader *Reader
 	next   *string
 	page   int
-	fresh  int                    // new items of the visit
-	held   map[schemas.PinID]bool // shown by the visit and its pages
+	fresh  int                    // number of new items of the visit
+	held   map[schemas.PinID]bool // items of the visit and its pages
 	track  *track
 }
 
-// track holds what a walk still has to show: the items materialized before it, newest visit first, each as it was shown.
+// track holds the items that a walk must still return: those of earlier visits, newest visit first, in their order.
 type track struct {
 	left []shown
 	lost error // first item that deviates from the track
@@ -75,7 +75,7 @@ func (w *Walk) fetch(ctx context.Context) (Page, error) {
 			return page, err
 		}
 		if time.Since(began) > allowed {
-			return page, fmt.Errorf("the store is behind for more than %s", allowed)
+			return page, fmt.Errorf("the store lags by more than %s", allowed)
 		}
 		select {
 		case <-time.After(retry):
@@ -101,11 +101,11 @@ func (w *Walk) take(items []Item) []error {
 	frozen := false
 	for _, item := range items {
 		if w.held[item.Pin] {
-			problems = append(problems, fmt.Errorf("%s: a second time on the same walk", item.Pin))
+			problems = append(problems, fmt.Errorf("%s: repeated in the same walk", item.Pin))
 		}
 		w.held[item.Pin] = true
 		if item.New && frozen {
-			problems = append(problems, fmt.Errorf("%s: new below what is not", item.Pin))
+			problems = append(problems, fmt.Errorf("%s: new below an item that is not new", item.Pin))
 		}
 		if frozen = frozen || !item.New; !item.New {
 			w.track.follow(w.reader, item.Pin)
@@ -120,13 +120,13 @@ func (w *Walk) take(items []Item) []error {
 	return problems
 }
 
-// follow advances the track to the pin. All skipped items must have become invisible.
+// follow advances the track to the pin. All skipped items must be invisible.
 func (t *track) follow(r *Reader, pin schemas.PinID) {
 	at := slices.IndexFunc(t.left, func(s shown) bool { return s.pin == pin })
 	switch {
 	case t.lost != nil:
 	case at < 0:
-		t.lost = fmt.Errorf("%s: not among what was shown before and is still to come", pin)
+		t.lost = fmt.Errorf("%s: not among the remaining items of earlier visits", pin)
 	default:
 		t.passOver(r, t.left[:at], "before "+string(pin))
 		t.left = t.left[at+1:]
@@ -142,7 +142,7 @@ func (t *track) end(r *Reader) {
 
 func (t *track) passOver(r *Reader, gap []shown, where string) {
 	for _, s := range gap {
-		if r.product.VisibleFrozen(r.user, s.source, s.pin) {
+		if r.product.VisibleMaterialized(r.user, s.source, s.pin) {
 			t.lost = fmt.Errorf("%s: missing %s", s.pin, where)
 			return
 		}
