@@ -1,4 +1,4 @@
-// Package command has the errors and texts that commands share. It is a leaf: every layer may import it.
+// Package command has errors and formats that commands share.
 package command
 
 import (
@@ -12,7 +12,7 @@ import (
 // UsageError is a mistake on the command line or in the configuration. The program exits with the code for wrong usage.
 type UsageError struct{ Err error }
 
-// Error returns the mistake unchanged.
+// Error returns the text of the mistake.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the mistake.

@@ -22,7 +22,7 @@ func TestName_AcceptsAddressesAndAllowedNames(t *testing.T) {
 func TestRefuse_RejectsCrossSiteRequests(t *testing.T) {
 	for _, c := range []struct {
 		method, host, header, value string
-		change, page                int // the status codes
+		change, page                int // status codes
 	}{
 		{"GET", "127.0.0.1:8081", "", "", 200, 200},
 		{"POST", "127.0.0.1:8081", "", "", 200, 200},
@@ -48,7 +48,7 @@ func TestRefuse_RejectsCrossSiteRequests(t *testing.T) {
 			w := httptest.NewRecorder()
 			RefuseNames(RefusePages(asked, counts)).ServeHTTP(w, r)
 			if w.Code != want || reached != (want == 200) {
-				t.Errorf("%+v, %s: got %d, and it was asked: %t; want %d", c, name, w.Code, reached, want)
+				t.Errorf("%+v, %s: got status %d, handler called: %t; want %d", c, name, w.Code, reached, want)
 			}
 		}
 	}

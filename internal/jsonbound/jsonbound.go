@@ -1,5 +1,5 @@
-// Package jsonbound limits the memory of decoded JSON from other systems. A limit of its bytes is not enough: an empty
-// object has two bytes and can become a struct of hundreds.
+// Package jsonbound limits the memory of decoded JSON from other systems. A limit on its length is not sufficient: an
+// empty object has two bytes, and can decode to a struct of hundreds of bytes.
 package jsonbound
 
 import "fmt"
@@ -8,7 +8,7 @@ import "fmt"
 // object or an array that is itself a member twice, and does not check whether the text is valid. It allocates nothing.
 func Check(text []byte, most int) error {
 	if n := Values(text); n > most {
-		return fmt.Errorf("answer of %d JSON values: at most %d", n, most)
+		return fmt.Errorf("response has %d JSON values: want at most %d", n, most)
 	}
 	return nil
 }

@@ -27,12 +27,12 @@ func TestCheck(t *testing.T) {
 	if err := Check(text, 4); err != nil {
 		t.Errorf("got %v, want nil", err)
 	}
-	if err := Check(text, 3); err == nil || err.Error() != "answer of 4 JSON values: at most 3" {
-		t.Errorf("got %v, want how many there are", err)
+	if err := Check(text, 3); err == nil || err.Error() != "response has 4 JSON values: want at most 3" {
+		t.Errorf("got %v, want the number of values", err)
 	}
 }
 
-// However a valid text is formatted, the count is not lower than the number of decoded values.
+// For any formatting of a valid text, the count is at least the number of decoded values.
 func FuzzValues(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"b":"\"]"}],"c":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

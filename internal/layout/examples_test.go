@@ -14,14 +14,14 @@ import (
 
 // withoutExample are importable packages that have no example, with the reason.
 var withoutExample = map[string]string{
-	"serving/feedstore/cassandra/cassandratest": "supports tests, and needs a server",
-	"processors/pools":                          "the generator, which programs extend, has the example",
-	"processors/pools/layout":                   "only the group and the generator use it",
+	"serving/feedstore/cassandra/cassandratest": "for tests, and needs a server",
+	"processors/pools":                          "the example is in the generator, which programs extend",
+	"processors/pools/layout":                   "internal to the group and the generator",
 }
 
 // onlyCompiled are packages whose examples cannot run in `go test`, with the reason.
 var onlyCompiled = map[string]string{
-	"processors/rows": "a group needs a broker; package proctest starts one for tests",
+	"processors/rows": "a group needs a broker; tests use package proctest",
 }
 
 // Each importable package has an example, and `go test` compares its output.

@@ -18,8 +18,7 @@ import (
 
 const module = "github.com/smartfeed/smartfeed/"
 
-// layers are the folders from the bottom up; a package may import its own layer and those below. processors and
-// serving stand side by side.
+// layers maps a folder to the folders that its packages may import.
 var layers = map[string][]string{
 	"schemas":    {"schemas"},
 	"topics":     {"schemas", "topics"},
@@ -27,7 +26,7 @@ var layers = map[string][]string{
 	"serving":    {"schemas", "topics", "serving"},
 }
 
-// leaves are packages that every layer may import. They import none of the module but internal/settings.
+// leaves are packages that every layer may import. They import no package of the module except internal/settings.
 var leaves = []string{
 	"internal/command", "internal/foreign", "internal/jsonbound", "internal/measure", "internal/packed", "internal/periodic", "internal/secure", "internal/settings",
 	"internal/stored", "internal/tracing",
@@ -46,7 +45,7 @@ func TestImports_RunOneWay(t *testing.T) {
 			seen[path] = true
 			for _, imp := range imports {
 				if imp != "internal/settings" {
-					t.Errorf("%s imports %s: a leaf may import no package of the module but internal/settings", path, imp)
+					t.Errorf("%s imports %s: a leaf may import only internal/settings", path, imp)
 				}
 			}
 		}
@@ -61,10 +60,10 @@ func TestImports_RunOneWay(t *testing.T) {
 				continue
 			}
 			if ruled && !slices.Contains(allowed, below) {
-				t.Errorf("%s imports %s: %s may import %v only", path, imp, layer, allowed)
+				t.Errorf("%s imports %s: %s may import only %v", path, imp, layer, allowed)
 			}
 			if from, to := groupOf(path), groupOf(imp); from != "" && to != "" && from != to {
-				t.Errorf("%s imports %s: groups never import groups", path, imp)
+				t.Errorf("%s imports %s: a group must not import another", path, imp)
 			}
 		}
 	}
@@ -98,12 +97,12 @@ func TestArchitecture_ListsInternalPackages(t *testing.T) {
 		slices.Sort(want.want)
 		slices.Sort(want.found)
 		if !slices.Equal(want.want, want.found) {
-			t.Errorf("%s: docs/design/architecture.md has %v, there are %v", want.what, want.found, want.want)
+			t.Errorf("%s: docs/design/architecture.md lists %v, want %v", want.what, want.found, want.want)
 		}
 	}
 }
 
-// TestImports_OnlyCLIImportsCobra checks that commands are in one package, so that a program can embed any other without them.
+// Programs can embed every package except internal/cli without a dependency on cobra.
 func TestImports_OnlyCLIImportsCobra(t *testing.T) {
 	atRoot(t)
 	const cobra, cli = "github.com/spf13/cobra", "internal/cli"
@@ -113,16 +112,15 @@ func TestImports_OnlyCLIImportsCobra(t *testing.T) {
 			continue
 		}
 		if found = found || path == cli; path != cli {
-			t.Errorf("%s imports %s: only %s may", path, cobra, cli)
+			t.Errorf("%s imports %s: only %s may import it", path, cobra, cli)
 		}
 	}
 	if !found {
-		t.Errorf("%s does not import %s: the test checks nothing", cli, cobra)
+		t.Errorf("%s does not import %s: this test checks nothing", cli, cobra)
 	}
 }
 
-// TestDecisions_CoverDependencies checks that docs/design/decisions.md has a record for each direct dependency of both
-// modules, and for no other module.
+// docs/design/decisions.md must have a record for each direct dependency of both modules, and for no other module.
 func TestDecisions_CoverDependencies(t *testing.T) {
 	atRoot(t)
 	text, err := os.ReadFile("docs/design/decisions.md")
@@ -161,7 +159,7 @@ func groupOf(path string) string {
 	return ""
 }
 
-// The tests that documents name exist.
+// Every test that a document names must exist.
 func TestDocuments_NameExistingTests(t *testing.T) {
 	atRoot(t)
 	have := map[string]bool{}
@@ -198,7 +196,7 @@ func TestDocuments_NameExistingTests(t *testing.T) {
 	}
 }
 
-// own returns the packages of the module among imports, without the module's path.
+// own returns the imports of packages of this module, without the module's path.
 func own(imports []string) (paths []string) {
 	for _, imp := range imports {
 		if path, ok := strings.CutPrefix(imp, module); ok {

@@ -20,7 +20,7 @@ var logging = map[string]int{
 	"Any": 0, "String": 0, // of slog: one attribute
 }
 
-// Errors are logged under one key, so one search finds all of them.
+// Logging calls must use one key for errors, so one search finds all of them.
 func TestLog_ErrorsHaveOneKey(t *testing.T) {
 	atRoot(t)
 	found := 0
@@ -70,10 +70,10 @@ func fieldsOf(n ast.Node) map[string]ast.Expr {
 	for args := call.Args[before:]; len(args) > 0; args = args[1:] {
 		literal, ok := args[0].(*ast.BasicLit)
 		if !ok || literal.Kind != token.STRING || len(args) < 2 {
-			continue // an attribute built elsewhere: skip to the next key
+			continue // the attribute is a variable: skip to the next key
 		}
 		key, err := strconv.Unquote(literal.Value)
-		if err == nil && !strings.Contains(key, " ") { // a format string is no key
+		if err == nil && !strings.Contains(key, " ") { // a string with spaces is a format, not a key
 			fields[key] = args[1]
 		}
 		args = args[1:]

@@ -1,11 +1,11 @@
-// Package layout tests the source code as a whole: which packages import which, that the documents name what exists, and
-// conventions that no compiler checks. It has only tests.
+// Package layout tests rules for the whole source code: allowed imports, names in documents, and conventions that the
+// compiler does not check. It has only tests.
 package layout
 
 import "testing"
 
-// atRoot runs a test in the root of the repository. It changes the directory within the test, so that the files that the test
-// reads count for the cache of `go test`.
+// atRoot runs a test in the root of the repository. It changes the directory inside the test: otherwise the cache of
+// `go test` ignores changes of the files that the test reads.
 func atRoot(t *testing.T) {
 	t.Helper()
 	t.Chdir("../..")

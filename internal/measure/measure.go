@@ -1,11 +1,10 @@
 // Package measure sends requests at given rates and measures their latency.
 //
-// The loop is open: request n of a load is due at the start plus n divided by the rate, whatever happened to earlier
-// requests, and its latency counts from its due time. If a server stalls for a second, the latency of every request
-// that was due in that second shows it, and not only that of the one request that met the stall. Otherwise a slow
-// server would slow down its own measurement (coordinated omission: Gil Tene, "How NOT to Measure Latency", Strange
-// Loop 2015; wrk2 does the same). When too many requests are in flight, further ones wait, and the wait is part of
-// their latency.
+// The loop is open: request n of a load is due at the start plus n divided by the rate, independent of earlier requests,
+// and its latency counts from its due time. If a server stalls for a second, the latency of every request that was due
+// in that second shows it. In a closed loop, a slow server would slow down its own measurement (coordinated omission: Gil
+// Tene, "How NOT to Measure Latency", Strange Loop 2015; wrk2 does the same). When too many requests are in flight,
+// further ones wait, and the wait is part of their latency.
 package measure
 
 import (
@@ -16,7 +15,7 @@ import (
 	"time"
 )
 
-// ErrDegraded is returned for a request with an incomplete answer. Its latency counts.
+// ErrDegraded is returned for a request with an incomplete response. Its latency counts.
 var ErrDegraded = errors.New("degraded")
 
 // Load is one kind of request.
@@ -29,7 +28,7 @@ type Load struct {
 
 // Config limits the duration and concurrency of a run. See DefaultConfig.
 type Config struct {
-	WarmUp   time.Duration // requests that are due in it are sent but not counted
+	WarmUp   time.Duration // requests that are due in this time are sent but not counted
 	Lasting  time.Duration // after the warm-up
 	Timeout  time.Duration // of one request, from its sending
 	InFlight int           // maximum concurrent requests of one load; more wait
@@ -50,16 +49,16 @@ func (c Config) Requests(rate float64) int {
 type Result struct {
 	Name     string
 	Rate     float64 // requested
-	Done     float64 // answered per second, over the time until the last answer
-	Answered int64   // including incomplete answers
-	Degraded int64   // incomplete answers
+	Done     float64 // responses per second, until the last one
+	Answered int64   // responses, including incomplete ones
+	Degraded int64   // incomplete responses
 	Failed   int64
-	Failure  error // one of them
+	Failure  error // the error of one of the failed requests
 	Missed   int64 // requests that were due and never sent, because ctx was done
 	Latency  *Histogram
 }
 
-// Run sends the requests of all loads and returns when the last is answered, or ctx is done.
+// Run sends the requests of all loads and returns after the last response, or when ctx is done.
 func Run(ctx context.Context, cfg Config, loads ...Load) []Result {
 	results := make([]Result, len(loads))
 	began := time.Now()

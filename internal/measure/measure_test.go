@@ -22,10 +22,10 @@ func TestRun_SendsRequestsWhenDue(t *testing.T) {
 			return nil
 		}})
 		if want := []time.Duration{0, 250e6, 500e6, 750e6}; !slices.Equal(at, want) {
-			t.Errorf("made at %v, want %v", at, want)
+			t.Errorf("requests sent at %v, want %v", at, want)
 		}
 		if r := results[0]; r.Answered != 4 || r.Done != 4 || r.Latency.Max() != 0 {
-			t.Errorf("got %+v, max %s, want 4 answers at once", r, r.Latency.Max())
+			t.Errorf("got %+v, max %s, want 4 immediate responses", r, r.Latency.Max())
 		}
 	})
 }
@@ -41,7 +41,8 @@ func TestRun_MeasuresLatencyFromDueTime(t *testing.T) {
 					time.Sleep(time.Until(wakes))
 					return nil
 				}})[0]
-				// Due after 0, 100, … 900 ms, and answered after a second: 1000, 900, … 100 ms; the other ten at once.
+				// Ten requests are due after 0, 100, … 900 ms, and answered after a second: 1000, 900, … 100 ms. Ten more are answered
+				// at once.
 				if got := r.Latency.Quantile(0.5); got > time.Millisecond {
 					t.Errorf("median %s, want none", got)
 				}
@@ -49,7 +50,7 @@ func TestRun_MeasuresLatencyFromDueTime(t *testing.T) {
 					t.Errorf("third quartile %s, want 500 ms", got)
 				}
 				if got := r.Latency.Max(); got != time.Second {
-					t.Errorf("most %s, want a second", got)
+					t.Errorf("maximum %s, want 1s", got)
 				}
 			})
 		})
@@ -58,14 +59,14 @@ func TestRun_MeasuresLatencyFromDueTime(t *testing.T) {
 
 func TestRun_CountsAfterWarmUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		away := errors.New("away")
-		var told atomic.Int64
-		cfg := Config{WarmUp: time.Second, Lasting: time.Second, Timeout: time.Second, InFlight: 10, Done: func() { told.Add(1) }}
+		unavailable := errors.New("unavailable")
+		var calls atomic.Int64
+		cfg := Config{WarmUp: time.Second, Lasting: time.Second, Timeout: time.Second, InFlight: 10, Done: func() { calls.Add(1) }}
 		r := Run(t.Context(), cfg, Load{Name: "x", Rate: 4, Do: func(_ context.Context, n int) error {
-			return []error{away, away, away, away, nil, ErrDegraded, away, nil}[n]
+			return []error{unavailable, unavailable, unavailable, unavailable, nil, ErrDegraded, unavailable, nil}[n]
 		}})[0]
-		if r.Answered != 3 || r.Degraded != 1 || r.Failed != 1 || !errors.Is(r.Failure, away) || r.Latency.Count() != 3 || told.Load() != 8 {
-			t.Errorf("got %+v, %d latencies, told of %d: the first four are warm-up, one of the others failed, one is degraded", r, r.Latency.Count(), told.Load())
+		if r.Answered != 3 || r.Degraded != 1 || r.Failed != 1 || !errors.Is(r.Failure, unavailable) || r.Latency.Count() != 3 || calls.Load() != 8 {
+			t.Errorf("got %+v, %d latencies, %d calls of Done: want four requests of the warm-up, one failed, one degraded", r, r.Latency.Count(), calls.Load())
 		}
 	})
 }
@@ -79,7 +80,7 @@ func TestRun_TimesOutAndStopsWithContext(t *testing.T) {
 			return ctx.Err()
 		}})[0]
 		if r.Failed != 3 || r.Answered != 0 || r.Missed != 57 {
-			t.Errorf("got %+v: want two that timed out, one that was ended, 57 never made", r)
+			t.Errorf("got %+v: want two timed out, one canceled, 57 never sent", r)
 		}
 	})
 }
@@ -96,7 +97,7 @@ func TestQuantile_IsAccurateToOneThirtySecond(t *testing.T) {
 		at := min(max(int(q*float64(len(all))+0.999999), 1), len(all)) - 1
 		want := time.Duration(all[at])
 		if got := h.Quantile(q); got < want || got > want+want/half+step {
-			t.Fatalf("quantile %g is %s, want %s to a thirty-second more", q, got, want)
+			t.Fatalf("quantile %g is %s, want from %s to 1/32 more", q, got, want)
 		}
 		if h.Count() != int64(len(all)) || h.Max() != time.Duration(all[len(all)-1]) {
 			t.Fatalf("count %d, most %s", h.Count(), h.Max())
@@ -107,12 +108,12 @@ func TestQuantile_IsAccurateToOneThirtySecond(t *testing.T) {
 func TestBuckets_AreContiguous(t *testing.T) {
 	for i := 1; i < buckets; i++ {
 		if from := upTo(i-1) + 1; bucketOf(from) != i || bucketOf(upTo(i)) != i {
-			t.Fatalf("bucket %d goes from %s to %s, but these are counted in %d and %d", i, from, upTo(i), bucketOf(from), bucketOf(upTo(i)))
+			t.Fatalf("bucket %d is from %s to %s, but these are counted in %d and %d", i, from, upTo(i), bucketOf(from), bucketOf(upTo(i)))
 		}
 	}
 	var h Histogram
 	if h.Quantile(0.5) != 0 || h.Mean() != 0 || len(h.Buckets()) != 0 {
-		t.Error("an empty histogram says something")
+		t.Error("an empty histogram has values")
 	}
 	h.Add(time.Millisecond)
 	h.Add(3 * time.Millisecond)

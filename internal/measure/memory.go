@@ -18,7 +18,7 @@ type Memory struct {
 func Held() (m Memory, err error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return Memory{}, fmt.Errorf("ask what this process holds: %w", err)
+		return Memory{}, fmt.Errorf("read the memory of this process: %w", err)
 	}
 	for line := range strings.Lines(string(status)) {
 		switch name, value, _ := strings.Cut(line, ":"); name {
@@ -28,7 +28,7 @@ func Held() (m Memory, err error) {
 			m.Peak, err = mebibytes(value)
 		}
 		if err != nil {
-			return Memory{}, fmt.Errorf("read what this process holds: %q: %w", line, err)
+			return Memory{}, fmt.Errorf("read the memory of this process: %q: %w", line, err)
 		}
 	}
 	return m, nil

@@ -7,10 +7,9 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// Written memory is resident.
 func TestHeld_GrowsWithWrittenMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("Linux says what a process holds")
+		t.Skip("needs /proc/self/status of Linux")
 	}
 	before, err := Held()
 	must.OK(t, err)
@@ -22,11 +21,11 @@ func TestHeld_GrowsWithWrittenMemory(t *testing.T) {
 	after, err := Held()
 	must.OK(t, err)
 	runtime.KeepAlive(written)
-	// The race detector adds two bytes for each. A size in bytes read as KiB would be a thousand times too large.
+	// The race detector adds two bytes per byte. A size in bytes read as KiB would be a thousand times too large.
 	if grown := after.Resident - before.Resident; grown < more*3/4 || grown > more*6 {
-		t.Errorf("%.0f MiB more are held after %d were written", grown, more)
+		t.Errorf("resident memory has grown by %.0f MiB after %d MiB were written", grown, more)
 	}
 	if after.Peak < after.Resident {
-		t.Errorf("%.0f MiB are held, and %.0f at most were", after.Resident, after.Peak)
+		t.Errorf("resident memory of %.0f MiB exceeds the peak of %.0f MiB", after.Resident, after.Peak)
 	}
 }

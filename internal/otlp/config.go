@@ -48,21 +48,22 @@ func (c Config) Validate() error {
 		problems = append(problems, settings.Under("endpoint", checkEndpoint(c.Endpoint)))
 	}
 	for name, value := range c.Headers {
-		problem(httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value.Reveal()), "headers: %q is no header, or its value cannot be one", name)
+		problem(httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value.Reveal()), "headers: %q: invalid name or value", name)
 		problems = append(problems, settings.Under("headers", value.Check()))
 	}
 	problem(c.Service != "" && len(c.Service) <= 128, "service: %d bytes: want 1 to 128", len(c.Service))
 	return errors.Join(append(problems, c.Client.Validate())...)
 }
 
-// checkEndpoint returns what is wrong with an address without repeating it, because it may contain a password.
+// checkEndpoint returns an error for an invalid address. The error does not contain the address, which may contain a
+// password.
 func checkEndpoint(address string) error {
 	if err := secure.CheckURL(address); err != nil {
 		return err
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
-		return errors.New("is no http://host:port or https://host:port, with a path or without")
+		return errors.New("want http://host:port or https://host:port, optionally with a path")
 	}
 	return nil
 }

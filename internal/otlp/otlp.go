@@ -1,8 +1,7 @@
 // Package otlp sends spans to a collector over OTLP/HTTP.
 //
-// Spans wait in a queue of bounded size. If it is full, spans are dropped. Spans that the collector does not accept within a
-// timeout are dropped, too. Both are counted in smartfeed_tracing_spans_total. Close sends the queued spans, within the same
-// timeout.
+// Spans wait in a bounded queue. The exporter drops spans if the queue is full, or if the collector does not accept them
+// within a timeout, and counts them in smartfeed_tracing_spans_total. Close sends the queued spans within the same timeout.
 package otlp
 
 import (
@@ -42,7 +41,7 @@ type Exporter struct {
 	transport *http.Transport
 	queued    atomic.Int64 // ended spans that are neither sent nor dropped
 	closed    atomic.Bool
-	failing   atomic.Bool // so that an unavailable collector is logged once
+	failing   atomic.Bool // whether an unavailable collector has been logged
 }
 
 // Outcomes of a span, in the label outcome.
@@ -52,7 +51,7 @@ const (
 	failed = "export_failed"
 )
 
-// Open validates the configuration, which must have an endpoint, and starts to send. It does not connect yet.
+// Open validates the configuration, which must have an endpoint, and starts the exporter. It does not connect.
 func Open(cfg Config, deps Deps) (*Exporter, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
@@ -75,7 +74,7 @@ func Open(cfg Config, deps Deps) (*Exporter, error) {
 			return nil, fmt.Errorf("tracing: register metrics: %w", err)
 		}
 	}
-	// Every setting is given, because the defaults come from environment variables.
+	// Set every option: the defaults depend on environment variables.
 	e.sender, err = otlptracehttp.New(context.Background(),
 		otlptracehttp.WithEndpointURL(cfg.url()), otlptracehttp.WithHTTPClient(client), otlptracehttp.WithHeaders(cfg.header()),
 		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf), otlptracehttp.WithCompression(otlptracehttp.NoCompression),
@@ -102,10 +101,10 @@ func describe(cfg Config, deps Deps) *resource.Resource {
 	return resource.NewSchemaless(about...)
 }
 
-// Tracer returns a tracer whose spans are sent.
+// Tracer returns a tracer whose spans the exporter sends.
 func (e *Exporter) Tracer() *tracing.Tracer { return tracing.New(e.provider, e.cfg.Sample) }
 
-// Close sends the queued spans, for at most the timeout. Spans that end later are dropped.
+// Close sends the queued spans, within the timeout, and stops the exporter. It drops spans that end later.
 func (e *Exporter) Close() {
 	ctx := context.Background()
 	e.closed.Store(true)
@@ -119,7 +118,8 @@ func (e *Exporter) Close() {
 // OnStart implements the SDK's SpanProcessor.
 func (e *Exporter) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
-// OnEnd queues a span, if there is room. The batch processor has room for as many spans, but does not report those it drops.
+// OnEnd queues a span unless the queue is full. The queue of the batch processor has the same size, but the processor does
+// not report dropped spans.
 func (e *Exporter) OnEnd(span sdk.ReadOnlySpan) {
 	switch {
 	case !span.SpanContext().IsSampled():
@@ -133,7 +133,7 @@ func (e *Exporter) OnEnd(span sdk.ReadOnlySpan) {
 	}
 }
 
-// Shutdown implements the SDK's SpanProcessor. Close does the work.
+// Shutdown implements the SDK's SpanProcessor. It does nothing: Close stops the exporter.
 func (e *Exporter) Shutdown(context.Context) error { return nil }
 
 // ForceFlush implements the SDK's SpanProcessor.
@@ -156,13 +156,13 @@ func (r reporter) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) err
 	if err != nil {
 		r.e.count(failed, len(batch))
 		if !r.e.failing.Swap(true) {
-			r.e.log.Warn("the collector does not take traces, they are dropped until it does", "error", err)
+			r.e.log.Warn("collector rejects traces; dropping them", "error", err)
 		}
 		return nil
 	}
 	r.e.count(sent, len(batch))
 	if r.e.failing.Swap(false) {
-		r.e.log.Info("the collector takes traces again")
+		r.e.log.Info("collector accepts traces again")
 	}
 	return nil
 }

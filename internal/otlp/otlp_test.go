@@ -74,7 +74,7 @@ func TestExporter_SendsSpans(t *testing.T) {
 		t.Errorf("got %d spans, want 2003", got)
 	}
 	if got := outcomes(t, reg); got["sent"] != 2003 || len(got) != 1 {
-		t.Errorf("the metric says %v, want 2003 sent", got)
+		t.Errorf("got outcomes %v, want 2003 sent", got)
 	}
 	_, header := collector.Posts()
 	if header.Get("x-key") != "canary" || header.Get("Authorization") != "Bearer bearer-canary" || header.Get("Content-Type") != "application/x-protobuf" {
@@ -92,7 +92,7 @@ func TestExporter_RetriesBusyCollector(t *testing.T) {
 	collector.Says(http.StatusServiceUnavailable)
 	e := open(t, config(collector.URL), otlp.Deps{Metrics: reg})
 	end(t, e, 1)
-	eventually.True(t, "it was asked", func() bool { n, _ := collector.Posts(); return n >= 2 })
+	eventually.True(t, "the collector has received two posts", func() bool { n, _ := collector.Posts(); return n >= 2 })
 	collector.Says(0)
 	e.Close()
 	if got := outcomes(t, reg); got["sent"] != 1 || got["export_failed"] != 0 {
@@ -100,16 +100,16 @@ func TestExporter_RetriesBusyCollector(t *testing.T) {
 	}
 }
 
-// Whatever the collector does, no caller waits for it, lost spans are counted, and the log contains no secret.
+// A collector that fails or hangs blocks no caller. The metric counts lost spans, and the log contains no secret.
 func TestExporter_CountsLostSpans(t *testing.T) {
 	hanging, release := hang(t)
 	defer release()
 	refusing := otlptest.New(t)
 	refusing.Says(http.StatusUnauthorized)
 	for _, test := range []struct{ name, endpoint, outcome string }{
-		{"nobody there", "http://127.0.0.1:1", "export_failed"},
-		{"refused", refusing.URL, "export_failed"},
-		{"hanging", hanging, "queue_full"},
+		{"no collector", "http://127.0.0.1:1", "not taken"},
+		{"refused", refusing.URL, "not taken"},
+		{"hanging", hanging, "queue full"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -118,11 +118,11 @@ func TestExporter_CountsLostSpans(t *testing.T) {
 			cfg.Queue, cfg.Batch, cfg.Timeout = 40, 1, 500*time.Millisecond
 			cfg.Headers, cfg.Client.Token = map[string]secure.Secret{"x-key": "canary"}, "canary"
 			e := open(t, cfg, otlp.Deps{Metrics: reg, Log: slog.New(slog.NewTextHandler(&log, nil))})
-			end(t, e, 100) // would not return if anything waited for a collector that hangs
+			end(t, e, 100) // must not block
 			eventually.True(t, test.outcome, func() bool { return outcomes(t, reg)[test.outcome] > 0 })
 			closing := time.Now()
 			e.Close()
-			if took := time.Since(closing); took > 10*cfg.Timeout { // not a timeout for each of 40 batches
+			if took := time.Since(closing); took > 10*cfg.Timeout { // one timeout for all 40 batches
 				t.Errorf("Close took %s, with a timeout of %s", took, cfg.Timeout)
 			}
 			got, sum := outcomes(t, reg), 0.0
@@ -130,19 +130,19 @@ func TestExporter_CountsLostSpans(t *testing.T) {
 				sum += n
 			}
 			if sum != 100 || got["sent"] != 0 {
-				t.Errorf("got %v: want all hundred, none sent", got)
+				t.Errorf("got outcomes %v, want 100 spans, none sent", got)
 			}
-			if n := strings.Count(log.String(), "does not take traces"); n != 1 {
-				t.Errorf("the log says %d times that spans are dropped, want once:\n%s", n, log.String())
+			if n := strings.Count(log.String(), "collector rejects traces"); n != 1 {
+				t.Errorf("logged %d warnings of dropped spans, want 1:\n%s", n, log.String())
 			}
 			if strings.Contains(log.String(), "canary") {
-				t.Errorf("the log holds a secret:\n%s", log.String())
+				t.Errorf("the log contains a secret:\n%s", log.String())
 			}
 		})
 	}
 }
 
-// hang starts a server that does not respond before it is released.
+// hang starts a server that does not respond until release is called.
 func hang(t *testing.T) (url string, release func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -160,17 +160,17 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 	err := cfg.Validate()
 	for _, want := range []string{"endpoint.", "headers:", "sample:", "service:", "queue:", "batch:", "every:", "timeout:"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: says nothing of %s", err, want)
+			t.Errorf("got error %v, want %s in it", err, want)
 		}
 	}
 	if strings.Contains(err.Error(), "canary") {
-		t.Errorf("a secret is in %v", err)
+		t.Errorf("error with a secret: %v", err)
 	}
 	for _, bad := range []string{"collector:4318", "ftp://collector", "http://", "http://collector?x=y"} {
 		cfg := otlp.DefaultConfig()
 		cfg.Endpoint = bad
 		if cfg.Validate() == nil {
-			t.Errorf("%s is taken", bad)
+			t.Errorf("endpoint %s: got no error", bad)
 		}
 	}
 	if err := otlp.DefaultConfig().Validate(); err != nil {

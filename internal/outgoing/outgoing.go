@@ -1,9 +1,9 @@
-// Package outgoing guards calls to addresses from a configuration or from an external party, such as external services
-// and key sets. By mistake or on purpose, such a name can lead to systems that only this machine can reach: itself, its
-// network, or the metadata service of a cloud. Therefore an address is refused unless it is public or allowed.
+// Package outgoing restricts connections to addresses from a configuration or from an external party, such as external
+// services and key sets. By mistake or on purpose, such a name can resolve to an internal system: this machine, its
+// network, or the metadata service of a cloud. Therefore a Guard refuses an address unless it is public or allowed.
 //
-// The check applies to the address of the connection, after name resolution. So it covers a name that resolves
-// differently the second time, a redirect, and an IPv4 address in an IPv6 form.
+// The check applies to the address of the connection, after name resolution. Therefore it covers names that resolve
+// differently the second time, redirects, and IPv4 addresses in IPv6 form.
 package outgoing
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Config lists what may be reached besides public addresses.
+// Config lists the allowed networks.
 type Config struct {
 	Allow []string `yaml:"allow" help:"networks beside public addresses that sources, models and sets of keys may be in: 127.0.0.0/8, fd00::/8"` // default none
 }
@@ -66,7 +66,7 @@ func New(cfg Config, resolver *net.Resolver) (*Guard, error) {
 	return g, nil
 }
 
-// DialContext connects like that of net.Dialer. For a refused address, the error wraps ErrRefused.
+// DialContext connects like net.Dialer. For a refused address, the error wraps ErrRefused.
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return g.dialer.DialContext(ctx, network, address)
 }
@@ -115,9 +115,8 @@ var (
 	unicast    = netip.MustParsePrefix("2000::/3") // all IPv6 addresses allocated for global unicast (RFC 4291)
 )
 
-// reserved are the networks that are not public, except those that netip knows and those outside of unicast. They are
-// all entries of the IANA special-purpose address registries (RFC 6890, as of October 2025) that are not globally
-// reachable.
+// reserved lists the entries of the IANA special-purpose address registries (RFC 6890, as of October 2025) that are not
+// globally reachable, except those that methods of netip.Addr detect and those outside of unicast.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),

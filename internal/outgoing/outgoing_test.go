@@ -39,7 +39,7 @@ func TestGuard_RejectsReservedAddresses(t *testing.T) {
 	}
 	for _, text := range private {
 		if guard(t, nil).allowed(netip.MustParseAddr(text)) {
-			t.Errorf("%s: is let through", text)
+			t.Errorf("%s: got no error", text)
 		}
 	}
 	for _, text := range []string{"1.1.1.1", "::ffff:1.1.1.1", "2606:4700:4700::1111", "172.32.0.1", "100.128.0.1", "2002:101:101::1", "64:ff9b::101:101"} {
@@ -50,7 +50,7 @@ func TestGuard_RejectsReservedAddresses(t *testing.T) {
 	g := guard(t, nil, "10.1.0.0/16", "fd00::/8")
 	for text, want := range map[string]bool{"10.1.2.3": true, "::ffff:10.1.2.3": true, "10.2.0.1": false, "fd12::1": true, "fc00::1": false, "1.1.1.1": true} {
 		if got := g.allowed(netip.MustParseAddr(text)); got != want {
-			t.Errorf("%s beside what is allowed: got %v, want %v", text, got, want)
+			t.Errorf("%s, next to an allowed network: got %v, want %v", text, got, want)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func resolved(question []byte, at netip.Addr) ([]byte, error) {
 	return m.Pack()
 }
 
-// A name, a redirect and the IPv6 forms of an IPv4 address that lead to this machine are refused, unless allowed.
+// The guard refuses names, redirects and IPv6 forms of IPv4 addresses that lead to this machine, unless allowed.
 func TestGuard_RejectsLocalAddresses(t *testing.T) {
 	var answered atomic.Int32
 	mux := http.NewServeMux()
@@ -128,20 +128,20 @@ func TestGuard_RejectsLocalAddresses(t *testing.T) {
 				resolver, asked = names(t, c.at)
 			}
 			if err := get(guard(t, resolver), c.url); !errors.Is(err, ErrRefused) || answered.Load() != 0 {
-				t.Errorf("got %v and %d answers, want that it is refused", err, answered.Load())
+				t.Errorf("got error %v and %d responses, want ErrRefused", err, answered.Load())
 			}
 			if err := get(guard(t, resolver, "127.0.0.0/8"), c.url); err != nil || answered.Swap(0) != 1 {
-				t.Errorf("allowed: got %v, want an answer", err)
+				t.Errorf("allowed: got error %v, want a response", err)
 			}
 			if c.at != "" && asked.Load() == 0 {
-				t.Error("the name was not looked up")
+				t.Error("the resolver was not called")
 			}
 		})
 	}
-	// An address is not allowed because an allowed one redirects to it.
+	// A redirect from an allowed address does not allow its target.
 	g := guard(t, nil, "127.0.0.2/32")
 	if err := get(g, "http://127.0.0.1:"+port+"/redirect"); !errors.Is(err, ErrRefused) {
-		t.Errorf("got %v, want that it is refused", err)
+		t.Errorf("got error %v, want ErrRefused", err)
 	}
 	hop := httptest.NewUnstartedServer(http.RedirectHandler("http://127.0.0.1:"+port+"/", http.StatusFound))
 	l, err := net.Listen("tcp", "127.0.0.2:0")
@@ -152,7 +152,7 @@ func TestGuard_RejectsLocalAddresses(t *testing.T) {
 	hop.Start()
 	defer hop.Close()
 	if err := get(g, "http://"+l.Addr().String()+"/"); !errors.Is(err, ErrRefused) || answered.Load() != 0 {
-		t.Errorf("redirected: got %v and %d answers, want that it is refused", err, answered.Load())
+		t.Errorf("redirect: got error %v and %d responses, want ErrRefused", err, answered.Load())
 	}
 }
 

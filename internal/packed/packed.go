@@ -1,6 +1,6 @@
 // Package packed encodes and decodes the values of rows. Numbers are varints, sums and weights are eight bytes (IEEE
-// 754, big-endian), flags are one byte, and texts and lists follow their length. The owner of a row defines the fields
-// and their order, and starts the row with a byte for its layout.
+// 754, big-endian), flags are one byte, and texts and lists follow their length. The package that stores a row defines
+// the fields and their order, and starts the row with the version of its format.
 package packed
 
 import (
@@ -13,7 +13,7 @@ import (
 // ErrTorn is returned when bytes are truncated, too long, or of another format.
 var ErrTorn = errors.New("row is truncated or corrupt")
 
-// A VersionError is returned for a row of another version of the program.
+// VersionError is returned for a row with another format version.
 type VersionError struct{ Got, Want byte }
 
 // Error returns both versions.
@@ -53,8 +53,8 @@ func AppendList[T any](b []byte, list []T, add func([]byte, T) []byte) []byte {
 	return b
 }
 
-// Reader reads values from the front of bytes. After an error, it returns zero values, and End returns the error. So a
-// row can be read field by field without checking each one.
+// Reader reads values from the front of bytes. After an error, it returns zero values, and End returns the error.
+// Therefore callers check for errors once per row.
 type Reader struct {
 	rest   []byte
 	shared string // see ShareTexts
@@ -67,7 +67,7 @@ func NewReader(b []byte) *Reader { return &Reader{rest: b} }
 // NewVersionReader returns a reader of a row that starts with the byte of its version.
 func NewVersionReader(b []byte, want byte) *Reader { return NewReader(b).Version(want) }
 
-// Version reads the byte of the row's version. If it is another one than want, End returns a *VersionError.
+// Version reads the byte of the row's version. If it differs from want, End returns a *VersionError.
 func (r *Reader) Version(want byte) *Reader {
 	if got := r.Byte(); r.err == nil && got != want {
 		r.rest, r.err = nil, &VersionError{got, want}
@@ -139,16 +139,16 @@ func Ordered[T ~int64](r *Reader) T { return T(r.Uint64() ^ 1<<63) }
 // Varint is the reverse of binary.AppendVarint.
 func (r *Reader) Varint() int64 {
 	v, n := binary.Varint(r.rest)
-	return whole(r, v, n)
+	return consume(r, v, n)
 }
 
 func (r *Reader) length() uint64 {
 	v, n := binary.Uvarint(r.rest)
-	return whole(r, v, n)
+	return consume(r, v, n)
 }
 
-// whole consumes the n bytes from which v was read. If n is 0 or less, it records an error.
-func whole[T int64 | uint64](r *Reader, v T, n int) T {
+// consume consumes the n bytes from which v was read. If n is 0 or less, it records an error.
+func consume[T int64 | uint64](r *Reader, v T, n int) T {
 	if n <= 0 {
 		r.tear()
 		return 0
@@ -159,7 +159,7 @@ func whole[T int64 | uint64](r *Reader, v T, n int) T {
 
 // Bytes is the reverse of AppendText for bytes. It returns a slice of the input, not a copy.
 func (r *Reader) Bytes() []byte {
-	if b := r.rest; len(b) > 0 && b[0] < 0x80 && int(b[0]) < len(b) { // most are short, and scans read millions of them
+	if b := r.rest; len(b) > 0 && b[0] < 0x80 && int(b[0]) < len(b) { // fast path: most are short, and scans read millions of them
 		end := 1 + int(b[0])
 		r.rest = b[end:]
 		return b[1:end]
@@ -168,13 +168,13 @@ func (r *Reader) Bytes() []byte {
 }
 
 // ShareTexts makes Text return parts of one copy of the remaining bytes, instead of a copy of each text. It saves
-// allocations if a row has several texts, and keeps the row in memory as long as one of them.
+// allocations if a row has several texts, but each of them keeps the whole copy in memory.
 func (r *Reader) ShareTexts() *Reader {
 	r.shared = string(r.rest)
 	return r
 }
 
-// Part reads a value with decode, which gets the remaining bytes as a text and returns those behind the value.
+// Part reads a value with decode, which receives the remaining bytes as a string and returns those after the value.
 func Part[T any](r *Reader, decode func(s string) (v T, rest string, err error)) (v T) {
 	if r.shared == "" {
 		r.ShareTexts()
@@ -197,8 +197,8 @@ func Text[T ~string](r *Reader) T {
 	return T(r.shared[end-len(b) : end])
 }
 
-// List is the reverse of AppendList. It returns nil if there are no items. An impossible number of items allocates
-// nothing.
+// List is the reverse of AppendList. It returns nil if there are no items. It allocates nothing if the number of items
+// exceeds the remaining bytes.
 func List[T any](r *Reader, item func(*Reader) T) []T {
 	n := r.length()
 	if n > uint64(len(r.rest)) { // an item has at least one byte

@@ -29,7 +29,7 @@ func decode(r *Reader) (x row, err error) {
 	return x, r.End()
 }
 
-func TestReader_ReadsWholeRowOrNothing(t *testing.T) {
+func TestReader_RejectsTruncatedRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := row{
 			rapid.String().Draw(t, "name"), rapid.Bool().Draw(t, "set"), rapid.Float64().Draw(t, "sum"),
@@ -60,7 +60,7 @@ func TestReader_RejectsCorruptRows(t *testing.T) {
 		read  func(*Reader)
 	}{
 		"a flag of 2":                     {[]byte{2}, func(r *Reader) { r.Flag() }},
-		"a number without an end":         {[]byte{0x80}, func(r *Reader) { r.Varint() }},
+		"an incomplete number":            {[]byte{0x80}, func(r *Reader) { r.Varint() }},
 		"a number of more than 64 bits":   {[]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, func(r *Reader) { r.Varint() }},
 		"more items than there are bytes": {append(binary.AppendUvarint(nil, 1<<60), "abc"...), list},
 		"a text beyond the end":           {append(binary.AppendUvarint(nil, 1<<63), "abc"...), func(r *Reader) { Text[string](r) }},
@@ -72,7 +72,7 @@ func TestReader_RejectsCorruptRows(t *testing.T) {
 				t.Errorf("got %v, want ErrTorn", err)
 			}
 			if r.Byte() != 0 || r.Flag() || r.Float() != 0 || r.Varint() != 0 || Text[string](r) != "" {
-				t.Error("a torn reader goes on")
+				t.Error("the reader returned a value after an error")
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestNewVersionReader(t *testing.T) {
 	r = NewVersionReader(row, 3)
 	var other *VersionError
 	if got := Text[string](r); got != "" || !errors.As(r.End(), &other) || *other != (VersionError{Got: 2, Want: 3}) {
-		t.Errorf("another version: got %q, %v, want a VersionError", got, r.End())
+		t.Errorf("another version: got %q, %v, want a *VersionError", got, r.End())
 	}
 	if err := NewVersionReader(nil, 0).End(); !errors.Is(err, ErrTorn) {
 		t.Errorf("an empty row: got %v, want %v", err, ErrTorn)

@@ -2,8 +2,8 @@ package packed
 
 import "encoding/binary"
 
-// Row is a type that is stored as the value of a row. Pack names its fields once, for both directions. It calls
-// Packer.Version first.
+// Row is a type that is stored as the value of a row. Its method Pack lists the fields once, for reading and writing. It
+// calls Packer.Version first.
 type Row[T any] interface {
 	*T
 	Pack(p *Packer)
@@ -46,7 +46,7 @@ func (p *Packer) Version(want byte) {
 	p.in.Version(want)
 }
 
-// Flags packs up to eight flags into one byte. Another bit is an error.
+// Flags packs up to eight flags into one byte. It rejects a byte with other bits.
 func (p *Packer) Flags(flags ...*bool) {
 	if p.in == nil {
 		var b byte
@@ -76,7 +76,7 @@ func Float[T ~float64](p *Packer, v *T) {
 	*v = T(p.in.Float())
 }
 
-// Float32 packs a number as eight bytes, exactly.
+// Float32 packs a number as eight bytes, without loss.
 func Float32(p *Packer, v *float32) {
 	wide := float64(*v)
 	Float(p, &wide)

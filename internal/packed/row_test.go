@@ -32,7 +32,7 @@ func (v *visit) Pack(p *Packer) {
 	Items(p, &v.Tags, String[string])
 }
 
-func TestDecode_ReturnsTheEncodedRowOrAnError(t *testing.T) {
+func TestDecode_ReturnsEncodedRowOrError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.Make[visit]().Draw(t, "row")
 		b := Encode(&want)
@@ -45,7 +45,7 @@ func TestDecode_ReturnsTheEncodedRowOrAnError(t *testing.T) {
 			}
 		}
 		if got, err := Decode[visit](append(b, 0)); !errors.Is(err, ErrTorn) {
-			t.Errorf("a byte too many: got %+v, %v, want ErrTorn", got, err)
+			t.Errorf("one byte more: got %+v, %v, want ErrTorn", got, err)
 		}
 		b[0] = 4
 		var version *VersionError

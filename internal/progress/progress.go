@@ -1,5 +1,5 @@
-// Package progress shows the progress of a long task: with a bar on a terminal, and otherwise with a line every five
-// seconds and one at the end.
+// Package progress shows the progress of a long task: a bar on a terminal, and otherwise a line every five seconds and
+// one at the end.
 package progress
 
 import (
@@ -61,7 +61,7 @@ func (r *Reporter) Start(what string, total int) *Task {
 			progressbar.OptionThrottle(barEvery),
 			progressbar.OptionShowCount(),
 			progressbar.OptionFullWidth(),
-			progressbar.OptionSetSpinnerChangeInterval(0), // it would need a goroutine; Say moves it
+			progressbar.OptionSetSpinnerChangeInterval(0), // no goroutine: Say moves the spinner
 			progressbar.OptionClearOnFinish(),
 		)
 	}
@@ -73,7 +73,7 @@ func (t *Task) Add(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.done += n
-	t.tell(func() error { return t.bar.Add(n) })
+	t.update(func() error { return t.bar.Add(n) })
 }
 
 // Say sets the state of a task whose steps are not counted.
@@ -81,7 +81,7 @@ func (t *Task) Say(state string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.state = state
-	t.tell(func() error {
+	t.update(func() error {
 		t.bar.Describe(t.what + ": " + state)
 		return t.bar.Add(1)
 	})
@@ -93,17 +93,17 @@ func (t *Task) Done() time.Duration {
 	defer t.mu.Unlock()
 	took := t.r.now().Sub(t.started)
 	if t.bar != nil {
-		_ = t.bar.Finish() // a closed terminal needs no bar
+		_ = t.bar.Finish() // ignore errors of a closed terminal
 	}
 	t.state = ""
 	fmt.Fprintf(t.r.out, "%s, %s\n", t.line(), took.Round(time.Millisecond))
 	return took
 }
 
-// tell moves the bar, or writes a line if the last one is old.
-func (t *Task) tell(move func() error) {
+// update moves the bar, or writes a line if the last one is old.
+func (t *Task) update(move func() error) {
 	if t.bar != nil {
-		_ = move() // as in Done
+		_ = move() // ignore errors, see Done
 		return
 	}
 	if now := t.r.now(); now.Sub(t.told) >= plainEvery {

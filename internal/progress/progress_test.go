@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// clock is a time that only the test moves.
+// clock is a time that only the test changes.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -24,7 +24,7 @@ func TestReporter_PrintsLinesWithoutTerminal(t *testing.T) {
 	counted := r.Start("pins", 30)
 	counted.Add(10)
 	c.at = c.at.Add(plainEvery)
-	counted.Add(10) // the only one that is reported
+	counted.Add(10) // the only reported call
 	counted.Add(10)
 	c.at = c.at.Add(1500 * time.Millisecond)
 	if got, want := counted.Done(), plainEvery+1500*time.Millisecond; got != want {
@@ -71,23 +71,22 @@ func TestReporter_DrawsBarsWithoutColors(t *testing.T) {
 	task.Say("on the way")
 	task.Done()
 	if got := out.String(); !strings.Contains(got, "pins") || strings.Contains(got, "\x1b[3") || strings.Contains(got, "\x1b[9") {
-		t.Errorf("a bar is drawn as %q", got)
+		t.Errorf("got the bar %q, want no escape sequence", got)
 	}
 }
 
-// Output that is not a terminal, such as a file, gets lines.
 func TestTo_PrintsLinesToFile(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	must.OK(t, err)
 	defer f.Close()
 	if To(f).Terminal() {
-		t.Error("a file is taken for a terminal")
+		t.Error("a file is treated as a terminal")
 	}
 	task := To(f).Start("pins", 3)
 	task.Add(3)
 	task.Done()
 	got, err := os.ReadFile(f.Name())
 	if err != nil || !strings.HasPrefix(string(got), "pins: 3 of 3, ") || strings.ContainsAny(string(got), "\r\x1b") {
-		t.Errorf("a file gets %q, %v", got, err)
+		t.Errorf("got %q, %v in the file, want a line", got, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
-// HTTP configures an HTTP client. The scheme of the address decides about TLS. The zero value sends no credentials and
-// trusts the authorities of the system.
+// HTTP configures an HTTP client. It uses TLS if the scheme of the address is https. The zero value sends no credentials
+// and trusts the authorities of the system.
 type HTTP struct {
 	TLS       Certificates `yaml:"tls"`
 	Login     `yaml:",inline"`
@@ -31,8 +31,8 @@ func (h HTTP) Validate() error {
 
 func (h HTTP) bearer() bool { return h.Token != "" || h.TokenFile != "" }
 
-// Client returns a client that uses transport, sets its TLS settings, and authenticates each request. It follows no
-// redirect to another server, which must not receive the credentials.
+// Client sets the TLS settings of transport, and returns a client that uses it and authenticates each request. The
+// client does not follow redirects to another server, because that server must not receive the credentials.
 func (h HTTP) Client(transport *http.Transport) (*http.Client, error) {
 	settings, err := h.TLS.Config()
 	if err != nil {
@@ -43,7 +43,7 @@ func (h HTTP) Client(transport *http.Transport) (*http.Client, error) {
 	if !h.Given() && !h.bearer() {
 		return out, nil
 	}
-	if _, err := h.authorization(); err != nil { // now instead of at the first request
+	if _, err := h.authorization(); err != nil { // report errors now instead of at the first request
 		return nil, err
 	}
 	out.Transport = authorized{h, transport}
@@ -68,39 +68,39 @@ type authorized struct {
 
 // RoundTrip implements http.RoundTripper.
 func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
-	tell, err := a.as.authorization()
+	authorize, err := a.as.authorization()
 	if err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // required by the interface; nothing was sent
+			_ = req.Body.Close() // required by http.RoundTripper
 		}
 		return nil, err
 	}
 	req = req.Clone(req.Context()) // a RoundTripper must not change the caller's request
-	tell(req)
+	authorize(req)
 	res, err := a.next.RoundTrip(req)
 	if err != nil || res.StatusCode < http.StatusBadRequest {
 		return res, err
 	}
-	if err := hideTold(req, res); err != nil {
+	if err := hideCredentials(req, res); err != nil {
 		return nil, err
 	}
 	return res, nil
 }
 
-// maxRefusal is the maximum size of an error response that is read; the rest is dropped.
-const maxRefusal = 1 << 20
+// maxErrorBody is the maximum number of bytes of an error response that are read.
+const maxErrorBody = 1 << 20
 
-// hideTold removes the credentials of a request from an error response, because such responses become errors and some
-// servers repeat what they received.
-func hideTold(req *http.Request, res *http.Response) error {
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
-	_ = res.Body.Close() // what is needed has been read
+// hideCredentials removes the credentials of a request from an error response: some servers repeat them, and clients put
+// such responses into errors.
+func hideCredentials(req *http.Request, res *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
+	_ = res.Body.Close() // only read
 	if err != nil {
-		return fmt.Errorf("read the answer %s: %w", res.Status, err)
+		return fmt.Errorf("read the response %s: %w", res.Status, err)
 	}
-	_, told, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	_, password, _ := req.BasicAuth() // it is in told, encoded
-	for _, secret := range []string{told, password} {
+	_, sent, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	_, password, _ := req.BasicAuth() // sent has it encoded
+	for _, secret := range []string{sent, password} {
 		if secret != "" {
 			text = bytes.ReplaceAll(text, []byte(secret), []byte(hidden))
 		}
@@ -122,19 +122,19 @@ func sameServer(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// CheckURL rejects an address that contains a password, without repeating it, because addresses are printed. It also
-// rejects the output of ShownURL for an address with a query, which was copied from such output.
+// CheckURL rejects an address that contains a password, because addresses are printed. The error does not contain the
+// address. CheckURL also rejects addresses that ShownURL has redacted.
 func CheckURL(address string) error {
 	if strings.HasSuffix(address, "?"+hidden) {
 		return errors.New("is the redacted form of an address")
 	}
-	if strings.Contains(address, "@") { // whether or not it is a URL
+	if strings.Contains(address, "@") { // even if it is not a URL
 		return errors.New("contains a user: set user and password instead")
 	}
 	return nil
 }
 
-// ShownURL returns an address for printing. It hides the query, which may be a key.
+// ShownURL returns an address for printing. It hides the query, which may contain a key.
 func ShownURL(address string) string {
 	before, _, has := strings.Cut(address, "?")
 	if !has {

@@ -33,14 +33,14 @@ func serve(t *testing.T, at func(string) string, mutual bool) *httptest.Server {
 		server.TLS.ClientCAs, server.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		server.TLS.ClientCAs.AppendCertsFromPEM(text)
 	}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes are meant to fail
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // some handshakes fail on purpose
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server
 }
 
-// ask returns the response of the server.
-func ask(t *testing.T, h secure.HTTP, url string) (string, error) {
+// get returns the body of the server's response.
+func get(t *testing.T, h secure.HTTP, url string) (string, error) {
 	t.Helper()
 	transport := new(http.Transport)
 	defer transport.CloseIdleConnections()
@@ -71,7 +71,7 @@ func TestClient_AuthenticatesServerAndClient(t *testing.T) {
 		at         *httptest.Server
 		want, fail string
 	}{
-		{"nobody", secure.HTTP{TLS: ca}, server, "", ""},
+		{"anonymous", secure.HTTP{TLS: ca}, server, "", ""},
 		{"a user", secure.HTTP{TLS: ca, Login: secure.Login{User: "ada", Password: "p"}}, server, "Basic YWRhOnA=", ""},
 		{"a token", secure.HTTP{TLS: ca, TokenFile: token}, server, "Bearer t-1", ""},
 		{"an unknown authority", secure.HTTP{}, server, "", "certificate"},
@@ -82,7 +82,7 @@ func TestClient_AuthenticatesServerAndClient(t *testing.T) {
 		{"no certificate", secure.HTTP{TLS: ca}, mutual, "", "certificate"},
 		{"no file", secure.HTTP{TLS: ca, TokenFile: token + "x"}, server, "", "read secret"},
 	} {
-		got, err := ask(t, c.as, c.at.URL)
+		got, err := get(t, c.as, c.at.URL)
 		if got != c.want || (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
 			t.Errorf("%s: got %q, %v, want %q, %q", c.name, got, err, c.want, c.fail)
 		}
@@ -92,8 +92,8 @@ func TestClient_AuthenticatesServerAndClient(t *testing.T) {
 // A redirect must not send the credentials to another server.
 func TestClient_SendsNoCredentialsToOtherServer(t *testing.T) {
 	at := certificates(t)
-	told := ""
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told = r.Header.Get("Authorization") }))
+	received := ""
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Get("Authorization") }))
 	defer other.Close()
 	mux := http.NewServeMux()
 	first := httptest.NewServer(mux)
@@ -102,11 +102,11 @@ func TestClient_SendsNoCredentialsToOtherServer(t *testing.T) {
 	mux.Handle("/there", http.RedirectHandler("/here", http.StatusFound))
 	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Header.Get("Authorization"))) })
 	as := secure.HTTP{TLS: secure.Certificates{CAFile: at(securetest.CA)}, Token: "t-1"}
-	if _, err := ask(t, as, first.URL+"/away"); err == nil || !strings.Contains(err.Error(), "another server") || told != "" {
-		t.Errorf("redirected away: got %v, the other server was told %q", err, told)
+	if _, err := get(t, as, first.URL+"/away"); err == nil || !strings.Contains(err.Error(), "another server") || received != "" {
+		t.Errorf("redirect to another server: got error %v, and the other server received %q", err, received)
 	}
-	if got, err := ask(t, as, first.URL+"/there"); got != "Bearer t-1" || err != nil {
-		t.Errorf("redirected on the same server: got %q, %v", got, err)
+	if got, err := get(t, as, first.URL+"/there"); got != "Bearer t-1" || err != nil {
+		t.Errorf("redirect on the same server: got %q, %v", got, err)
 	}
 }
 
@@ -118,8 +118,8 @@ func TestCheckURL_RejectsPasswords(t *testing.T) {
 	}
 }
 
-// A server that rejects a request may repeat the credentials. They are removed from responses that become errors. Other
-// responses are unchanged.
+// A server that rejects a request may repeat the credentials. The client removes them from error responses, and does not
+// change other responses.
 func TestClient_HidesRepeatedCredentials(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/refused" {
@@ -137,10 +137,10 @@ func TestClient_HidesRepeatedCredentials(t *testing.T) {
 	}{
 		{"a token", secure.HTTP{Token: "t-1"}, "/refused", "no: Bearer (hidden) "},
 		{"a password", secure.HTTP{Login: secure.Login{User: "ada", Password: "p-1"}}, "/refused", "no: Basic (hidden) (hidden)"},
-		{"nobody", secure.HTTP{}, "/refused", "no:  "},
+		{"anonymous", secure.HTTP{}, "/refused", "no:  "},
 		{"no refusal", secure.HTTP{Token: "t-1"}, "/", "no: Bearer t-1 "},
 	} {
-		if got, err := ask(t, c.as, server.URL+c.path); got != c.want || err != nil {
+		if got, err := get(t, c.as, server.URL+c.path); got != c.want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", c.name, got, err, c.want)
 		}
 	}

@@ -1,11 +1,9 @@
 // Package secure configures how a client of Kafka, the registry, Cassandra or Pinot authenticates, and which servers it
 // trusts. The settings and their meaning are the same for each of them.
 //
-// A secret comes from a file or from the configuration, where the environment can set it. It is never printed. Files
-// with secrets and with a client's own certificate are read again for every new connection, so replacing one needs no
-// restart. Certificates of authorities are read once.
-//
-// The package imports nothing of the module, and every layer may import it.
+// A secret comes from a file, from the configuration, or from the environment. It is never printed. Every new connection
+// reads the files with secrets and with the client's own certificate, so you can replace them without a restart.
+// Certificates of authorities are read once.
 package secure
 
 import (
@@ -18,7 +16,7 @@ import (
 	"strings"
 )
 
-// Secret is a text that is never printed: not by fmt, in a log, or in a written configuration.
+// Secret is a string that fmt, logs and encoders never print.
 type Secret string
 
 // hidden replaces a secret in all output.
@@ -27,7 +25,7 @@ const hidden = "(hidden)"
 // Reveal returns the text.
 func (s Secret) Reveal() string { return string(s) }
 
-// Check rejects the replacement text of a secret, which was copied from output.
+// Check rejects the placeholder of a redacted secret.
 func (s Secret) Check() error {
 	if s == hidden {
 		return errors.New("is the redacted form of a secret")
@@ -35,7 +33,7 @@ func (s Secret) Check() error {
 	return nil
 }
 
-// String returns "" or the replacement text.
+// String returns the placeholder, or "" if the secret is empty.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -83,7 +81,7 @@ func (c Certificates) Config() (*tls.Config, error) {
 		}
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("read ca_file %s: no certificate in it", c.CAFile)
+			return nil, fmt.Errorf("read ca_file %s: contains no certificate", c.CAFile)
 		}
 	}
 	if c.CertFile != "" {
@@ -104,7 +102,7 @@ func (c Certificates) own(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	return &pair, nil
 }
 
-// TLS configures encryption for protocols whose address does not say whether to encrypt. The zero value disables it.
+// TLS configures encryption for protocols whose addresses have no scheme. The zero value disables it.
 type TLS struct {
 	Enabled      bool `yaml:"enabled" help:"connect with TLS"`
 	Certificates `yaml:",inline"`
@@ -150,7 +148,7 @@ func (l Login) Validate() error {
 // Secret returns the password.
 func (l Login) Secret() (string, error) { return reveal(l.Password, l.PasswordFile) }
 
-// oneOf rejects a secret that is given twice, and a replacement text.
+// oneOf rejects a secret that is set twice, and a placeholder.
 func oneOf(name string, text Secret, fileName, file string) error {
 	if text != "" && file != "" {
 		return fmt.Errorf("%s: conflicts with %s", name, fileName)

@@ -26,7 +26,7 @@ func certificates(t *testing.T) func(name string) string {
 	return func(name string) string { return filepath.Join(dir, name) }
 }
 
-// All ways to print a secret, or a value that contains one, print only that there is one.
+// All ways to print a secret, or a value that contains one, print only a placeholder.
 func TestSecret_IsNeverPrinted(t *testing.T) {
 	const text = "correct-horse"
 	type holder struct {
@@ -44,10 +44,10 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 	all := fmt.Sprintf("%v %+v %#v %s %q %x %d", h, h, h, h.Login.Password, h.Login.Password, h.Login.Password, h.Login.Password) +
 		fmt.Sprint(fmt.Errorf("as %v", h.Login)) + log.String() + string(inYAML) + string(inJSON)
 	if strings.Contains(all, text) || strings.Contains(all, fmt.Sprintf("%x", text)) {
-		t.Errorf("a secret is shown:\n%s", all)
+		t.Errorf("a secret is printed:\n%s", all)
 	}
 	if n := strings.Count(all, "(hidden)"); n < 10 {
-		t.Errorf("it is shown %d times that there is a secret, want each time:\n%s", n, all)
+		t.Errorf("%d placeholders of secrets, want one for each secret:\n%s", n, all)
 	}
 	if got := h.Login.Password.Reveal(); got != text {
 		t.Errorf("Reveal: got %q", got)
@@ -61,18 +61,18 @@ func TestValidate(t *testing.T) {
 		want  string
 	}{
 		{"nothing", secure.TLS{}, ""},
-		{"nobody", secure.HTTP{}, ""},
+		{"anonymous", secure.HTTP{}, ""},
 		{"TLS", secure.TLS{Enabled: true, Certificates: secure.Certificates{CAFile: "ca", CertFile: "c", KeyFile: "k"}}, ""},
 		{"files without TLS", secure.TLS{Certificates: secure.Certificates{CAFile: "ca"}}, "enabled: is false"},
 		{"no key", secure.Certificates{CertFile: "c"}, "cert_file, key_file: both or neither are required"},
-		{"all and some", secure.Certificates{CAFile: "ca", InsecureSkipVerify: true}, "insecure_skip_verify: is true, so ca_file"},
+		{"CA without verification", secure.Certificates{CAFile: "ca", InsecureSkipVerify: true}, "insecure_skip_verify: is true, so ca_file"},
 		{"a login", secure.Login{User: "ada", PasswordFile: "p"}, ""},
 		{"no password", secure.Login{User: "ada"}, "user, password: both or neither are required"},
 		{"no user", secure.Login{Password: "p"}, "user, password: both or neither are required"},
 		{"two passwords", secure.Login{User: "ada", Password: "p", PasswordFile: "p"}, "password: conflicts with password_file"},
-		{"a copied one", secure.Login{User: "ada", Password: "(hidden)"}, "password: is the redacted form of a secret"},
+		{"redacted password", secure.Login{User: "ada", Password: "(hidden)"}, "password: is the redacted form of a secret"},
 		{"two tokens", secure.HTTP{Token: "t", TokenFile: "t"}, "token: conflicts with token_file"},
-		{"two people", secure.HTTP{Token: "t", Login: secure.Login{User: "ada", Password: "p"}}, "token: conflicts with user"},
+		{"token and user", secure.HTTP{Token: "t", Login: secure.Login{User: "ada", Password: "p"}}, "token: conflicts with user"},
 		{"nested", secure.HTTP{TLS: secure.Certificates{KeyFile: "k"}}, "tls.cert_file, key_file: both or neither"},
 	} {
 		err := c.value.Validate()
@@ -86,9 +86,9 @@ func TestLogin_ReadsPasswordFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	login := secure.Login{User: "ada", PasswordFile: file}
 	if _, err := login.Secret(); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("no file: got %v, want its name", err)
+		t.Errorf("missing file: got error %v, want its name", err)
 	}
-	for text, want := range map[string]string{"one\n": "one", "two": "two", "th ree \r\n": "th ree "} { // the file is read each time
+	for text, want := range map[string]string{"one\n": "one", "two": "two", "th ree \r\n": "th ree "} {
 		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		if got, err := login.Secret(); got != want || err != nil {
 			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
@@ -106,7 +106,7 @@ func TestCertificates_RejectsUnreadableFiles(t *testing.T) {
 	at := certificates(t)
 	for name, c := range map[string]secure.Certificates{
 		"no such file":           {CAFile: at("none.pem")},
-		"no certificate in it":   {CAFile: at(securetest.Key)},
+		"no certificate":         {CAFile: at(securetest.Key)},
 		"cert_file and key_file": {CertFile: at(securetest.CA), KeyFile: at(securetest.Key)},
 	} {
 		if _, err := c.Config(); err == nil || !strings.Contains(err.Error(), name) {
@@ -118,7 +118,7 @@ func TestCertificates_RejectsUnreadableFiles(t *testing.T) {
 	}
 }
 
-// A client's certificate is read again for every handshake.
+// Every handshake reads the client's certificate.
 func TestCertificates_ReloadsClientCertificate(t *testing.T) {
 	at, other := certificates(t), certificates(t)
 	c, err := secure.Certificates{CertFile: at(securetest.Client), KeyFile: at(securetest.Key)}.Config()
@@ -129,6 +129,6 @@ func TestCertificates_ReloadsClientCertificate(t *testing.T) {
 		must.OK(t, os.Rename(other(name), at(name)))
 	}
 	if after, err := c.GetClientCertificate(new(tls.CertificateRequestInfo)); err != nil || bytes.Equal(before.Certificate[0], after.Certificate[0]) {
-		t.Errorf("%v, or the same certificate after its file was replaced", err)
+		t.Errorf("got error %v, or the previous certificate after its file was replaced", err)
 	}
 }

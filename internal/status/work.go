@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// requestTimeout limits a request for the status, which is small and answered from memory.
+// requestTimeout limits a request for the status.
 const requestTimeout = 5 * time.Second
 
 // RequestWork requests the progress of the groups from the process at an HTTP address, which must run the group pools.

@@ -17,7 +17,7 @@ type DB struct {
 	db *pebble.DB   // nil: closed
 }
 
-// Guard returns db as a DB. After Close, its Use returns the error closed. Only the DB may close db from then on.
+// Guard returns a DB for db, which the caller must no longer close. After Close, Use returns the error closed.
 func Guard(db *pebble.DB, closed error) *DB { return &DB{db: db, closed: closed} }
 
 // Use calls f with the database, which stays open during the call, and returns the error of f.
@@ -30,7 +30,7 @@ func (d *DB) Use(f func(db *pebble.DB) error) error {
 	return f(d.db)
 }
 
-// Close closes the database after all calls of Use in flight have returned. Further calls do nothing.
+// Close waits for calls of Use in flight, and closes the database. Further calls do nothing.
 func (d *DB) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,11 +57,11 @@ func (l logger) Infof(format string, args ...any) { l.log.Debug(l.line(format, a
 // Errorf logs an error.
 func (l logger) Errorf(format string, args ...any) { l.log.Error(l.line(format, args)) }
 
-// Fatalf exits the process, as Pebble requires: its log or its manifest cannot be written (disk full, read-only), and
-// the data in memory may not be durable. Data that a store acknowledged is on disk or in Kafka. No offset is committed
-// past an unfinished write, so the next start resumes there.
+// Fatalf exits the process, as Pebble requires: it cannot write its log or its manifest (disk full, read-only), and the
+// data in memory may not be durable. Acknowledged data is on disk or in Kafka, and no committed offset is past an
+// unfinished write. The next start resumes there.
 func (l logger) Fatalf(format string, args ...any) {
-	l.log.Error(l.line("the process ends: "+format, args))
+	l.log.Error(l.line("exiting: "+format, args))
 	os.Exit(1)
 }
 

@@ -13,19 +13,18 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-var errGone = errors.New("the store is closed")
+var errClosed = errors.New("the store is closed")
 
-// A database in use is closed after the last use. Afterwards it is neither used nor closed again.
 func TestDB_CloseWaitsForUse(t *testing.T) {
 	pdb, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
 	must.OK(t, err)
-	db := Guard(pdb, errGone)
+	db := Guard(pdb, errClosed)
 	in, leave, used, closed := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	go func() {
 		used <- db.Use(func(pdb *pebble.DB) error {
 			close(in)
 			<-leave
-			return pdb.Set([]byte("a"), nil, pebble.NoSync) // panics on a closed one
+			return pdb.Set([]byte("a"), nil, pebble.NoSync) // panics on a closed database
 		})
 	}()
 	<-in
@@ -42,8 +41,8 @@ func TestDB_CloseWaitsForUse(t *testing.T) {
 	if err := errors.Join(<-used, <-closed); err != nil {
 		t.Error(err)
 	}
-	if err := db.Use(func(*pebble.DB) error { return nil }); !errors.Is(err, errGone) {
-		t.Errorf("use of a closed one: %v, want %v", err, errGone)
+	if err := db.Use(func(*pebble.DB) error { return nil }); !errors.Is(err, errClosed) {
+		t.Errorf("use of a closed database: got %v, want %v", err, errClosed)
 	}
 	if err := db.Close(); err != nil {
 		t.Errorf("close again: %v", err)
@@ -56,6 +55,6 @@ func TestLogger_WritesOnlyErrors(t *testing.T) {
 	l.Infof("chatter %d", 1)
 	l.Errorf("broken %d", 2)
 	if got := out.String(); !strings.Contains(got, `level=ERROR msg="a store: broken 2"`) || strings.Contains(got, "chatter") {
-		t.Errorf("logged %s, want the error alone", got)
+		t.Errorf("logged %s, want only the error", got)
 	}
 }

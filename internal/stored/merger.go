@@ -7,9 +7,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Greatest returns a merge rule: of all values written to one key, the greatest by bytes is the value of the row. The rule
-// is commutative, associative and idempotent. Therefore order and repetition of writes do not matter, and a write reads
-// nothing. Pebble stores the name in the files, and opens them only with a merger of that name.
+// Greatest returns a merge operator: the value of a row is the bytewise greatest of all values written to its key. The
+// operator is commutative, associative and idempotent. Therefore order and repetition of writes do not matter, and a
+// write needs no read. Pebble stores the name in the files, and opens them only with a merger of that name.
 func Greatest(name string) *pebble.Merger {
 	return &pebble.Merger{
 		Name:  name,

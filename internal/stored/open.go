@@ -11,10 +11,10 @@ import (
 // Format is the version of a store's keys and rows.
 type Format struct {
 	Version byte
-	Remedy  string // what an operator does with a store of another version
+	Remedy  string // instruction to the operator for a store of another version
 }
 
-// formatKey is the key of the row with the version. No other row has it.
+// formatKey is the reserved key of the row with the version.
 const formatKey = "v"
 
 // Open opens the database in dir, and creates it if necessary. It returns an error if another process has it open, if its
@@ -33,7 +33,7 @@ func Open(dir string, format Format, options *pebble.Options) (*pebble.DB, error
 	return db, nil
 }
 
-// claim writes the version to an empty database, and compares it with that of another one.
+// claim writes the version to an empty database, and otherwise compares the versions.
 func (f Format) claim(db *pebble.DB) error {
 	found, err := Row(db, []byte(formatKey))
 	if err != nil {

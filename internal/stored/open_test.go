@@ -12,7 +12,7 @@ import (
 
 func TestOpen_ChecksFormat(t *testing.T) {
 	dir, older, quiet := t.TempDir(), t.TempDir(), Logger(slog.New(slog.DiscardHandler), "")
-	db, err := pebble.Open(older, &pebble.Options{Logger: quiet}) // a store from before there was a version
+	db, err := pebble.Open(older, &pebble.Options{Logger: quiet}) // a store without a format version
 	if err == nil {
 		err = db.Set([]byte("a"), nil, pebble.Sync)
 	}

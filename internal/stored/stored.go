@@ -1,5 +1,5 @@
-// Package stored has the common parts of all stores on Pebble: reading a single row, closing a database in use, and a
-// log. It is a leaf: every layer may import it.
+// Package stored has the common parts of all stores on Pebble: opening a store of one format, reading a row, closing a
+// database in use, and logging.
 package stored
 
 import (

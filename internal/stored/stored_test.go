@@ -23,7 +23,7 @@ func TestRow(t *testing.T) {
 		there bool
 		want  string
 	}{
-		"a row": {db, "a", true, "2"}, "as it was": {before, "a", true, "1"}, "an empty row": {db, "empty", true, ""}, "none": {db, "b", false, ""},
+		"a row": {db, "a", true, "2"}, "in a snapshot": {before, "a", true, "1"}, "an empty row": {db, "empty", true, ""}, "none": {db, "b", false, ""},
 	}
 	for name, tt := range tests {
 		if got, err := Row(tt.from, []byte(tt.key)); err != nil || (got != nil) != tt.there || string(got) != tt.want {

@@ -1,15 +1,15 @@
 // Package tracing creates OpenTelemetry spans: for requests, for the processing of records by groups, and for calls
 // that answers depend on.
 //
-// The sampling decision of a trace is made once, where it starts: by the caller's or producer's traceparent
-// (https://www.w3.org/TR/trace-context/), or by chance. The decision travels with requests between processes and with
-// records, so a trace is complete or absent. Only the start of a trace needs a Tracer. Start creates a child of the
-// span in the context. Without a span, it costs only a lookup in the context.
+// The sampling decision of a trace is made once, at its start: by the caller's or producer's traceparent
+// (https://www.w3.org/TR/trace-context/), or at random. Requests between processes and records carry the decision, so a
+// trace is complete or absent. Only the start of a trace needs a Tracer. Start creates a child of the span in the context.
+// Without a span, it costs only a lookup in the context.
 //
 // Names and attributes follow the semantic conventions for HTTP and for messaging
 // (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/). The span of a single processed record is a
-// child of its sender's span. The span of a batch is linked to the senders of its records, because there are several.
-// No attribute contains an id of a person or of a thing, a key, a path or the text of an error.
+// child of its sender's span. The span of a batch is linked to the spans of all senders.
+// No attribute contains the id of a user or an object, a key, a path or the text of an error.
 package tracing
 
 import (
@@ -40,8 +40,8 @@ type Tracer struct {
 // of new traces that is sampled, 0 to 1.
 func New(provider trace.TracerProvider, share float64) *Tracer { return &Tracer{provider, share} }
 
-// Decide makes the sampling decision for a request or record: the sender's decision, or by chance if there is no
-// sender. It is cheap, so that requests that are not sampled are, too.
+// Decide makes the sampling decision for a request or record: that of the sender, or a random one if there is no sender.
+// It does not allocate, so requests that are not sampled are cheap.
 func (t *Tracer) Decide(sender trace.SpanContext) bool {
 	switch {
 	case t == nil:
@@ -52,7 +52,7 @@ func (t *Tracer) Decide(sender trace.SpanContext) bool {
 	return rand.Float64() < t.share
 }
 
-// Unrecorded returns a context of a trace that is not sampled, so that later steps do not decide again.
+// Unrecorded returns a context of a trace that is not sampled. Later steps use this decision.
 func Unrecorded(ctx context.Context, sender trace.SpanContext) context.Context {
 	if !sender.IsValid() {
 		var cfg trace.SpanContextConfig
@@ -89,7 +89,7 @@ func (t *Tracer) Batch(ctx context.Context, senders []trace.SpanContext, name st
 	for _, sender := range senders[:cap(links)] {
 		links = append(links, trace.Link{SpanContext: sender})
 	}
-	// A parent makes it sampled like the senders, independent of chance.
+	// With a parent, the span is sampled like the senders' spans.
 	ctx = trace.ContextWithRemoteSpanContext(ctx, senders[0])
 	return t.provider.Tracer(scope).Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithLinks(links...), trace.WithAttributes(attributes...))
@@ -123,7 +123,7 @@ func None() trace.Span { return none }
 // Recorded reports whether ctx belongs to a sampled trace.
 func Recorded(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// ID returns the id of the sampled trace of ctx, or "".
+// ID returns the id of the trace of ctx if it is sampled, and otherwise "".
 func ID(ctx context.Context) string {
 	if sc := trace.SpanContextFromContext(ctx); sc.IsSampled() {
 		return sc.TraceID().String()
@@ -131,7 +131,7 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
-// End ends a span with its error, if any. It records only the kind of the error, because texts contain ids.
+// End ends a span with its error, if any. It records only the kind of the error, because error texts contain ids.
 func End(span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
 		Fail(span, kindOf(err))
@@ -145,7 +145,7 @@ func Fail(span trace.Span, kind string) {
 	span.SetAttributes(attribute.String("error.type", kind))
 }
 
-// kindOf names an error by what a caller could do about it, or by the type of its cause.
+// kindOf returns the class of an error that callers distinguish, or the type of its cause.
 func kindOf(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -22,13 +22,13 @@ func TestParse_RejectsMalformedHeaders(t *testing.T) {
 		name, value string
 		valid       bool
 	}{
-		{"as it should be", good, true},
+		{"valid", good, true},
 		{"not sampled", strings.TrimSuffix(good, "1") + "0", true},
 		{"further flags", strings.TrimSuffix(good, "01") + "ff", true},
-		{"a later version with more", "cc" + good[2:] + "-what-comes-then", true},
-		{"a later version that goes on otherwise", "cc" + good[2:] + "what", false},
-		{"this version with more", good + "-more", false},
-		{"the version that cannot be", "ff" + good[2:], false},
+		{"later version with more fields", "cc" + good[2:] + "-more-fields", true},
+		{"later version without a separator", "cc" + good[2:] + "more", false},
+		{"this version with more fields", good + "-more", false},
+		{"invalid version", "ff" + good[2:], false},
 		{"upper case", strings.ToUpper(good), false},
 		{"no trace", "00-" + strings.Repeat("0", 32) + good[35:], false},
 		{"no span", good[:36] + strings.Repeat("0", 16) + "-01", false},
@@ -66,7 +66,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if sc := tracing.Parse(value); sc.IsValid() && !tracing.Parse(tracing.Value(sc)).Equal(sc) {
-			t.Errorf("%q: reads as %v, which does not read as itself", value, sc)
+			t.Errorf("%q: got %v, whose value does not parse to the same", value, sc)
 		}
 	})
 }
@@ -94,10 +94,10 @@ func TestDecide_FollowsSender(t *testing.T) {
 		parent trace.SpanContext
 		want   bool
 	}{
-		{"recorded there, and never by chance", 0, sender(1, true), true},
-		{"not recorded there, and always by chance", 1, sender(1, false), false},
-		{"nobody before, always", 1, trace.SpanContext{}, true},
-		{"nobody before, never", 0, trace.SpanContext{}, false},
+		{"sampled by the sender, probability 0", 0, sender(1, true), true},
+		{"not sampled by the sender, probability 1", 1, sender(1, false), false},
+		{"no sender, probability 1", 1, trace.SpanContext{}, true},
+		{"no sender, probability 0", 0, trace.SpanContext{}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tracer, spans := recorder(test.chance)
@@ -119,7 +119,7 @@ func TestDecide_FollowsSender(t *testing.T) {
 				t.Errorf("got %d spans, want %d", got, want)
 			}
 			if sc := trace.SpanContextFromContext(ctx); !sc.IsValid() || sc.IsSampled() != test.want {
-				t.Errorf("what others are told is %v", sc)
+				t.Errorf("got the propagated span context %v", sc)
 			}
 		})
 	}
@@ -129,10 +129,10 @@ func TestTracer_NilStartsNoSpans(t *testing.T) {
 	var off *tracing.Tracer
 	ctx, span := off.Start(t.Context(), sender(1, true), "top", trace.SpanKindServer)
 	if span.IsRecording() || trace.SpanContextFromContext(ctx).IsValid() {
-		t.Error("a nil tracer began something")
+		t.Error("a nil tracer started a span")
 	}
 	if _, span := off.Batch(t.Context(), []trace.SpanContext{sender(1, true)}, "batch"); span.IsRecording() {
-		t.Error("a nil tracer began a batch")
+		t.Error("a nil tracer started a span of a batch")
 	}
 }
 
@@ -145,7 +145,7 @@ func TestBatch_LinksSenders(t *testing.T) {
 		name    string
 		senders []trace.SpanContext
 		links   int
-	}{{"one is the parent", many[:1], 0}, {"several are linked", many[:3], 3}, {"the first of very many", many, 64}} {
+	}{{"one sender", many[:1], 0}, {"three senders", many[:3], 3}, {"more than 64 senders", many, 64}} {
 		t.Run(test.name, func(t *testing.T) {
 			tracer, spans := recorder(0)
 			_, span := tracer.Batch(t.Context(), test.senders, "process topic")
@@ -161,7 +161,7 @@ func TestBatch_LinksSenders(t *testing.T) {
 	}
 	tracer, spans := recorder(1)
 	if _, span := tracer.Batch(t.Context(), nil, "process topic"); span.IsRecording() || len(spans.Started()) > 0 {
-		t.Error("a batch of records that nobody traces has a span")
+		t.Error("a batch without traced records has a span")
 	}
 }
 
@@ -172,7 +172,7 @@ func (e *ownError) Error() string { return e.text }
 func TestEnd_RecordsOnlyKindOfError(t *testing.T) {
 	tracer, spans := recorder(1)
 	for _, err := range []error{
-		nil, fmt.Errorf("ask for user:ada: %w", context.DeadlineExceeded), fmt.Errorf("user:ada: %w", &ownError{"user:ada"}), errors.New("user:ada"),
+		nil, fmt.Errorf("request user:ada: %w", context.DeadlineExceeded), fmt.Errorf("user:ada: %w", &ownError{"user:ada"}), errors.New("user:ada"),
 	} {
 		_, span := tracer.Start(t.Context(), trace.SpanContext{}, "x", trace.SpanKindInternal)
 		tracing.End(span, err)
@@ -183,12 +183,11 @@ func TestEnd_RecordsOnlyKindOfError(t *testing.T) {
 			t.Errorf("span %d: got %v, want %q", i, got, want[i])
 		}
 		if text := fmt.Sprint(span.Attributes(), span.Events(), span.Status()); strings.Contains(text, "ada") {
-			t.Errorf("a span tells whom an error was about: %s", text)
+			t.Errorf("a span contains the id in the text of an error: %s", text)
 		}
 	}
 }
 
-// Nothing is allocated if nothing is traced.
 func TestStart_AllocatesNothingWithoutTracing(t *testing.T) {
 	ctx := t.Context()
 	var off *tracing.Tracer
