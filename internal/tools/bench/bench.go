@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Config is a run of Run.
+// Config configures Run.
 type Config struct {
 	Measure  measure.Config
 	Workload workload.Config
@@ -28,7 +28,7 @@ const processTimeout = 5 * time.Minute
 
 // Run creates the data of the run, measures, and deletes the data. The server is on the brokers of setup.
 func Run(ctx context.Context, setup topics.Setup, at client.Config, cfg Config) (_ []measure.Result, err error) {
-	if _, err := topics.VerifyAll(ctx, setup.Kafka, topics.RoleOperate); err != nil { // otherwise the wait for the published events would never end
+	if _, err := topics.VerifyAll(ctx, setup.Kafka, topics.RoleOperate); err != nil { // with other topics, the wait for the published events would never end
 		return nil, err
 	}
 	publisher, err := publishing.Open(ctx, setup)
@@ -109,7 +109,7 @@ func Failures(results []measure.Result) error {
 	var problems []error
 	for _, r := range results {
 		if r.Failed > 0 {
-			problems = append(problems, fmt.Errorf("%d of %s failed, one of them: %w", r.Failed, r.Name, r.Failure))
+			problems = append(problems, fmt.Errorf("%d requests of %s failed, one of them: %w", r.Failed, r.Name, r.Failure))
 		}
 	}
 	return errors.Join(problems...)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// wire is a broker in its own process, so that the CPU time of this process is that of the work alone.
+// wire runs a broker in another process. Therefore the CPU time of this process excludes the broker.
 type wire struct {
 	*topicstest.Cluster
 	b      *testing.B

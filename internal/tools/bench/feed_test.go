@@ -28,12 +28,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-type nobody struct{}
+type noDeletions struct{}
 
-func (nobody) Has(schemas.UserID) bool { return false }
-func (nobody) Len() int                { return 0 }
+func (noDeletions) Has(schemas.UserID) bool { return false }
+func (noDeletions) Len() int                { return 0 }
 
-func (nobody) Note(schemas.UserID, schemas.Micros) {}
+func (noDeletions) Note(schemas.UserID, schemas.Micros) {}
 
 // scale is the size factor of every benchmark: BENCH_FEED_SCALE, 1 by default.
 func scale(b *testing.B) float64 {
@@ -46,7 +46,7 @@ func scale(b *testing.B) float64 {
 	return s
 }
 
-// pipeline is the groups from pins to pools, in this process.
+// pipeline runs the groups from pins to pools in this process.
 type pipeline struct {
 	*wire
 	publisher *topics.Publisher
@@ -81,9 +81,9 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 	})
 	env := rows.Env{Kafka: p.Kafka, Streams: p.Streams, Log: slog.New(slog.DiscardHandler), Shared: shared}
 	for _, g := range []rows.Group{
-		objects.Group(objects.DefaultConfig(), p.Streams, nobody{}),
-		fanout.Group(fan, partitions, p.Streams, nobody{}),
-		pools.Group(pool, p.Streams, nobody{}),
+		objects.Group(objects.DefaultConfig(), p.Streams, noDeletions{}),
+		fanout.Group(fan, partitions, p.Streams, noDeletions{}),
+		pools.Group(pool, p.Streams, noDeletions{}),
 	} {
 		r, err := rows.New(cfg, env, g)
 		must.OK(b, err)
@@ -96,15 +96,15 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 		})
 	}
 	p.generator, err = generator.New(pool, generator.DefaultConfig(), generator.Deps{
-		Rows: p.groups[topics.Pools].View(), Streams: p.Streams, Deleted: nobody{},
+		Rows: p.groups[topics.Pools].View(), Streams: p.Streams, Deleted: noDeletions{},
 	})
 	must.OK(b, err)
-	p.workOff()
+	p.wait()
 	return p
 }
 
-// workOff returns when everything published before has reached the pools.
-func (p *pipeline) workOff() {
+// wait returns when all published events have reached the pools.
+func (p *pipeline) wait() {
 	p.b.Helper()
 	must.OK(p.b, topics.Wait(p.b.Context(), p.Kafka, schemas.MicrosOf(time.Now())+1, nil, p.readers...))
 }
@@ -135,7 +135,7 @@ func (p *pipeline) publish(author schemas.UserID) schemas.PinID {
 	return pin
 }
 
-// graph makes each of a number of people follow others.
+// graph makes each of a number of users follow others.
 func (p *pipeline) graph(people, each int) {
 	p.edges, p.each = make([][]int32, people), each
 	step := people/each | 1
@@ -147,10 +147,10 @@ func (p *pipeline) graph(people, each int) {
 		}
 	}
 	must.OK(p.b, p.publisher.Flush(p.b.Context()))
-	p.workOff()
+	p.wait()
 }
 
-// measured is the cost of a piece of work.
+// measured is the cost of a measured function.
 type measured struct {
 	took, cpu, broker time.Duration
 	deliveries        int64
@@ -173,7 +173,7 @@ func (m measured) report(b *testing.B, prefix string) {
 	b.ReportMetric((m.cpu+m.broker).Seconds()*1e6/float64(m.deliveries), prefix+"with-broker-cpu-s/M")
 }
 
-// measure measures a piece of work that results in a number of deliveries.
+// measure measures a function that results in a number of deliveries.
 func (w *wire) measure(deliveries int, work func()) measured {
 	cpu, broker, began := cpuOf(w.b, os.Getpid()), cpuOf(w.b, w.broker), time.Now()
 	work()
@@ -182,14 +182,14 @@ func (w *wire) measure(deliveries int, work func()) measured {
 	}
 }
 
-// deliver publishes pins of random people and waits until all their followers have them.
+// deliver publishes pins of random users and waits until all their followers have them.
 func (p *pipeline) deliver(pins, people, each int) measured {
 	return p.measure(pins*each, func() {
 		for range pins {
 			p.publish(user(p.rng.IntN(people)))
 		}
 		must.OK(p.b, p.publisher.Flush(p.b.Context()))
-		p.workOff()
+		p.wait()
 	})
 }
 
@@ -200,9 +200,9 @@ func pushed() fanout.Config {
 	return cfg
 }
 
-// BenchmarkFeed has fifty thousand people with thirty followers each, and 25,100 pins: 753,000 deliveries, scored,
+// BenchmarkFeed has fifty thousand users with thirty followers each, and 25,100 pins: 753,000 deliveries, scored,
 // durable, exactly once. It also measures the bare loop over the same publications. It fails if a delivery costs more
-// than most times the CPU time of the bare loop: 1.3 times if nothing else is running.
+// than most times the CPU time of the bare loop. On an idle machine, the factor is 1.3.
 func BenchmarkFeed(b *testing.B) {
 	const most = 4
 	people, each := int(50_000*scale(b)), 30
@@ -228,13 +228,13 @@ func BenchmarkFeed(b *testing.B) {
 // delivered returns the number of rows that pools has written.
 func (p *pipeline) delivered() int64 { return p.groups[topics.Pools].Status().Counters.Rows }
 
-// BenchmarkFeedFull has fifteen hundred people with five hundred followers each, whose pools of 500 are filled, and
-// then filled again. The cost of a delivery must not depend on previous deliveries, and memory must not grow with them.
+// BenchmarkFeedFull has fifteen hundred users with five hundred followers each. It fills their pools of 500 candidates
+// twice. The cost of a delivery must not depend on previous deliveries, and memory must not grow with them.
 //
-// The two halves have the same shape but not the same work. Into an empty pool, a delivery is one row. Into a full one
-// it is that row, the row that leaves for it, and its part of the trim that finds the leaving row. The bare loop does
-// the same two writes and no trim: it remembers which row is the oldest. A publication to five hundred followers is
-// cheaper per follower than one to thirty, so BenchmarkFeed stands between the two.
+// The two halves have the same publications but different costs. A delivery to an empty pool writes one row. A delivery to
+// a full pool also deletes a row, and takes its part of the trim that finds this row. The bare loop does the same two
+// writes and no trim: it remembers the oldest row. A publication to five hundred followers costs less per follower than one
+// to thirty, so the result of BenchmarkFeed is between the two.
 func BenchmarkFeedFull(b *testing.B) {
 	people, each := int(1500*scale(b)), 500
 	for range b.N {
@@ -243,7 +243,7 @@ func BenchmarkFeedFull(b *testing.B) {
 		each := min(each, people/2)
 		pins := people * 500 / each
 		p.deliver(pins, people, each).report(b, "empty-")
-		p.deliver(pins, people, each) // on average the pools are full now: some before others
+		p.deliver(pins, people, each) // now the pools are full on average
 		before := held(b)
 		p.deliver(pins, people, each).report(b, "full-")
 		b.ReportMetric(held(b).Resident-before.Resident, "MB-more")
@@ -255,10 +255,9 @@ func BenchmarkFeedFull(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkFeedGiant has one author with a million followers. It measures how long a pin takes to reach all, and how
-// long the pins of others take meanwhile, compared with their latency before. During the few seconds of one pin, a 99th
-// percentile covers only a handful of others. Therefore there are five pins with a quiet period before each, and the
-// median and the worst are reported.
+// BenchmarkFeedGiant has one author with a million followers. It measures how long a pin takes to reach all, and the
+// latency of other authors' pins during and before that time. During the few seconds of one pin, a 99th percentile covers
+// only a handful of others. Therefore the benchmark repeats this for five pins, and reports the median and the worst.
 func BenchmarkFeedGiant(b *testing.B) {
 	followers := int(1_000_000 * scale(b))
 	const rounds, others, each, giant = 5, 200, 20, "user:giant"
@@ -273,7 +272,7 @@ func BenchmarkFeedGiant(b *testing.B) {
 			}
 		}
 		must.OK(b, p.publisher.Flush(b.Context()))
-		p.workOff()
+		p.wait()
 		var all measured
 		var quiet, loud []time.Duration // 99th percentiles
 		for range rounds {
@@ -283,7 +282,7 @@ func BenchmarkFeedGiant(b *testing.B) {
 				one = p.measure(followers, func() {
 					p.publish(giant)
 					must.OK(b, p.publisher.Flush(b.Context()))
-					p.workOff() // pins of others that are published meanwhile are not awaited
+					p.wait() // for pins of others that were published in the meantime
 				})
 			})
 			all.add(one)
@@ -348,8 +347,8 @@ func percentile(all []time.Duration, n int) time.Duration {
 // bareTable is the changelog topic of the bare loop.
 const bareTable = "bare-table"
 
-// bare is the lower bound: a loop that reads the same publications, finds the followers in a Pebble store, and writes a
-// row for each to a topic, in transactions, and to another store. It knows no owners, checks nothing and trims nothing.
+// bare is the lower bound of the cost: a loop that reads the same publications, finds the followers in a Pebble store, and
+// writes a row for each to a topic, in transactions, and to another store. It has no owners, no checks and no trims.
 func (p *pipeline) bare() measured { return p.openBare(math.MaxInt).step(p.pins * p.each) }
 
 // openBare prepares the bare loop. It deletes the oldest row of a follower with more than most rows.
@@ -374,7 +373,7 @@ func (p *pipeline) openBare(most int) *bareLoop {
 	return &bareLoop{pipeline: p, consumer: consumer, producer: producer, db: db, most: most, rows: map[string][][]byte{}}
 }
 
-// silent is a logger of Pebble that writes nothing.
+// silent is a logger for Pebble that discards messages.
 type silent struct{}
 
 func (silent) Infof(string, ...any)  {}
@@ -448,7 +447,7 @@ func (l *bareLoop) fanOut(ctx context.Context, batch *pebble.Batch, pub *schemas
 		follower := it.Key()[len(head):]
 		key := append(append(make([]byte, 0, len(follower)+len(row)), follower...), row...)
 		l.produce(ctx, follower, key, value)
-		if err := errors.Join(batch.Set(key, value, nil), l.leave(ctx, batch, follower, key)); err != nil {
+		if err := errors.Join(batch.Set(key, value, nil), l.trim(ctx, batch, follower, key)); err != nil {
 			return err
 		}
 		l.delivered++
@@ -460,9 +459,9 @@ func (l *bareLoop) produce(ctx context.Context, follower, key, value []byte) {
 	l.producer.Produce(ctx, &kgo.Record{Topic: bareTable, Partition: topics.PartitionBytes(follower, partitions), Key: key, Value: value}, nil)
 }
 
-// leave deletes the oldest row of a follower with too many rows, of which key is the newest. It reads nothing, because
-// the loop knows the rows.
-func (l *bareLoop) leave(ctx context.Context, batch *pebble.Batch, follower, key []byte) error {
+// trim adds key to the rows of a follower, and deletes the oldest row if there are too many. It reads nothing from the store,
+// because the loop has the keys in memory.
+func (l *bareLoop) trim(ctx context.Context, batch *pebble.Batch, follower, key []byte) error {
 	if l.most == math.MaxInt {
 		return nil
 	}

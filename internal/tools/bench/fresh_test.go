@@ -14,7 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// crowd is authors with one to a thousand followers each, equally many with ten, a hundred and a thousand.
+// crowd has authors with one to a thousand followers each: as many authors have one to ten followers as ten to a hundred, and
+// a hundred to a thousand.
 type crowd struct {
 	*pipeline
 	authors   []schemas.UserID
@@ -32,7 +33,7 @@ func newCrowd(b *testing.B, authors int) *crowd {
 		}
 	}
 	must.OK(b, c.publisher.Flush(b.Context()))
-	c.workOff()
+	c.wait()
 	return c
 }
 
@@ -66,7 +67,7 @@ func BenchmarkFeedFresh(b *testing.B) {
 			c.publish(c.authors[n])
 		}
 		must.OK(b, c.publisher.Flush(b.Context()))
-		c.workOff()
+		c.wait()
 		var edges changes
 		done := make(chan struct{})
 		var changing sync.WaitGroup
@@ -83,8 +84,8 @@ func BenchmarkFeedFresh(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// publishAt publishes pins at a rate per second, each at its due time whatever happened to earlier ones. It returns how
-// long each took from then to the pools of all followers.
+// publishAt publishes pins at a rate per second, each at its due time, independent of earlier ones. It returns the time of
+// each from then until it is in the pools of all followers.
 func (c *crowd) publishAt(rate int, lasts time.Duration) []time.Duration {
 	n := rate * int(lasts/time.Second)
 	took := make([]time.Duration, n)
@@ -97,7 +98,7 @@ func (c *crowd) publishAt(rate int, lasts time.Duration) []time.Duration {
 	for i := range n {
 		due := began.Add(time.Duration(i) * time.Second / time.Duration(rate))
 		time.Sleep(time.Until(due))
-		author := (i * 7) % len(c.authors) // 7 and 60 have no common divisor: each author has its turn, small after large
+		author := (i * 7) % len(c.authors) // 7 and 60 have no common divisor: every author publishes, small ones after large ones
 		pin := c.publish(c.authors[author])
 		arriving.Go(func() {
 			for _, reader := range witnesses[author] {

@@ -15,7 +15,7 @@ var quantiles = [...]struct {
 	q    float64
 }{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}
 
-// Report is the result of a run for people and programs.
+// Report is the result of a run, as JSON or text.
 type Report struct {
 	Version string  `json:"version"`
 	Prefix  string  `json:"prefix"`
@@ -36,9 +36,9 @@ func NewReport(version string, cfg Config, results []measure.Result) Report {
 	}
 }
 
-// Text writes the report as text; with histograms, also how the latencies are distributed.
+// Text writes the report as text, with or without histograms of the latencies.
 func (r Report) Text(out io.Writer, histograms bool) error {
-	fmt.Fprintf(out, "%-10s %9s %9s %9s %9s %7s", "", "asked/s", "done/s", "answered", "degraded", "failed")
+	fmt.Fprintf(out, "%-10s %9s %9s %9s %9s %7s", "", "target/s", "done/s", "answered", "degraded", "failed")
 	for _, q := range quantiles {
 		fmt.Fprintf(out, " %9s", q.name)
 	}
@@ -55,7 +55,7 @@ func (r Report) Text(out io.Writer, histograms bool) error {
 			bars(out, l)
 		}
 	}
-	_, err := fmt.Fprintf(out, "latencies count from when a request was due; %d readers, %s after %s of warm-up\n",
+	_, err := fmt.Fprintf(out, "latencies count from the due time of a request; %d readers, %s after %s of warm-up\n",
 		r.Users, r.cfg.Measure.Lasting, r.cfg.Measure.WarmUp)
 	return err
 }
@@ -94,7 +94,7 @@ func bars(out io.Writer, r measure.Result) {
 // Load is the result of one kind of request. Latencies are in milliseconds.
 type Load struct {
 	Name      string             `json:"name"`
-	Rate      float64            `json:"asked_per_second"`
+	Rate      float64            `json:"target_per_second"`
 	Done      float64            `json:"done_per_second"`
 	Answered  int64              `json:"answered"`
 	Degraded  int64              `json:"degraded"`

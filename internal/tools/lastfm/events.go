@@ -51,8 +51,8 @@ func follow(user int32, followee schemas.ID, at schemas.Micros) schemas.Input {
 	}}
 }
 
-// Pins yields the pins, newest first, and those of one day by user and artist. The order does not affect the result but the
-// cost: pools that are full of the newest pins reject the rest.
+// Pins yields the pins, newest first, and those of one day by user and artist. The order affects only the cost: pools that
+// are full of the newest pins reject the rest.
 func (d *Dataset) Pins(shift time.Duration) iter.Seq[schemas.Line] {
 	return lines(d.pins, func(p pin) schemas.Input {
 		by := d.artistOf(p.artist)

@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A set of two friends. The artist that 3 tagged is a pin, which 2 saves by listening to it a thousand times. The last
-// action is moved to a day in 2026, and everything else with it.
+// A set of two friends. The artist that user 3 tagged is a pin. User 2 has listened to it a thousand times, which is a
+// save. The shift moves the last action to a day in 2026, and all other times equally.
 func ExampleRead() {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	set, err := lastfm.Read(fstest.MapFS{

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// FuzzRead reads arbitrary files. Files that Read accepts make valid events.
+// Files that Read accepts must result in valid events.
 func FuzzRead(f *testing.F) {
 	names := []string{"artists.dat", "tags.dat", "user_taggedartists.dat", "user_friends.dat", "user_artists.dat"}
 	files := make([][]byte, len(names))
@@ -36,24 +36,24 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		if got, want := d.Counts().Skipped.Undated, ofOtherYears(t, tagged); got < want {
-			t.Errorf("%d rows are undated, and %d are of years that the set cannot have", got, want)
+			t.Errorf("%d rows are undated, want %d, those outside the years of the set", got, want)
 		}
-		now := time.Now() // per input: a fuzzing worker runs for longer than events may be ahead
+		now := time.Now() // per input: a fuzzing worker runs longer than the maximum clock skew of events
 		arrival, shift := schemas.MicrosOf(now), d.ShiftTo(now.Add(-time.Minute))
 		for l := range d.Pins(shift) {
 			if err := l.Validate(arrival, verbs); err != nil {
-				t.Errorf("a pin that would be refused: %v", err)
+				t.Errorf("invalid pin: %v", err)
 			}
 		}
 		for l := range d.Actions(shift) {
 			if err := l.Validate(arrival, verbs); err != nil {
-				t.Errorf("an action that would be refused: %v", err)
+				t.Errorf("invalid action: %v", err)
 			}
 		}
 	})
 }
 
-// ofOtherYears counts the rows of a valid tags file whose year the set cannot have.
+// ofOtherYears counts the rows of a valid tags file with years outside the set.
 func ofOtherYears(t *testing.T, tagged []byte) (n int) {
 	t.Helper()
 	_, rows, _ := strings.Cut(string(tagged), "\n")
@@ -61,7 +61,7 @@ func ofOtherYears(t *testing.T, tagged []byte) (n int) {
 		text := strings.TrimRight(row[strings.LastIndexByte(row, '\t')+1:], "\r\n")
 		year, err := strconv.Atoi(text)
 		if err != nil {
-			t.Fatalf("a row was taken whose year is %q", text)
+			t.Fatalf("Read accepted a row with the year %q", text)
 		}
 		if year < 2005 || year > 2011 {
 			n++

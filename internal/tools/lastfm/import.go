@@ -14,11 +14,11 @@ import (
 // Importer publishes a Dataset.
 type Importer struct {
 	Publisher load.Publisher
-	// WaitProcessed waits until all published events have had their effect, and reports to say what it waits for.
+	// WaitProcessed waits until all published events have been processed, and reports its progress to say.
 	WaitProcessed func(ctx context.Context, say func(state string)) error
 	// Start starts a progress display for an operation of total steps; negative: unknown.
 	Start func(what string, total int) topics.Progress
-	Wait  bool // wait for the effect of the last phase, too
+	Wait  bool // wait until the last phase has been processed, too
 }
 
 // Phase is the timing of one part of an import.
@@ -26,19 +26,19 @@ type Phase struct {
 	Name      string  `json:"name"`
 	Events    int     `json:"events"`
 	Published float64 `json:"published"`           // seconds until all events were acknowledged
-	Processed float64 `json:"processed,omitempty"` // seconds from then until all had their effect; 0: not waited for
+	Processed float64 `json:"processed,omitempty"` // seconds from then until all were processed; 0: the import did not wait
 }
 
-// part is what a phase publishes.
+// part holds the events of a phase.
 type part struct {
 	name   string
 	events iter.Seq[schemas.Line]
 	count  int
 }
 
-// Import publishes the events in three phases: users and follows, pins, actions. It waits until each is processed before
-// the next starts, so that every pin finds its followers and every action its pin. It stops at the first event that is not
-// acknowledged. Importing the same set again from the start is harmless. Import returns the completed phases in any case.
+// Import publishes the events in three phases: users and follows, pins, actions. Before the next phase, it waits until a
+// phase is processed, because pins need their followers and actions need their pins. It stops at the first event that is
+// not acknowledged. Import is idempotent. It returns the completed phases even after an error.
 func (i *Importer) Import(ctx context.Context, d *Dataset, shift time.Duration) ([]Phase, error) {
 	c := d.Counts()
 	parts := []part{

@@ -63,7 +63,7 @@ func TestImport_WaitsBetweenPhases(t *testing.T) {
 		want []string
 	}{
 		{"waiting", true, append(slices.Clone(upToActions), "wait")},
-		{"not waiting at the end", false, upToActions},
+		{"without waiting at the end", false, upToActions},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -97,10 +97,10 @@ func TestImport_StopsAtRejectedEvent(t *testing.T) {
 	}}
 	phases, err := l.importer(true).Import(t.Context(), tiny(t), 0)
 	if !errors.Is(err, refused) || !strings.Contains(err.Error(), "import pins: publish: ") {
-		t.Errorf("error %v, want that of the pins", err)
+		t.Errorf("got error %v, want that of the pins", err)
 	}
 	if len(phases) != 1 || slices.Contains(l.entries, "actions") {
-		t.Errorf("%d phases ended, happened %v", len(phases), l.entries)
+		t.Errorf("%d completed phases, calls %v", len(phases), l.entries)
 	}
 }
 
@@ -115,6 +115,6 @@ func TestImport_StopsAtFailedWaitOrCanceledContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := ended.importer(true).Import(ctx, tiny(t), 0); !errors.Is(err, context.Canceled) || slices.Contains(ended.entries, "pins") {
-		t.Errorf("end of the context: error %v, happened %v", err, ended.entries)
+		t.Errorf("canceled context: error %v, calls %v", err, ended.entries)
 	}
 }

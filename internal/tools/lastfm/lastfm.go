@@ -1,8 +1,8 @@
 // Package lastfm converts the HetRec 2011 Last.fm set (https://grouplens.org/datasets/hetrec-2011, "hetrec2011-lastfm-2k")
-// into events, and imports them. The set contains what 1,892 people listened to and tagged, and their friends.
+// into events, and imports them. The set contains the listening counts, tags and friends of 1,892 users.
 //
 //	users    every user of any file: `update`, at the start of 2005
-//	pins     every (user, artist) that somebody tagged: pin:<user>-<artist> `create` by the user, on the board
+//	pins     every (user, artist) with a tag: pin:<user>-<artist> `create` by the user, on the board
 //	         board:<user>-<smallest tag>, in interest:<tag> for each tag ascending, titled with the artist's name, at the
 //	         day of the earliest tag, 00:00 UTC
 //	follows  every row of the friends: user:<user> follows user:<friend>; and every user follows the interests of its
@@ -10,12 +10,12 @@
 //	actions  every row of the listening counts: `save` from 1000 on, else `click`, of the pin of that artist by the
 //	         author with the smallest id other than the user, one per second in file order from 2011-06-01 00:00 UTC
 //
-// Tag rows dated outside 2005-08-01 … 2011-05-31 make no pin, board or interest of a pin. Listening rows of an artist that
-// no other user tagged make no action. Both are counted. Event ids depend only on the rows (lastfm/pin/2-52). A second
-// import has the same events, which have no second effect.
+// The import skips and counts tag rows dated outside 2005-08-01 … 2011-05-31, and listening rows of an artist that no
+// other user tagged. Event ids depend only on the rows (lastfm/pin/2-52). Therefore a second import has the same events,
+// and no effect.
 //
-// Read reads the files into memory and checks every line. With the real set, the importing process peaks at 80 MB. Events
-// are generated one by one, with their times shifted, so that the set may end now instead of in 2011.
+// Read reads the files into memory and checks every line. With the real set, the importing process peaks at 80 MB. The
+// import shifts the times of the events, so the set can end now instead of in 2011.
 package lastfm
 
 import (
@@ -25,14 +25,14 @@ import (
 	"time"
 )
 
-// SaveWeight is the smallest listening count that makes a save instead of a click.
+// SaveWeight is the smallest listening count that becomes a save instead of a click.
 const SaveWeight = 1000
 
 // favourites is the number of most frequent tags that a user follows.
 const favourites = 3
 
-// The set's own times: of rows without a date and of the first action, in seconds since 1970, and the range of tag dates,
-// in days since 1970.
+// Times of the set: of rows without a date and of the first action, in seconds since 1970; and the range of tag dates, in
+// days since 1970.
 const (
 	secondsADay = 24 * 60 * 60
 	beginning   = 1_104_537_600               // 2005-01-01
@@ -78,8 +78,8 @@ func (d *Dataset) Counts() Counts {
 	}
 }
 
-// LastAction returns the time of the last action by the set's own times. Without actions, it returns the time at which the
-// first one would be.
+// LastAction returns the time of the last action, before any shift. Without actions, it returns the start of the
+// listening times.
 func (d *Dataset) LastAction() time.Time {
 	if len(d.actions) == 0 {
 		return utc(listening)
@@ -114,7 +114,7 @@ func (a action) time() time.Time { return utc(listening + int64(a.row)) }
 
 func utc(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
 
-// gathered holds the rows of the files before the Dataset is built.
+// gathered collects the rows of the files.
 type gathered struct {
 	artists map[int32]artist
 	users   map[int32]bool

@@ -20,7 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // tiny returns the set in testdata.
 func tiny(t *testing.T) *Dataset {
@@ -64,7 +64,7 @@ func TestEvents_AreValid(t *testing.T) {
 	checkEvents(t, d, d.ShiftTo(now), schemas.MicrosOf(now))
 }
 
-// checkEvents validates every event as at its arrival, and checks that ids are unique and match the counts.
+// checkEvents validates every event at its arrival time, and checks that ids are unique and match the counts.
 func checkEvents(t *testing.T, d *Dataset, shift time.Duration, arrival schemas.Micros) {
 	t.Helper()
 	ids := map[string]bool{}
@@ -107,7 +107,7 @@ func TestShiftTo_MovesAllTimesEqually(t *testing.T) {
 		unmoved, _ := next()
 		original, latest = eventOf(unmoved).Time, eventOf(line).Time
 		if got := (latest - original).Time().Sub(schemas.Micros(0).Time()); got != shift {
-			t.Fatalf("%s moved by %s, want %s", eventOf(line).ID, got, shift)
+			t.Fatalf("%s shifted by %s, want %s", eventOf(line).ID, got, shift)
 		}
 	}
 	if latest.Time() != last {
@@ -147,10 +147,10 @@ func TestRead_RejectsInvalidLines(t *testing.T) {
 		{"negative", "user_artists.dat", "userID\tartistID\tweight\n1\t2\t-3\n", `user_artists.dat:2: weight "-3"`},
 		{"too big", "user_artists.dat", "userID\tartistID\tweight\n1\t2\t2147483648\n", `weight "2147483648": not a number`},
 		{"tag without number", "tags.dat", "tagID\ttagValue\nfolk\tfolk\n", `tags.dat:2: tagID "folk"`},
-		{"no such day", "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t30\t2\t2009\n",
-			"user_taggedartists.dat:2: day 30, month 2, year 2009: no such day"},
-		{"too many tags", "user_taggedartists.dat", manyTags(65), "user_taggedartists.dat:66: user 1 gives artist 2 more than 64 tags"},
-		{"artist twice", "artists.dat", "id\tname\turl\tpictureURL\n1\ta\tb\t\n1\ta\tb\t\n", "artists.dat:3: artist 1 a second time"},
+		{"invalid date", "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t30\t2\t2009\n",
+			"user_taggedartists.dat:2: day 30, month 2, year 2009: not a valid date"},
+		{"too many tags", "user_taggedartists.dat", manyTags(65), "user_taggedartists.dat:66: user 1, artist 2: more than 64 tags"},
+		{"duplicate artist", "artists.dat", "id\tname\turl\tpictureURL\n1\ta\tb\t\n1\ta\tb\t\n", "artists.dat:3: duplicate artist 1"},
 		{"long name", "artists.dat", "id\tname\turl\tpictureURL\n1\t" + long + "\tb\t\n", "artists.dat:2: name: 600 bytes"},
 		{"control character", "artists.dat", "id\tname\turl\tpictureURL\n1\ta\x01\tb\t\n", `artists.dat:2: name "a\x01": control`},
 		{"not UTF-8", "artists.dat", "id\tname\turl\tpictureURL\n1\t\xff\tb\t\n", "artists.dat:2: not UTF-8"},
@@ -166,13 +166,13 @@ func TestRead_RejectsInvalidLines(t *testing.T) {
 	}
 }
 
-// A date outside the set's years is undated, however far away, even 2^32 days after 2008-01-01.
+// The day of a date can overflow 32 bits: farDate is 2^32 days after 2008-01-01.
 func TestRead_CountsFarDatesAsUndated(t *testing.T) {
 	for _, date := range []string{"31\t7\t2005", "1\t6\t2011", "1\t1\t0", farDate, "31\t12\t2147483647"} {
 		d, err := Read(files(t, "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t"+date+"\n"))
 		must.OK(t, err)
 		if got := d.Counts(); got.Pins != 0 || got.Skipped.Undated != 1 {
-			t.Errorf("%q: %+v, want no pin, and one undated row", date, got)
+			t.Errorf("%q: got %+v, want no pin and one undated row", date, got)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func real(t *testing.T) fs.FS {
 		dir = "../../../shared/data/lastfm-2k"
 	}
 	if _, err := os.Stat(filepath.Join(dir, "artists.dat")); err != nil {
-		t.Skipf("the HetRec 2011 Last.fm files are not here (set LASTFM_DIR to their directory): %v", err)
+		t.Skipf("needs the HetRec 2011 Last.fm files (set LASTFM_DIR to their directory): %v", err)
 	}
 	return os.DirFS(dir)
 }
@@ -242,7 +242,7 @@ func TestMostFrequent_BreaksTiesBySmallerID(t *testing.T) {
 	}
 }
 
-// The generated files have some rows of each kind, and the same ones each time.
+// The generated files have rows of each kind, and are deterministic.
 func TestRead_AcceptsGeneratedFiles(t *testing.T) {
 	for _, scale := range []float64{0.001, 0.03} {
 		var counts [2]Counts
@@ -254,7 +254,7 @@ func TestRead_AcceptsGeneratedFiles(t *testing.T) {
 			counts[i] = d.Counts()
 		}
 		if c := counts[0]; c != counts[1] || c.Users == 0 || c.Follows == 0 || c.Pins == 0 || c.Actions == 0 || c.Skipped.Undated != 2 {
-			t.Errorf("scale %g: got %+v and %+v, want some of all, twice the same", scale, c, counts[1])
+			t.Errorf("scale %g: got %+v and %+v, want equal counts above 0", scale, c, counts[1])
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (g *gathered) artist(t table, fields []string) error {
 		return err
 	}
 	if _, known := g.artists[id[0]]; known {
-		return fmt.Errorf("artist %d a second time", id[0])
+		return fmt.Errorf("duplicate artist %d", id[0])
 	}
 	if err := checkText(t.columns[1], fields[1], schemas.MaxTitleBytes); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (g *gathered) artist(t table, fields []string) error {
 // checkText checks a name or link against the bounds of events.
 func checkText(column, text string, maxBytes int) error {
 	if len(text) > maxBytes {
-		return fmt.Errorf("%s: %d bytes, at most %d are allowed", column, len(text), maxBytes)
+		return fmt.Errorf("%s: %d bytes: want at most %d", column, len(text), maxBytes)
 	}
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return fmt.Errorf("%s %q: control character", column, text)
@@ -148,7 +148,7 @@ func checkText(column, text string, maxBytes int) error {
 	return nil
 }
 
-// tag checks a line of the tags. It ignores their texts: an interest is identified by its number.
+// tag checks a line of the tags. It ignores the names of tags: the number identifies an interest.
 func tag(t table, fields []string) error {
 	_, err := t.numbers(fields[:1])
 	return err
@@ -188,16 +188,16 @@ func (g *gathered) pin(key pinKey, day, tag int32) error {
 		return nil
 	}
 	if p.tags = append(p.tags, tag); len(p.tags) > schemas.MaxInterests {
-		return fmt.Errorf("user %d gives artist %d more than %d tags", key.user, key.artist, schemas.MaxInterests)
+		return fmt.Errorf("user %d, artist %d: more than %d tags", key.user, key.artist, schemas.MaxInterests)
 	}
 	return nil
 }
 
-// calendarDay returns the days since 1970-01-01. The result may exceed 32 bits, because the files may contain any year.
+// calendarDay returns the days since 1970-01-01. The result can exceed 32 bits, because the files can contain any year.
 func calendarDay(year, month, day int32) (int64, error) {
 	t := time.Date(int(year), time.Month(month), int(day), 0, 0, 0, 0, time.UTC)
 	if t.Year() != int(year) || t.Month() != time.Month(month) || t.Day() != int(day) {
-		return 0, fmt.Errorf("day %d, month %d, year %d: no such day", day, month, year)
+		return 0, fmt.Errorf("day %d, month %d, year %d: not a valid date", day, month, year)
 	}
 	return t.Unix() / secondsADay, nil
 }

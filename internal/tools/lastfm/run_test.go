@@ -21,8 +21,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// workOff commits all records as every consumer of the catalogue, without processing them.
-func workOff(t *testing.T, k topics.Kafka) {
+// commitAll commits all records as every consumer of the catalogue, without processing them.
+func commitAll(t *testing.T, k topics.Kafka) {
 	ctx, stop := context.WithCancel(context.Background())
 	var consumers errgroup.Group
 	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{Embedded: true})) {
@@ -76,7 +76,7 @@ func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(
 				t.Errorf("event %s: key %q, want %q", e.ID, r.Key, e.Key())
 			}
 			if before, ok := values[e.ID]; ok && before != string(r.Value) {
-				t.Errorf("event %s came with two bodies", e.ID)
+				t.Errorf("event %s has two different bodies", e.ID)
 			}
 			values[e.ID] = string(r.Value)
 			n++
@@ -87,7 +87,7 @@ func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(
 
 func TestImport_IsIdempotent(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
-	workOff(t, s.Kafka)
+	commitAll(t, s.Kafka)
 	last := time.Now().UTC().Truncate(time.Second)
 	for range 2 {
 		got, err := importTiny(t, s, lastfm.Options{LastAction: last, Wait: true, Timeout: time.Minute})
@@ -98,7 +98,7 @@ func TestImport_IsIdempotent(t *testing.T) {
 		}
 		for _, p := range got.Phases {
 			if p.Published <= 0 || p.Processed <= 0 {
-				t.Errorf("phase %+v: want the times it took", p)
+				t.Errorf("phase %+v: want durations", p)
 			}
 		}
 	}
@@ -115,23 +115,22 @@ func TestImport_IsIdempotent(t *testing.T) {
 	}
 }
 
-// The summary ends with the results of the events, whether they are known or not.
 func TestSummary_ReportsResults(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
-	workOff(t, s.Kafka)
+	commitAll(t, s.Kafka)
 	asked := int64(0)
 	counting := func(context.Context) (topics.Work, error) {
 		asked++
 		return topics.Work{Deliveries: 100 * asked, Dropped: map[string]int64{"pools: cap": 10 * asked}}, nil
 	}
-	broken := func(context.Context) (topics.Work, error) { return topics.Work{}, errors.New("nobody answers") }
+	broken := func(context.Context) (topics.Work, error) { return topics.Work{}, errors.New("no response") }
 	for _, c := range []struct {
 		name string
 		work func(context.Context) (topics.Work, error)
 		want []string
 	}{
 		{"counted", counting, []string{"deliveries              100\n", "dropped                  10  pools: cap\n", "dead letters              0\n"}},
-		{"broken", broken, []string{"deliveries and drops are not known: nobody answers\n"}},
+		{"broken", broken, []string{"deliveries and drops are unknown: no response\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := s
@@ -160,7 +159,7 @@ func TestImport_TimesOutWithoutConsumers(t *testing.T) {
 
 func TestSummary_PrintsText(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
-	workOff(t, s.Kafka)
+	commitAll(t, s.Kafka)
 	summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Timeout: time.Minute})
 	must.OK(t, err)
 	out := text(t, summary)
@@ -175,9 +174,9 @@ func TestSummary_PrintsText(t *testing.T) {
 		t.Errorf("printed\n%s", out)
 	}
 	if strings.Contains(lines[2], "processed ") || !strings.Contains(lines[1], "processed ") {
-		t.Errorf("all phases but the last are waited for:\n%s", out)
+		t.Errorf("want the processing time of all phases except the last:\n%s", out)
 	}
-	for _, want := range []string{"importing 4 users, 10 follows, 5 pins, 4 actions", "left out: 2 tag rows", "--last-action 2"} {
+	for _, want := range []string{"importing 4 users, 10 follows, 5 pins, 4 actions", "skipping 2 tag rows", "--last-action 2"} {
 		if !strings.Contains(announced.String(), want) {
 			t.Errorf("no %q in\n%s", want, &announced)
 		}

@@ -15,23 +15,23 @@ import (
 // Summary is the result of an import.
 type Summary struct {
 	Counts
-	LastAction time.Time `json:"last_action"` // pass it to --last-action to import the same again
+	LastAction time.Time `json:"last_action"` // --last-action of an identical import
 	Phases     []Phase   `json:"phases"`
 	Seconds    float64   `json:"seconds"`
 
-	// Work counts the results, if the import waited for all events and the processes could be queried.
+	// Work counts the results, if the import waited for all events and the processes responded.
 	Work   *topics.Work `json:"work,omitempty"`
 	NoWork string       `json:"-"` // why Work is unknown
 }
 
 // Options configure Import.
 type Options struct {
-	LastAction time.Time     // when the last action happens; all other times keep their distance to it
-	Wait       bool          // return when all events are processed; otherwise, when the last phase is acknowledged
+	LastAction time.Time     // new time of the last action; all other times are shifted equally
+	Wait       bool          // return when all events are processed; otherwise when the last phase is acknowledged
 	Timeout    time.Duration // maximum time to process a phase
 }
 
-// Import publishes a set. The error names the time with which an interrupted import can be repeated.
+// Import publishes a set. The error includes the --last-action that resumes an interrupted import.
 func Import(ctx context.Context, s topics.Setup, d *Dataset, o Options) (Summary, error) {
 	start := time.Now()
 	before, unknown := work(ctx, s)
@@ -49,12 +49,12 @@ func Import(ctx context.Context, s topics.Setup, d *Dataset, o Options) (Summary
 // work queries the counts of the running processes.
 func work(ctx context.Context, s topics.Setup) (topics.Work, error) {
 	if s.Work == nil {
-		return topics.Work{}, errors.New("no process can be asked")
+		return topics.Work{}, errors.New("no process to request counts from")
 	}
 	return s.Work(ctx)
 }
 
-// addWork sets the results of the import, if the counts before and after it are known.
+// addWork sets the results of the import: the difference of the counts before and after it, if both are known.
 func (s *Summary) addWork(ctx context.Context, setup topics.Setup, before topics.Work, unknown error) {
 	var now topics.Work
 	if unknown == nil {
@@ -84,13 +84,13 @@ func publish(ctx context.Context, s topics.Setup, d *Dataset, o Options) ([]Phas
 	return i.Import(ctx, d, d.ShiftTo(o.LastAction))
 }
 
-// Announce prints what an import will publish, and what it leaves out.
+// Announce prints the numbers of events of an import and of skipped rows.
 func Announce(out io.Writer, c Counts, last time.Time) {
 	fmt.Fprintf(out, "importing %s, %s, %s, %s\n",
 		command.Count(c.Users, "user"), command.Count(c.Follows, "follow"), command.Count(c.Pins, "pin"), command.Count(c.Actions, "action"))
-	fmt.Fprintf(out, "left out: %s dated outside 2005-08-01 … 2011-05-31, %s of artists that no other user tagged\n",
+	fmt.Fprintf(out, "skipping %s dated outside 2005-08-01 … 2011-05-31, %s of artists that no other user tagged\n",
 		command.Count(c.Skipped.Undated, "tag row"), command.Count(c.Skipped.NoPin, "listening row"))
-	fmt.Fprintf(out, "the last action happens at %s; --last-action %[1]s resumes an interrupted import\n", last.Format(time.RFC3339))
+	fmt.Fprintf(out, "the time of the last action is %s; --last-action %[1]s resumes an interrupted import\n", last.Format(time.RFC3339))
 }
 
 // Text writes the summary as text.
@@ -114,7 +114,7 @@ func (s Summary) printWork(out io.Writer) error {
 	case s.Work != nil:
 		lines = s.Work.Lines()
 	case s.NoWork != "":
-		lines = []string{"deliveries and drops are not known: " + s.NoWork}
+		lines = []string{"deliveries and drops are unknown: " + s.NoWork}
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(out, line); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Open returns a publisher for a command's setup. The caller must close it.
+// Open returns a publisher for the brokers of a command. The caller must close it.
 func Open(ctx context.Context, s topics.Setup) (*topics.Publisher, error) {
 	streams, err := s.Streams(ctx)
 	if err != nil {
@@ -18,8 +18,8 @@ func Open(ctx context.Context, s topics.Setup) (*topics.Publisher, error) {
 	return topics.NewPublisher(s.Kafka, streams)
 }
 
-// WaitProcessed waits until everything acknowledged so far has had its effect, and reports to say what it waits for. It returns
-// an error after timeout.
+// WaitProcessed waits until all acknowledged events have been processed, and reports its progress to say. It returns an
+// error after timeout.
 func WaitProcessed(ctx context.Context, s topics.Setup, timeout time.Duration, say func(state string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not processed within %s", timeout))
 	defer cancel()

@@ -23,7 +23,7 @@ func (broker) Send(_ context.Context, line schemas.Line, done func(error)) {
 
 func (broker) Flush(context.Context) error { return nil }
 
-// Events are published one by one, so they need not all be in memory. All stops at the first rejected event.
+// All stops at the first rejected event.
 func ExampleAll() {
 	users := func(names ...string) iter.Seq[schemas.Line] {
 		return func(yield func(schemas.Line) bool) {

@@ -1,4 +1,4 @@
-// Package load publishes long sequences of events.
+// Package load publishes sequences of events that need not fit into memory.
 package load
 
 import (
@@ -11,15 +11,15 @@ import (
 
 // Publisher publishes events to their topics. *topics.Publisher implements it.
 type Publisher interface {
-	// Send publishes one event, and blocks while the buffers are full. done is called with nil when the event is
-	// acknowledged, or with the error. The call may come from another goroutine, and after Flush has returned an error.
+	// Send publishes one event, and blocks while the buffers are full. It calls done with nil when the event is
+	// acknowledged, or with the error: from any goroutine, and even after Flush has returned an error.
 	Send(ctx context.Context, line schemas.Line, done func(error))
 	// Flush returns when every sent event is acknowledged or has failed, or when ctx is canceled.
 	Flush(ctx context.Context) error
 }
 
 // All publishes events and returns nil when every event is acknowledged. It stops at the first error, or when ctx is
-// canceled. acknowledged is called once per acknowledged event, from any goroutine.
+// canceled. It calls acknowledged once per acknowledged event, from any goroutine.
 func All(ctx context.Context, p Publisher, events iter.Seq[schemas.Line], acknowledged func()) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// broker acknowledges events from other goroutines, except the refused ones.
+// broker acknowledges events from other goroutines, except the rejected ones.
 type broker struct {
 	inFlight sync.WaitGroup
 	sent     atomic.Int64
@@ -62,10 +62,10 @@ func TestAll_ReturnsFirstError(t *testing.T) {
 		want   error
 		sent   int64 // -1: any number
 	}{
-		"all acknowledged":   {t.Context(), &broker{}, keys("a", "b", "c"), nil, 3},
-		"one refused":        {t.Context(), &broker{refused: map[string]error{"b": refused}}, endless, refused, -1},
-		"end of the context": {canceled, &broker{}, keys("a", "b"), context.Canceled, 0},
-		"flush fails":        {t.Context(), &broker{flush: broken}, keys("a"), broken, 1},
+		"all acknowledged": {t.Context(), &broker{}, keys("a", "b", "c"), nil, 3},
+		"one refused":      {t.Context(), &broker{refused: map[string]error{"b": refused}}, endless, refused, -1},
+		"canceled context": {canceled, &broker{}, keys("a", "b"), context.Canceled, 0},
+		"flush fails":      {t.Context(), &broker{flush: broken}, keys("a"), broken, 1},
 	} {
 		var acknowledged atomic.Int64
 		err := All(c.ctx, c.broker, c.events, func() { acknowledged.Add(1) })

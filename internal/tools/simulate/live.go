@@ -10,10 +10,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Number of pins that people act on: the newest of each interest.
+// Limits of the pins that users act on: the newest ones of each interest.
 const (
 	shelfPins = 500    // minimum per interest; up to twice as many are kept
-	knownPins = 20_000 // initial pins
+	knownPins = 20_000 // maximum of initial pins
 )
 
 // live generates the live events of a world.
@@ -23,7 +23,7 @@ type live struct {
 	chance  *rand.Rand
 	events  int
 	created int
-	shelves map[int][]shelved // by interest, oldest first
+	shelves map[int][]shelved // recent pins by interest, oldest first
 }
 
 // shelved is a pin with the data that actions on it need.
@@ -32,8 +32,8 @@ type shelved struct {
 	author int
 }
 
-// newLive returns the live events of a world. Their ids and the ids of new pins contain the run. The same run of the same
-// world at the same times has the same events.
+// newLive returns the live events of a world. Their ids and the ids of new pins contain the run. The world, the run and the
+// times determine the events.
 func newLive(w *world, run string) *live {
 	l := &live{world: w, run: run, chance: w.random("run "+run, 0), shelves: map[int][]shelved{}}
 	for n := max(0, w.Pins-knownPins); n < w.Pins; n++ {
@@ -118,8 +118,8 @@ func (l *live) discovery(actor int) schemas.ID {
 	return schemas.ID(l.user(other))
 }
 
-// choose returns a pin for the actor to act on, with a probability of four fifths from one of the actor's tastes. Newer
-// pins are more likely. It returns false if it finds none.
+// choose returns a pin for the actor to act on. The pin is from one of the actor's interests with a probability of 0.8, and
+// newer pins are more likely. choose returns false if it finds none.
 func (l *live) choose(actor int) (shelved, bool) {
 	for range 5 {
 		interest := popular(l.chance, l.Interests)

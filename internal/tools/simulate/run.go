@@ -21,20 +21,20 @@ import (
 // Summary is the result of a simulation.
 type Summary struct {
 	Run     string  `json:"run"`     // part of the ids of live events
-	Loaded  int     `json:"loaded"`  // events of the initial product
+	Loaded  int     `json:"loaded"`  // initial events
 	Live    int64   `json:"live"`    // acknowledged live events
 	Seconds float64 `json:"seconds"` // duration of the live events
 }
 
-// Forever is a duration that no simulation reaches.
+// Forever is the duration of a simulation without an end.
 const Forever = time.Duration(math.MaxInt64)
 
-// grace is how long events in flight may take after a simulation is stopped.
+// grace limits the wait for events in flight after a simulation is stopped.
 const grace = 5 * time.Second
 
-// Run loads the product, calls loaded unless it is nil, and then publishes live events for the given duration. If ctx is
-// canceled meanwhile, Run stops without an error. With a duration of 0 it only loads the product. s names the brokers and
-// the registry. The topics must exist.
+// Run loads the demo, calls loaded unless it is nil, and then publishes live events for the given duration. If ctx is
+// canceled during that time, Run stops without an error. With a duration of 0 it only loads the demo. The topics must
+// exist.
 func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration, loaded func(context.Context) error) (Summary, error) {
 	began := time.Now()
 	summary := Summary{Run: strconv.FormatInt(began.UnixMilli(), 36)}
@@ -58,7 +58,7 @@ func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration,
 	return summary, err
 }
 
-// load publishes the initial product and returns its number of events.
+// load publishes the initial events and returns their number.
 func (w *world) load(ctx context.Context, s topics.Setup, p load.Publisher, now time.Time) (int, error) {
 	total := 0
 	for _, part := range []struct {
@@ -81,14 +81,13 @@ func (w *world) load(ctx context.Context, s topics.Setup, p load.Publisher, now 
 	return total, nil
 }
 
-// actFor publishes live events until the time is over or ctx is canceled. It then waits for events in flight for up to
-// grace.
+// actFor publishes live events for a duration, or until ctx is canceled. It then waits up to grace for events in flight.
 func actFor(ctx context.Context, lasting time.Duration, p load.Publisher, l *live, acknowledged func()) error {
 	acting, stop := context.WithTimeout(ctx, lasting)
 	defer stop()
 	sending, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abandon(nil)
-	late := time.AfterFunc(Forever, func() { abandon(fmt.Errorf("not all is acknowledged %s after the end", grace)) })
+	late := time.AfterFunc(Forever, func() { abandon(fmt.Errorf("some events are not acknowledged %s after the end", grace)) })
 	defer late.Stop()
 	defer context.AfterFunc(acting, func() { late.Reset(grace) })()
 	if err := load.All(sending, p, l.all(ticks(acting, l.Rate)), acknowledged); err != nil {
@@ -103,7 +102,7 @@ func ticks(ctx context.Context, perSecond float64) iter.Seq[time.Time] {
 	if perSecond > 0 {
 		limit = rate.Limit(perSecond)
 	}
-	const share = 10 // a burst of a tenth of a second's events, to catch up on a busy machine
+	const share = 10 // allow bursts of a tenth of a second's events, to catch up on a busy machine
 	limiter := rate.NewLimiter(limit, 1+int(perSecond/share))
 	return func(yield func(time.Time) bool) {
 		for limiter.Wait(ctx) == nil && yield(time.Now()) {
@@ -117,7 +116,7 @@ func (s Summary) Text(out io.Writer) error {
 	if s.Seconds == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "acted %s in %.1f s, %.0f events a second (run %s)\n",
-		command.Count(s.Live, "time"), s.Seconds, float64(s.Live)/s.Seconds, s.Run)
+	_, err := fmt.Fprintf(out, "published %s in %.1f s, %.0f events/s (run %s)\n",
+		command.Count(s.Live, "event"), s.Seconds, float64(s.Live)/s.Seconds, s.Run)
 	return err
 }

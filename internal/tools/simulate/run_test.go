@@ -77,7 +77,7 @@ func TestRun_StopsWithoutErrorWhenCanceled(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	s.Progress = func(what string, _ int) topics.Progress { return &interrupter{what: what, interrupt: interrupt} }
 	if got := simulated(t, ctx, s, Forever); got.Live < 10 {
-		t.Errorf("summary %+v, want what was acknowledged before the interrupt", got)
+		t.Errorf("summary %+v, want the events acknowledged before the interrupt", got)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestRun_LimitsWaitForAcknowledgements(t *testing.T) {
 		if took := time.Since(began); took != time.Minute+grace {
 			t.Errorf("took %s, want %s", took, time.Minute+grace)
 		}
-		if err == nil || !strings.Contains(err.Error(), "not all is acknowledged 5s after the end") {
+		if err == nil || !strings.Contains(err.Error(), "some events are not acknowledged 5s after the end") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -126,7 +126,7 @@ func TestRun_LimitsWaitForAcknowledgements(t *testing.T) {
 func TestSummary_Text(t *testing.T) {
 	for want, summary := range map[string]Summary{
 		"loaded 70 events\n": {Loaded: 70},
-		"loaded 70 events\nacted 500 times in 10.0 s, 50 events a second (run x)\n": {Loaded: 70, Live: 500, Seconds: 10, Run: "x"},
+		"loaded 70 events\npublished 500 events in 10.0 s, 50 events/s (run x)\n": {Loaded: 70, Live: 500, Seconds: 10, Run: "x"},
 	} {
 		var out bytes.Buffer
 		if err := summary.Text(&out); err != nil || out.String() != want {

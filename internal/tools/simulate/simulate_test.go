@@ -22,7 +22,7 @@ import (
 // noon is the start time of the live events.
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// first returns the events of the initial product.
+// first returns the initial events.
 func first(cfg Config) iter.Seq[schemas.Line] {
 	w := newWorld(cfg)
 	return load.Concat(w.users(), w.follows(), w.pins(noon()))
@@ -75,7 +75,7 @@ func TestWorld_EventsAreValidAndUnique(t *testing.T) {
 		{"smallest", Config{Users: 2, Interests: 1}},
 		{"pins without boards", Config{Users: 3, Interests: 2, Pins: 50}},
 		{"many boards", Config{Users: 5, BoardsPerUser: maxBoards, Interests: 3, Pins: 50}},
-		{"more than there are words", Config{Users: 250, BoardsPerUser: 2, Interests: 150, Pins: 500, Seed: math.MaxUint64}},
+		{"more than words", Config{Users: 250, BoardsPerUser: 2, Interests: 150, Pins: 500, Seed: math.MaxUint64}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestWorld_EventsAreValidAndUnique(t *testing.T) {
 					t.Fatalf("%s: %v", e.ID, err)
 				}
 				if ids[e.ID] {
-					t.Fatalf("event id %s a second time", e.ID)
+					t.Fatalf("duplicate event id %s", e.ID)
 				}
 				if ids[e.ID] = true; schemas.ID(e.Actor) == e.Object && line.Stream == schemas.StreamFollows {
 					t.Fatalf("%s: %s follows itself", e.ID, e.Actor)
@@ -101,18 +101,18 @@ func TestWorld_IsDeterminedBySeed(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Users, cfg.Pins = 50, 200
 	if diff := cmp.Diff(text(t, first(cfg)), text(t, first(cfg))); diff != "" {
-		t.Errorf("the product differs from itself:\n%s", diff)
+		t.Errorf("same seed, different initial events:\n%s", diff)
 	}
 	if diff := cmp.Diff(text(t, acting(cfg, "a", 500)), text(t, acting(cfg, "a", 500))); diff != "" {
-		t.Errorf("the run differs from itself:\n%s", diff)
+		t.Errorf("same run, different live events:\n%s", diff)
 	}
 	other := cfg
 	other.Seed++
 	if slices.Equal(text(t, first(cfg)), text(t, first(other))) {
-		t.Error("another seed is the same product")
+		t.Error("another seed has the same initial events")
 	}
 	if slices.Equal(text(t, acting(cfg, "a", 500)), text(t, acting(cfg, "b", 500))) {
-		t.Error("another run is the same run")
+		t.Error("another run has the same live events")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestLive_RunsShareNoIDs(t *testing.T) {
 			}
 			for _, name := range names {
 				if in, ok := seen[name]; ok {
-					t.Fatalf("%s in run %s and in run %s", name, in, run)
+					t.Fatalf("id %s is in run %s and in run %s", name, in, run)
 				}
 				seen[name] = run
 			}
@@ -136,7 +136,6 @@ func TestLive_RunsShareNoIDs(t *testing.T) {
 	}
 }
 
-// A product that is loaded again has the same events, apart from the creation times of its pins.
 func TestWorld_ReloadChangesOnlyCreationTimes(t *testing.T) {
 	w := newWorld(DefaultConfig())
 	again, stop := iter.Pull(w.pins(noon().Add(72 * time.Hour)))
@@ -165,7 +164,7 @@ func TestPins_AscendByTime(t *testing.T) {
 	for line := range newWorld(DefaultConfig()).pins(noon()) {
 		e := eventOf(line)
 		if e.Time <= last || e.Time < oldest || e.Time >= schemas.MicrosOf(noon()) {
-			t.Fatalf("%s at %s after %s", e.ID, e.Time.Time(), last.Time())
+			t.Fatalf("%s has time %s, before the previous event's %s", e.ID, e.Time.Time(), last.Time())
 		}
 		last = e.Time
 	}
@@ -187,7 +186,7 @@ func TestPins_AreOnBoardOfFirstInterest(t *testing.T) {
 				want = schemas.BoardID("board:" + schemas.ID(pin.Actor).Name() + "-" + schemas.ID(pin.Interests[0]).Name())
 			}
 			if pin.Board != want {
-				t.Fatalf("%d boards: %s is on %q, want %q", boards, pin.Object, pin.Board, want)
+				t.Fatalf("%d boards: %s is on board %q, want %q", boards, pin.Object, pin.Board, want)
 			}
 		}
 	}
@@ -208,7 +207,7 @@ func TestFollows_MatchConfig(t *testing.T) {
 		}
 	}
 	if followers < 700 || follows < 3500 {
-		t.Errorf("%d of 1000 follow the first, want 700 or more; %d follows in all, want about 4 each", followers, follows)
+		t.Errorf("%d of 1000 users follow the first, want at least 700; %d follows in total, want about 4 per user", followers, follows)
 	}
 }
 
@@ -227,10 +226,10 @@ func TestWorld_IsSkewed(t *testing.T) {
 	}
 	for name, counts := range map[string]map[schemas.ID]int{"pins": authors, "followers": followers} {
 		if got := topShare(counts, cfg.Users/10); got < 0.4 || got > 0.95 {
-			t.Errorf("a tenth of the people has %.0f %% of the %s, want 40 to 95", 100*got, name)
+			t.Errorf("a tenth of the users has %.0f %% of the %s, want 40 to 95 %%", 100*got, name)
 		}
 		if len(counts) < cfg.Users/2 {
-			t.Errorf("only %d people of %d have any %s", len(counts), cfg.Users, name)
+			t.Errorf("only %d users of %d have %s", len(counts), cfg.Users, name)
 		}
 	}
 }
@@ -275,7 +274,7 @@ func TestLive_ActsOnFollowedInterests(t *testing.T) {
 		}
 	}
 	if share := float64(liked) / float64(actions); share < 0.75 {
-		t.Errorf("%.0f %% of the actions are on pins of the actor's interests, want 75 at least", 100*share)
+		t.Errorf("%.0f %% of the actions are on pins of the actor's interests, want at least 75 %%", 100*share)
 	}
 	live := map[string]int{"pins": byStream["pins"] - cfg.Pins, "follows": byStream["follows"], "actions": actions}
 	want := map[string]int{"pins": 1200, "follows": 1100, "actions": 17_700} // of 20,000
@@ -300,7 +299,7 @@ func TestEmbedding_SimilarItemsAreClose(t *testing.T) {
 		t.Errorf("%d dimensions, length² %f; want %d, 1", len(a), dot(a, a), dimensions)
 	}
 	if dot(a, b) < 0.7 || dot(a, other) > dot(a, b) {
-		t.Errorf("same interest %f, another one %f", dot(a, b), dot(a, other))
+		t.Errorf("similarity %f for the same interest, %f for another one", dot(a, b), dot(a, other))
 	}
 }
 
@@ -317,11 +316,11 @@ func TestVocabulary_IsValid(t *testing.T) {
 	for list, words := range lists {
 		sorted := slices.Sorted(slices.Values(words))
 		if len(slices.Compact(sorted)) != len(words) {
-			t.Errorf("%s: a word stands there twice", list)
+			t.Errorf("%s: duplicate word", list)
 		}
 		for _, w := range words {
 			if !word.MatchString(w) {
-				t.Errorf("%s: %q makes no good id", list, w)
+				t.Errorf("%s: %q is not valid in an id", list, w)
 			}
 		}
 	}
@@ -358,7 +357,7 @@ func TestLive_BoundsPinsPerInterest(t *testing.T) {
 		l.post(0, 0)
 	}
 	if got := len(l.shelves[0]); got > 2*shelfPins {
-		t.Errorf("%d pins on a shelf, want at most %d", got, 2*shelfPins)
+		t.Errorf("%d pins of an interest, want at most %d", got, 2*shelfPins)
 	}
 }
 
@@ -378,7 +377,7 @@ func TestTicks_KeepRate(t *testing.T) {
 				n++
 			}
 			if want := 20 * perSecond; math.Abs(n-want) > 1+want/50 {
-				t.Errorf("%.0f ticks in 20 s at %g a second", n, perSecond)
+				t.Errorf("%.0f ticks in 20 s at %g per second", n, perSecond)
 			}
 		})
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// words has a line per list: its name, a colon, and its words, separated by commas. An interest is a list of the subjects of
-// its pins.
+// words has a line per list: its name, a colon, and its words, separated by commas. The list of an interest has the
+// subjects of its pins.
 //
 //go:embed words.txt
 var words string

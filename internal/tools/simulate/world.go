@@ -16,8 +16,8 @@ import (
 // dimensions is the length of embeddings.
 const dimensions = 16
 
-// world is the initial product. It stores nothing that can be derived from the seed and an index. A person, an interest or
-// a pin is its index.
+// world generates the initial data. It derives everything from the seed and an index, and stores nothing. An index
+// identifies a user, an interest or a pin.
 type world struct {
 	Config
 	words *vocabulary
@@ -25,7 +25,7 @@ type world struct {
 
 func newWorld(cfg Config) *world { return &world{Config: cfg, words: newVocabulary()} }
 
-// random returns the random source for the i-th item of a kind.
+// random returns the source of random numbers for the i-th item of a kind.
 func (w *world) random(kind string, i int) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(kind))
@@ -40,7 +40,7 @@ func popular(r *rand.Rand, n int) int {
 	return int(rand.NewZipf(r, 1.2, 4, uint64(n-1)).Uint64())
 }
 
-// nth returns the i-th word, with a numeric suffix after the words are used up.
+// nth returns the i-th word. After the last word, it appends a number.
 func nth(words []string, i int) string {
 	if round := i / len(words); round > 0 {
 		return fmt.Sprintf("%s-%d", words[i%len(words)], round+1)
@@ -64,7 +64,7 @@ func (w *world) interest(i int) schemas.InterestID {
 	return schemas.InterestID("interest:" + w.interestName(i))
 }
 
-// tastes returns the two to six interests that a person follows, the strongest first.
+// tastes returns the two to six interests that a user follows, the strongest first.
 func (w *world) tastes(person int) []int {
 	r := w.random("tastes", person)
 	want := min(2+r.IntN(5), w.Interests)
@@ -77,7 +77,7 @@ func (w *world) tastes(person int) []int {
 	return tastes
 }
 
-// board returns a person's n-th board. The first boards are named after the person's tastes, further ones after themes.
+// board returns a user's n-th board. The first boards are named after the user's interests, further ones after themes.
 func (w *world) board(person, n int) schemas.BoardID {
 	tastes := w.tastes(person)
 	about := ""
@@ -89,7 +89,7 @@ func (w *world) board(person, n int) schemas.BoardID {
 	return schemas.BoardID("board:" + w.userName(person) + "-" + about)
 }
 
-// followees returns the people and boards that a person follows, without duplicates and without the person.
+// followees returns the users and boards that a user follows, without duplicates and without the user.
 func (w *world) followees(person int) []schemas.ID {
 	r := w.random("followees", person)
 	var followees []schemas.ID
@@ -114,7 +114,7 @@ func (w *world) followees(person int) []schemas.ID {
 	return followees
 }
 
-// people returns how many people a person follows.
+// people returns how many users a user follows.
 func (w *world) people(r *rand.Rand) int {
 	if w.Follows > 0 {
 		return w.Follows
@@ -139,8 +139,8 @@ func (w *world) pin(n int) pin {
 	return w.newPin(r, author, fmt.Sprintf("%s-%d", w.userName(author), n))
 }
 
-// newPin generates a pin of one of the tastes that the author has a board for. It adds a second taste with a probability of
-// up to one third.
+// newPin generates a pin in one of the author's interests that has a board. It adds a second interest with a probability
+// of up to one third.
 func (w *world) newPin(r *rand.Rand, author int, name string) pin {
 	tastes := w.tastes(author)
 	about := popular(r, min(len(tastes), max(1, w.BoardsPerUser)))
@@ -167,7 +167,7 @@ func (w *world) title(r *rand.Rand, interest int) string {
 	return strings.ToUpper(title[:1]) + title[1:]
 }
 
-// embedding returns a vector of length 1 near those of the interests, so similar items have similar directions.
+// embedding returns a unit vector near those of the interests: similar items have similar directions.
 func (w *world) embedding(r *rand.Rand, interests []int) []float32 {
 	vector := make([]float64, dimensions)
 	for _, i := range interests {
@@ -190,7 +190,7 @@ func (w *world) embedding(r *rand.Rand, interests []int) []float32 {
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
-// users yields the events of all people.
+// users yields the events of all users.
 func (w *world) users() iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		for person := range w.Users {
@@ -227,7 +227,7 @@ func (w *world) follows() iter.Seq[schemas.Line] {
 	}
 }
 
-// edges returns everything that a person initially follows.
+// edges returns all initial followees of a user.
 func (w *world) edges(person int) []schemas.ID {
 	edges := w.followees(person)
 	for _, i := range w.tastes(person) {
@@ -277,7 +277,7 @@ func (w *world) interestsOf(interests []int) []schemas.InterestID {
 	return ids
 }
 
-// founding returns an initial event.
+// founding returns an initial event, at the time founded.
 func (w *world) founding(kind string, v schemas.Verb, person int, object schemas.ID) schemas.Event {
 	return schemas.Event{
 		ID:     fmt.Sprintf("sim/%d/%s/%d/%s", w.Seed, kind, person, object),

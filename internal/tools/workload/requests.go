@@ -39,7 +39,7 @@ func (r *Requests) Load(kind string, rate float64) (measure.Load, error) {
 			return r.Publisher.Publish(ctx, []schemas.Line{r.act(n)})
 		}
 	default:
-		return l, fmt.Errorf("there is no load %q, but %s", kind, strings.Join(Kinds(), ", "))
+		return l, fmt.Errorf("unknown load %q: want one of %s", kind, strings.Join(Kinds(), ", "))
 	}
 	return l, nil
 }
@@ -84,10 +84,10 @@ func degraded(what []string) error {
 	return fmt.Errorf("%w: %s", measure.ErrDegraded, strings.Join(what, ", "))
 }
 
-// mostFeatures is the number of features per request: what a recommender reads for one user.
-const mostFeatures = 10
+// maxFeatures is the number of features per request. A recommender typically reads as many for one user.
+const maxFeatures = 10
 
-// KnownFeatures returns the first of the server's features of users.
+// KnownFeatures returns the first features of users that the server defines.
 func (r *Requests) KnownFeatures(ctx context.Context) ([]string, error) {
 	defs, err := r.Server.Definitions(ctx)
 	if err != nil {
@@ -95,12 +95,12 @@ func (r *Requests) KnownFeatures(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, d := range defs {
-		if d.Entity == "user" && len(names) < mostFeatures {
+		if d.Entity == "user" && len(names) < maxFeatures {
 			names = append(names, d.Name)
 		}
 	}
 	if len(names) == 0 {
-		return nil, errors.New("no feature of users is defined: nothing to ask for")
+		return nil, errors.New("the server defines no feature of users")
 	}
 	return names, nil
 }

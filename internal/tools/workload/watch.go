@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// watch is the pool of a watcher and the pins that are awaited in it. However many they are, one request at a time
-// polls the pool. Otherwise a slower server would get more requests.
+// watch is the pool of a watcher and the pins that are awaited in it. It polls the pool for all of them with one request at
+// a time. Otherwise a slower server would get more requests.
 type watch struct {
 	mu      sync.Mutex
 	waiting map[schemas.ID]chan struct{}
@@ -61,10 +61,10 @@ func (w *watch) saw(pins []schemas.ID, err error) {
 	}
 }
 
-// lookEvery is the interval between polls of a pool with awaited pins.
-const lookEvery = 2 * time.Millisecond
+// pollEvery is the interval between polls of a pool with awaited pins.
+const pollEvery = 2 * time.Millisecond
 
-// watched is the number of a pool's best pins to read: the newest ones, up to the number in flight.
+// watched is the number of pins to read from a pool. New pins are the best ones, so it limits the number in flight.
 const watched = 200
 
 // Watch polls the watchers' pools until ctx is done. Requests of the kind publish wait for it.
@@ -77,7 +77,7 @@ func (r *Requests) Watch(ctx context.Context) {
 }
 
 func (r *Requests) watch(ctx context.Context, i int) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		select {

@@ -1,14 +1,15 @@
-// Package workload generates the load of `smartfeed bench` on a running product. Each run has its own users, follows
-// and pins, with a prefix that no other run has, and requests by these users.
+// Package workload generates the load of `smartfeed bench`. Each run has its own users, follows and pins, with a unique
+// prefix, and sends requests by these users.
 //
-//	publish    a new pin of an author, from its due time until it is in the pool of a follower; every reader follows the
-//	           author, too, so that each publication is a fan-out to all of them
-//	visits     a reader requests the feed: new items, if there are some, on top of old ones
+//	publish    a new pin of an author, from its due time until it is in the pool of a follower; every reader follows every
+//	           author, so each publication is a fan-out to all readers
+//	visits     a reader requests the feed: new items on top of old ones
 //	features   up to ten features of a reader
 //	actions    a reader acts on a pin, until the brokers have acknowledged the action
 //
-// Followers whose pools are polled never visit, because a visit removes the shown pins from the pools. A pool is polled
-// every two milliseconds, by one request at a time, and the duration of this request is part of the measurement.
+// Watchers are followers whose pools the workload polls. They never visit, because a visit removes the served pins from the
+// pools. The workload polls a pool every two milliseconds, one request at a time, and the duration of this request is part
+// of the measurement.
 package workload
 
 import (
@@ -21,15 +22,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Config is the size of the generated product. See DefaultConfig.
+// Config sets the size of the generated data. See DefaultConfig.
 type Config struct {
-	Prefix string // of all names; concurrent runs need different ones
+	Prefix string // of all ids; must be different in concurrent runs
 	Users  int    // readers, 1 to 100,000: each follows every author
 	Pins   int    // initial pins per author, 0 to 1,000
 	Limit  int    // items of a visit, 1 to 100
 }
 
-// authors is the number of authors: enough for every partition, and few enough for all readers to follow.
+// authors is the number of authors: enough to use every partition, and few enough for all readers to follow.
 const authors = 8
 
 // DefaultConfig returns the defaults with the name of a run.
@@ -54,7 +55,7 @@ func (c Config) author(i int) schemas.UserID {
 	return schemas.UserID(fmt.Sprintf("user:%s-author-%d", c.Prefix, i%authors))
 }
 
-// watcher returns the follower of an author whose pool is polled.
+// watcher returns the follower of an author whose pool the workload polls.
 func (c Config) watcher(i int) schemas.UserID {
 	return schemas.UserID(fmt.Sprintf("user:%s-watcher-%d", c.Prefix, i%authors))
 }
@@ -85,7 +86,7 @@ func (c Config) event(id string, actor schemas.UserID, verb schemas.Verb, object
 	return schemas.Event{ID: c.Prefix + "-" + id, Time: schemas.MicrosOf(time.Now()), Actor: actor, Verb: verb, Object: object}
 }
 
-// Load returns the events that create the product.
+// Load returns the events that create the data.
 func (c Config) Load() []schemas.Line {
 	var lines []schemas.Line
 	follow := func(who, whom schemas.UserID) {
@@ -122,7 +123,7 @@ func (c Config) act(n int) schemas.Line {
 	return schemas.NewLine(e)
 }
 
-// Delete returns the events that delete all users of the run, and thereby their pins, edges, pools and feeds.
+// Delete returns the events that delete all users of the run, which deletes their pins, edges, pools and feeds.
 func (c Config) Delete() []schemas.Line {
 	var lines []schemas.Line
 	for _, user := range c.People() {
