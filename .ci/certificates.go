@@ -1,6 +1,6 @@
 //go:build ignore
 
-// certificates DIR writes what package securetest does.
+// certificates DIR writes the files of package securetest.
 package main
 
 import (

@@ -1,11 +1,11 @@
-// Mutants switches off the protections of the program one at a time, and requires that the tests named beside each fail.
+// Mutants disables the protections of the program one at a time, and requires that the tests of each then fail.
 //
 //	go run ./.ci/mutants [-only REGEXP] [-list FILE] [-n] [-v]
 //
-// mutants.txt lists them and describes its format. A mutant passes when its text occurs exactly once in its file, the changed
-// program compiles, and the tests fail within their time; compiling does not count. It fails when the tests pass, or only run out
-// of time. The changed file is an overlay of the compiler, so the tree stays as it is. With -n, only
-// the list is checked: each text occurs once, and each test exists. The exit code is 1 unless all pass.
+// mutants.txt lists them and describes its format. A mutant passes if its text occurs exactly once in its file, the changed
+// program compiles, and the tests fail within their time limit, which excludes compilation. It fails if the tests pass or time
+// out. The compiler gets the changed file as an overlay, so the tree is not modified. With -n, the command checks only the
+// list: each text occurs once, and each test exists. The exit code is 1 unless all mutants pass.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	only := flag.String("only", "", "run the mutants whose names match")
 	list := flag.String("list", ".ci/mutants/mutants.txt", "file of mutants")
 	dry := flag.Bool("n", false, "check the list and run nothing")
-	verbose := flag.Bool("v", false, "print what the tests print")
+	verbose := flag.Bool("v", false, "print the output of the tests")
 	flag.Parse()
 	ok, err := run(*list, *only, *dry, *verbose)
 	if err != nil {
@@ -59,7 +59,7 @@ func run(list, only string, dry, verbose bool) (ok bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	l := laboratory{dir: dir, binaries: map[string]string{}, healthy: map[string]error{}}
+	l := runner{dir: dir, binaries: map[string]string{}, healthy: map[string]error{}}
 	try := l.try
 	if dry {
 		try = l.check
@@ -95,7 +95,7 @@ func indent(text string) string {
 	return "      | " + strings.Join(lines, "\n      | ") + "\n"
 }
 
-// mutant is one change, and the tests that must notice it.
+// mutant is one change, with the tests that must detect it.
 type mutant struct {
 	name       string
 	at         string // its line in the list
@@ -106,15 +106,15 @@ type mutant struct {
 	after      string
 }
 
-// laboratory compiles and runs tests.
-type laboratory struct {
+// runner compiles and runs tests.
+type runner struct {
 	dir      string
 	binaries map[string]string // tests of the unchanged tree, by package
-	healthy  map[string]error  // what came of them, by package and tests
+	healthy  map[string]error  // their results, by package and tests
 }
 
-// try returns how long the tests ran and what they printed; nil: they failed as they must.
-func (l *laboratory) try(m mutant) (time.Duration, string, error) {
+// try returns the duration and the output of the tests. The error is nil if they failed, as required.
+func (l *runner) try(m mutant) (time.Duration, string, error) {
 	overlay, err := l.overlay(m)
 	if err != nil {
 		return 0, "", err
@@ -129,15 +129,15 @@ func (l *laboratory) try(m mutant) (time.Duration, string, error) {
 	took, output, err := test(binary, m)
 	switch {
 	case err == nil:
-		return took, output, fmt.Errorf("survived %s in %s", m.tests, m.pkg)
+		return took, output, fmt.Errorf("%s in %s passed with the mutant", m.tests, m.pkg)
 	case strings.Contains(output, "panic: test timed out"):
-		return took, "", fmt.Errorf("%s in %s only ran out of %s", m.tests, m.pkg, m.within)
+		return took, "", fmt.Errorf("%s in %s timed out after %s", m.tests, m.pkg, m.within)
 	}
 	return took, output, nil
 }
 
 // check returns an error unless the text of m occurs once and its tests exist.
-func (l *laboratory) check(m mutant) (time.Duration, string, error) {
+func (l *runner) check(m mutant) (time.Duration, string, error) {
 	if _, err := l.overlay(m); err != nil {
 		return 0, "", err
 	}
@@ -169,14 +169,14 @@ func (l *laboratory) check(m mutant) (time.Duration, string, error) {
 
 var testName = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 
-// overlay writes the changed file, and the file that tells the compiler of it.
-func (l *laboratory) overlay(m mutant) (string, error) {
+// overlay writes the changed file, and the overlay file for the compiler.
+func (l *runner) overlay(m mutant) (string, error) {
 	text, err := os.ReadFile(m.file)
 	if err != nil {
 		return "", err
 	}
 	if n := strings.Count(string(text), m.before); n != 1 {
-		return "", fmt.Errorf("%s holds the text %d times, want once: %q", m.file, n, m.before)
+		return "", fmt.Errorf("%s contains the text %d times, want once: %q", m.file, n, m.before)
 	}
 	changed := filepath.Join(l.dir, "changed.go")
 	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), m.before, m.after, 1)), 0o600); err != nil {
@@ -194,8 +194,8 @@ func (l *laboratory) overlay(m mutant) (string, error) {
 	return overlay, os.WriteFile(overlay, replace, 0o600)
 }
 
-// checkHealthy requires that the tests pass in the unchanged tree: tests that always fail, or that do not exist, prove nothing.
-func (l *laboratory) checkHealthy(m mutant) error {
+// checkHealthy requires that the tests exist and pass in the unchanged tree. Otherwise their failure proves nothing.
+func (l *runner) checkHealthy(m mutant) error {
 	key := m.pkg + " " + m.tests
 	if err, known := l.healthy[key]; known {
 		return err
