@@ -117,12 +117,12 @@ test-import: ## import a small Last.fm-like data set through real servers; compa
 
 .PHONY: on-all-servers
 on-all-servers:
-	SMARTFEED_TEST_SERVERS=$(SERVERS) LASTFM_SCALE=0.015 $(GOTEST) -count=1 -run RealServersTakeLastfm -v ./app
+	SMARTFEED_TEST_SERVERS=$(SERVERS) LASTFM_SCALE=0.015 $(GOTEST) -count=1 -run RealServers_ImportLastfm -v ./app
 	SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/conformance
 
 test-lastfm-real: ## import the Last.fm data through real servers, with a process per role; compare with brute force
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
-	  $(GOTEST) -count=1 -timeout 60m -run RealServersTakeLastfm -v ./app
+	  $(GOTEST) -count=1 -timeout 60m -run RealServers_ImportLastfm -v ./app
 
 nightly: test-race test-browser test-lastfm-real test-kafka test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
 	FUZZTIME=30s .ci/fuzz

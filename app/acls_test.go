@@ -21,19 +21,19 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// fenced is a broker and a registry. On the broker each role is a user with the role's name and has only the
-// permissions that "topics acls" prints for it, on all topics.
-type fenced struct {
+// restricted is a broker and a registry. Each role has its own Kafka user, named after the role, with only the permissions
+// that "topics acls" prints for the role.
+type restricted struct {
 	t        *testing.T
 	brokers  []string
 	registry string
 }
 
-func newFenced(t *testing.T) *fenced {
+func newRestricted(t *testing.T) *restricted {
 	t.Helper()
 	const root = "root"
 	opts := []kfake.Opt{
-		kfake.NumBrokers(1), kfake.ClusterID(topics.EmbeddedCluster + "fenced"),
+		kfake.NumBrokers(1), kfake.ClusterID(topics.EmbeddedCluster + "restricted"),
 		kfake.GroupMinSessionTimeout(time.Second), kfake.SleepOutOfOrder(),
 		kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(topics.ScramSHA256, root, securetest.Literal),
 	}
@@ -45,7 +45,7 @@ func newFenced(t *testing.T) *fenced {
 	t.Cleanup(cluster.Close)
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
-	f := &fenced{t, cluster.ListenAddrs(), registry.URL()}
+	f := &restricted{t, cluster.ListenAddrs(), registry.URL()}
 	f.run(root, "topics", "apply")
 	adm, err := topics.Kafka{Brokers: f.brokers, SASL: loginOf(root)}.Admin()
 	must.OK(t, err)
@@ -61,7 +61,7 @@ func loginOf(user string) topics.SASL {
 }
 
 // start starts a role as its user.
-func (f *fenced) start(role string, pieces []opener) *started {
+func (f *restricted) start(role string, pieces []opener) *started {
 	f.t.Helper()
 	cfg := testConfig(f.t.TempDir())
 	cfg.Kafka, cfg.Registry, cfg.HTTP = f.brokers, f.registry, freeAddress(f.t)
@@ -70,8 +70,8 @@ func (f *fenced) start(role string, pieces []opener) *started {
 	return startPieces(f.t, cfg, pieces)
 }
 
-// run executes a command line as a user and returns its output.
-func (f *fenced) run(user string, args ...string) string {
+// run executes a command as a user and returns its output.
+func (f *restricted) run(user string, args ...string) string {
 	f.t.Helper()
 	environ := []string{
 		"SMARTFEED_KAFKA_CLIENT_SASL_MECHANISM=" + topics.ScramSHA256, "SMARTFEED_KAFKA_CLIENT_SASL_USER=" + user,
@@ -85,7 +85,7 @@ func (f *fenced) run(user string, args ...string) string {
 }
 
 // groups returns the doctor's findings about the groups, by level.
-func (f *fenced) groups(at string) map[string][]string {
+func (f *restricted) groups(at string) map[string][]string {
 	f.t.Helper()
 	var report struct {
 		Checks []struct {
@@ -108,21 +108,21 @@ func (f *fenced) groups(at string) map[string][]string {
 	return says
 }
 
-// After a cut-over, each role still works with only the permissions that "topics acls" prints for it. A serving process
-// reports the lag of the new generation, lists dead letters and retries them. The doctor checks the new generation, and
-// no longer the previous one.
+// After a cut-over, each role works with only the permissions that "topics acls" prints for it. A serving process reports
+// the lag of the new generation, lists dead letters and retries them. The doctor checks the new generation, and not the
+// previous one.
 func TestACLs_SufficeAfterCutOver(t *testing.T) {
 	t.Parallel()
-	f := newFenced(t)
+	f := newRestricted(t)
 	process := f.start(topics.RoleProcess, processing(topics.RowGroups()))
 	front := f.start(topics.RoleServe, serving())
 	f.run(topics.RoleOperate, "rebuild", "all", "--generation", "--timeout", processingTimeout)
 	process.answersFrom(2)
 	front.checkLag("pools.2", topics.TicksOf("pools.2"))
-	front.checkLetters()
+	front.checkDeadLetters()
 
 	var says map[string][]string
-	eventually.True(t, "the doctor finds the groups well", func() bool {
+	eventually.True(t, "the doctor finds no problem with the groups", func() bool {
 		says = f.groups(front.server.Addr())
 		return slices.Equal(slices.Collect(maps.Keys(says)), []string{"ok"})
 	})
@@ -132,16 +132,16 @@ func TestACLs_SufficeAfterCutOver(t *testing.T) {
 		return slices.ContainsFunc(says["warning"], func(text string) bool { return strings.HasPrefix(text, group+": no member") })
 	}
 	if !names("pools.2") || !names(topics.Objects) || names(topics.Pools) {
-		t.Errorf("without a process the doctor says %q: want pools.2 and objects in it, and not pools", says)
+		t.Errorf("without a process, the doctor reports %q: want pools.2 and objects, but not pools", says)
 	}
 }
 
-// checkLag makes a user follow another and become inactive a second later. It checks that the status then reports the
-// lag of the group of other processes that handles this, including its ticks.
+// checkLag makes a user follow another and become inactive a second later. It checks that the status reports the lag of the
+// group in another process that handles this, including its ticks.
 func (s *started) checkLag(group, ticks string) {
 	s.t.Helper()
 	follow := schemas.Event{ID: "f", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "follow", Object: "user:a"}
-	s.tell(schemas.Line{Stream: topics.Follows, Key: "user:a", Event: &schemas.FollowEvent{Event: follow}})
+	s.publishLine(schemas.Line{Stream: topics.Follows, Key: "user:a", Event: &schemas.FollowEvent{Event: follow}})
 	var now status.Status
 	var of status.Group
 	eventually.True(s.t, group+" has applied a tick", func() bool {
@@ -151,23 +151,23 @@ func (s *started) checkLag(group, ticks string) {
 		}
 		return slices.ContainsFunc(of.Partitions, func(p status.Partition) bool { _, ticked := p.Applied[ticks]; return ticked })
 	})
-	if _, told := of.Lag[ticks]; !told || len(now.Unavailable) > 0 {
-		s.t.Errorf("%s has a lag of %v, without %v, want all of it", group, of.Lag, now.Unavailable)
+	if _, ok := of.Lag[ticks]; !ok || len(now.Unavailable) > 0 {
+		s.t.Errorf("%s: got lag %v with missing %v, want the lag of all inputs", group, of.Lag, now.Unavailable)
 	}
 }
 
-func (s *started) tell(line schemas.Line) {
+func (s *started) publishLine(line schemas.Line) {
 	s.t.Helper()
 	if err := s.publisher.Publish(s.t.Context(), []schemas.Line{line}); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// checkLetters lists and retries a record that cannot be processed.
-func (s *started) checkLetters() {
+// checkDeadLetters lists and retries a record that cannot be processed.
+func (s *started) checkDeadLetters() {
 	s.t.Helper()
 	dance := schemas.Event{ID: "d", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "dance", Object: "pin:1"}
-	s.tell(schemas.Line{Stream: topics.Actions, Key: "pin:1", Event: &schemas.ActionEvent{Event: dance}})
+	s.publishLine(schemas.Line{Stream: topics.Actions, Key: "pin:1", Event: &schemas.ActionEvent{Event: dance}})
 	eventually.True(s.t, "the dead letter is listed", func() bool {
 		list := get[struct {
 			Letters []struct{ Retried bool } `json:"dead_letters"`
@@ -175,6 +175,6 @@ func (s *started) checkLetters() {
 		return len(list) > 0 && !list[len(list)-1].Retried
 	})
 	if done := post[ops.Retried](s.api(), "/v1/deadletters/retry", "{}"); done.Published == 0 {
-		s.t.Errorf("retry: %+v, want that the letter is retried", done)
+		s.t.Errorf("retry: got %+v, want one retried dead letter", done)
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// Pages of other sites can neither read what needs no token nor request it, because a profile takes CPU time. The admin
-// address accepts only its own host names, even with api.insecure.
-func TestAdmin_RefusesPagesAndForeignNames(t *testing.T) {
+// The admin server rejects cross-site requests, because a profile takes CPU time, and unknown host names, even with
+// api.insecure.
+func TestAdmin_RejectsCrossSiteRequestsAndForeignNames(t *testing.T) {
 	for _, insecure := range []bool{false, true} {
 		cfg := DefaultConfig()
 		cfg.Admin, cfg.API.Insecure, cfg.Advertise, cfg.API.AllowedHosts = "127.0.0.1:0", insecure, "process-1:80", []string{"metrics.example"}
@@ -38,7 +38,7 @@ func TestAdmin_RefusesPagesAndForeignNames(t *testing.T) {
 		} {
 			for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/profile?seconds=1"} {
 				if strings.Contains(path, "profile?") && c.want == http.StatusOK {
-					continue // it takes a second
+					continue // a profile takes a second
 				}
 				if got := admin("http://"+c.host+path, "Sec-Fetch-Site", c.site); got != c.want {
 					t.Errorf("insecure %t, %s of %s from %q: got %d, want %d", insecure, path, c.host, c.site, got, c.want)
@@ -48,7 +48,7 @@ func TestAdmin_RefusesPagesAndForeignNames(t *testing.T) {
 	}
 }
 
-func TestAdmin_BeyondLoopbackServesMetricsForTheScrapeTokenAlone(t *testing.T) {
+func TestAdmin_ServesOnlyMetricsWithTokenBeyondLoopback(t *testing.T) {
 	token := strings.Repeat("s", 32)
 	cfg := DefaultConfig()
 	cfg.Admin, cfg.Metrics.TokenFile = "0.0.0.0:0", filepath.Join(t.TempDir(), "scrape.token")
@@ -70,7 +70,7 @@ func TestAdmin_BeyondLoopbackServesMetricsForTheScrapeTokenAlone(t *testing.T) {
 	}
 }
 
-// adminOf returns a function that sends a request with a header to an admin server and returns the status.
+// adminOf returns a function that sends a request with a header to an admin server, and returns the status code.
 func adminOf(t *testing.T, cfg Config, scrape api.ScrapeCheck) func(url, header, value string) int {
 	t.Helper()
 	a, err := listenAdmin(cfg, scrape, prometheus.NewRegistry())

@@ -10,13 +10,13 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// The alerts in the tables of failures exist, and each failure names a test.
+// The tables of failures must name only existing alerts, and a test for each failure.
 func TestOperations_FailuresNameExistingAlertsAndTests(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations/failures.md")
 	must.OK(t, err)
 	tables, rest, found := strings.Cut(string(text), "\n## Refill a feed store\n")
 	if !found || rest == "" {
-		t.Fatal("docs/operations/failures.md does not have the tables before the section on refills")
+		t.Fatal("docs/operations/failures.md: no tables before the section on refills")
 	}
 	failures, table := 0, ""
 	for _, row := range regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(tables, -1) {

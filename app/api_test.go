@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// httpAPI is a running product as seen by clients.
+// httpAPI sends requests to a running process.
 type httpAPI struct {
 	t    *testing.T
 	base string // http://host:port
@@ -18,7 +18,7 @@ type httpAPI struct {
 
 func (s *started) api() httpAPI { return httpAPI{s.t, s.url("")} }
 
-// send requests a path, with POST if there is a body, and returns the status and the body of the response.
+// send requests a path, with POST if there is a body, and returns the status code and the body of the response.
 func (s httpAPI) send(path, body string) (int, string) {
 	s.t.Helper()
 	method, kind := http.MethodGet, "application/json"
@@ -55,13 +55,13 @@ func (s httpAPI) get(path string) string {
 	return text
 }
 
-// get reads a response of the API.
+// get decodes a response of the API.
 func get[T any](s httpAPI, path string) T {
 	s.t.Helper()
 	return post[T](s, path, "")
 }
 
-// post sends JSON, if there is any, and reads the response.
+// post sends JSON, if there is any, and decodes the response.
 func post[T any](s httpAPI, path, body string) (answer T) {
 	s.t.Helper()
 	status, text := s.send(path, body)

@@ -18,15 +18,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// minted creates a token with the command.
-func minted(t *testing.T, secret string, args ...string) string {
+// newToken creates a token with the command.
+func newToken(t *testing.T, secret string, args ...string) string {
 	t.Helper()
 	out, err := runCommand(t.Context(), append([]string{"token", "--auth.secret_file", secret}, args...)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	return lines[len(lines)-1] // the lines before it say that a secret was created
+	return lines[len(lines)-1] // earlier lines report that a secret was created
 }
 
 // with sends a request with a token and returns the status code.
@@ -51,11 +51,11 @@ func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
 	return res, string(text)
 }
 
-// With a secret, callers and commands must authenticate. Metrics are for operators, or at the admin address.
-func TestAuth_GuardsEveryRoute(t *testing.T) {
+// With a secret, callers and commands must authenticate. Metrics need the operator's scope, or the admin address.
+func TestAuth_ProtectsEveryRoute(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "token.secret")
-	ada, operator := minted(t, secret, "--user", "user:ada"), minted(t, secret, "--service", "ops", "--scope", "operate,events")
+	ada, operator := newToken(t, secret, "--user", "user:ada"), newToken(t, secret, "--service", "ops", "--scope", "operate,events")
 	cfg := testConfig(t.TempDir())
 	cfg.Auth.SecretFile, cfg.Admin = secret, freeAddress(t)
 	scraper := strings.Repeat("s", 32)
@@ -72,7 +72,7 @@ func TestAuth_GuardsEveryRoute(t *testing.T) {
 		{operator, "/v1/status", 200}, {operator, "/metrics", 200}, {operator, "/v1/users/user:ada/feed", 403},
 		{ada + "x", "/v1/users/user:ada/feed", 401},
 		{scraper, "/metrics", 200}, {scraper, "/v1/status", 401}, {scraper, "/v1/users/user:ada/feed", 401},
-		{minted(t, filepath.Join(t.TempDir(), "another"), "--user", "user:ada"), "/v1/users/user:ada/feed", 401},
+		{newToken(t, filepath.Join(t.TempDir(), "another"), "--user", "user:ada"), "/v1/users/user:ada/feed", 401},
 	} {
 		if got := s.with(c.token, c.path); got != c.want {
 			t.Errorf("%s with the token %.20q: got %d, want %d", c.path, c.token, got, c.want)
@@ -81,11 +81,11 @@ func TestAuth_GuardsEveryRoute(t *testing.T) {
 	if text := (httpAPI{t, "http://" + cfg.Admin}).get("/metrics"); !strings.Contains(text, "smartfeed_http_request_duration_seconds") {
 		t.Errorf("metrics at the admin address: got %.200s", text)
 	}
-	s.askedByCommands(operator)
+	s.checkCommandTokens(operator)
 }
 
-// askedByCommands runs a command with a token from each possible place, and with none.
-func (s *started) askedByCommands(token string) {
+// checkCommandTokens runs a command with a token from each possible source, and without a token.
+func (s *started) checkCommandTokens(token string) {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
@@ -108,15 +108,15 @@ func (s *started) askedByCommands(token string) {
 	}
 }
 
-// Separate processes authenticate to each other over TLS. One with another secret gets no answer.
+// Processes authenticate to each other over TLS, and reject a process with another secret.
 func TestPeers_AuthenticateOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
 	must.OK(t, securetest.Write(dir))
 	callers, shared, other := filepath.Join(dir, "callers"), filepath.Join(dir, "shared"), filepath.Join(dir, "other")
-	ada := minted(t, callers, "--user", "user:ada")
-	minted(t, shared, "--user", "user:x")
-	minted(t, other, "--user", "user:x")
+	ada := newToken(t, callers, "--user", "user:ada")
+	newToken(t, shared, "--user", "user:x")
+	newToken(t, other, "--user", "user:x")
 	broker := startBroker(t)
 	role := func(secret string) Config {
 		cfg := roleConfig(t, broker)
@@ -137,12 +137,12 @@ func TestPeers_AuthenticateOverTLS(t *testing.T) {
 		_, err = c.Waiting(t.Context(), "user:ada")
 		return err
 	}
-	eventually.True(t, "an answer with the secret", func() bool { return waiting(front) == nil })
+	eventually.True(t, "a response with the secret", func() bool { return waiting(front) == nil })
 	if err := waiting(stranger); err == nil {
-		t.Error("with another secret: got an answer")
+		t.Error("with another secret: got no error")
 	}
 	if code := postTLS(t, settings, "https://"+pools.server.Addr()+"/peer/waiting", `{"user":"user:ada"}`); code != 401 {
-		t.Errorf("somebody: got %d, want 401", code)
+		t.Errorf("without a token: got %d, want 401", code)
 	}
 }
 

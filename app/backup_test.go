@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// New brokers are restored from a mirror of the inputs that is copied back in the order of docs/operations/failures.md.
+// The test restores new brokers from a mirror of the inputs, in the order of docs/operations/failures.md.
 func TestBackup_MirrorOfInputsRestoresEverything(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
@@ -25,7 +25,7 @@ func TestBackup_MirrorOfInputsRestoresEverything(t *testing.T) {
 
 	restored := func(pieces []opener) *started {
 		cfg := roleConfig(t, found)
-		cfg.Registry = lost.RegistryURL() // records refer to schemas by its ids
+		cfg.Registry = lost.RegistryURL() // records contain its schema ids
 		return startPieces(t, cfg, pieces)
 	}
 	workers, after := restored(processing(topics.RowGroups())), restored(serving())
@@ -39,11 +39,10 @@ func TestBackup_MirrorOfInputsRestoresEverything(t *testing.T) {
 	after.checkLists(d)
 	after.api().checkRelated(d)
 	after.api().checkVisits(d, limit)
-	workers.checkNothingWasLost()
+	workers.checkNoLoss()
 }
 
-// mirror copies topics as MirrorMaker does: it keeps partitions, keys, values and headers, but not offsets or topic
-// ids.
+// mirror copies topics like MirrorMaker: it keeps partitions, keys, values and headers, but not offsets or topic ids.
 func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 	t.Helper()
 	log, err := topics.NewLog(from.Kafka(0))
@@ -51,7 +50,7 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 	defer log.Close()
 	out, err := to.Kafka(0).Client(
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.RecordDeliveryTimeout(0)) // it counts from a record's timestamp, and these are old
+		kgo.RecordDeliveryTimeout(0)) // the timeout counts from a record's timestamp, and these are old
 	must.OK(t, err)
 	defer out.Close()
 	for _, topic := range names {
@@ -69,14 +68,14 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 	must.OK(t, out.Flush(t.Context()))
 }
 
-// Only records from outside the groups cannot be recomputed. The runbook names each topic that has them.
+// Only records of external producers cannot be recomputed. The runbook must name each topic with such records.
 func TestBackup_RunbookNamesTopicsThatCannotBeRecomputed(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations/failures.md")
 	must.OK(t, err)
 	_, section, found := strings.Cut(string(text), "\n## Backup and restore\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !found {
-		t.Fatal("docs/operations/failures.md says nothing of backups")
+		t.Fatal("docs/operations/failures.md has no section on backups")
 	}
 	outside := 0
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
@@ -87,10 +86,10 @@ func TestBackup_RunbookNamesTopicsThatCannotBeRecomputed(t *testing.T) {
 		}
 		outside++
 		if !strings.Contains(section, "`"+topic.Name+"`") {
-			t.Errorf("the backup does not name %s, which %v write", topic.Name, topic.Writers)
+			t.Errorf("the section on backups does not name %s, which %v write", topic.Name, topic.Writers)
 		}
 	}
 	if outside < 10 {
-		t.Errorf("%d topics are written from outside: the catalogue is not read", outside)
+		t.Errorf("found only %d topics with external producers", outside)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// refusedAtStart returns configurations that prevent roles from starting, with the expected error. Files are below dir,
+// invalidConfigs returns configurations that prevent roles from starting, with the expected error. Files are below dir,
 // which contains short, a file of six bytes.
-func refusedAtStart(dir string) map[string]struct {
+func invalidConfigs(dir string) map[string]struct {
 	args  []string
 	roles []Role // that fail; none: all
 	want  string
@@ -54,12 +54,11 @@ func refusedAtStart(dir string) map[string]struct {
 	}
 }
 
-// "config check" rejects what a role rejects at its start, in the same words. A role that "config check" approves is
-// not rejected for any such reason.
-func TestConfigCheck_RefusesWhatEachRoleRefuses(t *testing.T) {
+// "config check" and the start of a role must reject the same configurations, with the same errors.
+func TestConfigCheck_MatchesStartOfRoles(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(dir, "short"), []byte("short:"), 0o600))
-	for name, c := range refusedAtStart(dir) {
+	for name, c := range invalidConfigs(dir) {
 		for _, role := range Roles() {
 			refuses := len(c.roles) == 0 || slices.Contains(c.roles, role)
 			args := append([]string{"--dir", dir, "--kafka", deaf, "--registry", deaf, "--feed_store.cassandra.keyspace", "k"}, c.args...)
@@ -74,7 +73,7 @@ func TestConfigCheck_RefusesWhatEachRoleRefuses(t *testing.T) {
 				t.Errorf("%s: config check %s refuses %t, want %t: %s", name, role, got, refuses, said)
 			}
 			if !refuses {
-				continue // it would start
+				continue // the role would start
 			}
 			if got, said := check(string(role)); !got {
 				t.Errorf("%s: %s does not refuse with %q: %s", name, role, c.want, said)
@@ -83,9 +82,9 @@ func TestConfigCheck_RefusesWhatEachRoleRefuses(t *testing.T) {
 	}
 }
 
-// The check reads every file that the configuration can name, except these.
+// The check must read every file that the configuration names, except those in elsewhere.
 func TestConfigCheck_ReadsEveryFile(t *testing.T) {
-	elsewhere := []string{"auth.token_file", "feed.cursor_key_file"} // sent by commands; created at the start
+	elsewhere := []string{"auth.token_file", "feed.cursor_key_file"} // read by commands; created at the start
 	base := func() Config {
 		cfg := DefaultConfig()
 		cfg.Dir = t.TempDir()
@@ -129,7 +128,7 @@ func TestConfigCheck_ReadsEveryFile(t *testing.T) {
 			continue
 		}
 		if err := cfg.Check(""); err == nil || !strings.Contains(err.Error(), "none") {
-			t.Errorf("%s names a file that is not there: got %v, want an error that names it", path, err)
+			t.Errorf("%s: missing file: got error %v, want the path in it", path, err)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// execute runs a command line in an empty directory, and returns its exit code and output.
+// execute runs a command in an empty directory, and returns its exit code and output.
 func execute(t *testing.T, environ []string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -21,7 +21,7 @@ func execute(t *testing.T, environ []string, args ...string) (code int, out, err
 	return code, o.String(), e.String()
 }
 
-// configured runs a command line with a configuration, and returns its output.
+// configured runs a command with a configuration, and returns its output.
 func configured(t *testing.T, file string, args ...string) string {
 	t.Helper()
 	out, err := runCommand(t.Context(), append(args, "--config", file)...)
@@ -34,7 +34,7 @@ func configured(t *testing.T, file string, args ...string) string {
 // deaf is an address at which no server listens.
 const deaf = "127.0.0.1:1"
 
-// With -o json, commands print JSON. Checked on a running product.
+// With -o json, commands print JSON.
 func TestCommands_PrintJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
@@ -62,7 +62,7 @@ func TestCommands_PrintJSON(t *testing.T) {
 	}
 }
 
-// A store that is not configured is wrong usage. A store that is being filled is not refilled.
+// An unconfigured store is a usage error. A store that a process fills cannot be refilled.
 func TestRefill_RejectsStoreInUse(t *testing.T) {
 	s := start(t, testConfig(t.TempDir()))
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func TestRefill_RejectsStoreInUse(t *testing.T) {
 	} {
 		var out string
 		var err error
-		eventually.True(t, c.want, func() bool { // its sink joins soon
+		eventually.True(t, c.want, func() bool { // until the sink has joined its group
 			out, err = s.run(append([]string{"feedstore", "refill"}, c.args...)...)
 			return err != nil && strings.Contains(err.Error(), c.want)
 		})

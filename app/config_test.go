@@ -35,44 +35,42 @@ func TestActionsRetention_HasMinimumAndReachesClients(t *testing.T) {
 	}
 	cfg.Actions.Retention = 30 * 24 * time.Hour
 	if k, err := cfg.kafka(); err != nil || k.Actions != cfg.Actions.Retention {
-		t.Errorf("clients are told %s, %v", k.Actions, err)
+		t.Errorf("clients have retention %s, %v", k.Actions, err)
 	}
 }
 
-// If another process may have been the generator before, the generator waits as long as that one's visits may last.
-// With an embedded broker it is the only one.
+// The generator waits until visits of a previous owner have ended. With an embedded broker, there is no other process.
 func TestGeneratorConfig_WaitsForVisitsOfOtherProcesses(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.ServedTimeout = time.Second, 2*time.Second, 4*time.Second
 	cfg.settle()
 	if got := (&App{cfg: cfg}).generatorConfig().HandoverWait; got != 7*time.Second {
-		t.Errorf("on brokers that are elsewhere it waits %s, want 7s", got)
+		t.Errorf("external brokers: got %s, want 7s", got)
 	}
 	if got := (&App{cfg: cfg, broker: new(embedded.Server)}).generatorConfig().HandoverWait; got != 0 {
-		t.Errorf("with a broker of its own it waits %s, want 0s", got)
+		t.Errorf("embedded broker: got %s, want 0s", got)
 	}
 }
 
-// While another generation was active, another process may have owned the partition, however long this one has owned
-// it.
-func TestAGenerationIsHereFromWhenItAnswers(t *testing.T) {
+// Before the cut-over, another process may have owned the partition of the previous generation.
+func TestCutOverSnapshot_IsOwnedSinceCutOver(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
-	for _, c := range []struct{ here, front, want time.Time }{{early, late, late}, {late, early, late}} {
-		if got := (cutOverSnapshot{hereSince{at: c.here}, c.front}).Since(); !got.Equal(c.want) {
-			t.Errorf("here since %s, in front since %s: got %s", c.here, c.front, got)
+	for _, c := range []struct{ owned, cutOver, want time.Time }{{early, late, late}, {late, early, late}} {
+		if got := (cutOverSnapshot{ownedSince{at: c.owned}, c.cutOver}).Since(); !got.Equal(c.want) {
+			t.Errorf("owned since %s, cut over at %s: got %s", c.owned, c.cutOver, got)
 		}
 	}
 }
 
-// hereSince is a snapshot that only implements Since.
-type hereSince struct {
+// ownedSince is a snapshot that only implements Since.
+type ownedSince struct {
 	rows.Snapshot
 	at time.Time
 }
 
-func (s hereSince) Since() time.Time { return s.at }
+func (s ownedSince) Since() time.Time { return s.at }
 
-// stacked is an error that formats with a stack, although its text is enough.
+// stacked is an error that formats with a stack.
 type stacked struct{}
 
 func (stacked) Error() string              { return "disk full" }
@@ -88,7 +86,7 @@ func TestLogger_LogsTextOfErrors(t *testing.T) {
 	}
 }
 
-func TestRenamed_EachNamesAKeyThatThereIs(t *testing.T) {
+func TestRenamed_NamesExistingKeys(t *testing.T) {
 	cfg := DefaultConfig()
 	known := map[string]bool{}
 	for _, key := range config.Keys(&cfg) {
@@ -96,13 +94,13 @@ func TestRenamed_EachNamesAKeyThatThereIs(t *testing.T) {
 	}
 	for before, now := range RenamedKeys() {
 		if known[before] || !known[now] {
-			t.Errorf("%s → %s: want a key of earlier versions and one of today", before, now)
+			t.Errorf("%s → %s: want a removed key and an existing one", before, now)
 		}
 	}
 }
 
-// If Kubernetes could set a key's variable for a Service, the configuration would read it.
-func TestPaths_NoneIsAVariableOfAKubernetesService(t *testing.T) {
+// Otherwise the configuration would read variables that Kubernetes sets for a Service.
+func TestPaths_AvoidVariablesOfKubernetesServices(t *testing.T) {
 	cfg := DefaultConfig()
 	for _, key := range config.Keys(&cfg) {
 		for _, value := range []string{"8080", "tcp://10.96.0.10:8080"} {
@@ -113,7 +111,7 @@ func TestPaths_NoneIsAVariableOfAKubernetesService(t *testing.T) {
 	}
 }
 
-// The tags are the reference of the configuration.
+// The reference of the configuration is generated from the tags.
 func TestKeys_HaveHelpAndBounds(t *testing.T) {
 	cfg := DefaultConfig()
 	for _, key := range config.Keys(&cfg) {

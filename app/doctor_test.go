@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 )
 
-// healthy reports whether the doctor finds no problem in a running product.
+// healthy reports whether the doctor finds no problem with a running process.
 func (s *started) healthy() bool {
 	s.t.Helper()
 	out, err := s.run("doctor", "-o", "json", "--timeout", "30s") // the process reports its directory
@@ -24,10 +24,10 @@ func (s *started) healthy() bool {
 		seen[c.Name] = c.Level
 	}
 	if seen["directory"] == "warning" && strings.Contains(out, "is in memory (tmpfs)") {
-		seen["directory"] = "ok" // acceptable in a test
+		seen["directory"] = "ok" // tests may use memory
 	}
 	if !strings.Contains(out, s.cfg.Dir) {
-		s.t.Logf("the directory %s of the process is not looked at, as when it answers late: %s", s.cfg.Dir, out)
+		s.t.Logf("the doctor did not check the directory %s of the process, which may have responded late: %s", s.cfg.Dir, out)
 		return false
 	}
 	for _, name := range []string{"directory", "process", "kafka", "topics", "transactions", "registry"} {
@@ -38,12 +38,12 @@ func (s *started) healthy() bool {
 	return seen["groups"] == "ok"
 }
 
-func TestDoctor(t *testing.T) {
+func TestDoctor_ReportsUnavailableServers(t *testing.T) {
 	t.Parallel()
 	away := []string{"--kafka", "127.0.0.1:1", "--registry", "127.0.0.1:1", "--http", "127.0.0.1:1"}
-	t.Run("of a product that runs", func(t *testing.T) {
+	t.Run("running process", func(t *testing.T) {
 		s := start(t, testConfig(t.TempDir()))
-		eventually.True(t, "the doctor finds nothing", s.healthy) // members of groups may still be joining
+		eventually.True(t, "the doctor finds no problem", s.healthy) // members may still be joining their groups
 		dir := s.cfg.Dir
 		s.stop()
 		out, err := runCommand(t.Context(), append(away, "doctor", "--dir", dir)...)
@@ -51,13 +51,13 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("stopped: %v, %s", err, out)
 		}
 	})
-	t.Run("of brokers that are away", func(t *testing.T) {
+	t.Run("unavailable brokers", func(t *testing.T) {
 		out, err := runCommand(t.Context(), append(away, "doctor", "--dir", t.TempDir())...)
 		if err == nil || !strings.HasPrefix(err.Error(), "exit code 1: smartfeed: ") || !strings.Contains(out, "problem  kafka         127.0.0.1:1 is unreachable") {
 			t.Errorf("%v, %s", err, out)
 		}
 	})
-	t.Run("of stores that are away", func(t *testing.T) {
+	t.Run("unavailable stores", func(t *testing.T) {
 		out, err := runCommand(t.Context(), append(away, "doctor", "--dir", t.TempDir(), "--timeout", "5s",
 			"--feed_store.cassandra.primary.hosts", "127.0.0.1:1", "--feed_store.cassandra.standby.hosts", "127.0.0.1:1",
 			"--pinot.brokers", "127.0.0.1:1", "--pinot.controller", "127.0.0.1:1")...)

@@ -12,13 +12,13 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// An embedding program reaches its server with every configuration: over TLS, as the configured caller or as another.
+// Client works over TLS, with the configured token or another one.
 func TestClient_ReachesOwnServer(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
 	must.OK(t, securetest.Write(dir))
 	secret, file := filepath.Join(dir, "callers"), filepath.Join(dir, "token")
-	ada, operator := minted(t, secret, "--user", "user:ada"), minted(t, secret, "--service", "ops", "--scope", "operate")
+	ada, operator := newToken(t, secret, "--user", "user:ada"), newToken(t, secret, "--service", "ops", "--scope", "operate")
 	must.OK(t, os.WriteFile(file, []byte(operator+"\n"), 0o600))
 	cfg := testConfig(t.TempDir())
 	cfg.API.TLS.CertFile, cfg.API.TLS.KeyFile = filepath.Join(dir, securetest.Server), filepath.Join(dir, securetest.Server)
@@ -46,13 +46,13 @@ func TestClient_ReachesOwnServer(t *testing.T) {
 		t.Errorf("as a user: got %d, want 403", got)
 	}
 	if got := status(p.ClientAs("")); got != 401 {
-		t.Errorf("as nobody: got %d, want 401", got)
+		t.Errorf("without a token: got %d, want 401", got)
 	}
 	p.cfg.Auth.TokenFile, p.cfg.Peers.TLS.CAFile = file+"x", file+"y"
 	if _, err := p.Client(); err == nil || !strings.Contains(err.Error(), "auth.token_file") {
-		t.Errorf("no file of a token: got %v", err)
+		t.Errorf("missing token file: got %v", err)
 	}
 	if _, err := p.ClientAs(ada); err == nil || !strings.Contains(err.Error(), "peers.tls") {
-		t.Errorf("no file of an authority: got %v", err)
+		t.Errorf("missing CA file: got %v", err)
 	}
 }

@@ -32,8 +32,8 @@ func (s *started) eraseUsersAgain(args ...string) (done ops.ErasedAgain) {
 	return done
 }
 
-// Restoring a copy of the whole directory from before an erasure restores the user. The list of erased users, which was
-// stored separately, erases them again.
+// A copy of the directory from before an erasure restores the user. "erase again" with the separate list of erased users
+// erases them again.
 func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -42,7 +42,7 @@ func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 
 	s := start(t, cfg)
 	s.publish(lifeOfAUser(time.Now())...)
-	s.api().show() // visits: materialized feeds have the pins
+	s.api().show() // the visits put the pins into materialized feeds
 	s.stop()
 	replaceDir(t, backup, cfg.Dir)
 
@@ -60,15 +60,15 @@ func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 
 	s = start(t, cfg)
 	if shown := s.api().show(); len(shown) < 10 {
-		t.Fatalf("the restored copy shows only %v: there is nothing to erase again", shown)
+		t.Fatalf("the restored copy shows only %v: want data to erase", shown)
 	}
 	if done := s.eraseUsersAgain(list); done.Users != 1 || done.Restored != 1 {
-		t.Errorf("erase again after a restore: %+v, want one user, who was restored", done)
+		t.Errorf("erase again after a restore: got %+v, want one restored user", done)
 	}
 	s.api().checkErased()
-	for _, args := range [][]string{{list}, nil} { // without a file: the users that the brokers have
+	for _, args := range [][]string{{list}, nil} { // without a file: the deleted users on the brokers
 		if done := s.eraseUsersAgain(args...); done.Users != 1 || done.Restored != 0 {
-			t.Errorf("erase again %v, once more: %+v, want one user, who was not restored", args, done)
+			t.Errorf("second erase again %v: got %+v, want one user, not restored", args, done)
 		}
 	}
 	s.api().checkErased()

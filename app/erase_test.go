@@ -17,8 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// erased is the erased user of these tests. Everything else that names the user or one of their pins starts with one of
-// these.
+// Ids of the erased user and of the user's objects. Every trace of the user in these tests starts with one of them.
 const (
 	erased     = "user:gone"
 	erasedPins = "pin:gone-"
@@ -28,45 +27,46 @@ const (
 // edge, live and deleted.
 func lifeOfAUser(now time.Time) []map[string]any {
 	s := &story{now: now.Add(-time.Hour)}
-	s.tell("users", erased, "update", erased, map[string]any{"interests": []string{"interest:tea"}})
+	s.add("users", erased, "update", erased, map[string]any{"interests": []string{"interest:tea"}})
 	for n := range 30 {
 		author, fan := fmt.Sprint("user:author-", n), fmt.Sprint("user:fan-", n)
-		s.tell("follows", erased, "follow", author, nil)
-		s.tell("follows", fan, "follow", erased, nil)
+		s.add("follows", erased, "follow", author, nil)
+		s.add("follows", fan, "follow", erased, nil)
 		if n%3 == 0 {
-			s.tell("follows", erased, "unfollow", author, nil)
-			s.tell("follows", fan, "unfollow", erased, nil)
+			s.add("follows", erased, "unfollow", author, nil)
+			s.add("follows", fan, "unfollow", erased, nil)
 		}
 	}
 	for _, other := range []string{"user:foe", "board:foe"} {
-		s.tell("follows", erased, "block", other, nil)
+		s.add("follows", erased, "block", other, nil)
 	}
-	s.tell("follows", "user:enemy", "block", erased, nil)
+	s.add("follows", "user:enemy", "block", erased, nil)
 	for _, followee := range []string{erased, "board:g", "interest:tea", "user:author-1"} {
-		s.tell("follows", "user:reader", "follow", followee, nil)
+		s.add("follows", "user:reader", "follow", followee, nil)
 	}
 	facets := map[string]any{"board": "board:g", "interests": []string{"interest:tea"}}
 	for n := range 40 {
-		s.tell("pins", erased, "create", fmt.Sprint(erasedPins, n), facets)
-		s.tell("pins", fmt.Sprint("user:author-", n%30), "create", fmt.Sprint("pin:other-", n), facets)
+		s.add("pins", erased, "create", fmt.Sprint(erasedPins, n), facets)
+		s.add("pins", fmt.Sprint("user:author-", n%30), "create", fmt.Sprint("pin:other-", n), facets)
 	}
 	for n := range 10 {
 		save := map[string]any{"board": "board:saved"}
-		s.tell("actions", erased, "save", fmt.Sprint("pin:other-", n), save)
-		s.tell("actions", "user:reader", "save", fmt.Sprint(erasedPins, n), save)
-		s.tell("actions", "user:reader", "save", fmt.Sprint("pin:other-", n), save)
+		s.add("actions", erased, "save", fmt.Sprint("pin:other-", n), save)
+		s.add("actions", "user:reader", "save", fmt.Sprint(erasedPins, n), save)
+		s.add("actions", "user:reader", "save", fmt.Sprint("pin:other-", n), save)
 	}
-	for n := range 12 { // of authors for whom the user has an affinity and whom the user never followed
+	for n := range 12 { // of authors with an affinity but no follow
 		pin := fmt.Sprint("pin:other-stranger-", n)
-		s.tell("pins", fmt.Sprint("user:stranger-", n), "create", pin, nil)
-		for range 2 { // a single action has decayed too far for another weight
-			s.tell("actions", erased, "save", pin, nil)
+		s.add("pins", fmt.Sprint("user:stranger-", n), "create", pin, nil)
+		for range 2 { // a single action has decayed too far to change the weight
+			s.add("actions", erased, "save", pin, nil)
 		}
 	}
 	return s.events
 }
 
-// show requests everything that showed the erased user or their pins before the erasure, and returns what still does.
+// show sends every request whose response contained the user or a pin of the user before the erasure, and returns those
+// whose response still does.
 func (s httpAPI) show() (shown []string) {
 	s.t.Helper()
 	ask := func(path string, hints ...string) {
@@ -85,7 +85,7 @@ func (s httpAPI) show() (shown []string) {
 	} {
 		ask(path, erased, erasedPins)
 	}
-	// What the user saw: items of others.
+	// Items of other users, which the erased user has seen.
 	for _, path := range []string{
 		"/v1/users/" + erased + "/feed?limit=100", "/v1/users/" + erased + "/pools?source=following&limit=1000",
 		"/v1/users/" + erased + "/pools?source=related&limit=1000",
@@ -93,11 +93,11 @@ func (s httpAPI) show() (shown []string) {
 		ask(path, "pin:other-")
 	}
 	ask("/v1/users/"+erased+"/interests", "interest:tea")
-	ask("/v1/insights/xd28s", `"users":2`) // the user and the reader have acted
+	ask("/v1/insights/xd28s", `"users":2`) // the erased user and the reader
 	return shown
 }
 
-// checkErased checks that nothing shows the user, and that the others are still there.
+// checkErased checks that no response contains the user, and that the data of other users remains.
 func (s httpAPI) checkErased() {
 	s.t.Helper()
 	for _, shown := range s.show() {
@@ -115,17 +115,16 @@ func (s httpAPI) checkErased() {
 			s.t.Errorf("%s: no %s in %.500s", path, want, text)
 		}
 	}
-	// A candidate of related that has not been swept still names its author. Without one, the card says that the pin is
-	// deleted.
+	// Until a sweep, a candidate of related has its author. Otherwise the reason is that the pin is deleted.
 	why := s.get("/v1/users/user:reader/feed/why?pin=" + erasedPins + "1")
 	if !strings.Contains(why, `"reason":"deleted"`) && !strings.Contains(why, `"reason":"author_deleted"`) {
 		s.t.Errorf("why: neither the pin nor its author is deleted in %.500s", why)
 	}
-	s.checkFeaturesOfNobody()
+	s.checkFeaturesMissing()
 }
 
-// checkFeaturesOfNobody requests the features of the user, alone and in a pair.
-func (s httpAPI) checkFeaturesOfNobody() {
+// checkFeaturesMissing checks that the features of the erased user, alone and in a pair, are missing.
+func (s httpAPI) checkFeaturesMissing() {
 	s.t.Helper()
 	answer := post[struct {
 		Values  map[string]map[string]any
@@ -143,12 +142,12 @@ func (s httpAPI) checkFeaturesOfNobody() {
 	}
 	for _, m := range answer.Missing {
 		if m.Reason != "deleted" {
-			s.t.Errorf("%s of %s is missing because %q", m.Feature, m.Entity, m.Reason)
+			s.t.Errorf("%s of %s is missing with the reason %q", m.Feature, m.Entity, m.Reason)
 		}
 	}
 }
 
-// tracesIn returns the rows of the groups that name the user or one of their pins, as "group: owner kind".
+// tracesIn returns the number of rows that contain the user or one of the user's pins, by "group: owner kind".
 func (s *started) tracesIn(groups ...string) map[string]int {
 	s.t.Helper()
 	found := map[string]int{}
@@ -170,7 +169,7 @@ func (s *started) tracesIn(groups ...string) map[string]int {
 	return found
 }
 
-// logsThatName returns the topics with records that contain the user's id, except tables.
+// logsThatName returns the topics, except tables, with records that contain the user's id.
 func (s *started) logsThatName(user string) (names []string) {
 	s.t.Helper()
 	for _, topic := range topics.Catalogue(topics.Profile{Embedded: true}) {
@@ -186,8 +185,8 @@ func (s *started) logsThatName(user string) (names []string) {
 	return names
 }
 
-// failToRead publishes an action of the user that becomes a dead letter.
-func (s *started) failToRead() {
+// publishUnreadable publishes an action of the user that becomes a dead letter.
+func (s *started) publishUnreadable() {
 	s.t.Helper()
 	dance := &schemas.ActionEvent{Event: schemas.Event{
 		ID: "dance", Time: schemas.MicrosOf(time.Now()), Actor: erased, Verb: "dance", Object: "pin:other-1",
@@ -198,7 +197,7 @@ func (s *started) failToRead() {
 	s.api().becomes("actions/objects/verb-unknown-verb-known-are-click", schemas.RetryWaiting)
 }
 
-// checkRemains checks that the list names every topic and every group whose rows still contain the user.
+// checkRemains checks that the list has every topic and every group with data of the user.
 func (s *started) checkRemains(list []ops.Remain) {
 	s.t.Helper()
 	where := map[string]bool{}
@@ -208,23 +207,23 @@ func (s *started) checkRemains(list []ops.Remain) {
 	named := s.logsThatName(erased)
 	for _, topic := range named {
 		if !where[topic] {
-			s.t.Errorf("erase says nothing of %s, which names the user", topic)
+			s.t.Errorf("erase does not report %s, which contains the user", topic)
 		}
 	}
 	for _, topic := range []string{topics.Deliveries, topics.BoardSaves, topics.RelatedPairs, topics.InterestMarks, topics.DeadLetters} {
 		if !slices.Contains(named, topic) {
-			s.t.Errorf("%s does not name the user: there is nothing to be named", topic)
+			s.t.Errorf("%s does not contain the user: the test covers nothing", topic)
 		}
 	}
 	rows := s.tracesIn(topics.RowGroups()...)
 	for trace := range rows {
 		group, _, _ := strings.Cut(trace, "-table")
 		if !where["rows of "+group] && !(group == topics.Pools && where["pools of other users"] && where["materialized feeds of other users"]) {
-			s.t.Errorf("erase says nothing of rows like %s", trace)
+			s.t.Errorf("erase does not report rows like %s", trace)
 		}
 	}
 	if rows[`retries-table: "actions" "b"`] != 1 {
-		s.t.Errorf("no letter of the user waits: rows %v", rows)
+		s.t.Errorf("no dead letter of the user is waiting: rows %v", rows)
 	}
 }
 
@@ -245,14 +244,14 @@ func (s *started) sweepPools() {
 	s.wait()
 }
 
-// mayRemain reports whether an erasure leaves a trace. It leaves:
+// canRemain reports whether a trace remains after an erasure. These remain:
 //
-//   - that the user is deleted;
-//   - hidden items in the materialized feeds of others;
-//   - affinities of others, until they are sent next;
-//   - pins that were last saved to a board;
-//   - that the user saw a pin, for interests.attribution_window.
-func mayRemain(trace string) bool {
+//   - the record of the deletion;
+//   - hidden items in the materialized feeds of other users;
+//   - affinities of other users, until they are next published;
+//   - the latest saves to a board;
+//   - impressions of the user, for interests.attribution_window.
+func canRemain(trace string) bool {
 	return trace == `actors-table: "user:gone" "u"` ||
 		strings.HasPrefix(trace, `pools-table: "user:`) && !strings.Contains(trace, erased) && slices.Contains([]string{`"a"`, `"e"`}, trace[len(trace)-3:]) ||
 		strings.HasPrefix(trace, `related-table: "board:`) && strings.HasSuffix(trace, ` "s"`) ||
@@ -260,13 +259,13 @@ func mayRemain(trace string) bool {
 		strings.HasPrefix(trace, `interests-table: "pin:other-`) && strings.HasSuffix(trace, ` "s"`) || trace == `interests-table: "" "t"`
 }
 
-func TestErase(t *testing.T) {
+func TestErase_RemovesEveryTrace(t *testing.T) {
 	t.Parallel()
 	for name, adjust := range map[string]func(*Config){
-		"pushed":                          func(*Config) {},
-		"in small steps":                  func(c *Config) { c.Fanout.StepEdges = 3 },
-		"pulled":                          func(c *Config) { c.Fanout.PullAbove = 5 },
-		"who cares for more than is kept": func(c *Config) { c.Actors.Top, c.Actors.MaxFacets = 1, 8 },
+		"pushed":                    func(*Config) {},
+		"in small steps":            func(c *Config) { c.Fanout.StepEdges = 3 },
+		"pulled":                    func(c *Config) { c.Fanout.PullAbove = 5 },
+		"more affinities than kept": func(c *Config) { c.Actors.Top, c.Actors.MaxFacets = 1, 8 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -281,10 +280,10 @@ func testErase(t *testing.T, cfg Config) {
 	cfg.Retries.FirstDelay = time.Hour
 	s := start(t, cfg)
 	s.publish(lifeOfAUser(time.Now())...)
-	s.failToRead()
+	s.publishUnreadable()
 	s.api().show() // visits: materialized feeds have the pins
 	if shown := s.api().show(); len(shown) < 10 {
-		t.Fatalf("before the erasure only %v", shown)
+		t.Fatalf("before the erasure, the responses have only %v", shown)
 	}
 	out, err := s.run("erase", erased, "-o", "json")
 	var done ops.Erased
@@ -292,17 +291,17 @@ func testErase(t *testing.T, cfg Config) {
 		t.Fatalf("erase: %v: %s", err, out)
 	}
 	if done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 || done.Has[topics.Fanout] != 0 || done.Has[topics.Actors] != 1 {
-		t.Errorf("erase says %+v", done)
+		t.Errorf("erase: got %+v", done)
 	}
 	s.checkRemains(done.Remains)
 	s.api().checkErased()
 	if hidden := s.tracesIn(topics.Pools)[`pools-table: "user:reader" "c"`]; hidden == 0 {
-		t.Error("no candidate of the user's is in the reader's pools: there is nothing to be swept")
+		t.Error("the reader's pools have no candidate of the user: the sweep has nothing to delete")
 	}
 	s.sweepPools()
 	for trace, n := range s.tracesIn(topics.Objects, topics.Actors, topics.Fanout, topics.Related, topics.Pools, topics.Interests) {
-		if !mayRemain(trace) {
-			t.Errorf("%d rows of %s", n, trace)
+		if !canRemain(trace) {
+			t.Errorf("%d rows remain: %s", n, trace)
 		}
 	}
 	edges, err := s.store.Edges(t.Context(), "user:reader", []schemas.ID{erased})
@@ -312,14 +311,14 @@ func testErase(t *testing.T, cfg Config) {
 	s.eraseAgain()
 }
 
-// eraseAgain erases the deleted user, after new events of that user, and a user who never existed.
+// eraseAgain erases the deleted user after new events of that user, and a user who never existed.
 func (s *started) eraseAgain() {
 	s.t.Helper()
 	late := &story{prefix: "late-", now: time.Now()}
-	late.tell("pins", erased, "create", erasedPins+"late", map[string]any{"interests": []string{"interest:tea"}})
-	late.tell("follows", "user:reader", "follow", erased, nil)
-	late.tell("follows", erased, "follow", "user:author-1", nil)
-	late.tell("users", erased, "update", erased, nil)
+	late.add("pins", erased, "create", erasedPins+"late", map[string]any{"interests": []string{"interest:tea"}})
+	late.add("follows", "user:reader", "follow", erased, nil)
+	late.add("follows", erased, "follow", "user:author-1", nil)
+	late.add("users", erased, "update", erased, nil)
 	s.publish(late.events...)
 	s.api().checkErased()
 	if out, err := s.run("erase", erased); err != nil || !strings.Contains(out, "deleted before") || !strings.Contains(out, "for ever") {
@@ -327,16 +326,15 @@ func (s *started) eraseAgain() {
 	}
 	s.api().checkErased()
 	if out, err := s.run("erase", "user:never"); err == nil || !strings.Contains(err.Error(), "exit code 1") || !strings.Contains(err.Error(), "no data of this user") {
-		s.t.Errorf("erase of somebody unknown: %v: %s", err, out)
+		s.t.Errorf("erase an unknown user: %v: %s", err, out)
 	}
 	if out, err := s.run("erase", "user:never", "--unknown"); err != nil {
-		s.t.Errorf("erase of somebody unknown, all the same: %v: %s", err, out)
+		s.t.Errorf("erase an unknown user with --unknown: %v: %s", err, out)
 	}
 }
 
-// The embedded store deletes whole days, by sweeps. Pinot deletes whole segments, which its controller checks
-// periodically.
-func TestRemains_SayWhenStoresDeleteActions(t *testing.T) {
+// Sweeps of the embedded store delete whole days. The controller of Pinot checks periodically, and deletes whole segments.
+func TestRemains_ReportDeletionTimeOfActions(t *testing.T) {
 	embedded, withPinot := DefaultConfig(), DefaultConfig()
 	embedded.Feature.SweepEvery = 3 * time.Hour
 	withPinot.Pinot.Brokers = []string{"127.0.0.1:8000"}
@@ -344,11 +342,11 @@ func TestRemains_SayWhenStoresDeleteActions(t *testing.T) {
 		cfg                       *Config
 		arrived, where, now, want string
 	}{
-		{&embedded, "in the night", "the embedded feature store", "2026-02-27 00:10", "2026-03-04 03:00"},
-		{&embedded, "when it may be of the next day", "the embedded feature store", "2026-02-27 23:57", "2026-03-05 03:00"},
-		// 5 minutes ahead, 2 hours in an open segment, 4 days, 6 hours until the check, 7 days as a file, 6 hours
-		// again.
-		{&withPinot, "in the night", "Pinot", "2026-02-27 00:10", "2026-03-10 14:15"},
+		{&embedded, "after midnight", "the embedded feature store", "2026-02-27 00:10", "2026-03-04 03:00"},
+		{&embedded, "within the clock skew of the next day", "the embedded feature store", "2026-02-27 23:57", "2026-03-05 03:00"},
+		// 5 minutes of clock skew, 2 hours in an open segment, 4 days, 6 hours until the check, 7 days as a file, 6 hours
+		// until the next check.
+		{&withPinot, "after midnight", "Pinot", "2026-02-27 00:10", "2026-03-10 14:15"},
 	} {
 		now, err := time.Parse("2006-01-02 15:04", c.now)
 		must.OK(t, err)
@@ -359,20 +357,20 @@ func TestRemains_SayWhenStoresDeleteActions(t *testing.T) {
 	}
 }
 
-// The delete is acknowledged, and the program is killed again and again while it processes the delete.
+// The process is killed repeatedly after the delete is acknowledged.
 func TestErase_ResumesAfterKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
 	t.Parallel()
-	for attempt := 1; !eraseKilled(t); attempt++ { // on a busy machine the kills may be late
+	for attempt := 1; !eraseKilled(t); attempt++ { // on a busy machine, the kills may be late
 		if attempt == 5 {
-			t.Fatal("every kill came when all was done, five times")
+			t.Fatal("in five attempts, every kill came after the erasure was complete")
 		}
 	}
 }
 
-// eraseKilled reports whether something was left to erase at the last kill.
+// eraseKilled reports whether data remained at the last kill.
 func eraseKilled(t *testing.T) bool {
 	t.Helper()
 	c := newChild(t, t.TempDir())
@@ -383,7 +381,7 @@ func eraseKilled(t *testing.T) bool {
 	at.show()
 	c.post(event(time.Now(), "goodbye", "users", erased, "delete", erased, nil))
 	for k := range 3 {
-		c.until("at work again", func() bool { return k == 0 || c.records() > 0 })
+		c.until("processing records", func() bool { return k == 0 || c.records() > 0 })
 		t.Logf("kill %d, %d records after the start", k+1, c.records())
 		c.kill()
 		c.launch()

@@ -17,17 +17,17 @@ func event(at time.Time, id, stream, actor, verb, object string, more map[string
 
 // story collects events.
 type story struct {
-	prefix string // of the ids; different for every story of a test
+	prefix string // of the ids; unique in a test
 	now    time.Time
 	events []map[string]any
 }
 
-// tell adds an event, a millisecond after the one before it.
-func (s *story) tell(stream, actor, verb, object string, more map[string]any) {
-	s.tellAt(s.now.Add(time.Duration(len(s.events))*time.Millisecond), stream, actor, verb, object, more)
+// add adds an event, a millisecond after the previous one.
+func (s *story) add(stream, actor, verb, object string, more map[string]any) {
+	s.addAt(s.now.Add(time.Duration(len(s.events))*time.Millisecond), stream, actor, verb, object, more)
 }
 
-// tellAt adds an event that happened at another time.
-func (s *story) tellAt(at time.Time, stream, actor, verb, object string, more map[string]any) {
+// addAt adds an event with another time.
+func (s *story) addAt(at time.Time, stream, actor, verb, object string, more map[string]any) {
 	s.events = append(s.events, event(at, fmt.Sprint("story-", s.prefix, len(s.events)), stream, actor, verb, object, more))
 }

@@ -26,14 +26,14 @@ func TestExampleConfig_ContainsEveryDefault(t *testing.T) {
 	file, err := os.ReadFile(exampleFile)
 	must.OK(t, err)
 	if diff := cmp.Diff(text.String(), string(file)); diff != "" {
-		t.Errorf("%s is not what `smartfeed config show --docs` prints (UPDATE=1 go test ./app -run ExampleConfig rewrites it):\n%s", exampleFile, diff)
+		t.Errorf("%s differs from the output of `smartfeed config show --docs` (UPDATE=1 go test ./app -run ExampleConfig rewrites it):\n%s", exampleFile, diff)
 	}
 	got := Config{}
 	must.OK(t, config.Load(&got, config.Source{File: exampleFile}))
-	if err := want.Validate(); err != nil { // copies shared values to the parts, as Load does
+	if err := want.Validate(); err != nil { // copies shared values to the parts, like Load
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("the example read back (-default +example):\n%s", diff)
+		t.Errorf("loaded example (-default +example):\n%s", diff)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// The whole pipeline in another program, with a rule that is a function. examples/embedded has more.
+// Open embeds the whole pipeline in another program, here with a rule in Go. See also examples/embedded.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
@@ -50,7 +50,7 @@ func ExampleOpen() {
 	// Output: pin:tea
 }
 
-// shown makes ada follow two people who create pins, and prints the feed of ada.
+// shown makes ada follow two users who create pins, and prints the feed of ada.
 func shown(ctx context.Context, p *app.App) error {
 	if err := p.Ready(ctx); err != nil {
 		return err

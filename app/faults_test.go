@@ -25,7 +25,7 @@ import (
 
 var errBroken = errors.New("broken by the test")
 
-// breakable is a part that a test can make fail until it is repaired.
+// breakable is a part that a test can make fail and repair.
 type breakable struct {
 	run func(context.Context) error
 
@@ -47,7 +47,7 @@ func (b *breakable) Run(ctx context.Context) error {
 	return err
 }
 
-// begin stores the function that stops a Run, and reports whether the part is broken.
+// begin stores the cancel function of a Run, and reports whether the part is broken.
 func (b *breakable) begin(end context.CancelFunc) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +64,7 @@ func (b *breakable) set(broken bool) {
 	}
 }
 
-// faulty is a product of one role whose parts, brokers and registry can be made unavailable.
+// faulty is a process whose parts, brokers and registry a test can make unavailable.
 type faulty struct {
 	*started
 	parts    map[string]*breakable
@@ -72,7 +72,7 @@ type faulty struct {
 	registry *httptest.Server
 }
 
-// dialTimeout is the clients' timeout for a host that does not respond, if they dial themselves.
+// dialTimeout is the clients' default timeout for a host that does not respond.
 const dialTimeout = 5 * time.Second
 
 // dialled makes later Kafka clients use a fault-injecting network.
@@ -87,7 +87,7 @@ func dialled(n *faultnet.Net) opener {
 	}
 }
 
-// startFaulty starts pieces. The brokers are known after the first two; after the first alone if they are embedded.
+// startFaulty starts pieces. The first two open the brokers; if they are embedded, the first one does.
 func startFaulty(t *testing.T, pieces []opener, change func(*Config)) *faulty {
 	t.Helper()
 	broker := startBroker(t)
@@ -113,8 +113,8 @@ func (f *faulty) wrap(p *App, _ context.Context) error {
 	return nil
 }
 
-// lack returns the response and status of /readyz.
-func (f *faulty) lack() (int, []api.NotReadyReason) {
+// readiness returns the status code and the reasons of /readyz.
+func (f *faulty) readiness() (int, []api.NotReadyReason) {
 	f.t.Helper()
 	code, text := f.api().send("/readyz", "")
 	var answer struct {
@@ -125,56 +125,56 @@ func (f *faulty) lack() (int, []api.NotReadyReason) {
 		f.t.Fatal(err)
 	}
 	if answer.Ready != (code == 200) || answer.Ready != (len(answer.Components) == 0) || answer.Components == nil {
-		f.t.Errorf("/readyz says %t and %v with status %d", answer.Ready, answer.Components, code)
+		f.t.Errorf("/readyz: ready %t and parts %v contradict status %d", answer.Ready, answer.Components, code)
 	}
 	return code, answer.Components
 }
 
-// awaitLack waits until /readyz responds with a status and names a part in a state ("": no part).
-func (f *faulty) awaitLack(status int, part, state string) {
+// awaitReadiness waits until /readyz responds with a status and a part in a state ("": no part).
+func (f *faulty) awaitReadiness(status int, part, state string) {
 	f.t.Helper()
 	var got []api.NotReadyReason
 	var code int
 	defer func() {
 		if f.t.Failed() {
-			f.t.Logf("/readyz answers %d with %+v", code, got)
+			f.t.Logf("/readyz: %d with %+v", code, got)
 		}
 	}()
-	eventually.True(f.t, fmt.Sprintf("/readyz answers %d and names %q as %q", status, part, state), func() bool {
-		code, got = f.lack()
+	eventually.True(f.t, fmt.Sprintf("/readyz responds %d with part %q as %q", status, part, state), func() bool {
+		code, got = f.readiness()
 		named := part == "" || slices.ContainsFunc(got, func(l api.NotReadyReason) bool { return l.Component == part && l.State == state })
 		return code == status && named
 	})
 }
 
-// /readyz names whatever a role needs while it is unavailable, and no longer after it has recovered.
+// /readyz reports a required part while it is unavailable, but not after it has recovered.
 func TestReadyz_NamesUnavailableParts(t *testing.T) {
-	nobody := []string{"127.0.0.1:1"}
+	unreachable := []string{"127.0.0.1:1"}
 	for role, c := range map[string]struct {
-		pieces []opener
-		change func(*Config)
-		parts  []string
-		lacks  string // the part that is always unreachable; "": none
+		pieces  []opener
+		change  func(*Config)
+		parts   []string
+		missing string // the part that is always unreachable; "": none
 	}{
 		"process": {
 			pieces: processing(topics.RowGroups()), change: func(*Config) {},
 			parts: append(topics.RowGroups(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
 		},
 		"serve": {
-			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = nobody, nobody[0] }, // features are missing in answers, but the process is ready
+			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = unreachable, unreachable[0] }, // features are missing, but the process is ready
 			parts: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, topics.Insights, "feature-definitions", "feature-lateness", "materialize"},
 		},
 		"serve without a feed store": {
-			pieces: serving(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = nobody },
-			parts: []string{"feed-store-primary"}, lacks: "feed-store",
+			pieces: serving(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = unreachable },
+			parts: []string{"feed-store-primary"}, missing: "feed-store",
 		},
-		"serve without the keys of tokens": {
-			pieces: serving(), change: func(c *Config) { c.Auth.JWKS, c.Auth.Audience = "http://"+nobody[0]+"/keys", "smartfeed" },
-			parts: []string{"auth"}, lacks: "auth",
+		"serve without the key set": {
+			pieces: serving(), change: func(c *Config) { c.Auth.JWKS, c.Auth.Audience = "http://"+unreachable[0]+"/keys", "smartfeed" },
+			parts: []string{"auth"}, missing: "auth",
 		},
 		"materialize": {
-			pieces: materializing(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = nobody },
-			parts: []string{topics.UsersDeleted, topics.InterestDecisions, "feed-store-primary", "materialize"}, lacks: "feed-store",
+			pieces: materializing(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = unreachable },
+			parts: []string{topics.UsersDeleted, topics.InterestDecisions, "feed-store-primary", "materialize"}, missing: "feed-store",
 		},
 	} {
 		t.Run(role, func(t *testing.T) {
@@ -182,24 +182,24 @@ func TestReadyz_NamesUnavailableParts(t *testing.T) {
 			f := startFaulty(t, c.pieces, c.change)
 			calm := func() {
 				t.Helper()
-				if c.lacks != "" {
-					f.awaitLack(503, c.lacks, "unreachable")
+				if c.missing != "" {
+					f.awaitReadiness(503, c.missing, "unreachable")
 					return
 				}
-				f.awaitLack(200, "", "")
+				f.awaitReadiness(200, "", "")
 			}
 			calm()
-			f.registry.Close() // the schemas were read at the start
+			f.registry.Close() // the process has read the schemas at its start
 			for _, part := range c.parts {
 				f.parts[part].set(true)
-				f.awaitLack(503, part, "waiting")
+				f.awaitReadiness(503, part, "waiting")
 				f.parts[part].set(false)
 			}
 			calm()
 
 			f.net.Hold()
 			defer f.net.Release()
-			f.awaitLack(503, "kafka", "unreachable")
+			f.awaitReadiness(503, "kafka", "unreachable")
 			f.awaitNotReadyMetric("kafka")
 			f.net.Release()
 			calm()
@@ -207,18 +207,18 @@ func TestReadyz_NamesUnavailableParts(t *testing.T) {
 	}
 }
 
-// Each part of dev, among them its broker, is named by /readyz while it fails. So are its metrics, as the cases of the
-// alerts ComponentNotReady and PartitionsUnowned have them: a group without partitions still has the metric.
+// /readyz and the metrics report each part of dev, including its broker, while it fails. The alerts ComponentNotReady and
+// PartitionsUnowned depend on this: a group without partitions must have the metric.
 func TestReadyz_NamesUnavailablePartsOfDev(t *testing.T) {
 	t.Parallel()
 	f := &faulty{parts: map[string]*breakable{}}
 	f.started = startPieces(t, testConfig(t.TempDir()), append(everything(), f.wrap))
 	for part, b := range f.parts {
-		if part == "http" { // then nothing can be requested
+		if part == "http" { // without it, /readyz does not respond
 			continue
 		}
 		b.set(true)
-		f.awaitLack(503, part, "waiting")
+		f.awaitReadiness(503, part, "waiting")
 		f.awaitNotReadyMetric(part)
 		if slices.Contains(topics.RowGroups(), part) {
 			eventually.True(t, part+" owns fewer partitions than others", func() bool {
@@ -229,23 +229,23 @@ func TestReadyz_NamesUnavailablePartsOfDev(t *testing.T) {
 		}
 		b.set(false)
 		if part == "broker" || slices.Contains(topics.RowGroups(), part) {
-			f.awaitLack(200, "", "")
+			f.awaitReadiness(200, "", "")
 		}
 	}
-	f.awaitLack(200, "", "")
+	f.awaitReadiness(200, "", "")
 }
 
 func TestBrokerHealth_ReportsRefusedConnections(t *testing.T) {
 	r := &brokerHealth{kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}}}
 	if r.unavailable() {
-		t.Error("away before anybody was asked")
+		t.Error("unavailable before the first check")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
-	eventually.True(t, "it is away: nobody listens", r.unavailable)
+	eventually.True(t, "the brokers are unavailable", r.unavailable)
 	cancel()
 	if err := <-ended; err != nil {
-		t.Errorf("ended with %v", err)
+		t.Errorf("Run: got error %v", err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // Benchmarks of features on one machine, with the broker, the groups, the server and its clients in one process. `make
-// bench-features` runs them, and with them the benchmarks of the store alone.
+// bench-features` runs them and the benchmarks of the store.
 
 const (
 	benchUsers   = 500
@@ -32,21 +32,21 @@ const (
 	benchPins    = 1000
 )
 
-// benchProduct is a product with users who have acted.
+// benchProduct is a process with users who have acted.
 type benchProduct struct {
 	*App
 	b      testing.TB
 	client *http.Client
 	events atomic.Int64
 
-	refused atomic.Int64 // answers since the last report
-	failed  sync.Once    // reports the first unexpected answer: thousands may be like it
+	refused atomic.Int64 // rejected requests since the last report
+	failed  sync.Once    // reports only the first unexpected response
 }
 
 func startBench(b *testing.B) *benchProduct {
 	b.Helper()
 	cfg := testConfig(b.TempDir())
-	p, err := openProduct(b.Context(), cfg, slog.New(slog.DiscardHandler), everything())
+	p, err := openApp(b.Context(), cfg, slog.New(slog.DiscardHandler), everything())
 	must.OK(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -60,7 +60,7 @@ func startBench(b *testing.B) *benchProduct {
 	if !p.awaitReady(b.Context()) {
 		b.Fatal("not ready")
 	}
-	// The client wants no gzip, like one in the same data center.
+	// The client requests no gzip, like a client in the same data center.
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
 	return &benchProduct{App: p, b: b, client: client}
 }
@@ -91,7 +91,7 @@ func (p *benchProduct) event(actor schemas.UserID, verb schemas.Verb, object str
 	return schemas.Event{ID: fmt.Sprint("bench-", p.events.Add(1)), Time: schemas.MicrosOf(at), Actor: actor, Verb: verb, Object: schemas.ID(object)}
 }
 
-// publish returns how long it took until all actions were in features and everything else was processed, too.
+// publish publishes events, and returns the time until all of them were processed, including features.
 func (p *benchProduct) publish(lines []schemas.Line) time.Duration {
 	p.b.Helper()
 	start := time.Now()
@@ -111,8 +111,8 @@ func (p *benchProduct) publish(lines []schemas.Line) time.Duration {
 	return took
 }
 
-// ask posts to /v1/features and returns how long the whole response took. If others use the machine, too, a burst may
-// exceed the limit of requests in flight. Rejected requests are counted, and are not answers.
+// ask posts to /v1/features and returns the time until the whole response arrived. On a busy machine, a burst can exceed
+// the limit of requests in flight; ask counts rejected requests and returns no response for them.
 func (p *benchProduct) ask(body []byte) (took time.Duration, answer []byte) {
 	start := time.Now()
 	res, err := p.client.Post("http://"+p.server.Addr()+"/v1/features", "application/json", bytes.NewReader(body))
@@ -139,8 +139,8 @@ func request(b testing.TB, req feature.Request) []byte {
 	return body
 }
 
-// atRate sends requests at a rate per second for some seconds, whether or not earlier ones have been answered, and reports
-// how long each answer took.
+// atRate sends requests at a rate per second for some seconds, independent of earlier responses, and reports the
+// latencies.
 func (p *benchProduct) atRate(b *testing.B, rate float64, lasting time.Duration, body func(i int) []byte) {
 	b.Helper()
 	results := measure.Run(b.Context(), measure.Config{Lasting: lasting, Timeout: time.Minute, InFlight: 1 << 14}, measure.Load{
@@ -154,7 +154,7 @@ func (p *benchProduct) atRate(b *testing.B, rate float64, lasting time.Duration,
 	p.report(b, results[0].Latency)
 }
 
-// usedCPU returns the CPU time of the process, which other programs affect less than elapsed time.
+// usedCPU returns the CPU time of the process. Other programs affect it less than elapsed time.
 func usedCPU(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -168,7 +168,7 @@ func (p *benchProduct) report(b *testing.B, took *measure.Histogram) {
 	b.ReportMetric(float64(p.refused.Swap(0)), "refused")
 	b.ReportMetric(milliseconds(took.Quantile(0.5)), "p50-ms")
 	b.ReportMetric(milliseconds(took.Quantile(0.99)), "p99-ms")
-	b.ReportMetric(0, "ns/op") // the time of the whole run is meaningless
+	b.ReportMetric(0, "ns/op") // hide the time of the whole run
 }
 
 func BenchmarkFeatures(b *testing.B) {
@@ -190,14 +190,14 @@ func BenchmarkFeatures(b *testing.B) {
 	used := usedCPU(b) - began
 	b.Run("recording, to the last feature", func(b *testing.B) {
 		b.ReportMetric(float64(len(lines))/recorded.Seconds(), "actions/s")
-		b.ReportMetric(used.Seconds()/float64(len(lines))*1e6, "CPU-s/M") // of everything that results from the actions
+		b.ReportMetric(used.Seconds()/float64(len(lines))*1e6, "CPU-s/M") // includes all groups and sinks
 		b.ReportMetric(0, "ns/op")
 	})
 	ten := []string{"interests_24h", "authors_24h", "top_interests_96h", "verbs_1h", "actions_per_hour_24h", "pins_24h", "last_actions", "last_hides", "taste_24h", "taste_6h"}
 	ofUser := func(i int) []byte {
 		return request(b, feature.Request{Features: ten, Users: []schemas.UserID{schemas.UserID(fmt.Sprint("user:", i%benchUsers))}})
 	}
-	b.Run("ten features of a user, 3000 a second", func(b *testing.B) { p.atRate(b, 3000, 3*time.Second, ofUser) })
+	b.Run("ten features of a user, 3000 per second", func(b *testing.B) { p.atRate(b, 3000, 3*time.Second, ofUser) })
 	b.Run("ten features of a user, 8 clients", func(b *testing.B) { p.capacity(b, ofUser) })
 	b.Run("one feature of a user, 8 clients", func(b *testing.B) {
 		p.capacity(b, func(i int) []byte {
@@ -209,10 +209,10 @@ func BenchmarkFeatures(b *testing.B) {
 		pins[i] = schemas.PinID(fmt.Sprint("pin:", i))
 	}
 	ofPins := request(b, feature.Request{Features: []string{"pin_actions_24h", "pin_saves_per_hour_1h", "pin_save_share_24h", "pin_actors_24h"}, Pins: pins})
-	b.Run("four features of 1000 candidates, 5 a second", func(b *testing.B) {
+	b.Run("four features of 1000 candidates, 5 per second", func(b *testing.B) {
 		p.atRate(b, 5, 10*time.Second, func(int) []byte { return ofPins })
 	})
-	b.Run("action to feature, at 1000 actions a second", func(b *testing.B) { p.freshness(b) })
+	b.Run("action to feature, at 1000 actions per second", func(b *testing.B) { p.freshness(b) })
 }
 
 // capacity sends requests as fast as eight clients can, for some seconds.
@@ -240,7 +240,7 @@ func (p *benchProduct) capacity(b *testing.B, body func(i int) []byte) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// freshness publishes at a rate, and measures for some actions when they are visible in a feature of their user.
+// freshness publishes at a rate, and measures for some actions the time until a feature of their user includes them.
 func (p *benchProduct) freshness(b *testing.B) {
 	const rate, lasts, probes = 1000, 4, 200
 	stop := make(chan struct{})

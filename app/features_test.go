@@ -28,7 +28,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// publish posts events, one JSON object per line, and waits until all are processed.
+// publish posts events and waits until all are processed.
 func (s *started) publish(events ...map[string]any) {
 	s.t.Helper()
 	if status, text := s.api().send("/v1/events", lines(s.t, events...)); status != http.StatusAccepted {
@@ -37,7 +37,7 @@ func (s *started) publish(events ...map[string]any) {
 	s.wait()
 }
 
-// wait waits until everything published before has been processed.
+// wait waits until all published events have been processed.
 func (s *started) wait() {
 	s.t.Helper()
 	if out, err := s.run("wait", "--timeout", processingTimeout); err != nil {
@@ -45,27 +45,27 @@ func (s *started) wait() {
 	}
 }
 
-// liking returns a few pins with embeddings and attributes, users with embeddings, and the users' actions on the pins.
+// liking returns pins with embeddings and attributes, users with embeddings, and the users' actions on the pins.
 func liking(at time.Time) []map[string]any {
 	var s story
 	for i := range 5 {
-		s.tellAt(at.Add(-time.Hour), "pins", "user:author", "create", fmt.Sprint("pin:", i), map[string]any{
+		s.addAt(at.Add(-time.Hour), "pins", "user:author", "create", fmt.Sprint("pin:", i), map[string]any{
 			"interests": []string{fmt.Sprint("interest:", i%2)}, "embedding": []float64{float64(i), 1}, "attributes": map[string]string{"price": fmt.Sprint(10 * i)},
 		})
 	}
 	for u := range 3 {
 		user := fmt.Sprint("user:", u)
-		s.tellAt(at.Add(-time.Hour), "users", user, "update", user, map[string]any{"embedding": []float64{1, float64(u)}})
+		s.addAt(at.Add(-time.Hour), "users", user, "update", user, map[string]any{"embedding": []float64{1, float64(u)}})
 		for i := range 4 {
 			verb := []string{"view", "click", "save", "save"}[i]
-			s.tellAt(at.Add(-time.Duration(i)*time.Minute), "actions", user, verb, fmt.Sprint("pin:", i), nil)
+			s.addAt(at.Add(-time.Duration(i)*time.Minute), "actions", user, verb, fmt.Sprint("pin:", i), nil)
 		}
 	}
 	return s.events
 }
 
-// Answers are logged, filed once, and recomputed to the same values. A late action is told apart.
-func TestFeatureLog_RecordsAndVerifiesAnswers(t *testing.T) {
+// The feature log records responses exactly once. "verify" recomputes the same values, and reports late actions.
+func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	cfg.FeatureLog.Rules = []featurelog.Rule{{Entity: feature.User, Share: 1}, {Entity: feature.Pin, Share: 1}, {Entity: feature.Pair, Share: 1}}
@@ -104,22 +104,22 @@ func TestFeatureLog_RecordsAndVerifiesAnswers(t *testing.T) {
 		}
 	}
 	if len(drifts) != len(names) {
-		t.Errorf("%d features were logged, want %d", len(drifts), len(names))
+		t.Errorf("%d features are in the log, want %d", len(drifts), len(names))
 	}
 
-	// An action that happened a moment ago arrives only now: the answers were right at their time.
+	// A late action: the responses were correct before it arrived.
 	s.publish(event(at.Add(-time.Second), "late", "actions", "user:0", "save", "pin:4", nil))
-	untouched := []string{"pin_impressions_24h", "pair_price"} // not changed by that action
+	untouched := []string{"pin_impressions_24h", "pair_price"} // do not include that action
 	for _, d := range s.verify() {
 		if d.Late == 0 && !slices.Contains(untouched, d.Feature) || d.Bad() > 0 {
-			t.Errorf("%+v: want a late value, and none that differs otherwise", d)
+			t.Errorf("%+v: want a late value, and no other difference", d)
 		}
 	}
 	if _, err := s.run("features", "verify", "--features", cfg.Features); err != nil {
-		t.Errorf("verify in words: %v", err)
+		t.Errorf("verify with text output: %v", err)
 	}
 	define(t, cfg.Features, definitions+"  - {name: added, entity: user, aggregate: count}\n")
-	eventually.True(t, "the definition that was added is there", func() bool {
+	eventually.True(t, "the added definition is active", func() bool {
 		return slices.ContainsFunc(s.features.Definitions(), func(d feature.Definition) bool { return d.Name == "added" })
 	})
 	s.stop() // closes the files
@@ -129,17 +129,17 @@ func TestFeatureLog_RecordsAndVerifiesAnswers(t *testing.T) {
 		return nil
 	})
 	if err != nil || len(counts) != 11 {
-		t.Errorf("got %v in files, %v, want 11 entities", counts, err)
+		t.Errorf("got %v in files, error %v, want 11 entities", counts, err)
 	}
 	for entity, n := range counts {
 		if n != 1 {
-			t.Errorf("%s is filed %d times", entity, n)
+			t.Errorf("%s is in the files %d times", entity, n)
 		}
 	}
 }
 
-// With actions in Pinot, features of users come from there. The embedded store holds only the data of pins.
-func TestPinot_HoldsActionsAlone(t *testing.T) {
+// With actions in Pinot, features of users come from Pinot. The embedded store has only the data of pins.
+func TestPinot_ReplacesEmbeddedActions(t *testing.T) {
 	t.Parallel()
 	pinot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":1,"numServersResponded":1}`)
@@ -173,14 +173,14 @@ features:
 	}
 }
 
-// pinotThat returns a fake Pinot that behaves as told: well, down, slow, partial.
-func pinotThat(t *testing.T, does *atomic.Value) string {
+// fakePinot returns the address of a fake Pinot with a behavior: well, down, slow, partial.
+func fakePinot(t *testing.T, does *atomic.Value) string {
 	t.Helper()
 	answer := func(w http.ResponseWriter, responded int) {
 		fmt.Fprintf(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":2,"numServersResponded":%d}`, responded)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the caller cancels
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not detect that the caller has disconnected
 		switch does.Load() {
 		case "well":
 			answer(w, 2)
@@ -196,14 +196,14 @@ func pinotThat(t *testing.T, does *atomic.Value) string {
 	return server.URL
 }
 
-// While the feature store is down, slow, or answers in part, feeds are unchanged and every features answer says what is
-// missing and why. The circuit breaker opens and closes again, and nothing piles up. (Not parallel: it counts
-// goroutines.)
-func TestFeed_AnswersWithoutFeatureStore(t *testing.T) {
+// While the feature store is down, slow, or returns partial results, feeds are unchanged, and every features response has
+// the missing values with reasons. The circuit breaker opens and closes again, and no goroutines leak. (Not parallel: it
+// counts goroutines.)
+func TestFeed_DoesNotDependOnFeatureStore(t *testing.T) {
 	var does atomic.Value
 	does.Store("well")
 	cfg := testConfig(t.TempDir())
-	pinot := pinotThat(t, &does)
+	pinot := fakePinot(t, &does)
 	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{pinot}, pinot
 	cfg.Feature.Deadline, cfg.Feature.BreakAfter, cfg.Feature.BreakFor = 50*time.Millisecond, 3, 500*time.Millisecond
 	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
@@ -212,33 +212,33 @@ func TestFeed_AnswersWithoutFeatureStore(t *testing.T) {
 	at := time.Now()
 	s.publish(append(liking(at), event(at, "follow", "follows", "user:0", "follow", "interest:0", nil))...)
 	s.feedOf("user:0")
-	s.featuresAreWell()
+	s.awaitFeatures()
 	before := runtime.NumGoroutine()
 	for fault, reason := range map[string]string{"down": "store", "slow": "deadline", "partial": "store"} {
 		does.Store(fault)
-		opened, said := false, map[string]bool{}
+		opened, reasons := false, map[string]bool{}
 		for range 20 {
 			value, degraded := s.askAll()
 			if value != "null" || degraded != "store" && degraded != "deadline" { // store while the breaker is open, deadline on a busy machine
 				t.Errorf("%s: got %s, degraded %q", fault, value, degraded)
 			}
-			said[degraded] = true
+			reasons[degraded] = true
 			s.feedOf("user:0")
 			opened = opened || s.metric("smartfeed_features_circuit_breaker_open") == "1"
 		}
-		if !opened || !said[reason] || !said["store"] {
-			t.Errorf("%s: breaker open %v, degraded %v, want it open, and %s", fault, opened, said, reason)
+		if !opened || !reasons[reason] || !reasons["store"] {
+			t.Errorf("%s: breaker open %v, degraded %v, want open and %s", fault, opened, reasons, reason)
 		}
 		does.Store("well")
-		s.featuresAreWell()
+		s.awaitFeatures()
 		if got := s.metric("smartfeed_features_circuit_breaker_open"); got != "0" {
-			t.Errorf("%s: when all is well again the gauge is %s, want 0", fault, got)
+			t.Errorf("%s: after the recovery the gauge is %s, want 0", fault, got)
 		}
 	}
-	eventually.True(t, "connections have gone", func() bool { return runtime.NumGoroutine() <= before+20 })
+	eventually.True(t, "connections are closed", func() bool { return runtime.NumGoroutine() <= before+20 })
 }
 
-// feedOf visits, and expects items and an answer that is not degraded.
+// feedOf visits, and expects two items and no degradation.
 func (s *started) feedOf(user string) {
 	s.t.Helper()
 	page := get[struct {
@@ -246,7 +246,7 @@ func (s *started) feedOf(user string) {
 		Degraded []string
 	}](s.api(), "/v1/users/"+user+"/feed?limit=2")
 	if len(page.Items) != 2 || len(page.Degraded) > 0 {
-		s.t.Errorf("feed: %+v, want two items and nothing degraded", page)
+		s.t.Errorf("feed: got %+v, want two items and no degradation", page)
 	}
 }
 
@@ -264,10 +264,10 @@ func (s *started) askAll() (value, degraded string) {
 	return string(answer.Values["user:0"]["all"]), strings.Join(answer.Degraded, " ")
 }
 
-// featuresAreWell sends requests until an answer is complete: on a busy machine the deadline may pass occasionally.
-func (s *started) featuresAreWell() {
+// awaitFeatures sends requests until a response is complete. On a busy machine, some may exceed the deadline.
+func (s *started) awaitFeatures() {
 	s.t.Helper()
-	eventually.True(s.t, "the answer is complete", func() bool {
+	eventually.True(s.t, "the response is complete", func() bool {
 		value, degraded := s.askAll()
 		return value == "7" && degraded == ""
 	})
@@ -300,17 +300,17 @@ func (s *started) verify() []featurelog.Drift {
 	return drifts
 }
 
-// copying is a fake Pinot whose servers have ingested all actions, or none. Their offsets stay before the marker after
-// the last action, because they never pass markers.
-type copying struct {
+// ingestingPinot is a fake Pinot whose servers have ingested all actions, or none. Their offsets stay before the
+// transaction marker after the last action, because Pinot does not count markers.
+type ingestingPinot struct {
 	url  string
 	done atomic.Bool
-	log  atomic.Pointer[topics.Log] // of the product, once it exists
+	log  atomic.Pointer[topics.Log] // of the process, once it has started
 }
 
-func newCopying(t *testing.T) *copying {
+func newIngestingPinot(t *testing.T) *ingestingPinot {
 	t.Helper()
-	c := new(copying)
+	c := new(ingestingPinot)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/tables/actions_enriched/consumingSegmentsInfo" {
 			_, _ = io.WriteString(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":1000}`)
@@ -322,7 +322,7 @@ func newCopying(t *testing.T) *copying {
 			return
 		}
 		ends, err := log.Ends(r.Context(), topics.ActionsEnriched)
-		if r.Context().Err() != nil { // the caller no longer waits
+		if r.Context().Err() != nil { // the caller has disconnected
 			return
 		}
 		if err != nil {
@@ -344,11 +344,11 @@ func newCopying(t *testing.T) *copying {
 	return c
 }
 
-// While Pinot does not ingest actions, wait does not return and the freshness gauge grows. Both end when Pinot has the
-// actions.
+// While Pinot does not ingest actions, wait does not return and the freshness gauge grows. Both recover when Pinot has
+// ingested the actions.
 func TestWait_IncludesPinot(t *testing.T) {
 	t.Parallel()
-	behind := newCopying(t)
+	behind := newIngestingPinot(t)
 	cfg := testConfig(t.TempDir())
 	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{behind.url}, behind.url
 	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
@@ -358,14 +358,14 @@ func TestWait_IncludesPinot(t *testing.T) {
 	if !s.awaitReady(t.Context()) {
 		t.Fatal("not ready")
 	}
-	s.publish(liking(time.Now())...) // waits without regard to Pinot
+	s.publish(liking(time.Now())...) // does not wait for Pinot
 	wait := func(timeout string) (string, error) {
 		return s.run("wait", "-o", "json", "--timeout", timeout, "--pinot.brokers", behind.url, "--pinot.controller", behind.url)
 	}
-	eventually.True(t, "wait names Pinot", func() bool { // on a busy machine the time may be over before the first check
+	eventually.True(t, "the command wait names Pinot", func() bool { // on a busy machine it may time out before the first check
 		out, err := wait("500ms")
 		if err == nil {
-			t.Fatalf("Pinot has no action, and wait says %s", out)
+			t.Fatalf("Pinot has no action, but the command wait succeeds: %s", out)
 		}
 		return strings.Contains(err.Error(), "unprocessed: pinot: ") && strings.Contains(out, `"group": "pinot"`)
 	})
@@ -374,7 +374,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 		defer cancel()
 		err := s.Wait(ctx)
 		if err == nil {
-			t.Fatal("Pinot has no action, and Wait returns")
+			t.Fatal("Pinot has no action, but Wait returns nil")
 		}
 		return strings.Contains(err.Error(), "pinot")
 	})
@@ -383,17 +383,17 @@ func TestWait_IncludesPinot(t *testing.T) {
 		must.OK(t, err)
 		return value
 	}
-	eventually.True(t, "the gauge says that actions wait", func() bool { return seconds() > 1 })
+	eventually.True(t, "the gauge reports waiting actions", func() bool { return seconds() > 1 })
 	behind.done.Store(true)
 	if out, err := wait("1m"); err != nil {
-		t.Errorf("Pinot has all actions, and wait says %v, %s", err, out)
+		t.Errorf("Pinot has all actions, but the command wait fails: %v, %s", err, out)
 	}
 	if err := s.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
-	eventually.True(t, "the gauge says that none waits", func() bool { return seconds() < 1 })
+	eventually.True(t, "the gauge reports no waiting actions", func() bool { return seconds() < 1 })
 	answer, err := s.features.Answer(t.Context(), feature.Request{Features: []string{"all"}, Users: []schemas.UserID{"user:0"}})
 	if err != nil || answer.Fresh == nil || !answer.Fresh.Equal(time.Unix(1, 0)) {
-		t.Errorf("fresh to %v, %v, want what Pinot said in its answer", answer.Fresh, err)
+		t.Errorf("fresh to %v, %v, want the value in the response of Pinot", answer.Fresh, err)
 	}
 }

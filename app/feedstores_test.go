@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-func TestFeedStoreConfig(t *testing.T) {
+func TestFeedStoreConfig_ValidatesClusters(t *testing.T) {
 	at := func(primary, standby []string) FeedStoreConfig {
 		c := defaultFeedStoreConfig()
 		c.Cassandra.Primary.Hosts, c.Cassandra.Standby.Hosts = primary, standby
@@ -32,7 +32,7 @@ func TestFeedStoreConfig(t *testing.T) {
 		{"embedded", at(nil, nil), false, nil, ""},
 		{"one cluster", at(hosts, nil), true, nil, ""},
 		{"two clusters", at(hosts, hosts), true, []string{"standby"}, ""},
-		{"a standby alone", at(nil, hosts), false, []string{"standby"}, "cassandra.standby.hosts: a standby without a primary"},
+		{"only a standby", at(nil, hosts), false, []string{"standby"}, "cassandra.standby.hosts: a standby without a primary"},
 		{"a bad host", at([]string{"a b"}, nil), true, nil, `cassandra.primary.hosts: "a b"`},
 	} {
 		err := c.cfg.Validate()
@@ -45,8 +45,8 @@ func TestFeedStoreConfig(t *testing.T) {
 	}
 }
 
-// A sink fills each store, with its own consumer group: these are the groups that wait and all others check. A process that
-// serves from two clusters compares them, and its readiness does not depend on that.
+// A sink with its own consumer group fills each store, and commands wait for these groups. A process that serves from two
+// clusters compares them, and its readiness does not depend on the comparison.
 func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 	hosts := []string{deaf}
 	unconnected := false
@@ -70,7 +70,7 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 	} {
 		cfg := testConfig(t.TempDir())
 		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = c.primary, c.standby
-		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler),
+		p, err := openApp(t.Context(), cfg, slog.New(slog.DiscardHandler),
 			[]opener{(*App).openBroker, (*App).openStreams, (*App).openFeedStore, (*App).openSinks, (*App).openFeed})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -90,7 +90,7 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 			}
 		}
 		if !slices.Equal(groups, c.groups) || !slices.Equal(waited, c.groups) || !slices.Equal(parts, c.parts) {
-			t.Errorf("%s: %q fill stores, %q are waited for, %q are parts; want %q twice and %q", name, groups, waited, parts, c.groups, c.parts)
+			t.Errorf("%s: %q fill stores, commands wait for %q, parts are %q; want %q twice and %q", name, groups, waited, parts, c.groups, c.parts)
 		}
 		if two := len(c.parts) == 3; slices.Contains(p.optional, storeLagPart) != two {
 			t.Errorf("%s: optional parts %v", name, p.optional)
@@ -108,12 +108,12 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 	}
 }
 
-// A process that only answers fills no cluster, and no setting gives a sink another group, which no command would wait for.
-func TestOpenOwnSinks_FillNoCluster(t *testing.T) {
+// The role serve fills no cluster. No setting can change the group of a sink, because commands would not wait for it.
+func TestOpenOwnSinks_FillsNoCluster(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Dir = t.TempDir()
 	cfg.FeedStore.Cassandra.Primary.Hosts = []string{deaf}
-	p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks})
+	p, err := openApp(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks})
 	must.OK(t, err)
 	if len(p.parts) != 1 || p.parts[0].Name != "feed-store-primary" {
 		t.Errorf("parts %+v, want only the connection to the cluster", p.parts)
@@ -124,6 +124,6 @@ func TestOpenOwnSinks_FillNoCluster(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
 	must.OK(t, os.WriteFile(file, []byte("materialize: {store: green}\n"), 0o600))
 	if out, err := runCommand(t.Context(), "config", "check", "--config", file); err == nil || !strings.Contains(err.Error(), "store") {
-		t.Errorf("config check with another group of a sink: %q %v", out, err)
+		t.Errorf("config check with another group for a sink: %q %v", out, err)
 	}
 }

@@ -49,10 +49,10 @@ func (s *started) answersFrom(number int) {
 	s.awaitGeneration(name+" answers", func(status rows.Status) bool { return status.Group == name && status.Ready })
 }
 
-// sharesPartitions waits until this process owns some partitions of the active generation, but not all.
+// sharesPartitions waits until this process owns some but not all partitions of the active generation.
 func (s *started) sharesPartitions() {
 	s.t.Helper()
-	s.awaitGeneration("this process has some partitions, and not all", func(status rows.Status) bool {
+	s.awaitGeneration("this process has some but not all partitions", func(status rows.Status) bool {
 		n := len(status.Partitions)
 		return n > 0 && n < int(s.cfg.partitions())
 	})
@@ -80,7 +80,8 @@ func (s *started) records(topic string) (list []*kgo.Record) {
 	return list
 }
 
-// checkReportedOnce checks that each shown item is in the materialized feed once, in dense positions, and was reported once.
+// checkReportedOnce checks that each served item is in the materialized feed once, in positions without gaps, and in one
+// impression.
 func (s *started) checkReportedOnce() {
 	s.t.Helper()
 	said := map[string]int{}
@@ -120,18 +121,18 @@ func (s *started) checkReportedOnce() {
 		shown += len(list)
 	}
 	if len(said) != 2*shown || shown == 0 {
-		s.t.Errorf("%d items shown, %d things said of them", shown, len(said))
+		s.t.Errorf("%d items served, %d entries and impressions, want two per item", shown, len(said))
 	}
 }
 
-// A new generation with another cap has the pools that brute force computes, and shown pins stay shown. It is there
-// after a restart, and another one can follow it.
+// The pools of a new generation with another cap match brute force, and seen pins stay seen. The generation survives a
+// restart, and another one can follow.
 func TestGeneration_AppliesAnotherCap(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap = 20
-	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // redelivered pins have the present weight of their edge
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // a backfill uses the current weights of edges; brute force has none
 	s := start(t, cfg)
 	s.importSet(d)
 	s.stop()
@@ -154,7 +155,7 @@ func TestGeneration_AppliesAnotherCap(t *testing.T) {
 	s.answersFrom(2)
 	shown.started = s
 	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
-		t.Fatalf("pools after a start (-before +after):\n%.3000s", diff)
+		t.Fatalf("pools after a restart (-before +after):\n%.3000s", diff)
 	}
 	if done := s.generate(); done.Previous != 2 || done.Generation != 3 {
 		t.Errorf("built %+v", done)
@@ -162,28 +163,28 @@ func TestGeneration_AppliesAnotherCap(t *testing.T) {
 	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
 		t.Fatalf("pools after another generation (-before +after):\n%.3000s", diff)
 	}
-	shown.visit() // checks that nothing is new again
+	shown.visit() // checks that no pin is new twice
 	shown.applied()
 	s.checkReportedOnce()
 }
 
-// Users who arrived during a later generation are in the next one, and rebuilds and erasures include them.
+// The next generation, rebuilds and erasures include users whose first event arrived during a later generation.
 func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
-	told := &story{now: time.Now().Add(-time.Hour)}
-	told.tell("follows", "user:early", "follow", "interest:tea", nil)
+	history := &story{now: time.Now().Add(-time.Hour)}
+	history.add("follows", "user:early", "follow", "interest:tea", nil)
 	for n := range 10 {
-		told.tell("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{"interest:tea"}})
+		history.add("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{"interest:tea"}})
 	}
-	s.publish(told.events...)
+	s.publish(history.events...)
 	s.generate()
-	eventually.True(t, "the retired generation ends", func() bool { return len(s.generations.running()) <= 1 })
+	eventually.True(t, "the retired generation stops", func() bool { return len(s.generations.running()) <= 1 })
 	s.publish(event(time.Now(), "late", "follows", "user:late", "follow", "interest:tea", nil))
 	both := []schemas.UserID{"user:early", "user:late"}
 	before := s.poolsOf(both)
 	if total := before["user:late interest"].Total; total != 10 {
-		t.Fatalf("the late one has %d pins", total)
+		t.Fatalf("the pool of the late user has %d pins", total)
 	}
 	s.rebuilt("user:late")
 	if done := s.generate(); done.Generation != 3 || done.Rebuilt.Users != 2 {
@@ -199,14 +200,14 @@ func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 	}
 }
 
-// life makes people visit and authors publish while a test runs.
+// life makes users visit and authors publish while a test runs.
 type life struct {
-	s       *started
-	readers []*reading
-	pins    int // used by one goroutine
-	told    atomic.Int64
-	wg      sync.WaitGroup
-	stop    chan struct{}
+	s         *started
+	readers   []*reading
+	pins      int // used by one goroutine
+	published atomic.Int64
+	wg        sync.WaitGroup
+	stop      chan struct{}
 }
 
 const authors = 5
@@ -218,7 +219,7 @@ func (s *started) startLife(readers int) *life {
 		r := &reading{started: s, user: schemas.UserID(fmt.Sprint("user:reader-", n)), limit: 5, shown: map[schemas.PinID]visits.Item{}}
 		l.readers = append(l.readers, r)
 		for a := range authors {
-			follows.tell("follows", string(r.user), "follow", fmt.Sprint("user:author-", a), nil)
+			follows.add("follows", string(r.user), "follow", fmt.Sprint("user:author-", a), nil)
 		}
 	}
 	s.publish(follows.events...)
@@ -228,17 +229,17 @@ func (s *started) startLife(readers int) *life {
 
 // publish publishes pins that are delivered to every reader.
 func (l *life) publish(n int) {
-	told := &story{prefix: fmt.Sprint("life-", l.pins, "-"), now: time.Now().Add(-time.Minute)}
+	history := &story{prefix: fmt.Sprint("life-", l.pins, "-"), now: time.Now().Add(-time.Minute)}
 	for range n {
-		told.tell("pins", fmt.Sprint("user:author-", l.pins%authors), "create", fmt.Sprint("pin:", l.pins), nil)
+		history.add("pins", fmt.Sprint("user:author-", l.pins%authors), "create", fmt.Sprint("pin:", l.pins), nil)
 		l.pins++
 	}
-	l.s.publish(told.events...)
-	l.told.Store(int64(l.pins))
+	l.s.publish(history.events...)
+	l.published.Store(int64(l.pins))
 }
 
-// goOn publishes and visits until end is called.
-func (l *life) goOn() {
+// run publishes and visits until end is called.
+func (l *life) run() {
 	l.wg.Go(func() {
 		for !l.ended() {
 			l.publish(3)
@@ -271,7 +272,7 @@ func (l *life) end() {
 	l.wg.Wait()
 }
 
-// check checks that every reader has been shown every pin or has it as a candidate, and none twice.
+// check checks that every reader has seen every pin or has it as a candidate, and none twice.
 func (l *life) check() {
 	l.s.t.Helper()
 	for _, r := range l.readers {
@@ -283,40 +284,40 @@ func (l *life) check() {
 			}
 			for _, item := range pool.Items {
 				if _, again := r.shown[item.Pin]; again {
-					l.s.t.Errorf("%s waits for %s, who was shown it", item.Pin, r.user)
+					l.s.t.Errorf("%s is a candidate for %s, who has seen it", item.Pin, r.user)
 				}
 			}
 			waiting += pool.Total
 		}
 		if got := waiting + len(r.shown); got != l.pins {
-			l.s.t.Errorf("%s has %d pins waiting and %d shown, want all %d", r.user, waiting, len(r.shown), l.pins)
+			l.s.t.Errorf("%s has %d candidates and has seen %d pins, want %d in total", r.user, waiting, len(r.shown), l.pins)
 		}
 	}
 }
 
-// While a generation is built and cut over to, people visit and authors publish, in walks of many steps. Nothing is
-// lost, doubled, or new twice.
+// During the build and the cut-over, users visit and authors publish, in walks of many steps. No pin is lost, duplicated,
+// or new twice.
 func TestGeneration_CutsOverUnderLoad(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = 5000, 5000, 3
 	s := start(t, cfg)
 	l := s.startLife(20)
-	l.goOn()
+	l.run()
 	for want := 2; want <= 3; want++ {
 		if done := s.generate(); done.Generation != want {
 			t.Errorf("built %+v, want generation %d", done, want)
 		}
 	}
-	pins := l.told.Load()
-	eventually.True(t, "it is still published", func() bool { return l.told.Load() >= pins+30 })
+	pins := l.published.Load()
+	eventually.True(t, "authors still publish", func() bool { return l.published.Load() >= pins+30 })
 	l.end()
 	l.readers[0].applied()
 	l.check()
 	s.checkReportedOnce()
 }
 
-// A command that stops in the middle is restarted and resumes. An aborted generation leaves nothing behind.
+// An interrupted command resumes. An abort stops the generation.
 func TestGeneration_ResumesAndAborts(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
@@ -324,12 +325,12 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 	s := start(t, cfg)
 	l := s.startLife(300)
 	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "no generation is being built") {
-		t.Errorf("nothing was given up: %v %s", err, out)
+		t.Errorf("abort without a build: %v %s", err, out)
 	}
-	for _, then := range []string{"given up", "resumed"} {
-		s.interrupt(topics.Pools, "rebuilt", 110, `"smartfeed rebuild all --generation" continues`, "rebuild", "all", "--generation", "--rate", "50")
+	for _, then := range []string{"aborted", "resumed"} {
+		s.interrupt(topics.Pools, "rebuilt", 110, `"smartfeed rebuild all --generation" resumes`, "rebuild", "all", "--generation", "--rate", "50")
 		l.publish(5)
-		if then == "given up" {
+		if then == "aborted" {
 			if out, err := s.run("rebuild", "all", "--abort"); err != nil {
 				t.Fatalf("give up: %v %s", err, out)
 			}
@@ -337,7 +338,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 			l.check()
 			continue
 		}
-		s.refusedOver("rebuild all --generation", "replay", "all", "--resume", "--half-life", "240h")
+		s.checkRejected("rebuild all --generation", "replay", "all", "--resume", "--half-life", "240h")
 		if done := s.generate(); done.Generation != 3 || done.Copied != nil || done.Rebuilt.Before == 0 {
 			t.Errorf("resumed: %+v", done)
 		}
@@ -346,7 +347,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 	l.check()
 	s.cutOverInPart()
 	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "the cut-over has started") {
-		t.Errorf("given up when the generation that answers was silent: %v %s", err, out)
+		t.Errorf("abort after the first mark: %v %s", err, out)
 	}
 	l.publish(5)
 	l.readers[0].visit()
@@ -360,7 +361,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 	s.checkReportedOnce()
 }
 
-// cutOverInPart builds a generation, and fails after the markers of all inputs but one have been written.
+// cutOverInPart builds a generation, and fails after it has written the marks of all inputs except one.
 func (s *started) cutOverInPart() {
 	s.t.Helper()
 	before := s.marks(topics.Deliveries)
@@ -369,15 +370,15 @@ func (s *started) cutOverInPart() {
 	})
 	out, err := s.run("rebuild", "all", "--generation", "--rate", "100000", "--timeout", processingTimeout)
 	refused.Remove()
-	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" finishes that`) {
-		s.t.Fatalf("the run was over, or does not say how it ends: %v %s", err, out)
+	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" finishes it`) {
+		s.t.Fatalf("the run was complete, or the error has no command that resumes it: %v %s", err, out)
 	}
 	if marks := s.marks(topics.Deliveries) - before; refused.Hits() == 0 || marks != int(s.cfg.partitions()) {
-		s.t.Fatalf("%d marks are refused, %d out", refused.Hits(), marks)
+		s.t.Fatalf("%d marks were rejected, %d written", refused.Hits(), marks)
 	}
 }
 
-// marks returns the number of cut-over markers in a topic.
+// marks returns the number of cut-over marks in a topic.
 func (s *started) marks(topic string) (n int) {
 	s.t.Helper()
 	for _, r := range s.records(topic) {
@@ -388,8 +389,8 @@ func (s *started) marks(topic string) (n int) {
 	return n
 }
 
-// Two processes share the partitions of both generations, each generation in its own way. A serving process sends
-// requests to the owner of a user in the active generation.
+// Two processes share the partitions of both generations, with different assignments. A serving process sends requests to
+// the owner of a user in the active generation.
 func TestGeneration_IsSharedByProcesses(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
@@ -403,7 +404,7 @@ func TestGeneration_IsSharedByProcesses(t *testing.T) {
 	front := startPieces(t, config(), serving())
 	l := front.startLife(20)
 	out, err := front.run("rebuild", "all", "--generation", "--timeout", processingTimeout)
-	if err != nil || !strings.Contains(out, "generation 2 of the pools answers, of 20 users") {
+	if err != nil || !strings.Contains(out, "generation 2 of the pools is active, with 20 users") {
 		t.Fatalf("rebuild --generation: %v: %s", err, out)
 	}
 	for _, s := range []*started{first, second} {

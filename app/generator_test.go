@@ -14,20 +14,20 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// reading is a user of a product who visits feed home.
+// reading is a user who visits the feed home.
 type reading struct {
 	*started
-	user  schemas.UserID
-	limit int
-	shown map[schemas.PinID]visits.Item
-	lacks []string // degraded reasons that answers may have; nil: none
+	user     schemas.UserID
+	limit    int
+	shown    map[schemas.PinID]visits.Item
+	accepted []string // degraded reasons; nil: none
 }
 
 func (r *reading) visit() []visits.Item {
 	r.t.Helper()
 	from := &visits.HTTP{URL: r.url(""), Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: r.limit}
 	page, err := from.Visit(r.t.Context(), r.user)
-	unexpected := slices.ContainsFunc(page.Degraded, func(why string) bool { return !slices.Contains(r.lacks, why) })
+	unexpected := slices.ContainsFunc(page.Degraded, func(why string) bool { return !slices.Contains(r.accepted, why) })
 	if err != nil || unexpected {
 		r.t.Fatalf("visit of %s: degraded %v, %v", r.user, page.Degraded, err)
 	}
@@ -37,7 +37,7 @@ func (r *reading) visit() []visits.Item {
 			continue
 		}
 		if _, again := r.shown[item.Pin]; again {
-			r.t.Errorf("%s is new again", item.Pin)
+			r.t.Errorf("%s is new twice", item.Pin)
 		}
 		r.shown[item.Pin] = item
 		fresh = append(fresh, item)
@@ -55,34 +55,33 @@ func (r *reading) why(pin schemas.PinID) string {
 	return out
 }
 
-// applied waits until the shown pins are in the rows.
+// applied waits until the groups have processed the visits.
 func (r *reading) applied() {
 	r.t.Helper()
 	r.wait()
 }
 
-// generatorEvents returns twenty authors whom the reader follows, with 120 pins that the reader's interest delivers,
-// too, and sixty old pins by others, which only the interest delivers.
+// generatorEvents returns twenty authors whom the reader follows, with 120 pins that also the reader's interest delivers,
+// and sixty old pins by other authors, which only the interest delivers.
 func generatorEvents(now time.Time) []map[string]any {
 	var s story
 	for a := range 20 {
-		s.tellAt(now, "follows", "user:reader", "follow", fmt.Sprintf("user:author-%d", a), nil)
+		s.addAt(now, "follows", "user:reader", "follow", fmt.Sprintf("user:author-%d", a), nil)
 	}
-	s.tellAt(now, "follows", "user:reader", "follow", "interest:tea", nil)
-	s.tellAt(now, "follows", "user:other", "follow", "interest:tea", nil)
+	s.addAt(now, "follows", "user:reader", "follow", "interest:tea", nil)
+	s.addAt(now, "follows", "user:other", "follow", "interest:tea", nil)
 	for n := range 120 {
 		more := map[string]any{"board": fmt.Sprintf("board:%d", n%30), "interests": []string{fmt.Sprintf("interest:%d", n%9), "interest:tea"}}
-		s.tellAt(now.Add(-time.Duration(n)*time.Minute), "pins", fmt.Sprintf("user:author-%d", n%20), "create", fmt.Sprintf("pin:%d", n), more)
+		s.addAt(now.Add(-time.Duration(n)*time.Minute), "pins", fmt.Sprintf("user:author-%d", n%20), "create", fmt.Sprintf("pin:%d", n), more)
 	}
-	for n := range 60 { // seven time constants below the others
+	for n := range 60 { // seven time constants older than the others
 		more := map[string]any{"interests": []string{"interest:tea"}}
-		s.tellAt(now.Add(-7*24*time.Hour), "pins", fmt.Sprintf("user:writer-%d", n), "create", fmt.Sprintf("pin:old-%d", n), more)
+		s.addAt(now.Add(-7*24*time.Hour), "pins", fmt.Sprintf("user:writer-%d", n), "create", fmt.Sprintf("pin:old-%d", n), more)
 	}
 	return s.events
 }
 
-// Events produce a feed with every rule enabled: shares, exploration that ends with its impressions, deferral, and an
-// explanation by why for each.
+// The feed applies every rule: shares, exploration until enough impressions, and deferral. "why" explains each.
 func TestGenerator_AppliesEveryRule(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
@@ -100,7 +99,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	whyOf := func(pin schemas.PinID, want string) {
 		t.Helper()
 		if out := r.why(pin); !strings.Contains(out, want) {
-			t.Errorf("why of %s: got %s, want it to say %q", pin, out, want)
+			t.Errorf("why of %s: got %s, want %q", pin, out, want)
 		}
 	}
 
@@ -111,39 +110,39 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 		bySource[item.Source]++
 	}
 	if n := bySource[schemas.Explore]; len(first) != 50 || n < 9 || n > 13 || bySource[schemas.Following] < bySource[schemas.FromInterest] {
-		t.Errorf("%d items by source: %v, want 50, about 11 of them explored, and twice as many followed as of interests", len(first), bySource)
+		t.Errorf("%d items by source: %v, want 50, about 11 from exploration, and twice as many from following as from interest", len(first), bySource)
 	}
 	whyOf(first[0].Pin, "was shown")
 	whyOf("pin:old-1", "is held back")
 	whyOf("pin:nowhere", "there is no such pin")
 	if n, err := s.feed.Waiting(t.Context(), r.user); err != nil || n != 70 {
-		t.Errorf("%d wait, %v, want 70: the old ones are held back", n, err)
+		t.Errorf("%d candidates remain, %v, want 70: old ones are deferred", n, err)
 	}
 	second, third := r.visit(), r.visit()
 	r.applied()
 	if len(second) != 50 || len(third) != 20 || len(r.visit()) != 0 {
-		t.Errorf("then %d and %d items, want 50, 20 and none", len(second), len(third))
+		t.Errorf("next visits: %d and %d items, want 20 and 0 after 50", len(second), len(third))
 	}
 	effects := map[string]int64{}
 	for _, g := range s.groups {
 		maps.Copy(effects, g.Status().Effects)
 	}
 	if effects["deferred"] != 30 {
-		t.Errorf("effects %v, want thirty deferred: that many places were left", effects)
+		t.Errorf("effects %v, want thirty deferred, one for each free place", effects)
 	}
 
-	// Pins that were shown to one reader are offered to another, and none of them is new to all.
+	// Pins that one reader has seen are candidates of another, but none of them is explored.
 	other := &reading{started: s, user: "user:other", limit: 50, shown: map[schemas.PinID]visits.Item{}}
 	for _, item := range other.visit() {
 		if item.Source == schemas.Explore {
-			t.Errorf("%s is explored, and was shown before", item.Pin)
+			t.Errorf("%s is explored, although it has impressions", item.Pin)
 		}
 	}
 	s.publish(event(now, "block", "follows", "user:reader", "block", "user:writer-2", nil))
 	whyOf("pin:old-2", "there is a block (user:writer-2)")
 }
 
-// After a restart, a product's chunks are as large as before, and no pin is shown twice.
+// After a restart, chunks are as large as before, and no pin is served twice.
 func TestGenerator_BuildsFullChunksAfterRestart(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())

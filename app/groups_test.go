@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A group of the catalogue without an entry would have no constructor, and an entry without a topic of its own no ACLs.
-func TestGroups_AreThoseOfTheCatalogue(t *testing.T) {
+// A group of the catalogue without an entry would have no constructor, and an entry without a group would have no ACLs.
+func TestGroups_MatchCatalogue(t *testing.T) {
 	var names []string
 	for _, g := range groups() {
 		names = append(names, g.name)
@@ -17,7 +17,7 @@ func TestGroups_AreThoseOfTheCatalogue(t *testing.T) {
 			t.Errorf("%s has no constructor", g.name)
 		}
 		if g.read != nil && g.owners == "" {
-			t.Errorf("%s answers requests, but peers cannot find its owners", g.name)
+			t.Errorf("%s serves requests, but peers cannot find the owners of its partitions", g.name)
 		}
 		if g.owners != "" && !slices.Contains(topics.ReadBy(g.name), g.owners) {
 			t.Errorf("%s does not read %s, so its members do not own the partitions", g.name, g.owners)

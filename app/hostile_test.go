@@ -23,7 +23,7 @@ func (s httpAPI) post(lines string) (int, string) {
 	return s.send("/v1/events", lines)
 }
 
-// checkProcesses publishes a pin to a follower and waits until it is in the follower's pool.
+// checkProcesses publishes a pin to a follower, and checks that it reaches the follower's pool.
 func (s *started) checkProcesses(n int) {
 	s.t.Helper()
 	now := time.Now().UnixMicro()
@@ -45,7 +45,7 @@ func (s *started) checkProcesses(n int) {
 			return
 		}
 	}
-	s.t.Errorf("%s is not in the pool after wait: the pipeline did not go on", want)
+	s.t.Errorf("%s is not in the pool: the pipeline is blocked", want)
 }
 
 func TestEvents_RejectsBadLines(t *testing.T) {
@@ -74,19 +74,19 @@ func TestEvents_RejectsBadLines(t *testing.T) {
 		}
 		for _, want := range c.want {
 			if !strings.Contains(body, want) {
-				t.Errorf("%s: %.300s lacks %q", name, body, want)
+				t.Errorf("%s: %.300s does not contain %q", name, body, want)
 			}
 		}
 	}
 	s.checkProcesses(1)
 	if card, err := s.feed.List(t.Context(), "user:a", "", "", 10); err != nil || len(card.Items) != 0 {
-		t.Errorf("a line beside bad ones was published: %+v %v", card, err)
+		t.Errorf("a good line among bad ones was published: %+v %v", card, err)
 	}
 }
 
-// TestGroups_SurviveGarbageOnEveryTopic writes invalid bytes to each topic that a group or a sink reads. Each record becomes a dead
-// letter with its reason, or is dropped, and later valid records are processed.
-func TestGroups_SurviveGarbageOnEveryTopic(t *testing.T) {
+// The test writes invalid bytes to each topic that a group or a sink reads. The groups send each record to the dead-letter
+// topic with a reason, or drop it, and process later valid records.
+func TestGroups_ContinueAfterInvalidRecords(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	client, err := s.kafka.Client()
@@ -95,7 +95,7 @@ func TestGroups_SurviveGarbageOnEveryTopic(t *testing.T) {
 	garbage := [][]byte{
 		nil, {}, {0}, []byte("not avro at all"),
 		{0, 0, 0xff, 0xff, 0xff, 1, 2, 3},                  // an unknown schema id
-		append([]byte{0, 0, 0, 0, 1}, 0xff, 0xff, 0xff),    // a body that ends within a number
+		append([]byte{0, 0, 0, 0, 1}, 0xff, 0xff, 0xff),    // a truncated number
 		append([]byte{0, 0, 0, 0, 1}, make([]byte, 99)...), // zeros
 	}
 	sent := 0
@@ -120,13 +120,13 @@ func TestGroups_SurviveGarbageOnEveryTopic(t *testing.T) {
 	}
 	for _, st := range s.supervisor.State() {
 		if st.Restarts > 0 {
-			t.Errorf("%s was started again: %s", st.Name, st.LastError)
+			t.Errorf("%s was restarted: %s", st.Name, st.LastError)
 		}
 	}
-	t.Logf("%d garbage records", sent)
+	t.Logf("%d invalid records", sent)
 }
 
-func TestStart_NamesEveryMistake(t *testing.T) {
+func TestStart_ReportsEveryMistake(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must.OK(t, err)
@@ -145,14 +145,14 @@ func TestStart_NamesEveryMistake(t *testing.T) {
 		"Kafka port in use":    {[]string{"dev", "--dir", t.TempDir(), "--http", "127.0.0.1:0", "--registry", "127.0.0.1:0", "--kafka", taken.Addr().String()}, 1, []string{taken.Addr().String(), "in use"}},
 		"DIR is a file":        {append([]string{"dev", "--dir", file, "--http", "127.0.0.1:0"}, free...), 1, []string{file, "not a directory"}},
 		"DIR below a file":     {append([]string{"dev", "--dir", filepath.Join(file, "x"), "--http", "127.0.0.1:0"}, free...), 1, []string{file}},
-		"open to the world":    {append([]string{"dev", "--dir", t.TempDir(), "--http", "0.0.0.0:0"}, free...), 2, []string{"api.insecure"}},
+		"public address":       {append([]string{"dev", "--dir", t.TempDir(), "--http", "0.0.0.0:0"}, free...), 2, []string{"api.insecure"}},
 		"bad definitions":      {append([]string{"dev", "--dir", t.TempDir(), "--http", "127.0.0.1:0", "--features", features}, free...), 2, []string{features, "juggle", "Bad Name"}},
-		"no such config":       {[]string{"config", "check", "--config", "/no/such/file"}, 2, []string{"/no/such/file"}},
+		"missing config":       {[]string{"config", "check", "--config", "/no/such/file"}, 2, []string{"/no/such/file"}},
 		"wrong values":         {[]string{"config", "check", "--pools.cap", "1", "--rows.gap", "soon", "--partitions", "3"}, 2, []string{"--rows.gap"}},
 		"values out of bounds": {[]string{"config", "check", "--pools.cap", "1", "--partitions", "3"}, 2, []string{"pools.cap", "partitions: 3"}},
 		"unknown command":      {[]string{"feeed"}, 2, []string{"feeed"}},
 		"unknown flag":         {[]string{"dev", "--nosuch"}, 2, []string{"--nosuch"}},
-		"argument too many":    {[]string{"dev", "here"}, 2, []string{"takes no arguments"}},
+		"too many arguments":   {[]string{"dev", "here"}, 2, []string{"takes no arguments"}},
 		"no files to import":   {[]string{"import", "lastfm", t.TempDir()}, 1, []string{"user_artists.dat"}},
 		"no DIR to import":     {[]string{"import", "lastfm"}, 2, []string{"accepts 1 arg"}},
 	} {
@@ -163,7 +163,7 @@ func TestStart_NamesEveryMistake(t *testing.T) {
 			}
 			for _, want := range c.want {
 				if !strings.Contains(problems, want) {
-					t.Errorf("%q lacks %q", problems, want)
+					t.Errorf("%q does not contain %q", problems, want)
 				}
 			}
 		})

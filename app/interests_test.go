@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// A term that many authors write becomes an interest when an operator accepts it. Users who act on its pins have it,
-// with the evidence, and the engagement with its pins is reported by source.
+// A term that many authors use becomes an interest when an operator accepts it. Users who act on its pins get the interest
+// with evidence, and the API reports the engagement with its pins by source.
 func TestInterests_FollowDecisions(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	now := time.Now()
-	told := &story{now: now.Add(-100 * time.Second)}
+	history := &story{now: now.Add(-100 * time.Second)}
 	for i := range 6 {
 		author := fmt.Sprintf("user:a%d", i)
-		told.tell("follows", "user:reader", "follow", author, nil)
-		told.tell("pins", author, "create", fmt.Sprintf("pin:%d", i), map[string]any{"title": fmt.Sprintf("Wulong tea, no %d", i), "interests": []string{"interest:drinks"}})
+		history.add("follows", "user:reader", "follow", author, nil)
+		history.add("pins", author, "create", fmt.Sprintf("pin:%d", i), map[string]any{"title": fmt.Sprintf("Wulong tea, no %d", i), "interests": []string{"interest:drinks"}})
 	}
-	s.publish(told.events...)
+	s.publish(history.events...)
 	d := s.api()
 	says := func(path string, wants ...string) {
 		t.Helper()
 		text := strings.ReplaceAll(d.get(path), " ", "")
 		for _, want := range wants {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s: %.600s lacks %s", path, text, want)
+				t.Errorf("%s: %.600s does not contain %s", path, text, want)
 			}
 		}
 	}

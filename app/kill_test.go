@@ -31,12 +31,12 @@ const childVariable = "SMARTFEED_TEST_CHILD"
 func runMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Unsetenv(childVariable)
-		for _, name := range []string{realServers, realPages} { // variables of the tests, which are not configuration
+		for _, name := range []string{realServers, realPages} { // these variables of the tests are not configuration
 			os.Unsetenv(name)
 		}
 		os.Exit(Execute(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 	}
-	// These tests wait for groups and processes more than they compute.
+	// These tests spend most of their time waiting.
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -48,22 +48,22 @@ func runMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// interruptible is canceled when the process is asked to stop, as in main.
+// interruptible returns a context that SIGINT and SIGTERM cancel, like main.
 func interruptible() context.Context {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	return ctx
 }
 
-// child is `smartfeed dev` in its own process.
+// child is `smartfeed dev` in another process.
 type child struct {
 	t     *testing.T
 	args  []string
 	http  string
-	flags []string // for other commands to reach it
+	flags []string // of commands that connect to it
 	cmd   *exec.Cmd
 }
 
-// newChild takes free ports and keeps them over restarts.
+// newChild reserves free ports, which stay the same over restarts.
 func newChild(t *testing.T, dir string) *child {
 	t.Helper()
 	kafka, registry, web := freeAddress(t), freeAddress(t), freeAddress(t)
@@ -112,20 +112,20 @@ func (c *child) kill() {
 	if c.cmd == nil || c.cmd.ProcessState != nil {
 		return
 	}
-	_ = c.cmd.Process.Signal(syscall.SIGKILL) // it may have exited; Wait tells
+	_ = c.cmd.Process.Signal(syscall.SIGKILL) // Wait reports whether it has exited before
 	_ = c.cmd.Wait()
 }
 
-// insisted is a command that is run again until it succeeds, while the program is killed.
-type insisted struct {
+// retriedCommand is a command that runs again until it succeeds, while the program is killed.
+type retriedCommand struct {
 	ended  chan struct{}
-	killed atomic.Bool // for the last time, or about to be
+	killed atomic.Bool // no other kill will follow
 }
 
-// insist runs the command that args returns, again after each failure. A kill must hit the command in the middle,
-// however busy the machine is. Therefore the command is slow until killed says that no other kill will come.
-func (c *child) insist(args func(killed bool) []string) *insisted {
-	i := &insisted{ended: make(chan struct{})}
+// retry runs the command that args returns until it succeeds. A kill must interrupt the command, even on a busy machine.
+// Therefore args returns a slow command until killed is true: no other kill will follow.
+func (c *child) retry(args func(killed bool) []string) *retriedCommand {
+	i := &retriedCommand{ended: make(chan struct{})}
 	go func() {
 		defer close(i.ended)
 		for c.t.Context().Err() == nil {
@@ -137,7 +137,7 @@ func (c *child) insist(args func(killed bool) []string) *insisted {
 	return i
 }
 
-func (i *insisted) over() bool {
+func (i *retriedCommand) over() bool {
 	select {
 	case <-i.ended:
 		return true
@@ -146,19 +146,19 @@ func (i *insisted) over() bool {
 	}
 }
 
-// fault is a kill after the program has had an effect a number of times since its start.
+// fault is a kill after the program has counted an effect a number of times since its start.
 type fault struct {
 	effect string
 	times  int64
 }
 
-// survives kills the program at each of the faults, restarts it, and returns when the command has succeeded.
-func (i *insisted) survives(c *child, faults ...fault) {
+// survives kills the program at each fault, restarts it, and returns when the command has succeeded.
+func (i *retriedCommand) survives(c *child, faults ...fault) {
 	c.t.Helper()
 	for n, f := range faults {
 		c.until(fmt.Sprintf("at %d %s", f.times, f.effect), func() bool { return c.effect(f.effect) >= f.times || i.over() })
 		if i.over() {
-			c.t.Fatalf("the kill at %d %s came too late", f.times, f.effect)
+			c.t.Fatalf("the kill at %d %s was too late", f.times, f.effect)
 		}
 		i.killed.Store(n == len(faults)-1)
 		c.kill()
@@ -189,7 +189,7 @@ func (c *child) records() (n int64) {
 	return n
 }
 
-// effect returns how often an effect has happened since the start of the process.
+// effect returns the number of an effect since the start of the process.
 func (c *child) effect(name string) (n int64) {
 	for _, g := range c.counts() {
 		n += int64(g.Effects[name])
@@ -197,9 +197,9 @@ func (c *child) effect(name string) (n int64) {
 	return n
 }
 
-// testKills imports a dataset while the program is killed again and again, each time after at most a number of records.
-// It compares the result with brute force: nothing missing, nothing doubled. A resumed import sends every event again,
-// so the groups process at least that many records: most must be smaller.
+// testKills imports a dataset while it kills the program repeatedly, each time after at most most records. It compares the
+// result with brute force: nothing is missing or duplicated. A resumed import sends every event again, so the groups
+// process at least as many records as there are events; most must be smaller.
 func testKills(t *testing.T, dir string, kills int, most int64) {
 	d := readDataset(t, dir)
 	c := newChild(t, t.TempDir())
@@ -227,9 +227,9 @@ func testKills(t *testing.T, dir string, kills int, most int64) {
 			}
 			return over || c.records() >= had+goal
 		})
-		if over { // on a busy machine the end may come first: try again, and kill sooner
+		if over { // on a busy machine, the import may complete before the kill: try again, and kill sooner
 			if cancel(); late == 5 {
-				t.Fatalf("the kill at %d records came too late, as five before it", goal)
+				t.Fatalf("six kills were too late, the last one at %d records", goal)
 			}
 			late++
 			continue
@@ -239,7 +239,7 @@ func testKills(t *testing.T, dir string, kills int, most int64) {
 		c.kill()
 		cancel()
 		if err := <-ended; err == nil {
-			t.Error("the import did not notice the kill")
+			t.Error("the import succeeded despite the kill")
 		}
 		c.start()
 	}
@@ -247,7 +247,7 @@ func testKills(t *testing.T, dir string, kills int, most int64) {
 	c.compare(d)
 }
 
-// compare checks the program's answers over HTTP.
+// compare checks the program's responses.
 func (c *child) compare(d *dataset) {
 	c.t.Helper()
 	limit := DefaultConfig().Pools.Cap
@@ -278,8 +278,8 @@ func TestImport_SurvivesKillsOfLastfm(t *testing.T) {
 	testKills(t, lastfmDir(t), 5, 140_000)
 }
 
-// The directory belongs to one process, whatever its ports.
-func TestDir_RefusesSecondProcess(t *testing.T) {
+// Two processes cannot use the same directory, even with different ports.
+func TestDir_RejectsSecondProcess(t *testing.T) {
 	dir := t.TempDir()
 	first := newChild(t, dir)
 	first.start()

@@ -10,27 +10,28 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// deleteUser sends a delete of a user and returns status and body.
+// deleteUser publishes the delete of a user, and returns status and body.
 func (s httpAPI) deleteUser(id, user string) (int, string) {
 	s.t.Helper()
 	return s.post(lines(s.t, event(time.Now(), id, "users", user, "delete", user, nil)))
 }
 
-// knownByOneEvent are events of users who are each known by a single one.
-func knownByOneEvent() []map[string]any {
+// usersWithOneEvent returns events with users who exist because of a single event.
+func usersWithOneEvent() []map[string]any {
 	story := &story{now: time.Now().Add(-time.Minute)}
-	story.tell("users", "user:profile", "update", "user:profile", nil)
-	story.tell("follows", "user:reader", "follow", "user:followed", nil)
-	story.tell("follows", "user:blocker", "block", "board:b", nil)
-	story.tell("pins", "user:author", "create", "pin:1", nil)
-	story.tell("actions", "user:actor", "save", "pin:1", nil)
+	story.add("users", "user:profile", "update", "user:profile", nil)
+	story.add("follows", "user:reader", "follow", "user:followed", nil)
+	story.add("follows", "user:blocker", "block", "board:b", nil)
+	story.add("pins", "user:author", "create", "pin:1", nil)
+	story.add("actions", "user:actor", "save", "pin:1", nil)
 	return story.events
 }
 
-// deletesKnownUsers holds that deletes of known users are accepted, again too, and those of unknown users refused.
-func (s *started) deletesKnownUsers() {
+// checkDeletes checks that the API accepts first and repeated deletes of existing users, and rejects those of unknown
+// users.
+func (s *started) checkDeletes() {
 	s.t.Helper()
-	s.publish(knownByOneEvent()...)
+	s.publish(usersWithOneEvent()...)
 	if status, body := s.api().deleteUser("never", "user:never"); status != http.StatusBadRequest || !strings.Contains(body, "unknown user") {
 		s.t.Errorf("delete of an unknown user: got %d %s, want 400", status, body)
 	}
@@ -48,29 +49,29 @@ func (s *started) deletesKnownUsers() {
 	}
 }
 
-func TestDeletesOfUsers_NeedAKnownUser(t *testing.T) {
+func TestDeleteUser_RejectsUnknownUser(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
-	s.deletesKnownUsers()
-	for i := range 3 { // created and deleted at once: nothing waits for the first event to be processed
+	s.checkDeletes()
+	for i := range 3 { // deleted immediately, maybe before the first event is processed
 		user := fmt.Sprint("user:short-", i)
 		update := lines(t, event(time.Now(), "update-"+user, "users", user, "update", user, nil))
 		if status, body := s.api().post(update); status != http.StatusAccepted {
 			t.Fatalf("update: %d %s", status, body)
 		}
 		if status, body := s.api().deleteUser("delete-"+user, user); status != http.StatusAccepted {
-			t.Errorf("delete of a user whose only event was sent just before: got %d %s, want 202", status, body)
+			t.Errorf("delete of a user right after the first event: got %d %s, want 202", status, body)
 		}
 	}
 }
 
-// The rows are in another process than the one that is asked.
-func TestDeletesOfUsers_NeedAUserKnownToAnyProcess(t *testing.T) {
+// Another process owns the rows.
+func TestDeleteUser_ChecksRowsOfOtherProcesses(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
 	processor := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
 	front := startPieces(t, roleConfig(t, broker), serving())
-	front.deletesKnownUsers()
+	front.checkDeletes()
 	if status, body := processor.api().deleteUser("elsewhere", "user:profile"); status != http.StatusBadRequest || !strings.Contains(body, "send deletes of users to a process that serves feeds") {
 		t.Errorf("delete sent to a process without feeds: got %d %s, want 400", status, body)
 	}

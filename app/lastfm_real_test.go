@@ -15,12 +15,12 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// realServers is the variable with the addresses of Kafka, registry, Cassandra primary and standby, Pinot's controller
-// and broker, in this order. A test may fill these servers, which must be empty.
+// realServers is the environment variable with the addresses of Kafka, registry, Cassandra primary and standby, Pinot's
+// controller and broker, in this order. The servers must be empty. The test fills them.
 const realServers = "SMARTFEED_TEST_SERVERS"
 
-// lastfmScale is the variable with the size of a generated dataset with the shape of Last.fm; the real one has size 1.
-// Empty: the real dataset.
+// lastfmScale is the environment variable with the scale of a generated dataset, see lastfmtest.Write. Empty: the real
+// dataset.
 const lastfmScale = "LASTFM_SCALE"
 
 func lastfmSet(t *testing.T) string {
@@ -36,11 +36,10 @@ func lastfmSet(t *testing.T) string {
 	return generated(t, scale)
 }
 
-// TestRealServersTakeLastfm imports the whole dataset, or the size in lastfmScale, through real servers, with each role
-// in a process. It compares the result with brute force. It prints the duration of the import, and the CPU time and
-// peak memory of every process. It compares the contents of answers and not their latency: the deadlines are far longer
-// than in production.
-func TestRealServersTakeLastfm(t *testing.T) {
+// The test imports the whole dataset, or a generated one, into real servers, with each role in its own process, and compares
+// the result with brute force. It prints the duration of the import, and the CPU time and peak memory of every process. It
+// does not test latency: the deadlines are far longer than in production.
+func TestRealServers_ImportLastfm(t *testing.T) {
 	at := strings.Split(os.Getenv(realServers), ",")
 	if len(at) != 6 {
 		t.Skipf("set %s to the addresses of Kafka, registry, two Cassandras, Pinot's controller and broker", realServers)
@@ -78,8 +77,8 @@ feature: {deadline: 1m}
 	front := roles[len(roles)-1]
 	began := time.Now()
 	t.Log(command("import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339), "--http", strings.TrimPrefix(front.http, "http://")))
-	command("wait", "--timeout", "30m") // also until Pinot has all actions
-	t.Logf("import, and all worked off: %s", time.Since(began).Round(time.Second))
+	command("wait", "--timeout", "30m") // includes Pinot
+	t.Logf("import and processing: %s", time.Since(began).Round(time.Second))
 	front.compare(d)
 	for _, c := range roles {
 		t.Logf("%s: %s", c.args[0], used(t, c.cmd.Process.Pid))
@@ -89,7 +88,7 @@ feature: {deadline: 1m}
 	}
 }
 
-// used returns the resources of processes so far: their total CPU time, and the peak memory of each.
+// used returns the total CPU time and the total peak memory of processes.
 func used(t *testing.T, pids ...int) string {
 	t.Helper()
 	ticks, kib := int64(0), int64(0)
@@ -115,7 +114,7 @@ func used(t *testing.T, pids ...int) string {
 	return fmt.Sprintf("%d CPU-seconds, %d MiB at most", ticks/100, kib>>10)
 }
 
-// session returns the processes of a server that .ci/services has started: its leader, and the leader's session.
+// session returns the processes of a server that .ci/services has started.
 func session(t *testing.T, name string) (pids []int) {
 	t.Helper()
 	dir := os.Getenv("SERVICES_DIR")

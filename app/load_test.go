@@ -20,17 +20,16 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// A separate process generates the load, so that its cost is not measured with the server's: this test binary, started
-// again with loadVariable set. It implements HTTP/1.1 itself, on persistent connections; a client of net/http would
-// cost as much as the server.
+// Another process generates the load, so measurements of this process exclude its cost: this test binary with loadVariable
+// set. It implements HTTP/1.1 on persistent connections, because a client of net/http would cost as much as the server.
 const loadVariable = "SMARTFEED_TEST_LOAD"
 
 // load is the load to generate.
 type load struct {
 	Address string
-	Paths   []string // in turn
+	Paths   []string // requested in turn
 	Conns   int
-	Rate    int // requests per second, whether or not earlier ones are answered; 0: each connection sends the next request after an answer
+	Rate    int // requests per second, independent of earlier responses; 0: each connection sends the next request after a response
 	For     time.Duration
 }
 
@@ -40,7 +39,7 @@ type loaded struct {
 	Sent    int
 	Codes   map[int]int
 	Took    map[int][]time.Duration // sorted, from the due time of a request, by status code
-	Late    int                     // requests that were due and not sent in time, because all connections were waiting
+	Late    int                     // requests that were not sent in time, because no connection was free
 }
 
 func (l loaded) perSecond(code int) float64 { return float64(l.Codes[code]) / l.Seconds }
@@ -53,14 +52,14 @@ func (l loaded) quantile(code int, q float64) time.Duration {
 	return took[min(int(q*float64(len(took))), len(took)-1)]
 }
 
-// ask generates the load in another process.
-func (l load) ask(b *testing.B) loaded {
+// generate generates the load in another process.
+func (l load) generate(b *testing.B) loaded {
 	b.Helper()
 	what, err := json.Marshal(l)
 	must.OK(b, err)
 	ctx, cancel := context.WithTimeout(b.Context(), l.For+time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestLoad$")
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestLoad_GeneratesInOtherProcess$")
 	cmd.Env = append(os.Environ(), loadVariable+"="+loadVariable)
 	cmd.Stdin = bytes.NewReader(what)
 	var out, problems bytes.Buffer
@@ -73,10 +72,10 @@ func (l load) ask(b *testing.B) loaded {
 	return result
 }
 
-// TestLoad is the other process.
-func TestLoad(t *testing.T) {
+// TestLoad_GeneratesInOtherProcess runs in the other process.
+func TestLoad_GeneratesInOtherProcess(t *testing.T) {
 	if os.Getenv(loadVariable) != loadVariable {
-		t.Skipf("%s is not set: this is a part of the benchmark of serving", loadVariable)
+		t.Skipf("%s is not set: only the benchmark of serving runs this", loadVariable)
 	}
 	var l load
 	must.OK(t, json.NewDecoder(os.Stdin).Decode(&l))
@@ -85,7 +84,7 @@ func TestLoad(t *testing.T) {
 	must.OK(t, json.NewEncoder(os.Stdout).Encode(result))
 }
 
-// due is a request and the time at which it is due.
+// due is a request with its due time.
 type due struct {
 	at   time.Time
 	path string
@@ -93,18 +92,18 @@ type due struct {
 
 func (l load) run() (loaded, error) {
 	var (
-		queue   = make(chan due, l.Conns)
-		results = make([]loaded, l.Conns)
-		errs    = make([]error, l.Conns)
-		askers  sync.WaitGroup
+		queue       = make(chan due, l.Conns)
+		results     = make([]loaded, l.Conns)
+		errs        = make([]error, l.Conns)
+		connections sync.WaitGroup
 	)
 	began := time.Now()
 	for i := range l.Conns {
-		askers.Go(func() { results[i], errs[i] = l.asker(queue) })
+		connections.Go(func() { results[i], errs[i] = l.connection(queue) })
 	}
 	late := l.feed(queue, began)
 	close(queue)
-	askers.Wait()
+	connections.Wait()
 	total := loaded{Seconds: time.Since(began).Seconds(), Codes: map[int]int{}, Took: map[int][]time.Duration{}, Late: late}
 	for i, r := range results {
 		if errs[i] != nil {
@@ -122,7 +121,7 @@ func (l load) run() (loaded, error) {
 	return total, nil
 }
 
-// feed queues the due requests until the time is over, and counts those for which no connection was free.
+// feed queues the due requests for the duration of the load, and counts those for which no connection was free.
 func (l load) feed(queue chan<- due, began time.Time) (late int) {
 	for i := 0; time.Since(began) < l.For; i++ {
 		d := due{time.Now(), l.Paths[i%len(l.Paths)]}
@@ -141,8 +140,8 @@ func (l load) feed(queue chan<- due, began time.Time) (late int) {
 	return late
 }
 
-// asker sends due requests on one connection.
-func (l load) asker(queue <-chan due) (loaded, error) {
+// connection sends due requests on one connection.
+func (l load) connection(queue <-chan due) (loaded, error) {
 	r := loaded{Took: map[int][]time.Duration{}}
 	conn, err := net.Dial("tcp", l.Address)
 	if err != nil {
@@ -157,7 +156,7 @@ func (l load) asker(queue <-chan due) (loaded, error) {
 		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", d.path); err != nil {
 			return r, err
 		}
-		code, err := answer(in)
+		code, err := readResponse(in)
 		if err != nil {
 			return r, err
 		}
@@ -166,8 +165,8 @@ func (l load) asker(queue <-chan due) (loaded, error) {
 	return r, nil
 }
 
-// answer reads a response with a Content-Length.
-func answer(in *bufio.Reader) (code int, err error) {
+// readResponse reads a response with a Content-Length.
+func readResponse(in *bufio.Reader) (code int, err error) {
 	length := -1
 	for first := true; ; first = false {
 		line, err := in.ReadSlice('\n')
@@ -182,7 +181,7 @@ func answer(in *bufio.Reader) (code int, err error) {
 		case strings.EqualFold(name, "Content-Length"):
 			length, err = strconv.Atoi(strings.TrimSpace(value))
 		case text == "" && length < 0:
-			err = fmt.Errorf("an answer %d without length", code)
+			err = fmt.Errorf("response %d without Content-Length", code)
 		case text == "":
 			_, err = io.CopyN(io.Discard, in, int64(length))
 			return code, err

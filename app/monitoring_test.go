@@ -32,7 +32,7 @@ type metric struct {
 // described adds the metrics of a product to found.
 func described(t *testing.T, found map[string]metric, cfg Config, pieces ...opener) {
 	t.Helper()
-	p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), pieces)
+	p, err := openApp(t.Context(), cfg, slog.New(slog.DiscardHandler), pieces)
 	must.OK(t, err)
 	all := make(chan *prometheus.Desc)
 	go func() {
@@ -74,8 +74,7 @@ func described(t *testing.T, found map[string]metric, cfg Config, pieces ...open
 	}
 }
 
-// kindOf returns the kind of a metric that has no values yet, by its name. The gauges with a name that ends with _seconds always
-// have a value.
+// kindOf returns the kind of a metric without values, by its name. Gauges in seconds always have a value.
 func kindOf(name string) string {
 	switch {
 	case strings.HasSuffix(name, "_total"):
@@ -151,7 +150,7 @@ func alerts(t *testing.T) map[string]rule {
 	return found
 }
 
-// The metrics and labels in the dashboard and the alerts exist.
+// The dashboard and the alerts must use only existing metrics and labels.
 func TestMonitoring_UsesExistingMetrics(t *testing.T) {
 	known := metrics(t)
 	name := regexp.MustCompile(`\b(smartfeed_\w+|go_\w+|process_\w+|up)\b`)
@@ -220,7 +219,7 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 	}
 }
 
-// Each objective in docs/operations/monitor.md has a histogram, an alert on it, and a panel that shows it.
+// Each objective in docs/operations/monitor.md must have a histogram, an alert, and a panel.
 func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations/monitor.md")
 	must.OK(t, err)

@@ -32,24 +32,24 @@ import (
 )
 
 const (
-	// realPages is the variable with the addresses of Kafka, registry, Cassandra primary and standby, in this order. A
-	// test may fill them. They are servers of .ci/services, which kills and restarts them.
+	// realPages is the environment variable with the addresses of Kafka, registry, Cassandra primary and standby, in this
+	// order. They must be servers of .ci/services. The test fills, kills and restarts them.
 	realPages = "SMARTFEED_TEST_PAGES"
-	// pagesVariable is the variable with the number of pages to request in each state, 2,000 if it is empty.
+	// pagesVariable is the environment variable with the number of pages to request in each state, default 2,000.
 	pagesVariable = "PAGES_TEST_COUNT"
 
 	pageRate    = 200 // per second
-	visitRate   = 4   // in parallel: items are added to materialized feeds while a store is unavailable
-	bareRate    = 20  // of requests without work: their latency is that of the machine
+	visitRate   = 4   // per second: visits add items to materialized feeds while a store is unavailable
+	bareRate    = 20  // per second, of requests to an empty handler, which measure the latency of the machine
 	pageItems   = 25
-	pageReaders = 100 // who request pages; as many others visit
+	pageReaders = 100 // users who request pages; as many others visit
 	pageAuthors = 12
 	pagePins    = 40 // of each author; all of them fit into a pool
 	mending     = 5 * time.Minute
 
-	// The objectives: the latency of pages with both stores up, the delay before the second store is read, and the
-	// share of incomplete pages while one store is healthy. The test asserts five times these values, and only if the
-	// bare requests took no longer than machineP99. Otherwise at least half of the pages must be complete.
+	// The objectives: the latency of pages with both stores up, the hedge delay, and the share of incomplete pages while
+	// one store is healthy. The test asserts five times these values, and only if the bare requests took at most
+	// machineP99. Otherwise at least half of the pages must be complete.
 	pageP99      = 60 * time.Millisecond
 	pageHedge    = 60 * time.Millisecond
 	pageLack     = 0.05
@@ -57,39 +57,38 @@ const (
 	machineP99   = 10 * time.Millisecond
 	pageLackBusy = 0.5
 
-	// Extra reads per read, whatever the machine does. A hedged store may have saved up for some more, for a bad store
-	// and for a change of roles.
+	// Maximum extra reads per read, even on a busy machine. The hedge budget may have accumulated some more, for a bad
+	// store and for a change of roles.
 	pageExtra = 0.1
 	pageSaved = 100
 
-	enoughAfter = 500 // pages: a busy machine takes seconds to kill a store, and reads to change roles
+	enoughAfter = 500 // minimum pages after a fault: on a busy machine, killing a store and changing roles take seconds
 )
 
 // pageStores are the two feed stores, by their names in .ci/services.
 var pageStores = [2]string{"cassandra-primary", "cassandra-standby"}
 
-// pageState is a fault of the stores while pages are requested.
+// pageState is a fault of the stores.
 type pageState struct {
 	name   string
 	strike func() error
 	heal   func() error
 	away   []string // servers that must not respond after the fault
-	late   []int    // stores whose proxies must have delayed answers
+	late   []int    // stores whose proxies must have delayed responses
 	first  string   // store that must be first at the end; "": depends on the timing
-	other  bool     // the standby must have answered
-	none   bool     // no store can answer in time
-	cold   bool     // the store that answers next has been restarted
+	other  bool     // the standby must have responded
+	none   bool     // no store can respond in time
+	cold   bool     // the store that responds next has been restarted
 }
 
-// TestRealPagesThroughFaults requests pages of materialized feeds at 200 per second over HTTP, and some visits, from a
-// product whose roles are processes, on Kafka, a registry and two Cassandra clusters. The stores are healthy, slow,
-// hang, are killed or overloaded, each after a quarter of the requests.
+// The test requests pages of materialized feeds at 200 per second over HTTP, and some visits, with each role in its own
+// process, on Kafka, a registry and two Cassandra clusters. The stores are healthy, slow, hanging, killed or overloaded,
+// each fault after a quarter of the requests.
 //
-// Every page is answered: with the same items as before, or with fewer of them and a degraded reason. If the primary
-// fails, the standby answers, and an unavailable store stays second. No visit shows a pin that was shown before. At the
-// end both stores have the same contents, including all shown pins. The test prints the latencies of pages and visits,
-// and of bare requests at the same time.
-func TestRealPagesThroughFaults(t *testing.T) {
+// Every page has the same items as before, or fewer of them and a degraded reason. If the primary fails, reads use the
+// standby, and an unavailable store stays second. No pin is new twice. At the end, both stores have the same contents,
+// including all seen pins. The test prints the latencies of pages, visits, and bare requests.
+func TestRealPages_SurviveFaults(t *testing.T) {
 	at := strings.Split(os.Getenv(realPages), ",")
 	if len(at) != 4 {
 		t.Skipf("set %s to the addresses of Kafka, registry and two Cassandras of .ci/services", realPages)
@@ -101,7 +100,7 @@ func TestRealPagesThroughFaults(t *testing.T) {
 	report := &strings.Builder{}
 	table := tabwriter.NewWriter(report, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "state\tpages\tdegraded\tp50\tp99\tmax\tvisits\tdegraded\tp50\tp99\textra reads\tplaces changed\tbare p99")
-	usual := pageP99 // later the latency with both stores up, measured in the first state
+	usual := pageP99 // then the latency with both stores up, measured in the first state
 	for i, s := range p.states() {
 		t.Run(s.name, func(t *testing.T) {
 			r := p.through(t, s, count)
@@ -112,30 +111,30 @@ func TestRealPagesThroughFaults(t *testing.T) {
 				usual = max(usual, r.pages.Latency.Quantile(0.99))
 			}
 		})
-		if p.mend(); s.cold {
+		if p.awaitHealthy(); s.cold {
 			p.warm(count)
 		}
 	}
-	_ = table.Flush() // into memory
+	_ = table.Flush() // writes to memory
 	t.Logf("\n%s", report)
 	p.compareStores(at[2:])
 }
 
-// warm requests pages until they are answered in time, at most for the duration of count pages or six thousand. Freshly
-// started stores still compile their code. The usual latency of each store is then known, too.
+// warm requests pages until the responses are in time, for at most count pages or six thousand. Freshly started stores
+// still compile their code. It also lets the hedged store measure the usual latency of each store.
 func (p *pagesProduct) warm(count int) {
 	p.t.Helper()
 	const round = 1000
 	late := pageP99
 	for n := 0; late >= pageP99 && n < max(6, count/round); n++ {
-		r := p.ask(round, func() {})
+		r := p.request(round, func() {})
 		late = r.pages.Latency.Quantile(0.99)
-		p.t.Logf("warming: pages took %s at the 99th percentile, bare requests %s", late, r.bare.Latency.Quantile(0.99))
+		p.t.Logf("warm-up: p99 of pages %s, of bare requests %s", late, r.bare.Latency.Quantile(0.99))
 	}
-	p.mend()
+	p.awaitHealthy()
 }
 
-// pagesProduct is a product on real servers, and what its readers must see.
+// pagesProduct is a process on real servers, and the expected pages of its readers.
 type pagesProduct struct {
 	t       *testing.T
 	front   *child
@@ -147,11 +146,11 @@ type pagesProduct struct {
 	items   [][]schemas.PinID // the items on that page
 
 	mu    sync.Mutex
-	shown map[schemas.UserID][]schemas.PinID // shown to a visitor as new
+	shown map[schemas.UserID][]schemas.PinID // new pins of a visitor's visits
 }
 
-// startPages starts the roles. The serving process reads the stores through proxies; the processes that fill them do
-// not use proxies.
+// startPages starts the roles. The serving process reads the stores through proxies. The processes that fill the stores
+// use no proxies.
 func startPages(t *testing.T, at []string) *pagesProduct {
 	t.Helper()
 	p := &pagesProduct{
@@ -185,8 +184,8 @@ func startPages(t *testing.T, at []string) *pagesProduct {
 	return p
 }
 
-// configure writes a configuration. The hedging of reads has its defaults, except how soon the primary becomes first
-// again. Other timeouts are longer, because the machine may be busy.
+// configure writes a configuration. The hedging of reads has its defaults, except for the time until the primary becomes
+// first again. Other timeouts are longer than the defaults, for busy machines.
 func (p *pagesProduct) configure(kafka, registry, primary, standby string) string {
 	p.t.Helper()
 	file := filepath.Join(p.t.TempDir(), "smartfeed.yaml")
@@ -224,30 +223,29 @@ func feedPath(user schemas.UserID, limit int) string {
 	return fmt.Sprintf("/v1/users/%s/feed?limit=%d", user, limit)
 }
 
-// fill makes everybody follow every author, and reads the readers' pages before any fault.
+// fill makes every user follow every author, and reads the readers' pages before any fault.
 func (p *pagesProduct) fill() {
 	p.t.Helper()
-	told := story{prefix: "pages-", now: time.Now()}
+	history := story{prefix: "pages-", now: time.Now()}
 	for a := range pageAuthors {
 		author := fmt.Sprint("user:pages-author-", a)
 		for i := range pageReaders {
-			told.tellAt(told.now, "follows", string(pageReader(i)), "follow", author, nil)
-			told.tellAt(told.now, "follows", string(pageVisitor(i)), "follow", author, nil)
+			history.addAt(history.now, "follows", string(pageReader(i)), "follow", author, nil)
+			history.addAt(history.now, "follows", string(pageVisitor(i)), "follow", author, nil)
 		}
 		for i := range pagePins {
-			told.tellAt(told.now, "pins", author, "create", fmt.Sprintf("pin:pages-%d-%d", a, i),
+			history.addAt(history.now, "pins", author, "create", fmt.Sprintf("pin:pages-%d-%d", a, i),
 				map[string]any{"title": "a title of some length", "link": "https://pins.example/1"})
 		}
 	}
-	p.front.post(told.events...)
+	p.front.post(history.events...)
 	p.command("wait", "--timeout", "120s")
 	for i := range pageReaders {
 		p.open(pageReader(i))
 	}
 }
 
-// open makes a reader visit until a whole page is in the materialized feed below the visit's own items, and records the
-// page.
+// open makes a reader visit until the materialized feed has a full page below the new items, and records the page.
 func (p *pagesProduct) open(user schemas.UserID) {
 	p.t.Helper()
 	for deadline := time.Now().Add(mending); ; {
@@ -309,22 +307,22 @@ func (p *pagesProduct) page(ctx context.Context, n int) error {
 	pins, want := pinsOf(page), p.items[reader]
 	if len(page.Degraded) == 0 {
 		if !slices.Equal(pins, want) {
-			return fmt.Errorf("page of %s: %v, want %v, or what is missing", pageReader(n), pins, want)
+			return fmt.Errorf("page of %s: %v, want %v, or a degraded reason", pageReader(n), pins, want)
 		}
 		return nil
 	}
 	for _, why := range page.Degraded {
 		if why != "store" && why != "stale" {
-			return fmt.Errorf("page of %s: lacks %q: want the store alone", pageReader(n), page.Degraded)
+			return fmt.Errorf("page of %s: degraded by %q, want only the store", pageReader(n), page.Degraded)
 		}
 	}
 	if len(pins) > len(want) || !slices.Equal(pins, want[:len(pins)]) {
-		return fmt.Errorf("page of %s: %v, want the beginning of %v", pageReader(n), pins, want)
+		return fmt.Errorf("page of %s: %v, want a prefix of %v", pageReader(n), pins, want)
 	}
 	return measure.ErrDegraded
 }
 
-// visit makes a user visit. No pin is new twice.
+// visit makes a user visit, and checks that no pin is new twice.
 func (p *pagesProduct) visit(ctx context.Context, n int) error {
 	user := pageVisitor(n)
 	page, err := p.get(ctx, feedPath(user, 10))
@@ -338,7 +336,7 @@ func (p *pagesProduct) visit(ctx context.Context, n int) error {
 			continue
 		}
 		if slices.Contains(p.shown[user], item.ID) {
-			return fmt.Errorf("visit of %s: %s is new again", user, item.ID)
+			return fmt.Errorf("visit of %s: %s is new twice", user, item.ID)
 		}
 		p.shown[user] = append(p.shown[user], item.ID)
 	}
@@ -348,7 +346,7 @@ func (p *pagesProduct) visit(ctx context.Context, n int) error {
 	return nil
 }
 
-// nothing sends a request without work.
+// nothing sends a request to an empty handler.
 func (p *pagesProduct) nothing(ctx context.Context, _ int) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.bare.URL, nil)
 	if err != nil {
@@ -361,8 +359,8 @@ func (p *pagesProduct) nothing(ctx context.Context, _ int) error {
 	return res.Body.Close()
 }
 
-// ask requests n pages at pageRate, and calls strike when a quarter of them is answered.
-func (p *pagesProduct) ask(n int, strike func()) (r passed) {
+// request requests n pages at pageRate, and calls strike after a quarter of the responses.
+func (p *pagesProduct) request(n int, strike func()) (r passed) {
 	var answered, struck atomic.Int64
 	var striking sync.WaitGroup
 	cfg := measure.Config{Lasting: time.Duration(n) * time.Second / pageRate, Timeout: 10 * time.Second, InFlight: 4096}
@@ -383,9 +381,9 @@ func (p *pagesProduct) ask(n int, strike func()) (r passed) {
 	return passed{pages: results[0], visits: results[1], bare: results[2], after: answered.Load() - struck.Load()}
 }
 
-// mend waits until the stores are healthy: of a hundred sequential pages, hardly any is incomplete, and the primary is
-// first.
-func (p *pagesProduct) mend() {
+// awaitHealthy waits until the stores are healthy: almost all of a hundred sequential pages are complete, and the primary
+// is first.
+func (p *pagesProduct) awaitHealthy() {
 	p.t.Helper()
 	for deadline := time.Now().Add(mending); ; {
 		lack := 0
@@ -401,7 +399,7 @@ func (p *pagesProduct) mend() {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("%s after a fault %d of %d pages lack something, or the primary is not first", mending, lack, pageReaders)
+			p.t.Fatalf("%s after a fault, %d of %d pages are incomplete, or the primary is not first", mending, lack, pageReaders)
 		}
 	}
 }
@@ -441,7 +439,7 @@ func services(command string, names ...string) error {
 }
 
 // states returns the faults of the stores in sequence. The first is no fault. The last restarts the stores, which then
-// compile their code on the processors that the readers need.
+// use CPU time to compile their code.
 func (p *pagesProduct) states() []pageState {
 	nothing := func() error { return nil }
 	does := func(command string, names ...string) func() error {
@@ -450,7 +448,7 @@ func (p *pagesProduct) states() []pageState {
 	slow := func(i int, slow bool) func() error {
 		return func() error { p.proxies[i].Slow(slow); return nil }
 	}
-	// A page takes three or four answers: this rate suffices for only a few pages.
+	// A page needs three or four responses: this rate suffices for only a few pages.
 	overload := func(perSecond int) func() error {
 		return func() error {
 			for _, proxy := range p.proxies {
@@ -478,13 +476,13 @@ type passed struct {
 	pages, visits, bare measure.Result
 	counted
 	first string // of the stores, at the end
-	after int64  // pages answered after the stores had reached the state
+	after int64  // responses after the stores had reached the state
 }
 
-// counted is the product's own metrics of its reads.
+// counted holds the process's metrics of its reads.
 type counted struct {
 	reads   float64 // of the pair of stores
-	extra   float64 // in addition to these, without a failed one
+	extra   float64 // extra reads, except after a failed one
 	standby float64 // won by the standby
 	changes float64 // of roles
 }
@@ -512,7 +510,7 @@ func (p *pagesProduct) first() string {
 	return "standby"
 }
 
-// through requests pages while the stores enter a state, and ends the state.
+// through requests pages while the stores enter a state, and then ends the state.
 func (p *pagesProduct) through(t *testing.T, s pageState, n int) passed {
 	t.Helper()
 	for _, proxy := range p.proxies {
@@ -520,19 +518,19 @@ func (p *pagesProduct) through(t *testing.T, s pageState, n int) passed {
 	}
 	before := p.counters()
 	var err error
-	r := p.ask(n, func() { err = s.strike() })
+	r := p.request(n, func() { err = s.strike() })
 	if err != nil {
 		t.Error(err)
 	}
 	r.counted, r.first = p.counters().since(before), p.first()
 	for _, name := range s.away {
 		if services("ready", name) == nil {
-			t.Errorf("%s answers: the fault was none", name)
+			t.Errorf("%s responds: the fault had no effect", name)
 		}
 	}
 	for _, i := range s.late {
 		if p.proxies[i].Held() == 0 {
-			t.Errorf("no answer of %s came late: the fault was none", pageStores[i])
+			t.Errorf("no response of %s was delayed: the fault had no effect", pageStores[i])
 		}
 	}
 	if err := s.heal(); err != nil {
@@ -550,55 +548,55 @@ func (r passed) print(w io.Writer, state string) {
 		r.visits.Answered, r.visits.Degraded, ms(r.visits, 0.5), ms(r.visits, 0.99), 100*r.extra/max(r.reads, 1), r.changes, ms(r.bare, 0.99))
 }
 
-// check checks what holds on a busy machine, too.
+// check checks the guarantees that hold even on a busy machine.
 func (r passed) check(t *testing.T, s pageState) {
 	t.Helper()
 	for _, load := range []measure.Result{r.pages, r.visits} {
 		if load.Failed+load.Missed > 0 {
-			t.Errorf("%s: %d failed and %d were not made, want none: %v", load.Name, load.Failed, load.Missed, load.Failure)
+			t.Errorf("%s: %d failed and %d were not sent, want 0: %v", load.Name, load.Failed, load.Missed, load.Failure)
 		}
 	}
-	if lack := r.lack(); s.none && lack < 0.25 {
-		t.Errorf("%.3f of the pages lack something: the fault was none", lack)
+	if lack := r.incomplete(); s.none && lack < 0.25 {
+		t.Errorf("%.3f of the pages are incomplete: the fault had no effect", lack)
 	}
 	if most := pageExtra*r.reads + pageSaved; r.extra > most {
 		t.Errorf("%.0f extra reads of %.0f, want at most %.0f", r.extra, r.reads, most)
 	}
-	if lack := r.lack(); !s.none && lack > pageLackBusy {
-		t.Errorf("%.3f of the pages lack something although a store is well, want at most %.2f however busy the machine is", lack, pageLackBusy)
+	if lack := r.incomplete(); !s.none && lack > pageLackBusy {
+		t.Errorf("%.3f of the pages are incomplete although a store is healthy, want at most %.2f even on a busy machine", lack, pageLackBusy)
 	}
 	if r.after < enoughAfter {
-		t.Logf("only %d pages were answered with the stores in this state: who is asked then is not asserted", r.after)
+		t.Logf("only %d responses with the stores in this state: skipping the assertions on roles", r.after)
 		return
 	}
 	if s.other && len(s.away) > 0 {
 		r.checkStandby(t)
 	}
 	if s.first != "" && r.first != s.first {
-		t.Errorf("in the end the %s is first, want the %s", r.first, s.first)
+		t.Errorf("at the end, the %s is first, want the %s", r.first, s.first)
 	}
 }
 
-// checkStandby checks that the standby has answered for the primary.
+// checkStandby checks that the standby has responded instead of the primary.
 func (r passed) checkStandby(t *testing.T) {
 	t.Helper()
 	if n := float64(r.after); r.standby < n/4 {
-		t.Errorf("the standby has won %.0f reads: want a quarter of the %.0f pages since", r.standby, n)
+		t.Errorf("the standby has won %.0f reads: want a quarter of the %.0f later pages", r.standby, n)
 	}
 }
 
-func (r passed) lack() float64 { return float64(r.pages.Degraded) / float64(r.pages.Answered) }
+func (r passed) incomplete() float64 { return float64(r.pages.Degraded) / float64(r.pages.Answered) }
 
-// checkTimely runs only if a store is healthy and the machine was not busy. It checks that hardly any page was
-// incomplete, and that the standby answered for a bad primary. Pages must take the usual time, plus the hedge delay if
-// the primary is bad.
+// checkTimely runs only if a store is healthy and the machine was not busy. It checks that almost all pages were complete,
+// and that the standby responded instead of a bad primary. Pages must take the usual time, plus the hedge delay if the
+// primary is bad.
 func (r passed) checkTimely(t *testing.T, s pageState, usual time.Duration) {
 	t.Helper()
 	if s.none {
 		return
 	}
 	if late := r.bare.Latency.Quantile(0.99); late > machineP99 {
-		t.Logf("%s: bare requests took %s at the 99th percentile: the machine has too much else to do for more to be asserted", s.name, late)
+		t.Logf("%s: p99 of bare requests %s: the machine is too busy for the assertions on latency", s.name, late)
 		return
 	}
 	want := usual
@@ -606,15 +604,15 @@ func (r passed) checkTimely(t *testing.T, s pageState, usual time.Duration) {
 		want += pageHedge
 		r.checkStandby(t)
 	}
-	if lack := r.lack(); lack > pageRoom*pageLack {
-		t.Errorf("%.3f of the pages lack something although a store is well, want at most %.2f", lack, pageRoom*pageLack)
+	if lack := r.incomplete(); lack > pageRoom*pageLack {
+		t.Errorf("%.3f of the pages are incomplete although a store is healthy, want at most %.2f", lack, pageRoom*pageLack)
 	}
 	if got := r.pages.Latency.Quantile(0.99); got > pageRoom*want {
-		t.Errorf("pages took %s at the 99th percentile, want at most five times %s", got, want)
+		t.Errorf("p99 of pages is %s, want at most five times %s", got, want)
 	}
 }
 
-// compareStores waits until both stores have the same contents, including all that was shown.
+// compareStores waits until both stores have the same contents, including all seen pins.
 func (p *pagesProduct) compareStores(at []string) {
 	p.t.Helper()
 	var stores [2]*cassandra.Store
@@ -630,10 +628,10 @@ func (p *pagesProduct) compareStores(at []string) {
 			entries += p.compareFeed(stores, user)
 		}
 	}
-	p.t.Logf("both stores hold the same %d entries", entries)
+	p.t.Logf("both stores have the same %d entries", entries)
 }
 
-// compareFeed returns how many entries a user's feed has in both stores.
+// compareFeed compares a user's feed in both stores, and returns the number of entries.
 func (p *pagesProduct) compareFeed(stores [2]*cassandra.Store, user schemas.UserID) int {
 	p.t.Helper()
 	for deadline := time.Now().Add(mending); ; time.Sleep(100 * time.Millisecond) {
@@ -645,7 +643,7 @@ func (p *pagesProduct) compareFeed(stores [2]*cassandra.Store, user schemas.User
 		err := errors.Join(errs[:]...)
 		diff := cmp.Diff(rows[0], rows[1])
 		if err == nil && diff == "" {
-			if err = frozenOnce(rows[0], p.shown[user]); err == nil {
+			if err = checkMaterialized(rows[0], p.shown[user]); err == nil {
 				return len(rows[0])
 			}
 		}
@@ -656,9 +654,9 @@ func (p *pagesProduct) compareFeed(stores [2]*cassandra.Store, user schemas.User
 	}
 }
 
-// frozenOnce returns an error unless a feed has every pin once, includes all shown ones, and has positions without a
-// gap.
-func frozenOnce(rows []schemas.FeedEntry, shown []schemas.PinID) error {
+// checkMaterialized returns an error unless a feed has every pin once, includes all seen ones, and has positions without
+// gaps.
+func checkMaterialized(rows []schemas.FeedEntry, shown []schemas.PinID) error {
 	at := map[schemas.PinID]int64{}
 	for i, e := range rows {
 		if other, twice := at[e.Pin]; twice {
@@ -671,7 +669,7 @@ func frozenOnce(rows []schemas.FeedEntry, shown []schemas.PinID) error {
 	}
 	for _, pin := range shown {
 		if _, is := at[pin]; !is {
-			return fmt.Errorf("%s was shown and is not in the feed", pin)
+			return fmt.Errorf("%s was new in a visit, but is not in the feed", pin)
 		}
 	}
 	return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// whole reports whether a status has every partition of every group exactly once, and returns the processes with the
-// pools.
-func whole(s status.Status, partitions int32) (processes []string, whole bool) {
+// isComplete reports whether a status has every partition of every group exactly once. It returns the processes with
+// partitions of the pools.
+func isComplete(s status.Status, partitions int32) (processes []string, complete bool) {
 	for _, name := range topics.RowGroups() {
 		at := slices.IndexFunc(s.Groups, func(g status.Group) bool { return g.Group == name })
 		if at < 0 || !s.Groups[at].Ready || len(s.Groups[at].Partitions) != int(partitions) {
@@ -38,8 +38,8 @@ func whole(s status.Status, partitions int32) (processes []string, whole bool) {
 	return processes, true
 }
 
-// A serving process reports the status of all processes: groups are complete, numbers are added up, and a process that
-// hangs is named without delaying the response.
+// A serving process reports the status of all processes: it merges the groups, sums counters, and reports a process that
+// hangs without a delay of the response.
 func TestStatus_CoversAllProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process: not with -short")
@@ -51,28 +51,28 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 	front := startPieces(t, roleConfig(t, broker), serving())
 	own, one, two := front.cfg.HTTP, first.cfg.HTTP, strings.TrimPrefix(second.http, "http://")
 	ask := func() status.Status { return get[status.Status](front.api(), "/v1/status") }
-	eventually.True(t, "the groups are whole, in two processes", func() bool {
-		processes, all := whole(ask(), front.cfg.partitions())
+	eventually.True(t, "the groups are complete, in two processes", func() bool {
+		processes, all := isComplete(ask(), front.cfg.partitions())
 		return all && slices.Equal(processes, slices.Sorted(slices.Values([]string{one, two})))
 	})
-	var told story
+	var history story
 	for i := range 20 {
-		told.tellAt(time.Now(), "follows", fmt.Sprint("user:s", i), "follow", "user:author", nil)
-		told.tellAt(time.Now(), "pins", "user:author", "create", fmt.Sprint("pin:s", i), nil)
+		history.addAt(time.Now(), "follows", fmt.Sprint("user:s", i), "follow", "user:author", nil)
+		history.addAt(time.Now(), "pins", "user:author", "create", fmt.Sprint("pin:s", i), nil)
 	}
-	front.publish(told.events...)
+	front.publish(history.events...)
 	for i := range 20 {
 		if n := len(get[pinList](front.api(), fmt.Sprintf("/v1/users/user:s%d/feed?limit=20", i)).Items); n != 20 {
-			t.Fatalf("a visit brings %d pins, want 20", n)
+			t.Fatalf("the visit has %d new pins, want 20", n)
 		}
 	}
 	s := ask()
 	if len(s.Unavailable) != 0 || len(s.Processes) != 3 || s.Processes[0].Address != own {
-		t.Fatalf("processes %+v, unavailable %+v: want all three, this one first", s.Processes, s.Unavailable)
+		t.Fatalf("processes %+v, missing %+v: want all three, this one first", s.Processes, s.Unavailable)
 	}
 	for _, p := range s.Processes {
-		if !p.Ready || p.Version != version || len(p.Components) < 5 {
-			t.Errorf("a process is %+v, want that it is ready, with its components", p)
+		if !p.Ready || p.Version != version || len(p.Parts) < 5 {
+			t.Errorf("got process %+v, want it ready, with its parts", p)
 		}
 	}
 	mine := first.status(t.Context()).(status.Status)
@@ -83,49 +83,49 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 		return n
 	}
 	if all, some := items(s), items(mine); all != 400 || some == 0 || some >= all {
-		t.Errorf("%d items were chosen, %d of them in one of two processes: want 400, and some", all, some)
+		t.Errorf("got %d chosen items, %d of them in one of two processes: want 400, and some", all, some)
 	}
 	objects := func(s status.Status) status.Group {
 		return s.Groups[slices.IndexFunc(s.Groups, func(g status.Group) bool { return g.Group == topics.Objects })]
 	}
 	if all, some := objects(s), objects(mine); all.Counters.Records <= some.Counters.Records || all.Starts != 2 || all.Lag[topics.Pins] != 0 || len(all.Lag) == 0 {
-		t.Errorf("objects in all: %+v, lag %v; in one: %+v", all.Counters, all.Lag, some.Counters)
+		t.Errorf("objects in all processes: %+v, lag %v; in one: %+v", all.Counters, all.Lag, some.Counters)
 	}
 
 	must.OK(t, second.cmd.Process.Signal(syscall.SIGSTOP))
 	var took time.Duration
-	eventually.True(t, "the one that hangs is named", func() bool { // a signal takes a moment
+	eventually.True(t, "the status reports the process that hangs", func() bool { // the signal takes effect asynchronously
 		began := time.Now()
 		s = ask()
 		took = time.Since(began)
 		return len(s.Unavailable) == 1 && s.Unavailable[0].Source == two
 	})
 	if took > statusTimeout+3*time.Second || len(s.Processes) != 2 || !s.Ready {
-		t.Errorf("after %s there are %d processes, ready %v: want two in two seconds, and that this one is ready", took, len(s.Processes), s.Ready)
+		t.Errorf("after %s: %d processes, ready %v: want two within two seconds, and this one ready", took, len(s.Processes), s.Ready)
 	}
 	if len(objects(s).Partitions) == 0 {
-		t.Error("the groups of the process that answers are not told")
+		t.Error("the status does not include the groups of the responding process")
 	}
 	asker := newLocalTransport(client.Config{Address: own})
 	said := doctor.Run(t.Context(), time.Minute, doctor.Process(&http.Client{Transport: asker}, asker.url, version))[0].Findings
 	if !slices.ContainsFunc(said, func(f doctor.Finding) bool {
 		return f.Level == doctor.Warning && strings.Contains(f.Message, "the state of "+two+": ")
 	}) {
-		t.Errorf("the doctor says %v: want that %s does not answer", said, two)
+		t.Errorf("got findings %v: want a warning that %s does not respond", said, two)
 	}
 }
 
-// With authentication enabled, a process returns its state only to processes that authenticate as peers.
+// With authentication, a process returns its state only to authenticated peers.
 func TestPeerHandler_RequiresPeerAuthentication(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		tokens, secret string
-		tells          bool
+		returned       bool
 	}{{"", "", true}, {"", "peers.secret", true}, {"token.secret", "", false}, {"token.secret", "peers.secret", true}} {
 		p := &App{}
 		p.cfg.Auth.SecretFile, p.cfg.Peers.SecretFile = c.tokens, c.secret
-		if got := p.peer() != nil; got != c.tells {
-			t.Errorf("tokens by %q and peers by %q: it tells: %t, want %t", c.tokens, c.secret, got, c.tells)
+		if got := p.peer() != nil; got != c.returned {
+			t.Errorf("tokens by %q and peers by %q: state returned: %t, want %t", c.tokens, c.secret, got, c.returned)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// The state contains what people see and do, and secrets.
-func TestState_IsTheUsersAlone(t *testing.T) {
+// The directory contains personal data and secrets.
+func TestState_IsNotReadableByOthers(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	start(t, testConfig(dir))

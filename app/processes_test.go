@@ -17,10 +17,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// hurry is how long a visit waits for its chunk in a product that prefers fast answers to complete ones.
-const hurry = 100 * time.Millisecond
+// shortTimeout is the timeout of a visit for its chunk in tests of degraded responses.
+const shortTimeout = 100 * time.Millisecond
 
-// startProcess starts `smartfeed process` in its own process, with additional flags.
+// startProcess starts `smartfeed process` with additional flags.
 func startProcess(t *testing.T, broker *embedded.Server, flags ...string) *child {
 	t.Helper()
 	web := freeAddress(t)
@@ -31,14 +31,14 @@ func startProcess(t *testing.T, broker *embedded.Server, flags ...string) *child
 	return c
 }
 
-// drain asks the process to stop, and checks that it shuts down cleanly.
+// drain stops the process with a signal, and checks that it shuts down cleanly.
 func (c *child) drain() {
 	c.t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		c.t.Fatal(err)
 	}
 	if err := c.cmd.Wait(); err != nil {
-		c.t.Errorf("a process that was told to end: %v", err)
+		c.t.Errorf("the process did not shut down cleanly: %v", err)
 	}
 }
 
@@ -57,8 +57,8 @@ func (c *child) running(group string) (partitions []int32) {
 	return partitions
 }
 
-// share waits until exactly these processes run every partition of every group, and each has some of each group. It
-// returns the owners of the pools.
+// share waits until exactly these processes run every partition of every group, and each process runs some of each group.
+// It returns the owners of the pools.
 func share(t *testing.T, processes ...*child) map[int32]*child {
 	t.Helper()
 	all := topics.EmbeddedPartitions
@@ -91,7 +91,7 @@ func share(t *testing.T, processes ...*child) map[int32]*child {
 	return of
 }
 
-// readerOf returns a quiet reader whose pools are in one of these partitions.
+// readerOf returns a reader without other visits whose pools are in one of these partitions.
 func readerOf(l *life, partitions ...int32) *reading {
 	quiet := l.quiet()
 	i := slices.IndexFunc(quiet, func(r *reading) bool {
@@ -113,8 +113,8 @@ func moved(before, after map[int32]*child) (partitions []int32) {
 	return partitions
 }
 
-// withoutSinks returns a serving process that fills no feed store. With an embedded one it would take half of the
-// partitions from another process, which would then lack their data.
+// withoutSinks returns the parts of a serving process that fills no feed store. With an embedded one, it would take half of
+// the partitions from another process, whose store would miss their data.
 func withoutSinks() []opener {
 	return []opener{
 		(*App).openDir, openKafka(topics.RoleServe), (*App).openStreams, (*App).openPeers,
@@ -122,20 +122,20 @@ func withoutSinks() []opener {
 	}
 }
 
-// lacks visits with a short timeout and returns the degraded reasons.
-func lacks(front *started, user schemas.UserID) []string {
+// degradedVisit visits with a short timeout and returns the degraded reasons.
+func degradedVisit(front *started, user schemas.UserID) []string {
 	front.t.Helper()
 	from := &visits.HTTP{URL: front.url(""), Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 5}
 	page, err := from.Visit(front.t.Context(), user)
 	if err != nil {
-		front.t.Fatalf("a visit of %s is not answered: %v", user, err)
+		front.t.Fatalf("visit of %s: %v", user, err)
 	}
 	return page.Degraded
 }
 
-// A third process joins two, one is killed, and one is drained, while authors publish and people visit. Nothing is
-// lost, doubled or new twice. Chunks come from the present owner of the partition. While there is none, a request that
-// waits is answered completely, and one that does not is answered without a chunk.
+// While authors publish and users visit, a third process joins two others, one process is killed, and one is drained. No
+// pin is lost, duplicated, or new twice. Chunks are from the current owner of the partition. While there is no owner, a
+// visit with a long timeout is complete, and one with a short timeout has no chunk.
 func TestProcesses_ShareGroupsThroughJoinKillAndDrain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
@@ -147,14 +147,14 @@ func TestProcesses_ShareGroupsThroughJoinKillAndDrain(t *testing.T) {
 	first, second := startProcess(t, broker, flags...), startProcess(t, broker, flags...)
 	front := startPieces(t, cfg, serving())
 	hasty := roleConfig(t, broker)
-	hasty.Feed.GeneratorTimeout = hurry
+	hasty.Feed.GeneratorTimeout = shortTimeout
 	soon := startPieces(t, hasty, withoutSinks())
 	two := share(t, first, second)
 	l := front.startLife(20)
 	for _, r := range l.busy() {
-		r.lacks = []string{"generator"} // the request may go to it at the moment of its kill
+		r.accepted = []string{"generator"} // the request may hit the process during its kill
 	}
-	l.goOn()
+	l.run()
 
 	third := startProcess(t, broker, flags...)
 	three := share(t, first, second, third)
@@ -167,10 +167,10 @@ func TestProcesses_ShareGroupsThroughJoinKillAndDrain(t *testing.T) {
 	lost := first.running(topics.Pools)
 	orphan := readerOf(l, lost...)
 	first.kill()
-	if got := lacks(soon, orphan.user); !slices.Contains(got, "generator") {
-		t.Errorf("a visit lacks %q while nobody has the pools, want that it says so", got)
+	if got := degradedVisit(soon, orphan.user); !slices.Contains(got, "generator") {
+		t.Errorf("degraded by %q while the pools have no owner, want the generator", got)
 	}
-	orphan.visit() // complete, once the partitions have an owner
+	orphan.visit() // waits until the partitions have an owner
 	share(t, second, third)
 
 	leaves := readerOf(l, second.running(topics.Pools)...)
@@ -178,8 +178,8 @@ func TestProcesses_ShareGroupsThroughJoinKillAndDrain(t *testing.T) {
 	leaves.visit()
 	share(t, third)
 
-	pins := l.told.Load()
-	third.until("publishing again", func() bool { return l.told.Load() >= pins+30 })
+	pins := l.published.Load()
+	third.until("publishing again", func() bool { return l.published.Load() >= pins+30 })
 	l.end()
 	l.readers[0].applied()
 	l.check()

@@ -35,15 +35,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// started is a product that runs in this process, as `smartfeed dev` runs it.
+// started is an App that runs in this process, like `smartfeed dev`.
 type started struct {
 	*App
 	t    *testing.T
 	stop func()
 }
 
-// checkRelated requests the neighbors of pins with actions. There are some, and neighbors are mutual unless a pin has
-// more than are kept.
+// checkRelated checks the neighbors of pins with actions: some pins have neighbors, and the relation is symmetric unless a
+// pin has more neighbors than the group keeps.
 func (s httpAPI) checkRelated(d *dataset) {
 	s.t.Helper()
 	found := 0
@@ -54,12 +54,12 @@ func (s httpAPI) checkRelated(d *dataset) {
 		for _, other := range s.related(p.ID) {
 			found++
 			if back := s.related(other); len(back) < DefaultConfig().Related.Keep && !slices.Contains(back, p.ID) {
-				s.t.Errorf("%s is related to %s, but not the other way round", other, p.ID)
+				s.t.Errorf("%s is a neighbor of %s, but not vice versa", other, p.ID)
 			}
 		}
 	}
 	if found == 0 {
-		s.t.Error("no pin has neighbours")
+		s.t.Error("no pin has neighbors")
 	}
 }
 
@@ -76,13 +76,13 @@ func (s httpAPI) related(pin schemas.PinID) []schemas.PinID {
 	return pins
 }
 
-// patience is a long timeout for answers, for tests of their contents: a busy machine is slower than a user would wait.
+// patience is a long timeout of requests, for tests of the content of responses on busy machines.
 const patience = min(slowly*20*time.Second, time.Minute) // the maximum of the setting
 
 // processingTimeout is how long a test waits until everything has been processed.
 var processingTimeout = (max(slowly, 5) * time.Minute).String()
 
-// testConfig returns the configuration of a product on free ports.
+// testConfig returns a configuration with free ports.
 func testConfig(dir string) Config {
 	cfg := DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.ServedTimeout = patience, patience, patience, patience
@@ -93,8 +93,8 @@ func testConfig(dir string) Config {
 	return cfg
 }
 
-// shortHandover makes the generator wait for visits elsewhere only as long as visits wait by default: in tests they have a
-// long timeout but are short. Loading a configuration resets it.
+// shortHandover makes the generator wait for visits at the previous owner only for the default timeout of visits. In tests,
+// visits have a long timeout but are short. Loading a configuration resets this.
 func shortHandover(cfg *Config) { cfg.Generator.HandoverWait = feed.DefaultConfig().Longest() }
 
 func start(t *testing.T, cfg Config) *started {
@@ -113,15 +113,15 @@ func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *
 	ready, done := context.WithTimeout(t.Context(), slowly*time.Minute)
 	defer done()
 	if !s.awaitReady(ready) {
-		t.Fatalf("not ready in time: %v", s.missing())
+		t.Fatalf("not ready within the timeout: %v", s.missing())
 	}
 	return s
 }
 
-// launch starts a product without waiting until it is ready.
+// launch starts an App without waiting until it is ready.
 func launch(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
 	t.Helper()
-	p, err := openProduct(t.Context(), cfg, log, pieces)
+	p, err := openApp(t.Context(), cfg, log, pieces)
 	must.OK(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -149,7 +149,7 @@ func (s *started) registry() string {
 	return s.cfg.registryURL()
 }
 
-// run executes a command line against the product and returns its output.
+// run executes a command that connects to the App, and returns its output.
 func (s *started) run(args ...string) (string, error) {
 	s.t.Helper()
 	return s.runIn(s.t.Context(), args...)
@@ -160,8 +160,8 @@ func (s *started) runIn(ctx context.Context, args ...string) (string, error) {
 		"--partitions", strconv.Itoa(int(s.cfg.partitions())), "--http", s.server.Addr())...)
 }
 
-// interrupt runs a command until a group has had an effect a number of times. It fails the test unless the error says how
-// to resume the command.
+// interrupt runs a command until a group has counted an effect a number of times. It fails the test unless the error has the
+// text resume.
 func (s *started) interrupt(group, effect string, times int64, resume string, args ...string) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -175,7 +175,7 @@ func (s *started) interrupt(group, effect string, times int64, resume string, ar
 	eventually.True(s.t, fmt.Sprint(times, " ", effect), func() bool { return s.effect(group, effect) >= before+times })
 	cancel()
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), resume) {
-		s.t.Fatalf("%v was over, or does not say how to resume it: %v", args, err)
+		s.t.Fatalf("%v was complete, or the error does not contain how to resume it: %v", args, err)
 	}
 }
 
@@ -187,16 +187,16 @@ func runCommand(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// lastAction returns the time of the newest action of an imported dataset: now, truncated to seconds like an import.
+// lastAction returns the time of the newest action of an imported dataset: now, truncated to seconds.
 func lastAction() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
-// dataset is a directory of files with the shape of Last.fm, and the product that brute force computes from them.
+// dataset is a directory of files in the format of Last.fm, and the oracle's product of them.
 type dataset struct {
 	dir     string
 	last    time.Time
 	product *oracle.Product
-	// deliveries is the number of pairs of an edge and a pin that it delivers, including repeats of a user, source and
-	// pin.
+	// deliveries is the number of pairs of an edge and a pin that it delivers, including repetitions of a user, source
+	// and pin.
 	deliveries int
 	users      []schemas.UserID // a sample of 50, spread over all
 }
@@ -228,8 +228,8 @@ func readDataset(t *testing.T, dir string) *dataset {
 	return d
 }
 
-// countDeliveries counts the followers of each pin's author and interests. An author who follows an interest receives
-// the own pin, too, and never sees it.
+// countDeliveries counts the followers of each pin's author and interests. This includes an author's own pins over an
+// interest, although the author never sees them.
 func countDeliveries(follows, pins iter.Seq[schemas.Line]) int {
 	followers := map[schemas.ID]int{}
 	for line := range follows {
@@ -247,7 +247,7 @@ func countDeliveries(follows, pins iter.Seq[schemas.Line]) int {
 	return n
 }
 
-// generated writes a dataset with the shape of Last.fm.
+// generated writes a dataset in the format of Last.fm.
 func generated(t *testing.T, scale float64) string {
 	t.Helper()
 	return lastfmtest.Write(t, scale)
@@ -261,7 +261,7 @@ func lastfmDir(t *testing.T) string {
 		dir = filepath.Join("..", "..", "shared", "data", "lastfm-2k")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "user_artists.dat")); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the Last.fm files are not in %s: set LASTFM_DIR to where they are", dir)
+		t.Skipf("no Last.fm files in %s: set LASTFM_DIR to their directory", dir)
 	}
 	return dir
 }
@@ -275,12 +275,12 @@ func (s *started) importSet(d *dataset) {
 	s.t.Log(out)
 	if s.hasAll() {
 		if want := fmt.Sprintf("%-18s %8d\n", "deliveries", d.deliveries); !strings.Contains(out, want) {
-			s.t.Errorf("the import does not end with %q", want)
+			s.t.Errorf("the output of the import does not end with %q", want)
 		}
 	}
 }
 
-// hasAll reports whether this process counts every delivery.
+// hasAll reports whether this process runs all groups.
 func (s *started) hasAll() bool { return s.broker != nil }
 
 // everyCap is larger than every pool of the datasets here.
@@ -291,22 +291,22 @@ func TestProduct_MatchesBruteForce(t *testing.T) {
 	testProduct(t, generated(t, 0.03))
 }
 
-// Nothing is delivered: reads merge everything from the slots. The rest of the pipeline must behave the same.
+// The fan-out delivers no pins: reads merge the pins of all followees from the slots.
 func TestProduct_MatchesBruteForceWhenPulled(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	d.deliveries = 0
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap, cfg.FeedStore.MaxFeed, cfg.Fanout.PullAbove, cfg.Fanout.Recents = everyCap, everyCap, 0, 10_000
-	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // a pulled pin has the present weight of its edge; brute force has no weights
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // a pulled pin has the current weight of its edge; brute force has none
 	s := start(t, cfg)
 	s.importSet(d)
 	s.checkPools(d, everyCap)
 	s.api().checkVisits(d, DefaultConfig().Pools.Cap)
-	s.checkNothingWasLost()
+	s.checkNoLoss()
 	for _, g := range s.groups {
 		if status := g.Status(); status.Group == topics.Fanout && status.Effects["pulled"] == 0 {
-			t.Errorf("nothing was pulled: %v", status.Effects)
+			t.Errorf("no publication was pulled: %v", status.Effects)
 		}
 	}
 }
@@ -318,10 +318,10 @@ func TestProduct_MatchesBruteForceOnLastfm(t *testing.T) {
 	testProduct(t, lastfmDir(t))
 }
 
-// testProduct imports a dataset, with a cap above all pools and with the default one, and compares every answer with
-// brute force. Each case computes its own, because visits change it.
+// testProduct imports a dataset, with a cap above all pools and with the default one, and compares the responses with brute
+// force. Each case has its own oracle, because visits change it.
 func testProduct(t *testing.T, dir string) {
-	for name, limit := range map[string]int{"cap above all supply": everyCap, "default cap": DefaultConfig().Pools.Cap} {
+	for name, limit := range map[string]int{"cap above all pools": everyCap, "default cap": DefaultConfig().Pools.Cap} {
 		t.Run(name, func(t *testing.T) {
 			d := readDataset(t, dir)
 			cfg := testConfig(t.TempDir())
@@ -337,7 +337,7 @@ func testProduct(t *testing.T, dir string) {
 				s.checkCapWasMet()
 				s.api().checkVisits(d, limit)
 			}
-			s.checkNothingWasLost()
+			s.checkNoLoss()
 		})
 	}
 }
@@ -347,7 +347,7 @@ func (s *started) checkCapWasMet() {
 	s.t.Helper()
 	for _, g := range s.groups {
 		if status := g.Status(); status.Group == topics.Pools && status.Dropped["cap"] == 0 {
-			s.t.Errorf("no pool was over its cap: dropped %v", status.Dropped)
+			s.t.Errorf("no pool exceeded its cap: dropped %v", status.Dropped)
 		}
 	}
 }
@@ -363,7 +363,7 @@ func (s *started) checkPools(d *dataset, limit int) {
 				s.t.Fatal(err)
 			}
 			if got.Total != len(want) {
-				s.t.Errorf("pool %s of %s holds %d, want %d", source, user, got.Total, len(want))
+				s.t.Errorf("pool %s of %s has %d candidates, want %d", source, user, got.Total, len(want))
 			}
 			if diff := cmp.Diff(want, []schemas.PoolItem(got.Items), cmpopts.EquateEmpty()); diff != "" {
 				s.t.Fatalf("pool %s of %s (-want +got):\n%.4000s", source, user, diff)
@@ -445,8 +445,8 @@ func actionsOf(v any) []string {
 	return out
 }
 
-// checkItems compares the counts of pins over all users. Counts move in steps of five minutes, and the window ends now.
-// The dataset's last action is long ago or just now, so the test compares pins whose actions are all within the window.
+// checkItems compares the counts of pins over all users. Counts have steps of five minutes, and the window ends now.
+// Therefore the test compares only pins whose actions are all within the window.
 func (s httpAPI) checkItems(d *dataset) {
 	s.t.Helper()
 	var pins []schemas.PinID
@@ -498,7 +498,7 @@ func (s *started) checkLists(d *dataset) {
 	}
 }
 
-// checkVisits reads feeds until nothing is new, and plain ones to their end.
+// checkVisits reads feeds until no item is new, and plain feeds to their end.
 func (s httpAPI) checkVisits(d *dataset, limit int) {
 	s.t.Helper()
 	client := &http.Client{Timeout: 2 * patience}
@@ -510,13 +510,13 @@ func (s httpAPI) checkVisits(d *dataset, limit int) {
 			s.t.Errorf("%s of %s: %.3000v", name, user, err)
 		}
 		if reader.Shown() == 0 && len(d.product.Pool(user, schemas.Following, 1)) > 0 {
-			s.t.Errorf("nothing was shown to %s", user)
+			s.t.Errorf("%s has seen no pin", user)
 		}
 	}
 }
 
-// checkNothingWasLost checks the status for effects that valid events must not have.
-func (s *started) checkNothingWasLost() {
+// checkNoLoss checks that the groups have no dead letters and no misplaced records.
+func (s *started) checkNoLoss() {
 	s.t.Helper()
 	for _, g := range s.groups {
 		st := g.Status()

@@ -21,11 +21,11 @@ func TestReadiness_ReportsProgressOfGroup(t *testing.T) {
 	}{
 		{"joining", rows.Status{Group: "pools"}, "joining", -1},
 		{"nothing read", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, -1, 50)}}, "recovering", 0},
-		{"no end known", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, -1, 0)}}, "recovering", 0},
-		{"those that run do not count", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{
+		{"unknown end", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, -1, 0)}}, "recovering", 0},
+		{"running partitions do not count", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{
 			part(rows.StageRecovering, 9, 50), part(rows.StageRecovering, 49, 50), part(rows.StageRunning, 1000, 0), part(rows.StageStandby, 5, 10),
 		}}, "recovering", 60},
-		{"beyond its end", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, 99, 50)}}, "recovering", 100},
+		{"past its end", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, 99, 50)}}, "recovering", 100},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := groupNotReady(test.status)
@@ -40,9 +40,9 @@ func TestReadiness_ReportsProgressOfGroup(t *testing.T) {
 	}
 }
 
-// Before anything runs, every part is listed as missing by name, and the global tables are unread.
+// Before Run, every part is not ready, and the global tables are unread.
 func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
-	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
+	p, err := openApp(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
 	must.OK(t, err)
 	defer func() {
 		if err := p.Close(); err != nil {
@@ -57,7 +57,7 @@ func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
 		"http": "idle", "materialize": "idle", "objects": "joining", "pools": "joining", "users-deleted": "reading", "recents-pulled": "reading", "hot-pins": "reading",
 	} {
 		if !slices.Contains(got[part], state) {
-			t.Errorf("%s: got %q, want %s among it", part, got[part], state)
+			t.Errorf("%s: got states %q, want %s among them", part, got[part], state)
 		}
 	}
 }

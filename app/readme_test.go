@@ -12,10 +12,10 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// step is a command of a document with the output that the document shows.
+// step is a command in a document, with the documented output.
 type step struct {
 	command string
-	want    []string // lines; … stands for any text
+	want    []string // lines; … matches any text
 }
 
 // consoleSteps reads the console blocks of a document. A line that starts with "$ " is a command, lines that start with
@@ -43,8 +43,8 @@ func consoleSteps(t *testing.T, file string) []step {
 	return steps
 }
 
-// TestReadme runs every console command of the README, and then of docs/how-to, against the demo product, on its own ports.
-func TestReadme(t *testing.T) {
+// TestReadme_PrintsDocumentedOutput runs every console command of the README, and then of docs/how-to, against the demo product, on its own ports.
+func TestReadme_PrintsDocumentedOutput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
@@ -52,7 +52,7 @@ func TestReadme(t *testing.T) {
 	needTools(t, "bash", "curl")
 	steps := consoleSteps(t, "../README.md")
 	if len(steps) < 10 {
-		t.Fatalf("%d commands found in README.md", len(steps))
+		t.Fatalf("found only %d commands in README.md", len(steps))
 	}
 	guides, err := filepath.Glob("../docs/how-to/*.md")
 	must.OK(t, err)
@@ -60,7 +60,7 @@ func TestReadme(t *testing.T) {
 		steps = append(steps, consoleSteps(t, file)...)
 	}
 	if len(steps) < 16 {
-		t.Fatalf("%d commands found in README.md and %d guides", len(steps), len(guides))
+		t.Fatalf("found only %d commands in README.md and %d guides", len(steps), len(guides))
 	}
 	c := newChild(t, t.TempDir())
 	c.args = append(c.args, "--demo")
@@ -90,23 +90,23 @@ func (s step) check(t *testing.T, c *child) {
 	t.Logf("%s: %s", s.command, time.Since(began).Round(time.Millisecond))
 }
 
-// compare reports the lines of the document that are not in the output.
+// compare reports documented lines that are not in the output.
 func (s step) compare(t *testing.T, printed string) {
 	t.Helper()
 	for _, want := range s.want {
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*")
 		if !regexp.MustCompile("(?m)^" + pattern + "$").MatchString(printed) {
-			t.Errorf("%s printed\n%.2000s\nwhich has no line like\n%s", s.command, printed, want)
+			t.Errorf("%s printed\n%.2000s\nwithout the documented line\n%s", s.command, printed, want)
 		}
 	}
 }
 
-// needTools skips the test if a program is missing that a document's commands use.
+// needTools skips the test if a program that the documented commands use is missing.
 func needTools(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the commands need %s, which is not on this machine", tool)
+			t.Skipf("the commands need %s, which is not installed", tool)
 		}
 	}
 }

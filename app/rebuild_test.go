@@ -17,7 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// poolsOf returns the pools of some users, as the API shows them.
+// poolsOf returns the pools of some users from the API.
 func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 	s.t.Helper()
 	all := map[string]*schemas.Pool{}
@@ -46,7 +46,7 @@ func (s *started) rebuilt(args ...string) (done generations.Rebuilt) {
 	return done
 }
 
-// effect returns how often a local group has had an effect.
+// effect returns the number of an effect in a local group.
 func (s *started) effect(group, name string) (n int64) {
 	for _, g := range s.groups {
 		if status := g.Status(); status.Group == group {
@@ -56,13 +56,13 @@ func (s *started) effect(group, name string) (n int64) {
 	return n
 }
 
-// A rebuilt pool equals the previous one without the shown pins. With another cap it equals what brute force computes.
+// A rebuilt pool equals the previous one without the seen pins. With another cap it equals that of the oracle.
 func TestRebuild_RestoresPools(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap = 20
-	// Redelivered pins have the present weight of their edge; brute force has no weights.
+	// A backfill uses the current weights of edges; brute force has none.
 	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}}
 	s := start(t, cfg)
 	s.importSet(d)
@@ -79,7 +79,7 @@ func TestRebuild_RestoresPools(t *testing.T) {
 	shown := d.users[0]
 	r := &reading{started: s, user: shown, limit: 20, shown: map[schemas.PinID]visits.Item{}}
 	if r.visit(); len(r.shown) == 0 {
-		t.Fatal("nothing was shown")
+		t.Fatal("the visits have no new pins")
 	}
 	r.applied()
 	before := s.poolsOf(d.users)
@@ -89,26 +89,26 @@ func TestRebuild_RestoresPools(t *testing.T) {
 			t.Fatalf("pools after rebuild %v (-before +after):\n%.3000s", what, diff)
 		}
 	}
-	r.visit() // checks that nothing is new again
+	r.visit() // checks that no pin is new twice
 }
 
-// An interrupted rebuild of all users resumes where it stopped.
+// An interrupted rebuild of all users resumes.
 func TestRebuild_Resumes(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
-	told := &story{now: time.Now().Add(-time.Hour)}
+	history := &story{now: time.Now().Add(-time.Hour)}
 	var users []schemas.UserID
 	for n := range 400 {
 		users = append(users, schemas.UserID(fmt.Sprint("user:", n)))
-		told.tell("follows", string(users[n]), "follow", fmt.Sprint("interest:", n%7), nil)
+		history.add("follows", string(users[n]), "follow", fmt.Sprint("interest:", n%7), nil)
 	}
 	for n := range 70 {
-		told.tell("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{fmt.Sprint("interest:", n%7)}})
+		history.add("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{fmt.Sprint("interest:", n%7)}})
 	}
-	s.publish(told.events...)
+	s.publish(history.events...)
 	before := s.poolsOf(users)
 	if _, err := s.run("rebuild", "all", "--resume"); err == nil || !strings.Contains(err.Error(), "no run to resume") {
-		t.Errorf("resumed without a run: %v", err)
+		t.Errorf("resume without a run: got error %v", err)
 	}
 	s.interrupt(topics.Pools, "rebuilt", 110, "--resume", "rebuild", "all", "--rate", "40")
 	if done := s.rebuilt("all", "--resume"); done.Before == 0 || done.Before == done.Users {

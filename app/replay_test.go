@@ -32,7 +32,7 @@ const (
 	replayCap     = 10
 )
 
-// replayConfig keeps few pins per followee, so that the rules decide which ones are kept.
+// replayConfig keeps few pins per followee: the rules determine which ones.
 func replayConfig(t *testing.T) Config {
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = replayCap, 4*replayCap, 3
@@ -40,14 +40,14 @@ func replayConfig(t *testing.T) Config {
 	return cfg
 }
 
-// gold is a quality rule: one author in three has such pins.
+// gold is a quality rule that applies to the pins of one author in three.
 func gold(factor float64) []objects.QualityRule {
 	return []objects.QualityRule{{Field: "attributes.tier", Equals: "gold", Factor: factor}}
 }
 
-// randomProduct returns people who follow, unfollow and block each other, and the pins of authors over many days, some
-// of a better tier. With changes, some pins are moved and some deleted; the contents of a pool beyond its cap then
-// depend on the order of arrival.
+// randomProduct returns users who follow, unfollow and block each other, and the pins of authors over many days, some of a
+// better tier. With changes, some pins are moved and some deleted; the contents of a pool at its cap then depend on the
+// order of arrival.
 func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
 	random := rand.New(rand.NewPCG(seed, 1))
 	begin := time.Now().Add(-40 * 24 * time.Hour)
@@ -59,14 +59,14 @@ func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
 			switch random.IntN(8) {
 			case 0:
 			case 1:
-				s.tellAt(begin, "follows", reader, "follow", f, nil)
-				s.tellAt(begin.Add(time.Hour), "follows", reader, "unfollow", f, nil)
+				s.addAt(begin, "follows", reader, "follow", f, nil)
+				s.addAt(begin.Add(time.Hour), "follows", reader, "unfollow", f, nil)
 			default:
-				s.tellAt(begin, "follows", reader, "follow", f, nil)
+				s.addAt(begin, "follows", reader, "follow", f, nil)
 			}
 		}
 		if n == 1 {
-			s.tellAt(begin, "follows", reader, "block", "user:author-2", nil)
+			s.addAt(begin, "follows", reader, "block", "user:author-2", nil)
 		}
 	}
 	for n := range pins {
@@ -79,29 +79,29 @@ func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
 		if random.IntN(3) == 0 {
 			create["attributes"] = map[string]string{"tier": "gold"}
 		}
-		s.tellAt(at, "pins", author, "create", pin, create)
+		s.addAt(at, "pins", author, "create", pin, create)
 		if !changes {
 			continue
 		}
 		for k := range random.IntN(3) {
-			s.tellAt(at.Add(time.Duration(k+1)*time.Minute), "pins", author, "update", pin, facets())
+			s.addAt(at.Add(time.Duration(k+1)*time.Minute), "pins", author, "update", pin, facets())
 		}
 		if random.IntN(10) == 0 {
-			s.tellAt(at.Add(time.Hour), "pins", author, "delete", pin, nil)
+			s.addAt(at.Add(time.Hour), "pins", author, "delete", pin, nil)
 		}
 	}
 	return s.events
 }
 
-// edgesFirst publishes the edges and, after they have been processed, the pins. If an unfollow or a block arrives after
-// pins that it hides, a pool beyond its cap has fewer candidates than brute force computes.
+// edgesFirst publishes the edges and, after they have been processed, the pins. If an unfollow or a block arrived after
+// pins that it hides, a pool at its cap would have fewer candidates than that of the oracle.
 func edgesFirst(publish func(...map[string]any), events []map[string]any) {
 	pins := slices.IndexFunc(events, func(e map[string]any) bool { return e["stream"] == "pins" })
 	publish(events[:pins]...)
 	publish(events[pins:]...)
 }
 
-// bruteForce computes the result of the events with the rules of a configuration.
+// bruteForce computes the expected results of the events with the rules of a configuration.
 func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 	t.Helper()
 	d := &dataset{product: oracle.New(oracle.Config{HalfLife: cfg.Fanout.HalfLife, Quality: func(e *schemas.PinEvent) float64 {
@@ -142,14 +142,14 @@ func (s *started) replay(args ...string) (done generations.Replayed) {
 	return done
 }
 
-// countedTopics returns the topics to which a replay must write no duplicates.
+// countedTopics returns the topics to which a replay must not write duplicates.
 func countedTopics() []string {
 	return []string{topics.Impressions, topics.ItemFeatures, topics.ActionsJoined, topics.ActionsEnriched, topics.FeedEntries, topics.HotPins,
 		topics.Edges, topics.PinAttributes}
 }
 
-// said returns the number of records in the counted topics.
-func (s *started) said() map[string]int {
+// recordCounts returns the number of records in each of the countedTopics.
+func (s *started) recordCounts() map[string]int {
 	said := map[string]int{}
 	for _, topic := range countedTopics() {
 		for _, r := range s.records(topic) {
@@ -161,8 +161,7 @@ func (s *started) said() map[string]int {
 	return said
 }
 
-// After a replay, published pins are ranked by the changed rules, as brute force computes. Before it, pools keep their
-// contents.
+// After a replay, the changed rules rank published pins, like the oracle. Before it, pools keep their contents.
 func TestReplay_AppliesChangedRules(t *testing.T) {
 	t.Parallel()
 	roomy := func(c *Config) { c.Pools.Cap, c.Fanout.Recents = 500, 1000 }
@@ -178,7 +177,7 @@ func TestReplay_AppliesChangedRules(t *testing.T) {
 				c.Fanout.PullAbove, c.Fanout.HalfLife, c.Objects.Quality = 2, c.Fanout.HalfLife/4, gold(20)
 			},
 		},
-		"another quality, of pins that were moved and deleted": {
+		"another quality, with moved and deleted pins": {
 			true,
 			func(c *Config) { roomy(c); c.Objects.Quality = gold(50) },
 			func(c *Config) { roomy(c); c.Objects.Quality = gold(0.05) },
@@ -212,13 +211,13 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 		t.Fatal("nothing was shown")
 	}
 	r.applied()
-	before := s.said()
+	before := s.recordCounts()
 	done := s.replay("all", "--half-life", changed.Fanout.HalfLife.String())
 	if done.Events.Events == 0 || done.Built.Previous != 1 || done.Built.Generation != 2 || done.Built.NotCarried != 0 {
 		t.Errorf("replayed %+v, built %+v", done.Events, done.Built)
 	}
-	if diff := cmp.Diff(before, s.said()); diff != "" {
-		t.Errorf("said again (-before +after):\n%s", diff)
+	if diff := cmp.Diff(before, s.recordCounts()); diff != "" {
+		t.Errorf("duplicate records (-before +after):\n%s", diff)
 	}
 	s.checkPools(bruteForce(t, changed, events), cfg.Pools.Cap)
 	r.visit() // checks that nothing is new again
@@ -230,11 +229,11 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	s.replay("following")
 	s.replay("user:reader-0")
 	if diff := cmp.Diff(again, s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"}), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("replayed again (-before +after):\n%.3000s", diff)
+		t.Errorf("pools after a second replay (-before +after):\n%.3000s", diff)
 	}
 }
 
-// checkCards checks that cards have the present quality.
+// checkCards checks that cards have the quality of the current rules.
 func (s *started) checkCards(cfg Config, events []map[string]any) {
 	s.t.Helper()
 	qualities := map[schemas.PinID]float64{}
@@ -250,7 +249,7 @@ func (s *started) checkCards(cfg Config, events []map[string]any) {
 	}
 }
 
-// An interrupted run resumes where it stopped. While a generation is being built, another run is refused.
+// An interrupted run resumes. While a generation is being built, another run is rejected.
 func TestReplay_ResumesAndAborts(t *testing.T) {
 	t.Parallel()
 	cfg := replayConfig(t)
@@ -267,9 +266,9 @@ func TestReplay_ResumesAndAborts(t *testing.T) {
 	s.interrupt(topics.Objects, "replayed", 40, "--resume", "replay", "all", "--rate", "100")
 	s.interrupt(topics.Pools, "rebuilt", 2, "--resume", "replay", "all", "--resume", "--rate", "100000", "--users", "1")
 	if _, err := s.run("replay", "all"); err == nil || !strings.Contains(err.Error(), `--abort" aborts it`) {
-		t.Errorf("begun beside what is being built: %v", err)
+		t.Errorf("replay during a build: got error %v", err)
 	}
-	s.refusedOver("replay all --resume", "rebuild", "all", "--generation")
+	s.checkRejected("replay all --resume", "rebuild", "all", "--generation")
 	if out, err := s.run("replay", "all", "--abort"); err != nil {
 		t.Errorf("give up: %v %s", err, out)
 	}
@@ -279,16 +278,16 @@ func TestReplay_ResumesAndAborts(t *testing.T) {
 	s.checkPools(bruteForce(t, cfg, events), replayCap)
 }
 
-// refusedOver checks that a command does not resume what another one builds, and names the other one.
-func (s *started) refusedOver(other string, args ...string) {
+// checkRejected checks that a command does not resume the build of another one, and that the error names the other one.
+func (s *started) checkRejected(other string, args ...string) {
 	s.t.Helper()
 	if out, err := s.run(args...); err == nil || !strings.Contains(err.Error(), strconv.Quote("smartfeed "+other)+" resumes it") {
-		s.t.Errorf("%v over what %s began: %v %s", args, other, err, out)
+		s.t.Errorf("%v during the build of %s: %v %s", args, other, err, out)
 	}
 }
 
-// The program is killed while the log is processed again, while the generation is built, and at the cut-over. The
-// command is restarted each time.
+// The program is killed during the replay of the log, during the build of the generation, and at the cut-over. The test
+// restarts the command each time.
 func TestReplay_ResumesAfterKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
@@ -307,16 +306,16 @@ func TestReplay_ResumesAfterKills(t *testing.T) {
 	c.args = append(c.args, "--fanout.half_life", "240h")
 	c.start()
 	var again []string
-	done := c.insist(func(killed bool) []string {
+	done := c.retry(func(killed bool) []string {
 		args := append([]string{"replay", "all", "--timeout", processingTimeout}, again...)
 		again = []string{"--resume"}
 		if killed {
 			return append(args, "--rate", "100000", "--users", "100000")
 		}
-		return append(args, "--rate", "40", "--users", "1") // all would take five seconds, and eight
+		return append(args, "--rate", "40", "--users", "1") // without kills: five seconds, and eight
 	})
 	done.survives(c, fault{"replayed", 20}, fault{"replayed", 40}, fault{"rebuilt", 2}, fault{"rebuilt", 1})
-	c.until("answering from the new generation", func() bool {
+	c.until("the new generation is active", func() bool {
 		for _, g := range c.counts() {
 			if strings.HasPrefix(g.Group, "pools.") && g.Ready {
 				return true
@@ -326,7 +325,7 @@ func TestReplay_ResumesAfterKills(t *testing.T) {
 	})
 	for _, pin := range at.newPins("user:visitor") {
 		if slices.Contains(shown, pin) {
-			t.Errorf("%s is new again", pin)
+			t.Errorf("%s is new twice", pin)
 		}
 	}
 	d := bruteForce(t, cfg, events)
@@ -347,7 +346,7 @@ func TestReplay_ResumesAfterKills(t *testing.T) {
 	}
 }
 
-// Another number of partitions is refused before anything is published.
+// With another partition count, the command publishes nothing.
 func TestReplay_RejectsOtherPartitions(t *testing.T) {
 	t.Parallel()
 	s := start(t, replayConfig(t))
@@ -357,7 +356,7 @@ func TestReplay_RejectsOtherPartitions(t *testing.T) {
 		t.Errorf("replay with other partitions: %v", err)
 	}
 	if n := len(s.records(topics.Replays)); n != 0 {
-		t.Errorf("%d events were published all the same", n)
+		t.Errorf("%d events were published", n)
 	}
 }
 
@@ -375,7 +374,7 @@ func (s httpAPI) newPins(user schemas.UserID) (pins []schemas.PinID) {
 		}
 	}
 	if len(pins) == 0 {
-		s.t.Errorf("nothing is new to %s", user)
+		s.t.Errorf("the visit of %s has no new pin", user)
 	}
 	return pins
 }

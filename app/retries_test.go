@@ -23,14 +23,14 @@ func (s httpAPI) retryKinds() map[string]schemas.RetryKind {
 	return kinds
 }
 
-// becomes polls until the letter of a kind is in a state.
+// becomes polls until the dead letter of a kind is in a state.
 func (s httpAPI) becomes(kind string, state schemas.RetryState) {
 	s.t.Helper()
 	eventually.True(s.t, kind+" is "+string(state), func() bool { return s.retryKinds()[kind].States[state] == 1 })
 }
 
-// An action with an unknown verb becomes a dead letter. After a restart with the verb configured, it is retried
-// automatically and processed. A stopped kind waits until it is resumed.
+// An action with an unknown verb becomes a dead letter. After a restart with the verb configured, an automatic retry
+// processes it. A stopped kind waits until an operator resumes it.
 func TestDeadLetter_TakesEffectOnceCauseIsFixed(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
@@ -53,7 +53,7 @@ func TestDeadLetter_TakesEffectOnceCauseIsFixed(t *testing.T) {
 	cfg.settle()
 	s = start(t, cfg)
 	if got := s.api().retryKinds()[kind]; got.Rate != 0 || got.States[schemas.RetryWaiting]+got.States[schemas.RetrySent]+got.States[schemas.RetryDone] != 1 {
-		t.Errorf("after the start there is %+v, want the letter", got)
+		t.Errorf("after the restart: got %+v, want the dead letter", got)
 	}
 	if out, err := s.run("deadletters", "limit", kind, "default"); err != nil {
 		t.Fatalf("limit: %v %s", err, out)
@@ -62,6 +62,6 @@ func TestDeadLetter_TakesEffectOnceCauseIsFixed(t *testing.T) {
 	s.wait()
 	state := s.api().get("/v1/users/user:b/feed/state")
 	if want := fmt.Sprintf(`"facet":%q`, "interest:tea"); !strings.Contains(strings.ReplaceAll(state, ": ", ":"), want) {
-		t.Errorf("the dance has left no affinity: %s", state)
+		t.Errorf("the retried action has no effect on affinities: %s", state)
 	}
 }

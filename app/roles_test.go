@@ -20,7 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// startBroker runs a broker and a registry with every topic, in place of external ones.
+// startBroker runs a broker and a registry with every topic. Roles use them like external ones.
 func startBroker(t *testing.T) *embedded.Server {
 	t.Helper()
 	cfg := embedded.DefaultConfig()
@@ -39,7 +39,7 @@ func startBroker(t *testing.T) *embedded.Server {
 	return broker
 }
 
-// roleConfig returns the configuration of a separate process on a broker.
+// roleConfig returns the configuration of a role on a broker.
 func roleConfig(t *testing.T, broker *embedded.Server) Config {
 	t.Helper()
 	cfg := testConfig(t.TempDir())
@@ -47,17 +47,16 @@ func roleConfig(t *testing.T, broker *embedded.Server) Config {
 	return cfg
 }
 
-// given has the ports that freeAddress has returned, or found in use.
-var given sync.Map
+// usedPorts has the ports that freeAddress has returned, or found in use.
+var usedPorts sync.Map
 
-// freeAddress returns an address on which no process listens and which it has not returned before: the receiver may not
-// listen yet. Its port is below the range of ephemeral ports, so that no outgoing connection can take it in the
-// meantime.
+// freeAddress returns an address on which no process listens and which it has not returned before: the caller may not
+// listen yet. Its port is below the range of ephemeral ports: no outgoing connection can take it in the meantime.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		port := 22_000 + rand.IntN(10_000)
-		if _, before := given.LoadOrStore(port, true); before {
+		if _, before := usedPorts.LoadOrStore(port, true); before {
 			continue
 		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -66,11 +65,11 @@ func freeAddress(t *testing.T) string {
 			return l.Addr().String()
 		}
 	}
-	t.Fatal("a hundred ports are taken")
+	t.Fatal("a hundred ports are in use")
 	return ""
 }
 
-// Two processes share the groups and a third answers. Then one of the two leaves, and the other has all pools.
+// Two processes share the groups and a third serves. After one of the two stops, the other has all pools.
 func TestRoles_RunInSeparateProcesses(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
@@ -93,16 +92,16 @@ func TestRoles_RunInSeparateProcesses(t *testing.T) {
 	first.stop()
 	front.awaitPools(d.users)
 	if n := second.partitions(topics.Pools); n != int(second.cfg.partitions()) {
-		t.Errorf("the process that stayed has %d partitions of pools, want all %d", n, second.cfg.partitions())
+		t.Errorf("the remaining process has %d partitions of pools, want all %d", n, second.cfg.partitions())
 	}
 	front.checkPools(d, limit)
 	front.api().checkVisits(d, limit)
-	second.checkNothingWasLost()
+	second.checkNoLoss()
 }
 
-// Each of two serving processes knows the features and insights of all users, and which users are deleted. A process
-// that lost its directory reads everything again.
-func TestServe_EachProcessKnowsEveryUser(t *testing.T) {
+// Each of two serving processes has the features and insights of all users, and the deleted users. A process that lost its
+// directory reads everything again.
+func TestServe_EachProcessHasEveryUser(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
 	startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
@@ -117,7 +116,7 @@ func TestServe_EachProcessKnowsEveryUser(t *testing.T) {
 	}
 	first.publish(events...)
 	for _, s := range []*started{first, second} {
-		eventually.True(t, s.url("")+" knows everybody", func() bool { return s.knows(users, 12) })
+		eventually.True(t, s.url("")+" knows everybody", func() bool { return s.hasActions(users, 12) })
 	}
 
 	if out, err := first.run("erase", users[0]); err != nil {
@@ -127,15 +126,15 @@ func TestServe_EachProcessKnowsEveryUser(t *testing.T) {
 	must.OK(t, os.RemoveAll(lost.Dir))
 	second = startPieces(t, lost, serving())
 	for _, s := range []*started{first, second} {
-		eventually.True(t, s.url("")+" knows the others", func() bool { return s.knows(users[1:], 11) })
+		eventually.True(t, s.url("")+" has the actions of the other users", func() bool { return s.hasActions(users[1:], 11) })
 		if got := s.interestsOf(users[0]); got != "null" {
-			t.Errorf("%s: the interests of who is gone are %s", s.url(""), got)
+			t.Errorf("%s: the interests of the deleted user are %s", s.url(""), got)
 		}
 	}
 }
 
-// knows reports whether a process knows the actions of each of the users, and the number of active ones.
-func (s *started) knows(users []string, active int) bool {
+// hasActions reports whether a process has the actions of each of the users, and the number of active ones.
+func (s *started) hasActions(users []string, active int) bool {
 	s.t.Helper()
 	for _, user := range users {
 		if s.interestsOf(user) != `{"interest:tea":1}` {
@@ -145,7 +144,7 @@ func (s *started) knows(users []string, active int) bool {
 	return strings.Contains(s.api().get("/v1/insights/xd28s"), fmt.Sprintf(`"users":%d`, active))
 }
 
-// interestsOf returns the feature interests_24h of a user, as answered.
+// interestsOf returns the feature interests_24h of a user.
 func (s *started) interestsOf(user string) string {
 	s.t.Helper()
 	answer := post[struct {
@@ -154,7 +153,7 @@ func (s *started) interestsOf(user string) string {
 	return strings.Join(strings.Fields(string(answer.Values[user]["interests_24h"])), "")
 }
 
-// partitions returns the number of a group's partitions that run here.
+// partitions returns the number of a group's partitions in this process.
 func (s *started) partitions(group string) int {
 	for _, g := range s.groups {
 		if st := g.Status(); st.Group == group {
@@ -164,7 +163,7 @@ func (s *started) partitions(group string) int {
 	return 0
 }
 
-// awaitPools returns when the pools of all users can be read.
+// awaitPools waits until the pools of all users can be read.
 func (s *started) awaitPools(users []schemas.UserID) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
@@ -176,7 +175,7 @@ func (s *started) awaitPools(users []schemas.UserID) {
 	}
 }
 
-func TestRoles_NameMistakes(t *testing.T) {
+func TestRoles_ReportMistakes(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
 	used := roleConfig(t, broker)
@@ -207,7 +206,7 @@ func TestRoles_NameMistakes(t *testing.T) {
 			}
 			out, err := runCommand(ctx, c.args...)
 			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), fmt.Sprintf("exit code %d: ", code)) {
-				t.Errorf("got %v, %s\nwant exit code %d and an error that says %q", err, out, code, c.says)
+				t.Errorf("got %v, %s\nwant exit code %d and an error with %q", err, out, code, c.says)
 			}
 		})
 	}

@@ -31,14 +31,13 @@ import (
 // canary is in every secret of TestSecrets_AreInNoOutput. It has 32 bytes, the minimum for token secrets.
 const canary = "canary-0123456789abcdef012345678"
 
-// echo is an external server that rejects requests and repeats in its response all that it received, as badly written
-// servers do.
+// echo is an external server that rejects requests and repeats the received credentials in its response.
 type echo struct {
 	url string
 
-	mu   sync.Mutex
-	told []string
-	well []byte // the first response, which is not a rejection; nil: none
+	mu       sync.Mutex
+	received []string
+	well     []byte // body of the first response, which accepts the request; nil: reject the first one, too
 }
 
 func newEcho(t *testing.T, well []byte) *echo {
@@ -56,27 +55,27 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if basic, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(authorization, "Basic ")); err == nil {
 		authorization += " " + string(basic)
 	}
-	said := r.URL.String() + " " + authorization
+	received := r.URL.String() + " " + authorization
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.told = append(e.told, said)
-	if e.well != nil && len(e.told) == 1 {
+	e.received = append(e.received, received)
+	if e.well != nil && len(e.received) == 1 {
 		_, _ = w.Write(e.well)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUnauthorized)
-	fmt.Fprintf(w, `{"error_code":401,"message":%q}`, said)
+	fmt.Fprintf(w, `{"error_code":401,"message":%q}`, received)
 }
 
-// knows reports whether the server has received the canary, after its first response if that was not a rejection.
-func (e *echo) knows() bool {
+// sawCanary reports whether a rejected request contained the canary.
+func (e *echo) sawCanary() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.well != nil && len(e.told) < 2 {
+	if e.well != nil && len(e.received) < 2 {
 		return false
 	}
-	return slices.ContainsFunc(e.told, func(said string) bool { return strings.Contains(said, canary) })
+	return slices.ContainsFunc(e.received, func(text string) bool { return strings.Contains(text, canary) })
 }
 
 // someKeys returns a JSON web key set.
@@ -90,8 +89,8 @@ func someKeys(t *testing.T) []byte {
 	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"1","x":%q,"y":%q}]}`, text(point[1:33]), text(point[33:]))
 }
 
-// plant sets each Secret below a value to the canary, and returns their number.
-func plant(v reflect.Value) (n int) {
+// setSecrets sets each Secret below a value to the canary, and returns their number.
+func setSecrets(v reflect.Value) (n int) {
 	if v.Type() == reflect.TypeFor[secure.Secret]() {
 		v.SetString(canary)
 		return 1
@@ -99,35 +98,35 @@ func plant(v reflect.Value) (n int) {
 	if v.Kind() == reflect.Struct {
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				n += plant(v.Field(i))
+				n += setSecrets(v.Field(i))
 			}
 		}
 	}
 	return n
 }
 
-// shown collects everything that is visible to users and operators.
-type shown struct {
+// outputs collects everything that is visible to users and operators.
+type outputs struct {
 	t *testing.T
-	said
+	logBuffer
 }
 
-func (s *shown) note(what, text string) {
+func (s *outputs) note(what, text string) {
 	s.t.Helper()
 	if strings.Contains(text, canary) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("ada:"+canary))) {
-		s.t.Errorf("%s shows a secret: %s", what, text)
+		s.t.Errorf("%s contains a secret: %s", what, text)
 	}
 	fmt.Fprintf(s, "%s: %s\n", what, text)
 }
 
-// ask records the whole response to a request with a token.
-func (s *shown) ask(base, path, token string) {
+// request records the whole response to a request with a token.
+func (s *outputs) request(base, path, token string) {
 	s.t.Helper()
 	res, body := getAs(s.t, token, base+path)
 	s.note(path, fmt.Sprint(res.StatusCode, res.Header, body))
 }
 
-// secretFile returns a file with the canary.
+// secretFile creates a file with the canary.
 func secretFile(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "secret")
@@ -135,15 +134,15 @@ func secretFile(t *testing.T) string {
 	return name
 }
 
-// Every secret of the configuration is used, some of them on servers that reject and repeat it. None is in a log,
-// response, metric or span.
+// The test uses every secret of the configuration, some of them with servers that reject and repeat it. No log, response,
+// metric or span may contain one.
 func TestSecrets_AreInNoOutput(t *testing.T) {
 	t.Parallel()
 	source, keys, collector := newEcho(t, nil), newEcho(t, someKeys(t)), otlptest.New(t)
 	file := secretFile(t)
 	cfg := testConfig(t.TempDir())
-	if n := plant(reflect.ValueOf(&cfg).Elem()); n < 9 {
-		t.Fatalf("%d secrets: were they found?", n)
+	if n := setSecrets(reflect.ValueOf(&cfg).Elem()); n < 9 {
+		t.Fatalf("found only %d secrets", n)
 	}
 	cfg.Tracing.Endpoint, cfg.Tracing.Sample, cfg.Tracing.Every = collector.URL, 1, 10*time.Millisecond
 	cfg.Tracing.Headers = map[string]secure.Secret{"X-Key": canary}
@@ -156,12 +155,12 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 		Name: "trends", Config: outside.Config{URL: source.url + "/trends?key=" + canary, Timeout: time.Second}, Limit: 10, Share: 0.1,
 	}}
 	cfg.Admin = freeAddress(t)
-	s := &shown{t: t}
+	s := &outputs{t: t}
 	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: errorText}
-	p := startLogging(t, cfg, slog.New(slog.NewTextHandler(&s.said, options)), everything())
+	p := startLogging(t, cfg, slog.New(slog.NewTextHandler(&s.logBuffer, options)), everything())
 
 	signed := func(args ...string) string {
-		return minted(t, file, append(args, "--auth.audience", "smartfeed")...)
+		return newToken(t, file, append(args, "--auth.audience", "smartfeed")...)
 	}
 	ada, operator := signed("--user", "user:ada"), signed("--service", "ops", "--scope", strings.Join(auth.Scopes(), ","))
 	base := p.url("")
@@ -170,37 +169,36 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 		"/v1/users/user:ada/feed/state", "/v1/features", "/v1/deadletters/kinds", "/v1/dictionary", "/v1/nothing", "/v1/openapi.json",
 	} {
 		for _, token := range []string{ada, operator, canary} {
-			s.ask(base, path, token)
+			s.request(base, path, token)
 		}
 	}
 	for _, path := range []string{"/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=1"} {
-		s.ask("http://"+cfg.Admin, path, "")
+		s.request("http://"+cfg.Admin, path, "")
 	}
-	eventually.True(t, "the source and the model are asked, the keys again, and spans are sent", func() bool {
-		s.ask(base, "/v1/users/user:ada/feed", ada)
+	eventually.True(t, "the source, the model, the key set and the collector have received requests", func() bool {
+		s.request(base, "/v1/users/user:ada/feed", ada)
 		posts, header := collector.Posts()
-		return source.knows() && keys.knows() && posts > 0 && header.Get("X-Key") == canary && header.Get("Authorization") == "Bearer "+canary
+		return source.sawCanary() && keys.sawCanary() && posts > 0 && header.Get("X-Key") == canary && header.Get("Authorization") == "Bearer "+canary
 	})
-	collector.Says(http.StatusUnauthorized) // the log has the reason
-	eventually.True(t, "the collector's refusal is in the log", func() bool {
-		s.ask(base, "/v1/users/user:ada/feed", ada)
-		return s.holds("401") && s.holds("cannot read the key set")
+	collector.Says(http.StatusUnauthorized)
+	eventually.True(t, "the log has the collector's error", func() bool {
+		s.request(base, "/v1/users/user:ada/feed", ada)
+		return s.contains("401") && s.contains("cannot read the key set")
 	})
 	p.stop()
 	s.note("spans", fmt.Sprint(collector.Spans()))
 	for _, token := range []string{canary, ada, operator} {
-		if s.holds(token) {
-			t.Errorf("%.20q is in what is shown", token)
+		if s.contains(token) {
+			t.Errorf("the output contains the token %.20q", token)
 		}
 	}
 }
 
-// If a server rejects a login and repeats it, commands fail without showing it. The same holds for addresses at which
-// no server listens.
-func TestSecrets_AreInNoErrorOfRefusedCommands(t *testing.T) {
+// Commands must not print a login that a server rejects and repeats, nor one for an address without a server.
+func TestSecrets_AreInNoErrorOfCommands(t *testing.T) {
 	t.Parallel()
 	refusing := newEcho(t, nil)
-	s := &shown{t: t}
+	s := &outputs{t: t}
 	broker := startBroker(t)
 	kafka := broker.Kafka(0).Brokers[0]
 	environ := []string{
@@ -223,10 +221,10 @@ func TestSecrets_AreInNoErrorOfRefusedCommands(t *testing.T) {
 		code, out, problems := execute(t, slices.Concat(environ, c.environ), c.args...)
 		s.note(c.name, out+problems)
 		if code != 1 {
-			t.Errorf("%s: exit code %d, want that it is refused: %s%s", c.name, code, out, problems)
+			t.Errorf("%s: exit code %d, want an error: %s%s", c.name, code, out, problems)
 		}
 	}
-	if !refusing.knows() {
-		t.Error("nobody has sent a secret")
+	if !refusing.sawCanary() {
+		t.Error("no command has sent a secret")
 	}
 }

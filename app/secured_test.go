@@ -27,9 +27,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The variables with the addresses of a Kafka broker, a registry and a Cassandra node that require TLS and a login, as
-// .ci/services starts kafka-secured, registry-secured and cassandra-secured, and with the directory of their
-// certificates.
+// Environment variables with the addresses of a Kafka broker, a registry and a Cassandra node that require TLS and a login
+// (kafka-secured, registry-secured and cassandra-secured of .ci/services), and with the directory of their certificates.
 const (
 	realSecured          = "SMARTFEED_TEST_KAFKA_SECURED"
 	realSecuredRegistry  = "SMARTFEED_TEST_REGISTRY_SECURED"
@@ -37,12 +36,12 @@ const (
 	realCertificates     = "SMARTFEED_TEST_CERTIFICATES"
 )
 
-// securedFile writes the configuration of a product whose connections are all secured, followed by more.
+// securedFile writes a configuration with TLS and a login on every connection, followed by more.
 func securedFile(t *testing.T, more string) string {
 	t.Helper()
 	kafka, registry := os.Getenv(realSecured), os.Getenv(realSecuredRegistry)
 	if kafka == "" || registry == "" {
-		t.Skipf("set %s and %s to the addresses of a Kafka broker and a registry that want TLS and a login", realSecured, realSecuredRegistry)
+		t.Skipf("set %s and %s to the addresses of a Kafka broker and a registry that require TLS and a login", realSecured, realSecuredRegistry)
 	}
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
 	text := fmt.Sprintf(`
@@ -58,8 +57,8 @@ partitions: 4
 	return file
 }
 
-// Topics are created, groups run, and an event reaches a feed, with TLS and a login on every connection.
-func TestRealSecuredProduct(t *testing.T) {
+// With TLS and a login on every connection, topics can be created, groups run, and an event reaches a feed.
+func TestRealSecured_ProcessesEvents(t *testing.T) {
 	file := securedFile(t, "")
 	command := func(args ...string) { configured(t, file, args...) }
 	command("topics", "apply")
@@ -88,9 +87,10 @@ func TestRealSecuredProduct(t *testing.T) {
 	}
 }
 
-// Each role works as its own user with only the permissions that "topics acls" prints for it, and in the feed store
-// those of docs/operations/deploy.md. A role that lacks a permission stops at its start and names it.
-func TestRealSecuredRolesNeedNoMore(t *testing.T) {
+// Each role works as its own user with only the permissions that "topics acls" prints for it, and those of
+// docs/operations/deploy.md in the feed store. A role without a permission does not start, and the error names the
+// permission.
+func TestRealSecured_RolesNeedOnlyPrintedPermissions(t *testing.T) {
 	g := newGuarded(t)
 	for _, role := range topics.Roles() {
 		g.admit(role)
@@ -114,17 +114,17 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	g.as(topics.RoleOperate, "wait", "--timeout", processingTimeout)
 	g.as(topics.RoleOperate, "topics", "verify")
 	g.as(topics.RoleOperate, "deadletters", "list")
-	front.checkLetters()
+	front.checkDeadLetters()
 	answer := front.api().get("/v1/users/user:" + g.run + "/feed")
 	if !strings.Contains(answer, `"pin:`+g.run+`"`) || !strings.Contains(answer, `"degraded":[]`) {
-		t.Errorf("the feed: %s, want pin:%s, and nothing missing", answer, g.run)
+		t.Errorf("feed: %s, want pin:%s, and no degradation", answer, g.run)
 	}
 	g.as(topics.RoleOperate, "wait", "--timeout", processingTimeout) // the result of the visit
-	g.checkFrozen()
-	g.takeAway(topics.RoleProcess, topics.Deliveries)
-	_, err := openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(topics.RowGroups()))
+	g.checkMaterialized()
+	g.revoke(topics.RoleProcess, topics.Deliveries)
+	_, err := openApp(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(topics.RowGroups()))
 	if err == nil || !strings.Contains(err.Error(), "on topic deliveries") || !strings.Contains(err.Error(), "topics acls process") {
-		t.Errorf("without a grant: %v, want that it is named", err)
+		t.Errorf("without a permission: got error %v, want its name", err)
 	}
 	err = topics.VerifyAccess(t.Context(), g.kafka(topics.RoleProduce), topics.RoleServe)
 	for _, says := range []string{"Read on group features*", "Read on group dead-letters*", "Describe on topic pools.*"} {
@@ -134,8 +134,7 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	}
 }
 
-// guarded is a product in which every role has its own user in Kafka and in the feed store, named after the role and
-// the run.
+// guarded runs roles with their own users in Kafka and in the feed store, named after the role and the run.
 type guarded struct {
 	t         *testing.T
 	file, run string
@@ -147,7 +146,7 @@ func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	at, ca := os.Getenv(realSecuredCassandra), filepath.Join(os.Getenv(realCertificates), securetest.CA)
 	if at == "" {
-		t.Skipf("set %s to the address of a Cassandra node that wants a login", realSecuredCassandra)
+		t.Skipf("set %s to the address of a Cassandra node that requires a login", realSecuredCassandra)
 	}
 	g := &guarded{t: t, run: fmt.Sprint(time.Now().UnixNano()), cluster: cassandra.DefaultCluster()}
 	g.keyspace = "smartfeed_" + g.run
@@ -167,8 +166,8 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-// checkFrozen compares the feed store, read as the serving role, with the only visit.
-func (g *guarded) checkFrozen() {
+// checkMaterialized compares the feed store, read as the serving role, with the only visit.
+func (g *guarded) checkMaterialized() {
 	g.t.Helper()
 	cfg := g.config(topics.RoleServe).FeedStore
 	store := openStore(g.t, "checked", cfg.Cassandra.Config, cfg.Cassandra.Primary)
@@ -178,7 +177,7 @@ func (g *guarded) checkFrozen() {
 	}
 	err = store.Write(g.t.Context(), feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:ada", Time: 1}}})
 	if err == nil || !strings.Contains(err.Error(), "MODIFY") {
-		g.t.Errorf("a write as who serves: %v, want that it is not allowed", err)
+		g.t.Errorf("a write as the serving role: got error %v, want unauthorized", err)
 	}
 }
 
@@ -279,12 +278,12 @@ func (g *guarded) admit(role string) {
 	}
 	cassandratest.Do(g.t, g.cluster, fmt.Sprintf("CREATE ROLE %q WITH PASSWORD = '%s' AND LOGIN = true", name, securetest.Literal))
 	if role == topics.RoleOperate {
-		cassandratest.Do(g.t, g.cluster, fmt.Sprintf("GRANT CREATE ON ALL KEYSPACES TO %q", name)) // and thus has all permissions on the one it creates
+		cassandratest.Do(g.t, g.cluster, fmt.Sprintf("GRANT CREATE ON ALL KEYSPACES TO %q", name)) // includes all permissions on keyspaces that it creates
 	}
 	allow(g.t, adm, g.as("", "topics", "acls", role, "--principal", "User:"+name))
 }
 
-// allow creates the ACLs that "topics acls" has printed.
+// allow creates the ACLs printed by "topics acls".
 func allow(t *testing.T, adm *kadm.Client, printed string) {
 	t.Helper()
 	for line := range strings.Lines(printed) {
@@ -330,28 +329,28 @@ func parseACL(t *testing.T, args []string) *kadm.ACLBuilder {
 	return b.ResourcePatternType(p).Operations(ops...)
 }
 
-// takeAway removes a role's permissions on a topic.
-func (g *guarded) takeAway(role, topic string) {
+// revoke removes a role's permissions on a topic.
+func (g *guarded) revoke(role, topic string) {
 	g.t.Helper()
 	b := kadm.NewACLs().Allow("User:" + g.user(role)).AllowHosts().Topics(topic).ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpAny)
 	results, err := g.admin().DeleteACLs(g.t.Context(), b)
 	if err != nil || len(results) != 1 || len(results[0].Deleted) == 0 {
-		g.t.Fatalf("take away %s: %v, %+v", topic, err, results)
+		g.t.Fatalf("revoke %s: %v, %+v", topic, err, results)
 	}
 }
 
-// wrongPassword starts a role with a wrong password in the environment. It stops, says why, and does not repeat the
-// password.
+// wrongPassword starts a role with a wrong password in the environment. It must stop with an error that does not contain
+// the password.
 func wrongPassword(t *testing.T, file, name, says string) {
 	const wrong = "battery-staple"
 	clear := strings.TrimSuffix(name, "PASSWORD") + "PASSWORD_FILE="
 	code, out, problems := execute(t, []string{name + "=" + wrong, clear}, "process", "--config", file, "--dir", t.TempDir(), "--http", freeAddress(t))
 	if code != 1 || !strings.Contains(problems, says) || strings.Contains(problems+out, wrong) {
-		t.Errorf("exit code %d, %s%s\nwant 1, and %q said", code, out, problems, says)
+		t.Errorf("exit code %d, %s%s\nwant 1, and an error with %q", code, out, problems, says)
 	}
 }
 
-// A configured secret is in no output of the commands about the configuration.
+// The commands about the configuration must not print a configured secret.
 func TestSecrets_AreInNoConfigurationOutput(t *testing.T) {
 	const secret = "correct-horse"
 	var environ []string
@@ -375,9 +374,9 @@ func TestSecrets_AreInNoConfigurationOutput(t *testing.T) {
 		{"shown", with(mechanism+"SCRAM-SHA-256", stream), []string{"config", "show"}, 0, "password: (hidden)"},
 		{"in addresses", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://host/keys?key="+secret, "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?key="+secret,
 			"SMARTFEED_GENERATOR_SOURCES=[{name: trends, url: 'https://host/trends?key="+secret+"', timeout: 40ms, limit: 10, share: 0.1}]"), []string{"config", "show"}, 0, "https://host/trends?(hidden)"},
-		{"an address as it is shown", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?(hidden)"), []string{"config", "check"}, 2, "is the redacted form of an address"},
-		{"a mistake beside it", with(mechanism + "NONE"), []string{"config", "check"}, 2, "mechanism"},
-		{"a mistake in it", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_REGISTRY=https://ada:"+secret+"@host"), []string{"config", "check"}, 2, "registry: the address contains a user"},
+		{"a redacted address", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?(hidden)"), []string{"config", "check"}, 2, "is the redacted form of an address"},
+		{"another mistake", with(mechanism + "NONE"), []string{"config", "check"}, 2, "mechanism"},
+		{"in the address of the registry", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_REGISTRY=https://ada:"+secret+"@host"), []string{"config", "check"}, 2, "registry: the address contains a user"},
 		{"in the address of keys", with("SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://ada:"+secret+"@host/keys"), []string{"config", "check"}, 2, "auth.jwks: contains a user"},
 		{"in the address of a model", with("SMARTFEED_GENERATOR_MODEL_URL=ftp://host/?key=" + secret), []string{"config", "check"}, 2, "ftp://host/"},
 	} {

@@ -18,7 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Benchmarks of serving, with everything except the clients in one process. `make bench-serving` runs them.
+// Benchmarks of serving, with all parts except the clients in one process. `make bench-serving` runs them.
 const (
 	servingUsers   = 500
 	servingAuthors = 12
@@ -26,27 +26,27 @@ const (
 	servingFor     = 4 * time.Second
 )
 
-// BenchmarkServing requests pages and compares with a bare handler over the same rows, requests visits, and generates
-// three times the capacity. The objectives are 60 % of the bare handler's pages, and 90 % of the peak at three times
-// the capacity.
+// BenchmarkServing compares the throughput of pages with that of a bare handler over the same rows, measures visits, and
+// generates three times the capacity. The objectives are 60 % of the bare handler's throughput, and 90 % of the peak at
+// three times the capacity.
 //
-// It fails below half of the first objective and two thirds of the second. It also fails with fewer than one visit per
-// fifty pages of the bare handler. And it fails if a page at half of the capacity takes more than five times the
-// objective and more than three times the bare handler's latency. Each is the best of three tries.
+// It fails below half of the first objective, below two thirds of the second, and below one visit per fifty pages of the
+// bare handler. It also fails if a page at half of the capacity takes more than five times the objective and more than
+// three times the bare handler's latency. Each value is the best of three tries.
 func BenchmarkServing(b *testing.B) {
 	p := startBench(b)
 	p.fillFeeds()
 	pages := p.pages()
 	for range b.N {
 		handler := p.bare(math.MaxInt)
-		got := best(b, "pages", func(int) beside {
-			return beside{bare: capacityOf(b, handler, pages, servingFor), ours: capacityOf(b, p.server.Addr(), pages, servingFor)}
-		}, func(got beside) float64 { return 0.3 * got.bare / got.ours })
+		got := best(b, "pages", func(int) throughput {
+			return throughput{bare: capacityOf(b, handler, pages, servingFor), ours: capacityOf(b, p.server.Addr(), pages, servingFor)}
+		}, func(got throughput) float64 { return 0.3 * got.bare / got.ours })
 		b.ReportMetric(got.bare, "bare-pages/s")
 		b.ReportMetric(got.ours, "pages/s")
 		b.ReportMetric(100*got.ours/got.bare, "%-of-bare")
 		if got.ours < 0.3*got.bare {
-			b.Errorf("%.0f pages a second, and %.0f of a bare handler: want 30 %% at least", got.ours, got.bare)
+			b.Errorf("%.0f pages/s, bare handler %.0f: want at least 30 %%", got.ours, got.bare)
 		}
 		p.half(b, handler, pages, int(got.ours/2))
 		p.overload(b, "pages", pages, got.ours)
@@ -55,14 +55,15 @@ func BenchmarkServing(b *testing.B) {
 	}
 }
 
-// beside is the throughput per second of the product, and of the bare handler in the same try.
-type beside struct{ bare, ours float64 }
+// throughput holds responses per second of smartfeed, and of the bare handler in the same try.
+type throughput struct{ bare, ours float64 }
 
 // servingTries is the maximum number of measurements.
 const servingTries = 3
 
-// best measures until a bound is met, because a machine may be busy, but not in each try. It returns the measurement
-// that is closest to the bound. missed returns the factor by which the bound is missed; at most 1: it is met.
+// best measures until a bound is met, up to servingTries times, because the machine may be busy in some tries. It returns
+// the measurement that is closest to the bound. missed returns the factor by which the bound is missed; at most 1: it is
+// met.
 func best[T any](b testing.TB, what string, measure func(try int) T, missed func(T) float64) T {
 	b.Helper()
 	found, tries := measure(0), 1
@@ -80,7 +81,7 @@ func TestBest_KeepsBestOfThreeTries(t *testing.T) {
 		missed      []float64
 		want, tries int
 	}{
-		"the first keeps the bound": {[]float64{1, 0, 0}, 0, 1},
+		"the first meets the bound": {[]float64{1, 0, 0}, 0, 1},
 		"the second":                {[]float64{2, 0.5, 0}, 1, 2},
 		"the third":                 {[]float64{2, 3, 0.5}, 2, 3},
 		"none":                      {[]float64{3, 2, 4, 0}, 1, 3},
@@ -94,13 +95,13 @@ func TestBest_KeepsBestOfThreeTries(t *testing.T) {
 }
 
 // capacityOf returns the throughput per second at an address with 16 connections that send the next request after each
-// answer.
+// response.
 func capacityOf(b *testing.B, address string, paths []string, lasting time.Duration) float64 {
 	b.Helper()
-	return load{Address: address, Paths: paths, Conns: 16, For: lasting}.ask(b).perSecond(http.StatusOK)
+	return load{Address: address, Paths: paths, Conns: 16, For: lasting}.generate(b).perSecond(http.StatusOK)
 }
 
-// slowest is the 99th percentile of a page at a rate, and of the bare handler at the same rate in the same try.
+// slowest holds the 99th percentiles of pages and of the bare handler at the same rate in the same try.
 type slowest struct{ ours, bare time.Duration }
 
 // most returns the maximum latency of a page.
@@ -110,7 +111,7 @@ func (s slowest) most() time.Duration { return max(25*time.Millisecond, 3*s.bare
 func (p *benchProduct) half(b *testing.B, handler string, pages []string, rate int) {
 	b.Helper()
 	p99 := func(address string) time.Duration {
-		return load{Address: address, Paths: pages, Conns: 256, Rate: rate, For: servingFor}.ask(b).quantile(http.StatusOK, 0.99)
+		return load{Address: address, Paths: pages, Conns: 256, Rate: rate, For: servingFor}.generate(b).quantile(http.StatusOK, 0.99)
 	}
 	got := best(b, "pages at half of the capacity", func(int) slowest {
 		return slowest{ours: p99(p.server.Addr()), bare: p99(handler)}
@@ -118,22 +119,22 @@ func (p *benchProduct) half(b *testing.B, handler string, pages []string, rate i
 	b.ReportMetric(float64(got.ours.Microseconds())/1e3, "half-p99-ms")
 	b.ReportMetric(float64(got.bare.Microseconds())/1e3, "bare-half-p99-ms")
 	if got.ours > got.most() {
-		b.Errorf("pages took %s at the 99th percentile at half of the capacity, want at most %s", got.ours, got.most())
+		b.Errorf("p99 of pages at half of the capacity is %s, want at most %s", got.ours, got.most())
 	}
 }
 
-// visits sends visits and returns their throughput per second. A further try also measures pages of the bare handler.
+// visits sends visits and returns their throughput per second. Further tries also measure the bare handler again.
 func (p *benchProduct) visits(b *testing.B, handler string, pages []string, bare float64) float64 {
 	b.Helper()
-	got := best(b, "visits", func(try int) beside {
+	got := best(b, "visits", func(try int) throughput {
 		if try > 0 {
 			bare = capacityOf(b, handler, pages, servingFor)
 		}
-		return beside{bare: bare, ours: capacityOf(b, p.server.Addr(), visitPaths(), servingFor/2)}
-	}, func(got beside) float64 { return got.bare / 50 / got.ours })
+		return throughput{bare: bare, ours: capacityOf(b, p.server.Addr(), visitPaths(), servingFor/2)}
+	}, func(got throughput) float64 { return got.bare / 50 / got.ours })
 	b.ReportMetric(got.ours, "visits/s")
 	if got.ours < got.bare/50 {
-		b.Errorf("%.0f visits a second, and %.0f pages of a bare handler: want one for fifty at least", got.ours, got.bare)
+		b.Errorf("%.0f visits/s, bare handler %.0f pages/s: want at least one visit per fifty pages", got.ours, got.bare)
 	}
 	return got.ours
 }
@@ -144,30 +145,30 @@ type overloaded struct {
 	capacity float64
 }
 
-// overload generates three times the capacity, which is measured again for a further try.
+// overload generates three times the capacity. Further tries measure the capacity again.
 func (p *benchProduct) overload(b *testing.B, what string, paths []string, capacity float64) {
 	b.Helper()
 	l := best(b, what+" at three times the capacity", func(try int) overloaded {
 		if try > 0 {
 			capacity = capacityOf(b, p.server.Addr(), paths, servingFor/2)
 		}
-		return overloaded{load{Address: p.server.Addr(), Paths: paths, Conns: 400, Rate: int(3 * capacity), For: servingFor}.ask(b), capacity}
+		return overloaded{load{Address: p.server.Addr(), Paths: paths, Conns: 400, Rate: int(3 * capacity), For: servingFor}.generate(b), capacity}
 	}, func(l overloaded) float64 { return 0.6 * l.capacity / l.perSecond(http.StatusOK) })
 	b.ReportMetric(100*l.perSecond(http.StatusOK)/l.capacity, what+"-goodput-%")
 	if l.perSecond(http.StatusOK) < 0.6*l.capacity {
-		b.Errorf("%.0f %s a second are answered at three times %.0f: want 60 %% of them at least", l.perSecond(http.StatusOK), what, l.capacity)
+		b.Errorf("%.0f %s/s at three times the capacity of %.0f: want at least 60 %% of the capacity", l.perSecond(http.StatusOK), what, l.capacity)
 	}
 	b.ReportMetric(float64(l.quantile(http.StatusServiceUnavailable, 0.99).Microseconds())/1e3, what+"-refused-p99-ms")
 	b.Logf("%s at three times %.0f/s: %v in %.1f s, %d not sent in time; answered p50 %s p99 %s, refused p50 %s p99 %s; bounds %v", what, l.capacity,
 		l.Codes, l.Seconds, l.Late, l.quantile(200, 0.5), l.quantile(200, 0.99), l.quantile(503, 0.5), l.quantile(503, 0.99), p.server.Bounds())
 }
 
-// overloadBare generates three times the capacity of the bare handler, which rejects requests above the product's own
-// limit at once. This shows how much of a rejection's latency comes from the machine, which generates, accepts and
-// rejects requests on the same processors.
+// overloadBare generates three times the capacity of the bare handler, which rejects requests above the same limit at once.
+// This shows the latency of a rejection that is due to the machine, which generates, accepts and rejects requests on the
+// same processors.
 func (p *benchProduct) overloadBare(b *testing.B, paths []string, capacity float64) {
 	b.Helper()
-	l := load{Address: p.bare(p.server.Bounds()["feed"]), Paths: paths, Conns: 400, Rate: int(3 * capacity), For: servingFor}.ask(b)
+	l := load{Address: p.bare(p.server.Bounds()["feed"]), Paths: paths, Conns: 400, Rate: int(3 * capacity), For: servingFor}.generate(b)
 	b.ReportMetric(100*l.perSecond(http.StatusOK)/capacity, "bare-goodput-%")
 	b.ReportMetric(float64(l.quantile(http.StatusServiceUnavailable, 0.99).Microseconds())/1e3, "bare-refused-p99-ms")
 	b.Logf("bare pages at three times %.0f/s: %v in %.1f s, %d not sent in time", capacity, l.Codes, l.Seconds, l.Late)
@@ -175,7 +176,7 @@ func (p *benchProduct) overloadBare(b *testing.B, paths []string, capacity float
 
 func servingUser(i int) schemas.UserID { return schemas.UserID(fmt.Sprint("user:reader-", i)) }
 
-// fillFeeds makes everybody follow every author, and publishes pins.
+// fillFeeds makes every user follow every author, and publishes pins.
 func (p *benchProduct) fillFeeds() {
 	now := time.Now()
 	var follows, pins []schemas.Line
@@ -224,7 +225,7 @@ func (p *benchProduct) pages() []string {
 			}
 		}
 		if page.Next == nil {
-			p.b.Fatalf("%s has nothing older: %+v", servingUser(u), page)
+			p.b.Fatalf("%s has no older page: %+v", servingUser(u), page)
 		}
 		paths[u] = "/v1/users/" + string(servingUser(u)) + "/feed?limit=25&cursor=" + url.QueryEscape(*page.Next)
 	}
@@ -261,8 +262,8 @@ func (p *benchProduct) rowsOfAPage(ctx context.Context, user schemas.UserID) ([]
 	return json.Marshal(page)
 }
 
-// bare is a handler that only reads and writes the rows of a page: entries, the cards of the pins, the edges to their
-// authors, and whether the authors are deleted. It rejects requests above most in flight.
+// bare returns the address of a handler that only reads the rows of a page and writes them: entries, the cards of the pins,
+// the edges to their authors, and whether the authors are deleted. It rejects requests above most in flight.
 func (p *benchProduct) bare(most int) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

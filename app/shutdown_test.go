@@ -15,8 +15,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/api"
 )
 
-// A process that is asked to stop does so, and names what delays it.
-func TestStopWithin(t *testing.T) {
+// The shutdown ends after the timeout, and the error names the running parts.
+func TestStopWithin_NamesRunningParts(t *testing.T) {
 	states := []processors.ComponentState{
 		{Name: "http", Condition: processors.Stopped},
 		{Name: "pools", Condition: processors.Running, LastError: "disk refuses writes"},
@@ -26,10 +26,10 @@ func TestStopWithin(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended, came := make(chan error, 1), make(chan error, 1)
 		go func() { came <- stopWithin(ctx, time.Minute, ended, why) }()
-		time.Sleep(time.Hour) // it was not asked to stop
+		time.Sleep(time.Hour) // no shutdown before ctx is done
 		select {
 		case err := <-came:
-			t.Fatalf("ended by itself: %v", err)
+			t.Fatalf("stopped before ctx was done: %v", err)
 		default:
 		}
 		cancel()
@@ -45,23 +45,22 @@ func TestStopWithin(t *testing.T) {
 	ended := make(chan error, 1)
 	ended <- broken
 	if err := stopWithin(ctx, time.Minute, ended, why); !errors.Is(err, broken) {
-		t.Errorf("what the end brought is lost: %v", err)
+		t.Errorf("got error %v, want the error of the shutdown", err)
 	}
 	if text := runningParts(states[:1]); text != "a store or the embedded broker is still closing" {
 		t.Errorf("with all components ended: %q", text)
 	}
 }
 
-// The maximum time that requests have to finish, and what they leave for as long again, fit into the shutdown time of
-// the process.
+// ShutdownTimeout must cover the maximum time for requests in flight, and as long again for their asynchronous writes.
 func TestShutdownTimeout_CoversRequests(t *testing.T) {
 	const closes = 5 * time.Second // of stores and the broker
 	if sum := 2*api.MaxShutdownTimeout + closes; sum > ShutdownTimeout {
-		t.Errorf("requests may take %s to end, and the process has %s", sum, ShutdownTimeout)
+		t.Errorf("requests can take %s, which exceeds the shutdown timeout of %s", sum, ShutdownTimeout)
 	}
 	cfg := DefaultConfig()
 	if cfg.API.ShutdownTimeout = api.MaxShutdownTimeout; cfg.Validate() != nil {
-		t.Errorf("%s is refused: %v", cfg.API.ShutdownTimeout, cfg.Validate())
+		t.Errorf("%s is rejected: %v", cfg.API.ShutdownTimeout, cfg.Validate())
 	}
 	cfg.API.ShutdownTimeout++
 	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "shutdown_timeout: 20.000000001s: want 100ms to 20s") {
@@ -69,10 +68,9 @@ func TestShutdownTimeout_CoversRequests(t *testing.T) {
 	}
 }
 
-// Requests in flight need the stores, the groups and the global tables. All of these stay until the last request is
-// answered.
+// Requests in flight need the stores, the groups and the global tables.
 func TestShutdown_StopsServerFirst(t *testing.T) {
-	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
+	p, err := openApp(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
 	must.OK(t, err)
 	defer p.Close()
 	var first []string
@@ -82,6 +80,6 @@ func TestShutdown_StopsServerFirst(t *testing.T) {
 		}
 	}
 	if !slices.Equal(first, []string{"http"}) {
-		t.Errorf("%v end before the rest, want http", first)
+		t.Errorf("%v stop before the other parts, want http", first)
 	}
 }

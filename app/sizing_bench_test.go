@@ -29,7 +29,7 @@ const (
 	sizingFollowers = sizingReaders * sizingFollowed / sizingAuthors
 )
 
-// sized is what a product has written and used so far.
+// sized holds the bytes and the CPU time that the process has used so far.
 type sized struct {
 	kept    int64 // bytes of topics that are kept forever
 	tables  int64 // of compacted topics, before compaction
@@ -56,7 +56,7 @@ func (p *benchProduct) sized() (s sized) {
 	return s
 }
 
-// bytesBelow returns the total size of files in directories of the product.
+// bytesBelow returns the total size of the files below a directory of the process.
 func (p *benchProduct) bytesBelow(path ...string) (n int64) {
 	dirs, err := filepath.Glob(filepath.Join(append([]string{p.cfg.Dir}, path...)...))
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *benchProduct) bytesBelow(path ...string) (n int64) {
 	return n
 }
 
-// measured runs do, which performs something n times, and reports the cost of one.
+// measured runs do, which performs an operation n times, and reports the cost of one operation.
 func (p *benchProduct) measured(b *testing.B, unit string, n int, do func()) {
 	before := p.sized()
 	do()
@@ -98,8 +98,8 @@ func (p *benchProduct) send(lines []schemas.Line) {
 	}
 }
 
-// BenchmarkSizing reports what a follow, pin, delivery, candidate, action and visit costs in each topic and store, and
-// in CPU time, with everything in one process. docs/operations/deploy.md uses the results.
+// BenchmarkSizing reports the bytes in topics and stores, and the CPU time, of a follow, pin, delivery, candidate, action
+// and visit, with all roles in one process. docs/operations/deploy.md uses the results.
 func BenchmarkSizing(b *testing.B) {
 	p := startBench(b)
 	reader := func(i int) schemas.UserID { return schemas.UserID(fmt.Sprint("user:reader-", i%sizingReaders)) }
@@ -128,7 +128,7 @@ func BenchmarkSizing(b *testing.B) {
 			p.send(lines)
 		}
 	}
-	p.measured(b, "a pin of somebody alone", sizingPins, pins("alone", func(int) schemas.UserID { return "user:alone" }))
+	p.measured(b, "a pin without followers", sizingPins, pins("alone", func(int) schemas.UserID { return "user:alone" }))
 	p.measured(b, fmt.Sprintf("a pin with %d followers", sizingFollowers), sizingPins, pins("followed", author))
 	p.measured(b, fmt.Sprintf("a record of %d candidates", sizingOffered), sizingReaders, func() {
 		var lines []schemas.Line
@@ -169,7 +169,7 @@ func (p *benchProduct) offer(user schemas.UserID, i int, at time.Time) schemas.L
 	return schemas.NewLine(o)
 }
 
-// visit fails if nothing new is shown.
+// visit returns an error if the visit has no new item.
 func (p *benchProduct) visit(user schemas.UserID) error {
 	res, err := p.client.Get("http://" + p.server.Addr() + "/v1/users/" + string(user) + "/feed?limit=25")
 	if err != nil {

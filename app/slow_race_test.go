@@ -2,5 +2,5 @@
 
 package app
 
-// slowly is the slowdown by the race detector.
+// slowly is the slowdown of the tests by the race detector.
 const slowly = 8

@@ -2,5 +2,5 @@
 
 package app
 
-// slowly is the slowdown compared with the program.
+// slowly is the slowdown of the tests by the race detector.
 const slowly = 1

@@ -13,16 +13,16 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// If the broker does not respond, the status omits what only the broker knows.
-func TestStatus_OmitsWhatOnlyBrokerKnows(t *testing.T) {
+// If the broker does not respond, the status omits data from the broker.
+func TestStatus_OmitsDataOfUnavailableBroker(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	s.publish(event(time.Now(), "p", "pins", "user:a", "create", "pin:1", nil))
-	whole := s.status(t.Context()).(status.Status)
-	if len(whole.Unavailable) != 0 || len(whole.Flows) == 0 || len(whole.Shares) == 0 || whole.Groups[0].Lag == nil {
-		t.Fatalf("%d flows, %d shares, lag %v: want all there is", len(whole.Flows), len(whole.Shares), whole.Groups[0].Lag)
+	complete := s.status(t.Context()).(status.Status)
+	if len(complete.Unavailable) != 0 || len(complete.Flows) == 0 || len(complete.Shares) == 0 || complete.Groups[0].Lag == nil {
+		t.Fatalf("%d flows, %d shares, lag %v: want all of them", len(complete.Flows), len(complete.Shares), complete.Groups[0].Lag)
 	}
-	if diff := cmp.Diff([]status.Store{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, whole.Stores); diff != "" {
+	if diff := cmp.Diff([]status.Store{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, complete.Stores); diff != "" {
 		t.Errorf("stores (-want +got):\n%s", diff)
 	}
 	groups := s.groups
@@ -41,12 +41,12 @@ func TestStatus_OmitsWhatOnlyBrokerKnows(t *testing.T) {
 	defer cancel()
 	part := s.status(ctx).(status.Status)
 	if ctx.Err() != nil {
-		t.Error("the status waited for the broker until its caller gave up")
+		t.Error("the status waited for the broker until the caller's timeout")
 	}
-	if len(part.Flows) != 0 || part.Groups[0].Lag != nil || len(part.Groups) != len(whole.Groups) || len(part.Components) != len(whole.Components) {
-		t.Errorf("%d flows, lag %v, %d groups, %d components: want groups and components alone", len(part.Flows), part.Groups[0].Lag, len(part.Groups), len(part.Components))
+	if len(part.Flows) != 0 || part.Groups[0].Lag != nil || len(part.Groups) != len(complete.Groups) || len(part.Parts) != len(complete.Parts) {
+		t.Errorf("%d flows, lag %v, %d groups, %d parts: want only groups and parts", len(part.Flows), part.Groups[0].Lag, len(part.Groups), len(part.Parts))
 	}
-	if len(part.Unavailable) != 1 || !strings.HasPrefix(part.Unavailable[0].Source, "the lag of objects, ") {
-		t.Errorf("without %q, want the lag of all that have applied something, once", part.Unavailable)
+	if len(part.Unavailable) != 1 || !strings.HasPrefix(part.Unavailable[0].What, "the lag of objects, ") {
+		t.Errorf("got missing %q, want one entry for the lag of all groups", part.Unavailable)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/measure"
 )
 
-// A process answers for six minutes, in which its caches and memtables fill, and then for five minutes, and how much
-// its memory may grow in these.
+// The process serves for six minutes, which fill its caches and memtables, and then for five minutes, during which its memory
+// must hardly grow.
 const (
 	steadyWarm  = 12
 	steadyParts = 10
@@ -18,8 +18,8 @@ const (
 	steadyMore  = 0.1
 )
 
-// BenchmarkSteady answers pages and visits for five minutes. It fails if the memory grows by more than a tenth in that
-// time.
+// BenchmarkSteady serves pages and visits for five minutes after a warm-up. It fails if the memory grows by more than a
+// tenth in that time.
 func BenchmarkSteady(b *testing.B) {
 	p := startBench(b)
 	p.fillFeeds()
@@ -34,9 +34,9 @@ func BenchmarkSteady(b *testing.B) {
 	for range b.N {
 		var held []float64
 		for range steadyWarm + steadyParts {
-			asked := load{Address: p.server.Addr(), Paths: paths, Conns: 64, Rate: steadyRate, For: steadyPart}.ask(b)
+			asked := load{Address: p.server.Addr(), Paths: paths, Conns: 64, Rate: steadyRate, For: steadyPart}.generate(b)
 			if n := asked.Codes[http.StatusOK]; n < asked.Sent*95/100 || n < steadyRate*int(steadyPart.Seconds())/2 {
-				b.Errorf("answered: %v of %d, %d late: want nearly all", asked.Codes, asked.Sent, asked.Late)
+				b.Errorf("responses %v of %d requests, %d late: want almost all", asked.Codes, asked.Sent, asked.Late)
 			}
 			now, err := measure.Held()
 			if err != nil {
@@ -49,7 +49,7 @@ func BenchmarkSteady(b *testing.B) {
 		b.ReportMetric(first, "MiB-when-warm")
 		b.ReportMetric(last, "MiB-5m-later")
 		if last > (1+steadyMore)*first {
-			b.Errorf("%.0f MiB, and %.0f five minutes before: want %.0f at most", last, first, (1+steadyMore)*first)
+			b.Errorf("%.0f MiB, %.0f five minutes before: want at most %.0f", last, first, (1+steadyMore)*first)
 		}
 	}
 }

@@ -19,13 +19,13 @@ const (
 	callersSpan  = "00f067aa0ba902b7"
 )
 
-// traced is a product whose spans go to a collector.
+// traced is an App that sends spans to a collector.
 type traced struct {
 	*started
 	collector *otlptest.Collector
 }
 
-// startTraced starts a product that follows the callers' sampling decision, and samples a share of the rest.
+// startTraced starts an App that follows the callers' sampling decisions, and samples a share of new traces.
 func startTraced(t *testing.T, share float64) traced {
 	t.Helper()
 	collector := otlptest.New(t)
@@ -77,7 +77,7 @@ func nameOf(span otlptest.Span) string {
 	return span.Name
 }
 
-// until waits for spans with these names in a trace, and returns all spans of the trace.
+// until waits until a trace has spans with these names, and returns all spans of the trace.
 func (s traced) until(trace string, names ...string) (spans []otlptest.Span) {
 	s.t.Helper()
 	eventually.True(s.t, fmt.Sprintf("there are spans %q", names), func() bool {
@@ -102,7 +102,7 @@ func connected(t *testing.T, spans []otlptest.Span) {
 	}
 	for _, span := range spans {
 		if !known[span.Parent] {
-			t.Errorf("%s is below %s, which is not there", nameOf(span), span.Parent)
+			t.Errorf("%s has the unknown parent %s", nameOf(span), span.Parent)
 		}
 		if span.Error {
 			t.Errorf("%s is an error: %v", nameOf(span), span.Attributes)
@@ -132,7 +132,7 @@ const follow = `{"stream":"follows","id":"f-%d","time":%d,"actor":"user:ada","ve
 const create = `{"stream":"pins","id":"p-%d","time":%d,"actor":"user:bob","verb":"create","object":"pin:%[1]d","title":"a pin"}`
 
 // A sampled event has one trace, from the request to the pool. An event that is not sampled has none.
-func TestTrace_LeadsFromPublishToPage(t *testing.T) {
+func TestTrace_ConnectsPublishAndPage(t *testing.T) {
 	s := startTraced(t, 0)
 	now := time.Now().UnixMicro()
 	s.publish(false, fmt.Sprintf(follow, 1, now))
@@ -146,10 +146,10 @@ func TestTrace_LeadsFromPublishToPage(t *testing.T) {
 	connected(t, spans)
 	want := []string{"POST /v1/events", "send", "objects: process pins", "fanout: process publications", pool}
 	if got := path(spans, pool); !slices.Equal(got, want) {
-		t.Errorf("the way to the pool: got %q, want %q", got, want)
+		t.Errorf("path to the pool: got %q, want %q", got, want)
 	}
 	if n := len(s.collector.Spans()); n != len(spans) {
-		t.Errorf("%d spans, and %d of them of what is traced: nothing else was to be", n, len(spans))
+		t.Errorf("%d spans, %d of them in the sampled trace: want no others", n, len(spans))
 	}
 
 	const pageTrace = "aaf92f3577b34da6a3ce929d0e0e4736"
@@ -163,7 +163,7 @@ func TestTrace_LeadsFromPublishToPage(t *testing.T) {
 	for _, span := range s.collector.Spans() {
 		for name, value := range span.Attributes {
 			if strings.Contains(value, "ada") || strings.Contains(value, "bob") || strings.Contains(value, "pin:") {
-				t.Errorf("%s tells of whom it is: %s=%s", nameOf(span), name, value)
+				t.Errorf("%s contains an id: %s=%s", nameOf(span), name, value)
 			}
 		}
 	}
@@ -174,8 +174,7 @@ func TestTrace_LeadsFromPublishToPage(t *testing.T) {
 	}
 }
 
-// The sampling decision for a new trace is made once, for events from Kafka producers, too, whichever group processes
-// them.
+// For events of Kafka producers, too, all groups use the same sampling decision.
 func TestTrace_IsSampledOnce(t *testing.T) {
 	s := startTraced(t, 1)
 	s.started.publish(event(time.Now(), "p", "pins", "user:bob", "create", "pin:1", map[string]any{"title": "a pin"}))
@@ -191,6 +190,6 @@ func TestTrace_IsSampledOnce(t *testing.T) {
 	})
 	spans := s.until(trace, "POST /v1/events", "objects: process pins", "fanout: process publications")
 	if got := path(spans, "objects: process pins"); !slices.Equal(got, []string{"POST /v1/events", "send", "objects: process pins"}) {
-		t.Errorf("the way to the group: got %q", got)
+		t.Errorf("path to the group: got %q", got)
 	}
 }

@@ -31,9 +31,9 @@ func tutorials(t *testing.T) []string {
 	return files
 }
 
-// TestTutorials runs each tutorial in a shell of its own, as written except for the ports, and compares the output of each
+// TestTutorials_PrintDocumentedOutput runs each tutorial in a new shell, with other ports, and compares the output of each
 // command.
-func TestTutorials(t *testing.T) {
+func TestTutorials_PrintDocumentedOutput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
@@ -50,7 +50,7 @@ func runTutorial(t *testing.T, file string) {
 	t.Helper()
 	steps := consoleSteps(t, file)
 	if len(steps) < 10 {
-		t.Fatalf("%d commands found", len(steps))
+		t.Fatalf("found only %d commands", len(steps))
 	}
 	web, source := freeAddress(t), freeAddress(t)
 	ours := strings.NewReplacer("bin/smartfeed", filepath.Clean(os.Args[0]), "127.0.0.1:8080", web, "127.0.0.1:9700", source)
@@ -74,7 +74,7 @@ func runTutorial(t *testing.T, file string) {
 	}
 }
 
-// The Go code in the tutorials is that of the examples.
+// The Go code in the tutorials must be code of the examples.
 func TestTutorials_ShowCodeOfExamples(t *testing.T) {
 	var code strings.Builder
 	examples, err := filepath.Glob("../examples/*/main.go")
@@ -96,12 +96,12 @@ func TestTutorials_ShowCodeOfExamples(t *testing.T) {
 		}
 	}
 	if blocks < 3 {
-		t.Errorf("%d blocks of Go found", blocks)
+		t.Errorf("found only %d blocks of Go", blocks)
 	}
 }
 
-// typed runs a script in a shell, in the project's directory, and returns its output. Processes that it started end
-// with it.
+// typed runs a script in a shell, in the project's directory, and returns its output. It stops the processes that the
+// script has started.
 func typed(t *testing.T, script string, environ ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -119,7 +119,7 @@ func typed(t *testing.T, script string, environ ...string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	if killed := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); killed != nil && !errors.Is(killed, syscall.ESRCH) {
-		t.Errorf("end what the session started: %v", killed)
+		t.Errorf("stop the processes of the session: %v", killed)
 	}
 	return out.String(), err
 }

@@ -9,33 +9,33 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 )
 
-// said is a log that tests can read.
-type said struct {
+// logBuffer is a log that tests can read.
+type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *logBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(p)
 }
 
-func (s *said) holds(what string) bool {
+func (s *logBuffer) contains(what string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Contains(s.text.String(), what)
 }
 
-// A serving process starts without its external stores, reports which are missing, and answers: feeds, features, and
-// why they are incomplete.
+// A serving process starts without its external stores, reports which are missing, and serves degraded feeds and features
+// with the reasons.
 func TestServe_StartsWithoutStores(t *testing.T) {
 	broker := startBroker(t)
 	cfg := roleConfig(t, broker)
-	nobody := []string{"127.0.0.1:1"}
-	cfg.FeedStore.Cassandra.Primary.Hosts = nobody
-	cfg.Pinot.Brokers, cfg.Pinot.Controller = nobody, nobody[0]
-	log := new(said)
+	unreachable := []string{"127.0.0.1:1"}
+	cfg.FeedStore.Cassandra.Primary.Hosts = unreachable
+	cfg.Pinot.Brokers, cfg.Pinot.Controller = unreachable, unreachable[0]
+	log := new(logBuffer)
 	s := launch(t, cfg, slog.New(slog.NewTextHandler(log, nil)), serving())
 	for _, c := range []struct{ path, body, want string }{
 		{"/readyz", "", "no feed store is reachable"},
@@ -47,5 +47,5 @@ func TestServe_StartsWithoutStores(t *testing.T) {
 			return strings.Contains(body, c.want)
 		})
 	}
-	eventually.True(t, "the log says that the feed store is unavailable", func() bool { return log.holds("feed store cannot be reached") })
+	eventually.True(t, "the log reports the unavailable feed store", func() bool { return log.contains("feed store cannot be reached") })
 }
