@@ -1,4 +1,4 @@
-// What of the page some people could not use, as texts. It is an expression whose value is a function.
+// A function that returns the accessibility problems of the page as strings.
 () => {
   const found = [];
   const where = (e) => {
@@ -8,7 +8,7 @@
   const visible = (e) => e.checkVisibility({ checkOpacity: false, checkVisibilityCSS: true }) && !e.closest('.hidden, .skip');
   const all = (selector) => [...document.querySelectorAll(selector)].filter(visible);
 
-  // Structure: a language, one main, headings that do not skip a level, ids that name one thing.
+  // Structure: a language, one main, headings that do not skip a level, unique ids.
   if (!document.documentElement.lang) found.push('the page has no language');
   if (all('main').length !== 1) found.push(`${all('main').length} main landmarks`);
   for (const landmark of ['header', 'nav', 'footer']) if (!all(landmark).length) found.push(`no ${landmark}`);
@@ -28,7 +28,7 @@
     }
   }
   for (const e of document.querySelectorAll('[tabindex]')) if (e.tabIndex > 0) found.push(`${where(e)} has a place of its own in the order of tabs`);
-  // What is operated by pointing is by keys, too: it is a control of the browser's own, which has a place among the tabs.
+  // Every pointer control must be a native control in the tab order.
   const controls = 'a[href], button, input, select, textarea, summary, label, option';
   for (const e of all(controls)) if (e.getAttribute('tabindex') === '-1') found.push(`${where(e)} is passed by by tabs`);
   for (const e of all('*')) {
@@ -43,14 +43,14 @@
     if (!t.querySelector('th[scope]')) found.push(`a table has no headings: ${where(t)}`);
   }
 
-  // What is touched is large enough, or has room around it: 24 px. What stands within a text is exempt.
+  // Touch targets must have 24 px, including the space around them. Links within text are exempt.
   for (const e of all('button, select, input, textarea, summary, nav a')) {
     const box = e.getBoundingClientRect();
     if (box.width < 24 || box.height < 24) found.push(`${where(e)} is ${Math.round(box.width)} by ${Math.round(box.height)} pixels`);
   }
   if (document.scrollingElement.scrollWidth > innerWidth) found.push(`the page is ${document.scrollingElement.scrollWidth} pixels wide`);
 
-  // Contrast of texts, from the styles as they are computed.
+  // Contrast of text, from the computed styles.
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   const known = new Map();
   const rgba = (colour) => {
@@ -75,7 +75,7 @@
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
-  // grounds are what may be behind a text: backgrounds, a bar that is drawn before a line, a mark that a label stands on.
+  // grounds are the possible backgrounds of a text: background colors, a bar before a line, a mark below a label.
   const grounds = (e) => {
     const svg = e.closest('svg');
     if (svg) {

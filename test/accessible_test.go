@@ -13,8 +13,8 @@ import (
 //go:embed accessible.js
 var accessible string
 
-// operated reports whether a role is that of a control, or of content other than text.
-func operated(role string) bool {
+// needsName reports whether a role is that of a control, or of content other than text.
+func needsName(role string) bool {
 	switch role {
 	case "button", "link", "textbox", "combobox", "searchbox", "checkbox", "switch", "tab", "menuitem", "DisclosureTriangle",
 		"image", "img", "dialog", "form", "search", "region", "table", "navigation":
@@ -23,23 +23,23 @@ func operated(role string) bool {
 	return false
 }
 
-// CheckAccessible fails the test for parts of the present page that some people could not use:
+// CheckAccessible fails the test for accessibility problems of the page:
 //
 //   - controls, pictures and regions without a name in the accessibility tree;
-//   - texts with too little contrast;
-//   - controls that are too small to touch;
-//   - a structure that does not lead through the page.
+//   - text with insufficient contrast;
+//   - touch targets that are too small;
+//   - an invalid structure of headings, landmarks and ids.
 func (p *Page) CheckAccessible(what string) {
 	p.t.Helper()
 	for _, problem := range Eval[[]string](p, "("+accessible+")()") {
 		p.t.Errorf("%s: %s", what, problem)
 	}
-	for _, problem := range value(p, "read what screen readers are told", unnamed) {
+	for _, problem := range value(p, "read the accessibility tree", unnamed) {
 		p.t.Errorf("%s: %s", what, problem)
 	}
 }
 
-// unnamed returns elements with an operated role and without a name.
+// unnamed returns elements without a name whose role needs one.
 func unnamed(ctx context.Context, tab *chromedp.Target) ([]string, error) {
 	tree, err := cdp.Call(ctx, tab, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 	if err != nil {
@@ -49,7 +49,7 @@ func unnamed(ctx context.Context, tab *chromedp.Target) ([]string, error) {
 	named := 0
 	for _, n := range tree.Nodes {
 		role := textOf(n.Role)
-		if n.Ignored || !operated(role) {
+		if n.Ignored || !needsName(role) {
 			continue
 		}
 		if textOf(n.Name) == "" {
@@ -59,7 +59,7 @@ func unnamed(ctx context.Context, tab *chromedp.Target) ([]string, error) {
 		}
 	}
 	if named < 2 {
-		problems = append(problems, "hardly anything has a name: is this the page?")
+		problems = append(problems, "almost no element has a name: is this the page?")
 	}
 	return problems, nil
 }

@@ -194,8 +194,8 @@ func (m metrics) firing(t *testing.T, r rule) (firing []string) {
 	return firing
 }
 
-// Each alert fires for the metrics of its failure, and stays silent for a healthy product.
-func TestAlerts_FireOnTheirFailureOnly(t *testing.T) {
+// Each alert must fire for the metrics of its failure, and not for those of a healthy process.
+func TestAlerts_FireOnlyForTheirFailure(t *testing.T) {
 	rules, cases := readRules(t), readCases(t)
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		for _, fires := range []bool{true, false} {
@@ -205,7 +205,7 @@ func TestAlerts_FireOnTheirFailureOnly(t *testing.T) {
 		}
 		for _, c := range cases[name] {
 			if got := c.series.firing(t, rules[name]); len(got) > 0 != c.fires {
-				t.Errorf("%s, case %q: fires for %q", name, c.name, got)
+				t.Errorf("%s, case %q: fires for labels %q", name, c.name, got)
 			}
 		}
 		delete(cases, name)
@@ -215,7 +215,7 @@ func TestAlerts_FireOnTheirFailureOnly(t *testing.T) {
 	}
 }
 
-// Prometheus accepts the queries in the runbooks.
+// Prometheus must accept the queries in the runbooks.
 func TestRunbooks_HaveValidQueries(t *testing.T) {
 	text, err := os.ReadFile("docs/operations/runbooks.md")
 	must.OK(t, err)
@@ -228,9 +228,9 @@ func TestRunbooks_HaveValidQueries(t *testing.T) {
 	}
 }
 
-// A product that processes events fires no alert, although some of its groups are idle. Alerts on latencies are skipped, because
-// they depend on the load of the machine.
-func TestAlerts_SilentForHealthyProduct(t *testing.T) {
+// No alert fires for a process that processes events, although some of its groups are idle. The test skips alerts on
+// latencies, because they depend on the load of the machine.
+func TestAlerts_AreSilentForHealthyProcess(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.Admin = freeAddress(t)
 	p := start(t, app.Dev, cfg)
@@ -254,18 +254,18 @@ func TestAlerts_SilentForHealthyProduct(t *testing.T) {
 			continue
 		}
 		if got := m.firing(t, r); len(got) > 0 {
-			t.Errorf("%s fires for %q", name, got)
+			t.Errorf("%s fires for labels %q", name, got)
 		}
 	}
-	if len(m.evaluate(t, `sum(rate(smartfeed_group_records_processed_total{group="objects"}[5m])) > 1`, m.last())) == 0 {
-		t.Error("the group objects processes too few records for this test")
+	if len(m.evaluate(t, `sum(rate(smartfeed_rows_records_applied_total{group="objects"}[5m])) > 1`, m.last())) == 0 {
+		t.Error("the group objects processes almost no records: the test covers nothing")
 	}
-	if len(m.evaluate(t, `sum by (group) (rate(smartfeed_group_commits_total{group="retries"}[5m])) == 0`, m.last())) == 0 {
-		t.Error("the group retries is not idle, so the test does not cover idle groups")
+	if len(m.evaluate(t, `sum by (group) (rate(smartfeed_rows_commits_total{group="retries"}[5m])) == 0`, m.last())) == 0 {
+		t.Error("the group retries is not idle: the test does not cover idle groups")
 	}
 }
 
-// scrape returns the metrics of a product, by the labels of the series.
+// scrape returns the metrics of a process, by the labels of the series.
 func (p *product) scrape() map[string]promql.Sample {
 	p.t.Helper()
 	res, err := http.Get("http://" + p.cfg.Admin + "/metrics")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// recorded is a test that may fail.
+// recorded records the errors of a test.
 type recorded struct {
 	testing.TB
 	said []string
@@ -20,8 +20,8 @@ func (r *recorded) Errorf(format string, args ...any) {
 	r.said = append(r.said, fmt.Sprintf(format, args...))
 }
 
-// A page that violates its policy, throws, logs an error and requests a missing file is reported for all four.
-func TestBrowserFindsWhatIsWrong(t *testing.T) {
+// The page violates its content security policy, throws, logs an error and requests a missing file.
+func TestBrowser_ReportsProblemsOfPage(t *testing.T) {
 	const script = `
 		console.error('a complaint');
 		fetch('/nothing').then(() => { window.asked = true; });
@@ -48,14 +48,14 @@ func TestBrowserFindsWhatIsWrong(t *testing.T) {
 	p.Fill("input", "new")
 	p.Click("button")
 	p.Wait("the button was clicked", "document.title === 'new'")
-	p.Wait("the person prefers dark", "matchMedia('(prefers-color-scheme: dark)').matches")
-	p.Wait("the policy was broken", "window.breaches.length")
+	p.Wait("the color scheme is dark", "matchMedia('(prefers-color-scheme: dark)').matches")
+	p.Wait("the page has violated its policy", "window.breaches.length")
 	if Eval[bool](p, "'ran' in window") {
 		t.Error("a script ran that the policy forbids")
 	}
 	r := &recorded{TB: t}
 	p.t = r
-	p.Wait("everything was said", "window.asked") // events arrive in order: this comes last
+	p.Wait("the last event has arrived", "window.asked") // events arrive in order
 	p.Check()
 	for _, want := range []string{"script-src", "a complaint", "404", "a surprise"} {
 		if !slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }) {
@@ -70,9 +70,8 @@ func TestBrowserFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A page that is unusable for people without sight, with weak sight, or with large fingers is reported for every
-// violation.
-func TestBrowserFindsWhatSomeCannotUse(t *testing.T) {
+// The page has violations for blind users, users with low vision, and touch users.
+func TestBrowser_ReportsAccessibilityProblems(t *testing.T) {
 	const bad = `<!doctype html><html><link rel="icon" href="data:,"><title>Bad</title><body style="background:#fff">
 		<main><h1>One</h1><h3 id="twice">Three</h3><p id="twice" style="color:#999">pale</p>
 		<button style="width:60px;height:30px"></button><button style="width:10px;height:10px;padding:0">small</button>

@@ -25,8 +25,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// composed reads docker-compose.yml as docker does, with every profile.
-func composed(t *testing.T) *types.Project {
+// loadProject reads docker-compose.yml like docker, with every profile.
+func loadProject(t *testing.T) *types.Project {
 	t.Helper()
 	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
 		WorkingDir: ".", ConfigFiles: []types.ConfigFile{{Filename: "docker-compose.yml"}}, Environment: types.Mapping{},
@@ -38,30 +38,31 @@ func composed(t *testing.T) *types.Project {
 	return project
 }
 
-// ours tells whether a service is a role of ours, and whether it goes on: the others end when they are done.
-func ours(s types.ServiceConfig) (is, goesOn bool) { return s.Build != nil, s.Restart != "" }
+// isRole reports whether a service runs smartfeed, and whether it is a permanent role instead of a one-time command.
+func isRole(s types.ServiceConfig) (is, permanent bool) { return s.Build != nil, s.Restart != "" }
 
-// Every service is pinned, bounded, checked, reached on loopback alone, and starts when what it needs is healthy.
-func TestComposeServices(t *testing.T) {
-	project := composed(t)
+// Every service must have a pinned image, limits, a health check and only loopback ports, and must start after its
+// dependencies are healthy.
+func TestCompose_HardensEveryService(t *testing.T) {
+	project := loadProject(t)
 	pinned := regexp.MustCompile(`:v?\d+\.\d+\.\d+$`)
 	volumes := map[string]string{}
 	for name, s := range project.Services {
-		is, goesOn := ours(s)
+		is, permanent := isRole(s)
 		if !is && !pinned.MatchString(s.Image) {
-			t.Errorf("%s: image %s: want a whole version", name, s.Image)
+			t.Errorf("%s: image %s: want a full version", name, s.Image)
 		}
 		if s.MemLimit <= 0 {
 			t.Errorf("%s: no memory limit", name)
 		}
-		if (!is || goesOn) && (s.HealthCheck == nil || len(s.HealthCheck.Test) < 2) {
+		if (!is || permanent) && (s.HealthCheck == nil || len(s.HealthCheck.Test) < 2) {
 			t.Errorf("%s: no health check", name)
 		}
 		if is && (!s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || s.User != "" || s.Privileged) {
-			t.Errorf("%s: can write its image, or has rights", name)
+			t.Errorf("%s: the root file system is writable, or the container has capabilities", name)
 		}
 		if !slices.Contains(s.SecurityOpt, "no-new-privileges:true") || s.Logging == nil || s.Logging.Options["max-size"] == "" {
-			t.Errorf("%s: no-new-privileges or a bound on its log is missing", name)
+			t.Errorf("%s: no-new-privileges or a limit of the log is missing", name)
 		}
 		for _, p := range s.Ports {
 			if p.HostIP != "127.0.0.1" || p.Published == "" {
@@ -69,8 +70,8 @@ func TestComposeServices(t *testing.T) {
 			}
 		}
 		for on, d := range s.DependsOn {
-			if _, goesOn := ours(project.Services[on]); goesOn && d.Condition != types.ServiceConditionHealthy ||
-				!goesOn && d.Condition != types.ServiceConditionCompletedSuccessfully {
+			if _, permanent := isRole(project.Services[on]); permanent && d.Condition != types.ServiceConditionHealthy ||
+				!permanent && d.Condition != types.ServiceConditionCompletedSuccessfully {
 				t.Errorf("%s: depends on %s being %s", name, on, d.Condition)
 			}
 		}
@@ -86,19 +87,19 @@ func TestComposeServices(t *testing.T) {
 	}
 	for name := range project.Volumes {
 		if _, used := volumes[name]; !used {
-			t.Errorf("nobody uses the volume %s", name)
+			t.Errorf("no service uses the volume %s", name)
 		}
 	}
 	if len(project.Services) < 18 {
-		t.Errorf("%d services: were all looked at?", len(project.Services))
+		t.Errorf("found only %d services", len(project.Services))
 	}
 }
 
-// What a role of ours is told is a configuration in order, and its command is one.
-func TestComposeRoles(t *testing.T) {
+// The configuration and the command of each role must be valid.
+func TestCompose_RolesHaveValidConfiguration(t *testing.T) {
 	roles := 0
-	for name, s := range composed(t).Services {
-		if is, _ := ours(s); !is {
+	for name, s := range loadProject(t).Services {
+		if is, _ := isRole(s); !is {
 			continue
 		}
 		roles++
@@ -111,7 +112,7 @@ func TestComposeRoles(t *testing.T) {
 		commands := [][]string{{"config", "check"}, append(slices.Clone([]string(s.Command)), "--help")}
 		if s.HealthCheck != nil {
 			if got := s.HealthCheck.Test[:2]; !slices.Equal(got, []string{"CMD", "/smartfeed"}) {
-				t.Errorf("%s: health check %q: the image has nothing but /smartfeed", name, got)
+				t.Errorf("%s: health check %q: the image contains only /smartfeed", name, got)
 			}
 			commands = append(commands, append(slices.Clone([]string(s.HealthCheck.Test[2:])), "--help"))
 		}
@@ -119,7 +120,7 @@ func TestComposeRoles(t *testing.T) {
 			var out, problems strings.Builder
 			if code := cli.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems); code != 0 ||
 				args[0] != "config" && !strings.Contains(out.String(), "smartfeed "+strings.Join(args[:1], " ")) {
-				t.Errorf("%s: %q ends with exit code %d: %s", name, args, code, problems.String())
+				t.Errorf("%s: %q exits with code %d: %s", name, args, code, problems.String())
 			}
 		}
 	}
@@ -128,7 +129,7 @@ func TestComposeRoles(t *testing.T) {
 	}
 }
 
-// versions are those of a server that the tests run on, by artifact.
+// versions returns the versions of a server in the tests, by artifact.
 func versions(t *testing.T, server string) map[string]string {
 	t.Helper()
 	f, err := os.Open(".ci/servers/" + server + "/pom.xml")
@@ -159,9 +160,9 @@ func versions(t *testing.T, server string) map[string]string {
 	}
 }
 
-// What people run is what the tests ran, but for Pinot, of which the tests cannot have a present release.
-func TestComposeImagesAreWhatIsTested(t *testing.T) {
-	services := composed(t).Services
+// The images must have the releases of the servers in the tests, except for Pinot, whose current release the tests cannot run.
+func TestCompose_ImagesMatchTestedReleases(t *testing.T) {
+	services := loadProject(t).Services
 	for _, c := range []struct{ service, image, server, artifact string }{
 		{"kafka", "apache/kafka", "kafka", "kafka_2.13"},
 		{"registry", "apicurio/apicurio-registry", "registry", "apicurio-registry-app"},
@@ -174,12 +175,12 @@ func TestComposeImagesAreWhatIsTested(t *testing.T) {
 	}
 	for _, name := range []string{"pinot-controller", "pinot-broker", "pinot-server"} {
 		if got := services[name].Image; got != services["pinot-controller"].Image || !strings.HasPrefix(got, "apachepinot/pinot:1.5.") {
-			t.Errorf("%s: got %s, want one release of 1.5 for all, which the table is made for", name, got)
+			t.Errorf("%s: got %s, want the same release of 1.5 for all, the release of the table", name, got)
 		}
 	}
 }
 
-// runFile is the text of a server's start script.
+// runFile returns the start script of a server.
 func runFile(t *testing.T, server string) string {
 	t.Helper()
 	text, err := os.ReadFile(".ci/servers/" + server + "/run")
@@ -187,8 +188,8 @@ func runFile(t *testing.T, server string) string {
 	return string(text)
 }
 
-// A setting that the tests' Kafka has, too, has the same value; but for addresses, and for what a test wants sooner.
-func TestComposeKafkaIsSetAsTested(t *testing.T) {
+// The settings of Kafka must match those of the tests, except for addresses and shorter delays of the tests.
+func TestCompose_KafkaMatchesTestedSettings(t *testing.T) {
 	tested := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9.]+)=(.*)$`).FindAllStringSubmatch(runFile(t, "kafka"), -1) {
 		if !strings.Contains(m[2], "$") {
@@ -196,7 +197,7 @@ func TestComposeKafkaIsSetAsTested(t *testing.T) {
 		}
 	}
 	compared := 0
-	for key, value := range composed(t).Services["kafka"].Environment {
+	for key, value := range loadProject(t).Services["kafka"].Environment {
 		name, isSetting := strings.CutPrefix(key, "KAFKA_")
 		name = strings.ToLower(strings.ReplaceAll(name, "_", "."))
 		want, is := tested[name]
@@ -205,29 +206,29 @@ func TestComposeKafkaIsSetAsTested(t *testing.T) {
 		}
 		compared++
 		if *value != want {
-			t.Errorf("%s is %s, in the tests %s", name, *value, want)
+			t.Errorf("%s is %s, want %s, as in the tests", name, *value, want)
 		}
 	}
 	if compared < 6 {
-		t.Errorf("%d settings compared: were they found?", compared)
+		t.Errorf("found only %d settings", compared)
 	}
 }
 
-// The Cassandras are set as the tests' are, but for addresses, the sizes of caches, and time-outs: they have their own.
-func TestComposeCassandraIsSetAsTested(t *testing.T) {
+// The settings of Cassandra must match those of the tests, except for addresses, sizes of caches, and timeouts.
+func TestCompose_CassandraMatchesTestedSettings(t *testing.T) {
 	_, text, _ := strings.Cut(runFile(t, "cassandra"), "<<YAML\n")
 	text, _, found := strings.Cut(text, "\n$secured\nYAML\n")
 	tested := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &tested); err != nil || !found {
 		t.Fatalf("%v, %v", err, found)
 	}
-	project := composed(t)
+	project := loadProject(t)
 	for _, name := range []string{"cassandra-primary", "cassandra-standby"} {
 		got := map[string]any{}
 		must.OK(t, yaml.Unmarshal([]byte(project.Configs[name].Content), &got))
 		if seeds := got["seed_provider"].([]any)[0].(map[string]any)["parameters"].([]any)[0].(map[string]any)["seeds"]; seeds != name ||
 			got["broadcast_rpc_address"] != name || got["cluster_name"] != "smartfeed-"+strings.TrimPrefix(name, "cassandra-") {
-			t.Errorf("%s: its cluster is not its own", name)
+			t.Errorf("%s: the cluster name is not unique", name)
 		}
 		want := maps.Clone(tested)
 		for _, own := range []string{"cluster_name", "seed_provider", "broadcast_rpc_address", "rpc_address", "listen_address",
@@ -240,14 +241,14 @@ func TestComposeCassandraIsSetAsTested(t *testing.T) {
 			t.Errorf("%s (-tested +composed):\n%s", name, diff)
 		}
 		if !slices.ContainsFunc(project.Services[name].Configs, func(c types.ServiceConfigObjConfig) bool { return c.Source == name }) {
-			t.Errorf("%s does not get its settings", name)
+			t.Errorf("%s does not mount its settings", name)
 		}
 	}
 }
 
-// Each address that a service is told is the name and a port of another.
-func TestComposeAddresses(t *testing.T) {
-	services := composed(t).Services
+// Each address in a service's settings must be the name and a port of another service.
+func TestCompose_AddressesExist(t *testing.T) {
+	services := loadProject(t).Services
 	address := regexp.MustCompile(`\b([a-z][a-z0-9-]*):(\d{4,5})\b`)
 	found := 0
 	for name, s := range services {
@@ -258,18 +259,18 @@ func TestComposeAddresses(t *testing.T) {
 		for _, m := range address.FindAllStringSubmatch(text, -1) {
 			found++
 			if other, there := services[m[1]]; !there && m[1] != "smartfeed" {
-				t.Errorf("%s asks %s, and there is no such service", name, m[0])
+				t.Errorf("%s: unknown service %s", name, m[0])
 			} else if there && !listens(other, m[2]) {
-				t.Errorf("%s asks %s, and %s does not listen there", name, m[0], m[1])
+				t.Errorf("%s: %s: %s does not listen on this port", name, m[0], m[1])
 			}
 		}
 	}
 	if found < 20 {
-		t.Errorf("%d addresses: were they found?", found)
+		t.Errorf("found only %d addresses", found)
 	}
 }
 
-// listens tells whether a service says that it listens on a port, or its image does by itself.
+// listens reports whether a service listens on a port by its settings, or by default.
 func listens(s types.ServiceConfig, port string) bool {
 	text := strings.Join(s.Command, " ")
 	for _, value := range s.Environment {
@@ -283,14 +284,14 @@ func listens(s types.ServiceConfig, port string) bool {
 	return byItself[image] == port || regexp.MustCompile(`(//|localhost|0\.0\.0\.0):`+port+`\b|Port `+port+`\b`).MatchString(text)
 }
 
-// The limits add up to what the file says of them.
-func TestComposeMemory(t *testing.T) {
+// The comment in the file must state the sum of the memory limits.
+func TestCompose_StatesSumOfMemoryLimits(t *testing.T) {
 	text, err := os.ReadFile("docker-compose.yml")
 	must.OK(t, err)
 	sums := map[bool]types.UnitBytes{} // with monitoring, or without
-	for _, s := range composed(t).Services {
-		is, goesOn := ours(s)
-		if is && !goesOn {
+	for _, s := range loadProject(t).Services {
+		is, permanent := isRole(s)
+		if is && !permanent {
 			continue
 		}
 		sums[true] += s.MemLimit
@@ -299,20 +300,20 @@ func TestComposeMemory(t *testing.T) {
 		}
 	}
 	if want := fmt.Sprintf("add up to %.1f GiB, %.1f with monitoring.", float64(sums[false])/(1<<30), float64(sums[true])/(1<<30)); !strings.Contains(string(text), want) {
-		t.Errorf("the limits %s It says something else.", want)
+		t.Errorf("docker-compose.yml does not state: the limits %s", want)
 	}
 }
 
-// What Go collects for, with what Pebble holds outside of Go's heap, is less than the limit at which a role is killed, and
-// docs/operations/deploy.md gives the same sizes.
-func TestComposeRolesCollectBeforeTheyAreKilled(t *testing.T) {
-	const binary = 64 << 20 // its pages, and the stacks of C
+// GOMEMLIMIT plus the memory of Pebble outside the Go heap must be below the memory limit of a role, and
+// docs/operations/deploy.md must have the same sizes.
+func TestCompose_GoMemoryLimitFitsContainer(t *testing.T) {
+	const binary = 64 << 20 // pages of the binary, and C stacks
 	text, err := os.ReadFile("docs/operations/deploy.md")
 	must.OK(t, err)
 	rows := app.DefaultConfig().Rows
 	roles := 0
-	for name, s := range composed(t).Services {
-		if is, goesOn := ours(s); !is || !goesOn {
+	for name, s := range loadProject(t).Services {
+		if is, permanent := isRole(s); !is || !permanent {
 			continue
 		}
 		roles++
@@ -322,22 +323,22 @@ func TestComposeRolesCollectBeforeTheyAreKilled(t *testing.T) {
 		}
 		collects := goMemLimit(t, s)
 		if held := collects + pebble + binary; held > int64(s.MemLimit) {
-			t.Errorf("%s: Go collects for %d MiB, %d with what is not Go's, and it is killed with %d", name, collects>>20, held>>20, s.MemLimit>>20)
+			t.Errorf("%s: GOMEMLIMIT is %d MiB, %d MiB with memory outside the Go heap, and the limit is %d MiB", name, collects>>20, held>>20, s.MemLimit>>20)
 		}
 		want := fmt.Sprintf("%s %.1f GiB: GOMEMLIMIT %d MiB", role, float64(s.MemLimit)/(1<<30), collects>>20)
 		if pebble > 0 {
 			want += fmt.Sprintf(", %d MiB block cache and memtables", pebble>>20)
 		}
 		if !strings.Contains(string(text), want) {
-			t.Errorf("docs/operations/deploy.md does not say %s", want)
+			t.Errorf("docs/operations/deploy.md does not state %s", want)
 		}
 	}
 	if roles != 4 {
-		t.Errorf("%d roles go on, want two processes, materialize, serve", roles)
+		t.Errorf("%d permanent roles, want two of process, materialize, serve", roles)
 	}
 }
 
-// goMemLimit is a role's GOMEMLIMIT in bytes.
+// goMemLimit returns a role's GOMEMLIMIT in bytes.
 func goMemLimit(t *testing.T, s types.ServiceConfig) int64 {
 	t.Helper()
 	value := s.Environment["GOMEMLIMIT"]
@@ -352,7 +353,7 @@ func goMemLimit(t *testing.T, s types.ServiceConfig) int64 {
 	return mib << 20
 }
 
-// goVersion is the release of Go that the image is built with: not before the one that go.mod wants.
+// goVersion returns the release of Go that builds the image. It must not be older than that of go.mod.
 func goVersion(t *testing.T) string {
 	t.Helper()
 	mod, err := os.ReadFile("go.mod")
@@ -362,13 +363,13 @@ func goVersion(t *testing.T) string {
 	wants := regexp.MustCompile(`(?m)^go (\S+)`).FindSubmatch(mod)
 	has := regexp.MustCompile(`golang:(\d+\.\d+\.\d+)-`).FindSubmatch(file)
 	if wants == nil || has == nil || version.Compare("go"+string(has[1]), "go"+string(wants[1])) < 0 {
-		t.Fatalf("go.mod wants %s, the image is built with %s: want a whole version that is no older", wants, has)
+		t.Fatalf("go.mod requires %s, the image is built with %s: want a full version that is not older", wants, has)
 	}
 	return string(has[1])
 }
 
-// The image holds the program and the C library it was built against, is nobody's in particular, and starts what is told.
-func TestDockerfile(t *testing.T) {
+// The image must contain only the program and the C library that it was built with, run as nonroot, and take a command.
+func TestDockerfile_IsMinimal(t *testing.T) {
 	text, err := os.ReadFile("Dockerfile")
 	must.OK(t, err)
 	for _, want := range []string{"FROM golang:" + goVersion(t) + "-bookworm AS build\n", "-X github.com/smartfeed/smartfeed/app.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot\n", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
@@ -378,8 +379,8 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// The command that the image runs by default listens where a published port reaches it, and is one that starts.
-func TestDockerfile_DefaultCommandIsReachableThroughAPublishedPort(t *testing.T) {
+// The default command of the image must be valid and listen on an address that published ports reach.
+func TestDockerfile_DefaultCommandListensOnAllInterfaces(t *testing.T) {
 	text, err := os.ReadFile("Dockerfile")
 	must.OK(t, err)
 	line := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindSubmatch(text)
@@ -394,15 +395,15 @@ func TestDockerfile_DefaultCommandIsReachableThroughAPublishedPort(t *testing.T)
 	args = append(slices.Concat([]string{"config", "check"}, args), "--dir", t.TempDir())
 	var out, problems strings.Builder
 	if code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
-		t.Errorf("the command is refused: %s", &problems)
+		t.Errorf("the command is rejected: %s", &problems)
 	}
 }
 
-// The time that a role has to end is longer than the time after which it ends by itself.
-func TestComposeRolesMayEnd(t *testing.T) {
-	for name, s := range composed(t).Services {
-		if is, goesOn := ours(s); is && goesOn && (s.StopGracePeriod == nil || time.Duration(*s.StopGracePeriod) <= app.ShutdownTimeout) {
-			t.Errorf("%s has %v to end, want more than %s", name, s.StopGracePeriod, app.ShutdownTimeout)
+// The grace period of a role must be longer than its own shutdown timeout.
+func TestCompose_GracePeriodCoversShutdown(t *testing.T) {
+	for name, s := range loadProject(t).Services {
+		if is, permanent := isRole(s); is && permanent && (s.StopGracePeriod == nil || time.Duration(*s.StopGracePeriod) <= app.ShutdownTimeout) {
+			t.Errorf("%s: stop_grace_period is %v, want more than %s", name, s.StopGracePeriod, app.ShutdownTimeout)
 		}
 	}
 }

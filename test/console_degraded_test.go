@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// says returns the expression that a visible element has a text; "": the element is not visible.
+// says returns the expression that a visible element has a text, or, for "", that the element is not visible.
 func says(selector, text string) string {
 	q, _ := json.Marshal(text) // a text can always be encoded, and JSON is JavaScript
 	return "((e) => (e.checkVisibility() ? e.textContent : ''))(document.querySelector('" + selector + "')) === " + string(q)
@@ -25,7 +25,7 @@ func announced(t *testing.T, p *Page, selector string) {
 	}
 }
 
-// feature returns the expression for the display of a user's feature: its value, and what is said about it.
+// feature returns the expression that a feature is displayed with its value and its note.
 func feature(place, name, want string) string {
 	section := "[...document.querySelectorAll('" + place + " .feature')].find((e) => e.dataset.key === '" + name + "')"
 	return "[..." + section + ".querySelectorAll('.is, .lack:not([hidden])')].map((e) => e.textContent).join('|') === '" + want + "'"
@@ -54,8 +54,8 @@ func featuresOf(d *desk, values map[string]any, missing map[string]string, degra
 
 func orNone[T any](list []T) []T { return append([]T{}, list...) }
 
-// If the store is unavailable, features are shown as unknown, with the degraded reasons, and not as empty.
-func tellsUnknownFeaturesFromNothing(t *testing.T, b *Browser) {
+// If the store is unavailable, the page shows features as unknown with the degraded reasons, and not as empty.
+func distinguishesUnknownFeatures(t *testing.T, b *Browser) {
 	d := newDesk()
 	values := map[string]any{"saves": nil, "groups": nil, "mean": nil, "capped": 5, "partly": map[string]any{}, "none": map[string]any{}}
 	missing := map[string]string{"saves": "store", "groups": "deadline", "mean": "empty", "capped": "cap", "partly": "window"}
@@ -93,8 +93,8 @@ func tellsUnknownFeaturesFromNothing(t *testing.T, b *Browser) {
 	p.Wait("the values are there", feature("#features", "saves", "3")+" && "+feature("#features", "groups", "nothing yet"))
 }
 
-// However many features of users are defined, all are requested, in requests of the maximum size of an answer.
-func asksForAllFeatures(t *testing.T, b *Browser) {
+// The page requests all features of users, in as many requests as the maximum size needs.
+func requestsAllFeatures(t *testing.T, b *Browser) {
 	const defined, atOnce = 150, 100
 	d := newDesk()
 	list := []any{definition("of_a_pin", "pin")}
@@ -127,12 +127,12 @@ func asksForAllFeatures(t *testing.T, b *Browser) {
 	for _, body := range d.bodies("POST /features")[:2] {
 		var q struct{ Features, Users []string }
 		if err := json.Unmarshal([]byte(body), &q); err != nil || len(q.Features) > atOnce || !slices.Equal(q.Users, []string{"user:a"}) {
-			t.Errorf("asked for %d features of %q, %v; want at most %d of user:a", len(q.Features), q.Users, err, atOnce)
+			t.Errorf("requested %d features of %q, %v; want at most %d of user:a", len(q.Features), q.Users, err, atOnce)
 		}
 		all = append(all, q.Features...)
 	}
 	if slices.Sort(all); len(slices.Compact(all)) != defined || slices.Contains(all, "of_a_pin") {
-		t.Errorf("the first two questions are for %d features: %q, want %d, of users alone", len(all), all, defined)
+		t.Errorf("the first two requests are for %d features: %q, want %d, only of users", len(all), all, defined)
 	}
 }
 
@@ -141,14 +141,13 @@ func ofAllKinds() []any {
 	return []any{definition("of_user", "user"), definition("of_pin", "pin"), definition("of_pair", "pair")}
 }
 
-// asked is the entities and features of a request.
+// asked holds the entities and features of a request.
 type asked struct {
 	Features, Users, Pins []string
 	Pairs                 [][]string
 }
 
-// evaluated answers like the API: each feature for the entities of its kind, which are those of a user, a pin, or a
-// pair.
+// evaluated returns a response like the API: each feature for the entities of its kind, which are users, pins, or pairs.
 func evaluated(definitions []any, missing ...any) func([]byte) any {
 	return func(body []byte) any {
 		var q asked
@@ -169,7 +168,7 @@ func evaluated(definitions []any, missing ...any) func([]byte) any {
 	}
 }
 
-// Features of pins, and of pairs of a user and a pin, are shown for the pin that a person enters.
+// The page shows features of pins, and of pairs of a user and a pin, for the entered pin.
 func showsFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /features", 200, map[string]any{"features": ofAllKinds()})
@@ -201,11 +200,11 @@ func showsFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 		return json.Unmarshal([]byte(body), &q) == nil && slices.Equal(q.Features, []string{"of_pin", "of_pair"}) && slices.Equal(q.Pins, []string{"pin:7"}) &&
 			len(q.Pairs) == 1 && slices.Equal(q.Pairs[0], []string{"user:a", "pin:7"}) && q.Users == nil
 	}) {
-		t.Errorf("asked %q, want a question for what is of pin:7 and of user:a with it", bodies)
+		t.Errorf("got requests %q, want one for pin:7 and for the pair of user:a and pin:7", bodies)
 	}
 }
 
-// A definition is tried for the entities of its kind. If none are entered, the page says so.
+// The page tries a definition for the entered entities of its kind. If there are none, it says so.
 func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("POST /features/try", 200, evaluated(ofAllKinds()[1:], map[string]any{"entity": "user:a|pin:2", "feature": "of_pair", "reason": "attribute"}))
@@ -215,7 +214,7 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	p.Wait("what is lacking for them", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
 		"'of_pin: features of pins, and none are named.|of_pair: features of pairs of a user and a pin, and none are named.'")
 	if got := p.Texts("#try-answer table"); len(got) > 0 {
-		t.Errorf("there are no definitions of users, and yet %q", got)
+		t.Errorf("without definitions for users, got %q", got)
 	}
 	p.Fill("#try-pins", "pin:1\npin:2")
 	p.Fill("#try-pairs", "user:a pin:1\nuser:a|pin:2")
@@ -243,9 +242,9 @@ func stateOf(held []any, degraded ...string) map[string]any {
 	}
 }
 
-// The degraded reasons of a feed's state are shown next to the feed and above the pools, where missing data may hide
-// that a candidate is held back.
-func tellsWhatPoolsLack(t *testing.T, b *Browser) {
+// The page shows the degraded reasons of a feed's state next to the feed and above the pools, where missing data may hide
+// deferred candidates.
+func showsDegradedPools(t *testing.T, b *Browser) {
 	const lacking, unread = "Answered without: items, affinities.", "The pools could not be read: the rows are away."
 	d := newDesk()
 	d.answers("GET /feed/state", 200, stateOf(nil, "items", "affinities"))
@@ -274,8 +273,8 @@ func tellsWhatPoolsLack(t *testing.T, b *Browser) {
 	p.Wait("the rail says it", says("#rail-degraded", "Affinities and pools could not be read: the rows are away."))
 }
 
-// A feed without items is empty only if every source was read and there is no next page.
-func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *Browser) {
+// A feed without items is empty only if all sources were read and there is no next page.
+func distinguishesEmptyFeedFromUnreadable(t *testing.T, b *Browser) {
 	d := newDesk()
 	page := func(next any, items []any, degraded ...string) {
 		d.answers("GET /feed", 200, map[string]any{"items": orNone(items), "next": next, "degraded": orNone(degraded)})
@@ -298,8 +297,8 @@ func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *Browser) {
 	p.Wait("that there is nothing", says("#empty", "Nothing waits for a, and nothing was shown before. What arrives is announced here."))
 }
 
-// Without the broker's answer, topics are unknown and not empty. Shares exclude processes that did not respond.
-func tellsWhatThePipelineLacks(t *testing.T, b *Browser) {
+// Without a response of the broker, topics are unknown and not empty. Shares exclude processes that did not respond.
+func showsUnknownPipelineValues(t *testing.T, b *Browser) {
 	s := status()
 	delete(s, "flows")
 	s["components"].([]any)[0].(map[string]any)["restarts"] = 0

@@ -96,9 +96,9 @@ func (v *visitor) view(name string) {
 	v.Wait(name+" is shown", "!document.querySelector('#view-"+name+"').hidden")
 }
 
-// TestBrowserConsole uses the console like a person. The page shows what the API returns, and the person's actions take
+// TestBrowser_ConsoleMatchesAPI uses the console like a person. The page shows what the API returns, and the person's actions take
 // effect.
-func TestBrowserConsole(t *testing.T) {
+func TestBrowser_ConsoleMatchesAPI(t *testing.T) {
 	chromium := openBrowser(t)
 	cfg := testConfig(t)
 	home := cfg.Generator.Feeds[rules.Home]

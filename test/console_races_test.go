@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 )
 
-// held delays an answer until it is released or the test has ended.
+// held delays a response until letGo is called or the test has ended.
 func held(t *testing.T, answer any) (body func([]byte) any, letGo func()) {
 	wait := make(chan struct{})
 	return func([]byte) any {
@@ -27,8 +27,7 @@ func pageOf(first int, next string) map[string]any {
 	return map[string]any{"items": []any{item(first, fmt.Sprint(first)), item(first+1, fmt.Sprint(first+1))}, "next": next, "degraded": []string{}}
 }
 
-// A visit may be answered while an older page is in flight. That page continues below items that are no longer shown,
-// and would leave a gap.
+// A visit can complete while an older page is in flight. That page would continue below replaced items, and leave a gap.
 func leavesNoGapInAFeed(t *testing.T, b *Browser) {
 	d := newDesk()
 	asked := func(n int) func() bool { return func() bool { return len(d.bodies("GET /feed")) == n } }
@@ -40,7 +39,7 @@ func leavesNoGapInAFeed(t *testing.T, b *Browser) {
 	visit, answerVisit := held(t, pageOf(11, "c2"))
 	d.answers("GET /feed", 200, visit)
 	p.Click("#fresh")
-	eventually.True(t, "the visit is under way", asked(2))
+	eventually.True(t, "the visit is in flight", asked(2))
 	older, answerOlder := held(t, pageOf(3, "c3"))
 	d.answers("GET /feed", 200, older)
 	p.Click("#more")
@@ -55,7 +54,7 @@ func leavesNoGapInAFeed(t *testing.T, b *Browser) {
 }
 
 // A plot is labeled with the parameters of its request, which are those of the form when it was submitted.
-func labelsAFunnelAsItWasAsked(t *testing.T, b *Browser) {
+func labelsFunnelWithItsRequest(t *testing.T, b *Browser) {
 	d := newDesk()
 	answer, letGo := held(t, map[string]any{"steps": []any{map[string]any{"verb": "view", "users": 3}}})
 	d.answers("GET /insights/funnel", 200, answer)
@@ -67,7 +66,7 @@ func labelsAFunnelAsItWasAsked(t *testing.T, b *Browser) {
 }
 
 // Sources that a feed does not name have the target of each, and their number is not shown.
-func tellsNoTargetsOfSourcesWithoutNumber(t *testing.T, b *Browser) {
+func showsNoTargetsWithoutShare(t *testing.T, b *Browser) {
 	d := newDesk()
 	share := func(source string, target float64, items int) map[string]any {
 		return map[string]any{"feed": "home", "source": source, "target": target, "items": items}
@@ -89,7 +88,7 @@ func tellsNoTargetsOfSourcesWithoutNumber(t *testing.T, b *Browser) {
 }
 
 // An address that names no view shows the feed, even if it is the name of a member of every JavaScript object.
-func goesOnAfterAnAddressOfNoView(t *testing.T, b *Browser) {
+func recoversFromUnknownView(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#constructor")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2 && !document.querySelector('#view-feed').hidden")

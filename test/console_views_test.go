@@ -20,22 +20,22 @@ import (
 	"github.com/smartfeed/smartfeed/serving/web"
 )
 
-// hostile is a text that anybody may put into a title, an id or an attribute.
+// hostile is text that any user can put into a title, an id or an attribute.
 const hostile = `"><img src=x onerror="window.broken=1"><script>window.broken=2</script>{{7*7}}${7*7}`
 
-// desk is a fake API for the console. Tests can change its answers by path.
+// desk is a fake API for the console. Tests can change its responses by path.
 type desk struct {
 	mu     sync.Mutex
-	said   map[string]answer   // by method and path
-	heard  map[string][]string // bodies, by method and path
-	asked  map[string][]string // queries, by method and path
-	counts chan int            // of new items, for the stream
-	count  int                 // the last of them, with which a stream starts
+	said   map[string]answer   // responses by method and path
+	heard  map[string][]string // request bodies by method and path
+	asked  map[string][]string // request queries by method and path
+	counts chan int            // numbers of new items, for the stream
+	count  int                 // the last of them, the first event of a stream
 }
 
 type answer struct {
 	code int
-	body any // or a func(asked []byte) any that returns it
+	body any // the body, or a func(request []byte) any that returns it
 }
 
 func newDesk() *desk {
@@ -137,7 +137,7 @@ func status() map[string]any {
 	}
 }
 
-// answers changes the answer of a route.
+// answers changes the response of a route.
 func (d *desk) answers(call string, code int, body any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +156,7 @@ func (d *desk) queries(call, parameter string) []string {
 	defer d.mu.Unlock()
 	var list []string
 	for _, text := range d.asked[call] {
-		values, _ := url.ParseQuery(text) // what cannot be parsed has no values
+		values, _ := url.ParseQuery(text) // an invalid query has no values
 		list = append(list, values.Get(parameter))
 	}
 	return list
@@ -214,8 +214,8 @@ func (d *desk) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open shows the console in front of the desk. At its end, the test fails for each problem of the page, except those that
-// contain one of the excused texts. Answers with 503 are excused, because the desk gives them to requests that it does not know.
+// open opens the console on the desk. At its end, the test fails for each problem of the page, except those that contain one
+// of the excused texts. Responses with 503 are excused, because the desk returns them for unknown requests.
 func (d *desk) open(t *testing.T, b *Browser, v View, address string, excused ...string) *Page {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -223,7 +223,7 @@ func (d *desk) open(t *testing.T, b *Browser, v View, address string, excused ..
 	mux.Handle("/", consoleHandler(t))
 	p := b.Page(t, v)
 	p.Excuse(append(excused, "503")...)
-	site := published(t, mux)
+	site := serveSite(t, mux)
 	t.Cleanup(p.Check) // before the site closes
 	p.Go(site + address)
 	return p
@@ -237,11 +237,11 @@ func consoleHandler(t *testing.T) http.Handler {
 	return h
 }
 
-// published serves until the test ends, streams included, and returns the address.
-func published(t *testing.T, h http.Handler) string {
+// serveSite serves until the test ends, and returns the address.
+func serveSite(t *testing.T, h http.Handler) string {
 	site := httptest.NewServer(h)
 	t.Cleanup(func() {
-		site.CloseClientConnections() // Close waits for streams
+		site.CloseClientConnections() // otherwise Close waits for streams
 		site.Close()
 	})
 	return site.URL
@@ -249,44 +249,44 @@ func published(t *testing.T, h http.Handler) string {
 
 var wide = View{Width: 1280, Height: 900}
 
-// TestBrowser opens the console in front of a new desk for each subtest, in one browser.
-func TestBrowser(t *testing.T) {
+// Each subtest opens the console on a new desk, in the same browser.
+func TestBrowser_Console(t *testing.T) {
 	b := openBrowser(t)
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *Browser)
 	}{
 		{"shows hostile text as text", showsHostileTextAsText},
-		{"says what is wrong", saysWhatIsWrong},
-		{"tells what is not known of features from nothing", tellsUnknownFeaturesFromNothing},
-		{"asks for all features", asksForAllFeatures},
+		{"shows errors", showsErrors},
+		{"distinguishes unknown features from missing ones", distinguishesUnknownFeatures},
+		{"requests all features", requestsAllFeatures},
 		{"shows features of pins and pairs", showsFeaturesOfPinsAndPairs},
 		{"tries features of pins and pairs", triesFeaturesOfPinsAndPairs},
-		{"tells what pools are answered without", tellsWhatPoolsLack},
-		{"tells an empty feed from one that could not be read", tellsAnEmptyFeedFromOneUnread},
-		{"tells what is not known of the pipeline", tellsWhatThePipelineLacks},
+		{"shows degraded reasons of pools", showsDegradedPools},
+		{"distinguishes an empty feed from an unreadable one", distinguishesEmptyFeedFromUnreadable},
+		{"shows unknown values of the pipeline", showsUnknownPipelineValues},
 		{"announces new items", announcesNewItems},
 		{"leaves no gap in a feed", leavesNoGapInAFeed},
-		{"labels a funnel as it was asked", labelsAFunnelAsItWasAsked},
-		{"tells no targets of sources without number", tellsNoTargetsOfSourcesWithoutNumber},
-		{"goes on after an address of no view", goesOnAfterAnAddressOfNoView},
-		{"gives a token", givesAToken},
-		{"decides about terms", decidesAboutTerms},
+		{"labels a funnel with its request", labelsFunnelWithItsRequest},
+		{"shows no targets of sources without a share", showsNoTargetsWithoutShare},
+		{"recovers from an unknown view", recoversFromUnknownView},
+		{"sends a token", sendsToken},
+		{"decides on terms", decidesOnTerms},
 		{"shows more terms", showsMoreTerms},
 		{"sends clicks", sendsClicks},
 		{"counts an action once", countsAnActionOnce},
-		{"shows how letters are retried", showsHowLettersAreRetried},
-		{"sets how fast they are", setsHowFastTheyAre},
+		{"shows retries of dead letters", showsRetries},
+		{"sets retry rates", setsRetryRates},
 		{"shows lag, rates and restarts", showsLagRatesAndRestarts},
 		{"shows every process", showsEveryProcess},
-		{"by keyboard alone", byKeyboardAlone},
-		{"keeps what is chosen", keepsWhatIsChosen},
+		{"works with only a keyboard", worksWithKeyboard},
+		{"keeps the selection", keepsSelection},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
 	}
 }
 
-// Titles, ids, reasons and errors are shown as text, in every view.
+// Every view shows titles, ids, reasons and errors as text.
 func showsHostileTextAsText(t *testing.T, b *Browser) {
 	p := newDesk().open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
@@ -319,8 +319,8 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 	p.Check()
 }
 
-// Errors are shown where they belong, and the previous contents stay.
-func saysWhatIsWrong(t *testing.T, b *Browser) {
+// Errors appear next to their control, and the previous contents stay.
+func showsErrors(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#features", "400", "403", "404", "500")
 	p.Wait("features are shown", "document.querySelector('#features .feature li')")
@@ -350,8 +350,8 @@ func saysWhatIsWrong(t *testing.T, b *Browser) {
 	p.Wait("that the feed cannot be read", "document.querySelector('#notice').textContent.includes('too full')")
 }
 
-// New items are announced as they arrive, and the announcement disappears when there are none. Items that a visit did
-// not show are announced again.
+// The page announces new items when they arrive, and removes the announcement when there are none. It announces items that
+// a visit did not return again.
 func announcesNewItems(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a")
@@ -370,9 +370,9 @@ func announcesNewItems(t *testing.T, b *Browser) {
 	d.counts <- 3
 	pill("3 new items")
 	p.Click("#fresh")
-	p.Wait("the feed is asked for again, and its heading has the focus", "document.activeElement.id === 'feed-title'")
+	p.Wait("the feed is reloaded, and its heading has the focus", "document.activeElement.id === 'feed-title'")
 	if n := len(d.bodies("GET /feed")); n != 2 {
-		t.Errorf("the feed was asked for %d times, want twice", n)
+		t.Errorf("%d requests of the feed, want 2", n)
 	}
 	pill("3 new items") // the visit did not show all, and the count is unchanged
 	d.answers("GET /feed", 503, map[string]any{"detail": "not now"})
@@ -381,8 +381,8 @@ func announcesNewItems(t *testing.T, b *Browser) {
 	pill("3 new items")
 }
 
-// If the API requires authentication, every request has the token that the person enters.
-func givesAToken(t *testing.T, b *Browser) {
+// If the API requires authentication, every request has the token that the user enters.
+func sendsToken(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /insights/growth", 200, map[string]any{"days": []any{}})
 	var mu sync.Mutex
@@ -401,7 +401,7 @@ func givesAToken(t *testing.T, b *Browser) {
 		d.ServeHTTP(w, r)
 	})
 	mux.Handle("/", consoleHandler(t))
-	site := published(t, mux)
+	site := serveSite(t, mux)
 	p := b.Page(t, wide)
 	p.Go(site + "/?user=user:a")
 	p.Wait("it is asked for a token", "document.querySelector('#ask').open && document.activeElement.id === 'token'")
@@ -424,15 +424,16 @@ func givesAToken(t *testing.T, b *Browser) {
 	p.Wait("the token is kept for the tab", "document.querySelector('#pools li')")
 	mu.Lock()
 	if without != asked {
-		t.Errorf("%d calls went out without the token that is known", without-asked)
+		t.Errorf("%d requests without the token", without-asked)
 	}
 	mu.Unlock()
 	p.Excuse("401", "503")
 	p.Check()
 }
 
-// A decision is sent as it is chosen. A rejected one shows the error at its term, and an accepted one leaves the list.
-func decidesAboutTerms(t *testing.T, b *Browser) {
+// The page sends a decision immediately. A rejected decision shows the error at its term; after an accepted one, the term
+// disappears from the list.
+func decidesOnTerms(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#interests", "400")
 	p.Wait("terms are shown", "document.querySelectorAll('#terms li').length === 2")
@@ -465,8 +466,8 @@ func decidesAboutTerms(t *testing.T, b *Browser) {
 	p.Wait("that it cannot be read", "document.querySelector('#terms-said').textContent.includes('the rows are away')")
 }
 
-// For a long dictionary, the first terms are shown, then more, up to the maximum of the API. The page says how to reach
-// the others.
+// For a long dictionary, the page shows the first terms, then more, up to the maximum of the API. It says how to reach the
+// others.
 func showsMoreTerms(t *testing.T, b *Browser) {
 	const others = "there may be more. One that is not shown is decided about by smartfeed interests accept, reject, merge or reopen."
 	d := newDesk()
@@ -494,7 +495,7 @@ func showsMoreTerms(t *testing.T, b *Browser) {
 	said("1000", "The first 1,000 terms, by score; "+others)
 	p.Wait("there are no more to be had", "document.querySelector('#terms-more').hidden")
 	if limits := d.queries("GET /dictionary", "limit"); !slices.Equal(slices.Compact(limits), []string{"50", "250", "450", "650", "850", "1000"}) {
-		t.Errorf("asked for %q terms", limits)
+		t.Errorf("requested %q terms", limits)
 	}
 	terms(3)
 	p.Choose("#terms-state", "merged")
@@ -530,8 +531,8 @@ func sendsClicks(t *testing.T, b *Browser) {
 	}
 }
 
-// Each failed record has one line, however many dead letters it has, with the state of its retries.
-func showsHowLettersAreRetried(t *testing.T, b *Browser) {
+// Each failed record has one line for all its dead letters, with the state of its retries.
+func showsRetries(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /deadletters", 200, map[string]any{"dead_letters": []any{
 		letter("actions", 1, 0, "2026-11-20T10:00:00Z"), letter("actions", 5, 1, "2026-11-20T10:10:00Z"), letter("", 6, 0, "2026-11-20T10:20:00Z"),
@@ -566,8 +567,8 @@ func showsHowLettersAreRetried(t *testing.T, b *Browser) {
 	p.Wait("the letters, and that their states are not known", "document.querySelectorAll('#letters li').length === 2 && document.querySelector('#letters-said').textContent.includes('the rows are away')")
 }
 
-// The rate and priority of a kind are set in its line. Typed text stays while numbers change.
-func setsHowFastTheyAre(t *testing.T, b *Browser) {
+// The line of a kind has inputs for its rate and priority. Typed text stays while numbers change.
+func setsRetryRates(t *testing.T, b *Browser) {
 	const kind = "actions/objects/verb"
 	d := newDesk()
 	kinds := func(waiting int, rate float64, operator string) {
@@ -595,7 +596,7 @@ func setsHowFastTheyAre(t *testing.T, b *Browser) {
 	kinds(7, 10, "")
 	cell("waiting", "7")
 	if got := Eval[string](p, "document.querySelector('#kinds input[name=rate]').value"); got != "0" {
-		t.Errorf("what is typed has become %q", got)
+		t.Errorf("the typed text has become %q", got)
 	}
 	d.answers("POST /deadletters/limits", 400, map[string]any{"detail": "it is not taken", "errors": []string{"there is no topic"}})
 	p.Click("#kinds button[type=submit]")
@@ -662,7 +663,7 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	p.Wait("what has just been started again is marked", node+".classList.contains('sick') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
 }
 
-// With several processes, all are shown: their parts, groups over all of them, and processes that did not respond.
+// The page shows all processes: their parts, the merged groups, and processes that did not respond.
 func showsEveryProcess(t *testing.T, b *Browser) {
 	part := func(name, condition string, restarts int) map[string]any {
 		return map[string]any{"name": name, "condition": condition, "since": "2026-11-20T10:00:00Z", "restarts": restarts}
@@ -701,8 +702,8 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 	p.Wait("the shares of all", "document.querySelector('#plot-shares figure')?.textContent.includes('1,200 items')")
 }
 
-// The whole console is usable without a pointer: from the skip link through every control to every view.
-func byKeyboardAlone(t *testing.T, b *Browser) {
+// The console is usable without a pointer: from the skip link through every control to every view.
+func worksWithKeyboard(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/", "404")
 	p.Wait("it is asked whose feed", "!document.querySelector('#suggest').hidden")
@@ -711,17 +712,17 @@ func byKeyboardAlone(t *testing.T, b *Browser) {
 	}
 	p.Press(kb.Tab)
 	if got := focused(); got != "Skip to the content" {
-		t.Errorf("the first tab comes to %q, want the skip link", got)
+		t.Errorf("the first tab focuses %q, want the skip link", got)
 	}
 	if !Eval[bool](p, "document.activeElement.getBoundingClientRect().top >= 0") {
-		t.Error("the skip link is not seen when it has the focus")
+		t.Error("the focused skip link is not visible")
 	}
 	p.Press(kb.Enter)
 	p.Wait("the content has the focus", "document.activeElement.id === 'main'")
 	p.Go(Eval[string](p, "location.origin"))
 	order := tabs(p, "user", 10)
 	if want := []string{"Skip to the content", "user"}; !slices.Equal(order, want) {
-		t.Errorf("the tabs are %q, want %q", order, want)
+		t.Errorf("the tab order is %q, want %q", order, want)
 	}
 	p.Press("a")
 	p.Press(kb.Enter)
@@ -803,7 +804,7 @@ func tabs(p *Page, until string, most int) []string {
 }
 
 // Colors follow the system until a person chooses others, which are kept. Updates can be stopped.
-func keepsWhatIsChosen(t *testing.T, b *Browser) {
+func keepsSelection(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/?user=user:a")
 	ground := "getComputedStyle(document.documentElement).backgroundColor"

@@ -1,6 +1,5 @@
-// Package test tests the program from outside, with dependencies that only tests need: the console in a real browser, the files
-// for containers with Docker's parser, and the alerts with Prometheus's engine. It is a module of its own, so that the program
-// does not depend on them.
+// Package test contains tests with additional dependencies: the console in a real browser, the container files with Docker's
+// parser, and the alerts with Prometheus's engine. It is a separate module, so the program does not depend on them.
 package test
 
 import (

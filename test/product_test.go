@@ -22,17 +22,17 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// processingTimeout is how long a test waits until all events have been processed.
+// processingTimeout limits the wait for the processing of events.
 const processingTimeout = 5 * time.Minute
 
-// product is a running product.
+// product is a running process.
 type product struct {
 	*app.App
 	t   *testing.T
 	cfg app.Config
 }
 
-// testConfig returns the configuration of a product on free ports. Its timeouts are long, because the machine may be busy.
+// testConfig returns a configuration with free ports, and long timeouts for busy machines.
 func testConfig(t *testing.T) app.Config {
 	t.Helper()
 	const timeout = 2 * time.Second
@@ -89,7 +89,7 @@ func startBroker(t *testing.T) *embedded.Server {
 	return broker
 }
 
-// run executes a command and returns its output.
+// run executes a command, and returns its output.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, problems strings.Builder
@@ -102,7 +102,7 @@ func run(t *testing.T, args ...string) string {
 // url returns the URL of a path.
 func (p *product) url(path string) string { return "http://" + p.Addr() + path }
 
-// wait returns when all events published before have been processed.
+// wait waits until all published events have been processed.
 func (p *product) wait() {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), processingTimeout)
@@ -131,7 +131,7 @@ func (p *product) publish(events ...map[string]any) {
 	}
 }
 
-// get reads a response of the API.
+// get decodes a response of the API.
 func get[T any](p *product, path string) (response T) {
 	p.t.Helper()
 	res, err := http.Get(p.url(path))
