@@ -1,5 +1,5 @@
-// Command smartfeed is a home feed and near-real-time features from one stream of events. `smartfeed dev` runs all of
-// it in one process on embedded parts; `smartfeed help` lists the rest.
+// Command smartfeed turns one stream of events into home feeds and near-real-time features. `smartfeed dev` runs all roles in
+// one process with embedded servers; `smartfeed help` lists all commands.
 //
 // The exit code is 0 for success, 1 for a failure, and 2 for an invalid command line or configuration. The commands are
 // in package internal/cli.

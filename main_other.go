@@ -2,5 +2,5 @@
 
 package main
 
-// keepFilesPrivate does nothing: permissions are those of the directory.
+// keepFilesPrivate does nothing: files inherit the permissions of the directory.
 func keepFilesPrivate() {}

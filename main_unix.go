@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// keepFilesPrivate makes files and directories that the process creates, those of libraries included, its user's alone.
+// keepFilesPrivate sets the umask: only the user of the process has access to files that it and its libraries create.
 func keepFilesPrivate() { syscall.Umask(0o077) }
