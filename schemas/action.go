@@ -50,7 +50,7 @@ func (v Verbs) Validate() error {
 			errs = append(errs, fmt.Errorf("verb %s: %w", quote(string(verb)), err))
 		}
 		if verb == ImpressionCount {
-			errs = append(errs, fmt.Errorf("verb %q: the name is taken for pins that were shown", verb))
+			errs = append(errs, fmt.Errorf("verb %q: the name is reserved for impressions", verb))
 		}
 		if w := v[verb]; math.IsNaN(w) || math.IsInf(w, 0) {
 			errs = append(errs, fmt.Errorf("verb %s: weight %g is not finite", quote(string(verb)), w))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxReasonBytes bounds a reason. It is part of a dead letter, and may quote untrusted input.
+// maxReasonBytes bounds a reason, which is part of a dead letter and may quote untrusted input.
 const maxReasonBytes = 4096
 
 // BadRecordError is returned for a record that can never be processed as it is. The record goes to the dead-letter topic.

@@ -23,8 +23,8 @@ const (
 	MaxCandidates     = 1000 // of an offer
 )
 
-// MaxAhead is how far an event's time may be after its arrival, to allow for differences between clocks. There is no lower
-// bound.
+// MaxAhead is the maximum time between an event's arrival and a later event time, to allow for differences between clocks.
+// There is no lower bound.
 const MaxAhead = 5 * time.Minute
 
 // maxProblems is the maximum number of problems that are reported for one event.
@@ -73,9 +73,9 @@ func (p *problems) notAhead(name string, t, arrival Micros) {
 	p.notef(name, "%s ahead of its arrival, at most %s are allowed", ahead.Round(time.Second), MaxAhead)
 }
 
-func (p *problems) count(name string, n, most int) {
-	if n > most {
-		p.notef(name, "%d entries, at most %d are allowed", n, most)
+func (p *problems) count(name string, n, limit int) {
+	if n > limit {
+		p.notef(name, "%d entries, at most %d are allowed", n, limit)
 	}
 }
 

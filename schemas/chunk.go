@@ -10,7 +10,7 @@ import (
 var ErrUnknownFeed = errors.New("unknown feed")
 
 // ErrNotOwner is returned when this process does not own the partition of a user's pools, or is still recovering it.
-var ErrNotOwner = errors.New("partition elsewhere")
+var ErrNotOwner = errors.New("another process owns the partition")
 
 // ChunkRequest requests a chunk from the content generator.
 type ChunkRequest struct {
@@ -28,11 +28,11 @@ type ChunkRequest struct {
 type Chunk struct {
 	Served   Served      `json:"served"`
 	Head     int64       `json:"head"`   // highest position of the materialized feed when the chunk was built; 0: none
-	Recent   []FeedEntry `json:"recent"` // see Remembered
+	Recent   []FeedEntry `json:"recent"` // see RecentEntries
 	Degraded []string    `json:"degraded,omitempty"`
 
-	// Recall reads Recent, which is empty then. If it is nil, Recent is complete.
-	Recall func(ctx context.Context) ([]FeedEntry, error) `json:"-"`
+	// ReadRecent reads Recent, which is empty then. If it is nil, Recent is complete.
+	ReadRecent func(ctx context.Context) ([]FeedEntry, error) `json:"-"`
 
 	// Inactive reports that the user was inactive, and that the chunk is empty: publish a UserActivity, then request the chunk again.
 	Inactive bool `json:"inactive,omitempty"`
@@ -40,14 +40,14 @@ type Chunk struct {
 	Announce bool `json:"announce,omitempty"`
 }
 
-// Remembered returns the newest entries of the materialized feed, newest first, for use until the store has them. An entry
-// that the user may no longer see has no pin. If Recall is set, the entries are read only now, because few responses need
-// them and reading them is a significant part of the cost of a chunk. It returns the error of Recall.
-func (c *Chunk) Remembered(ctx context.Context) ([]FeedEntry, error) {
-	if c.Recall == nil {
+// RecentEntries returns the newest entries of the materialized feed, newest first, for use until the store has them. An entry
+// that has become hidden has no pin. If ReadRecent is set, the entries are read only now, because few responses need them and
+// reading them is a significant part of the cost of a chunk. It returns the error of ReadRecent.
+func (c *Chunk) RecentEntries(ctx context.Context) ([]FeedEntry, error) {
+	if c.ReadRecent == nil {
 		return c.Recent, nil
 	}
-	return c.Recall(ctx)
+	return c.ReadRecent(ctx)
 }
 
 // Outcome is the outcome of publishing the Served record of a chunk.

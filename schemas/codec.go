@@ -14,7 +14,7 @@ import (
 
 // Only this file, and file.go for files that this program writes itself, use the Avro library, hamba/avro. The library is
 // trusted with this package's schemas and with mapping values to structs, but not with bytes. It lets six bytes exhaust the
-// memory, accepts many truncated records, and can skip a field forever. Therefore conform checks every body first, and each
+// memory, accepts many truncated records, and can skip a field in an endless loop. Therefore conform checks every body first, and each
 // body is decoded only with its own schema. The limits below matter only if conform is wrong. The library parses other
 // schemas without the defaults of their fields; see dropDefaults. Its schema resolution is not used: it rejects a whole
 // schema for one bad branch or another record name, and cannot widen a branch of a union to another one.
@@ -79,7 +79,7 @@ func (c *codec) decode(body []byte, rec any) error {
 		return r.Error
 	}
 	if r.Peek(); r.Error == nil {
-		return fmt.Errorf("read %s: bytes left over", c.schema.Type())
+		return fmt.Errorf("read %s: trailing bytes", c.schema.Type())
 	}
 	r.Reset(nil)
 	return nil
@@ -88,10 +88,10 @@ func (c *codec) decode(body []byte, rec any) error {
 // parseSchema parses the text of any schema, including untrusted ones, into nodes without the defaults of their fields.
 func parseSchema(text string) (*node, error) {
 	if len(text) > maxSchemaBytes {
-		return nil, fmt.Errorf("parse schema: %d bytes, at most %d are read", len(text), maxSchemaBytes)
+		return nil, fmt.Errorf("parse schema: %d bytes, at most %d are allowed", len(text), maxSchemaBytes)
 	}
 	var parsed any
-	if json.Unmarshal([]byte(text), &parsed) == nil { // the library takes text that is not JSON for the name of a type
+	if json.Unmarshal([]byte(text), &parsed) == nil { // the library parses text that is not JSON as the name of a type
 		dropDefaults(parsed)
 		bare, err := json.Marshal(parsed)
 		if err != nil {

@@ -59,7 +59,7 @@ func TestCheckBackward(t *testing.T) {
 		{"type became one of a union", field(`["null","string"]`), field("string"), nil},
 		{"union lost a type", field("string"), field(`["null","string"]`), []string{"f|null: type changed from null to string"}},
 		{"union gained a type", field(`["null","string","long"]`), field(`["null","string"]`), nil},
-		{"type is none of a union", field(`["null","string"]`), field("boolean"), []string{"f: type boolean is none of the union's"}},
+		{"type is not in a union", field(`["null","string"]`), field("boolean"), []string{"f: type boolean is not in the union"}},
 		{"a union of records of one name", `["string",` + inSpace("n", "int") + `,` + inSpace("m", "string") + `]`, inSpace("m", "string"), nil},
 		{"a union of two meanings", field(`[` + millis + `,` + micros + `]`), field(micros), nil},
 		{"items", field(`{"type":"array","items":"int"}`), field(`{"type":"array","items":"string"}`), []string{"f[]: type changed from string to int"}},
@@ -87,9 +87,9 @@ func TestCheckBackward(t *testing.T) {
 	}
 }
 
-// TestOwnSchemasReadThemselves covers every default of this package's schemas: it reads a writer that has only the fields
+// TestCheckBackward_AcceptsOwnSchemas covers every default of this package's schemas: it reads a writer that has only the fields
 // without a default.
-func TestOwnSchemasReadThemselves(t *testing.T) {
+func TestCheckBackward_AcceptsOwnSchemas(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		if err := checkBackward(r.schema, r.schema); err != nil {
 			t.Errorf("%s: %v", r.name, err)
@@ -180,9 +180,9 @@ func drawUnion(t *rapid.T, depth int, names map[string]int) string {
 	return "[" + strings.Join(branches, ",") + "]"
 }
 
-// TestCheckBackwardAgreesWithTheLibrary uses the library's own check as an oracle. It finds only one problem, without a
+// TestCheckBackward_AgreesWithLibrary uses the library's own check as an oracle. It finds only one problem, without a
 // path.
-func TestCheckBackwardAgreesWithTheLibrary(t *testing.T) {
+func TestCheckBackward_AgreesWithLibrary(t *testing.T) {
 	var compatible, not int
 	rapid.Check(t, func(t *rapid.T) {
 		reader := drawSchema(t, 3, map[string]int{})
@@ -210,7 +210,7 @@ func TestCheckBackwardAgreesWithTheLibrary(t *testing.T) {
 		}
 	})
 	if compatible < 10 || not < 10 {
-		t.Errorf("%d compatible pairs and %d others: the test tells little", compatible, not)
+		t.Errorf("%d compatible pairs and %d others: too few for the test", compatible, not)
 	}
 }
 
@@ -266,9 +266,9 @@ func drawBlocks(t *rapid.T, out []byte, n *node) []byte {
 	return appendLong(out, 0)
 }
 
-// TestResolveAgreesWithTheLibrary reads random values of one schema with another: rewritten by resolve, and by the
+// TestResolve_AgreesWithLibrary reads random values of one schema with another: rewritten by resolve, and by the
 // library's own resolution, which is safe on well-formed bytes.
-func TestResolveAgreesWithTheLibrary(t *testing.T) {
+func TestResolve_AgreesWithLibrary(t *testing.T) {
 	read := 0
 	rapid.Check(t, func(t *rapid.T) {
 		reader := drawRecord(t, 3, map[string]int{})
@@ -310,7 +310,7 @@ func TestResolveAgreesWithTheLibrary(t *testing.T) {
 		read++
 	})
 	if read < 10 {
-		t.Errorf("%d values read: the test tells little", read)
+		t.Errorf("%d values read: too few for the test", read)
 	}
 }
 

@@ -19,17 +19,17 @@ type DeadLetter struct {
 	FirstOffset    int64 `avro:"firstOffset" json:"-"`
 }
 
-// Cut truncates the key and value of a record that is too long for a dead letter, and says so in the reason. No serde can
-// read a record above MaxRecordBytes, so a retry would fail in any case.
+// Cut truncates the key and value of a record that is too long for a dead letter, and adds the lengths to the reason. No serde
+// can read a record above MaxRecordBytes, so a retry would fail in any case.
 func (l *DeadLetter) Cut() {
-	const most = MaxDeadLetterBytes * 3 / 4
-	whole := len(l.Key) + len(l.Value)
-	if whole <= most {
+	const limit = MaxDeadLetterBytes * 3 / 4
+	size := len(l.Key) + len(l.Value)
+	if size <= limit {
 		return
 	}
-	l.Key = l.Key[:min(len(l.Key), most/2)]
-	l.Value = l.Value[:min(len(l.Value), most-len(l.Key))]
-	l.Reason += fmt.Sprintf(" (the first %d of %d bytes are kept)", len(l.Key)+len(l.Value), whole)
+	l.Key = l.Key[:min(len(l.Key), limit/2)]
+	l.Value = l.Value[:min(len(l.Value), limit-len(l.Key))]
+	l.Reason += fmt.Sprintf(" (the first %d of %d bytes are kept)", len(l.Key)+len(l.Value), size)
 }
 
 // First returns the partition and offset of the record that failed first, in the dead letter's topic. This dead letter may

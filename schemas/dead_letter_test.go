@@ -7,7 +7,7 @@ import (
 )
 
 // A dead letter of a record of any length can be encoded, and states what is missing.
-func TestDeadLettersAreCut(t *testing.T) {
+func TestDeadLetter_Cut(t *testing.T) {
 	long := bytes.Repeat([]byte{'x'}, 3<<20)
 	for _, c := range []struct {
 		name       string
@@ -15,7 +15,7 @@ func TestDeadLettersAreCut(t *testing.T) {
 		cut        bool
 	}{
 		{"none", nil, nil, false},
-		{"the longest that can be read", []byte("user:1"), long[:MaxRecordBytes], false},
+		{"maximum length", []byte("user:1"), long[:MaxRecordBytes], false},
 		{"a long value", []byte("user:1"), long, true},
 		{"a long key", long, nil, true},
 		{"both", long, long, true},

@@ -34,12 +34,12 @@ func (p *DeliveredPin) MaxEncodedBytes() int { return 32 + len(p.Pin) + p.maxEnc
 // DeliveryPortions splits pins into portions that each fit a Delivery to one user: at most 250 pins and 256 KiB, and at
 // least one pin.
 func DeliveryPortions(pins []DeliveredPin) [][]DeliveredPin {
-	const mostPins, mostBytes = 250, 256 << 10
+	const maxPins, maxBytes = 250, 256 << 10
 	var all [][]DeliveredPin
 	start, size := 0, 0
 	for i := range pins {
 		n := pins[i].MaxEncodedBytes()
-		if i > start && (i-start == mostPins || size+n > mostBytes) {
+		if i > start && (i-start == maxPins || size+n > maxBytes) {
 			all, start, size = append(all, pins[start:i]), i, 0
 		}
 		size += n

@@ -22,7 +22,7 @@ func TestDeliveryPortions_HoldAllPinsAndFit(t *testing.T) {
 			bytes := 0
 			for i := range portion {
 				if got := int(portion[i].Version); got != next {
-					t.Fatalf("pin %d where %d is due", got, next)
+					t.Fatalf("pin %d, want %d", got, next)
 				}
 				next++
 				bytes += portion[i].MaxEncodedBytes()

@@ -1,7 +1,7 @@
 package schemas
 
-// EdgeMode asks a followee to stop delivering to an inactive follower, or to resume and deliver a backfill. Topic
-// edge-modes, key: Followee.
+// EdgeMode requests that fanout stops delivering a followee's pins to an inactive follower, or resumes and delivers a backfill.
+// Topic edge-modes, key: Followee.
 type EdgeMode struct {
 	Followee Followee `avro:"followee" json:"followee"`
 	User     UserID   `avro:"user" json:"user"`

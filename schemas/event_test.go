@@ -58,11 +58,11 @@ func checkValid[T any](t *testing.T, good func() T, validate func(e *T) error, t
 	}
 }
 
-func TestPinEventValidate(t *testing.T) {
+func TestValidate_PinEvent(t *testing.T) {
 	good := func() PinEvent { return PinEvent{Event: goodEvent(Create, "pin:42")} }
 	limit := Micros(MaxAhead / time.Microsecond)
 	checkValid(t, good, func(e *PinEvent) error { return Validate(e, arrival, nil) }, []validCase[PinEvent]{
-		{"only what must be", func(e *PinEvent) {}, ""},
+		{"required fields only", func(e *PinEvent) {}, ""},
 		{"everything at its bound", func(e *PinEvent) {
 			e.ID = strings.Repeat("i", 128)
 			e.Time = arrival + limit
@@ -75,11 +75,11 @@ func TestPinEventValidate(t *testing.T) {
 		{"update, delete", func(e *PinEvent) { e.Verb = Delete }, ""},
 		{"long ago", func(e *PinEvent) { e.Time = math.MinInt64 }, ""},
 		{"a title with line feeds", func(e *PinEvent) { e.Title = "a\nb" }, ""},
-		{"ahead of its time", func(e *PinEvent) { e.Time = arrival + limit + 1 },
+		{"ahead of its arrival", func(e *PinEvent) { e.Time = arrival + limit + 1 },
 			"time: 5m0s ahead of its arrival, at most 5m0s are allowed"},
-		{"at the end of time", func(e *PinEvent) { e.Time = math.MaxInt64 },
+		{"maximum time", func(e *PinEvent) { e.Time = math.MaxInt64 },
 			"time: 1000000h0m0s ahead of its arrival, at most 5m0s are allowed"},
-		{"all at once", func(e *PinEvent) {
+		{"several problems", func(e *PinEvent) {
 			e.ID, e.Actor, e.Verb, e.Object = "", "board:1", Follow, "user:1"
 			e.Board, e.Interests = "pin:1", []InterestID{"interest:1", "x"}
 		}, `id: empty; actor: id "board:1": want user:…; verb: unknown verb "follow"; known are [create update delete]; ` +
@@ -90,7 +90,7 @@ func TestPinEventValidate(t *testing.T) {
 		{"no actor", func(e *PinEvent) { e.Actor = "" }, `actor: id "": empty`},
 		{"too many interests", func(e *PinEvent) { e.Interests = interests(65) }, "interests: 65 entries, at most 64 are allowed"},
 		{"too many attributes", func(e *PinEvent) { e.Attributes = attributes(65) }, "attributes: 65 entries, at most 64 are allowed"},
-		{"attributes of bad form", func(e *PinEvent) {
+		{"malformed attributes", func(e *PinEvent) {
 			e.Attributes = map[string]string{"": "v", strings.Repeat("k", 65): "v", "v": strings.Repeat("v", 1025), "w": "\xff"}
 		}, `attributes: name "": empty; attributes: name "` + strings.Repeat("k", 64) + `"…: 65 bytes, at most 64 are allowed; ` +
 			`attributes: "v": 1025 bytes, at most 1024 are allowed; attributes: "w": not UTF-8`},
@@ -99,7 +99,7 @@ func TestPinEventValidate(t *testing.T) {
 		{"link too long", func(e *PinEvent) { e.Link = strings.Repeat("l", 2049) }, "link: 2049 bytes, at most 2048 are allowed"},
 		{"embedding too long", func(e *PinEvent) { e.Embedding = make([]float32, 2049) }, "embedding: 2049 entries, at most 2048 are allowed"},
 		{"embedding not finite", func(e *PinEvent) { e.Embedding = []float32{1, float32(math.NaN())} }, "embedding: number 1 is not finite"},
-		{"more problems than are told", func(e *PinEvent) { e.Interests = make([]InterestID, 64) },
+		{"more problems than are listed", func(e *PinEvent) { e.Interests = make([]InterestID, 64) },
 			joined(20, func(i int) string { return fmt.Sprintf(`interests[%d]: id "": empty`, i) }, "; ") + "; and 44 more"},
 	})
 }
@@ -112,7 +112,7 @@ func joined(n int, text func(i int) string, between string) string {
 	return strings.Join(all, between)
 }
 
-func TestFollowEventValidate(t *testing.T) {
+func TestValidate_FollowEvent(t *testing.T) {
 	good := func() FollowEvent { return FollowEvent{goodEvent(Follow, "board:1")} }
 	checkValid(t, good, func(e *FollowEvent) error { return Validate(e, arrival, nil) }, []validCase[FollowEvent]{
 		{"a board", func(e *FollowEvent) {}, ""},
@@ -124,13 +124,13 @@ func TestFollowEventValidate(t *testing.T) {
 	})
 }
 
-func TestActionEventValidate(t *testing.T) {
+func TestValidate_ActionEvent(t *testing.T) {
 	good := func() ActionEvent { return ActionEvent{Event: goodEvent(Click, "pin:42")} }
 	known := DefaultVerbs().With(Verbs{"share": 2})
 	checkValid(t, good, func(e *ActionEvent) error { return Validate(e, arrival, known) }, []validCase[ActionEvent]{
 		{"a click", func(e *ActionEvent) {}, ""},
 		{"a verb of the configuration", func(e *ActionEvent) { e.Verb = "share" }, ""},
-		{"of nobody", func(e *ActionEvent) { e.Actor = "" }, ""},
+		{"anonymous", func(e *ActionEvent) { e.Actor = "" }, ""},
 		{"of a board", func(e *ActionEvent) { e.Actor = "board:1" }, `actor: id "board:1": want user:…`},
 		{"unknown verb", func(e *ActionEvent) { e.Verb = "wink" },
 			`verb: unknown verb "wink"; known are [click closeup hide report save share view]`},
@@ -142,12 +142,12 @@ func TestActionEventValidate(t *testing.T) {
 	})
 }
 
-func TestUserEventValidate(t *testing.T) {
+func TestValidate_UserEvent(t *testing.T) {
 	good := func() UserEvent { return UserEvent{Event: goodEvent(Update, "user:7")} }
 	checkValid(t, good, func(e *UserEvent) error { return Validate(e, arrival, nil) }, []validCase[UserEvent]{
 		{"an update", func(e *UserEvent) {}, ""},
 		{"a delete", func(e *UserEvent) { e.Verb = Delete }, ""},
-		{"of somebody else", func(e *UserEvent) { e.Actor = "user:8" }, `actor: "user:8" is not "user:7", the object`},
+		{"actor is not the object", func(e *UserEvent) { e.Actor = "user:8" }, `actor: "user:8" is not "user:7", the object`},
 		{"of a pin", func(e *UserEvent) { e.Actor, e.Object = "pin:1", "pin:1" }, `object: id "pin:1": want user:…`},
 		{"create", func(e *UserEvent) { e.Verb = Create }, `verb: unknown verb "create"; known are [update delete]`},
 		{"lists", func(e *UserEvent) {
@@ -157,7 +157,7 @@ func TestUserEventValidate(t *testing.T) {
 	})
 }
 
-func TestOfferValidate(t *testing.T) {
+func TestValidate_Offer(t *testing.T) {
 	good := func() Offer {
 		return Offer{ID: "o-1", Time: arrival, User: "user:7", Source: "ml", Candidates: []Candidate{
 			{Pin: "pin:1", Facets: Facets{Author: "user:2"}, Created: arrival, PoolScore: -1},
@@ -167,13 +167,13 @@ func TestOfferValidate(t *testing.T) {
 		{"one candidate", func(o *Offer) {}, ""},
 		{"none", func(o *Offer) { o.Candidates = nil }, ""},
 		{"of the related source", func(o *Offer) { o.Source = Related }, ""},
-		{"under a name that is taken", func(o *Offer) { o.Source = FromInterest }, "source: the name is taken: interest"},
+		{"reserved source name", func(o *Offer) { o.Source = FromInterest }, "source: reserved name: interest"},
 		{"too many", func(o *Offer) {
 			for range MaxCandidates {
 				o.Candidates = append(o.Candidates, o.Candidates[0])
 			}
 		}, "candidates: 1001 entries, at most 1000 are allowed"},
-		{"all at once", func(o *Offer) {
+		{"several problems", func(o *Offer) {
 			o.ID, o.Time, o.User, o.Source = "", arrival+1e9, "pin:1", ""
 			o.Candidates[0] = Candidate{Created: arrival + 1e9, PoolScore: PoolScore(math.NaN()), Facets: Facets{Interests: interests(65)}}
 		}, `id: empty; time: 16m40s ahead of its arrival, at most 5m0s are allowed; user: id "pin:1": want user:…; ` +
@@ -200,7 +200,7 @@ func TestValidateRecord_RejectsOtherKeys(t *testing.T) {
 	}
 }
 
-func TestVerbs(t *testing.T) {
+func TestVerbs_Validate(t *testing.T) {
 	if err := DefaultVerbs().Validate(); err != nil {
 		t.Errorf("default verbs: %v", err)
 	}
@@ -210,7 +210,7 @@ func TestVerbs(t *testing.T) {
 		t.Errorf("with: got %v from %v", more, def)
 	}
 	err := Verbs{"": 1, ImpressionCount: 1, "x": math.Inf(1)}.Validate()
-	want := "verb \"\": empty\nverb \"impression\": the name is taken for pins that were shown\nverb \"x\": weight +Inf is not finite"
+	want := "verb \"\": empty\nverb \"impression\": the name is reserved for impressions\nverb \"x\": weight +Inf is not finite"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -17,16 +17,16 @@ const (
 	Explore      Source = "explore"   // only in responses: picked by the exploration rule
 )
 
-// reservedSources are the names that external systems may not use.
+// reservedSources are the names that external systems must not use.
 const reservedSources = string(Following + "|" + FromInterest + "|" + Explore)
 
-// CheckOffered returns an error if external systems may not offer candidates of a source with this name. The names
-// following, interest and explore are reserved.
+// CheckOffered returns an error unless the source is a valid name for candidates of external systems. The names following,
+// interest and explore are reserved.
 func (s Source) CheckOffered() error { return checkOffered(string(s)) }
 
 func checkOffered(source string) error {
 	if source != "" && contains(reservedSources, source) {
-		return errors.New("the name is taken: " + source)
+		return errors.New("reserved name: " + source)
 	}
 	return checkText(source, MaxSourceBytes)
 }
@@ -92,7 +92,7 @@ func appendText[T ~string](b []byte, s T) []byte {
 }
 
 // ErrFacets is returned for bytes that are not encoded facets: a row is damaged, or another program wrote it.
-var ErrFacets = errors.New("decode facets: cut short or malformed")
+var ErrFacets = errors.New("decode facets: truncated or malformed")
 
 // DecodeFacets decodes facets from the start of s and returns the rest of s. The ids share the memory of s. newList returns
 // the list for n interests, n > 0; nil means that each one is allocated.

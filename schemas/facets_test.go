@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestFacets_FolloweesAreTheIDsThatAreSet(t *testing.T) {
+func TestFacets_FolloweesOmitsEmptyIDs(t *testing.T) {
 	for name, test := range map[string]struct {
 		facets Facets
 		want   []Followee
@@ -60,8 +60,8 @@ func TestFacets_EqualComparesEveryID(t *testing.T) {
 	}
 }
 
-// A decoder gets the rest of a row in any case, so only a truncation inside the facets must be an error.
-func TestDecodeFacets_ReadsWholeFacetsOrNone(t *testing.T) {
+// The input of the decoder includes the rest of a row, so only a truncation inside the facets is an error.
+func TestDecodeFacets_RejectsTruncation(t *testing.T) {
 	facets := rapid.Make[Facets]()
 	rapid.Check(t, func(t *rapid.T) {
 		want, tail := facets.Draw(t, "facets"), rapid.String().Draw(t, "tail")
@@ -91,7 +91,7 @@ func FuzzDecodeFacets(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		facets, rest, err := DecodeFacets(s, nil)
 		if err == nil && len(rest)+len(facets.Interests)+2 > len(s) {
-			t.Errorf("%d interests and %d bytes left over in %d bytes", len(facets.Interests), len(rest), len(s))
+			t.Errorf("%d interests and a rest of %d bytes, of %d bytes", len(facets.Interests), len(rest), len(s))
 		}
 	})
 }

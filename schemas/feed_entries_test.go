@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestFeedEntries_AllNumbersTheItems(t *testing.T) {
+func TestFeedEntries_AllNumbersItems(t *testing.T) {
 	items := []ServedItem{{Pin: "pin:1", Source: Following, RankScore: 1}, {Pin: "pin:2", Source: Related}, {Pin: "pin:3"}}
 	f := FeedEntries{User: "user:1", First: 7, Time: 9, Items: items}
 	var want []FeedEntry

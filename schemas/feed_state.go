@@ -1,13 +1,13 @@
 package schemas
 
-// FeedState is what a feed remembers of a user and which candidates it defers, at one time.
+// FeedState is the state of a feed for a user at one time, with the candidates that it defers.
 type FeedState struct {
-	Feed       string            `json:"feed"`
-	Arm        string            `json:"arm,omitempty"` // experiment arm of the feed that the user is in; "": none
-	Sources    List[SourceState] `json:"sources"`       // those with a share, candidates or impressions; by name
-	Held       List[HeldBack]    `json:"held"`          // longest deferred first, then least weak first
-	Affinities List[Affinity]    `json:"affinities"`    // strongest first
-	Degraded   List[string]      `json:"degraded"`      // parts that could not be read
+	Feed       string                  `json:"feed"`
+	Arm        string                  `json:"arm,omitempty"` // experiment arm of the feed that the user is in; "": none
+	Sources    List[SourceState]       `json:"sources"`       // those with a share, candidates or impressions; by name
+	Held       List[DeferredCandidate] `json:"held"`          // longest deferred first, then the highest score first
+	Affinities List[Affinity]          `json:"affinities"`    // strongest first
+	Degraded   List[string]            `json:"degraded"`      // parts that could not be read
 }
 
 // SourceState is the state of a source for a user.
@@ -18,8 +18,8 @@ type SourceState struct {
 	Shown   float64 `json:"shown"`   // decayed impressions
 }
 
-// HeldBack is a candidate that a visit now would defer to a later session.
-type HeldBack struct {
+// DeferredCandidate is a candidate that a visit now would defer to a later session.
+type DeferredCandidate struct {
 	Pin    PinID     `json:"pin"`
 	Reason Reason    `json:"reason"`          // ReasonDeferred or ReasonWeak
 	Since  Timestamp `json:"since,omitempty"` // when it was deferred; 0: it is not deferred yet

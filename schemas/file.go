@@ -76,8 +76,8 @@ func (w *FileWriter) Flush() error {
 	return nil
 }
 
-// EachFiled visits the records of a file that a FileWriter wrote. The file must be complete; see MendFile.
-func EachFiled(r io.Reader, visit func(*FiledFeatures) error) error {
+// ReadFiled visits the records of a file that a FileWriter wrote. The file must be complete; see RepairFile.
+func ReadFiled(r io.Reader, visit func(*FiledFeatures) error) error {
 	dec, err := ocf.NewDecoder(bufio.NewReader(r), ocf.WithDecoderSchemaCache(&avro.SchemaCache{}))
 	if err != nil {
 		return fmt.Errorf("read file: %w", err)
@@ -97,9 +97,9 @@ func EachFiled(r io.Reader, visit func(*FiledFeatures) error) error {
 	return nil
 }
 
-// MendFile truncates an object container file after its last complete block, for a file whose writer was killed. It returns
+// RepairFile truncates an object container file after its last complete block, for a file whose writer was killed. It returns
 // the number of remaining records.
-func MendFile(f *os.File) (records int64, err error) {
+func RepairFile(f *os.File) (records int64, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
 	if err != nil {
 		return 0, fmt.Errorf("repair %s: %w", f.Name(), err)
@@ -136,7 +136,7 @@ func completeBlocks(text []byte) (records int64, end int) {
 	}
 }
 
-var errFileHeader = errors.New("no object container file")
+var errFileHeader = errors.New("not an object container file")
 
 // fileHeader reads the header and returns the marker that ends every block.
 func fileHeader(c *cursor) (sync []byte, err error) {

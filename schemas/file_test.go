@@ -42,20 +42,20 @@ func filed(t *testing.T) ([]*FiledFeatures, []byte) {
 func read(t *testing.T, text []byte) []*FiledFeatures {
 	t.Helper()
 	var got []*FiledFeatures
-	err := EachFiled(bytes.NewReader(text), func(rec *FiledFeatures) error { got = append(got, rec); return nil })
+	err := ReadFiled(bytes.NewReader(text), func(rec *FiledFeatures) error { got = append(got, rec); return nil })
 	must.OK(t, err)
 	return got
 }
 
-func TestFilesAreReadAsTheyWereWritten(t *testing.T) {
+func TestFileWriter_RoundTrip(t *testing.T) {
 	want, file := filed(t)
 	if diff := cmp.Diff(want, read(t, file), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// Wherever a writer was killed, the complete blocks remain and can be read.
-func TestAFileCutAnywhereIsMended(t *testing.T) {
+// After a kill of the writer at any byte, the complete blocks remain and can be read.
+func TestRepairFile_TruncatesAtLastCompleteBlock(t *testing.T) {
 	want, whole := filed(t)
 	path := filepath.Join(t.TempDir(), "f.avro")
 	last := 0
@@ -63,7 +63,7 @@ func TestAFileCutAnywhereIsMended(t *testing.T) {
 		must.OK(t, os.WriteFile(path, whole[:n], 0o600))
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		must.OK(t, err)
-		records, err := MendFile(f)
+		records, err := RepairFile(f)
 		must.OK(t, err)
 		must.OK(t, f.Close())
 		if records%2 != 0 || int(records) < last {
@@ -84,7 +84,7 @@ func TestAFileCutAnywhereIsMended(t *testing.T) {
 	}
 }
 
-func FuzzMendFile(f *testing.F) {
+func FuzzRepairFile(f *testing.F) {
 	f.Add([]byte("Obj\x01\x00"))
 	f.Add([]byte("Obj\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, text []byte) {

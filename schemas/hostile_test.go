@@ -75,7 +75,7 @@ func cost(f func()) (uint64, time.Duration) {
 	return after.TotalAlloc - before.TotalAlloc, took
 }
 
-// soonest is cost, repeated up to three times with the shortest time if f takes longer than a decoding may: a busy machine
+// soonest is cost, repeated up to three times with the shortest time if f exceeds longestDecoding: a busy machine
 // is not always slow. The allocation is that of the first run.
 func soonest(f func()) (allocated uint64, took time.Duration) {
 	allocated, took = cost(f)
@@ -89,7 +89,7 @@ func soonest(f func()) (allocated uint64, took time.Duration) {
 // longestDecoding is the maximum time to decode any record.
 const longestDecoding = time.Second
 
-func TestFullRecords(t *testing.T) {
+func TestDecode_FullRecords(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		rec := full(r.zero)
 		got, err := r.decode(mustEncode(t, r, rec))
@@ -103,7 +103,7 @@ func TestFullRecords(t *testing.T) {
 	}
 }
 
-func TestEveryTruncationIsBad(t *testing.T) {
+func TestDecode_RejectsEveryTruncation(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.name, func(t *testing.T) {
 			value := mustEncode(t, r, full(r.zero))
@@ -115,7 +115,7 @@ func TestEveryTruncationIsBad(t *testing.T) {
 				}
 			}
 			if got, err := r.decode(append(value, 0)); err == nil {
-				t.Errorf("with a byte too many it decodes as %+v", got)
+				t.Errorf("with a trailing byte it decodes as %+v", got)
 			} else {
 				checkBad(t, err)
 			}
@@ -123,8 +123,8 @@ func TestEveryTruncationIsBad(t *testing.T) {
 	}
 }
 
-// TestAttacks covers inputs that made the library run out of memory, return nonsense or never return.
-func TestAttacks(t *testing.T) {
+// TestDecode_RejectsHostileBodies covers inputs that made the library run out of memory, return nonsense or never return.
+func TestDecode_RejectsHostileBodies(t *testing.T) {
 	extra := `{"type":"record","name":"PinEvent","namespace":"smartfeed","fields":[{"name":"junk","type":{"type":"array","items":"string"}},` +
 		`{"name":"id","type":"string"},{"name":"time","type":"long"},{"name":"actor","type":"string"},{"name":"verb","type":"string"},{"name":"object","type":"string"}]}`
 	s := serdeOf[PinEvent](t, texts{8: extra})
@@ -148,7 +148,7 @@ func TestAttacks(t *testing.T) {
 		{"a block of 2^63-1", with(toInterests, math.MaxInt64)},
 		{"a block of -2^63 and its size", with(toInterests, math.MinInt64, 0)},
 		{"a block of -2^40 of no size", with(toInterests, -1<<40, 0)},
-		{"a block of another size than announced", append(with(toInterests, -1, 7), 0, 0, 0, 0, 0, 0, 0, 0)},
+		{"block of another size than declared", append(with(toInterests, -1, 7), 0, 0, 0, 0, 0, 0, 0, 0)},
 		{"a string of 2^40", with(toSkipped[:4], testID, 1<<40)},
 		{"a string of -1", append(slices.Clone(toInterests[:5]), 1)},
 		{"a map of 2^40", with(toAttributes, 1<<40)},
@@ -209,8 +209,8 @@ func hostileSchemas() map[string]string {
 	}
 }
 
-// TestHostileSchemas decodes records of such schemas, which only need a schema id.
-func TestHostileSchemas(t *testing.T) {
+// TestDecode_RejectsHostileSchemas decodes records of such schemas, which only need a schema id.
+func TestDecode_RejectsHostileSchemas(t *testing.T) {
 	for name, text := range hostileSchemas() {
 		t.Run(name, func(t *testing.T) {
 			source := &asked{texts: texts{9: text}}
@@ -223,7 +223,7 @@ func TestHostileSchemas(t *testing.T) {
 			})
 			checkBad(t, err)
 			if n := source.count(); n != 1 {
-				t.Errorf("the schema was asked for %d times, want once", n)
+				t.Errorf("the schema was requested %d times, want once", n)
 			}
 			if allocated > 64<<20 {
 				t.Errorf("took %d bytes, want at most 64 MiB", allocated)
@@ -232,18 +232,18 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// TestCodecChecksItself checks that the library's wrapper rejects what conform would not have accepted.
-func TestCodecChecksItself(t *testing.T) {
+// TestCodec_RejectsInvalidBodies checks that the library's wrapper rejects what conform would not have accepted.
+func TestCodec_RejectsInvalidBodies(t *testing.T) {
 	s := serdeOf[DeletedUser](t, texts{})
 	whole := framed(testID, "user:7", 5)[frameHead:]
 	if err := s.framing.codec.decode(whole, new(DeletedUser)); err != nil {
-		t.Errorf("a whole body: %v", err)
+		t.Errorf("complete body: %v", err)
 	}
 	if err := s.framing.codec.decode(whole[:4], new(DeletedUser)); err == nil {
-		t.Error("half a body: no error")
+		t.Error("truncated body: no error")
 	}
 	if err := s.framing.codec.decode(append(whole, 0), new(DeletedUser)); err == nil {
-		t.Error("a byte too many: no error")
+		t.Error("trailing byte: no error")
 	}
 	if err := s.framing.codec.decode(appendLong(nil, 1<<40), new(DeletedUser)); err == nil {
 		t.Error("a string of 2^40: no error")
@@ -256,19 +256,19 @@ func TestConform(t *testing.T) {
 		body         []byte
 		want         string // the whole error; "" for none
 	}{
-		{"an int at its end", `"int"`, appendLong(nil, math.MinInt32), ""},
-		{"an int beyond", `"int"`, appendLong(nil, math.MaxInt32+1), "number too long (byte 5 of 5)"},
+		{"minimum int", `"int"`, appendLong(nil, math.MinInt32), ""},
+		{"int out of range", `"int"`, appendLong(nil, math.MaxInt32+1), "number too long (byte 5 of 5)"},
 		{"an int in six bytes", `"int"`, []byte{0x82, 0x80, 0x80, 0x80, 0x80, 0}, "number too long (byte 6 of 6)"},
-		{"a long at its end", `"long"`, appendLong(nil, math.MinInt64), ""},
-		{"a long beyond", `"long"`, append(bytes.Repeat([]byte{0xff}, 9), 2), "number too long (byte 0 of 10)"},
+		{"minimum long", `"long"`, appendLong(nil, math.MinInt64), ""},
+		{"long out of range", `"long"`, append(bytes.Repeat([]byte{0xff}, 9), 2), "number too long (byte 0 of 10)"},
 		{"true", `"boolean"`, []byte{1}, ""},
-		{"neither true nor false", `"boolean"`, []byte{2}, "not a boolean (byte 0 of 1)"},
+		{"invalid boolean", `"boolean"`, []byte{2}, "not a boolean (byte 0 of 1)"},
 		{"two blocks, one with its size", `{"type":"array","items":"long"}`, []byte{2, 5, 3, 4, 6, 7, 0}, ""},
-		{"a block of less than its size", `{"type":"array","items":"long"}`, []byte{1, 4, 6, 0}, "block of another size than announced (byte 3 of 4)"},
+		{"a block of less than its size", `{"type":"array","items":"long"}`, []byte{1, 4, 6, 0}, "block does not have its declared size (byte 3 of 4)"},
 		{"a block of more than can be", `{"type":"array","items":"double"}`, append([]byte{6}, make([]byte, 17)...), "block of 3 items in 17 bytes (byte 1 of 18)"},
 		{"a map", `{"type":"map","values":"null"}`, []byte{2, 2, 'k', 0}, ""},
 		{"an enum beyond", `{"type":"enum","name":"E","symbols":["A","B"]}`, appendLong(nil, 2), "choice 2 of 2 (byte 1 of 1)"},
-		{"null and more", `"null"`, []byte{0}, "1 bytes too many"},
+		{"null with a trailing byte", `"null"`, []byte{0}, "1 trailing bytes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -285,8 +285,8 @@ func TestConform(t *testing.T) {
 	}
 }
 
-// TestHostileNumbers writes numbers that declare too much at every byte of every record.
-func TestHostileNumbers(t *testing.T) {
+// TestConform_Numbers writes numbers that declare too much at every byte of every record.
+func TestConform_Numbers(t *testing.T) {
 	numbers := []int64{1 << 28, 1 << 40, math.MaxInt64, math.MinInt64, -1 << 40, -1}
 	for _, r := range records(t, texts{}) {
 		t.Run(r.name, func(t *testing.T) {
@@ -308,8 +308,8 @@ func TestHostileNumbers(t *testing.T) {
 	}
 }
 
-// TestFlippedBits decodes each record with each of its bits flipped. If it decodes, the result must encode again.
-func TestFlippedBits(t *testing.T) {
+// TestDecode_FlippedBits decodes each record with each of its bits flipped. If it decodes, the result must encode again.
+func TestDecode_FlippedBits(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.name, func(t *testing.T) {
 			value := mustEncode(t, r, full(r.zero))
@@ -333,9 +333,9 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// TestExpansion measures the decoded size of the longest records with the shortest items. Their declared sizes are correct,
+// TestDecode_BoundsExpansion measures the decoded size of the longest records with the shortest items. Their declared sizes are correct,
 // so they decode.
-func TestExpansion(t *testing.T) {
+func TestDecode_BoundsExpansion(t *testing.T) {
 	manyUsers := appendLong([]byte{0, 0, 0, 0, testID, 0, 0}, MaxRecordBytes-20)
 	manyUsers = append(append(manyUsers, make([]byte, MaxRecordBytes-20)...), 0, 0, 0, 0)
 	counts := ItemCounts{Counts: map[string]int64{}}
@@ -374,8 +374,8 @@ func TestExpansion(t *testing.T) {
 	}
 }
 
-// TestDecodedStandsAlone overwrites the input after decoding, and appends to the decoded bytes.
-func TestDecodedStandsAlone(t *testing.T) {
+// TestDecode_DoesNotReferToValue overwrites the input after decoding, and appends to the decoded bytes.
+func TestDecode_DoesNotReferToValue(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		value := mustEncode(t, r, full(r.zero))
 		got, err := r.decode(value)
@@ -398,7 +398,7 @@ func TestDecodedStandsAlone(t *testing.T) {
 	}
 }
 
-func TestEncodeRefuses(t *testing.T) {
+func TestEncode_RejectsInvalidRecords(t *testing.T) {
 	tests := []struct {
 		name string
 		err  func() error

@@ -136,9 +136,9 @@ func checkText(s string, maxBytes int) error {
 
 // quote quotes untrusted input for a message, truncated to 64 bytes.
 func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		return fmt.Sprintf("%q…", s[:most])
+	const limit = 64
+	if len(s) > limit {
+		return fmt.Sprintf("%q…", s[:limit])
 	}
 	return fmt.Sprintf("%q", s)
 }

@@ -18,7 +18,7 @@ func TestParseID(t *testing.T) {
 		{"interest with a space", "interest:mid century", ""},
 		{"colons in the name", "user:a:b:", ""},
 		{"beyond ASCII", "user:münchen☃", ""},
-		{"as long as can be", long, ""},
+		{"maximum length", long, ""},
 		{"one byte longer", long + "a", "257 bytes, at most 256"},
 		{"empty", "", "empty"},
 		{"no kind", "7", `not of the form "kind:name"`},
@@ -45,7 +45,7 @@ func TestParseID(t *testing.T) {
 	}
 }
 
-func TestTypedIDs(t *testing.T) {
+func TestParseID_OfKind(t *testing.T) {
 	parsers := map[string]func(string) error{
 		"user":     func(s string) error { _, err := ParseUserID(s); return err },
 		"pin":      func(s string) error { _, err := ParsePinID(s); return err },
@@ -67,7 +67,7 @@ func TestTypedIDs(t *testing.T) {
 	}
 }
 
-func TestIDParts(t *testing.T) {
+func TestID_KindAndName(t *testing.T) {
 	tests := []struct{ id, kind, name string }{
 		{"user:7", "user", "7"}, {"user:a:b", "user", "a:b"}, {"", "", ""}, {"7", "", ""}, {":7", "", "7"},
 	}
@@ -78,7 +78,7 @@ func TestIDParts(t *testing.T) {
 	}
 }
 
-func TestFolloweeSource(t *testing.T) {
+func TestFollowee_Source(t *testing.T) {
 	for f, want := range map[Followee]Source{"user:1": Following, "board:1": Following, "interest:1": FromInterest} {
 		if got := f.Source(); got != want {
 			t.Errorf("%s: got %s, want %s", f, got, want)
@@ -86,7 +86,7 @@ func TestFolloweeSource(t *testing.T) {
 	}
 }
 
-func TestShardedIDIsTheContracts(t *testing.T) {
+func TestShardedID_Layout(t *testing.T) {
 	id, err := ParseShardedID("241294492511762325")
 	must.OK(t, err)
 	if shard, typ, local := id.Split(); shard != 3429 || typ != 1 || local != 7075733 {
@@ -94,7 +94,7 @@ func TestShardedIDIsTheContracts(t *testing.T) {
 	}
 }
 
-func TestShardedIDRoundTrip(t *testing.T) {
+func TestShardedID_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shard := rapid.Uint32Range(0, MaxShard).Draw(t, "shard")
 		typ := rapid.Uint32Range(0, MaxType).Draw(t, "type")
@@ -111,7 +111,7 @@ func TestShardedIDRoundTrip(t *testing.T) {
 	})
 }
 
-func TestShardedIDRefuses(t *testing.T) {
+func TestShardedID_RejectsInvalidText(t *testing.T) {
 	for _, s := range []string{"", "x", "-1", "+1", "01", " 1", "1.0", "1e3", "4611686018427387904", "18446744073709551616"} {
 		if id, err := ParseShardedID(s); err == nil {
 			t.Errorf("parsed %q as %v, want an error", s, id)

@@ -11,8 +11,8 @@ import (
 )
 
 // encoding/json validates the JSON and decodes escaped text. The package splits objects itself, because the library is too
-// lenient for events: it accepts names in any case, the last of repeated names, null for any type, and half a surrogate
-// pair as U+FFFD. (It is also five times slower.)
+// lenient for events: it accepts names in any case, the last of repeated names, null for any type, and an unpaired surrogate
+// as U+FFFD. (It is also five times slower.)
 
 const (
 	maxMembers = 256     // of one JSON object: far above any event, but it bounds the comparison of all names with each other
@@ -29,7 +29,7 @@ type object struct {
 type member struct {
 	name  string
 	value []byte
-	taken bool
+	used  bool
 }
 
 // field reads one field by its name.
@@ -42,7 +42,7 @@ func (o *object) field(name string, r rule, read func(raw []byte) error) {
 	case i < 0:
 		return
 	}
-	o.members[i].taken = true
+	o.members[i].used = true
 	if raw := o.members[i].value; r != nullable || raw[0] != 'n' {
 		o.p.note(o.path+name, read(raw))
 	}
@@ -51,8 +51,8 @@ func (o *object) field(name string, r rule, read func(raw []byte) error) {
 // close reports the fields that were not read as unknown.
 func (o *object) close() {
 	for _, m := range o.members {
-		if !m.taken {
-			o.p.notef(o.path+clip(m.name), "unknown field")
+		if !m.used {
+			o.p.notef(o.path+truncated(m.name), "unknown field")
 		}
 	}
 }
@@ -71,9 +71,9 @@ func syntaxError(raw []byte) error {
 	var syntax *json.SyntaxError
 	switch {
 	case err == nil:
-		return errors.New("something after the object")
+		return errors.New("data after the object")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("not JSON: ends early")
+		return errors.New("not JSON: unexpected end")
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON: %w (byte %d)", err, syntax.Offset)
 	}
@@ -84,7 +84,7 @@ func syntaxError(raw []byte) error {
 // accepted.
 func parseObject(raw []byte, path string, p *problems) (*object, error) {
 	if raw[0] != '{' {
-		return nil, wanted("an object", raw)
+		return nil, typeError("an object", raw)
 	}
 	o := &object{path: path, p: p, members: make([]member, 0, 16)}
 	for at := next(raw, 1); raw[at] != '}'; at = comma(raw, at) {
@@ -94,7 +94,7 @@ func parseObject(raw []byte, path string, p *problems) (*object, error) {
 			return nil, fmt.Errorf("name of a field: %w", err)
 		}
 		if slices.ContainsFunc(o.members, func(m member) bool { return m.name == name }) {
-			return nil, fmt.Errorf("field %s stands twice", quote(name))
+			return nil, fmt.Errorf("duplicate field %s", quote(name))
 		}
 		if len(o.members) == maxMembers {
 			return nil, fmt.Errorf("more than %d fields", maxMembers)
@@ -110,7 +110,7 @@ func parseObject(raw []byte, path string, p *problems) (*object, error) {
 // parseArray splits an array into at most maxEntries entries.
 func parseArray(raw []byte) ([][]byte, error) {
 	if raw[0] != '[' {
-		return nil, wanted("an array", raw)
+		return nil, typeError("an array", raw)
 	}
 	var items [][]byte
 	for at := next(raw, 1); raw[at] != ']'; {
@@ -181,8 +181,8 @@ func wordEnd(raw []byte, at int) int {
 	return len(raw)
 }
 
-// wanted returns an error with the expected type and the actual one.
-func wanted(what string, raw []byte) error {
+// typeError returns an error with the expected type and the actual one.
+func typeError(what string, raw []byte) error {
 	got := "a number"
 	switch raw[0] {
 	case '{':
@@ -201,7 +201,7 @@ func wanted(what string, raw []byte) error {
 
 func parseText(raw []byte) (string, error) {
 	if raw[0] != '"' {
-		return "", wanted("a string", raw)
+		return "", typeError("a string", raw)
 	}
 	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner), nil
@@ -211,7 +211,7 @@ func parseText(raw []byte) (string, error) {
 		return "", fmt.Errorf("read text: %w", err)
 	}
 	if strings.ContainsRune(s, '\uFFFD') && !writesReplacement(raw) {
-		return "", errors.New("half of a surrogate pair")
+		return "", errors.New("unpaired surrogate")
 	}
 	return s, nil
 }
@@ -221,11 +221,11 @@ func writesReplacement(raw []byte) bool {
 	return bytes.ContainsRune(raw, '\uFFFD') || bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`))
 }
 
-// clip truncates untrusted input for a message, without quoting it.
-func clip(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
+// truncated truncates untrusted input for a message, without quoting it.
+func truncated(s string) string {
+	const limit = 64
+	if len(s) > limit {
+		return strings.ToValidUTF8(s[:limit], "") + "…"
 	}
 	return s
 }

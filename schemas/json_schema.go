@@ -22,7 +22,7 @@ func JSONSchemas() (map[string]any, error) {
 		schema := newJSONSchema(record, docs)
 		schema.add("stream", required, map[string]string{"type": "string", "const": s.name})
 		event.visit(schema)
-		schemas[record] = schema.object()
+		schemas[record] = schema.asObject()
 		refs = append(refs, ref(record))
 	}
 	schemas["Event"] = map[string]any{"description": "One line.", "oneOf": refs}
@@ -80,7 +80,7 @@ func newJSONSchema(record string, docs map[string]string) *jsonSchema {
 	return &jsonSchema{record: record, docs: docs, properties: map[string]any{}, required: []string{}}
 }
 
-func (s *jsonSchema) object() map[string]any {
+func (s *jsonSchema) asObject() map[string]any {
 	o := map[string]any{"type": "object", "properties": s.properties, "required": s.required, "additionalProperties": false}
 	if doc := s.docs[s.record]; doc != "" {
 		o["description"] = doc
@@ -160,5 +160,5 @@ func (s *jsonSchema) embedding(name string, _ *[]float32) {
 func (s *jsonSchema) candidates(name string, _ *[]Candidate) {
 	inner := newJSONSchema("Candidate", s.docs)
 	new(Candidate).visit(inner)
-	s.add(name, required, map[string]any{"type": "array", "items": inner.object(), "maxItems": MaxCandidates})
+	s.add(name, required, map[string]any{"type": "array", "items": inner.asObject(), "maxItems": MaxCandidates})
 }

@@ -16,7 +16,7 @@ const MaxLineBytes = MaxRecordBytes
 // interests, title, link, surface and attributes may be absent. Repeated interests are dropped; the first of each is kept.
 //
 // ParseLine returns a *BadRecordError that names every affected field for any other form: unknown, repeated or missing
-// fields, another type, null inside a list, text that is not UTF-8, more than MaxLineBytes, or anything after the object.
+// fields, another type, null inside a list, text that is not UTF-8, more than MaxLineBytes, or data after the object.
 // ParseLine checks only the form; see Line.Validate for the rest.
 func ParseLine(line []byte) (Line, error) {
 	if len(line) > MaxLineBytes {
@@ -51,7 +51,7 @@ func (o *object) line() Line {
 		if len(o.p.listed) == 0 {
 			o.p.notef("stream", "unknown stream %s; known are %s", quote(stream), strings.Join(InputStreams(), ", "))
 		}
-		o.members = nil // without a stream, no field name is known
+		o.members = nil // without a stream, every field would be reported as unknown
 		return Line{}
 	}
 	event.visit(o)
@@ -63,7 +63,7 @@ func (o *object) line() Line {
 // to Stream.
 func AppendLine(dst []byte, l Line) ([]byte, error) {
 	if want := streamOf(l.Event); want == "" || want != l.Stream {
-		return nil, fmt.Errorf("write line: %T is no event of stream %s", l.Event, quote(l.Stream))
+		return nil, fmt.Errorf("write line: %T is not an event of stream %s", l.Event, quote(l.Stream))
 	}
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)

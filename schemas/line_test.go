@@ -22,19 +22,19 @@ func TestParseLine(t *testing.T) {
 		line string
 		want Line
 	}{{
-		name: "a save as the contract shows it",
+		name: "a save",
 		line: `{"stream":"actions","id":"e-1","time":"2026-11-20T10:00:00.123Z","actor":"user:7","verb":"save","object":"pin:42","board":"board:9","surface":"home"}`,
 		want: Line{StreamActions, &ActionEvent{Event: with(head, Save, "pin:42"), Board: "board:9", Surface: "home"}, "pin:42"},
 	}, {
-		name: "an action of nobody, time with an offset, null board",
+		name: "anonymous action, time with an offset, null board",
 		line: ` {"stream":"actions","id":"e-1","time":"2026-11-20T11:00:00.123+01:00","verb":"save","object":"pin:42","board":null} `,
 		want: Line{StreamActions, &ActionEvent{Event: Event{ID: "e-1", Time: at, Verb: Save, Object: "pin:42"}}, "pin:42"},
 	}, {
-		name: "an action whose actor is null",
+		name: "action with a null actor",
 		line: `{"stream":"actions","id":"e-1","time":1795168800123000,"actor":null,"verb":"save","object":"pin:42"}`,
 		want: Line{StreamActions, &ActionEvent{Event: Event{ID: "e-1", Time: at, Verb: Save, Object: "pin:42"}}, "pin:42"},
 	}, {
-		name: "a pin with everything, repeats dropped",
+		name: "pin with all fields, repeated interests",
 		line: `{"object":"pin:42","verb":"create","actor":"user:7","time":1795168800123000,"id":"e-1","stream":"pins","board":"board:1",` +
 			`"interests":["interest:a","interest:b","interest:a"],"title":"T\u00e4","link":"https://x","attributes":{"k":"v"},"embedding":[1,-0.5]}`,
 		want: Line{StreamPins, &PinEvent{
@@ -56,7 +56,7 @@ func TestParseLine(t *testing.T) {
 			{Pin: "pin:1", Facets: Facets{Author: "user:2", Interests: []InterestID{"interest:a"}}, Created: 2, PoolScore: -1.5},
 		}}, "user:7"},
 	}, {
-		name: "the replacement character where it is meant",
+		name: "literal replacement character",
 		line: `{"stream":"follows","id":"\ufffd�","time":-1,"actor":"","verb":"","object":""}`,
 		want: Line{StreamFollows, &FollowEvent{Event{ID: "��", Time: -1}}, ""},
 	}}
@@ -71,13 +71,13 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
-func TestParseLineRefuses(t *testing.T) {
+func TestParseLine_RejectsInvalidLines(t *testing.T) {
 	const follow = `"stream":"follows","id":"e","time":1,"actor":"user:7","verb":"follow","object":"user:8"`
 	const pin = `"stream":"pins","id":"e","time":1,"actor":"user:7","verb":"create","object":"pin:8"`
 	const offer = `"stream":"candidates","id":"e","time":1,"user":"user:7","source":"ml"`
 	tests := []struct{ name, line, want string }{
-		{"nothing", ``, "not JSON: ends early"},
-		{"half an object", `{"stream":`, "not JSON: ends early"},
+		{"empty line", ``, "not JSON: unexpected end"},
+		{"half an object", `{"stream":`, "not JSON: unexpected end"},
 		{"no JSON", `{"stream":follows}`, "not JSON: invalid character"},
 		{"an array", `[]`, "want an object, got an array"},
 		{"null", `null`, "want an object, got null"},
@@ -86,11 +86,11 @@ func TestParseLineRefuses(t *testing.T) {
 		{"unknown stream", `{"stream":"served"}`, `stream: unknown stream "served"; known are users, follows, pins, actions, candidates`},
 		{"stream without a name", `{"stream":""}`, `stream: unknown stream ""`},
 		{"stream of another type", `{"stream":1,"x":2}`, "stream: want a string, got a number"},
-		{"something after", `{` + follow + `} {}`, "something after the object"},
+		{"data after", `{` + follow + `} {}`, "data after the object"},
 		{"unknown field", `{` + follow + `,"Actor":"user:9"}`, "Actor: unknown field"},
-		{"repeated field", `{` + follow + `,"id":"f"}`, `field "id" stands twice`},
+		{"repeated field", `{` + follow + `,"id":"f"}`, `duplicate field "id"`},
 		{"all missing", `{"stream":"follows"}`, "id: missing; time: missing; actor: missing; verb: missing; object: missing"},
-		{"null where text must be", `{` + pin + `,"title":null}`, "title: want a string, got null"},
+		{"null instead of text", `{` + pin + `,"title":null}`, "title: want a string, got null"},
 		{"actor null in a pin", `{"stream":"pins","id":"e","time":1,"actor":null,"verb":"create","object":"pin:8"}`, "actor: want a string, got null"},
 		{"number as text", `{` + pin + `,"link":1,"board":2}`, "board: want a string, got a number; link: want a string, got a number"},
 		{"time as text of a number", `{"stream":"follows","id":"e","time":"1","actor":"user:7","verb":"follow","object":"user:8"}`, `time: want RFC 3339 text or an integer of microseconds, got "1"`},
@@ -101,20 +101,20 @@ func TestParseLineRefuses(t *testing.T) {
 		{"interests null", `{` + pin + `,"interests":null}`, "interests: want an array, got null"},
 		{"null in interests", `{` + pin + `,"interests":["interest:a",null]}`, "interests: entry 1: want a string, got null"},
 		{"attribute of another type", `{` + pin + `,"attributes":{"a":1}}`, `attributes: "a": want a string, got a number`},
-		{"attribute twice", `{` + pin + `,"attributes":{"a":"1","a":"2"}}`, `attributes: field "a" stands twice`},
+		{"attribute twice", `{` + pin + `,"attributes":{"a":"1","a":"2"}}`, `attributes: duplicate field "a"`},
 		{"embedding of text", `{` + pin + `,"embedding":["1"]}`, "embedding: entry 0: want a number of 32 bits, got \"1\""},
 		{"embedding with null", `{` + pin + `,"embedding":[null]}`, "embedding: entry 0: want a number of 32 bits, got null"},
 		{"embedding beyond 32 bits", `{` + pin + `,"embedding":[1e39]}`, "embedding: entry 0: want a number of 32 bits, got 1e39"},
 		{"too many attributes to read", `{` + pin + `,"attributes":{` + joined(maxMembers+1, func(i int) string { return fmt.Sprintf(`"%d":""`, i) }, ",") + `}}`, "attributes: more than 256 fields"},
 		{"too many interests to read", `{` + pin + `,"interests":[` + strings.Repeat(`"",`, maxEntries) + `""]}`, "interests: more than 4096 entries"},
-		{"half a surrogate pair", `{` + pin + `,"title":"\ud800"}`, "title: half of a surrogate pair"},
+		{"unpaired surrogate", `{` + pin + `,"title":"\ud800"}`, "title: unpaired surrogate"},
 		{"no candidates", `{` + offer + `}`, "candidates: missing"},
 		{"candidate of another type", `{` + offer + `,"candidates":[7]}`, "candidates[0]: want an object, got a number"},
 		{"candidate without fields", `{` + offer + `,"candidates":[{"pin":"pin:1","x":1}]}`, "candidates[0].created: missing; candidates[0].score: missing; candidates[0].x: unknown field"},
 		{"candidate with a bad score", `{` + offer + `,"candidates":[{"pin":"pin:1","author":"user:1","created":1,"score":null}]}`, "candidates[0].score: want a number, got null"},
 		{"too long", `{` + pin + `,"title":"` + strings.Repeat("a", MaxLineBytes) + `"}`, "bytes, at most 1048576 are allowed"},
 		{"nested without end", `{"stream":` + strings.Repeat(`[`, 500_000), "not JSON: "},
-		{"nested deep in a field", `{` + pin + `,"board":` + strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000) + `}`, "board: want a string, got an array"},
+		{"deeply nested field", `{` + pin + `,"board":` + strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000) + `}`, "board: want a string, got an array"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestParseLineRefuses(t *testing.T) {
 	}
 }
 
-func TestLineRoundTrip(t *testing.T) {
+func TestLine_RoundTrip(t *testing.T) {
 	for _, r := range inputRecords(t, texts{}) {
 		t.Run(r.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -150,7 +150,7 @@ func TestLineRoundTrip(t *testing.T) {
 				if err != nil {
 					t.Fatalf("parse %s: %v", text[1:], err)
 				}
-				complete(wireOf(event))
+				finishDecoding(wireOf(event))
 				if diff := sameRecord(line, got); diff != "" {
 					t.Fatalf("parsed differs (-want +got):\n%s", diff)
 				}
@@ -184,7 +184,7 @@ func hasNoJSON(event any) bool {
 	return false
 }
 
-func TestAppendLineRefuses(t *testing.T) {
+func TestAppendLine_RejectsInvalidEvents(t *testing.T) {
 	if got, err := AppendLine(nil, Line{StreamPins, &FollowEvent{}, ""}); err == nil {
 		t.Errorf("a follow as a pin: %s, want an error", got)
 	}

@@ -28,9 +28,9 @@ func (r *LineReader) Next() ([]byte, error) {
 	r.line = r.line[:0]
 	for {
 		part, err := r.in.ReadSlice('\n')
-		const most = MaxLineBytes + len("\r\n")
-		room := most + 1 - len(r.line) // one more byte shows that the line is too long
-		r.line = append(r.line, part[:min(len(part), room)]...)
+		const limit = MaxLineBytes + len("\r\n")
+		remaining := limit + 1 - len(r.line) // one more byte shows that the line is too long
+		r.line = append(r.line, part[:min(len(part), remaining)]...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -38,7 +38,7 @@ func (r *LineReader) Next() ([]byte, error) {
 			return nil, err
 		}
 		line := bytes.Trim(r.line, " \t\r\n")
-		if len(line) > MaxLineBytes || len(r.line) > most {
+		if len(line) > MaxLineBytes || len(r.line) > limit {
 			return nil, ErrLongLine
 		}
 		return line, nil

@@ -44,7 +44,7 @@ func splitAll(body string) []string {
 }
 
 // The lines of a body do not depend on how it arrives or where a buffer ends.
-func TestLinesAreCutAsSplit(t *testing.T) {
+func TestLineReader_SplitsLines(t *testing.T) {
 	const most = MaxLineBytes
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.OneOf(
@@ -66,7 +66,7 @@ func TestLinesAreCutAsSplit(t *testing.T) {
 }
 
 // An error in the middle of a line is not the end of the body.
-func TestCutEndsWithTheReadersError(t *testing.T) {
+func TestLineReader_ReturnsErrorOfReader(t *testing.T) {
 	r := NewLineReader(io.MultiReader(strings.NewReader("whole\nhalf"), iotest.ErrReader(io.ErrUnexpectedEOF)), 4096)
 	if line, err := r.Next(); string(line) != "whole" || err != nil {
 		t.Fatalf("got %q, %v, want the whole line", line, err)
@@ -77,7 +77,7 @@ func TestCutEndsWithTheReadersError(t *testing.T) {
 }
 
 // Of a line that is too long, the reader keeps only enough to detect it.
-func TestLongLinesAreNotKept(t *testing.T) {
+func TestLineReader_SkipsLongLines(t *testing.T) {
 	r := NewLineReader(strings.NewReader(strings.Repeat("x", 8<<20)), 4096)
 	if _, err := r.Next(); !errors.Is(err, ErrLongLine) {
 		t.Fatalf("got %v, want %v", err, ErrLongLine)

@@ -20,7 +20,7 @@ type PinVersion struct {
 }
 
 // Publication publishes a version of a pin to one followee, the record's key: a current or former author, board or interest
-// of the pin. A followee that is not among the facets learns that the pin is no longer its own.
+// of the pin. For a followee that is not among the facets, it withdraws the pin.
 type Publication struct {
 	Followee Followee `avro:"followee" json:"followee"`
 	PinVersion

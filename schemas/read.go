@@ -29,7 +29,7 @@ func (o *object) time(name string, value *Micros) {
 			*value = MicrosOf(t)
 		}
 		if err != nil {
-			return fmt.Errorf("want RFC 3339 text or an integer of microseconds, got %s", clip(string(raw)))
+			return fmt.Errorf("want RFC 3339 text or an integer of microseconds, got %s", truncated(string(raw)))
 		}
 		return nil
 	})
@@ -38,7 +38,7 @@ func (o *object) time(name string, value *Micros) {
 func (o *object) number(name string, value *float64) {
 	o.field(name, required, func(raw []byte) (err error) {
 		if *value, err = strconv.ParseFloat(string(raw), 64); err != nil {
-			return fmt.Errorf("want a number, got %s", clip(string(raw)))
+			return fmt.Errorf("want a number, got %s", truncated(string(raw)))
 		}
 		return nil
 	})
@@ -91,7 +91,7 @@ func (o *object) embedding(name string, value *[]float32) {
 		for i, item := range items {
 			x, err := strconv.ParseFloat(string(item), 32)
 			if err != nil {
-				return fmt.Errorf("entry %d: want a number of 32 bits, got %s", i, clip(string(item)))
+				return fmt.Errorf("entry %d: want a number of 32 bits, got %s", i, truncated(string(item)))
 			}
 			(*value)[i] = float32(x)
 		}

@@ -6,11 +6,11 @@ type Rebuild struct {
 	User   UserID `avro:"user" json:"user"`
 	Source Source `avro:"source" json:"source"` // Following, FromInterest, or "" for both
 	Run    string `avro:"run" json:"run"`       // identifies the command that requested the rebuild
-	Keep   bool   `avro:"keep" json:"keep"`     // no candidates are deleted: followees are only asked for backfills
+	Keep   bool   `avro:"keep" json:"keep"`     // no candidates are deleted; backfills are requested nevertheless
 }
 
-// CheckRebuilt returns a *BadRecordError for a source whose candidates followees do not deliver.
-func (s Source) CheckRebuilt() error {
+// CheckRebuildable returns a *BadRecordError for a source whose candidates followees do not deliver.
+func (s Source) CheckRebuildable() error {
 	switch s {
 	case "", Following, FromInterest:
 		return nil

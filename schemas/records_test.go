@@ -148,7 +148,7 @@ func equateNaNs[F ~float64]() cmp.Option {
 	return cmp.FilterValues(bothNaN, cmp.Comparer(bothNaN))
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestSerde_RoundTrip(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -161,7 +161,7 @@ func TestRoundTrip(t *testing.T) {
 				if err != nil {
 					t.Fatalf("decode: %v", err)
 				}
-				complete(wireOf(rec))
+				finishDecoding(wireOf(rec))
 				if diff := sameRecord(rec, got); diff != "" {
 					t.Fatalf("decoded differs (-want +got):\n%s", diff)
 				}
@@ -178,7 +178,7 @@ func checkBad(t testing.TB, err error) {
 	}
 }
 
-func TestServedItem_MaxEncodedBytesBoundsTheEncoding(t *testing.T) {
+func TestMaxEncodedBytes_BoundsEncoding(t *testing.T) {
 	s := serdeOf[Served](t, nil)
 	item := rapid.Make[ServedItem]()
 	rapid.Check(t, func(t *rapid.T) {

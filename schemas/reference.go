@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// A record of one schema file may be the type of a field or of a list's items in another file, by its name. What the registry
-// gets is one schema without references to other subjects: it has the definition of such a record where its name stands first.
+// A record of one schema file may be the type of a field or of a list's items in another file, by its name. The registered
+// schema has no references to other subjects: the definition of such a record replaces the first use of its name.
 
 // reference matches the use of a record by its name.
 var reference = regexp.MustCompile(`("(?:type|items)": )"([A-Z]\w*)"`)

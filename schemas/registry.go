@@ -16,11 +16,11 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
-// maxAnswerBytes bounds the size of one response of a registry.
-const maxAnswerBytes = 4 << 20
+// maxResponseBytes bounds the size of one response of a registry.
+const maxResponseBytes = 4 << 20
 
-// answerBytes is the minimum average size of the values of a response.
-const answerBytes = 16
+// minValueBytes is the minimum average size of the values of a response.
+const minValueBytes = 16
 
 // Registry is a client of a Confluent-compatible schema registry. It is safe for concurrent use.
 type Registry struct {
@@ -30,7 +30,7 @@ type Registry struct {
 	timeout   time.Duration // for all requests of one call
 }
 
-// NewRegistry returns a client of the registry at one or more addresses, which are tried in turn. An address without a
+// NewRegistry returns a client of the registry at one or more addresses, which it tries in turn. An address without a
 // scheme uses http. Each request has a timeout of five seconds, or the rest of its context's deadline if that is shorter.
 func NewRegistry(urls ...string) (*Registry, error) { return NewRegistryAs(secure.HTTP{}, urls...) }
 
@@ -42,7 +42,7 @@ func NewRegistryAs(access secure.HTTP, urls ...string) (*Registry, error) {
 			u = "http://" + u
 		}
 		if err := secure.CheckURL(u); err != nil {
-			return nil, fmt.Errorf("schema registry: the address %w", err)
+			return nil, fmt.Errorf("schema registry: address: %w", err)
 		}
 		full = append(full, strings.TrimRight(u, "/"))
 	}
@@ -80,14 +80,14 @@ func (r *Registry) Register(ctx context.Context, subject, schema string) (int, e
 		return known.ID, nil
 	}
 	if !isMissing(err) {
-		return 0, r.failed("look up "+subject, err)
+		return 0, r.wrapError("look up "+subject, err)
 	}
 	if err := r.checkAll(ctx, subject, schema); err != nil {
 		return 0, err
 	}
 	id, err := r.client.RegisterSchema(ctx, subject, text, -1, -1)
 	if err != nil {
-		return 0, r.failed("register "+subject, err)
+		return 0, r.wrapError("register "+subject, err)
 	}
 	return id, r.ensureCompatibility(ctx, subject)
 }
@@ -101,7 +101,7 @@ func (r *Registry) ensureCompatibility(ctx context.Context, subject string) erro
 	set := sr.SetCompatibility{Level: sr.CompatBackwardTransitive}
 	err := r.client.SetCompatibility(ctx, set, subject)[0].Err
 	if err != nil && !r.isCompatibilityEnforced(ctx, subject) { // otherwise another process has set it in the meantime
-		return r.failed(fmt.Sprintf("set the compatibility of %s to %s", subject, set.Level), err)
+		return r.wrapError(fmt.Sprintf("set the compatibility of %s to %s", subject, set.Level), err)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (r *Registry) Lookup(ctx context.Context, subject, schema string) (id int, 
 	case err == nil:
 		return found.ID, true, nil
 	case !isMissing(err):
-		return 0, false, r.failed("look up "+subject, err)
+		return 0, false, r.wrapError("look up "+subject, err)
 	}
 	return 0, false, r.checkAll(ctx, subject, schema)
 }
@@ -137,7 +137,7 @@ func (r *Registry) Settings(ctx context.Context) (RegistrySettings, error) {
 	defer cancel()
 	var s RegistrySettings
 	if _, err := r.client.Subjects(ctx); err != nil {
-		return s, r.failed("list subjects", err)
+		return s, r.wrapError("list subjects", err)
 	}
 	if got := r.client.Compatibility(ctx); len(got) == 1 && got[0].Err == nil {
 		s.Compatibility = got[0].Level.String()
@@ -154,7 +154,7 @@ func (r *Registry) checkAll(ctx context.Context, subject, schema string) error {
 		if isMissing(err) {
 			return nil // the subject is new
 		}
-		return r.failed("list schemas of "+subject, err)
+		return r.wrapError("list schemas of "+subject, err)
 	}
 	var problems []error
 	for _, o := range old {
@@ -179,7 +179,7 @@ func (r *Registry) SchemaByID(ctx context.Context, id int) (string, error) {
 	case isMissing(err):
 		return "", fmt.Errorf("schema %d: %w", id, ErrNoSchema)
 	case err != nil:
-		return "", r.failed(fmt.Sprintf("get schema %d", id), err)
+		return "", r.wrapError(fmt.Sprintf("get schema %d", id), err)
 	case s.Type != sr.TypeAvro:
 		return "", badf("schema %d is %s, not Avro", id, s.Type)
 	case len(s.References) > 0:
@@ -192,7 +192,7 @@ func (r *Registry) SchemaByID(ctx context.Context, id int) (string, error) {
 // fail, too.
 var ErrRegistryUnavailable = errors.New("the schema registry is unavailable")
 
-func (r *Registry) failed(what string, err error) error {
+func (r *Registry) wrapError(what string, err error) error {
 	var answer *sr.ResponseError
 	switch {
 	case !errors.As(err, &answer):
@@ -224,9 +224,9 @@ func (b boundedBody) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxAnswerBytes))
+	text, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxResponseBytes))
 	if err == nil {
-		err = jsonbound.Check(text, maxAnswerBytes/answerBytes)
+		err = jsonbound.Check(text, maxResponseBytes/minValueBytes)
 	}
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		return nil, err

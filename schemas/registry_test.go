@@ -25,7 +25,7 @@ func startRegistry(t *testing.T) (*Registry, *srfake.Registry) {
 	return r, server
 }
 
-func TestRegisterAll(t *testing.T) {
+func TestRegister_EverySchema(t *testing.T) {
 	r, _ := startRegistry(t)
 	ids := map[int]string{}
 	for _, rec := range records(t, texts{}) {
@@ -47,7 +47,7 @@ func TestRegisterAll(t *testing.T) {
 }
 
 // The registry checks the schemas of other clients against all versions, unless it is configured to be stricter.
-func TestRegisterSetsCompatibility(t *testing.T) {
+func TestRegister_SetsCompatibility(t *testing.T) {
 	for _, tt := range []struct{ had, want sr.CompatibilityLevel }{
 		{sr.CompatNone, sr.CompatBackwardTransitive},
 		{sr.CompatBackward, sr.CompatBackwardTransitive},
@@ -66,7 +66,7 @@ func TestRegisterSetsCompatibility(t *testing.T) {
 }
 
 // Two processes that start together set the compatibility at the same time: a registry may reject the second request.
-func TestRegisterAsAnotherSetsCompatibility(t *testing.T) {
+func TestRegister_ConcurrentSetOfCompatibility(t *testing.T) {
 	for _, tt := range []struct{ name, set, want string }{
 		{"as strict", "BACKWARD_TRANSITIVE", ""},
 		{"looser", "BACKWARD", "set the compatibility of r-value to BACKWARD_TRANSITIVE"},
@@ -98,7 +98,7 @@ func TestRegisterAsAnotherSetsCompatibility(t *testing.T) {
 	}
 }
 
-func TestRegisterChanged(t *testing.T) {
+func TestRegister_ChangedSchema(t *testing.T) {
 	v1 := recordSchema("R", fieldSchema("a", "int"))
 	v2 := recordSchema("R", fieldSchema("a", "long"), `{"name":"b","type":"string","default":""}`)
 	tests := []struct{ name, next, want string }{ // want: part of the error
@@ -134,7 +134,7 @@ func TestRegisterChanged(t *testing.T) {
 	}
 }
 
-func TestSchemaByID(t *testing.T) {
+func TestRegistry_SchemaByID(t *testing.T) {
 	r, server := startRegistry(t)
 	avroText := recordSchema("R", fieldSchema("a", "int"))
 	server.SeedSchema("a-value", 1, 1, sr.Schema{Schema: avroText})
@@ -160,8 +160,8 @@ func TestSchemaByID(t *testing.T) {
 	}
 }
 
-// TestRegistryTrouble uses a registry that fails: none of its responses makes a record a bad one.
-func TestRegistryTrouble(t *testing.T) {
+// TestRegistry_Errors uses a registry that fails: none of its responses makes a record a bad one.
+func TestRegistry_Errors(t *testing.T) {
 	tests := []struct {
 		name   string
 		answer http.HandlerFunc
@@ -172,14 +172,14 @@ func TestRegistryTrouble(t *testing.T) {
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
 		{"an answer without end", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"schema":"`))
-			for range 3 * maxAnswerBytes / (64 << 10) {
+			for range 3 * maxResponseBytes / (64 << 10) {
 				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
 					return
 				}
 			}
 		}},
 		{"many values", func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(`{"schema":"\"string\"","references":[` + strings.Repeat("{},", maxAnswerBytes/3-20) + `{}]}`))
+			_, _ = w.Write([]byte(`{"schema":"\"string\"","references":[` + strings.Repeat("{},", maxResponseBytes/3-20) + `{}]}`))
 		}},
 		{"half an answer", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
@@ -216,7 +216,7 @@ func TestRegistryTrouble(t *testing.T) {
 	}
 }
 
-func TestRegistryAway(t *testing.T) {
+func TestRegistry_Unavailable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	address := strings.TrimPrefix(server.URL, "http://")
 	server.Close()
@@ -228,7 +228,7 @@ func TestRegistryAway(t *testing.T) {
 	}
 }
 
-func TestRegistryHangs(t *testing.T) {
+func TestRegistry_Timeout(t *testing.T) {
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
 	defer server.Close()
@@ -242,8 +242,8 @@ func TestRegistryHangs(t *testing.T) {
 	}
 }
 
-// TestSerdeOverRegistry tests the whole path: an older writer registers its schema, and a newer reader reads its records.
-func TestSerdeOverRegistry(t *testing.T) {
+// TestSerde_OverRegistry tests the whole path: an older writer registers its schema, and a newer reader reads its records.
+func TestSerde_OverRegistry(t *testing.T) {
 	r, _ := startRegistry(t)
 	oldText := recordSchema("UserEvent", fieldSchema("id", "string"), fieldSchema("time", "long"),
 		fieldSchema("actor", "string"), fieldSchema("verb", "string"), fieldSchema("object", "string"))

@@ -103,7 +103,7 @@ func (s *BoardSave) Validate(key string) error {
 // Validate returns a *BadRecordError for pairs that this project's programs never write.
 func (r *RelatedPairs) Validate() error {
 	if slices.ContainsFunc(r.Pins, func(n Neighbour) bool { return n.validate() != nil }) {
-		return Bad("related pairs: a neighbour without an id, or of no quality")
+		return Bad("related pairs: neighbour without an id or with an invalid quality")
 	}
 	for _, p := range r.Pairs {
 		if p.Of == "" || p.Neighbour < 0 || int(p.Neighbour) >= len(r.Pins) || !positive(p.Weight) {
@@ -124,7 +124,7 @@ func (n *Neighbour) MaxEncodedBytes() int { return 32 + len(n.ID) + n.maxEncoded
 
 func (n *Neighbour) validate() error {
 	if n.ID == "" || !positive(n.Quality) {
-		return Bad("neighbour without an id, or of no quality")
+		return Bad("neighbour without an id or with an invalid quality")
 	}
 	return nil
 }

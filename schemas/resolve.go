@@ -16,7 +16,7 @@ type step func(in *cursor, out []byte) ([]byte, error)
 // for a value with such a problem. Records are matched by their position; a changed name is a problem, but does not fail
 // the step.
 func resolve(reader, writer *node) (step, []error) {
-	r := resolver{memo: map[pair]*step{}}
+	r := resolver{steps: map[pair]*step{}}
 	s := r.resolve("", reader, writer)
 	return s, r.problems
 }
@@ -25,10 +25,10 @@ type pair struct{ reader, writer *node }
 
 type resolver struct {
 	problems []error
-	memo     map[pair]*step // of records, for recursive schemas
+	steps    map[pair]*step // of records, for recursive schemas
 }
 
-// problem records what is wrong at path, and returns a step that fails with it.
+// problem records a problem at path, and returns a step that fails with it.
 func (r *resolver) problem(path, format string, args ...any) step {
 	err := fmt.Errorf(format, args...)
 	if path != "" {
@@ -62,8 +62,8 @@ func (r *resolver) resolve(path string, reader, writer *node) step {
 	return r.primitive(path, reader, writer)
 }
 
-// keep returns a step that copies a value of schema n.
-func keep(n *node) step {
+// copyValue returns a step that copies a value of schema n.
+func copyValue(n *node) step {
 	return func(in *cursor, out []byte) ([]byte, error) {
 		start := in.pos
 		if err := in.walk(n); err != nil {
@@ -78,7 +78,7 @@ func (r *resolver) primitive(path string, reader, writer *node) step {
 	if reader.logical != writer.logical && reader.logical != "" && writer.logical != "" {
 		return r.problem(path, "logical type changed from %s to %s", writer.logical, reader.logical)
 	}
-	return keep(writer)
+	return copyValue(writer)
 }
 
 // promotes reports whether the specification lets a reader use a value of one primitive type as another.
@@ -116,7 +116,7 @@ func (r *resolver) promote(path string, reader, writer *node) step {
 			return binary.LittleEndian.AppendUint64(out, math.Float64bits(float64(v))), err
 		}
 	}
-	return keep(writer) // int as long, string as bytes and back: the bytes are the same
+	return copyValue(writer) // int as long, string as bytes and back: the bytes are the same
 }
 
 func widen(in *cursor, out []byte) ([]byte, error) {
@@ -144,7 +144,7 @@ func (r *resolver) fromUnion(path string, reader, writer *node) step {
 func (r *resolver) intoUnion(path string, reader, writer *node) step {
 	i := branchFor(reader.branches, writer)
 	if i < 0 {
-		return r.problem(path, "type %s is none of the union's", writer.label())
+		return r.problem(path, "type %s is not in the union", writer.label())
 	}
 	inner := r.resolve(path, reader.branches[i], writer)
 	return func(in *cursor, out []byte) ([]byte, error) {
@@ -187,7 +187,7 @@ func (r *resolver) array(path string, reader, writer *node) step {
 }
 
 func (r *resolver) mapping(path string, reader, writer *node) step {
-	key := keep(&node{kind: kindString})
+	key := copyValue(&node{kind: kindString})
 	value := r.resolve(path+"{}", reader.items, writer.items)
 	return eachBlock(1+writer.items.min, func(in *cursor, out []byte) ([]byte, error) {
 		out, err := key(in, out)
@@ -198,7 +198,7 @@ func (r *resolver) mapping(path string, reader, writer *node) step {
 	})
 }
 
-var errBig = errors.New("too big in the reader's schema")
+var errTooLarge = errors.New("too large in the reader's schema")
 
 // eachBlock rewrites the items of an array or map, block by block. Defaults can make a small item large, so it bounds the
 // output.
@@ -218,7 +218,7 @@ func eachBlock(min int, item step) step {
 					return nil, err
 				}
 				if len(out) > maxResolvedBytes {
-					return nil, errBig
+					return nil, errTooLarge
 				}
 			}
 		}
@@ -245,7 +245,7 @@ func (r *resolver) enum(path string, reader, writer *node) step {
 			return nil, err
 		}
 		if to[i] < 0 {
-			return nil, fmt.Errorf("enum symbol %d is not among the reader's", i)
+			return nil, fmt.Errorf("enum symbol %d is not in the reader's schema", i)
 		}
 		return appendLong(out, int64(to[i])), nil
 	}
@@ -258,7 +258,7 @@ func (r *resolver) fixed(path string, reader, writer *node) step {
 	if !sameName(reader, writer) {
 		r.problem(path, "fixed renamed from %s to %s", writer.name, reader.name)
 	}
-	return keep(writer)
+	return copyValue(writer)
 }
 
 // source defines where a field of the reader comes from.
@@ -269,11 +269,11 @@ type source struct {
 }
 
 func (r *resolver) record(path string, reader, writer *node) step {
-	if again, ok := r.memo[pair{reader, writer}]; ok {
+	if again, ok := r.steps[pair{reader, writer}]; ok {
 		return func(in *cursor, out []byte) ([]byte, error) { return (*again)(in, out) }
 	}
 	s := new(step)
-	r.memo[pair{reader, writer}] = s
+	r.steps[pair{reader, writer}] = s
 	if !sameName(reader, writer) {
 		r.problem(path, "record renamed from %s to %s", writer.name, reader.name)
 	}

@@ -8,11 +8,11 @@ import (
 
 // RetryOrder is an operator's decision about the retries of a topic's dead letters. Topic retry-orders, key: Topic.
 type RetryOrder struct {
-	Topic    string       `avro:"topic" json:"topic"`
-	Operator string       `avro:"operator" json:"operator,omitempty"` // who decided; "": unknown
-	Time     Micros       `avro:"time" json:"time"`
-	Limits   []RetryLimit `avro:"limits" json:"limits,omitempty"`
-	Letters  []DeadLetter `avro:"letters" json:"letters,omitempty"` // dead letters to retry immediately, whatever was tried before
+	Topic       string       `avro:"topic" json:"topic"`
+	Operator    string       `avro:"operator" json:"operator,omitempty"` // "": unknown
+	Time        Micros       `avro:"time" json:"time"`
+	Limits      []RetryLimit `avro:"limits" json:"limits,omitempty"`
+	DeadLetters []DeadLetter `avro:"dead_letters" json:"dead_letters,omitempty"` // to retry immediately, in any state
 }
 
 // RetryLimit limits the rate of retries of some kinds of dead letters.
@@ -32,15 +32,15 @@ func (o *RetryOrder) Validate(key string) error {
 	}
 	for _, l := range o.Limits {
 		if topic, _, _ := strings.Cut(l.Scope, "/"); topic != o.Topic {
-			return Bad(fmt.Sprintf("retry order: scope %.128q is none of topic %.64q", l.Scope, o.Topic))
+			return Bad(fmt.Sprintf("retry order: scope %.128q is not of topic %.64q", l.Scope, o.Topic))
 		}
 		if math.IsNaN(l.Rate) || l.Rate > MaxRetryRate {
 			return Bad(fmt.Sprintf("retry order: rate %v of %.128q: at most %d", l.Rate, l.Scope, MaxRetryRate))
 		}
 	}
-	for i := range o.Letters {
-		if o.Letters[i].Topic != o.Topic {
-			return Bad(fmt.Sprintf("retry order: a letter of topic %.64q in an order for %.64q", o.Letters[i].Topic, o.Topic))
+	for i := range o.DeadLetters {
+		if o.DeadLetters[i].Topic != o.Topic {
+			return Bad(fmt.Sprintf("retry order: dead letter of topic %.64q in an order for %.64q", o.DeadLetters[i].Topic, o.Topic))
 		}
 	}
 	return nil
@@ -54,7 +54,7 @@ const (
 	RetryWaiting RetryState = "waiting" // waits until its retry is due
 	RetrySent    RetryState = "sent"    // retried, outcome unknown
 	RetryDone    RetryState = "done"    // retried and did not fail again
-	RetryParked  RetryState = "parked"  // not retried any more, except manually
+	RetryParked  RetryState = "parked"  // no longer retried automatically
 )
 
 // RetryStates returns all states, in the order of their transitions.
@@ -68,13 +68,13 @@ type RetryKind struct {
 	Reason   string               `json:"reason"` // of the newest dead letter, truncated
 	Rate     float64              `json:"rate"`   // effective rate, retries per second; 0: stopped
 	Priority int32                `json:"priority"`
-	Operator string               `json:"operator,omitempty"` // who set rate and priority; "": as configured
+	Operator string               `json:"operator,omitempty"` // operator who set rate and priority; "": as configured
 	States   map[RetryState]int64 `json:"states"`             // dead letters by state, with all states present
 	Due      Micros               `json:"due,omitempty"`      // when the next dead letter is due, 0: none waits
 }
 
-// RetriedLetter is one dead letter and the status of its retries.
-type RetriedLetter struct {
+// RetriedDeadLetter is one dead letter and the status of its retries.
+type RetriedDeadLetter struct {
 	Kind      string     `json:"kind"`
 	Topic     string     `json:"topic"`
 	Partition int32      `json:"partition"` // of the record that failed first, like Offset

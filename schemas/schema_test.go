@@ -13,8 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// TestSchemasMatchTypes compares every schema with its Go struct: the same fields, of corresponding types.
-func TestSchemasMatchTypes(t *testing.T) {
+// TestSchema_MatchesType compares every schema with its Go struct: the same fields, of corresponding types.
+func TestSchema_MatchesType(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.file, func(t *testing.T) {
 			n, err := parseReader(r.schema)
@@ -95,9 +95,9 @@ func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
 	}
 }
 
-// TestSchemaFiles compares the directory with the records: no file without a record, none used twice. Some records are only
+// TestSchema_Files compares the directory with the records: no file without a record, none used twice. Some records are only
 // parts of others.
-func TestSchemaFiles(t *testing.T) {
+func TestSchema_Files(t *testing.T) {
 	entries, err := schemaFiles.ReadDir("avsc")
 	must.OK(t, err)
 	got, want := []string(nil), []string{"facets", "neighbour", "served_item"}
@@ -130,7 +130,7 @@ func TestInput_OptionalFieldsHaveDefaults(t *testing.T) {
 	}
 }
 
-func TestSchemaOfOtherType(t *testing.T) {
+func TestSchema_RejectsOtherTypes(t *testing.T) {
 	if text, err := Schema[Chunk](); err == nil {
 		t.Errorf("schema of a chunk: %s, want an error", text)
 	}
@@ -144,14 +144,14 @@ func TestSchemaOfOtherType(t *testing.T) {
 	}
 }
 
-func TestParseSchemaRefuses(t *testing.T) {
+func TestParseSchema_RejectsInvalidSchemas(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"no JSON", `{`, "parse schema"},
 		{"unknown type", `"varchar"`, "parse schema"},
 		{"items without bytes", `{"type":"array","items":"null"}`, "items without bytes"},
 		{"items that are empty records", `{"type":"array","items":{"type":"record","name":"E","fields":[]}}`, "items without bytes"},
 		{"such an array deep inside", `{"type":"record","name":"R","fields":[{"name":"f","type":{"type":"map","values":["string",{"type":"array","items":"null"}]}}]}`, "items without bytes"},
-		{"too long", strings.Repeat(" ", maxSchemaBytes+1), "at most 1048576 are read"},
+		{"too long", strings.Repeat(" ", maxSchemaBytes+1), "at most 1048576 are allowed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestParseSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestWhoKnowsTheLibrary keeps the Avro library replaceable: only two files import it. Tests may use it as an oracle.
-func TestWhoKnowsTheLibrary(t *testing.T) {
+// TestAvroLibrary_IsImportedInTwoFiles keeps the Avro library replaceable: only two files import it. Tests may use it as an oracle.
+func TestAvroLibrary_IsImportedInTwoFiles(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	must.OK(t, err)
 	var got []string

@@ -66,7 +66,7 @@ func NewSerde[T any](subject string, id int, source SchemaSource) (*Serde[T], er
 
 func newFraming(subject string, id int, source SchemaSource, rec any) (*framing, error) {
 	if id < 0 || id > math.MaxInt32 {
-		return nil, fmt.Errorf("serde of %s: schema id %d is not one of 32 bits", subject, id)
+		return nil, fmt.Errorf("serde of %s: schema id %d is out of range [0, %d]", subject, id, math.MaxInt32)
 	}
 	text, err := schemaText(rec)
 	if err != nil {
@@ -144,17 +144,17 @@ func (s *framing) decode(value []byte, rec any) error {
 		return err
 	}
 	if err := conform(s.reader, body); err != nil {
-		return s.bad(err)
+		return s.badRecord(err)
 	}
 	w := wireOf(rec)
 	if err := s.codec.decode(body, w); err != nil {
-		return s.bad(err)
+		return s.badRecord(err)
 	}
-	complete(w)
+	finishDecoding(w)
 	return nil
 }
 
-func (s *framing) bad(err error) error { return badf("decode %s: %v", s.subject, err) }
+func (s *framing) badRecord(err error) error { return badf("decode %s: %v", s.subject, err) }
 
 // body returns the record's body in the serde's own schema.
 func (s *framing) body(value []byte) ([]byte, error) {
@@ -162,9 +162,9 @@ func (s *framing) body(value []byte) ([]byte, error) {
 	case len(value) > s.maxBytes:
 		return nil, badf("decode %s: %d bytes, at most %d are allowed", s.subject, len(value), s.maxBytes)
 	case len(value) < frameHead:
-		return nil, badf("decode %s: %d bytes are no framed record", s.subject, len(value))
+		return nil, badf("decode %s: %d bytes are too short for a framed record", s.subject, len(value))
 	case value[0] != 0:
-		return nil, badf("decode %s: first byte is %#02x, not the zero of a framed record", s.subject, value[0])
+		return nil, badf("decode %s: first byte is %#02x, want 0x00 of a framed record", s.subject, value[0])
 	}
 	id := binary.BigEndian.Uint32(value[1:])
 	if id == s.id {

@@ -69,7 +69,7 @@ func fieldSchema(name, typ string) string {
 	return fmt.Sprintf(`{"name":%q,"type":%s}`, name, typ)
 }
 
-func TestEncodeGolden(t *testing.T) {
+func TestEncode_Golden(t *testing.T) {
 	s := serdeOf[ActionEvent](t, texts{})
 	got, err := s.Encode(&ActionEvent{
 		Event: Event{ID: "e", Time: -1, Actor: "user:7", Verb: Save, Object: "pin:42"},
@@ -91,23 +91,23 @@ func hollowSchema(levels int) string {
 	return recordSchema("Tick", fieldSchema("time", "long"), fieldSchema("x", inner))
 }
 
-func TestHollowRecordsEnd(t *testing.T) {
+func TestConform_BoundsEmptyRecords(t *testing.T) {
 	small := serdeOf[Tick](t, texts{9: hollowSchema(10)})
 	if got, err := small.Decode(framed(9, 5)); err != nil || got.Time != 5 {
 		t.Errorf("a thousand nulls: got %v, %v, want 5", got, err)
 	}
 	_, err := serdeOf[Tick](t, texts{9: hollowSchema(22)}).Decode(framed(9, 5))
-	if !strings.Contains(fmt.Sprint(err), errHollow.Error()) {
-		t.Fatalf("2^22 nulls: got %v, want %v", err, errHollow) // 2^60 would not return
+	if !strings.Contains(fmt.Sprint(err), errTooManyEmpty.Error()) {
+		t.Fatalf("2^22 nulls: got %v, want %v", err, errTooManyEmpty) // 2^60 would not return
 	}
 	// A new serde, because a serde caches the error.
 	_, took := soonest(func() { _, err = serdeOf[Tick](t, texts{9: hollowSchema(60)}).Decode(framed(9, 5)) })
-	if !strings.Contains(fmt.Sprint(err), errHollow.Error()) || took > longestDecoding {
-		t.Errorf("2^60 nulls: got %.300v in %s, want %v", err, took, errHollow)
+	if !strings.Contains(fmt.Sprint(err), errTooManyEmpty.Error()) || took > longestDecoding {
+		t.Errorf("2^60 nulls: got %.300v in %s, want %v", err, took, errTooManyEmpty)
 	}
 }
 
-func TestDecodeOtherWriters(t *testing.T) {
+func TestDecode_OtherWriters(t *testing.T) {
 	head := []string{
 		fieldSchema("id", "string"), fieldSchema("time", "long"), fieldSchema("actor", "string"),
 		fieldSchema("verb", "string"), fieldSchema("object", "string"),
@@ -171,12 +171,12 @@ func TestDecodeOtherWriters(t *testing.T) {
 		name:   "cut short",
 		schema: recordSchema("ActionEvent", head...),
 		value:  framed(9, "e", 5, "user:7", "save"),
-		bad:    "schema 9: object: ends early",
+		bad:    "schema 9: object: unexpected end",
 	}, {
 		name:   "too long",
 		schema: recordSchema("ActionEvent", head...),
 		value:  framed(9, "e", 5, "user:7", "save", "pin:42", 0),
-		bad:    "schema 9: 1 bytes too many",
+		bad:    "schema 9: 1 trailing bytes",
 	}, {
 		name:   "a schema that is none",
 		schema: `{"type":"wreck"}`,
@@ -220,8 +220,8 @@ func TestDecodeOtherWriters(t *testing.T) {
 	}
 }
 
-// TestRewriteIsBounded rewrites a writer's one-byte items to large items of the reader.
-func TestRewriteIsBounded(t *testing.T) {
+// TestRewrite_IsBounded rewrites a writer's one-byte items to large items of the reader.
+func TestRewrite_IsBounded(t *testing.T) {
 	reader := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"},{"name":"y","type":"string","default":"`+strings.Repeat("y", 1000)+`"}]}}`))
 	writer := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"}]}}`))
 	r, err := parseReader(reader)
@@ -233,12 +233,12 @@ func TestRewriteIsBounded(t *testing.T) {
 		t.Fatal(problems)
 	}
 	body := append(appendLong(nil, 100_000), make([]byte, 100_001)...)
-	if _, err := step(&cursor{b: body}, nil); !errors.Is(err, errBig) {
-		t.Errorf("got %v, want %v", err, errBig)
+	if _, err := step(&cursor{b: body}, nil); !errors.Is(err, errTooLarge) {
+		t.Errorf("got %v, want %v", err, errTooLarge)
 	}
 }
 
-func TestBadReasonIsFitForADeadLetter(t *testing.T) {
+func TestBad_TruncatesReason(t *testing.T) {
 	err := Bad(strings.Repeat("ä", maxReasonBytes) + "\xff")
 	if n := len(err.Error()); n > maxReasonBytes+len("…") {
 		t.Errorf("reason of %d bytes", n)
@@ -250,7 +250,7 @@ func TestBadReasonIsFitForADeadLetter(t *testing.T) {
 	}
 }
 
-func TestWritersAreAskedForOnce(t *testing.T) {
+func TestDecode_RequestsWriterOnce(t *testing.T) {
 	source := &asked{texts: texts{9: recordSchema("Tick", fieldSchema("time", "long"))}}
 	s := serdeOf[Tick](t, source)
 	for range 3 {
@@ -264,8 +264,8 @@ func TestWritersAreAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestSameBytesOfAnotherMeaning reads records of a writer with the same bytes, but in milliseconds.
-func TestSameBytesOfAnotherMeaning(t *testing.T) {
+// TestDecode_RejectsOtherLogicalType reads records of a writer with the same bytes, but in milliseconds.
+func TestDecode_RejectsOtherLogicalType(t *testing.T) {
 	s := serdeOf[Tick](t, texts{9: recordSchema("Tick", fieldSchema("time", `{"type":"long","logicalType":"timestamp-millis"}`))})
 	got, err := s.Decode(framed(9, 5))
 	if err == nil {
@@ -274,7 +274,7 @@ func TestSameBytesOfAnotherMeaning(t *testing.T) {
 	checkBad(t, err)
 }
 
-func TestUnknownSchemaIsAskedForAgain(t *testing.T) {
+func TestDecode_RequestsUnknownSchemaAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &asked{texts: texts{}}
 		s := serdeOf[Tick](t, source)
@@ -301,7 +301,7 @@ func TestUnknownSchemaIsAskedForAgain(t *testing.T) {
 	})
 }
 
-func TestRegistryAwayIsNoBadRecord(t *testing.T) {
+func TestDecode_UnavailableRegistryIsNotABadRecord(t *testing.T) {
 	source := &asked{texts: texts{9: recordSchema("Tick", fieldSchema("time", "long"))}, away: errors.New("away")}
 	s := serdeOf[Tick](t, source)
 	_, err := s.Decode(framed(9, 5))
@@ -315,7 +315,7 @@ func TestRegistryAwayIsNoBadRecord(t *testing.T) {
 	}
 }
 
-func TestSerdeIsSafeForConcurrentUse(t *testing.T) {
+func TestSerde_ConcurrentUse(t *testing.T) {
 	source := &asked{texts: texts{9: recordSchema("UserEvent", fieldSchema("id", "string"), fieldSchema("time", "long"),
 		fieldSchema("actor", "string"), fieldSchema("verb", "string"), fieldSchema("object", "string"))}}
 	s := serdeOf[UserEvent](t, source)

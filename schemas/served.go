@@ -1,7 +1,7 @@
 package schemas
 
-// Served records what a visit showed: the new items in order, and everything else that the generator must remember. Topic
-// served, key: User. It is published and acknowledged before the response is sent. The ID makes a repeat harmless.
+// Served records the new items of a visit, in order, and the state of the generator for the user. Topic served, key: User. It
+// is published and acknowledged before the response is sent. A repeat with the same ID has no effect.
 type Served struct {
 	ID    string       `avro:"id" json:"id"`
 	User  UserID       `avro:"user" json:"user"`
@@ -14,7 +14,7 @@ type Served struct {
 	Expired []PinID `avro:"expired" json:"expired,omitempty"` // deferred for too long: no longer candidates
 }
 
-// Memory is what the generator remembers of a user between visits, as of a Served.
+// Memory is the state of the generator for a user between visits, as of a Served.
 type Memory struct {
 	Mix      map[string]float64   `avro:"mix" json:"mix,omitempty"`           // decayed impressions by source
 	Draws    int64                `avro:"draws" json:"draws,omitempty"`       // number of chunks with exploration draws: seed of the next

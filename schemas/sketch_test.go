@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestSketchEstimatesWithinItsError(t *testing.T) {
+func TestSketch_EstimateIsWithinError(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 10, 50, 100, 300, 1000, 3000, 10_000, 100_000} {
 		// The error of the mean over several sets is that of one set, divided by the square root of their number.
 		const sets = 8
@@ -33,7 +33,7 @@ func TestSketchEstimatesWithinItsError(t *testing.T) {
 	}
 }
 
-func TestSketchesOfTheSameTextsAreTheSameBytes(t *testing.T) {
+func TestSketch_SameTextsSameBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{0, 5, 900, 1023, 1100, 5000}).Draw(t, "texts")
 		texts := make([]string, n)
@@ -69,7 +69,7 @@ func TestSketchesOfTheSameTextsAreTheSameBytes(t *testing.T) {
 	})
 }
 
-func TestUnionTakesAnyBytes(t *testing.T) {
+func TestUnion_AcceptsAnyBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := &Union{}
 		u.Merge(rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(t, "bytes"))

@@ -91,7 +91,7 @@ func streamOf(event Input) string {
 	return ""
 }
 
-// Validate checks the event as the function Validate does.
+// Validate checks the event; see the function Validate.
 func (l Line) Validate(arrival Micros, verbs Verbs) error {
 	if l.Event == nil {
 		return fmt.Errorf("validate line of %s: no event", quote(l.Stream))

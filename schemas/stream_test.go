@@ -35,7 +35,7 @@ func TestInput_VisitsEveryFieldOfItsSchema(t *testing.T) {
 	}
 }
 
-func TestNewLine_KnowsStreamAndKey(t *testing.T) {
+func TestNewLine_SetsStreamAndKey(t *testing.T) {
 	for _, stream := range InputStreams() {
 		if got := NewLine(NewInput(stream)); got.Stream != stream || got.Key != "" || got.User() != "" {
 			t.Errorf("%s: got %+v", stream, got)

@@ -11,43 +11,43 @@ import (
 const maxDepth = 64
 
 var (
-	errShort  = errors.New("ends early")
-	errNumber = errors.New("number too long")
-	errLength = errors.New("negative length")
-	errText   = errors.New("not UTF-8")
-	errDeep   = errors.New("nested too deep")
-	errHollow = errors.New("too many values without bytes")
+	errShort        = errors.New("unexpected end")
+	errNumber       = errors.New("number too long")
+	errLength       = errors.New("negative length")
+	errText         = errors.New("not UTF-8")
+	errDeep         = errors.New("nested too deep")
+	errTooManyEmpty = errors.New("too many empty values")
 )
 
-// conform checks that body is exactly one complete value of schema n. It allocates nothing unless it fails. Its time is
-// bounded by the length of body, whatever lengths the body declares and whatever the schema repeats. Every received body
-// passes it before the Avro library reads a byte.
+// conform checks that body is exactly one complete value of schema n. It allocates nothing unless it fails. The length of body
+// bounds its time, regardless of the lengths that the body declares and of repetitions in the schema. Every received body is
+// checked before the Avro library reads a byte.
 func conform(n *node, body []byte) error {
 	c := cursor{b: body}
 	if err := c.walk(n); err != nil {
 		return fmt.Errorf("%w (byte %d of %d)", err, c.pos, len(body))
 	}
 	if left := c.left(); left != 0 {
-		return fmt.Errorf("%d bytes too many", left)
+		return fmt.Errorf("%d trailing bytes", left)
 	}
 	return nil
 }
 
 // cursor reads Avro's binary encoding.
 type cursor struct {
-	b      []byte
-	pos    int
-	depth  int
-	hollow int // values without bytes of their own that were read
+	b           []byte
+	pos         int
+	depth       int
+	emptyValues int // values without bytes of their own that were read
 }
 
 func (c *cursor) left() int { return len(c.b) - c.pos }
 
-// countHollow counts a null or a record, which have no bytes of their own. A schema of a few hundred bytes can require any
+// countEmpty counts a null or a record, which have no bytes of their own. A schema of a few hundred bytes can require any
 // number of them (records of two records each, and so on), so that the walk would never end.
-func (c *cursor) countHollow() error {
-	if c.hollow++; c.hollow > 1<<16+16*len(c.b) {
-		return errHollow
+func (c *cursor) countEmpty() error {
+	if c.emptyValues++; c.emptyValues > 1<<16+16*len(c.b) {
+		return errTooManyEmpty
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (c *cursor) countHollow() error {
 func (c *cursor) walk(n *node) error {
 	switch n.kind {
 	case kindNull:
-		return c.countHollow()
+		return c.countEmpty()
 	case kindBoolean:
 		return c.boolean()
 	case kindInt:
@@ -112,7 +112,7 @@ func (c *cursor) nested(n *node) error {
 }
 
 func (c *cursor) record(n *node) error {
-	if err := c.countHollow(); err != nil {
+	if err := c.countEmpty(); err != nil {
 		return err
 	}
 	for i := range n.fields {
@@ -136,7 +136,7 @@ func (c *cursor) blocks(min int, item func() error) error {
 			}
 		}
 		if end >= 0 && c.pos != end {
-			return errors.New("block of another size than announced")
+			return errors.New("block does not have its declared size")
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package schemas
 
-// WhyRequest asks what happened to a pin for a user, or what a visit would do with it now.
+// WhyRequest requests the state of a pin for a user: how it was shown, or whether a visit now would show it.
 type WhyRequest struct {
 	User  UserID `json:"user"`
 	Pin   PinID  `json:"pin"`
@@ -9,8 +9,8 @@ type WhyRequest struct {
 	Time  Micros `json:"time"`  // now
 	Card  *Card  `json:"card"`  // the pin's card; nil: unknown
 
-	// Masked requests an answer that may be shown to the user, who must not learn which users block them. A pin that only
-	// such a block hides is reported as one that was never delivered.
+	// Masked requests an answer that does not reveal which users block the user. A pin that only such a block hides is
+	// reported as undelivered.
 	Masked bool `json:"masked,omitempty"`
 }
 
@@ -60,7 +60,7 @@ const (
 	FateNext    Fate = "next"    // a visit now would show it
 	FateWaiting Fate = "waiting" // a later visit may show it
 	FateHeld    Fate = "held"    // a rule defers it to a later session
-	FateHidden  Fate = "hidden"  // the user may not see it
+	FateHidden  Fate = "hidden"  // the user must not see it
 	FateOut     Fate = "out"     // it is not a candidate, or no longer one
 )
 
@@ -70,7 +70,7 @@ type Reason string
 // The reasons, by the fate that they explain. FateShown, FatePending and FateNext need none. A pin that was shown and is
 // hidden now has the reason of FateHidden.
 const (
-	ReasonBehind          Reason = "behind"           // waiting: other candidates are better, or their source is due
+	ReasonOutranked       Reason = "outranked"        // waiting: other candidates are better, or their source is due
 	ReasonBeyondHead      Reason = "beyond_head"      // waiting: not among the best of its pool, from which a chunk is built
 	ReasonCapAuthor       Reason = "cap_author"       // waiting: cap of its author
 	ReasonCapBoard        Reason = "cap_board"        // waiting: cap of its board

@@ -49,8 +49,8 @@ func boardWire(b *BoardID) *BoardID {
 	return b
 }
 
-// complete completes the record of a wire type after decoding.
-func complete(wire any) {
+// finishDecoding completes the record of a wire type after decoding.
+func finishDecoding(wire any) {
 	switch w := wire.(type) {
 	case *pinWire:
 		w.PinEvent.Board = boardOf(w.Board)

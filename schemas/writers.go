@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	missingTTL = 10 * time.Second // after this time, an id that the registry did not know is requested again
-	maxWriters = 1024             // cached schemas; beyond, the oldest one is evicted
-	maxMissing = 4096             // cached ids that the registry did not know; evicted likewise
+	missingTTL = 10 * time.Second // after this time, an id that the registry does not have is requested again
+	maxWriters = 1024             // cached schemas; a further one evicts the oldest
+	maxMissing = 4096             // cached ids that the registry does not have; evicted likewise
 
-	// A process requests maxWriters schemas, and missesAtOnce more plus one per missEvery. A producer that writes random
+	// A process requests maxWriters schemas, and missBurst more plus one per missInterval. A producer that writes random
 	// ids costs a partition some milliseconds per second, and the registry one request per second from each process and
 	// topic.
 	missBurst    = 20
@@ -20,17 +20,17 @@ const (
 )
 
 // errBudget is returned when a schema was not looked up because the budget is spent.
-var errBudget = errors.New("not looked up, because too many ids lately were unknown to the registry; the record can be retried")
+var errBudget = errors.New("schema not requested: the registry did not have too many of the last ids; retry the record later")
 
-// writers caches the schemas of a serde's records other than its own, by id. Ids that the registry did not know are cached
+// writers caches the schemas of a serde's records other than its own, by id. Ids that the registry does not have are cached
 // separately: they must not evict existing schemas. It is safe for concurrent use.
 type writers struct {
-	mu       sync.Mutex
-	found    idCache
-	missing  idCache
-	inFlight map[uint32]*lookup
-	misses   int       // rest of the budget
-	filled   time.Time // when misses was last refilled
+	mu         sync.Mutex
+	found      idCache
+	missing    idCache
+	inFlight   map[uint32]*lookup
+	budget     int       // rest of the budget
+	refilledAt time.Time // when misses was last refilled
 }
 
 // lookup is a request in flight.
@@ -41,14 +41,14 @@ type lookup struct {
 }
 
 func newWriters() *writers {
-	return &writers{found: newMemory(maxWriters), missing: newMemory(maxMissing), inFlight: map[uint32]*lookup{}, misses: missBurst}
+	return &writers{found: newIDCache(maxWriters), missing: newIDCache(maxMissing), inFlight: map[uint32]*lookup{}, budget: missBurst}
 }
 
-// get returns the schema of an id. It calls ask if the id is not cached, once for all concurrent callers. It returns the
-// error of ask, or errBudget.
-func (s *writers) get(id uint32, now func() time.Time, ask func(id uint32) (writer, error)) (writer, error) {
+// get returns the schema of an id. It calls request if the id is not cached, once for all concurrent callers. It returns the
+// error of request, or errBudget.
+func (s *writers) get(id uint32, now func() time.Time, request func(id uint32) (writer, error)) (writer, error) {
 	s.mu.Lock()
-	if w, ok := s.known(id, now); ok {
+	if w, ok := s.cached(id, now); ok {
 		s.mu.Unlock()
 		return w, nil
 	}
@@ -66,7 +66,7 @@ func (s *writers) get(id uint32, now func() time.Time, ask func(id uint32) (writ
 	s.inFlight[id] = l
 	s.mu.Unlock()
 	defer close(l.done)
-	l.writer, l.err = ask(id)
+	l.writer, l.err = request(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.inFlight, id)
@@ -74,8 +74,8 @@ func (s *writers) get(id uint32, now func() time.Time, ask func(id uint32) (writ
 	return l.writer, l.err
 }
 
-// known returns the cached result of an id.
-func (s *writers) known(id uint32, now func() time.Time) (writer, bool) {
+// cached returns the cached result of an id.
+func (s *writers) cached(id uint32, now func() time.Time) (writer, bool) {
 	if w, ok := s.found.all[id]; ok {
 		return w, true
 	}
@@ -83,30 +83,30 @@ func (s *writers) known(id uint32, now func() time.Time) (writer, bool) {
 	return w, ok && now().Before(w.until)
 }
 
-// takeRequest takes one request out of the budget, and reports whether there was one.
+// takeRequest takes one request from the budget. It returns false if the budget is spent.
 func (s *writers) takeRequest(now time.Time) bool {
-	if n := int(now.Sub(s.filled) / missInterval); n > 0 {
-		s.misses, s.filled = min(s.misses+n, missBurst), now
+	if n := int(now.Sub(s.refilledAt) / missInterval); n > 0 {
+		s.budget, s.refilledAt = min(s.budget+n, missBurst), now
 	}
-	if s.misses == 0 {
+	if s.budget == 0 {
 		return false
 	}
-	s.misses--
+	s.budget--
 	return true
 }
 
 // store caches a result. It returns the request to the budget if the schema exists and the cache is not full, because a
-// topic may have records of many versions. It also does so if the registry was unavailable: that must not turn valid
-// records into bad ones.
+// topic may have records of many versions. It also does so if the registry was unavailable: valid records must not become
+// bad records.
 func (s *writers) store(id uint32, l *lookup) {
 	switch {
 	case l.err != nil:
-		s.misses++
+		s.budget++
 	case !l.writer.until.IsZero():
 		s.missing.put(id, l.writer)
 	default:
 		if len(s.found.all) < maxWriters {
-			s.misses++
+			s.budget++
 		}
 		s.found.put(id, l.writer)
 	}
@@ -114,16 +114,16 @@ func (s *writers) store(id uint32, l *lookup) {
 
 // idCache caches the newest of some ids.
 type idCache struct {
-	most  int
+	limit int
 	all   map[uint32]writer
 	order []uint32 // in order of arrival
 }
 
-func newMemory(most int) idCache { return idCache{most: most, all: map[uint32]writer{}} }
+func newIDCache(most int) idCache { return idCache{limit: most, all: map[uint32]writer{}} }
 
 func (m *idCache) put(id uint32, w writer) {
 	if _, again := m.all[id]; !again {
-		if len(m.order) == m.most {
+		if len(m.order) == m.limit {
 			delete(m.all, m.order[0])
 			m.order = m.order[1:]
 		}
@@ -136,7 +136,7 @@ func (m *idCache) put(id uint32, w writer) {
 type writer struct {
 	schema *node
 	step   step
-	err    error     // why its records cannot be read; a *BadRecordError
+	err    error     // the error for its records; a *BadRecordError
 	until  time.Time // when err expires; zero: never
 }
 

@@ -59,7 +59,7 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 }
 
 // Neither a topic with records of many versions of a schema nor an unavailable registry uses up the budget.
-func TestDecode_LooksUpEverySchemaThatExists(t *testing.T) {
+func TestDecode_RequestsEveryExistingSchema(t *testing.T) {
 	source := &asked{texts: texts{}, away: errors.New("away")}
 	s := serdeOf[Tick](t, source)
 	for range 2 * missBurst {
@@ -98,7 +98,7 @@ func (s *slowSource) SchemaByID(context.Context, int) (string, error) {
 	return tickText, nil
 }
 
-func TestDecode_AsksOnceForConcurrentRecords(t *testing.T) {
+func TestDecode_RequestsOnceForConcurrentRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &slowSource{answer: make(chan struct{})}
 		s := serdeOf[Tick](t, source)

@@ -31,7 +31,7 @@ func TestRetryHeaderRoundTrip(t *testing.T) {
 func TestKindOf(t *testing.T) {
 	for _, c := range []struct{ reason, want string }{
 		{`key "pin:3": want the record's "pin:4"`, "key-want-the-record-s"},
-		{"decode pins-value: 3 bytes are no framed record", "decode-pins-value-bytes-are-no"},
+		{"decode pins-value: 3 bytes are too short for a framed record", "decode-pins-value-bytes-are-too"},
 		{`related request: key "a \"b\" c": want the pin "x"`, "related-request-key-want-the-pin"},
 		{"", "other"},
 		{"12 34", "other"},

@@ -269,10 +269,10 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	ordered := map[string]string{}
 	for _, r := range w.Records(topics.RetryOrders) {
 		o, err := w.Streams.RetryOrders.Decode(r.Value)
-		if err != nil || o.Validate(string(r.Key)) != nil || r.Partition != topics.Partition(o.Topic, 4) || len(o.Letters) != 1 || o.Operator != "ann" {
+		if err != nil || o.Validate(string(r.Key)) != nil || r.Partition != topics.Partition(o.Topic, 4) || len(o.DeadLetters) != 1 || o.Operator != "ann" {
 			t.Fatalf("order %+v under %s in partition %d: %v", o, r.Key, r.Partition, err)
 		}
-		ordered[string(o.Letters[0].Key)] = o.Topic + " " + string(o.Letters[0].Value)
+		ordered[string(o.DeadLetters[0].Key)] = o.Topic + " " + string(o.DeadLetters[0].Value)
 	}
 	if len(ordered) != 6 || ordered["pin:3"] != "pins v3" || ordered["user:a"] != "deliveries d" {
 		t.Errorf("ordered %v, want five pins and a delivery", ordered)

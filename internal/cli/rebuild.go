@@ -87,7 +87,7 @@ func completeTargets(*cobra.Command, []string, string) (names []string, _ cobra.
 // check reports every error in the flags.
 func (f rebuildFlags) check() error {
 	problems := []error{f.Target.Validate()}
-	if err := f.Source.CheckRebuilt(); err != nil {
+	if err := f.Source.CheckRebuildable(); err != nil {
 		problems = append(problems, fmt.Errorf("--source: %w", err))
 	}
 	if f.Target.IsAll() && f.Source != "" {

@@ -72,7 +72,7 @@ func (t *tables) retryKinds(list struct{ Kinds []api.RetryKind }) {
 }
 
 func (t *tables) retryStates(list struct {
-	Letters []api.RetriedLetter `json:"dead_letters"`
+	Letters []api.RetriedDeadLetter `json:"dead_letters"`
 }) {
 	t.row("STATE", "ATTEMPTS", "SINCE", "NEXT", "TOPIC", "PARTITION", "OFFSET", "GROUP", "REASON")
 	for _, l := range list.Letters {

@@ -38,7 +38,7 @@ func (p *program) whyCommand() *cobra.Command {
 // because describes a reason in words.
 func because(r schemas.Reason) string {
 	return inWords(r, map[schemas.Reason]string{
-		schemas.ReasonBehind:          "others are better, or their source is due",
+		schemas.ReasonOutranked:       "others are better, or their source is due",
 		schemas.ReasonBeyondHead:      "it is not among the best of its pool",
 		schemas.ReasonCapAuthor:       "too many of its author stand before it",
 		schemas.ReasonCapBoard:        "too many of its board stand before it",

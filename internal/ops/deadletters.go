@@ -232,7 +232,7 @@ func (r *retrier) retryOf(topic topics.Topic, l *schemas.DeadLetter) *kgo.Record
 
 // order returns the order to retry a dead letter.
 func (r *retrier) order(topic topics.Topic, l *schemas.DeadLetter) (*kgo.Record, error) {
-	order := schemas.RetryOrder{Topic: l.Topic, Operator: r.by, Time: schemas.MicrosOf(time.Now()), Letters: []schemas.DeadLetter{*l}}
+	order := schemas.RetryOrder{Topic: l.Topic, Operator: r.by, Time: schemas.MicrosOf(time.Now()), DeadLetters: []schemas.DeadLetter{*l}}
 	value, err := r.streams.RetryOrders.Encode(&order)
 	if err != nil {
 		return nil, fmt.Errorf("order retry: %w", err)

@@ -40,7 +40,7 @@ func (g *group) replayed(key string, r *schemas.Replay) (*schemas.PinEvent, erro
 	if key != string(r.Pin) {
 		return nil, schemas.Bad(fmt.Sprintf("replay: key %.64q: want the pin %.64q", key, r.Pin))
 	}
-	if err := r.Source.CheckRebuilt(); err != nil {
+	if err := r.Source.CheckRebuildable(); err != nil {
 		return nil, err
 	}
 	e, err := g.streams.Pins.Decode(r.Event)

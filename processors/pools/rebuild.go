@@ -26,7 +26,7 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 	if tx.Key() != string(r.User) {
 		return schemas.Bad(fmt.Sprintf("rebuild: key %q: want the user %q", tx.Key(), r.User))
 	}
-	if err := r.Source.CheckRebuilt(); err != nil {
+	if err := r.Source.CheckRebuildable(); err != nil {
 		return err
 	}
 	if g.deleted.Has(r.User) {

@@ -258,7 +258,7 @@ func TestVisits_ContinueWhenPartitionMoves(t *testing.T) {
 // recalled returns the materialized entries that a chunk recalls.
 func recalled(t *testing.T, c *schemas.Chunk) []schemas.FeedEntry {
 	t.Helper()
-	entries, err := c.Remembered(t.Context())
+	entries, err := c.RecentEntries(t.Context())
 	must.OK(t, err)
 	return entries
 }

@@ -50,9 +50,9 @@ func (r *rig) reader() retries.Reader {
 }
 
 // deadLetters polls the reader until the member owns the partition.
-func (r *rig) deadLetters(topic string, state schemas.RetryState) []schemas.RetriedLetter {
+func (r *rig) deadLetters(topic string, state schemas.RetryState) []schemas.RetriedDeadLetter {
 	r.t.Helper()
-	var list []schemas.RetriedLetter
+	var list []schemas.RetriedDeadLetter
 	r.Eventually("the dead letters of "+topic, func() bool {
 		var err error
 		list, err = r.reader().RetriedLetters(r.t.Context(), topic, "", state, 1_000_000)
@@ -229,7 +229,7 @@ func TestOrder_RateZeroStopsKind(t *testing.T) {
 	r.limit("edges/pools/it-is-stopped", 0, 5)
 	stopped, free := r.fail(1, "it is stopped"), r.fail(2, "it goes")
 	r.WaitIdle()
-	r.order(&schemas.RetryOrder{Topic: topics.Edges, Letters: []schemas.DeadLetter{*stopped}})
+	r.order(&schemas.RetryOrder{Topic: topics.Edges, DeadLetters: []schemas.DeadLetter{*stopped}})
 	r.Eventually("the other kind is done", func() bool {
 		return r.kinds(topics.Edges)["edges/pools/it-goes"].States[schemas.RetryDone] == 1
 	})
@@ -359,7 +359,7 @@ func TestTimer_SplitsByRecordLimits(t *testing.T) {
 			r.Eventually("all dead letters are due", func() bool {
 				list := r.deadLetters(topics.Edges, schemas.RetryWaiting)
 				return len(list) == c.letters &&
-					!slices.ContainsFunc(list, func(l schemas.RetriedLetter) bool { return l.Due > schemas.MicrosOf(time.Now()) })
+					!slices.ContainsFunc(list, func(l schemas.RetriedDeadLetter) bool { return l.Due > schemas.MicrosOf(time.Now()) })
 			})
 			r.limit(topics.Edges, 1000, 0)
 			r.Eventually("all retries are published", func() bool { return len(r.published()) == c.letters })
@@ -404,7 +404,7 @@ func TestTrim_AfterLoweredCap(t *testing.T) {
 	}
 	r.WaitIdle()
 	list := r.deadLetters(topics.Edges, schemas.RetryParked)
-	slices.SortFunc(list, func(a, b schemas.RetriedLetter) int { return cmp.Compare(a.Offset, b.Offset) })
+	slices.SortFunc(list, func(a, b schemas.RetriedDeadLetter) int { return cmp.Compare(a.Offset, b.Offset) })
 	if want := before + after - 10*after; len(list) != want || list[0].Offset != before+after-int64(want) {
 		t.Errorf("%d dead letters parked, from offset %d; want the newest %d", len(list), list[0].Offset, want)
 	}
@@ -425,7 +425,7 @@ func TestTimer_HigherPriorityFirst(t *testing.T) {
 	}
 	r.Eventually("all dead letters are due", func() bool {
 		list := r.deadLetters(topics.Edges, schemas.RetryWaiting)
-		return len(list) == 4 && !slices.ContainsFunc(list, func(l schemas.RetriedLetter) bool { return l.Due > schemas.MicrosOf(time.Now()) })
+		return len(list) == 4 && !slices.ContainsFunc(list, func(l schemas.RetriedDeadLetter) bool { return l.Due > schemas.MicrosOf(time.Now()) })
 	})
 	r.order(&schemas.RetryOrder{Topic: topics.Edges, Limits: []schemas.RetryLimit{
 		{Scope: "edges/pools/low", Rate: 10}, {Scope: "edges/pools/high", Rate: 10, Priority: 1},
@@ -472,7 +472,7 @@ func TestRetries_ParksAndBounds(t *testing.T) {
 		topics.RetryOrders: "the topic accepts no retries", topics.TicksOf(topics.Pools): "the topic accepts no retries",
 		topics.Pins: "the record is too large to keep", topics.Follows: "the record is empty",
 	} {
-		parked := slices.DeleteFunc(r.deadLetters(topic, ""), func(l schemas.RetriedLetter) bool { return l.Group == topics.Retries })
+		parked := slices.DeleteFunc(r.deadLetters(topic, ""), func(l schemas.RetriedDeadLetter) bool { return l.Group == topics.Retries })
 		if len(parked) != 1 || parked[0].State != schemas.RetryParked || parked[0].Why != want {
 			t.Errorf("%s: %+v, want one parked dead letter: %s", topic, parked, want)
 		}
@@ -518,14 +518,14 @@ func TestOrder_RetriesParkedAndRemoved(t *testing.T) {
 	forgotten := *parked
 	forgotten.Offset, forgotten.Key = 2, []byte("user:2")
 	again := func() {
-		r.order(&schemas.RetryOrder{Topic: topics.Edges, Letters: []schemas.DeadLetter{*parked, forgotten}})
+		r.order(&schemas.RetryOrder{Topic: topics.Edges, DeadLetters: []schemas.DeadLetter{*parked, forgotten}})
 	}
 	again()
 	r.Eventually("both dead letters are done", func() bool { return len(r.deadLetters(topics.Edges, schemas.RetryDone)) == 2 })
 	again()
 	r.WaitIdle()
 	list := r.deadLetters(topics.Edges, "")
-	slices.SortFunc(list, func(a, b schemas.RetriedLetter) int { return cmp.Compare(a.Offset, b.Offset) })
+	slices.SortFunc(list, func(a, b schemas.RetriedDeadLetter) int { return cmp.Compare(a.Offset, b.Offset) })
 	if len(list) != 2 || list[0].State != schemas.RetryDone || list[1].State != schemas.RetryDone || list[1].Attempts != 1 {
 		t.Errorf("got %+v, want two done dead letters", list)
 	}

@@ -62,8 +62,8 @@ func (w *waiting) public(topic string) schemas.RetryKind {
 
 // RetriedLetters returns up to most dead letters of a topic, those with the latest state change first. A kind or state that is
 // not "" restricts the result to it. The errors are those of RetryKinds.
-func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
-	list := []schemas.RetriedLetter{}
+func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
+	list := []schemas.RetriedDeadLetter{}
 	err := r.Rows.Read(ctx, topic, func(s rows.Snapshot) error {
 		return rows.Each(s, []byte{rowDeadLetter}, func(_ string, l deadLetter) {
 			if kind != "" && l.Kind != kind || state != "" && l.State != state {
@@ -75,12 +75,12 @@ func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state sc
 	if err != nil {
 		return nil, fmt.Errorf("read retries of %s: %w", topic, err)
 	}
-	slices.SortStableFunc(list, func(a, b schemas.RetriedLetter) int { return cmp.Compare(b.Since, a.Since) })
+	slices.SortStableFunc(list, func(a, b schemas.RetriedDeadLetter) int { return cmp.Compare(b.Since, a.Since) })
 	return list[:min(most, len(list))], nil
 }
 
-func (l *deadLetter) public(topic string) schemas.RetriedLetter {
-	out := schemas.RetriedLetter{
+func (l *deadLetter) public(topic string) schemas.RetriedDeadLetter {
+	out := schemas.RetriedDeadLetter{
 		Kind: l.Kind, Topic: topic, Partition: l.Partition, Offset: l.Offset, Group: l.Group, Reason: l.Reason,
 		State: l.State, Attempts: l.Attempts, Why: l.ParkReason, Since: l.Since,
 	}

@@ -146,8 +146,8 @@ func (g *group) order(tx *rows.Tx, o *schemas.RetryOrder) error {
 			return err
 		}
 	}
-	for i := range o.Letters {
-		if err := t.retryNow(&o.Letters[i]); err != nil {
+	for i := range o.DeadLetters {
+		if err := t.retryNow(&o.DeadLetters[i]); err != nil {
 			return err
 		}
 	}

@@ -215,16 +215,16 @@ func (h *holding) remember(v *Visit, a *arrangement) schemas.Memory {
 	return m
 }
 
-// HeldBack is a candidate that a visit leaves to a later session.
-type HeldBack struct {
+// DeferredCandidate is a candidate that a visit leaves to a later session.
+type DeferredCandidate struct {
 	Pin   schemas.PinID
 	Fate  Fate           // Deferred, or Held if only the budget of the session holds it back
 	Since schemas.Micros // time of the visit that deferred it; 0: not deferred
 }
 
-// HeldBack returns the candidates that a visit leaves to a later session: first deferred ones, in order of their deferral,
+// DeferredCandidate returns the candidates that a visit leaves to a later session: first deferred ones, in order of their deferral,
 // then held ones, the least weak first.
-func (f Feed) HeldBack(v Visit, pools []Pool, k Signals) []HeldBack {
+func (f Feed) DeferredCandidate(v Visit, pools []Pool, k Signals) []DeferredCandidate {
 	h := f.hold(&v, f.rescore(pools, k))
 	waits := map[schemas.PinID]bool{}
 	for i := range h.all {
@@ -232,14 +232,14 @@ func (f Feed) HeldBack(v Visit, pools []Pool, k Signals) []HeldBack {
 			waits[h.all[i].items[j].Pin] = true
 		}
 	}
-	var list []HeldBack
+	var list []DeferredCandidate
 	for _, d := range h.memory.Deferred {
 		if d.Since >= h.memory.Began && waits[d.Pin] {
-			list = append(list, HeldBack{Pin: d.Pin, Fate: Deferred, Since: d.Since})
+			list = append(list, DeferredCandidate{Pin: d.Pin, Fate: Deferred, Since: d.Since})
 		}
 	}
 	for _, w := range h.held {
-		list = append(list, HeldBack{Pin: w.pin, Fate: Held})
+		list = append(list, DeferredCandidate{Pin: w.pin, Fate: Held})
 	}
 	return list
 }

@@ -208,15 +208,15 @@ func TestHold_ShowsOrExpiresEveryCandidate(t *testing.T) {
 
 func TestHeldBack_ListsDeferredThenHeld(t *testing.T) {
 	s := newSession(t, 0, 14, 13)
-	weak := func(fate Fate, since schemas.Micros, pins ...schemas.PinID) (list []HeldBack) {
+	weak := func(fate Fate, since schemas.Micros, pins ...schemas.PinID) (list []DeferredCandidate) {
 		for _, pin := range pins {
-			list = append(list, HeldBack{Pin: pin, Fate: fate, Since: since})
+			list = append(list, DeferredCandidate{Pin: pin, Fate: fate, Since: since})
 		}
 		return list
 	}
-	expect := func(when string, want []HeldBack) {
+	expect := func(when string, want []DeferredCandidate) {
 		t.Helper()
-		if diff := cmp.Diff(want, s.feed.HeldBack(s.visit, s.pools, Signals{}), equateEmpty); diff != "" {
+		if diff := cmp.Diff(want, s.feed.DeferredCandidate(s.visit, s.pools, Signals{}), equateEmpty); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
 	}
@@ -228,7 +228,7 @@ func TestHeldBack_ListsDeferredThenHeld(t *testing.T) {
 	expect("in the next session, with a weaker best score", nil)
 }
 
-// For any pools, HeldBack returns the pins that Explain reports as held back, and none of them is shown.
+// For any pools, DeferredCandidate returns the pins that Explain reports as held back, and none of them is shown.
 func TestHeldBack_AgreesWithExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, pools, k := drawFeed(t), drawPools(t), drawSignals(t)
@@ -236,7 +236,7 @@ func TestHeldBack_AgreesWithExplain(t *testing.T) {
 		v := Visit{User: "user:me", Time: 1e12, Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
 		for range 2 {
 			held := map[schemas.PinID]Fate{}
-			for _, h := range f.HeldBack(v, pools, k) {
+			for _, h := range f.DeferredCandidate(v, pools, k) {
 				held[h.Pin] = h.Fate
 			}
 			for _, p := range pools {

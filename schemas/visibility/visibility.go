@@ -1,5 +1,5 @@
-// Package visibility decides whether a user may be shown a pin. The pools and the generator apply it to candidates, and the
-// feed service to the items of an answer. The functions are pure: the caller passes in everything they depend on.
+// Package visibility decides whether a pin is visible to a user. The pools and the generator apply it to candidates, and the
+// feed service to the items of a response. The functions are pure: they depend only on their arguments.
 package visibility
 
 import (
@@ -21,13 +21,13 @@ type DeletedUsers interface {
 	Has(user schemas.UserID) bool
 }
 
-// Viewer is the state of a user that determines which pins the user may be shown.
+// Viewer is the state of a user that determines which pins are visible.
 type Viewer struct {
 	User schemas.UserID // "": no pin is the viewer's own
 	Graph
 	Deleted   DeletedUsers
 	Expired   schemas.Micros // pins created before it have expired
-	Forgotten schemas.Micros // pins created before it may have been shown: the rows that would say so were removed
+	Forgotten schemas.Micros // pins created before it may have been shown: their seen rows were removed
 }
 
 // NewViewer returns a viewer for whom no pin has expired or is forgotten.
@@ -35,7 +35,7 @@ func NewViewer(user schemas.UserID, g Graph, deleted DeletedUsers) Viewer {
 	return Viewer{User: user, Graph: g, Deleted: deleted, Expired: math.MinInt64, Forgotten: math.MinInt64}
 }
 
-// Pin is the state of a pin that determines who may be shown it.
+// Pin is the state of a pin that determines to whom it is visible.
 type Pin struct {
 	schemas.PinContent      // of its highest known version
 	Seen               bool // the viewer was shown the pin before
@@ -70,8 +70,9 @@ func ShownEdges(it *schemas.ServedItem) Edges {
 	return AuthorOrBoard | Interest
 }
 
-// Hides returns why the viewer must not be shown a pin that one of the given edges justifies, or "" if nothing prevents it.
-// The first reason that applies wins. Seen is the last one, so a caller may look it up only if no other reason applies.
+// Hides returns the reason why a pin is hidden from the viewer, or "" if it is visible. needed are the edges of which one must
+// be live. The first reason that applies is returned. Seen is the last one, so a caller needs to look it up only if no other
+// reason applies.
 func (v *Viewer) Hides(p *Pin, needed Edges) schemas.Reason {
 	switch {
 	case p.Created < v.Forgotten:

@@ -21,7 +21,7 @@ type DeadLetters interface {
 	// Kinds returns the state of all kinds, by name.
 	Kinds(ctx context.Context) ([]schemas.RetryKind, error)
 	// Retries returns at most limit dead letters of a kind in a state ("": all), the most recent state change first.
-	Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedLetter, error)
+	Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedDeadLetter, error)
 	// Limit sets the rate at which dead letters of a scope are retried. It returns a *schemas.BadRecordError for an invalid
 	// limit.
 	Limit(ctx context.Context, limit schemas.RetryLimit, operator string) error
@@ -112,9 +112,9 @@ type RetryKind struct {
 	Next *time.Time `json:"next"` // time of the next retry; nil: no letter is waiting
 }
 
-// RetriedLetter is the JSON form of a schemas.RetriedLetter.
-type RetriedLetter struct {
-	schemas.RetriedLetter
+// RetriedDeadLetter is the JSON form of a schemas.RetriedDeadLetter.
+type RetriedDeadLetter struct {
+	schemas.RetriedDeadLetter
 	Since time.Time  `json:"since"` // time of the last state change
 	Due   *time.Time `json:"due"`   // time of the next retry; nil: none
 }
@@ -146,8 +146,8 @@ func (s *Server) retriedLetters(p *parameters) computation {
 	}
 	return func(ctx context.Context) (any, error) {
 		found, err := s.deps.DeadLetters.Retries(ctx, kind, state, limit)
-		return forms(found, func(l schemas.RetriedLetter) RetriedLetter {
-			return RetriedLetter{l, l.Since.Writable().Time(), timeOf(l.Due)}
+		return forms(found, func(l schemas.RetriedDeadLetter) RetriedDeadLetter {
+			return RetriedDeadLetter{l, l.Since.Writable().Time(), timeOf(l.Due)}
 		}), err
 	}
 }

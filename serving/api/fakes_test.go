@@ -166,7 +166,7 @@ func (f *fakes) FeedState(_ context.Context, _ schemas.UserID, name string) (*sc
 	return &schemas.FeedState{
 		Feed: name, Arm: "calm", Degraded: []string{"items"},
 		Sources:    []schemas.SourceState{{Source: "following", Waiting: 7, Target: 1, Shown: 2.5}},
-		Held:       []schemas.HeldBack{{Pin: "pin:1", Reason: schemas.ReasonDeferred, Since: schemas.Timestamp(schemas.MicrosOf(now))}, {Pin: "pin:2", Reason: schemas.ReasonWeak}},
+		Held:       []schemas.DeferredCandidate{{Pin: "pin:1", Reason: schemas.ReasonDeferred, Since: schemas.Timestamp(schemas.MicrosOf(now))}, {Pin: "pin:2", Reason: schemas.ReasonWeak}},
 		Affinities: []schemas.Affinity{{Facet: "interest:tea", Value: 0.5}},
 	}, f.fail
 }
@@ -197,8 +197,8 @@ func (l letters) Kinds(context.Context) ([]schemas.RetryKind, error) {
 	}, l.fail
 }
 
-func (l letters) Retries(_ context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedLetter, error) {
-	return []schemas.RetriedLetter{
+func (l letters) Retries(_ context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedDeadLetter, error) {
+	return []schemas.RetriedDeadLetter{
 		{Kind: kind, Topic: topics.Actions, Offset: 7, Group: topics.Objects, Reason: "odd", State: schemas.RetryWaiting, Attempts: int32(limit), Since: schemas.MicrosOf(now), Due: schemas.MicrosOf(now)},
 		{Kind: "k", Topic: topics.Actions, Group: topics.Objects, Reason: "bad", State: schemas.RetryParked, Why: "because", Since: schemas.MicrosOf(now)},
 	}, l.fail

@@ -126,7 +126,7 @@ func repair(path string) error {
 	if err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
-	records, err := schemas.MendFile(f)
+	records, err := schemas.RepairFile(f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -155,7 +155,7 @@ func readFile(path string, visit func(*schemas.FiledFeatures) error) error {
 	if err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
-	if err := errors.Join(schemas.EachFiled(f, visit), f.Close()); err != nil {
+	if err := errors.Join(schemas.ReadFiled(f, visit), f.Close()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil

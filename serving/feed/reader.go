@@ -170,7 +170,7 @@ func (r *reader) known(ctx context.Context, position int64) (schemas.FeedEntry, 
 // read, they count as missing: the answer then reports that the store lacks the entry, too.
 func (r *reader) recall(ctx context.Context, position int64) (schemas.FeedEntry, bool) {
 	if r.recent == nil && r.chunk != nil {
-		entries, err := r.chunk.Remembered(ctx)
+		entries, err := r.chunk.RecentEntries(ctx)
 		if err != nil {
 			entries = nil
 		}

@@ -44,7 +44,7 @@ func TestVisit_RecallsEntriesMissingFromStore(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, recalls := stocked(t), 0
 				r.gen.chunk.Recent = nil
-				r.gen.chunk.Recall = func(context.Context) ([]schemas.FeedEntry, error) {
+				r.gen.chunk.ReadRecent = func(context.Context) ([]schemas.FeedEntry, error) {
 					recalls++
 					return entriesDown(10, 7), c.err
 				}

@@ -29,7 +29,7 @@ type Neighbours interface {
 // Retries reports the state of the dead letters of topics, for the partitions in this process.
 type Retries interface {
 	RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error)
-	RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error)
+	RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error)
 }
 
 // Interests returns terms, the interests of users and the engagement of interests, for the partitions in this process.
@@ -64,7 +64,7 @@ const (
 	callState      call[stateRequest, *schemas.FeedState]              = "state"
 	callRelated    call[relatedRequest, []schemas.RelatedItem]         = "related"
 	callRetryKinds call[retriedRequest, []schemas.RetryKind]           = "retry-kinds"
-	callRetried    call[retriedRequest, []schemas.RetriedLetter]       = "retried"
+	callRetried    call[retriedRequest, []schemas.RetriedDeadLetter]   = "retried"
 	callTerms      call[termsRequest, []schemas.DictionaryTerm]        = "terms"
 	callInterests  call[userRequest, []schemas.UserInterest]           = "interests"
 	callEngagement call[engagementRequest, []schemas.SourceEngagement] = "engagement"
@@ -139,7 +139,7 @@ func Handler(local Local) http.Handler {
 		callRetryKinds.handle(mux, func(ctx context.Context, q retriedRequest) ([]schemas.RetryKind, error) {
 			return r.RetryKinds(ctx, q.Topic)
 		})
-		callRetried.handle(mux, func(ctx context.Context, q retriedRequest) ([]schemas.RetriedLetter, error) {
+		callRetried.handle(mux, func(ctx context.Context, q retriedRequest) ([]schemas.RetriedDeadLetter, error) {
 			return r.RetriedLetters(ctx, q.Topic, q.Kind, q.State, q.Most)
 		})
 	}
@@ -159,7 +159,7 @@ func handleGenerator(mux *http.ServeMux, g Generator) {
 	callChunk.handle(mux, func(ctx context.Context, q schemas.ChunkRequest) (*schemas.Chunk, error) {
 		chunk, err := g.Chunk(ctx, q)
 		if err == nil { // the caller cannot recall entries, so the answer has all of them
-			chunk.Recent, err = chunk.Remembered(ctx)
+			chunk.Recent, err = chunk.RecentEntries(ctx)
 		}
 		return chunk, err
 	})
@@ -226,7 +226,7 @@ func (c *Client) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryK
 }
 
 // RetriedLetters returns the dead letters of a topic, from the owner of its partition.
-func (c *Client) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
+func (c *Client) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
 	return callRetried.ask(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{topic, kind, state, most})
 }
 

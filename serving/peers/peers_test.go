@@ -59,7 +59,7 @@ func (g *fakeGenerator) Chunk(ctx context.Context, r schemas.ChunkRequest) (*sch
 		Served: schemas.Served{ID: r.Served, User: r.User, Time: r.Time, Feed: r.Feed, Items: []schemas.ServedItem{item},
 			Memory: schemas.Memory{Mix: map[string]float64{g.name: 0.1}}},
 		Head: 9,
-		Recall: func(context.Context) ([]schemas.FeedEntry, error) {
+		ReadRecent: func(context.Context) ([]schemas.FeedEntry, error) {
 			return []schemas.FeedEntry{{User: r.User, Position: 9, Time: 4, ServedItem: item}}, nil
 		},
 	}, nil
@@ -82,7 +82,7 @@ func (g *fakeGenerator) Why(ctx context.Context, r schemas.WhyRequest) (*schemas
 }
 
 func (g *fakeGenerator) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
-	return &schemas.FeedState{Feed: feed, Held: []schemas.HeldBack{{Pin: "pin:1", Reason: schemas.ReasonWeak}},
+	return &schemas.FeedState{Feed: feed, Held: []schemas.DeferredCandidate{{Pin: "pin:1", Reason: schemas.ReasonWeak}},
 		Affinities: []schemas.Affinity{{Facet: schemas.ID(user), Value: 0.1}}}, g.answer(ctx)
 }
 
@@ -104,8 +104,8 @@ func (fakeRows) RetryKinds(_ context.Context, topic string) ([]schemas.RetryKind
 	return []schemas.RetryKind{{Kind: topic + "/g/x", Topic: topic, Rate: 0.5, Due: 7, States: map[schemas.RetryState]int64{schemas.RetryDone: 3}}}, nil
 }
 
-func (fakeRows) RetriedLetters(_ context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
-	return []schemas.RetriedLetter{{Topic: topic, Kind: kind, State: state, Attempts: int32(most), Since: 8, Due: 9}}, nil
+func (fakeRows) RetriedLetters(_ context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
+	return []schemas.RetriedDeadLetter{{Topic: topic, Kind: kind, State: state, Attempts: int32(most), Since: 8, Due: 9}}, nil
 }
 
 func (fakeRows) Terms(_ context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
@@ -203,9 +203,9 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	for name, call := range map[string]func(context.Context, callee) (any, error){
 		"chunk": func(ctx context.Context, to callee) (any, error) {
 			chunk, err := to.Chunk(ctx, request)
-			if chunk.Recall != nil { // a remote caller cannot recall
-				chunk.Recent, _ = chunk.Remembered(ctx)
-				chunk.Recall = nil
+			if chunk.ReadRecent != nil { // a remote caller cannot recall
+				chunk.Recent, _ = chunk.RecentEntries(ctx)
+				chunk.ReadRecent = nil
 			}
 			return chunk, err
 		},

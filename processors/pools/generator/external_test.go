@@ -266,7 +266,7 @@ feeds: want at least one
 sources[0].timeout: 0s: want 1ms to 10s
 sources[0].url: "": want an http or https address
 sources[0].limit: 0: want 1 to 1000
-sources[0].name: "following": the name is taken: following
+sources[0].name: "following": reserved name: following
 sources[0].share: -1: want 0 to 1e9
 sources[2].timeout: 0s: want 1ms to 10s
 sources[2].url: "": want an http or https address

@@ -35,12 +35,12 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 	s.Sources = sourceStates(c, waiting)
 	s.Affinities, s.Degraded = c.signals.Affinities.Top, c.degraded
 	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: c.Limit, Memory: c.memory}
-	for _, h := range c.rules.HeldBack(visit, g.deps.Extensions.admitted(c), c.signals) {
+	for _, h := range c.rules.DeferredCandidate(visit, g.deps.Extensions.admitted(c), c.signals) {
 		reason := schemas.ReasonWeak
 		if h.Fate == rules.Deferred {
 			reason = schemas.ReasonDeferred
 		}
-		s.Held = append(s.Held, schemas.HeldBack{Pin: h.Pin, Reason: reason, Since: schemas.Timestamp(h.Since)})
+		s.Held = append(s.Held, schemas.DeferredCandidate{Pin: h.Pin, Reason: reason, Since: schemas.Timestamp(h.Since)})
 	}
 	return s, nil
 }

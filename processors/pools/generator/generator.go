@@ -201,7 +201,7 @@ func (g *Generator) chunk(c *composition) *schemas.Chunk {
 		return chunk
 	}
 	chunk.Served.Items, chunk.Served.Memory, chunk.Served.Expired = c.result.Items, c.result.Memory, c.result.Expired
-	chunk.Recall = func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, c) }
+	chunk.ReadRecent = func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, c) }
 	return chunk
 }
 

@@ -95,7 +95,7 @@ func TestRecall_EmptiesHiddenEntries(t *testing.T) {
 	must.OK(t, err)
 	w.rows[string(layout.PositionRow(layout.KindMaterialized, int64(len(items))))] = value
 	poolstest.SetState(w.rows, layout.State{Head: 10})
-	entries, err := visit(t, w.g, "v1").Remembered(t.Context())
+	entries, err := visit(t, w.g, "v1").RecentEntries(t.Context())
 	if err != nil || len(entries) != len(items) {
 		t.Fatalf("got %d entries, %v, want %d", len(entries), err, len(items))
 	}

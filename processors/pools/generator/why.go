@@ -392,5 +392,5 @@ func fateOf(e *rules.Explanation) (schemas.Fate, schemas.Reason) {
 	case rules.NoShare:
 		return schemas.FateWaiting, schemas.ReasonNoShare
 	}
-	return schemas.FateWaiting, schemas.ReasonBehind
+	return schemas.FateWaiting, schemas.ReasonOutranked
 }

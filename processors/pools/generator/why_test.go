@@ -141,7 +141,7 @@ func TestWhy_Waiting(t *testing.T) {
 		t.Errorf("place %d, want 1; candidates (-want +got):\n%s", got.Place, diff)
 	}
 	w.expect(w.why("pin:capped", nil), schemas.FateWaiting, schemas.ReasonCapAuthor)
-	w.expect(w.why("pin:later", nil), schemas.FateWaiting, schemas.ReasonBehind)
+	w.expect(w.why("pin:later", nil), schemas.FateWaiting, schemas.ReasonOutranked)
 	w.expect(w.why("pin:99", nil), schemas.FateWaiting, schemas.ReasonBeyondHead)
 	if got := w.why("pin:third", nil); got.Place != 3 || got.Candidates[0].Rank != 4 {
 		t.Errorf("pin:third: place %d, rank %d, want 3 and 4", got.Place, got.Candidates[0].Rank)

@@ -16,7 +16,7 @@ const fates = {
 };
 
 const reasons = {
-  behind: 'others are better, or their source is due',
+  outranked: 'others are better, or their source is due',
   beyond_head: 'it is not among the best of its pool that a chunk is made of',
   cap_author: 'too many of its author stand before it',
   cap_board: 'too many of its board stand before it',
