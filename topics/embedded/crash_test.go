@@ -141,16 +141,16 @@ func TestServer_KeepsAcknowledgedRecordsWhenKilled(t *testing.T) {
 func check(t *testing.T, got map[string]int, kept, aborted []string) {
 	t.Helper()
 	if len(kept) < 2000 || len(aborted) == 0 {
-		t.Errorf("%d records were kept and %d aborted, want more work for the test to mean something", len(kept), len(aborted))
+		t.Errorf("%d records were kept and %d aborted, too few for the test", len(kept), len(aborted))
 	}
 	for _, v := range kept {
 		if got[v] != 1 {
-			t.Errorf("%s was acknowledged and is there %d times", v, got[v])
+			t.Errorf("%s was acknowledged and is in the log %d times", v, got[v])
 		}
 	}
 	for _, v := range aborted {
 		if got[v] != 0 {
-			t.Errorf("%s was aborted and is there", v)
+			t.Errorf("%s was aborted and is in the log", v)
 		}
 	}
 	whole := map[string]int{}
@@ -161,7 +161,7 @@ func check(t *testing.T, got map[string]int, kept, aborted []string) {
 	}
 	for name, n := range whole {
 		if n != 3 {
-			t.Errorf("%d of 3 records of transaction %s are there", n, name)
+			t.Errorf("%d of 3 records of transaction %s are in the log", n, name)
 		}
 	}
 }

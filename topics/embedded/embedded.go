@@ -12,8 +12,8 @@
 // Nothing is ever deleted or compacted: kfake's compaction is not safe against a crash, and its retention would also apply
 // to compacted topics. So the directory grows until Config.MaxBytes stops the server with a FullError.
 //
-// If kfake is killed while it ends a transaction, it would keep only a part of the transaction. recover.go describes how
-// Start repairs this.
+// After a kill while it ends a transaction, kfake would keep only a part of the transaction. recover.go describes how Start
+// repairs this.
 package embedded
 
 import (
@@ -76,7 +76,7 @@ func checkLoopback(addr string) error {
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return errors.New("not a loopback address: the embedded broker trusts everybody who reaches it")
+		return errors.New("not a loopback address: the embedded broker has no authentication")
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func checkLoopback(addr string) error {
 // LockedError is returned when another process uses the directory.
 type LockedError struct{ Dir string }
 
-// Error says what to do.
+// Error names the directory and the remedy.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("directory %s is in use by another process: stop it, or choose another directory", e.Dir)
 }
@@ -95,9 +95,9 @@ type FullError struct {
 	Bytes, Max int64
 }
 
-// Error says what to do.
+// Error names the directory, its size and the remedy.
 func (e *FullError) Error() string {
-	return fmt.Sprintf("directory %s holds %d bytes, more than max_bytes %d: raise the limit, or start anew in an empty directory",
+	return fmt.Sprintf("directory %s has %d bytes, more than max_bytes %d: raise the limit, or start with an empty directory",
 		e.Dir, e.Bytes, e.Max)
 }
 
@@ -117,7 +117,7 @@ type Server struct {
 	wg   sync.WaitGroup
 	done chan struct{}
 	once sync.Once
-	err  error // why the server stopped by itself; written before done is closed
+	err  error // the error that stopped the server; written before done is closed
 }
 
 // Start opens the directory and listens. It returns a *LockedError if another process uses the directory, and a *FullError
@@ -163,7 +163,7 @@ func (s *Server) RegistryURL() string { return s.registry.url() }
 // Broker returns the broker, for tests that inject faults.
 func (s *Server) Broker() *kfake.Cluster { return s.broker }
 
-// Run returns nil when ctx is canceled, or the reason if the server stops by itself, for example a *FullError.
+// Run returns nil when ctx is canceled, or the error that stopped the server, for example a *FullError.
 func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -173,15 +173,15 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Close stops the server: it accepts no more requests, and saves what makes the next start fast. It returns within
-// closeTimeout. Acknowledged records are safe in any case.
+// Close stops the server: it accepts no more requests, and saves an index of every partition for a fast start. It returns
+// within closeTimeout. Acknowledged records are safe in any case.
 func (s *Server) Close() error {
 	s.stop()
 	s.wg.Wait()
 	return s.end(nil)
 }
 
-// end closes everything once, and records why.
+// end closes the server once, and records the cause.
 func (s *Server) end(why error) error {
 	var err error
 	s.once.Do(func() {
@@ -206,7 +206,7 @@ func (s *Server) closeBroker() error {
 	case <-closed:
 		return nil
 	case <-time.After(closeTimeout):
-		return fmt.Errorf("close embedded broker: not done after %s", closeTimeout)
+		return fmt.Errorf("close embedded broker: not closed after %s", closeTimeout)
 	}
 }
 
@@ -273,7 +273,7 @@ func (s *Server) listen(ctx context.Context) error {
 	if s.broker, err = kfake.NewCluster(s.brokerOptions(kafka)...); err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
 	}
-	debug.FreeOSMemory() // the whole log was read through memory
+	debug.FreeOSMemory() // the start has read all logs
 	return nil
 }
 

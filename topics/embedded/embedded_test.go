@@ -64,7 +64,7 @@ func consume(t *testing.T, k topics.Kafka, topic string, n int) map[string]int {
 	for len(values) < n {
 		fetches := cl.PollFetches(ctx)
 		if err := fetches.Err0(); err != nil {
-			t.Fatalf("%d of %d values came: %v", len(values), n, err)
+			t.Fatalf("%d of %d values were delivered: %v", len(values), n, err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) { values[string(r.Value)]++ })
 	}
@@ -129,7 +129,7 @@ func TestStart_RejectsChangedSchemaIDs(t *testing.T) {
 	must.OK(t, err)
 	must.OK(t, os.WriteFile(path, []byte(strings.Replace(string(data), `"id": 2`, `"id": 5`, 1)), 0o600))
 	_, err = embedded.Start(t.Context(), config(dir), nil)
-	if err == nil || !strings.Contains(err.Error(), "subject b: schema id would be 2 and was 5") {
+	if err == nil || !strings.Contains(err.Error(), "subject b: schema id would change from 5 to 2") {
 		t.Errorf("Start = %v, want the id that would change", err)
 	}
 }
@@ -140,7 +140,7 @@ func TestRegistry_RejectsDeletes(t *testing.T) {
 	cl, err := sr.NewClient(sr.URLs(s.RegistryURL()))
 	must.OK(t, err)
 	if _, err := cl.DeleteSubject(t.Context(), "a", sr.SoftDelete); err == nil {
-		t.Error("a subject could be deleted")
+		t.Error("a subject was deleted")
 	}
 	if got, err := cl.SchemaByID(t.Context(), id); err != nil || got.Schema != `"string"` {
 		t.Errorf("SchemaByID = %v, %v", got, err)
@@ -173,7 +173,7 @@ func TestStart_NamesPortInUse(t *testing.T) {
 			t.Errorf("Start = %v, want %q", err, want)
 		}
 		cfg.Kafka, cfg.Registry = "127.0.0.1:0", "127.0.0.1:0"
-		start(t, cfg) // a failed start leaves no lock
+		start(t, cfg) // a failed start releases the lock
 	}
 }
 
@@ -185,11 +185,11 @@ func TestStart_RejectsFileAsDirectory(t *testing.T) {
 	}
 }
 
-func TestValidateReportsEverything(t *testing.T) {
+func TestConfig_ValidateReportsEveryProblem(t *testing.T) {
 	err := embedded.Config{Kafka: "0.0.0.0:9092", Registry: "nowhere"}.Validate()
 	for _, want := range []string{"dir", `kafka "0.0.0.0:9092": not a loopback`, `registry "nowhere": not host:port`, "max_bytes 0"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Validate = %v, want it to say %q", err, want)
+			t.Errorf("Validate = %v, want an error with %q", err, want)
 		}
 	}
 	if err := embedded.DefaultConfig().Validate(); err != nil {

@@ -19,5 +19,5 @@ func OpenRegistry(path string, l net.Listener, step func(path string, data []byt
 	return r.url(), r.close, nil
 }
 
-// Guard returns a connection that passes on only valid requests.
+// Guard returns a connection that delivers only valid requests.
 func Guard(conn net.Conn) net.Conn { return &guardedConn{Conn: conn} }

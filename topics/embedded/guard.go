@@ -30,14 +30,14 @@ const (
 	headerBytes = 10 // API key 2, version 2, correlation id 4, length of the client id 2
 )
 
-// guardedConn passes on requests with valid headers. Read returns an error at the first invalid header, and the broker then
+// guardedConn delivers requests with valid headers. Read returns an error at the first invalid header, and the broker then
 // closes the connection. Reads must not be concurrent.
 type guardedConn struct {
 	net.Conn
 
 	header  [lengthBytes + headerBytes]byte
-	checked []byte // part of header that is not yet passed on
-	body    int    // bytes of the request after its header that are not yet passed on
+	checked []byte // part of header that is not yet delivered
+	body    int    // bytes of the request after its header that are not yet delivered
 }
 
 // Read returns bytes of at most one request.

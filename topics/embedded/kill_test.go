@@ -154,13 +154,13 @@ func TestRecovery_SurvivesKills(t *testing.T) {
 		{"the last has the commit", true, []int{0, 1, 2}, []string{"abort", "abort", "commit", "commit"}, nil},
 		{"the last has the abort", false, []int{0, 1, 2}, []string{"abort", "abort", "abort", "commit"}, nil},
 		{"none has a marker", true, []int{0, 1, 2, 3}, []string{"abort", "abort", "abort", "commit"}, nil},
-		{"an old client's", true, []int{0, 1, 2, 3}, []string{"abort", "commit abort abort"}, oldClient},
+		{"old client", true, []int{0, 1, 2, 3}, []string{"abort", "commit abort abort"}, oldClient},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			image := imageOfTwo(t, tt.commit, tt.opts...)
 			for _, p := range tt.without {
-				cut(t, image, p)
+				cutLastBatch(t, image, p)
 			}
 			checkKilled(t, image, tt.want)
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-func TestBrokerLog_KeepsTimingOfClientsFromTheTerminal(t *testing.T) {
+func TestBrokerLog_LogsTimingOfClientsAtDebugLevel(t *testing.T) {
 	for _, c := range []struct {
 		level  kfake.LogLevel
 		format string

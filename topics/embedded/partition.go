@@ -23,7 +23,7 @@ import (
 const (
 	batchHeadBytes = 61
 	indexBytes     = 15
-	maxBatchBytes  = 64 << 20 // no client here may write a larger batch
+	maxBatchBytes  = 64 << 20 // the broker accepts no larger batch
 )
 
 // span is the range of a producer's open or aborted transaction in a log.
@@ -65,9 +65,9 @@ type partitionLog struct {
 // markers counts the end markers of one transaction in a log.
 type markers struct{ all, commits int32 }
 
-// grownLogs returns the logs that differ from their snapshot. Unless goesOn says that kfake resumes the transactions that
-// were open at the last close, it also returns the logs with an open transaction.
-func grownLogs(dir string, goesOn bool) ([]*partitionLog, error) {
+// grownLogs returns the logs that differ from their snapshot. resumes is true if kfake resumes the transactions that were open
+// at the last close. If it is false, grownLogs also returns the logs with an open transaction.
+func grownLogs(dir string, resumes bool) ([]*partitionLog, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -75,7 +75,7 @@ func grownLogs(dir string, goesOn bool) ([]*partitionLog, error) {
 	var logs []*partitionLog
 	for _, e := range entries {
 		l := &partitionLog{dir: filepath.Join(dir, e.Name()), open: map[int64]span{}, ends: map[txn]markers{}}
-		grown, err := l.grown(goesOn)
+		grown, err := l.grown(resumes)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func grownLogs(dir string, goesOn bool) ([]*partitionLog, error) {
 }
 
 // grown lists the segments, and reports whether they differ from the snapshot.
-func (l *partitionLog) grown(goesOn bool) (bool, error) {
+func (l *partitionLog) grown(resumes bool) (bool, error) {
 	files, err := os.ReadDir(l.dir)
 	if err != nil {
 		return false, err
@@ -111,7 +111,7 @@ func (l *partitionLog) grown(goesOn bool) (bool, error) {
 		found = false // kfake would not use it either
 	}
 	same := slices.EqualFunc(l.snap.Segments, old.Segments, func(a, b segment) bool { return a.Base == b.Base && a.Size == b.Size })
-	same = same && (goesOn || old.LastStableOffset == old.HighWatermark)
+	same = same && (resumes || old.LastStableOffset == old.HighWatermark)
 	l.snap.CreatedAt, l.snap.LogStartOffset = old.CreatedAt, old.LogStartOffset
 	return len(l.snap.Segments) > 0 && !(found && same), nil
 }
@@ -140,7 +140,7 @@ func (l *partitionLog) scanSegment(s *segment, d disk) error {
 	defer f.Close()
 	in := bufio.NewReaderSize(f, 1<<20)
 	var buf []byte
-	whole := int64(0)
+	complete := int64(0)
 	for {
 		if buf, err = readBatch(in, buf); err != nil {
 			break
@@ -148,17 +148,17 @@ func (l *partitionLog) scanSegment(s *segment, d disk) error {
 		if err := l.add(s, buf); err != nil {
 			return err
 		}
-		whole += int64(len(buf))
+		complete += int64(len(buf))
 	}
 	last := s.Base == l.snap.Segments[len(l.snap.Segments)-1].Base
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
 	case errors.Is(err, errTorn) && last: // the write that the crash interrupted
-		s.Size = whole
-		return d.truncate(f.Name(), whole)
+		s.Size = complete
+		return d.truncate(f.Name(), complete)
 	}
-	return fmt.Errorf("%s is damaged at byte %d (%w): restore it, or start anew in an empty directory", f.Name(), whole, err)
+	return fmt.Errorf("%s is damaged at byte %d (%w): restore it, or start with an empty directory", f.Name(), complete, err)
 }
 
 // errTorn is returned when a file ends inside a batch.
@@ -205,8 +205,8 @@ func (l *partitionLog) add(s *segment, raw []byte) error {
 			l.snap.CreatedAt = time.UnixMilli(b.FirstTimestamp)
 		}
 	}
-	if expected := l.snap.HighWatermark; expected > 0 && b.FirstOffset != expected { // nothing here removes offsets
-		return fmt.Errorf("batch at %d stands where %d should: restore the log, or start anew in an empty directory",
+	if expected := l.snap.HighWatermark; expected > 0 && b.FirstOffset != expected { // offsets in the embedded broker have no gaps
+		return fmt.Errorf("batch has offset %d, want %d: restore the log, or start with an empty directory",
 			b.FirstOffset, expected)
 	}
 	last := b.FirstOffset + int64(b.LastOffsetDelta)
@@ -251,8 +251,8 @@ func isCommit(b *kmsg.RecordBatch) bool {
 	return r.ReadFrom(b.Records) == nil && key.ReadFrom(r.Key) == nil && key.Type == kmsg.ControlRecordKeyTypeCommit
 }
 
-// mark writes an end marker for each open transaction.
-func (l *partitionLog) mark(ends map[txn]bool, d disk) error {
+// writeMarkers writes an end marker for each open transaction.
+func (l *partitionLog) writeMarkers(ends map[txn]bool, d disk) error {
 	s := &l.snap.Segments[len(l.snap.Segments)-1]
 	for _, pid := range slices.Sorted(maps.Keys(l.open)) {
 		o := l.open[pid]

@@ -30,8 +30,8 @@ func endProducers(path string, ends map[txn]bool, d disk) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	known, whole := readProducers(raw)
-	out := raw[:whole:whole]
+	known, complete := readProducers(raw)
+	out := raw[:complete:complete]
 	for _, t := range slices.SortedFunc(maps.Keys(ends), txn.compare) {
 		p, ok := known[t.pid]
 		commit, last := ends[t], max(p.Epoch, t.epoch)
@@ -45,7 +45,7 @@ func endProducers(path string, ends map[txn]bool, d disk) error {
 		}
 		out = appendEntry(out, data)
 	}
-	if len(out) == whole {
+	if len(out) == complete {
 		return nil
 	}
 	return d.replace(path, out)

@@ -10,8 +10,8 @@ import (
 // This file, partition.go and producers.go depend on the layout of kfake's directory: format version 1, as of the version
 // in go.mod. Other formats are left to kfake. They prepare a directory after a crash, for four reasons:
 //
-//   - kfake ends a transaction by writing its marker to one partition after the other. If it were killed in between, it
-//     would keep the transaction in some partitions and drop it in others.
+//   - kfake ends a transaction by writing its marker to one partition after the other. After a kill in between, it would
+//     keep the transaction in some partitions and drop it in others.
 //   - kfake treats an open transaction as aborted, but writes no marker. After a second crash, the producer's next commit
 //     would end that transaction, too: aborted records would reappear.
 //   - After a clean close, kfake resumes open transactions, but only once. After a later crash it has forgotten them, and
@@ -44,12 +44,12 @@ func recoverDir(dir string, d disk) error {
 			return fmt.Errorf("read log %s: %w", l.dir, err)
 		}
 	}
-	ends := settle(logs)
+	ends := decideEnds(logs)
 	if err := endProducers(filepath.Join(dir, "pids.log"), ends, d); err != nil { // first: a running producer must not continue after the markers
 		return fmt.Errorf("write pids.log: %w", err)
 	}
 	for _, l := range logs {
-		if err := l.mark(ends, d); err != nil {
+		if err := l.writeMarkers(ends, d); err != nil {
 			return fmt.Errorf("end transactions in log %s: %w", l.dir, err)
 		}
 	}
@@ -71,8 +71,8 @@ func (t txn) compare(u txn) int {
 	return cmp.Or(cmp.Compare(t.pid, u.pid), cmp.Compare(t.epoch, u.epoch))
 }
 
-// settle decides how each open transaction ends; true means commit.
-func settle(logs []*partitionLog) map[txn]bool {
+// decideEnds decides how each open transaction ends; true means commit.
+func decideEnds(logs []*partitionLog) map[txn]bool {
 	ends := map[txn]bool{}
 	for _, l := range logs {
 		for _, o := range l.open {
@@ -85,19 +85,19 @@ func settle(logs []*partitionLog) map[txn]bool {
 	return ends
 }
 
-// wasCommitted reports whether the commit of a transaction had begun. It returns false if a log has several ends of the
+// wasCommitted reports whether the commit of a transaction had started. It returns false if a log has several ends of the
 // transaction, or one end and the transaction is open again. The producer then does not use a new epoch for each
-// transaction (before KIP-890), so its commits cannot be told from those of earlier transactions.
+// transaction (before KIP-890), so its commits cannot be distinguished from those of earlier transactions.
 func wasCommitted(logs []*partitionLog, t txn) bool {
-	begun := false
+	started := false
 	for _, l := range logs {
 		n := l.ends[t]
 		if o, ok := l.open[t.pid]; n.all > 1 || n.all == 1 && ok && o.epoch == t.epoch {
 			return false
 		}
-		begun = begun || n.commits == 1
+		started = started || n.commits == 1
 	}
-	return begun
+	return started
 }
 
 // formatVersion is the supported version of kfake's files.

@@ -66,8 +66,8 @@ func batches(data []byte) []int64 {
 	return at
 }
 
-// cut removes the last batch of a partition, as if the broker had been killed before writing it.
-func cut(t *testing.T, dir string, partition int) {
+// cutLastBatch removes the last batch of a partition, as if the broker had been killed before writing it.
+func cutLastBatch(t *testing.T, dir string, partition int) {
 	t.Helper()
 	path := segmentOf(dir, partition)
 	data, err := os.ReadFile(path)
@@ -84,7 +84,7 @@ func values(name string, partitions ...int) []string {
 	return all
 }
 
-// A transaction whose end was interrupted ends in all partitions as it had started to, over two crashes.
+// A transaction whose end was interrupted ends in all partitions as in the first one, over two crashes.
 func TestRecovery_CompletesInterruptedEndOfTransaction(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -102,7 +102,7 @@ func TestRecovery_CompletesInterruptedEndOfTransaction(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := crashImage(t, tt.commit)
 			for _, p := range tt.without {
-				cut(t, dir, p)
+				cutLastBatch(t, dir, p)
 			}
 			want := append(values("tx0", 0, 1, 2, 3), tt.want...)
 			for range 2 {
@@ -126,7 +126,7 @@ func checkValues(t *testing.T, k topics.Kafka, want []string) {
 	got := readAll(t, k, "t")
 	for _, v := range want {
 		if got[v] != 1 {
-			t.Errorf("%s is there %d times, want once", v, got[v])
+			t.Errorf("%s is in the log %d times, want once", v, got[v])
 		}
 	}
 	if len(got) != len(want) {
@@ -146,7 +146,7 @@ func TestRecovery_AbortsOpenTransactionOfOldClient(t *testing.T) {
 	inAllPartitions(t, tx, "tx1", true)
 	c.Kill()
 	for p := range 4 {
-		cut(t, dir, p)
+		cutLastBatch(t, dir, p)
 	}
 	checkValues(t, start(t, config(dir)).Kafka(0), values("tx0", 0, 1, 2, 3))
 }
@@ -208,7 +208,7 @@ func TestRecovery_FencesProducerOfAbortedTransaction(t *testing.T) {
 	cfg.Kafka = addr
 	s := start(t, cfg)
 	if err := tx.EndTransaction(t.Context(), kgo.TryCommit); err == nil {
-		t.Error("the commit of a transaction that the crash aborted went through")
+		t.Error("the commit of a transaction that the crash aborted succeeded")
 	}
 	checkValues(t, s.Kafka(0), values("tx0", 0, 1, 2, 3))
 }
@@ -224,8 +224,8 @@ func TestRecovery_RepairsDamageOfCrashes(t *testing.T) {
 		{"torn head", func(d []byte, at []int64) []byte { return append(d, d[at[5]:at[5]+7]...) }, ""},
 		{"torn body", func(d []byte, at []int64) []byte { return append(d, d[at[5]:at[5]+70]...) }, ""},
 		{"bit flipped", func(d []byte, at []int64) []byte { d[at[1]+65] ^= 1; return d }, "(wrong checksum)"},
-		{"zeros behind", func(d []byte, _ []int64) []byte { return append(d, make([]byte, 100)...) }, "a batch of 12 bytes"},
-		{"batch lost", func(d []byte, at []int64) []byte { return append(d[:at[4]], d[at[5]:]...) }, "batch at 5 stands where 4 should"},
+		{"trailing zeros", func(d []byte, _ []int64) []byte { return append(d, make([]byte, 100)...) }, "a batch of 12 bytes"},
+		{"batch lost", func(d []byte, at []int64) []byte { return append(d[:at[4]], d[at[5]:]...) }, "batch has offset 5, want 4"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestRecovery_RepairsDamageOfCrashes(t *testing.T) {
 	}
 }
 
-// The index lost its last entry. kfake would take every later batch for the one before it.
+// The index lost its last entry. Without the repair, kfake reads every later batch as the one before it.
 func TestRecovery_RebuildsIndex(t *testing.T) {
 	dir := crashImage(t, true)
 	index := strings.TrimSuffix(segmentOf(dir, 0), ".dat") + ".idx"

@@ -52,10 +52,10 @@ func openRegistry(path string, d disk, l net.Listener, log *slog.Logger) (*regis
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /subjects/{subject}/versions", r.register)
-	mux.HandleFunc("POST /subjects/{subject}", r.tell) // a look-up
-	mux.HandleFunc("POST /compatibility/", r.tell)
-	mux.HandleFunc("GET /", r.tell)
-	mux.HandleFunc("/", refuse) // also registrations by another path, in a context
+	mux.HandleFunc("POST /subjects/{subject}", r.serveRead) // a look-up
+	mux.HandleFunc("POST /compatibility/", r.serveRead)
+	mux.HandleFunc("GET /", r.serveRead)
+	mux.HandleFunc("/", reject) // also registrations by another path, in a context
 	r.server = &http.Server{
 		Handler:           foreign.RefuseNames(foreign.RefusePages(mux, foreign.Change)),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -86,7 +86,7 @@ func (r *registry) close() error {
 	return err
 }
 
-// load reads the file. It returns an error if a schema would get another id.
+// load reads the file. It returns an error if the id of a schema would change.
 func (r *registry) load() error {
 	_, err := readJSON(r.path, &r.entries)
 	if err == nil {
@@ -104,37 +104,37 @@ func fakeOf(entries []entry) (*srfake.Registry, error) {
 			return nil, fmt.Errorf("entry %d, subject %s: %w", i, e.Subject, err)
 		}
 		if id != e.ID {
-			return nil, fmt.Errorf("entry %d, subject %s: schema id would be %d and was %d: records written under the old id could not be read; restore the file",
+			return nil, fmt.Errorf("entry %d, subject %s: schema id would change from %[4]d to %[3]d, and records with the old id would be unreadable: restore the file",
 				i, e.Subject, id, e.ID)
 		}
 	}
 	return fake, nil
 }
 
-// tell answers requests that read schemas.
-func (r *registry) tell(w http.ResponseWriter, req *http.Request) {
-	if _, ok := take(w, req); ok {
-		r.look(w, req).send(w)
+// serveRead answers requests that read schemas.
+func (r *registry) serveRead(w http.ResponseWriter, req *http.Request) {
+	if _, ok := readBody(w, req); ok {
+		r.forwardRead(w, req).send(w)
 	}
 }
 
-// look forwards a request to the fake, but not during a registration. A client that sees a schema before the file has it
-// would write records with its id.
-func (r *registry) look(w http.ResponseWriter, req *http.Request) *heldAnswer {
+// forwardRead forwards a request to the fake, but not during a registration. A client that reads a schema before the file
+// contains it would write records with its id.
+func (r *registry) forwardRead(w http.ResponseWriter, req *http.Request) *bufferedResponse {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.ask(w, req)
+	return r.forward(w, req)
 }
 
 // register forwards a registration to the fake, and sends the answer once the file has the schema.
 func (r *registry) register(w http.ResponseWriter, req *http.Request) {
-	body, ok := take(w, req)
+	body, ok := readBody(w, req)
 	if !ok {
 		return
 	}
 	answer, err := r.accept(w, req, body)
 	if err != nil {
-		r.log.Error("embedded registry: a schema is not stored", "error", err)
+		r.log.Error("embedded registry: schema not stored", "error", err)
 		http.Error(w, `{"error_code":50001,"message":"the schema could not be stored"}`, http.StatusInternalServerError)
 		return
 	}
@@ -142,22 +142,22 @@ func (r *registry) register(w http.ResponseWriter, req *http.Request) {
 }
 
 // accept registers a schema in both the fake and the file, or in neither.
-func (r *registry) accept(w http.ResponseWriter, req *http.Request, body []byte) (answer *heldAnswer, err error) {
+func (r *registry) accept(w http.ResponseWriter, req *http.Request, body []byte) (answer *bufferedResponse, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	answer = r.ask(w, req)
+	answer = r.forward(w, req)
 	if answer.status == http.StatusOK {
-		err = r.remember(req.PathValue("subject"), body, answer.body.Bytes())
+		err = r.persist(req.PathValue("subject"), body, answer.body.Bytes())
 	}
 	if err != nil || answer.status != http.StatusOK {
-		r.forget()
+		r.rollBack()
 	}
 	return answer, err
 }
 
-// take reads the whole request, so that a slow client does not hold the lock. If it returns false, it has answered the
-// request.
-func take(w http.ResponseWriter, req *http.Request) (body []byte, ok bool) {
+// readBody reads the request before the lock is taken, because a client can be slow. If it returns false, it has responded with
+// an error.
+func readBody(w http.ResponseWriter, req *http.Request) (body []byte, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 1<<20))
 	if err != nil {
 		http.Error(w, `{"error_code":422,"message":"schema over 1 MiB"}`, http.StatusRequestEntityTooLarge)
@@ -167,36 +167,36 @@ func take(w http.ResponseWriter, req *http.Request) (body []byte, ok bool) {
 	return body, true
 }
 
-// ask forwards a request to the fake. The lock must be held.
-func (r *registry) ask(w http.ResponseWriter, req *http.Request) *heldAnswer {
-	answer := &heldAnswer{header: w.Header(), status: http.StatusOK}
+// forward forwards a request to the fake. The lock must be held.
+func (r *registry) forward(w http.ResponseWriter, req *http.Request) *bufferedResponse {
+	answer := &bufferedResponse{header: w.Header(), status: http.StatusOK}
 	r.fake.Handler().ServeHTTP(answer, req)
 	return answer
 }
 
-// forget undoes a registration in the fake that is not in the file. The fake may have used an id for it, even if it
+// rollBack undoes a registration in the fake that is not in the file. The fake may have used an id for it, even if it
 // rejected it. After the next start, later ids would then be lower than in the file.
-func (r *registry) forget() {
+func (r *registry) rollBack() {
 	fake, err := fakeOf(r.entries)
 	if err == nil {
 		r.fake = fake
 		return
 	}
 	select {
-	case r.failed <- fmt.Errorf("take back a registration: %w", err):
+	case r.failed <- fmt.Errorf("roll back a registration: %w", err):
 	default: // the server is already stopping
 	}
 }
 
-// remember adds a new registration to the file.
-func (r *registry) remember(subject string, request, answer []byte) error {
+// persist adds a new registration to the file.
+func (r *registry) persist(subject string, request, answer []byte) error {
 	e := entry{Subject: subject}
 	if err := json.Unmarshal(request, &e.Schema); err != nil {
 		return fmt.Errorf("read registration of %s: %w", subject, err)
 	}
 	var registered struct{ ID int }
 	if err := json.Unmarshal(answer, &registered); err != nil {
-		return fmt.Errorf("read answer for %s: %w", subject, err)
+		return fmt.Errorf("read response for %s: %w", subject, err)
 	}
 	e.ID = registered.ID
 	for _, old := range r.entries {
@@ -215,26 +215,26 @@ func (r *registry) remember(subject string, request, answer []byte) error {
 	return nil
 }
 
-// refuse rejects requests that would delete schemas or change settings.
-func refuse(w http.ResponseWriter, _ *http.Request) {
+// reject rejects requests that would delete schemas or change settings.
+func reject(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
 	w.WriteHeader(http.StatusMethodNotAllowed)
 	_, _ = io.WriteString(w, `{"error_code":40501,"message":"the embedded registry keeps every schema and has no settings"}`)
 }
 
-// heldAnswer buffers the status and the body of an answer until send.
-type heldAnswer struct {
+// bufferedResponse buffers the status and the body of a response until send.
+type bufferedResponse struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (a *heldAnswer) Header() http.Header         { return a.header }
-func (a *heldAnswer) WriteHeader(status int)      { a.status = status }
-func (a *heldAnswer) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (a *bufferedResponse) Header() http.Header         { return a.header }
+func (a *bufferedResponse) WriteHeader(status int)      { a.status = status }
+func (a *bufferedResponse) Write(p []byte) (int, error) { return a.body.Write(p) }
 
 // send writes the answer.
-func (a *heldAnswer) send(w http.ResponseWriter) {
+func (a *bufferedResponse) send(w http.ResponseWriter) {
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body.Bytes()) // the client may have disconnected
 }

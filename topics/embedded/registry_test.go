@@ -78,7 +78,7 @@ func TestRegistry_DiscardsFailedRegistrations(t *testing.T) {
 				t.Errorf("the registration: %v, want status %d", err, c.status)
 			}
 			if c.full != (refused == 1) {
-				t.Errorf("the disk refused %d times", refused)
+				t.Errorf("%d failed writes", refused)
 			}
 			full = false
 			if found, err := clientOf(t, url).LookupSchema(t.Context(), c.subject, c.schema); err == nil {
@@ -90,11 +90,11 @@ func TestRegistry_DiscardsFailedRegistrations(t *testing.T) {
 			defer end()
 			for schema, want := range ids {
 				if id := register(t, url, "d", schema); id != want {
-					t.Errorf("%s has the id %d after a restart, and had %d", schema, id, want)
+					t.Errorf("%s has the id %d after a restart, want %d", schema, id, want)
 				}
 			}
 			if id := register(t, url, "b", lost); id != 3 {
-				t.Errorf("the schema has the id %d when it is registered at last, want 3", id)
+				t.Errorf("the schema has the id %d when it is registered again, want 3", id)
 			}
 		})
 	}
@@ -113,14 +113,14 @@ func TestRegistry_AnswersAfterSchemaIsStored(t *testing.T) {
 	url, end := openRegistry(t, filepath.Join(t.TempDir(), "registry.json"), func() error {
 		looks++
 		if err := look(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a look-up while the schema is being stored: %v, want none that is answered", err)
+			t.Errorf("look-up while the schema is being stored: %v, want no response", err)
 		}
 		return nil
 	})
 	defer end()
 	register(t, url, "a", schema.Schema)
 	if _, err := clientOf(t, url).LookupSchema(t.Context(), "a", schema); err != nil || looks != 1 {
-		t.Errorf("a look-up when the schema is stored, after %d before: %v", looks, err)
+		t.Errorf("look-up of the stored schema, after %d earlier ones: %v", looks, err)
 	}
 }
 
@@ -150,8 +150,8 @@ func TestRegistry_RejectsCrossSiteRequests(t *testing.T) {
 		{"a page", "POST", versions, "127.0.0.1:8081", []string{"Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain"}},
 		{"a page in an old browser", "POST", versions, "127.0.0.1:8081", []string{"Origin", "https://evil.example", "Content-Type", "text/plain"}},
 		{"a page from another port", "POST", versions, "localhost:8081", []string{"Sec-Fetch-Site", "same-site"}},
-		{"a page whose site leads here", "POST", versions, "evil.example:8081", []string{"Sec-Fetch-Site", "same-origin"}},
-		{"a page whose site leads here, reading", "GET", "/subjects", "evil.example:8081", nil},
+		{"page of a rebound host name", "POST", versions, "evil.example:8081", []string{"Sec-Fetch-Site", "same-origin"}},
+		{"read by a page of a rebound host name", "GET", "/subjects", "evil.example:8081", nil},
 	} {
 		if code, body := ask(c.method, c.path, c.host, c.header...); code != 403 {
 			t.Errorf("%s: got %d %s, want 403", c.name, code, body)
@@ -164,7 +164,7 @@ func TestRegistry_RejectsCrossSiteRequests(t *testing.T) {
 		t.Errorf("the first schema has the id %d, want 1", id)
 	}
 	if code, _ := ask("GET", schema, "localhost:8081"); code != 200 {
-		t.Errorf("a schema, asked for by localhost: got %d, want 200", code)
+		t.Errorf("schema requested through localhost: got %d, want 200", code)
 	}
 	if _, err := clientOf(t, s.RegistryURL()).SchemaByID(t.Context(), 1); err != nil {
 		t.Errorf("a client: got %v, want the schema", err)

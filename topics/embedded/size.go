@@ -26,7 +26,7 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := s.checkSize(); err != nil {
-				_ = s.end(err) // the cause says more than an error of the close
+				_ = s.end(err) // Run returns the cause; an error of the close is secondary
 				return
 			}
 		}

@@ -14,14 +14,14 @@
 //	     └─────────────────────────────────────────────────┘
 //	                            Finish
 //
-//	Stable       Active answers and emits; there is no other generation
-//	Building     Active answers and emits; Building processes the inputs and emits nothing
+//	Stable       Active serves reads and emits; there is no other generation
+//	Building     Active serves reads and emits; Building processes the inputs and emits nothing
 //	CuttingOver  marks may be in the inputs; in each partition of each input, Building emits from the mark on
 //
 // These packages use it:
 //
 //	topics                    reads and writes the record, and writes the marks
-//	processors/rows           runs one generation, and emits as the marks say
+//	processors/rows           runs one generation, and applies the marks
 //	app                       runs the generations of the record in each process, and reads the rows of the active one
 //	internal/ops/generations  takes the steps: it copies rows before Start, and has the pools filled before CutOver
 package generation
@@ -42,10 +42,10 @@ const First = 1
 // Record is the state of a group. It is published under the key Group, as JSON.
 type Record struct {
 	Group    string `json:"group"`
-	Active   int    `json:"active"`             // the generation that answers and emits
+	Active   int    `json:"active"`             // the generation that serves reads and emits
 	Building int    `json:"building,omitempty"` // 0: none
-	// Source is the source whose candidates the generation being built leaves out at its start; "": every source that
-	// followees deliver.
+	// Source is the source whose candidates the generation being built does not copy; "": every source that followees
+	// deliver.
 	Source      schemas.Source `json:"source,omitempty"`
 	Command     string         `json:"command,omitempty"`      // the command that resumes the build
 	CuttingOver bool           `json:"cutting_over,omitempty"` // marks may have been written
@@ -106,12 +106,12 @@ func (e *StepError) Error() string {
 // Start returns the record in which a generation is being built. number is above Active, and its topics exist. source and command
 // are those of Record.
 func (r Record) Start(number int, source schemas.Source, command string) (Record, error) {
-	return r.take(Start, Record{Group: r.Group, Active: r.Active, Building: number, Source: source, Command: command, Token: rand.Text()})
+	return r.transition(Start, Record{Group: r.Group, Active: r.Active, Building: number, Source: source, Command: command, Token: rand.Text()})
 }
 
 // Abort returns the record without the generation that is being built.
 func (r Record) Abort() (Record, error) {
-	return r.take(Abort, Record{Group: r.Group, Active: r.Active})
+	return r.transition(Abort, Record{Group: r.Group, Active: r.Active})
 }
 
 // CutOver returns the record that must be published before the first mark is written. It also allows another run to write the
@@ -119,16 +119,16 @@ func (r Record) Abort() (Record, error) {
 func (r Record) CutOver() (Record, error) {
 	next := r
 	next.CuttingOver = true
-	return r.take(CutOver, next)
+	return r.transition(CutOver, next)
 }
 
 // Finish returns the record in which the generation that was being built is active. Every mark must have been applied.
 func (r Record) Finish() (Record, error) {
-	return r.take(Finish, Record{Group: r.Group, Active: r.Building})
+	return r.transition(Finish, Record{Group: r.Group, Active: r.Building})
 }
 
-// take returns next if the state of r allows the step and next has the state that follows.
-func (r Record) take(step Step, next Record) (Record, error) {
+// transition returns next if the state of r allows the step and next has the state that follows.
+func (r Record) transition(step Step, next Record) (Record, error) {
 	if to, allowed := transitions[r.State()][step]; !allowed || next.State() != to {
 		return r, &StepError{r, step}
 	}
@@ -152,9 +152,9 @@ func (r Record) Retired(name string) int {
 	return number
 }
 
-// Confirms reports whether a mark belongs to the cut-over in progress. All readers must decide the same about a mark, however late
-// they read it. A producer does not know the token before the first mark is written. A copied mark changes nothing, because from
-// then on the active generation may change at any record.
+// Confirms reports whether a mark belongs to the cut-over in progress. All readers must decide the same about a mark, regardless of
+// when they read it. A producer does not know the token before the first mark is written. A copied mark changes nothing, because
+// from then on the active generation may change at any record.
 func (r Record) Confirms(m Mark) bool {
 	return r.CuttingOver && m == Mark{Group: r.Group, Number: r.Building, Token: r.Token}
 }

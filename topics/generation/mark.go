@@ -33,7 +33,7 @@ func ParseMark(value []byte) (m Mark, ok bool) {
 }
 
 // IsMark reports whether a record has the form of a mark: no key, no value, and the header. A record with a key or a value is an
-// ordinary record, whatever its headers are.
+// ordinary record with any headers.
 func IsMark(r *kgo.Record) bool {
 	if len(r.Key) > 0 || r.Value != nil {
 		return false
