@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A dead letter of a record of any length can be encoded, and states what is missing.
+// A dead letter of a record of any length can be encoded, and states the truncation.
 func TestDeadLetter_Cut(t *testing.T) {
 	long := bytes.Repeat([]byte{'x'}, 3<<20)
 	for _, c := range []struct {

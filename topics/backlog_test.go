@@ -36,7 +36,7 @@ func TestBacklog_ContainsUnprocessedOldRecords(t *testing.T) {
 		before := rapid.Int64Range(0, 8).Draw(t, "before")
 		b := &backlog{before: before, since: 100, lastOld: -1}
 		var committed int64
-		for range rapid.IntRange(1, 20).Draw(t, "looks") {
+		for range rapid.IntRange(1, 20).Draw(t, "checks") {
 			for range rapid.IntRange(0, 6).Draw(t, "new") {
 				l.origins = append(l.origins, rapid.SampledFrom([]schemas.Micros{-1, 99, 100, 101}).Draw(t, "since"))
 			}

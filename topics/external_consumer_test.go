@@ -73,12 +73,12 @@ func (w *wire) lagAfterTwoChecks(t *testing.T, s *fakeExternal) (state string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	looks := 0
+	checks := 0
 	err := topics.AwaitExternalConsumers(ctx, w.Kafka, func(now topics.WaitState) {
-		if state = now.String(); looks == 1 {
+		if state = now.String(); checks == 1 {
 			cancel()
 		}
-		looks++
+		checks++
 	}, s.consumer())
 	var late *topics.WaitError
 	switch {

@@ -72,7 +72,7 @@ func (c *fetchConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next reads the header of a response, and the whole response if it answers a fetch request.
+// next reads the header of a response, and also the body if the response is to a fetch request.
 func (c *fetchConn) next() error {
 	head := make([]byte, responseHead)
 	if _, err := io.ReadFull(c.Conn, head); err != nil {

@@ -190,15 +190,15 @@ func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
 		}},
 	} {
 		err := topics.VerifyAccess(t.Context(), as(c.user), topics.RoleProcess)
-		var lacks *topics.AccessError
-		if !errors.As(err, &lacks) {
+		var denied *topics.AccessError
+		if !errors.As(err, &denied) {
 			if c.all > 0 || err != nil {
 				t.Errorf("%s: got %v, want %d missing grants", c.user, err, c.all)
 			}
 			continue
 		}
-		if len(lacks.Missing) != c.all {
-			t.Errorf("%s: %d missing grants, want %d: %v", c.user, len(lacks.Missing), c.all, err)
+		if len(denied.Missing) != c.all {
+			t.Errorf("%s: %d missing grants, want %d: %v", c.user, len(denied.Missing), c.all, err)
 		}
 		for _, want := range c.want {
 			if !strings.Contains(err.Error(), want) {
@@ -236,15 +236,15 @@ func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 	if err := topics.VerifyAccess(t.Context(), as("whole"), topics.RoleServe); err != nil {
 		t.Errorf("with all permissions: %v", err)
 	}
-	var lacks *topics.AccessError
-	if err := topics.VerifyAccess(t.Context(), as("former"), topics.RoleServe); !errors.As(err, &lacks) {
+	var denied *topics.AccessError
+	if err := topics.VerifyAccess(t.Context(), as("former"), topics.RoleServe); !errors.As(err, &denied) {
 		t.Fatalf("got %v, want an AccessError", err)
 	}
 	want := []topics.Grant{
 		{Kind: topics.GroupResource, Name: topics.RetriedGroup, Prefix: true, Operations: []string{topics.Read}},
 		{Kind: topics.TopicResource, Name: "pools.", Prefix: true, Operations: []string{topics.Describe}},
 	}
-	if diff := cmp.Diff(want, lacks.Missing); diff != "" {
+	if diff := cmp.Diff(want, denied.Missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 }

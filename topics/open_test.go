@@ -97,7 +97,7 @@ func TestOpen_ReportsUnavailableRegistryOnce(t *testing.T) {
 	}))
 	defer server.Close()
 	for name, c := range map[string]struct{ at, want string }{
-		"nobody there": {"127.0.0.1:1", "refused"},
+		"no server":    {"127.0.0.1:1", "refused"},
 		"unauthorized": {server.URL, "status 401"},
 	} {
 		registry, err := schemas.NewRegistry(c.at)

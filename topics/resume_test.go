@@ -117,9 +117,9 @@ func TestFollow_FailsAtARetentionGap(t *testing.T) {
 	_ = stop()
 	w.sendNumbers(t, topics.Edges, 5, 15)
 	w.deleteBefore(t, topics.Edges, p, 10)
-	for _, anew := range []bool{false, true} {
+	for _, readChanged := range []bool{false, true} {
 		f := w.following(s, "1")
-		f.ReadChanged = anew
+		f.ReadChanged = readChanged
 		wantChanged(t, topics.Follow(t.Context(), f, s.put), "retention removed records before they were applied")
 	}
 	if !s.once(5) {

@@ -113,7 +113,7 @@ type list = []string
 const (
 	userEvents  = "the user's events"
 	derivedData = "records made of them"
-	shownData   = "what was shown"
+	shownData   = "shown pins"
 	unreadData  = "records that could not be read"
 )
 

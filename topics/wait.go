@@ -77,7 +77,7 @@ func (e *WaitError) Error() string {
 // Unwrap returns the cause of the cancellation.
 func (e *WaitError) Unwrap() error { return e.Cause }
 
-// Wait returns nil when every event whose publication was acknowledged before the call has had its whole effect in every
+// Wait returns nil when every event whose publication was acknowledged before the call has had its complete effect in every
 // reader, including all derived records. It returns a *WaitError when ctx is canceled before. since is the caller's current
 // time. Wait does not wait for records that originate from later events, so it returns while events keep arriving. The
 // clock that stamps records may be ahead of the caller's by up to schemas.MaxAhead. Brokers that are unavailable are

@@ -15,8 +15,8 @@
 //
 // A callback's rows, its output records and the applied offset of its input record are committed in one Kafka transaction:
 // all of them or none, exactly once. This holds for crashes, stops and rebalances, so callbacks need not be idempotent. Every
-// reader of these topics must use isolation.level=read_committed. The committed offsets of the consumer group only show
-// others what is durable. After a restart, a group resumes at the offsets that its rows contain.
+// reader of these topics must use isolation.level=read_committed. The committed offsets of the consumer group are only for
+// external tools. After a restart, a group resumes at the offsets that its rows contain.
 //
 // The embedded broker has a weaker guarantee: if it is killed between two markers of one transaction, it can apply half of
 // the transaction.
@@ -28,14 +28,14 @@
 // local store. After an idle period, two commits can start immediately. Further commits start Config.Gap apart on average.
 // While a batch is in flight, the next one fills.
 //
-// Each partition has its own transactional id. A new owner initializes it before Goka asks for the end of the changelog.
+// Each partition has its own transactional id. A new owner initializes it before Goka requests the end of the changelog.
 // This blocks all later writes of the previous owner and aborts its open transaction. The new owner then writes a fence
 // record. Without it, the changelog could end with an aborted transaction that a crashed broker left without a marker, and
 // recovery would never end. Goka recovers the rows through a consumer that delivers transaction markers, because it waits
 // for the last record before the end.
 //
 // If the outcome of a commit is unknown, the partition and Run stop. After the restart, the initialization of the
-// transactional id settles the transaction, and recovery reads the result. The local store is written only after Kafka, and
+// transactional id commits or aborts the transaction, and recovery reads the result. The local store is written only after Kafka, and
 // without a write-ahead log, because the changelog serves as one. A store is deleted and rebuilt if it is damaged or belongs
 // to another topic, partition or cluster. The same happens if it was offline for so long that the changelog may have dropped
 // deletions.

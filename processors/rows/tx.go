@@ -29,7 +29,7 @@ type Tx struct {
 	log     *ownerLog // … and its writes; nil: none yet
 }
 
-// state is what the callbacks of one partition use: the pending batch, the batch in flight, and the store.
+// state holds the rows that the callbacks of one partition read and write: the pending batch, the batch in flight, and the store.
 type state struct {
 	topo    *topology
 	cfg     *Config

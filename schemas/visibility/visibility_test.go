@@ -23,7 +23,7 @@ func TestViewer_Hides(t *testing.T) {
 		needed                     Edges
 		follows, blocks, blockedBy ids
 		deletedUser                schemas.UserID
-		nobody                     bool // the viewer is no particular user
+		noUser                     bool // the viewer has no user id
 		expired, forgotten         schemas.Micros
 		change                     func(p *Pin)
 		want                       schemas.Reason
@@ -59,12 +59,12 @@ func TestViewer_Hides(t *testing.T) {
 		"another user deleted":             {deletedUser: "user:z"},
 		"own pin":                          {follows: ids{"board:b"}, change: func(p *Pin) { p.Author = me }, want: schemas.ReasonOwn},
 		"no author":                        {change: func(p *Pin) { p.Author = "" }},
-		"no author, nobody in particular":  {nobody: true, change: func(p *Pin) { p.Author = "" }},
+		"no author, no user":               {noUser: true, change: func(p *Pin) { p.Author = "" }},
 		"seen":                             {change: func(p *Pin) { p.Seen = true }, want: schemas.ReasonSeen},
 		"as old as the expiry":             {expired: 100},
 		"older than the expiry":            {expired: 101, want: schemas.ReasonExpired},
-		"as old as what was forgotten":     {forgotten: 100},
-		"older than what was forgotten":    {forgotten: 101, expired: 101, want: schemas.ReasonForgotten},
+		"at the forgotten time":            {forgotten: 100},
+		"before the forgotten time":        {forgotten: 101, expired: 101, want: schemas.ReasonForgotten},
 		"expired and deleted":              {expired: 101, deletedUser: author, want: schemas.ReasonExpired},
 		"deleted, author deleted":          {deletedUser: author, change: func(p *Pin) { p.Deleted = true }, want: schemas.ReasonAuthorDeleted},
 		"blocked, no edge":                 {needed: candidate(schemas.Following), blocks: ids{"user:author"}, want: schemas.ReasonBlock},
@@ -85,7 +85,7 @@ func TestViewer_Hides(t *testing.T) {
 				g.BlockedBy[id] = struct{}{}
 			}
 			v := NewViewer(me, g, deletedUsers{c.deletedUser: c.deletedUser != ""})
-			if c.nobody {
+			if c.noUser {
 				v.User = ""
 			}
 			if c.expired != 0 {

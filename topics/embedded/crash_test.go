@@ -153,13 +153,13 @@ func check(t *testing.T, got map[string]int, kept, aborted []string) {
 			t.Errorf("%s was aborted and is in the log", v)
 		}
 	}
-	whole := map[string]int{}
+	records := map[string]int{}
 	for v := range got {
 		if name, _, ok := cutLast(v); ok && strings.HasPrefix(v, "tx") {
-			whole[name]++
+			records[name]++
 		}
 	}
-	for name, n := range whole {
+	for name, n := range records {
 		if n != 3 {
 			t.Errorf("%d of 3 records of transaction %s are in the log", n, name)
 		}

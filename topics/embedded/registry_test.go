@@ -102,7 +102,7 @@ func TestRegistry_DiscardsFailedRegistrations(t *testing.T) {
 
 // A schema is visible only when the file has it.
 func TestRegistry_AnswersAfterSchemaIsStored(t *testing.T) {
-	schema, looks := sr.Schema{Schema: `"string"`}, 0
+	schema, lookups := sr.Schema{Schema: `"string"`}, 0
 	var url string
 	look := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // no answer will come
@@ -111,7 +111,7 @@ func TestRegistry_AnswersAfterSchemaIsStored(t *testing.T) {
 		return err
 	}
 	url, end := openRegistry(t, filepath.Join(t.TempDir(), "registry.json"), func() error {
-		looks++
+		lookups++
 		if err := look(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("look-up while the schema is being stored: %v, want no response", err)
 		}
@@ -119,8 +119,8 @@ func TestRegistry_AnswersAfterSchemaIsStored(t *testing.T) {
 	})
 	defer end()
 	register(t, url, "a", schema.Schema)
-	if _, err := clientOf(t, url).LookupSchema(t.Context(), "a", schema); err != nil || looks != 1 {
-		t.Errorf("look-up of the stored schema, after %d earlier ones: %v", looks, err)
+	if _, err := clientOf(t, url).LookupSchema(t.Context(), "a", schema); err != nil || lookups != 1 {
+		t.Errorf("look-up of the stored schema, after %d earlier ones: %v", lookups, err)
 	}
 }
 
