@@ -59,7 +59,7 @@ type App struct {
 	sinks     []feedSink       // for writing feeds
 	clusters  []*cassandra.Store
 	stores    []func() status.Store
-	optional  []string      // parts that readiness does not require
+	optional  []string      // components that readiness does not require
 	feed      *feed.Service // nil: not served by this process
 	server    *api.Server
 	verifier  *auth.Verifier // of callers' tokens; nil: authentication is disabled
@@ -69,7 +69,7 @@ type App struct {
 	firstPools  *rows.Runner
 	watch       *topics.GenerationWatch // nil: this process reads no pools
 
-	parts      []processors.Component
+	components []processors.Component
 	supervisor *processors.Supervisor
 	closers    []func() error // in the order of opening; closed in reverse
 }
@@ -100,7 +100,7 @@ func openParts(ctx context.Context, cfg Config, extensions generator.Extensions,
 			return nil, err
 		}
 	}
-	p.supervisor = processors.NewSupervisor(processors.DefaultBackoff(), log, p.parts...)
+	p.supervisor = processors.NewSupervisor(processors.DefaultBackoff(), log, p.components...)
 	return p, nil
 }
 
@@ -110,14 +110,14 @@ func registerProcess(reg *prometheus.Registry) error {
 		reg.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 }
 
-// part adds a part that runs under the supervisor.
-func (p *App) part(name string, run func(context.Context) error) {
-	p.parts = append(p.parts, processors.Component{Name: name, Run: run})
+// component adds a component that runs under the supervisor.
+func (p *App) component(name string, run func(context.Context) error) {
+	p.components = append(p.components, processors.Component{Name: name, Run: run})
 }
 
-// frontPart adds a part that answers requests. It stops before the other parts.
-func (p *App) frontPart(name string, run func(context.Context) error) {
-	p.parts = append(p.parts, processors.Component{Name: name, Run: run, Serves: true})
+// frontComponent adds a component that answers requests. It stops before the other components.
+func (p *App) frontComponent(name string, run func(context.Context) error) {
+	p.components = append(p.components, processors.Component{Name: name, Run: run, Serves: true})
 }
 
 // onClose makes Close call f, before the functions of earlier calls.
@@ -131,8 +131,8 @@ func (p *App) onCloseDo(f func()) {
 	})
 }
 
-// Run runs every part until ctx is done, and restarts parts that fail. It must be called only once. When ctx is done,
-// all parts finish their work; the embedded broker serves them until Close.
+// Run runs every component until ctx is done, and restarts components that fail. It must be called only once. When ctx is done,
+// all components finish their work; the embedded broker serves them until Close.
 func (p *App) Run(ctx context.Context) error { return p.supervisor.Run(ctx) }
 
 // Close closes everything that was opened, in reverse order.

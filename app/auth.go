@@ -46,7 +46,7 @@ func (p *App) configureAuth(deps *api.Deps) error {
 	if err != nil {
 		return err
 	}
-	p.part("auth", p.verifier.Run)
+	p.component("auth", p.verifier.Run)
 	deps.Auth = p.verifier
 	deps.Scrape, err = p.scrapeToken()
 	return err

@@ -38,7 +38,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	return openParts(ctx, cfg, o.Extensions, o.Log, parts)
 }
 
-// Ready returns nil once the App is ready. If ctx is done before, it returns an error with the parts that are not ready.
+// Ready returns nil once the App is ready. If ctx is done before, it returns an error with the components that are not ready.
 // Run must be running.
 func (p *App) Ready(ctx context.Context) error {
 	if p.awaitReady(ctx) {

@@ -25,7 +25,7 @@ import (
 
 var errBroken = errors.New("broken by the test")
 
-// breakable is a part that a test can make fail and repair.
+// breakable is a component that a test can make fail and repair.
 type breakable struct {
 	run func(context.Context) error
 
@@ -47,7 +47,7 @@ func (b *breakable) Run(ctx context.Context) error {
 	return err
 }
 
-// begin stores the cancel function of a Run, and reports whether the part is broken.
+// begin stores the cancel function of a Run, and reports whether the component is broken.
 func (b *breakable) begin(end context.CancelFunc) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,12 +64,12 @@ func (b *breakable) set(broken bool) {
 	}
 }
 
-// faulty is a process whose parts, brokers and registry a test can make unavailable.
+// faulty is a process whose components, brokers and registry a test can make unavailable.
 type faulty struct {
 	*started
-	parts    map[string]*breakable
-	net      *faultnet.Net
-	registry *httptest.Server
+	components map[string]*breakable
+	net        *faultnet.Net
+	registry   *httptest.Server
 }
 
 // dialTimeout is the clients' default timeout for a host that does not respond.
@@ -93,7 +93,7 @@ func startFaulty(t *testing.T, pieces []opener, change func(*Config)) *faulty {
 	broker := startBroker(t)
 	at, err := url.Parse(broker.RegistryURL())
 	must.OK(t, err)
-	f := &faulty{parts: map[string]*breakable{}, net: faultnet.New(), registry: httptest.NewServer(httputil.NewSingleHostReverseProxy(at))}
+	f := &faulty{components: map[string]*breakable{}, net: faultnet.New(), registry: httptest.NewServer(httputil.NewSingleHostReverseProxy(at))}
 	t.Cleanup(f.registry.Close)
 	cfg := roleConfig(t, broker)
 	cfg.Registry = f.registry.URL
@@ -103,12 +103,12 @@ func startFaulty(t *testing.T, pieces []opener, change func(*Config)) *faulty {
 	return f
 }
 
-// wrap makes every part breakable.
+// wrap makes every component breakable.
 func (f *faulty) wrap(p *App, _ context.Context) error {
-	for i := range p.parts {
-		b := &breakable{run: p.parts[i].Run}
-		f.parts[p.parts[i].Name] = b
-		p.parts[i].Run = b.Run
+	for i := range p.components {
+		b := &breakable{run: p.components[i].Run}
+		f.components[p.components[i].Name] = b
+		p.components[i].Run = b.Run
 	}
 	return nil
 }
@@ -125,13 +125,13 @@ func (f *faulty) readiness() (int, []api.NotReadyReason) {
 		f.t.Fatal(err)
 	}
 	if answer.Ready != (code == 200) || answer.Ready != (len(answer.Components) == 0) || answer.Components == nil {
-		f.t.Errorf("/readyz: ready %t and parts %v contradict status %d", answer.Ready, answer.Components, code)
+		f.t.Errorf("/readyz: ready %t and components %v contradict status %d", answer.Ready, answer.Components, code)
 	}
 	return code, answer.Components
 }
 
-// awaitReadiness waits until /readyz responds with a status and a part in a state ("": no part).
-func (f *faulty) awaitReadiness(status int, part, state string) {
+// awaitReadiness waits until /readyz responds with a status and a component in a state ("": no component).
+func (f *faulty) awaitReadiness(status int, component, state string) {
 	f.t.Helper()
 	var got []api.NotReadyReason
 	var code int
@@ -140,41 +140,41 @@ func (f *faulty) awaitReadiness(status int, part, state string) {
 			f.t.Logf("/readyz: %d with %+v", code, got)
 		}
 	}()
-	eventually.True(f.t, fmt.Sprintf("/readyz responds %d with part %q as %q", status, part, state), func() bool {
+	eventually.True(f.t, fmt.Sprintf("/readyz responds %d with component %q as %q", status, component, state), func() bool {
 		code, got = f.readiness()
-		named := part == "" || slices.ContainsFunc(got, func(l api.NotReadyReason) bool { return l.Component == part && l.State == state })
+		named := component == "" || slices.ContainsFunc(got, func(l api.NotReadyReason) bool { return l.Component == component && l.State == state })
 		return code == status && named
 	})
 }
 
-// /readyz reports a required part while it is unavailable, but not after it has recovered.
+// /readyz reports a required component while it is unavailable, but not after it has recovered.
 func TestReadyz_NamesUnavailableParts(t *testing.T) {
 	unreachable := []string{"127.0.0.1:1"}
 	for role, c := range map[string]struct {
-		pieces  []opener
-		change  func(*Config)
-		parts   []string
-		missing string // the part that is always unreachable; "": none
+		pieces     []opener
+		change     func(*Config)
+		components []string
+		missing    string // the component that is always unreachable; "": none
 	}{
 		"process": {
 			pieces: processing(topics.RowGroups()), change: func(*Config) {},
-			parts: append(topics.RowGroups(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
+			components: append(topics.RowGroups(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
 		},
 		"serve": {
 			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = unreachable, unreachable[0] }, // features are missing, but the process is ready
-			parts: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, topics.Insights, "feature-definitions", "feature-lateness", "materialize"},
+			components: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, topics.Insights, "feature-definitions", "feature-lateness", "materialize"},
 		},
 		"serve without a feed store": {
 			pieces: serving(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = unreachable },
-			parts: []string{"feed-store-primary"}, missing: "feed-store",
+			components: []string{"feed-store-primary"}, missing: "feed-store",
 		},
 		"serve without the key set": {
 			pieces: serving(), change: func(c *Config) { c.Auth.JWKS, c.Auth.Audience = "http://"+unreachable[0]+"/keys", "smartfeed" },
-			parts: []string{"auth"}, missing: "auth",
+			components: []string{"auth"}, missing: "auth",
 		},
 		"materialize": {
 			pieces: materializing(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = unreachable },
-			parts: []string{topics.UsersDeleted, topics.InterestDecisions, "feed-store-primary", "materialize"}, missing: "feed-store",
+			components: []string{topics.UsersDeleted, topics.InterestDecisions, "feed-store-primary", "materialize"}, missing: "feed-store",
 		},
 	} {
 		t.Run(role, func(t *testing.T) {
@@ -190,10 +190,10 @@ func TestReadyz_NamesUnavailableParts(t *testing.T) {
 			}
 			calm()
 			f.registry.Close() // the process has read the schemas at its start
-			for _, part := range c.parts {
-				f.parts[part].set(true)
-				f.awaitReadiness(503, part, "waiting")
-				f.parts[part].set(false)
+			for _, component := range c.components {
+				f.components[component].set(true)
+				f.awaitReadiness(503, component, "waiting")
+				f.components[component].set(false)
 			}
 			calm()
 
@@ -207,28 +207,28 @@ func TestReadyz_NamesUnavailableParts(t *testing.T) {
 	}
 }
 
-// /readyz and the metrics report each part of dev, including its broker, while it fails. The alerts ComponentNotReady and
+// /readyz and the metrics report each component of dev, including its broker, while it fails. The alerts ComponentNotReady and
 // PartitionsUnowned depend on this: a group without partitions must have the metric.
 func TestReadyz_NamesUnavailablePartsOfDev(t *testing.T) {
 	t.Parallel()
-	f := &faulty{parts: map[string]*breakable{}}
+	f := &faulty{components: map[string]*breakable{}}
 	f.started = startPieces(t, testConfig(t.TempDir()), append(everything(), f.wrap))
-	for part, b := range f.parts {
-		if part == "http" { // without it, /readyz does not respond
+	for component, b := range f.components {
+		if component == "http" { // without it, /readyz does not respond
 			continue
 		}
 		b.set(true)
-		f.awaitReadiness(503, part, "waiting")
-		f.awaitNotReadyMetric(part)
-		if slices.Contains(topics.RowGroups(), part) {
-			eventually.True(t, part+" owns fewer partitions than others", func() bool {
+		f.awaitReadiness(503, component, "waiting")
+		f.awaitNotReadyMetric(component)
+		if slices.Contains(topics.RowGroups(), component) {
+			eventually.True(t, component+" owns fewer partitions than others", func() bool {
 				owned := f.gauges("smartfeed_group_partitions_owned", "group")
-				own, exists := owned[part]
+				own, exists := owned[component]
 				return exists && own < slices.Max(slices.Collect(maps.Values(owned)))
 			})
 		}
 		b.set(false)
-		if part == "broker" || slices.Contains(topics.RowGroups(), part) {
+		if component == "broker" || slices.Contains(topics.RowGroups(), component) {
 			f.awaitReadiness(200, "", "")
 		}
 	}

@@ -75,8 +75,8 @@ const (
 	StandbyStore = "standby"
 )
 
-// storeLagPart is the name of the part that compares the feed stores.
-const storeLagPart = "feed-store-lag"
+// storeLagComponent is the name of the component that compares the feed stores.
+const storeLagComponent = "feed-store-lag"
 
 // feedSink is a feed store that this or another process fills.
 type feedSink struct {
@@ -135,7 +135,7 @@ func (p *App) openCluster(name string, at cassandra.Cluster) (*cassandra.Store, 
 	if err := p.metrics.Register(store.Metric()); err != nil {
 		return nil, fmt.Errorf("feed store %s: %w", name, err)
 	}
-	p.part("feed-store-"+name, store.Run)
+	p.component("feed-store-"+name, store.Run)
 	p.clusters = append(p.clusters, store)
 	p.storeOf(name, "cassandra", store.Answers)
 	return store, nil
@@ -152,7 +152,7 @@ func (p *App) openSinks(context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", group, err)
 		}
-		p.part(group, p.afterGlobalTables(sink.Run))
+		p.component(group, p.afterGlobalTables(sink.Run))
 		if len(p.sinks) > 1 {
 			p.optional = append(p.optional, group)
 		}

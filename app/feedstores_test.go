@@ -57,7 +57,7 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 		primary, standby []string
 		groups           []string
 		stores           []status.Store
-		parts            []string // that connect to stores or compare them
+		components       []string // that connect to stores or compare them
 	}{
 		"embedded": {nil, nil, []string{"materialize"}, []status.Store{{Name: "primary", Kind: "embedded"}}, nil},
 		"one cluster": {
@@ -65,7 +65,7 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 		},
 		"two clusters": {
 			hosts, hosts, []string{"materialize", "materialize-standby"}, []status.Store{cluster("primary"), cluster("standby")},
-			[]string{"feed-store-primary", "feed-store-standby", storeLagPart},
+			[]string{"feed-store-primary", "feed-store-standby", storeLagComponent},
 		},
 	} {
 		cfg := testConfig(t.TempDir())
@@ -75,13 +75,13 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		var groups, parts, waited []string
-		for _, part := range p.parts {
+		var groups, components, waited []string
+		for _, component := range p.components {
 			switch {
-			case strings.HasPrefix(part.Name, topics.Materialize):
-				groups = append(groups, part.Name)
-			case strings.HasPrefix(part.Name, "feed-store-"):
-				parts = append(parts, part.Name)
+			case strings.HasPrefix(component.Name, topics.Materialize):
+				groups = append(groups, component.Name)
+			case strings.HasPrefix(component.Name, "feed-store-"):
+				components = append(components, component.Name)
 			}
 		}
 		for _, r := range (topics.Setup{Kafka: p.kafka, FeedStores: cfg.FeedStore.others()}).Readers() {
@@ -89,11 +89,11 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 				waited = append(waited, r.Group)
 			}
 		}
-		if !slices.Equal(groups, c.groups) || !slices.Equal(waited, c.groups) || !slices.Equal(parts, c.parts) {
-			t.Errorf("%s: %q fill stores, commands wait for %q, parts are %q; want %q twice and %q", name, groups, waited, parts, c.groups, c.parts)
+		if !slices.Equal(groups, c.groups) || !slices.Equal(waited, c.groups) || !slices.Equal(components, c.components) {
+			t.Errorf("%s: %q fill stores, commands wait for %q, components are %q; want %q twice and %q", name, groups, waited, components, c.groups, c.components)
 		}
-		if two := len(c.parts) == 3; slices.Contains(p.optional, storeLagPart) != two {
-			t.Errorf("%s: optional parts %v", name, p.optional)
+		if two := len(c.components) == 3; slices.Contains(p.optional, storeLagComponent) != two {
+			t.Errorf("%s: optional components %v", name, p.optional)
 		}
 		var stores []status.Store
 		for _, store := range p.stores {
@@ -115,8 +115,8 @@ func TestOpenOwnSinks_FillsNoCluster(t *testing.T) {
 	cfg.FeedStore.Cassandra.Primary.Hosts = []string{deaf}
 	p, err := openApp(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks})
 	must.OK(t, err)
-	if len(p.parts) != 1 || p.parts[0].Name != "feed-store-primary" {
-		t.Errorf("parts %+v, want only the connection to the cluster", p.parts)
+	if len(p.components) != 1 || p.components[0].Name != "feed-store-primary" {
+		t.Errorf("components %+v, want only the connection to the cluster", p.components)
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)

@@ -177,8 +177,8 @@ func (g *poolGenerations) start(ctx context.Context, group *errgroup.Group, numb
 	}
 	own, stop := context.WithCancel(ctx)
 	g.opened[number] = &openGeneration{runner, stop}
-	part := processors.Component{Name: generation.Name(topics.Pools, number), Run: g.p.afterGlobalTables(runner.Run)}
-	supervisor := processors.NewSupervisor(processors.DefaultBackoff(), g.p.log, part)
+	component := processors.Component{Name: generation.Name(topics.Pools, number), Run: g.p.afterGlobalTables(runner.Run)}
+	supervisor := processors.NewSupervisor(processors.DefaultBackoff(), g.p.log, component)
 	group.Go(func() error {
 		defer stop()
 		err := supervisor.Run(own)

@@ -71,8 +71,8 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 		t.Fatalf("processes %+v, missing %+v: want all three, this one first", s.Processes, s.Unavailable)
 	}
 	for _, p := range s.Processes {
-		if !p.Ready || p.Version != version || len(p.Parts) < 5 {
-			t.Errorf("got process %+v, want it ready, with its parts", p)
+		if !p.Ready || p.Version != version || len(p.Components) < 5 {
+			t.Errorf("got process %+v, want it ready, with its components", p)
 		}
 	}
 	mine := first.status(t.Context()).(status.Status)

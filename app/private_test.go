@@ -15,7 +15,7 @@ func TestState_IsNotReadableByOthers(t *testing.T) {
 	start(t, testConfig(dir))
 	inside, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(inside) < 5 {
-		t.Fatalf("got %q, %v, want the directories of all parts", inside, err)
+		t.Fatalf("got %q, %v, want the directories of all components", inside, err)
 	}
 	parts, err := filepath.Glob(filepath.Join(dir, "rows", "*", "*"))
 	if err != nil || len(parts) == 0 {

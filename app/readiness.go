@@ -24,7 +24,7 @@ func (p *App) missing() []string {
 	return missing
 }
 
-// notReadyReasons returns the required parts that are not ready or have stopped. It never blocks on brokers, disks, or
+// notReadyReasons returns the required components that are not ready or have stopped. It never blocks on brokers, disks, or
 // callbacks of groups.
 func (p *App) notReadyReasons() []api.NotReadyReason {
 	var all []api.NotReadyReason

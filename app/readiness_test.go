@@ -40,7 +40,7 @@ func TestReadiness_ReportsProgressOfGroup(t *testing.T) {
 	}
 }
 
-// Before Run, every part is not ready, and the global tables are unread.
+// Before Run, every component is not ready, and the global tables are unread.
 func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
 	p, err := openApp(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
 	must.OK(t, err)

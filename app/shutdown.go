@@ -16,7 +16,7 @@ import (
 // embedded broker, which takes up to 20 seconds. A broken disk can block the flush of a store forever.
 const ShutdownTimeout = 45 * time.Second
 
-// RunAndClose runs p and f concurrently until ctx is done or f returns an error, and then closes p. If parts are still
+// RunAndClose runs p and f concurrently until ctx is done or f returns an error, and then closes p. If components are still
 // running ShutdownTimeout after ctx is done, it returns an error that names them. They end with the process.
 func (p *App) RunAndClose(ctx context.Context, f func(context.Context) error) error {
 	stopped := make(chan error, 1)
@@ -27,7 +27,7 @@ func (p *App) RunAndClose(ctx context.Context, f func(context.Context) error) er
 		err := group.Wait()
 		stopped <- errors.Join(err, p.Close())
 	}()
-	return stopWithin(ctx, ShutdownTimeout, stopped, func() string { return runningParts(p.supervisor.State()) })
+	return stopWithin(ctx, ShutdownTimeout, stopped, func() string { return runningComponents(p.supervisor.State()) })
 }
 
 // stopWithin returns the error received from stopped. If none arrives within timeout after ctx is done, it returns an
@@ -48,8 +48,8 @@ func stopWithin(ctx context.Context, timeout time.Duration, stopped <-chan error
 	}
 }
 
-// runningParts names the components that are still running, with the last problem of each.
-func runningParts(states []processors.ComponentState) string {
+// runningComponents names the components that are still running, with the last problem of each.
+func runningComponents(states []processors.ComponentState) string {
 	var names []string
 	for _, s := range states {
 		if s.Condition == processors.Stopped || s.Condition == processors.Failed || s.Condition == processors.Idle {

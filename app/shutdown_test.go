@@ -15,13 +15,13 @@ import (
 	"github.com/smartfeed/smartfeed/serving/api"
 )
 
-// The shutdown ends after the timeout, and the error names the running parts.
-func TestStopWithin_NamesRunningParts(t *testing.T) {
+// The shutdown ends after the timeout, and the error names the running components.
+func TestStopWithin_NamesRunningComponents(t *testing.T) {
 	states := []processors.ComponentState{
 		{Name: "http", Condition: processors.Stopped},
 		{Name: "pools", Condition: processors.Running, LastError: "disk refuses writes"},
 	}
-	why := func() string { return runningParts(states) }
+	why := func() string { return runningComponents(states) }
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended, came := make(chan error, 1), make(chan error, 1)
@@ -47,7 +47,7 @@ func TestStopWithin_NamesRunningParts(t *testing.T) {
 	if err := stopWithin(ctx, time.Minute, ended, why); !errors.Is(err, broken) {
 		t.Errorf("got error %v, want the error of the shutdown", err)
 	}
-	if text := runningParts(states[:1]); text != "a store or the embedded broker is still closing" {
+	if text := runningComponents(states[:1]); text != "a store or the embedded broker is still closing" {
 		t.Errorf("with all components ended: %q", text)
 	}
 }
@@ -74,12 +74,12 @@ func TestShutdown_StopsServerFirst(t *testing.T) {
 	must.OK(t, err)
 	defer p.Close()
 	var first []string
-	for _, part := range p.parts {
-		if part.Serves {
-			first = append(first, part.Name)
+	for _, component := range p.components {
+		if component.Serves {
+			first = append(first, component.Name)
 		}
 	}
 	if !slices.Equal(first, []string{"http"}) {
-		t.Errorf("%v stop before the other parts, want http", first)
+		t.Errorf("%v stop before the other components, want http", first)
 	}
 }

@@ -43,10 +43,10 @@ func TestStatus_OmitsDataOfUnavailableBroker(t *testing.T) {
 	if ctx.Err() != nil {
 		t.Error("the status waited for the broker until the caller's timeout")
 	}
-	if len(part.Flows) != 0 || part.Groups[0].Lag != nil || len(part.Groups) != len(complete.Groups) || len(part.Parts) != len(complete.Parts) {
-		t.Errorf("%d flows, lag %v, %d groups, %d parts: want only groups and parts", len(part.Flows), part.Groups[0].Lag, len(part.Groups), len(part.Parts))
+	if len(part.Flows) != 0 || part.Groups[0].Lag != nil || len(part.Groups) != len(complete.Groups) || len(part.Components) != len(complete.Components) {
+		t.Errorf("%d flows, lag %v, %d groups, %d components: want only groups and components", len(part.Flows), part.Groups[0].Lag, len(part.Groups), len(part.Components))
 	}
-	if len(part.Unavailable) != 1 || !strings.HasPrefix(part.Unavailable[0].What, "the lag of objects, ") {
+	if len(part.Unavailable) != 1 || !strings.HasPrefix(part.Unavailable[0].Source, "the lag of objects, ") {
 		t.Errorf("got missing %q, want one entry for the lag of all groups", part.Unavailable)
 	}
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // openTracing exports spans if an endpoint is configured. Tracing opens first and closes last, and therefore also exports
-// the spans of the other parts' shutdown.
+// the spans of the other components' shutdown.
 func (p *App) openTracing(context.Context) error {
 	if p.cfg.Tracing.Endpoint == "" {
 		return nil
@@ -46,7 +46,7 @@ func (p *App) openBroker(ctx context.Context) error {
 		return err
 	}
 	p.onClose(p.broker.Close)
-	p.part("broker", p.broker.Run)
+	p.component("broker", p.broker.Run)
 	p.kafka = p.broker.Kafka(p.cfg.partitions())
 	p.kafka.Tracer = p.tracer
 	profile := topics.Profile{Embedded: true, Partitions: p.cfg.partitions()}
@@ -107,7 +107,7 @@ func (p *App) openStreams(ctx context.Context) error {
 		return err
 	}
 	p.health = &brokerHealth{kafka: p.kafka}
-	p.part("kafka", p.health.Run)
+	p.component("kafka", p.health.Run)
 	if p.publisher, err = topics.NewPublisher(p.kafka, p.streams); err != nil {
 		return err
 	}
@@ -117,9 +117,9 @@ func (p *App) openStreams(ctx context.Context) error {
 	}
 	p.onCloseDo(p.ends.Close)
 	p.deleted = topics.NewDeletedUsers(p.kafka, p.streams, p.instance(), p.log)
-	p.part("users-deleted", p.deleted.Run)
+	p.component("users-deleted", p.deleted.Run)
 	p.decided = topics.NewGlobalTable(p.kafka, p.streams.InterestDecisions, p.instance(), p.log)
-	p.part(topics.InterestDecisions, p.decided.Run)
+	p.component(topics.InterestDecisions, p.decided.Run)
 	return nil
 }
 
@@ -182,7 +182,7 @@ func openGroups(names []string) opener {
 	}
 }
 
-// openGroup adds a group as a part, and returns a reader of its rows.
+// openGroup adds a group as a component, and returns a reader of its rows.
 func (p *App) openGroup(ctx context.Context, g group, cfg rows.Config, env rows.Env) (rows.Reader, error) {
 	if g.generations {
 		return p.openGenerations(ctx, g, cfg, env)
@@ -192,14 +192,14 @@ func (p *App) openGroup(ctx context.Context, g group, cfg rows.Config, env rows.
 		return nil, err
 	}
 	p.groups = append(p.groups, runner)
-	p.part(g.name, p.afterGlobalTables(runner.Run))
+	p.component(g.name, p.afterGlobalTables(runner.Run))
 	if g.read != nil {
 		g.read(p, runner)
 	}
 	return runner.View(), nil
 }
 
-// openGenerations adds the generations of the pools as parts, and opens the content generator on the active one.
+// openGenerations adds the generations of the pools as components, and opens the content generator on the active one.
 func (p *App) openGenerations(ctx context.Context, g group, cfg rows.Config, env rows.Env) (rows.Reader, error) {
 	var err error
 	p.generations, err = newPoolGenerations(ctx, p, func(number int) (*rows.Runner, error) {
@@ -212,8 +212,8 @@ func (p *App) openGenerations(ctx context.Context, g group, cfg rows.Config, env
 	}
 	p.firstPools, p.watch = p.generations.running()[0], p.generations.watch
 	p.groups = append(p.groups, p.firstPools)
-	p.part(g.name, p.afterGlobalTables(p.generations.initial()))
-	p.part(topics.Generations, p.generations.Run)
+	p.component(g.name, p.afterGlobalTables(p.generations.initial()))
+	p.component(topics.Generations, p.generations.Run)
 	return p.generations, p.openGenerator(p.generations)
 }
 
@@ -222,12 +222,12 @@ func (p *App) openGenerator(view generator.Rows) error {
 	recents := topics.NewGlobalTable(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
 	pulled := generator.NewPulled(recents.Ready())
 	recents.OnChange(pulled.Change)
-	p.part(topics.RecentsPulled, recents.Run)
+	p.component(topics.RecentsPulled, recents.Run)
 	p.pulled = recents.Ready()
 	counts := topics.NewGlobalTable(p.kafka, p.streams.HotPins, p.instance(), p.log)
 	p.hot = generator.NewHot(counts.Ready())
 	counts.OnChange(p.hot.Change)
-	p.part(topics.HotPins, counts.Run)
+	p.component(topics.HotPins, counts.Run)
 	guard, err := outgoing.New(p.cfg.Outgoing, nil)
 	if err != nil {
 		return err
@@ -262,7 +262,7 @@ func (p *App) openPeers(context.Context) error {
 	p.onCloseDo(admin.Close)
 	watch := &topics.GenerationWatch{Log: p.ends}
 	p.watch = watch
-	p.part(topics.Generations, func(ctx context.Context) error { return watch.Run(ctx, func(error) {}) })
+	p.component(topics.Generations, func(ctx context.Context) error { return watch.Run(ctx, func(error) {}) })
 	owners := map[string]peers.Directory{}
 	for _, g := range groups() {
 		m := peers.Members{Admin: admin, Group: g.name, Topic: g.owners}
@@ -320,7 +320,7 @@ func (p *App) openServer(context.Context) error {
 		return err
 	}
 	p.onClose(p.server.Close)
-	p.frontPart("http", p.server.Run)
+	p.frontComponent("http", p.server.Run)
 	return p.openAdmin()
 }
 
@@ -365,6 +365,6 @@ func (p *App) openAdmin() error {
 		return err
 	}
 	p.onClose(closeListener(a.listener))
-	p.part("admin", a.Run)
+	p.component("admin", a.Run)
 	return nil
 }

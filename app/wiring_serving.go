@@ -35,7 +35,7 @@ func (p *App) openFeatures(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.part(topics.Features, sink.Run)
+	p.component(topics.Features, sink.Run)
 	recorder, err := p.openFeatureLog()
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (p *App) openFeatures(context.Context) error {
 	reloader := feature.Reloader{
 		Path: p.cfg.Features, Every: p.cfg.Feature.ReloadEvery, Service: p.features, Metrics: metrics, Log: p.log,
 	}
-	p.part("feature-definitions", reloader.Run)
+	p.component("feature-definitions", reloader.Run)
 	return p.openInsights()
 }
 
@@ -76,7 +76,7 @@ func (p *App) openPinot(deps *feature.Deps, store feature.Store) error {
 		Metrics: deps.Metrics, Log: p.log, Now: time.Now,
 		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestUnprocessed(ctx, consumer) },
 	}
-	p.part("feature-lateness", lateness.Run)
+	p.component("feature-lateness", lateness.Run)
 	return nil
 }
 
@@ -94,7 +94,7 @@ func (p *App) openInsights() error {
 	if err != nil {
 		return err
 	}
-	p.part(topics.Insights, sink.Run)
+	p.component(topics.Insights, sink.Run)
 	p.insights = insight.NewService(p.cfg.Insight, store, p.deleted, time.Now)
 	return nil
 }
@@ -118,15 +118,15 @@ func (p *App) openFeatureLog() (*featurelog.Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.part(topics.FeatureFiles, files.Run)
+	p.component(topics.FeatureFiles, files.Run)
 	run := strconv.FormatInt(time.Now().UnixMicro(), 36)
 	return featurelog.NewRecorder(cfg, client, p.streams.FeatureLog, run, metrics), nil
 }
 
 func (p *App) openFeed(context.Context) error {
 	if p.storeLag != nil {
-		p.part(storeLagPart, p.storeLag.Run)
-		p.optional = append(p.optional, storeLagPart)
+		p.component(storeLagComponent, p.storeLag.Run)
+		p.optional = append(p.optional, storeLagComponent)
 	}
 	client, err := p.kafka.Client()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // Counters, restarts and shares of all processes are added. An unreadable response is listed as unavailable.
-func TestAddProcesses_AddsGroupsUp(t *testing.T) {
+func TestAddProcesses_SumsGroups(t *testing.T) {
 	t.Parallel()
 	running := func(partition int32, stage rows.Stage, applied int64) rows.PartitionStatus {
 		p := rows.PartitionStatus{Partition: partition, Stage: stage}
