@@ -8,31 +8,29 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-func TestDefaultConfig_IsValid(t *testing.T) {
-	cfg := DefaultConfig()
-	if err := cfg.Validate(); err != nil {
-		t.Error(err)
+func TestConfig_Validate(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"": func(c *Config) { c.API.ShutdownTimeout = api.MaxShutdownTimeout },
+		"rows.max_record_rows: 3999 is less than four times fanout.step_edges, 1000": func(c *Config) {
+			c.Fanout.StepEdges, c.Rows.MaxRecordRows = 1000, 3999
+		},
+		"actions.retention: 23h: want at least 24h":          func(c *Config) { c.Actions.Retention = 23 * time.Hour },
+		"shutdown_timeout: 20.000000001s: want 100ms to 20s": func(c *Config) { c.API.ShutdownTimeout = api.MaxShutdownTimeout + 1 },
+	} {
+		cfg := DefaultConfig()
+		change(&cfg)
+		if err := cfg.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("got error %v, want %q in it", err, want)
+		}
 	}
 }
 
-func TestValidate_RejectsStepsBeyondRowsOfRecord(t *testing.T) {
+func TestConfig_PassesActionsRetentionToClients(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Fanout.StepEdges, cfg.Rows.MaxRecordRows = 1000, 3999
-	const want = "rows.max_record_rows: 3999 is less than four times fanout.step_edges, 1000"
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %q in it", err, want)
-	}
-}
-
-func TestActionsRetention_HasMinimumAndReachesClients(t *testing.T) {
-	cfg := DefaultConfig()
-	cfg.Actions.Retention = 23 * time.Hour
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "actions.retention: 23h: want at least 24h") {
-		t.Errorf("got %v", err)
-	}
 	cfg.Actions.Retention = 30 * 24 * time.Hour
 	if k, err := cfg.kafka(); err != nil || k.Actions != cfg.Actions.Retention {
 		t.Errorf("clients have retention %s, %v", k.Actions, err)
@@ -99,22 +97,14 @@ func TestRenamed_NamesExistingKeys(t *testing.T) {
 	}
 }
 
-// Otherwise the configuration would read variables that Kubernetes sets for a Service.
-func TestPaths_AvoidVariablesOfKubernetesServices(t *testing.T) {
-	cfg := DefaultConfig()
-	for _, key := range config.Keys(&cfg) {
-		for _, value := range []string{"8080", "tcp://10.96.0.10:8080"} {
-			if got := config.ServiceLinks([]string{key.Env + "=" + value}); len(got) > 0 {
-				t.Errorf("%s has the name of a variable of a Service", key.Path)
-			}
-		}
-	}
-}
-
-// The reference of the configuration is generated from the tags.
+// The reference of the configuration is generated from the tags. The configuration must not read variables that Kubernetes
+// sets for a Service.
 func TestKeys_HaveHelpAndBounds(t *testing.T) {
 	cfg := DefaultConfig()
 	for _, key := range config.Keys(&cfg) {
+		if got := config.ServiceLinks([]string{key.Env + "=8080", key.Env + "=tcp://10.96.0.10:8080"}); len(got) > 0 {
+			t.Errorf("%s has the name of a variable of a Service", key.Path)
+		}
 		if key.Help == "" {
 			t.Errorf("%s has no help text", key.Path)
 		}
