@@ -257,10 +257,10 @@ func TestAlerts_AreSilentForHealthyProcess(t *testing.T) {
 			t.Errorf("%s fires for labels %q", name, got)
 		}
 	}
-	if len(m.evaluate(t, `sum(rate(smartfeed_rows_records_applied_total{group="objects"}[5m])) > 1`, m.last())) == 0 {
+	if len(m.evaluate(t, `sum(rate(smartfeed_group_records_processed_total{group="objects"}[5m])) > 1`, m.last())) == 0 {
 		t.Error("the group objects processes almost no records: the test covers nothing")
 	}
-	if len(m.evaluate(t, `sum by (group) (rate(smartfeed_rows_commits_total{group="retries"}[5m])) == 0`, m.last())) == 0 {
+	if len(m.evaluate(t, `sum by (group) (rate(smartfeed_group_commits_total{group="retries"}[5m])) == 0`, m.last())) == 0 {
 		t.Error("the group retries is not idle: the test does not cover idle groups")
 	}
 }

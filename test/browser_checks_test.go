@@ -59,14 +59,14 @@ func TestBrowser_ReportsProblemsOfPage(t *testing.T) {
 	p.Check()
 	for _, want := range []string{"script-src", "a complaint", "404", "a surprise"} {
 		if !slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }) {
-			t.Errorf("nobody was told of %s: %q", want, r.said)
+			t.Errorf("no problem with %s: %q", want, r.said)
 		}
 	}
 	p.Excuse("a complaint", "404", "a surprise", "script", "Content Security")
 	r.said = nil
 	p.Check()
-	if len(r.said) != 1 || !strings.Contains(r.said[0], "broke its policy") {
-		t.Errorf("all is excused but the policy, and yet %q", r.said)
+	if len(r.said) != 1 || !strings.Contains(r.said[0], "violated its policy") {
+		t.Errorf("got %q, want only the policy violation: the rest is excused", r.said)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestBrowser_ReportsAccessibilityProblems(t *testing.T) {
 		"#nobody, which is not there", "no caption", "no headings", "10 by 10 pixels", "pixels wide", "a button has no name", "a image has no name", "a textbox has no name",
 	} {
 		if !slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }) {
-			t.Errorf("nobody was told of %q: %q", want, r.said)
+			t.Errorf("no problem with %q: %q", want, r.said)
 		}
 	}
 }

@@ -1,8 +1,8 @@
-// Package browser lets tests use pages like a person, in a headless Chromium. A test can read, click and type. The
-// package records problems of the page: errors on the console, policy violations, and failed requests.
+// Browser controls pages in a headless Chromium: a test can read, click and type. It records problems of the page: errors on
+// the console, policy violations, and failed requests.
 //
-// It looks for Chromium on the PATH. Without one, the test is skipped. If SMARTFEED_TEST_BROWSER is set, the test fails
-// instead, so that a gate cannot pass without the browser tests. A value other than "1" is the program.
+// It looks for Chromium on the PATH, and skips the test if there is none. If SMARTFEED_TEST_BROWSER is set, the test fails
+// instead, so CI cannot pass without the browser tests. A value other than "1" is the program.
 package test
 
 import (
@@ -31,7 +31,7 @@ const (
 	Variable = "SMARTFEED_TEST_BROWSER"
 	// Screenshots is the environment variable with the directory of Shot; without it there are no screenshots.
 	Screenshots = "SMARTFEED_SCREENSHOTS"
-	// Patience is the timeout for everything that a test waits for. It is long because the machine may be busy.
+	// Patience is the timeout of all waits. It is long, for busy machines.
 	Patience = 30 * time.Second
 )
 
@@ -44,7 +44,7 @@ func openBrowser(t testing.TB) *Browser {
 	program := find(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program),
-		chromedp.NoSandbox, // gates run as root, where Chromium refuses its sandbox
+		chromedp.NoSandbox, // CI runs as root, and Chromium refuses to use its sandbox as root
 		chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("lang", "en-GB"),
 		chromedp.Env("TZ=UTC", "LANGUAGE=en_GB"),
@@ -72,7 +72,7 @@ func find(t testing.TB) string {
 		}
 	}
 	if wanted != "" {
-		t.Fatalf("%s is set, and there is no Chromium on the PATH", Variable)
+		t.Fatalf("%s is set, but there is no Chromium on the PATH", Variable)
 	}
 	t.Skipf("there is no Chromium on the PATH: install the package chromium, or set %s to have this fail", Variable)
 	return ""
@@ -92,7 +92,7 @@ type Page struct {
 	*heard
 }
 
-// heard collects the problems of a tab.
+// heard records the problems of a tab.
 type heard struct {
 	mu       sync.Mutex
 	problems []string
@@ -102,7 +102,7 @@ type heard struct {
 // For returns the same tab for a subtest.
 func (p *Page) For(t testing.TB) *Page { return &Page{t, p.ctx, p.heard} }
 
-// watch makes a page record policy violations, and elements with click listeners, before its first script runs.
+// watch records policy violations and elements with click listeners, from before the first script of a page.
 const watch = `window.breaches = [];
 document.addEventListener('securitypolicyviolation', (e) => window.breaches.push(e.violatedDirective + ' ' + e.blockedURI));
 window.clicked = new Set();
@@ -120,7 +120,7 @@ func (b *Browser) Page(t testing.TB, v View) *Page {
 	ctx, end := chromedp.NewContext(b.ctx)
 	t.Cleanup(end)
 	p := &Page{t: t, ctx: ctx, heard: new(heard)}
-	// The first action creates the tab, which lives as long as its context. So the context must not end early.
+	// The first action creates the tab, and the end of its context closes the tab.
 	err := chromedp.Do(ctx)
 	if err == nil {
 		err = chromedp.Listen(ctx, p.hear)
@@ -136,7 +136,7 @@ func (v View) device(metrics *emulation.SetDeviceMetricsOverrideParams, touch *e
 	metrics.Mobile, touch.Enabled = v.Phone, v.Phone
 }
 
-// prefer sets the preferences of the person, with reduced motion, and installs watch.
+// prefer sets the user's preferences, with reduced motion, and installs watch.
 func (v View) prefer(ctx context.Context, tab *chromedp.Target) error {
 	scheme := "light"
 	if v.Dark {
@@ -190,7 +190,7 @@ func (h *heard) note(problem string) {
 	h.problems = append(h.problems, problem)
 }
 
-// Excuse makes Check ignore problems that contain one of the texts: those that the test causes.
+// Excuse makes Check ignore problems that contain one of the texts, because the test causes them.
 func (p *Page) Excuse(texts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,13 +201,13 @@ func (p *Page) Excuse(texts ...string) {
 func (p *Page) Check() {
 	p.t.Helper()
 	for _, breach := range Eval[[]string](p, "window.breaches") {
-		p.t.Errorf("the page broke its policy: %s", breach)
+		p.t.Errorf("the page violated its policy: %s", breach)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, problem := range p.problems {
 		if !slices.ContainsFunc(p.excused, func(text string) bool { return strings.Contains(problem, text) }) {
-			p.t.Errorf("the page said: %s", problem)
+			p.t.Errorf("the page logged: %s", problem)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func Eval[T any](p *Page, expression string) T {
 }
 
 // Wait returns when a JavaScript expression is true. An expression that throws counts as false, for example because an
-// element does not exist yet. After Patience, Wait fails the test with what.
+// element does not exist yet. After Patience, Wait fails the test and reports what.
 func (p *Page) Wait(what, expression string) {
 	p.t.Helper()
 	look := "(async () => { try { return !!(await (" + expression + ")); } catch { return false; } })()"
@@ -255,14 +255,14 @@ func (p *Page) Wait(what, expression string) {
 		if time.Now().After(end) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.t.Fatalf("%s: not so after %s: %s\nthe page said %q", what, Patience, expression, p.problems)
+			p.t.Fatalf("%s: timed out after %s: %s\nthe page logged %q", what, Patience, expression, p.problems)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// Click waits until the single element of a selector stops moving, scrolls to it, and clicks in its middle. While a
-// page is loading, another element may be in its place a moment later.
+// Click waits until the only element of a selector stops moving, scrolls to it, and clicks in its middle. While a page is
+// loading, elements move.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
 	p.Wait(selector+" stands still", fmt.Sprintf("(async () => { const e = document.querySelector(%s), at = () => JSON.stringify(e.getBoundingClientRect()); "+
@@ -314,6 +314,6 @@ func (p *Page) Shot(name string) {
 }
 
 func quoted(text string) string {
-	q, _ := json.Marshal(text) // a text can always be encoded, and JSON is JavaScript
+	q, _ := json.Marshal(text) // encoding a string cannot fail, and JSON is valid JavaScript
 	return string(q)
 }

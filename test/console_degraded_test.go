@@ -13,7 +13,7 @@ import (
 
 // says returns the expression that a visible element has a text, or, for "", that the element is not visible.
 func says(selector, text string) string {
-	q, _ := json.Marshal(text) // a text can always be encoded, and JSON is JavaScript
+	q, _ := json.Marshal(text) // encoding a string cannot fail, and JSON is valid JavaScript
 	return "((e) => (e.checkVisibility() ? e.textContent : ''))(document.querySelector('" + selector + "')) === " + string(q)
 }
 
@@ -74,14 +74,14 @@ func distinguishesUnknownFeatures(t *testing.T, b *Browser) {
 	p.Click("#try button")
 	p.Wait("what is tried is not known, either", "document.querySelector('#try-answer table tbody tr').textContent.includes('not known')")
 	cells := "document.querySelector('#try-answer tbody tr').children"
-	p.Wait("what is tried and empty is nothing",
+	p.Wait("empty tried values are not unknown",
 		"[..."+cells+"].filter((c, i) => document.querySelectorAll('#try-answer th')[i].textContent === 'mean')[0].textContent === 'nothing'")
 
 	Eval[string](p, "location.hash = 'feed'")
 	p.Wait("the rail says so, too", says("#rail-features-degraded", "Answered without: deadline, store."))
 	p.Wait("and does not call it nothing", feature("#rail-features", "capped", "5|of the newest actions alone"))
 	announced(t, p, "#rail-features-degraded")
-	p.CheckAccessible("a rail without a store")
+	p.CheckAccessible("the rail without a store")
 	d.answers("POST /features", 503, map[string]any{"detail": "too full"})
 	p.Wait("that the rail's could not be read", says("#rail-features-degraded", "Features could not be read: too full."))
 	Eval[string](p, "location.hash = 'features'")
@@ -89,8 +89,8 @@ func distinguishesUnknownFeatures(t *testing.T, b *Browser) {
 	p.Wait("what there was stays", feature("#features", "capped", "5|of the newest actions alone"))
 
 	featuresOf(d, map[string]any{"saves": 3, "groups": map[string]any{}, "mean": 1.5, "capped": 5, "partly": 0, "none": []any{}}, nil)
-	p.Wait("nothing is lacking any more", says("#features-degraded", ""))
-	p.Wait("the values are there", feature("#features", "saves", "3")+" && "+feature("#features", "groups", "nothing yet"))
+	p.Wait("no degraded reasons", says("#features-degraded", ""))
+	p.Wait("the values", feature("#features", "saves", "3")+" && "+feature("#features", "groups", "nothing yet"))
 }
 
 // The page requests all features of users, in as many requests as the maximum size needs.
@@ -116,13 +116,13 @@ func requestsAllFeatures(t *testing.T, b *Browser) {
 		return map[string]any{"values": map[string]any{"user:a": values}, "missing": missing, "degraded": degraded, "as_of": asOf}
 	})
 	p := d.open(t, b, wide, "/?user=user:a#features")
-	p.Wait("all are there", fmt.Sprintf("document.querySelectorAll('#features .feature').length === %d", defined))
+	p.Wait("all features", fmt.Sprintf("document.querySelectorAll('#features .feature').length === %d", defined))
 	for _, name := range []string{"f0", "f99", "f100", "f148"} {
 		p.Wait(name+" has its value", feature("#features", name, fmt.Sprint(len(name))))
 	}
 	p.Wait("what one answer lacks is told", feature("#features", "f149", "not known|it was not evaluated in time"))
 	p.Wait("and above all", says("#features-degraded", "Answered without: deadline."))
-	p.Wait("it is as of the oldest", says("#features-as-of", " at 10:00:01"))
+	p.Wait("the oldest time of the responses", says("#features-as-of", " at 10:00:01"))
 	var all []string
 	for _, body := range d.bodies("POST /features")[:2] {
 		var q struct{ Features, Users []string }
@@ -175,14 +175,14 @@ func showsFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	lack := map[string]any{"entity": "user:a|pin:7", "feature": "of_pair", "reason": "pin"}
 	d.answers("POST /features", 200, evaluated(nil, lack))
 	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/?user=user:a#features", "400")
-	p.Wait("what the user's is", feature("#features", "of_user", "1"))
+	p.Wait("the feature of the user", feature("#features", "of_user", "1"))
 	p.Wait("what else there is", says("#of-pin-said", "2 features are of pins, or of a user and a pin: name a pin to see what they are."))
 	announced(t, p, "#of-pin-said")
 	p.Fill("#pin", "7")
 	p.Press(kb.Enter)
-	p.Wait("what the pin's is", feature("#of-pin", "of_pin", "22"))
+	p.Wait("the feature of the pin", feature("#of-pin", "of_pin", "22"))
 	p.Wait("what the pair's is", feature("#of-pin", "of_pair", "not known|nothing is known of the pin, or it is deleted"))
-	p.Wait("what they are of", "[...document.querySelectorAll('#of-pin h3 span')].map((e) => e.textContent).join('|') === 'of the pin, 24h|of the user and the pin, 24h'")
+	p.Wait("the entities of the features", "[...document.querySelectorAll('#of-pin h3 span')].map((e) => e.textContent).join('|') === 'of the pin, 24h|of the user and the pin, 24h'")
 	p.CheckAccessible("features of a pin")
 	p.Shot("features-of-pin-phone")
 	d.answers("POST /features", 400, map[string]any{"detail": "pins: it is none"})
@@ -190,10 +190,10 @@ func showsFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	p.Press(kb.Enter)
 	p.Wait("why there is nothing", says("#of-pin-said", "Features of user:b could not be read: pins: it is none.")+" && document.querySelectorAll('#of-pin .feature').length === 0")
 	d.answers("POST /features", 200, evaluated(nil))
-	p.Wait("it is well again", feature("#of-pin", "of_pin", "22"))
+	p.Wait("the feature after the error", feature("#of-pin", "of_pin", "22"))
 	p.Fill("#user", "user:c")
 	p.Press(kb.Enter)
-	p.Wait("the pin is another user's, too", "location.search.includes('user%3Ac') && "+feature("#of-pin", "of_pin", "22"))
+	p.Wait("the same pin for another user", "location.search.includes('user%3Ac') && "+feature("#of-pin", "of_pin", "22"))
 	bodies := d.bodies("POST /features")
 	if !slices.ContainsFunc(bodies, func(body string) bool {
 		var q asked
@@ -209,9 +209,9 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("POST /features/try", 200, evaluated(ofAllKinds()[1:], map[string]any{"entity": "user:a|pin:2", "feature": "of_pair", "reason": "attribute"}))
 	p := d.open(t, b, wide, "/?user=user:a#features", "400")
-	p.Wait("the form is there", "document.querySelector('#try-users').value === 'user:a'")
+	p.Wait("the form", "document.querySelector('#try-users').value === 'user:a'")
 	p.Click("#try button")
-	p.Wait("what is lacking for them", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
+	p.Wait("the missing entities", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
 		"'of_pin: features of pins, and none are named.|of_pair: features of pairs of a user and a pin, and none are named.'")
 	if got := p.Texts("#try-answer table"); len(got) > 0 {
 		t.Errorf("without definitions for users, got %q", got)
@@ -232,7 +232,7 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	}
 	d.answers("POST /features/try", 400, map[string]any{"detail": "one", "errors": []string{"pairs: it is none"}})
 	p.Click("#try button")
-	p.Wait("which field is wrong", "[...document.querySelectorAll('#try [aria-invalid]')].map((e) => e.id).join() === 'try-pairs'")
+	p.Wait("the invalid field", "[...document.querySelectorAll('#try [aria-invalid]')].map((e) => e.id).join() === 'try-pairs'")
 }
 
 func stateOf(held []any, degraded ...string) map[string]any {
@@ -249,26 +249,26 @@ func showsDegradedPools(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /feed/state", 200, stateOf(nil, "items", "affinities"))
 	p := d.open(t, b, wide, "/?user=user:a")
-	p.Wait("the rail says it", says("#rail-degraded", lacking))
+	p.Wait("the rail shows the reason", says("#rail-degraded", lacking))
 	announced(t, p, "#rail-degraded")
 	Eval[string](p, "location.hash = 'pools'")
-	p.Wait("the view says it", says("#pools-degraded", lacking)+" && document.querySelectorAll('#pools li').length === 2")
+	p.Wait("the view shows the reason", says("#pools-degraded", lacking)+" && document.querySelectorAll('#pools li').length === 2")
 	p.Wait("that nothing is held back is not said", says("#held-none", "None is known of."))
 	announced(t, p, "#pools-degraded")
 	p.CheckAccessible("pools without items")
 	p.Shot("pools-away-wide")
 	d.answers("GET /feed/state", 200, stateOf(nil))
-	p.Wait("nothing is lacking any more", says("#pools-degraded", ""))
+	p.Wait("no degraded reasons", says("#pools-degraded", ""))
 	const none = "Nothing is: no candidate is so much weaker than the best that a session would rather end."
-	p.Wait("nothing is held back", says("#held-none", none))
+	p.Wait("no deferred candidates", says("#held-none", none))
 
 	d.answers("GET /feed/state", 503, map[string]any{"detail": "the rows are away"})
-	p.Wait("that they could not be read", says("#pools-degraded", unread))
-	p.Wait("what there was stays", says("#held-none", none)+" && document.querySelectorAll('#pools li').length === 2")
+	p.Wait("the error", says("#pools-degraded", unread))
+	p.Wait("the previous values stay", says("#held-none", none)+" && document.querySelectorAll('#pools li').length === 2")
 	p.Fill("#user", "user:b")
 	p.Press(kb.Enter)
-	p.Wait("of another user it could not be read", "location.search.includes('user%3Ab') && "+says("#pools-degraded", unread))
-	p.Wait("and nothing is said of what is held back", says("#held-none", "")+" && document.querySelectorAll('#pools li').length === 0")
+	p.Wait("the error for another user", "location.search.includes('user%3Ab') && "+says("#pools-degraded", unread))
+	p.Wait("no text about deferred candidates", says("#held-none", "")+" && document.querySelectorAll('#pools li').length === 0")
 	Eval[string](p, "location.hash = 'feed'")
 	p.Wait("the rail says it", says("#rail-degraded", "Affinities and pools could not be read: the rows are away."))
 }
@@ -282,16 +282,16 @@ func distinguishesEmptyFeedFromUnreadable(t *testing.T, b *Browser) {
 	page("c1", nil, "generator", "store")
 	p := d.open(t, b, wide, "/?user=user:a")
 	const lacking = "Answered without: generator, store."
-	p.Wait("what it did without", says("#degraded", lacking))
+	p.Wait("the degraded reasons", says("#degraded", lacking))
 	p.Wait("that not all was asked", says("#empty", "Nothing was found for a, and not everything could be asked. What arrives is announced here."))
 	announced(t, p, "#degraded")
 	page(nil, []any{item(2, "one")})
 	p.Click("#more")
-	p.Wait("an older page is there, and what is above it is as it was", "document.querySelectorAll('.card').length === 1 && "+says("#degraded", lacking))
+	p.Wait("an older page below the unchanged reasons", "document.querySelectorAll('.card').length === 1 && "+says("#degraded", lacking))
 	page("c1", nil)
 	p.Click("#who button")
 	p.Wait("that older ones may be there", says("#empty", "Of the newest items none may be seen any more. Older ones may."))
-	p.Wait("nothing is lacking any more", says("#degraded", ""))
+	p.Wait("no degraded reasons", says("#degraded", ""))
 	page(nil, nil)
 	p.Click("#who button")
 	p.Wait("that there is nothing", says("#empty", "Nothing waits for a, and nothing was shown before. What arrives is announced here."))
@@ -307,20 +307,20 @@ func showsUnknownPipelineValues(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /status", 200, s)
 	p := d.open(t, b, wide, "/#pipeline", "500")
-	p.Wait("that the broker does not tell",
+	p.Wait("the broker does not respond",
 		says("#untold", "The broker does not tell how far its topics are: what goes through them and who lags behind is not known."))
 	p.Wait("the topics are not known", says("#topics", "not known"))
-	p.Wait("the lag is not, either", row("#groups", "pools")+" === 'pools|1|unknown|–|0|1|waiting'")
+	p.Wait("unknown lag", row("#groups", "pools")+" === 'pools|1|unknown|–|0|1|waiting'")
 	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === "
-	p.Wait("nor what producers bring", node+"'producers').querySelector('.node-rate').textContent === '–'")
-	p.Wait("what the group itself says is shown", node+"'pools').querySelector('.node-rate').textContent === '1.0/s'")
+	p.Wait("unknown rate of producers", node+"'producers').querySelector('.node-rate').textContent === '–'")
+	p.Wait("the rate of the group", node+"'pools').querySelector('.node-rate').textContent === '1.0/s'")
 	p.Wait("how far it is behind is not known", node+"'pools').querySelector('.node-lag').textContent === 'lag not known'")
 	announced(t, p, "#untold")
 	p.CheckAccessible("a pipeline without a broker")
 	p.Shot("pipeline-away-wide")
 
 	Eval[string](p, "location.hash = 'insights'")
-	p.Wait("the shares are without a process",
+	p.Wait("shares without a process",
 		"[...document.querySelectorAll('#plot-shares .notice')].map((e) => e.textContent).join() === 'Without gone:1: nobody answers.,"+
 			"No feed has been asked for where it could be asked: there is nothing to compare with the shares.'")
 	Eval[string](p, "location.hash = 'pipeline'")
@@ -328,5 +328,5 @@ func showsUnknownPipelineValues(t *testing.T, b *Browser) {
 	p.Wait("the topics are known", says("#untold", "")+" && "+row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
 	d.answers("GET /status", 500, map[string]any{"detail": "it broke"})
 	p.Wait("that there is no status", says("#untold", "How the pipeline stands could not be read: it broke."))
-	p.Wait("what there was stays", row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
+	p.Wait("the previous values stay", row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// consoleEvents returns a reader who follows an author of sixty pins, a person whose pool has low scores except for its
-// best, and people who acted on many days.
+// consoleEvents returns a reader who follows an author of sixty pins, a user whose pool has low scores except for the best,
+// and users who acted on many days.
 func consoleEvents(now time.Time) []map[string]any {
 	var events []map[string]any
 	event := func(stream, verb, actor, object string, at time.Time, more map[string]any) {
@@ -71,13 +71,13 @@ func (l pinList) pins() []string {
 	return pins
 }
 
-// stateBody is the part of feed/state that the console reads.
+// stateBody contains the fields of feed/state that the console reads.
 type stateBody struct {
 	Affinities []struct{ Facet string }
 	Held       []struct{ Pin, Reason string }
 }
 
-// visitor is a person who uses the console of a product.
+// visitor is a user of the console.
 type visitor struct {
 	*Page
 	t *testing.T
@@ -96,8 +96,7 @@ func (v *visitor) view(name string) {
 	v.Wait(name+" is shown", "!document.querySelector('#view-"+name+"').hidden")
 }
 
-// TestBrowser_ConsoleMatchesAPI uses the console like a person. The page shows what the API returns, and the person's actions take
-// effect.
+// The page must show the data of the API, and the user's actions must take effect.
 func TestBrowser_ConsoleMatchesAPI(t *testing.T) {
 	chromium := openBrowser(t)
 	cfg := testConfig(t)
@@ -112,18 +111,18 @@ func TestBrowser_ConsoleMatchesAPI(t *testing.T) {
 		name string
 		do   func(*visitor)
 	}{
-		{"a user is chosen and the feed is in the order of the API, to its end", (*visitor).readsAll},
-		{"why is opened", (*visitor).asksWhy},
-		{"a new pin is announced, and comes to the top", (*visitor).seesANewPin},
+		{"reads the feed in the order of the API to its end", (*visitor).readsAll},
+		{"opens an explanation", (*visitor).opensExplanation},
+		{"announces a new pin and shows it on top", (*visitor).receivesNewPin},
 		{"a save changes affinities and features", (*visitor).saves},
 		{"clicks on a card are actions", (*visitor).clicks},
-		{"pools are those of the API, and what is held back is told", (*visitor).looksIntoPools},
-		{"a definition is tried", (*visitor).triesADefinition},
-		{"a dead letter is inspected, stopped and retried", (*visitor).retriesADeadLetter},
-		{"insights are plots and tables", (*visitor).readsInsights},
+		{"shows the pools of the API and deferred candidates", (*visitor).readsPools},
+		{"tries a definition", (*visitor).triesDefinition},
+		{"inspects, stops and retries a dead letter", (*visitor).retriesDeadLetter},
+		{"shows insights as plots and tables", (*visitor).readsInsights},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(&visitor{v.Page.For(t), t, s}) }) {
-			break // the next step starts where this one ends
+			break // the next step depends on this one
 		}
 	}
 	v.Check()
@@ -132,76 +131,76 @@ func TestBrowser_ConsoleMatchesAPI(t *testing.T) {
 func (v *visitor) readsAll() {
 	first := get[pinList](v.s, "/v1/users/user:reader/feed?limit=50").pins()
 	if len(first) != 50 {
-		v.t.Fatalf("a visit brings %d pins, want 50", len(first))
+		v.t.Fatalf("the visit has %d new pins, want 50", len(first))
 	}
-	v.Wait("it is asked whose feed", "!document.querySelector('#suggest').hidden")
+	v.Wait("the form for a user", "!document.querySelector('#suggest').hidden")
 	v.Fill("#user", "reader")
 	v.Click("#who button")
-	v.Wait("a page is shown", "document.querySelectorAll('.card').length === 24")
+	v.Wait("a page", "document.querySelectorAll('.card').length === 24")
 	for _, page := range []struct{ first, last int }{{25, 48}, {49, 60}} {
 		v.Click("#more")
 		v.Wait(fmt.Sprint(page.last, " items are shown"), fmt.Sprintf("document.querySelectorAll('.card').length === %d", page.last))
-		v.Wait("the first of the older ones has the focus", fmt.Sprintf("document.activeElement.id === 'title-%d'", page.first))
+		v.Wait("the first older item has the focus", fmt.Sprintf("document.activeElement.id === 'title-%d'", page.first))
 	}
-	v.Wait("that is all", "document.querySelector('#more').hidden && !document.querySelector('#end').hidden")
-	all := get[pinList](v.s, "/v1/users/user:reader/feed?limit=100").pins() // nothing is new anymore
+	v.Wait("the end of the feed", "document.querySelector('#more').hidden && !document.querySelector('#end').hidden")
+	all := get[pinList](v.s, "/v1/users/user:reader/feed?limit=100").pins() // without new items
 	if diff := cmp.Diff(all, v.cards()); diff != "" || len(all) != 60 {
 		v.t.Errorf("%d pins; the page differs from the API (-api +page):\n%s", len(all), diff)
 	}
 	if got := v.cards()[10:]; !slices.Equal(got, first) {
-		v.t.Errorf("what was shown before is %v, want %v", got, first)
+		v.t.Errorf("got old items %v, want %v", got, first)
 	}
 }
 
-func (v *visitor) asksWhy() {
+func (v *visitor) opensExplanation() {
 	pin := v.cards()[0]
 	why := get[struct {
 		Fate  string
 		Shown struct{ Position int }
 	}](v.s, "/v1/users/user:reader/feed/why?pin="+pin)
 	v.Click(".card .ask")
-	v.Wait("why is answered", "document.querySelector('.card .why .fate')")
+	v.Wait("the explanation", "document.querySelector('.card .why .fate')")
 	if got, want := v.Texts(".card .why .fate")[0], fmt.Sprintf("as number %d of all", why.Shown.Position); why.Fate != "shown" || !strings.Contains(got, want) {
-		v.t.Errorf("why says %q, want %q in it; the API says %s", got, want, why.Fate)
+		v.t.Errorf("got explanation %q, want %q in it; the API returns %s", got, want, why.Fate)
 	}
-	v.CheckAccessible("why is open")
+	v.CheckAccessible("an open explanation")
 	v.Click(".card .ask")
-	v.Wait("why is closed", "document.querySelector('.card .why').hidden")
+	v.Wait("the explanation is closed", "document.querySelector('.card .why').hidden")
 }
 
-func (v *visitor) seesANewPin() {
-	v.Wait("nothing new is announced", "document.querySelector('#fresh').hidden")
+func (v *visitor) receivesNewPin() {
+	v.Wait("no new items are announced", "document.querySelector('#fresh').hidden")
 	v.s.publish(map[string]any{
 		"stream": "pins", "verb": "create", "actor": "user:author", "object": "pin:newest", "id": "newest", "time": time.Now().Format(time.RFC3339Nano), "title": "The newest",
 		"interests": []string{"interest:tea"}, "board": "board:new",
 	})
-	v.Wait("it is announced", "!document.querySelector('#fresh').hidden && document.querySelector('#fresh').textContent === '1 new item'")
+	v.Wait("the new item is announced", "!document.querySelector('#fresh').hidden && document.querySelector('#fresh').textContent === '1 new item'")
 	waiting := "[...document.querySelectorAll('#rail-pools li')].filter((e) => e.querySelector('.label').textContent === 'following').map((e) => e.querySelector('.value').textContent)[0]"
-	v.Wait("the pool beside the feed has it", waiting+" === '1'")
+	v.Wait("the pool next to the feed has the pin", waiting+" === '1'")
 	v.Click("#fresh")
-	v.Wait("it is on top", "document.querySelector('.card').dataset.pin === 'pin:newest'")
-	v.Wait("it is new, and the others are not", "document.querySelectorAll('.tile .new').length === 1 && document.querySelector('.divide')")
-	v.Wait("the pool has it no more", waiting+" === undefined")
+	v.Wait("the new pin is on top", "document.querySelector('.card').dataset.pin === 'pin:newest'")
+	v.Wait("only the new pin is new", "document.querySelectorAll('.tile .new').length === 1 && document.querySelector('.divide')")
+	v.Wait("the pool does not have the pin", waiting+" === undefined")
 	for i, want := range []string{"1", "2"} {
 		v.s.publish(map[string]any{
 			"stream": "pins", "verb": "create", "actor": "user:author", "object": fmt.Sprint("pin:later", i), "id": fmt.Sprint("later", i), "time": time.Now().Format(time.RFC3339Nano),
 			"interests": []string{"interest:tea"},
 		})
-		v.Wait("the pool grows by itself to "+want, waiting+" === '"+want+"'")
+		v.Wait("the pool grows automatically to "+want, waiting+" === '"+want+"'")
 	}
 	v.Click("#fresh")
-	v.Wait("and is empty after a visit", waiting+" === undefined")
+	v.Wait("the pool is empty after a visit", waiting+" === undefined")
 }
 
 // clicks acts with the button of a card and with the link of its title.
 func (v *visitor) clicks() {
 	linked := Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].filter((c) => c.querySelector('h2 a')).map((c) => c.dataset.pin)")
 	first, second := linked[0], linked[1]
-	Eval[bool](v.Page, "(document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); }), true)") // their targets do not exist
+	Eval[bool](v.Page, "(document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); }), true)") // the targets do not exist
 	v.Click(".card[data-pin='" + first + "'] [data-verb=click]")
 	v.Wait("the button is pressed", "document.querySelector('.card[data-pin=\""+first+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
 	v.Click(".card[data-pin='" + second + "'] h2 a")
-	v.Wait("following the link is a click, too", "document.querySelector('.card[data-pin=\""+second+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
+	v.Wait("a click on the link is an action", "document.querySelector('.card[data-pin=\""+second+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
 	v.s.wait()
 	out := run(v.t, "query", "feature", "last_actions", "--user", "user:reader", "--http", v.s.Addr())
 	if !strings.Contains(out, "click "+first+" ") || !strings.Contains(out, "click "+second+" ") {
@@ -211,9 +210,9 @@ func (v *visitor) clicks() {
 
 func (v *visitor) saves() {
 	labels := "[...document.querySelectorAll('#rail-%s .label')].some((e) => e.textContent === '%s')"
-	v.Wait("features are shown", "document.querySelector('#rail-features .feature')")
+	v.Wait("features", "document.querySelector('#rail-features .feature')")
 	if Eval[bool](v.Page, fmt.Sprintf(labels, "affinities", "tea")) {
-		v.t.Fatal("the reader is said to like tea before having done anything")
+		v.t.Fatal("the reader has an affinity for tea before any action")
 	}
 	v.Click(".card [data-verb=save]")
 	v.Wait("the button is pressed", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
@@ -225,19 +224,19 @@ func (v *visitor) saves() {
 		v.Wait("affinity "+name+" is shown", fmt.Sprintf(labels, "affinities", name))
 	}
 	v.Click(".card [data-verb=hide]")
-	v.Wait("what is hidden steps back", "document.querySelector('.card').classList.contains('gone')")
+	v.Wait("the hidden card is dimmed", "document.querySelector('.card').classList.contains('gone')")
 	v.CheckAccessible("a card is hidden")
 }
 
-func (v *visitor) looksIntoPools() {
+func (v *visitor) readsPools() {
 	if n := len(get[pinList](v.s, "/v1/users/user:keeper/feed").Items); n != 1 {
-		v.t.Fatalf("a visit brings %d pins, want the one that is not weak", n)
+		v.t.Fatalf("the visit has %d new pins, want only the one that is not weak", n)
 	}
 	v.s.wait()
 	v.view("pools")
 	v.Fill("#user", "user:keeper")
 	v.Click("#who button")
-	v.Wait("the pool is shown", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
+	v.Wait("the pool", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
 	lines := "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => e.dataset.key)"
 	want := get[pinList](v.s, "/v1/users/user:keeper/pools?source=following").pins()
 	if diff := cmp.Diff(want, Eval[[]string](v.Page, lines)); diff != "" {
@@ -245,51 +244,51 @@ func (v *visitor) looksIntoPools() {
 	}
 	widths := Eval[[]float64](v.Page, "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => parseFloat(e.style.getPropertyValue('--part')))")
 	if !slices.IsSortedFunc(widths, func(a, b float64) int { return int(b - a) }) || widths[0] != 100 {
-		v.t.Errorf("bars are %v wide, want the best at 100, then less and less", widths)
+		v.t.Errorf("got bar widths %v, want the best at 100, then decreasing", widths)
 	}
 	held := get[stateBody](v.s, "/v1/users/user:keeper/feed/state").Held
 	if len(held) != 5 || held[0].Reason != "deferred" {
-		v.t.Fatalf("held back: %+v, want five deferred", held)
+		v.t.Fatalf("got %+v, want five deferred candidates", held)
 	}
-	v.Wait("what is held back is told", "document.querySelectorAll('#held li').length === 5 && document.querySelectorAll('.pool li.held').length === 5")
+	v.Wait("deferred candidates", "document.querySelectorAll('#held li').length === 5 && document.querySelectorAll('.pool li.held').length === 5")
 	v.Click("#held li .plain")
 	v.Wait("and why", "document.querySelector('#held .why .fate').textContent.includes('held back for a later session')")
-	v.CheckAccessible("pools with what is held back")
+	v.CheckAccessible("pools with deferred candidates")
 }
 
-func (v *visitor) triesADefinition() {
+func (v *visitor) triesDefinition() {
 	v.view("features")
-	v.Wait("features are shown", "document.querySelectorAll('#features .feature').length > 5")
+	v.Wait("features", "document.querySelectorAll('#features .feature').length > 5")
 	v.Fill("#try-definition", "name: teas\nentity: user\nwindow: 97h\naggregate: count\n")
 	v.Fill("#try-users", "user:reader")
 	v.Click("#try button")
 	v.Excuse("status of 400")
-	v.Wait("the mistake is told", "document.querySelector('#try-problems').textContent.includes('96h')")
-	v.CheckAccessible("a definition with a mistake")
+	v.Wait("the error of the definition", "document.querySelector('#try-problems').textContent.includes('96h')")
+	v.CheckAccessible("an invalid definition")
 	v.Fill("#try-definition", "name: teas\nentity: user\nverbs: [save]\nwindow: 6h\ngroup_by: objectAttributes.interests\naggregate: count\n")
 	v.Click("#try button")
-	v.Wait("the values are told", "document.querySelector('#try-answer table')")
+	v.Wait("the values", "document.querySelector('#try-answer table')")
 	if got := v.Texts("#try-answer td"); len(got) != 1 || strings.TrimSpace(got[0]) != "tea 1" {
-		v.t.Errorf("the definition answers %q, want one save of tea", got)
+		v.t.Errorf("the definition returns %q, want one save of tea", got)
 	}
-	v.CheckAccessible("a definition with its answer")
+	v.CheckAccessible("a definition with its values")
 	v.Fill("#pin", "pin:r01")
 	v.Click("#pin-form button")
-	v.Wait("the pin's features and the reader's with it are shown", "['of the pin', 'of the user and the pin'].every((of) => "+
+	v.Wait("features of the pin and of the pair", "['of the pin', 'of the user and the pin'].every((of) => "+
 		"[...document.querySelectorAll('#of-pin .feature')].some((e) => e.querySelector('h3 span').textContent.startsWith(of)))")
 	v.Fill("#try-definition", "- {name: acts, entity: pin, verbs: [click, save], group_by: verb, aggregate: count}\n- {name: author, entity: pair, group_by: objectAttributes.author, aggregate: count}\n")
 	v.Fill("#try-pins", "pin:later0\npin:later1")
 	v.Fill("#try-pairs", "user:reader pin:r01")
 	v.Click("#try button")
-	v.Wait("what a pin and a pair have", "document.querySelectorAll('#try-answer table').length === 2 && [...document.querySelectorAll('#try-answer td')].some((e) => e.textContent === 'save 1')")
-	v.CheckAccessible("definitions of a pin and a pair with their answers")
-	v.Wait("the mistake is gone", "!document.querySelector('#try-problems').textContent")
+	v.Wait("values of a pin and a pair", "document.querySelectorAll('#try-answer table').length === 2 && [...document.querySelectorAll('#try-answer td')].some((e) => e.textContent === 'save 1')")
+	v.CheckAccessible("definitions of a pin and a pair with their values")
+	v.Wait("no error", "!document.querySelector('#try-problems').textContent")
 }
 
-func (v *visitor) retriesADeadLetter() {
+func (v *visitor) retriesDeadLetter() {
 	v.view("pipeline")
 	names := append(topics.RowGroups(), topics.Materialize, topics.Features, topics.Insights, topics.FeatureFiles, topics.Producers, topics.Serving)
-	v.Wait("every group is in the picture", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
+	v.Wait("every group is in the diagram", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
 	v.Wait("there are no dead letters", "document.querySelector('#letters-said').textContent.includes('There are none')")
 	client, err := kgo.NewClient(kgo.SeedBrokers(v.s.Brokers()...))
 	if err != nil {
@@ -305,30 +304,30 @@ func (v *visitor) retriesADeadLetter() {
 	v.Wait("when that is", "document.querySelector('#letters .next').textContent.startsWith('next in ')")
 	v.Click("#letters summary")
 	v.Wait("its bytes can be read", "document.querySelector('#letters pre').textContent.includes('not <b>avro</b>')")
-	v.CheckAccessible("a dead letter is open")
-	v.stopsAKind()
+	v.CheckAccessible("an open dead letter")
+	v.stopsKind()
 	v.Click("#letters-retry")
 	v.Wait("it is retried at once", "document.querySelector('#letters-did').textContent === '1 dead letter is retried.'")
 	v.Wait("but not at the rate of its kind, which is zero", fate+" === 'waiting' && !document.querySelector('#letters .next').textContent.startsWith('next in ')")
 	if n := v.letters(); n != 1 {
-		v.t.Errorf("%d dead letters although the kind is stopped, want one", n)
+		v.t.Errorf("%d dead letters of a stopped kind, want 1", n)
 	}
 	v.Click("#kinds button[type=button]")
-	v.Wait("it goes on", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
+	v.Wait("the kind has a rate again", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
 	v.Wait("it could not be worked off again, which the same line tells", "document.querySelectorAll('#letters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#letters .next').textContent.startsWith('1 retry · next in ')")
 	if n := v.letters(); n != 2 {
-		v.t.Errorf("%d dead letters, want the one and the one that came of its retry", n)
+		v.t.Errorf("%d dead letters, want the first and that of its retry", n)
 	}
 }
 
-// stopsAKind sets the rate of the only kind to zero.
-func (v *visitor) stopsAKind() {
+// stopsKind sets the rate of the only kind to zero.
+func (v *visitor) stopsKind() {
 	v.t.Helper()
-	v.Wait("its kind is told", "document.querySelectorAll('#kinds tr').length === 1 && document.querySelector('#kinds [data-of=waiting]').textContent === '1'")
+	v.Wait("its kind", "document.querySelectorAll('#kinds tr').length === 1 && document.querySelector('#kinds [data-of=waiting]').textContent === '1'")
 	v.Fill("#kinds input[name=rate]", "0")
 	v.Click("#kinds button[type=submit]")
 	v.Wait("what was set", "document.querySelector('#kinds-did').textContent.endsWith('no retries, priority 0.')")
-	v.Wait("the kind is stopped, and by whom", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
+	v.Wait("the kind is stopped, with the operator", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
 	for _, k := range get[struct{ Kinds []schemas.RetryKind }](v.s, "/v1/deadletters/kinds").Kinds {
 		if k.Rate != 0 || k.States[schemas.RetryWaiting] != 1 {
 			v.t.Errorf("kind %+v: want one waiting dead letter and the rate 0", k)
@@ -344,13 +343,13 @@ func (v *visitor) letters() int {
 }
 
 func quotedList(list []string) string {
-	text, _ := json.Marshal(list) // texts can always be encoded
+	text, _ := json.Marshal(list) // encoding a string cannot fail
 	return string(text)
 }
 
 func (v *visitor) readsInsights() {
 	v.view("insights")
-	v.Wait("every plot is there", "document.querySelectorAll('#plots figure').length >= 6 && document.querySelectorAll('#plots svg').length >= 5")
+	v.Wait("every plot", "document.querySelectorAll('#plots figure').length >= 6 && document.querySelectorAll('#plots svg').length >= 5")
 	if missing := v.Texts("#plots .notice"); len(missing) > 0 {
 		v.t.Errorf("missing: %q", missing)
 	}
@@ -359,12 +358,12 @@ func (v *visitor) readsInsights() {
 		v.t.Errorf("%d plots have no table", n)
 	}
 	if n := Eval[int](v.Page, figures+".filter((f) => f.querySelector('svg') && !f.querySelector('svg[role=img][aria-label]')).length"); n > 0 {
-		v.t.Errorf("%d plots say nothing to who cannot see them", n)
+		v.t.Errorf("%d plots have no text alternative", n)
 	}
 	v.Fill("#funnel-steps", "view click save")
 	v.Click("#funnel-form button")
 	answer := get[struct{ Steps []struct{ Users int } }](v.s, "/v1/insights/funnel?steps=view,click,save")
-	v.Wait("the funnel is asked for", "document.querySelectorAll('#plot-funnel tbody tr').length === 3")
+	v.Wait("the request of the funnel", "document.querySelectorAll('#plot-funnel tbody tr').length === 3")
 	for i, got := range v.Texts("#plot-funnel tbody td:nth-child(2)") {
 		if want := fmt.Sprint(answer.Steps[i].Users); got != want {
 			v.t.Errorf("step %d: %s users, want %s", i, got, want)
@@ -372,9 +371,9 @@ func (v *visitor) readsInsights() {
 	}
 }
 
-// TestBrowserConsoleCanBeUsedByAll checks the accessibility of every view, wide and on a phone, in light and dark mode,
-// while people act. With SMARTFEED_SCREENSHOTS it saves screenshots.
-func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
+// The test checks the accessibility of every view, wide and on a phone, in light and dark mode, while users act. With
+// SMARTFEED_SCREENSHOTS it saves screenshots.
+func TestBrowser_ConsoleIsAccessible(t *testing.T) {
 	chromium := openBrowser(t)
 	cfg := testConfig(t)
 	home := cfg.Generator.Feeds[rules.Home]
@@ -395,7 +394,7 @@ func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 		t.Run(look.name, func(t *testing.T) {
 			p := chromium.Page(t, look.View)
 			p.Go(s.url("/?user=user:ada"))
-			p.Wait("the first page is counted as shown", "/shown [1-9]/.test(document.querySelector('#rail-pools').textContent)")
+			p.Wait("impressions of the first page", "/shown [1-9]/.test(document.querySelector('#rail-pools').textContent)")
 			for _, at := range []struct{ view, there string }{
 				{"feed", "#rail-affinities li"}, {"pools", "#pools li"}, {"features", "#features .feature li"},
 				{"interests", "#mine-list li"}, {"pipeline", ".flow:not(.still)"}, {"insights", "#plot-popularity figure svg"},
@@ -410,14 +409,14 @@ func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 	}
 }
 
-// TestBrowserInterestsAreDecided is an operator who rejects a term in the console and reverts that.
-func TestBrowserInterestsAreDecided(t *testing.T) {
+// An operator rejects a term in the console and reverts the decision.
+func TestBrowser_ConsoleDecidesOnTerms(t *testing.T) {
 	chromium := openBrowser(t)
 	s := start(t, app.Dev, testConfig(t))
 	s.simulate()
 	p := chromium.Page(t, View{Width: 1280, Height: 900})
 	p.Go(s.url("/?user=user:ada#interests"))
-	p.Wait("candidates are there", "document.querySelector('#terms li')")
+	p.Wait("candidates", "document.querySelector('#terms li')")
 	term := p.Texts("#terms li strong")[0]
 	states := func(state schemas.TermState) []string {
 		var terms []string
@@ -431,20 +430,20 @@ func TestBrowserInterestsAreDecided(t *testing.T) {
 	p.Choose("#terms li select", "rejected")
 	p.Fill("#terms li input", "says nothing")
 	p.Click("#terms li button")
-	p.Wait("it is no candidate any more", "!"+first)
+	p.Wait("the term is not a candidate", "!"+first)
 	eventually.True(t, term+" is rejected", func() bool { return slices.Contains(states(schemas.TermRejected), term) })
 	p.Choose("#terms-state", "rejected")
-	p.Wait("it stands among the rejected", first+" && document.querySelector('#terms .fact').textContent.includes('says nothing')")
+	p.Wait("the term is among the rejected", first+" && document.querySelector('#terms .fact').textContent.includes('says nothing')")
 	p.Click("#terms li summary")
 	p.Click("#terms li button")
-	p.Wait("it does no more", "!"+first)
+	p.Wait("the term is no longer rejected", "!"+first)
 	eventually.True(t, term+" is a candidate again", func() bool { return slices.Contains(states(schemas.TermCandidate), term) })
 	p.Check()
 }
 
-// If authentication is enabled, the console asks for a token. With a user's token it shows the user's feed, and names
-// what needs another token.
-func TestBrowserConsoleWithTokens(t *testing.T) {
+// If authentication is enabled, the console requests a token. With a user's token it shows the user's feed, and reports the
+// views that need another token.
+func TestBrowser_ConsoleSendsTokens(t *testing.T) {
 	chromium := openBrowser(t)
 	secret := filepath.Join(t.TempDir(), "token.secret")
 	reader := token(t, secret, "--user", "user:reader")
@@ -462,8 +461,8 @@ func TestBrowserConsoleWithTokens(t *testing.T) {
 			p.Wait("it is asked for a token", "document.querySelector('#ask').open")
 			p.Fill("#token", c.token)
 			p.Click("#ask .main")
-			p.Wait("the feed is answered", "!document.querySelector('#empty').hidden")
-			p.Wait("the state is told", c.wants)
+			p.Wait("the feed", "!document.querySelector('#empty').hidden")
+			p.Wait("the state", c.wants)
 			p.Excuse("status of 401", "status of 403")
 			p.Check()
 		})
@@ -471,7 +470,7 @@ func TestBrowserConsoleWithTokens(t *testing.T) {
 }
 
 // The console also works with separate processes: it shows the groups and the chosen items of all processes.
-func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
+func TestBrowser_ConsoleMergesProcesses(t *testing.T) {
 	chromium := openBrowser(t)
 	broker := startBroker(t)
 	role := func(role app.Role) *product {
@@ -486,17 +485,17 @@ func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
 	})
 	p := chromium.Page(t, View{Width: 1280, Height: 900})
 	p.Go(front.url("/?user=user:reader"))
-	p.Wait("a visit is shown", "document.querySelectorAll('.card').length === 24")
+	p.Wait("a visit", "document.querySelectorAll('.card').length === 24")
 	Eval[string](p, "location.hash = 'pipeline'")
 	for _, group := range topics.RowGroups() {
 		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(topics.EmbeddedPartitions)+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+"?.split('|'))")
 	}
 	for _, s := range []*product{first, second, front} {
-		p.Wait("the process is told", row("#processes", s.cfg.HTTP)+"?.split('|')[2] === 'ready'")
+		p.Wait("the process", row("#processes", s.cfg.HTTP)+"?.split('|')[2] === 'ready'")
 	}
 	p.CheckAccessible("a pipeline of several processes")
 	Eval[string](p, "location.hash = 'insights'")
-	p.Wait("what was chosen is told", "document.querySelector('#plot-shares figure')?.textContent.includes('of 48 items chosen')")
+	p.Wait("the chosen items", "document.querySelector('#plot-shares figure')?.textContent.includes('of 48 items chosen')")
 	p.Check()
 }
 
@@ -504,5 +503,5 @@ func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
 func token(t *testing.T, secret string, args ...string) string {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(run(t, append([]string{"token", "--auth.secret_file", secret}, args...)...)), "\n")
-	return lines[len(lines)-1] // the lines before it say that a secret was created
+	return lines[len(lines)-1] // earlier lines report that a secret was created
 }

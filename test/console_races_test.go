@@ -33,7 +33,7 @@ func leavesNoGapInAFeed(t *testing.T, b *Browser) {
 	asked := func(n int) func() bool { return func() bool { return len(d.bodies("GET /feed")) == n } }
 	d.answers("GET /feed", 200, pageOf(1, "c1"))
 	p := d.open(t, b, wide, "/?user=user:a")
-	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	d.counts <- 3
 	p.Wait("new items are announced", "!document.querySelector('#fresh').hidden")
 	visit, answerVisit := held(t, pageOf(11, "c2"))
@@ -47,9 +47,9 @@ func leavesNoGapInAFeed(t *testing.T, b *Browser) {
 	answerVisit()
 	p.Wait("the visit's page", "document.querySelector('.card').dataset.pin === 'pin:11'")
 	answerOlder()
-	p.Wait("the older page has been read", "!document.querySelector('#more').disabled")
+	p.Wait("the older page is loaded", "!document.querySelector('#more').disabled")
 	if got := p.Texts(".card h2"); !slices.Equal(got, []string{"11", "12"}) {
-		t.Errorf("the page has %q, want what the visit brought", got)
+		t.Errorf("the page has %q, want the items of the visit", got)
 	}
 }
 
@@ -59,13 +59,13 @@ func labelsFunnelWithItsRequest(t *testing.T, b *Browser) {
 	answer, letGo := held(t, map[string]any{"steps": []any{map[string]any{"verb": "view", "users": 3}}})
 	d.answers("GET /insights/funnel", 200, answer)
 	p := d.open(t, b, wide, "/#insights")
-	eventually.True(t, "the funnel is asked for", func() bool { return len(d.bodies("GET /insights/funnel")) == 1 })
+	eventually.True(t, "the request of the funnel", func() bool { return len(d.bodies("GET /insights/funnel")) == 1 })
 	Eval[string](p, "document.querySelector('#funnel-within').value = '1h'")
 	letGo()
 	p.Wait("the plot", "document.querySelector('#plot-funnel figcaption')?.textContent.includes('all within a day')")
 }
 
-// Sources that a feed does not name have the target of each, and their number is not shown.
+// Sources without a share have one target each; without their number, the page shows no targets.
 func showsNoTargetsWithoutShare(t *testing.T, b *Browser) {
 	d := newDesk()
 	share := func(source string, target float64, items int) map[string]any {
@@ -80,30 +80,30 @@ func showsNoTargetsWithoutShare(t *testing.T, b *Browser) {
 		return p.Texts("#plot-shares tbody td:nth-child(2)")
 	}
 	if got := targets(share("following", 0.6, 60), share("others", 0.2, 0)); !slices.Equal(got, []string{"100 %"}) {
-		t.Errorf("without others the targets are %q, want all", got)
+		t.Errorf("without others: got targets %q, want 100 %%", got)
 	}
 	if got := targets(share("following", 0.6, 60), share("others", 0.2, 40)); !slices.Equal(got, []string{"–", "–"}) {
-		t.Errorf("with others the targets are %q, want none", got)
+		t.Errorf("with others: got targets %q, want none", got)
 	}
 }
 
-// An address that names no view shows the feed, even if it is the name of a member of every JavaScript object.
+// An address with an unknown view shows the feed, even if it is the name of a property of every JavaScript object.
 func recoversFromUnknownView(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#constructor")
-	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2 && !document.querySelector('#view-feed').hidden")
+	p.Wait("the feed", "document.querySelectorAll('.card').length === 2 && !document.querySelector('#view-feed').hidden")
 	asked := len(d.bodies("GET /status"))
 	eventually.True(t, "it is looked again", func() bool { return len(d.bodies("GET /status")) > asked+1 })
 }
 
-// An action whose event may have arrived is sent again with the same id. One that was accepted or is in flight is not
-// sent again.
+// The page resends an action whose event may have arrived with the same id. It does not resend one that was accepted or is in
+// flight.
 func countsAnActionOnce(t *testing.T, b *Browser) {
 	const late = "the broker has not acknowledged every event: send them again"
 	d := newDesk()
 	d.answers("GET /feed", 200, pageOf(1, "c1"))
 	p := d.open(t, b, wide, "/?user=user:a", "400", "429", "ERR_")
-	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	press := func(verb string) {
 		t.Helper()
 		Eval[bool](p, "(document.querySelector('#said').textContent = '', true)")
@@ -117,7 +117,7 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 	}
 	taken := func(verb string) {
 		said(verb + " sent")
-		p.Wait("the button is pressed, and nothing is in doubt", "document.querySelector('.card [data-verb="+verb+"]').getAttribute('aria-pressed') === 'true' && "+says("#notice", ""))
+		p.Wait("the button is pressed, without a warning", "document.querySelector('.card [data-verb="+verb+"]').getAttribute('aria-pressed') === 'true' && "+says("#notice", ""))
 	}
 
 	d.answers("POST /events", 503, map[string]any{"detail": late})
@@ -133,7 +133,7 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 	press("save")
 	said("save was sent already")
 	p.Click("#who button")
-	p.Wait("after another visit it is as it was", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
+	p.Wait("the button is unchanged after another visit", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
 	press("save")
 	said("save was sent already")
 	ids := idsOf(t, d.bodies("POST /events"))
@@ -152,7 +152,7 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 	taken("hide")
 	doubtful := idsOf(t, d.bodies("POST /events")[len(ids):])
 	if slices.Contains(doubtful, ids[0]) || len(doubtful) < 3 || len(slices.Compact(doubtful)) != 1 {
-		t.Errorf("sent %q, want an id of its own, thrice", doubtful)
+		t.Errorf("sent %q, want another id, three times", doubtful)
 	}
 
 	d.answers("POST /events", 400, map[string]any{"detail": "line 1: too late"})

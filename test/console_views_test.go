@@ -289,7 +289,7 @@ func TestBrowser_Console(t *testing.T) {
 // Every view shows titles, ids, reasons and errors as text.
 func showsHostileTextAsText(t *testing.T, b *Browser) {
 	p := newDesk().open(t, b, wide, "/?user=user:a")
-	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	if got := p.Texts(".card h2")[0]; got != hostile {
 		t.Errorf("the title is %q, want %q", got, hostile)
 	}
@@ -297,8 +297,8 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 		t.Error("an address that is no web address is a link")
 	}
 	p.Click(".card .ask")
-	p.Wait("why is answered", "document.querySelector('.card .why .fate')")
-	p.Wait("affinities are shown", "document.querySelector('#rail-affinities li')")
+	p.Wait("the explanation", "document.querySelector('.card .why .fate')")
+	p.Wait("affinities", "document.querySelector('#rail-affinities li')")
 	p.Wait("how often a source was shown, and is to be", says("#rail-pools .note", "shown 100 %, to be 100 %"))
 	if Eval[bool](p, "[...document.querySelectorAll('.card')].some((c) => c.scrollWidth > c.clientWidth)") {
 		t.Error("a card is wider than what is seen of it")
@@ -310,7 +310,7 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 		Eval[string](p, "location.hash = '"+view+"'")
 		p.Wait(view+" is shown", "document.querySelector('"+there+"')")
 	}
-	p.Wait("what is missing is told", "document.querySelector('#state-text').textContent.includes('onerror')")
+	p.Wait("the missing parts", "document.querySelector('#state-text').textContent.includes('onerror')")
 	if Eval[bool](p, "'broken' in window || document.querySelectorAll('main img, main script, header script').length > 0") {
 		t.Error("text has become markup")
 	}
@@ -323,31 +323,31 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 func showsErrors(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#features", "400", "403", "404", "500")
-	p.Wait("features are shown", "document.querySelector('#features .feature li')")
+	p.Wait("features", "document.querySelector('#features .feature li')")
 	p.Click("#try button")
 	p.Wait("that nothing can be tried", "document.querySelector('#try-problems').textContent.includes('cannot try')")
 	d.answers("POST /features/try", 400, map[string]any{"detail": "two", "errors": []string{"line 2: window: want at most 96h", "line 3: no"}})
 	p.Click("#try button")
 	p.Wait("both problems", "document.querySelectorAll('#try-problems li').length === 2")
-	p.Wait("that the definition is wrong", "document.querySelector('#try-definition').getAttribute('aria-invalid') === 'true'")
+	p.Wait("the invalid definition", "document.querySelector('#try-definition').getAttribute('aria-invalid') === 'true'")
 	d.answers("GET /status", 500, map[string]any{"detail": "it broke"})
-	p.Wait("that the status cannot be read", "document.querySelector('#state-text').textContent === 'it broke' && document.querySelector('.dot.bad')")
+	p.Wait("the error of the status", "document.querySelector('#state-text').textContent === 'it broke' && document.querySelector('.dot.bad')")
 	d.answers("GET /status", 200, status())
 
 	Eval[string](p, "location.hash = 'feed'")
-	p.Wait("what the feed does without", "document.querySelector('#degraded').textContent.includes('store')")
+	p.Wait("the degraded reasons of the feed", "document.querySelector('#degraded').textContent.includes('store')")
 	d.answers("POST /events", 503, map[string]any{"detail": "the broker is away"})
 	p.Click(".card [data-verb=save]")
-	p.Wait("that save may not have been taken", "document.querySelector('#notice').textContent.includes('the broker is away')")
+	p.Wait("the save may have failed", "document.querySelector('#notice').textContent.includes('the broker is away')")
 	d.answers("GET /feed/why", 503, map[string]any{"detail": "the pools are away"})
 	p.Click(".card .ask")
-	p.Wait("that it cannot be said why", "document.querySelector('.why .bad').textContent.includes('the pools are away')")
+	p.Wait("the error of the explanation", "document.querySelector('.why .bad').textContent.includes('the pools are away')")
 	d.answers("POST /features", 403, map[string]any{"detail": "not for you"})
 	d.answers("GET /feed/state", 200, map[string]any{"feed": "home", "sources": []any{}, "held": []any{}, "degraded": []any{}, "affinities": []any{map[string]any{"facet": "user:kept", "value": 1}}})
-	p.Wait("what may be seen is shown beside what may not", "document.querySelector('#rail-affinities').textContent.includes('kept') && document.querySelector('#state-text').textContent === 'not for you'")
+	p.Wait("permitted data next to the error", "document.querySelector('#rail-affinities').textContent.includes('kept') && document.querySelector('#state-text').textContent === 'not for you'")
 	d.answers("GET /feed", 503, map[string]any{"detail": "too full"})
 	p.Click("#who button")
-	p.Wait("that the feed cannot be read", "document.querySelector('#notice').textContent.includes('too full')")
+	p.Wait("the error of the feed", "document.querySelector('#notice').textContent.includes('too full')")
 }
 
 // The page announces new items when they arrive, and removes the announcement when there are none. It announces items that
@@ -355,10 +355,10 @@ func showsErrors(t *testing.T, b *Browser) {
 func announcesNewItems(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a")
-	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	pill := func(want string) {
 		t.Helper()
-		p.Wait("the pill says "+want, "(document.querySelector('#fresh').hidden ? '' : document.querySelector('#fresh').textContent) === '"+want+"'")
+		p.Wait("the pill shows "+want, "(document.querySelector('#fresh').hidden ? '' : document.querySelector('#fresh').textContent) === '"+want+"'")
 	}
 	for _, c := range []struct {
 		count int
@@ -406,15 +406,15 @@ func sendsToken(t *testing.T, b *Browser) {
 	p.Go(site + "/?user=user:a")
 	p.Wait("it is asked for a token", "document.querySelector('#ask').open && document.activeElement.id === 'token'")
 	p.Wait("and told why", "document.querySelector('#ask-why').textContent === 'a token is wanted'")
-	p.CheckAccessible("the question for a token")
+	p.CheckAccessible("the token dialog")
 	p.Press(kb.Escape)
-	p.Wait("who has none is told", "document.querySelector('#notice').textContent.includes('a token is wanted')")
+	p.Wait("the notice without a token", "document.querySelector('#notice').textContent.includes('a token is wanted')")
 	p.Wait("and not asked again and again", "new Promise((r) => setTimeout(() => r(!document.querySelector('#ask').open), 2500))")
 	p.Click("#who button")
 	p.Wait("but on another visit", "document.querySelector('#ask').open")
 	p.Fill("#token", "open sesame")
 	p.Press(kb.Enter)
-	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	d.counts <- 4
 	p.Wait("the stream has the token, too", "document.querySelector('#fresh').textContent === '4 new items'")
 	mu.Lock()
@@ -436,7 +436,7 @@ func sendsToken(t *testing.T, b *Browser) {
 func decidesOnTerms(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#interests", "400")
-	p.Wait("terms are shown", "document.querySelectorAll('#terms li').length === 2")
+	p.Wait("terms", "document.querySelectorAll('#terms li').length === 2")
 	p.Wait("and what the user is interested in", says("#mine-list .value", "100 %")+" && "+says("#mine-list .note", "save of "+hostile[:60]+", 2 hr. ago"))
 	p.Wait("where else that comes from can be opened", says("#mine-list summary", "2 more actions for "+hostile[:60])+" && document.querySelectorAll('#mine-list [title]:not(.label)').length === 0")
 	p.Click("#mine-list summary")
@@ -451,11 +451,11 @@ func decidesOnTerms(t *testing.T, b *Browser) {
 		p.Click("#terms li:last-child button")
 	}
 	choose("merged", "tea")
-	p.Wait("why it is refused", "document.querySelector('#terms li:last-child .notice').textContent.includes('into is no other term')")
+	p.Wait("the error of the decision", "document.querySelector('#terms li:last-child .notice').textContent.includes('into is no other term')")
 	d.answers("POST /dictionary/decisions", 200, map[string]any{"term": "oolong", "state": "rejected", "reason": "a brand"})
 	d.answers("GET /dictionary", 200, map[string]any{"terms": []any{}})
 	choose("rejected", "a brand")
-	p.Wait("the term is gone, and the heading has the focus", "document.querySelectorAll('#terms li').length === 0 && document.activeElement.id === 'interests-title'")
+	p.Wait("the term is removed, and the heading has the focus", "document.querySelectorAll('#terms li').length === 0 && document.activeElement.id === 'interests-title'")
 	p.Wait("and it is announced", "document.querySelector('#said').textContent === 'oolong is rejected'")
 	want := []string{`{"term":"oolong","state":"merged","into":"tea"}`, `{"term":"oolong","state":"rejected","reason":"a brand"}`}
 	if got := d.bodies("POST /dictionary/decisions"); !slices.Equal(got, want) {
@@ -490,17 +490,17 @@ func showsMoreTerms(t *testing.T, b *Browser) {
 		terms(n)
 		before := Eval[int](p, "document.querySelectorAll('#terms > li').length")
 		p.Click("#terms-more")
-		p.Wait("the first that is new has the focus", fmt.Sprintf("document.activeElement === document.querySelectorAll('#terms > li')[%d].querySelector('summary')", before))
+		p.Wait("the first new term has the focus", fmt.Sprintf("document.activeElement === document.querySelectorAll('#terms > li')[%d].querySelector('summary')", before))
 	}
 	said("1000", "The first 1,000 terms, by score; "+others)
-	p.Wait("there are no more to be had", "document.querySelector('#terms-more').hidden")
+	p.Wait("the maximum of terms", "document.querySelector('#terms-more').hidden")
 	if limits := d.queries("GET /dictionary", "limit"); !slices.Equal(slices.Compact(limits), []string{"50", "250", "450", "650", "850", "1000"}) {
 		t.Errorf("requested %q terms", limits)
 	}
 	terms(3)
 	p.Choose("#terms-state", "merged")
 	said("3", "3 terms.")
-	p.Wait("all are shown", "document.querySelector('#terms-more').hidden")
+	p.Wait("all terms", "document.querySelector('#terms-more').hidden")
 	terms(50)
 	p.Choose("#terms-state", "rejected")
 	said("50", "The first 50 terms, by name; "+others)
@@ -512,7 +512,7 @@ func sendsClicks(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /feed", 200, map[string]any{"items": []any{item(1, "one")}, "next": nil, "degraded": []any{}})
 	p := d.open(t, b, wide, "/?user=user:a")
-	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 1")
+	p.Wait("the feed", "document.querySelectorAll('.card').length === 1")
 	stay := "document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); })" // pins.example does not exist
 	Eval[bool](p, "("+stay+", true)")
 	for i, at := range []string{".card [data-verb=click]", ".card h2 a"} {
@@ -549,10 +549,10 @@ func showsRetries(t *testing.T, b *Browser) {
 		t.Errorf("said is %q, want %q", got, want)
 	}
 	line := "[...document.querySelectorAll('#letters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
-	p.Wait("how often it was tried, and when it is next", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
+	p.Wait("the number of retries and the next one", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
 	Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
 	p.Wait("its bytes", line+".querySelector('pre').textContent.includes('<script>')")
-	p.CheckAccessible("letters with their states")
+	p.CheckAccessible("dead letters with their states")
 	p.Shot("letters-wide-dark")
 	p.Wait("why one is parked", "[...document.querySelectorAll('#letters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
 
@@ -630,12 +630,12 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/#pipeline")
 	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === 'pools')"
 	line := "[...document.querySelectorAll('.flow')].find((f) => f.textContent.startsWith('serving → pools: served;'))"
-	p.Wait("how far it is behind, and its part's condition and restarts",
+	p.Wait("lag, condition and restarts",
 		node+".querySelector('.node-lag').textContent === '5,000 behind' && "+node+".querySelector('.node-health').textContent === 'waiting · 2 restarts'")
 	p.Wait("both are marked", node+".classList.contains('late') && "+node+".classList.contains('sick') && "+line+".classList.contains('late')")
 	p.Wait("nothing goes through", node+".querySelector('.node-rate').textContent === '0.0/s' && "+line+".textContent.endsWith('0.0/s, 5,000 behind')")
 	p.Wait("the words", "document.querySelector('.pipeline').getAttribute('aria-label').includes('pools, 5000 records behind, waiting, 2 restarts')")
-	p.CheckAccessible("a part that waits")
+	p.CheckAccessible("a waiting component")
 	p.Shot("pipeline-waiting-wide")
 	p.Wait("the table", row("#groups", "pools")+" === 'pools|1|5,000|–|2|1|waiting'")
 	width := Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))")
@@ -648,14 +648,14 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	part["condition"], part["since"] = "running", time.Now().Add(-2*time.Minute)
 	d.answers("GET /status", 200, s)
 	rate := node + ".querySelector('.node-rate').textContent"
-	p.Wait("how much goes through", "parseFloat("+rate+".replace(',', '')) > 1000")
-	p.Wait("nothing waits, and nothing is marked for restarts of long ago",
+	p.Wait("the throughput", "parseFloat("+rate+".replace(',', '')) > 1000")
+	p.Wait("no lag, and no mark for old restarts",
 		node+".querySelector('.node-lag').textContent === 'nothing waits' && !"+node+".matches('.late, .sick') && "+
 			node+".querySelector('.node-health').textContent === '2 restarts'")
 	if now := Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))"); now <= width {
 		t.Errorf("a line with records is %v wide, one without %v", now, width)
 	}
-	p.Wait("nothing comes any more, which is seen little by little", "parseFloat("+rate+".replace(',', '')) < 1000")
+	p.Wait("the throughput decreases gradually", "parseFloat("+rate+".replace(',', '')) < 1000")
 	s = status()
 	part = s["components"].([]any)[0].(map[string]any)
 	part["condition"], part["since"] = "running", time.Now().Add(time.Hour) // so that its age does not change while the test runs
@@ -689,8 +689,8 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /status", 200, s)
 	p := d.open(t, b, wide, "/#pipeline")
-	p.Wait("the group of all", row("#groups", "pools")+" === 'pools|12|5,000|3, 1 recovering|3|7|running in 1, waiting in 1'")
-	p.Wait("its restarts in the picture", "[...document.querySelectorAll('.node-health')].some((e) => e.textContent === 'waiting · 3 restarts')")
+	p.Wait("the merged group", row("#groups", "pools")+" === 'pools|12|5,000|3, 1 recovering|3|7|running in 1, waiting in 1'")
+	p.Wait("the restarts in the diagram", "[...document.querySelectorAll('.node-health')].some((e) => e.textContent === 'waiting · 3 restarts')")
 	p.Wait("the processes", row("#processes", "b:1")+" === 'b:1|v0|pools is waiting' && "+row("#processes", "a:1")+" === 'a:1|v1|ready'")
 	p.Wait("who could not be asked", row("#processes", "gone:1")+" === 'gone:1|–|could not be asked: nobody answers' && document.querySelector('#missing').textContent.includes('Without gone:1: nobody answers')")
 	if got := p.Texts("#components tbody td:nth-child(2)"); !slices.Equal(got, []string{"self:1", "a:1", "b:1"}) {
@@ -699,14 +699,14 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 	p.CheckAccessible("several processes")
 	p.Shot("processes-wide")
 	Eval[string](p, "location.hash = 'insights'")
-	p.Wait("the shares of all", "document.querySelector('#plot-shares figure')?.textContent.includes('1,200 items')")
+	p.Wait("the shares of all processes", "document.querySelector('#plot-shares figure')?.textContent.includes('1,200 items')")
 }
 
 // The console is usable without a pointer: from the skip link through every control to every view.
 func worksWithKeyboard(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/", "404")
-	p.Wait("it is asked whose feed", "!document.querySelector('#suggest').hidden")
+	p.Wait("the form for a user", "!document.querySelector('#suggest').hidden")
 	focused := func() string {
 		return Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
 	}
@@ -718,7 +718,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 		t.Error("the focused skip link is not visible")
 	}
 	p.Press(kb.Enter)
-	p.Wait("the content has the focus", "document.activeElement.id === 'main'")
+	p.Wait("the main content has the focus", "document.activeElement.id === 'main'")
 	p.Go(Eval[string](p, "location.origin"))
 	order := tabs(p, "user", 10)
 	if want := []string{"Skip to the content", "user"}; !slices.Equal(order, want) {
@@ -726,19 +726,19 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	}
 	p.Press("a")
 	p.Press(kb.Enter)
-	p.Wait("the feed of user:a is shown, and read from its heading", "document.querySelectorAll('.card').length === 2 && document.activeElement.id === 'feed-title'")
+	p.Wait("the feed of user:a, with the focus on its heading", "document.querySelectorAll('.card').length === 2 && document.activeElement.id === 'feed-title'")
 	if got := Eval[string](p, "new URLSearchParams(location.search).get('user')"); got != "user:a" {
 		t.Errorf("the address names %q, want user:a", got)
 	}
 	for range 4 { // save, click, hide, why of the first card
 		p.Press(kb.Tab)
 	}
-	p.Wait("the focus is seen", "getComputedStyle(document.activeElement).outlineStyle === 'solid' && parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2")
+	p.Wait("the focus is visible", "getComputedStyle(document.activeElement).outlineStyle === 'solid' && parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2")
 	p.Press(kb.Enter)
-	p.Wait("why is opened", "document.activeElement.getAttribute('aria-expanded') === 'true' && document.querySelector('.card .why .fate')")
+	p.Wait("the explanation is open", "document.activeElement.getAttribute('aria-expanded') === 'true' && document.querySelector('.card .why .fate')")
 	tabs(p, "live", 100)
 	p.Press(" ")
-	p.Wait("nothing changes by itself any more", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
+	p.Wait("automatic updates are stopped", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
 	for _, at := range []struct{ view, title, there string }{
 		{"pools", "Pools", "#held li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "#mine-list li"},
 		{"pipeline", "Pipeline", "#letters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
@@ -771,7 +771,7 @@ func walk(t *testing.T, p *Page, view string) {
 			break
 		} else if at == "closed" {
 			p.Press(kb.Enter)
-			p.Wait("it is open", "document.activeElement.parentElement.open")
+			p.Wait("the element is open", "document.activeElement.parentElement.open")
 		}
 	}
 	controls := Eval[[]struct {
@@ -814,18 +814,18 @@ func keepsSelection(t *testing.T, b *Browser) {
 		t.Errorf("light and dark are both %s", dark)
 	}
 	p.Go(Eval[string](p, "location.href"))
-	p.Wait("light is kept", "document.documentElement.dataset.theme === 'light'")
+	p.Wait("light mode is kept", "document.documentElement.dataset.theme === 'light'")
 	p.Choose("#theme", "auto")
-	p.Wait("auto is the system's", ground+" === '"+dark+"'")
-	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	p.Wait("auto follows the system", ground+" === '"+dark+"'")
+	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 
 	p.Click("#live")
-	p.Wait("nothing is under way", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
+	p.Wait("no request in flight", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
 	before := len(d.bodies("GET /status"))
-	p.Wait("two seconds have gone", "new Promise((r) => setTimeout(() => r(true), 2000))")
+	p.Wait("two seconds have passed", "new Promise((r) => setTimeout(() => r(true), 2000))")
 	if after := len(d.bodies("GET /status")); after > before+1 { // one may have been in flight
 		t.Errorf("the status was asked for %d times although updates are stopped", after-before)
 	}
 	p.Click("#live")
-	p.Wait("it is asked for again", "document.querySelector('#live').getAttribute('aria-pressed') === 'true'")
+	p.Wait("the status is requested again", "document.querySelector('#live').getAttribute('aria-pressed') === 'true'")
 }
