@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// scratch is the topic of the test transaction. The group retries is its only consumer, and reads committed records.
+// scratch is the topic of the test transaction. Its consumers read only committed records.
 const scratch = topics.DeadLetters
 
 // transaction writes a record into each partition of a topic, aborts the transaction, and checks that consumers skip
