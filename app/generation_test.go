@@ -284,7 +284,7 @@ func (l *life) check() {
 			}
 			for _, item := range pool.Items {
 				if _, again := r.shown[item.Pin]; again {
-					l.s.t.Errorf("%s is a candidate for %s, who has seen it", item.Pin, r.user)
+					l.s.t.Errorf("%s is a candidate for %s, but already seen", item.Pin, r.user)
 				}
 			}
 			waiting += pool.Total

@@ -161,7 +161,7 @@ func newGuarded(t *testing.T) *guarded {
       hosts: [%q]
       replicas: 1
       tls: {enabled: true, ca_file: %s}
-      login: {user: nobody, password: %s}
+      login: {user: unknown, password: %s}
 `, g.keyspace, at, ca, securetest.Literal))
 	return g
 }

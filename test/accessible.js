@@ -24,19 +24,19 @@
   for (const [id, n] of ids) if (n > 1) found.push(`${n} elements are #${id}`);
   for (const attribute of ['aria-labelledby', 'aria-controls', 'aria-describedby', 'for', 'list']) {
     for (const e of document.querySelectorAll(`[${attribute}]`)) {
-      for (const id of e.getAttribute(attribute).split(/\s+/)) if (!ids.has(id)) found.push(`${where(e)}: ${attribute} names #${id}, which is not there`);
+      for (const id of e.getAttribute(attribute).split(/\s+/)) if (!ids.has(id)) found.push(`${where(e)}: ${attribute} refers to the unknown id #${id}`);
     }
   }
-  for (const e of document.querySelectorAll('[tabindex]')) if (e.tabIndex > 0) found.push(`${where(e)} has a place of its own in the order of tabs`);
+  for (const e of document.querySelectorAll('[tabindex]')) if (e.tabIndex > 0) found.push(`${where(e)} has a positive tabindex`);
   // Every pointer control must be a native control in the tab order.
   const controls = 'a[href], button, input, select, textarea, summary, label, option';
-  for (const e of all(controls)) if (e.getAttribute('tabindex') === '-1') found.push(`${where(e)} is passed by by tabs`);
+  for (const e of all(controls)) if (e.getAttribute('tabindex') === '-1') found.push(`${where(e)} is not in the tab order`);
   for (const e of all('*')) {
     const acts = (window.clicked && window.clicked.has(e)) || e.onclick;
     const role = e.getAttribute('role'), claims = /^(button|link|checkbox|switch|tab|menuitem|option|radio|slider)$/.test(role);
     if (e.matches(controls) || (!acts && !claims)) continue;
-    if (acts) found.push(`${where(e)} hears clicks and is no control`);
-    else if (e.tabIndex < 0) found.push(`${where(e)} is a ${role} that keys do not reach`);
+    if (acts) found.push(`${where(e)} has a click listener but is not a control`);
+    else if (e.tabIndex < 0) found.push(`${where(e)} is a ${role} without keyboard access`);
   }
   for (const t of all('table')) {
     if (!t.caption) found.push(`a table has no caption: ${where(t)}`);

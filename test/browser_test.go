@@ -265,7 +265,7 @@ func (p *Page) Wait(what, expression string) {
 // loading, elements move.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
-	p.Wait(selector+" stands still", fmt.Sprintf("(async () => { const e = document.querySelector(%s), at = () => JSON.stringify(e.getBoundingClientRect()); "+
+	p.Wait(selector+" does not move", fmt.Sprintf("(async () => { const e = document.querySelector(%s), at = () => JSON.stringify(e.getBoundingClientRect()); "+
 		"const was = at(); await new Promise((done) => setTimeout(done, 50)); return was === at(); })()", quoted(selector)))
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }

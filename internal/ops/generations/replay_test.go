@@ -18,7 +18,7 @@ func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 	a, err := open(t.Context(), setup)
 	must.OK(t, err)
 	t.Cleanup(a.close)
-	a.readers = []topics.Reader{{Group: "nobody"}}
+	a.readers = []topics.Reader{{Group: "none"}}
 	publisher, err := topics.NewPublisher(setup.Kafka, a.streams)
 	must.OK(t, err)
 	t.Cleanup(publisher.Close)

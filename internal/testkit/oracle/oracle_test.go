@@ -506,7 +506,7 @@ func TestMatching_SelectsActions(t *testing.T) {
 		if got, want := p.MeanEmbedding("user:u", all, asOf), []float64{9}; !slices.Equal(got, want) {
 			t.Errorf("mean %v, want %v: of embeddings with the newest one's length", got, want)
 		}
-		if got := p.MeanEmbedding("user:nobody", all, asOf); got != nil {
+		if got := p.MeanEmbedding("user:unknown", all, asOf); got != nil {
 			t.Errorf("mean without actions: got %v, want nil", got)
 		}
 	})

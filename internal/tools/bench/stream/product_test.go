@@ -24,7 +24,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// product is `smartfeed dev` with its defaults, in a process of its own, so that its cost is not measured with that of the
+// product is `smartfeed dev` with its defaults, in another process, so measurements exclude the cost of the
 // clients.
 type product struct {
 	b     *testing.B
