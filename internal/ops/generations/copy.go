@@ -32,7 +32,7 @@ type CopyOptions struct {
 // Its topics must exist and be empty, and it must have no members.
 func Copy(ctx context.Context, k topics.Kafka, o CopyOptions) (Copied, error) {
 	c := copier{
-		kafka: k, from: generation.Name(o.Group, o.From), to: generation.Name(o.Group, o.To), keep: o.Keep, add: o.Add,
+		CopyOptions: o, kafka: k, from: generation.Name(o.Group, o.From), to: generation.Name(o.Group, o.To),
 		copied: Copied{Offsets: map[int32]int64{}},
 	}
 	if err := c.copy(ctx); err != nil {
@@ -42,10 +42,9 @@ func Copy(ctx context.Context, k topics.Kafka, o CopyOptions) (Copied, error) {
 }
 
 type copier struct {
+	CopyOptions
 	kafka    topics.Kafka
-	from, to string
-	keep     rows.Keep
-	add      func(int)
+	from, to string // names of the generations
 	log      *topics.Log
 	client   *kgo.Client
 	copied   Copied
@@ -96,12 +95,12 @@ func (c *copier) partition(ctx context.Context, table string, p int32, start, en
 	flush := func() error {
 		err := topics.Produce(ctx, c.client, batch...)
 		c.copied.Rows += int64(len(batch))
-		c.add(len(batch))
+		c.Add(len(batch))
 		batch = batch[:0]
 		return err
 	}
 	err := c.log.ReadTo(ctx, table, p, start, end, func(r *kgo.Record) error {
-		if rows.Carries(r.Key, r.Value, topics.TicksOf(c.from), c.keep) {
+		if rows.Carries(r.Key, r.Value, topics.TicksOf(c.from), c.Keep) {
 			batch = append(batch, &kgo.Record{Topic: topics.TableOf(c.to), Partition: p, Key: r.Key, Value: r.Value})
 		}
 		if len(batch) < copyBatch {

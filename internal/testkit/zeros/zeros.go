@@ -22,20 +22,19 @@ import (
 // rejects such a batch.
 func Produce(ctx context.Context, client *kgo.Client, topic string, partition int32, bytes int) (int64, error) {
 	value := binary.AppendVarint([]byte{1}, int64(bytes)) // no key
-	return record{value, bytes, []byte{0}}.produce(ctx, client, topic, partition)
+	return record{value, []byte{0}, bytes}.produce(ctx, client, topic, partition)
 }
 
 // ProduceHeaders is Produce for a record with neither key nor value and the given number of empty headers, of two bytes
 // each.
 func ProduceHeaders(ctx context.Context, client *kgo.Client, topic string, partition int32, headers int) (int64, error) {
-	return record{binary.AppendVarint([]byte{1, 1}, int64(headers)), 2 * headers, nil}.produce(ctx, client, topic, partition)
+	return record{binary.AppendVarint([]byte{1, 1}, int64(headers)), nil, 2 * headers}.produce(ctx, client, topic, partition)
 }
 
 // record is an encoded record without its first three fields: head, a number of zeros, and tail.
 type record struct {
-	head  []byte
-	zeros int
-	tail  []byte
+	head, tail []byte
+	zeros      int
 }
 
 // produce writes a batch of r to a partition, and returns the offset.
