@@ -29,11 +29,11 @@ func newDeadLetters(k topics.Kafka, s *topics.Streams, states peers.Retries) dea
 }
 
 // List returns the newest dead letters, the newest last.
-func (d deadLetters) List(ctx context.Context, limit int) ([]api.Letter, error) {
+func (d deadLetters) List(ctx context.Context, limit int) ([]api.DeadLetter, error) {
 	found, err := ops.ListDeadLetters(ctx, d.kafka, d.streams, limit)
-	list := make([]api.Letter, len(found))
+	list := make([]api.DeadLetter, len(found))
 	for i, l := range found {
-		list[i] = api.Letter(l)
+		list[i] = api.DeadLetter(l)
 	}
 	return list, err
 }

@@ -52,7 +52,7 @@ latest state change is first.`,
 	cmd.Flags().StringVar(&kind, "kind", "", "only of this kind, as printed by kinds")
 	cmd.Flags().StringVar(&state, "state", "", "only in this state: waiting, sent, done or parked")
 	complete(cmd, "state", texts(schemas.RetryStates())...)
-	limitFlag(cmd, &limit, "dead letters", api.MaxLetters)
+	limitFlag(cmd, &limit, "dead letters", api.MaxDeadLetters)
 	return cmd
 }
 
@@ -72,10 +72,10 @@ func (t *tables) retryKinds(list struct{ Kinds []api.RetryKind }) {
 }
 
 func (t *tables) retryStates(list struct {
-	Letters []api.RetriedDeadLetter `json:"dead_letters"`
+	DeadLetters []api.RetriedDeadLetter `json:"dead_letters"`
 }) {
 	t.row("STATE", "ATTEMPTS", "SINCE", "NEXT", "TOPIC", "PARTITION", "OFFSET", "GROUP", "REASON")
-	for _, l := range list.Letters {
+	for _, l := range list.DeadLetters {
 		reason := l.Reason
 		if l.Why != "" {
 			reason += " (parked: " + l.Why + ")"

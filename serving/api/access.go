@@ -30,7 +30,7 @@ type PeerCheck interface {
 	Check(r *http.Request) error
 }
 
-// access states who may make a call. The zero access permits everybody, without a token.
+// access states which callers may make a call. The zero access permits every caller, without a token.
 type access struct {
 	scope  string     // required in a service's token, for the data of all users; "": no token is required
 	users  userAccess // what a user's token permits without the scope
@@ -101,7 +101,7 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 	}
 	token, given := auth.Bearer(r)
 	if !given {
-		if err := s.withinAddress(r); err != nil || a.scope == "" {
+		if err := s.checkAddressRate(r); err != nil || a.scope == "" {
 			return auth.Caller{}, err
 		}
 		p := problem(http.StatusUnauthorized, "%s", a.needs())
@@ -113,12 +113,12 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 	}
 	c, err := s.deps.Auth.Verify(r.Context(), token)
 	if err != nil {
-		if within := s.withinAddress(r); within != nil || a.scope == "" { // an open call also works with an invalid token
+		if within := s.checkAddressRate(r); within != nil || a.scope == "" { // an open call also works with an invalid token
 			return auth.Caller{}, within
 		}
 		return auth.Caller{}, unverified(err)
 	}
-	if err := s.within(c); err != nil {
+	if err := s.checkRate(c); err != nil {
 		return auth.Caller{}, err
 	}
 	return c, a.check(c, r)
@@ -159,16 +159,16 @@ func unverified(err error) error {
 	return err
 }
 
-// within takes the request from the caller's rate.
-func (s *Server) within(c auth.Caller) error {
+// checkRate takes the request from the caller's rate.
+func (s *Server) checkRate(c auth.Caller) error {
 	if c.User != "" {
 		return tooMany(s.callers.User(c.Subject))
 	}
 	return tooMany(s.callers.Service(c.Subject))
 }
 
-// withinAddress takes the request from the rate of an address without a token.
-func (s *Server) withinAddress(r *http.Request) error {
+// checkAddressRate takes the request from the rate of an address without a token.
+func (s *Server) checkAddressRate(r *http.Request) error {
 	return tooMany(s.callers.Address(r.RemoteAddr))
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// tokens maps tokens to callers. The token "away" cannot be checked.
+// tokens maps tokens to callers. The token "unavailable" cannot be checked.
 type tokens map[string]auth.Caller
 
 func (k tokens) Verify(_ context.Context, token string) (auth.Caller, error) {
 	c, known := k[token]
 	switch {
-	case token == "away":
+	case token == "unavailable":
 		return auth.Caller{}, auth.ErrNoKeys
 	case token == "neither":
 		return auth.Caller{}, &auth.IdentityError{Reason: "its subject is unknown"}
@@ -46,8 +46,8 @@ func someTokens() tokens {
 // authenticated enables authentication with someTokens.
 func authenticated(_ *Config, d *Deps) { d.Auth = someTokens() }
 
-// The OpenAPI document states for each call who may make it, and the table of routes agrees.
-func TestDocumentSaysWhoMayCall(t *testing.T) {
+// The OpenAPI document states for each call which callers may make it, and the table of routes agrees.
+func TestDocument_StatesAccess(t *testing.T) {
 	doc := document(t)
 	of := map[string]access{}
 	for _, r := range listen(t, &fakes{}, nil).routes() {
@@ -57,7 +57,7 @@ func TestDocumentSaysWhoMayCall(t *testing.T) {
 		got := access{}
 		security, said := op["security"].([]any)
 		if !said {
-			t.Errorf("%s %s: does not say who may make it", method, path)
+			t.Errorf("%s %s: does not state its callers", method, path)
 		}
 		for _, alternative := range security {
 			switch alternative := alternative.(object); {
@@ -89,17 +89,17 @@ func TestDocumentSaysWhoMayCall(t *testing.T) {
 }
 
 // Every call that is not in this list needs a token.
-func TestOpenCalls(t *testing.T) {
+func TestRoutes_OpenCalls(t *testing.T) {
 	var got []string
 	for _, r := range listen(t, &fakes{}, nil).routes() {
 		if r.access == (access{}) {
 			got = append(got, r.path)
 		}
 		if r.access.scope != "" && !slices.Contains(auth.Scopes(), r.access.scope) {
-			t.Errorf("%s needs the scope %q, which there is not", r.path, r.access.scope)
+			t.Errorf("%s needs the unknown scope %q", r.path, r.access.scope)
 		}
 		if r.access.users == ownData && !strings.Contains(r.path, "{user}") {
-			t.Errorf("%s is a user's own, of nobody", r.path)
+			t.Errorf("%s has the data of a user and no user in its path", r.path)
 		}
 	}
 	if want := []string{"/v1/openapi.json", "/docs", "/healthz", "/readyz"}; !slices.Equal(got, want) {
@@ -108,7 +108,7 @@ func TestOpenCalls(t *testing.T) {
 }
 
 // Every token that a request does not name is rejected.
-func TestAccess_PermitsOnlyTheNamedTokens(t *testing.T) {
+func TestAccess_PermitsOnlyListedTokens(t *testing.T) {
 	const others = "every scope but feed"
 	k := someTokens()
 	k["a with scopes"] = auth.Caller{Subject: "user:a", User: "user:a", Scopes: auth.Scopes()} // scopes are for services
@@ -140,48 +140,48 @@ func TestAccess_PermitsOnlyTheNamedTokens(t *testing.T) {
 			if slices.Contains(permitted, token) {
 				want = first(a.method, a.route).code
 			}
-			if got := ask(s, a.method, a.path, body, "Authorization", "Bearer "+token).StatusCode; got != want {
+			if got := roundTrip(s, a.method, a.path, body, "Authorization", "Bearer "+token).StatusCode; got != want {
 				t.Errorf("%s with the token %q: got %d, want %d", request, token, got, want)
 			}
 		}
 	}
 	for header, want := range map[string]int{"Bearer ": 401, "": 401, "bearer a": 200, "Basic a": 401} { // RFC 9110, 11.1
-		if got := ask(s, "GET", "/v1/users/user:a/feed", "", "Authorization", header).StatusCode; got != want {
+		if got := roundTrip(s, "GET", "/v1/users/user:a/feed", "", "Authorization", header).StatusCode; got != want {
 			t.Errorf("the header %q: got %d, want %d", header, got, want)
 		}
 	}
 	for _, path := range []string{"/", "/healthz"} {
-		if got := ask(s, "GET", path, "").StatusCode; got != 200 {
+		if got := roundTrip(s, "GET", path, "").StatusCode; got != 200 {
 			t.Errorf("%s without a token: got %d, want 200", path, got)
 		}
 	}
 }
 
-// Trials have their own places: the maximum number of trials does not block other requests for features.
-func TestTrialsTakeNoPlaceOfOthers(t *testing.T) {
+// Trials have their own limit: the maximum number of trials does not block other requests for features.
+func TestTrials_HaveTheirOwnLimit(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
 	for s.gates.Enter(trialClass) {
 	}
 	for path, want := range map[string]int{"/v1/features": 200, "/v1/features/try": 503} {
-		if got := ask(s, "POST", path, first("POST", path).body).StatusCode; got != want {
+		if got := roundTrip(s, "POST", path, first("POST", path).body).StatusCode; got != want {
 			t.Errorf("%s: got %d, want %d", path, got, want)
 		}
 	}
 }
 
-func TestChallenges(t *testing.T) {
+func TestAccess_Challenges(t *testing.T) {
 	s := listen(t, &fakes{}, authenticated)
 	for header, want := range map[string]string{
 		"": "Bearer", "Bearer x": `Bearer error="invalid_token"`, "Bearer a": `Bearer error="insufficient_scope", scope="operate"`,
 		"Bearer neither": `Bearer error="insufficient_scope"`,
 	} {
-		if got := ask(s, "GET", "/v1/status", "", "Authorization", header).Header.Get("WWW-Authenticate"); got != want {
+		if got := roundTrip(s, "GET", "/v1/status", "", "Authorization", header).Header.Get("WWW-Authenticate"); got != want {
 			t.Errorf("%q: got %q, want %q", header, got, want)
 		}
 	}
 }
 
-func TestMetrics_OpenWithTheScrapeTokenAlone(t *testing.T) {
+func TestMetrics_ScrapeTokenPermitsOnlyMetrics(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "scrape.token")
 	write := func(token string) {
 		must.OK(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
@@ -191,27 +191,27 @@ func TestMetrics_OpenWithTheScrapeTokenAlone(t *testing.T) {
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
 		d.Auth, d.Scrape = someTokens(), auth.ScrapeToken{File: file}
 	})
-	asked := func(path, token string, want int) {
+	check := func(path, token string, want int) {
 		t.Helper()
-		if got := ask(s, "GET", path, "", "Authorization", "Bearer "+token).StatusCode; got != want {
+		if got := roundTrip(s, "GET", path, "", "Authorization", "Bearer "+token).StatusCode; got != want {
 			t.Errorf("%s with the token %.6s…: got %d, want %d", path, token, got, want)
 		}
 	}
-	asked("/metrics", first, 200)
-	asked("/metrics", second, 401)
-	asked("/metrics", "", 401)
-	asked("/metrics", auth.Operate, 200)
+	check("/metrics", first, 200)
+	check("/metrics", second, 401)
+	check("/metrics", "", 401)
+	check("/metrics", auth.Operate, 200)
 	for _, path := range []string{"/v1/status", "/v1/features", "/v1/users/user:a/feed", "/v1/insights/growth"} {
-		asked(path, first, 401)
+		check(path, first, 401)
 	}
 	write(second)
-	asked("/metrics", first, 401)
-	asked("/metrics", second, 200)
+	check("/metrics", first, 401)
+	check("/metrics", second, 200)
 	write("short")
-	asked("/metrics", "short", 401)
+	check("/metrics", "short", 401)
 	must.OK(t, os.Remove(file))
-	asked("/metrics", second, 401)
-	asked("/metrics", auth.Operate, 200)
+	check("/metrics", second, 401)
+	check("/metrics", auth.Operate, 200)
 }
 
 // peersOnly accepts one peer.
@@ -219,36 +219,36 @@ type peersOnly struct{}
 
 func (peersOnly) Check(r *http.Request) error {
 	if r.Header.Get("Authorization") != "Bearer peer" {
-		return &auth.TokenError{Reason: "of no peer"}
+		return &auth.TokenError{Reason: "not of a peer"}
 	}
 	return nil
 }
 
-func TestPeersAreAsked(t *testing.T) {
+func TestPeer_RequiresPeerToken(t *testing.T) {
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
 		d.Auth, d.Peers = someTokens(), peersOnly{}
 		d.Peer = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	})
 	for token, want := range map[string]int{"peer": 418, "": 401, "feed": 401, "all": 401} {
-		if got := ask(s, "POST", "/peer/chunk", "", "Authorization", "Bearer "+token).StatusCode; got != want {
+		if got := roundTrip(s, "POST", "/peer/chunk", "", "Authorization", "Bearer "+token).StatusCode; got != want {
 			t.Errorf("%q: got %d, want %d", token, got, want)
 		}
 	}
 }
 
-func TestExposure(t *testing.T) {
+func TestCheckExposure(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		deps  Exposure
 		allow bool
 		want  string // for an address that others can reach; "": accepted
 	}{
-		{"nobody is asked", Exposure{}, false, "set auth.jwks or auth.secret_file"},
-		{"nobody is asked, and that is said", Exposure{}, true, ""},
-		{"callers are asked", Exposure{Callers: true}, false, ""},
-		{"callers are asked, and peers", Exposure{true, true, true}, false, ""},
-		{"callers are asked, and peers not", Exposure{true, true, false}, true, "set peers.secret_file"},
-		{"peers are asked, and callers not", Exposure{false, true, true}, false, "set auth.jwks"},
+		{"no authentication", Exposure{}, false, "set auth.jwks or auth.secret_file"},
+		{"no authentication, insecure set", Exposure{}, true, ""},
+		{"callers authenticated", Exposure{Callers: true}, false, ""},
+		{"callers and peers authenticated", Exposure{true, true, true}, false, ""},
+		{"only callers authenticated", Exposure{true, true, false}, true, "set peers.secret_file"},
+		{"only peers authenticated", Exposure{false, true, true}, false, "set auth.jwks"},
 	} {
 		cfg := Config{Insecure: c.allow}
 		for _, addr := range []string{"0.0.0.0:80", ":80", "[::]:80", "192.0.2.1:80", "example.com:80", "127.0.0.1.example.com:80"} {
@@ -268,7 +268,7 @@ func TestExposure(t *testing.T) {
 }
 
 // The content of a token, valid or not, is neither logged nor answered.
-func TestTokensAreToldToNobody(t *testing.T) {
+func TestTokens_AreNeitherLoggedNorAnswered(t *testing.T) {
 	var log logged
 	s := listen(t, &fakes{fail: errors.New("broken")}, func(_ *Config, d *Deps) {
 		k := someTokens()
@@ -277,7 +277,7 @@ func TestTokensAreToldToNobody(t *testing.T) {
 	})
 	for _, token := range []string{"canary-good", "canary-bad"} {
 		for _, path := range []string{"/v1/users/user:a/feed", "/v1/status", "/metrics", "/v1/nothing", "/v1/features?access_token=canary"} {
-			res := ask(s, "GET", path, "", "Authorization", "Bearer "+token)
+			res := roundTrip(s, "GET", path, "", "Authorization", "Bearer "+token)
 			var text strings.Builder
 			must.OK(t, res.Write(&text))
 			if strings.Contains(text.String(), "canary") && !strings.Contains(path, "canary") {

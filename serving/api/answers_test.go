@@ -20,7 +20,7 @@ import (
 )
 
 // answered sends the request of a, and returns the answer and its body.
-func answered(t *testing.T, a asking) (*http.Response, []byte) {
+func answered(t *testing.T, a exchange) (*http.Response, []byte) {
 	t.Helper()
 	f := &fakes{fail: a.fail, missing: a.missing}
 	s := listen(t, f, a.change)
@@ -35,10 +35,10 @@ func answered(t *testing.T, a asking) (*http.Response, []byte) {
 	switch {
 	case a.slow:
 		sent = io.MultiReader(sent, iotest.ErrReader(os.ErrDeadlineExceeded))
-	case a.gone:
+	case a.cut:
 		sent = io.MultiReader(sent, iotest.ErrReader(io.ErrUnexpectedEOF))
 	}
-	res := askHandler(handler, a.method, a.path, sent, a.header...)
+	res := roundTripTo(handler, a.method, a.path, sent, a.header...)
 	body, err := io.ReadAll(res.Body)
 	must.OK(t, err)
 	if a.code >= 400 && len(f.published) > 0 {
@@ -48,7 +48,7 @@ func answered(t *testing.T, a asking) (*http.Response, []byte) {
 }
 
 func TestAnswers(t *testing.T) {
-	for _, a := range askings {
+	for _, a := range exchanges {
 		t.Run(a.method+" "+a.route+" "+a.name, func(t *testing.T) {
 			res, body := answered(t, a)
 			if res.StatusCode != a.code {
@@ -58,7 +58,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("got %.500s, want %s in it", body, a.says)
 			}
 			if strings.Contains(string(body), "secret") && a.route != "/metrics" {
-				t.Errorf("the answer names insides: %s", body)
+				t.Errorf("the answer names internals: %s", body)
 			}
 			checkHeader(t, a, res)
 			if kind := res.Header.Get("Content-Type"); kind == "application/problem+json" {
@@ -71,12 +71,12 @@ func TestAnswers(t *testing.T) {
 }
 
 // checkHeader checks the headers that every answer has.
-func checkHeader(t *testing.T, a asking, res *http.Response) {
+func checkHeader(t *testing.T, a exchange, res *http.Response) {
 	t.Helper()
 	if res.Header.Get("X-Request-Id") == "" {
 		t.Error("no request id")
 	}
-	ofConsole := a.path == "/" || a.path == "/docs" && a.code == 200 // its own handler sets the header
+	ofConsole := a.path == "/" || a.path == "/docs" && a.code < 400 // its own handler sets the header
 	if got := res.Header.Get("Cache-Control"); got != cacheControl(a) && !ofConsole {
 		t.Errorf("Cache-Control: got %q, want %q", got, cacheControl(a))
 	}
@@ -96,27 +96,27 @@ func checkProblem(t *testing.T, code int, body []byte) {
 	var p Problem
 	must.OK(t, json.Unmarshal(body, &p))
 	if p.Status != code || p.Title != http.StatusText(code) || p.Type != "about:blank" || p.Detail == "" {
-		t.Errorf("got %+v, want a whole problem of a %d", p, code)
+		t.Errorf("got %+v, want a complete problem of a %d", p, code)
 	}
 }
 
-func TestAllowNamesMethods(t *testing.T) {
+func TestAllow_ListsMethods(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
 	for path, want := range map[string]string{
 		"/v1/features": "GET, POST, HEAD", "/v1/events": "POST", "/v1/status": "GET, HEAD", "/": "GET, HEAD",
 	} {
-		if got := ask(s, "PATCH", path, "").Header.Get("Allow"); got != want {
+		if got := roundTrip(s, "PATCH", path, "").Header.Get("Allow"); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
 }
 
-func TestVisitGetsWhatWasAsked(t *testing.T) {
+func TestVisit_PassesParameters(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, nil)
-	ask(s, "GET", "/v1/users/user:a%2Fb/feed", "")
-	ask(s, "GET", "/v1/users/user:%C3%A4/feed?limit=7&feed=plain", "")
-	ask(s, "GET", "/v1/users/user:a/feed?limit=7&feed=other&cursor=good", "")
+	roundTrip(s, "GET", "/v1/users/user:a%2Fb/feed", "")
+	roundTrip(s, "GET", "/v1/users/user:%C3%A4/feed?limit=7&feed=plain", "")
+	roundTrip(s, "GET", "/v1/users/user:a/feed?limit=7&feed=other&cursor=good", "")
 	want := []visit{{"user:a/b", "home", 25}, {"user:ä", "plain", 7}}
 	if !slices.Equal(f.visits, want) {
 		t.Errorf("got %v, want %v", f.visits, want)
@@ -124,22 +124,22 @@ func TestVisitGetsWhatWasAsked(t *testing.T) {
 }
 
 // A HEAD request shows no pins, so none may count as shown.
-func TestHeadIsNoVisit(t *testing.T) {
+func TestHead_IsNotAVisit(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, nil)
-	res := ask(s, "HEAD", "/v1/users/user:a/feed?feed=plain", "")
+	res := roundTrip(s, "HEAD", "/v1/users/user:a/feed?feed=plain", "")
 	if allow := res.Header.Get("Allow"); res.StatusCode != 405 || allow != "GET" || len(f.visits) > 0 {
 		t.Errorf("got %d, Allow %q and the visits %v, want 405, GET and none", res.StatusCode, allow, f.visits)
 	}
-	if res := ask(s, "HEAD", "/v1/users/user:a/feed?cursor=good", ""); res.StatusCode != 200 {
+	if res := roundTrip(s, "HEAD", "/v1/users/user:a/feed?cursor=good", ""); res.StatusCode != 200 {
 		t.Errorf("an older page: got %d, want 200", res.StatusCode)
 	}
 }
 
-func TestPublishesWhatWasSent(t *testing.T) {
+func TestEvents_PublishesLines(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, nil)
-	ask(s, "POST", "/v1/events", save+"\n\n"+strings.Replace(save, "e-81", "e-82", 1))
+	roundTrip(s, "POST", "/v1/events", save+"\n\n"+strings.Replace(save, "e-81", "e-82", 1))
 	if len(f.published) != 1 || len(f.published[0]) != 2 {
 		t.Fatalf("got %v, want one publication of two", f.published)
 	}
@@ -150,29 +150,29 @@ func TestPublishesWhatWasSent(t *testing.T) {
 	}
 }
 
-func TestFeaturesRequestArrives(t *testing.T) {
+func TestFeatures_PassesRequest(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, nil)
-	ask(s, "POST", "/v1/features", `{"features":["interests"],"pairs":[["user:a","pin:1"]],"at":"2026-11-20T10:00:00Z"}`)
+	roundTrip(s, "POST", "/v1/features", `{"features":["interests"],"pairs":[["user:a","pin:1"]],"at":"2026-11-20T10:00:00Z"}`)
 	at := now.Add(-2 * time.Hour)
-	if len(f.asked) != 1 {
-		t.Fatalf("got %v, want one request", f.asked)
+	if len(f.requests) != 1 {
+		t.Fatalf("got %v, want one request", f.requests)
 	}
-	got, want := f.asked[0], feature.Request{Features: []string{"interests"}, Pairs: []feature.UserPin{{User: "user:a", Pin: "pin:1"}}, At: &at}
+	got, want := f.requests[0], feature.Request{Features: []string{"interests"}, Pairs: []feature.UserPin{{User: "user:a", Pin: "pin:1"}}, At: &at}
 	if !slices.Equal(got.Features, want.Features) || !slices.Equal(got.Pairs, want.Pairs) || got.At == nil || !got.At.Equal(at) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
 // Every bad line is listed by number. The total length of the listed problems is limited.
-func TestEveryBadLineIsNamed(t *testing.T) {
+func TestEvents_ListsEveryBadLine(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
 	unknown := `{"stream":"pins"` + strings.Repeat(`,"`+strings.Repeat("x", 60)+`%d":1`, 6) + "}\n"
 	var body strings.Builder
 	for range 15_000 {
 		fmt.Fprintf(&body, unknown, 1, 2, 3, 4, 5, 6)
 	}
-	res := ask(s, "POST", "/v1/events", body.String())
+	res := roundTrip(s, "POST", "/v1/events", body.String())
 	var p Problem
 	must.OK(t, json.NewDecoder(res.Body).Decode(&p))
 	total := 0
@@ -182,8 +182,8 @@ func TestEveryBadLineIsNamed(t *testing.T) {
 		}
 		total += len(e)
 	}
-	if len(p.Errors) != 15_000 || total < maxTold/2 || total > maxTold+15_000*len("line 15000") {
-		t.Errorf("got %d problems of %d bytes, want 15000 of about %d", len(p.Errors), total, maxTold)
+	if len(p.Errors) != 15_000 || total < maxListed/2 || total > maxListed+15_000*len("line 15000") {
+		t.Errorf("got %d problems of %d bytes, want 15000 of about %d", len(p.Errors), total, maxListed)
 	}
 	if got, want := p.Errors[14_999], "line 15000"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -204,7 +204,7 @@ func TestRequestIDs(t *testing.T) {
 		"none":       {"", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ask(s, "GET", "/healthz", "", "X-Request-Id", c.given).Header.Get("X-Request-Id")
+			got := roundTrip(s, "GET", "/healthz", "", "X-Request-Id", c.given).Header.Get("X-Request-Id")
 			if (got == c.given) != c.kept || got == "" {
 				t.Errorf("got %q of %q, want it kept: %v", got, c.given, c.kept)
 			}
@@ -212,7 +212,7 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-func TestPanicIsAProblemOfItsRequest(t *testing.T) {
+func TestPanic_FailsOnlyItsRequest(t *testing.T) {
 	var log logged
 	broken := true
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
@@ -224,7 +224,7 @@ func TestPanicIsAProblemOfItsRequest(t *testing.T) {
 			return nil
 		}
 	})
-	res := ask(s, "GET", "/readyz", "", "X-Request-Id", "mine")
+	res := roundTrip(s, "GET", "/readyz", "", "X-Request-Id", "mine")
 	if res.StatusCode != 500 {
 		t.Errorf("got %d, want 500", res.StatusCode)
 	}
@@ -234,35 +234,35 @@ func TestPanicIsAProblemOfItsRequest(t *testing.T) {
 		}
 	}
 	broken = false
-	if res := ask(s, "GET", "/readyz", ""); res.StatusCode != 200 {
+	if res := roundTrip(s, "GET", "/readyz", ""); res.StatusCode != 200 {
 		t.Errorf("next request: got %d, want 200", res.StatusCode)
 	}
 }
 
 // A rejection under load is not logged, and neither is a caller that has disconnected.
-func TestLogHasCausesOnly(t *testing.T) {
+func TestLog_OmitsRejectionsAndDisconnects(t *testing.T) {
 	var log logged
 	f := &fakes{fail: errBroken}
 	s := listen(t, f, func(_ *Config, d *Deps) { d.Log = log.logger(slog.LevelInfo) })
 	for range s.cfg.MaxRequests {
 		s.gates.Enter(auth.Feed)
 	}
-	if res := ask(s, "GET", "/v1/users/user:a/feed", ""); res.StatusCode != 503 || strings.Contains(log.String(), "request failed") {
-		t.Errorf("no place: got %d and log %s", res.StatusCode, &log)
+	if res := roundTrip(s, "GET", "/v1/users/user:a/feed", ""); res.StatusCode != 503 || strings.Contains(log.String(), "request failed") {
+		t.Errorf("at capacity: got %d and log %s", res.StatusCode, &log)
 	}
 	for range s.cfg.MaxRequests {
 		s.gates.Leave(auth.Feed)
 	}
-	if res := ask(s, "GET", "/v1/users/user:a/feed", ""); res.StatusCode != 500 || !strings.Contains(log.String(), errBroken.Error()) {
+	if res := roundTrip(s, "GET", "/v1/users/user:a/feed", ""); res.StatusCode != 500 || !strings.Contains(log.String(), errBroken.Error()) {
 		t.Errorf("broken: got %d and log %s, want the cause in it", res.StatusCode, &log)
 	}
 }
 
-func TestAccessLogAndMetricsHaveOneShape(t *testing.T) {
+func TestRequest_LogAndMetrics(t *testing.T) {
 	var log logged
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) { d.Log = log.logger(slog.LevelDebug) })
-	ask(s, "GET", "/v1/users/user:a/feed?limit=0", "", "X-Request-Id", "mine")
-	ask(s, "BREW", "/v1/users/user:a/feed", "")
+	roundTrip(s, "GET", "/v1/users/user:a/feed?limit=0", "", "X-Request-Id", "mine")
+	roundTrip(s, "BREW", "/v1/users/user:a/feed", "")
 	for _, want := range []string{
 		"msg=request method=GET route=/v1/users/{user}/feed path=/v1/users/user:a/feed code=400 bytes=", "request=mine",
 		"method=BREW route=/v1/users/{user}/feed path=/v1/users/user:a/feed code=405",
@@ -271,7 +271,7 @@ func TestAccessLogAndMetricsHaveOneShape(t *testing.T) {
 			t.Errorf("got log %s, want %s in it", &log, want)
 		}
 	}
-	metrics, err := io.ReadAll(ask(s, "GET", "/metrics", "").Body)
+	metrics, err := io.ReadAll(roundTrip(s, "GET", "/metrics", "").Body)
 	must.OK(t, err)
 	for _, labels := range []string{
 		`{code="400",method="GET",route="/v1/users/{user}/feed"}`, `{code="405",method="other",route="/v1/users/{user}/feed"}`,

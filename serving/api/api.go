@@ -3,7 +3,7 @@
 //
 // The server can be exposed to untrusted clients. Everything that a request can use has a limit: header, body, time,
 // requests in flight, and requests per caller. A request above a limit is rejected at once with the reason. The table of
-// routes states who may make each call. Callers authenticate by bearer tokens, see package auth. Without authentication, the
+// routes states which callers may make each call. Callers authenticate by bearer tokens, see package auth. Without authentication, the
 // server listens only on loopback addresses, unless the configuration says that something else protects it.
 package api
 
@@ -62,7 +62,7 @@ type Server struct {
 	gates    *limit.Gates
 	callers  *limit.Callers
 	cert     *certificate // nil: plain HTTP
-	pack     func(http.Handler) http.HandlerFunc
+	compress func(http.Handler) http.HandlerFunc
 	metrics  *metrics
 
 	callerStreams  *limit.Budget // streams by user or address
@@ -103,7 +103,7 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		s.deps.Now = time.Now
 	}
 	var err error
-	if s.pack, err = packer(); err != nil {
+	if s.compress, err = compressor(); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
 	if s.cert, err = loadCertificate(cfg.TLS, s.log); err != nil {

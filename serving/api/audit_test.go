@@ -25,31 +25,31 @@ func (l *limiter) Limit(_ context.Context, _ schemas.RetryLimit, operator string
 	return nil
 }
 
-// A change is attributed to the subject of the token, whatever the body says. Every call that operates the product is
+// A change is attributed to the subject of the token, regardless of the body. Every call that operates the product is
 // logged, including rejected ones.
-func TestOperatorIsWhoTheTokenSays(t *testing.T) {
+func TestAudit_OperatorIsTokenSubject(t *testing.T) {
 	const limit, ann = "/v1/deadletters/limits", `{"kind":"actions","rate":0,"operator":"ann"}`
 	for _, test := range []struct {
 		name, token, body string
-		asked             bool
+		authenticated     bool
 		code              int
 		by                string // the operator of the change; "": no change
 		log               string
 	}{
-		{"somebody else's name", auth.Operate, ann, true, 200, "operate-service", "level=INFO msg=operated operator=operate-service method=POST route=/v1/deadletters/limits code=200"},
+		{"name of another operator", auth.Operate, ann, true, 200, "operate-service", "level=INFO msg=operated operator=operate-service method=POST route=/v1/deadletters/limits code=200"},
 		{"no name", auth.Operate, `{"kind":"actions","rate":0}`, true, 200, "operate-service", "operator=operate-service"},
 		{"a wrong body", auth.Operate, `{"kind":""}`, true, 400, "", "operator=operate-service method=POST route=/v1/deadletters/limits code=400"},
-		{"no right", auth.Feed, ann, true, 403, "", "operator=feed-service method=POST route=/v1/deadletters/limits code=403"},
+		{"no scope", auth.Feed, ann, true, 403, "", "operator=feed-service method=POST route=/v1/deadletters/limits code=403"},
 		{"no token", "", ann, true, 401, "", "operator=anonymous@192.0.2.1 method=POST route=/v1/deadletters/limits code=401"},
-		{"nobody is asked", "", ann, false, 200, "ann", "operator=anonymous@192.0.2.1"},
-		{"nobody is asked, no name", "", `{"kind":"actions","rate":0}`, false, 200, "anonymous@192.0.2.1", "operator=anonymous@192.0.2.1"},
+		{"no authentication", "", ann, false, 200, "ann", "operator=anonymous@192.0.2.1"},
+		{"no authentication, no name", "", `{"kind":"actions","rate":0}`, false, 200, "anonymous@192.0.2.1", "operator=anonymous@192.0.2.1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
 			told := &limiter{}
 			s := listen(t, &fakes{}, func(c *Config, d *Deps) {
 				d.DeadLetters, d.Log = told, slog.New(slog.NewTextHandler(&log, nil))
-				if test.asked {
+				if test.authenticated {
 					authenticated(c, d)
 				}
 			})
@@ -57,19 +57,19 @@ func TestOperatorIsWhoTheTokenSays(t *testing.T) {
 			if test.token != "" {
 				header = append(header, "Authorization", "Bearer "+test.token)
 			}
-			res := askHandler(s.handler(), "POST", limit, strings.NewReader(test.body), header...)
+			res := roundTripTo(s.handler(), "POST", limit, strings.NewReader(test.body), header...)
 			if res.StatusCode != test.code || told.by != test.by {
 				t.Errorf("got %d, by %q; want %d, by %q", res.StatusCode, told.by, test.code, test.by)
 			}
 			if got := log.String(); !strings.Contains(got, test.log) || !strings.Contains(got, "request=") {
-				t.Errorf("the log says\n%s\nand nothing of %s", got, test.log)
+				t.Errorf("got the log\n%s\nwant %s in it", got, test.log)
 			}
 		})
 	}
 }
 
 // A read is not logged at level info.
-func TestLookingIsLoggedForDebugging(t *testing.T) {
+func TestAudit_LogsReadsAtDebug(t *testing.T) {
 	var log bytes.Buffer
 	level := new(slog.LevelVar)
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
@@ -78,43 +78,43 @@ func TestLookingIsLoggedForDebugging(t *testing.T) {
 	for _, wanted := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
 		level.Set(wanted)
 		log.Reset()
-		askHandler(s.handler(), "GET", "/v1/status", http.NoBody)
+		roundTripTo(s.handler(), "GET", "/v1/status", http.NoBody)
 		if got := strings.Contains(log.String(), "msg=operated"); got != (wanted == slog.LevelDebug) {
 			t.Errorf("level %s: in the log %t", wanted, got)
 		}
 	}
 }
 
-// One caller cannot use up the streams of all.
-func TestStreamsOfOneCallerAreBounded(t *testing.T) {
+// One caller cannot use all streams.
+func TestStream_BoundsStreamsOfOneCaller(t *testing.T) {
 	change := func(c *Config, d *Deps) {
 		authenticated(c, d)
 		c.CallerStreams, c.MaxStreams = 2, 100
 	}
 	onWire(t, &fakes{count: 1}, change, func(t *testing.T, w *wire) {
-		ask := func(user string) (net.Conn, *http.Response) {
+		open := func(user string) (net.Conn, *http.Response) {
 			conn := w.send(t, "GET /v1/users/user:"+user+"/feed/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+user+"\r\n\r\n")
 			return conn, readAnswer(t, conn)
 		}
-		first, _ := ask("a")
-		second, res := ask("a")
+		first, _ := open("a")
+		second, res := open("a")
 		defer second.Close()
 		if res.StatusCode != 200 {
 			t.Fatalf("second stream: got %d, want 200", res.StatusCode)
 		}
-		third, res := ask("a")
+		third, res := open("a")
 		third.Close()
 		if res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {
 			t.Errorf("third stream: got %d, want 429 with Retry-After", res.StatusCode)
 		}
-		other, res := ask("b")
+		other, res := open("b")
 		defer other.Close()
 		if res.StatusCode != 200 {
 			t.Errorf("another caller: got %d, want 200", res.StatusCode)
 		}
 		first.Close()
 		time.Sleep(time.Second) // until the server has noticed
-		again, res := ask("a")
+		again, res := open("a")
 		defer again.Close()
 		if res.StatusCode != 200 {
 			t.Errorf("after one was closed: got %d, want 200", res.StatusCode)

@@ -11,12 +11,12 @@ import (
 )
 
 // incoming is the body of a request while it is received. Only the bytes received count against the limits of bodies, not
-// the announced length. While the body waits for further bytes, the request gives up its place among the requests in flight.
+// the announced length. While the body waits for further bytes, the request releases its slot of the requests in flight.
 // The caller must end share when the content of the body is no longer needed.
 type incoming struct {
 	in    io.Reader
 	share *limit.Share
-	place *place
+	slot  *slot
 	came  int64
 }
 
@@ -26,8 +26,8 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, most, least int
 	if r.ContentLength > most {
 		return nil, &http.MaxBytesError{Limit: most}
 	}
-	p, _ := r.Context().Value(placeKey{}).(*place)
-	b := &incoming{in: http.MaxBytesReader(w, r.Body, most), share: room.Share(p.holder), place: p}
+	p, _ := r.Context().Value(slotKey{}).(*slot)
+	b := &incoming{in: http.MaxBytesReader(w, r.Body, most), share: room.Share(p.holder), slot: p}
 	if err := errors.Join(b.share.Fits(r.ContentLength), b.share.Grow(least)); err != nil {
 		b.share.End()
 		return nil, refusal(err)
@@ -35,12 +35,12 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, most, least int
 	return b, nil
 }
 
-// Read waits for bytes without a place.
+// Read waits for bytes without a slot.
 func (b *incoming) Read(p []byte) (int, error) {
-	b.place.leave()
+	b.slot.leave()
 	n, err := b.in.Read(p)
 	b.came += int64(n)
-	if err := b.place.again(); err != nil {
+	if err := b.slot.retake(); err != nil {
 		return n, err
 	}
 	if err := b.share.Grow(b.came); err != nil {

@@ -11,30 +11,30 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 )
 
-// leastPacked is the minimum length in bytes of a compressed answer. A shorter one fits one packet.
-const leastPacked = 1400
+// minCompressed is the minimum length in bytes of a compressed answer. A shorter one fits one packet.
+const minCompressed = 1400
 
-// packedTag is the suffix that the packer adds to the ETag of a compressed answer.
-const packedTag = "-gzip"
+// gzipSuffix is the suffix that the compressor adds to the ETag of a compressed answer.
+const gzipSuffix = "-gzip"
 
 const ifNoneMatch = "If-None-Match"
 
-// packer returns a middleware that compresses answers with gzip for clients that accept it, and that recognizes the ETags of
+// compressor returns a middleware that compresses answers with gzip for clients that accept it, and that recognizes the ETags of
 // compressed answers. It must not be used for streams: each event must be sent at once.
-func packer() (func(http.Handler) http.HandlerFunc, error) {
-	pack, err := gzhttp.NewWrapper(
-		gzhttp.MinSize(leastPacked), gzhttp.CompressionLevel(1), // feeds shrink to a fifth; a higher level saves little more
-		gzhttp.EnableZstd(false), gzhttp.SuffixETag(packedTag),
+func compressor() (func(http.Handler) http.HandlerFunc, error) {
+	compress, err := gzhttp.NewWrapper(
+		gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(1), // feeds shrink to a fifth; a higher level saves little more
+		gzhttp.EnableZstd(false), gzhttp.SuffixETag(gzipSuffix),
 		gzhttp.ContentTypes([]string{
 			"application/json", "application/problem+json", "text/html", "text/css", "text/javascript", "image/svg+xml",
 		}))
 	if err != nil {
-		return nil, fmt.Errorf("pack answers: %w", err)
+		return nil, fmt.Errorf("compress answers: %w", err)
 	}
 	return func(h http.Handler) http.HandlerFunc {
-		return pack(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if tags := r.Header.Get(ifNoneMatch); strings.Contains(tags, packedTag) {
-				r.Header.Set(ifNoneMatch, strings.ReplaceAll(tags, packedTag+`"`, `"`))
+		return compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if tags := r.Header.Get(ifNoneMatch); strings.Contains(tags, gzipSuffix) {
+				r.Header.Set(ifNoneMatch, strings.ReplaceAll(tags, gzipSuffix+`"`, `"`))
 			}
 			h.ServeHTTP(w, r)
 		}))
@@ -59,15 +59,15 @@ func writeTagged(w http.ResponseWriter, r *http.Request, control string, body []
 	h := w.Header()
 	h.Set("Cache-Control", control)
 	h.Set("ETag", `"`+tag+`"`)
-	if has(r.Header.Get(ifNoneMatch), tag) {
+	if matches(r.Header.Get(ifNoneMatch), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	write(w, http.StatusOK, "application/json", body)
 }
 
-// has reports whether a list of ETags contains a tag, RFC 9110, 13.1.2. Weak tags match, too.
-func has(list, tag string) bool {
+// matches reports whether a list of ETags contains a tag, RFC 9110, 13.1.2. Weak tags match, too.
+func matches(list, tag string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		one = strings.Trim(strings.TrimPrefix(strings.TrimSpace(one), "W/"), `"`)
 		if one == "*" || one == tag {

@@ -74,7 +74,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(problems, settings.Under("tls", c.TLS.Validate()), settings.Under("limits", c.Limits.Validate()))...)
 }
 
-// perCaller limits what each caller holds, and not what all of them hold.
+// perCaller limits the share of each caller, and not their sum.
 func perCaller(most int) *limit.Budget { return limit.NewBudget(math.MaxInt64, int64(most)) }
 
 // budget returns the budget for bodies that have at most largest bytes each.

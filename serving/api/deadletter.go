@@ -15,7 +15,7 @@ import (
 // DeadLetters manages the dead letters: the records that could not be processed.
 type DeadLetters interface {
 	// List returns the newest dead letters, newest last.
-	List(ctx context.Context, limit int) ([]Letter, error)
+	List(ctx context.Context, limit int) ([]DeadLetter, error)
 	// Retry retries the dead letters since its last call at once.
 	Retry(ctx context.Context, operator string) (Retried, error)
 	// Kinds returns the state of all kinds, by name.
@@ -27,11 +27,11 @@ type DeadLetters interface {
 	Limit(ctx context.Context, limit schemas.RetryLimit, operator string) error
 }
 
-// Letter is a dead letter with its position in the dead-letter topic.
-type Letter struct {
+// DeadLetter is a dead letter with its position in the dead-letter topic.
+type DeadLetter struct {
 	Partition int32 // of the dead-letter topic
 	Offset    int64
-	Retried   bool // it arrived before the last call of Retry
+	Retried   bool // arrived before the last call of Retry
 	schemas.DeadLetter
 	Unreadable string // why the dead letter cannot be decoded; then DeadLetter is empty
 }
@@ -53,36 +53,36 @@ func (e *TooLongError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *TooLongError) Unwrap() error { return e.Err }
 
-// MaxLetters is the maximum number of dead letters of an answer.
-const MaxLetters = 1000
+// MaxDeadLetters is the maximum number of dead letters of an answer.
+const MaxDeadLetters = 1000
 
-// letter is the JSON form of a dead letter.
-type letter struct {
-	LetterPartition int32     `json:"dead_letter_partition"` // its place in the dead-letter topic
-	LetterOffset    int64     `json:"dead_letter_offset"`
-	Retried         bool      `json:"retried"` // it arrived before the last call of Retry
-	Attempts        int32     `json:"attempts"`
-	FirstPartition  int32     `json:"first_partition"` // of the record that failed first, of which this is a retry
-	FirstOffset     int64     `json:"first_offset"`
-	Topic           string    `json:"topic"` // the topic of the record
-	Partition       int32     `json:"partition"`
-	Offset          int64     `json:"offset"`
-	Group           string    `json:"group"` // the group that could not process it
-	Reason          string    `json:"reason"`
-	Time            time.Time `json:"time"`  // arrival time of the record
-	Key             []byte    `json:"key"`   // in base64, like the value
-	Value           []byte    `json:"value"` // nil: too long for a list
+// deadLetterJSON is the JSON form of a dead letter.
+type deadLetterJSON struct {
+	InPartition    int32     `json:"dead_letter_partition"` // its position in the dead-letter topic
+	InOffset       int64     `json:"dead_letter_offset"`
+	Retried        bool      `json:"retried"` // arrived before the last call of Retry
+	Attempts       int32     `json:"attempts"`
+	FirstPartition int32     `json:"first_partition"` // of the record that failed first, of which this is a retry
+	FirstOffset    int64     `json:"first_offset"`
+	Topic          string    `json:"topic"` // the topic of the record
+	Partition      int32     `json:"partition"`
+	Offset         int64     `json:"offset"`
+	Group          string    `json:"group"` // the group that could not process it
+	Reason         string    `json:"reason"`
+	Time           time.Time `json:"time"`  // arrival time of the record
+	Key            []byte    `json:"key"`   // in base64, like the value
+	Value          []byte    `json:"value"` // nil: too long for a list
 }
 
-// letterOf returns the JSON form of a dead letter. If it cannot be decoded, its reason says why.
-func letterOf(l Letter) letter {
+// deadLetterOf returns the JSON form of a dead letter. If it cannot be decoded, its reason says why.
+func deadLetterOf(l DeadLetter) deadLetterJSON {
 	reason := l.Reason
 	if l.Unreadable != "" {
 		reason = "the dead letter cannot be decoded: " + l.Unreadable
 	}
 	partition, offset := l.First()
-	return letter{
-		LetterPartition: l.Partition, LetterOffset: l.Offset, Retried: l.Retried,
+	return deadLetterJSON{
+		InPartition: l.Partition, InOffset: l.Offset, Retried: l.Retried,
 		Attempts: l.Attempts, FirstPartition: partition, FirstOffset: offset,
 		Topic: l.Topic, Partition: l.DeadLetter.Partition, Offset: l.DeadLetter.Offset, Group: l.Group,
 		Reason: reason, Time: l.Time.Writable().Time(), Key: l.Key, Value: l.Value,
@@ -99,17 +99,17 @@ func forms[T, J any](list []T, form func(T) J) []J {
 }
 
 func (s *Server) deadLetters(p *parameters) computation {
-	limit := p.limit(DefaultLimit, MaxLetters)
+	limit := p.limit(DefaultLimit, MaxDeadLetters)
 	return func(ctx context.Context) (any, error) {
 		found, err := s.deps.DeadLetters.List(ctx, limit)
-		return forms(found, letterOf), err
+		return forms(found, deadLetterOf), err
 	}
 }
 
 // RetryKind is the JSON form of a schemas.RetryKind.
 type RetryKind struct {
 	schemas.RetryKind
-	Next *time.Time `json:"next"` // time of the next retry; nil: no letter is waiting
+	Next *time.Time `json:"next"` // time of the next retry; nil: no dead letter is waiting
 }
 
 // RetriedDeadLetter is the JSON form of a schemas.RetriedDeadLetter.
@@ -139,8 +139,8 @@ func (s *Server) retryKinds(*parameters) computation {
 	}
 }
 
-func (s *Server) retriedLetters(p *parameters) computation {
-	kind, state, limit := p.text("kind"), oneOf(p, "state", schemas.RetryStates()), p.limit(DefaultLimit, MaxLetters)
+func (s *Server) retriedDeadLetters(p *parameters) computation {
+	kind, state, limit := p.text("kind"), oneOf(p, "state", schemas.RetryStates()), p.limit(DefaultLimit, MaxDeadLetters)
 	if len(kind) > maxKindBytes || strings.ContainsRune(kind, 0) || kind != "" && strings.Count(kind, "/") != 2 {
 		p.wrong("kind " + quote(kind) + ": want topic/group/words")
 	}

@@ -62,7 +62,7 @@ func (s *Server) checkDeletes(ctx context.Context, lines []schemas.Line, deletes
 	}
 	var bad badLines
 	for _, d := range unknown {
-		bad.tell(d.line, fmt.Errorf("unknown user %s: send the delete again if the first events of the user are recent; "+
+		bad.add(d.line, fmt.Errorf("unknown user %s: send the delete again if the first events of the user are recent; "+
 			`"smartfeed erase --unknown USER" deletes unknown ids, too`, quote(string(d.user))))
 	}
 	return bad.err(len(lines))

@@ -31,7 +31,7 @@ func sendDeletes(t *testing.T, known KnownUsers, lines string) (res *http.Respon
 		f := &fakes{}
 		s := listen(t, f, func(_ *Config, d *Deps) { d.Known = known })
 		began := time.Now()
-		res = ask(s, "POST", "/v1/events", lines)
+		res = roundTrip(s, "POST", "/v1/events", lines)
 		took, published = time.Since(began), len(f.published)
 		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
 			t.Error(err)
@@ -42,12 +42,12 @@ func sendDeletes(t *testing.T, known KnownUsers, lines string) (res *http.Respon
 
 func deleteOf(user string) string { return event("users", "delete", user, user) }
 
-func TestEvents_RefusesDeletesOfUnknownUsers(t *testing.T) {
+func TestEvents_RejectsDeletesOfUnknownUsers(t *testing.T) {
 	known := knownFunc(func(_ context.Context, user schemas.UserID) (bool, error) { return user == "user:known", nil })
 	body := save + "\n\n" + deleteOf("user:never") + deleteOf("user:known") +
 		event("users", "update", "user:new", "user:new") + deleteOf("user:new") +
 		deleteOf("user:late") + event("follows", "follow", "user:late", "user:known") +
-		event("pins", "delete", "user:gone", "pin:1") + deleteOf("user:gone") + deleteOf("user:never")
+		event("pins", "delete", "user:other", "pin:1") + deleteOf("user:other") + deleteOf("user:never")
 	res, p, published, _ := sendDeletes(t, known, body)
 	if res.StatusCode != http.StatusBadRequest || published != 0 || !strings.Contains(p.Detail, "4 lines are bad; nothing was published") {
 		t.Errorf("got %d: %s, %d requests published, want 400 and none", res.StatusCode, p.Detail, published)
@@ -57,33 +57,33 @@ func TestEvents_RefusesDeletesOfUnknownUsers(t *testing.T) {
 		line, _, _ := strings.Cut(text, ": send")
 		got = append(got, line)
 		if !strings.Contains(text, "smartfeed erase --unknown USER") {
-			t.Errorf("%q does not say how to delete the id all the same", text)
+			t.Errorf("%q does not say how to delete the unknown id", text)
 		}
 	}
 	want := []string{
-		`line 3: unknown user "user:never"`, `line 7: unknown user "user:late"`, `line 10: unknown user "user:gone"`, `line 11: unknown user "user:never"`,
+		`line 3: unknown user "user:never"`, `line 7: unknown user "user:late"`, `line 10: unknown user "user:other"`, `line 11: unknown user "user:never"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("refused lines (-want +got):\n%s", diff)
+		t.Errorf("rejected lines (-want +got):\n%s", diff)
 	}
 }
 
-func TestEvents_WaitsForTheFirstEventsOfADeletedUser(t *testing.T) {
-	var looks atomic.Int64
-	arriving := knownFunc(func(context.Context, schemas.UserID) (bool, error) { return looks.Add(1) == 3, nil })
+func TestEvents_WaitsForFirstEventsOfDeletedUser(t *testing.T) {
+	var checks atomic.Int64
+	arriving := knownFunc(func(context.Context, schemas.UserID) (bool, error) { return checks.Add(1) == 3, nil })
 	res, p, published, took := sendDeletes(t, arriving, deleteOf("user:7"))
 	if res.StatusCode != http.StatusAccepted || published != 1 || took != 2*knownEvery {
 		t.Errorf("got %d after %s: %s, %d requests published, want 202 after %s", res.StatusCode, took, p.Detail, published, 2*knownEvery)
 	}
 }
 
-func TestEvents_NeitherAcceptsNorRefusesDeletesThatCannotBeChecked(t *testing.T) {
+func TestEvents_UncheckableDeletesAreUnavailable(t *testing.T) {
 	for name, c := range map[string]struct {
 		known knownFunc
 		took  time.Duration
 	}{
 		"failing owner": {func(context.Context, schemas.UserID) (bool, error) { return false, errors.New("secret inside") }, 0},
-		"owner that answers no more": {func(ctx context.Context, user schemas.UserID) (bool, error) {
+		"owner that stops answering": {func(ctx context.Context, user schemas.UserID) (bool, error) {
 			if user == "user:0" {
 				return true, nil
 			}
@@ -136,7 +136,7 @@ func TestEvents_BoundsDeletesOfUsers(t *testing.T) {
 	}
 }
 
-func TestEvents_RefusesDeletesOfUsersWhereNobodyChecksThem(t *testing.T) {
+func TestEvents_RejectsDeletesWithoutKnownUsers(t *testing.T) {
 	res, p, published, _ := sendDeletes(t, nil, deleteOf("user:7"))
 	if res.StatusCode != http.StatusBadRequest || published != 0 || !strings.Contains(p.Detail, "send deletes of users to a process that serves feeds") {
 		t.Errorf("got %d: %s, %d requests published, want 400 and none", res.StatusCode, p.Detail, published)

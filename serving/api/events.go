@@ -80,12 +80,12 @@ func (s *Server) readLines(body io.Reader) (lines []schemas.Line, deletes []user
 			return nil, nil, readError(err)
 		case err == nil && len(text) == 0:
 			continue
-		case len(lines)+len(bad.told) == s.cfg.MaxEvents:
+		case len(lines)+len(bad.listed) == s.cfg.MaxEvents:
 			return nil, nil, problem(http.StatusRequestEntityTooLarge, "more than %d events", s.cfg.MaxEvents)
 		}
 		line, err := s.parseLine(text, err, now)
 		if err != nil {
-			bad.tell(n, err)
+			bad.add(n, err)
 			continue
 		}
 		if deletesUser(line) {
@@ -107,34 +107,34 @@ func (s *Server) parseLine(text []byte, read error, now schemas.Micros) (schemas
 	return line, err
 }
 
-// maxTold limits the length of the problems in an answer, in bytes. Beyond it, the answer contains only the numbers of the
+// maxListed limits the length of the problems in an answer, in bytes. Beyond it, the answer contains only the numbers of the
 // lines.
-const maxTold = 4 << 20
+const maxListed = 4 << 20
 
 // badLines collects the problems by line.
 type badLines struct {
-	told  []string
-	bytes int
+	listed []string
+	bytes  int
 }
 
-func (b *badLines) tell(line int, problem error) {
+func (b *badLines) add(line int, problem error) {
 	text := fmt.Sprintf("line %d: %v", line, problem)
-	if b.bytes += len(text); b.bytes > maxTold {
+	if b.bytes += len(text); b.bytes > maxListed {
 		text = fmt.Sprintf("line %d", line)
 	}
-	b.told = append(b.told, text)
+	b.listed = append(b.listed, text)
 }
 
 // err returns a 400 if a line is bad, or if there is no line at all.
 func (b *badLines) err(good int) error {
 	switch {
-	case len(b.told) == 1:
-		p := problem(http.StatusBadRequest, "%s; nothing was published", b.told[0])
-		p.Errors = b.told
+	case len(b.listed) == 1:
+		p := problem(http.StatusBadRequest, "%s; nothing was published", b.listed[0])
+		p.Errors = b.listed
 		return p
-	case len(b.told) > 1:
-		p := problem(http.StatusBadRequest, "%d lines are bad; nothing was published", len(b.told))
-		p.Errors = b.told
+	case len(b.listed) > 1:
+		p := problem(http.StatusBadRequest, "%d lines are bad; nothing was published", len(b.listed))
+		p.Errors = b.listed
 		return p
 	case good == 0:
 		return problem(http.StatusBadRequest, "the body has no event")

@@ -40,7 +40,7 @@ type fakes struct {
 	visits    []visit
 	published [][]schemas.Line
 	publisher string // operator of the last publication
-	asked     []feature.Request
+	requests  []feature.Request
 	seen      []any // viewers of lists and related pins, and whether whys were masked
 }
 
@@ -171,11 +171,11 @@ func (f *fakes) FeedState(_ context.Context, _ schemas.UserID, name string) (*sc
 	}, f.fail
 }
 
-// letters implements DeadLetters.
-type letters struct{ fail error }
+// deadLetters implements DeadLetters.
+type deadLetters struct{ fail error }
 
-func (l letters) List(_ context.Context, limit int) ([]Letter, error) {
-	list := []Letter{
+func (l deadLetters) List(_ context.Context, limit int) ([]DeadLetter, error) {
+	list := []DeadLetter{
 		{Partition: 1, Offset: 2, Unreadable: "no record"},
 		{Partition: 3, Offset: 4, Retried: true, DeadLetter: schemas.DeadLetter{
 			Topic: topics.Actions, Partition: 5, Offset: 6, Group: topics.Objects, Reason: "unknown verb", Attempts: 2, FirstPartition: 5, FirstOffset: 3,
@@ -185,11 +185,11 @@ func (l letters) List(_ context.Context, limit int) ([]Letter, error) {
 	return list[len(list)-min(limit, len(list)):], l.fail
 }
 
-func (l letters) Retry(context.Context, string) (Retried, error) {
+func (l deadLetters) Retry(context.Context, string) (Retried, error) {
 	return Retried{Published: 2, Topics: map[string]int{topics.Actions: 2}, Skipped: 1}, l.fail
 }
 
-func (l letters) Kinds(context.Context) ([]schemas.RetryKind, error) {
+func (l deadLetters) Kinds(context.Context) ([]schemas.RetryKind, error) {
 	states := map[schemas.RetryState]int64{schemas.RetryWaiting: 3, schemas.RetrySent: 0, schemas.RetryDone: 1, schemas.RetryParked: 0}
 	return []schemas.RetryKind{
 		{Kind: "actions/objects/a", Topic: topics.Actions, Group: topics.Objects, Reason: "a", Rate: 2.5, States: states, Due: schemas.MicrosOf(now)},
@@ -197,14 +197,14 @@ func (l letters) Kinds(context.Context) ([]schemas.RetryKind, error) {
 	}, l.fail
 }
 
-func (l letters) Retries(_ context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedDeadLetter, error) {
+func (l deadLetters) Retries(_ context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedDeadLetter, error) {
 	return []schemas.RetriedDeadLetter{
 		{Kind: kind, Topic: topics.Actions, Offset: 7, Group: topics.Objects, Reason: "odd", State: schemas.RetryWaiting, Attempts: int32(limit), Since: schemas.MicrosOf(now), Due: schemas.MicrosOf(now)},
 		{Kind: "k", Topic: topics.Actions, Group: topics.Objects, Reason: "bad", State: schemas.RetryParked, Why: "because", Since: schemas.MicrosOf(now)},
 	}, l.fail
 }
 
-func (l letters) Limit(_ context.Context, limit schemas.RetryLimit, _ string) error {
+func (l deadLetters) Limit(_ context.Context, limit schemas.RetryLimit, _ string) error {
 	if limit.Scope == "nothing" {
 		return schemas.Bad("there is no topic")
 	}
@@ -253,7 +253,7 @@ func (d terms) Engagement(_ context.Context, _ schemas.InterestID, days int) ([]
 
 func (f *fakes) Answer(_ context.Context, req feature.Request) (feature.Answer, error) {
 	f.mu.Lock()
-	f.asked = append(f.asked, req)
+	f.requests = append(f.requests, req)
 	f.mu.Unlock()
 	if len(req.Features) == 0 {
 		return feature.Answer{}, &feature.RequestError{Problems: []string{"features: want at least one name", "no users, pins or pairs"}}
@@ -379,7 +379,7 @@ func (f *fakes) status(context.Context) any {
 			}},
 		},
 		"dir":         "/var/lib/smartfeed",
-		"unavailable": []any{map[string]any{"source": "gone:1", "reason": "it does not answer"}},
+		"unavailable": []any{map[string]any{"source": "other:1", "reason": "it does not answer"}},
 		"stores":      []any{map[string]any{"name": "primary", "kind": "cassandra", "connected": true}, map[string]any{"name": "features", "kind": "pinot"}},
 		"groups": []any{map[string]any{
 			"group": "pools", "starts": 1, "restarts": 4, "joined": true, "ready": true,
@@ -411,7 +411,7 @@ func (f *fakes) deps() Deps {
 		registry.MustRegister(brokenMetric{f.fail})
 	}
 	return Deps{
-		Feed: f, Features: f, Insights: f, Publisher: f, Known: f, DeadLetters: letters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
+		Feed: f, Features: f, Insights: f, Publisher: f, Known: f, DeadLetters: deadLetters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
 		Metrics: registry, Gatherer: registry, Now: func() time.Time { return now },
 		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -450,12 +450,12 @@ func withoutDeadlines(h http.Handler) http.Handler {
 	})
 }
 
-// ask sends one request to the server's handler. A stream ends after its first event.
-func ask(s *Server, method, path, body string, header ...string) *http.Response {
-	return askHandler(s.handler(), method, path, strings.NewReader(body), header...)
+// roundTrip sends one request to the server's handler. A stream ends after its first event.
+func roundTrip(s *Server, method, path, body string, header ...string) *http.Response {
+	return roundTripTo(s.handler(), method, path, strings.NewReader(body), header...)
 }
 
-func askHandler(h http.Handler, method, path string, body io.Reader, header ...string) *http.Response {
+func roundTripTo(h http.Handler, method, path string, body io.Reader, header ...string) *http.Response {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if strings.Contains(path, "/feed/events") {

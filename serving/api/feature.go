@@ -75,11 +75,11 @@ const leastObject = 4 << 10
 // parseBody parses one JSON object without unknown fields. The handler checks its content.
 func parseBody[Q any](body []byte) (req Q, err error) {
 	// Unmarshal rejects data after the object, which a Decoder would leave unread.
-	var whole json.RawMessage
-	if err := json.Unmarshal(body, &whole); err != nil {
+	var raw json.RawMessage
+	if err := json.Unmarshal(body, &raw); err != nil {
 		return req, badJSON(err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(whole))
+	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&req); err != nil {
 		return req, badJSON(err)

@@ -22,7 +22,7 @@ type Visits interface {
 	Waiting(ctx context.Context, user schemas.UserID) (int, error)
 }
 
-// Lists answers with published pins, for a viewer or, with "", for nobody in particular.
+// Lists answers with published pins, for a viewer or, with "", for no particular user.
 type Lists interface {
 	List(ctx context.Context, followee schemas.Followee, viewer schemas.UserID, cursor string, limit int) (feed.ListPage, error)
 	RelatedPins(ctx context.Context, pin schemas.PinID, viewer schemas.UserID, limit int) (feed.RelatedPins, error)
@@ -54,10 +54,10 @@ func (s *Server) feed(p *parameters) computation {
 		if cursor != "" {
 			return s.deps.Feed.Older(ctx, user, cursor, limit)
 		}
-		if p.r.Method == http.MethodHead { // it would mark pins as shown that nobody sees
+		if p.r.Method == http.MethodHead { // it would mark pins as shown that no client receives
 			return nil, onlyMethods(p.r, http.MethodGet)
 		}
-		if err := s.notForeignVisit(p.r); err != nil {
+		if err := s.rejectForeignVisit(p.r); err != nil {
 			return nil, err
 		}
 		return s.deps.Feed.Visit(ctx, user, name, limit)

@@ -6,31 +6,31 @@ import (
 	"github.com/smartfeed/smartfeed/internal/foreign"
 )
 
-// notForeign rejects a request of another site's page if its method changes something.
-func notForeign(r *http.Request) error {
+// rejectForeign rejects a request of another site's page if its method changes something.
+func rejectForeign(r *http.Request) error {
 	if foreign.Change(r) {
-		return fromOtherSite()
+		return crossSite()
 	}
 	return nil
 }
 
-// notForeignVisit rejects a visit of another site's page. A visit changes something although it is a GET, and an image on
+// rejectForeignVisit rejects a visit of another site's page. A visit changes something although it is a GET, and an image on
 // any page is a GET. With authentication it accepts all visits: a browser does not add a bearer token on its own.
-func (s *Server) notForeignVisit(r *http.Request) error {
+func (s *Server) rejectForeignVisit(r *http.Request) error {
 	if s.deps.Auth == nil && foreign.Page(r) {
-		return fromOtherSite()
+		return crossSite()
 	}
 	return nil
 }
 
-func fromOtherSite() *Problem {
+func crossSite() *Problem {
 	return problem(http.StatusForbidden, "cross-site requests are not allowed")
 }
 
-// notRenamed rejects requests by an unknown host name if authentication is disabled. Any site can make one of its names
+// checkHost rejects requests by an unknown host name if authentication is disabled. Any site can make one of its names
 // resolve to this machine. A browser then treats the server as a part of that site, and the site's pages could read every
 // answer. The server's own names are Config.AllowedHosts.
-func (s *Server) notRenamed(r *http.Request) error {
+func (s *Server) checkHost(r *http.Request) error {
 	if s.deps.Auth != nil || !foreign.Name(r.Host, s.cfg.AllowedHosts...) {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 
 // Without authentication, a page of another site can make a browser send any request, and a visit changes something although
 // it is a GET. A browser does not store bearer tokens: a client that sends one does so deliberately.
-func TestOtherSitesMakeNoVisits(t *testing.T) {
+func TestForeign_RejectsCrossSiteVisits(t *testing.T) {
 	const visit, older = "/v1/users/user:a/feed", "/v1/users/user:a/feed?cursor=good"
 	for _, c := range []struct {
 		name, path string
@@ -24,9 +24,9 @@ func TestOtherSitesMakeNoVisits(t *testing.T) {
 		{"another port of this machine", visit, []string{"Sec-Fetch-Site", "same-site"}, false, 403},
 		{"another site by an old browser", visit, []string{"Origin", "https://evil.example"}, false, 403},
 		{"the console", visit, []string{"Sec-Fetch-Site", "same-origin"}, false, 200},
-		{"the line of addresses", visit, []string{"Sec-Fetch-Site", "none"}, false, 200},
+		{"typed address", visit, []string{"Sec-Fetch-Site", "none"}, false, 200},
 		{"no browser", visit, nil, false, 200},
-		{"another site, nothing changes", older, []string{"Sec-Fetch-Site", "cross-site"}, false, 200},
+		{"another site, no change", older, []string{"Sec-Fetch-Site", "cross-site"}, false, 200},
 		{"another site, with a token", visit, []string{"Sec-Fetch-Site", "cross-site", "Authorization", "Bearer a"}, true, 200},
 	} {
 		f := &fakes{}
@@ -35,35 +35,35 @@ func TestOtherSitesMakeNoVisits(t *testing.T) {
 				d.Auth = someTokens()
 			}
 		})
-		if got := ask(s, "GET", c.path, "", c.header...).StatusCode; got != c.want || got != 200 && len(f.visits) > 0 {
+		if got := roundTrip(s, "GET", c.path, "", c.header...).StatusCode; got != c.want || got != 200 && len(f.visits) > 0 {
 			t.Errorf("%s: got %d after %d visits, want %d", c.name, got, len(f.visits), c.want)
 		}
 	}
 }
 
-func TestOtherSitesAreNoPeers(t *testing.T) {
+func TestForeign_RejectsCrossSitePeerCalls(t *testing.T) {
 	called := false
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
 		d.Peer = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true })
 	})
-	if got := ask(s, "POST", "/peer/settle", "{}", "Sec-Fetch-Site", "cross-site").StatusCode; got != 403 || called {
-		t.Errorf("got %d, and the call was worked off: %t; want 403 and not", got, called)
+	if got := roundTrip(s, "POST", "/peer/settle", "{}", "Sec-Fetch-Site", "cross-site").StatusCode; got != 403 || called {
+		t.Errorf("got %d, handler called: %t; want 403 and false", got, called)
 	}
-	if got := ask(s, "POST", "/peer/settle", "{}").StatusCode; got != 200 || !called {
+	if got := roundTrip(s, "POST", "/peer/settle", "{}").StatusCode; got != 200 || !called {
 		t.Errorf("a peer: got %d, want 200", got)
 	}
 }
 
 // A site can make its name resolve to this machine. Its pages then have the same origin as the server, but their requests
 // use that name.
-func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
+func TestForeign_RejectsUnknownHostsWithoutAuth(t *testing.T) {
 	bare := func(_ *Config, d *Deps) { d.Peer = http.NotFoundHandler() }
 	insecure := func(c *Config, _ *Deps) { c.Insecure, c.AllowedHosts = true, []string{"process-1"} }
 	paths := []string{"/v1/users/user:a/feed", "/v1/status", "/v1/nothing", "/peer/chunk", "/metrics", "/healthz", "/"}
 	for _, c := range []struct {
-		host    string
-		change  func(*Config, *Deps)
-		refused bool
+		host     string
+		change   func(*Config, *Deps)
+		rejected bool
 	}{
 		{"evil.example", bare, true},
 		{"evil.example:8080", bare, true},
@@ -93,10 +93,10 @@ func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
 			res := w.Result()
 			body, err := io.ReadAll(res.Body)
 			must.OK(t, err)
-			if got := strings.Contains(string(body), "while authentication is disabled"); got != c.refused {
-				t.Errorf("%s of %q: got %d %.200s, want it refused for its name: %t", path, c.host, res.StatusCode, body, c.refused)
+			if got := strings.Contains(string(body), "while authentication is disabled"); got != c.rejected {
+				t.Errorf("%s of %q: got %d %.200s, rejected for its name: want %t", path, c.host, res.StatusCode, body, c.rejected)
 			}
-			if c.refused {
+			if c.rejected {
 				checkProblem(t, 403, body)
 			}
 		}

@@ -12,11 +12,11 @@ import (
 )
 
 // fuzzed returns a handler without rate limits, because all fuzzed requests have the same address.
-func fuzzed(f *testing.F, asked bool) http.Handler {
+func fuzzed(f *testing.F, withAuth bool) http.Handler {
 	f.Helper()
 	cfg, deps := DefaultConfig(), (&fakes{}).deps()
 	cfg.Limits.Rate = 0
-	if asked {
+	if withAuth {
 		deps.Auth = someTokens()
 	}
 	s, err := Listen("127.0.0.1:0", cfg, deps)
@@ -25,12 +25,12 @@ func fuzzed(f *testing.F, asked bool) http.Handler {
 	return s.handler()
 }
 
-// FuzzRequest sends any request line, Host, header and body to the whole handler, with and without authentication. The
+// FuzzRequest sends any request line, Host, header and body to the complete handler, with and without authentication. The
 // answer has a status that the OpenAPI document names, and is never an internal error. Without authentication, no unknown
 // host name gets an answer. With authentication, a call that needs a token gets an answer only with a known token.
 func FuzzRequest(f *testing.F) {
 	handlers := map[bool]http.Handler{false: fuzzed(f, false), true: fuzzed(f, true)}
-	for _, a := range plainAskings {
+	for _, a := range plainExchanges {
 		if len(a.body) < 1000 && !strings.Contains(a.path, "/feed/events") {
 			f.Add(a.method, a.path, "127.0.0.1:8080", strings.Join(a.header, "\n"), a.body, false)
 		}
@@ -53,7 +53,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/v1/users/user:a/feed/%65vents", "127.0.0.1:8080", "", "", false)
 	f.Add("GET", "/v1/status", "feed.example", "Authorization\nBearer every scope but feed", "", true)
 	fine := []int{200, 202, 304, 400, 401, 403, 404, 405, 409, 413, 415}
-	f.Fuzz(func(t *testing.T, method, path, host, header, body string, asked bool) {
+	f.Fuzz(func(t *testing.T, method, path, host, header, body string, withAuth bool) {
 		if !strings.HasPrefix(path, "/") {
 			t.Skip() // net/http rejects an invalid line
 		}
@@ -70,20 +70,20 @@ func FuzzRequest(f *testing.F) {
 			t.Skip() // that token cannot be checked: 503
 		}
 		w := httptest.NewRecorder()
-		handlers[asked].ServeHTTP(w, r)
+		handlers[withAuth].ServeHTTP(w, r)
 		// The mux redirects paths that are not clean.
 		if !slices.Contains(fine, w.Code) && (w.Code < 300 || w.Code >= 309) {
 			t.Errorf("%s %q of %q with %q and %q: got %d %s", method, path, host, header, body, w.Code, w.Body)
 		}
-		if let := w.Code < 300 || w.Code == http.StatusNotModified; let && !mayAsk(r, asked) {
-			t.Errorf("%s %q of %q with %q, asked who that is: %t; got %d", method, path, host, header, asked, w.Code)
+		if allowed := w.Code < 300 || w.Code == http.StatusNotModified; allowed && !mayCall(r, withAuth) {
+			t.Errorf("%s %q of %q with %q, authentication: %t; got %d", method, path, host, header, withAuth, w.Code)
 		}
 	})
 }
 
-// mayAsk decides independently of the server whether a request may get an answer.
-func mayAsk(r *http.Request, asked bool) bool {
-	if !asked { // letters that occur in no IP address, nor in localhost
+// mayCall decides independently of the server whether a request may get an answer.
+func mayCall(r *http.Request, withAuth bool) bool {
+	if !withAuth { // characters that occur in no IP address and not in localhost
 		return !strings.ContainsAny(strings.ToLower(r.Host), "gijkmnpqruvwyz")
 	}
 	open := []string{"/v1/openapi.json", "/healthz", "/readyz"}

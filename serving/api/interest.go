@@ -19,7 +19,7 @@ type Dictionary interface {
 	Fold(text string) string
 	// Blocked returns why the configuration blocks a term from being an interest, whatever was decided; "" if it does not.
 	Blocked(term string) string
-	// Decided returns the last decision on a term that this process knows, and false if there is none.
+	// Decided returns the last decision on a term that this process has read, and false if there is none.
 	Decided(term string) (schemas.InterestDecision, bool)
 	// Decide records a decision. It takes effect a moment later.
 	Decide(ctx context.Context, decision schemas.InterestDecision) error
@@ -90,8 +90,8 @@ func (s *Server) decide(ctx context.Context, req DecisionRequest) (DictionaryTer
 }
 
 // newest rejects a decision with a time if a later decision is known. The request may be a repeat by a client that did not
-// learn the outcome, while somebody else has made another decision. The topic keeps the last record whatever its time, so
-// readers cannot resolve this.
+// receive the answer, after another operator decided differently. The topic keeps the last record regardless of its time,
+// so readers cannot resolve this.
 func (s *Server) newest(req DecisionRequest, d schemas.InterestDecision) error {
 	if req.Time == nil {
 		return nil

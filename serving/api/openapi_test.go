@@ -47,7 +47,7 @@ func resolve(doc object, o object) (object, error) {
 	}
 	to := at(doc, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
 	if to == nil {
-		return nil, fmt.Errorf("%s leads nowhere", ref)
+		return nil, fmt.Errorf("%s is unresolved", ref)
 	}
 	return to, nil
 }
@@ -77,7 +77,7 @@ func walk(v any, f func(object)) {
 	}
 }
 
-func TestDocumentHasEveryRouteAndNoOther(t *testing.T) {
+func TestDocument_ListsExactlyTheRoutes(t *testing.T) {
 	var routes, documented []string
 	for _, r := range listen(t, &fakes{}, nil).routes() {
 		routes = append(routes, r.method+" "+r.path)
@@ -97,7 +97,7 @@ func TestDocumentHasEveryRouteAndNoOther(t *testing.T) {
 	}
 }
 
-func TestReferencesResolveAndAllPartsAreUsed(t *testing.T) {
+func TestDocument_ReferencesResolve(t *testing.T) {
 	doc := document(t)
 	used := map[string]bool{}
 	walk(doc, func(o object) {
@@ -114,14 +114,14 @@ func TestReferencesResolveAndAllPartsAreUsed(t *testing.T) {
 		}
 		for name := range at(doc, "components", kind) {
 			if ref := "#/components/" + kind + "/" + name; !used[ref] {
-				t.Errorf("%s is used nowhere", ref)
+				t.Errorf("%s is unused", ref)
 			}
 		}
 	}
 }
 
 // A path parameter that is undocumented, or that occurs in no path, breaks generated clients.
-func TestPathParametersAreDocumented(t *testing.T) {
+func TestDocument_PathParameters(t *testing.T) {
 	doc := document(t)
 	eachOperation(t, doc, func(method, path string, op object) {
 		var got, want []string
@@ -144,10 +144,10 @@ func TestPathParametersAreDocumented(t *testing.T) {
 
 // The answers to all requests in this package's tables have documented statuses, types and forms, and every documented
 // status occurs.
-func TestDocumentMatchesAnswers(t *testing.T) {
+func TestDocument_MatchesAnswers(t *testing.T) {
 	doc := document(t)
 	seen := map[string]map[string]bool{}
-	for _, a := range askings {
+	for _, a := range exchanges {
 		if a.route == "" {
 			continue
 		}
@@ -166,14 +166,14 @@ func TestDocumentMatchesAnswers(t *testing.T) {
 		call := method + " " + path
 		for code := range at(op, "responses") {
 			if !seen[call][code] {
-				t.Errorf("%s: a %s is documented, and none was seen", call, code)
+				t.Errorf("%s: a %s is documented and never answered", call, code)
 			}
 		}
 	})
 }
 
 // documented compares an answer with the document.
-func documented(doc object, a asking, res *http.Response, body []byte) error {
+func documented(doc object, a exchange, res *http.Response, body []byte) error {
 	answer := at(doc, "paths", a.route, strings.ToLower(a.method), "responses", strconv.Itoa(res.StatusCode))
 	if answer == nil {
 		return fmt.Errorf("a %d is not documented", res.StatusCode)
@@ -201,7 +201,7 @@ func documented(doc object, a asking, res *http.Response, body []byte) error {
 	return conforms(doc, at(content, "schema"), body)
 }
 
-func TestExamplesConform(t *testing.T) {
+func TestDocument_ExamplesConform(t *testing.T) {
 	doc := document(t)
 	n := 0
 	walk(doc, func(o object) {
@@ -221,8 +221,8 @@ func TestExamplesConform(t *testing.T) {
 	}
 }
 
-// For these lines, the server and the document agree on what is a valid event.
-func TestLinesConform(t *testing.T) {
+// For these lines, the server and the document agree on whether the event is valid.
+func TestDocument_EventLinesConform(t *testing.T) {
 	doc := document(t)
 	event := at(doc, "components", "schemas", "Event")
 	body := at(doc, "paths", "/v1/events", "post", "requestBody", "content", "application/x-ndjson")
@@ -257,7 +257,7 @@ func TestLinesConform(t *testing.T) {
 		}
 		document := conforms(doc, event, []byte(line))
 		if want := slices.Contains(good, line); (server == nil) != want || (document == nil) != want {
-			t.Errorf("%s\nserver: %v\ndocument: %v\nwant it taken: %v", line, server, document, want)
+			t.Errorf("%s\nserver: %v\ndocument: %v\nwant it valid: %v", line, server, document, want)
 		}
 	}
 }

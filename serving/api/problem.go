@@ -135,7 +135,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
-// write sends a whole body. It ignores errors of the connection, because the caller has disconnected.
+// write sends a complete body. It ignores errors of the connection, because the caller has disconnected.
 func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

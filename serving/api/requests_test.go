@@ -13,8 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// operation returns the documented operation of an asking, or nil.
-func operation(doc object, a asking) object {
+// operation returns the documented operation of an exchange, or nil.
+func operation(doc object, a exchange) object {
 	return at(doc, "paths", a.route, strings.ToLower(a.method))
 }
 
@@ -34,7 +34,7 @@ func parametersIn(t *testing.T, doc, op object, in string) map[string]object {
 }
 
 // inPath returns the values of a path's wildcards.
-func inPath(t *testing.T, a asking) map[string]string {
+func inPath(t *testing.T, a exchange) map[string]string {
 	t.Helper()
 	values := map[string]string{}
 	path, _, _ := strings.Cut(a.path, "?")
@@ -50,7 +50,7 @@ func inPath(t *testing.T, a asking) map[string]string {
 }
 
 // queryOf returns the parameters of a path's query, each given once.
-func queryOf(t *testing.T, a asking) map[string]string {
+func queryOf(t *testing.T, a exchange) map[string]string {
 	t.Helper()
 	_, text, _ := strings.Cut(a.path, "?")
 	query, err := url.ParseQuery(text)
@@ -82,7 +82,7 @@ func conformsText(doc, schema object, text string) error {
 func conformsAll(doc object, documented map[string]object, values map[string]string) error {
 	for name, p := range documented {
 		if _, given := values[name]; !given && p["required"] == true {
-			return fmt.Errorf("%s must be there, and is not", name)
+			return fmt.Errorf("%s is required and missing", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -103,7 +103,7 @@ func conformsBody(doc, op object, body string) error {
 	case content == nil && body == "":
 		return nil
 	case content == nil:
-		return fmt.Errorf("a body is sent, and none is documented")
+		return fmt.Errorf("the request has a body, and the document has none")
 	case content["application/json"] != nil:
 		return conforms(doc, at(content, "application/json", "schema"), []byte(body))
 	}
@@ -137,10 +137,10 @@ func propertiesOf(t *testing.T, doc, schema object) []string {
 
 // The server accepts the documented requests, and the tests send everything that is documented: every query parameter, and
 // every key of a body.
-func TestDocumentMatchesRequests(t *testing.T) {
+func TestDocument_MatchesRequests(t *testing.T) {
 	doc := document(t)
 	taken := map[string]map[string]bool{} // by call
-	for _, a := range plainAskings {
+	for _, a := range plainExchanges {
 		op := operation(doc, a)
 		if op == nil || a.code >= 300 {
 			continue
@@ -167,29 +167,29 @@ func TestDocumentMatchesRequests(t *testing.T) {
 		keys := propertiesOf(t, doc, at(op, "requestBody", "content", "application/json", "schema"))
 		for _, name := range slices.Concat(slices.Collect(maps.Keys(parametersIn(t, doc, op, "query"))), keys) {
 			if !taken[method+" "+path][name] {
-				t.Errorf("%s %s: %s is documented, and no request that is answered well has it", method, path, name)
+				t.Errorf("%s %s: %s is documented, and no successful request has it", method, path, name)
 			}
 		}
 	})
 }
 
-// beyond returns values that a schema does not allow, by their fault.
+// beyond returns values that a schema rejects, by the reason.
 func beyond(t *testing.T, doc, p object) map[string]string {
 	t.Helper()
 	schema, err := resolve(doc, at(p, "schema"))
 	must.OK(t, err)
 	all := map[string]string{}
 	if anyName := schema["minLength"] != nil && schema["pattern"] == nil; !anyName {
-		all["no such value"] = "no such value"
+		all["unknown value"] = "unknown value"
 	}
 	if low, ok := schema["minimum"].(float64); ok {
-		all["below the least"] = fmt.Sprint(low - 1)
+		all["below the minimum"] = fmt.Sprint(low - 1)
 	}
 	if high, ok := schema["maximum"].(float64); ok {
-		all["above the most"] = fmt.Sprint(high + 1)
+		all["above the maximum"] = fmt.Sprint(high + 1)
 	}
 	if schema["type"] == "integer" {
-		all["no whole number"] = "1.5"
+		all["not an integer"] = "1.5"
 	}
 	if high, ok := schema["maxLength"].(float64); ok {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(fmt.Sprint(schema["pattern"]), "^"), ".")
@@ -202,10 +202,10 @@ func beyond(t *testing.T, doc, p object) map[string]string {
 }
 
 // The server rejects query values that the document does not allow, and requests without a required parameter.
-func TestQueriesBeyondTheDocumentAreRefused(t *testing.T) {
+func TestQuery_RejectsUndocumentedValues(t *testing.T) {
 	doc := document(t)
 	tried := map[string]bool{}
-	for _, a := range plainAskings {
+	for _, a := range plainExchanges {
 		op, call := operation(doc, a), a.method+" "+a.route
 		if op == nil || a.code >= 300 || tried[call] {
 			continue
@@ -228,8 +228,8 @@ func TestQueriesBeyondTheDocumentAreRefused(t *testing.T) {
 		}
 		for name, p := range parametersIn(t, doc, op, "query") {
 			for what, value := range beyond(t, doc, p) {
-				if conformsText(doc, at(p, "schema"), value) == nil && what != "no such value" {
-					t.Errorf("%s, %s: %q is %s, and the document takes it", call, name, value, what)
+				if conformsText(doc, at(p, "schema"), value) == nil && what != "unknown value" {
+					t.Errorf("%s, %s: %q is %s, and the document accepts it", call, name, value, what)
 				}
 				try(name, value, true)
 			}

@@ -44,7 +44,7 @@ const (
 	stream               // limited by the open streams, not by time
 	probe                // limited only by time, so that monitoring works even when the server is at capacity
 	scraping             // limited by time and by the scrapes in flight
-	trial                // limited by time and by the trials in flight, which take no places of other requests
+	trial                // limited by time and by the trials in flight, which have a limit of their own
 )
 
 // class returns the class of the call for the limits of requests in flight; "" has no limit.
@@ -112,7 +112,7 @@ func (s *Server) routes() (all []route) {
 			route{method: get, path: "/v1/deadletters", access: operate, query: s.deadLetters, list: "dead_letters", data: "the dead letters"},
 			route{method: post, path: "/v1/deadletters/retry", access: operate, query: s.retryDeadLetters},
 			route{method: get, path: "/v1/deadletters/kinds", access: operate, query: s.retryKinds, list: "kinds", data: "the state of the retries"},
-			route{method: get, path: "/v1/deadletters/retries", access: operate, query: s.retriedLetters, list: "dead_letters", data: "the state of the retries"},
+			route{method: get, path: "/v1/deadletters/retries", access: operate, query: s.retriedDeadLetters, list: "dead_letters", data: "the state of the retries"},
 			route{method: post, path: "/v1/deadletters/limits", access: operate, handle: postJSON(s, s.limitRetries)},
 		)
 	}
@@ -171,7 +171,7 @@ func (s *Server) handler() http.Handler {
 	for _, r := range s.routes() {
 		h := s.instrument(r.path, s.traced(r, s.bounded(r)))
 		if r.kind == request || r.kind == trial {
-			h = s.pack(h)
+			h = s.compress(h)
 		}
 		mux.Handle(r.method+" "+r.path, h)
 		allowed[r.path] = append(allowed[r.path], r.method)
@@ -183,7 +183,7 @@ func (s *Server) handler() http.Handler {
 		mux.Handle(peers.Path, s.instrument(peers.Path, s.problems(s.peer)))
 	}
 	mux.Handle("/v1/", s.instrument("/v1/", s.problems(noSuchCall)))
-	mux.Handle("/", s.pack(s.instrument("/", s.problems(s.console))))
+	mux.Handle("/", s.compress(s.instrument("/", s.problems(s.console))))
 	return s.identified(mux)
 }
 
@@ -232,12 +232,12 @@ func onlyMethods(r *http.Request, methods ...string) *Problem {
 // least.
 func (s *Server) bounded(r route) http.Handler {
 	return s.problems(func(w http.ResponseWriter, req *http.Request) error {
-		place, err := s.enter(r.class())
+		slot, err := s.enter(r.class())
 		if err != nil {
 			return err
 		}
-		defer place.leave()
-		if err := notForeign(req); err != nil {
+		defer slot.leave()
+		if err := rejectForeign(req); err != nil {
 			return err
 		}
 		if r.kind == probe {
@@ -261,19 +261,19 @@ func (s *Server) bounded(r route) http.Handler {
 			defer cancel()
 			req = req.WithContext(ctx)
 		}
-		return r.answer(w, place.with(caller, req))
+		return r.answer(w, slot.with(caller, req))
 	})
 }
 
-// peer answers another process of the deployment. Its calls have their own places, because the process that sends them has
+// peer answers another process of the deployment. Its calls have their own limit, because the process that sends them has
 // already admitted the original request.
 func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
-	place, err := s.enter(peerClass)
+	slot, err := s.enter(peerClass)
 	if err != nil {
 		return err
 	}
-	defer place.leave()
-	if err := notForeign(r); err != nil {
+	defer slot.leave()
+	if err := rejectForeign(r); err != nil {
 		return err
 	}
 	if err := s.checkPeer(r); err != nil {
@@ -298,7 +298,7 @@ func (s *Server) problems(h handler) http.Handler {
 			}
 			s.answerError(w, r, fmt.Errorf("handle request: panic: %v\n%s", cause, debug.Stack()))
 		}()
-		err := s.notRenamed(r)
+		err := s.checkHost(r)
 		if err == nil {
 			err = h(w, r)
 		}

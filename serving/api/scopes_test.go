@@ -18,7 +18,7 @@ func event(stream, verb, actor, object string) string {
 	return fmt.Sprintf(`{"stream":%[1]q,"id":"%[2]s-%[3]s","time":"2026-11-20T10:00:00Z","actor":%[3]q,"verb":%[2]q,"object":%[4]q}`, stream, verb, actor, object) + "\n"
 }
 
-func TestEvents_NeedTheScopeOfTheirStream(t *testing.T) {
+func TestEvents_RequireScopeOfStream(t *testing.T) {
 	lines := map[string]string{
 		schemas.StreamPins:       event("pins", "delete", "user:7", "pin:1"),
 		schemas.StreamFollows:    event("follows", "follow", "user:7", "user:8"),
@@ -42,7 +42,7 @@ func TestEvents_NeedTheScopeOfTheirStream(t *testing.T) {
 					want, published = http.StatusAccepted, 1
 				}
 			}
-			res := ask(s, "POST", "/v1/events", line, "Authorization", "Bearer t")
+			res := roundTrip(s, "POST", "/v1/events", line, "Authorization", "Bearer t")
 			if res.StatusCode != want || len(f.published) != published {
 				t.Errorf("scope %q, event of %s: got %d and %d requests published, want %d and %d", scope, stream, res.StatusCode, len(f.published), want, published)
 			}
@@ -56,7 +56,7 @@ func TestEvents_NeedTheScopeOfTheirStream(t *testing.T) {
 func TestEvents_OneWithoutScopePublishesNothing(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, func(_ *Config, d *Deps) { d.Auth = tokens{"t": {Subject: "service:x", Scopes: []string{auth.Events}}} })
-	res := ask(s, "POST", "/v1/events", save+"\n"+event("users", "delete", "user:7", "user:7"), "Authorization", "Bearer t")
+	res := roundTrip(s, "POST", "/v1/events", save+"\n"+event("users", "delete", "user:7", "user:7"), "Authorization", "Bearer t")
 	body := bodyOf(t, res)
 	if res.StatusCode != 403 || len(f.published) != 0 || !strings.Contains(body, "needs the scope events:users:delete; nothing was published") {
 		t.Errorf("got %d, %d requests published: %s", res.StatusCode, len(f.published), body)
@@ -78,7 +78,7 @@ func TestEvents_AcceptedDeletesHaveAuditLines(t *testing.T) {
 		d.Log = log.logger(slog.LevelInfo)
 	})
 	body := save + "\n" + event("users", "delete", "user:7", "user:7") + event("pins", "delete", "user:8", "pin:9") + event("users", "update", "user:8", "user:8")
-	if res := ask(s, "POST", "/v1/events", body, "Authorization", "Bearer t", "X-Request-Id", "r-1"); res.StatusCode != 202 {
+	if res := roundTrip(s, "POST", "/v1/events", body, "Authorization", "Bearer t", "X-Request-Id", "r-1"); res.StatusCode != 202 {
 		t.Fatalf("got %d, want 202", res.StatusCode)
 	}
 	text := log.String()
@@ -87,7 +87,7 @@ func TestEvents_AcceptedDeletesHaveAuditLines(t *testing.T) {
 		`msg="delete accepted" operator=service:gdpr object=pin:9 event=delete-user:8 request=r-1`,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the log lacks %s:\n%s", want, text)
+			t.Errorf("got no %s in the log:\n%s", want, text)
 		}
 	}
 	if got := strings.Count(text, "delete accepted"); got != 2 || f.publisher != "service:gdpr" {
@@ -95,7 +95,7 @@ func TestEvents_AcceptedDeletesHaveAuditLines(t *testing.T) {
 	}
 }
 
-func TestAudit_LinesSayWhatChanged(t *testing.T) {
+func TestAudit_LogsChanges(t *testing.T) {
 	for _, c := range []struct{ path, body, want string }{
 		{"/v1/deadletters/limits", `{"kind":"actions","rate":2.5,"priority":3}`, "kind=actions rate=2.5 priority=3"},
 		{"/v1/deadletters/retry", "", "retried=2 skipped=1"},
@@ -110,7 +110,7 @@ func TestAudit_LinesSayWhatChanged(t *testing.T) {
 		if c.body != "" {
 			header = append(header, "Content-Type", "application/json")
 		}
-		res := ask(s, "POST", c.path, c.body, header...)
+		res := roundTrip(s, "POST", c.path, c.body, header...)
 		if text := log.String(); res.StatusCode != 200 || !strings.Contains(text, c.want) || !strings.Contains(text, "operator=operate-service") {
 			t.Errorf("%s: got %d and the log\n%s\nwant %s in it", c.path, res.StatusCode, text, c.want)
 		}
@@ -126,22 +126,22 @@ func TestAudit_BoundsLinesOfRequestsWithoutToken(t *testing.T) {
 		d.Log, d.Now = log.logger(slog.LevelInfo), func() time.Time { return at }
 	})
 	for range 3 * linesPerSecond {
-		ask(s, "POST", "/v1/deadletters/retry", "")
+		roundTrip(s, "POST", "/v1/deadletters/retry", "")
 	}
 	if got := strings.Count(log.String(), "msg=operated"); got != linesPerSecond {
 		t.Errorf("got %d lines, want %d", got, linesPerSecond)
 	}
-	text := bodyOf(t, ask(s, "GET", "/metrics", "", "Authorization", "Bearer "+auth.Operate))
+	text := bodyOf(t, roundTrip(s, "GET", "/metrics", "", "Authorization", "Bearer "+auth.Operate))
 	if want := fmt.Sprintf("\nsmartfeed_http_audit_lines_omitted_total %d\n", 2*linesPerSecond); !strings.Contains(text, want) {
-		t.Errorf("the metrics lack%s", want)
+		t.Errorf("got no metric%s", want)
 	}
-	ask(s, "POST", "/v1/deadletters/retry", "", "Authorization", "Bearer "+auth.Operate)
+	roundTrip(s, "POST", "/v1/deadletters/retry", "", "Authorization", "Bearer "+auth.Operate)
 	if text := log.String(); !strings.Contains(text, "operator=operate-service") {
 		t.Errorf("a request with a token has no line:\n%s", text)
 	}
 	at = at.Add(time.Minute)
-	ask(s, "POST", "/v1/deadletters/retry", "")
+	roundTrip(s, "POST", "/v1/deadletters/retry", "")
 	if text := log.String(); !strings.Contains(text, fmt.Sprintf("omitted=%d", 2*linesPerSecond)) {
-		t.Errorf("the next line does not say how many were omitted:\n%s", text)
+		t.Errorf("the next line does not have the number of omitted lines:\n%s", text)
 	}
 }

@@ -18,7 +18,7 @@ func TestDefaultConfigIsValid(t *testing.T) {
 	}
 }
 
-func TestValidateNamesEveryField(t *testing.T) {
+func TestValidate_ListsEveryField(t *testing.T) {
 	err := Config{}.Validate()
 	if err == nil {
 		t.Fatal("got nil, want every field's problem")
@@ -39,18 +39,18 @@ func TestValidateBounds(t *testing.T) {
 		change func(*Config)
 		want   string // "": valid
 	}{
-		"least header":         {func(c *Config) { c.MaxHeaderBytes = 1 << 10 }, ""},
-		"bodies below events":  {func(c *Config) { c.MaxBodiesBytes = 1 }, "max_bodies_bytes: 1: want 8388608 to 4294967296"},
-		"header too large":     {func(c *Config) { c.MaxHeaderBytes = 1<<20 + 1 }, "max_header_bytes: 1048577: want 1024 to 1048576"},
-		"bodies below one":     {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes - 1 }, "max_bodies_bytes: 8388607: want 8388608"},
-		"bodies of one":        {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes }, ""},
-		"caller below one":     {func(c *Config) { c.CallerBytes = 64 << 10 }, ""},
-		"no time to answer in": {func(c *Config) { c.WriteTimeout = 44 * time.Second }, "write_timeout: 44s: want at least"},
-		"just enough time":     {func(c *Config) { c.WriteTimeout = 45 * time.Second }, ""},
-		"allowed host":         {func(c *Config) { c.AllowedHosts = []string{"feed.example"} }, ""},
-		"host with a port":     {func(c *Config) { c.AllowedHosts = []string{"feed.example:80"} }, `allowed_hosts: "feed.example:80"`},
-		"every host":           {func(c *Config) { c.AllowedHosts = []string{"*.example"} }, `allowed_hosts: "*.example"`},
-		"poll too often":       {func(c *Config) { c.StreamPoll = time.Millisecond }, "stream_poll: 1ms"},
+		"least header":        {func(c *Config) { c.MaxHeaderBytes = 1 << 10 }, ""},
+		"bodies below events": {func(c *Config) { c.MaxBodiesBytes = 1 }, "max_bodies_bytes: 1: want 8388608 to 4294967296"},
+		"header too large":    {func(c *Config) { c.MaxHeaderBytes = 1<<20 + 1 }, "max_header_bytes: 1048577: want 1024 to 1048576"},
+		"bodies below one":    {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes - 1 }, "max_bodies_bytes: 8388607: want 8388608"},
+		"bodies of one":       {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes }, ""},
+		"caller below one":    {func(c *Config) { c.CallerBytes = 64 << 10 }, ""},
+		"no time to answer":   {func(c *Config) { c.WriteTimeout = 44 * time.Second }, "write_timeout: 44s: want at least"},
+		"just enough time":    {func(c *Config) { c.WriteTimeout = 45 * time.Second }, ""},
+		"allowed host":        {func(c *Config) { c.AllowedHosts = []string{"feed.example"} }, ""},
+		"host with a port":    {func(c *Config) { c.AllowedHosts = []string{"feed.example:80"} }, `allowed_hosts: "feed.example:80"`},
+		"every host":          {func(c *Config) { c.AllowedHosts = []string{"*.example"} }, `allowed_hosts: "*.example"`},
+		"poll too often":      {func(c *Config) { c.StreamPoll = time.Millisecond }, "stream_poll: 1ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
@@ -63,7 +63,7 @@ func TestValidateBounds(t *testing.T) {
 	}
 }
 
-func TestListenRefuses(t *testing.T) {
+func TestListen_Rejects(t *testing.T) {
 	taken := listen(t, &fakes{}, nil)
 	invalid := DefaultConfig()
 	invalid.MaxEvents = 0
@@ -85,7 +85,7 @@ func TestListenRefuses(t *testing.T) {
 }
 
 // An error after the address was opened closes the address.
-func TestListenGivesTheAddressBack(t *testing.T) {
+func TestListen_ClosesAddressOnError(t *testing.T) {
 	first := listen(t, &fakes{}, nil)
 	addr := first.Addr()
 	must.OK(t, first.Close())
@@ -93,18 +93,18 @@ func TestListenGivesTheAddressBack(t *testing.T) {
 	deps := (&fakes{}).deps()
 	must.Get(newMetrics(deps.Metrics))(t)
 	if _, err := Listen(addr, DefaultConfig(), deps); err == nil || !strings.Contains(err.Error(), "register metrics") {
-		t.Fatalf("got %v, want metrics that are there already", err)
+		t.Fatalf("got %v, want an error for duplicate metrics", err)
 	}
 	again, err := net.Listen("tcp", addr)
 	if err != nil {
-		t.Fatalf("the address is still taken: %v", err)
+		t.Fatalf("the address is still in use: %v", err)
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestRunAgainServesOnTheSameAddress(t *testing.T) {
+func TestRun_ServesAgainOnSameAddress(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
 	for range 2 {
@@ -128,10 +128,10 @@ func TestRunAgainServesOnTheSameAddress(t *testing.T) {
 	}
 }
 
-func TestRunEndsWhenItsListenerDoes(t *testing.T) {
+func TestRun_EndsWithItsListener(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
 	must.OK(t, s.listener.Close())
 	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "serve http on "+s.Addr()) {
-		t.Errorf("got %v, want that it cannot serve", err)
+		t.Errorf("got %v, want an error of serving", err)
 	}
 }

@@ -14,15 +14,15 @@ import (
 type endless struct {
 	text string
 	most int64 // bytes
-	took int64
+	sent int64
 }
 
 // send writes until all bytes are sent, or the receiver stops reading.
 func (e *endless) send(conn net.Conn) {
 	piece := []byte(strings.Repeat(e.text, max(1, 64<<10/len(e.text))))
-	for e.took < e.most {
-		n, err := conn.Write(piece[:min(int64(len(piece)), e.most-e.took)])
-		if e.took += int64(n); err != nil {
+	for e.sent < e.most {
+		n, err := conn.Write(piece[:min(int64(len(piece)), e.most-e.sent)])
+		if e.sent += int64(n); err != nil {
 			return
 		}
 	}
@@ -30,7 +30,7 @@ func (e *endless) send(conn net.Conn) {
 
 // A request of a thousand times the allowed size is rejected with a matching status. The server reads only a little beyond
 // the limit and allocates no memory for the rest.
-func TestAThousandTimesTooMuch(t *testing.T) {
+func TestLimits_OversizedRequests(t *testing.T) {
 	const (
 		post     = " HTTP/1.1\r\nHost: localhost\r\n"
 		events   = "POST /v1/events" + post
@@ -41,17 +41,17 @@ func TestAThousandTimesTooMuch(t *testing.T) {
 	)
 	cfg := DefaultConfig()
 	body, object, header := 1000*cfg.MaxEventsBytes, 1000*cfg.MaxFeatureBytes, 1000*int64(cfg.MaxHeaderBytes)
-	told := func(n int64) string { return "Content-Length: " + strconv.FormatInt(n, 10) + "\r\n\r\n" }
+	length := func(n int64) string { return "Content-Length: " + strconv.FormatInt(n, 10) + "\r\n\r\n" }
 	pad := func(text string) string { return chunk + strings.Repeat(text, 64<<10/len(text)) + "\r\n" }
 	lines := strings.Repeat(save+"\n", 64<<10/(len(save)+1))
 	lines += strings.Repeat(" ", 64<<10-len(lines))
 	for _, c := range []struct {
 		name, begin, more string
 		most              int64 // bytes to send if the server reads them
-		takes             int64 // the maximum that the server may read
+		reads             int64 // the maximum that the server may read
 		code              int
 	}{
-		{"events, their length told", events + told(body), "\n", body, 0, 413},
+		{"events, announced length", events + length(body), "\n", body, 0, 413},
 		{"events, in chunks", events + chunked, chunk + lines + "\r\n", body, 9 << 20, 413},
 		{"blank lines in chunks", events + chunked, pad("\n"), body, 9 << 20, 413},
 		{"bad lines in chunks", events + chunked, pad("x\n"), body, 9 << 20, 413},
@@ -59,7 +59,7 @@ func TestAThousandTimesTooMuch(t *testing.T) {
 		{"one line of spaces in chunks", events + chunked, pad(" "), body, 9 << 20, 413},
 		{"an extension of a chunk", events + chunked + "1;", "x", body, 1 << 20, 400},
 		{"extensions of chunks of a byte", events + chunked, "1;" + strings.Repeat("x", 1000) + "\r\n\n\r\n", body, 1 << 20, 400},
-		{"an object, its length told", features + told(object), " ", object, 0, 413},
+		{"an object, announced length", features + length(object), " ", object, 0, 413},
 		{"an object in chunks", features + chunked, pad(" "), object, 2 << 20, 413},
 		{"a deep object in chunks", features + chunked, pad("["), object, 2 << 20, 413},
 		{"one header", "GET /healthz" + post + "X-Long: ", "x", header, 1 << 20, 431},
@@ -92,25 +92,25 @@ func TestAThousandTimesTooMuch(t *testing.T) {
 				if res.StatusCode != c.code || err != nil {
 					t.Errorf("got %d, %v, want %d", res.StatusCode, err, c.code)
 				}
-				if allowed := c.takes + 512<<10; more.took > allowed { // net/http reads some bytes of a rejected body
-					t.Errorf("%d bytes were taken, want at most %d", more.took, allowed)
+				if allowed := c.reads + 512<<10; more.sent > allowed { // net/http reads some bytes of a rejected body
+					t.Errorf("the server read %d bytes, want at most %d", more.sent, allowed)
 				}
-				if made := after.TotalAlloc - before.TotalAlloc; made > limit {
-					t.Errorf("%d bytes of memory were made, want at most %d", made, limit)
+				if allocated := after.TotalAlloc - before.TotalAlloc; allocated > limit {
+					t.Errorf("allocated %d bytes, want at most %d", allocated, limit)
 				}
 				if got := w.code(t, "/healthz"); got != http.StatusOK {
 					t.Errorf("the next request: got %d, want 200", got)
 				}
 			})
-			if len(f.published)+len(f.asked) > 0 {
+			if len(f.published)+len(f.requests) > 0 {
 				t.Error("it had an effect")
 			}
 		})
 	}
 }
 
-// A header of almost the maximum size is answered, however many parts it has, without memory for more than that.
-func TestAHeaderFullOfParts(t *testing.T) {
+// A header of almost the maximum size is answered, regardless of its number of parts, with bounded memory.
+func TestLimits_HeaderOfManyParts(t *testing.T) {
 	room := DefaultConfig().MaxHeaderBytes - 2000
 	s := listen(t, &fakes{}, nil)
 	for name, c := range map[string]struct {
@@ -118,26 +118,26 @@ func TestAHeaderFullOfParts(t *testing.T) {
 		header []string
 		code   int
 	}{
-		"parameters":       {"/v1/dictionary?" + strings.Repeat("x&", room/2), nil, 400},
-		"other parameters": {"/v1/dictionary?" + numbered(room), nil, 400},
-		"the same ones":    {"/v1/dictionary?" + strings.Repeat("limit=1&", room/8), nil, 400},
-		"an id":            {"/v1/users/user:" + strings.Repeat("x", room) + "/feed", nil, 400},
-		"an escaped id":    {"/v1/users/user:" + strings.Repeat("%20", room/3) + "/feed", nil, 400},
-		"parts of a path":  {"/v1/" + strings.Repeat("x/", room/2), nil, 404},
-		"a cursor":         {"/v1/users/user:a/feed?cursor=" + strings.Repeat("A", room), nil, 400},
-		"a token":          {"/v1/status", []string{"Authorization", "Bearer " + strings.Repeat("a.", room/2)}, 200}, // authentication is disabled
-		"verbs":            {"/v1/insights/funnel?steps=" + strings.Repeat("view,", room/5), nil, 400},
+		"parameters":             {"/v1/dictionary?" + strings.Repeat("x&", room/2), nil, 400},
+		"other parameters":       {"/v1/dictionary?" + numbered(room), nil, 400},
+		"one parameter repeated": {"/v1/dictionary?" + strings.Repeat("limit=1&", room/8), nil, 400},
+		"an id":                  {"/v1/users/user:" + strings.Repeat("x", room) + "/feed", nil, 400},
+		"an escaped id":          {"/v1/users/user:" + strings.Repeat("%20", room/3) + "/feed", nil, 400},
+		"parts of a path":        {"/v1/" + strings.Repeat("x/", room/2), nil, 404},
+		"a cursor":               {"/v1/users/user:a/feed?cursor=" + strings.Repeat("A", room), nil, 400},
+		"a token":                {"/v1/status", []string{"Authorization", "Bearer " + strings.Repeat("a.", room/2)}, 200}, // authentication is disabled
+		"verbs":                  {"/v1/insights/funnel?steps=" + strings.Repeat("view,", room/5), nil, 400},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		res := ask(s, "GET", c.path, "", c.header...)
+		res := roundTrip(s, "GET", c.path, "", c.header...)
 		n, err := io.Copy(io.Discard, res.Body)
 		runtime.ReadMemStats(&after)
 		if res.StatusCode != c.code || err != nil {
 			t.Errorf("%s: got %d, %v, want %d", name, res.StatusCode, err, c.code)
 		}
-		if made := after.TotalAlloc - before.TotalAlloc; made > 8<<20 || n > 1<<20 {
-			t.Errorf("%s: an answer of %d bytes, for which %d bytes of memory were made, want at most 1 MiB and 8 MiB", name, n, made)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 8<<20 || n > 1<<20 {
+			t.Errorf("%s: an answer of %d bytes and %d bytes allocated, want at most 1 MiB and 8 MiB", name, n, allocated)
 		}
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// begun opens a request with a body of the given length, sends the start of it, and then stops.
-func (w *wire) begun(t *testing.T, token, path string, length int64, text string) net.Conn {
+// start opens a request with a body of the given length, sends the start of it, and then stops.
+func (w *wire) start(t *testing.T, token, path string, length int64, text string) net.Conn {
 	t.Helper()
 	return w.send(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", path, token, length, text))
 }
 
-// posted sends a whole request and returns the status of the answer.
+// posted sends a complete request and returns the status of the answer.
 func (w *wire) posted(t *testing.T, token, path, body string) int {
 	t.Helper()
-	conn := w.begun(t, token, path, int64(len(body)), body)
+	conn := w.start(t, token, path, int64(len(body)), body)
 	defer conn.Close()
 	return readAnswer(t, conn).StatusCode
 }
@@ -36,9 +36,8 @@ func twoOfEach(c *Config, d *Deps) {
 	d.Auth = k
 }
 
-// Announced bodies that do not arrive use none of the common limits: no bytes, and no place of a request in flight, however
-// many there are.
-func TestSlowBodiesTakeNothingOfOthers(t *testing.T) {
+// Announced bodies that do not arrive use none of the common limits: no bytes, and no slot of a request in flight.
+func TestSlowBodies_UseNoCommonLimits(t *testing.T) {
 	for _, c := range []struct {
 		name, scope, path string
 		slow              int   // requests
@@ -47,9 +46,9 @@ func TestSlowBodiesTakeNothingOfOthers(t *testing.T) {
 		code              int
 		change            func(*Config)
 	}{
-		{"events, all bytes that there are", auth.Events, "/v1/events", 8, 8 << 20, save, 202, nil},
-		{"events, all places", auth.Events, "/v1/events", 600, 1000, save, 202, nil},
-		{"events, all places of a busy machine", auth.Events, "/v1/events", 20, 1000, save, 202, func(c *Config) { c.MaxRequests = 12 }},
+		{"events, all bytes", auth.Events, "/v1/events", 8, 8 << 20, save, 202, nil},
+		{"events, all slots", auth.Events, "/v1/events", 600, 1000, save, 202, nil},
+		{"events, all slots of a busy machine", auth.Events, "/v1/events", 20, 1000, save, 202, func(c *Config) { c.MaxRequests = 12 }},
 		{"features", auth.Features, "/v1/features", 600, 1 << 20, `{"features":["a"]}`, 200, nil},
 		{"trials", auth.Features, "/v1/features/try", 20, 1 << 20, `{"definition":"{name: a, entity: user, aggregate: count}"}`, 200, nil},
 		{"decisions", auth.Operate, "/v1/dictionary/decisions", 600, 1 << 20, `{"term":"oolong","state":"candidate"}`, 200, nil},
@@ -63,34 +62,34 @@ func TestSlowBodiesTakeNothingOfOthers(t *testing.T) {
 			}
 			onWire(t, &fakes{}, change, func(t *testing.T, w *wire) {
 				for range c.slow {
-					defer w.begun(t, c.scope, c.path, c.length, " ").Close()
+					defer w.start(t, c.scope, c.path, c.length, " ").Close()
 				}
 				synctest.Wait()
 				if got := w.posted(t, "other-"+c.scope, c.path, c.good); got != c.code {
-					t.Errorf("beside %d slow ones of another: got %d, want %d", c.slow, got, c.code)
+					t.Errorf("during %d slow requests of another caller: got %d, want %d", c.slow, got, c.code)
 				}
 			})
 		})
 	}
 }
 
-// A user who does not read the answers uses only a share of the places. Other users are not affected, and this user recovers
+// A user who does not read the answers uses only a share of the slots. Other users are not affected, and this user recovers
 // when the answers are read.
-func TestRequestsOfOneUserAreBounded(t *testing.T) {
+func TestLimits_BoundRequestsOfOneUser(t *testing.T) {
 	change := func(c *Config, d *Deps) {
 		authenticated(c, d)
 		c.CallerRequests, c.MaxRequests, c.Limits.Rate = 3, 5, 0
 	}
 	onWire(t, &fakes{}, change, func(t *testing.T, w *wire) {
-		ask := func(user string) net.Conn {
+		request := func(user string) net.Conn {
 			return w.send(t, "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+user+"\r\n\r\n")
 		}
 		code := func(user string) int {
-			conn := ask(user)
+			conn := request(user)
 			defer conn.Close()
 			return readAnswer(t, conn).StatusCode
 		}
-		unread := []net.Conn{ask("a"), ask("a"), ask("a")}
+		unread := []net.Conn{request("a"), request("a"), request("a")}
 		synctest.Wait()
 		if got := code("a"); got != http.StatusTooManyRequests {
 			t.Errorf("a fourth request: got %d, want 429", got)
@@ -103,7 +102,7 @@ func TestRequestsOfOneUserAreBounded(t *testing.T) {
 		for _, conn := range unread {
 			res := readAnswer(t, conn)
 			if n, err := io.Copy(io.Discard, res.Body); res.StatusCode != http.StatusOK || n != int64(len(document)) || err != nil {
-				t.Errorf("read at last: got %d, %d bytes, %v; want 200 and all %d", res.StatusCode, n, err, len(document))
+				t.Errorf("read later: got %d, %d bytes, %v; want 200 and all %d", res.StatusCode, n, err, len(document))
 			}
 			conn.Close()
 		}
@@ -115,7 +114,7 @@ func TestRequestsOfOneUserAreBounded(t *testing.T) {
 }
 
 // One caller's bodies use at most a share of the common limit, and the rejection says so.
-func TestBodiesOfOneCallerAreBounded(t *testing.T) {
+func TestLimits_BoundBodiesOfOneCaller(t *testing.T) {
 	const half = 512 << 10
 	change := func(c *Config, d *Deps) {
 		twoOfEach(c, d)
@@ -130,11 +129,11 @@ func TestBodiesOfOneCallerAreBounded(t *testing.T) {
 		{"/v1/features", auth.Features, strings.Repeat(" ", half), `{"features":["a"]}` + strings.Repeat(" ", half-100), 200},
 	} {
 		onWire(t, &fakes{}, change, func(t *testing.T, w *wire) {
-			first := w.begun(t, c.scope, c.path, half+1, c.chunk)
-			second := w.begun(t, c.scope, c.path, half-1, c.chunk[:half/2])
+			first := w.start(t, c.scope, c.path, half+1, c.chunk)
+			second := w.start(t, c.scope, c.path, half-1, c.chunk[:half/2])
 			defer second.Close()
 			synctest.Wait()
-			for name, header := range map[string]string{"told": "Content-Length: 500000", "not told": "Transfer-Encoding: chunked"} {
+			for name, header := range map[string]string{"announced": "Content-Length: 500000", "not announced": "Transfer-Encoding: chunked"} {
 				conn := w.send(t, "POST "+c.path+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+c.scope+"\r\n"+header+"\r\n\r\n")
 				chunked(conn, c.good)
 				res := readAnswer(t, conn)
@@ -149,7 +148,7 @@ func TestBodiesOfOneCallerAreBounded(t *testing.T) {
 			first.Close()
 			synctest.Wait()
 			if got := w.posted(t, c.scope, c.path, c.good); got != c.taken {
-				t.Errorf("%s, after the first has gone: got %d, want %d", c.path, got, c.taken)
+				t.Errorf("%s, after the first disconnected: got %d, want %d", c.path, got, c.taken)
 			}
 		})
 	}
@@ -160,12 +159,12 @@ func chunked(conn net.Conn, body string) {
 	go func() { _, _ = fmt.Fprintf(conn, "%x\r\n%s\r\n0\r\n\r\n", len(body), body) }()
 }
 
-// A request that waited for its body is rejected if all places are then taken.
-func TestWhoWaitedIsRefusedWhereThereIsNoPlace(t *testing.T) {
+// A request that waited for its body is rejected if all slots are then taken.
+func TestSlowBodies_RejectedAtCapacityAfterWaiting(t *testing.T) {
 	for path, body := range map[string]string{"/v1/events": save, "/v1/features": `{"features":["a"]}`, "/v1/features/try": `{"definition":"a"}`} {
 		f := &fakes{}
 		onWire(t, f, nil, func(t *testing.T, w *wire) {
-			conn := w.begun(t, "", path, int64(len(body)), body[:10])
+			conn := w.start(t, "", path, int64(len(body)), body[:10])
 			defer conn.Close()
 			synctest.Wait()
 			fill(w.Server)
@@ -183,11 +182,11 @@ func TestWhoWaitedIsRefusedWhereThereIsNoPlace(t *testing.T) {
 				w.gates.Leave(trialClass)
 			}
 			if got := w.posted(t, "", path, body); got >= 300 {
-				t.Errorf("%s, when there are places again: got %d, want 2xx", path, got)
+				t.Errorf("%s, with free slots again: got %d, want 2xx", path, got)
 			}
 		})
-		if len(f.published) > 1 || len(f.asked) > 1 {
-			t.Errorf("%s: what was refused had an effect", path)
+		if len(f.published) > 1 || len(f.requests) > 1 {
+			t.Errorf("%s: a rejected request had an effect", path)
 		}
 	}
 }

@@ -36,9 +36,9 @@ type readiness struct {
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
-	lacking := s.deps.Ready()
-	a := readiness{Ready: len(lacking) == 0, Missing: []string{}, Components: []NotReadyReason{}}
-	for _, l := range lacking {
+	reasons := s.deps.Ready()
+	a := readiness{Ready: len(reasons) == 0, Missing: []string{}, Components: []NotReadyReason{}}
+	for _, l := range reasons {
 		a.Missing, a.Components = append(a.Missing, l.Text), append(a.Components, l)
 	}
 	if !a.Ready {

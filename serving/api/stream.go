@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// silence is the time after which an idle stream sends a comment, so that proxies keep the connection open.
-const silence = 15 * time.Second
+// keepAlive is the time after which an idle stream sends a comment, so that proxies keep the connection open.
+const keepAlive = 15 * time.Second
 
 // waitingStream sends the number of new items as server-sent events whenever it changes.
 func (s *Server) waitingStream(w http.ResponseWriter, r *http.Request) error {
@@ -49,8 +49,8 @@ func (s *Server) streamCounts(out eventStream, r *http.Request, user schemas.Use
 		text := ""
 		if n, err := s.deps.Feed.Waiting(r.Context(), user); err == nil && n != last {
 			last, text = n, fmt.Sprintf("event: new\ndata: {\"count\":%d}\n\n", n)
-		} else if time.Since(spoke) >= silence {
-			text = ": still here\n\n"
+		} else if time.Since(spoke) >= keepAlive {
+			text = ": keep-alive\n\n"
 		}
 		if text != "" {
 			spoke = time.Now()

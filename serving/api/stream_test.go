@@ -45,7 +45,7 @@ func nextEvent(t *testing.T, in *bufio.Reader) string {
 	}
 }
 
-func TestStreamSendsCountsAsTheyChange(t *testing.T) {
+func TestStream_SendsChangedCounts(t *testing.T) {
 	f := &fakes{count: 3}
 	onWire(t, f, nil, func(t *testing.T, w *wire) {
 		conn, in := counts(t, w)
@@ -66,7 +66,7 @@ func TestStreamSendsCountsAsTheyChange(t *testing.T) {
 }
 
 // The deadlines of requests do not apply to a stream, and an idle stream sends a comment before a proxy closes it.
-func TestStreamOutlivesDeadlines(t *testing.T) {
+func TestStream_OutlivesDeadlines(t *testing.T) {
 	f := &fakes{}
 	onWire(t, f, nil, func(t *testing.T, w *wire) {
 		conn, in := counts(t, w)
@@ -75,11 +75,11 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 		start := time.Now()
 		for time.Since(start) < 10*w.cfg.WriteTimeout {
 			before := time.Now()
-			if got := nextEvent(t, in); got != ": still here\n" {
+			if got := nextEvent(t, in); got != ": keep-alive\n" {
 				t.Fatalf("got %q, want a comment", got)
 			}
-			if took := time.Since(before); took < silence || took > silence+w.cfg.StreamPoll {
-				t.Fatalf("a comment after %s, want %s", took, silence)
+			if took := time.Since(before); took < keepAlive || took > keepAlive+w.cfg.StreamPoll {
+				t.Fatalf("a comment after %s, want %s", took, keepAlive)
 			}
 		}
 	})
@@ -87,12 +87,12 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 
 // Over HTTP/2 a deadline that passes resets its stream even if nothing is being written. An idle stream must nevertheless
 // stay open from its first moment on.
-func TestQuietStreamsLiveOverHTTP2(t *testing.T) {
-	f, looks := &fakes{}, 0
+func TestStream_StaysOpenOverHTTP2(t *testing.T) {
+	f, reads := &fakes{}, 0
 	f.hold = func(context.Context) { // the reads of the count fail for the first two seconds
 		f.fail = nil
-		if looks++; looks < 9 {
-			f.fail = errors.New("away")
+		if reads++; reads < 9 {
+			f.fail = errors.New("unavailable")
 		}
 	}
 	s := listen(t, f, func(c *Config, _ *Deps) {
@@ -126,20 +126,20 @@ func TestQuietStreamsLiveOverHTTP2(t *testing.T) {
 		in := bufio.NewReader(res.Body)
 		nextEvent(t, in)
 		for range 3 {
-			if got := nextEvent(t, in); got != ": still here\n" {
+			if got := nextEvent(t, in); got != ": keep-alive\n" {
 				t.Errorf("got %q, want a comment", got)
 			}
 		}
 	})
 }
 
-func TestStreamGoesOnWhileCountsFail(t *testing.T) {
+func TestStream_ContinuesWhileCountsFail(t *testing.T) {
 	f := &fakes{count: 1}
-	var looks atomic.Int64
+	var reads atomic.Int64
 	f.hold = func(context.Context) { // the first read succeeds, the next three fail
 		f.fail = nil
-		if n := looks.Add(1); n > 1 && n < 5 {
-			f.fail = errors.New("away")
+		if n := reads.Add(1); n > 1 && n < 5 {
+			f.fail = errors.New("unavailable")
 		} else if n == 5 {
 			f.set(2)
 		}
@@ -148,13 +148,13 @@ func TestStreamGoesOnWhileCountsFail(t *testing.T) {
 		conn, in := counts(t, w)
 		defer conn.Close()
 		nextEvent(t, in)
-		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":2}\n"; got != want || looks.Load() < 5 {
-			t.Errorf("got %q after %d looks, want %q after 5", got, looks.Load(), want)
+		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":2}\n"; got != want || reads.Load() < 5 {
+			t.Errorf("got %q after %d reads, want %q after 5", got, reads.Load(), want)
 		}
 	})
 }
 
-func TestStreamEndsWithTheServer(t *testing.T) {
+func TestStream_EndsWithServer(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		conn, in := counts(t, w)
 		defer conn.Close()
@@ -162,7 +162,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 		start := time.Now()
 		w.stop()
 		if _, err := in.ReadString('\n'); !errors.Is(err, io.EOF) {
-			t.Errorf("got %v, want the end", err)
+			t.Errorf("got %v, want the end of the stream", err)
 		}
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("the end took %s", took)
@@ -170,12 +170,12 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 	})
 }
 
-// A stream whose caller disconnects or stops reading releases its place.
-func TestStreamGivesItsPlaceBack(t *testing.T) {
+// A stream whose caller disconnects or stops reading releases its slot.
+func TestStream_ReleasesItsSlot(t *testing.T) {
 	for name, leave := range map[string]func(w *wire, conn net.Conn) error{
-		"caller gone": func(_ *wire, conn net.Conn) error { return conn.Close() },
+		"caller disconnects": func(_ *wire, conn net.Conn) error { return conn.Close() },
 		"caller does not read": func(w *wire, _ net.Conn) error {
-			time.Sleep(silence + w.cfg.WriteTimeout + w.cfg.StreamPoll)
+			time.Sleep(keepAlive + w.cfg.WriteTimeout + w.cfg.StreamPoll)
 			return nil
 		},
 	} {
@@ -189,7 +189,7 @@ func TestStreamGivesItsPlaceBack(t *testing.T) {
 					t.Errorf("second stream: got %d, want 503", got)
 				}
 				if got := w.code(t, "/v1/users/user:a/feed"); got != 200 {
-					t.Errorf("a request beside it: got %d, want 200", got)
+					t.Errorf("another request: got %d, want 200", got)
 				}
 				must.OK(t, leave(w, conn))
 				synctest.Wait()
@@ -202,9 +202,9 @@ func TestStreamGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-func TestHeadOfAStreamEnds(t *testing.T) {
+func TestStream_HeadEnds(t *testing.T) {
 	f := &fakes{}
-	res := ask(listen(t, f, nil), "HEAD", countsPath, "")
+	res := roundTrip(listen(t, f, nil), "HEAD", countsPath, "")
 	if res.StatusCode != 200 || f.counted > 0 {
 		t.Errorf("got %d after %d counts, want 200 and none", res.StatusCode, f.counted)
 	}
@@ -228,7 +228,7 @@ func TestStream_EndsWhenTokenExpires(t *testing.T) {
 	})
 }
 
-func TestStreams_OfServicesHaveABoundOfTheirOwn(t *testing.T) {
+func TestStream_ServicesHaveTheirOwnLimit(t *testing.T) {
 	change := func(c *Config, d *Deps) {
 		authenticated(c, d)
 		c.CallerStreams, c.ServiceStreams = 1, 2

@@ -80,7 +80,7 @@ func TestTLS_ReloadsCertificates(t *testing.T) {
 	old.MaxVersion = tls.VersionTLS11
 	old.MinVersion = tls.VersionTLS10
 	if _, err := getTLS(s.Addr(), old); err == nil || !strings.Contains(err.Error(), "version") {
-		t.Errorf("TLS 1.1: got %v, want it refused", err)
+		t.Errorf("TLS 1.1: got %v, want it rejected", err)
 	}
 	copyFile(t, file, "tls_test.go")
 	eventually.True(t, "the damaged pair is logged", func() bool {
@@ -88,7 +88,7 @@ func TestTLS_ReloadsCertificates(t *testing.T) {
 		return err == nil && strings.Contains(log.String(), "cannot reload the certificate")
 	})
 	copyFile(t, file, second)
-	eventually.True(t, "the second pair is in force", func() bool {
+	eventually.True(t, "the second pair is in use", func() bool {
 		_, err := getTLS(s.Addr(), believesSecond)
 		return err == nil
 	})

@@ -22,7 +22,7 @@ func BenchmarkPageTraced(b *testing.B) {
 			h := listen(b, &fakes{}, func(cfg *Config, d *Deps) { d.Tracer, cfg.Limits.Rate, cfg.Limits.Burst = c.tracer, 1e6, 1e6 }).handler()
 			b.ReportAllocs()
 			for b.Loop() {
-				if res := askHandler(h, "GET", "/v1/users/user:a/feed?cursor=good", nil); res.StatusCode != http.StatusOK {
+				if res := roundTripTo(h, "GET", "/v1/users/user:a/feed?cursor=good", nil); res.StatusCode != http.StatusOK {
 					b.Fatalf("got %d", res.StatusCode)
 				}
 			}

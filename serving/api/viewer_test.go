@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// The viewer is the user of the token. A service names the viewer, or none.
+// The viewer is the user of the token. A service can name a viewer.
 func TestViewer_IsTheTokensUserOrNamedByService(t *testing.T) {
 	for _, path := range []string{
 		"/v1/users/user:c/pins", "/v1/boards/board:c/pins", "/v1/interests/interest:c/pins", "/v1/pins/pin:c/related",
@@ -27,8 +27,8 @@ func TestViewer_IsTheTokensUserOrNamedByService(t *testing.T) {
 			"service":                  {auth.Feed, "", 200, []any{schemas.UserID("")}},
 			"service, a user named":    {auth.Feed, "?viewer=user:b", 200, []any{schemas.UserID("user:b")}},
 			"service, no user's name":  {auth.Feed, "?viewer=board:b", 400, nil},
-			"nobody is asked":          {"", "", 200, []any{schemas.UserID("")}},
-			"nobody is asked, a named": {"", "?viewer=user:b", 200, []any{schemas.UserID("user:b")}},
+			"no authentication":        {"", "", 200, []any{schemas.UserID("")}},
+			"no authentication, named": {"", "?viewer=user:b", 200, []any{schemas.UserID("user:b")}},
 		} {
 			t.Run(path+" "+name, func(t *testing.T) { checkSeen(t, path+c.query, c.token, c.code, c.want) })
 		}

@@ -47,7 +47,7 @@ func (p *pipes) dial(t *testing.T) net.Conn {
 	select {
 	case p.conns <- theirs:
 	case <-p.closed:
-		t.Fatal("the server takes no connections")
+		t.Fatal("the server accepts no connections")
 	}
 	return ours
 }
@@ -120,7 +120,7 @@ func closedAfter(t *testing.T, conn net.Conn) (time.Duration, string) {
 	return time.Since(start), string(got)
 }
 
-func TestSlowHeaderIsCutOff(t *testing.T) {
+func TestServer_ClosesSlowHeader(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		conn := w.send(t, "GET /healthz HTTP/1.1\r\nHost: loc")
 		took, got := closedAfter(t, conn)
@@ -130,8 +130,8 @@ func TestSlowHeaderIsCutOff(t *testing.T) {
 	})
 }
 
-// A sender that keeps sending a little is cut off like one that has stopped.
-func TestSlowBodyIsCutOff(t *testing.T) {
+// A sender that keeps sending a little is disconnected like one that has stopped.
+func TestServer_RejectsSlowBody(t *testing.T) {
 	for path, kind := range map[string]string{"/v1/events": "application/x-ndjson", "/v1/features": "application/json"} {
 		t.Run(path, func(t *testing.T) {
 			f := &fakes{}
@@ -157,14 +157,14 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 				}
 				<-gone
 			})
-			if len(f.published)+len(f.asked) > 0 {
-				t.Error("half a body had an effect")
+			if len(f.published)+len(f.requests) > 0 {
+				t.Error("an incomplete body had an effect")
 			}
 		})
 	}
 }
 
-func TestIdleConnectionIsClosed(t *testing.T) {
+func TestServer_ClosesIdleConnection(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		conn, res := w.get(t, "/healthz")
 		must.Get(io.Copy(io.Discard, res.Body))(t)
@@ -174,15 +174,15 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 	})
 }
 
-// A client that does not read an answer is cut off, and its place is released.
-func TestSlowReaderIsCutOff(t *testing.T) {
+// A client that does not read an answer is disconnected, and its slot is released.
+func TestServer_ClosesSlowReader(t *testing.T) {
 	one := func(c *Config, _ *Deps) { c.MaxRequests = 1 }
 	onWire(t, &fakes{}, one, func(t *testing.T, w *wire) {
 		conn := w.send(t, "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		defer conn.Close()
 		synctest.Wait()
 		if got := w.code(t, "/v1/openapi.json"); got != 503 {
-			t.Errorf("while nobody reads: got %d, want 503", got)
+			t.Errorf("while the answer is unread: got %d, want 503", got)
 		}
 		time.Sleep(w.cfg.WriteTimeout)
 		synctest.Wait()
@@ -192,7 +192,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	})
 }
 
-func TestRequestsAtOnceAreBounded(t *testing.T) {
+func TestServer_BoundsRequestsInFlight(t *testing.T) {
 	release := make(chan struct{})
 	f := &fakes{hold: func(context.Context) { <-release }}
 	two := func(c *Config, _ *Deps) { c.MaxRequests = 2 }
@@ -215,7 +215,7 @@ func TestRequestsAtOnceAreBounded(t *testing.T) {
 		}
 		close(release)
 		if a, b := <-codes, <-codes; a != 200 || b != 200 {
-			t.Errorf("the two: got %d and %d, want 200", a, b)
+			t.Errorf("the two requests: got %d and %d, want 200", a, b)
 		}
 		if got := w.code(t, "/v1/users/user:a/feed"); got != 200 {
 			t.Errorf("afterwards: got %d, want 200", got)
@@ -223,7 +223,7 @@ func TestRequestsAtOnceAreBounded(t *testing.T) {
 	})
 }
 
-func TestBrokerThatDoesNotAnswer(t *testing.T) {
+func TestEvents_SilentBroker(t *testing.T) {
 	f := &fakes{}
 	slow := func(_ *Config, d *Deps) { d.Publisher = silentBroker{} }
 	onWire(t, f, slow, func(t *testing.T, w *wire) {
@@ -232,7 +232,7 @@ func TestBrokerThatDoesNotAnswer(t *testing.T) {
 		defer conn.Close()
 		res := readAnswer(t, conn)
 		if took := time.Since(start); res.StatusCode != 503 || took != w.cfg.PublishTimeout || res.Header.Get("Retry-After") == "" {
-			t.Errorf("got %d after %s, want 503 after %s, and when to come again", res.StatusCode, took, w.cfg.PublishTimeout)
+			t.Errorf("got %d after %s, want 503 with Retry-After after %s", res.StatusCode, took, w.cfg.PublishTimeout)
 		}
 	})
 }
@@ -245,7 +245,7 @@ func (silentBroker) PublishAs(ctx context.Context, _ string, lines []schemas.Lin
 	return &topics.PublishError{Events: len(lines), Err: ctx.Err()}
 }
 
-func TestPanicInTheMiddleOfAnAnswerEndsItsConnection(t *testing.T) {
+func TestPanic_DuringAnswerClosesConnection(t *testing.T) {
 	f := &fakes{count: 1}
 	f.hold = func(context.Context) {
 		if f.counted > 0 { // the first count has been sent
@@ -257,7 +257,7 @@ func TestPanicInTheMiddleOfAnAnswerEndsItsConnection(t *testing.T) {
 		defer conn.Close()
 		got, err := io.ReadAll(res.Body)
 		if err != io.ErrUnexpectedEOF || string(got) != "event: new\ndata: {\"count\":1}\n\n" {
-			t.Errorf("got %q, %v, want one event and an answer cut off", got, err)
+			t.Errorf("got %q, %v, want one event and a truncated answer", got, err)
 		}
 		if got := w.code(t, "/healthz"); got != 200 {
 			t.Errorf("next request: got %d, want 200", got)
@@ -265,7 +265,7 @@ func TestPanicInTheMiddleOfAnAnswerEndsItsConnection(t *testing.T) {
 	})
 }
 
-func TestShutdownAnswersWhatIsUnderWay(t *testing.T) {
+func TestShutdown_CompletesRequestsInFlight(t *testing.T) {
 	f := &fakes{hold: func(context.Context) { time.Sleep(3 * time.Second) }}
 	onWire(t, f, nil, func(t *testing.T, w *wire) {
 		code := make(chan int)
@@ -290,7 +290,7 @@ func TestShutdownAnswersWhatIsUnderWay(t *testing.T) {
 }
 
 // A request that is still in flight at the end of the timeout loses its connection, and its context ends.
-func TestShutdownHasAnEnd(t *testing.T) {
+func TestShutdown_TimesOut(t *testing.T) {
 	f := &fakes{hold: func(ctx context.Context) { <-ctx.Done() }}
 	onWire(t, f, nil, func(t *testing.T, w *wire) {
 		conn := w.send(t, "GET /v1/users/user:a/feed HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -38,7 +38,7 @@ func ExampleClient_Visit() {
 func ExampleClient_WaitingStream() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "event: new\ndata: {\"count\":3}\n\n: still here\n\nevent: new\ndata: {\"count\":5}\n\n")
+		_, _ = io.WriteString(w, "event: new\ndata: {\"count\":3}\n\n: keep-alive\n\nevent: new\ndata: {\"count\":5}\n\n")
 	}))
 	defer server.Close()
 	c, err := client.New(client.Config{Address: server.URL})

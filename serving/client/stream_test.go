@@ -43,7 +43,7 @@ func TestWaitingStream_ReadsEventsAsBrowsers(t *testing.T) {
 		text string
 		want []int
 	}{
-		"as the server writes":    {seven + ": still here\n\n" + strings.ReplaceAll(seven, "7", "0"), []int{7, 0}},
+		"as the server writes":    {seven + ": keep-alive\n\n" + strings.ReplaceAll(seven, "7", "0"), []int{7, 0}},
 		"other line ends":         {strings.ReplaceAll(seven, "\n", "\r\n"), []int{7}},
 		"no space":                {"event:new\ndata:{\"count\":7}\n\n", []int{7}},
 		"data of several lines":   {"data: {\"count\":\ndata: 7}\nevent: new\n\n", []int{7}},
@@ -161,7 +161,7 @@ func TestWaitingStream_EndsAfterSilence(t *testing.T) {
 		c.http.Transport = answering(func(_ context.Context, write func(string)) {
 			for range 20 {
 				time.Sleep(15 * time.Second)
-				write(": still here\n\n")
+				write(": keep-alive\n\n")
 			}
 			write("event: new\ndata: {\"count\":7}\n\n")
 			write("event: new\ndata: {\"count\":8}\n\n")

@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/limit"
 )
 
-// Classes of calls with limits of their own. Other calls have the class of their access.
+// Classes of calls with separate limits. Other calls have the class of their access.
 const (
 	streamClass = "streams"
 	scrapeClass = "scrapes"
@@ -21,51 +21,51 @@ func (c Config) fixedLimits() map[string]int {
 	return map[string]int{streamClass: c.MaxStreams, scrapeClass: maxScrapes, trialClass: maxTrials}
 }
 
-// place is a request's share of the limit of requests in flight. The request gives it up while it waits for its body, so
-// that slow senders do not occupy the places of others.
-type place struct {
+// slot is a request's share of the limit of requests in flight. The request releases it while it waits for its body, so
+// that slow senders do not occupy the slots of others.
+type slot struct {
 	gates  *limit.Gates
 	class  string // "": no limit
 	holder string // the caller, "" while it is unknown or if it has no limit
 	held   bool
 }
 
-// enter takes a place for a call of a class. The caller must call leave.
-func (s *Server) enter(class string) (*place, error) {
-	p := &place{gates: s.gates, class: class}
+// enter takes a slot for a call of a class. The caller must call leave.
+func (s *Server) enter(class string) (*slot, error) {
+	p := &slot{gates: s.gates, class: class}
 	return p, p.take(s.gates.Enter)
 }
 
-// again takes the place back. It returns an error if all places are taken.
-func (p *place) again() error { return p.take(p.gates.Return) }
+// retake takes the slot again. It returns an error if all slots are taken.
+func (p *slot) retake() error { return p.take(p.gates.Return) }
 
-func (p *place) take(enter func(class string) bool) error {
+func (p *slot) take(enter func(class string) bool) error {
 	if p.held = p.class == "" || enter(p.class); !p.held {
 		return unavailable("at capacity: too many requests of this kind are in flight")
 	}
 	return nil
 }
 
-// leave returns the place, if the request has it.
-func (p *place) leave() {
+// leave returns the slot, if the request has it.
+func (p *slot) leave() {
 	if p.held && p.class != "" {
 		p.gates.Leave(p.class)
 	}
 	p.held = false
 }
 
-// placeKey is the context key of the place of a request that can have a body.
-type placeKey struct{}
+// slotKey is the context key of the slot of a request that can have a body.
+type slotKey struct{}
 
-// with adds the place to the context of a request that can have a body.
-func (p *place) with(c auth.Caller, r *http.Request) *http.Request {
+// with adds the slot to the context of a request that can have a body.
+func (p *slot) with(c auth.Caller, r *http.Request) *http.Request {
 	if r.Method != http.MethodPost {
 		return r
 	}
 	if who, bounded := holder(c, r); bounded {
 		p.holder = who
 	}
-	return r.WithContext(context.WithValue(r.Context(), placeKey{}, p))
+	return r.WithContext(context.WithValue(r.Context(), slotKey{}, p))
 }
 
 // hold takes one of a caller's streams, or of a user's requests, until leave is called. The requests of services and of

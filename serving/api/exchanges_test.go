@@ -11,40 +11,41 @@ import (
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
+	"github.com/smartfeed/smartfeed/serving/web"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 const save = `{"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7","verb":"save","object":"pin:42"}`
 
-// asking is one request and the expected answer.
-type asking struct {
+// exchange is one request and its expected answer.
+type exchange struct {
 	name         string
 	route        string // of the document; "": none
 	method, path string
 	header       []string
 	body         string
 	fail         error    // of every call of a dependency
-	missing      []string // what the process lacks to be ready
+	missing      []string // why the process is not ready
 	change       func(*Config, *Deps)
 	prepare      func(*Server)
-	slow, gone   bool // the end of the body never arrives; its sender has disconnected
+	slow, cut    bool // the end of the body never arrives; its sender has disconnected
 	plain        bool // over a connection without deadlines
 	code         int
-	says         string // contained in the answer
+	says         string // text in the answer
 }
 
-// askings are all requests of the tests: those in the tables, and the variants of the first successful one of each call.
-var askings = func() []asking {
-	all := slices.Concat(plainAskings, unchanged(plainAskings))
+// exchanges are all requests of the tests: those in the tables, and the variants of the first successful one of each call.
+var exchanges = func() []exchange {
+	all := slices.Concat(plainExchanges, unchanged(plainExchanges))
 	for _, r := range table() {
 		all = append(all, guarded(first(r.method, r.path), r)...)
 	}
-	return append(all, openAskings()...)
+	return append(all, openExchanges()...)
 }()
 
-// plainAskings are the requests without authentication.
-var plainAskings = func() []asking {
-	all := slices.Concat(feedRows, listRows, featureRows, insightRows, eventRows(), letterRows, interestRows, operationRows, strayRows, specialAskings())
+// plainExchanges are the requests without authentication.
+var plainExchanges = func() []exchange {
+	all := slices.Concat(feedRows, listRows, featureRows, insightRows, eventRows(), deadLetterRows, interestRows, operationRows, strayRows, specialExchanges())
 	for _, r := range table() {
 		all = append(all, variants(first(r.method, r.path), r)...)
 	}
@@ -55,8 +56,8 @@ var plainAskings = func() []asking {
 func table() []route { return (&Server{deps: (&fakes{}).deps()}).routes() }
 
 // first returns the first successful request of a call in the tables.
-func first(method, path string) asking {
-	for _, a := range slices.Concat(feedRows, listRows, featureRows, insightRows, eventRows(), letterRows, interestRows, operationRows) {
+func first(method, path string) exchange {
+	for _, a := range slices.Concat(feedRows, listRows, featureRows, insightRows, eventRows(), deadLetterRows, interestRows, operationRows) {
 		if a.method == method && a.route == path && a.code < 300 {
 			return a
 		}
@@ -64,7 +65,7 @@ func first(method, path string) asking {
 	panic("no request of " + method + " " + path)
 }
 
-// mux knows to which route a request belongs.
+// mux returns the route of a request.
 var mux = func() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, r := range table() {
@@ -74,23 +75,23 @@ var mux = func() *http.ServeMux {
 }()
 
 // row returns a request, given as its method and path, with the expected answer.
-func row(request, body string, code int, says string) asking {
+func row(request, body string, code int, says string) exchange {
 	method, path, _ := strings.Cut(request, " ")
 	_, pattern := mux.Handler(httptest.NewRequest(method, path, nil))
 	_, route, _ := strings.Cut(pattern, " ")
-	return asking{name: fmt.Sprintf("%.80s %.80s", path, body), route: route, method: method, path: path, body: body, code: code, says: says}
+	return exchange{name: fmt.Sprintf("%.80s %.80s", path, body), route: route, method: method, path: path, body: body, code: code, says: says}
 }
 
 // but returns a with changes.
-func (a asking) but(name string, code int, says string, change func(*asking)) asking {
+func (a exchange) but(name string, code int, says string, change func(*exchange)) exchange {
 	a.name, a.code, a.says = name, code, says
 	change(&a)
 	return a
 }
 
 // headed returns a with a header.
-func (a asking) headed(code int, says string, header ...string) asking {
-	return a.but(strings.Join(header, " "), code, says, func(a *asking) { a.header = header })
+func (a exchange) headed(code int, says string, header ...string) exchange {
+	return a.but(strings.Join(header, " "), code, says, func(a *exchange) { a.header = header })
 }
 
 // with adds a parameter to a path.
@@ -101,10 +102,10 @@ func with(path, parameter string) string {
 	return path + "?" + parameter
 }
 
-// classes are all classes of requests whose places fill takes.
+// classes are the classes of requests whose slots fill takes.
 var classes = append(auth.Scopes(), access{}.class(), streamClass, trialClass, peerClass)
 
-// fill takes every place of the server, except those of scrapes.
+// fill takes every slot of the server, except those of scrapes.
 func fill(s *Server) {
 	for _, class := range classes {
 		for s.gates.Enter(class) {
@@ -113,8 +114,8 @@ func fill(s *Server) {
 }
 
 // variants returns the requests that follow from a successful one: with unknown parameters and invalid ids, at capacity, with
-// failing dependencies, and with bodies that are not acceptable.
-func variants(good asking, r route) []asking {
+// failing dependencies, and with invalid bodies.
+func variants(good exchange, r route) []exchange {
 	full, failed := 503, 500
 	if r.kind == probe || r.kind == scraping {
 		full = good.code
@@ -123,41 +124,41 @@ func variants(good asking, r route) []asking {
 		failed = 503
 	}
 	all := append(bodies(good, r), ids(good)...)
-	all = append(all, good.but("at capacity", full, "", func(a *asking) { a.prepare = fill }))
+	all = append(all, good.but("at capacity", full, "", func(a *exchange) { a.prepare = fill }))
 	if r.kind != probe && r.kind != scraping {
-		all = append(all, good.but("unknown parameter", 400, `unknown parameter \"verbose\"`, func(a *asking) { a.path = with(a.path, "verbose=1") }))
+		all = append(all, good.but("unknown parameter", 400, `unknown parameter \"verbose\"`, func(a *exchange) { a.path = with(a.path, "verbose=1") }))
 	}
 	switch {
 	case r.kind == stream: // it continues without counts
-		all = append(all, good.but("without deadlines", 500, "", func(a *asking) { a.plain = true }))
+		all = append(all, good.but("without deadlines", 500, "", func(a *exchange) { a.plain = true }))
 	case r.path == "/metrics":
-		all = append(all, good.but("failing", 500, "secret inside", func(a *asking) { a.fail = errBroken }))
+		all = append(all, good.but("failing", 500, "secret inside", func(a *exchange) { a.fail = errBroken }))
 	case r.path == "/readyz", r.path == "/v1/status":
-		all = append(all, good.but("failing", 500, "", func(a *asking) { a.fail = errBroken }))
+		all = append(all, good.but("failing", 500, "", func(a *exchange) { a.fail = errBroken }))
 	case r.access != access{}:
 		late := 503
 		if call := r.method + r.path; call == "GET/v1/features" { // the definitions are in memory
 			late = 500
 		}
-		all = append(all, good.but("failing", failed, "", func(a *asking) { a.fail = errBroken }),
-			good.but("late", late, "", func(a *asking) { a.fail = fmt.Errorf("read: %w", context.DeadlineExceeded) }),
-			good.but("panicking", 500, "the log has the cause", func(a *asking) { a.change = noDependencies }))
+		all = append(all, good.but("failing", failed, "", func(a *exchange) { a.fail = errBroken }),
+			good.but("late", late, "", func(a *exchange) { a.fail = fmt.Errorf("read: %w", context.DeadlineExceeded) }),
+			good.but("panicking", 500, "the log has the cause", func(a *exchange) { a.change = noDependencies }))
 	}
 	return all
 }
 
-// noDependencies has every call of a dependency panic.
+// noDependencies makes every call of a dependency panic.
 func noDependencies(_ *Config, d *Deps) {
 	d.Feed, d.Features, d.Insights = struct{ Feed }{}, struct{ Features }{}, struct{ Insights }{}
 	d.Publisher, d.DeadLetters, d.Dictionary = struct{ Publisher }{}, struct{ DeadLetters }{}, struct{ Dictionary }{}
 }
 
 // bodies returns the variants of a POST.
-func bodies(good asking, r route) []asking {
+func bodies(good exchange, r route) []exchange {
 	if r.method != "POST" {
 		return nil
 	}
-	all := []asking{good.headed(403, "cross-site", "Sec-Fetch-Site", "cross-site")}
+	all := []exchange{good.headed(403, "cross-site", "Sec-Fetch-Site", "cross-site")}
 	if good.body == "" {
 		return all
 	}
@@ -173,15 +174,15 @@ func bodies(good asking, r route) []asking {
 		good.headed(415, "want "+kind, "Content-Type", "text/plain"),
 		good.headed(415, "want "+kind, "Content-Type", ";;"),
 		good.headed(415, "send the body uncompressed", "Content-Encoding", "gzip"),
-		good.but("slow", 408, "in time", func(a *asking) { a.body, a.slow = a.body[:len(a.body)/2], true }),
-		good.but("gone", 400, "completely", func(a *asking) { a.body, a.gone = a.body[:len(a.body)/2], true }),
-		good.but("too large", 413, fmt.Sprint(most, " bytes"), func(a *asking) { a.body = pad(most + 1) }),
-		good.but("too large, of unknown length", 413, "", func(a *asking) { a.body, a.header = pad(most+1), []string{"Transfer-Encoding", "chunked"} }),
+		good.but("slow", 408, "in time", func(a *exchange) { a.body, a.slow = a.body[:len(a.body)/2], true }),
+		good.but("disconnected", 400, "completely", func(a *exchange) { a.body, a.cut = a.body[:len(a.body)/2], true }),
+		good.but("too large", 413, fmt.Sprint(most, " bytes"), func(a *exchange) { a.body = pad(most + 1) }),
+		good.but("too large, of unknown length", 413, "", func(a *exchange) { a.body, a.header = pad(most+1), []string{"Transfer-Encoding", "chunked"} }),
 	)
 }
 
 // ids returns the variants of a request with an id in its path.
-func ids(good asking) []asking {
+func ids(good exchange) []exchange {
 	at := slices.IndexFunc(strings.Split(good.route, "/"), func(segment string) bool { return strings.HasPrefix(segment, "{") })
 	if at < 0 {
 		return nil
@@ -193,7 +194,7 @@ func ids(good asking) []asking {
 	}
 	path, query, _ := strings.Cut(good.path, "?")
 	segments := strings.Split(path, "/")
-	var all []asking
+	var all []exchange
 	for _, c := range []struct {
 		id   string
 		code int
@@ -209,7 +210,7 @@ func ids(good asking) []asking {
 		{kind + ":", 400, "no name"},
 		{other, 400, "want " + kind},
 	} {
-		all = append(all, good.but(fmt.Sprintf("id %.40s", c.id), c.code, c.says, func(a *asking) {
+		all = append(all, good.but(fmt.Sprintf("id %.40s", c.id), c.code, c.says, func(a *exchange) {
 			changed := slices.Clone(segments)
 			changed[at] = c.id
 			if a.path = strings.Join(changed, "/"); query != "" {
@@ -217,10 +218,10 @@ func ids(good asking) []asking {
 			}
 		}))
 	}
-	return append(all, good.but("malformed query", 400, "malformed", func(a *asking) { a.path = with(a.path, "limit=%zz") }))
+	return append(all, good.but("malformed query", 400, "malformed", func(a *exchange) { a.path = with(a.path, "limit=%zz") }))
 }
 
-var feedRows = slices.Concat([]asking{
+var feedRows = slices.Concat([]exchange{
 	row("GET /v1/users/user:a/feed", "", 200, `"score":1.5`),
 	row("GET /v1/users/user:a/feed?feed=plain", "", 200, ""),
 	row("GET /v1/users/user:a/feed?feed=other", "", 400, "unknown feed"),
@@ -247,7 +248,7 @@ var feedRows = slices.Concat([]asking{
 	row("GET /v1/users/user:a/pools?source="+strings.Repeat("x", 65), "", 400, "want the name of a source"),
 }, limits("/v1/users/user:a/feed"))
 
-var listRows = slices.Concat([]asking{
+var listRows = slices.Concat([]exchange{
 	row("GET /v1/users/user:a/pins", "", 200, ""),
 	row("GET /v1/users/user:a/pins?cursor=good&limit=3&viewer=user:b", "", 200, ""),
 	row("GET /v1/boards/board:a/pins", "", 200, ""),
@@ -260,11 +261,11 @@ var listRows = slices.Concat([]asking{
 }, limits("/v1/boards/board:a/pins"))
 
 // limits are requests for pages of several sizes.
-func limits(path string) []asking {
-	get := func(limit string, code int, says string) asking {
+func limits(path string) []exchange {
+	get := func(limit string, code int, says string) exchange {
 		return row("GET "+path+"?limit="+limit, "", code, says)
 	}
-	return []asking{
+	return []exchange{
 		get("1", 200, ""), get("100", 200, ""), get("0", 400, "1 to 100"), get("101", 400, "1 to 100"), get("-1", 400, "1 to 100"),
 		get("abc", 400, `limit \"abc\": want a number`), get("99999999999999999999", 400, "want a number"), get("1&limit=2", 400, "limit is given 2 times"),
 	}
@@ -275,7 +276,7 @@ const (
 	goodTrial    = `{"definition":"{name: a, entity: user, aggregate: count}","users":["user:a"]`
 )
 
-var featureRows = []asking{
+var featureRows = []exchange{
 	row("GET /v1/features", "", 200, `"name":"interests"`),
 	row("POST /v1/features", goodFeatures, 200, `"number":1.25`),
 	row("POST /v1/features", goodFeatures+strings.Repeat(" ", 1<<20-len(goodFeatures)), 200, ""),
@@ -299,7 +300,7 @@ var featureRows = []asking{
 	row("POST /v1/features/try", `{}`, 400, `"errors":["definition:1: no features`),
 }
 
-var insightRows = []asking{
+var insightRows = []exchange{
 	row("GET /v1/insights/growth?days=7", "", 200, `{"days":[{"day":"2026-11-20","new":1`),
 	row("GET /v1/insights/growth?days=week", "", 400, "want a whole number"),
 	row("GET /v1/insights/growth?days=91", "", 400, "want 1 to 90"),
@@ -312,10 +313,10 @@ var insightRows = []asking{
 	row("GET /v1/insights/popularity?limit=5", "", 200, `"interest:tea"`),
 }
 
-func eventRows() []asking {
-	post := func(body string, code int, says string) asking { return row("POST /v1/events", body, code, says) }
+func eventRows() []exchange {
+	post := func(body string, code int, says string) exchange { return row("POST /v1/events", body, code, says) }
 	line := func(old, new string) string { return strings.Replace(save, old, new, 1) }
-	return []asking{
+	return []exchange{
 		post(save, 202, `{"accepted":1}`),
 		post("\r\n\n \t\n"+save+"\r\n\n", 202, `{"accepted":1}`),
 		post("", 400, "has no event"),
@@ -336,7 +337,7 @@ func eventRows() []asking {
 	}
 }
 
-var letterRows = []asking{
+var deadLetterRows = []exchange{
 	row("GET /v1/deadletters", "", 200, `"key":"cGluOjE=","value":"AP8="`),
 	row("GET /v1/deadletters?limit=1", "", 200, `{"dead_letters":[{"dead_letter_partition":3,"dead_letter_offset":4,"retried":true,"attempts":2,"first_partition":5,"first_offset":3,"topic":"actions"`),
 	row("GET /v1/deadletters?limit=1000", "", 200, "the dead letter cannot be decoded: no record"),
@@ -346,7 +347,7 @@ var letterRows = []asking{
 	row("GET /v1/deadletters/retries?kind=actions/objects/a&state=waiting&limit=7", "", 200, `{"dead_letters":[{"kind":"actions/objects/a","topic":"actions","partition":0,"offset":7,"group":"objects","reason":"odd","state":"waiting","attempts":7,"since":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z"}`),
 	row("GET /v1/deadletters/retries", "", 200, `"why":"because","since":"2026-11-20T12:00:00Z","due":null}`),
 	row("GET /v1/deadletters/retries?kind=a&state=b&limit=1001", "", 400, "want topic/group/words"),
-	row("GET /v1/deadletters/retries?state=gone", "", 400, "want one of waiting, sent, done, parked"),
+	row("GET /v1/deadletters/retries?state=other", "", 400, "want one of waiting, sent, done, parked"),
 	row("POST /v1/deadletters/limits", `{"kind":"actions","rate":0,"priority":2,"operator":"ann"}`, 200, `{"kind":"actions","rate":0,"priority":2}`),
 	row("POST /v1/deadletters/limits", `{"kind":"actions"}`, 200, `"rate":null`),
 	row("POST /v1/deadletters/limits", `{"kind":"nothing","rate":1}`, 400, "there is no topic"),
@@ -361,10 +362,10 @@ const (
 	rejection = `{"term":"Oolong","state":"rejected","reason":"a brand","operator":"ann"}`
 )
 
-var interestRows = []asking{
+var interestRows = []exchange{
 	row("GET /v1/dictionary?limit=7", "", 200, `{"terms":[{"term":"oolong tea","state":"candidate","score":1.5,"pins":7,"people":3,"recent":0.5,"decided":null}]}`),
 	row("GET /v1/dictionary?state=rejected", "", 200, `"reason":"a brand","operator":"ann","decided":"2026-11-20T12:00:00Z"`),
-	row("GET /v1/dictionary?state=lost", "", 400, "want one of candidate"),
+	row("GET /v1/dictionary?state=other", "", 400, "want one of candidate"),
 	row("GET /v1/users/user:7/interests?limit=5", "", 200, `{"interests":[{"interest":"interest:tea","strength":2,"share":1,"evidence":[{"pin":"pin:1","verb":"save","weight":5,"time":"2026-11-20T12:00:00Z"}]},{"interest":"interest:none","strength":0,"share":0,"evidence":[]}]}`),
 	row("GET /v1/users/user:7/interests?limit=1001", "", 400, "1 to 1000"),
 	row("GET /v1/interests/interest:tea/engagement?days=9", "", 200, `{"source":"following","counts":{"impression":120,"save":9}}]}`),
@@ -390,7 +391,7 @@ var interestRows = []asking{
 	row(decisions, `{"term":"a","state":"accepted","interest":"tea"}`, 400, "interest:"),
 }
 
-var operationRows = []asking{
+var operationRows = []exchange{
 	row("GET /v1/status", "", 200, `"version":"v1"`),
 	row("GET /v1/openapi.json", "", 200, `"openapi": "3.1.0"`),
 	row("GET /docs", "", 200, "the console"),
@@ -400,7 +401,7 @@ var operationRows = []asking{
 }
 
 // strayRows are requests without a route.
-var strayRows = []asking{
+var strayRows = []exchange{
 	row("GET /", "", 200, "the console"),
 	row("POST /", "", 405, ""),
 	row("GET /v1/nothing", "", 404, "/v1/openapi.json"),
@@ -413,28 +414,31 @@ var strayRows = []asking{
 	row("BREW /v1/status", "", 405, ""),
 }
 
-// specialAskings are requests in special circumstances.
-func specialAskings() []asking {
+// specialExchanges are requests in special circumstances.
+func specialExchanges() []exchange {
 	uncertain := &topics.PublishError{Acknowledged: 1, Events: 2, Err: context.DeadlineExceeded}
 	events := row("POST /v1/events", save, 0, "")
-	return []asking{
-		row("GET /", "", 0, "").but("no console", 404, "", func(a *asking) { a.change = func(_ *Config, d *Deps) { d.Console = nil } }),
-		row("GET /docs", "", 0, "").but("no console", 404, "", func(a *asking) {
+	return []exchange{
+		row("GET /", "", 0, "").but("no console", 404, "", func(a *exchange) { a.change = func(_ *Config, d *Deps) { d.Console = nil } }),
+		row("GET /docs", "", 0, "").but("no console", 404, "", func(a *exchange) {
 			a.route, a.change = "", func(_ *Config, d *Deps) { d.Console = nil }
 		}),
+		row("GET /docs", "", 0, "").but("unchanged", 304, "", func(a *exchange) {
+			a.header, a.change = []string{"If-None-Match", "*"}, func(_ *Config, d *Deps) { d.Console, _ = web.Handler() }
+		}),
 		row("GET /readyz", "", 0, "").but("not ready", 503, `{"ready":false,"missing":["pools is waiting"],"components":[{"component":"pools","state":"recovering","percent":40}]}`,
-			func(a *asking) { a.missing = []string{"pools is waiting"} }),
-		row("GET /metrics", "", 0, "").but("too many scrapes", 503, "", func(a *asking) {
+			func(a *exchange) { a.missing = []string{"pools is waiting"} }),
+		row("GET /metrics", "", 0, "").but("too many scrapes", 503, "", func(a *exchange) {
 			a.prepare = func(s *Server) {
 				for s.gates.Enter(scrapeClass) {
 				}
 			}
 		}),
-		row("POST /v1/deadletters/retry", "", 0, "").but("of a topic that this process may not write", 500, "Write on topic deliveries", func(a *asking) {
+		row("POST /v1/deadletters/retry", "", 0, "").but("no permission to write the topic", 500, "Write on topic deliveries", func(a *exchange) {
 			a.fail = fmt.Errorf("retry dead letters: %w", &TooLongError{errors.New("allow it Write on topic deliveries")})
 		}),
-		events.but("broker unavailable", 503, "send them again", func(a *asking) { a.fail = fmt.Errorf("x: %w", uncertain) }),
-		events.but("too many bytes of bodies", 503, "bytes of request bodies", func(a *asking) {
+		events.but("broker unavailable", 503, "send them again", func(a *exchange) { a.fail = fmt.Errorf("x: %w", uncertain) }),
+		events.but("too many bytes of bodies", 503, "bytes of request bodies", func(a *exchange) {
 			a.body = strings.Repeat(" ", 1<<20) + save
 			a.change = func(c *Config, _ *Deps) { c.MaxEventsBytes, c.MaxBodiesBytes = 2<<20, 2<<20 }
 			a.prepare = func(s *Server) { _ = s.lines.Share("").Grow(1 << 20) }
@@ -443,25 +447,25 @@ func specialAskings() []asking {
 }
 
 // guarded returns a request with other tokens.
-func guarded(good asking, r route) []asking {
+func guarded(good exchange, r route) []exchange {
 	if r.access == (access{}) {
 		return nil
 	}
-	return []asking{
-		withToken(good, "", 401, "requires"), withToken(good, "forged", 401, "it is unknown"), withToken(good, "away", 503, "the key set has not been read"),
+	return []exchange{
+		withToken(good, "", 401, "requires"), withToken(good, "forged", 401, "it is unknown"), withToken(good, "unavailable", 503, "the key set has not been read"),
 		withToken(good, "neither", 403, "identifies no caller: its subject"), withToken(good, "none", 403, "requires"),
 		withToken(good, "all", good.code, ""), withToken(good, "again", 429, "above its request rate"),
 	}
 }
 
-// openAskings are requests with tokens for the calls that need none.
-func openAskings() []asking {
-	var all []asking
-	for _, open := range []asking{first("GET", "/v1/openapi.json"), first("GET", "/docs")} {
-		for _, token := range []string{"forged", "away", "neither"} {
+// openExchanges are requests with tokens for the calls that need none.
+func openExchanges() []exchange {
+	var all []exchange
+	for _, open := range []exchange{first("GET", "/v1/openapi.json"), first("GET", "/docs")} {
+		for _, token := range []string{"forged", "unavailable", "neither"} {
 			all = append(all, withToken(open, token, 200, open.says))
 		}
-		all = append(all, open.but("too many of one address", 429, "", func(a *asking) {
+		all = append(all, open.but("too many requests of one address", 429, "", func(a *exchange) {
 			a.change = func(c *Config, d *Deps) { authenticated(c, d); c.Limits.Rate, c.Limits.Burst = 0.5, 1 }
 			a.prepare = func(s *Server) { s.callers.Address("192.0.2.1:1234") } // the address of httptest
 		}))
@@ -470,8 +474,8 @@ func openAskings() []asking {
 }
 
 // withToken returns a with a token: "none" has no scopes, "all" has every scope, "again" exceeds its rate.
-func withToken(a asking, token string, code int, says string) asking {
-	return a.but(fmt.Sprintf("token %q", token), code, says, func(a *asking) {
+func withToken(a exchange, token string, code int, says string) exchange {
+	return a.but(fmt.Sprintf("token %q", token), code, says, func(a *exchange) {
 		if token != "" {
 			a.header = append(slices.Clone(a.header), "Authorization", "Bearer "+token)
 		}
