@@ -170,8 +170,8 @@ func (s *started) checkDeadLetters() {
 	s.publishLine(schemas.Line{Stream: topics.Actions, Key: "pin:1", Event: &schemas.ActionEvent{Event: dance}})
 	eventually.True(s.t, "the dead letter is listed", func() bool {
 		list := get[struct {
-			Letters []struct{ Retried bool } `json:"dead_letters"`
-		}](s.api(), "/v1/deadletters").Letters
+			DeadLetters []struct{ Retried bool } `json:"dead_letters"`
+		}](s.api(), "/v1/deadletters").DeadLetters
 		return len(list) > 0 && !list[len(list)-1].Retried
 	})
 	if done := post[ops.Retried](s.api(), "/v1/deadletters/retry", "{}"); done.Published == 0 {

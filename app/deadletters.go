@@ -66,7 +66,7 @@ func (d deadLetters) Kinds(ctx context.Context) ([]schemas.RetryKind, error) {
 // Retries returns at most limit dead letters of a kind ("": all) in a state ("": all), the latest state changes first.
 func (d deadLetters) Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedDeadLetter, error) {
 	list, err := forTopics(ctx, d.topics(kind), func(ctx context.Context, topic string) ([]schemas.RetriedDeadLetter, error) {
-		return d.states.RetriedLetters(ctx, topic, kind, state, limit)
+		return d.states.RetriedDeadLetters(ctx, topic, kind, state, limit)
 	})
 	slices.SortStableFunc(list, func(a, b schemas.RetriedDeadLetter) int { return int(b.Since - a.Since) })
 	return list[:min(limit, len(list))], err

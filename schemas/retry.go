@@ -9,10 +9,10 @@ import (
 // RetryOrder is an operator's decision about the retries of a topic's dead letters. Topic retry-orders, key: Topic.
 type RetryOrder struct {
 	Topic       string       `avro:"topic" json:"topic"`
-	Operator    string       `avro:"operator" json:"operator,omitempty"` // "": unknown
+	Operator    string       `avro:"operator" json:"operator,omitempty"` // who decided; "": unknown
 	Time        Micros       `avro:"time" json:"time"`
 	Limits      []RetryLimit `avro:"limits" json:"limits,omitempty"`
-	DeadLetters []DeadLetter `avro:"dead_letters" json:"dead_letters,omitempty"` // to retry immediately, in any state
+	DeadLetters []DeadLetter `avro:"dead_letters" json:"dead_letters,omitempty"` // dead letters to retry immediately, regardless of earlier attempts
 }
 
 // RetryLimit limits the rate of retries of some kinds of dead letters.
@@ -40,7 +40,7 @@ func (o *RetryOrder) Validate(key string) error {
 	}
 	for i := range o.DeadLetters {
 		if o.DeadLetters[i].Topic != o.Topic {
-			return Bad(fmt.Sprintf("retry order: dead letter of topic %.64q in an order for %.64q", o.DeadLetters[i].Topic, o.Topic))
+			return Bad(fmt.Sprintf("retry order: a dead letter of topic %.64q in an order for %.64q", o.DeadLetters[i].Topic, o.Topic))
 		}
 	}
 	return nil

@@ -338,8 +338,8 @@ func (v *visitor) stopsKind() {
 // letters returns the number of dead letters in their topic.
 func (v *visitor) letters() int {
 	return len(get[struct {
-		Letters []struct{ Retried bool } `json:"dead_letters"`
-	}](v.s, "/v1/deadletters").Letters)
+		DeadLetters []struct{ Retried bool } `json:"dead_letters"`
+	}](v.s, "/v1/deadletters").DeadLetters)
 }
 
 func quotedList(list []string) string {

@@ -55,7 +55,7 @@ func (r *rig) deadLetters(topic string, state schemas.RetryState) []schemas.Retr
 	var list []schemas.RetriedDeadLetter
 	r.Eventually("the dead letters of "+topic, func() bool {
 		var err error
-		list, err = r.reader().RetriedLetters(r.t.Context(), topic, "", state, 1_000_000)
+		list, err = r.reader().RetriedDeadLetters(r.t.Context(), topic, "", state, 1_000_000)
 		return here(r.t, err)
 	})
 	return list

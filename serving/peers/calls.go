@@ -29,7 +29,7 @@ type Neighbours interface {
 // Retries reports the state of the dead letters of topics, for the partitions in this process.
 type Retries interface {
 	RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error)
-	RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error)
+	RetriedDeadLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error)
 }
 
 // Interests returns terms, the interests of users and the engagement of interests, for the partitions in this process.
@@ -64,7 +64,7 @@ const (
 	callState      call[stateRequest, *schemas.FeedState]              = "state"
 	callRelated    call[relatedRequest, []schemas.RelatedItem]         = "related"
 	callRetryKinds call[retriedRequest, []schemas.RetryKind]           = "retry-kinds"
-	callRetried    call[retriedRequest, []schemas.RetriedDeadLetter]   = "retried"
+	callRetried    call[retriedRequest, []schemas.RetriedDeadLetter]       = "retried"
 	callTerms      call[termsRequest, []schemas.DictionaryTerm]        = "terms"
 	callInterests  call[userRequest, []schemas.UserInterest]           = "interests"
 	callEngagement call[engagementRequest, []schemas.SourceEngagement] = "engagement"
@@ -140,7 +140,7 @@ func Handler(local Local) http.Handler {
 			return r.RetryKinds(ctx, q.Topic)
 		})
 		callRetried.handle(mux, func(ctx context.Context, q retriedRequest) ([]schemas.RetriedDeadLetter, error) {
-			return r.RetriedLetters(ctx, q.Topic, q.Kind, q.State, q.Most)
+			return r.RetriedDeadLetters(ctx, q.Topic, q.Kind, q.State, q.Most)
 		})
 	}
 	if i := local.Interests; i != nil {
@@ -225,8 +225,8 @@ func (c *Client) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryK
 	return callRetryKinds.ask(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{Topic: topic})
 }
 
-// RetriedLetters returns the dead letters of a topic, from the owner of its partition.
-func (c *Client) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
+// RetriedDeadLetters returns the dead letters of a topic, from the owner of its partition.
+func (c *Client) RetriedDeadLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
 	return callRetried.ask(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{topic, kind, state, most})
 }
 

@@ -104,7 +104,7 @@ func (fakeRows) RetryKinds(_ context.Context, topic string) ([]schemas.RetryKind
 	return []schemas.RetryKind{{Kind: topic + "/g/x", Topic: topic, Rate: 0.5, Due: 7, States: map[schemas.RetryState]int64{schemas.RetryDone: 3}}}, nil
 }
 
-func (fakeRows) RetriedLetters(_ context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
+func (fakeRows) RetriedDeadLetters(_ context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
 	return []schemas.RetriedDeadLetter{{Topic: topic, Kind: kind, State: state, Attempts: int32(most), Since: 8, Due: 9}}, nil
 }
 
@@ -223,7 +223,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 			return to.Why(ctx, schemas.WhyRequest{User: user, Pin: "pin:1", Limit: 5, Card: &schemas.Card{Title: "Tea"}})
 		},
 		"retried": func(ctx context.Context, to callee) (any, error) {
-			return to.RetriedLetters(ctx, "pins", "k", schemas.RetryParked, 5)
+			return to.RetriedDeadLetters(ctx, "pins", "k", schemas.RetryParked, 5)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
