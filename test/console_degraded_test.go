@@ -28,7 +28,7 @@ func announced(t *testing.T, p *Page, selector string) {
 // feature returns the expression that a feature is displayed with its value and its note.
 func feature(place, name, want string) string {
 	section := "[...document.querySelectorAll('" + place + " .feature')].find((e) => e.dataset.key === '" + name + "')"
-	return "[..." + section + ".querySelectorAll('.is, .lack:not([hidden])')].map((e) => e.textContent).join('|') === '" + want + "'"
+	return "[..." + section + ".querySelectorAll('.is, .incomplete:not([hidden])')].map((e) => e.textContent).join('|') === '" + want + "'"
 }
 
 // featuresOf makes a desk define features of users, and answer with values of user:a.
@@ -61,10 +61,10 @@ func distinguishesUnknownFeatures(t *testing.T, b *Browser) {
 	missing := map[string]string{"saves": "store", "groups": "deadline", "mean": "empty", "capped": "cap", "partly": "window"}
 	featuresOf(d, values, missing, "deadline", "store")
 	p := d.open(t, b, wide, "/?user=user:a#features")
-	p.Wait("what the answer did without", says("#features-degraded", "Answered without: deadline, store."))
+	p.Wait("what the answer did without", says("#features-degraded", "Unavailable: deadline, store."))
 	for name, want := range map[string]string{
-		"saves": "not known|the store could not be read", "groups": "not known|it was not evaluated in time", "mean": "nothing yet",
-		"capped": "5|of the newest actions alone", "partly": "nothing yet|of the kept part of its window alone", "none": "nothing yet",
+		"saves": "unknown|the store could not be read", "groups": "unknown|not evaluated in time", "mean": "nothing yet",
+		"capped": "5|covers only the newest actions", "partly": "nothing yet|covers only the kept part of the window", "none": "nothing yet",
 	} {
 		p.Wait(name+" is "+want, feature("#features", name, want))
 	}
@@ -72,21 +72,21 @@ func distinguishesUnknownFeatures(t *testing.T, b *Browser) {
 	p.CheckAccessible("features without a store")
 	p.Shot("features-away-wide")
 	p.Click("#try button")
-	p.Wait("what is tried is not known, either", "document.querySelector('#try-answer table tbody tr').textContent.includes('not known')")
+	p.Wait("what is tried is not known, either", "document.querySelector('#try-answer table tbody tr').textContent.includes('unknown')")
 	cells := "document.querySelector('#try-answer tbody tr').children"
 	p.Wait("empty tried values are not unknown",
 		"[..."+cells+"].filter((c, i) => document.querySelectorAll('#try-answer th')[i].textContent === 'mean')[0].textContent === 'nothing'")
 
 	Eval[string](p, "location.hash = 'feed'")
-	p.Wait("the rail says so, too", says("#rail-features-degraded", "Answered without: deadline, store."))
-	p.Wait("and does not call it nothing", feature("#rail-features", "capped", "5|of the newest actions alone"))
+	p.Wait("the rail says so, too", says("#rail-features-degraded", "Unavailable: deadline, store."))
+	p.Wait("and does not call it nothing", feature("#rail-features", "capped", "5|covers only the newest actions"))
 	announced(t, p, "#rail-features-degraded")
 	p.CheckAccessible("the rail without a store")
 	d.answers("POST /features", 503, map[string]any{"detail": "too full"})
-	p.Wait("that the rail's could not be read", says("#rail-features-degraded", "Features could not be read: too full."))
+	p.Wait("that the rail's could not be read", says("#rail-features-degraded", "Cannot read the features: too full."))
 	Eval[string](p, "location.hash = 'features'")
-	p.Wait("that they could not be read", says("#features-degraded", "Features could not be read: too full."))
-	p.Wait("what there was stays", feature("#features", "capped", "5|of the newest actions alone"))
+	p.Wait("that they could not be read", says("#features-degraded", "Cannot read the features: too full."))
+	p.Wait("what there was stays", feature("#features", "capped", "5|covers only the newest actions"))
 
 	featuresOf(d, map[string]any{"saves": 3, "groups": map[string]any{}, "mean": 1.5, "capped": 5, "partly": 0, "none": []any{}}, nil)
 	p.Wait("no degraded reasons", says("#features-degraded", ""))
@@ -120,9 +120,9 @@ func requestsAllFeatures(t *testing.T, b *Browser) {
 	for _, name := range []string{"f0", "f99", "f100", "f148"} {
 		p.Wait(name+" has its value", feature("#features", name, fmt.Sprint(len(name))))
 	}
-	p.Wait("what one answer lacks is told", feature("#features", "f149", "not known|it was not evaluated in time"))
-	p.Wait("and above all", says("#features-degraded", "Answered without: deadline."))
-	p.Wait("the oldest time of the responses", says("#features-as-of", " at 10:00:01"))
+	p.Wait("what one answer lacks is told", feature("#features", "f149", "unknown|not evaluated in time"))
+	p.Wait("and above all", says("#features-degraded", "Unavailable: deadline."))
+	p.Wait("it is as of the oldest", says("#features-as-of", " at 10:00:01"))
 	var all []string
 	for _, body := range d.bodies("POST /features")[:2] {
 		var q struct{ Features, Users []string }
@@ -175,20 +175,20 @@ func showsFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	lack := map[string]any{"entity": "user:a|pin:7", "feature": "of_pair", "reason": "pin"}
 	d.answers("POST /features", 200, evaluated(nil, lack))
 	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/?user=user:a#features", "400")
-	p.Wait("the feature of the user", feature("#features", "of_user", "1"))
-	p.Wait("what else there is", says("#of-pin-said", "2 features are of pins, or of a user and a pin: name a pin to see what they are."))
-	announced(t, p, "#of-pin-said")
+	p.Wait("what the user's is", feature("#features", "of_user", "1"))
+	p.Wait("what else there is", says("#of-pin-status", "2 features of pins or pairs. Choose a pin to see their values."))
+	announced(t, p, "#of-pin-status")
 	p.Fill("#pin", "7")
 	p.Press(kb.Enter)
-	p.Wait("the feature of the pin", feature("#of-pin", "of_pin", "22"))
-	p.Wait("what the pair's is", feature("#of-pin", "of_pair", "not known|nothing is known of the pin, or it is deleted"))
-	p.Wait("the entities of the features", "[...document.querySelectorAll('#of-pin h3 span')].map((e) => e.textContent).join('|') === 'of the pin, 24h|of the user and the pin, 24h'")
+	p.Wait("what the pin's is", feature("#of-pin", "of_pin", "22"))
+	p.Wait("what the pair's is", feature("#of-pin", "of_pair", "unknown|the pin is unknown or deleted"))
+	p.Wait("what they are of", "[...document.querySelectorAll('#of-pin h3 span')].map((e) => e.textContent).join('|') === 'of the pin, 24h|of the user and the pin, 24h'")
 	p.CheckAccessible("features of a pin")
 	p.Shot("features-of-pin-phone")
 	d.answers("POST /features", 400, map[string]any{"detail": "pins: it is none"})
 	p.Fill("#pin", "user:b")
 	p.Press(kb.Enter)
-	p.Wait("why there is nothing", says("#of-pin-said", "Features of user:b could not be read: pins: it is none.")+" && document.querySelectorAll('#of-pin .feature').length === 0")
+	p.Wait("why there is nothing", says("#of-pin-status", "Cannot read the features of user:b: pins: it is none.")+" && document.querySelectorAll('#of-pin .feature').length === 0")
 	d.answers("POST /features", 200, evaluated(nil))
 	p.Wait("the feature after the error", feature("#of-pin", "of_pin", "22"))
 	p.Fill("#user", "user:c")
@@ -211,8 +211,8 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/?user=user:a#features", "400")
 	p.Wait("the form", "document.querySelector('#try-users').value === 'user:a'")
 	p.Click("#try button")
-	p.Wait("the missing entities", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
-		"'of_pin: features of pins, and none are named.|of_pair: features of pairs of a user and a pin, and none are named.'")
+	p.Wait("what is lacking for them", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
+		"'of_pin: features of pins. Enter pins to evaluate them.|of_pair: features of pairs of a user and a pin. Enter pairs of a user and a pin to evaluate them.'")
 	if got := p.Texts("#try-answer table"); len(got) > 0 {
 		t.Errorf("without definitions for users, got %q", got)
 	}
@@ -220,8 +220,8 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	p.Fill("#try-pairs", "user:a pin:1\nuser:a|pin:2")
 	p.Click("#try button")
 	p.Wait("the pins' values", "document.querySelectorAll('#try-answer table').length === 2 && "+row("#try-answer", "pin:2")+" === 'pin:2|22'")
-	p.Wait("the pairs' values", row("#try-answer", "user:a|pin:1")+" === 'user:a|pin:1|nothing' && "+row("#try-answer", "user:a|pin:2")+" === 'user:a|pin:2|not known'")
-	p.Wait("why one is not known", "document.querySelector('#try-answer > ul').textContent === 'of_pair of user:a|pin:2: the pin has nothing that the user could have a value for'")
+	p.Wait("the pairs' values", row("#try-answer", "user:a|pin:1")+" === 'user:a|pin:1|nothing' && "+row("#try-answer", "user:a|pin:2")+" === 'user:a|pin:2|unknown'")
+	p.Wait("why one is not known", "document.querySelector('#try-answer > ul').textContent === 'of_pair of user:a|pin:2: the pin lacks the attribute'")
 	p.CheckAccessible("values of pins and pairs")
 	p.Shot("features-tried-wide")
 	var q asked
@@ -245,22 +245,22 @@ func stateOf(held []any, degraded ...string) map[string]any {
 // The page shows the degraded reasons of a feed's state next to the feed and above the pools, where missing data may hide
 // deferred candidates.
 func showsDegradedPools(t *testing.T, b *Browser) {
-	const lacking, unread = "Answered without: items, affinities.", "The pools could not be read: the rows are away."
+	const lacking, unread = "Unavailable: items, affinities.", "Cannot read the pools: the rows are away."
 	d := newDesk()
 	d.answers("GET /feed/state", 200, stateOf(nil, "items", "affinities"))
 	p := d.open(t, b, wide, "/?user=user:a")
 	p.Wait("the rail shows the reason", says("#rail-degraded", lacking))
 	announced(t, p, "#rail-degraded")
 	Eval[string](p, "location.hash = 'pools'")
-	p.Wait("the view shows the reason", says("#pools-degraded", lacking)+" && document.querySelectorAll('#pools li').length === 2")
-	p.Wait("that nothing is held back is not said", says("#held-none", "None is known of."))
+	p.Wait("the view says it", says("#pools-degraded", lacking)+" && document.querySelectorAll('#pools li').length === 2")
+	p.Wait("that nothing is held back is not said", says("#held-none", "Held-back pins are unknown."))
 	announced(t, p, "#pools-degraded")
 	p.CheckAccessible("pools without items")
 	p.Shot("pools-away-wide")
 	d.answers("GET /feed/state", 200, stateOf(nil))
-	p.Wait("no degraded reasons", says("#pools-degraded", ""))
-	const none = "Nothing is: no candidate is so much weaker than the best that a session would rather end."
-	p.Wait("no deferred candidates", says("#held-none", none))
+	p.Wait("nothing is lacking any more", says("#pools-degraded", ""))
+	const none = "No pin is held back: no candidate is too far below the best."
+	p.Wait("nothing is held back", says("#held-none", none))
 
 	d.answers("GET /feed/state", 503, map[string]any{"detail": "the rows are away"})
 	p.Wait("the error", says("#pools-degraded", unread))
@@ -270,7 +270,7 @@ func showsDegradedPools(t *testing.T, b *Browser) {
 	p.Wait("the error for another user", "location.search.includes('user%3Ab') && "+says("#pools-degraded", unread))
 	p.Wait("no text about deferred candidates", says("#held-none", "")+" && document.querySelectorAll('#pools li').length === 0")
 	Eval[string](p, "location.hash = 'feed'")
-	p.Wait("the rail says it", says("#rail-degraded", "Affinities and pools could not be read: the rows are away."))
+	p.Wait("the rail says it", says("#rail-degraded", "Cannot read affinities and pools: the rows are away."))
 }
 
 // A feed without items is empty only if all sources were read and there is no next page.
@@ -281,20 +281,20 @@ func distinguishesEmptyFeedFromUnreadable(t *testing.T, b *Browser) {
 	}
 	page("c1", nil, "generator", "store")
 	p := d.open(t, b, wide, "/?user=user:a")
-	const lacking = "Answered without: generator, store."
-	p.Wait("the degraded reasons", says("#degraded", lacking))
-	p.Wait("that not all was asked", says("#empty", "Nothing was found for a, and not everything could be asked. What arrives is announced here."))
+	const lacking = "Unavailable: generator, store."
+	p.Wait("what it did without", says("#degraded", lacking))
+	p.Wait("that not all was asked", says("#empty", "No items for a, but parts of the feed were unavailable. New items are announced here."))
 	announced(t, p, "#degraded")
 	page(nil, []any{item(2, "one")})
 	p.Click("#more")
 	p.Wait("an older page below the unchanged reasons", "document.querySelectorAll('.card').length === 1 && "+says("#degraded", lacking))
 	page("c1", nil)
-	p.Click("#who button")
-	p.Wait("that older ones may be there", says("#empty", "Of the newest items none may be seen any more. Older ones may."))
-	p.Wait("no degraded reasons", says("#degraded", ""))
+	p.Click("#feed-form button")
+	p.Wait("that older ones may be there", says("#empty", "The newest items are hidden. Load older items to continue."))
+	p.Wait("nothing is lacking any more", says("#degraded", ""))
 	page(nil, nil)
-	p.Click("#who button")
-	p.Wait("that there is nothing", says("#empty", "Nothing waits for a, and nothing was shown before. What arrives is announced here."))
+	p.Click("#feed-form button")
+	p.Wait("that there is nothing", says("#empty", "No items for a yet. New items are announced here."))
 }
 
 // Without a response of the broker, topics are unknown and not empty. Shares exclude processes that did not respond.
@@ -307,26 +307,26 @@ func showsUnknownPipelineValues(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /status", 200, s)
 	p := d.open(t, b, wide, "/#pipeline", "500")
-	p.Wait("the broker does not respond",
-		says("#untold", "The broker does not tell how far its topics are: what goes through them and who lags behind is not known."))
-	p.Wait("the topics are not known", says("#topics", "not known"))
-	p.Wait("unknown lag", row("#groups", "pools")+" === 'pools|1|unknown|–|0|1|waiting'")
+	p.Wait("that the broker does not tell",
+		says("#topics-unknown", "The brokers did not answer: rates and lags of the topics are unknown."))
+	p.Wait("the topics are not known", says("#topics", "unknown"))
+	p.Wait("the lag is not, either", row("#groups", "pools")+" === 'pools|1|unknown|–|0|1|waiting'")
 	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === "
-	p.Wait("unknown rate of producers", node+"'producers').querySelector('.node-rate').textContent === '–'")
-	p.Wait("the rate of the group", node+"'pools').querySelector('.node-rate').textContent === '1.0/s'")
-	p.Wait("how far it is behind is not known", node+"'pools').querySelector('.node-lag').textContent === 'lag not known'")
-	announced(t, p, "#untold")
+	p.Wait("nor what producers bring", node+"'producers').querySelector('.node-rate').textContent === '–'")
+	p.Wait("what the group itself says is shown", node+"'pools').querySelector('.node-rate').textContent === '1.0/s'")
+	p.Wait("how far it is behind is not known", node+"'pools').querySelector('.node-lag').textContent === 'lag unknown'")
+	announced(t, p, "#topics-unknown")
 	p.CheckAccessible("a pipeline without a broker")
 	p.Shot("pipeline-away-wide")
 
 	Eval[string](p, "location.hash = 'insights'")
-	p.Wait("shares without a process",
-		"[...document.querySelectorAll('#plot-shares .notice')].map((e) => e.textContent).join() === 'Without gone:1: nobody answers.,"+
-			"No feed has been asked for where it could be asked: there is nothing to compare with the shares.'")
+	p.Wait("the shares are without a process",
+		"[...document.querySelectorAll('#plot-shares .notice')].map((e) => e.textContent).join() === 'Missing: gone:1: nobody answers.,"+
+			"No visits on the processes that answered: no shares to compare.'")
 	Eval[string](p, "location.hash = 'pipeline'")
 	d.answers("GET /status", 200, status())
-	p.Wait("the topics are known", says("#untold", "")+" && "+row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
+	p.Wait("the topics are known", says("#topics-unknown", "")+" && "+row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
 	d.answers("GET /status", 500, map[string]any{"detail": "it broke"})
-	p.Wait("that there is no status", says("#untold", "How the pipeline stands could not be read: it broke."))
-	p.Wait("the previous values stay", row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
+	p.Wait("that there is no status", says("#topics-unknown", "Cannot read the status: it broke."))
+	p.Wait("what there was stays", row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
 }

@@ -135,8 +135,8 @@ func (v *visitor) readsAll() {
 	}
 	v.Wait("the form for a user", "!document.querySelector('#suggest').hidden")
 	v.Fill("#user", "reader")
-	v.Click("#who button")
-	v.Wait("a page", "document.querySelectorAll('.card').length === 24")
+	v.Click("#feed-form button")
+	v.Wait("a page is shown", "document.querySelectorAll('.card').length === 24")
 	for _, page := range []struct{ first, last int }{{25, 48}, {49, 60}} {
 		v.Click("#more")
 		v.Wait(fmt.Sprint(page.last, " items are shown"), fmt.Sprintf("document.querySelectorAll('.card').length === %d", page.last))
@@ -158,14 +158,14 @@ func (v *visitor) opensExplanation() {
 		Fate  string
 		Shown struct{ Position int }
 	}](v.s, "/v1/users/user:reader/feed/why?pin="+pin)
-	v.Click(".card .ask")
-	v.Wait("the explanation", "document.querySelector('.card .why .fate')")
-	if got, want := v.Texts(".card .why .fate")[0], fmt.Sprintf("as number %d of all", why.Shown.Position); why.Fate != "shown" || !strings.Contains(got, want) {
-		v.t.Errorf("got explanation %q, want %q in it; the API returns %s", got, want, why.Fate)
+	v.Click(".card .why-button")
+	v.Wait("why is answered", "document.querySelector('.card .why .fate')")
+	if got, want := v.Texts(".card .why .fate")[0], fmt.Sprintf("at position %d", why.Shown.Position); why.Fate != "shown" || !strings.Contains(got, want) {
+		v.t.Errorf("why says %q, want %q in it; the API says %s", got, want, why.Fate)
 	}
-	v.CheckAccessible("an open explanation")
-	v.Click(".card .ask")
-	v.Wait("the explanation is closed", "document.querySelector('.card .why').hidden")
+	v.CheckAccessible("why is open")
+	v.Click(".card .why-button")
+	v.Wait("why is closed", "document.querySelector('.card .why').hidden")
 }
 
 func (v *visitor) receivesNewPin() {
@@ -235,8 +235,8 @@ func (v *visitor) readsPools() {
 	v.s.wait()
 	v.view("pools")
 	v.Fill("#user", "user:keeper")
-	v.Click("#who button")
-	v.Wait("the pool", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
+	v.Click("#feed-form button")
+	v.Wait("the pool is shown", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
 	lines := "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => e.dataset.key)"
 	want := get[pinList](v.s, "/v1/users/user:keeper/pools?source=following").pins()
 	if diff := cmp.Diff(want, Eval[[]string](v.Page, lines)); diff != "" {
@@ -252,8 +252,8 @@ func (v *visitor) readsPools() {
 	}
 	v.Wait("deferred candidates", "document.querySelectorAll('#held li').length === 5 && document.querySelectorAll('.pool li.held').length === 5")
 	v.Click("#held li .plain")
-	v.Wait("and why", "document.querySelector('#held .why .fate').textContent.includes('held back for a later session')")
-	v.CheckAccessible("pools with deferred candidates")
+	v.Wait("and why", "document.querySelector('#held .why .fate').textContent.includes('Held back for a later session')")
+	v.CheckAccessible("pools with what is held back")
 }
 
 func (v *visitor) triesDefinition() {
@@ -288,8 +288,8 @@ func (v *visitor) triesDefinition() {
 func (v *visitor) retriesDeadLetter() {
 	v.view("pipeline")
 	names := append(topics.RowGroups(), topics.Materialize, topics.Features, topics.Insights, topics.FeatureFiles, topics.Producers, topics.Serving)
-	v.Wait("every group is in the diagram", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
-	v.Wait("there are no dead letters", "document.querySelector('#letters-said').textContent.includes('There are none')")
+	v.Wait("every group is in the picture", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
+	v.Wait("there are no dead letters", "document.querySelector('#deadletters-status').textContent.includes('None')")
 	client, err := kgo.NewClient(kgo.SeedBrokers(v.s.Brokers()...))
 	if err != nil {
 		v.t.Fatal(err)
@@ -299,22 +299,22 @@ func (v *visitor) retriesDeadLetter() {
 	if err := client.ProduceSync(v.t.Context(), bad).FirstErr(); err != nil {
 		v.t.Fatal(err)
 	}
-	fate := "document.querySelector('#letters .fate')?.textContent"
-	v.Wait("the dead letter appears, and waits to be retried", "document.querySelectorAll('#letters li.open').length === 1 && "+fate+" === 'waiting'")
-	v.Wait("when that is", "document.querySelector('#letters .next').textContent.startsWith('next in ')")
-	v.Click("#letters summary")
-	v.Wait("its bytes can be read", "document.querySelector('#letters pre').textContent.includes('not <b>avro</b>')")
-	v.CheckAccessible("an open dead letter")
-	v.stopsKind()
-	v.Click("#letters-retry")
-	v.Wait("it is retried at once", "document.querySelector('#letters-did').textContent === '1 dead letter is retried.'")
-	v.Wait("but not at the rate of its kind, which is zero", fate+" === 'waiting' && !document.querySelector('#letters .next').textContent.startsWith('next in ')")
+	fate := "document.querySelector('#deadletters .fate')?.textContent"
+	v.Wait("the dead letter appears, and waits to be retried", "document.querySelectorAll('#deadletters li.open').length === 1 && "+fate+" === 'waiting'")
+	v.Wait("when that is", "document.querySelector('#deadletters .next').textContent.startsWith('next in ')")
+	v.Click("#deadletters summary")
+	v.Wait("its bytes can be read", "document.querySelector('#deadletters pre').textContent.includes('not <b>avro</b>')")
+	v.CheckAccessible("a dead letter is open")
+	v.stopsAKind()
+	v.Click("#deadletters-retry")
+	v.Wait("it is retried at once", "document.querySelector('#deadletters-result').textContent === '1 dead letter is retried.'")
+	v.Wait("but not at the rate of its kind, which is zero", fate+" === 'waiting' && !document.querySelector('#deadletters .next').textContent.startsWith('next in ')")
 	if n := v.letters(); n != 1 {
 		v.t.Errorf("%d dead letters of a stopped kind, want 1", n)
 	}
 	v.Click("#kinds button[type=button]")
-	v.Wait("the kind has a rate again", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
-	v.Wait("it could not be worked off again, which the same line tells", "document.querySelectorAll('#letters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#letters .next').textContent.startsWith('1 retry · next in ')")
+	v.Wait("it goes on", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
+	v.Wait("it could not be worked off again, which the same line tells", "document.querySelectorAll('#deadletters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#deadletters .next').textContent.startsWith('1 retry · next in ')")
 	if n := v.letters(); n != 2 {
 		v.t.Errorf("%d dead letters, want the first and that of its retry", n)
 	}
@@ -326,8 +326,8 @@ func (v *visitor) stopsKind() {
 	v.Wait("its kind", "document.querySelectorAll('#kinds tr').length === 1 && document.querySelector('#kinds [data-of=waiting]').textContent === '1'")
 	v.Fill("#kinds input[name=rate]", "0")
 	v.Click("#kinds button[type=submit]")
-	v.Wait("what was set", "document.querySelector('#kinds-did').textContent.endsWith('no retries, priority 0.')")
-	v.Wait("the kind is stopped, with the operator", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
+	v.Wait("what was set", "document.querySelector('#kinds-result').textContent.endsWith('no retries, priority 0.')")
+	v.Wait("the kind is stopped, and by whom", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
 	for _, k := range get[struct{ Kinds []schemas.RetryKind }](v.s, "/v1/deadletters/kinds").Kinds {
 		if k.Rate != 0 || k.States[schemas.RetryWaiting] != 1 {
 			v.t.Errorf("kind %+v: want one waiting dead letter and the rate 0", k)
@@ -397,7 +397,7 @@ func TestBrowser_ConsoleIsAccessible(t *testing.T) {
 			p.Wait("impressions of the first page", "/shown [1-9]/.test(document.querySelector('#rail-pools').textContent)")
 			for _, at := range []struct{ view, there string }{
 				{"feed", "#rail-affinities li"}, {"pools", "#pools li"}, {"features", "#features .feature li"},
-				{"interests", "#mine-list li"}, {"pipeline", ".flow:not(.still)"}, {"insights", "#plot-popularity figure svg"},
+				{"interests", "#user-interests-list li"}, {"pipeline", ".flow:not(.idle)"}, {"insights", "#plot-popularity figure svg"},
 			} {
 				Eval[string](p, "location.hash = '"+at.view+"'")
 				p.Wait(at.view+" is shown", "document.querySelector('"+at.there+"')")
@@ -458,11 +458,11 @@ func TestBrowser_ConsoleSendsTokens(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := chromium.Page(t, View{Width: 1280, Height: 900})
 			p.Go(s.url("/?user=user:reader"))
-			p.Wait("it is asked for a token", "document.querySelector('#ask').open")
+			p.Wait("it is asked for a token", "document.querySelector('#token-dialog').open")
 			p.Fill("#token", c.token)
-			p.Click("#ask .main")
-			p.Wait("the feed", "!document.querySelector('#empty').hidden")
-			p.Wait("the state", c.wants)
+			p.Click("#token-dialog .main")
+			p.Wait("the feed is answered", "!document.querySelector('#empty').hidden")
+			p.Wait("the state is told", c.wants)
 			p.Excuse("status of 401", "status of 403")
 			p.Check()
 		})

@@ -62,7 +62,7 @@ func labelsFunnelWithItsRequest(t *testing.T, b *Browser) {
 	eventually.True(t, "the request of the funnel", func() bool { return len(d.bodies("GET /insights/funnel")) == 1 })
 	Eval[string](p, "document.querySelector('#funnel-within').value = '1h'")
 	letGo()
-	p.Wait("the plot", "document.querySelector('#plot-funnel figcaption')?.textContent.includes('all within a day')")
+	p.Wait("the plot", "document.querySelector('#plot-funnel figcaption')?.textContent.includes('in order within a day')")
 }
 
 // Sources without a share have one target each; without their number, the page shows no targets.
@@ -106,14 +106,14 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	press := func(verb string) {
 		t.Helper()
-		Eval[bool](p, "(document.querySelector('#said').textContent = '', true)")
+		Eval[bool](p, "(document.querySelector('#announcer').textContent = '', true)")
 		p.Click(".card[data-pin='pin:1'] [data-verb=" + verb + "]")
 	}
 	notice := func(text string) {
 		p.Wait("the notice has "+text, "document.querySelector('#notice').textContent.includes('"+text+"')")
 	}
 	said := func(text string) {
-		p.Wait("it is said that "+text, "document.querySelector('#said').textContent === '"+text+"'")
+		p.Wait("it is said that "+text, "document.querySelector('#announcer').textContent === '"+text+"'")
 	}
 	taken := func(verb string) {
 		said(verb + " sent")
@@ -132,8 +132,8 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 	taken("save")
 	press("save")
 	said("save was sent already")
-	p.Click("#who button")
-	p.Wait("the button is unchanged after another visit", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
+	p.Click("#feed-form button")
+	p.Wait("after another visit it is as it was", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
 	press("save")
 	said("save was sent already")
 	ids := idsOf(t, d.bodies("POST /events"))
@@ -143,10 +143,10 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 
 	d.answers("POST /events", 202, func([]byte) any { panic(http.ErrAbortHandler) })
 	press("hide")
-	notice("It is not certain whether hide was taken: the server does not answer")
+	notice("The outcome of hide is unknown: the server does not answer")
 	d.answers("POST /events", 429, map[string]any{"detail": "too many"})
 	press("hide")
-	notice("It is not certain whether hide was taken: too many")
+	notice("The outcome of hide is unknown: too many")
 	d.answers("POST /events", 202, map[string]any{"accepted": 1})
 	press("hide")
 	taken("hide")
@@ -157,7 +157,7 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 
 	d.answers("POST /events", 400, map[string]any{"detail": "line 1: too late"})
 	press("click")
-	notice("click was not taken: line 1: too late")
+	notice("click was rejected: line 1: too late")
 }
 
 // idsOf returns the ids of events, in the order in which they were sent.

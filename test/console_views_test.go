@@ -296,16 +296,16 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 	if links := Eval[int](p, "document.querySelectorAll('.card h2 a').length"); links != 0 {
 		t.Error("an address that is no web address is a link")
 	}
-	p.Click(".card .ask")
-	p.Wait("the explanation", "document.querySelector('.card .why .fate')")
-	p.Wait("affinities", "document.querySelector('#rail-affinities li')")
-	p.Wait("how often a source was shown, and is to be", says("#rail-pools .note", "shown 100 %, to be 100 %"))
+	p.Click(".card .why-button")
+	p.Wait("why is answered", "document.querySelector('.card .why .fate')")
+	p.Wait("affinities are shown", "document.querySelector('#rail-affinities li')")
+	p.Wait("how often a source was shown, and is to be", says("#rail-pools .note", "shown 100 %, target 100 %"))
 	if Eval[bool](p, "[...document.querySelectorAll('.card')].some((c) => c.scrollWidth > c.clientWidth)") {
 		t.Error("a card is wider than what is seen of it")
 	}
 	p.Shot("feed-rail-wide")
 	for view, there := range map[string]string{
-		"pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#letters li", "insights": "#plot-habit figure",
+		"pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#deadletters li", "insights": "#plot-habit figure",
 	} {
 		Eval[string](p, "location.hash = '"+view+"'")
 		p.Wait(view+" is shown", "document.querySelector('"+there+"')")
@@ -325,7 +325,7 @@ func showsErrors(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/?user=user:a#features", "400", "403", "404", "500")
 	p.Wait("features", "document.querySelector('#features .feature li')")
 	p.Click("#try button")
-	p.Wait("that nothing can be tried", "document.querySelector('#try-problems').textContent.includes('cannot try')")
+	p.Wait("that nothing can be tried", "document.querySelector('#try-problems').textContent.includes('does not support trials')")
 	d.answers("POST /features/try", 400, map[string]any{"detail": "two", "errors": []string{"line 2: window: want at most 96h", "line 3: no"}})
 	p.Click("#try button")
 	p.Wait("both problems", "document.querySelectorAll('#try-problems li').length === 2")
@@ -340,14 +340,14 @@ func showsErrors(t *testing.T, b *Browser) {
 	p.Click(".card [data-verb=save]")
 	p.Wait("the save may have failed", "document.querySelector('#notice').textContent.includes('the broker is away')")
 	d.answers("GET /feed/why", 503, map[string]any{"detail": "the pools are away"})
-	p.Click(".card .ask")
-	p.Wait("the error of the explanation", "document.querySelector('.why .bad').textContent.includes('the pools are away')")
+	p.Click(".card .why-button")
+	p.Wait("that it cannot be said why", "document.querySelector('.why .bad').textContent.includes('the pools are away')")
 	d.answers("POST /features", 403, map[string]any{"detail": "not for you"})
 	d.answers("GET /feed/state", 200, map[string]any{"feed": "home", "sources": []any{}, "held": []any{}, "degraded": []any{}, "affinities": []any{map[string]any{"facet": "user:kept", "value": 1}}})
 	p.Wait("permitted data next to the error", "document.querySelector('#rail-affinities').textContent.includes('kept') && document.querySelector('#state-text').textContent === 'not for you'")
 	d.answers("GET /feed", 503, map[string]any{"detail": "too full"})
-	p.Click("#who button")
-	p.Wait("the error of the feed", "document.querySelector('#notice').textContent.includes('too full')")
+	p.Click("#feed-form button")
+	p.Wait("that the feed cannot be read", "document.querySelector('#notice').textContent.includes('too full')")
 }
 
 // The page announces new items when they arrive, and removes the announcement when there are none. It announces items that
@@ -404,14 +404,14 @@ func sendsToken(t *testing.T, b *Browser) {
 	site := serveSite(t, mux)
 	p := b.Page(t, wide)
 	p.Go(site + "/?user=user:a")
-	p.Wait("it is asked for a token", "document.querySelector('#ask').open && document.activeElement.id === 'token'")
-	p.Wait("and told why", "document.querySelector('#ask-why').textContent === 'a token is wanted'")
-	p.CheckAccessible("the token dialog")
+	p.Wait("it is asked for a token", "document.querySelector('#token-dialog').open && document.activeElement.id === 'token'")
+	p.Wait("and told why", "document.querySelector('#token-reason').textContent === 'a token is wanted'")
+	p.CheckAccessible("the question for a token")
 	p.Press(kb.Escape)
-	p.Wait("the notice without a token", "document.querySelector('#notice').textContent.includes('a token is wanted')")
-	p.Wait("and not asked again and again", "new Promise((r) => setTimeout(() => r(!document.querySelector('#ask').open), 2500))")
-	p.Click("#who button")
-	p.Wait("but on another visit", "document.querySelector('#ask').open")
+	p.Wait("who has none is told", "document.querySelector('#notice').textContent.includes('a token is wanted')")
+	p.Wait("and not asked again and again", "new Promise((r) => setTimeout(() => r(!document.querySelector('#token-dialog').open), 2500))")
+	p.Click("#feed-form button")
+	p.Wait("but on another visit", "document.querySelector('#token-dialog').open")
 	p.Fill("#token", "open sesame")
 	p.Press(kb.Enter)
 	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
@@ -436,11 +436,11 @@ func sendsToken(t *testing.T, b *Browser) {
 func decidesOnTerms(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#interests", "400")
-	p.Wait("terms", "document.querySelectorAll('#terms li').length === 2")
-	p.Wait("and what the user is interested in", says("#mine-list .value", "100 %")+" && "+says("#mine-list .note", "save of "+hostile[:60]+", 2 hr. ago"))
-	p.Wait("where else that comes from can be opened", says("#mine-list summary", "2 more actions for "+hostile[:60])+" && document.querySelectorAll('#mine-list [title]:not(.label)').length === 0")
-	p.Click("#mine-list summary")
-	p.Wait("and read", says("#mine-list ul", "click of 2, 2 hr. agoview of 3, 2 hr. ago"))
+	p.Wait("terms are shown", "document.querySelectorAll('#terms li').length === 2")
+	p.Wait("and what the user is interested in", says("#user-interests-list .value", "100 %")+" && "+says("#user-interests-list .note", "save of "+hostile[:60]+", 2 hr. ago"))
+	p.Wait("where else that comes from can be opened", says("#user-interests-list summary", "2 more actions for "+hostile[:60])+" && document.querySelectorAll('#user-interests-list [title]:not(.label)').length === 0")
+	p.Click("#user-interests-list summary")
+	p.Wait("and read", says("#user-interests-list ul", "click of 2, 2 hr. agoview of 3, 2 hr. ago"))
 	p.CheckAccessible("interests with their evidence")
 	p.Shot("interests-evidence-wide")
 	d.answers("POST /dictionary/decisions", 400, map[string]any{"detail": "it is not taken", "errors": []string{"into is no other term"}})
@@ -455,21 +455,21 @@ func decidesOnTerms(t *testing.T, b *Browser) {
 	d.answers("POST /dictionary/decisions", 200, map[string]any{"term": "oolong", "state": "rejected", "reason": "a brand"})
 	d.answers("GET /dictionary", 200, map[string]any{"terms": []any{}})
 	choose("rejected", "a brand")
-	p.Wait("the term is removed, and the heading has the focus", "document.querySelectorAll('#terms li').length === 0 && document.activeElement.id === 'interests-title'")
-	p.Wait("and it is announced", "document.querySelector('#said').textContent === 'oolong is rejected'")
+	p.Wait("the term is gone, and the heading has the focus", "document.querySelectorAll('#terms li').length === 0 && document.activeElement.id === 'interests-title'")
+	p.Wait("and it is announced", "document.querySelector('#announcer').textContent === 'oolong is rejected'")
 	want := []string{`{"term":"oolong","state":"merged","into":"tea"}`, `{"term":"oolong","state":"rejected","reason":"a brand"}`}
 	if got := d.bodies("POST /dictionary/decisions"); !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
 	d.answers("GET /dictionary", 503, map[string]any{"detail": "the rows are away"})
 	Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
-	p.Wait("that it cannot be read", "document.querySelector('#terms-said').textContent.includes('the rows are away')")
+	p.Wait("that it cannot be read", "document.querySelector('#terms-status').textContent.includes('the rows are away')")
 }
 
 // For a long dictionary, the page shows the first terms, then more, up to the maximum of the API. It says how to reach the
 // others.
 func showsMoreTerms(t *testing.T, b *Browser) {
-	const others = "there may be more. One that is not shown is decided about by smartfeed interests accept, reject, merge or reopen."
+	const others = "there may be more. To decide about other terms, use smartfeed interests accept, reject, merge or reopen."
 	d := newDesk()
 	terms := func(n int) {
 		list := []any{}
@@ -482,7 +482,7 @@ func showsMoreTerms(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/#interests")
 	said := func(n, text string) {
 		t.Helper()
-		p.Wait("what is said of "+n, says("#terms-said", text)+" && document.querySelectorAll('#terms > li').length === "+n)
+		p.Wait("what is said of "+n, says("#terms-status", text)+" && document.querySelectorAll('#terms > li').length === "+n)
 	}
 	said("50", "The first 50 terms, by score; "+others)
 	p.Click("#live") // an automatic update would receive the terms for the next request
@@ -518,8 +518,8 @@ func sendsClicks(t *testing.T, b *Browser) {
 	for i, at := range []string{".card [data-verb=click]", ".card h2 a"} {
 		p.Click(at)
 		p.Wait("the button is pressed", "document.querySelector('.card [data-verb=click]').getAttribute('aria-pressed') === 'true'")
-		p.Wait("it is said", "document.querySelector('#said').textContent === 'click sent'")
-		Eval[bool](p, "(document.querySelector('#said').textContent = '', document.querySelector('.card [data-verb=click]').setAttribute('aria-pressed', 'false'), true)")
+		p.Wait("it is said", "document.querySelector('#announcer').textContent === 'click sent'")
+		Eval[bool](p, "(document.querySelector('#announcer').textContent = '', document.querySelector('.card [data-verb=click]').setAttribute('aria-pressed', 'false'), true)")
 		sent := d.bodies("POST /events")
 		var event struct{ Stream, Verb, Actor, Object, Surface string }
 		if len(sent) != i+1 || json.Unmarshal([]byte(sent[i]), &event) != nil || event != struct{ Stream, Verb, Actor, Object, Surface string }{"actions", "click", "user:a", "pin:1", "console"} {
@@ -539,32 +539,32 @@ func showsRetries(t *testing.T, b *Browser) {
 	}})
 	d.answers("GET /deadletters/retries", 200, map[string]any{"dead_letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
 	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
-	p.Wait("the records are shown", "document.querySelectorAll('#letters li').length === 4")
-	fates := p.Texts("#letters .fate")
-	if slices.Sort(fates); !slices.Equal(fates, []string{"done", "not known", "parked", "waiting"}) {
+	p.Wait("the records are shown", "document.querySelectorAll('#deadletters li').length === 4")
+	fates := p.Texts("#deadletters .fate")
+	if slices.Sort(fates); !slices.Equal(fates, []string{"done", "parked", "unknown", "waiting"}) {
 		t.Errorf("the records are %q", fates)
 	}
-	p.Wait("what somebody may have to look at is marked", "document.querySelectorAll('#letters li.open').length === 3 && !document.querySelector('#letters-retry').disabled")
-	if got, want := p.Texts("#letters-said")[0], "4 records: 1 waiting, 1 done, 1 parked."; got != want {
+	p.Wait("what somebody may have to look at is marked", "document.querySelectorAll('#deadletters li.open').length === 3 && !document.querySelector('#deadletters-retry').disabled")
+	if got, want := p.Texts("#deadletters-status")[0], "4 records: 1 waiting, 1 done, 1 parked."; got != want {
 		t.Errorf("said is %q, want %q", got, want)
 	}
-	line := "[...document.querySelectorAll('#letters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
-	p.Wait("the number of retries and the next one", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
+	line := "[...document.querySelectorAll('#deadletters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
+	p.Wait("how often it was tried, and when it is next", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
 	Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
 	p.Wait("its bytes", line+".querySelector('pre').textContent.includes('<script>')")
 	p.CheckAccessible("dead letters with their states")
 	p.Shot("letters-wide-dark")
-	p.Wait("why one is parked", "[...document.querySelectorAll('#letters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
+	p.Wait("why one is parked", "[...document.querySelectorAll('#deadletters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
 
 	d.answers("GET /deadletters/retries", 200, map[string]any{"dead_letters": []any{retried("parked", 8, 8)}})
-	p.Choose("#letters-state", "parked")
-	p.Wait("those in a state alone", "document.querySelectorAll('#letters li').length === 1 && document.querySelector('#letters .fate').textContent === 'parked'")
+	p.Choose("#deadletters-state", "parked")
+	p.Wait("those in a state alone", "document.querySelectorAll('#deadletters li').length === 1 && document.querySelector('#deadletters .fate').textContent === 'parked'")
 	d.answers("POST /deadletters/retry", 200, map[string]any{"published": 2, "topics": map[string]any{}, "skipped": 1})
-	p.Click("#letters-retry")
-	p.Wait("that they are retried", "document.querySelector('#letters-did').textContent === '2 dead letters are retried, 1 skipped.'")
+	p.Click("#deadletters-retry")
+	p.Wait("that they are retried", "document.querySelector('#deadletters-result').textContent === '2 dead letters are retried, 1 skipped.'")
 	d.answers("GET /deadletters/retries", 503, map[string]any{"detail": "the rows are away"})
-	p.Choose("#letters-state", "")
-	p.Wait("the letters, and that their states are not known", "document.querySelectorAll('#letters li').length === 2 && document.querySelector('#letters-said').textContent.includes('the rows are away')")
+	p.Choose("#deadletters-state", "")
+	p.Wait("the letters, and that their states are not known", "document.querySelectorAll('#deadletters li').length === 2 && document.querySelector('#deadletters-status').textContent.includes('the rows are away')")
 }
 
 // The line of a kind has inputs for its rate and priority. Typed text stays while numbers change.
@@ -600,23 +600,23 @@ func setsRetryRates(t *testing.T, b *Browser) {
 	}
 	d.answers("POST /deadletters/limits", 400, map[string]any{"detail": "it is not taken", "errors": []string{"there is no topic"}})
 	p.Click("#kinds button[type=submit]")
-	p.Wait("why it is refused", "document.querySelector('#kinds-did').textContent.includes('it is not taken · there is no topic')")
+	p.Wait("why it is refused", "document.querySelector('#kinds-result').textContent.includes('it is not taken · there is no topic')")
 	d.answers("POST /deadletters/limits", 200, map[string]any{"kind": kind, "rate": 0, "priority": -3})
 	kinds(7, 0, "ann")
 	p.Wait("the field has the focus", "(document.querySelector('#kinds input[name=rate]').focus(), true)")
 	p.Press(kb.Enter)
-	p.Wait("what was set", "document.querySelector('#kinds-did').textContent === '"+kind+": no retries, priority -3.'")
+	p.Wait("what was set", "document.querySelector('#kinds-result').textContent === '"+kind+": no retries, priority -3.'")
 	cell("rate", "stopped by ann")
 	kinds(7, 10, "ann")
 	p.Click("#kinds button[type=button]")
-	p.Wait("what was set", "document.querySelector('#kinds-did').textContent.startsWith('"+kind+": as often as is configured')")
+	p.Wait("what was set", "document.querySelector('#kinds-result').textContent.startsWith('"+kind+": the configured rate')")
 	cell("rate", "10/s by ann")
 	const zero = `{"kind":"` + kind + `","priority":-3,"rate":0}`
 	if got, want := d.bodies("POST /deadletters/limits"), []string{zero, zero, `{"kind":"` + kind + `","priority":-3}`}; !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
 	d.answers("GET /deadletters/kinds", 503, map[string]any{"detail": "the rows are away"})
-	p.Wait("that it cannot be read", "document.querySelector('#kinds-said').textContent.includes('the rows are away')")
+	p.Wait("that it cannot be read", "document.querySelector('#kinds-status').textContent.includes('the rows are away')")
 }
 
 // row returns the expression for the row of a table with a given head, as a list of texts.
@@ -630,12 +630,12 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/#pipeline")
 	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === 'pools')"
 	line := "[...document.querySelectorAll('.flow')].find((f) => f.textContent.startsWith('serving → pools: served;'))"
-	p.Wait("lag, condition and restarts",
-		node+".querySelector('.node-lag').textContent === '5,000 behind' && "+node+".querySelector('.node-health').textContent === 'waiting · 2 restarts'")
-	p.Wait("both are marked", node+".classList.contains('late') && "+node+".classList.contains('sick') && "+line+".classList.contains('late')")
-	p.Wait("nothing goes through", node+".querySelector('.node-rate').textContent === '0.0/s' && "+line+".textContent.endsWith('0.0/s, 5,000 behind')")
-	p.Wait("the words", "document.querySelector('.pipeline').getAttribute('aria-label').includes('pools, 5000 records behind, waiting, 2 restarts')")
-	p.CheckAccessible("a waiting component")
+	p.Wait("how far it is behind, and its part's condition and restarts",
+		node+".querySelector('.node-lag').textContent === 'lag 5,000' && "+node+".querySelector('.node-health').textContent === 'waiting · 2 restarts'")
+	p.Wait("both are marked", node+".classList.contains('late') && "+node+".classList.contains('unhealthy') && "+line+".classList.contains('late')")
+	p.Wait("nothing goes through", node+".querySelector('.node-rate').textContent === '0.0/s' && "+line+".textContent.endsWith('0.0/s, lag 5,000')")
+	p.Wait("the words", "document.querySelector('.pipeline').getAttribute('aria-label').includes('pools, lag 5000 records, waiting, 2 restarts')")
+	p.CheckAccessible("a part that waits")
 	p.Shot("pipeline-waiting-wide")
 	p.Wait("the table", row("#groups", "pools")+" === 'pools|1|5,000|–|2|1|waiting'")
 	width := Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))")
@@ -648,9 +648,9 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	part["condition"], part["since"] = "running", time.Now().Add(-2*time.Minute)
 	d.answers("GET /status", 200, s)
 	rate := node + ".querySelector('.node-rate').textContent"
-	p.Wait("the throughput", "parseFloat("+rate+".replace(',', '')) > 1000")
-	p.Wait("no lag, and no mark for old restarts",
-		node+".querySelector('.node-lag').textContent === 'nothing waits' && !"+node+".matches('.late, .sick') && "+
+	p.Wait("how much goes through", "parseFloat("+rate+".replace(',', '')) > 1000")
+	p.Wait("nothing waits, and nothing is marked for restarts of long ago",
+		node+".querySelector('.node-lag').textContent === 'no lag' && !"+node+".matches('.late, .unhealthy') && "+
 			node+".querySelector('.node-health').textContent === '2 restarts'")
 	if now := Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))"); now <= width {
 		t.Errorf("a line with records is %v wide, one without %v", now, width)
@@ -660,7 +660,7 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	part = s["components"].([]any)[0].(map[string]any)
 	part["condition"], part["since"] = "running", time.Now().Add(time.Hour) // so that its age does not change while the test runs
 	d.answers("GET /status", 200, s)
-	p.Wait("what has just been started again is marked", node+".classList.contains('sick') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
+	p.Wait("what has just been started again is marked", node+".classList.contains('unhealthy') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
 }
 
 // The page shows all processes: their parts, the merged groups, and processes that did not respond.
@@ -692,7 +692,7 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 	p.Wait("the merged group", row("#groups", "pools")+" === 'pools|12|5,000|3, 1 recovering|3|7|running in 1, waiting in 1'")
 	p.Wait("the restarts in the diagram", "[...document.querySelectorAll('.node-health')].some((e) => e.textContent === 'waiting · 3 restarts')")
 	p.Wait("the processes", row("#processes", "b:1")+" === 'b:1|v0|pools is waiting' && "+row("#processes", "a:1")+" === 'a:1|v1|ready'")
-	p.Wait("who could not be asked", row("#processes", "gone:1")+" === 'gone:1|–|could not be asked: nobody answers' && document.querySelector('#missing').textContent.includes('Without gone:1: nobody answers')")
+	p.Wait("who could not be asked", row("#processes", "gone:1")+" === 'gone:1|–|unavailable: nobody answers' && document.querySelector('#missing').textContent.includes('Missing: gone:1: nobody answers')")
 	if got := p.Texts("#components tbody td:nth-child(2)"); !slices.Equal(got, []string{"self:1", "a:1", "b:1"}) {
 		t.Errorf("components are of %q", got)
 	}
@@ -740,8 +740,8 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	p.Press(" ")
 	p.Wait("automatic updates are stopped", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
 	for _, at := range []struct{ view, title, there string }{
-		{"pools", "Pools", "#held li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "#mine-list li"},
-		{"pipeline", "Pipeline", "#letters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
+		{"pools", "Pools", "#held li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "#user-interests-list li"},
+		{"pipeline", "Pipeline", "#deadletters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
 	} {
 		tabs(p, at.title, 300)
 		p.Press(kb.Enter)

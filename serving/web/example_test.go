@@ -19,16 +19,16 @@ func ExampleHandler() {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", console)
 
-	ask := func(etag string) *http.Response {
+	request := func(etag string) *http.Response {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("If-None-Match", etag)
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
 		return w.Result()
 	}
-	first := ask("")
+	first := request("")
 	fmt.Println(first.StatusCode, first.Header.Get("Content-Type"))
-	fmt.Println(ask(first.Header.Get("ETag")).StatusCode)
+	fmt.Println(request(first.Header.Get("ETag")).StatusCode)
 	// Output:
 	// 200 text/html; charset=utf-8
 	// 304

@@ -1,16 +1,15 @@
-// Package web serves the console: a page with a user's feed as the user sees it, the pools behind it, live features, a
-// diagram of the pipeline, and how the product is used. The static files are in the binary. There is no build step, and
+// Package web serves the console: a page with the feed of a user, the user's pools and live features, a diagram of the
+// pipeline, and insights into the usage of the product. The static files are in the binary. There is no build step, and
 // the Content-Security-Policy forbids loading anything from other servers. The page only uses the routes of package
 // api.
 //
 //	js/main.js       the user, the view, and periodic updates of the view
 //	js/feed.js …     one file per view: feed with sidebar, pools, features, interests, pipeline with diagram, insights with plots
 //	js/api.js        requests, event streams, tokens
-//	js/docs.js      the documentation of the API, rendered from /v1/openapi.json
-//	js/dom.js        building blocks; data from the API is inserted as text, never as markup
+//	js/docs.js       the documentation of the API, rendered from /v1/openapi.json
+//	js/dom.js        DOM helpers; data from the API is inserted as text, never as markup
 //
-// The page says what is missing from an answer, and what could not be requested, where the data would be. It never
-// shows unknown data as empty.
+// The page names missing parts and errors at the place of the data. It never shows unknown data as empty.
 //
 // The console is accessible without a pointer and without sight: it has landmarks, each view has a heading that
 // receives the focus, changes are announced, and every plot is also a table.
@@ -52,8 +51,9 @@ type file struct {
 	kind string
 }
 
-// Handler serves the console at /, the documentation of the API at /docs, and their files next to them; anything else is a 404. It serves GET and HEAD. It returns
-// an error only if the program was built without the files.
+// Handler serves the console at /, the documentation of the API at /docs, and their files. Any other path is a 404. It serves
+// GET and HEAD, and answers a matching If-None-Match with 304. It returns an error only if the program was built without the
+// files.
 func Handler() (http.Handler, error) {
 	files := map[string]file{}
 	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
@@ -98,5 +98,5 @@ func notFound(w http.ResponseWriter) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusNotFound)
 	_, _ = w.Write([]byte(`{"type":"about:blank","title":"Not Found","status":404,` +
-		`"detail":"there is no such page; the console is at /, the calls of the API are in /v1/openapi.json"}` + "\n"))
+		`"detail":"no such page; the console is at /, and /v1/openapi.json lists the calls of the API"}` + "\n"))
 }

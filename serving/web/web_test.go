@@ -30,7 +30,7 @@ func get(h http.Handler, path string, header ...string) *http.Response {
 	return w.Result()
 }
 
-func TestFilesAndTheirTypes(t *testing.T) {
+func TestHandler_ServesFiles(t *testing.T) {
 	h := handler(t)
 	for path, want := range map[string]string{
 		"/": "text/html; charset=utf-8", "/docs": "text/html; charset=utf-8", "/css/base.css": "text/css; charset=utf-8",
@@ -54,13 +54,13 @@ func TestFilesAndTheirTypes(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 		if got := res.Header.Get("Content-Type"); res.StatusCode != 404 || problem.Status != 404 || got != "application/problem+json" {
-			t.Errorf("%s: %d %q, want a problem of a 404", path, res.StatusCode, got)
+			t.Errorf("%s: got %d %q, want a problem document with 404", path, res.StatusCode, got)
 		}
 	}
 }
 
-// A browser ignores what the policy forbids, and the files that the pages name must exist.
-func TestPagesKeepTheirPolicy(t *testing.T) {
+// A browser ignores parts that the policy forbids. The files that the pages refer to must exist.
+func TestPages_FollowTheirPolicy(t *testing.T) {
 	h := handler(t)
 	for _, page := range []string{"/", "/docs"} {
 		body := text(t, h, page)
@@ -74,7 +74,7 @@ func TestPagesKeepTheirPolicy(t *testing.T) {
 				continue
 			}
 			if res := get(h, m[1]); res.StatusCode != 200 {
-				t.Errorf("%s names %s: %d", page, m[1], res.StatusCode)
+				t.Errorf("%s refers to %s: got %d", page, m[1], res.StatusCode)
 			}
 		}
 	}
@@ -102,9 +102,9 @@ func scripts(t *testing.T) map[string]string {
 	return texts
 }
 
-// Data from the API must not become markup or code, and elements that scripts look for must be on the page.
-func TestScriptsKeepToThePage(t *testing.T) {
-	page, looked := text(t, handler(t), "/"), 0
+// Data from the API must not become markup or code, and elements that scripts use must be on the page.
+func TestScripts_UseOnlyThePage(t *testing.T) {
+	page, used := text(t, handler(t), "/"), 0
 	for path, script := range scripts(t) {
 		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "https://", "//cdn", ".style =", "'style'"} {
 			if strings.Contains(script, bad) {
@@ -112,31 +112,31 @@ func TestScriptsKeepToThePage(t *testing.T) {
 			}
 		}
 		for _, m := range regexp.MustCompile(`\$\('([\w-]+)'\)`).FindAllStringSubmatch(script, -1) {
-			looked++
+			used++
 			if !strings.Contains(page, `id="`+m[1]+`"`) {
-				t.Errorf("%s looks for #%s, which is not on the page", path, m[1])
+				t.Errorf("%s uses #%s, which is not on the page", path, m[1])
 			}
 		}
 	}
 	docs := text(t, handler(t), "/docs")
 	for _, m := range regexp.MustCompile(`byId\('([\w-]+)'\)`).FindAllStringSubmatch(scripts(t)["/js/docs.js"], -1) {
 		if !strings.Contains(docs, `id="`+m[1]+`"`) {
-			t.Errorf("/js/docs.js looks for #%s, which is not on its page", m[1])
+			t.Errorf("/js/docs.js uses #%s, which is not on its page", m[1])
 		}
 	}
-	if looked < 50 {
-		t.Errorf("the scripts look for %d elements, want those of the page", looked)
+	if used < 50 {
+		t.Errorf("the scripts use %d elements, want at least 50", used)
 	}
 }
 
 // Every import of a script exists, under the imported name.
-func TestScriptsFindEachOther(t *testing.T) {
+func TestScripts_ImportsExist(t *testing.T) {
 	all, found := scripts(t), 0
 	for path, script := range all {
 		for _, m := range regexp.MustCompile(`import (?:\* as \w+|{([^}]*)}) from '\./([\w.]+)'`).FindAllStringSubmatch(script, -1) {
 			from, here := all["/js/"+m[2]]
 			if !here {
-				t.Errorf("%s imports %s, which is not there", path, m[2])
+				t.Errorf("%s imports %s, which does not exist", path, m[2])
 			}
 			for name := range strings.SplitSeq(m[1], ",") {
 				found++
@@ -153,7 +153,7 @@ func TestScriptsFindEachOther(t *testing.T) {
 }
 
 // Screen readers need a label for every field.
-func TestFieldsHaveLabels(t *testing.T) {
+func TestPage_FieldsHaveLabels(t *testing.T) {
 	page := text(t, handler(t), "/")
 	for _, m := range regexp.MustCompile(`<(?:input|select|textarea) id="([\w-]+)"`).FindAllStringSubmatch(page, -1) {
 		if !strings.Contains(page, `for="`+m[1]+`">`) {

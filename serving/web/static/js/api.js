@@ -1,6 +1,6 @@
 // The calls of the API, and its streams of events.
 
-// Problem is an answer that is none: a problem document, or a server that does not answer.
+// Problem is an error of the API: a problem document, or no answer.
 export class Problem extends Error {
   constructor(status, body, fallback) {
     super(body.detail || fallback);
@@ -10,17 +10,17 @@ export class Problem extends Error {
 }
 
 let token = remembered();
-let ask = async () => null; // asks the person for a token; null: there is none
-let asking = null; // the question under way: one for all calls
-let declined = false; // the person has said not to have one: then it is not asked again and again
+let prompt = async () => null; // asks the user of the console for a token; null: none
+let prompting = null; // the open prompt, shared by all calls
+let declined = false; // the prompt was declined, and is not repeated until allowPrompt
 
-// onUnknown has calls that are refused for want of a token ask for one, with what was said of it.
-export function onUnknown(question) {
-  ask = question;
+// onUnauthorized sets the function that asks for a token after a 401. It receives the detail of the problem.
+export function onUnauthorized(promptForToken) {
+  prompt = promptForToken;
 }
 
-// askAgain has the next refused call ask, though the person declined before.
-export function askAgain() {
+// allowPrompt allows the next 401 to ask for a token again.
+export function allowPrompt() {
   declined = false;
 }
 
@@ -30,41 +30,41 @@ function remembered() {
 
 function remember(text) {
   token = text;
-  try { sessionStorage.setItem('token', text); } catch { /* then it is asked for again */ }
+  try { sessionStorage.setItem('token', text); } catch { /* the storage is blocked */ }
 }
 
 function headers(more) {
   return token ? { ...more, Authorization: `Bearer ${token}` } : more;
 }
 
-const patience = 20000; // ms for an answer that has no signal of its own
+const timeout = 20000; // ms, default for requests without a signal
 
-// send fetches a path, with the token if there is one.
+// send fetches a path with the current token, if any.
 function send(path, options) {
-  const signal = options.signal || AbortSignal.timeout(options.patience || patience);
+  const signal = options.signal || AbortSignal.timeout(options.timeout || timeout);
   return fetch(path, { ...options, signal, headers: headers(options.headers) }).catch((error) => {
     if (error.name === 'AbortError') throw error;
     throw new Problem(0, {}, 'the server does not answer');
   });
 }
 
-// request sends; refused for want of a token it asks for one, and then once more.
+// request sends a request. After a 401 it asks for a token and sends the request once more.
 async function request(path, options = {}) {
   const used = token;
   const answer = await send(path, options);
   if (answer.status !== 401 || declined) return answer;
   if (token === used) {
-    const said = await answer.clone().json().catch(() => ({}));
-    asking ||= ask(said.detail || '').then((text) => {
+    const problem = await answer.clone().json().catch(() => ({}));
+    prompting ||= prompt(problem.detail || '').then((text) => {
       if (text) remember(text);
       else declined = true;
-    }).finally(() => { asking = null; });
-    await asking;
+    }).finally(() => { prompting = null; });
+    await prompting;
   }
   return token === used ? answer : send(path, options);
 }
 
-// call asks the API; what is not answered well is a Problem.
+// call sends a request to the API and returns the body of the answer. It throws a Problem for an error.
 export async function call(path, options) {
   const answer = await request(path, options);
   const body = await answer.json().catch(() => ({}));
@@ -83,28 +83,28 @@ export const publish = (event) => call('/v1/events', {
 
 export const ofUser = (user, rest) => `/v1/users/${encodeURIComponent(user)}/${rest}`;
 
-// query writes a query string, values of which may hold anything.
+// query returns a query string with encoded values.
 export const query = (values) => `?${new URLSearchParams(values)}`;
 
-const firstPause = 500, longestPause = 15000; // ms before a stream that ended is opened again
+const firstPause = 500, longestPause = 15000; // ms before a closed stream is opened again
 
-// listen calls heard with the name and the data of every server-sent event of a path, and opens the stream again when it
-// ends, until the function that it returns is called. (An EventSource cannot send a token.)
-export function listen(path, heard) {
+// listen calls handle with the name and the data of every server-sent event of a path. It reopens the stream when it ends,
+// until the returned function is called. (An EventSource cannot send a token.)
+export function listen(path, handle) {
   const end = new AbortController();
-  follow(path, heard, end.signal);
+  follow(path, handle, end.signal);
   return () => end.abort();
 }
 
-async function follow(path, heard, signal) {
+async function follow(path, handle, signal) {
   for (let pause = firstPause; !signal.aborted; pause = Math.min(2 * pause, longestPause)) {
     try {
       const answer = await request(path, { signal, headers: { Accept: 'text/event-stream' } });
       if (answer.ok) {
         pause = firstPause;
-        await read(answer.body, heard);
+        await read(answer.body, handle);
       }
-    } catch { /* it is opened again */ }
+    } catch { /* reopened below */ }
     await new Promise((wake) => {
       const timer = setTimeout(wake, pause);
       signal.addEventListener('abort', () => { clearTimeout(timer); wake(); }, { once: true });
@@ -112,15 +112,15 @@ async function follow(path, heard, signal) {
   }
 }
 
-// read takes events out of a stream until it ends.
-async function read(body, heard) {
+// read parses the events of a stream until it ends.
+async function read(body, handle) {
   const chunks = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
   for (let part = await chunks.read(); !part.done; part = await chunks.read()) {
     text += part.value;
     for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
       const fields = new Map(text.slice(0, end).split('\n').map((l) => [l.slice(0, l.indexOf(':')), l.slice(l.indexOf(':') + 1).trim()]));
-      if (fields.has('data')) heard(fields.get('event') || 'message', JSON.parse(fields.get('data')));
+      if (fields.has('data')) handle(fields.get('event') || 'message', JSON.parse(fields.get('data')));
       text = text.slice(end + 2);
     }
   }

@@ -1,13 +1,13 @@
-// What the views share: whose feed is looked at, and which.
+// The state that the views share: the user and the feed.
 
 export const app = {
   user: '',
   feed: 'home',
-  known: false, // the API has answered for this user: what changes by itself is asked for
-  visit: 0, // numbers users and visits: an answer to an earlier one is dropped
+  known: false, // the API has answered for this user, so periodic updates run
+  visit: 0, // incremented for each user and visit; answers to earlier ones are dropped
 };
 
-// current returns a function that says whether what was asked when it was made still matters.
+// current returns a function that reports whether the user and the visit are still the same.
 export function current() {
   const mine = app.visit;
   return () => mine === app.visit;

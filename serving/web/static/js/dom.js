@@ -1,14 +1,14 @@
-// Building blocks. Everything shown comes from the API and goes in as text, never as markup.
+// DOM helpers. Data from the API is inserted as text, never as markup.
 
 export const $ = (id) => document.getElementById(id);
 
-// h makes an element; on… properties are listeners, true and false set and leave out an attribute, and children that are
-// null or false are left out.
+// h returns a new element. Properties that start with on are listeners. true sets an empty attribute; false, null and undefined
+// omit the attribute. Children that are null, undefined or false are omitted.
 export function h(tag, properties, ...children) {
   return build(document.createElement(tag), properties, children);
 }
 
-// s makes an element of SVG.
+// s returns a new SVG element.
 export function s(tag, properties, ...children) {
   return build(document.createElementNS('http://www.w3.org/2000/svg', tag), properties, children);
 }
@@ -23,30 +23,30 @@ function build(e, properties, children) {
   return e;
 }
 
-// say has screen readers say something.
-export function say(text) {
-  $('said').textContent = text;
+// announce makes screen readers read a text.
+export function announce(text) {
+  $('announcer').textContent = text;
 }
 
-// tell shows a text in an element, and the element only if there is one.
-export function tell(e, text) {
+// setText sets the text of an element, and hides the element if the text is empty.
+export function setText(e, text) {
   if (e.textContent !== text) e.textContent = text;
   e.hidden = !text;
 }
 
-const shown = new WeakMap(); // element → what it was made of
+const shown = new WeakMap(); // element → JSON of the rendered data
 
-// put renders data into an element, unless that is what is there: a reader's selection stays.
-export function put(e, data, render) {
+// renderIfChanged renders data into an element if the data has changed. Otherwise a selection in it is kept.
+export function renderIfChanged(e, data, render) {
   const text = JSON.stringify(data);
   if (shown.get(e) === text) return;
   shown.set(e, text);
   e.replaceChildren(...[render(data)].flat());
 }
 
-// keyed has a list show items, in their order: what was there for a key stays, with its focus and what is open in it, and
-// is updated.
-export function keyed(list, items, keyOf, make, update) {
+// updateList makes a list show items in their order. It keeps and updates the element of a known key, with its focus and open
+// details.
+export function updateList(list, items, keyOf, make, update) {
   const old = new Map([...list.children].map((e) => [e.dataset.key, e]));
   let at = list.firstElementChild;
   for (const item of items) {
@@ -64,30 +64,30 @@ export function keyed(list, items, keyOf, make, update) {
   for (const e of old.values()) e.remove();
 }
 
-// change has an element show a text, and marks it for a moment if that is another one.
-export function change(e, text) {
+// updateText sets the text of an element, and highlights the element briefly if the text has changed.
+export function updateText(e, text) {
   if (e.textContent === text) return;
   if (e.textContent) {
     e.classList.remove('changed');
-    void e.offsetWidth; // the mark begins anew
+    void e.offsetWidth; // restarts the animation
     e.classList.add('changed');
     setTimeout(() => e.classList.remove('changed'), 1600);
   }
   e.textContent = text;
 }
 
-// bar makes one line of a list: a label and a value, with a bar behind them.
+// bar returns a list item with a label, a value, and a bar as background.
 export function bar(label, title) {
   return h('li', { class: 'bar-line' }, h('span', { class: 'label', title: title || false }, label), h('span', { class: 'value' }));
 }
 
-// setBar has such a line show a value; part is the bar's length, 0 to 1.
+// setBar sets the value of such an item, and the length of its bar to part, 0 to 1.
 export function setBar(line, value, part) {
-  change(line.querySelector('.value'), value);
+  updateText(line.querySelector('.value'), value);
   line.style.setProperty('--part', `${Math.round(1000 * Math.min(Math.max(part, 0), 1)) / 10}%`);
 }
 
-// table makes a table; cells are texts or elements. A column of numbers stands at the right.
+// table returns a table. Cells are texts or elements. Columns of numbers are right-aligned.
 export function table(caption, head, rows, className) {
   const numbers = head.map((_, i) => i > 0 && rows.some((r) => /\d/.test(r[i])) && rows.every((r) => isNumber(r[i])));
   const alignment = (i) => (numbers[i] ? 'number' : false);

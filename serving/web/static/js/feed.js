@@ -1,46 +1,46 @@
-// A feed as its user sees it.
+// The feed of a user.
 
-import { $, h, s, say, tell } from './dom.js';
+import { $, h, s, announce, setText } from './dom.js';
 import { call, listen, ofUser, publish, query } from './api.js';
-import { ago, count, hash, name, sourceClass, without } from './format.js';
+import { ago, count, hash, name, sourceClass, unread, without } from './format.js';
 import { app, current } from './app.js';
 import { opener } from './why.js';
 
-const pageSize = 24; // items of a page: fills rows of two, three and four cards
-const verbs = ['save', 'click', 'hide']; // what can be done with an item
+const pageSize = 24; // items per page: fills rows of two, three and four cards
+const verbs = ['save', 'click', 'hide']; // actions on an item
 
 let cursor = null; // of the next older page
 let shown = 0; // items on the page
-let frozen = false; // an item that was shown before is on the page
-let lacking = new Set(); // what the visit and the pages below it were answered without
+let hasOld = false; // the page has an item that was shown before
+let degraded = new Set(); // degraded parts of the visit and of the pages below it
 let mix = new Map(); // items on the page by source
 let stop = () => {}; // ends the stream of counts
 
-// visit takes new items and shows them on top of what was shown before. It returns whether there was an answer.
+// visit loads new items and shows them above the older ones. It returns whether the API answered.
 export async function visit() {
   app.visit++;
-  const matters = current();
+  const isCurrent = current();
   $('fresh').hidden = true;
   try {
     const page = await call(ofUser(app.user, `feed${query({ limit: pageSize, feed: app.feed })}`));
-    if (!matters()) return false;
+    if (!isCurrent()) return false;
     clear();
     show(page);
-    announce(page);
+    announcePage(page);
     return true;
   } catch (error) {
-    if (matters()) tell($('notice'), `The feed of ${app.user} could not be read: ${error.message}.`);
+    if (isCurrent()) setText($('notice'), unread(`the feed of ${app.user}`, error));
     return false;
   }
 }
 
-function announce(page) {
+function announcePage(page) {
   const fresh = page.items.filter((i) => i.new).length;
-  say(`${count(page.items.length, 'item', 'items')}, ${fresh} of them new`);
+  announce(`${count(page.items.length, 'item', 'items')}, ${fresh} of them new`);
 }
 
-// leave takes what belongs to the user before off the page.
-export function leave() {
+// reset removes the data of the previous user.
+export function reset() {
   stop();
   stop = () => {};
   clear();
@@ -49,7 +49,7 @@ export function leave() {
   for (const id of ['fresh', 'more', 'end', 'empty', 'degraded']) $(id).hidden = true;
 }
 
-// follow announces new items from now on.
+// follow opens the stream of counts, which announces new items.
 export function follow() {
   stop();
   stop = listen(ofUser(app.user, 'feed/events'), (event, data) => { if (event === 'new') announceNew(data.count); });
@@ -63,23 +63,23 @@ function announceNew(waiting) {
 function clear() {
   $('items').replaceChildren();
   shown = 0;
-  frozen = false;
-  lacking = new Set();
+  hasOld = false;
+  degraded = new Set();
   mix = new Map();
 }
 
 async function older() {
   const unseen = current(), from = cursor;
-  const matters = () => unseen() && cursor === from; // a visit under way may end before, and has a page of its own
+  const isCurrent = () => unseen() && cursor === from; // a visit in flight may finish first, with its own page
   $('more').disabled = true; // one page at a time
   try {
     const page = await call(ofUser(app.user, `feed${query({ limit: pageSize, cursor })}`));
-    if (!matters()) return;
+    if (!isCurrent()) return;
     const first = show(page);
     if (first) first.querySelector('h2').focus();
-    say(`${count(page.items.length, 'older item', 'older items')}`);
+    announce(`${count(page.items.length, 'older item', 'older items')}`);
   } catch (error) {
-    if (matters()) tell($('notice'), `Older items could not be read: ${error.message}.`);
+    if (isCurrent()) setText($('notice'), unread('older items', error));
   } finally {
     $('more').disabled = false;
   }
@@ -89,26 +89,26 @@ async function older() {
 function show(page) {
   cursor = page.next;
   const cards = page.items.map(add);
-  tell($('notice'), '');
-  for (const what of page.degraded) lacking.add(what);
-  tell($('degraded'), without([...lacking]));
+  setText($('notice'), '');
+  for (const part of page.degraded) degraded.add(part);
+  setText($('degraded'), without([...degraded]));
   $('more').hidden = !cursor;
   $('end').hidden = Boolean(cursor) || shown === 0;
   $('mix').textContent = [...mix].sort((a, b) => b[1] - a[1]).map(([source, n]) => `${n} ${source}`).join(' · ');
-  tell($('empty'), shown ? '' : emptiness());
+  setText($('empty'), shown ? '' : emptiness());
   return cards[0];
 }
 
-// emptiness says why there is no item: that there is none is said only by a page that lacks nothing and has none after it.
+// emptiness returns why the page has no items. Only a complete last page proves that the feed is empty.
 function emptiness() {
-  if (lacking.size) return `Nothing was found for ${name(app.user)}, and not everything could be asked. What arrives is announced here.`;
-  if (cursor) return 'Of the newest items none may be seen any more. Older ones may.';
-  return `Nothing waits for ${name(app.user)}, and nothing was shown before. What arrives is announced here.`;
+  if (degraded.size) return `No items for ${name(app.user)}, but parts of the feed were unavailable. New items are announced here.`;
+  if (cursor) return 'The newest items are hidden. Load older items to continue.';
+  return `No items for ${name(app.user)} yet. New items are announced here.`;
 }
 
 function add(item) {
-  if (!item.new && !frozen) {
-    frozen = true;
+  if (!item.new && !hasOld) {
+    hasOld = true;
     $('items').append(h('li', { class: 'divide' }, 'shown before'));
   }
   shown++;
@@ -131,20 +131,20 @@ function card(item, place) {
         h('li', { class: `source ${sourceClass(item.source)}` }, item.source), item.interests.slice(0, 3).map((i) => h('li', null, name(i)))),
       acts(item, panel)),
     panel));
-  for (const verb of verbs) if (isTaken(verb, item.pin)) mark(whole, verb);
+  for (const verb of verbs) if (isAccepted(verb, item.pin)) mark(whole, verb);
   return whole;
 }
 
-// tile stands for the picture that a pin does not have: shapes from its id.
+// tile replaces a picture, which pins do not have: shapes derived from the id.
 function tile(item, place) {
   const n = hash(item.pin);
   const t = h('div', { class: 'tile' }, shapes(n), h('span', { class: 'place' }, String(place)), item.new && h('span', { class: 'new' }, 'new'),
-    h('span', { class: 'score', title: 'The score that the generator gave it' }, item.score.toFixed(2)));
+    h('span', { class: 'score', title: 'Score by the generator' }, item.score.toFixed(2)));
   t.style.setProperty('--hue', n % 360);
   return t;
 }
 
-// shapes are two hills and a sun, or a moon, somewhere.
+// shapes returns two hills and a sun at positions derived from n.
 function shapes(n) {
   const part = (shift, from, to) => from + (((n >>> shift) & 31) / 31) * (to - from);
   const hill = (left, top, right, className) => s('path', { class: className, d: `M0 ${left} Q 60 ${top}, 110 ${(left + right) / 2} T 200 ${right} V 100 H 0 Z` });
@@ -154,7 +154,7 @@ function shapes(n) {
     hill(part(10, 76, 92), part(15, 50, 98), part(20, 72, 94), 'near'));
 }
 
-// link makes an anchor of an address of the web, and plain text of any other. Following it is a click.
+// link returns an anchor for a web address, and plain text for any other. Following the link is a click.
 function link(item) {
   const title = item.title || name(item.pin);
   if (!/^https?:\/\//i.test(item.link)) return title;
@@ -163,86 +163,86 @@ function link(item) {
 
 function acts(item, panel) {
   const title = item.title || name(item.pin);
-  return h('div', { class: 'acts', role: 'group', 'aria-label': `What ${name(app.user)} does with it` },
+  return h('div', { class: 'acts', role: 'group', 'aria-label': `Actions of ${name(app.user)}` },
     verbs.map((verb) => h('button', {
       type: 'button', 'data-verb': verb, 'aria-pressed': 'false', 'aria-label': `${verb} ${title}`, onclick: () => act(verb, item),
     }, verb[0].toUpperCase() + verb.slice(1))),
-    opener(item.pin, 'Why', panel, { 'aria-label': `why ${title}`, class: 'ask' }));
+    opener(item.pin, 'Why', panel, { 'aria-label': `why ${title}`, class: 'why-button' }));
 }
 
-const deeds = new Map(); // what was done at this page, by user, verb and pin: the event, and how far it is
+const actions = new Map(); // actions on this page by user, verb and pin: the event and its state
 
 const keyOf = (verb, pin) => JSON.stringify([app.user, verb, pin]);
-const isTaken = (verb, pin) => deeds.get(keyOf(verb, pin))?.state === 'taken';
+const isAccepted = (verb, pin) => actions.get(keyOf(verb, pin))?.state === 'accepted';
 
-// deedOf is what the user does with a pin. It is one event, with one id and one time, however often it has to be sent.
-function deedOf(verb, pin) {
+// actionOf returns the user's action on a pin. Retries send the same event, with the same id and time.
+function actionOf(verb, pin) {
   const key = keyOf(verb, pin);
-  if (!deeds.has(key)) {
+  if (!actions.has(key)) {
     const event = { stream: 'actions', id: eventID(), time: new Date().toISOString(), actor: app.user, verb, object: pin, surface: 'console' };
-    deeds.set(key, { key, event, state: '', doubtful: false });
+    actions.set(key, { key, event, state: '', uncertain: false });
   }
-  return deeds.get(key);
+  return actions.get(key);
 }
 
-// followLink is a click for each time that the link is followed; one that is not known to have come is not another.
+// followLink records a click for each time that the link is followed. An unconfirmed click is sent again instead.
 function followLink(item) {
-  const deed = deedOf('click', item.pin);
-  if (deed.state === 'taken') deeds.delete(deed.key);
+  const action = actionOf('click', item.pin);
+  if (action.state === 'accepted') actions.delete(action.key);
   act('click', item);
 }
 
-// act publishes an action of the user; it is in the live features within a second. What is taken or under way is not sent
-// again, and what may have come is sent again as it was: events with one id count once.
+// act publishes an action of the user, which changes the features within a second. It does not repeat an accepted action or one
+// in flight. It repeats an uncertain one with the same id, which counts once.
 async function act(verb, item) {
-  const deed = deedOf(verb, item.pin);
-  if (deed.state) {
-    say(`${verb} was sent already`);
+  const action = actionOf(verb, item.pin);
+  if (action.state) {
+    announce(`${verb} was sent already`);
     return;
   }
-  deed.state = 'under way';
+  action.state = 'in flight';
   try {
-    await publish(deed.event);
-    deed.state = 'taken';
-    settle(deed);
-    if (deed.event.actor === app.user) mark(cardOf(item.pin), verb);
-    say(`${verb} sent`);
+    await publish(action.event);
+    action.state = 'accepted';
+    clearNotice(action);
+    if (action.event.actor === app.user) mark(cardOf(item.pin), verb);
+    announce(`${verb} sent`);
   } catch (error) {
-    deed.state = '';
-    doubt(deed, error);
+    action.state = '';
+    report(action, error);
   }
 }
 
-// doubt says that an action was not taken, or that this is not certain. An event that is known not to have come is
-// forgotten: the next one is of its own time.
-function doubt(deed, error) {
-  const { verb } = deed.event;
-  deed.doubtful ||= error.status === 0 || error.status >= 500;
-  deed.said = deed.doubtful ? `It is not certain whether ${verb} was taken: ${error.message}. Pressed again it counts once.` : `${verb} was not taken: ${error.message}.`;
-  tell($('notice'), deed.said);
-  if (!deed.doubtful) deeds.delete(deed.key);
+// report shows that an action was rejected, or that its outcome is unknown. A rejected event is dropped: the next attempt has a
+// new time.
+function report(action, error) {
+  const { verb } = action.event;
+  action.uncertain ||= error.status === 0 || error.status >= 500;
+  action.notice = action.uncertain ? `The outcome of ${verb} is unknown: ${error.message}. You can repeat it; it counts once.` : `${verb} was rejected: ${error.message}.`;
+  setText($('notice'), action.notice);
+  if (!action.uncertain) actions.delete(action.key);
 }
 
-// settle takes away what was said of an action while it was in doubt.
-function settle(deed) {
-  if ($('notice').textContent === deed.said) tell($('notice'), '');
+// clearNotice removes the notice about an uncertain action.
+function clearNotice(action) {
+  if ($('notice').textContent === action.notice) setText($('notice'), '');
 }
 
 const cardOf = (pin) => [...$('items').children].find((e) => e.dataset.pin === pin);
 
-// mark shows on a card, if there is one, that an action was taken.
+// mark shows on a card, if any, that an action was accepted.
 function mark(whole, verb) {
   if (!whole) return;
   whole.querySelector(`[data-verb=${verb}]`).setAttribute('aria-pressed', 'true');
-  if (verb === 'hide') whole.classList.add('gone');
+  if (verb === 'hide') whole.classList.add('hidden-by-user');
 }
 
-// eventID is 128 random bits. (crypto.randomUUID is there on secure origins only.)
+// eventID has 128 random bits. (crypto.randomUUID exists only on secure origins.)
 function eventID() {
   return `console/${[...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('')}`;
 }
 
-// start has the view's controls work; again visits anew.
+// start connects the controls of the view. again starts a new visit.
 export function start(again) {
   $('more').addEventListener('click', older);
   $('fresh').addEventListener('click', async () => {

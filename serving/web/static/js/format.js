@@ -1,6 +1,6 @@
-// How ids, numbers and times are written.
+// Formats of ids, numbers and times.
 
-// name is an id without its kind.
+// name returns an id without its kind.
 export const name = (id) => id.slice(id.indexOf(':') + 1);
 
 export const short = (n) => n.toLocaleString('en', { maximumFractionDigits: Math.abs(n) < 10 ? 2 : 1 });
@@ -12,22 +12,22 @@ export const clock = (time) => new Date(time).toLocaleTimeString('en-GB');
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' });
 const units = [['year', 31557600], ['month', 2629800], ['day', 86400], ['hour', 3600], ['minute', 60]];
 
-// ago says how long before now a moment was.
+// ago returns a time relative to now.
 export function ago(time) {
   const seconds = (Date.parse(time) - Date.now()) / 1000;
   const [unit, size] = units.find(([, s]) => Math.abs(seconds) >= s) || ['second', 1];
   return relative.format(Math.round(seconds / size), unit);
 }
 
-// without says what an answer did without, '' if it is whole.
-export const without = (degraded) => (degraded.length ? `Answered without: ${degraded.join(', ')}.` : '');
+// without names the missing parts of an answer; '' if it is complete.
+export const without = (degraded) => (degraded.length ? `Unavailable: ${degraded.join(', ')}.` : '');
 
-// unread says that something could not be read.
-export const unread = (what, error) => `${what} could not be read: ${error.message}.`;
+// unread returns the message for data that could not be read.
+export const unread = (what, error) => `Cannot read ${what}: ${error.message}.`;
 
 export const count = (n, one, many) => `${whole(n)} ${n === 1 ? one : many}`;
 
-// hash is FNV-1a over the text, mixed once more so that neighbours differ in every bit.
+// hash is FNV-1a over the text, mixed once more so that similar texts differ in every bit.
 export function hash(text) {
   let n = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) n = Math.imul(n ^ text.charCodeAt(i), 0x01000193);
@@ -37,5 +37,5 @@ export function hash(text) {
 
 const named = ['following', 'interest', 'related', 'explore'];
 
-// sourceClass is the class that gives a source its colour; sources that a deployment adds share one.
+// sourceClass returns the CSS class with the colour of a source. External sources share one.
 export const sourceClass = (source) => `source-${named.includes(source) ? source : 'other'}`;

@@ -1,75 +1,74 @@
-// Interests: the dictionary of terms that could be some, what is decided about them, and what the user of the page is
-// interested in.
+// Interests: the dictionary of terms that could be interests, the decisions about them, and the interests of the user.
 
-import { $, bar, h, keyed, put, say, setBar, tell } from './dom.js';
+import { $, bar, h, updateList, renderIfChanged, announce, setBar, setText } from './dom.js';
 import { call, ofUser, post, query } from './api.js';
-import { ago, count, name, percent, short, whole } from './format.js';
+import { ago, count, name, percent, short, unread, whole } from './format.js';
 import { app, current } from './app.js';
 
 const most = 50; // interests of a user
-const first = 50, step = 200, mostTerms = 1000; // terms shown of a state: the last is what the API answers at most
-const pause = 3000; // ms between two looks that nobody asked for: each is a scan
+const first = 50, step = 200, mostTerms = 1000; // terms shown per state; mostTerms is the maximum of the API
+const pause = 3000; // ms between automatic refreshes: each one is a scan
 let last = 0;
-let limit = first; // terms that are asked for
+let limit = first; // of requested terms
 
-// What can be decided about a candidate: the field of the call that its text is, and what the text is asked for as.
+// The decisions about a candidate: the field of the request that the text is sent in, and the label of the text.
 const decisions = {
-  accepted: { does: 'is the interest', field: 'interest', asks: 'which interest' },
-  rejected: { does: 'is none, because', field: 'reason', asks: 'why', needed: true },
-  merged: { does: 'means the same as', field: 'into', asks: 'which term', needed: true },
+  accepted: { does: 'is the interest', field: 'interest', label: 'interest' },
+  rejected: { does: 'is not an interest, because', field: 'reason', label: 'reason', needed: true },
+  merged: { does: 'means the same as', field: 'into', label: 'term', needed: true },
 };
 
-// look asks for what may have changed. What cannot be asked says so in its place.
-export async function look() {
+// refresh reloads the terms and the interests. Each section shows its own error.
+export async function refresh() {
   if (Date.now() - last < pause) return;
   last = Date.now();
-  await Promise.all([lookAtTerms(), lookAtUser()]);
+  await Promise.all([refreshTerms(), refreshUserInterests()]);
 }
 
-async function lookAtTerms() {
-  const state = $('terms-state').value, asked = limit;
-  const matters = () => state === $('terms-state').value && asked === limit;
+async function refreshTerms() {
+  const state = $('terms-state').value, requested = limit;
+  const isCurrent = () => state === $('terms-state').value && requested === limit;
   try {
     const { terms } = await call(`/v1/dictionary${query({ state, limit })}`);
-    if (!matters()) return;
-    tell($('terms-said'), saidOf(terms, state));
+    if (!isCurrent()) return;
+    setText($('terms-status'), summaryOf(terms, state));
     $('terms-more').hidden = terms.length < limit || limit === mostTerms;
-    keyed($('terms'), terms, (t) => `${t.state} ${t.term}`, makeTerm, (e, t) => tell(e.querySelector('.fact'), factsOf(t)));
+    updateList($('terms'), terms, (t) => `${t.state} ${t.term}`, makeTerm, (e, t) => setText(e.querySelector('.fact'), factsOf(t)));
   } catch (error) {
-    if (!matters()) return;
+    if (!isCurrent()) return;
     $('terms').replaceChildren();
     $('terms-more').hidden = true;
-    tell($('terms-said'), `The dictionary is not there: ${error.message}.`);
+    setText($('terms-status'), unread('the dictionary', error));
   }
 }
 
-// saidOf says which terms are shown, and how to reach others.
-function saidOf(terms, state) {
-  if (!terms.length) return 'There are none.';
+// summaryOf returns the number of shown terms, and how to decide about the others.
+function summaryOf(terms, state) {
+  if (!terms.length) return 'No terms.';
   if (terms.length < limit) return `${count(terms.length, 'term', 'terms')}.`;
-  return `The first ${whole(terms.length)} terms, by ${state === 'candidate' ? 'score' : 'name'}; there may be more. One that is not shown is decided about by smartfeed interests accept, reject, merge or reopen.`;
+  return `The first ${whole(terms.length)} terms, by ${state === 'candidate' ? 'score' : 'name'}; there may be more. To decide about other terms, use smartfeed interests accept, reject, merge or reopen.`;
 }
 
-// showMore shows more terms, and brings the person to the first of them.
+// showMore shows more terms, and moves the focus to the first of them.
 async function showMore() {
   const before = $('terms').children.length;
   limit = Math.min(limit + step, mostTerms);
-  await lookAtTerms();
+  await refreshTerms();
   const next = $('terms').children[before];
   if (next) next.querySelector('summary').focus();
 }
 
-async function lookAtUser() {
-  $('mine').hidden = !app.user;
+async function refreshUserInterests() {
+  $('user-interests').hidden = !app.user;
   if (!app.user) return;
-  const matters = current();
+  const isCurrent = current();
   try {
     const { interests } = await call(ofUser(app.user, `interests${query({ limit: most })}`));
-    if (!matters()) return;
-    tell($('mine-said'), interests.length ? (interests.length < most ? '' : `The strongest ${most}.`) : 'Nothing yet: interests are inferred from what somebody does.');
-    keyed($('mine-list'), interests, (i) => i.interest, makeInterest, showInterest);
+    if (!isCurrent()) return;
+    setText($('user-interests-status'), interests.length ? (interests.length < most ? '' : `The strongest ${most}.`) : 'None yet: interests are inferred from positive actions.');
+    updateList($('user-interests-list'), interests, (i) => i.interest, makeInterest, showInterest);
   } catch (error) {
-    if (matters()) tell($('mine-said'), `The interests are not there: ${error.message}.`);
+    if (isCurrent()) setText($('user-interests-status'), unread('the interests', error));
   }
 }
 
@@ -79,17 +78,17 @@ function makeInterest(i) {
   return line;
 }
 
-// showInterest says which actions say so: the first at once, and the others where they are asked for.
+// showInterest shows the newest action behind an interest, and the others as details.
 function showInterest(line, i) {
   const [first, ...others] = i.evidence.map((e) => `${e.verb} of ${name(e.pin)}, ${ago(e.time)}`);
   setBar(line, percent(i.share), i.share);
-  tell(line.querySelector('.note'), first || '');
+  setText(line.querySelector('.note'), first || '');
   line.querySelector('details').hidden = !others.length;
-  put(line.querySelector('summary'), others.length, (n) => `${count(n, 'more action', 'more actions')} for ${name(i.interest)}`);
-  put(line.querySelector('ul'), others, (list) => list.map((text) => h('li', null, text)));
+  renderIfChanged(line.querySelector('summary'), others.length, (n) => `${count(n, 'more action', 'more actions')} for ${name(i.interest)}`);
+  renderIfChanged(line.querySelector('ul'), others, (list) => list.map((text) => h('li', null, text)));
 }
 
-// factsOf says how common a term is, and what was decided.
+// factsOf returns the frequency of a term, and the decision.
 function factsOf(t) {
   const decided = [t.interest, t.into, t.reason, t.operator && `by ${t.operator}`, t.decided && ago(t.decided)].filter(Boolean).join(', ');
   return `score ${short(t.score)} · ${count(t.pins, 'pin', 'pins')} of ${count(t.people, 'person', 'people')}, ${percent(t.recent)} recent${decided ? ` · ${decided}` : ''}`;
@@ -103,13 +102,13 @@ function makeTerm(t) {
 }
 
 function decideForm(t, problem) {
-  const what = h('select', { 'aria-label': `What ${t.term} is` }, Object.entries(decisions).map(([state, d]) => h('option', { value: state }, d.does)));
+  const what = h('select', { 'aria-label': `Decision about ${t.term}` }, Object.entries(decisions).map(([state, d]) => h('option', { value: state }, d.does)));
   const text = h('input', { autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false' });
   const choose = () => {
     const d = decisions[what.value];
     text.required = Boolean(d.needed);
     text.placeholder = d.needed ? '' : `interest:${t.term}`;
-    text.setAttribute('aria-label', d.asks);
+    text.setAttribute('aria-label', d.label);
   };
   what.addEventListener('change', choose);
   choose();
@@ -119,49 +118,49 @@ function decideForm(t, problem) {
   } }, h('span', null, t.term), what, text, h('button', { type: 'submit' }, 'Decide'));
 }
 
-// reopenForm takes a decision back. What the configuration blocks is not decided about here.
+// reopenForm withdraws a decision. Terms that the configuration blocks have no form.
 function reopenForm(t, problem) {
-  if (t.state === 'blocked') return h('p', { class: 'quiet' }, 'The configuration blocks it.');
-  return h('form', { class: 'inline', 'aria-label': `Decide about ${t.term} again`, onsubmit: (event) => {
+  if (t.state === 'blocked') return h('p', { class: 'quiet' }, 'The configuration blocks this term.');
+  return h('form', { class: 'inline', 'aria-label': `Reopen ${t.term}`, onsubmit: (event) => {
     event.preventDefault();
     decide({ term: t.term, state: 'candidate' }, problem);
-  } }, h('button', { type: 'submit' }, 'Take the decision back'));
+  } }, h('button', { type: 'submit' }, 'Reopen'));
 }
 
 async function decide(decision, problem) {
   try {
     const done = await post('/v1/dictionary/decisions', decision);
-    const told = `${done.term} is ${done.state}${done.interest || done.into ? `: ${done.interest || done.into}` : ''}`;
-    say(told);
-    tell(problem, '');
-    put(problem.parentElement.querySelector('form'), told, () => h('p', { role: 'status' }, `${told}.`)); // until the list is without it
+    const text = `${done.term} is ${done.state}${done.interest || done.into ? `: ${done.interest || done.into}` : ''}`;
+    announce(text);
+    setText(problem, '');
+    renderIfChanged(problem.parentElement.querySelector('form'), text, () => h('p', { role: 'status' }, `${text}.`)); // until the list omits the term
     $('interests-title').focus();
     last = 0;
-    await look();
+    await refresh();
   } catch (error) {
-    tell(problem, [error.message, ...(error.errors || [])].join(' · '));
+    setText(problem, [error.message, ...(error.errors || [])].join(' · '));
   }
 }
 
-// leave takes what belongs to the user before off the page.
-export function leave() {
-  $('mine').hidden = true;
-  $('mine-list').replaceChildren();
-  tell($('mine-said'), '');
+// reset removes the data of the previous user.
+export function reset() {
+  $('user-interests').hidden = true;
+  $('user-interests-list').replaceChildren();
+  setText($('user-interests-status'), '');
   last = 0;
 }
 
-// open has the next look ask, however lately the last one was.
+// open makes the next refresh reload the data.
 export function open() {
   last = 0;
 }
 
-// start has the view's controls work.
+// start connects the controls of the view.
 export function start() {
   $('terms-more').addEventListener('click', showMore);
   $('terms-state').addEventListener('change', () => {
     last = 0;
     limit = first;
-    look();
+    refresh();
   });
 }

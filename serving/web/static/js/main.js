@@ -1,7 +1,7 @@
-// The console: whose feed, which view, and what is asked for again while it is looked at.
+// The console: the user, the view, and the periodic updates of the visible view.
 
-import { $, h, tell } from './dom.js';
-import { askAgain, call, onUnknown } from './api.js';
+import { $, h, setText } from './dom.js';
+import { allowPrompt, call, onUnauthorized } from './api.js';
 import { name } from './format.js';
 import { app } from './app.js';
 import * as feed from './feed.js';
@@ -12,25 +12,25 @@ import * as interests from './interests.js';
 import * as pipeline from './pipeline.js';
 import * as insights from './insights.js';
 
-const every = 1000; // ms between looks at what changes by itself, while the page is visible
+const every = 1000; // ms between updates while the page is visible
 const demoUsers = ['user:ada', 'user:emil', 'user:grace', 'user:nils', 'user:pablo'];
 
-// The views by their name, which is that of their section and of the fragment of the page's address. user: it is about
-// one. look asks anew; open is called before a view is shown.
+// The views by name. The name is also the suffix of the section's id and the fragment of the page's URL. A view with user set
+// needs a user. refresh updates the view; open is called before the view is shown.
 const views = {
-  feed: { user: true, look: rail.look },
-  pools: { user: true, look: pools.look },
-  features: { user: true, look: features.look },
-  interests: { look: interests.look, open: interests.open },
-  pipeline: { look: () => {}, open: pipeline.open }, // it shows the status, which is looked at in any case
-  insights: { look: insights.look, open: insights.open },
+  feed: { user: true, refresh: rail.refresh },
+  pools: { user: true, refresh: pools.refresh },
+  features: { user: true, refresh: features.refresh },
+  interests: { refresh: interests.refresh, open: interests.open },
+  pipeline: { refresh: () => {}, open: pipeline.open }, // showStatus updates it
+  insights: { refresh: insights.refresh, open: insights.open },
 };
 
 const view = () => (Object.hasOwn(views, location.hash.slice(1)) ? location.hash.slice(1) : 'feed');
 
 // ---- views
 
-// show has the page show the view that its address names; who came by a link is brought to its heading.
+// show displays the view of the page's URL. With focus set, the heading of the view gets the focus.
 function show(focus) {
   const now = view();
   for (const other of Object.keys(views)) $(`view-${other}`).hidden = other !== now || (views[other].user && !app.user);
@@ -47,20 +47,20 @@ function show(focus) {
   }
 }
 
-// ---- who
+// ---- user
 
-// choose looks at a user's feed.
+// choose displays the feed of a user.
 async function choose(user, feedName) {
   app.visit++;
-  askAgain();
+  allowPrompt();
   offer(feedName);
   app.user = user;
   app.feed = feedName;
   app.known = false;
   $('user').value = user;
   $('name').value = feedName;
-  for (const v of [feed, rail, pools, features, interests]) v.leave();
-  tell($('notice'), '');
+  for (const v of [feed, rail, pools, features, interests]) v.reset();
+  setText($('notice'), '');
   show(false);
   if (user) await visit();
 }
@@ -68,22 +68,22 @@ async function choose(user, feedName) {
 async function visit() {
   const user = app.user, answered = await feed.visit();
   if (user !== app.user) return false;
-  if (answered || app.known) feed.follow(); // a new stream says at once what waits; one that goes on says only what changes
+  if (answered || app.known) feed.follow(); // a new stream sends the current count at once; an open one sends only changes
   if (!answered) return false;
   app.known = true;
   remember(user);
-  look();
+  refresh();
   return true;
 }
 
-// go chooses, and puts it into the page's address.
-function go(user, feedName) {
+// navigate chooses a user and a feed, and adds them to the URL of the page.
+function navigate(user, feedName) {
   history.pushState(null, '', `?${new URLSearchParams({ user, feed: feedName })}${location.hash || '#feed'}`);
   return choose(user, feedName);
 }
 
-// lookedAt are the users of before; a browser may not let a page remember.
-function lookedAt() {
+// recentUsers returns the users that were visited before. The browser may block the storage.
+function recentUsers() {
   try {
     const list = JSON.parse(localStorage.getItem('users') || '[]');
     return Array.isArray(list) ? list.filter((u) => typeof u === 'string') : [];
@@ -93,41 +93,41 @@ function lookedAt() {
 }
 
 function remember(user) {
-  const list = [user, ...lookedAt().filter((u) => u !== user)].slice(0, 20);
-  try { localStorage.setItem('users', JSON.stringify(list)); } catch { /* then it does not */ }
+  const list = [user, ...recentUsers().filter((u) => u !== user)].slice(0, 20);
+  try { localStorage.setItem('users', JSON.stringify(list)); } catch { /* the storage is blocked */ }
   suggest();
 }
 
 function suggest() {
-  const all = [...new Set([...lookedAt(), ...demoUsers])];
+  const all = [...new Set([...recentUsers(), ...demoUsers])];
   $('users').replaceChildren(...all.map((u) => h('option', { value: u })));
   $('suggested').replaceChildren(...all.slice(0, 8).map((u) => h('button', { type: 'button', onclick: async () => {
-    await go(u, app.feed);
+    await navigate(u, app.feed);
     $('feed-title').focus();
   } }, name(u))));
 }
 
-// ---- what changes by itself
+// ---- periodic updates
 
-let looking = false; // one round at a time: a slow server is not asked twice
+let refreshing = false; // one update at a time, so that a slow server does not get more requests
 
-// look refreshes what is shown. What fails stays as it was until the next round.
-async function look() {
-  if (looking || document.hidden) return;
-  looking = true;
+// refresh updates the visible view. After an error, the view stays unchanged until the next update.
+async function refresh() {
+  if (refreshing || document.hidden) return;
+  refreshing = true;
   try {
     const now = views[view()];
-    const rounds = [call('/v1/status').then(showStatus, missStatus)];
-    if (app.known || !now.user) rounds.push(now.look());
+    const rounds = [call('/v1/status').then(showStatus, showStatusError)];
+    if (app.known || !now.user) rounds.push(now.refresh());
     await Promise.all(rounds);
   } catch (error) {
     state(error.message, false);
   } finally {
-    looking = false;
+    refreshing = false;
   }
 }
 
-// offer lets a feed be chosen.
+// offer adds a feed to the menu.
 function offer(feedName) {
   if (![...$('name').options].some((o) => o.value === feedName)) $('name').append(h('option', { value: feedName }, feedName));
 }
@@ -135,68 +135,68 @@ function offer(feedName) {
 function showStatus(status) {
   for (const s of status.shares || []) offer(s.feed);
   state(status.ready ? 'ready' : status.missing.join('; '), status.ready);
-  tell($('version'), `smartfeed ${status.version}`);
-  if (view() === 'pipeline') pipeline.look(status);
+  setText($('version'), `smartfeed ${status.version}`);
+  if (view() === 'pipeline') pipeline.refresh(status);
 }
 
-function missStatus(error) {
-  if (view() === 'pipeline') pipeline.away(error);
+function showStatusError(error) {
+  if (view() === 'pipeline') pipeline.showError(error);
   throw error;
 }
 
 function state(text, good) {
-  tell($('state-text'), text); // it is announced when it changes
+  setText($('state-text'), text); // screen readers announce the change
   $('state').firstElementChild.className = `dot ${good ? 'good' : 'bad'}`;
 }
 
 const live = () => $('live').getAttribute('aria-pressed') === 'true';
 
-async function keepLooking() {
-  if (live()) await look();
-  setTimeout(keepLooking, every);
+async function poll() {
+  if (live()) await refresh();
+  setTimeout(poll, every);
 }
 
-// ---- who asks
+// ---- authentication
 
-// question asks the person for a token; detail is what the API said.
-function question(detail) {
-  tell($('ask-why'), detail);
+// promptForToken asks the user of the console for a token. detail is the problem that the API reported.
+function promptForToken(detail) {
+  setText($('token-reason'), detail);
   $('token').value = '';
-  $('ask').returnValue = '';
-  $('ask').showModal();
+  $('token-dialog').returnValue = '';
+  $('token-dialog').showModal();
   return new Promise((answered) => {
-    $('ask').addEventListener('close', () => answered($('ask').returnValue === 'use' ? $('token').value.trim() : null), { once: true });
+    $('token-dialog').addEventListener('close', () => answered($('token-dialog').returnValue === 'use' ? $('token').value.trim() : null), { once: true });
   });
 }
 
 // ---- start
 
 function start() {
-  $('who').addEventListener('submit', async (event) => {
+  $('feed-form').addEventListener('submit', async (event) => {
     event.preventDefault();
     const typed = $('user').value.trim();
-    await go(typed.includes(':') ? typed : `user:${typed}`, $('name').value);
+    await navigate(typed.includes(':') ? typed : `user:${typed}`, $('name').value);
     if (view() === 'feed') $('feed-title').focus();
   });
-  $('name').addEventListener('change', () => { if (app.user) go(app.user, $('name').value); });
+  $('name').addEventListener('change', () => { if (app.user) navigate(app.user, $('name').value); });
   $('live').addEventListener('click', () => $('live').setAttribute('aria-pressed', String(!live())));
   $('theme').value = document.documentElement.dataset.theme || 'auto';
   $('theme').addEventListener('change', chooseTheme);
   document.querySelector('.skip').addEventListener('click', (event) => {
-    event.preventDefault(); // the address names the view
+    event.preventDefault(); // the fragment of the URL is the view
     $('main').focus();
   });
   window.addEventListener('popstate', fromAddress);
-  window.addEventListener('hashchange', () => { show(true); look(); });
-  onUnknown(question);
+  window.addEventListener('hashchange', () => { show(true); refresh(); });
+  onUnauthorized(promptForToken);
   for (const v of [pipeline, features, interests, insights]) v.start();
   feed.start(visit);
   suggest();
   choose(...addressed());
-  keepLooking();
+  poll();
 }
 
-// addressed are the user and the feed that the page's address names.
+// addressed returns the user and the feed in the URL of the page.
 function addressed() {
   const query = new URLSearchParams(location.search);
   return [query.get('user') || '', query.get('feed') || 'home'];
@@ -211,7 +211,7 @@ function chooseTheme() {
   const theme = $('theme').value;
   if (theme === 'auto') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
-  try { localStorage.setItem('theme', theme); } catch { /* then it is chosen again */ }
+  try { localStorage.setItem('theme', theme); } catch { /* the storage is blocked */ }
 }
 
 start();

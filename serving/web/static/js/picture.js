@@ -1,25 +1,24 @@
-// The pipeline as a picture: groups as boxes, what goes between them as lines.
+// The pipeline as a picture: groups as boxes, and topics as lines between them.
 
 import { s } from './dom.js';
 import { count, rate, whole } from './format.js';
 
-// Where groups stand, [column, row]: records go from left to right, and lines past boxes. Those that are not named stand
-// below the last column.
+// The positions of groups, [column, row]. Records flow from left to right. Other groups are below the last column.
 const places = {
   producers: [0, 2.1], operators: [0, 3.3], objects: [1, 1.2], actors: [2, 0.3], fanout: [2, 3.7], related: [3, 1.45], pools: [3, 2.6],
   features: [4, 0.1], insights: [4, 1.1], serving: [4, 2.1], 'feature-files': [4, 3.05], materialize: [4, 4],
 };
 const columns = 5, rows = 5;
 
-// On a phone they go downwards, three abreast at most: [row, column].
-const abreast = {
+// The positions on a phone, [row, column]. Records flow downwards, with at most three groups per row.
+const narrowPlaces = {
   producers: [0, 1], operators: [0, 2], objects: [1, 1], actors: [2, 0], fanout: [2, 2], related: [3, 0.1], pools: [3, 1.4],
   features: [4, 0], insights: [4, 1], materialize: [4, 2], 'feature-files': [5, 0.5], serving: [5, 1.5],
 };
-const lagging = 1000; // records behind which a reader is marked
-const lineHeight = 16; // pixels of a line in a box, which has four at most
+const lagging = 1000; // lag in records from which a reader is highlighted
+const lineHeight = 16; // pixels per line of a box, which has at most four lines
 
-// nodesOf puts together what is known of each writer and reader: what goes in and out, and what waits.
+// nodesOf returns each writer and reader with its input, output and lag.
 export function nodesOf(status, rates) {
   const flows = (status.flows || []).filter((f) => f.topic !== 'dead-letters');
   const names = new Set(['producers', ...status.groups.map((g) => g.group), ...flows.flatMap((f) => [...f.writers, ...f.readers.map((r) => r.group)])]);
@@ -30,39 +29,39 @@ export function nodesOf(status, rates) {
       name, lag, group: status.groups.find((g) => g.group === name) || null,
       in: sum(reads.map((f) => rates.get(f.topic) || 0)),
       restarts: restartsOf(name, status),
-      ills: illsOf(componentsOf(name, status)),
+      problems: problemsOf(componentsOf(name, status)),
       to: linesFrom(name, flows, rates),
     };
   });
 }
 
-// processesOf are the processes of which a status tells; one that asks no others tells of itself.
+// processesOf returns the processes in a status, or only this process if it does not query others.
 export const processesOf = (status) => status.processes || [{ address: '', components: status.components }];
 
-// componentsOf returns the components that run a writer or reader, one for each process that has it.
+// componentsOf returns the components of a writer or reader, at most one per process.
 export function componentsOf(name, status) {
   const base = name.split('.')[0]; // a generation runs in the component of its group
   return processesOf(status).map((at) => at.components.find((p) => p.name === base) || at.components.find((p) => p.name.startsWith(`${base}-`))).filter(Boolean);
 }
 
-// restartsOf adds up, over the processes.
+// restartsOf returns the sum over the processes.
 function restartsOf(name, status) {
   const group = status.groups.find((g) => g.group === name);
   return group && group.restarts !== undefined ? group.restarts : sum(componentsOf(name, status).map((p) => p.restarts));
 }
 
-const healthy = 60000; // ms after which a running component counts as healthy, as in Backoff
+const healthy = 60000; // ms without a restart after which a component counts as healthy
 
-// illsOf returns the problems of components now. Restarts are counted for as long as a process lives: those of long ago are none.
-function illsOf(components) {
-  const stand = components.filter((p) => p.condition !== 'running').map((p) => p.condition);
-  if (stand.length) return [...new Set(stand)];
+// problemsOf returns the current problems of components. Restarts are counted since the start of a process, so only recent ones matter.
+function problemsOf(components) {
+  const stopped = components.filter((p) => p.condition !== 'running').map((p) => p.condition);
+  if (stopped.length) return [...new Set(stopped)];
   return components.some((p) => p.restarts > 0 && Date.now() - Date.parse(p.since) < healthy) ? ['restarted'] : [];
 }
 
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 
-// linesFrom gathers the topics from a writer by their reader.
+// linesFrom groups the topics of a writer by reader.
 function linesFrom(name, flows, rates) {
   const by = new Map();
   for (const f of flows.filter((f) => f.writers.includes(name))) {
@@ -77,7 +76,7 @@ function linesFrom(name, flows, rates) {
   return [...by.values()];
 }
 
-// draw draws the picture for a width.
+// draw returns the picture for a width.
 export function draw(width, nodes) {
   const layout = width >= 720 ? wide(width) : narrow(width);
   const others = nodes.filter((n) => !layout.places[n.name]).map((n) => n.name);
@@ -86,7 +85,7 @@ export function draw(width, nodes) {
   const lines = nodes.flatMap((n) => n.to.filter((l) => known.has(l.to) && l.to !== n.name).map((l) => ({ from: n.name, ...l })));
   const height = layout.height + others.length * layout.extra;
   return s('svg', { class: 'pipeline', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': inWords(nodes) },
-    s('defs', null, arrow('arrow'), arrow('arrow-still'), arrow('arrow-late')),
+    s('defs', null, arrow('arrow'), arrow('arrow-idle'), arrow('arrow-late')),
     lines.map((l) => link(l, at(l.from), at(l.to), layout)),
     nodes.map((n) => box(n, at(n.name), layout)),
     layout.names && captions(lines, nodes, at, layout));
@@ -100,7 +99,7 @@ function wide(width) {
 
 function narrow(width) {
   const w = Math.min(110, width / 3 - 8), h = 74, gap = (width - w - 4) / 2, step = 116;
-  return { w, h, places: abreast, names: false, down: true, height: 5 * step + h + 12, extra: step,
+  return { w, h, places: narrowPlaces, names: false, down: true, height: 5 * step + h + 12, extra: step,
     at: ([row, column]) => [2 + column * gap, 6 + row * step], other: (i) => [6 + i, 1] };
 }
 
@@ -109,7 +108,7 @@ function arrow(id) {
     s('path', { d: 'M0 0 L8 4 L0 8 z', class: id }));
 }
 
-// course is a curve from the side of one box to that of another.
+// course returns a curve from the side of one box to the side of another.
 function course(from, to, { w, h, down }) {
   const [x1, y1] = from, [x2, y2] = to;
   const ahead = down ? y2 > y1 + h : x2 > x1 + w;
@@ -121,7 +120,7 @@ function course(from, to, { w, h, down }) {
   return backwards(from, to, { w, h, down });
 }
 
-// backwards is the course of what goes against the stream, or along a column: out at a side, and in at the facing one.
+// backwards returns the course of a line against the flow or within a column. It connects the facing sides.
 function backwards([x1, y1], [x2, y2], { w, h, down }) {
   const same = down ? Math.abs(y1 - y2) < h : Math.abs(x1 - x2) < w;
   const below = y2 >= y1;
@@ -142,25 +141,25 @@ const thick = (perSecond) => 1.25 + Math.min(5, 1.4 * Math.log10(1 + perSecond))
 function link(l, from, to, layout) {
   const late = l.lag >= lagging;
   return s('path', {
-    class: late ? 'flow late' : l.rate > 0 ? 'flow' : 'flow still', d: course(from, to, layout).path, 'stroke-width': thick(l.rate).toFixed(2),
-    'marker-end': `url(#${late ? 'arrow-late' : l.rate > 0 ? 'arrow' : 'arrow-still'})`,
-  }, s('title', null, `${l.from} → ${l.to}: ${l.topics.join(', ')}; ${rate(l.rate)}, ${whole(l.lag)} behind`));
+    class: late ? 'flow late' : l.rate > 0 ? 'flow' : 'flow idle', d: course(from, to, layout).path, 'stroke-width': thick(l.rate).toFixed(2),
+    'marker-end': `url(#${late ? 'arrow-late' : l.rate > 0 ? 'arrow' : 'arrow-idle'})`,
+  }, s('title', null, `${l.from} → ${l.to}: ${l.topics.join(', ')}; ${rate(l.rate)}, lag ${whole(l.lag)}`));
 }
 
-const namesShown = 2, letter = 6.1, tall = 16; // pixels of a caption's letter, and of its line
+const namesShown = 2, characterWidth = 6.1, tall = 16; // pixels of a caption's character, and of its line
 
-// captions name the topics on each line, where there is room beside boxes and other captions.
+// captions returns the names of the topics at each line, if they do not overlap boxes or other captions.
 function captions(lines, nodes, at, layout) {
   const taken = nodes.map((n) => { const [x, y] = at(n.name); return [x - 4, y - 4, x + layout.w + 4, y + layout.h + 4]; });
   return lines.map((l) => {
     const more = l.topics.length - namesShown;
     const text = l.topics.slice(0, namesShown).join(', ') + (more > 0 ? ` +${more}` : '');
-    const spot = room(course(at(l.from), at(l.to), layout).points, text.length * letter / 2, taken);
+    const spot = room(course(at(l.from), at(l.to), layout).points, text.length * characterWidth / 2, taken);
     return spot && s('text', { class: 'topic', x: spot[0], y: spot[1] + 4, 'text-anchor': 'middle' }, text);
   });
 }
 
-// room is where on a curve a caption hides nothing, and takes that place; null: nowhere. The middle is tried first.
+// room returns and reserves a free place for a caption on a curve; null: none. It tries the middle first.
 function room(points, half, taken) {
   for (const t of [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.2, 0.8]) {
     const [x, y] = point(points, t), box = [x - half, y - tall / 2, x + half, y + tall / 2];
@@ -171,28 +170,28 @@ function room(points, half, taken) {
   return null;
 }
 
-// point is a place on a Bézier curve.
+// point returns a point of a Bézier curve.
 function point([a, b, c, d], t) {
   const u = 1 - t;
   return [0, 1].map((i) => u * u * u * a[i] + 3 * u * u * t * b[i] + 3 * u * t * t * c[i] + t * t * t * d[i]);
 }
 
 function box(n, [x, y], { w, h }) {
-  const late = n.lag >= lagging, sick = n.ills.length > 0;
+  const late = n.lag >= lagging, unhealthy = n.problems.length > 0;
   const written = n.to.length ? rate(sum(n.to.map((l) => l.rate))) : '–';
   const goes = n.lag !== null ? rate(n.in) : n.group ? rate(n.group.records_per_second) : written;
-  const waits = n.lag === null ? n.group && 'lag not known' : n.lag ? `${whole(n.lag)} behind` : 'nothing waits';
+  const waits = n.lag === null ? n.group && 'lag unknown' : n.lag ? `lag ${whole(n.lag)}` : 'no lag';
   const lines = [['name', n.name], ['rate', goes], ['lag', waits], ['health', healthOf(n).join(' · ')]].filter(([, text]) => text);
   const first = h / 2 + 5 - ((lines.length - 1) * lineHeight) / 2;
-  return s('g', { class: `node${late ? ' late' : ''}${sick ? ' sick' : ''}`, transform: `translate(${x} ${y})` },
+  return s('g', { class: `node${late ? ' late' : ''}${unhealthy ? ' unhealthy' : ''}`, transform: `translate(${x} ${y})` },
     s('rect', { width: w, height: h, rx: 8 }),
     lines.map(([what, text], i) => s('text', { class: `node-${what}`, x: w / 2, y: first + i * lineHeight, 'text-anchor': 'middle' }, text)));
 }
 
-// healthOf says in words what is wrong, and how often components were restarted.
-const healthOf = (n) => [...n.ills, n.restarts > 0 && count(n.restarts, 'restart', 'restarts')].filter(Boolean);
+// healthOf returns the problems and the number of restarts as text.
+const healthOf = (n) => [...n.problems, n.restarts > 0 && count(n.restarts, 'restart', 'restarts')].filter(Boolean);
 
 function inWords(nodes) {
-  const facts = (n) => [`${n.name}${n.to.length ? ` writes to ${n.to.map((l) => l.to).join(', ')}` : ''}`, n.lag !== null && `${n.lag} records behind`, ...healthOf(n)];
+  const facts = (n) => [`${n.name}${n.to.length ? ` writes to ${n.to.map((l) => l.to).join(', ')}` : ''}`, n.lag !== null && `lag ${n.lag} records`, ...healthOf(n)];
   return `The pipeline. ${nodes.map((n) => facts(n).filter(Boolean).join(', ')).join('. ')}. The tables below have the numbers.`;
 }

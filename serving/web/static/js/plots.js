@@ -1,12 +1,12 @@
-// Plots as SVG, each with what it shows as a table for who cannot see it. They are drawn in pixels of the page, so that
-// letters are as large on a phone as anywhere, and drawn anew when the page's width changes.
+// Plots as SVG, each with a table of its data for screen readers. They are drawn in pixels of the page, so that the font size is
+// the same on a phone, and redrawn when the width of the page changes.
 
 import { h, s, table } from './dom.js';
 import { percent, short, sourceClass, whole } from './format.js';
 
-const left = 92, right = 16, row = 34, axis = 26; // pixels: beside, and below, what is drawn
+const left = 92, right = 16, row = 34, axis = 26; // pixels: margins, height of a row, height of the axis
 
-// figure puts a plot together. draw(width) returns its SVG, of the class plot; rows are those of the table.
+// figure returns a plot. draw(width) returns its SVG; rows are the rows of its table.
 function figure(title, note, legend, draw, head, rows) {
   const place = h('div', { class: 'drawn' });
   new ResizeObserver(([e]) => {
@@ -23,7 +23,7 @@ function figure(title, note, legend, draw, head, rows) {
     h('details', null, h('summary', null, 'As a table'), h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': title }, table(title, head, rows))));
 }
 
-// canvas is an SVG whose parts are not read out: its label says what there is to see, the table says it in full.
+// canvas returns an SVG whose parts are hidden from screen readers: its label is a summary, and the table has the data.
 function canvas(width, height, label, ...parts) {
   return s('svg', { class: 'canvas', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': label }, ...parts);
 }
@@ -31,7 +31,7 @@ function canvas(width, height, label, ...parts) {
 const label = (x, y, text, anchor, className) => s('text', { x, y, 'text-anchor': anchor || 'start', class: className }, text);
 const line = (x1, y1, x2, y2, className) => s('line', { x1, y1, x2, y2, class: className });
 
-// nice divides 0 to most into at most n steps of a round size; whole steps if only whole numbers are shown.
+// nice divides 0 to most into at most n steps of a round size; integer steps if wholes is set.
 function nice(most, n, wholes) {
   for (let unit = wholes ? 1 : 0.01; ; unit *= 10) {
     for (const size of [unit, 2 * unit, 5 * unit]) {
@@ -41,7 +41,7 @@ function nice(most, n, wholes) {
   }
 }
 
-// across is a horizontal scale from 0 to most with its lines and numbers.
+// across returns a horizontal scale from 0 to most with grid lines and numbers.
 function across(width, height, most, write, wholes) {
   const ticks = nice(most, width < 420 ? 3 : 5, wholes), span = width - left - right - 8;
   const at = (v) => left + (v / ticks.at(-1)) * span;
@@ -50,7 +50,7 @@ function across(width, height, most, write, wholes) {
     label(at(t), height - 6, write(t), 'middle', 'tick')]) };
 }
 
-// shares compares what sources were given with what they are to have.
+// shares compares the actual shares of sources with their targets.
 export function shares(title, rows, note) {
   const most = Math.max(0.1, ...rows.flatMap((r) => [r.target, r.actual])); // null counts as 0
   const target = (r) => (r.target === null ? '–' : percent(r.target));
@@ -71,7 +71,7 @@ export function shares(title, rows, note) {
     ['source', 'target', 'shown'], rows.map((r) => [r.name, target(r), percent(r.actual)]));
 }
 
-// steps shows how many of those who took the first step took each later one.
+// steps shows how many users of the first step took each later step.
 export function steps(title, rows, note) {
   const most = Math.max(1, ...rows.map((r) => r.users)), first = rows.length ? rows[0].users : 0;
   const part = (r) => (first ? percent(r.users / first) : '–');
@@ -88,19 +88,19 @@ export function steps(title, rows, note) {
         ];
       }));
   };
-  return figure(title, note, [], draw, ['step', 'users', 'of the first'], rows.map((r) => [r.verb, whole(r.users), part(r)]));
+  return figure(title, note, [], draw, ['step', 'users', 'of the first step'], rows.map((r) => [r.verb, whole(r.users), part(r)]));
 }
 
-const tall = 220, below = 30, beside = 48; // of plots whose values go upwards
+const tall = 220, below = 30, beside = 48; // pixels of plots with a vertical scale
 
-// upward is a vertical scale from 0 to most with its lines and numbers.
+// upward returns a vertical scale from 0 to most with grid lines and numbers.
 function upward(width, most) {
   const ticks = nice(most, 5, true), span = tall - below - 12;
   const at = (v) => tall - below - (v / ticks.at(-1)) * span;
   return { at, parts: ticks.flatMap((v) => [line(beside, at(v), width - 8, at(v), 'grid'), label(beside - 8, at(v) + 4, short(v), 'end', 'tick')]) };
 }
 
-// lines shows how numbers went from day to day; series are [name, field, class].
+// lines plots numbers by day; series are [name, field, class].
 export function lines(title, days, series, note) {
   const most = Math.max(1, ...days.flatMap((d) => series.map(([, field]) => d[field])));
   const draw = (width) => {
@@ -118,7 +118,7 @@ export function lines(title, days, series, note) {
 
 const summary = (days, series) => (days.length ? series.map(([text, field]) => `${text} ${days.at(-1)[field]} on ${days.at(-1).day}`).join(', ') : 'nothing');
 
-// columns shows a number for each of a row of things.
+// columns shows one bar per value.
 export function columns(title, list, note) {
   const most = Math.max(1, ...list.map((c) => c.value));
   const draw = (width) => {
@@ -135,7 +135,7 @@ export function columns(title, list, note) {
 const shades = 5;
 const shade = (part) => `shade-${part > 0 ? Math.max(1, Math.ceil(part * shades)) : 0}`;
 
-// cohorts is a table that is a plot: who came in a week, and how many of them were there in each later one.
+// cohorts returns a table with shaded cells: the users of a week, and the share that was active in each later week.
 export function cohorts(title, list, note) {
   const weeks = Math.max(1, ...list.map((c) => c.active.length));
   return h('figure', { class: 'plot wide' },
@@ -156,7 +156,7 @@ function cohortCell(c, i) {
 
 const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
 
-// hours shows when something is acted on: a square for each hour of the week.
+// hours shows actions by time: one square for each hour of the week.
 export function hours(title, week, note) {
   const most = Math.max(1, ...week.flat());
   const draw = (width) => {

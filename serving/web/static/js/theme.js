@@ -1,5 +1,5 @@
-// The colours that were chosen here before, set before anything is drawn. A browser may not let a page remember.
+// Sets the saved colour scheme before the page is drawn. The browser may block the storage.
 try {
   const theme = localStorage.getItem('theme');
   if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
-} catch { /* then they are the system's */ }
+} catch { /* the system's scheme applies */ }
