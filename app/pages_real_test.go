@@ -160,7 +160,7 @@ func startPages(t *testing.T, at []string) *pagesProduct {
 	}
 	t.Cleanup(p.bare.Close)
 	for i := range p.proxies {
-		p.proxies[i] = cassandratest.Before(t, at[2+i])
+		p.proxies[i] = cassandratest.StartProxy(t, at[2+i])
 	}
 	p.config = p.configure(at[0], at[1], at[2], at[3])
 	for _, args := range [][]string{{"topics", "apply"}, {"feedstore", "apply"}} {

@@ -31,8 +31,8 @@ func sampleCard() schemas.Card {
 		Pin: "pin:42", Version: 1795168800123456, Quality: 1.5, PinContent: schemas.PinContent{Created: 9, Facets: schemas.Facets{Author: "user:2"}}}}
 }
 
-// TestGoldenRows pins the layout on disk. A change requires another format number.
-func TestGoldenRows(t *testing.T) {
+// TestEncoding_Golden pins the layout on disk. A change requires another format number.
+func TestEncoding_Golden(t *testing.T) {
 	e, c := sampleEntry(), sampleCard()
 	swept := schemas.FeedEntry{User: "user:1", Position: 7, Time: 5}
 	explored := sampleEntry()
@@ -78,7 +78,7 @@ func decodeAny(value []byte) (errs []error) {
 	return []error{err1, err2, err3, decodeEdge(&schemas.Edge{Kind: schemas.FollowEdge}, value)}
 }
 
-func TestTruncatedRowsAreCorrupt(t *testing.T) {
+func TestDecode_RejectsTruncatedRows(t *testing.T) {
 	e, c := sampleEntry(), sampleCard()
 	edge := schemas.Edge{Kind: schemas.BlockEdge, Time: 5}
 	for i, value := range [][]byte{appendEntry(nil, &e), appendCard(nil, &c), appendVersion(nil, &c.PinVersion), appendEdge(nil, &edge)} {
@@ -104,7 +104,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte) { _ = decodeAny(value) })
 }
 
-func TestRowsRoundTrip(t *testing.T) {
+func TestEncoding_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := schemas.FeedEntry{
 			User: "user:1", Position: rapid.Int64().Draw(t, "position"), Time: schemas.Micros(rapid.Int64().Draw(t, "time")),

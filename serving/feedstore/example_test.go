@@ -14,7 +14,7 @@ import (
 
 // The entries of a feed may be written repeatedly and in any order. They are read newest first.
 func ExampleStore() {
-	if err := frozen(context.Background()); err != nil {
+	if err := materialize(context.Background()); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
@@ -22,7 +22,7 @@ func ExampleStore() {
 	// 1 pin:boat
 }
 
-func frozen(ctx context.Context) (err error) {
+func materialize(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
 		return err

@@ -1,11 +1,11 @@
 // Package feedstore is the embedded feed store. It keeps the data of feed answers on a local disk: materialized feeds,
 // edges, the current state of pins, and the lists of followees' publications.
 //
-//	entry     user, position ↓         an item of a materialized feed, or an empty row where one was swept
+//	entry     user, position ↓         an item of a materialized feed, or an empty row in place of a swept one
 //	floor     user                     positions at or below it were trimmed
 //	edge      user, other, kind        the state of one register
 //	card      pin                      the newest version: facets, title, link, deleted or not
-//	place     followee, created ↓, pin the place of a pin in the followee's list, current or former
+//	place     followee, created ↓, pin the current or a previous place of a pin in the followee's list
 //	listing   followee, pin            the newest version published for the followee; determines the place
 //	deleted   user                     a permanently deleted user
 //

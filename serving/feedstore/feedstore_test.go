@@ -17,7 +17,7 @@ func open(t testing.TB, dir string, cfg feedstore.Config) *feedstore.Store {
 	return s
 }
 
-func TestConfigReportsEveryProblem(t *testing.T) {
+func TestConfig_ReportsEveryProblem(t *testing.T) {
 	if err := feedstore.DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}

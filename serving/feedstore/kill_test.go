@@ -17,12 +17,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	child.Run(map[string]child.Role{"writer": writeForEver})
+	child.Run(map[string]child.Role{"writer": writeForever})
 	m.Run()
 }
 
-// writeForEver appends entries to one feed in the directory args[0], and prints each position after it is acknowledged.
-func writeForEver(ctx context.Context, args []string) error {
+// writeForever appends entries to one feed in the directory args[0], and prints each position after it is acknowledged.
+func writeForever(ctx context.Context, args []string) error {
 	cfg := feedstore.DefaultConfig()
 	cfg.MaxFeed, cfg.MemtableBytes = 1_000_000, 1<<20 // small memtables, so that kills also hit flushes
 	store, err := feedstore.Open(args[0], cfg, slog.New(slog.DiscardHandler))
@@ -50,8 +50,8 @@ func writeForEver(ctx context.Context, args []string) error {
 	}
 }
 
-// TestAcknowledgedSurvivesKill repeatedly kills a writing process and checks that all acknowledged entries are there.
-func TestAcknowledgedSurvivesKill(t *testing.T) {
+// TestStore_AcknowledgedEntriesSurviveKill repeatedly kills a writing process and checks that all acknowledged entries are there.
+func TestStore_AcknowledgedEntriesSurviveKill(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := int64(0)
 	for kill := range 4 {
@@ -69,7 +69,7 @@ func TestAcknowledgedSurvivesKill(t *testing.T) {
 			t.Fatalf("killed %d: %d entries, acknowledged up to %d", kill, len(entries), acknowledged)
 		}
 		if len(entries)%10 != 0 {
-			t.Fatalf("killed %d: %d entries: a batch was torn", kill, len(entries))
+			t.Fatalf("killed %d: %d entries: a batch was stored in part", kill, len(entries))
 		}
 		must.OK(t, store.Close())
 	}
@@ -90,7 +90,7 @@ func writeAndKill(t *testing.T, dir string, batches int) (last int64) {
 	return last
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpen_Rejects(t *testing.T) {
 	dir := t.TempDir()
 	first := open(t, dir, feedstore.DefaultConfig())
 	if _, err := feedstore.Open(dir, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler)); err == nil {
@@ -103,6 +103,6 @@ func TestOpenRefuses(t *testing.T) {
 	file := dir + "/file"
 	must.OK(t, os.WriteFile(file, nil, 0o600))
 	if _, err := feedstore.Open(file, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("a file for a directory: got %v, want an error that names it", err)
+		t.Errorf("a file as the directory: got %v, want an error with its name", err)
 	}
 }

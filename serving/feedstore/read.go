@@ -20,7 +20,7 @@ import (
 // below the trim position.
 //
 // Positions are dense. Therefore an entry that is missing at the start, between two entries, or above the trim position has
-// not reached this store yet. The caller checks this, because it knows which entries to expect.
+// not reached this store yet. The caller checks this.
 func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	snap := s.db.NewSnapshot()
 	defer snap.Close()

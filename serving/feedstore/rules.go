@@ -97,8 +97,8 @@ func NewTrimming(maxFeed int) Trimming {
 	return Trimming{keep: int64(maxFeed), step: int64(maxFeed) / 10}
 }
 
-// Cut is the range to trim from a feed: the positions from Floor down. When an old part of the log is read again, entries
-// arrive below the floor. The floor hides them, and the cuts that this part of the log causes again delete them.
+// Cut is the range to trim from a feed: the positions from Floor down. In a replay of the log, entries arrive below the
+// floor. The floor hides them, and the repeated cuts of the replay delete them.
 type Cut struct {
 	Floor int64          // positions at or below it are trimmed
 	Time  schemas.Micros // of the latest entry that caused the cut: no trimmed entry should be later

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Write stores the whole batch and returns when it is on disk. If an id is empty or contains a zero byte, or an edge is of
+// Write stores the batch and returns when it is on disk. If an id is empty or contains a zero byte, or an edge is of
 // an unknown kind, Write returns an error and stores nothing. The pipeline rejects such records before they get here.
 func (s *Store) Write(ctx context.Context, b Batch) error {
 	if err := ctx.Err(); err != nil {

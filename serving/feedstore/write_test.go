@@ -9,17 +9,17 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// TestTrimmedRowsAreDeleted checks the rows themselves, because the floor alone would hide them from every read.
-func TestTrimmedRowsAreDeleted(t *testing.T) {
+// TestWrite_DeletesTrimmedRows checks the rows themselves, because the floor alone would hide them from every read.
+func TestWrite_DeletesTrimmedRows(t *testing.T) {
 	const keep, last = 40, 1000
-	for name, together := range map[string]int{"one by one": 1, "all at once": last, "in polls": 130} {
+	for name, together := range map[string]int{"single entries": 1, "one batch": last, "polls": 130} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.MaxFeed = keep
 			s, err := Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler))
 			must.OK(t, err)
 			defer s.Close()
-			for range 2 { // the second time simulates that the whole log is read again
+			for range 2 { // the second time simulates a replay of the log
 				for from := int64(1); from <= last; from += int64(together) {
 					var b Batch
 					for p := from; p < min(from+int64(together), last+1); p++ {

@@ -232,9 +232,9 @@ func TestProcess_ReportsOtherProcesses(t *testing.T) {
 }
 
 func TestFeedStore_ReportsEachDifference(t *testing.T) {
-	two := errors.Join(errors.New("table feeds: not there"), errors.New("table edges: not there"))
+	two := errors.Join(errors.New("table feeds: missing"), errors.New("table edges: missing"))
 	want(t, run(t, doctor.FeedStore("standby", func(context.Context) error { return two })),
-		"standby problem table feeds: not there", "standby problem table edges: not there")
+		"standby problem table feeds: missing", "standby problem table edges: missing")
 	want(t, run(t, doctor.FeedStore("standby", func(context.Context) error { return nil })), "standby ok reachable")
 }
 

@@ -4,7 +4,7 @@
 //	feeds          user | position ↓             an item of a materialized feed; floor, static; swept
 //	edges          user | other, kind            the state of one register
 //	cards          pin                           the newest version
-//	places         followee | created ↓, pin     the place of a pin in a list, current or former
+//	places         followee | created ↓, pin     the current or a previous place of a pin in a list
 //	listings       followee | pin                the newest version published for the followee
 //	deleted_users  user                          a permanently deleted user
 //
@@ -155,7 +155,7 @@ func New(name string, cfg Config, cluster Cluster, maxFeed int, log *slog.Logger
 	connect := func() (*gocql.Session, error) { return open(clusterConfig(cfg, cluster)) }
 	return &Store{
 		name: name, cfg: cfg, cluster: cluster, trim: feedstore.NewTrimming(maxFeed), log: log.With("store", name),
-		driver: driver{open: connect, ask: ask, close: (*gocql.Session).Close},
+		driver: driver{open: connect, ping: ping, close: (*gocql.Session).Close},
 	}, nil
 }
 

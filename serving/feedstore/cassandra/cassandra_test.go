@@ -22,8 +22,8 @@ const (
 	realServices = "SERVICES_UP"
 )
 
-// patience is how long a test waits for an expected event. It is long because the machine may be busy.
-const patience = 2 * time.Minute
+// timeout is how long a test waits for an expected event. It is long because the machine may be busy.
+const timeout = 2 * time.Minute
 
 // at returns one of the clusters in the variable realCassandra.
 func at(t testing.TB, i int) cassandra.Cluster {
@@ -63,7 +63,7 @@ func run(t testing.TB, s *cassandra.Store) {
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
-	await, end := context.WithTimeout(t.Context(), patience)
+	await, end := context.WithTimeout(t.Context(), timeout)
 	defer end()
 	must.OK(t, s.Connect(await))
 }

@@ -60,7 +60,7 @@ func newPair(t *testing.T) *pair {
 	p := &pair{}
 	for i := range p.stores {
 		cluster := at(t, i)
-		p.proxies[i] = cassandratest.Before(t, cluster.Hosts[0])
+		p.proxies[i] = cassandratest.StartProxy(t, cluster.Hosts[0])
 		cluster.Hosts = []string{p.proxies[i].Address()}
 		p.stores[i] = &watched{Store: start(t, cfg, cluster, 1000)}
 	}
@@ -90,7 +90,7 @@ func (p *pair) write(t *testing.T, from, to int64) {
 			}})
 		}
 		for _, s := range p.stores {
-			for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
 				err := s.Write(t.Context(), b)
 				if err == nil {
 					break
@@ -121,7 +121,7 @@ func (o outcome) extra(refuses int) float64 {
 	return float64(calls)/float64(len(o.took)) - 1
 }
 
-// failures says what must not be, whatever fault one store has.
+// failures returns the violated expectations, which hold for any fault of one store.
 func (o outcome) failures(refuses int) (failures []string) {
 	if o.failed > 0 {
 		failures = append(failures, fmt.Sprintf("%d of %d pages were not answered", o.failed, len(o.took)))
@@ -132,7 +132,7 @@ func (o outcome) failures(refuses int) (failures []string) {
 	return failures
 }
 
-// read reads the newest pages of random users at a constant rate, whatever the results.
+// read reads the newest pages of random users at a constant rate, regardless of the results.
 func (p *pair) read(t *testing.T, n int) outcome {
 	t.Helper()
 	var o outcome
@@ -170,14 +170,14 @@ func (p *pair) read(t *testing.T, n int) outcome {
 
 // maxExtra is the maximum of extra reads per read. The configuration allows 0.09. Each time that the stores swap places, the
 // reads in flight are added: on a machine so busy that reads take a second, a tenth of all. Without bounds, a store that is
-// slow or hangs costs a whole extra read for each.
+// slow or hangs costs an extra read for each.
 const maxExtra = 0.2
 
-// tries is how often a state is tried until all pages are answered. A machine that stands still for seconds stops both
+// tries is how often a state is tried until all pages are answered. A machine that stalls for seconds stops both
 // clusters at once, which no hedged read survives. A fault of the reads fails every try.
 const tries = 3
 
-// TestRealCassandraHedged reads pages while both of two clusters are up, and while one of them is dead, hangs, or is slow.
+// TestRealCassandraHedged reads pages while both of two clusters are up, and while one of them is down, hangs, or is slow.
 // It checks that all reads are answered, and the number of extra reads. It prints times but does not check them, because the
 // machine may be busy.
 func TestRealCassandraHedged(t *testing.T) {
@@ -215,11 +215,11 @@ func TestRealCassandraHedged(t *testing.T) {
 				t.Errorf("in each of %d tries: %s", tries, strings.Join(failures, "; "))
 			}
 			if c.asksBoth && o.calls[1] < int64(n)/4 {
-				t.Errorf("the standby had %d calls: the fault was none", o.calls[1])
+				t.Errorf("the standby had %d calls: the fault had no effect", o.calls[1])
 			}
 			for i, proxy := range p.proxies {
 				if held := proxy.Held(); strings.HasSuffix(c.name, "slow") && c.name == [2]string{"primary slow", "standby slow"}[i] && held == 0 {
-					t.Error("no answer came late: the fault was none")
+					t.Error("no answer was late: the fault had no effect")
 				}
 			}
 			p.settle(t)
@@ -232,14 +232,14 @@ func TestRealCassandraHedged(t *testing.T) {
 // settle waits until both stores answer and the primary is first again.
 func (p *pair) settle(t *testing.T) {
 	t.Helper()
-	deadline := time.Now().Add(2 * patience)
+	deadline := time.Now().Add(2 * timeout)
 	for {
 		o := p.read(t, 400)
 		if o.failed == 0 && float64(o.calls[0]) > 0.9*400 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the primary is not first again after %s: calls %v", 2*patience, o.calls)
+			t.Fatalf("the primary is not first again after %s: calls %v", 2*timeout, o.calls)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // A batch that spans partitions, or is too long, would not be one mutation.
-func TestMutationsAreOfOnePartitionAndBounded(t *testing.T) {
+func TestMutations_AreBoundedAndOfOnePartition(t *testing.T) {
 	var b feedstore.Batch
 	for i := range int64(1000) {
 		b.Entries = append(b.Entries, schemas.FeedEntry{User: schemas.UserID(fmt.Sprint("user:", i%2)), Position: i/2 + 1,
@@ -60,7 +60,7 @@ func partitionOf(t *testing.T, st statement) string {
 
 // The floor must not be visible before the entries above it, and trimmed entries must not disappear before the floor is
 // raised.
-func TestFloorAndRangeAreTheEndOfAFeed(t *testing.T) {
+func TestLanes_FloorAndRangeEndAFeed(t *testing.T) {
 	for n := int64(110); n < 300; n += 10 {
 		var b feedstore.Batch
 		for i := range n {

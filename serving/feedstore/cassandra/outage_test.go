@@ -20,8 +20,8 @@ import (
 func TestRealCassandraSchema(t *testing.T) {
 	cluster, cfg := at(t, 0), config()
 	cfg.Keyspace = fmt.Sprintf("smartfeed_%d", time.Now().UnixNano())
-	if err := cassandra.Verify(t.Context(), cfg, cluster); err == nil || strings.Count(err.Error(), "not there") != 7 {
-		t.Errorf("Verify of nothing: got %v, want a keyspace and six tables missed", err)
+	if err := cassandra.Verify(t.Context(), cfg, cluster); err == nil || strings.Count(err.Error(), "missing") != 7 {
+		t.Errorf("Verify of an empty cluster: got %v, want a missing keyspace and six missing tables", err)
 	}
 	for _, want := range []int{7, 0} {
 		if done, err := cassandra.Apply(t.Context(), cfg, cluster); len(done) != want || err != nil {
@@ -45,7 +45,7 @@ func TestRealCassandraSchema(t *testing.T) {
 }
 
 // A process can start before its store is up, and runs without it.
-func TestStoreThatIsAway(t *testing.T) {
+func TestStore_Unavailable(t *testing.T) {
 	cluster := cassandra.DefaultCluster()
 	cluster.Hosts = []string{"127.0.0.1:1"}
 	s, err := cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler))
@@ -59,7 +59,7 @@ func TestStoreThatIsAway(t *testing.T) {
 		t.Errorf("Connect: got %v, want %v", err, context.DeadlineExceeded)
 	}
 	if s.Connected() {
-		t.Error("it is connected to nothing")
+		t.Error("connected to no cluster")
 	}
 	if err := s.Write(t.Context(), feedstore.Batch{}); !errors.Is(err, cassandra.ErrUnavailable) {
 		t.Errorf("Write: got %v, want %v", err, cassandra.ErrUnavailable)
@@ -71,7 +71,7 @@ func TestStoreThatIsAway(t *testing.T) {
 	running.Wait()
 }
 
-// An RetryingWriter store retries until ctx ends, but not for an invalid batch.
+// A RetryingWriter retries until ctx ends, but not for an invalid batch.
 func TestRetryingWriter(t *testing.T) {
 	cluster := cassandra.DefaultCluster()
 	cluster.Hosts = []string{"127.0.0.1:1"}
@@ -81,7 +81,7 @@ func TestRetryingWriter(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := store.Write(ctx, feedstore.Batch{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Write to a store that is away: got %v, want %v", err, context.DeadlineExceeded)
+		t.Errorf("Write to an unavailable store: got %v, want %v", err, context.DeadlineExceeded)
 	}
 	bad := feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:\x00"}}}
 	if err := store.Write(t.Context(), bad); err == nil {
@@ -122,7 +122,7 @@ func (w *numbered) user(i int) schemas.UserID { return schemas.UserID(fmt.Sprint
 // pageOf reads the newest page and retries, because the node may have just been started.
 func pageOf(t *testing.T, s *cassandra.Store, user schemas.UserID, n int) []schemas.FeedEntry {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(100 * time.Millisecond) {
 		got, _, err := s.Page(t.Context(), user, math.MaxInt64, n)
 		if err == nil {
 			return got
@@ -144,12 +144,12 @@ func TestRealCassandraKilled(t *testing.T) {
 		service(t, "start", 0)
 		back := time.Now()
 		for s.Write(t.Context(), feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:gone"}}}) != nil {
-			if time.Since(back) > patience {
-				t.Fatalf("no write goes through %s after the store serves again", patience)
+			if time.Since(back) > timeout {
+				t.Fatalf("no write succeeds within %s after the recovery of the store", timeout)
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
-		t.Logf("writes go through %s after the store serves again", time.Since(back).Round(time.Millisecond))
+		t.Logf("writes succeed %s after the recovery of the store", time.Since(back).Round(time.Millisecond))
 	}
 	cancel()
 	w.wg.Wait()
@@ -158,7 +158,7 @@ func TestRealCassandraKilled(t *testing.T) {
 		written, failed = written+want, failed+w.errs[i]
 		got := pageOf(t, s, w.user(i), 100_000)
 		if have := int64(len(got)); have < want || have > want+1 {
-			t.Errorf("user %d has %d entries, want %d, or one more that was on its way", i, have, want)
+			t.Errorf("user %d has %d entries, want %d, or one more in flight", i, have, want)
 		}
 	}
 	if failed == 0 {

@@ -71,7 +71,7 @@ func readPage(ctx context.Context, session *gocql.Session, user schemas.UserID, 
 	// No row contained the floor. It is read after the rows: entries that are trimmed in between were not there before.
 	var known *int64
 	err := session.Query(getFloor, user).ScanContext(ctx, &known)
-	if err != nil && err != gocql.ErrNotFound { //nolint:errorlint // the driver returns it as it is
+	if err != nil && err != gocql.ErrNotFound { //nolint:errorlint // the driver does not wrap it
 		return nil, 0, err
 	}
 	return nil, orZero(known), nil
@@ -118,8 +118,8 @@ func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas
 	if err != nil || len(others) == 0 {
 		return nil, err
 	}
-	asked := slices.Compact(slices.Sorted(slices.Values(others)))
-	rows := session.Query(getEdges, user, texts(asked)).IterContext(ctx)
+	distinct := slices.Compact(slices.Sorted(slices.Values(others)))
+	rows := session.Query(getEdges, user, texts(distinct)).IterContext(ctx)
 	e := schemas.Edge{User: user}
 	var wins bool
 	var written int64
@@ -179,15 +179,15 @@ func scanVersion(rows *gocql.Iter, p *schemas.PinVersion, more ...any) bool {
 	return true
 }
 
-// gather calls ask for chunks of the keys, all in parallel.
-func gather[K ~string, T any](ctx context.Context, keys []K, ask func(ctx context.Context, some []string) ([]T, error)) ([]T, error) {
-	asked := slices.Compact(slices.Sorted(slices.Values(keys)))
-	chunks := slices.Collect(slices.Chunk(texts(asked), maxKeys))
+// gather calls read for chunks of the keys, all in parallel.
+func gather[K ~string, T any](ctx context.Context, keys []K, read func(ctx context.Context, some []string) ([]T, error)) ([]T, error) {
+	distinct := slices.Compact(slices.Sorted(slices.Values(keys)))
+	chunks := slices.Collect(slices.Chunk(texts(distinct), maxKeys))
 	found := make([][]T, len(chunks))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, some := range chunks {
 		group.Go(func() (err error) {
-			found[i], err = ask(ctx, some)
+			found[i], err = read(ctx, some)
 			return err
 		})
 	}
@@ -211,7 +211,7 @@ func (s *Store) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[s
 		return all, rows.Close()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read who is deleted in %s: %w", s.name, err)
+		return nil, fmt.Errorf("read deleted users in %s: %w", s.name, err)
 	}
 	deletedUsers := map[schemas.UserID]bool{}
 	for _, user := range found {
@@ -270,7 +270,7 @@ func (w *walk) run(ctx context.Context) error {
 }
 
 // pass collects the pins at places. It returns true when the page is full or MaxDead places were dead.
-func (w *walk) pass(places []feedstore.Place, told map[schemas.PinID]schemas.PinVersion) bool {
+func (w *walk) pass(places []feedstore.Place, listings map[schemas.PinID]schemas.PinVersion) bool {
 	for _, at := range places {
 		if len(w.pins) == w.n || w.dead == feedstore.MaxDead {
 			if w.at != nil {
@@ -279,7 +279,7 @@ func (w *walk) pass(places []feedstore.Place, told map[schemas.PinID]schemas.Pin
 			return true
 		}
 		w.at = &at
-		p, ok := told[at.Pin]
+		p, ok := listings[at.Pin]
 		if ok && p.Created == at.Created && feedstore.Listed(w.followee, &p) {
 			w.pins = append(w.pins, p)
 		} else {
@@ -312,9 +312,9 @@ func scanPlaces(rows *gocql.Iter) (places []feedstore.Place, err error) {
 }
 
 func (w *walk) listings(ctx context.Context, places []feedstore.Place) (map[schemas.PinID]schemas.PinVersion, error) {
-	told := make(map[schemas.PinID]schemas.PinVersion, len(places))
+	found := make(map[schemas.PinID]schemas.PinVersion, len(places))
 	if len(places) == 0 {
-		return told, nil
+		return found, nil
 	}
 	pins := make([]string, len(places))
 	for i, p := range places {
@@ -324,8 +324,8 @@ func (w *walk) listings(ctx context.Context, places []feedstore.Place) (map[sche
 	for {
 		var p schemas.PinVersion
 		if !scanVersion(rows, &p) {
-			return told, rows.Close()
+			return found, rows.Close()
 		}
-		told[p.Pin] = p
+		found[p.Pin] = p
 	}
 }

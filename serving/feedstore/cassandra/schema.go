@@ -245,7 +245,7 @@ type difference struct{ what, statement string }
 
 func (s schema) differences(cfg Config, at Cluster) (repairs []difference, problems []error) {
 	if s.replication == nil {
-		repairs = append(repairs, difference{"keyspace " + cfg.Keyspace + ": not there", createKeyspace(cfg.Keyspace, at)})
+		repairs = append(repairs, difference{"keyspace " + cfg.Keyspace + ": missing", createKeyspace(cfg.Keyspace, at)})
 	} else if got, want := s.replication[at.Datacenter], strconv.Itoa(at.Replicas); got != want {
 		problems = append(problems, fmt.Errorf("keyspace %s: %q replicas in %s: want %s: alter it, then run nodetool repair",
 			cfg.Keyspace, got, at.Datacenter, want))
@@ -253,7 +253,7 @@ func (s schema) differences(cfg Config, at Cluster) (repairs []difference, probl
 	for _, t := range tables(cfg.TTL) {
 		found, there := s.tables[t.name]
 		if !there {
-			repairs = append(repairs, difference{"table " + t.name + ": not there", t.create(cfg.Keyspace)})
+			repairs = append(repairs, difference{"table " + t.name + ": missing", t.create(cfg.Keyspace)})
 			continue
 		}
 		columns, others := t.columnDifferences(cfg.Keyspace, found)
@@ -269,7 +269,7 @@ func (t table) columnDifferences(keyspace string, found tableFound) (repairs []d
 		got, there := found.columns[c.name]
 		switch {
 		case !there && c.key == "":
-			repairs = append(repairs, difference{fmt.Sprintf("table %s: column %s: not there", t.name, c.name),
+			repairs = append(repairs, difference{fmt.Sprintf("table %s: column %s: missing", t.name, c.name),
 				fmt.Sprintf("ALTER TABLE %s.%s ADD %s %s", keyspace, t.name, c.name, c.kind)})
 		case got != c:
 			problems = append(problems,

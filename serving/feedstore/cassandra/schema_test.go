@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func TestGoldenSchema(t *testing.T) {
+func TestStatements_Golden(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.TTL = 90 * time.Second
 	got := strings.Join(Statements(cfg, DefaultCluster()), ";\n\n") + ";\n"
@@ -31,7 +31,7 @@ func TestGoldenSchema(t *testing.T) {
 }
 
 // A number does not match because its digits contain those of the wanted one.
-func TestOptionsOfTTLs(t *testing.T) {
+func TestDifferences_TTLOptions(t *testing.T) {
 	const hour, month = time.Hour, 720 * time.Hour
 	for _, c := range []struct{ made, want time.Duration }{{month, 0}, {10 * hour, hour}, {hour, 10 * hour}, {0, month}, {0, 0}, {month, month}} {
 		cfg, at := DefaultConfig(), DefaultCluster()
@@ -48,7 +48,7 @@ func TestOptionsOfTTLs(t *testing.T) {
 			got = repairs[0].statement
 		}
 		if got != want || len(repairs) > 1 || len(problems) > 0 {
-			t.Errorf("made with %s, %s wanted: got %v and %v, want %q", c.made, c.want, repairs, problems, want)
+			t.Errorf("created with %s, configured %s: got %v and %v, want %q", c.made, c.want, repairs, problems, want)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func has(cfg Config, at Cluster) schema {
 			found.columns[c.name] = c
 		}
 		for name, value := range t.options {
-			found.options[name] = strings.Replace(value, "}", ", 'more': 'of its own'}", 1)
+			found.options[name] = strings.Replace(value, "}", ", 'more': 'default'}", 1)
 		}
 		s.tables[t.name] = found
 	}
@@ -101,11 +101,11 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 	if repairs, problems := (schema{}).differences(cfg, at); len(repairs) != 1+len(tables(0)) || len(problems) != 0 {
-		t.Errorf("an empty cluster: got %v and %v, want a keyspace and all tables made", repairs, problems)
+		t.Errorf("an empty cluster: got %v and %v, want a keyspace and all tables created", repairs, problems)
 	}
 }
 
-func TestValidateReportsEveryProblem(t *testing.T) {
+func TestValidate_ReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
@@ -115,13 +115,13 @@ func TestValidateReportsEveryProblem(t *testing.T) {
 	err := Config{Keyspace: "drop table", TTL: time.Millisecond}.Validate()
 	for _, field := range []string{"keyspace", "timeout", "writers", "ttl"} {
 		if !strings.Contains(err.Error(), field+": ") {
-			t.Errorf("%s is not among: %v", field, err)
+			t.Errorf("got %[2]v, want %[1]s in it", field, err)
 		}
 	}
 	err = Cluster{Hosts: []string{"a b"}, Datacenter: "d'c"}.Validate()
 	for _, field := range []string{"hosts", "datacenter", "replicas"} {
 		if !strings.Contains(err.Error(), field+": ") {
-			t.Errorf("%s is not among: %v", field, err)
+			t.Errorf("got %[2]v, want %[1]s in it", field, err)
 		}
 	}
 }

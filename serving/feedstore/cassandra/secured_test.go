@@ -29,7 +29,7 @@ func securedAt(t *testing.T) (cassandra.Cluster, func(name string) string) {
 	t.Helper()
 	at := os.Getenv(realSecured)
 	if at == "" {
-		t.Skipf("set %s to the address of a Cassandra node that wants a login", realSecured)
+		t.Skipf("set %s to the address of a Cassandra node that requires a login", realSecured)
 	}
 	file := func(name string) string { return filepath.Join(os.Getenv(realCertificates), name) }
 	c := cassandra.DefaultCluster()
@@ -41,7 +41,7 @@ func securedAt(t *testing.T) (cassandra.Cluster, func(name string) string) {
 
 func TestRealSecuredCassandra(t *testing.T) {
 	cluster, file := securedAt(t)
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for { // a new cluster does not know any role for a moment
 		_, err := cassandra.Apply(t.Context(), config(), cluster)
 		if err == nil {
@@ -57,14 +57,14 @@ func TestRealSecuredCassandra(t *testing.T) {
 	e := schemas.FeedEntry{User: user, Position: 1, Time: 1, ServedItem: schemas.ServedItem{Pin: "pin:1"}}
 	must.OK(t, s.Write(t.Context(), feedstore.Batch{Entries: []schemas.FeedEntry{e}}))
 	if got, _, err := s.Page(t.Context(), user, math.MaxInt64, 10); len(got) != 1 || err != nil {
-		t.Errorf("Page: got %v, %v, want what was written", got, err)
+		t.Errorf("Page: got %v, %v, want the written entries", got, err)
 	}
 	for name, c := range map[string]struct {
 		change func(*cassandra.Cluster)
 		says   string
 	}{
 		"wrong password":    {func(c *cassandra.Cluster) { c.Login.Password = "battery-staple" }, "username cassandra and/or password are incorrect"},
-		"nobody":            {func(c *cassandra.Cluster) { c.Login = secure.Login{} }, "authentication required"},
+		"no login":          {func(c *cassandra.Cluster) { c.Login = secure.Login{} }, "authentication required"},
 		"another authority": {func(c *cassandra.Cluster) { c.TLS.CAFile = file(securetest.Other) }, "unknown authority"},
 		"no such file":      {func(c *cassandra.Cluster) { c.TLS.CAFile = file("none") }, "no such file"},
 	} {

@@ -66,21 +66,21 @@ const (
 // driver creates sessions and checks them: gocql, or a test's.
 type driver struct {
 	open  func() (*gocql.Session, error)
-	ask   func(ctx context.Context, session *gocql.Session) error // nil: a node answers
+	ping  func(ctx context.Context, session *gocql.Session) error // nil: a node answers
 	close func(session *gocql.Session)
 }
 
-// Run creates the session, retrying until it succeeds, checks it every second, and replaces it when it seems dead. It
+// Run creates the session, retrying until it succeeds, checks it every second, and replaces it when it is dead. It
 // returns nil when ctx ends. It may be called again after it has returned.
 func (s *Store) Run(ctx context.Context) error {
-	defer s.end()
+	defer s.closeSession()
 	defer s.answers.Store(false)
-	well := time.Now()
+	healthy := time.Now()
 	return periodic.Run(ctx, retryEvery, func() error {
 		// Check first: a session that failed for long but answers now is alive, and may be in use by a read.
-		answers := s.alive(ctx) || (s.session.Load() == nil || time.Since(well) > deadAfter) && s.connect()
+		answers := s.alive(ctx) || (s.session.Load() == nil || time.Since(healthy) > deadAfter) && s.connect()
 		if s.answers.Store(answers); answers {
-			well = time.Now()
+			healthy = time.Now()
 		}
 		return nil
 	})
@@ -90,7 +90,7 @@ func (s *Store) Run(ctx context.Context) error {
 func (s *Store) connect() bool {
 	session, err := s.driver.open()
 	if err != nil {
-		s.refused(err)
+		s.setReason(err)
 		return false
 	}
 	s.log.Info("connected to the feed store", "hosts", s.cluster.Hosts)
@@ -106,17 +106,17 @@ func open(c *gocql.ClusterConfig, err error) (*gocql.Session, error) {
 	return c.CreateSession()
 }
 
-// refused stores the reason why there is no session, and logs it if it has changed.
-func (s *Store) refused(err error) {
+// setReason stores the reason why there is no session, and logs it if it has changed.
+func (s *Store) setReason(err error) {
 	old := s.why.Swap(&err)
 	if old == nil || (*old).Error() != err.Error() {
 		s.log.Warn("feed store cannot be reached", "hosts", s.cluster.Hosts, "error", err)
 	}
 }
 
-// swap replaces the session and closes the former one in the background. No caller waits for the close, because a session
-// that seems dead may never end: gocql stops its control connection by a channel that it may no longer read. The returned
-// channel is closed after the former session.
+// swap replaces the session and closes the previous one in the background. No caller waits for the close, because it may hang
+// for a dead session: gocql stops its control connection by a channel that it may no longer read. The returned channel is
+// closed after the previous session.
 func (s *Store) swap(session *gocql.Session) <-chan struct{} {
 	closed := make(chan struct{})
 	old := s.session.Swap(session)
@@ -129,12 +129,12 @@ func (s *Store) swap(session *gocql.Session) <-chan struct{} {
 	return closed
 }
 
-// end closes the session and waits for at most Config.Timeout.
-func (s *Store) end() {
+// closeSession closes the session and waits for at most Config.Timeout.
+func (s *Store) closeSession() {
 	select {
 	case <-s.swap(nil):
 	case <-time.After(s.cfg.Timeout):
-		s.log.Warn("a session with the feed store does not end", "hosts", s.cluster.Hosts)
+		s.log.Warn("closing the session with the feed store timed out", "hosts", s.cluster.Hosts)
 	}
 }
 
@@ -146,11 +146,11 @@ func (s *Store) alive(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	return s.driver.ask(ctx, session) == nil
+	return s.driver.ping(ctx, session) == nil
 }
 
-// ask reads a row that every node has from any node.
-func ask(ctx context.Context, session *gocql.Session) error {
+// ping reads a row that every node has from any node.
+func ping(ctx context.Context, session *gocql.Session) error {
 	var key string
 	return session.Query("SELECT key FROM system.local").ScanContext(ctx, &key)
 }

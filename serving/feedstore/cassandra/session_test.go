@@ -55,7 +55,7 @@ func (c *cluster) open() (*gocql.Session, error) {
 	return session, nil
 }
 
-func (c *cluster) ask(_ context.Context, session *gocql.Session) error {
+func (c *cluster) ping(_ context.Context, session *gocql.Session) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at := c.address.Load(); at == 0 || at != c.knows[session] {
@@ -74,7 +74,7 @@ func watch(t *testing.T, check func(s *Store, c *cluster)) {
 		must.OK(t, err)
 		c := &cluster{knows: map[*gocql.Session]int64{}}
 		c.address.Store(1)
-		s.driver = driver{open: c.open, ask: c.ask, close: c.close}
+		s.driver = driver{open: c.open, ping: c.ping, close: c.close}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = s.Run(ctx) })
@@ -83,7 +83,7 @@ func watch(t *testing.T, check func(s *Store, c *cluster)) {
 		cancel()
 		running.Wait()
 		if s.Connected() || s.Answers() {
-			t.Error("it has a session, or answers, after Run has ended")
+			t.Error("has a session, or answers, after Run has returned")
 		}
 		if c.hang != nil {
 			close(c.hang)
@@ -98,7 +98,7 @@ func after(d time.Duration) {
 }
 
 // A session whose nodes all have new addresses cannot reach any of them. It is replaced once.
-func TestDeadSessionIsMadeAnew(t *testing.T) {
+func TestSession_ReplacedWhenDead(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		first, err := s.conn()
 		if err != nil || c.opened.Load() != 1 || !s.Answers() {
@@ -108,25 +108,25 @@ func TestDeadSessionIsMadeAnew(t *testing.T) {
 		c.address.Store(2)
 		after(deadAfter - retryEvery)
 		if now, _ := s.conn(); now != first || first.Closed() || s.Answers() {
-			t.Error("the session was given up before its time, or its nodes answer")
+			t.Error("the session was replaced too early, or its nodes answer")
 		}
 		after(3 * retryEvery)
 		second, err := s.conn()
 		if err != nil || second == first || second.Closed() {
-			t.Fatalf("requests do not go to a session made anew: %v", err)
+			t.Fatalf("requests do not use a new session: %v", err)
 		}
 		if !first.Closed() || !s.Answers() {
 			t.Errorf("the dead session is closed: %v, the new one answers: %v", first.Closed(), s.Answers())
 		}
 		after(time.Hour)
 		if now, _ := s.conn(); now != second || c.opened.Load() != 2 {
-			t.Errorf("%d sessions were made, want 2", c.opened.Load())
+			t.Errorf("%d sessions were opened, want 2", c.opened.Load())
 		}
 	})
 }
 
 // A dead session that does not close delays neither the next session nor the shutdown.
-func TestSessionThatDoesNotClose(t *testing.T) {
+func TestSession_HangingCloseBlocksNothing(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		first, err := s.conn()
 		must.OK(t, err)
@@ -134,7 +134,7 @@ func TestSessionThatDoesNotClose(t *testing.T) {
 		c.address.Store(2)
 		after(deadAfter + 3*retryEvery)
 		if second, err := s.conn(); err != nil || second == first || !s.Answers() {
-			t.Errorf("requests do not go to a session made anew: %v", err)
+			t.Errorf("requests do not use a new session: %v", err)
 		}
 		if c.closing.Load() != 1 || first.Closed() {
 			t.Errorf("%d sessions hang while they are closed, want the first", c.closing.Load())
@@ -143,7 +143,7 @@ func TestSessionThatDoesNotClose(t *testing.T) {
 }
 
 // While no new session can be created, the current one stays, because its nodes may recover. A recovery is detected.
-func TestSessionStaysWhileNoneCanBeMade(t *testing.T) {
+func TestSession_KeptWhileNoNewOneOpens(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		reg := prometheus.NewRegistry()
 		must.OK(t, reg.Register(s.Metric()))
@@ -154,29 +154,29 @@ func TestSessionStaysWhileNoneCanBeMade(t *testing.T) {
 		}
 		first, _ := s.conn()
 		if told() != 1 {
-			t.Error("it is not told that the store answers")
+			t.Error("Answers is false, want true")
 		}
 		c.address.Store(0)
 		after(time.Minute)
 		if now, err := s.conn(); now != first || err != nil || first.Closed() || !s.Connected() {
-			t.Errorf("the session is gone: %v", err)
+			t.Errorf("the session was dropped: %v", err)
 		}
 		if told() != 0 {
-			t.Error("it is not told that nobody answers")
+			t.Error("Answers is true, want false")
 		}
 		if n := c.failed.Load(); n < 30 {
-			t.Errorf("%d attempts to make another session in a minute, want one a second after %s", n, deadAfter)
+			t.Errorf("%d attempts to open another session in a minute, want one per second after %s", n, deadAfter)
 		}
 		c.address.Store(1)
 		after(2 * retryEvery)
 		if now, _ := s.conn(); now != first || told() != 1 || c.opened.Load() != 1 {
-			t.Errorf("the session whose nodes are back is not used: %d were made, told %v", c.opened.Load(), told())
+			t.Errorf("the recovered session is not used: %d opened, Answers %v", c.opened.Load(), told())
 		}
 	})
 }
 
-// A session that fails now and then is alive.
-func TestSessionThatComesBackStays(t *testing.T) {
+// A session that fails sometimes is alive.
+func TestSession_KeptAfterRecovery(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		for range 5 {
 			c.address.Store(0)
@@ -185,19 +185,19 @@ func TestSessionThatComesBackStays(t *testing.T) {
 			after(2 * retryEvery)
 		}
 		if n := c.opened.Load(); n != 1 || c.failed.Load() > 0 {
-			t.Errorf("%d sessions were made, and %d attempts at more: want 1 and 0", n, c.failed.Load())
+			t.Errorf("%d sessions were opened, and %d attempts failed: want 1 and 0", n, c.failed.Load())
 		}
 	})
 }
 
 // A new connection uses the replaced password.
-func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
+func TestAuthenticator_ReadsReplacedPassword(t *testing.T) {
 	t.Parallel()
 	at := DefaultCluster()
 	at.Hosts = []string{"127.0.0.1"}
 	at.Login = secure.Login{User: "feed", PasswordFile: filepath.Join(t.TempDir(), "password")}
 	if _, err := clusterConfig(DefaultConfig(), at); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("settings without the password's file: %v, want that there is none", err)
+		t.Errorf("settings without the password file: got %v, want fs.ErrNotExist", err)
 	}
 	write := func(password string) {
 		t.Helper()
@@ -218,7 +218,7 @@ func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
 }
 
 // The driver has other defaults for each of these settings.
-func TestSettings_AreForServing(t *testing.T) {
+func TestClusterConfig_Settings(t *testing.T) {
 	cfg, at := DefaultConfig(), DefaultCluster()
 	cfg.Timeout, at.Hosts = 123*time.Millisecond, []string{"127.0.0.1:1"}
 	c, err := clusterConfig(cfg, at)
@@ -230,9 +230,9 @@ func TestSettings_AreForServing(t *testing.T) {
 		t.Errorf("consistency %v, want a quorum of the data center", c.Consistency)
 	}
 	if c.DefaultTimestamp {
-		t.Error("the driver sets timestamps: a repeat would be newer than what it repeats")
+		t.Error("the driver sets timestamps: a repeat would be newer than the original write")
 	}
 	if c.Keyspace != cfg.Keyspace {
-		t.Errorf("keyspace %q, want %q: without it no query goes to a node that has its rows", c.Keyspace, cfg.Keyspace)
+		t.Errorf("keyspace %q, want %q: without it, queries are not routed to the replicas", c.Keyspace, cfg.Keyspace)
 	}
 }

@@ -33,23 +33,23 @@ type opener func(t *testing.T, maxFeed int) store
 // run runs the suite.
 func run(t *testing.T, open opener) {
 	for name, test := range map[string]func(*testing.T, opener){
-		"unknown ids":           testUnknown,
-		"pages":                 testPages,
-		"holes stay visible":    testHoles,
-		"trimming":              testTrimming,
-		"no hole by trimming":   testTrimmingWhileRead,
-		"late below the floor":  testLateBelowFloor,
-		"swept entries":         testSwept,
-		"edges: last wins":      testEdges,
-		"the beginning of time": testBeginningOfTime,
-		"lists: order, paging":  testListPaging,
-		"lists: many dead":      testListManyDead,
-		"lists: bad place":      testListBadPlace,
-		"ids beside each other": testNeighbours,
-		"who is erased":         testErased,
-		"refused ids":           testRefused,
-		"ended context":         testEnded,
-		"any order, repeated":   testAnyOrder,
+		"unknown ids":            testUnknown,
+		"pages":                  testPages,
+		"holes stay visible":     testHoles,
+		"trimming":               testTrimming,
+		"trimming makes no hole": testTrimmingWhileRead,
+		"late below the floor":   testLateBelowFloor,
+		"swept entries":          testSwept,
+		"edges: last wins":       testEdges,
+		"the beginning of time":  testBeginningOfTime,
+		"lists: order, paging":   testListPaging,
+		"lists: many dead":       testListManyDead,
+		"lists: bad place":       testListBadPlace,
+		"adjacent ids":           testNeighbours,
+		"erased users":           testErased,
+		"rejected ids":           testRejected,
+		"ended context":          testEnded,
+		"any order, repeated":    testAnyOrder,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
 	}
@@ -198,7 +198,7 @@ func testErased(t *testing.T, open opener) {
 	}
 }
 
-func testRefused(t *testing.T, open opener) {
+func testRejected(t *testing.T, open opener) {
 	s, user := open(t, 100), newUser()
 	for name, bad := range map[string]feedstore.Batch{
 		"zero byte in a user":  {Entries: []schemas.FeedEntry{{User: "user:a\x00b", Position: 1}}},
@@ -212,7 +212,7 @@ func testRefused(t *testing.T, open opener) {
 		}
 	}
 	got, _ := page(t, s, user, top, 10)
-	same(t, "written beside what is refused", got, []schemas.FeedEntry(nil))
+	same(t, "written with a rejected record", got, []schemas.FeedEntry(nil))
 }
 
 func testEnded(t *testing.T, open opener) {
@@ -235,7 +235,7 @@ func testEnded(t *testing.T, open opener) {
 }
 
 // testAnyOrder writes the same records in random order, in random batches and with repeats. It compares all reads with a
-// model that knows every record.
+// model that has every record.
 func testAnyOrder(t *testing.T, open opener) {
 	s := open(t, 10)
 	rapid.Check(t, func(rt *rapid.T) {

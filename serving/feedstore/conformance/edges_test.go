@@ -51,7 +51,7 @@ func testBeginningOfTime(t *testing.T, open opener) {
 	})
 	edges, err := s.Edges(t.Context(), user, []schemas.ID{other})
 	if err != nil || len(edges) != 1 || !edges[0].Live || edges[0].Time > math.MinInt64+1 {
-		t.Errorf("edges %+v, %v, want the one of the beginning of time", edges, err)
+		t.Errorf("edges %+v, %v, want the one at the minimum time", edges, err)
 	}
 	deletedUsers, err := s.DeletedUsers(t.Context(), []schemas.UserID{user})
 	if err != nil || !deletedUsers[user] {

@@ -21,16 +21,16 @@ func testPages(t *testing.T, open opener) {
 		{"from the newest", top, 3, []int64{30, 29, 28}},
 		{"below one", 28, 3, []int64{27, 26, 25}},
 		{"to the end", 4, 10, []int64{3, 2, 1}},
-		{"behind the end", 1, 10, nil},
-		{"at nothing", 0, 10, nil},
+		{"past the end", 1, 10, nil},
+		{"below zero entries", 0, 10, nil},
 		{"above all", 1000, 1, []int64{30}},
-		{"none asked", top, 0, nil},
+		{"limit zero", top, 0, nil},
 	} {
 		got, _ := page(t, s, user, c.below, c.n)
 		same(t, c.name, positions(got), c.want)
 	}
 	got, _ := page(t, s, user, 8, 1)
-	same(t, "whole entry", got, []schemas.FeedEntry{entry(user, 7)})
+	same(t, "complete entry", got, []schemas.FeedEntry{entry(user, 7)})
 }
 
 func testHoles(t *testing.T, open opener) {
@@ -96,7 +96,7 @@ func testLateBelowFloor(t *testing.T, open opener) {
 	}
 	odd := entry(user, 40)
 	odd.Time = 1e12                           // by a fast clock: later than all entries after it
-	late := append(entries(user, 1, 30), odd) // the log is read again from the start
+	late := append(entries(user, 1, 30), odd) // a replay of the log
 	write(t, s, feedstore.Batch{Entries: late})
 	got, again := page(t, s, user, top, 100)
 	same(t, "entries", got, before)

@@ -50,7 +50,7 @@ func testListPaging(t *testing.T, open opener) {
 	}
 	pins, next, err := s.List(t.Context(), author, "", 23)
 	if len(pins) != 23 || next != "" || err != nil {
-		t.Errorf("whole list: %d pins, next %q, %v: want 23, none", len(pins), next, err)
+		t.Errorf("complete list: %d pins, next %q, %v: want 23, none", len(pins), next, err)
 	}
 	newer := publication(author, "pin:new", 1, 99e6)
 	_, next, _ = s.List(t.Context(), author, "", 5)
@@ -86,7 +86,7 @@ func testListManyDead(t *testing.T, open opener) {
 		}
 	}
 	write(t, s, b)
-	same(t, "what is left", listAll(t, s, author, 2), sortedPins(b.Publications[:3]))
+	same(t, "remaining pins", listAll(t, s, author, 2), sortedPins(b.Publications[:3]))
 }
 
 func testListBadPlace(t *testing.T, open opener) {

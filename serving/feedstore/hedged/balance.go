@@ -72,8 +72,8 @@ func (b *balance) take(from *float64) bool {
 	return true
 }
 
-// giveBack returns the credit of a call that was canceled early.
-func (b *balance) giveBack(to side) {
+// returnCredit returns the credit of a call that was canceled early.
+func (b *balance) returnCredit(to side) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.credit[to] = min(b.credit[to]+1, float64(b.cfg.Burst))

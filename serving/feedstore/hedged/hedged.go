@@ -29,17 +29,17 @@
 // # Swapping the order
 //
 // A first store is unhealthy if it loses more reads than the budget would pay for: Config.Losses on balance. The stores then
-// swap places, and the reads that still wait for the former first store query the other one, too. At most ten times
+// swap, and the reads that still wait for the previous first store query the other one, too. At most ten times
 // Config.Burst reads may do so; answers in time earn this allowance back like the budget.
 //
 // Two overloaded stores swap repeatedly. If budget and credit are used up because both stores were late, a swap takes
-// Config.Losses / Config.Budget reads (400 by default). If the first store hangs, most of these reads wait in vain.
+// Config.Losses / Config.Budget reads (400 by default). If the first store hangs, most of these reads fail.
 //
 // # Lag
 //
 // Edges, cards and deletions decide whether a materialized item may be shown, and a store that lags does not have all of
 // them. If Stores.Lag reports that one store lacks records of the requested keys that the other store has, the other store
-// is queried first, whatever the order. The answer of the store that lags is not a success. It is returned with
+// is queried first, regardless of the order. The answer of the store that lags is not a success. It is returned with
 // feed.ErrStale if the other store fails or is late.
 //
 // # Warm reads
@@ -130,7 +130,7 @@ func New(cfg Config, stores Stores, reg prometheus.Registerer) (*Store, error) {
 		cfg: cfg, stores: [2]feed.Store{primary: stores.Primary, standby: stores.Standby}, lag: stores.Lag,
 		balance: newBalance(cfg), warming: make(chan struct{}, maxWarming),
 	}
-	s.page = kind[pageRead]{name: "page", whole: pageRead.whole, further: pageRead.further, same: same[pageRead]}
+	s.page = kind[pageRead]{name: "page", complete: pageRead.complete, further: pageRead.further, same: same[pageRead]}
 	s.edges = kind[[]schemas.Edge]{name: "edges", topic: topics.Edges, same: sameEdges}
 	s.cards = kind[map[schemas.PinID]schemas.Card]{name: "cards", topic: topics.PinCards, same: same[map[schemas.PinID]schemas.Card]}
 	s.deletedUsers = kind[map[schemas.UserID]bool]{name: "deleted_users", topic: topics.UsersDeleted, same: same[map[schemas.UserID]bool]}
@@ -171,9 +171,9 @@ func (p pageRead) unbroken() int {
 // top is the smallest value of below that requests the newest entries, whose first position is unknown.
 const top = 1<<63 - 2
 
-// whole reports whether the page has no hole: below the requested position, between two entries, and above the floor at its
+// complete reports whether the page has no hole: below the requested position, between two entries, and above the floor at its
 // end.
-func (p pageRead) whole() bool {
+func (p pageRead) complete() bool {
 	n := p.unbroken()
 	if n < len(p.entries) {
 		return false

@@ -115,7 +115,7 @@ func cold() Config {
 	return cfg
 }
 
-func TestOneRead(t *testing.T) {
+func TestRead_Outcomes(t *testing.T) {
 	lacking := func(d time.Duration, position int64) *fake {
 		f := newFake(d)
 		f.lacks = position
@@ -128,33 +128,33 @@ func TestOneRead(t *testing.T) {
 		took   time.Duration
 		want   string // the first and the last position
 		err    error
-		asked  [2]int64
+		calls  [2]int64
 		cutOff [2]int64
 		reason string
 	}{
-		{name: "the first answers", a: newFake(10 * ms), b: newFake(0), took: 10 * ms, want: "30-21", asked: [2]int64{1, 0}},
-		{name: "the first fails", a: down(), b: newFake(10 * ms), took: 10 * ms, want: "30-21", asked: [2]int64{1, 1}, reason: "failed"},
+		{name: "the first answers", a: newFake(10 * ms), b: newFake(0), took: 10 * ms, want: "30-21", calls: [2]int64{1, 0}},
+		{name: "the first fails", a: down(), b: newFake(10 * ms), took: 10 * ms, want: "30-21", calls: [2]int64{1, 1}, reason: "failed"},
 		{name: "the first is slow", a: newFake(200 * ms), b: newFake(10 * ms), took: 70 * ms, want: "30-21",
-			asked: [2]int64{1, 1}, cutOff: [2]int64{1, 0}, reason: "slow"},
+			calls: [2]int64{1, 1}, cutOff: [2]int64{1, 0}, reason: "slow"},
 		{name: "the first is slow, the second slower", a: newFake(90 * ms), b: newFake(200 * ms), took: 90 * ms, want: "30-21",
-			asked: [2]int64{1, 1}, cutOff: [2]int64{0, 1}, reason: "slow"},
-		{name: "the second fails early", a: newFake(90 * ms), b: down(), took: 90 * ms, want: "30-21", asked: [2]int64{1, 1}, reason: "slow"},
-		{name: "both fail", a: down(), b: down(), err: errDown, asked: [2]int64{1, 1}, reason: "failed"},
-		{name: "both hang", a: hung(), b: hung(), took: time.Second, err: context.DeadlineExceeded, asked: [2]int64{1, 1},
+			calls: [2]int64{1, 1}, cutOff: [2]int64{0, 1}, reason: "slow"},
+		{name: "the second fails early", a: newFake(90 * ms), b: down(), took: 90 * ms, want: "30-21", calls: [2]int64{1, 1}, reason: "slow"},
+		{name: "both fail", a: down(), b: down(), err: errDown, calls: [2]int64{1, 1}, reason: "failed"},
+		{name: "both hang", a: hung(), b: hung(), took: time.Second, err: context.DeadlineExceeded, calls: [2]int64{1, 1},
 			cutOff: [2]int64{1, 1}, reason: "slow"},
-		{name: "a hole in the first", a: lacking(10*ms, 27), b: newFake(10 * ms), took: 20 * ms, want: "30-21", asked: [2]int64{1, 1}, reason: "stale"},
-		{name: "the first lacks the newest, which the read knows of", a: lacking(10*ms, 30), b: newFake(10 * ms), below: 31, took: 20 * ms,
-			want: "30-21", asked: [2]int64{1, 1}, reason: "stale"},
+		{name: "a hole in the first", a: lacking(10*ms, 27), b: newFake(10 * ms), took: 20 * ms, want: "30-21", calls: [2]int64{1, 1}, reason: "stale"},
+		{name: "the first lacks the newest requested entry", a: lacking(10*ms, 30), b: newFake(10 * ms), below: 31, took: 20 * ms,
+			want: "30-21", calls: [2]int64{1, 1}, reason: "stale"},
 		{name: "the first ends above the floor", a: lacking(0, 1), b: newFake(10 * ms), below: 5, took: 10 * ms, want: "4-1",
-			asked: [2]int64{1, 1}, reason: "stale"},
-		{name: "a hole in both: what goes further", a: lacking(10*ms, 27), b: lacking(10*ms, 24), took: 20 * ms, want: "30-25 23-20", asked: [2]int64{1, 1}, reason: "stale"},
-		{name: "a hole in both: the first", a: lacking(10*ms, 24), b: lacking(10*ms, 27), took: 20 * ms, want: "30-25 23-20", asked: [2]int64{1, 1}, reason: "stale"},
-		{name: "a hole, and down", a: lacking(10*ms, 24), b: down(), took: 10 * ms, want: "30-25 23-20", asked: [2]int64{1, 1}, reason: "stale"},
-		{name: "a hole, and the second hangs", a: lacking(10*ms, 27), b: hung(), took: 70 * ms, want: "30-28 26-20", asked: [2]int64{1, 1},
+			calls: [2]int64{1, 1}, reason: "stale"},
+		{name: "a hole in both: the longer answer", a: lacking(10*ms, 27), b: lacking(10*ms, 24), took: 20 * ms, want: "30-25 23-20", calls: [2]int64{1, 1}, reason: "stale"},
+		{name: "a hole in both: the first", a: lacking(10*ms, 24), b: lacking(10*ms, 27), took: 20 * ms, want: "30-25 23-20", calls: [2]int64{1, 1}, reason: "stale"},
+		{name: "a hole, the second is down", a: lacking(10*ms, 24), b: down(), took: 10 * ms, want: "30-25 23-20", calls: [2]int64{1, 1}, reason: "stale"},
+		{name: "a hole, the second hangs", a: lacking(10*ms, 27), b: hung(), took: 70 * ms, want: "30-28 26-20", calls: [2]int64{1, 1},
 			cutOff: [2]int64{0, 1}, reason: "stale"},
-		{name: "the first hangs, and a hole", a: hung(), b: lacking(10*ms, 27), took: 130 * ms, want: "30-28 26-20", asked: [2]int64{1, 1},
+		{name: "the first hangs, a hole in the second", a: hung(), b: lacking(10*ms, 27), took: 130 * ms, want: "30-28 26-20", calls: [2]int64{1, 1},
 			cutOff: [2]int64{1, 0}, reason: "slow"},
-		{name: "down, and a hole", a: down(), b: lacking(10*ms, 24), took: 10 * ms, want: "30-25 23-20", asked: [2]int64{1, 1}, reason: "failed"},
+		{name: "the first is down, a hole in the second", a: down(), b: lacking(10*ms, 24), took: 10 * ms, want: "30-25 23-20", calls: [2]int64{1, 1}, reason: "failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestOneRead(t *testing.T) {
 					t.Errorf("got positions %s, want %s", got, c.want)
 				}
 				s.Close()
-				if got := [2]int64{c.a.calls.Load(), c.b.calls.Load()}; got != c.asked {
-					t.Errorf("asked %v, want %v", got, c.asked)
+				if got := [2]int64{c.a.calls.Load(), c.b.calls.Load()}; got != c.calls {
+					t.Errorf("calls %v, want %v", got, c.calls)
 				}
 				if got := [2]int64{c.a.cutOff.Load(), c.b.cutOff.Load()}; got != c.cutOff {
 					t.Errorf("cut off %v, want %v", got, c.cutOff)
@@ -197,7 +197,7 @@ func TestOneRead(t *testing.T) {
 }
 
 // An answer with a hole is returned before the read's deadline, however short the remaining time is.
-func TestHoleIsToldInTime(t *testing.T) {
+func TestRead_ReturnsHoleBeforeDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newFake(10 * ms)
 		a.lacks = 27
@@ -215,22 +215,22 @@ func TestHoleIsToldInTime(t *testing.T) {
 
 // If the primary has a hole, a standby that hangs delays only a few reads. When it responds again, it is queried again. It
 // becomes first after it has won enough reads of entries that the primary lacks.
-func TestStandbyThatHangsFillsNoHoles(t *testing.T) {
+func TestRead_HangingStandbyDelaysFewReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newFake(5*ms), hung()
 		a.lacks = 27
 		s := newStore(t, DefaultConfig(), a, b)
-		asked := func() float64 { return count(t, s.metrics.extra.WithLabelValues("stale")) }
+		calls := func() float64 { return count(t, s.metrics.extra.WithLabelValues("stale")) }
 		took := traffic(t, s, 2000, 5*ms)
 		// Two of the reads in the first 60 ms, in which a dozen start, count as missed before any other is decided.
-		if waited := share(took, 5*ms) * 2000; waited > 20 || waited != asked() || waited < silent {
-			t.Errorf("%v of 2000 reads have waited for a standby that hangs, %v asked it; want a few", waited, asked())
+		if waited := share(took, 5*ms) * 2000; waited > 20 || waited != calls() || waited < silent {
+			t.Errorf("%v of 2000 reads have waited for a standby that hangs, %v called it; want a few", waited, calls())
 		}
 		synctest.Wait() // calls without a waiting caller have started
 		b.takes = takes(5 * ms)
 		traffic(t, s, 2000, 5*ms)
 		if s.balance.isFirst(primary) {
-			t.Error("the primary is first although the standby has what it lacks")
+			t.Error("the primary is first although it lacks entries of the standby")
 		}
 	})
 }
@@ -249,7 +249,7 @@ func span(entries []schemas.FeedEntry) string {
 	return strings.Join(runs, " ")
 }
 
-func TestEveryKindOfReadGoesOn(t *testing.T) {
+func TestRead_EveryKindHedges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, cold(), down(), newFake(ms))
 		entries, _, err := s.Page(t.Context(), "user:1", 3, 10)
@@ -287,7 +287,7 @@ func check(t *testing.T, what string, got, want any, err error) {
 	}
 }
 
-func TestWrongQuestionIsAskedOnce(t *testing.T) {
+func TestRead_BadPlaceIsNotHedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake(0)
 		s := newStore(t, cold(), newFake(0), b)
@@ -295,12 +295,12 @@ func TestWrongQuestionIsAskedOnce(t *testing.T) {
 			t.Errorf("got %v, want %v", err, feedstore.ErrBadPlace)
 		}
 		if n := b.calls.Load(); n != 0 {
-			t.Errorf("the second store was asked %d times, want none", n)
+			t.Errorf("the second store was called %d times, want no calls", n)
 		}
 	})
 }
 
-func TestEndedContextEndsTheRead(t *testing.T) {
+func TestRead_EndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := hung()
 		s := newStore(t, cold(), a, hung())
@@ -315,7 +315,7 @@ func TestEndedContextEndsTheRead(t *testing.T) {
 		}
 		s.Close()
 		if a.cutOff.Load() != 1 {
-			t.Error("the call goes on")
+			t.Error("the call continues")
 		}
 	})
 }
@@ -364,9 +364,8 @@ func share(took []time.Duration, d time.Duration) float64 {
 	return float64(n) / float64(len(took))
 }
 
-// TestFaults is the table of faults. Whatever fault one store has, every read is answered soon, and the other store gets
-// little extra load.
-func TestFaults(t *testing.T) {
+// With any fault of one store, every read is answered soon, and the other store gets little extra load.
+func TestStore_Faults(t *testing.T) {
 	const n = 20_000
 	slowly := func(call int64) time.Duration { // 500 ms more for one call in ten
 		if call%10 == 0 {
@@ -392,7 +391,7 @@ func TestFaults(t *testing.T) {
 		extra  float64       // calls of both stores per read, minus one
 		first  side
 	}{
-		{name: "both are well", a: newFake(5 * ms), b: newFake(5 * ms), within: 5 * ms, extra: 0.021, first: primary},
+		{name: "both healthy", a: newFake(5 * ms), b: newFake(5 * ms), within: 5 * ms, extra: 0.021, first: primary},
 		{name: "primary down", a: down(), b: newFake(5 * ms), within: 5 * ms, extra: 0.03, first: standby},
 		{name: "primary hangs", a: hung(), b: newFake(5 * ms), within: 65 * ms, extra: 0.03, first: standby},
 		{name: "primary slow in a tenth", a: slow, b: newFake(5 * ms), within: 65 * ms, extra: 0.1, first: standby},
@@ -412,13 +411,13 @@ func TestFaults(t *testing.T) {
 				}
 				calls := c.a.calls.Load() + c.b.calls.Load()
 				if got := float64(calls)/n - 1; got > c.extra {
-					t.Errorf("%.4f extra reads a read, want at most %.3f", got, c.extra)
+					t.Errorf("%.4f extra reads per read, want at most %.3f", got, c.extra)
 				}
 				if !s.balance.isFirst(c.first) {
-					t.Errorf("the %s is not first in the end", c.first)
+					t.Errorf("the %s is not first at the end", c.first)
 				}
 				if got, want := count(t, s.metrics.failovers), float64(c.first); got != want {
-					t.Errorf("places changed %v times, want %v", got, want)
+					t.Errorf("failed over %v times, want %v", got, want)
 				}
 			})
 		})
@@ -436,23 +435,23 @@ func TestBalance(t *testing.T) {
 		first   side
 	}{
 		{"a loss", func() bool { return b.lose(primary) }, false, primary},
-		{"another", func() bool { return b.lose(primary) }, false, primary},
-		{"two won pay for one", func() bool { b.win(primary); b.win(primary); return b.lose(primary) }, false, primary},
-		{"the second's pay for none", func() bool { b.win(standby); return false }, false, primary},
-		{"nor do reads that nobody has won", func() bool { b.begin(); b.begin(); return false }, false, primary},
+		{"another loss", func() bool { return b.lose(primary) }, false, primary},
+		{"two wins pay for one loss", func() bool { b.win(primary); b.win(primary); return b.lose(primary) }, false, primary},
+		{"wins of the second pay for none", func() bool { b.win(standby); return false }, false, primary},
+		{"nor do reads without a winner", func() bool { b.begin(); b.begin(); return false }, false, primary},
 		{"a loss of the second", func() bool { return b.lose(standby) }, false, primary},
 		{"a good read of the second", func() bool { return b.probe(standby, true) }, false, primary},
-		{"the third on balance", func() bool { return b.lose(primary) }, true, standby},
-		{"a loss from before", func() bool { return b.lose(primary) }, false, standby},
-		{"a good read", func() bool { return b.probe(primary, true) }, false, standby},
-		{"one that is not", func() bool { return b.probe(primary, false) }, false, standby},
-		{"good again", func() bool { return b.probe(primary, true) }, false, standby},
-		{"a late one of who is first", func() bool { return b.probe(standby, true) }, false, standby},
+		{"the third loss on balance", func() bool { return b.lose(primary) }, true, standby},
+		{"a loss of an earlier read", func() bool { return b.lose(primary) }, false, standby},
+		{"a successful warm read", func() bool { return b.probe(primary, true) }, false, standby},
+		{"a failed one", func() bool { return b.probe(primary, false) }, false, standby},
+		{"successful again", func() bool { return b.probe(primary, true) }, false, standby},
+		{"a late one of the first store", func() bool { return b.probe(standby, true) }, false, standby},
 		{"two in a row", func() bool { return b.probe(primary, true) }, true, primary},
 		{"a loss", func() bool { return b.lose(primary) }, false, primary},
-		{"another", func() bool { return b.lose(primary) }, false, primary},
-		{"the third", func() bool { return b.lose(primary) }, true, standby},
-		{"the other is no better", func() bool { b.lose(standby); b.lose(standby); return b.lose(standby) }, true, primary},
+		{"another loss", func() bool { return b.lose(primary) }, false, primary},
+		{"the third loss", func() bool { return b.lose(primary) }, true, standby},
+		{"the other loses, too", func() bool { b.lose(standby); b.lose(standby); return b.lose(standby) }, true, primary},
 	} {
 		if changed := step.do(); changed != step.changes || !b.isFirst(step.first) {
 			t.Fatalf("step %d, %s: changed %v, want %v, with the %s first", i, step.name, changed, step.changes, step.first)
@@ -460,7 +459,7 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-func TestCredit(t *testing.T) {
+func TestBalance_Credit(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Budget, cfg.Burst = 0.25, 2
 	b := newBalance(cfg)
@@ -469,15 +468,15 @@ func TestCredit(t *testing.T) {
 		do   func()
 		want float64 // of the standby
 	}{
-		{"an answer in time, with all of it there", func() { b.inTime(standby, false) }, 2},
+		{"an answer in time at full credit", func() { b.inTime(standby, false) }, 2},
 		{"two reads on credit", func() { b.borrow(standby); b.borrow(standby) }, 0},
-		{"a third", func() { b.borrow(standby) }, 0},
-		{"one comes in time", func() { b.inTime(standby, true) }, 1.25},
-		{"the other does not", func() { b.late(standby, true) }, 1.25},
-		{"the primary's", func() { b.inTime(primary, false); b.late(primary, false) }, 1.25},
-		{"one that was no extra read", func() { b.inTime(standby, false) }, 1.5},
-		{"a late one", func() { b.late(standby, false) }, 0.5},
-		{"another", func() { b.late(standby, false) }, 0},
+		{"a third read", func() { b.borrow(standby) }, 0},
+		{"one is in time", func() { b.inTime(standby, true) }, 1.25},
+		{"the other is late", func() { b.late(standby, true) }, 1.25},
+		{"calls of the primary", func() { b.inTime(primary, false); b.late(primary, false) }, 1.25},
+		{"a first read in time", func() { b.inTime(standby, false) }, 1.5},
+		{"a late call", func() { b.late(standby, false) }, 0.5},
+		{"another late call", func() { b.late(standby, false) }, 0},
 	} {
 		if step.do(); b.credit[standby] != step.want {
 			t.Fatalf("step %d, %s: the credit is %v, want %v", i, step.name, b.credit[standby], step.want)
@@ -514,7 +513,7 @@ func TestBalance_EarnsAndSavesExtraReads(t *testing.T) {
 }
 
 // The primary is first again when it is healthy, and not before.
-func TestPlacesChangeBack(t *testing.T) {
+func TestBalance_PrimaryIsFirstAfterRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var well atomic.Bool
 		a := newFake(5 * ms)
@@ -530,25 +529,25 @@ func TestPlacesChangeBack(t *testing.T) {
 			t.Fatal("the primary is first although it is down")
 		}
 		if got := count(t, s.metrics.failovers); got != 1 {
-			t.Errorf("places changed %v times, want once", got)
+			t.Errorf("failed over %v times, want once", got)
 		}
 		well.Store(true)
 		traffic(t, s, 49*50, 5*ms) // one read in fifty is a warm read
 		if s.balance.isFirst(primary) {
-			t.Error("the primary is first before 50 reads have gone well")
+			t.Error("the primary is first before 50 successful reads")
 		}
 		traffic(t, s, 3*50, 5*ms)
 		if !s.balance.isFirst(primary) {
-			t.Error("the primary is not first although it is well")
+			t.Error("the primary is not first although it is healthy")
 		}
 		if got := count(t, s.metrics.failovers); got != 2 {
-			t.Errorf("places changed %v times, want twice", got)
+			t.Errorf("failed over %v times, want twice", got)
 		}
 	})
 }
 
 // When the budget is used up, a read waits for a slow store, but not beyond Late while the other store is in time.
-func TestBudgetIsSpent(t *testing.T) {
+func TestRead_WaitsWithoutBudget(t *testing.T) {
 	tenth := newFake(0)
 	tenth.takes = func(call int64) time.Duration {
 		if call%10 == 0 {
@@ -567,8 +566,8 @@ func TestBudgetIsSpent(t *testing.T) {
 		took       time.Duration // the longest
 	}{
 		{name: "slow", a: newFake(80 * ms), b: newFake(time.Second), reads: 10, slow: 3, took: 80 * ms},
-		{name: "late, and the second no better", a: newFake(300 * ms), b: newFake(time.Second), reads: 10, slow: 3, late: 3, took: 300 * ms},
-		{name: "late, and the second well", a: hung(), b: newFake(3 * ms), reads: 100, gap: 5 * ms, slow: 3, late: 97, took: 103 * ms},
+		{name: "late, the second is late, too", a: newFake(300 * ms), b: newFake(time.Second), reads: 10, slow: 3, late: 3, took: 300 * ms},
+		{name: "late, the second healthy", a: hung(), b: newFake(3 * ms), reads: 100, gap: 5 * ms, slow: 3, late: 97, took: 103 * ms},
 		{name: "late in a tenth", a: tenth, b: newFake(3 * ms), reads: 1000, gap: 5 * ms, slow: 3, late: 97, took: 103 * ms},
 		// After 100 ms three of ten are sent. When their answers arrive, the other reads check again, three at a time.
 		{name: "late, all at once", a: hung(), b: newFake(3 * ms), reads: 10, slow: 3, late: 7, took: 113 * ms},
@@ -586,9 +585,9 @@ func TestBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// A first store that is late by a hair wins each race. That says nothing about the second store, which is queried as before
+// A first store that is only slightly late wins each race. That says nothing about the second store, which is queried as before
 // when the first stops responding.
-func TestCallsThatAreCutOffCostNoCredit(t *testing.T) {
+func TestBalance_CanceledCallsCostNoCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()
 		cfg.Budget, cfg.Burst, cfg.Losses = 0, 3, 10_000
@@ -602,13 +601,13 @@ func TestCallsThatAreCutOffCostNoCredit(t *testing.T) {
 		}
 		s := newStore(t, cfg, first, second)
 		traffic(t, s, before, 200*ms)
-		check(t, "calls of the second that were cut off", second.cutOff.Load(), int64(before-3), nil) // three were slow and used the budget
+		check(t, "canceled calls of the second", second.cutOff.Load(), int64(before-3), nil) // three were slow and used the budget
 		check(t, "the longest read", slices.Max(traffic(t, s, 10, 200*ms)), 105*ms, nil)
 	})
 }
 
 // Reads that wait when the stores swap query the other one, without regard to budget and credit.
-func TestWhoWaitsMovesOn(t *testing.T) {
+func TestRead_WaitingReadsFollowSwap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()
 		cfg.Budget, cfg.Burst, cfg.Losses = 0, 2, 2
@@ -621,8 +620,8 @@ func TestWhoWaitsMovesOn(t *testing.T) {
 	})
 }
 
-// When both stores are overloaded, in whatever way, a second query for every read would make the overload much worse.
-func TestBothOverloaded(t *testing.T) {
+// When both stores are overloaded in any way, a second query for every read would make the overload much worse.
+func TestStore_BothOverloaded(t *testing.T) {
 	const n, gap = 5000, 5 * ms
 	made := int64(0)
 	some := func(share int64, then time.Duration) *fake {
@@ -643,12 +642,12 @@ func TestBothOverloaded(t *testing.T) {
 	}{
 		{"all are late", func() *fake { return newFake(300 * ms) }},
 		{"all are slow", func() *fake { return newFake(90 * ms) }},
-		{"nothing comes in time", hung},
+		{"none in time", hung},
 		{"most are late", func() *fake { return some(80, 400*ms) }},
 		{"half are late", func() *fake { return some(50, 400*ms) }},
-		{"a third never comes", func() *fake { return some(33, time.Hour) }},
-		{"most never come", func() *fake { return some(80, time.Hour) }},
-		{"nearly all never come", func() *fake { return some(93, time.Hour) }},
+		{"a third never answers", func() *fake { return some(33, time.Hour) }},
+		{"most never answer", func() *fake { return some(80, time.Hour) }},
+		{"nearly all never answer", func() *fake { return some(93, time.Hour) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -657,10 +656,10 @@ func TestBothOverloaded(t *testing.T) {
 				attempts(t, s, n, gap)
 				s.Close() // also waits for warm reads
 				if a.calls.Load()+b.calls.Load() == n {
-					t.Error("nothing was asked twice: the fault was none")
+					t.Error("no extra reads: the fault had no effect")
 				}
 				if extra := float64(a.calls.Load()+b.calls.Load())/n - 1; extra > 0.1 {
-					t.Errorf("%.3f extra reads a read, want at most 0.1", extra)
+					t.Errorf("%.3f extra reads per read, want at most 0.1", extra)
 				}
 				// One store recovers, while the other hangs: with nothing saved, it becomes first after 400 reads and those
 				// in flight.
@@ -674,7 +673,7 @@ func TestBothOverloaded(t *testing.T) {
 				}
 				_, failed := attempts(t, s, 1000, gap)
 				if failed > 700 {
-					t.Errorf("%d of 1000 reads were not answered although one store is well again", failed)
+					t.Errorf("%d of 1000 reads were not answered although one store has recovered", failed)
 				}
 				if _, failed = attempts(t, s, 1000, gap); failed > 0 {
 					t.Errorf("then %d of 1000 reads were not answered, want all to be", failed)
@@ -685,7 +684,7 @@ func TestBothOverloaded(t *testing.T) {
 }
 
 // Warm reads show differences between the stores.
-func TestDriftIsSeen(t *testing.T) {
+func TestWarm_DetectsDifferences(t *testing.T) {
 	for _, c := range []struct {
 		newest          int64
 		same, different float64
@@ -707,11 +706,11 @@ func TestDriftIsSeen(t *testing.T) {
 func TestSameEdges_IgnoresOrder(t *testing.T) {
 	a := []schemas.Edge{{Other: "user:1"}, {Other: "user:2", Live: true}}
 	if !sameEdges(a, []schemas.Edge{a[1], a[0]}) || sameEdges(a, []schemas.Edge{a[0], {Other: "user:2"}}) {
-		t.Error("edges are compared by their order, or not at all")
+		t.Error("edges are compared by order, or not at all")
 	}
 }
 
-func TestP999(t *testing.T) {
+func TestLatency_P999(t *testing.T) {
 	var l latency
 	for range 999 {
 		l.record(5 * ms)
@@ -741,14 +740,14 @@ func TestP999(t *testing.T) {
 }
 
 // The hedge follows the latency of its store, within its bounds.
-func TestHedgeFollowsTheStore(t *testing.T) {
+func TestHedge_FollowsLatency(t *testing.T) {
 	for _, c := range []struct {
 		takes, low, high time.Duration
 	}{{time.Microsecond, 5 * ms, 5 * ms}, {20 * ms, 20 * ms, 22 * ms}, {300 * ms, 60 * ms, 60 * ms}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, cold(), newFake(c.takes), newFake(time.Hour))
 			if got := s.page.after(primary, s.cfg); got != 60*ms {
-				t.Errorf("before anything is known: got %s, want 60 ms", got)
+				t.Errorf("without samples: got %s, want 60 ms", got)
 			}
 			traffic(t, s, 2000, ms)
 			if got := s.page.after(primary, s.cfg); got < c.low || got > c.high {
@@ -759,7 +758,7 @@ func TestHedgeFollowsTheStore(t *testing.T) {
 }
 
 // A canceled call took longer than measured. If it counted as fast, a slow store would be hedged ever sooner.
-func TestCallsCutOffCount(t *testing.T) {
+func TestLatency_CountsCanceledCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()
 		cfg.Budget, cfg.Losses = 1, 10_000
@@ -780,7 +779,7 @@ func TestCallsCutOffCount(t *testing.T) {
 	})
 }
 
-func TestWhole(t *testing.T) {
+func TestPageRead_Complete(t *testing.T) {
 	at := func(positions ...int64) (all []schemas.FeedEntry) {
 		for _, p := range positions {
 			all = append(all, schemas.FeedEntry{Position: p})
@@ -792,33 +791,33 @@ func TestWhole(t *testing.T) {
 		page pageRead
 		want bool
 	}{
-		{"nothing at all", pageRead{nil, 0, math.MaxInt64, 10}, true},
+		{"empty feed", pageRead{nil, 0, math.MaxInt64, 10}, true},
 		{"from the newest to the end", pageRead{at(3, 2, 1), 0, math.MaxInt64, 10}, true},
 		{"from the newest to the floor", pageRead{at(9, 8), 7, math.MaxInt64, 10}, true},
 		{"above the floor", pageRead{at(9, 8), 6, math.MaxInt64, 10}, false},
 		{"full", pageRead{at(9, 8), 0, 10, 2}, true},
 		{"full, with a hole", pageRead{at(9, 7), 0, 10, 2}, false},
-		{"begins too low", pageRead{at(8, 7), 0, 10, 2}, false},
-		{"nothing of what must be", pageRead{nil, 0, 10, 2}, false},
-		{"nothing below the floor", pageRead{nil, 9, 10, 2}, true},
-		{"nothing before the first", pageRead{nil, 0, 1, 2}, true},
-		{"none asked", pageRead{nil, 0, 10, 0}, true},
-		{"the service's word for the newest", pageRead{at(3, 2, 1), 0, math.MaxInt64 - 1, 10}, true},
+		{"starts too low", pageRead{at(8, 7), 0, 10, 2}, false},
+		{"all entries missing", pageRead{nil, 0, 10, 2}, false},
+		{"empty below the floor", pageRead{nil, 9, 10, 2}, true},
+		{"empty below the first", pageRead{nil, 0, 1, 2}, true},
+		{"limit zero", pageRead{nil, 0, 10, 0}, true},
+		{"newest, as the service requests it", pageRead{at(3, 2, 1), 0, math.MaxInt64 - 1, 10}, true},
 	} {
-		if got := c.page.whole(); got != c.want {
+		if got := c.page.complete(); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-func TestConfigReportsEveryProblem(t *testing.T) {
+func TestConfig_ReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
 	err := Config{Least: time.Second, Late: -1, Budget: math.NaN(), Warm: 1}.Validate()
 	for _, field := range []string{"least", "late", "budget", "burst", "losses", "warm", "recover"} {
 		if !strings.Contains(err.Error(), field+": ") {
-			t.Errorf("%s is not among: %v", field, err)
+			t.Errorf("got %[2]v, want %[1]s in it", field, err)
 		}
 	}
 }

@@ -43,26 +43,26 @@ func TestRead_LaggingStoreIsNoSuccess(t *testing.T) {
 		lag   lagOf
 		took  time.Duration
 		err   error
-		known bool // whether there is an answer
-		asked [2]int64
+		known bool // there is an answer
+		calls [2]int64
 	}{
 		{name: "the standby lags", a: newFake(10 * ms), b: newFake(0), lag: lagOf{"standby": everything},
-			took: 10 * ms, known: true, asked: [2]int64{1, 0}},
+			took: 10 * ms, known: true, calls: [2]int64{1, 0}},
 		{name: "the standby lags, the primary is slow", a: newFake(90 * ms), b: newFake(0), lag: lagOf{"standby": everything},
-			took: 90 * ms, known: true, asked: [2]int64{1, 1}},
+			took: 90 * ms, known: true, calls: [2]int64{1, 1}},
 		{name: "the standby lags, the primary fails", a: down(), b: newFake(10 * ms), lag: lagOf{"standby": everything},
-			took: 10 * ms, known: true, err: feed.ErrStale, asked: [2]int64{1, 1}},
+			took: 10 * ms, known: true, err: feed.ErrStale, calls: [2]int64{1, 1}},
 		{name: "the standby lags, the primary hangs", a: hung(), b: newFake(10 * ms), lag: lagOf{"standby": everything},
-			took: 130 * ms, known: true, err: feed.ErrStale, asked: [2]int64{1, 1}},
+			took: 130 * ms, known: true, err: feed.ErrStale, calls: [2]int64{1, 1}},
 		{name: "the primary lags", a: newFake(0), b: newFake(10 * ms), lag: lagOf{"primary": everything},
-			took: 10 * ms, known: true, asked: [2]int64{0, 1}},
+			took: 10 * ms, known: true, calls: [2]int64{0, 1}},
 		{name: "the primary lags, the standby fails", a: newFake(10 * ms), b: down(), lag: lagOf{"primary": everything},
-			took: 10 * ms, known: true, err: feed.ErrStale, asked: [2]int64{1, 1}},
+			took: 10 * ms, known: true, err: feed.ErrStale, calls: [2]int64{1, 1}},
 		{name: "both lag", a: newFake(10 * ms), b: newFake(0), lag: lagOf{"primary": everything, "standby": everything},
-			took: 10 * ms, known: true, err: feed.ErrStale, asked: [2]int64{1, 0}},
-		{name: "the standby lags, both fail", a: down(), b: down(), lag: lagOf{"standby": everything}, err: errDown, asked: [2]int64{1, 1}},
+			took: 10 * ms, known: true, err: feed.ErrStale, calls: [2]int64{1, 0}},
+		{name: "the standby lags, both fail", a: down(), b: down(), lag: lagOf{"standby": everything}, err: errDown, calls: [2]int64{1, 1}},
 		{name: "another topic lags", a: down(), b: newFake(10 * ms), lag: lagOf{"standby": "another"},
-			took: 10 * ms, known: true, asked: [2]int64{1, 1}},
+			took: 10 * ms, known: true, calls: [2]int64{1, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -75,24 +75,24 @@ func TestRead_LaggingStoreIsNoSuccess(t *testing.T) {
 					t.Errorf("got %v, %v after %s, want edges %t, %v after %s", edges, err, took, c.known, c.err, c.took)
 				}
 				s.Close()
-				if got := [2]int64{c.a.calls.Load(), c.b.calls.Load()}; got != c.asked {
-					t.Errorf("asked %v, want %v", got, c.asked)
+				if got := [2]int64{c.a.calls.Load(), c.b.calls.Load()}; got != c.calls {
+					t.Errorf("calls %v, want %v", got, c.calls)
 				}
 			})
 		})
 	}
 }
 
-func TestRead_EveryKindKnowsItsTopic(t *testing.T) {
+func TestRead_EveryKindHasItsTopic(t *testing.T) {
 	ctx := t.Context()
-	for topic, ask := range map[string]func(*Store) error{
+	for topic, read := range map[string]func(*Store) error{
 		topics.Edges:        func(s *Store) error { _, err := s.Edges(ctx, "user:1", []schemas.ID{"user:2"}); return err },
 		topics.PinCards:     func(s *Store) error { _, err := s.Cards(ctx, []schemas.PinID{"pin:1"}); return err },
 		topics.UsersDeleted: func(s *Store) error { _, err := s.DeletedUsers(ctx, []schemas.UserID{"user:1"}); return err },
 		topics.Publications: func(s *Store) error { _, _, err := s.List(ctx, "user:1", "", 1); return err },
 	} {
 		s := newLaggingStore(t, cold(), down(), newFake(0), lagOf{"standby": topic})
-		if err := ask(s); !errors.Is(err, feed.ErrStale) {
+		if err := read(s); !errors.Is(err, feed.ErrStale) {
 			t.Errorf("%s: got %v, want %v", topic, err, feed.ErrStale)
 		}
 	}
@@ -111,7 +111,7 @@ func (pools) Chunk(_ context.Context, r schemas.ChunkRequest) (*schemas.Chunk, e
 	related.Pin, related.Source = "pin:related", schemas.Related
 	return &schemas.Chunk{
 		Served: schemas.Served{ID: r.Served, User: r.User, Items: []schemas.ServedItem{following, related}}, Head: 4,
-		Recent: []schemas.FeedEntry{frozen(4, "user:friend"), {User: "user:1", Position: 3}},
+		Recent: []schemas.FeedEntry{materialized(4, "user:friend"), {User: "user:1", Position: 3}},
 	}, nil
 }
 
@@ -125,7 +125,7 @@ func (pools) Publish(context.Context, *schemas.Served) (schemas.Outcome, error) 
 	return schemas.Acknowledged, nil
 }
 
-func frozen(position int64, author schemas.UserID) schemas.FeedEntry {
+func materialized(position int64, author schemas.UserID) schemas.FeedEntry {
 	pin := schemas.PinID(fmt.Sprint("pin:", position))
 	return schemas.FeedEntry{User: "user:1", Position: position, ServedItem: schemas.ServedItem{
 		Pin: pin, Source: schemas.Following, Facets: schemas.Facets{Author: author, Board: "board:1"}}}
@@ -136,7 +136,7 @@ func frozen(position int64, author schemas.UserID) schemas.FeedEntry {
 func bothStores(t *testing.T) (both [2]*feedstore.Store) {
 	before := feedstore.Batch{}
 	for position, author := range []schemas.UserID{"user:friend", "user:foe", "user:foe", "user:friend"} {
-		e := frozen(int64(position)+1, author)
+		e := materialized(int64(position)+1, author)
 		p := schemas.PinVersion{Pin: e.Pin, Version: 1, PinContent: schemas.PinContent{Created: schemas.Micros(position), Facets: e.Facets}}
 		before.Entries = append(before.Entries, e)
 		before.Cards = append(before.Cards, schemas.Card{PinVersion: p})
@@ -166,7 +166,7 @@ func shown[T any](items []T, id func(T) schemas.PinID) string {
 }
 
 // The standby lags behind the primary, then the primary fails. Hidden items must not reappear.
-func TestAnswers_NothingHiddenComesBackFromLaggingStandby(t *testing.T) {
+func TestAnswers_LaggingStandbyRevealsNothingHidden(t *testing.T) {
 	foe := func(kind schemas.EdgeKind, live bool) feedstore.Batch {
 		return feedstore.Batch{Edges: []schemas.Edge{{User: "user:1", Other: "user:foe", Kind: kind, Live: live, Time: 2}}}
 	}

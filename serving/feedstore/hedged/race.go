@@ -15,15 +15,15 @@ import (
 
 // kind is a kind of read: the properties of its answers, and the latency of each store.
 type kind[T any] struct {
-	name    string
-	topic   string            // the topic whose records make up the answers, for reads in which lag matters; "": it does not
-	whole   func(T) bool      // reports that the answer has no hole; nil: no answer can have one
-	further func(a, b T) bool // reports that a goes further than b, both with holes
-	same    func(a, b T) bool
-	took    [2]latency // by side
+	name     string
+	topic    string            // the topic whose records make up the answers, for reads in which lag matters; "": it does not
+	complete func(T) bool      // reports that the answer has no hole; nil: no answer can have one
+	further  func(a, b T) bool // reports that a goes further than b, both with holes
+	same     func(a, b T) bool
+	took     [2]latency // by side
 }
 
-func (k *kind[T]) isWhole(v T) bool { return k.whole == nil || k.whole(v) }
+func (k *kind[T]) isComplete(v T) bool { return k.complete == nil || k.complete(v) }
 
 // after returns the time after which the second store is also queried.
 func (k *kind[T]) after(first side, cfg Config) time.Duration {
@@ -34,10 +34,10 @@ func (k *kind[T]) after(first side, cfg Config) time.Duration {
 	return min(max(p, cfg.Least), cfg.Most)
 }
 
-// ask is a read of one store.
-type ask[T any] func(ctx context.Context, from feed.Store) (T, error)
+// readFunc is a read of one store.
+type readFunc[T any] func(ctx context.Context, from feed.Store) (T, error)
 
-// answer is the result of an ask.
+// answer is the result of a readFunc.
 type answer[T any] struct {
 	from  side
 	value T
@@ -49,7 +49,7 @@ type answer[T any] struct {
 type race[T any] struct {
 	s        *Store
 	kind     *kind[T]
-	ask      ask[T]
+	read     readFunc[T]
 	ctx      context.Context // of the calls, canceled when the race is decided
 	first    side
 	lags     [2]bool        // by side: the store lacks records that the other one has
@@ -63,7 +63,7 @@ type race[T any] struct {
 }
 
 // read runs a race. keys are the keys of the records that make up the answer.
-func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T], keys ...string) (T, error) {
+func read[T any](ctx context.Context, s *Store, k *kind[T], f readFunc[T], keys ...string) (T, error) {
 	first, warm := s.balance.begin()
 	lags := s.lagging(k.topic, keys)
 	if lags[first] && !lags[first.other()] {
@@ -71,7 +71,7 @@ func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T], keys ...st
 	}
 	calls, decided := context.WithCancel(ctx)
 	defer decided()
-	r := &race[T]{s: s, kind: k, ask: f, ctx: calls, first: first, lags: lags, answers: make(chan answer[T], 2)}
+	r := &race[T]{s: s, kind: k, read: f, ctx: calls, first: first, lags: lags, answers: make(chan answer[T], 2)}
 	began := time.Now()
 	r.start(first)
 	won, err := r.run(ctx)
@@ -117,7 +117,7 @@ func (r *race[T]) start(from side) {
 func (r *race[T]) call(ctx context.Context, from side) answer[T] {
 	ctx, span := tracing.Start(ctx, "feedstore "+r.kind.name, trace.SpanKindClient, attribute.String("smartfeed.store", from.String()))
 	began := time.Now()
-	value, err := r.ask(ctx, r.s.stores[from])
+	value, err := r.read(ctx, r.s.stores[from])
 	a := answer[T]{from: from, value: value, err: err, took: time.Since(began)}
 	tracing.End(span, err)
 	if err == nil || ctx.Err() != nil && a.took >= r.s.cfg.Least {
@@ -130,7 +130,7 @@ func (r *race[T]) call(ctx context.Context, from side) answer[T] {
 	case a.took > r.s.cfg.Late || ctx.Err() == nil:
 		b.late(from, borrowed)
 	case borrowed: // a call that was canceled earlier says nothing about the store
-		b.giveBack(from)
+		b.returnCredit(from)
 	}
 	return a
 }
@@ -158,9 +158,9 @@ func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 			r.s.balance.miss(r.fallback.from.other())
 			return r.settle()
 		case <-hedge.C:
-			r.askSecond("slow", false)
+			r.querySecond("slow", false)
 		case <-late.C:
-			if r.askSecond("late", true); !r.second {
+			if r.querySecond("late", true); !r.second {
 				late.Reset(againAfter)
 			}
 		case <-ctx.Done():
@@ -172,7 +172,7 @@ func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 // take handles an answer. It reports whether the answer decides the race.
 func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) {
 	switch {
-	case a.err == nil && r.kind.isWhole(a.value) && !r.lags[a.from]:
+	case a.err == nil && r.kind.isComplete(a.value) && !r.lags[a.from]:
 		r.won(a.from)
 		return true, nil
 	case ctx.Err() != nil:
@@ -189,16 +189,16 @@ func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) 
 			r.fallback = &a
 		}
 		if !r.lags[a.from.other()] && r.s.balance.answers(r.first.other()) {
-			r.askSecond("stale", false)
+			r.querySecond("stale", false)
 		}
-		r.enough = time.After(r.patience(ctx, a.from.other()))
+		r.enough = time.After(r.fallbackWait(ctx, a.from.other()))
 	}
 	return false, nil
 }
 
-// patience returns how long an answer with a hole waits for the other store's: as long as that store usually takes, but at
-// most half of the remaining time. Otherwise a store that hangs would cost the caller the answer that is already known.
-func (r *race[T]) patience(ctx context.Context, other side) time.Duration {
+// fallbackWait returns how long an answer with a hole waits for the other store's: as long as that store usually takes, but at
+// most half of the remaining time. Otherwise a store that hangs would cost the caller the answer that it already has.
+func (r *race[T]) fallbackWait(ctx context.Context, other side) time.Duration {
 	usual := r.kind.after(other, r.s.cfg)
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(usual, time.Until(deadline)/2)
@@ -206,10 +206,10 @@ func (r *race[T]) patience(ctx context.Context, other side) time.Duration {
 	return usual
 }
 
-// askSecond queries the second store at most once, if there is budget. With credit set, it may also use the second store's
+// querySecond queries the second store at most once, if there is budget. With credit set, it may also use the second store's
 // credit. If the second store has become the first, it may use the allowance for reads after a swap. why is the label of the
 // metric.
-func (r *race[T]) askSecond(why string, credit bool) {
+func (r *race[T]) querySecond(why string, credit bool) {
 	b, second := r.s.balance, r.first.other()
 	if r.second {
 		return
@@ -266,7 +266,7 @@ func (r *race[T]) warm(ctx context.Context, won answer[T]) {
 		ctx, cancel := context.WithTimeout(ctx, r.s.cfg.Late)
 		defer cancel()
 		a := r.call(ctx, won.from.other())
-		ok := a.err == nil && a.took <= r.s.cfg.Most && (r.kind.isWhole(a.value) || !r.kind.isWhole(won.value))
+		ok := a.err == nil && a.took <= r.s.cfg.Most && (r.kind.isComplete(a.value) || !r.kind.isComplete(won.value))
 		if r.s.balance.probe(a.from, ok) {
 			r.s.metrics.failovers.Inc()
 		}

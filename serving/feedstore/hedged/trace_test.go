@@ -14,14 +14,14 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-// told is the content of a span: its name, and its attributes as name=value, sorted by name.
-type told struct {
+// spanContent is the content of a span: its name, and its attributes as name=value, sorted by name.
+type spanContent struct {
 	Name       string
 	Attributes []string
 }
 
-func toldBy(span sdk.ReadOnlySpan) told {
-	t := told{Name: span.Name()}
+func contentOf(span sdk.ReadOnlySpan) spanContent {
+	t := spanContent{Name: span.Name()}
 	for _, a := range span.Attributes() {
 		t.Attributes = append(t.Attributes, string(a.Key)+"="+a.Value.Emit())
 	}
@@ -31,30 +31,30 @@ func toldBy(span sdk.ReadOnlySpan) told {
 
 // A call of either store is a span with the store's name. The parent span records whose answer was taken, and whether both
 // stores were queried.
-func TestReadsAreTraced(t *testing.T) {
-	call := func(attributes ...string) told { return told{"feedstore page", attributes} }
+func TestRead_Traces(t *testing.T) {
+	call := func(attributes ...string) spanContent { return spanContent{"feedstore page", attributes} }
 	for _, c := range []struct {
 		name string
 		a, b *fake
-		want []told // sorted by attributes, the parent span last
+		want []spanContent // sorted by attributes, the parent span last
 	}{
-		{"in time", newFake(5 * ms), newFake(5 * ms), []told{
+		{"in time", newFake(5 * ms), newFake(5 * ms), []spanContent{
 			call("smartfeed.store=primary"),
 			{"request", []string{"smartfeed.store.hedged=false", "smartfeed.store.won=primary"}},
 		}},
-		{"the primary hangs", hung(), newFake(5 * ms), []told{
+		{"the primary hangs", hung(), newFake(5 * ms), []spanContent{
 			call("error.type=canceled", "smartfeed.store=primary"), call("smartfeed.store=standby"),
 			{"request", []string{"smartfeed.store.hedged=true", "smartfeed.store.won=standby"}},
 		}},
-		{"the primary fails", down(), newFake(5 * ms), []told{
+		{"the primary fails", down(), newFake(5 * ms), []spanContent{
 			call("error.type=*errors.errorString", "smartfeed.store=primary"), call("smartfeed.store=standby"),
 			{"request", []string{"smartfeed.store.hedged=true", "smartfeed.store.won=standby"}},
 		}},
-		{"the primary is late, and wins", newFake(62 * ms), newFake(50 * ms), []told{
+		{"the primary is late, and wins", newFake(62 * ms), newFake(50 * ms), []spanContent{
 			call("error.type=canceled", "smartfeed.store=standby"), call("smartfeed.store=primary"),
 			{"request", []string{"smartfeed.store.hedged=true", "smartfeed.store.won=primary"}},
 		}},
-		{"both fail", down(), down(), []told{
+		{"both fail", down(), down(), []spanContent{
 			call("error.type=*errors.errorString", "smartfeed.store=primary"), call("error.type=*errors.errorString", "smartfeed.store=standby"),
 			{"request", nil},
 		}},
@@ -70,14 +70,14 @@ func TestReadsAreTraced(t *testing.T) {
 				_, _, _ = s.Page(ctx, "user:1", top, 10) // other tests check the answer
 				s.Close()
 				tracing.End(span, nil)
-				var got []told
+				var got []spanContent
 				for _, ended := range spans.Ended() {
 					if ended.Name() != "request" && ended.Parent().SpanID() != span.SpanContext().SpanID() {
 						t.Errorf("%s is not below the request", ended.Name())
 					}
-					got = append(got, toldBy(ended))
+					got = append(got, contentOf(ended))
 				}
-				slices.SortStableFunc(got, func(x, y told) int {
+				slices.SortStableFunc(got, func(x, y spanContent) int {
 					return cmp.Or(cmp.Compare(x.Name, y.Name), slices.Compare(x.Attributes, y.Attributes))
 				})
 				if diff := gocmp.Diff(c.want, got); diff != "" {

@@ -19,14 +19,14 @@ import (
 // delayed one, as when a node takes long for one read. Proxy supports only frames of version 5 of the protocol. Its methods
 // are safe for concurrent use.
 type Proxy struct {
-	t    *testing.T
-	l    net.Listener
-	node string
-	slow atomic.Bool
-	seen atomic.Int64 // answers while it is slow
-	held atomic.Int64 // delayed answers
-	line line
-	wg   sync.WaitGroup
+	t     *testing.T
+	l     net.Listener
+	node  string
+	slow  atomic.Bool
+	seen  atomic.Int64 // answers while it is slow
+	held  atomic.Int64 // delayed answers
+	queue queue
+	wg    sync.WaitGroup
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -38,8 +38,8 @@ const (
 	LateEvery = 10
 )
 
-// Before starts a proxy for the node at an address. The proxy stops when the test ends.
-func Before(t *testing.T, node string) *Proxy {
+// StartProxy starts a proxy for the node at an address. The proxy stops when the test ends.
+func StartProxy(t *testing.T, node string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Proxy) Slow(slow bool) { p.slow.Store(slow) }
 
 // Overload limits the node to perSecond answers per second. Further answers are queued, each for at most Longest. 0 removes
 // the limit.
-func (p *Proxy) Overload(perSecond int) { p.line.open(perSecond) }
+func (p *Proxy) Overload(perSecond int) { p.queue.setRate(perSecond) }
 
 // Held returns the number of delayed answers since the last call.
 func (p *Proxy) Held() int64 { return p.held.Swap(0) }
@@ -79,7 +79,7 @@ func (p *Proxy) accept() {
 			return
 		}
 		node, err := net.Dial("tcp", p.node)
-		if err != nil { // it is dead
+		if err != nil { // the node is down
 			_ = client.Close()
 			continue
 		}
@@ -93,16 +93,16 @@ func (p *Proxy) accept() {
 		})
 		p.wg.Go(func() {
 			defer end()
-			if err := p.answer(client, bufio.NewReader(node)); !left(err) {
+			if err := p.answer(client, bufio.NewReader(node)); !isDisconnect(err) {
 				p.t.Errorf("proxy: %v", err)
 			}
 		})
 	}
 }
 
-// left reports whether an error only means that the node was killed, perhaps during an answer, or that the client has
+// isDisconnect reports whether an error only means that the node was killed, perhaps during an answer, or that the client has
 // disconnected.
-func left(err error) bool {
+func isDisconnect(err error) bool {
 	var network net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network)
 }
@@ -122,12 +122,12 @@ func (p *Proxy) answer(client io.Writer, node *bufio.Reader) error {
 		ready = opcode == 0x02 // READY
 	}
 	for {
-		segment, whole, err := readSegment(node)
+		segment, complete, err := readSegment(node)
 		if err != nil {
 			return err
 		}
 		late := time.Duration(0)
-		if whole {
+		if complete {
 			late = p.late()
 		}
 		if err := out.write(segment, late); err != nil {
@@ -138,7 +138,7 @@ func (p *Proxy) answer(client io.Writer, node *bufio.Reader) error {
 
 // late returns the delay of the next answer.
 func (p *Proxy) late() time.Duration {
-	late := p.line.wait(time.Now())
+	late := p.queue.wait(time.Now())
 	if p.slow.Load() && p.seen.Add(1)%LateEvery == 0 {
 		late += LateBy
 	}
@@ -151,14 +151,14 @@ func (p *Proxy) late() time.Duration {
 // Longest is the maximum delay of an overloaded node. An answer that would wait longer overtakes the queue.
 const Longest = time.Second
 
-// line is the queue for the answers of an overloaded node.
-type line struct {
+// queue is the queue for the answers of an overloaded node.
+type queue struct {
 	mu   sync.Mutex
 	each time.Duration // 0: no limit
 	next time.Time     // the first free slot
 }
 
-func (l *line) open(perSecond int) {
+func (l *queue) setRate(perSecond int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.each, l.next = 0, time.Time{}
@@ -168,7 +168,7 @@ func (l *line) open(perSecond int) {
 }
 
 // wait takes a slot in the queue and returns the time until that slot.
-func (l *line) wait(now time.Time) time.Duration {
+func (l *queue) wait(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.each == 0 {
@@ -196,16 +196,16 @@ func readFrame(r *bufio.Reader) (frame []byte, opcode byte, err error) {
 	return frame, frame[4], err
 }
 
-// readSegment reads a segment: 17 bits of length, a bit that is set if the segment contains whole envelopes, a checksum (3),
+// readSegment reads a segment: 17 bits of length, a bit that is set if the segment contains complete envelopes, a checksum (3),
 // the payload, a checksum (4).
-func readSegment(r *bufio.Reader) (segment []byte, whole bool, err error) {
+func readSegment(r *bufio.Reader) (segment []byte, complete bool, err error) {
 	head, err := r.Peek(6)
 	if err != nil {
 		return nil, false, err
 	}
 	bits := int(head[0]) | int(head[1])<<8 | int(head[2])<<16
 	if bits>>18 != 0 {
-		return nil, false, fmt.Errorf("%x is no head of a segment", head)
+		return nil, false, fmt.Errorf("%x is not the header of a segment", head)
 	}
 	segment = make([]byte, 6+bits&(1<<17-1)+4)
 	_, err = io.ReadFull(r, segment)

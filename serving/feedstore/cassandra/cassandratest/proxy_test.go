@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-func TestLine(t *testing.T) {
+func TestQueue(t *testing.T) {
 	const ms = time.Millisecond
-	var l line
+	var l queue
 	now := time.Now()
 	wait := func(after, want time.Duration) {
 		t.Helper()
@@ -20,7 +20,7 @@ func TestLine(t *testing.T) {
 	}
 	wait(0, 0) // no limit is set
 	wait(0, 0)
-	l.open(4)
+	l.setRate(4)
 	wait(0, 0)
 	wait(0, 250*ms)
 	wait(100*ms, 400*ms)
@@ -30,12 +30,12 @@ func TestLine(t *testing.T) {
 	}
 	wait(2000*ms, Longest) // the fifth slot is a second and a quarter away
 	wait(2000*ms, Longest)
-	l.open(0)
+	l.setRate(0)
 	wait(2000*ms, 0)
 }
 
 // A node may die during an answer. Bytes that are not an answer are a fault of the proxy.
-func TestNodeThatDiesHasLeft(t *testing.T) {
+func TestProxy_KilledNodeIsADisconnect(t *testing.T) {
 	ready := []byte{0x85, 0, 0, 0, 0x02, 0, 0, 0, 0}
 	segment := []byte{4, 0, 2, 0, 0, 0, 'b', 'o', 'd', 'y', 0, 0, 0, 0}
 	for name, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestNodeThatDiesHasLeft(t *testing.T) {
 		left bool
 	}{
 		"nothing":        {nil, true},
-		"half a head":    {ready[:5], true},
+		"half a header":  {ready[:5], true},
 		"half a frame":   {[]byte{0x85, 0, 0, 0, 0x06, 0, 0, 0, 7, 'h'}, true},
 		"ready":          {ready, true},
 		"a segment":      {slices.Concat(ready, segment), true},
@@ -52,11 +52,11 @@ func TestNodeThatDiesHasLeft(t *testing.T) {
 	} {
 		var handed bytes.Buffer
 		err := new(Proxy).answer(&handed, bufio.NewReader(bytes.NewReader(c.said)))
-		if left(err) != c.left {
-			t.Errorf("%s: %v, left %v, want %v", name, err, left(err), c.left)
+		if isDisconnect(err) != c.left {
+			t.Errorf("%s: %v, left %v, want %v", name, err, isDisconnect(err), c.left)
 		}
 		if !bytes.HasPrefix(c.said, handed.Bytes()) {
-			t.Errorf("%s: %x is handed on of %x", name, handed.Bytes(), c.said)
+			t.Errorf("%s: forwarded %x of %x", name, handed.Bytes(), c.said)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
-// patience is how long a test waits for a node: a new node does not know any role for a moment, and the machine may be busy.
-const patience = 2 * time.Minute
+// timeout is how long a test waits for a node: a new node does not know any role for a moment, and the machine may be busy.
+const timeout = 2 * time.Minute
 
 // Do runs statements on a cluster, with the login of the cluster.
 func Do(t *testing.T, at cassandra.Cluster, statements ...string) {
@@ -25,12 +25,12 @@ func Do(t *testing.T, at cassandra.Cluster, statements ...string) {
 	}
 	c := gocql.NewCluster(at.Hosts...)
 	c.Authenticator = gocql.PasswordAuthenticator{Username: at.Login.User, Password: password}
-	c.Timeout = patience
+	c.Timeout = timeout
 	if encryption != nil {
 		c.SslOpts = &gocql.SslOptions{Config: encryption}
 	}
 	session, err := c.CreateSession()
-	for deadline := time.Now().Add(patience); err != nil; session, err = c.CreateSession() {
+	for deadline := time.Now().Add(timeout); err != nil; session, err = c.CreateSession() {
 		if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
