@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/actiontest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -182,45 +183,11 @@ func histories(p person, number int) *rapid.Generator[[]schemas.EnrichedAction] 
 	})
 }
 
+// actions generates actions of a person. The values of attributes are numbers, texts that look like numbers, sums that
+// overflow, and texts that a query must quote.
 func actions(p person) *rapid.Generator[schemas.EnrichedAction] {
-	return rapid.Custom(func(t *rapid.T) schemas.EnrichedAction {
-		interests := rapid.SliceOfN(rapid.SampledFrom([]schemas.InterestID{"interest:1", "interest:2", "interest:it's"}), 0, 3)
-		return schemas.EnrichedAction{
-			Actor:     p.user,
-			Timestamp: times(p.span).Draw(t, "time"),
-			Verb:      rapid.SampledFrom([]schemas.Verb{schemas.View, schemas.Click, schemas.Save}).Draw(t, "verb"),
-			Object:    rapid.SampledFrom([]schemas.ID{"pin:1", "pin:2", "pin:it's"}).Draw(t, "object"),
-			ActorAttributes: schemas.ActorAttributes{
-				Interests: interests.Draw(t, "actor interests"), Attributes: attributes().Draw(t, "actor attributes"),
-				Embedding: vectors().Draw(t, "actor embedding"),
-			},
-			VerbAttributes: schemas.VerbAttributes{
-				Board:      rapid.SampledFrom([]schemas.BoardID{"", "board:1"}).Draw(t, "verb board"),
-				Surface:    rapid.SampledFrom([]string{"", "home"}).Draw(t, "surface"),
-				Attributes: attributes().Draw(t, "verb attributes"),
-			},
-			ObjectAttributes: schemas.ObjectAttributes{
-				Facets: schemas.Facets{
-					Author:    rapid.SampledFrom([]schemas.UserID{"", "user:a", "user:b"}).Draw(t, "author"),
-					Board:     rapid.SampledFrom([]schemas.BoardID{"", "board:1", "board:2"}).Draw(t, "board"),
-					Interests: interests.Draw(t, "interests"),
-				},
-				Attributes: attributes().Draw(t, "attributes"), Embedding: vectors().Draw(t, "embedding"),
-			},
-		}
-	})
-}
-
-// attributes generates attributes with numbers, texts that look like numbers, sums that overflow, and texts that a
-// query must quote.
-func attributes() *rapid.Generator[map[string]string] {
-	return rapid.MapOfN(rapid.SampledFrom([]string{"x", "x.y", "author" /* hidden by the field */}), rapid.SampledFrom([]string{
-		"", "1", "2.5", "-3e2", "0.1", "x", "NaN", "Inf", "0x10", " 1", "1_0", "1e999", "1.7e308", `"'\`, "null", strings.Repeat("long ", 150),
-	}), 0, 3)
-}
-
-func vectors() *rapid.Generator[[]float32] {
-	return rapid.SliceOfN(rapid.Float32Range(-10, 10), 0, 3)
+	return actiontest.Actions(p.user, times(p.span),
+		"", "1", "2.5", "-3e2", "0.1", "x", "NaN", "Inf", "0x10", " 1", "1_0", "1e999", "1.7e308", `"'\`, "null", strings.Repeat("long ", 150))
 }
 
 // itemsOf generates counts of a pin in some of its steps, including those at the edges of windows.
@@ -263,7 +230,7 @@ func versionsOf(pin schemas.PinID) *rapid.Generator[versions] {
 		for v := range rapid.IntRange(0, 4).Draw(t, "versions") {
 			a := schemas.PinAttributes{Pin: pin, Version: schemas.Version(v)}
 			a.Attributes = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"}), 0, 2).Draw(t, "attributes")
-			a.Embedding = vectors().Draw(t, "embedding")
+			a.Embedding = actiontest.Embeddings().Draw(t, "embedding")
 			p.attributes = append(p.attributes, a)
 		}
 		return p
