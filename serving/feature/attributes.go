@@ -68,8 +68,8 @@ func (a *AttributesAnswer) add(pin schemas.PinID, f *findings) {
 		}
 		a.Pins[pin] = found
 		return
-	case !f.asked[pin]:
-		reason = f.lacking(string(pin)).Reasons[0]
+	case !f.lookedUp[pin]:
+		reason = f.missingResult(string(pin)).Reasons[0]
 		a.Degraded = degraded(a.Degraded, reason)
 	}
 	a.Missing = append(a.Missing, MissingPin{pin, reason})

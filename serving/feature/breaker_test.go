@@ -127,7 +127,7 @@ func (cardAlone) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[sche
 	return known, nil
 }
 
-func TestAttributesByKey(t *testing.T) {
+func TestAttributes(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
 	req := AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:4", "pin:1", "pin:none"}, Embeddings: true}
 	got, err := s.Attributes(t.Context(), req)

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// everything is all that the generated actions have.
+// everything returns reads of all parts of the generated actions.
 func everything() *reads {
 	r := &reads{parts: ^uint32(0)}
 	for _, p := range []part{objectAttribute, actorAttribute, verbAttribute} {
@@ -24,7 +24,7 @@ func everything() *reads {
 	return r
 }
 
-func TestActionReader_ReadsWholeRowOrNothing(t *testing.T) {
+func TestActionReader_RejectsTruncatedRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newActionReader("user:1", everything())
 		for range 2 { // the second row replaces the first
@@ -48,7 +48,7 @@ func TestActionReader_ReadsWholeRowOrNothing(t *testing.T) {
 	})
 }
 
-// A reader decodes the paths that are read, whatever else there is.
+// A reader decodes only the paths that are read.
 func TestActionReader_ReadsWantedPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newActionReader("user:1", &reads{})
@@ -89,7 +89,7 @@ func TestAppendAction_Bytes(t *testing.T) {
 	}
 }
 
-func TestKeysSortAsScansReadThem(t *testing.T) {
+func TestKeys_SortForScans(t *testing.T) {
 	keys := [][]byte{
 		actionKey(nil, "user:1", 86_399_999, "b"),
 		actionKey(nil, "user:1", 0, "ab"),
@@ -120,7 +120,7 @@ func FuzzDecodeRow(f *testing.F) {
 	})
 }
 
-// A day holds the last version of each step, in the order of steps, whatever the order of writes.
+// A day holds the last version of each step, in the order of steps, in any order of writes.
 func TestPutStep_KeepsLastOfEachStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var steps []step

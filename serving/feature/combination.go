@@ -49,7 +49,7 @@ func (c *combination) check() {
 	if c.Entity != Pin {
 		c.ofActions()
 	}
-	c.none(string(c.Aggregate)+" is no ratio", "numerator", "denominator")
+	c.none(string(c.Aggregate)+" is not a ratio", "numerator", "denominator")
 	r, _ := c.Aggregate.rule()
 	c.want(c.HalfLife == 0 || r.decays, "half_life", "half_life: %s does not decay: want none", c.Aggregate)
 	c.want(!c.Lookup || c.Entity != Pin && c.Of.part == objectEmbedding, "lookup",
@@ -146,7 +146,7 @@ func (p *parser) part(defs []Definition, d *Definition, key string, of *Definiti
 	}
 	i := slices.IndexFunc(defs, func(other Definition) bool { return other.Name == of.Name })
 	if i < 0 {
-		p.at(lines.of(key), "%s %q: there is no such feature in this file", key, of.Name)
+		p.at(lines.of(key), "%s %q: no such feature in this file", key, of.Name)
 		return nil
 	}
 	found := defs[i]

@@ -73,7 +73,7 @@ func (c compiled) lookups(i int, results []Result) []schemas.PinID {
 	return pins
 }
 
-// divide returns a ratio, group by group if there is a grouping. A group of the denominator that the numerator lacks
+// divide returns a ratio, group by group if there is a grouping. A group that is only in the denominator
 // counts as 0 in the numerator, if the numerator's aggregate of no actions is 0.
 func divide(d Definition, of, by Result) Result {
 	reasons := slices.Compact(slices.Sorted(slices.Values(slices.Concat(of.Reasons, by.Reasons))))

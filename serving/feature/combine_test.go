@@ -16,18 +16,18 @@ func TestDivide(t *testing.T) {
 		want   Result
 		groups bool
 	}{
-		"numbers":                     {Count, Result{Value: Number(1)}, Result{Value: Number(4)}, Result{Value: Number(0.25)}, false},
-		"by zero":                     {Count, Result{Value: Number(1)}, Result{Value: Number(0)}, absent(Empty), false},
-		"by nothing":                  {Count, Result{Value: Number(1)}, absent(Empty), absent(Empty), false},
-		"of what was not evaluated":   {Count, absent(Deadline), Result{Value: Number(1)}, absent(Deadline), false},
-		"of parts":                    {Count, Result{Number(1), []Reason{Window}}, Result{Number(2), []Reason{Window, Cap}}, Result{Number(0.5), []Reason{Cap, Window}}, false},
-		"beyond a float64":            {Sum, Result{Value: Number(1e300)}, Result{Value: Number(1e-300)}, absent(Overflow), false},
-		"groups":                      {Count, Result{Value: Groups{"a": 1, "c": 5}}, Result{Value: Groups{"a": 2, "b": 4}}, Result{Value: Groups{"a": 0.5, "b": 0}}, true},
-		"groups without a mean":       {Mean, Result{Value: Groups{"a": 1}}, Result{Value: Groups{"a": 2, "b": 4}}, Result{Value: Groups{"a": 0.5}}, true},
-		"groups by zero":              {Sum, Result{Value: Groups{"a": 1, "b": 0}}, Result{Value: Groups{"a": 0, "b": 0}}, Result{Value: Groups{}}, true},
-		"a group beyond a float64":    {Sum, Result{Value: Groups{"a": 1e300, "b": 1}}, Result{Value: Groups{"a": 1e-300, "b": 1}}, Result{Groups{"b": 1}, []Reason{Overflow}}, true},
-		"groups of nobody's actions":  {Count, Result{Value: Groups{}}, Result{Value: Groups{}}, Result{Value: Groups{}}, true},
-		"groups not evaluated at all": {Count, absent(Failed), absent(Failed), absent(Failed), true},
+		"numbers":                  {Count, Result{Value: Number(1)}, Result{Value: Number(4)}, Result{Value: Number(0.25)}, false},
+		"by zero":                  {Count, Result{Value: Number(1)}, Result{Value: Number(0)}, absent(Empty), false},
+		"by nothing":               {Count, Result{Value: Number(1)}, absent(Empty), absent(Empty), false},
+		"numerator not evaluated":  {Count, absent(Deadline), Result{Value: Number(1)}, absent(Deadline), false},
+		"of parts":                 {Count, Result{Number(1), []Reason{Window}}, Result{Number(2), []Reason{Window, Cap}}, Result{Number(0.5), []Reason{Cap, Window}}, false},
+		"beyond a float64":         {Sum, Result{Value: Number(1e300)}, Result{Value: Number(1e-300)}, absent(Overflow), false},
+		"groups":                   {Count, Result{Value: Groups{"a": 1, "c": 5}}, Result{Value: Groups{"a": 2, "b": 4}}, Result{Value: Groups{"a": 0.5, "b": 0}}, true},
+		"groups without a mean":    {Mean, Result{Value: Groups{"a": 1}}, Result{Value: Groups{"a": 2, "b": 4}}, Result{Value: Groups{"a": 0.5}}, true},
+		"groups by zero":           {Sum, Result{Value: Groups{"a": 1, "b": 0}}, Result{Value: Groups{"a": 0, "b": 0}}, Result{Value: Groups{}}, true},
+		"a group beyond a float64": {Sum, Result{Value: Groups{"a": 1e300, "b": 1}}, Result{Value: Groups{"a": 1e-300, "b": 1}}, Result{Groups{"b": 1}, []Reason{Overflow}}, true},
+		"groups without actions":   {Count, Result{Value: Groups{}}, Result{Value: Groups{}}, Result{Value: Groups{}}, true},
+		"groups not evaluated":     {Count, absent(Failed), absent(Failed), absent(Failed), true},
 	}
 	for name, tt := range tests {
 		d := Definition{Aggregate: Ratio, Numerator: &Definition{Aggregate: tt.of}, Denominator: &Definition{Aggregate: Count}}
@@ -37,19 +37,19 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-func TestVectorsByKey(t *testing.T) {
+func TestLookedUp(t *testing.T) {
 	vectors := map[schemas.PinID][]float32{"pin:1": {2, 0}, "pin:2": {0, 4}, "pin:3": {9}, "pin:4": {1, 1, 1}}
 	tests := map[string]struct {
 		of   Result
 		want Result
 	}{
-		"weighed by actions":       {Result{Value: Groups{"pin:1": 3, "pin:2": 1}}, Result{Value: Vector{1.5, 1}}},
-		"pins without an own one":  {Result{Value: Groups{"pin:1": 1, "pin:none": 9}}, Result{Value: Vector{2, 0}}},
-		"the heavier model":        {Result{Value: Groups{"pin:1": 1, "pin:2": 1, "pin:3": 1.5}}, Result{Value: Vector{1, 2}}},
-		"of two as heavy the long": {Result{Value: Groups{"pin:1": 1, "pin:3": 1, "pin:4": 1}}, Result{Value: Vector{1, 1, 1}}},
-		"nothing":                  {Result{Value: Groups{}, Reasons: []Reason{Window}}, Result{Reasons: []Reason{Empty, Window}}},
-		"weights that are no more": {Result{Value: Groups{"pin:1": 0}}, absent(Empty)},
-		"not evaluated":            {absent(Deadline), absent(Deadline)},
+		"weighed by actions":        {Result{Value: Groups{"pin:1": 3, "pin:2": 1}}, Result{Value: Vector{1.5, 1}}},
+		"pins without an embedding": {Result{Value: Groups{"pin:1": 1, "pin:none": 9}}, Result{Value: Vector{2, 0}}},
+		"the heavier model":         {Result{Value: Groups{"pin:1": 1, "pin:2": 1, "pin:3": 1.5}}, Result{Value: Vector{1, 2}}},
+		"tie: the longer vector":    {Result{Value: Groups{"pin:1": 1, "pin:3": 1, "pin:4": 1}}, Result{Value: Vector{1, 1, 1}}},
+		"nothing":                   {Result{Value: Groups{}, Reasons: []Reason{Window}}, Result{Reasons: []Reason{Empty, Window}}},
+		"zero weights":              {Result{Value: Groups{"pin:1": 0}}, absent(Empty)},
+		"not evaluated":             {absent(Deadline), absent(Deadline)},
 	}
 	for name, tt := range tests {
 		if diff := cmp.Diff(tt.want, lookedUp(tt.of, vectors)); diff != "" {
@@ -64,14 +64,14 @@ func TestCosine(t *testing.T) {
 		of   []float32
 		want Result
 	}{
-		"same direction":   {Vector{1, 2}, []float32{2, 4}, Result{Value: Number(1)}},
-		"opposite":         {Vector{1, 0}, []float32{-3, 0}, Result{Value: Number(-1)}},
-		"at right angles":  {Vector{1, 0}, []float32{0, 7}, Result{Value: Number(0)}},
-		"nothing liked":    {Vector{0, 0}, []float32{1, 1}, absent(Empty)},
-		"nothing to like":  {Vector{1, 1}, []float32{0, 0}, absent(Empty)},
-		"another length":   {Vector{1, 1}, []float32{1}, absent(Attribute)},
-		"no embedding":     {Vector{1, 1}, nil, absent(Attribute)},
-		"very long arrows": {Vector{math.MaxFloat32, 0}, []float32{math.MaxFloat32, 0}, Result{Value: Number(1)}},
+		"same direction":    {Vector{1, 2}, []float32{2, 4}, Result{Value: Number(1)}},
+		"opposite":          {Vector{1, 0}, []float32{-3, 0}, Result{Value: Number(-1)}},
+		"at right angles":   {Vector{1, 0}, []float32{0, 7}, Result{Value: Number(0)}},
+		"zero mean":         {Vector{0, 0}, []float32{1, 1}, absent(Empty)},
+		"zero embedding":    {Vector{1, 1}, []float32{0, 0}, absent(Empty)},
+		"another length":    {Vector{1, 1}, []float32{1}, absent(Attribute)},
+		"no embedding":      {Vector{1, 1}, nil, absent(Attribute)},
+		"very long vectors": {Vector{math.MaxFloat32, 0}, []float32{math.MaxFloat32, 0}, Result{Value: Number(1)}},
 	}
 	for name, tt := range tests {
 		if diff := cmp.Diff(tt.want, cosine(tt.mean, tt.of, nil), equal); diff != "" {

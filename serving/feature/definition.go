@@ -201,7 +201,7 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	return text, nil
 }
 
-// windowText returns "" for a definition without a window of its own.
+// windowText returns "" for a definition without a window.
 func (d Definition) windowText() string {
 	if d.hasNoWindow() {
 		return ""

@@ -51,16 +51,16 @@ func unread() *findings {
 
 // findings collects the results of scans until the answer is assembled.
 type findings struct {
-	mu     sync.Mutex
-	closed bool // the answer is being assembled: later results are ignored
-	users  map[schemas.UserID][]Result
-	fresh  []time.Time // one per user, if the store reports it
-	items  map[schemas.PinID][]Result
-	pins   map[schemas.PinID]PinAttributes
-	asked  map[schemas.PinID]bool // pins that were looked up
-	failed map[string]bool        // users and pins whose scan failed
-	err    error                  // the first failure
-	late   bool                   // scans were still running at the deadline
+	mu       sync.Mutex
+	closed   bool // the answer is being assembled: later results are ignored
+	users    map[schemas.UserID][]Result
+	fresh    []time.Time // one per user, if the store reports it
+	items    map[schemas.PinID][]Result
+	pins     map[schemas.PinID]PinAttributes
+	lookedUp map[schemas.PinID]bool
+	failed   map[string]bool // users and pins whose scan failed
+	err      error           // the first failure
+	late     bool            // scans were still running at the deadline
 
 	allFailed bool // the store was not read
 }
@@ -68,7 +68,7 @@ type findings struct {
 func newFindings() *findings {
 	return &findings{
 		users: map[schemas.UserID][]Result{}, items: map[schemas.PinID][]Result{},
-		pins: map[schemas.PinID]PinAttributes{}, asked: map[schemas.PinID]bool{}, failed: map[string]bool{},
+		pins: map[schemas.PinID]PinAttributes{}, lookedUp: map[schemas.PinID]bool{}, failed: map[string]bool{},
 	}
 }
 
@@ -197,7 +197,7 @@ func (s *Service) pinTask(pins []schemas.PinID, embeddings bool) task {
 		known, err := s.deps.Store.Pins(ctx, pins, embeddings)
 		return func(f *findings) {
 			for _, pin := range pins {
-				f.asked[pin] = true
+				f.lookedUp[pin] = true
 				if a, ok := known[pin]; ok && !s.deps.Deleted.Has(a.Author) {
 					f.pins[pin] = a
 				}
@@ -261,8 +261,8 @@ func (f *findings) note(ctx context.Context, t task, note func(*findings), err e
 	}
 }
 
-// lacking returns the reason why there is no result for a user or pin.
-func (f *findings) lacking(entity string) Result {
+// missingResult returns the reason why there is no result for a user or pin.
+func (f *findings) missingResult(entity string) Result {
 	if f.allFailed || f.failed[entity] {
 		return absent(Failed)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// now is the present time in every test. It is not a whole millisecond.
+// now is the present time in every test. It is not a multiple of a millisecond.
 const now = schemas.Micros(1_700_000_000_123_456)
 
 const hour = schemas.Micros(3600e6)

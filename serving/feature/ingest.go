@@ -22,7 +22,7 @@ import (
 // Writer is the store that a Sink writes to. *EmbeddedStore implements it.
 type Writer interface {
 	Write(batch Batch) error // durable when it returns; repeats change nothing
-	Marks() (topics.Checkpoint, error)
+	Checkpoint() (topics.Checkpoint, error)
 	Sweep() error
 }
 
@@ -116,7 +116,7 @@ func (s *Sink) following() topics.FollowConfig {
 				s.deps.Streams.PinCards.Name, s.deps.Streams.PinAttributes.Name,
 			},
 		},
-		Checkpoint:  s.deps.Store.Marks,
+		Checkpoint:  s.deps.Store.Checkpoint,
 		ReadChanged: true, // repeats change nothing
 	}
 }
@@ -124,7 +124,7 @@ func (s *Sink) following() topics.FollowConfig {
 // handle writes records durably. It returns nil only after all are written or acknowledged as dead letters.
 func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Checkpoint) error {
 	if len(records) == 0 {
-		return s.deps.Store.Write(Batch{Marks: to})
+		return s.deps.Store.Write(Batch{Checkpoint: to})
 	}
 	oldest := slices.MinFunc(records, func(a, b *kgo.Record) int { return cmp.Compare(topics.OriginTime(a), topics.OriginTime(b)) })
 	s.waits.Store(int64(topics.OriginTime(oldest)))
@@ -136,7 +136,7 @@ func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Chec
 }
 
 func (s *Sink) process(ctx context.Context, records []*kgo.Record, to topics.Checkpoint) error {
-	batch := Batch{Marks: to}
+	batch := Batch{Checkpoint: to}
 	for _, r := range records {
 		if err := s.inputs[r.Topic](&batch, r); err != nil {
 			if err := s.sendToDeadLetters(ctx, r, err); err != nil {

@@ -50,19 +50,19 @@ func newWire(t testing.TB) *wire {
 // first is the instance name of the process in tests with a single sink.
 const first = "127.0.0.1:1"
 
-func (w *wire) sink(t testing.TB, store Writer, letters DeadLetters) *Sink {
+func (w *wire) sink(t testing.TB, store Writer, deadLetters DeadLetters) *Sink {
 	t.Helper()
-	return w.sinkOf(t, first, store, letters)
+	return w.sinkOf(t, first, store, deadLetters)
 }
 
-func (w *wire) sinkOf(t testing.TB, instance string, store Writer, letters DeadLetters) *Sink {
+func (w *wire) sinkOf(t testing.TB, instance string, store Writer, deadLetters DeadLetters) *Sink {
 	t.Helper()
-	return sinkWith(t, w.deps(instance, store, letters))
+	return sinkWith(t, w.deps(instance, store, deadLetters))
 }
 
-func (w *wire) deps(instance string, store Writer, letters DeadLetters) SinkDeps {
+func (w *wire) deps(instance string, store Writer, deadLetters DeadLetters) SinkDeps {
 	return SinkDeps{
-		Kafka: w.Kafka, Streams: w.Streams, Instance: instance, Store: store, DeadLetters: letters, Metrics: w.metrics,
+		Kafka: w.Kafka, Streams: w.Streams, Instance: instance, Store: store, DeadLetters: deadLetters, Metrics: w.metrics,
 		Now: func() time.Time { return now.Time() },
 	}
 }
@@ -99,11 +99,11 @@ func (w *wire) lagOf(t testing.TB, instance string) int64 {
 	return w.Lag(topics.InstanceGroup(topics.Features, instance), topics.ActionsEnriched, topics.ItemFeatures, topics.PinCards, topics.PinAttributes)
 }
 
-func TestActionsBecomeFeatures(t *testing.T) {
+func TestSink_ActionsBecomeFeatures(t *testing.T) {
 	w := newWire(t)
 	sink := w.sink(t, w.store, w.publisher)
 	if _, known := sink.Fresh(); known {
-		t.Error("something is fresh before anything has come")
+		t.Error("Fresh is known before any action arrived")
 	}
 	changed, stopWatching := sink.Watch("user:1")
 	defer stopWatching()
@@ -135,11 +135,11 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	select {
 	case <-changed:
 	case <-time.After(eventually.Patience):
-		t.Error("nobody was woken")
+		t.Error("no watcher was notified")
 	}
-	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
 	if got := counted(t, w.registry, "smartfeed_features_lag_seconds"); got != 0 {
-		t.Errorf("freshness: got %v s, want 0, although one action happened long ago: it came a moment ago, and is there", got)
+		t.Errorf("freshness: got %v s, want 0, although one action is old: it arrived a moment ago and is stored", got)
 	}
 	if arrived, known := sink.Fresh(); !known || time.Since(arrived) > time.Minute || time.Since(arrived) < 0 {
 		t.Errorf("fresh to %v, %v, want a moment ago", arrived, known)
@@ -154,7 +154,7 @@ func TestActionsBecomeFeatures(t *testing.T) {
 
 // If another store has the actions, the sink writes the data of pins. It still processes actions, including bad ones,
 // without writing them. Actions that were written before are left to expire.
-func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
+func TestSink_ActionsElsewhereAreNotWritten(t *testing.T) {
 	w := newWire(t)
 	mustWrite(t, w.store, saves("user:before", 2, now))
 	deps := w.deps(first, w.store, w.publisher)
@@ -167,7 +167,7 @@ func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	counts := &schemas.ItemCounts{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 5}}
 	produce(t, w, w.Streams.ItemFeatures, "pin:1", counts)
 	topicstest.Run(t, sink.Run)
-	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
 	if got := rowsOf(t, w.store, actionTable); got != 2 {
 		t.Errorf("got %d actions, want the two that were there before", got)
 	}
@@ -176,15 +176,15 @@ func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 		t.Errorf("of the pin: got %v, %v, want 5", got, err)
 	}
 	if len(changed) != 1 {
-		t.Error("nobody was woken")
+		t.Error("no watcher was notified")
 	}
 	if _, n := observed(t, w.registry, "smartfeed_features_end_to_end_latency_seconds"); n > 0 || counted(t, w.registry, "smartfeed_features_lag_seconds") > 0 {
-		t.Error("it says how late actions are in a store that it does not fill")
+		t.Error("it reports the lag of a store that it does not fill")
 	}
 	w.DeadLetters(1)
 }
 
-func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
+func TestSink_BadRecordIsADeadLetter(t *testing.T) {
 	w := newWire(t)
 	good := saves("user:1", 1, now).Actions[0]
 	tests := map[string]struct {
@@ -210,10 +210,10 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 	eventually.True(t, "the good record", func() bool {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(1)
 	})
-	letters := w.DeadLetters(len(tests))
+	deadLetters := w.DeadLetters(len(tests))
 	for name, tt := range tests {
 		found := false
-		for _, l := range letters {
+		for _, l := range deadLetters {
 			if l.Topic == tt.topic && string(l.Value) == string(tt.value) && string(l.Key) == tt.key {
 				found = l.Group == topics.Features && strings.Contains(l.Reason, tt.reason)
 			}
@@ -222,7 +222,7 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 			t.Errorf("%s: no dead letter with the reason %q", name, tt.reason)
 		}
 	}
-	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
 	if got := counted(t, w.registry, "smartfeed_features_dead_letters_total"); got != float64(len(tests)) {
 		t.Errorf("counted %v dead letters, want %d", got, len(tests))
 	}
@@ -231,11 +231,11 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 // failing is a store whose first writes fail, before or after taking effect, and whose first dead letters fail.
 type failing struct {
 	*EmbeddedStore
-	mu     sync.Mutex
-	before int // writes that fail without effect
-	after  int // writes that fail after taking effect
-	bury   int // dead letters that fail
-	hits   int
+	mu      sync.Mutex
+	before  int // writes that fail without effect
+	after   int // writes that fail after taking effect
+	letters int // dead letters that fail
+	hits    int
 }
 
 var errBroken = errors.New("broken")
@@ -282,13 +282,13 @@ func (h hangingStore) Write(b Batch) error {
 
 // Features are late while a write hangs and until a failed write succeeds, however often it is retried. Old actions
 // that are already in the store do not count.
-func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
+func TestSink_FreshnessWhileStoreFails(t *testing.T) {
 	w := newWire(t)
 	store := hangingStore{w.store, make(chan struct{}), make(chan error)}
 	sink := w.sink(t, store, w.publisher)
 	var passed atomic.Int64 // since now
 	sink.deps.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
-	told := func(when string, want time.Duration) {
+	check := func(when string, want time.Duration) {
 		t.Helper()
 		got := counted(t, w.registry, "smartfeed_features_lag_seconds")
 		if got < want.Seconds() || got > (want+eventually.Patience).Seconds() {
@@ -301,31 +301,31 @@ func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
 		ran := make(chan error, 1)
 		go func() { ran <- sink.Run(t.Context()) }()
 		<-store.begun
-		told("when a write begins", time.Duration(hours)*time.Hour)
+		check("when a write starts", time.Duration(hours)*time.Hour)
 		passed.Add(int64(time.Hour))
-		told("while it hangs", time.Duration(hours+1)*time.Hour)
+		check("while it hangs", time.Duration(hours+1)*time.Hour)
 		store.outcomes <- errBroken
 		if err := <-ran; !errors.Is(err, errBroken) {
 			t.Fatalf("Run: got %v, want %v", err, errBroken)
 		}
-		told("when it has failed", time.Duration(hours+1)*time.Hour)
+		check("when it has failed", time.Duration(hours+1)*time.Hour)
 	}
 	topicstest.Run(t, sink.Run)
 	<-store.begun
 	store.outcomes <- nil
-	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
 	if got := counted(t, w.registry, "smartfeed_features_lag_seconds"); got != 0 {
-		t.Errorf("when it is written features are %v s late", got)
+		t.Errorf("after the write features are %v s late", got)
 	}
 }
 
-type failingLetters struct {
+type failingDeadLetters struct {
 	*failing
 	to *topics.Publisher
 }
 
-func (f failingLetters) SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error {
-	if f.take(&f.bury) {
+func (f failingDeadLetters) SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error {
+	if f.take(&f.letters) {
 		return errBroken
 	}
 	return f.to.SendDeadLetter(ctx, group, r, reason)
@@ -333,10 +333,10 @@ func (f failingLetters) SendDeadLetter(ctx context.Context, group string, r *kgo
 
 // A supervisor calls Run again after each error: nothing is lost or doubled. Data that was written before the failure
 // has its offset stored and is not read again, so each round produces something new.
-func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
+func TestSink_CommitsAfterWrite(t *testing.T) {
 	w := newWire(t)
-	f := &failing{EmbeddedStore: w.store, before: 2, after: 2, bury: 2}
-	sink := w.sink(t, f, failingLetters{f, w.publisher})
+	f := &failing{EmbeddedStore: w.store, before: 2, after: 2, letters: 2}
+	sink := w.sink(t, f, failingDeadLetters{f, w.publisher})
 	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
 	failed := 0
 	for _, a := range saves("user:1", 6, now).Actions {
@@ -346,7 +346,7 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 		}
 		failed++
 		if got := w.lag(t); got == 0 {
-			t.Errorf("after failure %d all is committed", failed)
+			t.Errorf("after failure %d everything is committed", failed)
 		}
 	}
 	if f.hits != failed || failed != 6 {
@@ -356,14 +356,14 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 	eventually.True(t, "six actions", func() bool {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(6)
 	})
-	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
 	if got := rowsOf(t, w.store, actionTable); got != 6 {
 		t.Errorf("got %d rows, want 6", got)
 	}
 }
 
 // An aborted transaction does not affect features.
-func TestOnlyCommittedRecordsCount(t *testing.T) {
+func TestSink_IgnoresAbortedRecords(t *testing.T) {
 	w := newWire(t)
 	tx, err := w.Kafka.Client(kgo.TransactionalID("test"))
 	must.OK(t, err)
@@ -376,7 +376,7 @@ func TestOnlyCommittedRecordsCount(t *testing.T) {
 		must.OK(t, topics.EndTransaction(t.Context(), tx, end, r.Topic))
 	}
 	topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
-	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
 	want := Last{{"pin:1", "save", nowMS.Time()}}
 	if diff := cmp.Diff(want, one(t, w.store, "user:1", define(t, "entity: user", "aggregate: last")).Value); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -397,7 +397,7 @@ func holdsAll(t *testing.T, who string, store *EmbeddedStore) {
 
 // Each of two processes has all data in its store. A process that lost its directory fills its store again. One that
 // kept it resumes at its stored offsets, although the brokers have lost the committed ones.
-func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
+func TestSink_EveryProcessHasAllFeatures(t *testing.T) {
 	w := newWire(t)
 	for i := range 10 {
 		user := schemas.UserID(fmt.Sprint("user:", i))
@@ -411,12 +411,12 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	other := openTest(t, dir, DefaultConfig())
 	topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	stop := topicstest.Run(t, w.sinkOf(t, second, other, w.publisher).Run)
-	eventually.True(t, "both have all", func() bool { return w.lag(t) == 0 && w.lagOf(t, second) == 0 })
+	eventually.True(t, "both have everything", func() bool { return w.lag(t) == 0 && w.lagOf(t, second) == 0 })
 	holdsAll(t, "the first", w.store)
 	holdsAll(t, "the second", other)
 	for _, l := range w.DeadLetters(2) {
 		if l.Group != topics.Features {
-			t.Errorf("a letter of %q, want it of the reader, so that every process takes its retry", l.Group)
+			t.Errorf("a dead letter of group %q, want that of the reader, so that every process reads its retry", l.Group)
 		}
 	}
 	must.OK(t, errors.Join(stop(), other.Close()))
@@ -426,14 +426,14 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	stop = topicstest.Run(t, w.sinkOf(t, second, kept, w.publisher).Run)
 	eventually.True(t, "the second has joined again", func() bool { return w.lagOf(t, second) == 0 })
 	if err := stop(); err != nil || kept.records > 0 {
-		t.Errorf("%v: %d records were written again, want it to go on where its store says", err, kept.records)
+		t.Errorf("%v: %d records were written again, want it to resume at the checkpoint of its store", err, kept.records)
 	}
 	must.OK(t, errors.Join(kept.Close(), os.RemoveAll(dir)))
 
 	empty := openTest(t, dir, DefaultConfig())
 	topicstest.Run(t, w.sinkOf(t, second, empty, w.publisher).Run)
 	eventually.True(t, "the second is filled again", func() bool { return rowsOf(t, empty, actionTable) == 10 && w.lagOf(t, second) == 0 })
-	holdsAll(t, "the second, which had lost all", empty)
+	holdsAll(t, "the second, with an empty store", empty)
 }
 
 // counting counts the written records.
@@ -454,7 +454,7 @@ func (w *wire) forget(t *testing.T, instance string) {
 }
 
 // A recreated topic starts at offsets that the store has already applied. It is read from the start.
-func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
+func TestSink_ReadsRecreatedTopicFromStart(t *testing.T) {
 	w := newWire(t)
 	for range 5 {
 		produce(t, w, w.Streams.ActionsEnriched, "user:key", saves("user:key", 1, now).Actions[0])
@@ -473,7 +473,7 @@ func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 	eventually.True(t, "the second topic is applied", func() bool { return rowsOf(t, w.store, actionTable) == 1+7 })
 }
 
-func TestMarksOfAStore(t *testing.T) {
+func TestStore_Checkpoint(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir, DefaultConfig())
 	want := topics.Checkpoint{}
@@ -482,23 +482,23 @@ func TestMarksOfAStore(t *testing.T) {
 			want.Set(topic, p, topics.PartitionCheckpoint{Topic: kadm.TopicID{byte(len(topic))}, Next: int64(p) << 33})
 		}
 	}
-	mustWrite(t, s, Batch{Marks: topics.Checkpoint{"a": {0: {Next: 1}}}})
-	mustWrite(t, s, Batch{Marks: want})
+	mustWrite(t, s, Batch{Checkpoint: topics.Checkpoint{"a": {0: {Next: 1}}}})
+	mustWrite(t, s, Batch{Checkpoint: want})
 	must.OK(t, errors.Join(s.Sweep(), s.Close()))
-	got, err := openTest(t, dir, DefaultConfig()).Marks()
+	got, err := openTest(t, dir, DefaultConfig()).Checkpoint()
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, marks (-want +got):\n%s", err, diff)
 	}
-	if _, err := s.Marks(); !errors.Is(err, ErrClosed) {
+	if _, err := s.Checkpoint(); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: got %v, want %v", err, ErrClosed)
 	}
 }
 
-func TestRunLeavesNothingBehind(t *testing.T) {
+func TestSink_RunStopsAllGoroutines(t *testing.T) {
 	w := newWire(t)
 	ignore := goleak.IgnoreCurrent()
 	stop := topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
-	eventually.True(t, "the group is there", func() bool {
+	eventually.True(t, "the group exists", func() bool {
 		admin, err := w.Kafka.Admin()
 		must.OK(t, err)
 		defer admin.Close()

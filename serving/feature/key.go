@@ -83,12 +83,12 @@ func pinKey(dst []byte, pin schemas.PinID, row byte) []byte {
 	return append(append(append(dst, pinTable), pin...), 0, row)
 }
 
-func markKey(dst []byte, topic string, partition int32) []byte {
+func checkpointKey(dst []byte, topic string, partition int32) []byte {
 	return binary.BigEndian.AppendUint32(append(append(append(dst, markTable), topic...), 0), uint32(partition))
 }
 
-// cutMarkKey is the reverse of markKey.
-func cutMarkKey(key []byte) (topic string, partition int32, ok bool) {
+// cutCheckpointKey is the reverse of checkpointKey.
+func cutCheckpointKey(key []byte) (topic string, partition int32, ok bool) {
 	name, number, found := bytes.Cut(key[1:], []byte{0})
 	if !found || len(number) != 4 {
 		return "", 0, false

@@ -26,20 +26,20 @@ type Lateness struct {
 
 // Run checks periodically until ctx is done, and returns nil. It logs the first of several failed checks in a row.
 func (l Lateness) Run(ctx context.Context) error {
-	var whole atomic.Pointer[time.Time] // time up to which all arrived actions are known to be in the store
+	var complete atomic.Pointer[time.Time] // time up to which all arrived actions are known to be in the store
 	began := l.Now()
-	whole.Store(&began)
-	l.Metrics.setLate(func() time.Duration { return l.ago(*whole.Load()) })
+	complete.Store(&began)
+	l.Metrics.setLate(func() time.Duration { return l.ago(*complete.Load()) })
 	failing := false
 	return periodic.Run(ctx, cmp.Or(l.Every, 5*time.Second), func() error {
 		at, err := l.check(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
-			whole.Store(&at)
+			complete.Store(&at)
 			l.Metrics.endToEnd.Observe(l.ago(at).Seconds())
 		case !failing:
-			l.Log.Warn("features: how late actions are cannot be found out", "error", err)
+			l.Log.Warn("cannot measure the lag of features", "error", err)
 		}
 		failing = err != nil
 		return nil

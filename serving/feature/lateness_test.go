@@ -18,7 +18,7 @@ import (
 
 // A store that keeps up is fresh. While it lags, the gauge is the age of the oldest missing action. While the lag is
 // unknown, the gauge grows with time from its last value.
-func TestLatenessIsSeen(t *testing.T) {
+func TestLateness_Metrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		metrics, err := NewMetrics(reg)
@@ -33,35 +33,35 @@ func TestLatenessIsSeen(t *testing.T) {
 			Every: 5 * time.Second, Metrics: metrics, Log: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now,
 			Oldest: func(context.Context) (time.Time, error) { a := says.Load(); return a.oldest, a.err },
 		}
-		away := &answer{err: errors.New("controller away")}
+		failing := &answer{err: errors.New("controller unavailable")}
 		began := time.Now()
-		step := func(what string, after time.Duration, gauge float64, looks uint64, late float64) {
+		step := func(what string, after time.Duration, gauge float64, checks uint64, late float64) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
 			sum, n := observed(t, reg, "smartfeed_features_end_to_end_latency_seconds")
-			if got := counted(t, reg, "smartfeed_features_lag_seconds"); got != gauge || n != looks || sum != late {
-				t.Errorf("%s: gauge %v, %d looks of %v s, want %v, %d of %v s", what, got, n, sum, gauge, looks, late)
+			if got := counted(t, reg, "smartfeed_features_lag_seconds"); got != gauge || n != checks || sum != late {
+				t.Errorf("%s: gauge %v, %d checks of %v s, want %v, %d of %v s", what, got, n, sum, gauge, checks, late)
 			}
 		}
-		says.Store(away)
+		says.Store(failing)
 		stop := topicstest.Run(t, l.Run)
-		step("never reached", 61*time.Second, 61, 0, 0)
+		step("never successful", 61*time.Second, 61, 0, 0)
 		says.Store(new(answer))
-		step("all there", 4*time.Second, 0, 1, 0) // at 65 s
+		step("complete", 4*time.Second, 0, 1, 0) // at 65 s
 		says.Store(&answer{oldest: began.Add(66 * time.Second)})
 		step("stuck", 20*time.Second, 19, 5, 4+9+14+19)
-		says.Store(away)
-		step("stuck, and nobody can say", 60*time.Second, 79, 5, 46)
+		says.Store(failing)
+		step("stuck, checks fail", 60*time.Second, 79, 5, 46)
 		says.Store(new(answer))
-		step("all there again", 5*time.Second, 0, 6, 46)
+		step("complete again", 5*time.Second, 0, 6, 46)
 		says.Store(&answer{oldest: time.Now().Add(time.Hour)})
 		step("a clock that is ahead", 5*time.Second, 0, 7, 46)
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if got := strings.Count(log.String(), "controller away"); got != 2 {
-			t.Errorf("logged %d times, want once for each time that it was away:\n%s", got, &log)
+		if got := strings.Count(log.String(), "controller unavailable"); got != 2 {
+			t.Errorf("logged %d times, want once per failure:\n%s", got, &log)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func define(t testing.TB, lines ...string) Definition {
 	return defs[0]
 }
 
-func TestParseReadsEveryKey(t *testing.T) {
+func TestParse_ReadsEveryKey(t *testing.T) {
 	got, err := Parse("features.yaml", []byte(`
 features:
   - name: interests_24h            # [a-z][a-z0-9_]*, unique
@@ -89,7 +89,7 @@ features:
 	}
 }
 
-func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
+func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 	const valid = "entity: user, aggregate: count"
 	tests := map[string]struct {
 		text string
@@ -101,7 +101,7 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 		"syntax":             {"features:\n  - {", []string{"f:2: did not find expected node content"}},
 		"two documents":      {"features: []\n---\nfeatures: []", []string{"f:1: more than one document"}},
 		"not a mapping":      {"features: [7]", []string{"f:1: a feature: want keys with values"}},
-		"nothing said":       {"features:\n- {}", []string{"f:2: no name", "f:2: no entity", "f:2: no aggregate"}},
+		"no keys":            {"features:\n- {}", []string{"f:2: no name", "f:2: no entity", "f:2: no aggregate"}},
 		"bad name":           {"features: [{name: A, " + valid + "}]", []string{`feature A: name "A": want [a-z]`}},
 		"long name":          {"features: [{name: " + strings.Repeat("a", 65) + ", " + valid + "}]", []string{"at most 64 bytes"}},
 		"name twice":         {"features:\n- {name: a, " + valid + "}\n- {name: a, " + valid + "}", []string{"f:3: feature a: name: already the name of the feature in line 2"}},
@@ -157,7 +157,7 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 		},
 		"ratio of unknowns": {
 			"features:\n- {name: a, entity: user, aggregate: ratio, numerator: b, denominator: a}",
-			[]string{`numerator "b": there is no such feature`, "denominator a: want a feature of entity user that is a number"},
+			[]string{`numerator "b": no such feature`, "denominator a: want a feature of entity user that is a number"},
 		},
 		"ratio of others": {
 			"features:\n- {name: p, entity: pin, aggregate: count}\n- {name: l, entity: user, aggregate: last}\n- {name: a, entity: user, aggregate: ratio, numerator: p, denominator: l}",
@@ -167,7 +167,7 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 			"features:\n- {name: b, " + valid + "}\n- {name: g, " + valid + ", group_by: verb}\n- {name: a, entity: user, aggregate: ratio, numerator: b, denominator: g}",
 			[]string{"denominator g: want the same group_by as b"},
 		},
-		"parts of a count": {"features: [{name: a, " + valid + ", numerator: a}]", []string{"numerator: count is no ratio"}},
+		"parts of a count": {"features: [{name: a, " + valid + ", numerator: a}]", []string{"numerator: count is not a ratio"}},
 		"several at once": {
 			"features:\n- {name: A, entity: user, aggregate: count}\n- {name: b, entity: us, aggregate: count}\n- {name: c, entity: user, aggregate: count, window: 97h}",
 			[]string{"f:2:", "f:3:", "f:4:"},
@@ -196,7 +196,7 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 	}
 }
 
-func TestParseFollowsAliases(t *testing.T) {
+func TestParse_FollowsAliases(t *testing.T) {
 	defs, err := Parse("f", []byte("features:\n- {name: a, entity: user, aggregate: count, verbs: &v [click, save]}\n- {name: b, entity: user, aggregate: count, verbs: *v}"))
 	must.OK(t, err)
 	if diff := cmp.Diff(defs[0].Verbs, defs[1].Verbs); diff != "" {
@@ -204,7 +204,7 @@ func TestParseFollowsAliases(t *testing.T) {
 	}
 }
 
-func TestBuiltinIsValid(t *testing.T) {
+func TestBuiltin_IsValid(t *testing.T) {
 	defs, err := Load("")
 	must.OK(t, err)
 	have := map[Entity]map[Aggregate]bool{User: {}, Pin: {}, Pair: {}}
@@ -224,7 +224,7 @@ func TestBuiltinIsValid(t *testing.T) {
 	}
 }
 
-func TestLoadReadsAFile(t *testing.T) {
+func TestLoad_ReadsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "features.yaml")
 	must.OK(t, os.WriteFile(path, []byte("features: [{name: a, entity: user, aggregate: count}]"), 0o600))
 	defs, err := Load(path)
@@ -240,7 +240,7 @@ func TestLoadReadsAFile(t *testing.T) {
 	}
 }
 
-func TestBuiltinIsReadFromItsJSON(t *testing.T) {
+func TestBuiltin_RoundTripsJSON(t *testing.T) {
 	want, err := Load("")
 	must.OK(t, err)
 	text, err := json.Marshal(map[string][]Definition{"features": want})

@@ -106,7 +106,7 @@ func meanings() map[string]meaning {
 			actions: func(a *act) { a.add("save", "pin:1", 4*day-1000); a.add("save", "pin:2", 4*day) },
 			want:    Number(1),
 		},
-		"what reaches back further is cut and named": {
+		"a longer window is cut and reported": {
 			def: "aggregate: count; window: 96h", asOf: now - 1000,
 			actions: func(a *act) { a.add("save", "pin:1", 4*day-1000); a.add("save", "pin:2", 4*day) },
 			want:    Number(1), reasons: []Reason{Window},
@@ -150,7 +150,7 @@ func meanings() map[string]meaning {
 			},
 			want: Groups{"interest:1": 1, "interest:2": 2},
 		},
-		"sum skips what is no number": {
+		"sum skips other texts": {
 			def: "aggregate: sum; of: objectAttributes.price",
 			actions: func(a *act) {
 				for _, s := range []string{"1", "2.5", "-1e1", "", "x", "NaN", "Inf", "0x10", " 1", "1 ", "1_0", "1e999"} {
@@ -166,7 +166,7 @@ func meanings() map[string]meaning {
 			actions: func(a *act) { a.add("save", "pin:1", 0); a.add("save", "pin:2", 0); a.add("save", "pin:3", 0) },
 			want:    Number(6),
 		},
-		"rate of a cut window is of the whole": {
+		"rate of a cut window is per its full length": {
 			def: "aggregate: rate; window: 96h", asOf: now - 48*hour,
 			actions: func(a *act) { a.add("save", "pin:1", 50*hour) },
 			want:    Number(1. / 96), reasons: []Reason{Window},
@@ -245,7 +245,7 @@ func (m meaning) parts(t *testing.T) (Definition, Span, []schemas.EnrichedAction
 	return d, Span{AsOf: m.asOf, Now: now}, a.list
 }
 
-func TestReferenceMeans(t *testing.T) {
+func TestReference_Cases(t *testing.T) {
 	for name, m := range meanings() {
 		t.Run(name, func(t *testing.T) {
 			d, span, actions := m.parts(t)
@@ -289,7 +289,7 @@ func TestReferenceItems(t *testing.T) {
 	}
 }
 
-func TestAStepCountsWhileAMillisecondOfItIsInTheWindow(t *testing.T) {
+func TestReferenceItems_StepAtWindowEdge(t *testing.T) {
 	start := now / schemas.ItemStep * schemas.ItemStep
 	counts := []schemas.ItemCounts{{Pin: "pin:1", Start: start, Counts: map[string]int64{"save": 1}}}
 	d := define(t, "entity: pin", "aggregate: count", "window: 1h")
@@ -309,7 +309,7 @@ func TestAStepCountsWhileAMillisecondOfItIsInTheWindow(t *testing.T) {
 	}
 }
 
-func TestFloorIsDownwards(t *testing.T) {
+func TestFloor_NegativeTimes(t *testing.T) {
 	tests := map[schemas.Micros]millis{0: 0, 999: 0, 1000: 1, -1: -1, -1000: -1, -1001: -2}
 	for m, want := range tests {
 		if got := floor(m); got != want {

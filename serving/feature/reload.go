@@ -54,12 +54,12 @@ func (r Reloader) check(seen []byte) []byte {
 	}
 	if err != nil {
 		r.Metrics.stale.Set(1)
-		r.Log.Error("feature definitions: those before stay", "file", r.Path, "error", err)
+		r.Log.Error("cannot reload feature definitions; the previous ones stay in use", "file", r.Path, "error", err)
 		return text
 	}
 	r.Metrics.stale.Set(0)
 	if seen != nil {
-		r.Log.Info("feature definitions: changed", "file", r.Path, "features", len(defs))
+		r.Log.Info("reloaded feature definitions", "file", r.Path, "features", len(defs))
 	}
 	return text
 }

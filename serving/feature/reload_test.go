@@ -39,7 +39,7 @@ func (l *lines) take() string {
 
 // The file changes while the process runs. Each valid change is in effect a moment later. For an invalid change, every
 // mistake is logged once, and the previous definitions stay.
-func TestAChangedFileIsTakenOver(t *testing.T) {
+func TestReloader_ReloadsChangedFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "features.yaml")
 		write := func(text string) {
@@ -62,12 +62,12 @@ func TestAChangedFileIsTakenOver(t *testing.T) {
 			says []string // log messages within several seconds, each once
 		}{
 			{func() {}, "one", nil},
-			{func() { write(two) }, "two", []string{"feature definitions: changed"}},
+			{func() { write(two) }, "two", []string{"reloaded feature definitions"}},
 			{func() { write(two + "- {name: Three, entity: user}\n- {entity: user, aggregate: counts}\n") }, "two", []string{`name \"Three\"`, `aggregate \"counts\"`}},
 			{func() { _ = os.Remove(path) }, "two", []string{"no such file"}},
 			{func() { write("") }, "two", []string{"no features"}},
-			{func() { write(two) }, "two", []string{"feature definitions: changed"}},
-			{func() { write(one) }, "one", []string{"feature definitions: changed"}},
+			{func() { write(two) }, "two", []string{"reloaded feature definitions"}},
+			{func() { write(one) }, "one", []string{"reloaded feature definitions"}},
 		}
 		for i, step := range steps {
 			log.take()
@@ -75,12 +75,12 @@ func TestAChangedFileIsTakenOver(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
 			if defs := s.Definitions(); len(defs) != 1 || defs[0].Name != step.want {
-				t.Errorf("step %d: got %v, want %s alone", i, defs, step.want)
+				t.Errorf("step %d: got %v, want only %s", i, defs, step.want)
 			}
-			said := log.take()
+			logged := log.take()
 			for _, says := range step.says {
-				if n := strings.Count(said, says); n != 1 {
-					t.Errorf("step %d: %q is said %d times in\n%s", i, says, n, said)
+				if n := strings.Count(logged, says); n != 1 {
+					t.Errorf("step %d: %q logged %d times in\n%s", i, says, n, logged)
 				}
 			}
 		}
@@ -91,7 +91,7 @@ func TestAChangedFileIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestReplaceRefusesTwoOfAName(t *testing.T) {
+func TestReplace_RejectsDuplicateNames(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
 	before := len(s.Definitions())
 	if err := s.Replace([]Definition{{Name: "a"}, {Name: "a"}}); err == nil || len(s.Definitions()) != before {

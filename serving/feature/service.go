@@ -142,7 +142,7 @@ func (s *Service) assemble(answer *Answer, q query, f *findings) {
 		}
 	}
 	if f.err != nil {
-		s.deps.Log.Warn("features: answer without all values", "error", f.err)
+		s.deps.Log.Warn("feature answer is incomplete", "error", f.err)
 	}
 	slices.Sort(answer.Degraded)
 }
@@ -172,13 +172,13 @@ func (s *Service) settleUser(u schemas.UserID, q query, f *findings, vectors map
 	case s.deps.Deleted.Has(u):
 		return slices.Repeat([]Result{absent(Erased)}, len(q.actions.defs))
 	case !ok:
-		return slices.Repeat([]Result{f.lacking(string(u))}, len(q.actions.defs))
+		return slices.Repeat([]Result{f.missingResult(string(u))}, len(q.actions.defs))
 	}
 	results := q.actions.settled(scanned, vectors)
 	for i := range results {
 		for _, pin := range q.actions.lookups(i, scanned) {
-			if !f.asked[pin] {
-				results[i] = f.lacking(string(pin))
+			if !f.lookedUp[pin] {
+				results[i] = f.missingResult(string(pin))
 			}
 		}
 	}
@@ -189,12 +189,12 @@ func (f *findings) ofItem(pin schemas.PinID, items compiled) []Result {
 	if results, ok := f.items[pin]; ok {
 		return items.settled(results, nil)
 	}
-	return slices.Repeat([]Result{f.lacking(string(pin))}, len(items.defs))
+	return slices.Repeat([]Result{f.missingResult(string(pin))}, len(items.defs))
 }
 
 func (f *findings) ofPair(p UserPin, d Definition, ofUser Result) Result {
-	if ofUser.Value != nil && d.needsPin() && !f.asked[p.Pin] {
-		return f.lacking(string(p.Pin))
+	if ofUser.Value != nil && d.needsPin() && !f.lookedUp[p.Pin] {
+		return f.missingResult(string(p.Pin))
 	}
 	own, known := f.pins[p.Pin]
 	return pick(d, ofUser, p.Pin, own, known)

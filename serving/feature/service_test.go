@@ -167,7 +167,7 @@ func TestAnswer(t *testing.T) {
 			`{"values":{"user:1":{"taste_now":[1,1]},"user:2":{"taste_now":null}},
 			 "missing":[{"entity":"user:2","feature":"taste_now","reason":"empty"}],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
-		"what pins know of their actors": {
+		"features of a pin's actors": {
 			`{"features":["pin_actors","pin_crowd","pin_save_share"],"pins":["pin:1","pin:none"]}`,
 			`{"values":{"pin:1":{"pin_actors":2,"pin_crowd":[0.5,2],"pin_save_share":0.7},"pin:none":{"pin_actors":0,"pin_crowd":null,"pin_save_share":null}},
 			 "missing":[{"entity":"pin:none","feature":"pin_crowd","reason":"empty"},{"entity":"pin:none","feature":"pin_save_share","reason":"empty"}],
@@ -194,18 +194,18 @@ func TestAnswer(t *testing.T) {
 			`{"values":{"user:2":{"mean_price":null}},"missing":[{"entity":"user:2","feature":"mean_price","reason":"empty"}],
 			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
-		"a pair beside its user": {
+		"a pair with its user": {
 			`{"features":["newest","saves","pair_pin"],"users":["user:2"],"pairs":[["user:1","pin:2"]]}`,
 			`{"values":{"user:2":{"newest":[],"saves":0},"user:1|pin:2":{"pair_pin":1}},"missing":[],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 		"deleted users": {
-			`{"features":["saves","pair_pin"],"users":["user:gone"],"pairs":[["user:gone","pin:1"]]}`,
-			`{"values":{"user:gone":{"saves":null},"user:gone|pin:1":{"pair_pin":null}},
-			 "missing":[{"entity":"user:gone","feature":"saves","reason":"deleted"},{"entity":"user:gone|pin:1","feature":"pair_pin","reason":"deleted"}],
+			`{"features":["saves","pair_pin"],"users":["user:deleted"],"pairs":[["user:deleted","pin:1"]]}`,
+			`{"values":{"user:deleted":{"saves":null},"user:deleted|pin:1":{"pair_pin":null}},
+			 "missing":[{"entity":"user:deleted","feature":"saves","reason":"deleted"},{"entity":"user:deleted|pin:1","feature":"pair_pin","reason":"deleted"}],
 			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 	}
-	s, _ := serviceOf{store: history(t), deleted: deleted{"user:gone": true}}.start(t)
+	s, _ := serviceOf{store: history(t), deleted: deleted{"user:deleted": true}}.start(t)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var req Request
@@ -230,7 +230,7 @@ func decoded(t *testing.T, text string) any {
 	return v
 }
 
-func TestRequestErrorNamesEveryProblem(t *testing.T) {
+func TestRequest_ReportsEveryProblem(t *testing.T) {
 	many := func(n int, quoted string) string {
 		list := make([]string, n)
 		for i := range list {
@@ -254,7 +254,7 @@ func TestRequestErrorNamesEveryProblem(t *testing.T) {
 		"too many pairs":       {`{"features":["pair_pin"],"pairs":` + many(1001, `["user:1","pin:%d"]`) + `}`, []string{"pairs: 1001: at most 1000", "no users"}},
 		"after the last year":  {`{"features":["saves"],"users":["user:1"],"at":"9999-12-31T23:59:59-01:00"}`, []string{"at: it is in the year 10000 by UTC"}},
 		"before the first one": {`{"features":["saves"],"users":["user:1"],"at":"0000-01-01T00:00:00+01:00"}`, []string{"at: it is in the year -1 by UTC"}},
-		"many problems":        {`{"features":["saves"],"users":` + many(1000, `"nobody:%d"`) + `}`, nil},
+		"many problems":        {`{"features":["saves"],"users":` + many(1000, `"other:%d"`) + `}`, nil},
 	}
 	s, _ := serviceOf{store: history(t)}.start(t)
 	for name, tt := range tests {
@@ -284,7 +284,7 @@ func TestRequestErrorNamesEveryProblem(t *testing.T) {
 	}
 }
 
-func TestTooManyValues(t *testing.T) {
+func TestRequest_RejectsTooManyValues(t *testing.T) {
 	var defs []Definition
 	req := Request{}
 	for i := range 21 {
@@ -302,7 +302,7 @@ func TestTooManyValues(t *testing.T) {
 	}
 }
 
-func TestPairsAreTwoIds(t *testing.T) {
+func TestUserPin_RejectsOtherJSON(t *testing.T) {
 	var req Request
 	for _, text := range []string{`{"pairs":[["user:1"]]}`, `{"pairs":[["user:1","pin:1","pin:2"]]}`, `{"pairs":["user:1"]}`} {
 		if err := json.Unmarshal([]byte(text), &req); err == nil {
@@ -375,7 +375,7 @@ func (empty) Pins(context.Context, []schemas.PinID, bool) (map[schemas.PinID]Pin
 	return nil, nil
 }
 
-func TestAFailingStoreIsNamedAndTheRestIsAnswered(t *testing.T) {
+func TestAnswer_DegradesOnStoreFailure(t *testing.T) {
 	down := errors.New("down")
 	fail := func(context.Context) error { return down }
 	tests := map[string]struct {
@@ -419,7 +419,7 @@ func TestAFailingStoreIsNamedAndTheRestIsAnswered(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if tt.store.hits.Load() == 0 {
-				t.Error("the store was not asked")
+				t.Error("the store was not read")
 			}
 			if n := strings.Count(log.String(), "error=down"); n != 1 {
 				t.Errorf("logged %d times, want once: %s", n, &log)
@@ -447,7 +447,7 @@ func counted(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	return sum
 }
 
-func TestTheDeadlineIsKeptWhateverTheStoreDoes(t *testing.T) {
+func TestAnswer_KeepsDeadline(t *testing.T) {
 	tests := map[string]func(release <-chan struct{}) func(context.Context, schemas.UserID) error{
 		"slow": func(<-chan struct{}) func(context.Context, schemas.UserID) error {
 			return func(ctx context.Context, u schemas.UserID) error {
@@ -458,7 +458,7 @@ func TestTheDeadlineIsKeptWhateverTheStoreDoes(t *testing.T) {
 				return ctx.Err()
 			}
 		},
-		"deaf": func(release <-chan struct{}) func(context.Context, schemas.UserID) error {
+		"ignores its context": func(release <-chan struct{}) func(context.Context, schemas.UserID) error {
 			return func(_ context.Context, u schemas.UserID) error {
 				if u != "user:1" {
 					<-release
@@ -493,7 +493,7 @@ func TestTheDeadlineIsKeptWhateverTheStoreDoes(t *testing.T) {
 	}
 }
 
-func TestWhatComesAfterTheAnswerIsNotNoted(t *testing.T) {
+func TestFindings_IgnoresLateResults(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
 	f := newFindings()
 	s.gather(t.Context(), f, nil)
@@ -501,7 +501,7 @@ func TestWhatComesAfterTheAnswerIsNotNoted(t *testing.T) {
 	f.note(t.Context(), task{}, func(*findings) { t.Error("noted") }, nil)
 }
 
-func TestACallerWhoLeavesGetsItsError(t *testing.T) {
+func TestAnswer_ReturnsContextErrorToCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	store := &faulty{Store: empty{}, actions: func(ctx context.Context, _ schemas.UserID) error { cancel(); <-ctx.Done(); return ctx.Err() }}
 	s, _ := serviceOf{store: store}.start(t)
@@ -510,7 +510,7 @@ func TestACallerWhoLeavesGetsItsError(t *testing.T) {
 	}
 }
 
-func TestScansAreBounded(t *testing.T) {
+func TestAnswer_BoundsConcurrentScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var under, most atomic.Int64
 		store := &faulty{Store: empty{}, actions: func(context.Context, schemas.UserID) error {
@@ -562,7 +562,7 @@ func (p parted) Actions(ctx context.Context, user schemas.UserID, span Span, def
 
 // If the store reports a freshness with its results, an answer has that of its least fresh result. Other answers do not
 // matter.
-func TestAnAnswerIsAsFreshAsWhatItIsMadeOf(t *testing.T) {
+func TestAnswer_ReportsLeastFreshResult(t *testing.T) {
 	early, late := now.Time().Add(-time.Hour), now.Time()
 	s, _ := serviceOf{store: parted{fresh: map[schemas.UserID]time.Time{"user:early": early, "user:late": late}}}.start(t)
 	for _, tt := range []struct {
@@ -584,7 +584,7 @@ func TestAnAnswerIsAsFreshAsWhatItIsMadeOf(t *testing.T) {
 	}
 }
 
-func TestOneScanAUserForAllFeatures(t *testing.T) {
+func TestAnswer_ScansEachUserOnce(t *testing.T) {
 	store := &faulty{Store: empty{}}
 	s, _ := serviceOf{store: store}.start(t)
 	_, err := s.Answer(t.Context(), Request{
@@ -598,7 +598,7 @@ func TestOneScanAUserForAllFeatures(t *testing.T) {
 	}
 }
 
-func TestDefinitionsAreThoseOfTheFile(t *testing.T) {
+func TestDefinitions_ReturnsFileOrder(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
 	text, err := json.Marshal(s.Definitions())
 	must.OK(t, err)
@@ -608,16 +608,16 @@ func TestDefinitionsAreThoseOfTheFile(t *testing.T) {
 	}
 }
 
-func TestAServiceIsNotMadeOfWrongParts(t *testing.T) {
+func TestNewService_Rejects(t *testing.T) {
 	defs := []Definition{{Name: "a"}, {Name: "a"}}
 	if _, err := NewService(DefaultConfig(), Deps{Definitions: defs}); err == nil || !strings.Contains(err.Error(), "two definitions of a") {
 		t.Errorf("two of one name: got %v", err)
 	}
 	if _, err := NewService(Config{}, Deps{}); err == nil {
-		t.Error("a zero configuration was taken")
+		t.Error("a zero configuration was accepted")
 	}
 	if _, err := NewSink(Config{}, SinkDeps{}); err == nil {
-		t.Error("a zero configuration was taken")
+		t.Error("a zero configuration was accepted")
 	}
 	reg := prometheus.NewRegistry()
 	must.Get(NewMetrics(reg))(t)
@@ -626,7 +626,7 @@ func TestAServiceIsNotMadeOfWrongParts(t *testing.T) {
 	}
 }
 
-func TestConfigReportsEveryProblem(t *testing.T) {
+func TestConfig_ReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
@@ -648,7 +648,7 @@ func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
 	got, err := s.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:2"}})
 	must.OK(t, err)
 	if _, known := got.Pins["pin:2"]; !known || len(got.Pins) != 1 {
-		t.Errorf("got %v, want pin:2 alone", got.Pins)
+		t.Errorf("got %v, want only pin:2", got.Pins)
 	}
 	if want := []MissingPin{{"pin:1", Unknown}}; !slices.Equal(got.Missing, want) {
 		t.Errorf("missing: got %v, want %v", got.Missing, want)

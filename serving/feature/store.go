@@ -42,11 +42,11 @@ type PinAttributes struct {
 
 // Batch is the data of one durable Write.
 type Batch struct {
-	Actions []*schemas.EnrichedAction
-	Counts  []*schemas.ItemCounts
-	Cards   []*schemas.Card
-	Pins    []*schemas.PinAttributes
-	Marks   topics.Checkpoint // applied offsets after this batch
+	Actions    []*schemas.EnrichedAction
+	Counts     []*schemas.ItemCounts
+	Cards      []*schemas.Card
+	Pins       []*schemas.PinAttributes
+	Checkpoint topics.Checkpoint // applied offsets after this batch
 }
 
 // ErrClosed is returned by every method of a closed store.
@@ -62,7 +62,7 @@ type EmbeddedStore struct {
 }
 
 // remedy is what an operator does if the store cannot be used.
-const remedy = "stop the process and delete the directory: the store is filled from what the topics still have"
+const remedy = "stop the process and delete the directory: the store is filled again from the topics"
 
 // OpenEmbedded opens the store in dir and creates it if necessary. It returns an error if another process has it open, or
 // if a release with other rows wrote it. The caller must call Close.
@@ -149,7 +149,7 @@ func (w *writer) all(b Batch) error {
 			return err
 		}
 	}
-	return w.marks(b.Marks)
+	return w.checkpoint(b.Checkpoint)
 }
 
 // each calls write for each record until it returns an error.
@@ -162,10 +162,10 @@ func each[T any](records []*T, write func(*T) error) error {
 	return nil
 }
 
-func (w *writer) marks(marks topics.Checkpoint) error {
-	for topic, partitions := range marks {
+func (w *writer) checkpoint(at topics.Checkpoint) error {
+	for topic, partitions := range at {
 		for partition, mark := range partitions {
-			if err := w.batch.Set(markKey(nil, topic, partition), mark.Bytes(), nil); err != nil {
+			if err := w.batch.Set(checkpointKey(nil, topic, partition), mark.Bytes(), nil); err != nil {
 				return err
 			}
 		}
@@ -238,32 +238,32 @@ func (w *writer) pin(p *schemas.PinAttributes) error {
 	return w.batch.Merge(w.key, w.value, nil)
 }
 
-// Marks returns the applied offsets: the last ones that Write received for each partition.
-func (s *EmbeddedStore) Marks() (topics.Checkpoint, error) {
-	marks := topics.Checkpoint{}
+// Checkpoint returns the applied offsets: the last ones that Write received for each partition.
+func (s *EmbeddedStore) Checkpoint() (topics.Checkpoint, error) {
+	at := topics.Checkpoint{}
 	err := s.db.Use(func(db *pebble.DB) error {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{markTable}, UpperBound: []byte{markTable + 1}})
 		if err != nil {
 			return err
 		}
 		for it.First(); it.Valid() && err == nil; it.Next() {
-			err = readMark(marks, it.Key(), it.Value())
+			err = readCheckpoint(at, it.Key(), it.Value())
 		}
 		return errors.Join(err, it.Close())
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read how far features are: %w", err)
+		return nil, fmt.Errorf("read feature checkpoint: %w", err)
 	}
-	return marks, nil
+	return at, nil
 }
 
-func readMark(marks topics.Checkpoint, key, value []byte) error {
-	topic, partition, ok := cutMarkKey(key)
+func readCheckpoint(at topics.Checkpoint, key, value []byte) error {
+	topic, partition, ok := cutCheckpointKey(key)
 	mark, err := topics.ParseCheckpoint(value)
 	if !ok || err != nil {
 		return fmt.Errorf("row %q: %w", key, errors.Join(packed.ErrTorn, err))
 	}
-	marks.Set(topic, partition, mark)
+	at.Set(topic, partition, mark)
 	return nil
 }
 

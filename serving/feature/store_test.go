@@ -56,7 +56,7 @@ func one(t testing.TB, s Store, user schemas.UserID, d Definition) Result {
 	return got[0]
 }
 
-func TestBeyondMaxActionsTheNewestAreLookedAt(t *testing.T) {
+func TestActions_ReadsNewestAboveMaxActions(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MaxActions = 10
 	s := openTest(t, t.TempDir(), cfg)
@@ -88,7 +88,7 @@ func TestBeyondMaxActionsTheNewestAreLookedAt(t *testing.T) {
 	}
 }
 
-func TestBeyondMaxGroupsTheNewestAreCounted(t *testing.T) {
+func TestActions_CountsNewestAboveMaxGroups(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MaxGroups = 2
 	s := openTest(t, t.TempDir(), cfg)
@@ -130,7 +130,7 @@ func rowsOf(t *testing.T, s *EmbeddedStore, table byte) int {
 	return n
 }
 
-func TestSweepDeletesDaysThatHaveExpired(t *testing.T) {
+func TestSweep_DeletesExpiredDays(t *testing.T) {
 	var clock atomic.Int64
 	clock.Store(int64(now))
 	s, err := OpenEmbedded(t.TempDir(), DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return schemas.Micros(clock.Load()).Time() })
@@ -171,7 +171,7 @@ func TestSweepDeletesDaysThatHaveExpired(t *testing.T) {
 }
 
 // The process may have started its sweeps at any time of the hour.
-func TestKeptUntilIsWhenTheLatestSweepDeletes(t *testing.T) {
+func TestKeptUntil_IsTheLatestSweep(t *testing.T) {
 	cfg := DefaultConfig()
 	for _, clock := range []string{"00:00:00", "00:10:00", "12:00:00", "23:54:59.999", "23:55:00", "23:59:59.999"} {
 		t.Run(clock, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestWrite_DeletedPinHasNoMeanOfActors(t *testing.T) {
 	}
 }
 
-func TestWhatHasExpiredIsNotWritten(t *testing.T) {
+func TestWrite_OmitsExpiredData(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	b := saves("user:1", 2, now-96*hour+1000)                           // the first is kept, the second expires now
 	straddling := (now - 96*hour) / schemas.ItemStep * schemas.ItemStep // its end is kept
@@ -268,7 +268,7 @@ func TestWhatHasExpiredIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestAStoreHasOneOwner(t *testing.T) {
+func TestOpenEmbedded_RejectsSecondProcess(t *testing.T) {
 	dir := t.TempDir()
 	openTest(t, dir, DefaultConfig())
 	second, err := OpenEmbedded(dir, DefaultConfig(), slog.New(slog.DiscardHandler), time.Now)
@@ -277,7 +277,7 @@ func TestAStoreHasOneOwner(t *testing.T) {
 	}
 }
 
-func TestAClosedStoreSaysSo(t *testing.T) {
+func TestStore_ClosedReturnsErrClosed(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	must.OK(t, s.Close())
 	_, _, errActions := s.Actions(t.Context(), "user:1", Span{}, nil)
@@ -292,7 +292,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	}
 }
 
-func TestADamagedRowIsAnError(t *testing.T) {
+func TestRead_RejectsDamagedRow(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	err := s.db.Use(func(db *pebble.DB) error {
 		return errors.Join(
@@ -326,7 +326,7 @@ func TestRead_RejectsOtherVersion(t *testing.T) {
 	}
 }
 
-func TestAScanHeedsItsContext(t *testing.T) {
+func TestScan_EndsWithContext(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	mustWrite(t, s, saves("user:1", 1, now))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -341,10 +341,10 @@ func TestAScanHeedsItsContext(t *testing.T) {
 	}
 }
 
-// killedDir is set in the process that TestWhatWasWrittenSurvivesAKill starts and kills.
+// killedDir is set in the process that TestWrite_SurvivesKill starts and kills.
 const killedDir = "SMARTFEED_TEST_KILLED_FEATURE_STORE"
 
-func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
+func TestWrite_SurvivesKill(t *testing.T) {
 	if dir := os.Getenv(killedDir); dir != "" {
 		writeUntilKilled(t, dir)
 	}
@@ -364,7 +364,7 @@ func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
 // acknowledged.
 func killWriter(t *testing.T, dir string) int {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWhatWasWrittenSurvivesAKill$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWrite_SurvivesKill$")
 	cmd.Env = append(os.Environ(), killedDir+"="+dir)
 	out, err := cmd.StdoutPipe()
 	must.OK(t, err)
@@ -373,7 +373,7 @@ func killWriter(t *testing.T, dir string) int {
 	for {
 		var line string
 		if _, err := fmt.Fscanln(out, &line); err != nil {
-			t.Fatalf("writer ended by itself: %v", err)
+			t.Fatalf("writer ended unexpectedly: %v", err)
 		}
 		if n, err := strconv.Atoi(line); err == nil {
 			written = n

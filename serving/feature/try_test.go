@@ -27,7 +27,7 @@ func tried(t *testing.T, s *Service, req TryRequest) string {
 }
 
 // A definition has the same value in a trial and in the file, in each form in which it can be written.
-func TestADefinitionIsTriedAsIfItWereInTheFile(t *testing.T) {
+func TestTry_EqualsDefinedFeature(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
 	ask := func(name string, users []schemas.UserID, pins []schemas.PinID) string {
 		a, err := s.Answer(t.Context(), Request{Features: []string{name}, Users: users, Pins: pins})
@@ -59,7 +59,7 @@ func TestADefinitionIsTriedAsIfItWereInTheFile(t *testing.T) {
 	}
 }
 
-func TestATrialNamesEveryProblem(t *testing.T) {
+func TestTry_ReportsEveryProblem(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
 	many := make([]schemas.UserID, MaxTryEntities+1)
 	for i := range many {
@@ -137,7 +137,7 @@ func TestTry_DoesNotAffectBreaker(t *testing.T) {
 	})
 }
 
-func TestWhoeverLeavesATrialGetsItsError(t *testing.T) {
+func TestTry_ReturnsContextErrorToCaller(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

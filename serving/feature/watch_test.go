@@ -6,7 +6,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-func TestWakeUpsAreCoalesced(t *testing.T) {
+func TestWatch_CoalescesNotifications(t *testing.T) {
 	var w watchers
 	one, stopOne := w.watch("user:1")
 	same, stopSame := w.watch("user:1")

@@ -37,11 +37,11 @@ func run(t *testing.T, s store, now schemas.Micros) {
 		t.Run(fmt.Sprintf("actions %d", round), rapid.MakeCheck(func(t *rapid.T) { w.checkActions(t, s) }))
 	}
 	t.Run("items", rapid.MakeCheck(func(t *rapid.T) { w.checkItems(t, s) }))
-	t.Run("as of then", func(t *testing.T) { w.checkAsOf(t, s) })
+	t.Run("earlier as_of", func(t *testing.T) { w.checkAsOf(t, s) })
 	t.Run("pins", func(t *testing.T) { w.checkPins(t, s) })
-	t.Run("ids beside each other", func(t *testing.T) { w.checkNeighbours(t, s) })
+	t.Run("adjacent ids", func(t *testing.T) { w.checkNeighbours(t, s) })
 	t.Run("ids like queries", func(t *testing.T) { w.checkHostile(t, s) })
-	t.Run("members that repeat", func(t *testing.T) { w.checkRepeats(t, s) })
+	t.Run("repeated members", func(t *testing.T) { w.checkRepeats(t, s) })
 	t.Run("many different values", func(t *testing.T) { w.checkManyValues(t, s) })
 }
 
@@ -50,7 +50,7 @@ const fewGroups = 2
 
 // runFewGroups reads groups from a store that holds the data of run, with the same now. Up to fewGroups groups, the
 // result must equal that of feature.Reference. If there are more, the store must return fewGroups groups with the
-// reason Cap, and the same ones whatever other definitions the read has.
+// reason Cap, and the same ones for any other definitions in the read.
 func runFewGroups(t *testing.T, s feature.Store, now schemas.Micros) {
 	met := map[string]int{}
 	for _, p := range newWorld(now).people[:people/3] {
@@ -61,7 +61,7 @@ func runFewGroups(t *testing.T, s feature.Store, now schemas.Micros) {
 	}
 	for _, which := range []string{fewer, asMany, more} {
 		if met[which] == 0 {
-			t.Errorf("nobody has %s: %v", which, met)
+			t.Errorf("no person has %s: %v", which, met)
 		}
 	}
 }
@@ -76,8 +76,8 @@ const (
 // few reads the groups of a person, with and without another definition, and returns the case that it covered.
 func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string {
 	t.Helper()
-	whole := feature.Reference(d, p.span, p.actions)
-	all := whole.Value.(feature.Groups)
+	complete := feature.Reference(d, p.span, p.actions)
+	all := complete.Value.(feature.Groups)
 	var got [2]feature.Result
 	for i, defs := range [][]feature.Definition{{d}, {d, d}} {
 		results, _, err := s.Actions(t.Context(), p.user, p.span, defs)
@@ -86,11 +86,11 @@ func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string
 		slices.Sort(got[i].Reasons)
 	}
 	if diff := cmp.Diff(got[0], got[1]); diff != "" {
-		t.Errorf("%s by %s (-alone +beside another):\n%s", p.user, d.GroupBy, diff)
+		t.Errorf("%s by %s (-alone +with another):\n%s", p.user, d.GroupBy, diff)
 	}
-	met, want := fewer, whole
+	met, want := fewer, complete
 	if len(all) > fewGroups {
-		met, want = more, feature.Result{Value: feature.Groups{}, Reasons: append([]feature.Reason{feature.Cap}, whole.Reasons...)}
+		met, want = more, feature.Result{Value: feature.Groups{}, Reasons: append([]feature.Reason{feature.Cap}, complete.Reasons...)}
 		for g := range got[0].Value.(feature.Groups) {
 			want.Value.(feature.Groups)[g] = all[g]
 		}
@@ -202,10 +202,10 @@ features:
 	}
 }
 
-// nobody is an empty set of deleted users.
-type nobody struct{}
+// noneDeleted is an empty set of deleted users.
+type noneDeleted struct{}
 
-func (nobody) Has(schemas.UserID) bool { return false }
+func (noneDeleted) Has(schemas.UserID) bool { return false }
 
 // service returns a service over the store, with the world's present time.
 func (w *world) service(t *testing.T, s store, definitions string) *feature.Service {
@@ -216,7 +216,7 @@ func (w *world) service(t *testing.T, s store, definitions string) *feature.Serv
 	cfg := feature.DefaultConfig()
 	cfg.Deadline = time.Minute // a remote store may be slow here
 	service, err := feature.NewService(cfg, feature.Deps{
-		Store: s, Definitions: defs, Deleted: nobody{}, Metrics: metrics, Log: slog.New(slog.DiscardHandler), Now: w.now.Time,
+		Store: s, Definitions: defs, Deleted: noneDeleted{}, Metrics: metrics, Log: slog.New(slog.DiscardHandler), Now: w.now.Time,
 	})
 	must.OK(t, err)
 	t.Cleanup(service.Close)
@@ -254,7 +254,7 @@ func (w *world) checkNeighbours(t *testing.T, s store) {
 		p := &w.neighbours[i]
 		p.same(t, s, count)
 		if want := feature.Number(i + 1); feature.Reference(count, p.span, p.actions).Value != want {
-			t.Errorf("%s has not done %v things", p.user, want)
+			t.Errorf("%s: got another count than %v", p.user, want)
 		}
 	}
 }

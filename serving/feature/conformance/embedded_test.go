@@ -15,7 +15,7 @@ import (
 )
 
 func TestEmbedded(t *testing.T) {
-	const now = schemas.Micros(1_700_000_000_123_456) // not a whole millisecond
+	const now = schemas.Micros(1_700_000_000_123_456) // not a multiple of a millisecond
 	dir := t.TempDir()
 	open := func(cfg feature.Config) *feature.EmbeddedStore {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestEmbedded(t *testing.T) {
 }
 
 // Parse reads the JSON of definitions, because JSON is YAML.
-func TestDefinitionsAreReadFromTheirJSON(t *testing.T) {
+func TestDefinition_RoundTripsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := []feature.Definition{definitions().Draw(t, "definition")}
 		text, err := json.Marshal(map[string][]feature.Definition{"features": want})

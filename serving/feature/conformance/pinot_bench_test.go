@@ -46,7 +46,7 @@ func report(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-	b.ReportMetric(0, "ns/op") // the time of the whole run is meaningless
+	b.ReportMetric(0, "ns/op") // the time of the run is meaningless
 }
 
 // fill produces the actions of all users, spread over a day, and waits until queries return them.
@@ -91,7 +91,7 @@ func tenFeatures(b *testing.B) []feature.Definition {
 	must.OK(b, err)
 	defs := slices.DeleteFunc(all, func(d feature.Definition) bool { return !slices.Contains(names, d.Name) })
 	if len(defs) != len(names) {
-		b.Fatalf("%d of %d definitions are there", len(defs), len(names))
+		b.Fatalf("found %d of %d definitions", len(defs), len(names))
 	}
 	return defs
 }

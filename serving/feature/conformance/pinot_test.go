@@ -47,7 +47,7 @@ func startCluster(t testing.TB) *cluster {
 	t.Helper()
 	controller := os.Getenv(realPinot)
 	if controller == "" {
-		t.Skip(realPinot + " is not set: no Pinot to test with")
+		t.Skip(realPinot + " is not set")
 	}
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
@@ -129,7 +129,7 @@ func (c *cluster) produce(t testing.TB, actions ...*schemas.EnrichedAction) {
 	must.OK(t, c.kafka.ProduceSync(t.Context(), records...).FirstErr())
 }
 
-// await returns when Pinot's servers have ingested the whole topic and its brokers query all of them. It then checks
+// await returns when Pinot's servers have ingested the complete topic and its brokers query all of them. It then checks
 // that the table has n rows.
 func (c *cluster) await(t testing.TB, n int) {
 	t.Helper()
@@ -141,7 +141,7 @@ func (c *cluster) await(t testing.TB, n int) {
 		NumConsumingSegmentsQueried int
 		ResultTable                 struct{ Rows [][]int }
 	}
-	eventually.True(t, "brokers ask all partitions of a table", func() bool { // of a new table
+	eventually.True(t, "brokers query all partitions of a table", func() bool { // of a new table
 		body, err := call(ctx, http.MethodPost, c.broker+"/query/sql", `{"sql": "SELECT COUNT(*) FROM `+pinot.TableName+`"}`)
 		return err == nil && json.Unmarshal(body, &found) == nil && found.NumConsumingSegmentsQueried == partitions
 	})
@@ -174,7 +174,7 @@ func TestRealPinot(t *testing.T) {
 	few.MaxGroups = fewGroups
 	t.Run("few groups", func(t *testing.T) { runFewGroups(t, pinot.NewStore(few, c.client, pins), schemas.MicrosOf(now)) })
 	t.Run("freshness", func(t *testing.T) { c.freshness(t) })
-	t.Run("what was taken back", func(t *testing.T) { c.aborted(t) })
+	t.Run("aborted transaction", func(t *testing.T) { c.aborted(t) })
 }
 
 // filled is a store whose writes go through the pipeline.
@@ -219,12 +219,12 @@ func (c *cluster) aborted(t *testing.T) {
 		must.OK(t, err)
 		if last := got[0].Value.(feature.Last); len(last) > 0 {
 			if len(last) != 1 || last[0].Object != "pin:1" {
-				t.Errorf("got %v, want the committed one alone", last)
+				t.Errorf("got %v, want only the committed one", last)
 			}
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("what was committed is not there after two minutes")
+			t.Fatal("the committed action is not visible after two minutes")
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (c *cluster) aborted(t *testing.T) {
 func (c *cluster) freshness(t *testing.T) {
 	took := c.freshAfter(t, 40)
 	slices.Sort(took)
-	t.Logf("an action is a feature after %v at half of %d times, %v at worst", took[len(took)/2], len(took), took[len(took)-1])
+	t.Logf("action to feature: median %v of %d, maximum %v", took[len(took)/2], len(took), took[len(took)-1])
 	now := schemas.MicrosOf(time.Now())
 	_, fresh, err := c.store.Actions(t.Context(), "user:fresh-0", feature.Span{Now: now, AsOf: now}, define(t, "- {name: f, entity: user, aggregate: count}\n"))
 	if ago := time.Since(fresh); err != nil || ago < 0 || ago > 5*time.Minute {
@@ -257,7 +257,7 @@ func (c *cluster) freshAfter(t testing.TB, n int) []time.Duration {
 				break
 			}
 			if time.Since(start) > time.Minute {
-				t.Fatal("not a feature after a minute")
+				t.Fatal("not visible after a minute")
 			}
 		}
 		took[i] = time.Since(start)

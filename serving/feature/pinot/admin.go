@@ -40,7 +40,7 @@ func NewAdmin(cfg Config) (*Admin, error) {
 const maxAdminBytes = 16 << 20
 
 // errAbsent is returned for a 404.
-var errAbsent = errors.New("not there")
+var errAbsent = errors.New("not found")
 
 // call sends a request and returns the body of a 200.
 func (a *Admin) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
@@ -60,7 +60,7 @@ func (a *Admin) call(ctx context.Context, method, path string, body []byte) ([]b
 func (a *Admin) Release(ctx context.Context) (Release, error) {
 	text, err := a.call(ctx, http.MethodGet, "/version", nil)
 	if err != nil {
-		return "", fmt.Errorf("ask version of pinot: %w", err)
+		return "", fmt.Errorf("get version of pinot: %w", err)
 	}
 	var modules map[string]string
 	if err := json.Unmarshal(text, &modules); err != nil {
@@ -71,7 +71,7 @@ func (a *Admin) Release(ctx context.Context) (Release, error) {
 			return releaseOf(version), nil
 		}
 	}
-	return "", errors.New("read version of pinot: none of its modules is named")
+	return "", errors.New("read version of pinot: the controller reports no module")
 }
 
 // wanted is the expected schema and table.
@@ -118,7 +118,7 @@ func (a *Admin) put(ctx context.Context, all, one string, body []byte) error {
 }
 
 // Verify returns the differences between the expected schema and table and the actual ones, path by path. It returns
-// none if all is in order. Additional settings, such as defaults, are not differences.
+// none if they agree. Additional settings, such as defaults, are not differences.
 func (a *Admin) Verify(ctx context.Context, s Stream) ([]string, error) {
 	w, err := a.wanted(ctx, s)
 	if err != nil {
@@ -143,7 +143,7 @@ func (a *Admin) Verify(ctx context.Context, s Stream) ([]string, error) {
 func (a *Admin) compare(ctx context.Context, what, path string, want []byte, secrets map[string]secure.Secret, inside func(any) any) ([]string, error) {
 	text, err := a.call(ctx, http.MethodGet, path, nil)
 	if errors.Is(err, errAbsent) {
-		return []string{what + ": is not there"}, nil
+		return []string{what + ": missing"}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", what, err)
@@ -154,7 +154,7 @@ func (a *Admin) compare(ctx context.Context, what, path string, want []byte, sec
 	}
 	got = inside(got)
 	if got == nil {
-		return []string{what + ": is not there"}, nil
+		return []string{what + ": missing"}, nil
 	}
 	return differences(what, mask(w, secrets), mask(got, secrets)), nil
 }
@@ -208,7 +208,7 @@ func objectDifferences(at string, want object, got any) []string {
 	for k, w := range want {
 		v, there := g[k]
 		if !there && !isDefault(w) {
-			all = append(all, fmt.Sprintf("%s.%s: is not there, want %v", at, k, w))
+			all = append(all, fmt.Sprintf("%s.%s: missing, want %v", at, k, w))
 		}
 		if there {
 			all = append(all, differences(at+"."+k, w, v)...)
@@ -235,7 +235,7 @@ func listDifferences(at string, want []any, got any) []string {
 		if name := nameOf(w); name != "" {
 			j := slices.IndexFunc(g, func(v any) bool { return nameOf(v) == name })
 			if j < 0 {
-				all = append(all, fmt.Sprintf("%s: %s is not there", at, name))
+				all = append(all, fmt.Sprintf("%s: %s is missing", at, name))
 				continue
 			}
 			v = g[j]

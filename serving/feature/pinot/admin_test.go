@@ -66,10 +66,10 @@ func (c *controller) setup(t *testing.T) Setup {
 	return Setup{Config: cfg, Kafka: []string{"kafka:1"}, Registry: "http://registry", Partitions: 4}
 }
 
-func TestApplyThenVerify(t *testing.T) {
+func TestSetup_ApplyThenVerify(t *testing.T) {
 	c := &controller{kept: map[string][]byte{}}
 	setup := c.setup(t)
-	if got, err := setup.Verify(t.Context()); err != nil || !slices.Equal(got, []string{"schema: is not there", "table: is not there"}) {
+	if got, err := setup.Verify(t.Context()); err != nil || !slices.Equal(got, []string{"schema: missing", "table: missing"}) {
 		t.Errorf("before: got %q, %v", got, err)
 	}
 	for range 2 {
@@ -85,7 +85,7 @@ func TestApplyThenVerify(t *testing.T) {
 	c.kept["tables"] = bytes.Replace(c.kept["tables"], []byte(`"96"`), []byte(`"24"`), 1)
 	c.kept["schemas"] = bytes.Replace(c.kept["schemas"], []byte(`"objectAuthor"`), []byte(`"author"`), 1)
 	got, err := setup.Verify(t.Context())
-	for _, want := range []string{"table.segmentsConfig.retentionTimeValue: 24, want 96", "schema.dimensionFieldSpecs: objectAuthor is not there"} {
+	for _, want := range []string{"table.segmentsConfig.retentionTimeValue: 24, want 96", "schema.dimensionFieldSpecs: objectAuthor is missing"} {
 		if err != nil || !slices.Contains(got, want) {
 			t.Errorf("changed: got %q, %v, want %q", got, err, want)
 		}
@@ -96,7 +96,7 @@ func TestApplyThenVerify(t *testing.T) {
 	}
 }
 
-func TestSetup_DefinitionsAreWhatApplySends(t *testing.T) {
+func TestSetup_DefinitionsEqualApply(t *testing.T) {
 	setup := (&controller{}).setup(t)
 	d, err := setup.Definitions(V0)
 	out := string(d.Schema) + string(d.Table)

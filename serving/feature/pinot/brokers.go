@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// brokerRest is how long a failed broker is avoided while others are available. Then one query tries it.
-const brokerRest = time.Second
+// avoidFor is how long a failed broker is avoided while others are available. Then one query tries it.
+const avoidFor = time.Second
 
 // endpoint is a broker that receives queries.
 type endpoint struct {
@@ -29,17 +29,17 @@ func (b *brokers) first() *endpoint {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next++
-	if one := b.well(nil); one != nil {
+	if one := b.healthy(nil); one != nil {
 		return one
 	}
-	return b.all[b.next%uint64(len(b.all))] // all failed lately: one may have recovered
+	return b.all[b.next%uint64(len(b.all))] // all failed recently: one may have recovered
 }
 
-// other returns the next broker except but. It returns a healthy one, or, with any, one that failed lately, or nil.
+// other returns the next broker except but. It returns a healthy one, or, with any, one that failed recently, or nil.
 func (b *brokers) other(but *endpoint, any bool) *endpoint {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if one := b.well(but); one != nil || !any {
+	if one := b.healthy(but); one != nil || !any {
 		return one
 	}
 	for i := range b.all {
@@ -50,15 +50,15 @@ func (b *brokers) other(but *endpoint, any bool) *endpoint {
 	return nil
 }
 
-// well returns the next healthy broker except but, or nil if all failed lately.
-func (b *brokers) well(but *endpoint) *endpoint {
+// healthy returns the next healthy broker except but, or nil if all failed recently.
+func (b *brokers) healthy(but *endpoint) *endpoint {
 	for i := range b.all {
 		one := b.at(i)
 		switch {
 		case one == but || one.failed && b.now().Before(one.until):
 			continue
-		case one.failed: // this query tries it; no other query does for another brokerRest
-			one.until = b.now().Add(brokerRest)
+		case one.failed: // this query tries it; no other query does for another avoidFor
+			one.until = b.now().Add(avoidFor)
 		}
 		return one
 	}
@@ -68,9 +68,9 @@ func (b *brokers) well(but *endpoint) *endpoint {
 // at returns the broker that is turns ahead.
 func (b *brokers) at(turns int) *endpoint { return b.all[(b.next+uint64(turns))%uint64(len(b.all))] }
 
-// went records the outcome of a query to a broker.
-func (b *brokers) went(one *endpoint, failed bool) {
+// record records the outcome of a query to a broker.
+func (b *brokers) record(one *endpoint, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one.failed, one.until = failed, b.now().Add(brokerRest)
+	one.failed, one.until = failed, b.now().Add(avoidFor)
 }

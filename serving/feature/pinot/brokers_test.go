@@ -27,9 +27,9 @@ const queryTime = 500 * time.Millisecond
 
 // standIn is a broker in memory. One without an answer function refuses connections.
 type standIn struct {
-	answer http.HandlerFunc
-	hits   atomic.Int64
-	well   atomic.Bool // it answers, whatever its fault was
+	answer  http.HandlerFunc
+	hits    atomic.Int64
+	healthy atomic.Bool // it answers in spite of its fault
 }
 
 const one = `{"resultTable":{"rows":[[1]]},"numServersQueried":1,"numServersResponded":1}`
@@ -93,7 +93,7 @@ func among(t *testing.T, all ...*standIn) *Client {
 	c.transport.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
 		s := all[int(address[len("broker-")]-'0')]
 		s.hits.Add(1)
-		if s.answer == nil && !s.well.Load() {
+		if s.answer == nil && !s.healthy.Load() {
 			return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 		}
 		near, far := net.Pipe()
@@ -113,12 +113,12 @@ func query(t *testing.T, c *Client) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// faulty returns a broker with a fault until its well is set.
+// faulty returns a broker with a fault until its healthy is set.
 func faulty(fault http.HandlerFunc) *standIn {
 	s := &standIn{}
 	if fault != nil {
 		s.answer = func(w http.ResponseWriter, r *http.Request) {
-			if s.well.Load() {
+			if s.healthy.Load() {
 				fault = says(one)
 			}
 			fault(w, r)
@@ -129,7 +129,7 @@ func faulty(fault http.HandlerFunc) *standIn {
 
 // One of several brokers is unavailable. Every query is answered, the broker is tried once a second, and it takes its
 // turn again after it has recovered.
-func TestABrokerThatIsAwayIsPassedOver(t *testing.T) {
+func TestBrokers_AvoidFailedBroker(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -144,19 +144,19 @@ func TestABrokerThatIsAwayIsPassedOver(t *testing.T) {
 						}
 					}
 					if n := bad.hits.Swap(0); n != tries {
-						t.Errorf("it was asked %d times, want %d", n, tries)
+						t.Errorf("received %d queries, want %d", n, tries)
 					}
 				}
 				ask(100, 1)
 				for range 3 {
-					time.Sleep(brokerRest)
+					time.Sleep(avoidFor)
 					ask(100, 1)
 				}
 				if fault == nil {
 					bad.answer = says(one)
 				}
-				bad.well.Store(true)
-				time.Sleep(brokerRest)
+				bad.healthy.Store(true)
+				time.Sleep(avoidFor)
 				ask(100, 50)
 			})
 		})
@@ -164,7 +164,7 @@ func TestABrokerThatIsAwayIsPassedOver(t *testing.T) {
 }
 
 // Many scans of an answer that meet an unavailable broker at the same time do not open the circuit breaker.
-func TestAnswersDoWithoutABroker(t *testing.T) {
+func TestBrokers_FailureKeepsCircuitBreakerClosed(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAnswersDoWithoutABroker(t *testing.T) {
 				metrics, err := feature.NewMetrics(reg)
 				must.OK(t, err)
 				s, err := feature.NewService(feature.DefaultConfig(), feature.Deps{
-					Store: NewStore(feature.DefaultConfig(), among(t, bad, &standIn{answer: says(one)}), nil), Deleted: nobodyGone{},
+					Store: NewStore(feature.DefaultConfig(), among(t, bad, &standIn{answer: says(one)}), nil), Deleted: noneDeleted{},
 					Definitions: define(t, "- {name: n, entity: user, aggregate: count}\n"), Metrics: metrics,
 					Log: slog.New(slog.DiscardHandler), Now: time.Now,
 				})
@@ -188,7 +188,7 @@ func TestAnswersDoWithoutABroker(t *testing.T) {
 					}
 				}
 				if bad.hits.Load() == 0 {
-					t.Error("it was never asked")
+					t.Error("received no query")
 				}
 				if open := gauge(t, reg, "smartfeed_features_circuit_breaker_open"); open != 0 {
 					t.Error("the circuit breaker is open")
@@ -198,9 +198,9 @@ func TestAnswersDoWithoutABroker(t *testing.T) {
 	}
 }
 
-type nobodyGone struct{}
+type noneDeleted struct{}
 
-func (nobodyGone) Has(schemas.UserID) bool { return false }
+func (noneDeleted) Has(schemas.UserID) bool { return false }
 
 func gauge(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
@@ -216,7 +216,7 @@ func gauge(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 }
 
 // A query that is slow on every broker gets the whole deadline. If all brokers are slow, not every query is sent twice.
-func TestASlowQueryIsNotGivenUp(t *testing.T) {
+func TestClient_SlowQueryGetsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &standIn{answer: after(400 * time.Millisecond)}, &standIn{answer: after(400 * time.Millisecond)}
 		c := among(t, a, b)
@@ -236,20 +236,20 @@ func TestASlowQueryIsNotGivenUp(t *testing.T) {
 		// one, which is not known to be silent yet.
 		const once = times * atOnce
 		if n := a.hits.Load() + b.hits.Load(); n < once || n > once+once/2 {
-			t.Errorf("asked %d times for %d queries", n, once)
+			t.Errorf("sent %d requests for %d queries", n, once)
 		}
 	})
 }
 
 // One query probes a broker that hangs, while other queries are answered at once.
-func TestOneQueryTriesABroker(t *testing.T) {
+func TestBrokers_OneQueryProbesFailedBroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := faulty(after(time.Hour))
 		c := among(t, bad, &standIn{answer: says(one)})
 		for bad.hits.Load() == 0 {
 			_, _ = query(t, c)
 		}
-		time.Sleep(brokerRest)
+		time.Sleep(avoidFor)
 		var late atomic.Int64
 		var queries sync.WaitGroup
 		for range 16 {
@@ -265,13 +265,13 @@ func TestOneQueryTriesABroker(t *testing.T) {
 		}
 		queries.Wait()
 		if bad.hits.Load() != 2 || late.Load() != 1 {
-			t.Errorf("asked %d times, %d queries waited, want two times and one", bad.hits.Load(), late.Load())
+			t.Errorf("received %d queries, %d queries waited, want two and one", bad.hits.Load(), late.Load())
 		}
 	})
 }
 
 // A canceled query does not count against a broker.
-func TestWhoGoesDoesNotAccuseABroker(t *testing.T) {
+func TestBrokers_CanceledQueryIsNotAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &standIn{answer: after(time.Hour)}, &standIn{answer: after(time.Hour)}
 		c := among(t, a, b)
@@ -279,28 +279,28 @@ func TestWhoGoesDoesNotAccuseABroker(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), queryTime)
 			time.AfterFunc(queryTime/4, cancel)
 			if _, err := c.query(ctx, "SELECT 1", 1); !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want that the caller has gone", err)
+				t.Errorf("got %v, want context.Canceled", err)
 			}
 		}
 		if a.hits.Load() != 5 || b.hits.Load() != 5 || c.brokers.all[0].failed || c.brokers.all[1].failed {
-			t.Errorf("asked %d and %d times, want five each, and none of them to be passed over", a.hits.Load(), b.hits.Load())
+			t.Errorf("sent %d and %d requests, want five each, and no broker avoided", a.hits.Load(), b.hits.Load())
 		}
 	})
 }
 
 // If no broker answers, the error names those that were tried, and none of them is dropped.
-func TestNoBrokerAnswers(t *testing.T) {
+func TestClient_AllBrokersFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, d := faulty(nil), faulty(nil), faulty(nil)
 		c := among(t, a, b, d)
 		for n := range 30 {
 			if _, err := query(t, c); err == nil || strings.Count(err.Error(), "refused") != 2 || strings.Contains(err.Error(), "\n") {
-				t.Fatalf("query %d: got %v, want what two brokers said", n, err)
+				t.Fatalf("query %d: got %v, want the errors of two brokers", n, err)
 			}
 		}
 		for i, s := range []*standIn{a, b, d} {
 			if n := s.hits.Load(); n != 20 {
-				t.Errorf("broker %d was asked %d times, want each as often", i, n)
+				t.Errorf("broker %d received %d queries, want the same for each", i, n)
 			}
 		}
 		hanging := among(t, faulty(after(time.Hour)), faulty(after(time.Hour)))
@@ -313,7 +313,7 @@ func TestNoBrokerAnswers(t *testing.T) {
 }
 
 // An answer that every broker would give is not requested again.
-func TestAnAnswerIsTakenWhateverItSays(t *testing.T) {
+func TestClient_ErrorAnswersAreNotRetried(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"an exception": says(`{"exceptions":[{"errorCode":150}]}`),
 		"no login":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
@@ -326,11 +326,11 @@ func TestAnAnswerIsTakenWhateverItSays(t *testing.T) {
 				c.maxBytes = 64 << 10
 				for range 10 {
 					if _, err := query(t, c); err == nil {
-						t.Error("there was an answer")
+						t.Error("got an answer, want an error")
 					}
 				}
 				if a.hits.Load() != 5 || b.hits.Load() != 5 {
-					t.Errorf("asked %d and %d times, want five each", a.hits.Load(), b.hits.Load())
+					t.Errorf("sent %d and %d requests, want five each", a.hits.Load(), b.hits.Load())
 				}
 			})
 		})
@@ -338,18 +338,18 @@ func TestAnAnswerIsTakenWhateverItSays(t *testing.T) {
 }
 
 // The check of the doctor queries every broker, including those that queries avoid.
-func TestTryNamesTheBrokersThatAreAway(t *testing.T) {
+func TestTry_ReportsFailedBrokers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := among(t, faulty(nil), &standIn{answer: says(one)}, faulty(after(time.Hour)))
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), queryTime)
 			well, away := c.Try(ctx)
 			if ctx.Err() != nil {
-				t.Error("it took all the time that there is")
+				t.Error("took the complete deadline")
 			}
 			cancel()
 			if well != 1 || len(away) != 2 || !strings.Contains(away[0].Error(), "broker-0") || !strings.Contains(away[1].Error(), "broker-2") {
-				t.Errorf("%d are well, away are %v", well, away)
+				t.Errorf("%d are healthy, failed are %v", well, away)
 			}
 		}
 	})

@@ -19,7 +19,7 @@ import (
 var ErrTooLarge = errors.New("answer is too large")
 
 // ErrPartial is returned when not all servers responded.
-var ErrPartial = errors.New("answer is of a part of the servers")
+var ErrPartial = errors.New("not all servers answered")
 
 // QueryError is an error that Pinot reports for a query. It never contains the SQL, which contains ids.
 type QueryError struct {
@@ -33,8 +33,8 @@ func (e *QueryError) Error() string { return fmt.Sprintf("exception %d", e.Code)
 //
 // A query is sent to a second broker if the first one cannot be reached, fails, or has not answered after half of the
 // query's time. The first request is not canceled, because a query may be slow on every broker; the first answer wins.
-// A broker that failed, or was silent for that long, is avoided for a second or until it answers. Then one query tries
-// it. If a broker is silent, its queries are not sent to avoided brokers. Thus not every query is sent twice when all
+// A broker that failed, or was silent for that long, is avoided for a second or until it answers. Then one query
+// tries it. If a broker is silent, its queries are not sent to avoided brokers. Thus not every query is sent twice when all
 // brokers are overloaded.
 //
 // There is another Go client, startreedata/pinot-client-go. It sends the same request, but takes no context, does not
@@ -73,17 +73,17 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // answer is the decoded result of a query.
 type answer struct {
-	rows   [][]any
-	fresh  time.Time // arrival of the newest action in the queried partitions, of the least fresh one; zero: unknown
-	capped bool      // Pinot reached its limit of groups
-	whole  int       // with ErrTooLarge: complete rows within Config.MaxBytes; -1: there is no table
+	rows     [][]any
+	fresh    time.Time // arrival of the newest action in the queried partitions, of the least fresh one; zero: unknown
+	capped   bool      // Pinot reached its limit of groups
+	complete int       // with ErrTooLarge: complete rows within Config.MaxBytes; -1: there is no table
 }
 
 // query runs a query. width is the expected number of columns.
 func (c *Client) query(ctx context.Context, sql string, width int) (answer, error) {
 	body, err := c.post(ctx, sql)
 	if errors.Is(err, ErrTooLarge) {
-		return answer{whole: wholeRows(body)}, fmt.Errorf("query pinot: %w", err)
+		return answer{complete: completeRows(body)}, fmt.Errorf("query pinot: %w", err)
 	}
 	if err != nil {
 		return answer{}, fmt.Errorf("query pinot: %w", err)
@@ -110,14 +110,14 @@ func read(body []byte, width int) (answer, error) {
 	return judge(res, width)
 }
 
-// wholeRows counts the complete rows at the start of a truncated answer. It returns -1 if the rows do not start there.
-// It looks only at brackets and quotes, because a truncated JSON text cannot be decoded.
-func wholeRows(beginning []byte) int {
+// completeRows counts the complete rows at the start of a truncated answer. It returns -1 if the rows do not start there.
+// It parses only brackets and quotes, because a truncated JSON text cannot be decoded.
+func completeRows(beginning []byte) int {
 	_, table, found := bytes.Cut(beginning, []byte(`"rows"`))
 	if !found {
 		return -1
 	}
-	whole, depth, quoted := 0, 0, false
+	complete, depth, quoted := 0, 0, false
 	for i := 0; i < len(table); i++ {
 		switch c := table[i]; {
 		case quoted && c == '\\':
@@ -128,15 +128,15 @@ func wholeRows(beginning []byte) int {
 		case c == '[':
 			depth++
 		case c == ']':
-			if depth--; depth == 0 { // the rest is not part of a row
-				return whole
+			if depth--; depth == 0 { // the remainder is not part of a row
+				return complete
 			}
 			if depth == 1 {
-				whole++
+				complete++
 			}
 		}
 	}
-	return whole
+	return complete
 }
 
 // post sends a query and returns the body of a 200, or its start with ErrTooLarge.
@@ -147,38 +147,38 @@ func (c *Client) post(ctx context.Context, sql string) ([]byte, error) {
 
 // reply is the outcome of querying one broker.
 type reply struct {
-	body []byte // of a 200; with ErrTooLarge its start
-	err  error
-	away bool // another broker may answer
+	body  []byte // of a 200; with ErrTooLarge its start
+	err   error
+	retry bool // another broker may answer
 }
 
 // anyReply queries a broker, and another one if it does not answer; see Client.
 func (c *Client) anyReply(ctx context.Context, sql string) reply {
-	var asked sync.WaitGroup
-	defer asked.Wait()
+	var calls sync.WaitGroup
+	defer calls.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	late := time.NewTimer(half(ctx))
 	defer late.Stop()
 
 	replies := make(chan reply, 2)
-	ask := func(b *endpoint) { asked.Go(func() { replies <- c.ask(ctx, b, sql) }) }
-	first, under, failed := c.brokers.first(), 1, error(nil)
-	ask(first)
-	for other := (*endpoint)(nil); under > 0; {
+	send := func(b *endpoint) { calls.Go(func() { replies <- c.send(ctx, b, sql) }) }
+	first, running, failed := c.brokers.first(), 1, error(nil)
+	send(first)
+	for other := (*endpoint)(nil); running > 0; {
 		select {
 		case <-late.C:
-			c.brokers.went(first, true) // until it answers
+			c.brokers.record(first, true) // until it answers
 		case r := <-replies:
-			if !r.away {
+			if !r.retry {
 				return r
 			}
-			under, failed = under-1, also(failed, r.err)
+			running, failed = running-1, also(failed, r.err)
 		}
 		if other == nil {
 			if other = c.brokers.other(first, failed != nil); other != nil {
-				under++
-				ask(other)
+				running++
+				send(other)
 			}
 		}
 	}
@@ -201,8 +201,8 @@ func half(ctx context.Context) time.Duration {
 	return time.Second
 }
 
-// ask sends a query to one broker.
-func (c *Client) ask(ctx context.Context, b *endpoint, sql string) reply {
+// send sends a query to one broker.
+func (c *Client) send(ctx context.Context, b *endpoint, sql string) reply {
 	query := map[string]string{"sql": sql}
 	if deadline, ok := ctx.Deadline(); ok {
 		query["queryOptions"] = fmt.Sprintf("timeoutMs=%d", max(time.Until(deadline).Milliseconds(), 1)) // otherwise it continues without a caller
@@ -217,8 +217,8 @@ func (c *Client) ask(ctx context.Context, b *endpoint, sql string) reply {
 		r.err = fmt.Errorf("status %d %s", status, http.StatusText(status)) // without the body, which may contain the SQL
 	}
 	if ctx.Err() == nil { // a canceled query does not count against the broker
-		r.away = status >= http.StatusInternalServerError || err != nil && !errors.Is(err, ErrTooLarge)
-		c.brokers.went(b, r.away)
+		r.retry = status >= http.StatusInternalServerError || err != nil && !errors.Is(err, ErrTooLarge)
+		c.brokers.record(b, r.retry)
 	}
 	return r
 }
@@ -292,21 +292,21 @@ func judge(res response, width int) (answer, error) {
 
 // Try queries the table on every broker, for half of the remaining time. It returns the number of brokers that answer,
 // and the errors of the others.
-func (c *Client) Try(ctx context.Context) (well int, away []error) {
+func (c *Client) Try(ctx context.Context) (healthy int, failed []error) {
 	ctx, cancel := context.WithTimeout(ctx, half(ctx))
 	defer cancel()
 	problems := make([]error, len(c.brokers.all))
-	var asked sync.WaitGroup
+	var calls sync.WaitGroup
 	for i, b := range c.brokers.all {
-		asked.Go(func() { problems[i] = c.try(ctx, b) })
+		calls.Go(func() { problems[i] = c.try(ctx, b) })
 	}
-	asked.Wait()
-	away = slices.DeleteFunc(problems, func(err error) bool { return err == nil })
-	return len(c.brokers.all) - len(away), away
+	calls.Wait()
+	failed = slices.DeleteFunc(problems, func(err error) bool { return err == nil })
+	return len(c.brokers.all) - len(failed), failed
 }
 
 func (c *Client) try(ctx context.Context, b *endpoint) error {
-	r := c.ask(ctx, b, "SELECT COUNT(*) FROM "+TableName)
+	r := c.send(ctx, b, "SELECT COUNT(*) FROM "+TableName)
 	if r.err == nil {
 		_, r.err = read(r.body, 1)
 	}

@@ -48,11 +48,11 @@ func says(body string) http.HandlerFunc {
 
 const secret = "user:secret"
 
-// Without it the broker would work on for as long as it is configured, for nobody.
-func TestQuery_TellsTheBrokerTheDeadline(t *testing.T) {
-	var asked struct{ SQL, QueryOptions string }
+// Without the deadline, the broker would run the query for its configured maximum without a caller.
+func TestQuery_SendsDeadline(t *testing.T) {
+	var sent struct{ SQL, QueryOptions string }
 	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
-		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
 			t.Error(err)
 		}
 		_, _ = io.WriteString(w, "{}")
@@ -61,18 +61,18 @@ func TestQuery_TellsTheBrokerTheDeadline(t *testing.T) {
 	defer cancel()
 	must.Get(c.query(ctx, "SELECT n", 1))(t)
 	var ms int
-	if _, err := fmt.Sscanf(asked.QueryOptions, "timeoutMs=%d", &ms); err != nil || ms <= 0 || ms > 60_000 {
-		t.Errorf("query options %q, want at most the minute that is left", asked.QueryOptions)
+	if _, err := fmt.Sscanf(sent.QueryOptions, "timeoutMs=%d", &ms); err != nil || ms <= 0 || ms > 60_000 {
+		t.Errorf("query options %q, want at most the remaining minute", sent.QueryOptions)
 	}
 }
 
-func TestOnlyWholeAnswersAreTaken(t *testing.T) {
+func TestQuery_AcceptsOnlyCompleteAnswers(t *testing.T) {
 	table := `"resultTable":{"dataSchema":{"columnNames":["n"],"columnDataTypes":["LONG"]},"rows":[[3]]}`
 	tests := map[string]struct {
 		answer http.HandlerFunc
 		want   func(error) bool
 	}{
-		"whole":      {says(`{` + table + `,"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err == nil }},
+		"complete":   {says(`{` + table + `,"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err == nil }},
 		"all pruned": {says(`{}`), func(err error) bool { return err == nil }},
 		"exceptions": {says(`{` + table + `,"exceptions":[{"errorCode":710,"message":"` + secret + `"}]}`), func(err error) bool { var q *QueryError; return errors.As(err, &q) && q.Code == 710 }},
 		"partial":    {says(`{` + table + `,"numServersQueried":2,"numServersResponded":1}`), func(err error) bool { return errors.Is(err, ErrPartial) }},
@@ -96,13 +96,13 @@ func TestOnlyWholeAnswersAreTaken(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if err != nil && strings.Contains(err.Error(), secret) {
-				t.Errorf("the error tells what was asked: %v", err)
+				t.Errorf("the error contains the query: %v", err)
 			}
 		})
 	}
 }
 
-func TestAQueryEndsWithItsContext(t *testing.T) {
+func TestQuery_EndsWithContext(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	c := broker(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -130,16 +130,16 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A store reads the columns, whatever the order of the ids, and reports its freshness.
-func TestStoreReadsRows(t *testing.T) {
-	var asked []string
+// A store reads the columns, in any order of the ids, and reports its freshness.
+func TestStore_ReadsRows(t *testing.T) {
+	var sent []string
 	row := func(id, object string, ts int64) string {
 		return fmt.Sprintf(`["%s","user:1","save","%s",["",  "interest:a"],["-Infinity"],"{\"price\":\"2.5\"}",%d]`, id, object, ts)
 	}
 	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
 		var q map[string]string
 		_ = json.NewDecoder(r.Body).Decode(&q)
-		asked = append(asked, q["sql"])
+		sent = append(sent, q["sql"])
 		ms := int64(now) / 1000
 		fmt.Fprintf(w, `{"resultTable":{"rows":[%s,%s,%s,["other","user:2","save","pin:9",[],[],"{\"price\":\"100\"}",%d]]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`,
 			row("\U0001F600", "pin:2", ms), row("\uff5e", "pin:1", ms), row("c", "pin:3", ms-1), ms, ms)
@@ -166,14 +166,14 @@ func TestStoreReadsRows(t *testing.T) {
 	if !fresh.Equal(at) {
 		t.Errorf("fresh to %v, want %v", fresh, at)
 	}
-	if len(asked) != 1 {
-		t.Errorf("%d queries for four features, want one: %q", len(asked), asked)
+	if len(sent) != 1 {
+		t.Errorf("%d queries for four features, want one: %q", len(sent), sent)
 	}
 }
 
-// The freshness of a user is what the answer for this user reports, whichever query it was, and not that of another
+// The freshness of a user is what the answer for this user reports, for any kind of query, and not that of another
 // partition.
-func TestEachAnswerSaysHowFreshItIs(t *testing.T) {
+func TestStore_ReportsFreshnessPerAnswer(t *testing.T) {
 	ms := int64(now) / 1000
 	says := map[string]int64{"user:1": ms - 3_600_000, "user:2": ms, "user:3": math.MaxInt64, "user:4": 0}
 	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +204,7 @@ func TestEachAnswerSaysHowFreshItIs(t *testing.T) {
 	}
 }
 
-func TestWrongRowsAreErrors(t *testing.T) {
+func TestRead_RejectsWrongRows(t *testing.T) {
 	tests := map[string]struct{ column, value string }{
 		"a number for a text": {"object", "7"}, "a text for a time": {timeColumn, `"now"`}, "no list": {"objectInterests", `"x"`},
 		"numbers in a list": {"objectInterests", "[1]"}, "texts in a vector": {"objectEmbedding", `[1,"x"]`}, "beyond 32 bits": {"objectEmbedding", "[1e39]"},
@@ -226,7 +226,7 @@ func TestWrongRowsAreErrors(t *testing.T) {
 }
 
 // The client and Admin send the configured login over TLS. The error for a wrong answer does not contain it.
-func TestLoginOverTLS(t *testing.T) {
+func TestClient_LoginOverTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != "ada" || password != "correct-horse" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -246,7 +246,7 @@ func TestLoginOverTLS(t *testing.T) {
 	for _, c := range []struct{ name, password, ca, says string }{
 		{"right", "correct-horse", ca, ""},
 		{"wrong", "battery-staple", ca, "401"},
-		{"not believed", "correct-horse", "", "certificate"},
+		{"untrusted CA", "correct-horse", "", "certificate"},
 	} {
 		cfg := DefaultConfig()
 		cfg.Brokers, cfg.Controller = []string{server.URL}, server.URL
@@ -256,9 +256,9 @@ func TestLoginOverTLS(t *testing.T) {
 		t.Cleanup(client.Close)
 		admin, err := NewAdmin(cfg)
 		must.OK(t, err)
-		_, asked := client.query(t.Context(), "SELECT 1", 1)
+		_, sent := client.query(t.Context(), "SELECT 1", 1)
 		_, administered := admin.Release(t.Context())
-		for what, err := range map[string]error{"client": asked, "admin": administered} {
+		for what, err := range map[string]error{"client": sent, "admin": administered} {
 			if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), c.password)) {
 				t.Errorf("%s, %s: got %v, want %q", c.name, what, err, c.says)
 			}
@@ -267,7 +267,7 @@ func TestLoginOverTLS(t *testing.T) {
 }
 
 // The credentials of Pinot's servers for Kafka are in the table, and in no output.
-func TestSecretsOfTheStreamAreNotShown(t *testing.T) {
+func TestAdmin_HidesStreamSecrets(t *testing.T) {
 	const jaas = "PlainLoginModule required password=correct-horse"
 	s := Setup{Config: DefaultConfig(), Partitions: 4}
 	s.Config.Stream = map[string]secure.Secret{"sasl.jaas.config": jaas}

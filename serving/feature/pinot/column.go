@@ -38,7 +38,7 @@ func columns() []column {
 		return column{name: name, kind: "STRING", path: path, read: func(a *schemas.EnrichedAction, v any) error {
 			s, ok := v.(string)
 			if !ok {
-				return fmt.Errorf("%s: %T is no text", name, v)
+				return fmt.Errorf("%s: %T is not a text", name, v)
 			}
 			set(a, s)
 			return nil
@@ -89,7 +89,7 @@ func columns() []column {
 				n, ok := v.(json.Number)
 				ms, err := n.Int64()
 				if !ok || err != nil {
-					return fmt.Errorf("%s: %v is no time", timeColumn, v)
+					return fmt.Errorf("%s: %v is not a time", timeColumn, v)
 				}
 				a.Timestamp = schemas.Micros(ms) * 1000
 				return nil
@@ -113,7 +113,7 @@ func interests(name, record string, set func(*schemas.EnrichedAction, []schemas.
 			for _, m := range list {
 				id, ok := m.(string)
 				if !ok {
-					return fmt.Errorf("%s: %T is no text", name, m)
+					return fmt.Errorf("%s: %T is not a text", name, m)
 				}
 				if id != "" { // an empty list is stored as ""
 					ids = append(ids, schemas.InterestID(id))
@@ -141,7 +141,7 @@ func embedding(name, record string, set func(*schemas.EnrichedAction, []float32)
 				n, ok := m.(json.Number)
 				x, err := n.Float64()
 				if !ok || err != nil || math.Abs(x) > math.MaxFloat32 {
-					return fmt.Errorf("%s: %v is no number of 32 bits", name, m)
+					return fmt.Errorf("%s: %v is not a number of 32 bits", name, m)
 				}
 				vector[i] = float32(x)
 			}
@@ -157,7 +157,7 @@ func isNumber(v any) bool { _, ok := v.(json.Number); return ok }
 func members(name string, v any) ([]any, error) {
 	list, ok := v.([]any)
 	if !ok {
-		return nil, fmt.Errorf("%s: %T is no list", name, v)
+		return nil, fmt.Errorf("%s: %T is not a list", name, v)
 	}
 	return list, nil
 }
@@ -170,7 +170,7 @@ func attributes(name, record string, set func(*schemas.EnrichedAction, map[strin
 		read: func(a *schemas.EnrichedAction, v any) error {
 			text, ok := v.(string)
 			if !ok {
-				return fmt.Errorf("%s: %T is no text", name, v)
+				return fmt.Errorf("%s: %T is not a text", name, v)
 			}
 			m := map[string]string{}
 			if text != "" && text != "null" {

@@ -4,10 +4,10 @@
 //	rows    one per action, with the columns of the function columns
 //	out     results as defined by feature.Reference; the data of pins comes from the embedded store, by key
 //
-// A read of a user is one query, whatever the number of features. The query returns the columns that the features need,
+// A read of a user is one query for any number of features. The query returns the columns that the features need,
 // for the actions in the widest window, newest first. This package evaluates them with the code that evaluates the
 // embedded store's rows. Only if a single count without half-life over columns is requested does Pinot count. If there
-// are more groups than the limit, the rows are read after all, because only they tell which groups are the newest. Thus
+// are more groups than the limit, the rows are read instead, because only they show which groups are the newest. Thus
 // all stores agree, although some releases of Pinot cannot add vectors and others have no maps.
 //
 // # Text

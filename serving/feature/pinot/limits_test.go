@@ -18,11 +18,11 @@ import (
 
 // scripted is a broker that answers a count, and the newest rows up to their LIMIT.
 type scripted struct {
-	count string   // the whole answer
+	count string   // the complete answer
 	rows  []string // newest first
 
-	mu    sync.Mutex
-	asked []string
+	mu   sync.Mutex
+	sent []string
 }
 
 var limit = regexp.MustCompile(` LIMIT (\d+)$`)
@@ -32,7 +32,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&q)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, q["sql"])
+	s.sent = append(s.sent, q["sql"])
 	if strings.Contains(q["sql"], "COUNT(") {
 		_, _ = fmt.Fprint(w, s.count)
 		return
@@ -45,14 +45,14 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *scripted) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked
+	return s.sent
 }
 
 // Pinot counts by group up to the limit of groups. Above it, the store returns the newest groups, which it reads from
 // rows.
-func TestGroupsUpToTheirBoundAreCounted(t *testing.T) {
-	const whole = `,"numServersQueried":1,"numServersResponded":1}`
-	counts := func(rows string) string { return `{"resultTable":{"rows":[` + rows + `]}` + whole }
+func TestStore_CountsGroupsUpToLimit(t *testing.T) {
+	const tail = `,"numServersQueried":1,"numServersResponded":1}`
+	counts := func(rows string) string { return `{"resultTable":{"rows":[` + rows + `]}` + tail }
 	row := func(id, surface string, ago int64) string {
 		return fmt.Sprintf(`["%s","user:1","%s",%d]`, id, surface, int64(now)/1000-ago)
 	}
@@ -63,13 +63,13 @@ func TestGroupsUpToTheirBoundAreCounted(t *testing.T) {
 		want    feature.Result
 		queries int
 	}{
-		"as many as there may be":       {counts(`["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
-		"and actions outside of any":    {counts(`["home",1],["",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
-		"outside first":                 {counts(`["",1],["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
-		"one more":                      {counts(`["home",1],["search",1]`), newest, 2},
-		"one more, and outside of any":  {counts(`["home",1],["",1],["search",1]`), newest, 2},
-		"more than Pinot counts":        {`{"resultTable":{"rows":[["home",1]]},"numGroupsLimitReached":true` + whole, newest, 2},
-		"more than an answer has place": {counts(`["` + strings.Repeat("x", 64<<10) + `",1]`), newest, 2},
+		"at the limit":                  {counts(`["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
+		"at the limit, outside actions": {counts(`["home",1],["",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
+		"outside actions first":         {counts(`["",1],["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
+		"above the limit":               {counts(`["home",1],["search",1]`), newest, 2},
+		"above, with outside actions":   {counts(`["home",1],["",1],["search",1]`), newest, 2},
+		"more than Pinot counts":        {`{"resultTable":{"rows":[["home",1]]},"numGroupsLimitReached":true` + tail, newest, 2},
+		"more than an answer holds":     {counts(`["` + strings.Repeat("x", 64<<10) + `",1]`), newest, 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,22 +83,22 @@ func TestGroupsUpToTheirBoundAreCounted(t *testing.T) {
 			if diff := cmp.Diff([]feature.Result{tt.want}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if asked := s.all(); len(asked) != tt.queries || !strings.HasSuffix(asked[0], " LIMIT 3") {
-				t.Errorf("asked %q, want %d, of them the first with room for one group more and none", asked, tt.queries)
+			if sent := s.all(); len(sent) != tt.queries || !strings.HasSuffix(sent[0], " LIMIT 3") {
+				t.Errorf("sent %q, want %d, the first with a limit above the groups", sent, tt.queries)
 			}
 		})
 	}
 }
 
 // A user whose rows exceed the maximum size of an answer gets the newest that fit. This is not a failure of the store.
-func TestWideRowsAreNoFailure(t *testing.T) {
+func TestStore_ReducesWideRows(t *testing.T) {
 	tests := map[string]struct{ rows, bytes, looked, queries int }{
-		"all fit":               {6, 10 << 10, 6, 1},
-		"some fit":              {40, 2 << 10, 27, 2}, // 31 do; the room of three is left for what follows, and one shows that there are more
-		"few fit":               {100, 20 << 10, 2, 2},
-		"one fits":              {3, 40 << 10, 0, 2},
-		"not one fits":          {3, 70 << 10, 0, 1},
-		"all but the end's fit": {6, 65_460 / 6, 4, 3},
+		"all fit":              {6, 10 << 10, 6, 1},
+		"some fit":             {40, 2 << 10, 27, 2}, // 31 do; three are reserved for the tail, and one shows that there are more
+		"few fit":              {100, 20 << 10, 2, 2},
+		"one fits":             {3, 40 << 10, 0, 2},
+		"none fits":            {3, 70 << 10, 0, 1},
+		"all but the tail fit": {6, 65_460 / 6, 4, 3},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,17 +113,17 @@ func TestWideRowsAreNoFailure(t *testing.T) {
 `)
 			got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
 			must.OK(t, err)
-			asked := s.all()
-			if len(asked) != tt.queries {
-				t.Errorf("%d queries, want %d: %q", len(asked), tt.queries, asked)
+			sent := s.all()
+			if len(sent) != tt.queries {
+				t.Errorf("%d queries, want %d: %q", len(sent), tt.queries, sent)
 			}
 			looked := int(got[0].Value.(feature.Number))
 			capped := len(got[0].Reasons) == 1 && got[0].Reasons[0] == feature.Cap
 			if looked != tt.looked || capped != (looked < tt.rows) {
-				t.Errorf("looked at %d of %d, reasons %v, want %d", looked, tt.rows, got[0].Reasons, tt.looked)
+				t.Errorf("read %d of %d, reasons %v, want %d", looked, tt.rows, got[0].Reasons, tt.looked)
 			}
 			if whole := len(got[1].Reasons) == 0; whole != (looked > 0) || whole && got[1].Value != feature.Number(1) {
-				t.Errorf("of the last minute: %+v, want 1 where anything was looked at", got[1])
+				t.Errorf("of the last minute: %+v, want 1 if any row was read", got[1])
 			}
 		})
 	}
@@ -142,21 +142,21 @@ func wide(t *testing.T, i, bytes int) string {
 	return row(strings.Repeat("x", bytes-len(row(""))))
 }
 
-func TestWholeRowsAreCounted(t *testing.T) {
+func TestCompleteRows(t *testing.T) {
 	const answer = `{"resultTable":{"dataSchema":{"columnNames":["id"]},"rows" : [["]",["a","b"]],["\"]\\",[]],[null,[1]]]},"exceptions":[[],[]]}`
 	third := strings.Index(answer, `,[null`)
 	for beginning, want := range map[string]int{
 		answer: 3, answer[:third]: 2, answer[:third-1]: 1, answer[:third+len(`,[null,[1]`)]: 2,
 		`{"resultTable":{"rows":[`: 0, "<html>": -1, "": -1,
 	} {
-		if got := wholeRows([]byte(beginning)); got != want {
+		if got := completeRows([]byte(beginning)); got != want {
 			t.Errorf("%s: %d rows, want %d", beginning, got, want)
 		}
 	}
 }
 
 // An oversized body that is not an answer is a failure of the broker, and not caused by the user's rows.
-func TestTooMuchOfWhatIsNoAnswerIsAFailure(t *testing.T) {
+func TestStore_OversizedErrorIsAFailure(t *testing.T) {
 	for name, status := range map[string]int{"no table": http.StatusOK, "an error": http.StatusBadRequest} {
 		c := broker(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
@@ -176,7 +176,7 @@ func TestTooMuchOfWhatIsNoAnswerIsAFailure(t *testing.T) {
 
 // Rows above the limit are always reported. This also holds for releases that confuse two ids, where the rows belong to
 // another user.
-func TestRowsBeyondTheBoundAreNamed(t *testing.T) {
+func TestStore_ReportsRowsAboveLimit(t *testing.T) {
 	row := func(user string, ago int64) string {
 		return fmt.Sprintf(`["%s-%d","%s",%d]`, user, ago, user, int64(now)/1000-ago)
 	}
@@ -190,9 +190,9 @@ func TestRowsBeyondTheBoundAreNamed(t *testing.T) {
 	}{
 		"own":                       {[]string{row(one, 0), row(one, 1)}, counted(2)},
 		"more of one's own":         {[]string{row(one, 0), row(one, 1), row(one, 2)}, counted(2, feature.Cap)},
-		"another's":                 {[]string{row(other, 0), row(one, 1)}, counted(1)},
-		"another's and more":        {[]string{row(other, 0), row(one, 1), row(other, 2)}, counted(1, feature.Cap)},
-		"more of another's alone":   {[]string{row(other, 0), row(other, 1), row(other, 2)}, counted(0, feature.Cap)},
+		"one of another":            {[]string{row(other, 0), row(one, 1)}, counted(1)},
+		"one of another and more":   {[]string{row(other, 0), row(one, 1), row(other, 2)}, counted(1, feature.Cap)},
+		"only rows of another":      {[]string{row(other, 0), row(other, 1), row(other, 2)}, counted(0, feature.Cap)},
 		"more, all of them too old": {[]string{row(one, 3_600_000), row(one, 3_600_001), row(one, 3_600_002)}, counted(0)},
 	}
 	for name, tt := range tests {
@@ -207,8 +207,8 @@ func TestRowsBeyondTheBoundAreNamed(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got[0]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if asked := s.all(); len(asked) != 1 || !strings.Contains(asked[0], " IN (") {
-				t.Errorf("asked %q, want both readings of the id at once", asked)
+			if sent := s.all(); len(sent) != 1 || !strings.Contains(sent[0], " IN (") {
+				t.Errorf("sent %q, want both readings of the id at once", sent)
 			}
 		})
 	}

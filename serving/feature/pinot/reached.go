@@ -25,16 +25,16 @@ func NewExternalConsumer(cfg Config) (topics.ExternalConsumer, error) {
 	return topics.ExternalConsumer{Name: Name, Topic: topics.ActionsEnriched, Reached: a.Reached}, nil
 }
 
-// reachedTimeout limits a request for the offsets. The controller asks all servers.
+// reachedTimeout limits a request for the offsets. The controller queries all servers.
 const reachedTimeout = 5 * time.Second
 
-// Reached asks the controller for the offset of the next record, for each partition of the topic. A server advances the
+// Reached requests from the controller the offset of the next record, for each partition of the topic. A server advances the
 // offset when a record has been indexed, or skipped as invalid or duplicate. Queries see indexed records, so the
 // answers of that server contain every record below the offset. Of several replicas, and of a segment that ends while
 // the next one starts, the lowest offset counts. A replica whose server does not respond to the controller is ignored
 // if another one responds.
 //
-// Brokers may not query the servers yet. They learn of a new table or a new segment from ZooKeeper, usually within a
+// Brokers may not query the servers yet. They receive a new table or a new segment from ZooKeeper, usually within a
 // second.
 //
 // Reached returns an error if the controller does not respond within five seconds or has no such table, or if no server
@@ -44,17 +44,17 @@ func (a *Admin) Reached(ctx context.Context) (map[int32]int64, error) {
 	defer cancel()
 	text, err := a.call(ctx, http.MethodGet, "/tables/"+TableName+"/consumingSegmentsInfo", nil)
 	if errors.Is(err, errAbsent) {
-		err = fmt.Errorf(`table %s %w: "smartfeed pinot apply" makes it`, TableName, err)
+		err = fmt.Errorf(`table %s %w: "smartfeed pinot apply" creates it`, TableName, err)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask how far pinot is: %w", err)
+		return nil, fmt.Errorf("request the offsets of pinot: %w", err)
 	}
 	reached, err := offsetsOf(text)
 	if err != nil {
-		return nil, fmt.Errorf("read how far pinot is: %w", err)
+		return nil, fmt.Errorf("read the offsets of pinot: %w", err)
 	}
 	return reached, nil
 }
@@ -87,12 +87,12 @@ func offsetsOf(text []byte) (map[int32]int64, error) {
 		return nil, err
 	}
 	if len(found.Segments) == 0 {
-		return nil, errors.New("no segment is being filled: has consumption been paused?")
+		return nil, errors.New("no segment is consuming: consumption may be paused")
 	}
 	least := map[int32]int64{}
 	for segment, replicas := range found.Segments {
 		if len(replicas) == 0 {
-			return nil, fmt.Errorf("no server says how far it is with segment %s, %d do not answer the controller", segment, found.Silent)
+			return nil, fmt.Errorf("no server reports an offset of segment %s; %d servers do not answer the controller", segment, found.Silent)
 		}
 		for _, r := range replicas {
 			if err := r.lower(least); err != nil {

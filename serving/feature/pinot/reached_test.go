@@ -45,8 +45,8 @@ func (s segments) text(r Release) string {
 	return text + "}"
 }
 
-// asked returns an external consumer whose controller responds with answer.
-func asked(t *testing.T, answer http.HandlerFunc) topics.ExternalConsumer {
+// consumerOf returns an external consumer whose controller responds with answer.
+func consumerOf(t *testing.T, answer http.HandlerFunc) topics.ExternalConsumer {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
@@ -64,18 +64,18 @@ func TestReached(t *testing.T) {
 		says     string // in the error
 	}{
 		"two partitions":               {segments{"actions_enriched__0__3__20260101T0000Z": {"12"}, "actions_enriched__11__0__20260101T0000Z": {"0"}}, map[int32]int64{0: 12, 11: 0}, ""},
-		"a replica behind":             {segments{"actions_enriched__0__3__20260101T0000Z": {"12", "5", "12"}}, map[int32]int64{0: 5}, ""},
+		"a replica that lags":          {segments{"actions_enriched__0__3__20260101T0000Z": {"12", "5", "12"}}, map[int32]int64{0: 5}, ""},
 		"one segment ends, one begins": {segments{"actions_enriched__0__3__20260101T0000Z": {"90"}, "actions_enriched__0__4__20260101T0000Z": {"100"}}, map[int32]int64{0: 90}, ""},
 		"a replica without an offset":  {segments{"actions_enriched__0__3__20260101T0000Z": {"-"}, "actions_enriched__1__0__20260101T0000Z": {"3"}}, map[int32]int64{1: 3}, ""},
-		"nobody consumes a segment":    {segments{"actions_enriched__0__3__20260101T0000Z": {}, "actions_enriched__1__0__20260101T0000Z": {"3"}}, nil, "segment actions_enriched__0__3"},
-		"no segment":                   {segments{}, nil, "no segment is being filled"},
+		"a segment without a consumer": {segments{"actions_enriched__0__3__20260101T0000Z": {}, "actions_enriched__1__0__20260101T0000Z": {"3"}}, nil, "segment actions_enriched__0__3"},
+		"no segment":                   {segments{}, nil, "no segment is consuming"},
 		"an offset of another stream":  {segments{"actions_enriched__0__3__20260101T0000Z": {"shard-1"}}, nil, "shard-1"},
 	} {
 		for _, r := range []Release{V0, V1} {
 			t.Run(name+" "+string(r), func(t *testing.T) {
-				f := asked(t, func(w http.ResponseWriter, req *http.Request) {
+				f := consumerOf(t, func(w http.ResponseWriter, req *http.Request) {
 					if req.Method != http.MethodGet || req.URL.Path != "/tables/actions_enriched/consumingSegmentsInfo" {
-						t.Errorf("asked %s %s", req.Method, req.URL)
+						t.Errorf("sent %s %s", req.Method, req.URL)
 					}
 					says(tt.segments.text(r))(w, req)
 				})
@@ -88,19 +88,19 @@ func TestReached(t *testing.T) {
 	}
 }
 
-func TestReachedSaysWhatIsWrongWithTheController(t *testing.T) {
+func TestReached_ReportsControllerErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
 		says   string
 	}{
-		"no table": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, `"smartfeed pinot apply" makes it`},
+		"no table": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, `"smartfeed pinot apply" creates it`},
 		"no answer": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
-			says("servers are away")(w, nil)
-		}, "500 Internal Server Error: servers are away"},
-		"no JSON": {says("<html>"), "read how far pinot is"},
+			says("servers are unavailable")(w, nil)
+		}, "500 Internal Server Error: servers are unavailable"},
+		"no JSON": {says("<html>"), "read the offsets of pinot"},
 	} {
-		if got, err := asked(t, tt.answer).Reached(t.Context()); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if got, err := consumerOf(t, tt.answer).Reached(t.Context()); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: got %v, %v, want %q", name, got, err, tt.says)
 		}
 	}
@@ -108,13 +108,13 @@ func TestReachedSaysWhatIsWrongWithTheController(t *testing.T) {
 	cfg.Controller = "127.0.0.1:1"
 	f, err := NewExternalConsumer(cfg)
 	must.OK(t, err)
-	if got, err := f.Reached(t.Context()); err == nil || !strings.Contains(err.Error(), "ask how far pinot is") {
+	if got, err := f.Reached(t.Context()); err == nil || !strings.Contains(err.Error(), "request the offsets of pinot") {
 		t.Errorf("away: got %v, %v", got, err)
 	}
 }
 
 // A controller that hangs is abandoned after the timeout.
-func TestAHangingControllerIsBounded(t *testing.T) {
+func TestReached_TimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := transport(func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
@@ -127,9 +127,9 @@ func TestAHangingControllerIsBounded(t *testing.T) {
 			t.Errorf("after %s: %v", took, err)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errors.New("told to end"))
-		if _, err := a.Reached(ctx); err == nil || !strings.Contains(err.Error(), "told to end") {
-			t.Errorf("got %v, want why the context ended", err)
+		cancel(errors.New("canceled by the caller"))
+		if _, err := a.Reached(ctx); err == nil || !strings.Contains(err.Error(), "canceled by the caller") {
+			t.Errorf("got %v, want the cause of the cancellation", err)
 		}
 	})
 }

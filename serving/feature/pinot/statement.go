@@ -34,7 +34,7 @@ type statement struct {
 
 // rows returns the query for the actions of a user that the definitions read, newest first, at most most.
 func rows(user schemas.UserID, defs []feature.Definition, after, upTo int64, most int) statement {
-	s := statement{columns: looked(defs)}
+	s := statement{columns: columnsOf(defs)}
 	names := make([]string, len(s.columns))
 	for i, c := range s.columns {
 		names[i] = c.name
@@ -69,8 +69,8 @@ func in(b *strings.Builder, name string, values []string) {
 	b.WriteString(" AND " + name + " IN (" + strings.Join(quoted, ", ") + ")")
 }
 
-// looked returns the columns that the definitions read, those that order the rows, and the actor's.
-func looked(defs []feature.Definition) []column {
+// columnsOf returns the columns that the definitions read, those that order the rows, and the actor's.
+func columnsOf(defs []feature.Definition) []column {
 	wanted := map[string]bool{idColumn: true, timeColumn: true, actorColumn: true}
 	for _, d := range defs {
 		if len(d.Verbs) > 0 || d.Aggregate == feature.TakeLast {

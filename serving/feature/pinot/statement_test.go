@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // golden compares a text with a golden file.
 func golden(t *testing.T, path, got string) {
@@ -69,7 +69,7 @@ func TestStatements(t *testing.T) {
 	golden(t, "testdata/statements.golden", b.String())
 }
 
-func TestTablesAreThoseOfTheFiles(t *testing.T) {
+func TestTables_Golden(t *testing.T) {
 	stream := Stream{Brokers: []string{"kafka:9092"}, Registry: "http://registry:8080/apis/ccompat/v7", Partitions: 8, Replicas: 1}
 	for _, r := range []Release{V0, V1} {
 		schema, err := Schema()
@@ -80,11 +80,11 @@ func TestTablesAreThoseOfTheFiles(t *testing.T) {
 		golden(t, filepath.Join("tables", string(r), "table.json"), string(table))
 	}
 	if _, err := Table("2", stream); err == nil {
-		t.Error("a table was made for a release that is not known")
+		t.Error("created a table for an unknown release")
 	}
 }
 
-// FuzzQuote checks that a literal, parsed like SQL, ends where it should and has the original text.
+// FuzzQuote checks that a literal, parsed like SQL, ends at the right place and has the original text.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "'", "''", `\`, `\'`, "?", "--", "/*", ";SET x='y'", "OPTION(timeoutMs=1)", "‘’", "\x00", "a'b''c"} {
 		f.Add(s)
@@ -117,7 +117,7 @@ func unquote(sql string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-func TestConfigReportsEveryProblem(t *testing.T) {
+func TestConfig_ReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}

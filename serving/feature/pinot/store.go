@@ -21,7 +21,7 @@ type Store struct {
 	pins   feature.Store
 }
 
-// NewStore returns a store. cfg limits what a read returns.
+// NewStore returns a store. cfg limits the result of a read.
 func NewStore(cfg feature.Config, client *Client, pins feature.Store) *Store {
 	return &Store{cfg: cfg, client: client, pins: pins}
 }
@@ -89,8 +89,8 @@ func (s *Store) newest(ctx context.Context, user schemas.UserID, defs []feature.
 		q := rows(user, defs, after, upTo, limit)
 		a, err := s.client.query(ctx, q.sql, len(q.columns))
 		switch {
-		case errors.Is(err, ErrTooLarge) && a.whole >= 0:
-			limit = min(limit-1, a.whole-a.whole/8) // the data after the rows needs room, too
+		case errors.Is(err, ErrTooLarge) && a.complete >= 0:
+			limit = min(limit-1, a.complete-a.complete/8) // the data after the rows needs room, too
 			continue
 		case err != nil:
 			return page{}, err
@@ -124,8 +124,8 @@ func decode(q statement, rows [][]any) ([]schemas.EnrichedAction, error) {
 	return actions, nil
 }
 
-// errGroups is returned when there are more groups than the limit. Only rows tell which of them are the newest.
-var errGroups = errors.New("more groups than are counted")
+// errGroups is returned when there are more groups than the limit. Only rows show which of them are the newest.
+var errGroups = errors.New("more groups than the limit")
 
 // counted runs the query of a count.
 func (s *Store) counted(ctx context.Context, q statement, span feature.Span, d feature.Definition) ([]feature.Result, time.Time, error) {

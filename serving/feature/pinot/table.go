@@ -40,8 +40,8 @@ type Stream struct {
 	More map[string]secure.Secret
 }
 
-// flushAfter is the maximum age at which a consuming segment is closed. Only closed segments are deleted, each as a
-// whole.
+// flushAfter is the maximum age at which a consuming segment is closed. Only closed segments are
+// deleted.
 const flushAfter = 2 * time.Hour
 
 // Defaults of Pinot's controller.
@@ -140,14 +140,14 @@ func Table(r Release, s Stream) ([]byte, error) {
 		ingestion["streamIngestionConfig"] = object{"streamConfigMaps": []object{streamOf(s, "kafka30", rawTimes())}}
 		dedup["metadataTTL"], dedup["dedupTimeColumn"] = feature.Kept.Milliseconds(), timeColumn // otherwise ids are kept forever
 	default:
-		return nil, fmt.Errorf("table for pinot %s: not known", r)
+		return nil, fmt.Errorf("table for pinot %s: unknown release", r)
 	}
 	return indented(object{
 		"tableName": TableName, "tableType": "REALTIME", "tenants": object{}, "metadata": object{},
 		"segmentsConfig": segments, "tableIndexConfig": index, "ingestionConfig": ingestion, "dedupConfig": dedup,
 		"routing": object{
 			"segmentPrunerTypes":   []string{"partition"},
-			"instanceSelectorType": "strictReplicaGroup", // deduplication needs a whole partition on one server
+			"instanceSelectorType": "strictReplicaGroup", // deduplication needs all rows of a partition on one server
 		},
 	})
 }
