@@ -71,13 +71,13 @@ func ecSignerOf(t testing.TB, kid string, key *ecdsa.PrivateKey) signer {
 // sign returns a token with the claims of a valid one and the given changes. nil removes a claim.
 func (s signer) sign(t testing.TB, change jwt.MapClaims) string {
 	t.Helper()
-	said := jwt.MapClaims{"sub": "user:ada", "exp": now.Add(time.Hour).Unix(), "iss": "https://id", "aud": "smartfeed", "scope": "feed events"}
+	claims := jwt.MapClaims{"sub": "user:ada", "exp": now.Add(time.Hour).Unix(), "iss": "https://id", "aud": "smartfeed", "scope": "feed events"}
 	for name, v := range change {
-		if said[name] = v; v == nil {
-			delete(said, name)
+		if claims[name] = v; v == nil {
+			delete(claims, name)
 		}
 	}
-	token := jwt.NewWithClaims(s.method, said)
+	token := jwt.NewWithClaims(s.method, claims)
 	if s.kid != "" {
 		token.Header["kid"] = s.kid
 	}
@@ -119,7 +119,7 @@ func configured() Config {
 	return cfg
 }
 
-func TestTokens(t *testing.T) {
+func TestVerify_Tokens(t *testing.T) {
 	secret := strings.Repeat("s", MinSecretBytes)
 	mine := signer{jwt.SigningMethodHS256, "", []byte(secret), nil}
 	rs, es, stranger := rsaSigner(t, "r-1", 2048), ecSigner(t, "e-1"), ecSigner(t, "e-1")
@@ -141,13 +141,13 @@ func TestTokens(t *testing.T) {
 		{"ES256", es.sign(t, nil), ""},
 		{"expired within the leeway", mine.sign(t, jwt.MapClaims{"exp": now.Add(-29 * time.Second).Unix()}), ""},
 		{"expired", mine.sign(t, jwt.MapClaims{"exp": now.Add(-31 * time.Second).Unix()}), "expired"},
-		{"without end", mine.sign(t, jwt.MapClaims{"exp": nil}), "has no claim"},
+		{"no expiry", mine.sign(t, jwt.MapClaims{"exp": nil}), "has no claim"},
 		{"not yet", mine.sign(t, jwt.MapClaims{"nbf": now.Add(time.Minute).Unix()}), "not valid yet"},
-		{"for others", mine.sign(t, jwt.MapClaims{"aud": "mail"}), "audience"},
-		{"for nobody", mine.sign(t, jwt.MapClaims{"aud": nil}), "has no claim"},
-		{"from others", mine.sign(t, jwt.MapClaims{"iss": "https://idx"}), "issuer"},
-		{"of nobody", mine.sign(t, jwt.MapClaims{"sub": nil}), "subject"},
-		{"of somebody too long", mine.sign(t, jwt.MapClaims{"sub": strings.Repeat("x", 257)}), "subject"},
+		{"another audience", mine.sign(t, jwt.MapClaims{"aud": "mail"}), "audience"},
+		{"no audience", mine.sign(t, jwt.MapClaims{"aud": nil}), "has no claim"},
+		{"another issuer", mine.sign(t, jwt.MapClaims{"iss": "https://idx"}), "issuer"},
+		{"no subject", mine.sign(t, jwt.MapClaims{"sub": nil}), "subject"},
+		{"subject too long", mine.sign(t, jwt.MapClaims{"sub": strings.Repeat("x", 257)}), "subject"},
 		{"another key of the same name", stranger.sign(t, nil), "signature"},
 		{"an unknown key", renamed.sign(t, nil), "key is unknown"},
 		{"a key without name", unnamed.sign(t, nil), "key is unknown"},
@@ -164,18 +164,18 @@ func TestTokens(t *testing.T) {
 		switch {
 		case c.want == "":
 			if err != nil || got.User != "user:ada" || !got.HasScope(Feed) || !got.HasScope(Events) || got.HasScope(Operate) {
-				t.Errorf("%s: got %+v, %v, want it taken", c.name, got, err)
+				t.Errorf("%s: got %+v, %v, want it accepted", c.name, got, err)
 			}
 		case !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want):
-			t.Errorf("%s: got %+v, %v, want that it is refused: %s", c.name, got, err, c.want)
+			t.Errorf("%s: got %+v, %v, want it rejected: %s", c.name, got, err, c.want)
 		case c.token != "" && strings.Contains(err.Error(), c.token):
 			t.Errorf("%s: the error holds the token: %v", c.name, err)
 		}
 	}
 }
 
-// Without a secret, the key for HS256 would be empty, so anybody could sign tokens.
-func TestVerify_RefusesHS256WithoutASecret(t *testing.T) {
+// Without a secret, the key for HS256 would be empty, so anyone could sign tokens.
+func TestVerify_RejectsHS256WithoutSecret(t *testing.T) {
 	rs := rsaSigner(t, "r-1", 2048)
 	cfg := configured()
 	cfg.JWKS = write(t, string(setOf(t, rs)))
@@ -187,7 +187,7 @@ func TestVerify_RefusesHS256WithoutASecret(t *testing.T) {
 		token := signer{jwt.SigningMethodHS256, "r-1", key, nil}.sign(t, nil)
 		var refused *TokenError
 		if got, err := v.Verify(t.Context(), token); !errors.As(err, &refused) {
-			t.Errorf("HS256 with the %s key: got %+v, %v, want it refused", name, got, err)
+			t.Errorf("HS256 with the %s key: got %+v, %v, want it rejected", name, got, err)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func identified(t *testing.T, i Identities, change jwt.MapClaims) (Caller, error
 	return verifier(t, cfg, nil).Verify(t.Context(), signer{jwt.SigningMethodHS256, "", []byte(secret), nil}.sign(t, change))
 }
 
-func TestIdentities_TellUsersFromServices(t *testing.T) {
+func TestIdentities_DistinguishUsersAndServices(t *testing.T) {
 	byClaim := Identities{UserPrefix: "auth0|", ServiceClaim: "gty", ServiceClaimValue: "client-credentials"}
 	all := Identities{ServicePrefix: "svc-"}
 	for _, c := range []struct {
@@ -232,8 +232,8 @@ func TestIdentities_TellUsersFromServices(t *testing.T) {
 		{"another type", byClaim, jwt.MapClaims{"sub": "x@clients", "gty": true}, "neither"},
 		{"user with the claim of a service", byClaim, jwt.MapClaims{"sub": "auth0|ada", "gty": "client-credentials"}, "claim of a service"},
 		{"every other subject is a user", all, jwt.MapClaims{"sub": "4f1c-77"}, "user:4f1c-77"},
-		{"service beside all users", all, jwt.MapClaims{"sub": "svc-ranker"}, "service"},
-		{"prefix alone is no service", all, jwt.MapClaims{"sub": "svc"}, "user:svc"},
+		{"service, all others are users", all, jwt.MapClaims{"sub": "svc-ranker"}, "service"},
+		{"only the prefix is not a service", all, jwt.MapClaims{"sub": "svc"}, "user:svc"},
 	} {
 		got, err := identified(t, c.identities, c.claims)
 		var neither *IdentityError
@@ -279,7 +279,7 @@ func TestMint_FollowsConfiguredIdentities(t *testing.T) {
 }
 
 // A subject with a user's prefix but an invalid name is not a service either: a service's scopes would count.
-func TestNoServiceIsCalledLikeAUser(t *testing.T) {
+func TestIdentities_InvalidUserIsNotAService(t *testing.T) {
 	secret := strings.Repeat("s", MinSecretBytes)
 	cfg := DefaultConfig()
 	cfg.SecretFile = write(t, secret)
@@ -289,12 +289,12 @@ func TestNoServiceIsCalledLikeAUser(t *testing.T) {
 		got, err := v.Verify(t.Context(), token)
 		var refused *TokenError
 		if !errors.As(err, &refused) || got.Subject != "" || got.HasScope(Feed) || strings.Contains(err.Error(), subject) {
-			t.Errorf("%q: got %+v, %v, want it refused", subject, got, err)
+			t.Errorf("%q: got %+v, %v, want it rejected", subject, got, err)
 		}
 	}
 }
 
-func TestMintedTokensAreTaken(t *testing.T) {
+func TestMint_TokensVerify(t *testing.T) {
 	cfg := configured()
 	cfg.SecretFile = filepath.Join(t.TempDir(), "deeper", "secret")
 	secret, made, err := MakeSecret(cfg.SecretFile)
@@ -305,7 +305,7 @@ func TestMintedTokensAreTaken(t *testing.T) {
 		t.Errorf("got %v, %v, want the same secret", made, err)
 	}
 	if info, err := os.Stat(cfg.SecretFile); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got %v, %v, want a file for its owner alone", info.Mode(), err)
+		t.Errorf("got %v, %v, want a file readable only by its owner", info.Mode(), err)
 	}
 	token, err := Mint(cfg, secret, Grant{Service: "dashboard", Scopes: []string{Operate}, For: time.Minute}, now)
 	must.OK(t, err)
@@ -314,7 +314,7 @@ func TestMintedTokensAreTaken(t *testing.T) {
 	}
 }
 
-func TestSecretsAreRefused(t *testing.T) {
+func TestReadSecret_Rejects(t *testing.T) {
 	cfg := DefaultConfig()
 	for file, want := range map[string]string{
 		write(t, strings.Repeat("s", MinSecretBytes-1)+"\n"): "holds 31 bytes", filepath.Join(t.TempDir(), "none"): "no such file",
@@ -403,11 +403,11 @@ func TestPeers_AcceptsCallsSignedForThem(t *testing.T) {
 	}
 	r = call(t, caller, "http://callee:2/peer/chunk", "{}")
 	if at = now.Add(peerLife + peerLeeway + time.Second); callee.Check(r) == nil {
-		t.Error("an old token: got nil, want it refused")
+		t.Error("an old token: got nil, want it rejected")
 	}
 }
 
-func TestPeers_RefusesTokensOfOtherCalls(t *testing.T) {
+func TestPeers_RejectsTokensOfOtherCalls(t *testing.T) {
 	clock := func() time.Time { return now }
 	secret := []byte(strings.Repeat("p", 32))
 	caller, callee := NewPeers(secret, "caller:1", clock), NewPeers(secret, "callee:2", clock)
@@ -432,7 +432,7 @@ func TestPeers_RefusesTokensOfOtherCalls(t *testing.T) {
 		r.Header = signed.Header
 		var refused *TokenError
 		if err := callee.Check(r); !errors.As(err, &refused) {
-			t.Errorf("%s: got %v, want it refused", name, err)
+			t.Errorf("%s: got %v, want it rejected", name, err)
 		}
 	}
 }

@@ -93,11 +93,11 @@ func (c *claims) has(claim, value string) bool {
 }
 
 // caller returns the user or the service that verified claims identify.
-func (i Identities) caller(said claims) (Caller, error) {
-	c := Caller{Subject: said.Subject, Scopes: strings.Fields(said.Scope)}
-	isService := i.ServicePrefix != "" && strings.HasPrefix(said.Subject, i.ServicePrefix) ||
-		i.ServiceClaim != "" && said.has(i.ServiceClaim, i.ServiceClaimValue)
-	isUser := strings.HasPrefix(said.Subject, i.UserPrefix) && !(isService && i.UserPrefix == "")
+func (i Identities) caller(given claims) (Caller, error) {
+	c := Caller{Subject: given.Subject, Scopes: strings.Fields(given.Scope)}
+	isService := i.ServicePrefix != "" && strings.HasPrefix(given.Subject, i.ServicePrefix) ||
+		i.ServiceClaim != "" && given.has(i.ServiceClaim, i.ServiceClaimValue)
+	isUser := strings.HasPrefix(given.Subject, i.UserPrefix) && !(isService && i.UserPrefix == "")
 	switch {
 	case isUser && isService:
 		return Caller{}, &IdentityError{"its subject is a user's, and it has the claim of a service"}
@@ -106,7 +106,7 @@ func (i Identities) caller(said claims) (Caller, error) {
 	case !isUser:
 		return Caller{}, &IdentityError{"its subject (sub) is neither a user's nor a service's; want " + i.wanted()}
 	}
-	user, err := schemas.ParseUserID(schemas.KindUser + ":" + strings.TrimPrefix(said.Subject, i.UserPrefix))
+	user, err := schemas.ParseUserID(schemas.KindUser + ":" + strings.TrimPrefix(given.Subject, i.UserPrefix))
 	if err != nil {
 		return Caller{}, &TokenError{"its subject (sub) is not a valid user id"}
 	}

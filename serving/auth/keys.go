@@ -98,17 +98,17 @@ func newKeys(cfg Config, deps Deps) *keys {
 // make any number of requests wait while the server of the key set hangs.
 func (k *keys) find(ctx context.Context, kid, alg string) (jwt.VerificationKeySet, error) {
 	name := keyName{kid, alg}
-	if key, ok := k.look(name); ok {
+	if key, ok := k.lookUp(name); ok {
 		return key, nil
 	}
 	if err := k.enter(ctx); err != nil {
 		return jwt.VerificationKeySet{}, err
 	}
 	defer func() { <-k.reading }()
-	key, ok := k.look(name) // another goroutine may have read it in the meantime
+	key, ok := k.lookUp(name) // another goroutine may have read it in the meantime
 	if !ok && k.now().Sub(k.lastRead) >= rereadInterval {
 		k.read(ctx)
-		key, ok = k.look(name)
+		key, ok = k.lookUp(name)
 	}
 	switch {
 	case ok:
@@ -138,7 +138,7 @@ func (k *keys) enter(ctx context.Context) error {
 	}
 }
 
-func (k *keys) look(name keyName) (jwt.VerificationKeySet, bool) {
+func (k *keys) lookUp(name keyName) (jwt.VerificationKeySet, bool) {
 	key, ok := k.known()[name]
 	return key, ok
 }
@@ -243,7 +243,7 @@ func bounded(r io.Reader) ([]byte, error) {
 }
 
 // parseSet parses a key set. It ignores keys for other uses. It returns an error if the set has no key for tokens, or if a
-// key is damaged or weak: the operator who signs with it must learn of it.
+// key is damaged or weak: the operator who signs with it must notice.
 func parseSet(text []byte) (keySet, error) {
 	var document jwkset.JWKSMarshal
 	if err := jsonbound.Check(text, maxSetKeys*keyValues); err != nil {

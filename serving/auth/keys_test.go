@@ -27,23 +27,23 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// place is the server of a key set. Without text it is unavailable.
-type place struct {
-	mu    sync.Mutex
-	text  []byte
-	hangs atomic.Bool // accepts requests, and never answers
-	asked atomic.Int32
+// keyServer is the server of a key set. Without text it is unavailable.
+type keyServer struct {
+	mu       sync.Mutex
+	text     []byte
+	hangs    atomic.Bool // accepts requests, and never answers
+	requests atomic.Int32
 }
 
-func (p *place) put(text []byte) {
+func (p *keyServer) put(text []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text = text
 }
 
 // RoundTrip answers requests to every address.
-func (p *place) RoundTrip(r *http.Request) (*http.Response, error) {
-	p.asked.Add(1)
+func (p *keyServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.requests.Add(1)
 	if p.hangs.Load() {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -51,15 +51,15 @@ func (p *place) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.text == nil {
-		return nil, errors.New("the place is away")
+		return nil, errors.New("the key server is unavailable")
 	}
 	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(string(p.text)))}, nil
 }
 
-// onPlace runs test with a verifier of a key set at a URL, in a synctest bubble.
-func onPlace(t *testing.T, test func(t *testing.T, p *place, v *Verifier, verify func(signer) error)) {
+// onKeyServer runs test with a verifier of a key set at a URL, in a synctest bubble.
+func onKeyServer(t *testing.T, test func(t *testing.T, p *keyServer, v *Verifier, verify func(signer) error)) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &place{}
+		p := &keyServer{}
 		cfg := configured()
 		cfg.JWKS = "https://id/keys"
 		v, err := NewVerifier(cfg, Deps{Client: &http.Client{Transport: p}})
@@ -77,58 +77,58 @@ func refused(err error) bool {
 	return errors.As(err, &token)
 }
 
-func TestKeysRotate(t *testing.T) {
+func TestKeys_Rotate(t *testing.T) {
 	old, young := ecSigner(t, "1"), ecSigner(t, "2")
-	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
+	onKeyServer(t, func(t *testing.T, p *keyServer, v *Verifier, verify func(signer) error) {
 		p.put(setOf(t, old))
 		if err := verify(old); err != nil {
-			t.Fatalf("the first token brings the keys: got %v", err)
+			t.Fatalf("the first token loads the keys: got %v", err)
 		}
 		p.put(setOf(t, young))
 		time.Sleep(rereadInterval)
 		if err := verify(young); err != nil {
-			t.Errorf("a new key: got %v, want that the set is read again", err)
+			t.Errorf("a new key: got %v, want another read of the set", err)
 		}
 		if err := verify(old); !refused(err) {
-			t.Errorf("a key that was taken away: got %v, want it refused", err)
+			t.Errorf("a removed key: got %v, want it rejected", err)
 		}
 	})
 }
 
-func TestTheSetIsReadAgainWhenItIsOld(t *testing.T) {
+func TestKeys_ReloadOldSet(t *testing.T) {
 	key := ecSigner(t, "1")
-	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
+	onKeyServer(t, func(t *testing.T, p *keyServer, v *Verifier, verify func(signer) error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- v.Run(ctx) }()
 		synctest.Wait()
-		if v.Ready() || p.asked.Load() != 1 {
-			t.Errorf("away: got ready %v after %d questions, want not, after one", v.Ready(), p.asked.Load())
+		if v.Ready() || p.requests.Load() != 1 {
+			t.Errorf("unavailable: got ready %v after %d requests, want false after one", v.Ready(), p.requests.Load())
 		}
 		if err := verify(key); !errors.Is(err, ErrNoKeys) {
-			t.Errorf("never read: got %v, want that the keys are not known", err)
+			t.Errorf("never read: got %v, want ErrNoKeys", err)
 		}
 		p.put(setOf(t, key))
 		time.Sleep(retryInterval)
 		synctest.Wait()
 		if err := verify(key); !v.Ready() || err != nil {
-			t.Errorf("there: got ready %v, %v", v.Ready(), err)
+			t.Errorf("available: got ready %v, %v", v.Ready(), err)
 		}
 		p.put(nil)
 		time.Sleep(12 * time.Hour)
 		if err := verify(key); err != nil {
-			t.Errorf("away for half a day: got %v, want that the keys hold", err)
+			t.Errorf("unavailable for half a day: got %v, want the keys to stay valid", err)
 		}
 		p.put([]byte(`{"keys":[]}`))
 		time.Sleep(11 * time.Hour)
 		if err := verify(key); err != nil {
-			t.Errorf("an empty set: got %v, want that the keys hold", err)
+			t.Errorf("an empty set: got %v, want the keys to stay valid", err)
 		}
 		p.put(setOf(t, ecSigner(t, "2")))
 		time.Sleep(v.cfg.Refresh)
 		synctest.Wait()
 		if err := verify(key); !refused(err) {
-			t.Errorf("taken away: got %v, want it refused", err)
+			t.Errorf("removed: got %v, want it rejected", err)
 		}
 		cancel()
 		if err := <-ended; err != nil {
@@ -137,9 +137,9 @@ func TestTheSetIsReadAgainWhenItIsOld(t *testing.T) {
 	})
 }
 
-func TestKeys_HoldForMaxKeyAgeAtMost(t *testing.T) {
+func TestKeys_ExpireAfterMaxKeyAge(t *testing.T) {
 	key := ecSigner(t, "1")
-	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
+	onKeyServer(t, func(t *testing.T, p *keyServer, v *Verifier, verify func(signer) error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		p.put(setOf(t, key))
@@ -168,29 +168,29 @@ func TestKeys_HoldForMaxKeyAgeAtMost(t *testing.T) {
 }
 
 // Invented keys cause a read of the key set only every few seconds.
-func TestUnknownKeysDoNotTroubleThePlace(t *testing.T) {
+func TestKeys_UnknownKeysCauseFewReads(t *testing.T) {
 	known := ecSigner(t, "1")
-	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
+	onKeyServer(t, func(t *testing.T, p *keyServer, v *Verifier, verify func(signer) error) {
 		p.put(setOf(t, known))
 		must.OK(t, verify(known))
 		stranger := known
 		for range 100 {
 			stranger.kid += "x"
 			if err := verify(stranger); !refused(err) {
-				t.Fatalf("got %v, want it refused", err)
+				t.Fatalf("got %v, want it rejected", err)
 			}
 		}
-		if n := p.asked.Load(); n != 1 {
-			t.Errorf("asked %d times, want once", n)
+		if n := p.requests.Load(); n != 1 {
+			t.Errorf("got %d requests, want one", n)
 		}
 	})
 }
 
 // If the server of the key set hangs, only one request with an invented key waits for it, every few seconds. The other ones
 // are rejected at once and do not occupy the server.
-func TestUnknownKeysDoNotWaitForAPlaceThatHangs(t *testing.T) {
+func TestKeys_UnknownKeysAreRejectedDuringRead(t *testing.T) {
 	known := ecSigner(t, "1")
-	onPlace(t, func(t *testing.T, p *place, _ *Verifier, verify func(signer) error) {
+	onKeyServer(t, func(t *testing.T, p *keyServer, _ *Verifier, verify func(signer) error) {
 		p.put(setOf(t, known))
 		must.OK(t, verify(known))
 		p.hangs.Store(true)
@@ -203,7 +203,7 @@ func TestUnknownKeysDoNotWaitForAPlaceThatHangs(t *testing.T) {
 		for range 10 {
 			callers.Go(func() {
 				if err := verify(stranger); !refused(err) {
-					t.Errorf("a key of one's own: got %v, want it refused", err)
+					t.Errorf("an invented key: got %v, want it rejected", err)
 				}
 				if time.Since(began) > 0 {
 					waited.Add(1)
@@ -212,43 +212,43 @@ func TestUnknownKeysDoNotWaitForAPlaceThatHangs(t *testing.T) {
 		}
 		synctest.Wait()
 		if err := verify(known); err != nil || time.Since(began) > 0 {
-			t.Errorf("a known key: got %v after %s, want it taken at once", err, time.Since(began))
+			t.Errorf("a known key: got %v after %s, want it accepted at once", err, time.Since(began))
 		}
 		callers.Wait()
 		if n := waited.Load(); n != 1 {
 			t.Errorf("%d callers waited, want one", n)
 		}
 		if took := time.Since(began); took != fetchTimeout {
-			t.Errorf("the last was refused after %s, want %s", took, fetchTimeout)
+			t.Errorf("the last was rejected after %s, want %s", took, fetchTimeout)
 		}
-		if err := verify(stranger); !refused(err) || time.Since(began) != fetchTimeout || p.asked.Load() != 2 {
-			t.Errorf("right after it: got %v after %s and %d questions, want it refused at once, without a third", err, time.Since(began), p.asked.Load())
+		if err := verify(stranger); !refused(err) || time.Since(began) != fetchTimeout || p.requests.Load() != 2 {
+			t.Errorf("right after it: got %v after %s and %d requests, want it rejected at once, without a third", err, time.Since(began), p.requests.Load())
 		}
 	})
 }
 
 // Without a key set no token can be rejected: all requests wait for the one read in flight, and do not start their own.
-func TestAPlaceThatHangsIsAskedOnceForAllWhoWait(t *testing.T) {
+func TestKeys_FirstReadIsShared(t *testing.T) {
 	key := ecSigner(t, "1")
-	onPlace(t, func(t *testing.T, p *place, _ *Verifier, verify func(signer) error) {
+	onKeyServer(t, func(t *testing.T, p *keyServer, _ *Verifier, verify func(signer) error) {
 		p.hangs.Store(true)
 		began := time.Now()
 		var callers sync.WaitGroup
 		for range 10 {
 			callers.Go(func() {
 				if err := verify(key); !errors.Is(err, ErrNoKeys) {
-					t.Errorf("got %v, want that the keys are not known", err)
+					t.Errorf("got %v, want ErrNoKeys", err)
 				}
 			})
 		}
 		callers.Wait()
-		if took, n := time.Since(began), p.asked.Load(); took != fetchTimeout || n != 1 {
-			t.Errorf("answered after %s and %d questions, want %s and one", took, n, fetchTimeout)
+		if took, n := time.Since(began), p.requests.Load(); took != fetchTimeout || n != 1 {
+			t.Errorf("answered after %s and %d requests, want %s and one", took, n, fetchTimeout)
 		}
 	})
 }
 
-func TestSetsThatAreNotTaken(t *testing.T) {
+func TestParseSet_Rejects(t *testing.T) {
 	weak, good, off, other := rsaSigner(t, "w", 1024), ecSigner(t, "g"), ecSigner(t, "o"), rsaSigner(t, "e", 2048)
 	off.public["y"] = off.public["x"]
 	other.public["use"] = "enc"
@@ -277,7 +277,7 @@ func TestSetsThatAreNotTaken(t *testing.T) {
 
 // Several keys in a set may have the same name, or none. A token of each is accepted, and a token of any other key is
 // rejected.
-func TestKeysOfOneName(t *testing.T) {
+func TestKeys_SameName(t *testing.T) {
 	for _, kid := range []string{"", "same"} {
 		all := []signer{rsaSigner(t, kid, 2048), rsaSigner(t, kid, 2048), ecSigner(t, kid), ecSigner(t, kid)}
 		cfg := configured()
@@ -290,14 +290,14 @@ func TestKeysOfOneName(t *testing.T) {
 		}
 		for _, s := range []signer{rsaSigner(t, kid, 2048), ecSigner(t, kid)} {
 			if _, err := v.Verify(t.Context(), s.sign(t, nil)); !refused(err) {
-				t.Errorf("kid %q, a stranger's key: %v, want it refused", kid, err)
+				t.Errorf("kid %q, a stranger's key: %v, want it rejected", kid, err)
 			}
 		}
 	}
 }
 
 // When a key set cannot be read, no secret is logged, redirects are not followed, and the size of bodies is bounded.
-func TestTheSetCannotBeRead(t *testing.T) {
+func TestKeys_ReadErrorsHideSecrets(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/redirect":
@@ -337,7 +337,7 @@ func (zeros) Read(p []byte) (int, error) {
 // of one process in others.
 func sameSigners(t testing.TB, secret []byte) []signer {
 	t.Helper()
-	scalar := sha256.Sum256([]byte("the key of no one"))
+	scalar := sha256.Sum256([]byte("a fixed key"))
 	ec, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar[:])
 	must.OK(t, err)
 	p, q := prime("p"), prime("q")
@@ -375,7 +375,7 @@ func withHeader(token, header string) string {
 	return segment([]byte(header)) + "." + rest
 }
 
-// Every accepted token was signed with a known key, for all three algorithms, whatever algorithm and key its header names.
+// Every accepted token was signed with a known key, for all three algorithms and any header.
 func FuzzVerify(f *testing.F) {
 	secret := []byte(strings.Repeat("s", MinSecretBytes))
 	signers := sameSigners(f, secret)
@@ -386,7 +386,7 @@ func FuzzVerify(f *testing.F) {
 	for _, s := range signers {
 		token := s.sign(f, nil)
 		if _, err := v.Verify(f.Context(), token); err != nil {
-			f.Fatalf("a good one of %s: %v", s.method.Alg(), err)
+			f.Fatalf("a valid token of %s: %v", s.method.Alg(), err)
 		}
 		good[signed(token)] = true
 		f.Add(token)
@@ -409,9 +409,9 @@ func FuzzVerify(f *testing.F) {
 		var refused *TokenError
 		switch {
 		case err == nil && (!good[signed(token)] || got.User != "user:ada" || got.HasScope(Operate)):
-			t.Errorf("%q is taken, as %+v", token, got)
+			t.Errorf("%q is accepted as %+v", token, got)
 		case err != nil && (!errors.As(err, &refused) || got.Subject != ""):
-			t.Errorf("%q: got %+v and %v, want nobody and why", token, got, err)
+			t.Errorf("%q: got %+v and %v, want no caller and an error", token, got, err)
 		}
 	})
 }
@@ -433,7 +433,7 @@ func TestParseSet_BoundsValues(t *testing.T) {
 	_, err := parseSet(text)
 	runtime.ReadMemStats(&after)
 	if err == nil || !strings.Contains(err.Error(), "JSON values") {
-		t.Errorf("got %v, want that there are too many values", err)
+		t.Errorf("got %v, want an error for too many values", err)
 	}
 	if got := (after.TotalAlloc - before.TotalAlloc) >> 10; got > 100 {
 		t.Errorf("%d KiB were allocated, want 100 at most", got)
