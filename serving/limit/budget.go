@@ -17,8 +17,8 @@ type Budget struct {
 
 // Errors for a Share that exceeds a limit.
 var (
-	ErrAll  = errors.New("all callers hold as much as there is")
-	ErrEach = errors.New("the caller holds as much as one may")
+	ErrAll  = errors.New("the common limit is reached")
+	ErrEach = errors.New("the limit of the caller is reached")
 )
 
 // NewBudget returns a Budget that limits all callers to most in total, and each caller to each.
@@ -26,14 +26,14 @@ func NewBudget(most, each int64) *Budget {
 	return &Budget{most: most, each: each, held: map[string]int64{}}
 }
 
-// Share is what is held for one request. It is not safe for concurrent use. The caller must call End.
+// Share is the amount that one request holds. It is not safe for concurrent use. The caller must call End.
 type Share struct {
 	of     *Budget
 	caller string
 	amount int64
 }
 
-// Share returns an empty Share. The caller "" has no limit of its own.
+// Share returns an empty Share. The caller "" has no separate limit.
 func (b *Budget) Share(caller string) *Share { return &Share{of: b, caller: caller} }
 
 // Fits returns nil if the share could now hold the amount, and otherwise ErrEach or ErrAll.
@@ -69,7 +69,7 @@ func (s *Share) Grow(amount int64) error {
 	return nil
 }
 
-// End releases the whole share.
+// End releases the share.
 func (s *Share) End() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()

@@ -25,29 +25,29 @@ func TestBudget(t *testing.T) {
 	}
 	first.End()
 	if err := unbounded.Grow(4); err != nil {
-		t.Errorf("what was given back: got %v, want nil", err)
+		t.Errorf("after End: got %v, want nil", err)
 	}
 	if err := second.Grow(2); err != nil {
-		t.Errorf("what is held already: got %v, want nil", err)
+		t.Errorf("already held: got %v, want nil", err)
 	}
 }
 
 // In any sequence of calls, the limits in total and per caller hold, and a rejection means that a limit was reached. At the
 // end nothing is held or remembered.
-func TestBudgetHolds(t *testing.T) {
+func TestBudget_HoldsLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most, each := rapid.Int64Range(1, 50).Draw(t, "most"), rapid.Int64Range(1, 50).Draw(t, "each")
 		b := NewBudget(most, each)
 		shares := make([]*Share, 6)
 		held := make([]int64, len(shares))
 		open := func(i int) { shares[i], held[i] = b.Share(fmt.Sprint(i%2)), 0 }
-		of := func(i int) (all, his int64) {
+		of := func(i int) (all, own int64) {
 			for j, n := range held {
 				if all += n; j%2 == i%2 {
-					his += n
+					own += n
 				}
 			}
-			return all, his
+			return all, own
 		}
 		for i := range shares {
 			open(i)
@@ -59,11 +59,11 @@ func TestBudgetHolds(t *testing.T) {
 				open(i)
 				continue
 			}
-			all, his := of(i)
+			all, own := of(i)
 			more := max(to-held[i], 0)
-			want := more == 0 || all+more <= most && his+more <= each
+			want := more == 0 || all+more <= most && own+more <= each
 			if err := shares[i].Grow(to); (err == nil) != want {
-				t.Fatalf("with %d held, %d by the caller, %d more: got %v", all, his, more, err)
+				t.Fatalf("with %d held, %d by the caller, %d more: got %v", all, own, more, err)
 			}
 			if want {
 				held[i] += more
@@ -73,7 +73,7 @@ func TestBudgetHolds(t *testing.T) {
 			s.End()
 		}
 		if b.all != 0 || len(b.held) != 0 {
-			t.Fatalf("got %d bytes held in the end, and %d callers remembered", b.all, len(b.held))
+			t.Fatalf("got %d bytes held at the end, and %d callers remembered", b.all, len(b.held))
 		}
 	})
 }

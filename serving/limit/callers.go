@@ -14,9 +14,9 @@ type Callers struct {
 	cfg Config
 	now func() time.Time
 
-	mu     sync.Mutex
-	places map[string]*list.Element // the elements of order, each with a *bucket
-	order  *list.List               // the most recently seen caller is in front
+	mu       sync.Mutex
+	elements map[string]*list.Element // the elements of order, each with a *bucket
+	order    *list.List               // the most recently seen caller is in front
 }
 
 type bucket struct {
@@ -29,7 +29,7 @@ func NewCallers(cfg Config, now func() time.Time) *Callers {
 	if now == nil {
 		now = time.Now
 	}
-	return &Callers{cfg: cfg, now: now, places: map[string]*list.Element{}, order: list.New()}
+	return &Callers{cfg: cfg, now: now, elements: map[string]*list.Element{}, order: list.New()}
 }
 
 // User takes a request from a user's rate. If none is available, ok is false, and again is the time until one is.
@@ -43,8 +43,8 @@ func (c *Callers) Service(subject string) (again time.Duration, ok bool) {
 }
 
 // Address takes a request from the rate of an address, host:port. Loopback addresses have no limit: they are local programs,
-// and proxies that forward the requests of others. An IPv6 /64 network counts as one caller, because it is what one customer
-// gets.
+// and proxies that forward the requests of others. An IPv6 /64 network counts as one caller, because a customer usually gets
+// one.
 func (c *Callers) Address(remote string) (again time.Duration, ok bool) {
 	who, bounded := AddressOf(remote)
 	if !bounded {
@@ -85,16 +85,16 @@ func (c *Callers) take(caller string, perSecond float64, burst int) (again time.
 
 // bucket returns the bucket of a caller. A new caller gets a full one.
 func (c *Callers) bucket(caller string, perSecond float64, burst int) *rate.Limiter {
-	if place, known := c.places[caller]; known {
+	if place, known := c.elements[caller]; known {
 		c.order.MoveToFront(place)
 		return place.Value.(*bucket).Limiter
 	}
-	if len(c.places) >= c.cfg.Callers {
+	if len(c.elements) >= c.cfg.Callers {
 		last := c.order.Back()
 		c.order.Remove(last)
-		delete(c.places, last.Value.(*bucket).caller)
+		delete(c.elements, last.Value.(*bucket).caller)
 	}
 	b := &bucket{caller, rate.NewLimiter(rate.Limit(perSecond), burst)}
-	c.places[caller] = c.order.PushFront(b)
+	c.elements[caller] = c.order.PushFront(b)
 	return b.Limiter
 }

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	look   = 100 * time.Millisecond // interval between two measurements
+	every  = 100 * time.Millisecond // interval between two measurements
 	shrink = 0.8                    // factor for the peak of requests in flight, on overload
 	grow   = 8                      // added to a limit that was reached, without overload
 
@@ -27,22 +27,22 @@ type Gates struct {
 	waits Waits
 	now   func() time.Time
 
-	mu      sync.Mutex
-	classes map[string]*class
-	looked  time.Time
+	mu       sync.Mutex
+	classes  map[string]*class
+	measured time.Time
 }
 
 // class is the state of one class of requests.
 type class struct {
-	most  int
-	fixed bool // bound is most, whatever the load
-	under int
-	peak  int // maximum of under since the last measurement
-	bound int
-	met   bool // whether the bound was reached since the last measurement
+	most     int
+	fixed    bool // bound is most, regardless of the load
+	inFlight int
+	peak     int // maximum of inFlight since the last measurement
+	bound    int
+	met      bool // whether the bound was reached since the last measurement
 }
 
-// NewGates returns Gates that admit at most most requests of each class. The classes in fixed have a limit of their own, which
+// NewGates returns Gates that admit at most most requests of each class. The classes in fixed have a separate limit, which
 // the load does not change. If now is nil, NewGates uses time.Now; if waits is nil, it measures this program.
 func NewGates(cfg Config, most int, fixed map[string]int, waits Waits, now func() time.Time) *Gates {
 	if now == nil {
@@ -51,7 +51,7 @@ func NewGates(cfg Config, most int, fixed map[string]int, waits Waits, now func(
 	if waits == nil {
 		waits = schedulerWaits()
 	}
-	return &Gates{cfg: cfg, most: most, fixed: fixed, waits: waits, now: now, classes: map[string]*class{}, looked: now()}
+	return &Gates{cfg: cfg, most: most, fixed: fixed, waits: waits, now: now, classes: map[string]*class{}, measured: now()}
 }
 
 // Enter admits a request and reports whether it did. The caller must call Leave for an admitted request. Enter never waits:
@@ -59,40 +59,40 @@ func NewGates(cfg Config, most int, fixed map[string]int, waits Waits, now func(
 func (g *Gates) Enter(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if now := g.now(); now.Sub(g.looked) >= look {
-		g.looked = now
+	if now := g.now(); now.Sub(g.measured) >= every {
+		g.measured = now
 		g.adapt()
 	}
 	c := g.class(name)
-	if c.under >= c.bound {
+	if c.inFlight >= c.bound {
 		c.met = true
 		return false
 	}
-	c.under++
-	c.peak = max(c.peak, c.under)
+	c.inFlight++
+	c.peak = max(c.peak, c.inFlight)
 	return true
 }
 
-// Return takes a place again for a request that left it to wait for something. It reports whether it did; the caller must
-// then call Leave as before. An admitted request is rejected only if all places are taken, not because the machine is
+// Return takes a slot again for a request that left it to wait for something. It reports whether it did; the caller must
+// then call Leave as before. An admitted request is rejected only if all slots are taken, not because the machine is
 // overloaded.
 func (g *Gates) Return(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.class(name)
-	if c.under >= c.most {
+	if c.inFlight >= c.most {
 		return false
 	}
-	c.under++
-	c.peak = max(c.peak, c.under)
+	c.inFlight++
+	c.peak = max(c.peak, c.inFlight)
 	return true
 }
 
-// Leave returns the place of a request.
+// Leave returns the slot of a request.
 func (g *Gates) Leave(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.class(name).under--
+	g.class(name).inFlight--
 }
 
 // Bounds returns the current limit of each class whose limit follows the load.
@@ -128,12 +128,12 @@ func (g *Gates) adapt() {
 		switch {
 		case c.fixed:
 		case late:
-			// The requests in flight were too many, and so would be any on top of them.
+			// The requests in flight were too many for the machine.
 			c.bound = min(c.bound, max(g.least(), int(shrink*float64(c.peak))))
 		case c.met:
 			c.bound = min(g.most, c.bound+grow)
 		}
-		c.peak, c.met = c.under, false
+		c.peak, c.met = c.inFlight, false
 	}
 }
 

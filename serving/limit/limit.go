@@ -25,7 +25,7 @@ type Config struct {
 	ServiceRate  float64 `yaml:"service_rate" range:"0..1000000" help:"requests per second of a service; 0: no limit"`
 	ServiceBurst int     `yaml:"service_burst" default:"1000" range:"1..1000000" help:"requests of a service that may come at once after a pause"`
 	Callers      int     `yaml:"callers" default:"100000" range:"100..10000000" help:"callers that are remembered, with about 200 bytes each; the least recently seen is evicted"`
-	// A rejection waits for a processor behind these requests.
+	// A rejection waits for a processor after these requests.
 	Least int           `yaml:"least" default:"12" range:"1..1000000" help:"minimum of the limit of requests in flight per class, whatever the load"`
 	Wait  time.Duration `yaml:"wait" default:"2ms" range:"100us..1s" help:"how long one in twenty goroutines may wait for a processor before the machine counts as overloaded"`
 }

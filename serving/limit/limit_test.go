@@ -18,35 +18,35 @@ type clock struct{ at time.Time }
 func (c *clock) now() time.Time      { return c.at }
 func (c *clock) add(d time.Duration) { c.at = c.at.Add(d) }
 
-func TestCallersHaveARate(t *testing.T) {
+func TestCallers_Rate(t *testing.T) {
 	c := &clock{time.Unix(1e9, 0)}
 	cfg := DefaultConfig()
 	cfg.Rate, cfg.Burst = 10, 3
 	callers := NewCallers(cfg, c.now)
 	for range cfg.Burst {
 		if _, ok := callers.User("user:a"); !ok {
-			t.Fatal("a request of the burst is refused")
+			t.Fatal("a request within the burst is rejected")
 		}
 	}
 	for range 5 { // a rejected request costs nothing
 		if again, ok := callers.User("user:a"); ok || again != 100*time.Millisecond {
-			t.Fatalf("got %v, %v, want to come again in 100ms", ok, again)
+			t.Fatalf("got %v, %v, want a retry in 100ms", ok, again)
 		}
 	}
 	if _, ok := callers.User("user:b"); !ok {
-		t.Error("another user pays for the first")
+		t.Error("the rate of one user limits another")
 	}
 	if _, ok := callers.Service("user:a"); !ok {
-		t.Error("a service of that name pays for the user")
+		t.Error("the rate of a user limits a service of the same name")
 	}
 	c.add(100 * time.Millisecond)
 	if _, ok := callers.User("user:a"); !ok {
-		t.Error("a request is refused after its time")
+		t.Error("a request after the retry time is rejected")
 	}
 }
 
 // In any sequence of requests, a caller gets at most the burst plus its rate.
-func TestRateHolds(t *testing.T) {
+func TestCallers_RateHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
 		cfg.Rate, cfg.Burst = float64(rapid.IntRange(1, 1000).Draw(t, "rate")), rapid.IntRange(1, 50).Draw(t, "burst")
@@ -59,13 +59,13 @@ func TestRateHolds(t *testing.T) {
 				let++
 			}
 			if most := float64(cfg.Burst) + cfg.Rate*c.at.Sub(began).Seconds(); float64(let) > most+1e-6 {
-				t.Fatalf("%d requests were let through, at most %v may", let, most)
+				t.Fatalf("admitted %d requests, want at most %v", let, most)
 			}
 		}
 	})
 }
 
-func TestAddresses(t *testing.T) {
+func TestAddressOf(t *testing.T) {
 	for _, c := range []struct {
 		first, second string
 		same          bool
@@ -88,13 +88,13 @@ func TestAddresses(t *testing.T) {
 	callers := NewCallers(DefaultConfig(), (&clock{time.Unix(1e9, 0)}).now)
 	for range 1000 {
 		if _, ok := callers.Address("127.0.0.1:1"); !ok {
-			t.Fatal("this machine is refused")
+			t.Fatal("a loopback address is limited")
 		}
 	}
 }
 
 // The number of remembered callers is bounded, and the most recent ones are kept.
-func TestCallersAreForgotten(t *testing.T) {
+func TestCallers_EvictsLeastRecent(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Callers, cfg.Burst = 100, 1
 	callers := NewCallers(cfg, (&clock{time.Unix(1e9, 0)}).now)
@@ -105,14 +105,14 @@ func TestCallersAreForgotten(t *testing.T) {
 			callers.User("user:first")
 		}
 	}
-	if len(callers.places) != 100 || callers.order.Len() != 100 {
-		t.Errorf("got %d callers in %d places, want 100", len(callers.places), callers.order.Len())
+	if len(callers.elements) != 100 || callers.order.Len() != 100 {
+		t.Errorf("got %d callers in %d elements, want 100", len(callers.elements), callers.order.Len())
 	}
 	if _, ok := callers.User("user:9999"); ok {
-		t.Error("the last caller is forgotten")
+		t.Error("the most recent caller is evicted")
 	}
 	if _, ok := callers.User("user:first"); !ok {
-		t.Error("the caller who was longest away is remembered")
+		t.Error("the least recent caller is not evicted")
 	}
 }
 
@@ -121,7 +121,7 @@ type machine struct{ wait time.Duration }
 
 func (m *machine) waits() (time.Duration, uint64) { return m.wait, 1000 }
 
-func TestGatesFollowTheMachine(t *testing.T) {
+func TestGates_FollowLoad(t *testing.T) {
 	c, m := &clock{time.Unix(1e9, 0)}, &machine{}
 	g := NewGates(DefaultConfig(), 512, nil, m.waits, c.now)
 	fill := func() (n int) {
@@ -134,33 +134,33 @@ func TestGatesFollowTheMachine(t *testing.T) {
 		return n
 	}
 	if n := fill(); n != 512 {
-		t.Fatalf("at first: got %d places, want all 512", n)
+		t.Fatalf("initially: got %d slots, want all 512", n)
 	}
 	m.wait = 10 * time.Millisecond
 	g.Enter("operate")
 	var bounds []int
 	for range 20 {
-		c.add(look)
+		c.add(every)
 		bounds = append(bounds, fill())
 	}
 	if bounds[0] != 409 || bounds[1] != 327 || bounds[19] != DefaultConfig().Least {
-		t.Errorf("while it is late: got %v, want a fifth less each time, down to %d", bounds, DefaultConfig().Least)
+		t.Errorf("overloaded: got %v, want a fifth less each time, down to %d", bounds, DefaultConfig().Least)
 	}
 	if n := g.Bounds()["operate"]; n != DefaultConfig().Least {
-		t.Errorf("a class with next to nothing under way: got %d", n)
+		t.Errorf("a class with few requests in flight: got %d", n)
 	}
 	m.wait = time.Millisecond
 	for range 100 {
-		c.add(look)
+		c.add(every)
 		fill()
 	}
 	if n := g.Bounds()["feed"]; n != 512 {
-		t.Errorf("when it is no longer late: got %d places, want all again", n)
+		t.Errorf("after the overload: got %d slots, want all again", n)
 	}
 }
 
-// An admitted request can return after waiting, even during overload, as long as there are places.
-func TestWhoWaitedReturns(t *testing.T) {
+// An admitted request can return after waiting, even during overload, as long as there are free slots.
+func TestGates_Return(t *testing.T) {
 	c, m := &clock{time.Unix(1e9, 0)}, &machine{wait: 10 * time.Millisecond}
 	cfg := DefaultConfig()
 	cfg.Least = 1
@@ -169,26 +169,26 @@ func TestWhoWaitedReturns(t *testing.T) {
 	g.Enter("x")
 	g.Leave("x")
 	for range 20 {
-		c.add(look)
+		c.add(every)
 		g.Enter("other")
 		g.Leave("other")
 	}
 	if n := g.Bounds()["x"]; n != 1 || g.Enter("x") {
-		t.Fatalf("got %d places, want one, which is taken", n)
+		t.Fatalf("got %d slots, want one, which is taken", n)
 	}
 	if !g.Return("x") || !g.Return("x") {
-		t.Error("who waited is refused below the most")
+		t.Error("Return rejects below the maximum")
 	}
 	if g.Return("x") {
-		t.Error("more have returned than there are places")
+		t.Error("Return admits above the maximum")
 	}
 	if !g.Enter("fixed") || !g.Enter("fixed") || g.Enter("fixed") || g.Return("fixed") || g.Bounds()["fixed"] != 0 {
-		t.Error("a class with a fixed limit: want two places, and no bound that follows the load")
+		t.Error("a class with a fixed limit: want two slots, and no bound that follows the load")
 	}
 }
 
-// The requests in flight never exceed the limit, and every place is returned.
-func TestGatesHold(t *testing.T) {
+// The requests in flight never exceed the limit, and every slot is returned.
+func TestGates_HoldLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, m := &clock{time.Unix(1e9, 0)}, &machine{}
 		most := rapid.IntRange(1, 100).Draw(t, "most")
@@ -201,28 +201,28 @@ func TestGatesHold(t *testing.T) {
 				if g.Enter("x") {
 					under++
 				} else if under < min(most, DefaultConfig().Least) {
-					t.Fatalf("refused with %d under way", under)
+					t.Fatalf("rejected with %d in flight", under)
 				}
 			} else if under > 0 {
 				g.Leave("x")
 				under--
 			}
 			if under > most {
-				t.Fatalf("%d are under way, at most %d may", under, most)
+				t.Fatalf("%d in flight, want at most %d", under, most)
 			}
 		}
 	})
 }
 
 // A measurement of too few goroutines is ignored.
-func TestFewWaitsSayNothing(t *testing.T) {
+func TestGates_IgnoreFewMeasurements(t *testing.T) {
 	c := &clock{time.Unix(1e9, 0)}
 	g := NewGates(DefaultConfig(), 512, nil, func() (time.Duration, uint64) { return time.Second, enough - 1 }, c.now)
 	g.Enter("x")
-	c.add(look)
+	c.add(every)
 	g.Enter("x")
 	if n := g.Bounds()["x"]; n != 512 {
-		t.Errorf("got %d places, want 512", n)
+		t.Errorf("got %d slots, want 512", n)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestSchedulerWaits(t *testing.T) {
 		<-done
 	}
 	if long, of := waits(); of < 50 || long == 0 {
-		t.Errorf("got %s of %d, want that some of a thousand goroutines were measured", long, of)
+		t.Errorf("got %s of %d, want a measurement of some of a thousand goroutines", long, of)
 	}
 }
 
