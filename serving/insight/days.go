@@ -109,7 +109,7 @@ func (a *activity) days() int {
 	return n
 }
 
-// rowVersion is the first byte of every row but the marks. Another layout needs another value.
+// rowVersion is the first byte of every row except the applied offsets. Another layout needs another value.
 const rowVersion = 2
 
 // encode returns first, last, and the words of on up to the last that is not 0.

@@ -13,10 +13,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// everybody is an empty set of deleted users.
-type everybody struct{}
+// noneDeleted is an empty set of deleted users.
+type noneDeleted struct{}
 
-func (everybody) Has(schemas.UserID) bool { return false }
+func (noneDeleted) Has(schemas.UserID) bool { return false }
 
 // Of two users who viewed, one saved soon after. A record that is applied twice counts once, by its offset.
 func ExampleService_Funnel() {
@@ -54,7 +54,7 @@ func funnel(ctx context.Context) (err error) {
 	if err := errors.Join(store.Apply(actions, to), store.Apply(actions, to)); err != nil {
 		return err
 	}
-	service := insight.NewService(insight.DefaultConfig(), store, everybody{}, func() time.Time { return now })
+	service := insight.NewService(insight.DefaultConfig(), store, noneDeleted{}, func() time.Time { return now })
 	steps, err := service.Funnel(ctx, []schemas.Verb{schemas.View, schemas.Save}, time.Hour, 7)
 	for _, step := range steps {
 		fmt.Println(step.Verb, step.Users)

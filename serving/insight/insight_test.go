@@ -41,7 +41,7 @@ func TestDays(t *testing.T) {
 		"a Friday":         {now, "2026-11-20", 4, "2026-11-16"},
 		"a Sunday":         {now.AddDate(0, 0, 2), "2026-11-22", 6, "2026-11-16"},
 		"a Monday":         {now.AddDate(0, 0, 3), "2026-11-23", 0, "2026-11-23"},
-		"the beginning":    {time.Unix(0, 0), "1970-01-01", 3, "1969-12-29"},
+		"the epoch":        {time.Unix(0, 0), "1970-01-01", 3, "1969-12-29"},
 		"a moment earlier": {time.Unix(0, -1000), "1969-12-31", 2, "1969-12-29"},
 	}
 	for name, tt := range tests {
@@ -84,7 +84,7 @@ func known(days []day) []day {
 	return slices.Compact(days)
 }
 
-func TestActivityIsASetOfDays(t *testing.T) {
+func TestActivity_IsASetOfDays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		days := someDays(t)
 		a, kept := activityOf(t, days), known(days)
@@ -116,14 +116,14 @@ func TestDecode_RejectsTruncatedRows(t *testing.T) {
 	whole := a.encode()
 	for n := 1; n < len(whole); n++ {
 		if _, err := decodeActivity(whole[:n]); err == nil {
-			t.Errorf("%d of %d bytes were decoded", n, len(whole))
+			t.Errorf("decoded %d of %d bytes, want an error", n, len(whole))
 		}
 	}
 	p := Popular{}
 	p.Hours[3][4] = 300
 	for n := 1; n < len(p.encode()); n++ {
 		if _, err := decodeHours(p.encode()[:n]); err == nil {
-			t.Errorf("%d bytes of hours were decoded", n)
+			t.Errorf("decoded %d bytes of hours, want an error", n)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestDecode_RejectsTruncatedRows(t *testing.T) {
 // everyone is a set of users in memory.
 type everyone map[schemas.UserID][]day
 
-func TestGrowthAndRetentionAreThoseOfBruteForce(t *testing.T) {
+func TestService_GrowthAndRetentionEqualBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		users := everyone{}
 		for u := range rapid.IntRange(0, 12).Draw(t, "users") {
@@ -205,7 +205,7 @@ func (e everyone) retention(n int) []Cohort {
 }
 
 // A funnel finds the largest number of steps that any selection of actions reaches.
-func TestFunnelsAreThoseOfBruteForce(t *testing.T) {
+func TestFunnel_EqualsBruteForce(t *testing.T) {
 	verbs := []schemas.Verb{"view", "click", "save"}
 	var far func(acts []act, steps []schemas.Verb, from, begun, within schemas.Micros) int
 	far = func(acts []act, steps []schemas.Verb, from, begun, within schemas.Micros) int {
@@ -240,7 +240,7 @@ func TestFunnelsAreThoseOfBruteForce(t *testing.T) {
 }
 
 // The store keeps actions by day and user. A funnel reads them by user, in any order of arrival.
-func TestFunnelsGoUserByUser(t *testing.T) {
+func TestFunnel_ReadsUserByUser(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	random := rand.New(rand.NewPCG(1, 2))
 	steps, days := []schemas.Verb{"view", "click", "save"}, 6
@@ -255,7 +255,7 @@ func TestFunnelsGoUserByUser(t *testing.T) {
 				acted[a.Actor] = append(acted[a.Actor], act{a.Timestamp, a.Verb})
 			}
 		}
-		must.OK(t, s.Apply(records, behind(records)))
+		must.OK(t, s.Apply(records, offsetsAfter(records)))
 	}
 	const within = 30 * time.Hour
 	want := newFunnel(steps, within)
@@ -263,12 +263,12 @@ func TestFunnelsGoUserByUser(t *testing.T) {
 		slices.SortStableFunc(acts, func(a, b act) int { return stdcmp.Compare(a.at, b.at) })
 		want.add([]byte(user), acts)
 	}
-	got, err := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now }).Funnel(t.Context(), steps, within, days)
+	got, err := NewService(DefaultConfig(), s, deletedUsers{}, func() time.Time { return now }).Funnel(t.Context(), steps, within, days)
 	if diff := cmp.Diff(want.steps, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if users := want.steps; users[0].Users != len(acted) || users[2].Users == 0 || users[2].Users == users[0].Users {
-		t.Errorf("%v of %d users: want some who end early and some who do not", users, len(acted))
+		t.Errorf("%v of %d users: want some users at each step", users, len(acted))
 	}
 	expired, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -277,8 +277,8 @@ func TestFunnelsGoUserByUser(t *testing.T) {
 	}
 }
 
-// If a user has more actions on a day than a person can, the rest is dropped.
-func TestADaysSequenceIsBounded(t *testing.T) {
+// If a user has more actions on a day than a person can, the remaining ones are dropped.
+func TestStore_BoundsSequenceOfADay(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	verb := schemas.Verb(strings.Repeat("v", 60))
 	var records []Applied
@@ -286,7 +286,7 @@ func TestADaysSequenceIsBounded(t *testing.T) {
 		records = append(records, Applied{Offset: i, Action: did("user:robot", verb, time.Minute)})
 	}
 	records = append(records, Applied{Offset: 3000, Action: did("user:robot", "save", 24*time.Hour)})
-	must.OK(t, s.Apply(records, behind(records)))
+	must.OK(t, s.Apply(records, offsetsAfter(records)))
 	var row []byte
 	err := s.db.Use(func(db *pebble.DB) (err error) {
 		row, err = stored.Row(db, sequenceKey(today, "user:robot"))
@@ -295,15 +295,15 @@ func TestADaysSequenceIsBounded(t *testing.T) {
 	if err != nil || len(row) > maxSequence || len(row) < maxSequence-100 {
 		t.Errorf("a row of %d bytes, %v: want nearly %d", len(row), err, maxSequence)
 	}
-	funnel, err := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now }).Funnel(t.Context(), []schemas.Verb{"save", verb}, 48*time.Hour, 2)
+	funnel, err := NewService(DefaultConfig(), s, deletedUsers{}, func() time.Time { return now }).Funnel(t.Context(), []schemas.Verb{"save", verb}, 48*time.Hour, 2)
 	if diff := cmp.Diff([]FunnelStep{{"save", 1}, {verb, 1}}, funnel); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 
-type gone map[schemas.UserID]bool
+type deletedUsers map[schemas.UserID]bool
 
-func (g gone) Has(u schemas.UserID) bool { return g[u] }
+func (g deletedUsers) Has(u schemas.UserID) bool { return g[u] }
 
 func openTest(t *testing.T, dir string) *Store {
 	t.Helper()
@@ -321,8 +321,8 @@ func did(user schemas.UserID, verb schemas.Verb, ago time.Duration, interests ..
 	}
 }
 
-// behind returns the marks after the records.
-func behind(records []Applied) map[int32]topics.PartitionCheckpoint {
+// offsetsAfter returns the applied offsets after the records.
+func offsetsAfter(records []Applied) map[int32]topics.PartitionCheckpoint {
 	to := map[int32]topics.PartitionCheckpoint{}
 	for _, r := range records {
 		to[r.Partition] = topics.PartitionCheckpoint{Next: r.Offset + 1}
@@ -330,7 +330,7 @@ func behind(records []Applied) map[int32]topics.PartitionCheckpoint {
 	return to
 }
 
-func TestEveryRecordCountsOnce(t *testing.T) {
+func TestStore_CountsEachRecordOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
 	const day = 24 * time.Hour
@@ -345,14 +345,14 @@ func TestEveryRecordCountsOnce(t *testing.T) {
 	}
 	apply := func(records []Applied) {
 		t.Helper()
-		must.OK(t, s.Apply(records, behind(records)))
+		must.OK(t, s.Apply(records, offsetsAfter(records)))
 	}
 	apply(records[:4])
 	apply(records[:6]) // uncommitted records are read again
 	must.OK(t, s.Close())
 	s = openTest(t, dir)
 	apply(records)
-	service := NewService(DefaultConfig(), s, gone{"user:gone": true}, func() time.Time { return now })
+	service := NewService(DefaultConfig(), s, deletedUsers{"user:gone": true}, func() time.Time { return now })
 
 	growth, err := service.Growth(t.Context(), 2)
 	want := []GrowthDay{
@@ -379,7 +379,7 @@ func TestEveryRecordCountsOnce(t *testing.T) {
 	}
 	must.OK(t, s.Sweep(now, 1))
 	if funnel, err = service.Funnel(t.Context(), []schemas.Verb{"save"}, time.Hour, 3); err != nil || funnel[0].Users != 1 {
-		t.Errorf("funnel after yesterday has gone: got %v, %v", funnel, err)
+		t.Errorf("funnel after yesterday has expired: got %v, %v", funnel, err)
 	}
 }
 
@@ -394,13 +394,13 @@ func (e erasedUsers) Each(visit func(string, *schemas.DeletedUser)) {
 
 // Rows of erased users are deleted, not only left out of answers: answers lack them even with an empty set of deleted
 // users.
-func TestErase_DeletesRowsOfTheUserAlone(t *testing.T) {
+func TestErase_DeletesOnlyRowsOfTheUser(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	records := []Applied{
 		{Offset: 0, Action: did("user:1", "save", 0, "interest:a")}, {Offset: 1, Action: did("user:1", "save", 30*time.Hour, "interest:a")},
 		{Offset: 2, Action: did("user:10", "save", 0, "interest:a")},
 	}
-	must.OK(t, s.Apply(records, behind(records)))
+	must.OK(t, s.Apply(records, offsetsAfter(records)))
 	sink, err := NewSink(DefaultConfig(), SinkDeps{
 		Store: s, Now: func() time.Time { return now }, Deleted: erasedUsers{"user:1", "user:unknown"},
 	})
@@ -408,7 +408,7 @@ func TestErase_DeletesRowsOfTheUserAlone(t *testing.T) {
 	for range 2 { // a repeat changes nothing
 		must.OK(t, sink.sweep())
 	}
-	service := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now })
+	service := NewService(DefaultConfig(), s, deletedUsers{}, func() time.Time { return now })
 	xd28s, err := service.Xd28s(t.Context())
 	if err != nil || xd28s[0].Users != 1 || xd28s[1].Users != 0 {
 		t.Errorf("users by days: %+v, %v, want one user of one day", xd28s[:2], err)
@@ -423,8 +423,8 @@ func TestErase_DeletesRowsOfTheUserAlone(t *testing.T) {
 	}
 }
 
-// However many interests there are, only the requested number is in memory.
-func TestTheMostPopularAreKept(t *testing.T) {
+// Only the requested number of interests is in memory.
+func TestPopularity_KeepsTheMostPopular(t *testing.T) {
 	const interests = 5000
 	random := rand.New(rand.NewPCG(1, 2))
 	s := openTest(t, t.TempDir())
@@ -440,8 +440,8 @@ func TestTheMostPopularAreKept(t *testing.T) {
 		}
 		records = append(records, Applied{Offset: int64(i), Action: did("user:1", "save", 0, some...)})
 	}
-	must.OK(t, s.Apply(records, behind(records)))
-	service := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now })
+	must.OK(t, s.Apply(records, offsetsAfter(records)))
+	service := NewService(DefaultConfig(), s, deletedUsers{}, func() time.Time { return now })
 	want := slices.SortedFunc(maps.Keys(counts), func(a, b schemas.InterestID) int {
 		return stdcmp.Or(stdcmp.Compare(counts[b], counts[a]), stdcmp.Compare(a, b))
 	})
@@ -458,8 +458,8 @@ func TestTheMostPopularAreKept(t *testing.T) {
 	}
 }
 
-func TestQuestionsAreBounded(t *testing.T) {
-	service := NewService(DefaultConfig(), openTest(t, t.TempDir()), gone{}, func() time.Time { return now })
+func TestService_RejectsOutOfRange(t *testing.T) {
+	service := NewService(DefaultConfig(), openTest(t, t.TempDir()), deletedUsers{}, func() time.Time { return now })
 	_, growth := service.Growth(t.Context(), MaxDays+1)
 	_, retention := service.Retention(t.Context(), 0)
 	_, steps := service.Funnel(t.Context(), nil, time.Hour, 1)

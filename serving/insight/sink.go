@@ -60,7 +60,7 @@ func (s *Sink) consume(ctx context.Context) error {
 			Kafka: s.deps.Kafka, Group: topics.InstanceGroup(topics.Insights, s.deps.Instance), Reader: topics.Insights,
 			Topics: []string{s.deps.Stream.Name},
 		},
-		Checkpoint: s.marks,
+		Checkpoint: s.checkpoint,
 	}, s.handle)
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
@@ -69,9 +69,9 @@ func (s *Sink) consume(ctx context.Context) error {
 	return err
 }
 
-func (s *Sink) marks() (topics.Checkpoint, error) {
-	marks, err := s.deps.Store.Marks()
-	return topics.Checkpoint{s.deps.Stream.Name: marks}, err
+func (s *Sink) checkpoint() (topics.Checkpoint, error) {
+	checkpoint, err := s.deps.Store.Checkpoint()
+	return topics.Checkpoint{s.deps.Stream.Name: checkpoint}, err
 }
 
 // sweep deletes expired rows and the rows of deleted users.

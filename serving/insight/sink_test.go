@@ -88,8 +88,8 @@ func (p *process) awaitCount(t *testing.T, want uint64) {
 	}
 }
 
-// Each of two processes counts everything. One that lost its directory counts again what the topic still has.
-func TestEveryProcessHoldsInsightsWhole(t *testing.T) {
+// Each of two processes counts everything. One that lost its directory counts the records of the topic again.
+func TestSink_EveryProcessHasAllInsights(t *testing.T) {
 	w := newWire(t)
 	w.act(t, 0, 20)
 	dir := t.TempDir()
@@ -115,7 +115,7 @@ func TestEveryProcessHoldsInsightsWhole(t *testing.T) {
 }
 
 // Records that were written but not committed when the process ended do not count again.
-func TestAnActionCountsOnceWhateverIsCommitted(t *testing.T) {
+func TestSink_CountsUncommittedActionsOnce(t *testing.T) {
 	w := newWire(t)
 	w.act(t, 0, 20)
 	var refused atomic.Bool
@@ -137,7 +137,7 @@ func TestAnActionCountsOnceWhateverIsCommitted(t *testing.T) {
 	})
 	p := w.process(t, "1", t.TempDir())
 	if err := p.Run(t.Context()); !errors.Is(err, kerr.UnknownServerError) || !refused.Load() {
-		t.Fatalf("Run = %v, want the refused commit", err)
+		t.Fatalf("Run = %v, want the rejected commit", err)
 	}
 	if p.counted(t) == 0 {
 		t.Fatal("nothing was written before the commit")
@@ -161,7 +161,7 @@ func commitsNothing(req *kmsg.OffsetCommitRequest) bool {
 }
 
 // A recreated topic has other records at the same offsets. Nothing is counted, and the error says what to do.
-func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
+func TestSink_RejectsRecreatedTopic(t *testing.T) {
 	w := newWire(t)
 	w.act(t, 0, 20)
 	dir := t.TempDir()
@@ -178,7 +178,7 @@ func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
 	err = p.Run(t.Context())
 	var changed *topics.ChangedTopicError
 	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), dir+", "+remedy) {
-		t.Errorf("Run = %v, want a ChangedTopicError that says what to delete", err)
+		t.Errorf("Run = %v, want a ChangedTopicError with the directory to delete", err)
 	}
 	p.awaitCount(t, 20)
 	must.OK(t, errors.Join(p.store.Close(), os.RemoveAll(dir)))

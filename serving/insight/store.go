@@ -41,7 +41,7 @@ type Store struct {
 var ErrClosed = errors.New("insight store is closed")
 
 // remedy is what an operator does if the store cannot be used.
-const remedy = "stop the process and delete the directory: the store is filled from what the topic still has"
+const remedy = "stop the process and delete the directory: the store is filled again from the topic"
 
 // Open opens the store in dir and creates it if necessary. It returns an error if another process has it open, or if a
 // release with other rows wrote it. The caller must call Close.
@@ -67,8 +67,8 @@ type Applied struct {
 	Action    *schemas.EnrichedAction // nil: a record to ignore
 }
 
-// Apply writes records durably, each once: it skips records below the applied offset of their partition. to are the
-// marks after the records, by partition. Only one call may run at a time.
+// Apply writes records durably, each once: it skips records below the applied offset of their partition. to has the
+// applied offsets after the records, by partition. Only one call may run at a time.
 func (s *Store) Apply(records []Applied, to map[int32]topics.PartitionCheckpoint) error {
 	err := s.db.Use(func(db *pebble.DB) error {
 		w := &writer{db: db, rows: map[string][]byte{}}
@@ -77,7 +77,7 @@ func (s *Store) Apply(records []Applied, to map[int32]topics.PartitionCheckpoint
 				return err
 			}
 		}
-		if err := w.marks(to); err != nil {
+		if err := w.checkpoint(to); err != nil {
 			return err
 		}
 		batch := db.NewBatch()
@@ -115,42 +115,42 @@ func (w *writer) record(r Applied) error {
 		return err
 	}
 	mark.Next = r.Offset + 1
-	w.rows[string(markKey(r.Partition))] = mark.Bytes()
+	w.rows[string(checkpointKey(r.Partition))] = mark.Bytes()
 	if r.Action == nil {
 		return nil
 	}
 	return errors.Join(w.user(r.Action), w.sequence(r.Action), w.hours(r.Action))
 }
 
-func markKey(partition int32) []byte {
+func checkpointKey(partition int32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{offsetTable}, uint32(partition))
 }
 
 // mark returns the applied offset of a partition.
 func (w *writer) mark(partition int32) (topics.PartitionCheckpoint, error) {
-	row, err := w.get(markKey(partition))
+	row, err := w.get(checkpointKey(partition))
 	if err != nil || row == nil {
 		return topics.PartitionCheckpoint{}, err
 	}
 	return topics.ParseCheckpoint(row)
 }
 
-// marks advances the marks of partitions.
-func (w *writer) marks(to map[int32]topics.PartitionCheckpoint) error {
+// checkpoint advances the applied offsets of partitions.
+func (w *writer) checkpoint(to map[int32]topics.PartitionCheckpoint) error {
 	for partition, mark := range to {
 		was, err := w.mark(partition)
 		if err != nil {
 			return err
 		}
 		if mark.Next >= was.Next {
-			w.rows[string(markKey(partition))] = mark.Bytes()
+			w.rows[string(checkpointKey(partition))] = mark.Bytes()
 		}
 	}
 	return nil
 }
 
-// Marks returns the applied offset of each partition.
-func (s *Store) Marks() (map[int32]topics.PartitionCheckpoint, error) {
+// Checkpoint returns the applied offset of each partition.
+func (s *Store) Checkpoint() (map[int32]topics.PartitionCheckpoint, error) {
 	marks := map[int32]topics.PartitionCheckpoint{}
 	err := s.each(context.Background(), []byte{offsetTable}, func(key, value []byte) error {
 		mark, err := topics.ParseCheckpoint(value)
@@ -161,7 +161,7 @@ func (s *Store) Marks() (map[int32]topics.PartitionCheckpoint, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read how far insights are: %w", err)
+		return nil, fmt.Errorf("read insight checkpoint: %w", err)
 	}
 	return marks, nil
 }
