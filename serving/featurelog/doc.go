@@ -14,7 +14,7 @@
 // age, and when the sink stops.
 //
 // Each record is in the files exactly once, even after kills. An offset is committed after its record is on disk. If
-// records are on disk and not committed, the names and the last complete blocks of the files tell the last offset. This
+// records are on disk and not committed, the names and the last complete blocks of the files show the last offset. This
 // holds for one directory, which only one process writes at a time, and for one topic. The file DIR/_topic holds the id
-// of the topic, and the records of another topic are refused.
+// of the topic, and the records of another topic are rejected.
 package featurelog

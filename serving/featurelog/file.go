@@ -52,11 +52,11 @@ func parseName(name string) (partition int32, first, last int64, ok bool) {
 func create(dir, date string, partition int32, first int64, now time.Time) (*file, error) {
 	dir = filepath.Join(dir, "date="+date)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("begin file: %w", err)
+		return nil, fmt.Errorf("create file: %w", err)
 	}
 	f, err := os.Create(filepath.Join(dir, openName(partition, first)))
 	if err != nil {
-		return nil, fmt.Errorf("begin file: %w", err)
+		return nil, fmt.Errorf("create file: %w", err)
 	}
 	// A commit requires that the file exists even after a power failure.
 	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
@@ -189,11 +189,11 @@ func readTopic(path string) (id kadm.TopicID, err error) {
 		return id, nil
 	}
 	if err != nil {
-		return id, fmt.Errorf("read which topic the files are of: %w", err)
+		return id, fmt.Errorf("read topic id of the files: %w", err)
 	}
 	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("read which topic the files are of: %s holds %.40q, which is no id: remove it if they are of the present one",
+		return id, fmt.Errorf("read topic id of the files: %s holds %.40q, which is not an id: remove it if the files are of the current topic",
 			path, text)
 	}
 	return kadm.TopicID(b), nil
@@ -207,7 +207,7 @@ func writeTopic(path string, id kadm.TopicID) error {
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("note which topic the files are of: %w", err)
+		return fmt.Errorf("record topic id of the files: %w", err)
 	}
 	return rename(f.Name(), path)
 }

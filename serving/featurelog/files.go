@@ -133,7 +133,7 @@ func (f *Files) checkTopic(ctx context.Context) error {
 	at, err := topics.Resume(ctx, f.deps.Kafka, []string{name}, marks)
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
-		return fmt.Errorf("%w; move what is in %s elsewhere, or set feature_log.dir to another directory", err, f.cfg.Dir)
+		return fmt.Errorf("%w; move the content of %s elsewhere, or set feature_log.dir to another directory", err, f.cfg.Dir)
 	}
 	if err != nil || at[name][0].Topic == known {
 		return err

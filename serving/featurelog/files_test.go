@@ -46,20 +46,20 @@ func newWire(t *testing.T) *wire {
 	return &wire{topicstest.Start(t, partitions), metrics}
 }
 
-// letters counts dead letters, and fails the given number of times.
-type letters struct{ fail, buried atomic.Int64 }
+// deadLetters counts dead letters, and fails the given number of times.
+type deadLetters struct{ fail, sent atomic.Int64 }
 
 var errBroken = errors.New("broken")
 
-func (l *letters) SendDeadLetter(context.Context, string, *kgo.Record, string) error {
+func (l *deadLetters) SendDeadLetter(context.Context, string, *kgo.Record, string) error {
 	if l.fail.Add(-1) >= 0 {
 		return errBroken
 	}
-	l.buried.Add(1)
+	l.sent.Add(1)
 	return nil
 }
 
-func (w *wire) files(t *testing.T, dir string, l *letters, change ...func(*Config)) *Files {
+func (w *wire) files(t *testing.T, dir string, l *deadLetters, change ...func(*Config)) *Files {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Dir = dir
@@ -120,7 +120,7 @@ func filed(t *testing.T, dir string) map[string]int {
 	for _, path := range paths {
 		partition, first, last, ok := parseName(filepath.Base(path))
 		if !ok {
-			t.Errorf("%s is left over", path)
+			t.Errorf("%s remains", path)
 			continue
 		}
 		var offsets []int64
@@ -146,12 +146,12 @@ func once(n int) map[string]int {
 	return want
 }
 
-func TestEachRecordIsFiledOnce(t *testing.T) {
+func TestFiles_WriteEachRecordOnce(t *testing.T) {
 	w := newWire(t)
 	dir := t.TempDir()
 	w.produce(t, 0, 100)
 	w.Produce(topics.FeatureLog, "user:bad", []byte("?"))
-	l := &letters{}
+	l := &deadLetters{}
 	l.fail.Store(1)
 	f := w.files(t, dir, l)
 	if err := w.run(t, f); !errors.Is(err, errBroken) {
@@ -164,23 +164,23 @@ func TestEachRecordIsFiledOnce(t *testing.T) {
 		}
 		w.produce(t, 100+10*round, 10)
 	}
-	if got := l.buried.Load(); got != 1 {
-		t.Errorf("%d buried, want 1", got)
+	if got := l.sent.Load(); got != 1 {
+		t.Errorf("%d dead letters, want 1", got)
 	}
 	// Another process, and a group without committed offsets.
 	w.forget(t)
 	must.OK(t, w.run(t, w.files(t, dir, l)))
 	if diff := cmp.Diff(once(130), filed(t, dir)); diff != "" {
-		t.Errorf("from the beginning (-want +got):\n%s", diff)
+		t.Errorf("from the start (-want +got):\n%s", diff)
 	}
 }
 
 // A killed process leaves a file that ends within a block, and offsets that are not committed.
-func TestAKilledWriterIsContinued(t *testing.T) {
+func TestFiles_RepairAfterKill(t *testing.T) {
 	w := newWire(t)
 	dir := t.TempDir()
 	w.produce(t, 0, 40)
-	must.OK(t, w.run(t, w.files(t, dir, &letters{})))
+	must.OK(t, w.run(t, w.files(t, dir, &deadLetters{})))
 	paths, err := filepath.Glob(filepath.Join(dir, "date=*", "*.avro"))
 	must.OK(t, err)
 	for i, path := range paths {
@@ -195,7 +195,7 @@ func TestAKilledWriterIsContinued(t *testing.T) {
 		must.OK(t, os.WriteFile(filepath.Join(filepath.Dir(path), openName(partition, first)), torn, 0o600))
 	}
 	w.forget(t)
-	must.OK(t, w.run(t, w.files(t, dir, &letters{})))
+	must.OK(t, w.run(t, w.files(t, dir, &deadLetters{})))
 	if diff := cmp.Diff(once(40), filed(t, dir)); diff != "" {
 		t.Errorf("entities in files (-want +got):\n%s", diff)
 	}
@@ -203,19 +203,19 @@ func TestAKilledWriterIsContinued(t *testing.T) {
 
 // The offsets of a recreated topic are in the files as written. The sink skips no record because of that: it files all
 // of them after the files have been moved.
-func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
+func TestFiles_RejectRecreatedTopic(t *testing.T) {
 	w := newWire(t)
 	dir := t.TempDir()
 	w.produce(t, 0, 40)
-	must.OK(t, w.run(t, w.files(t, dir, &letters{})))
+	must.OK(t, w.run(t, w.files(t, dir, &deadLetters{})))
 	_, err := w.Admin().DeleteTopics(t.Context(), topics.FeatureLog)
 	must.OK(t, err)
 	w.Apply()
 	w.produce(t, 0, 90) // more than before, so that the old offsets exist in the new topic
-	err = w.run(t, w.files(t, dir, &letters{}))
+	err = w.run(t, w.files(t, dir, &deadLetters{}))
 	var changed *topics.ChangedTopicError
-	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "move what is in "+dir) {
-		t.Errorf("got %v, want a ChangedTopicError that says what to move", err)
+	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "move the content of "+dir) {
+		t.Errorf("got %v, want a ChangedTopicError with the directory to move", err)
 	}
 	if diff := cmp.Diff(once(40), filed(t, dir)); diff != "" {
 		t.Errorf("the files have changed (-want +got):\n%s", diff)
@@ -226,14 +226,14 @@ func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
 		must.OK(t, os.Rename(day, filepath.Join(t.TempDir(), filepath.Base(day))))
 	}
 	for range 2 {
-		must.OK(t, w.run(t, w.files(t, dir, &letters{})))
+		must.OK(t, w.run(t, w.files(t, dir, &deadLetters{})))
 		if diff := cmp.Diff(once(90), filed(t, dir)); diff != "" {
 			t.Errorf("files of the second topic (-want +got):\n%s", diff)
 		}
 	}
 }
 
-func TestATornNoteOfTheTopicIsAnError(t *testing.T) {
+func TestFiles_RejectDamagedTopicFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), topicFile)
 	want := kadm.TopicID{1, 15: 2}
 	must.OK(t, writeTopic(path, want))
@@ -246,7 +246,7 @@ func TestATornNoteOfTheTopicIsAnError(t *testing.T) {
 	}
 }
 
-func TestFilesAreClosedBySizeAndAge(t *testing.T) {
+func TestFiles_CloseBySizeAndAge(t *testing.T) {
 	w := newWire(t)
 	for name, change := range map[string]func(*Config){
 		"size": func(c *Config) { c.MaxFileBytes = 1 },
@@ -254,7 +254,7 @@ func TestFilesAreClosedBySizeAndAge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			f := w.files(t, dir, &letters{})
+			f := w.files(t, dir, &deadLetters{})
 			change(&f.cfg)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)

@@ -42,7 +42,7 @@ func fileUntilKilled(ctx context.Context, args []string) error {
 	}
 	cfg := DefaultConfig()
 	cfg.Dir = args[1]
-	f, err := NewFiles(cfg, FilesDeps{Stream: streams.FeatureLog, DeadLetters: &letters{}, Metrics: metrics, Now: time.Now})
+	f, err := NewFiles(cfg, FilesDeps{Stream: streams.FeatureLog, DeadLetters: &deadLetters{}, Metrics: metrics, Now: time.Now})
 	if err != nil {
 		return err
 	}
@@ -83,18 +83,18 @@ func killFiler(t *testing.T, registry, dir string, before, further int64) (durab
 }
 
 // Whenever a writer is killed, and although all commits are lost, each durable record is in exactly one file.
-func TestEachRecordIsFiledOnceUnderKills(t *testing.T) {
+func TestFiles_WriteEachRecordOnceUnderKills(t *testing.T) {
 	w := newWire(t)
 	dir, durable := t.TempDir(), int64(-1)
 	for round := range int64(8) {
 		durable = killFiler(t, w.Registry, dir, durable, 30+41*round)
 	}
-	f := w.files(t, dir, &letters{})
+	f := w.files(t, dir, &deadLetters{})
 	must.OK(t, f.recover())
 	want := map[string]int{}
 	for p := range int32(partitions) {
 		if f.next[p] <= durable {
-			t.Errorf("partition %d: files go on from %d, and up to %d was durable", p, f.next[p], durable)
+			t.Errorf("partition %d: files resume at %d, and %d was durable", p, f.next[p], durable)
 		}
 		for n := range f.next[p] {
 			want[fmt.Sprintf("user:%d-%d", p, n)] = 1

@@ -37,13 +37,13 @@ func (v *Verifier) AddPin(p *schemas.PinAttributes, arrived schemas.Micros) {
 	}
 }
 
-// Whole declares that pin-cards and pin-attributes are still complete. A pin without records is then unknown to the
-// store.
-func (v *Verifier) Whole() { v.whole = true }
+// SetComplete declares that pin-cards and pin-attributes are still complete. A pin without records is then unknown to
+// the store.
+func (v *Verifier) SetComplete() { v.complete = true }
 
-// at returns the data of the pin, as feature.Store defines it, in a store with all records that arrived up to by. said
+// at returns the data of the pin, as feature.Store defines it, in a store with all records that arrived up to by.sure
 // is false if no record had arrived. The store may then have the pin from records that the topics have deleted.
-func (h *pinHistory) at(by schemas.Micros) (own feature.PinAttributes, known, said bool) {
+func (h *pinHistory) at(by schemas.Micros) (own feature.PinAttributes, known, sure bool) {
 	if h == nil {
 		return feature.PinAttributes{}, false, false
 	}

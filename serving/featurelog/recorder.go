@@ -36,7 +36,7 @@ func NewRecorder(cfg Config, to Producer, stream topics.Stream[schemas.LoggedFea
 	return &Recorder{rules: cfg.Rules, to: to, stream: stream, run: run, metrics: metrics}
 }
 
-// Record logs what the rules select from the answer to a request made at the given time. It does not block. Records
+// Record logs the entities that the rules select from the answer to a request made at the given time. It does not block. Records
 // that do not fit into the producer's memory, and records that the brokers reject, are counted as lost.
 func (r *Recorder) Record(req feature.Request, answer feature.Answer, at time.Time) {
 	if len(r.rules) == 0 {
@@ -66,7 +66,7 @@ type answered struct {
 	answer feature.Answer
 	head   schemas.LoggedFeatures // common fields of its records
 	seen   map[string]bool        // entities
-	lacks  map[[2]string][]string // reasons by entity and feature; nil until needed
+	absent map[[2]string][]string // reasons by entity and feature; nil until needed
 }
 
 // entity logs an entity once, if the first rule for its kind samples it.
@@ -91,14 +91,14 @@ func (a *answered) entity(kind feature.Entity, name string, user schemas.UserID,
 }
 
 func (a *answered) reasons(entity, name string) []string {
-	if a.lacks == nil {
-		a.lacks = map[[2]string][]string{}
+	if a.absent == nil {
+		a.absent = map[[2]string][]string{}
 		for _, m := range a.answer.Missing {
 			key := [2]string{m.Entity, m.Feature}
-			a.lacks[key] = append(a.lacks[key], string(m.Reason))
+			a.absent[key] = append(a.absent[key], string(m.Reason))
 		}
 	}
-	return a.lacks[[2]string{entity, name}]
+	return a.absent[[2]string{entity, name}]
 }
 
 // samples decides by a hash, so that the decision is the same in every process.
@@ -111,7 +111,7 @@ func (r Rule) samples(entity string, asOf time.Time) bool {
 
 func (r *Recorder) send(rec *schemas.LoggedFeatures) {
 	value, err := r.stream.Encode(rec)
-	if err != nil { // larger than a record may be
+	if err != nil { // above the maximum size of a record
 		r.metrics.dropped.Inc()
 		return
 	}

@@ -77,7 +77,7 @@ func (r recording) logged(t *testing.T) []schemas.LoggedFeatures {
 	return all
 }
 
-func TestRecorderLogsWhatTheRulesWant(t *testing.T) {
+func TestRecorder_AppliesRules(t *testing.T) {
 	w := newWire(t)
 	at := time.UnixMilli(1_700_000_000_123).UTC()
 	fresh := at.Add(-time.Second)
@@ -120,7 +120,7 @@ func TestRecorderLogsWhatTheRulesWant(t *testing.T) {
 	}
 }
 
-func TestSharesAreKept(t *testing.T) {
+func TestRule_SamplesItsShare(t *testing.T) {
 	const n = 20_000
 	for _, share := range []float64{0.001, 0.1, 0.5, 1} {
 		counts := map[bool]int{}
@@ -142,7 +142,7 @@ func TestSharesAreKept(t *testing.T) {
 	}
 }
 
-func TestConfigReportsEveryProblem(t *testing.T) {
+func TestConfig_ReportsEveryProblem(t *testing.T) {
 	must.OK(t, DefaultConfig().Validate())
 	bad := Config{Rules: []Rule{{Entity: "board", Share: math.NaN()}, {Entity: feature.User, Share: 1.1}}}
 	err := bad.Validate()

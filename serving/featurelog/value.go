@@ -30,7 +30,7 @@ func logged(name string, v feature.Value, reasons []string) schemas.FeatureValue
 	return out
 }
 
-// missing reports whether a logged value is null. An empty list or map may be a value; its reasons tell.
+// missing reports whether a logged value is null. For an empty list or map, the reasons decide.
 func missing(v schemas.FeatureValue) bool {
 	return v.Number == nil && len(v.Groups)+len(v.Vector)+len(v.Last)+len(v.Top) == 0 && slices.ContainsFunc(v.Reasons, isNull)
 }

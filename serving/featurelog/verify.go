@@ -22,7 +22,7 @@ type Drift struct {
 	Feature  string `json:"feature"`
 	Compared int    `json:"compared"` // Equal + Late + Mismatched + Missing
 	Equal    int    `json:"equal"`
-	// Late values differ, but equal the value of the entity's actions up to some arrival time within UnderWay before
+	// Late values differ, but equal the value of the entity's actions up to some arrival time within MaxInFlight before
 	// the answer: the other actions came too late for it. The store applies an entity's actions in the order of their
 	// arrival.
 	Late       int     `json:"late"`
@@ -39,13 +39,13 @@ const tolerance = 1e-6
 
 // Verifier recomputes logged values.
 type Verifier struct {
-	defs   map[string]feature.Definition
-	byUser map[schemas.UserID][]Arrived
-	byPin  map[schemas.PinID][]Arrived
-	pins   map[schemas.PinID]*pinHistory
-	byKey  bool // a record has embeddings by key, so the pins of its user's actions are needed
-	whole  bool // pins has every existing pin that is needed
-	drifts map[string]*Drift
+	defs     map[string]feature.Definition
+	byUser   map[schemas.UserID][]Arrived
+	byPin    map[schemas.PinID][]Arrived
+	pins     map[schemas.PinID]*pinHistory
+	byKey    bool // a record has embeddings by key, so the pins of its user's actions are needed
+	complete bool // pins has every existing pin that is needed
+	drifts   map[string]*Drift
 }
 
 // NewVerifier returns a verifier without actions.
@@ -122,8 +122,8 @@ func recomputed(d feature.Definition) bool {
 	return d.Entity != feature.Pin || d.Aggregate != feature.MeanEmbedding
 }
 
-// UnderWay is the maximum time that an action, or data about a pin, takes to reach the store.
-const UnderWay = 10 * time.Second
+// MaxInFlight is the maximum time that an action, or data about a pin, takes to reach the store.
+const MaxInFlight = 10 * time.Second
 
 // maxCuts limits how often a value is recomputed.
 const maxCuts = 200
@@ -134,7 +134,7 @@ type cut struct{ actions, pins schemas.Micros }
 
 // cuts returns the states that the store may have had for a record's entity at the time of the answer.
 func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []cut {
-	from := rec.Logged - schemas.Micros(UnderWay.Microseconds())
+	from := rec.Logged - schemas.Micros(MaxInFlight.Microseconds())
 	under := func(at schemas.Micros) bool { return at > from && at <= rec.Logged }
 	actions, pins := []schemas.Micros{math.MaxInt64, from}, []schemas.Micros{rec.Logged}
 	of := v.byUser[rec.User]
@@ -146,7 +146,7 @@ func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []c
 			actions = append(actions, a.At)
 		}
 	}
-	for _, h := range v.lookedAt(def, rec) {
+	for _, h := range v.pinsOf(def, rec) {
 		for _, at := range h.arrivals() {
 			if under(at) {
 				pins = append(pins, at-1)
@@ -164,8 +164,8 @@ func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []c
 	return all
 }
 
-// lookedAt returns the data of the pins that a value depends on.
-func (v *Verifier) lookedAt(def feature.Definition, rec *schemas.LoggedFeatures) []*pinHistory {
+// pinsOf returns the data of the pins that a value depends on.
+func (v *Verifier) pinsOf(def feature.Definition, rec *schemas.LoggedFeatures) []*pinHistory {
 	var all []*pinHistory
 	if rec.User != "" && rec.Pin != "" {
 		all = append(all, v.pins[rec.Pin])
@@ -184,7 +184,7 @@ func (v *Verifier) compute(d feature.Definition, rec *schemas.LoggedFeatures, by
 	sure = true
 	pins := func(pin schemas.PinID) (feature.PinAttributes, bool) {
 		own, known, said := v.pins[pin].at(by.pins)
-		sure = sure && (said || v.whole)
+		sure = sure && (said || v.complete)
 		return own, known
 	}
 	span := feature.Span{AsOf: rec.AsOf, Now: rec.Logged}

@@ -72,15 +72,15 @@ func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams)
 	if err != nil {
 		return err
 	}
-	whole, err := nothingLeft(ctx, log, s.PinCards.Name, s.PinAttributes.Name)
+	whole, err := isComplete(ctx, log, s.PinCards.Name, s.PinAttributes.Name)
 	if whole {
-		v.Whole()
+		v.SetComplete()
 	}
 	return err
 }
 
-// nothingLeft reports whether the topics still hold all records that were ever written to them.
-func nothingLeft(ctx context.Context, log *topics.Log, names ...string) (bool, error) {
+// isComplete reports whether the topics still hold all records that were ever written to them.
+func isComplete(ctx context.Context, log *topics.Log, names ...string) (bool, error) {
 	starts, err := log.Starts(ctx, names...)
 	if err != nil {
 		return false, err
@@ -133,7 +133,7 @@ func WriteDrifts(w io.Writer, drifts []Drift) error {
 	return t.Flush()
 }
 
-// CheckDrifts returns an error if values differ that should not.
+// CheckDrifts returns an error if late actions do not explain the difference of a value.
 func CheckDrifts(drifts []Drift) error {
 	bad, compared := 0, 0
 	for _, d := range drifts {

@@ -59,17 +59,17 @@ func shown(pin schemas.ID, n int) []Arrived {
 	return all
 }
 
-// tell adds pin:1, whose embedding was different until five seconds ago and changes again in a second, and the deleted
-// pin:gone.
-func tell(v *Verifier) {
+// addPins adds pin:1, whose embedding was different until five seconds ago and changes again in a second, and the deleted
+// pin:deleted.
+func addPins(v *Verifier) {
 	card := func(pin schemas.PinID, version schemas.Version, deleted bool) *schemas.Card {
 		c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: version, PinContent: schemas.PinContent{Deleted: deleted}}}
 		c.Author = "user:ada"
 		return c
 	}
 	v.AddCard(card("pin:1", 1, false), at-100*second)
-	v.AddCard(card("pin:gone", 2, true), at-50*second)
-	v.AddCard(card("pin:gone", 1, false), at-100*second)
+	v.AddCard(card("pin:deleted", 2, true), at-50*second)
+	v.AddCard(card("pin:deleted", 1, false), at-100*second)
 	for version, of := range map[schemas.Version]struct {
 		arrived   schemas.Micros
 		embedding []float32
@@ -79,13 +79,13 @@ func tell(v *Verifier) {
 }
 
 // Data that the topics may have deleted does not count against an answer; data that they never had does.
-func TestWhatIsNotKnownOfAPinIsComparedWhereNothingIsForgotten(t *testing.T) {
+func TestVerifier_ComparesUnknownPinsIfComplete(t *testing.T) {
 	rec := &schemas.LoggedFeatures{
 		Entity: "user:1|pin:2", User: "user:1", Pin: "pin:2", AsOf: at, Logged: at,
 		Values: []schemas.FeatureValue{{Feature: "pair_author", Number: number(1)}},
 	}
 	v := NewVerifier(definitions(t))
-	v.Whole()
+	v.SetComplete()
 	v.Expect(rec)
 	v.Compare(rec)
 	if got := v.Report(); len(got) != 1 || got[0].Missing != 1 {
@@ -94,16 +94,16 @@ func TestWhatIsNotKnownOfAPinIsComparedWhereNothingIsForgotten(t *testing.T) {
 }
 
 // An impression after the deletion of its pin does not count.
-func TestImpressionsEndWithThePin(t *testing.T) {
+func TestVerifier_IgnoresImpressionsOfDeletedPin(t *testing.T) {
 	rec := &schemas.LoggedFeatures{
-		Entity: "pin:gone", Pin: "pin:gone", AsOf: at, Logged: at, Values: []schemas.FeatureValue{{Feature: "shown", Number: number(0)}},
+		Entity: "pin:deleted", Pin: "pin:deleted", AsOf: at, Logged: at, Values: []schemas.FeatureValue{{Feature: "shown", Number: number(0)}},
 	}
 	v := NewVerifier(definitions(t))
 	v.Expect(rec)
-	for _, a := range shown("pin:gone", 3) {
+	for _, a := range shown("pin:deleted", 3) {
 		v.Add(a)
 	}
-	tell(v)
+	addPins(v)
 	v.Compare(rec)
 	if got := v.Report(); len(got) != 1 || got[0].Equal != 1 {
 		t.Errorf("got %+v, want one that is equal", got)
@@ -112,7 +112,7 @@ func TestImpressionsEndWithThePin(t *testing.T) {
 
 func number(x float64) *float64 { return &x }
 
-func TestVerifierTellsDriftsApart(t *testing.T) {
+func TestVerifier_Drifts(t *testing.T) {
 	record := func(values ...schemas.FeatureValue) *schemas.LoggedFeatures {
 		return &schemas.LoggedFeatures{Entity: "user:1", User: "user:1", AsOf: at, Logged: at, Values: values}
 	}
@@ -131,7 +131,7 @@ func TestVerifierTellsDriftsApart(t *testing.T) {
 		"equal":        {record(schemas.FeatureValue{Feature: "saves", Number: number(20)}), nil, Drift{Feature: "saves", Compared: 1, Equal: 1}},
 		"another":      {record(schemas.FeatureValue{Feature: "saves", Number: number(60)}), nil, Drift{Feature: "saves", Compared: 1, Mismatched: 1, SMAPE: 1}},
 		"late":         {record(schemas.FeatureValue{Feature: "saves", Number: number(20)}), []Arrived{late}, Drift{Feature: "saves", Compared: 1, Late: 1, SMAPE: 2.0 / 41}},
-		"on their way": {record(schemas.FeatureValue{Feature: "saves", Number: number(17)}), nil, Drift{Feature: "saves", Compared: 1, Late: 1, SMAPE: 6.0 / 37}},
+		"in flight":    {record(schemas.FeatureValue{Feature: "saves", Number: number(17)}), nil, Drift{Feature: "saves", Compared: 1, Late: 1, SMAPE: 6.0 / 37}},
 		"too long":     {record(schemas.FeatureValue{Feature: "saves", Number: number(5)}), nil, Drift{Feature: "saves", Compared: 1, Mismatched: 1, SMAPE: 30.0 / 25}},
 		"groups":       {record(schemas.FeatureValue{Feature: "pins", Groups: map[string]float64{"pin:1": 20}}), nil, Drift{Feature: "pins", Compared: 1, Equal: 1}},
 		"other groups": {record(schemas.FeatureValue{Feature: "pins", Groups: map[string]float64{"pin:2": 20}}), nil, Drift{Feature: "pins", Compared: 1, Mismatched: 1, SMAPE: 2}},
@@ -141,22 +141,22 @@ func TestVerifierTellsDriftsApart(t *testing.T) {
 			{Object: "pin:1", Verb: "save", Time: at}, {Object: "pin:1", Verb: "save", Time: at - second}}}), nil, Drift{Feature: "last", Compared: 1, Equal: 1}},
 		"not in time": {record(schemas.FeatureValue{Feature: "saves", Reasons: []string{"deadline"}}), nil, Drift{Feature: "saves", Skipped: 1}},
 		"by key":      {record(schemas.FeatureValue{Feature: "now", Vector: []float64{3, 4}}), nil, Drift{Feature: "now", Compared: 1, Equal: 1}},
-		"by key, as it was a moment before": {record(schemas.FeatureValue{Feature: "now", Vector: []float64{1, 0}}), nil,
+		"by key, a moment before": {record(schemas.FeatureValue{Feature: "now", Vector: []float64{1, 0}}), nil,
 			Drift{Feature: "now", Compared: 1, Late: 1, SMAPE: 1.5}},
-		"by key, as it will be": {record(schemas.FeatureValue{Feature: "now", Vector: []float64{9, 9}}), nil,
+		"by key, a later version": {record(schemas.FeatureValue{Feature: "now", Vector: []float64{9, 9}}), nil,
 			Drift{Feature: "now", Compared: 1, Mismatched: 1, SMAPE: (1 + 10.0/13) / 2}},
-		"pair":          {pair("pin:1", schemas.FeatureValue{Feature: "pair_author", Number: number(20)}), nil, Drift{Feature: "pair_author", Compared: 1, Equal: 1}},
-		"pair, another": {pair("pin:1", schemas.FeatureValue{Feature: "pair_author", Number: number(60)}), nil, Drift{Feature: "pair_author", Compared: 1, Mismatched: 1, SMAPE: 1}},
-		"pair, close":   {pair("pin:1", schemas.FeatureValue{Feature: "pair_close", Number: number(0.6)}), nil, Drift{Feature: "pair_close", Compared: 1, Equal: 1}},
-		"pair, deleted": {pair("pin:gone", schemas.FeatureValue{Feature: "pair_author", Reasons: []string{"pin"}}), nil, Drift{Feature: "pair_author", Compared: 1, Equal: 1}},
-		"pair, was not": {pair("pin:gone", schemas.FeatureValue{Feature: "pair_author", Number: number(0)}), nil, Drift{Feature: "pair_author", Compared: 1, Missing: 1}},
-		"pair, unknown": {pair("pin:2", schemas.FeatureValue{Feature: "pair_author", Reasons: []string{"pin"}}), nil, Drift{Feature: "pair_author", Skipped: 1}},
-		"recent actors": {pin(schemas.FeatureValue{Feature: "crowd", Vector: []float64{1}}), nil, Drift{Feature: "crowd", Skipped: 1}},
-		"unknown":       {record(schemas.FeatureValue{Feature: "gone", Number: number(1)}), nil, Drift{Feature: "gone", Skipped: 1}},
-		"of a pin":      {pin(schemas.FeatureValue{Feature: "pin_saves", Number: number(20)}), nil, Drift{Feature: "pin_saves", Compared: 1, Equal: 1}},
-		"who acted":     {pin(schemas.FeatureValue{Feature: "pin_actors", Number: number(1)}), nil, Drift{Feature: "pin_actors", Compared: 1, Equal: 1}},
-		"impressions":   {pin(schemas.FeatureValue{Feature: "shown", Number: number(2)}), nil, Drift{Feature: "shown", Compared: 1, Equal: 1}},
-		"somebody else": {&schemas.LoggedFeatures{User: "user:2", Values: []schemas.FeatureValue{{Feature: "saves", Number: number(0)}}}, nil,
+		"pair":           {pair("pin:1", schemas.FeatureValue{Feature: "pair_author", Number: number(20)}), nil, Drift{Feature: "pair_author", Compared: 1, Equal: 1}},
+		"pair, another":  {pair("pin:1", schemas.FeatureValue{Feature: "pair_author", Number: number(60)}), nil, Drift{Feature: "pair_author", Compared: 1, Mismatched: 1, SMAPE: 1}},
+		"pair, close":    {pair("pin:1", schemas.FeatureValue{Feature: "pair_close", Number: number(0.6)}), nil, Drift{Feature: "pair_close", Compared: 1, Equal: 1}},
+		"pair, deleted":  {pair("pin:deleted", schemas.FeatureValue{Feature: "pair_author", Reasons: []string{"pin"}}), nil, Drift{Feature: "pair_author", Compared: 1, Equal: 1}},
+		"pair, not null": {pair("pin:deleted", schemas.FeatureValue{Feature: "pair_author", Number: number(0)}), nil, Drift{Feature: "pair_author", Compared: 1, Missing: 1}},
+		"pair, unknown":  {pair("pin:2", schemas.FeatureValue{Feature: "pair_author", Reasons: []string{"pin"}}), nil, Drift{Feature: "pair_author", Skipped: 1}},
+		"recent actors":  {pin(schemas.FeatureValue{Feature: "crowd", Vector: []float64{1}}), nil, Drift{Feature: "crowd", Skipped: 1}},
+		"unknown":        {record(schemas.FeatureValue{Feature: "other", Number: number(1)}), nil, Drift{Feature: "other", Skipped: 1}},
+		"of a pin":       {pin(schemas.FeatureValue{Feature: "pin_saves", Number: number(20)}), nil, Drift{Feature: "pin_saves", Compared: 1, Equal: 1}},
+		"actors":         {pin(schemas.FeatureValue{Feature: "pin_actors", Number: number(1)}), nil, Drift{Feature: "pin_actors", Compared: 1, Equal: 1}},
+		"impressions":    {pin(schemas.FeatureValue{Feature: "shown", Number: number(2)}), nil, Drift{Feature: "shown", Compared: 1, Equal: 1}},
+		"another user": {&schemas.LoggedFeatures{User: "user:2", Values: []schemas.FeatureValue{{Feature: "saves", Number: number(0)}}}, nil,
 			Drift{Feature: "saves", Compared: 1, Equal: 1}},
 	}
 	for name, tt := range tests {
@@ -166,7 +166,7 @@ func TestVerifierTellsDriftsApart(t *testing.T) {
 			for _, a := range slices.Concat(saved(20), shown("pin:1", 2), tt.more) {
 				v.Add(a)
 			}
-			tell(v)
+			addPins(v)
 			v.Compare(tt.log)
 			ignore := cmpopts.IgnoreUnexported(Drift{})
 			if diff := cmp.Diff([]Drift{tt.want}, v.Report(), ignore, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
