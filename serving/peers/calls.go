@@ -64,7 +64,7 @@ const (
 	callState      call[stateRequest, *schemas.FeedState]              = "state"
 	callRelated    call[relatedRequest, []schemas.RelatedItem]         = "related"
 	callRetryKinds call[retriedRequest, []schemas.RetryKind]           = "retry-kinds"
-	callRetried    call[retriedRequest, []schemas.RetriedDeadLetter]       = "retried"
+	callRetried    call[retriedRequest, []schemas.RetriedDeadLetter]   = "retried"
 	callTerms      call[termsRequest, []schemas.DictionaryTerm]        = "terms"
 	callInterests  call[userRequest, []schemas.UserInterest]           = "interests"
 	callEngagement call[engagementRequest, []schemas.SourceEngagement] = "engagement"
@@ -192,61 +192,61 @@ func handleInterests(mux *http.ServeMux, i Interests) {
 // Chunk requests a chunk from the generator that owns the user's pools, and returns its errors. It also returns an error
 // that wraps schemas.ErrNotOwner if the pools have no owner until ctx ends, or for callTimeout if ctx has no deadline.
 func (c *Client) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
-	return callChunk.ask(ctx, c, c.rowsOf(topics.Pools, string(r.User)), r)
+	return callChunk.send(ctx, c, c.rowsOf(topics.Pools, string(r.User)), r)
 }
 
 // Waiting returns the number of new pins that a visit could show.
 func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
-	return callWaiting.ask(ctx, c, c.rowsOf(topics.Pools, string(user)), userRequest{User: user})
+	return callWaiting.send(ctx, c, c.rowsOf(topics.Pools, string(user)), userRequest{User: user})
 }
 
 // Pool returns the best candidates of a user and source.
 func (c *Client) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
-	return callPool.ask(ctx, c, c.rowsOf(topics.Pools, string(user)), poolRequest{user, source, limit})
+	return callPool.send(ctx, c, c.rowsOf(topics.Pools, string(user)), poolRequest{user, source, limit})
 }
 
 // Why reports the state of a pin for a user. Its errors are those of Chunk.
 func (c *Client) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error) {
-	return callWhy.ask(ctx, c, c.rowsOf(topics.Pools, string(r.User)), r)
+	return callWhy.send(ctx, c, c.rowsOf(topics.Pools, string(r.User)), r)
 }
 
 // FeedState returns the state that a feed keeps for a user. Its errors are those of Chunk.
 func (c *Client) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
-	return callState.ask(ctx, c, c.rowsOf(topics.Pools, string(user)), stateRequest{user, feed})
+	return callState.send(ctx, c, c.rowsOf(topics.Pools, string(user)), stateRequest{user, feed})
 }
 
 // Neighbours returns the strongest neighbors of a pin or an interest.
 func (c *Client) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
-	return callRelated.ask(ctx, c, c.rowsOf(topics.Related, string(of)), relatedRequest{of, most})
+	return callRelated.send(ctx, c, c.rowsOf(topics.Related, string(of)), relatedRequest{of, most})
 }
 
 // RetryKinds returns the kinds of dead letters of a topic, from the owner of its partition.
 func (c *Client) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error) {
-	return callRetryKinds.ask(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{Topic: topic})
+	return callRetryKinds.send(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{Topic: topic})
 }
 
 // RetriedDeadLetters returns the dead letters of a topic, from the owner of its partition.
 func (c *Client) RetriedDeadLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
-	return callRetried.ask(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{topic, kind, state, most})
+	return callRetried.send(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{topic, kind, state, most})
 }
 
 // Terms returns the terms of a partition, from its owner.
 func (c *Client) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
 	rows := rows{topics.Interests, "partition " + strconv.Itoa(int(partition)), partition}
-	return callTerms.ask(ctx, c, rows, termsRequest{partition, most, named})
+	return callTerms.send(ctx, c, rows, termsRequest{partition, most, named})
 }
 
 // Interests returns a user's interests, from the owner of the partition.
 func (c *Client) Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
-	return callInterests.ask(ctx, c, c.rowsOf(topics.Interests, string(user)), userRequest{User: user, Most: most})
+	return callInterests.send(ctx, c, c.rowsOf(topics.Interests, string(user)), userRequest{User: user, Most: most})
 }
 
 // Engagement returns the actions on an interest's pins by source, from the owner of the partition.
 func (c *Client) Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
-	return callEngagement.ask(ctx, c, c.rowsOf(topics.Interests, string(interest)), engagementRequest{interest, days})
+	return callEngagement.send(ctx, c, c.rowsOf(topics.Interests, string(interest)), engagementRequest{interest, days})
 }
 
 // Known reports whether the group has any row of a user, from the owner of the partition. Its errors are those of Chunk.
 func (c *Client) Known(ctx context.Context, group string, user schemas.UserID) (bool, error) {
-	return callKnown.ask(ctx, c, c.rowsOf(group, string(user)), userRequest{User: user, Group: group})
+	return callKnown.send(ctx, c, c.rowsOf(group, string(user)), userRequest{User: user, Group: group})
 }

@@ -58,12 +58,12 @@ const (
 	settleTimeout = 2 * time.Second
 
 	// callTimeout limits a call whose caller has no deadline, such as an HTTP request. The request occupies one of the
-	// server's places. Without a limit, an owner that hangs, or a missing owner, would occupy it forever. A rebalance often
+	// server's slots. Without a limit, an owner that hangs, or a missing owner, would occupy it forever. A rebalance often
 	// ends within this time.
 	callTimeout = 2 * time.Second
 
-	// lookAgain is the interval between two lookups of an owner that the group does not know yet.
-	lookAgain = 10 * time.Millisecond
+	// lookUpEvery is the interval between two lookups of an owner that the group does not know yet.
+	lookUpEvery = 10 * time.Millisecond
 
 	idlePerPeer = 128 // idle connections: the usual number of calls in flight to one generator
 )
@@ -110,7 +110,7 @@ func (c *Client) Settle(user schemas.UserID, served string, o schemas.Outcome) {
 	sent := c.settling.TryGo(func() error {
 		ctx, cancel := context.WithTimeout(c.running, settleTimeout)
 		defer cancel()
-		_, err := callSettle.ask(ctx, c, c.rowsOf(topics.Pools, string(user)), settlement{user, served, o})
+		_, err := callSettle.send(ctx, c, c.rowsOf(topics.Pools, string(user)), settlement{user, served, o})
 		return err
 	})
 	if !sent {
@@ -128,9 +128,9 @@ func (c *Client) rowsOf(group, owner string) rows {
 	return rows{group, owner, topics.Partition(owner, c.deps.Partitions)}
 }
 
-// ask sends a call to the owner of the rows. While the called process is not the owner, it looks up the owner again until
+// send sends a call to the owner of the rows. While the called process is not the owner, it looks up the owner again until
 // ctx ends, or for callTimeout if ctx has no deadline.
-func (k call[Req, Resp]) ask(ctx context.Context, c *Client, rows rows, request Req) (resp Resp, err error) {
+func (k call[Req, Resp]) send(ctx context.Context, c *Client, rows rows, request Req) (resp Resp, err error) {
 	defer func() {
 		c.count(string(k), err)
 		if err != nil {
@@ -154,7 +154,7 @@ func (k call[Req, Resp]) ask(ctx context.Context, c *Client, rows rows, request 
 		}
 		elsewhere = err
 		select {
-		case <-time.After(lookAgain):
+		case <-time.After(lookUpEvery):
 			continue
 		case <-ctx.Done():
 		}

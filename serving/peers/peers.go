@@ -8,7 +8,7 @@
 // A call is a POST of JSON below Path. A previous owner answers 421 Misdirected Request. After that answer, or if no process
 // listens at the address, the Client reads the metadata again and retries. It gives up when its context ends, or after two
 // seconds if the context has no deadline. A call carries the time that its caller waits, so that the called process has the
-// same deadline. A request that may have been processed is never sent twice. If a chunk is lost on its way to the caller,
+// same deadline. A request that may have been processed is never sent twice. If a chunk does not reach the caller,
 // the generator settles it itself.
 //
 // Client.Processes requests the status of every process that a group reports as a member, each once.
@@ -75,7 +75,7 @@ func (c call[Req, Resp]) handle(mux *http.ServeMux, handle func(context.Context,
 			http.Error(w, "decode request: "+err.Error(), http.StatusBadRequest)
 			return
 		}
-		ctx, cancel, err := waited(r)
+		ctx, cancel, err := callerContext(r)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -104,8 +104,8 @@ func (c call[Req, Resp]) handle(mux *http.ServeMux, handle func(context.Context,
 // not a point in time, because clocks differ.
 const waitsFor = "X-Waits-For"
 
-// waited returns the context of a call, which ends when its caller stops waiting.
-func waited(r *http.Request) (context.Context, context.CancelFunc, error) {
+// callerContext returns the context of a call, which ends when its caller stops waiting.
+func callerContext(r *http.Request) (context.Context, context.CancelFunc, error) {
 	text := r.Header.Get(waitsFor)
 	if text == "" {
 		return r.Context(), func() {}, nil

@@ -122,10 +122,10 @@ func (fakeRows) Engagement(_ context.Context, interest schemas.InterestID, days 
 
 // directory returns a fixed owner and counts its reads.
 type directory struct {
-	mu     sync.Mutex
-	owner  string
-	err    error
-	looked atomic.Int64
+	mu    sync.Mutex
+	owner string
+	err   error
+	reads atomic.Int64
 }
 
 func (d *directory) is(owner string, err error) {
@@ -135,7 +135,7 @@ func (d *directory) is(owner string, err error) {
 }
 
 func (d *directory) Owners(context.Context) (map[int32]string, error) {
-	d.looked.Add(1)
+	d.reads.Add(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.owner == "" {
@@ -259,23 +259,23 @@ func TestClient_CloseStopsItsGoroutines(t *testing.T) {
 	}
 }
 
-func TestErrorsKeepTheirMeaning(t *testing.T) {
+func TestClient_ReturnsErrorsOfOwner(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		err   error
 		is    error
 		again bool // the process is called repeatedly, and otherwise once
 	}{
-		{"a feed that nobody knows", schemas.ErrUnknownFeed, schemas.ErrUnknownFeed, false},
+		{"an unknown feed", schemas.ErrUnknownFeed, schemas.ErrUnknownFeed, false},
 		{"not the owner", schemas.ErrNotOwner, schemas.ErrNotOwner, true},
-		{"something broken", errors.New("disk on fire"), nil, false},
+		{"a failure", errors.New("disk failure"), nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := &fakeGenerator{err: c.err}
 			asking := client(t, &directory{owner: process(t, g)})
 			var err error
 			if c.again {
-				err = askUntil(t, asking, "a second call", func() bool { return g.calls.Load() >= 2 })
+				err = callUntil(t, asking, "a second call", func() bool { return g.calls.Load() >= 2 })
 			} else {
 				_, err = asking.Chunk(within(t, time.Minute), request)
 			}
@@ -283,14 +283,14 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 				t.Errorf("got %v, want %v", err, c.err)
 			}
 			if n := g.calls.Load(); !c.again && n != 1 {
-				t.Errorf("the process was asked %d times, want once", n)
+				t.Errorf("the process received %d calls, want one", n)
 			}
 		})
 	}
 }
 
-// askUntil requests a chunk, and cancels the call as soon as a condition holds.
-func askUntil(t *testing.T, c *Client, what string, holds func() bool) error {
+// callUntil requests a chunk, and cancels the call as soon as a condition holds.
+func callUntil(t *testing.T, c *Client, what string, holds func() bool) error {
 	t.Helper()
 	ctx, giveUp := context.WithCancel(within(t, time.Minute))
 	defer giveUp()
@@ -306,7 +306,7 @@ func askUntil(t *testing.T, c *Client, what string, holds func() bool) error {
 
 // A 404 from another server at an address, such as a proxy, does not mean that a feed is unknown. The peer counts as failed,
 // and the owner is looked up again.
-func TestAStrangersNotFoundIsNoUnknownFeed(t *testing.T) {
+func TestClient_ForeignNotFoundIsAFailure(t *testing.T) {
 	d := &directory{owner: serve(t, http.NotFoundHandler())}
 	c := client(t, d)
 	if _, err := c.Chunk(within(t, 5*time.Second), request); err == nil || errors.Is(err, schemas.ErrUnknownFeed) || !strings.Contains(err.Error(), "404") {
@@ -323,11 +323,11 @@ func TestAStrangersNotFoundIsNoUnknownFeed(t *testing.T) {
 }
 
 // A previous owner answers that it is not the owner, or is down. The next owner is found within the same call.
-func TestAnotherOwnerIsFound(t *testing.T) {
+func TestClient_FindsNewOwner(t *testing.T) {
 	next := &fakeGenerator{name: "next"}
 	for name, former := range map[string]func(*testing.T) string{
-		"it says so": func(t *testing.T) string { return process(t, &fakeGenerator{err: schemas.ErrNotOwner}) },
-		"it is gone": func(t *testing.T) string {
+		"it answers 421": func(t *testing.T) string { return process(t, &fakeGenerator{err: schemas.ErrNotOwner}) },
+		"it is down": func(t *testing.T) string {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			must.OK(t, err)
 			defer l.Close()
@@ -338,7 +338,7 @@ func TestAnotherOwnerIsFound(t *testing.T) {
 			d := &directory{owner: former(t)}
 			c := client(t, d)
 			if _, err := c.Chunk(within(t, 20*time.Millisecond), request); !errors.Is(err, schemas.ErrNotOwner) && !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("the former owner answers: %v", err)
+				t.Fatalf("the previous owner answers: %v", err)
 			}
 			d.is(process(t, next), nil)
 			chunk, err := c.Chunk(within(t, 5*time.Second), request)
@@ -350,16 +350,16 @@ func TestAnotherOwnerIsFound(t *testing.T) {
 }
 
 // An owner that hangs does not answer 421. The next owner is found when the group has one.
-func TestAHangingOwnerIsLeft(t *testing.T) {
+func TestClient_ReplacesHangingOwner(t *testing.T) {
 	hanging := &fakeGenerator{hang: make(chan struct{})}
 	defer close(hanging.hang)
 	d := &directory{owner: process(t, hanging)}
 	c := client(t, d)
-	if err := askUntil(t, c, "the owner is asked", func() bool { return hanging.calls.Load() > 0 }); !errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v, want that the call was given up", err)
+	if err := callUntil(t, c, "the owner is called", func() bool { return hanging.calls.Load() > 0 }); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want context.Canceled", err)
 	}
 	if hanging.calls.Load() != 1 {
-		t.Fatalf("the hanging process was asked %d times, want once", hanging.calls.Load())
+		t.Fatalf("the hanging process received %d calls, want one", hanging.calls.Load())
 	}
 	d.is(process(t, &fakeGenerator{name: "next"}), nil)
 	if chunk, err := c.Chunk(within(t, 5*time.Second), request); err != nil || chunk.Served.Mix["next"] == 0 {
@@ -367,22 +367,22 @@ func TestAHangingOwnerIsLeft(t *testing.T) {
 	}
 }
 
-// pressed records how long its caller waits.
-type pressed struct {
+// deadlineRecorder records how long its caller waits.
+type deadlineRecorder struct {
 	*fakeGenerator
 	left chan time.Duration
 }
 
-func (p pressed) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
+func (p deadlineRecorder) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
 	deadline, _ := ctx.Deadline()
 	p.left <- time.Until(deadline)
 	return p.fakeGenerator.Chunk(ctx, r)
 }
 
-// The called process knows how long its caller waits, because the generator divides that time among its own calls.
-func TestADeadlineTravels(t *testing.T) {
+// The called process receives the time that its caller waits, because the generator divides that time among its own calls.
+func TestHandler_ReceivesDeadline(t *testing.T) {
 	left := make(chan time.Duration, 1)
-	c := client(t, &directory{owner: process(t, pressed{&fakeGenerator{}, left})})
+	c := client(t, &directory{owner: process(t, deadlineRecorder{&fakeGenerator{}, left})})
 	for _, wait := range []time.Duration{time.Minute, time.Hour} {
 		began := time.Now()
 		must.Get(c.Chunk(within(t, wait), request))(t)
@@ -393,21 +393,21 @@ func TestADeadlineTravels(t *testing.T) {
 	r := httptest.NewRequest("POST", Path+string(callChunk), strings.NewReader("{}"))
 	r.Header.Set(waitsFor, "soon")
 	w := httptest.NewRecorder()
-	Handler(Local{Generator: pressed{&fakeGenerator{}, left}}).ServeHTTP(w, r)
+	Handler(Local{Generator: deadlineRecorder{&fakeGenerator{}, left}}).ServeHTTP(w, r)
 	if w.Code != http.StatusBadRequest {
-		t.Errorf("a time that is none: got %d, want 400", w.Code)
+		t.Errorf("an invalid time: got %d, want 400", w.Code)
 	}
 }
 
-// A call without a deadline ends nevertheless, whether the owner hangs or there is none, because its caller occupies a place
+// A call without a deadline ends nevertheless, whether the owner hangs or there is none, because its caller occupies a slot
 // of the server.
-func TestCallsEndByThemselves(t *testing.T) {
+func TestClient_CallsTimeOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		owner string // the owner of the pools; "": none
 		want  error
 	}{
-		"the owner takes the call, and never answers": {"10.0.0.1:80", context.DeadlineExceeded},
-		"nobody has them": {"", schemas.ErrNotOwner},
+		"the owner accepts the call and never answers": {"10.0.0.1:80", context.DeadlineExceeded},
+		"no owner": {"", schemas.ErrNotOwner},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -420,7 +420,7 @@ func TestCallsEndByThemselves(t *testing.T) {
 					}
 					began := time.Now()
 					_, err := asking.FeedState(ctx, user, "home")
-					if took := time.Since(began); !errors.Is(err, c.want) || took < want || took > want+lookAgain {
+					if took := time.Since(began); !errors.Is(err, c.want) || took < want || took > want+lookUpEvery {
 						t.Errorf("a deadline of %s: got %v after %s, want %v after %s", own, err, took, c.want, want)
 					}
 				}
@@ -436,8 +436,8 @@ func silent(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// However many calls fail, the number of reads of the directory is bounded.
-func TestTheDirectoryIsNotStormed(t *testing.T) {
+// The number of reads of the directory is bounded for any number of failed calls.
+func TestOwners_BoundReadsOfDirectory(t *testing.T) {
 	d := &directory{}
 	c := client(t, d)
 	began := time.Now()
@@ -447,19 +447,19 @@ func TestTheDirectoryIsNotStormed(t *testing.T) {
 	for range 200 {
 		calls.Go(func() {
 			if _, err := c.Waiting(ctx, user); err == nil {
-				t.Error("nobody has the pools, and yet there is an answer")
+				t.Error("got an answer without an owner")
 			}
 		})
 	}
-	eventually.True(t, "the directory is asked again and again", func() bool { return d.looked.Load() >= 6 })
+	eventually.True(t, "the directory is read repeatedly", func() bool { return d.reads.Load() >= 6 })
 	giveUp()
 	calls.Wait()
-	if most := int64(time.Since(began)/freshness) + 1; d.looked.Load() > most {
-		t.Errorf("the directory was asked %d times, want %d at most", d.looked.Load(), most)
+	if most := int64(time.Since(began)/freshness) + 1; d.reads.Load() > most {
+		t.Errorf("the directory was read %d times, want at most %d", d.reads.Load(), most)
 	}
 }
 
-func TestABrokenDirectoryIsTheError(t *testing.T) {
+func TestClient_ReturnsDirectoryError(t *testing.T) {
 	broken := errors.New("no broker answers")
 	if _, err := client(t, &directory{err: broken}).Chunk(t.Context(), request); !errors.Is(err, broken) {
 		t.Errorf("got %v, want %v", err, broken)
@@ -467,7 +467,7 @@ func TestABrokenDirectoryIsTheError(t *testing.T) {
 }
 
 // Settle must never delay an answer.
-func TestSettleDoesNotBlock(t *testing.T) {
+func TestSettle_DoesNotBlock(t *testing.T) {
 	c := client(t, &directory{}) // there is no owner
 	for range maxSettling + 10 {
 		c.Settle(user, "s", schemas.Acknowledged)
@@ -479,7 +479,7 @@ func TestSettleDoesNotBlock(t *testing.T) {
 	}
 }
 
-func TestHandlerRefusesWhatIsNoCall(t *testing.T) {
+func TestHandler_RejectsInvalidCalls(t *testing.T) {
 	h := Handler(Local{Generator: &fakeGenerator{}})
 	for _, c := range []struct {
 		name, method, path, body string
@@ -487,8 +487,8 @@ func TestHandlerRefusesWhatIsNoCall(t *testing.T) {
 	}{
 		{"no JSON", "POST", Path + string(callChunk), "{", http.StatusBadRequest},
 		{"too long", "POST", Path + string(callChunk), `{"user":"` + strings.Repeat("x", maxRequest) + `"}`, http.StatusBadRequest},
-		{"not posted", "GET", Path + string(callChunk), "", http.StatusMethodNotAllowed},
-		{"no such call", "POST", Path + "erase", "{}", http.StatusNotFound},
+		{"wrong method", "GET", Path + string(callChunk), "", http.StatusMethodNotAllowed},
+		{"unknown call", "POST", Path + "erase", "{}", http.StatusNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
@@ -500,7 +500,7 @@ func TestHandlerRefusesWhatIsNoCall(t *testing.T) {
 	}
 }
 
-func TestClientIDHoldsTheAddress(t *testing.T) {
+func TestClientID_ContainsAddress(t *testing.T) {
 	for id, want := range map[string]string{ClientID("10.0.0.1:8080"): "10.0.0.1:8080", "smartfeed": "", "other@h:1": "h:1"} {
 		if got := addressOf(id); got != want {
 			t.Errorf("address in %q: got %q, want %q", id, got, want)
@@ -514,6 +514,6 @@ func TestClient_BoundsValuesOfAnswers(t *testing.T) {
 	}))
 	_, err := client(t, &directory{owner: peer}).Pool(within(t, 5*time.Second), user, "x", 3)
 	if err == nil || !strings.Contains(err.Error(), "JSON values") {
-		t.Errorf("got %v, want that there are too many values", err)
+		t.Errorf("got %v, want an error for too many values", err)
 	}
 }

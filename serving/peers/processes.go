@@ -66,7 +66,7 @@ const (
 	processesAtOnce = 64
 )
 
-// processes remembers the last known processes.
+// processes caches the last known processes.
 type processes struct {
 	lister  ProcessLister
 	timeout time.Duration // listTimeout
@@ -93,7 +93,7 @@ func (p *processes) addresses(ctx context.Context) ([]string, error) {
 
 // Processes requests the status of every process except the one at the address but. It returns after all have answered, or
 // after two seconds. The results are in the order of the addresses, each with the status or an error. Processes returns an
-// error if the groups cannot be read: there may then be further processes, and the last known ones are asked.
+// error if the groups cannot be read: there may then be further processes, and Processes queries the last known ones.
 func (c *Client) Processes(ctx context.Context, but string) ([]StatusResult, error) {
 	addresses, err := c.processes.addresses(ctx)
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a == but })

@@ -19,13 +19,13 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// said is a process that returns a status, or fails.
-type said struct {
+// fakeProcess is a process that returns a status, or fails.
+type fakeProcess struct {
 	text string
 	err  error
 }
 
-func (s said) Process(context.Context) (json.RawMessage, error) {
+func (s fakeProcess) Process(context.Context) (json.RawMessage, error) {
 	return json.RawMessage(s.text), s.err
 }
 
@@ -37,26 +37,26 @@ type everyone struct {
 
 func (e *everyone) Addresses(context.Context) ([]string, error) { return e.addresses, e.err }
 
-func asking(t *testing.T, e *everyone) *Client {
+func newProcessClient(t *testing.T, e *everyone) *Client {
 	t.Helper()
 	return newClient(t, Deps{Processes: e})
 }
 
 // hanging returns the address of a process that accepts requests but does not answer before the test ends.
-func hanging(t *testing.T) (address string, asked *atomic.Int64) {
+func hanging(t *testing.T) (address string, requests *atomic.Int64) {
 	t.Helper()
-	asked = new(atomic.Int64)
+	requests = new(atomic.Int64)
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		<-release
 	}))
 	t.Cleanup(func() { close(release); s.Close() })
-	return s.Listener.Addr().String(), asked
+	return s.Listener.Addr().String(), requests
 }
 
-// heardOf returns the number of processes whose result is counted.
-func heardOf(t *testing.T, c *Client) (n float64) {
+// countedProcesses returns the number of processes whose result is counted.
+func countedProcesses(t *testing.T, c *Client) (n float64) {
 	t.Helper()
 	for _, outcome := range []string{"success", "not_owner", "timeout", "error"} {
 		var m dto.Metric
@@ -66,30 +66,30 @@ func heardOf(t *testing.T, c *Client) (n float64) {
 	return n
 }
 
-// Every process except the caller's is asked. One that hangs, fails, is down, or is of a release without this call does not
+// Every process except the caller's is queried. One that hangs, fails, is down, or is of a release without this call does not
 // delay the others, and the result names it.
-func TestProcessesAreAskedAllAtOnce(t *testing.T) {
+func TestProcesses_QueriesAllInParallel(t *testing.T) {
 	hangs, hung := hanging(t)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	e := &everyone{addresses: []string{
-		serve(t, Handler(Local{Process: said{text: `{"ready":true}`}})),
+		serve(t, Handler(Local{Process: fakeProcess{text: `{"ready":true}`}})),
 		hangs, hangs, hangs,
 		gone.Listener.Addr().String(),
-		serve(t, Handler(Local{Process: said{err: errors.New("it broke")}})),
+		serve(t, Handler(Local{Process: fakeProcess{err: errors.New("it broke")}})),
 		serve(t, Handler(Local{})),
-		serve(t, Handler(Local{Process: said{text: `{"ready":false}`}})),
-		"itself:1",
+		serve(t, Handler(Local{Process: fakeProcess{text: `{"ready":false}`}})),
+		"self:1",
 	}}
 	gone.Close() // only now, because another server could otherwise get its port
-	c := asking(t, e)
+	c := newProcessClient(t, e)
 	c.timeout, c.processes.timeout = time.Hour, time.Hour // a busy machine may not answer within a second
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var heard []StatusResult
 	var err error
 	var calling sync.WaitGroup
-	calling.Go(func() { heard, err = c.Processes(ctx, "itself:1") })
-	eventually.True(t, "three calls hang, and all others have come to something", func() bool { return hung.Load() == 3 && heardOf(t, c) == 5 })
+	calling.Go(func() { heard, err = c.Processes(ctx, "self:1") })
+	eventually.True(t, "three calls hang, and all others have a result", func() bool { return hung.Load() == 3 && countedProcesses(t, c) == 5 })
 	cancel()
 	calling.Wait()
 	if err != nil {
@@ -115,42 +115,42 @@ func TestProcessesAreAskedAllAtOnce(t *testing.T) {
 	}
 }
 
-// A process that hangs is given up after a timeout, and so is a directory that hangs.
-func TestProcessesThatHangAreGivenUp(t *testing.T) {
+// Calls to a process that hangs time out, and so do reads of a directory that hangs.
+func TestProcesses_TimesOut(t *testing.T) {
 	address, hung := hanging(t)
 	e := &everyone{addresses: []string{address}}
-	c := asking(t, e)
+	c := newProcessClient(t, e)
 	if c.timeout != time.Second || c.processes.timeout != time.Second {
-		t.Errorf("an answer is waited for for %s, and who is there for %s: want a second each", c.timeout, c.processes.timeout)
+		t.Errorf("timeouts of %s for an answer and %s for the list: want a second each", c.timeout, c.processes.timeout)
 	}
 	for c.timeout = 100 * time.Millisecond; hung.Load() == 0; c.timeout *= 2 { // until a call arrives within the timeout
 		heard, err := c.Processes(t.Context(), "")
 		if err != nil || len(heard) != 1 || !errors.Is(heard[0].Err, context.DeadlineExceeded) {
-			t.Fatalf("%v, %v: want that one has not answered in time", heard, err)
+			t.Fatalf("%v, %v: want a timeout of one process", heard, err)
 		}
 	}
-	c.processes = processes{lister: lost{}, timeout: time.Millisecond}
+	c.processes = processes{lister: hangingDirectory{}, timeout: time.Millisecond}
 	if heard, err := c.Processes(t.Context(), ""); !errors.Is(err, context.DeadlineExceeded) || len(heard) != 0 {
-		t.Errorf("%v, %v: want that nobody has said in time who is there", heard, err)
+		t.Errorf("%v, %v: want a timeout of the list", heard, err)
 	}
 }
 
-// lost is a directory that hangs.
-type lost struct{}
+// hangingDirectory is a directory that hangs.
+type hangingDirectory struct{}
 
-func (lost) Addresses(ctx context.Context) ([]string, error) {
+func (hangingDirectory) Addresses(ctx context.Context) ([]string, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-// While the processes cannot be listed, the last known ones are asked.
-func TestProcessesThatWereThereAreAskedWhileTheGroupsAreNotKnown(t *testing.T) {
+// While the processes cannot be listed, the last known ones are queried.
+func TestProcesses_QueriesLastKnown(t *testing.T) {
 	e := &everyone{err: errors.New("no broker")}
-	c := asking(t, e)
+	c := newProcessClient(t, e)
 	if heard, err := c.Processes(t.Context(), ""); !errors.Is(err, e.err) || len(heard) != 0 {
-		t.Errorf("%v, %v: want the error alone", heard, err)
+		t.Errorf("%v, %v: want only the error", heard, err)
 	}
-	there := serve(t, Handler(Local{Process: said{text: "1"}}))
+	there := serve(t, Handler(Local{Process: fakeProcess{text: "1"}}))
 	*e = everyone{addresses: []string{there}}
 	if heard, err := c.Processes(t.Context(), ""); err != nil || len(heard) != 1 || string(heard[0].Status) != "1" {
 		t.Errorf("%v, %v: want an answer", heard, err)
@@ -162,6 +162,6 @@ func TestProcessesThatWereThereAreAskedWhileTheGroupsAreNotKnown(t *testing.T) {
 	}
 	*e = everyone{err: errors.New("no broker")}
 	if heard, err = c.Processes(t.Context(), ""); !errors.Is(err, e.err) || len(heard) != 1 || string(heard[0].Status) != "1" {
-		t.Errorf("%v, %v: want the answer of before, and the error", heard, err)
+		t.Errorf("%v, %v: want the previous answer and the error", heard, err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // A call to another process is a span with the name and the address of the call, and its context is propagated. No attribute
 // contains the user.
-func TestCallsAreTraced(t *testing.T) {
+func TestClient_TracesCalls(t *testing.T) {
 	const name = "POST " + Path + string(callWaiting)
 	for _, c := range []struct {
 		test   string
@@ -72,8 +72,8 @@ func TestCallsAreTraced(t *testing.T) {
 			if failed := call.Status().Code == codes.Error; failed != c.failed {
 				t.Errorf("status: got %v", call.Status())
 			}
-			if told := string(tracing.Value(call.SpanContext())); !slices.Equal(headers, []string{told}) {
-				t.Errorf("the other process was told %q, want %q once", headers, told)
+			if received := string(tracing.Value(call.SpanContext())); !slices.Equal(headers, []string{received}) {
+				t.Errorf("the other process received %q, want %q once", headers, received)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // CheckAddress returns an error for an address, host:port, that this process must not call. Addresses come from the client
-// ids of group members, so anybody who may join a group can name any address. Beyond loopback, only TLS proves that a peer
+// ids of group members, so anyone with permission to join a group can name any address. Beyond loopback, only TLS proves that a peer
 // answers.
 func (c Config) CheckAddress(address string) error {
 	host, _, err := net.SplitHostPort(address)

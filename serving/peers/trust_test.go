@@ -54,7 +54,7 @@ func TestConfig_ValidatesAllow(t *testing.T) {
 	}
 }
 
-func TestClient_DoesNotCallRefusedAddresses(t *testing.T) {
+func TestClient_DoesNotCallRejectedAddresses(t *testing.T) {
 	called := 0
 	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		called++
