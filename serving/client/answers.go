@@ -9,7 +9,7 @@ import (
 type Page struct {
 	Items    []Item   `json:"items"`
 	Next     *string  `json:"next"`     // cursor for Older; nil only at the end of the feed
-	Degraded []string `json:"degraded"` // what was unavailable to the server
+	Degraded []string `json:"degraded"` // parts that were unavailable to the server
 }
 
 // Item is a pin in a feed.

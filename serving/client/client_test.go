@@ -49,7 +49,7 @@ func TestGet_RejectsLongAnswer(t *testing.T) {
 	for most, refused := range map[int64]bool{6: true, 7: false} {
 		c := connected(t, Config{Address: long.URL, Most: most})
 		if _, err := c.Get(t.Context(), nil); (err != nil) != refused {
-			t.Errorf("7 bytes of at most %d: got %v, want it refused: %v", most, err, refused)
+			t.Errorf("7 bytes of at most %d: got %v, want an error: %t", most, err, refused)
 		}
 	}
 }
@@ -80,25 +80,25 @@ func TestVisit_IsNeverRepeated(t *testing.T) {
 	older := func(c *Client) (Page, error) { return c.Older(t.Context(), "user:a", "x", 0) }
 	for _, c := range []struct {
 		name     string
-		ask      func(*Client) (Page, error)
+		call     func(*Client) (Page, error)
 		requests int
 	}{{"visit", visit, 2}, {"older", older, 3}} {
 		mu.Lock()
 		heard = nil
 		mu.Unlock()
 		client := connected(t, Config{Address: server.URL})
-		if _, err := c.ask(client); err != nil { // leaves a connection open
+		if _, err := c.call(client); err != nil { // leaves a connection open
 			t.Fatal(err)
 		}
-		_, err := c.ask(client)
+		_, err := c.call(client)
 		mu.Lock()
-		asked := heard
+		requests := heard
 		mu.Unlock()
-		if len(asked) != c.requests || (err == nil) != (c.requests == 3) {
-			t.Errorf("%s: got %v after the requests %q, want %d of them", c.name, err, asked, c.requests)
+		if len(requests) != c.requests || (err == nil) != (c.requests == 3) {
+			t.Errorf("%s: got %v after the requests %q, want %d of them", c.name, err, requests, c.requests)
 		}
-		if c.name == "visit" && asked[0] != "/v1/users/user:a/feed 0 [] []" {
-			t.Errorf("got the visit as %q, want no body", asked[0])
+		if c.name == "visit" && requests[0] != "/v1/users/user:a/feed 0 [] []" {
+			t.Errorf("got the visit as %q, want no body", requests[0])
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestGet_ReturnsProblem(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want %+v", path, got, err, want)
 		}
 		if strings.Contains(err.Error(), "canary") {
-			t.Errorf("%s: the error holds the token: %v", path, err)
+			t.Errorf("%s: the error contains the token: %v", path, err)
 		}
 	}
 }

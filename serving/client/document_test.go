@@ -83,7 +83,7 @@ func (o operation) example() (text, kind string) {
 	return "", ""
 }
 
-// Every call sends the documented request, with its token, and the values that it returns contain the whole documented answer
+// Every call sends the documented request, with its token, and the values that it returns contain the complete documented answer
 // under the same names.
 func TestClient_SendsRequestsAndReadsAnswersOfTheDocument(t *testing.T) {
 	doc := documented(t)

@@ -34,7 +34,7 @@ func ExampleClient_Visit() {
 }
 
 // The stream reports the number of new items until the loop stops. When the server ends the stream, or the connection is
-// lost, the caller opens it again after a while.
+// lost, the caller opens it again later.
 func ExampleClient_WaitingStream() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -36,7 +36,7 @@ func (answers) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, 
 	return &schemas.Pool{Source: source, Total: 7, Items: slices.Repeat([]schemas.PoolItem{item}, limit)}, nil
 }
 
-// The client understands the real server: its pools, and its stream until the server stops.
+// The client reads the answers of the real server: its pools, and its stream until the server stops.
 func TestClient_ReadsServer(t *testing.T) {
 	given := answers{counts: make(chan int, 3)}
 	metrics := prometheus.NewRegistry()

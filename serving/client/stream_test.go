@@ -36,22 +36,22 @@ func listened(ctx context.Context, c *Client) (got []int, last error) {
 	return got, nil
 }
 
-// Whatever else a stream contains, the result is the counts of its events named new.
+// The result is the counts of the events named new. Everything else in a stream is ignored.
 func TestWaitingStream_ReadsEventsAsBrowsers(t *testing.T) {
 	seven := "event: new\ndata: {\"count\":7}\n\n"
 	for name, c := range map[string]struct {
 		text string
 		want []int
 	}{
-		"as the server writes":    {seven + ": keep-alive\n\n" + strings.ReplaceAll(seven, "7", "0"), []int{7, 0}},
-		"other line ends":         {strings.ReplaceAll(seven, "\n", "\r\n"), []int{7}},
-		"no space":                {"event:new\ndata:{\"count\":7}\n\n", []int{7}},
-		"data of several lines":   {"data: {\"count\":\ndata: 7}\nevent: new\n\n", []int{7}},
-		"other fields":            {"id: 3\nretry: 5\nretry\n" + seven, []int{7}},
-		"events of other names":   {"event: old\ndata: x\n\ndata: y\n\n" + seven + "data: z\n\n", []int{7}},
-		"an event without data":   {"event: new\n\n" + seven, []int{7}},
-		"an event that is a part": {seven + "event: new\ndata: {\"count\":8}\n", []int{7}},
-		"nothing":                 {"", nil},
+		"as the server writes":  {seven + ": keep-alive\n\n" + strings.ReplaceAll(seven, "7", "0"), []int{7, 0}},
+		"other line ends":       {strings.ReplaceAll(seven, "\n", "\r\n"), []int{7}},
+		"no space":              {"event:new\ndata:{\"count\":7}\n\n", []int{7}},
+		"data of several lines": {"data: {\"count\":\ndata: 7}\nevent: new\n\n", []int{7}},
+		"other fields":          {"id: 3\nretry: 5\nretry\n" + seven, []int{7}},
+		"events of other names": {"event: old\ndata: x\n\ndata: y\n\n" + seven + "data: z\n\n", []int{7}},
+		"an event without data": {"event: new\n\n" + seven, []int{7}},
+		"an incomplete event":   {seven + "event: new\ndata: {\"count\":8}\n", []int{7}},
+		"nothing":               {"", nil},
 	} {
 		got, err := listened(t.Context(), streaming(t, c.text))
 		if !slices.Equal(got, c.want) || !errors.Is(err, io.EOF) {
@@ -85,7 +85,7 @@ func TestWaitingStream_ReturnsProblem(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if r.Header.Get("Accept") != "text/event-stream" {
-			t.Errorf("it accepts %q", r.Header.Get("Accept"))
+			t.Errorf("Accept is %q", r.Header.Get("Accept"))
 		}
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.Header().Set("Retry-After", "2")
@@ -96,7 +96,7 @@ func TestWaitingStream_ReturnsProblem(t *testing.T) {
 	got, err := listened(t.Context(), connected(t, Config{Address: server.URL, Token: "t-1"}))
 	var refused *Error
 	if got != nil || !errors.As(err, &refused) || refused.Detail != "too many streams" || refused.RetryAfter != 2 {
-		t.Errorf("got %v, %v, want what the server says", got, err)
+		t.Errorf("got %v, %v, want the problem of the server", got, err)
 	}
 
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -110,7 +110,7 @@ func TestWaitingStream_ReturnsProblem(t *testing.T) {
 }
 
 // When the client leaves the loop or ends its context, the server releases the stream's slot.
-func TestWaitingStream_EndsWithItsReader(t *testing.T) {
+func TestWaitingStream_EndsWithReader(t *testing.T) {
 	left := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -136,7 +136,7 @@ func TestWaitingStream_EndsWithItsReader(t *testing.T) {
 		end(why)
 	}
 	if !slices.Equal(got, []int{7, 0}) || !errors.Is(last, why) {
-		t.Errorf("got %v, %v, want 7 and then why the context ended", got, last)
+		t.Errorf("got %v, %v, want 7 and then the cause of the context", got, last)
 	}
 	<-left
 }
@@ -176,7 +176,7 @@ func TestWaitingStream_EndsAfterSilence(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, []int{7, 8, 0}) || !errors.Is(last, errSilent) {
-			t.Errorf("got %v, %v, want 7, 8 and that nothing is heard", got, last)
+			t.Errorf("got %v, %v, want 7, 8 and errSilent", got, last)
 		}
 		if took, want := time.Since(began), 20*15*time.Second+5*maxSilence; took != want {
 			t.Errorf("it took %s, want %s", took, want)
@@ -192,14 +192,14 @@ func (never) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-func TestStreamsBeginInTimeOrNot(t *testing.T) {
+func TestWaitingStream_TimesOutBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connected(t, Config{Address: "a.example", Timeout: time.Second})
 		c.http.Transport = never{}
 		began := time.Now()
 		got, err := listened(t.Context(), c)
 		if took := time.Since(began); got != nil || !errors.Is(err, errSilent) || took != time.Second {
-			t.Errorf("got %v, %v after %s, want that nothing is heard for a second", got, err, took)
+			t.Errorf("got %v, %v after %s, want errSilent for a second", got, err, took)
 		}
 	})
 }
