@@ -393,7 +393,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-func TestConfigReportsEveryProblem(t *testing.T) {
+func TestConfig_ReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
