@@ -37,7 +37,7 @@ func TestCall_BoundsDecodedSize(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			err := s.Call(t.Context(), 1, &answer, 1000*128)
 			runtime.ReadMemStats(&after)
-			if err == nil || !strings.Contains(err.Error(), "JSON values: at most 128000") {
+			if err == nil || !strings.Contains(err.Error(), "JSON values: want at most 128000") {
 				t.Errorf("got %v, want an error about the number of values", err)
 			}
 			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 32 { // reading 4 MiB into a growing buffer takes 20

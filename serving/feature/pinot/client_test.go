@@ -79,7 +79,7 @@ func TestQuery_AcceptsOnlyCompleteAnswers(t *testing.T) {
 		"no table":   {says(`{"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
 		"wide rows":  {says(`{"resultTable":{"rows":[[1,2]]},"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
 		"many values": {says(`{"resultTable":{"rows":[` + strings.Repeat("[],", 8<<10) + `[]]}}`), func(err error) bool {
-			return err != nil && strings.Contains(err.Error(), "JSON values: at most 8192")
+			return err != nil && strings.Contains(err.Error(), "JSON values: want at most 8192")
 		}},
 		"no JSON":      {says(`<html>`), func(err error) bool { return err != nil }},
 		"huge":         {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 65<<10)) }, func(err error) bool { return errors.Is(err, ErrTooLarge) }},
