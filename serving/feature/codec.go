@@ -44,7 +44,7 @@ func readRow[T any](db pebble.Reader, key []byte, rank int, read func(*packed.Re
 	return v, true, r.End()
 }
 
-// appendAction appends the row of an action: all that its key does not hold. Each field is a text, a list of texts, or a
+// appendAction appends the row of an action: all fields that are not in its key. Each field is a text, a list of texts, or a
 // vector, after its length in bytes, so that a reader can skip it.
 func appendAction(b []byte, a *schemas.EnrichedAction) []byte {
 	var field [256]byte // a buffer

@@ -20,8 +20,8 @@
 // of (now − 96 h, now]. If a window reaches back further, the value covers the kept part, and the feature is listed in
 // missing with the reason window.
 //
-// Item counts come in steps of schemas.ItemStep and are always as of now; at does not affect them. A step counts as a
-// whole if any millisecond of it is within the window. It decays by the age of its start.
+// Item counts come in steps of schemas.ItemStep and are always as of now; at does not affect them. A step counts in
+// full if any millisecond of it is within the window. It decays by the age of its start.
 //
 // With a half-life, an action counts 2^(−age/half-life), where the age is measured at as_of. In a mean, the weights are
 // relative to each other. Two evaluations of a mean agree to 1e-9, and counts without a half-life agree exactly.

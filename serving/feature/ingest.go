@@ -195,7 +195,7 @@ func (s *Sink) countExpired(actions []*schemas.EnrichedAction) {
 // input reads one record of a topic into a batch.
 type input = func(b *Batch, r *kgo.Record) error
 
-// inputs is the whole topology: each topic and what is written from it.
+// inputs is the topology: each topic and the data that it adds to a batch.
 func inputs(s *topics.Streams) map[string]input {
 	return map[string]input{
 		s.ActionsEnriched.Name: topics.Into(s.ActionsEnriched, checkAction, func(b *Batch, a *schemas.EnrichedAction, _ *kgo.Record) { b.Actions = append(b.Actions, a) }),

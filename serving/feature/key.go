@@ -20,7 +20,7 @@ import (
 //	'o' topic 0x00  partition                       → topics.PartitionCheckpoint: the applied offset
 //	'v'                                             → the format version, see stored.Open
 //
-// The day precedes the actor because of how actions expire. After 96 hours, one range deletion removes a whole day of
+// The day precedes the actor because of how actions expire. After 96 hours, one range deletion removes a day of
 // all actors, and Pebble drops the files without reading them. Deleting the tail of each actor would leave one range
 // tombstone per actor in the way of every scan. The price is one seek per day, at most five, for each scan.
 const (

@@ -196,7 +196,7 @@ func (p *parser) definition(n *yaml.Node) (Definition, keyLines) {
 	return d, lines
 }
 
-// scalar reads a scalar with parse, whose error says what is wanted.
+// scalar reads a scalar with parse, whose error states the expected form.
 func scalar[T any](p *parser, v *yaml.Node, key string, parse func(string) (T, error)) T {
 	text := p.text(v, key)
 	value, err := parse(text)

@@ -93,7 +93,7 @@ type query struct {
 type chosen struct {
 	ofUser, ofPin, ofPair []Definition
 
-	actions compiled // ofUser, then ofPair: all that is evaluated over a user's actions, in one scan
+	actions compiled // ofUser, then ofPair: all definitions over a user's actions, in one scan
 	items   compiled // ofPin
 }
 

@@ -284,7 +284,7 @@ func (s *EmbeddedStore) Sweep() error {
 
 // KeptUntil returns the latest time at which an action that arrived at the given time is deleted, provided that a
 // process has the store open. Actions are deleted by UTC day, which may be the next one (schemas.MaxAhead): by the
-// first sweep after the whole day has expired.
+// first sweep after the day has expired.
 func (c Config) KeptUntil(arrived time.Time) time.Time {
 	const day = 24 * time.Hour
 	newest := arrived.UTC().Add(schemas.MaxAhead).Truncate(day)

@@ -22,7 +22,7 @@ const maxTrials = 2
 
 // TryRequest asks for the values of definitions that are not in the file.
 type TryRequest struct {
-	// Definition is YAML: one feature, a list of them, or a whole features.yaml. A ratio's parts must be in the same
+	// Definition is YAML: one feature, a list of them, or a complete features.yaml. A ratio's parts must be in the same
 	// text.
 	Definition string           `json:"definition"`
 	Users      []schemas.UserID `json:"users,omitempty"`
@@ -119,7 +119,7 @@ func (c *checker) definitions(text string) []Definition {
 	return defs
 }
 
-// trial reads one definition, a list of them, or a whole file.
+// trial reads one definition, a list of them, or a complete file.
 func (p *parser) trial(text []byte) []Definition {
 	root := p.root(text)
 	switch {

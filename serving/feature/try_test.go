@@ -54,7 +54,7 @@ func TestTry_EqualsDefinedFeature(t *testing.T) {
 	}
 	for _, d := range s.Definitions() {
 		if d.Name == "tried" {
-			t.Error("what was tried is defined")
+			t.Error("a tried feature is defined")
 		}
 	}
 }

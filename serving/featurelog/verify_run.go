@@ -72,8 +72,8 @@ func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams)
 	if err != nil {
 		return err
 	}
-	whole, err := isComplete(ctx, log, s.PinCards.Name, s.PinAttributes.Name)
-	if whole {
+	complete, err := isComplete(ctx, log, s.PinCards.Name, s.PinAttributes.Name)
+	if complete {
 		v.SetComplete()
 	}
 	return err
