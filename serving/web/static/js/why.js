@@ -16,7 +16,7 @@ const fates = {
 };
 
 const reasons = {
-  behind: 'other candidates have higher scores, or the share of their source is due',
+  outranked: 'other candidates have higher scores, or the share of their source is due',
   beyond_head: 'not among the best candidates of the pool, from which a chunk is composed',
   cap_author: 'too many pins of this author before it',
   cap_board: 'too many pins of this board before it',
