@@ -11,9 +11,9 @@
 // # Profiles
 //
 // The newest update wins, by event time, then id. A delete is final: the group announces it on users-deleted, deletes the
-// user's rows, and sends a record to erasures, after which the other groups delete theirs. Later events for the user are dropped.
-// Another delete with a new event id announces the deletion again. Affinities of other users for a deleted author are
-// no longer sent, and their rows are removed at the first send that is at least a minute after the previous removal.
+// user's rows, and sends a record to erasures, after which the other groups delete theirs. Later events for the user are
+// dropped. Another delete with a new event id announces the deletion again. Affinities of other users for a deleted author
+// are no longer sent, and their rows are removed at the first send that is at least a minute after the previous removal.
 //
 // # Actions
 //
@@ -28,10 +28,10 @@
 //
 // Times are event times, so a late action adds its decayed weight. A row holds the sum as of the newest action's time and
 // needs no updates as time passes. After changes, the Config.Top strongest affinities are sent, at most once per
-// Config.Every of arrival time; a timer sends the changes in between. The strongest affinities of recently active users are in
-// memory, so an action reads and writes only the rows of its own facets, however many the user has. A user's own pins count for their boards and
-// interests, but not for their author. When a user has a quarter more than Config.MaxFacets rows, the weakest beyond
-// MaxFacets are removed.
+// Config.Every of arrival time; a timer sends the changes in between. The strongest affinities of recently active users are
+// in memory, so an action reads and writes only the rows of its own facets, regardless of their number. A user's own pins
+// count for their boards and interests, but not for their author. When a user has a quarter more than Config.MaxFacets rows,
+// the weakest beyond MaxFacets are removed.
 //
 // # Edge weights
 //
@@ -51,7 +51,7 @@
 //
 // Deletion. What deletes each kind of rows, by the first byte of their names:
 //
-//	'u'  profile           never: an update replaces it; a delete replaces it for good, so that later events are dropped
+//	'u'  profile           never: an update replaces it; a delete replaces it permanently, so later events are dropped
 //	'f'  affinities        cap: MaxFacets; erasure of the user; erasure of an author, see Profiles
 //	'r'  last actions      cap: RelatedRecent; erasure
 //	's'  when last sent    erasure
@@ -159,7 +159,7 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 		return err
 	}
 	if err := t.updateAffinities(a); err != nil {
-		t.rankings().drop(a.Actor) // it may contain what is undone
+		t.rankings().drop(a.Actor) // it may contain undone changes
 		return err
 	}
 	return nil

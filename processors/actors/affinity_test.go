@@ -37,8 +37,8 @@ func TestDecayed(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"nothing", decayed{}.at(99*hour, halfLife), 0},
-		{"at once", one.at(0, halfLife), 1},
+		{"no weights", decayed{}.at(99*hour, halfLife), 0},
+		{"at the same time", one.at(0, halfLife), 1},
 		{"after a half-life", one.at(24*hour, halfLife), 0.5},
 		{"after three", one.at(72*hour, halfLife), 0.125},
 		{"before it happened", one.at(-24*hour, halfLife), 2},

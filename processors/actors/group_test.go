@@ -90,9 +90,9 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 	if diff := gocmp.Diff(want, values(proctest.Drain(w, w.Streams.ActionsEnriched)), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
-	letters := values(proctest.Drain(w, w.Streams.DeadLetters))
-	if len(letters) != 1 || letters[0].Reason != `key "user:other": want the record's "user:eve"` {
-		t.Errorf("dead letters: got %v, want only the action under another key", letters)
+	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
+	if len(deadLetters) != 1 || deadLetters[0].Reason != `key "user:other": want the record's "user:eve"` {
+		t.Errorf("dead deadLetters: got %v, want only the action under another key", deadLetters)
 	}
 }
 
@@ -111,9 +111,9 @@ func TestUser_FutureProfileIsDeadLetter(t *testing.T) {
 	if len(known) != 1 || known[0].ActorAttributes.Attributes["profile"] != "latest" {
 		t.Errorf("got %+v, want the profile with the latest valid time", known)
 	}
-	letters := values(proctest.Drain(w, w.Streams.DeadLetters))
-	if len(letters) != 1 || letters[0].Topic != topics.Users || !strings.HasPrefix(letters[0].Reason, "time: ") {
-		t.Errorf("dead letters: got %v, want only the profile with a future time", letters)
+	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
+	if len(deadLetters) != 1 || deadLetters[0].Topic != topics.Users || !strings.HasPrefix(deadLetters[0].Reason, "time: ") {
+		t.Errorf("dead deadLetters: got %v, want only the profile with a future time", deadLetters)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// ranking holds the strongest affinities of a user in memory, so that a send does not read all of the user's rows. All
+// ranking holds the strongest affinities of a user in memory, so a send does not read all of the user's rows. All
 // affinities decay at the same rate, so only an action changes their order.
 type ranking struct {
 	strongest []rankedFacet // unordered: every facet that is stronger than weaker, and at most a fixed number
@@ -63,7 +63,7 @@ func (r *ranking) add(id schemas.ID, d decayed, halfLife time.Duration, limit in
 }
 
 // top returns the n strongest affinities as of now, as the function strongest does, without those for deleted authors. It
-// returns false if too few facets are left in memory to know.
+// returns false if too few facets remain in memory.
 func (r *ranking) top(n int, now schemas.Micros, halfLife time.Duration, deleted DeletedUsers) ([]schemas.Affinity, bool) {
 	r.strongest = slices.DeleteFunc(r.strongest, func(f rankedFacet) bool { return ofDeletedAuthor(f.facet, deleted) })
 	if len(r.strongest) < n && r.weaker.facet != "" {
@@ -83,8 +83,8 @@ func ofDeletedAuthor(id schemas.ID, deleted DeletedUsers) bool {
 // maxRanked is the number of affinities per generation that rankings keeps of a partition, some 100 bytes each.
 const maxRanked = 50_000
 
-// rankings are the rankings of recently active users of a partition. There are two generations: a ranking that is not used
-// during a whole generation is dropped, and read again when the user's affinities are sent next.
+// rankings are the rankings of recently active users of a partition. There are two generations: a ranking without use during
+// a full generation is dropped, and read again when the user's affinities are sent next.
 type rankings struct {
 	young, old map[schemas.UserID]*ranking
 	facets     int // in young, when they were added

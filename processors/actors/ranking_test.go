@@ -11,8 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// TestRanking_EqualsSortOfAllAffinities changes random affinities and deletes authors. Whenever a ranking claims to know the
-// strongest affinities, they must be those of all affinities.
+// TestRanking_EqualsSortOfAllAffinities changes random affinities and deletes authors. If a ranking returns the strongest
+// affinities, they must be those of all affinities.
 func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 	const n, halfLife = 3, time.Hour
 	exact, inexact := 0, 0

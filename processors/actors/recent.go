@@ -48,8 +48,8 @@ func neighbourOf(a *schemas.EnrichedAction) schemas.Neighbour {
 // keepRecent stores an action among the newest Config.RelatedRecent. It replaces an action on the same pin at the same
 // time.
 func (t table) keepRecent(recent recentActions, action schemas.Near) error {
-	most := t.cfg.RelatedRecent
-	if most == 0 || len(recent) >= most && action.Time < recent[most-1].Time {
+	limit := t.cfg.RelatedRecent
+	if limit == 0 || len(recent) >= limit && action.Time < recent[limit-1].Time {
 		return nil // older than all stored actions
 	}
 	recent = slices.DeleteFunc(recent, func(old schemas.Near) bool {
@@ -60,7 +60,7 @@ func (t table) keepRecent(recent recentActions, action schemas.Near) error {
 		at = len(recent)
 	}
 	recent = slices.Insert(recent, at, action)
-	recent = recent[:min(len(recent), most)]
+	recent = recent[:min(len(recent), limit)]
 	return rows.PutValue(t.own, []byte{recentRow}, &recent)
 }
 

@@ -30,7 +30,7 @@ func TestSteps_Next(t *testing.T) {
 		{"also in the band of the step below", 3, 2.999, 1},
 		{"dislike within its band", 1, -2.3, 1},
 		{"dislike", 1, -2.5, 0.5},
-		{"forgiven", 0.5, -1.9, 1},
+		{"back above a dislike", 0.5, -1.9, 1},
 		{"a weight without a step", 1.7, 4, 1.5},
 	}
 	for _, tt := range tests {

@@ -62,7 +62,7 @@ func DefaultConfig() Config {
 }
 
 // unknownFor returns how long the exposure and the mean of actors of an id without a pin are kept after the last record. It is
-// one hour longer than counts and remembered actions, so nothing else is stored for the id by then.
+// one hour longer than counts and remembered actions, so the id then has no other rows.
 func (c Config) unknownFor() time.Duration { return max(c.Remember, c.CountFor) + time.Hour }
 
 const (

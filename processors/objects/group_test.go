@@ -197,7 +197,7 @@ func TestAction_JoinedOnce(t *testing.T) {
 		actionAt(schemas.Click, "pin:1", at.Add(time.Second/2), "between"),
 		actionAt(schemas.Save, "pin:1", at.Add(2*time.Second), "after"),
 		actionAt(schemas.Save, "pin:1", at.Add(2*time.Second), "after"),
-		actionAt(schemas.Click, "pin:1", at, "nobody's", by("")),
+		actionAt(schemas.Click, "pin:1", at, "no actor", by("")),
 		actionAt(schemas.Click, "pin:1", at, "deleted user's", by("user:deleted")),
 		actionAt(schemas.Click, "pin:1", at, "bot's", bot),
 		actionAt(schemas.Click, "pin:1", at, "crawler's", by("user:crawler-7")),

@@ -15,8 +15,8 @@
 // sets all other fields. Therefore any order and any repetition of a pin's events leads to the same pin.
 //
 // Each change gets a new version number: the event's time, or the pin's last number plus one if that is higher. A change of
-// a field that followees depend on (author, board, interests, creation, quality) is published to each current and former
-// followee of the pin, because former followees must withdraw it. Any change goes to pin-cards and pin-attributes.
+// a field that followees depend on (author, board, interests, creation, quality) is published to each current followee of the
+// pin. It is also published to former followees, which must withdraw the pin. Any change goes to pin-cards and pin-attributes.
 // An update before the create is stored for joins and published with the create.
 //
 // Producers are trusted: the actor of an update or delete is not compared with the pin's author. A delete is final; later
@@ -42,8 +42,8 @@
 //
 // # Hot pins
 //
-// The total impressions and saves of a pin are sent to hot-pins once their sum reaches Config.Hot.From, and again whenever
-// one of them has grown by an eighth. The number of records per pin is logarithmic in its impressions and saves. A pin
+// The total impressions and saves of a pin are sent to hot-pins once their sum reaches Config.Hot.From. They are sent again
+// whenever one of them has grown by an eighth. The number of records per pin is logarithmic in its impressions and saves. A pin
 // without any for Config.Hot.For, or a deleted pin, is removed from hot-pins. The counts of a pin that is not deleted are
 // kept.
 //
@@ -162,7 +162,7 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 	if err != nil {
 		return err
 	}
-	if reason := g.unwanted(e, p); reason != "" {
+	if reason := g.dropReason(e, p); reason != "" {
 		tx.Count(reason)
 		return nil
 	}
@@ -183,8 +183,8 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 	return t.join(p, e)
 }
 
-// unwanted returns the reason for dropping an action, or "" to keep it.
-func (g *group) unwanted(e *schemas.ActionEvent, p *pin) string {
+// dropReason returns the reason for dropping an action, or "" to keep it.
+func (g *group) dropReason(e *schemas.ActionEvent, p *pin) string {
 	switch {
 	case e.Anonymous():
 		return dropNoActor

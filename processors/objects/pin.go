@@ -76,7 +76,7 @@ func (p *pin) created() bool { return p.origin.id != "" }
 // events leads to the same pin; only the version numbers depend on the order of arrival.
 func (p *pin) apply(e *schemas.PinEvent, cfg Config) change {
 	switch {
-	case e.ID == p.deletedBy || p.holds(e.ID):
+	case e.ID == p.deletedBy || p.hasEvent(e.ID):
 		return change{drop: dropDuplicate}
 	case p.deleted():
 		return change{drop: dropDeletedPin}
@@ -103,8 +103,8 @@ func (p *pin) apply(e *schemas.PinEvent, cfg Config) change {
 	return c
 }
 
-// holds reports whether the event is the origin or one of the kept events.
-func (p *pin) holds(id string) bool {
+// hasEvent reports whether the event is the origin or one of the kept events.
+func (p *pin) hasEvent(id string) bool {
 	return p.created() && p.origin.id == id ||
 		slices.ContainsFunc(p.kept, func(m moment) bool { return m.id == id })
 }
@@ -140,9 +140,9 @@ func (p *pin) nextVersion(at schemas.Micros) {
 }
 
 // audience returns the followees to notify of a version: every current and former one if a field that they depend on
-// changed. It stores up to most of them, the current ones first. It drops those that have been former ones for longest; these
+// changed. It stores up to limit of them, the current ones first. It drops those that have been former ones for longest; these
 // have all been notified of the withdrawal.
-func (p *pin) audience(before schemas.PinVersion, existed bool, most int) []schemas.Followee {
+func (p *pin) audience(before schemas.PinVersion, existed bool, limit int) []schemas.Followee {
 	now := p.version()
 	if existed && sameForFollowees(before, now) {
 		return nil
@@ -153,7 +153,7 @@ func (p *pin) audience(before schemas.PinVersion, existed bool, most int) []sche
 			all = append(all, f)
 		}
 	}
-	p.notified = all[:min(len(all), most)]
+	p.notified = all[:min(len(all), limit)]
 	return all
 }
 

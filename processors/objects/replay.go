@@ -26,7 +26,7 @@ func (g *group) replay(tx *rows.Tx, r *schemas.Replay) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
-	if p.decides(e) {
+	if p.setsOrigin(e) {
 		if e, err = t.first(p, e); err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func (g *group) replayed(key string, r *schemas.Replay) (*schemas.PinEvent, erro
 	return e, err
 }
 
-// decides reports whether an event sets the author, creation and quality of a pin that is not deleted.
-func (p *pin) decides(e *schemas.PinEvent) bool {
+// setsOrigin reports whether an event sets the author, creation and quality of a pin that is not deleted.
+func (p *pin) setsOrigin(e *schemas.PinEvent) bool {
 	return !p.deleted() && p.created() && e.Verb == schemas.Create && p.origin.moment == moment{e.Time, e.ID}
 }
 
@@ -65,14 +65,14 @@ func (t table) first(p *pin, e *schemas.PinEvent) (*schemas.PinEvent, error) {
 	return kept, nil
 }
 
-// replay recomputes the quality of the pin if e decides it, and returns the followees to notify. A deleted pin does not keep
+// replay recomputes the quality of the pin if e set it, and returns the followees to notify. A deleted pin does not keep
 // its followees, so the followees in the event are notified.
 func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
 	switch {
 	case p.deleted() && e.Verb != schemas.Delete:
 		f := e.Facets()
 		return change{notify: slices.Collect(f.Followees)}
-	case !p.decides(e):
+	case !p.setsOrigin(e):
 		return change{}
 	}
 	c := change{notify: p.notified}

@@ -31,8 +31,8 @@ func kindsOf(w *proctest.Wire, owner schemas.PinID) string {
 	return string(slices.Compact(kinds))
 }
 
-// The exposure and the mean of an id without a create are deleted some time after the last record. Those of pins stay.
-func TestUnknownIDs_RowsAreDeletedAfterAWhile(t *testing.T) {
+// The exposure and the mean of an id without a create are deleted some time after the last record. Those of known pins are kept.
+func TestUnknownIDs_RowsExpire(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
