@@ -40,16 +40,16 @@ func (g *group) resumeBackfill(tx *rows.Tx, o *ownerState, b *schemas.Backfill) 
 // rows.Config.
 const backfillBytes = 512 << 10
 
-// recentsAfter returns the next recents of a backfill, among the first most of each kind, and advances b. The live ones come
+// recentsAfter returns the next recents of a backfill, among the first limit of each kind, and advances b. The live ones come
 // first, best first. The withdrawn ones follow, for a follower that walks have skipped. more reports whether others remain.
-func (o *ownerState) recentsAfter(b *schemas.Backfill, most int) (pins []schemas.DeliveredPin, more bool, err error) {
+func (o *ownerState) recentsAfter(b *schemas.Backfill, limit int) (pins []schemas.DeliveredPin, more bool, err error) {
 	size, after := 0, string(recentRow(kindOf(b.Withdrawn), b.BaseScore, b.Pin))
 	resumed, inWithdrawn := b.Pin != "", b.Withdrawn
 	for _, withdrawn := range []bool{false, true} {
 		if inWithdrawn && !withdrawn || !withdrawn && !o.published || withdrawn && !o.withdrawn {
 			continue
 		}
-		err = rows.ForEach(o, rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: most}, func(row, value []byte) (bool, error) {
+		err = rows.ForEach(o, rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: limit}, func(row, value []byte) (bool, error) {
 			if resumed && inWithdrawn == withdrawn && string(row) <= after {
 				return true, nil // counts toward most, as it did in the previous records
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Erasure. A step reads the remaining rows, so it can be repeated after a crash. It first notes that the user is deleted,
-// because records in flight for the same rows, such as a walk, check the set of deleted users.
+// Erasure. A step reads the remaining rows, so it can be repeated after a crash. It first adds the user to the set of deleted
+// users, which records in flight for the same rows check.
 
 // erase processes a step of an erasure. It ignores the steps of the pools group.
 func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {

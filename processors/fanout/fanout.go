@@ -18,9 +18,9 @@
 //
 // # Publications
 //
-// A version of a pin that is newer than the known one is delivered to every live follower, whether it adds, changes or
-// withdraws the pin. The pools filter and rank it. The followee keeps the Config.Recents publications with the
-// highest write-time score as rows, and the same number of withdrawn ones, which are deleted or no longer the followee's. A new
+// A version of a pin that is newer than the known one is delivered to every live follower. It can add, change or withdraw the
+// pin. The pools filter and rank it. The followee keeps the Config.Recents publications with the
+// highest write-time score as rows. It also keeps the same number of withdrawn ones: deleted, or no longer the followee's. A new
 // follower receives all of these as a backfill. A replayed publication gets its place by the current rules and is not
 // delivered.
 //
@@ -122,7 +122,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 		Inputs: []rows.Input{
 			rows.Keyed(s.Follows, g.follow),
 			rows.Keyed(s.Publications, g.publish),
-			rows.Keyed(s.EdgeWeights, g.weigh),
+			rows.Keyed(s.EdgeWeights, g.setWeight),
 			rows.Keyed(s.EdgeModes, g.setEdgeMode),
 			rows.Loop(s.FanoutLoop, g.resume),
 			rows.Keyed(s.Erasures, g.erase),

@@ -277,9 +277,9 @@ type indexed struct {
 	known
 }
 
-// index returns at most most entries of the index, by pin, after a pin. An empty pin starts at the first.
-func (o *ownerState) index(after schemas.PinID, most int) (list []indexed, err error) {
-	scan := rows.Scan{Prefix: []byte{rowIndex}, Limit: most}
+// index returns at most limit entries of the index, by pin, after a pin. An empty pin starts at the first.
+func (o *ownerState) index(after schemas.PinID, limit int) (list []indexed, err error) {
+	scan := rows.Scan{Prefix: []byte{rowIndex}, Limit: limit}
 	if after != "" {
 		scan.From = append(rowOf(rowIndex, after), 0)
 	}

@@ -8,10 +8,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The queue of a followee holds the waiting walks in this order: withdrawals before publications, and the best score first. A pin has one entry in each class: a newer version replaces an older one. A class keeps the
-// Config.Recents best of its withdrawals and of its publications. A walk below these is dropped and counted as queue_cap.
-// Config.Recents better pins of the followee reach the same followers, and a backfill does not deliver the dropped one
-// either. About one entry in Config.Recents triggers the trim. Therefore the queue holds at most a few times that number.
+// The queue of a followee holds the waiting walks in this order: withdrawals before publications, and the best score first.
+// A pin has one entry in each class: a newer version replaces an older one. A class keeps the Config.Recents best of its
+// withdrawals and of its publications. A walk below these is dropped and counted as queue_cap. Config.Recents better pins of
+// the followee reach the same followers, and a backfill does not deliver the dropped one either. About one entry in
+// Config.Recents triggers the trim. Therefore the queue holds at most a few times that number.
 
 // Classes of the queue.
 const (

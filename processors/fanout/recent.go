@@ -157,13 +157,13 @@ func (g *group) dropRecent(tx *rows.Tx, o *ownerState, row string) error {
 	return o.drop(k, pin)
 }
 
-// trim calls drop with the names of the rows with a prefix, except the first most rows, until the record is full. more
+// trim calls drop with the names of the rows with a prefix, except the first limit rows, until the record is full. more
 // reports whether others remain.
-func (o *ownerState) trim(tx *rows.Tx, prefix []byte, most int, drop func(row string) error) (more bool, err error) {
+func (o *ownerState) trim(tx *rows.Tx, prefix []byte, limit int, drop func(row string) error) (more bool, err error) {
 	var surplus []string
 	n := 0
 	err = o.Scan(rows.Scan{Prefix: prefix}, func(row, _ []byte) bool {
-		if n++; n > most {
+		if n++; n > limit {
 			surplus = append(surplus, string(row))
 		}
 		return true

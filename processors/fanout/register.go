@@ -17,15 +17,15 @@ type register struct {
 type change int
 
 const (
-	none    change = iota // a repeat, or an event that loses
+	none    change = iota // a repeat, or an older event
 	renamed               // the same state with a smaller event id: the row changes, but nothing is forwarded
 	newer                 // a new state, or the same state with a newer time
 )
 
 // apply returns the register after event e. tie is the state that wins at equal times.
 //
-// If two events have the same time and state, the one with the smaller id is kept, so the row does not depend on their order.
-// An event with the id of the kept event is a repeat, regardless of its other fields.
+// The row must not depend on the order of events. Therefore, of two events with the same time and state, the one with the
+// smaller id is kept. An event with the id of the kept event is a repeat, regardless of its other fields.
 func (r register) apply(e register, tie bool) (register, change) {
 	switch {
 	case r.id == "":

@@ -100,8 +100,8 @@ func (g *group) step(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
 	return g.nextWalk(tx, o)
 }
 
-// stepEdges returns the number of followers of a step. It is lower for a pin with long ids, because the rows that a
-// delivery writes must fit the bounds of one record of the pools.
+// stepEdges returns the number of followers of a step. It is lower for a pin with long ids, because the rows of a delivery must
+// fit the bounds of one record of the pools.
 func (g *group) stepEdges(pin *schemas.DeliveredPin) int {
 	const mostBytes, owner = 768 << 10, 300
 	return min(g.cfg.StepEdges, 1+mostBytes/(owner+len(pin.Pin)+pin.MaxEncodedBytes()))

@@ -50,8 +50,8 @@ func (o *ownerState) edgeOf(user schemas.UserID) (edge, error) {
 	return edge{user, w.value}, err
 }
 
-// weigh stores a user's weight, also before the first follow and after an unfollow.
-func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
+// setWeight stores a user's weight, also before the first follow and after an unfollow.
+func (g *group) setWeight(tx *rows.Tx, e *schemas.EdgeWeight) error {
 	if err := checkWeight(tx.Key(), e); err != nil {
 		return err
 	}

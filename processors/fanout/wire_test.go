@@ -308,8 +308,8 @@ func bestOf(published []schemas.PinVersion, n int) map[schemas.PinID]bool {
 func TestSlots_HoldBestPins(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	const most, author = 7, "board:exact"
-	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 0}))
+	const limit, author = 7, "board:exact"
+	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: limit, PullAbove: 0}))
 	var published []schemas.PinVersion
 	order := rand.New(rand.NewPCG(11, 12)).Perm(60)
 	for i, n := range append(order, 60, 61) { // the last two have the lowest scores
@@ -324,7 +324,7 @@ func TestSlots_HoldBestPins(t *testing.T) {
 		}
 	}
 	w.WaitIdle()
-	if diff := gocmp.Diff(bestOf(published, most), slots(t, w, author)); diff != "" {
+	if diff := gocmp.Diff(bestOf(published, limit), slots(t, w, author)); diff != "" {
 		t.Errorf("pins in slots, true if withdrawn (-want +got):\n%s", diff)
 	}
 }
@@ -383,7 +383,7 @@ func TestRecents_LoweredCap(t *testing.T) {
 func testLoweredCap(t *testing.T, above int) {
 	t.Parallel()
 	w := proctest.New(t)
-	const before, after, most, author = 1200, 200, 10, "user:less"
+	const before, after, limit, author = 1200, 200, 10, "user:less"
 	member := func(recents int) {
 		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: above}
 		w.StartWith("a", func(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
@@ -395,7 +395,7 @@ func testLoweredCap(t *testing.T, above int) {
 		announce(w, author, pinOf(author, n, 1))
 	}
 	w.WaitIdle()
-	member(most)
+	member(limit)
 	for n := range after {
 		announce(w, author, pinOf(author, before+n, 2))
 	}
@@ -406,8 +406,8 @@ func testLoweredCap(t *testing.T, above int) {
 			kept++
 		}
 	}
-	if kept < most || kept > most+after/2 {
-		t.Errorf("%d of %d recents kept, want %d and those since the last trim", kept, before+after, most)
+	if kept < limit || kept > limit+after/2 {
+		t.Errorf("%d of %d recents kept, want %d and those since the last trim", kept, before+after, limit)
 	}
 	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
 		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
@@ -420,9 +420,9 @@ func testLoweredCap(t *testing.T, above int) {
 func TestSlots_ReusedWhileFreeing(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	const most, author = 400, "user:again"
+	const limit, author = 400, "user:again"
 	member := func(above int) *proctest.Member {
-		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: most, PullAbove: above}
+		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: limit, PullAbove: above}
 		return w.StartWith("a", func(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
 	}
 	var published []schemas.PinVersion
@@ -442,12 +442,12 @@ func TestSlots_ReusedWhileFreeing(t *testing.T) {
 		say(n, 1e6)
 	}
 	w.WaitIdle()
-	if got := slots(t, w, author); len(got) != most+200 {
-		t.Fatalf("%d slots, want %d and 200 withdrawn ones", len(got), most)
+	if got := slots(t, w, author); len(got) != limit+200 {
+		t.Fatalf("%d slots, want %d and 200 withdrawn ones", len(got), limit)
 	}
 	m := member(3)
 	say(600, 2e6) // the followee is pushed from here on
-	w.Eventually("slots are freed", func() bool { return len(slots(t, w, author)) < most })
+	w.Eventually("slots are freed", func() bool { return len(slots(t, w, author)) < limit })
 	m.Kill()
 	m.Restart()
 	for n := range 40 {
@@ -457,7 +457,7 @@ func TestSlots_ReusedWhileFreeing(t *testing.T) {
 	w.WaitIdle()
 	say(900, 4e6) // triggers the switch if slots were being freed at the last publication
 	w.WaitIdle()
-	if diff := gocmp.Diff(bestOf(published, most), slots(t, w, author)); diff != "" {
+	if diff := gocmp.Diff(bestOf(published, limit), slots(t, w, author)); diff != "" {
 		t.Errorf("pins in slots, true if withdrawn (-want +got):\n%s", diff)
 	}
 	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
@@ -500,8 +500,8 @@ func longPin(author schemas.UserID, n int) schemas.PinVersion {
 func TestBackfill_PortionsHaveBestRecents(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	const before, most, author = 100, 40, "user:much"
-	for _, recents := range []int{before, most} {
+	const before, limit, author = 100, 40, "user:much"
+	for _, recents := range []int{before, limit} {
 		w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: never}))
 		if recents == before {
 			for n := range before {
@@ -513,7 +513,7 @@ func TestBackfill_PortionsHaveBestRecents(t *testing.T) {
 	publish(w, follow("f", 1, "user:fan", schemas.Follow, author))
 	w.WaitIdle()
 	var want []delivered
-	for n := before - most; n < before; n++ {
+	for n := before - limit; n < before; n++ {
 		p := longPin(author, n)
 		want = append(want, delivered{"user:fan", p.Pin, p.Version, 1})
 	}
@@ -605,12 +605,12 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 	if got := slots(t, w, author); len(got) > 0 {
 		t.Errorf("%d slots remain", len(got))
 	}
-	most, kinds := 0, continuations(w)
+	largest, kinds := 0, continuations(w)
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
-		most = max(most, len(r.Value.Users)*len(r.Value.Pins))
+		largest = max(largest, len(r.Value.Users)*len(r.Value.Pins))
 	}
-	if most > 50 {
-		t.Errorf("up to %d rows of 16 KiB per delivery", most)
+	if largest > 50 {
+		t.Errorf("up to %d rows of 16 KiB per delivery", largest)
 	}
 	for _, kind := range []string{"backfill", "fill", "walk"} {
 		if kinds[kind] == 0 {
@@ -829,17 +829,17 @@ func testVersions(t *testing.T, w *proctest.Wire) {
 }
 
 func testWeights(t *testing.T, w *proctest.Wire) {
-	weigh := func(user schemas.UserID, weight float32, at schemas.Micros) {
+	setWeight := func(user schemas.UserID, weight float32, at schemas.Micros) {
 		proctest.Publish(w, w.Streams.EdgeWeights, "user:wei",
 			&schemas.EdgeWeight{Followee: "user:wei", User: user, Weight: weight, Time: base + at})
 	}
-	weigh("user:early", 2, 1) // before the follow
+	setWeight("user:early", 2, 1) // before the follow
 	w.WaitIdle()
 	publish(w, follow("w1", 0, "user:early", schemas.Follow, "user:wei"), follow("w2", 0, "user:later", schemas.Follow, "user:wei"))
 	w.WaitIdle()
-	weigh("user:later", 3, 5)
-	weigh("user:later", 9, 4) // older: ignored
-	weigh("user:stranger", 3, 1)
+	setWeight("user:later", 3, 5)
+	setWeight("user:later", 9, 4) // older: ignored
+	setWeight("user:stranger", 3, 1)
 	w.WaitIdle()
 	announce(w, "user:wei", pinOf("user:wei", 900, 0))
 	w.WaitIdle()
@@ -854,7 +854,7 @@ func testWeights(t *testing.T, w *proctest.Wire) {
 }
 
 // A weight of 1 leaves no row for a user who never followed, and a deleted user's weight leaves none either. For a user
-// with a register the row stays, so that an older weight that arrives late changes nothing.
+// with a register the row stays, and an older weight that arrives late has no effect.
 func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -876,9 +876,9 @@ func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 	publish(w, follow("1", 0, fan, schemas.Follow, author),
 		follow("2", 0, former, schemas.Follow, author), follow("3", 1, former, schemas.Unfollow, author))
 	w.WaitIdle()
-	weighed("all care", 3, 5, fan, former, leaver, stranger)
+	weighed("a weight", 3, 5, fan, former, leaver, stranger)
 	leaves.deleted.Store(true)
-	weighed("nobody does", 1, 6, fan, former)
+	weighed("the default weight", 1, 6, fan, former)
 	weighed("a late weight", 2, 4, fan, former, stranger)
 	weighed("the default weight again", 1, 7, fan, former)
 	publish(w, follow("4", 3, former, schemas.Follow, author), follow("5", 3, stranger, schemas.Follow, author))

@@ -43,7 +43,7 @@ func (r *rig) named(term string) []schemas.DictionaryTerm {
 	})
 }
 
-// A term that is blocked or stopped after it was counted and accepted is not listed and has no interest, nor have the terms
+// A counted and accepted term that is blocked or stopped later is not listed and has no interest. The same holds for the terms
 // merged into it. After its removal from the lists, it has the counts of the pins that still have it.
 func TestBlock_HidesCountedTerms(t *testing.T) {
 	t.Parallel()
@@ -140,9 +140,9 @@ func TestTerms_BlockedDoNotCountAgainstLimit(t *testing.T) {
 	}
 	r.write(4, 1, oolong)
 	r.WaitIdle()
-	best := func(most int) (names []string) {
+	best := func(limit int) (names []string) {
 		for _, term := range read(r, func(i interests.Reader) ([]schemas.DictionaryTerm, error) {
-			return i.Terms(t.Context(), topics.Partition("sale", r.Kafka.Partitions), most, nil)
+			return i.Terms(t.Context(), topics.Partition("sale", r.Kafka.Partitions), limit, nil)
 		}) {
 			names = append(names, term.Term)
 		}

@@ -5,8 +5,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// format is the version of the format of all rows. They are packed, because an action reads and writes eight rows or more, and
-// the encoding as JSON was most of the cost of the group.
+// format is the version of the format of all rows. An action reads and writes eight rows or more. They are packed, because
+// JSON would be most of the cost of the group.
 const format = 1
 
 // number is a row that holds a number.

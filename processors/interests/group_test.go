@@ -156,8 +156,8 @@ func TestTerms_FindsFrequentInBoundedSpace(t *testing.T) {
 			byKind[row.Name[0]]++
 		}
 	}
-	if most := cfg.MaxTerms * int(r.Kafka.Partitions); byKind['t'] > most || byKind['c'] != byKind['t'] || byKind['t'] < cfg.MaxTerms {
-		t.Errorf("rows by kind: %v, want at most %d terms, each with its rank", byKind, most)
+	if limit := cfg.MaxTerms * int(r.Kafka.Partitions); byKind['t'] > limit || byKind['c'] != byKind['t'] || byKind['t'] < cfg.MaxTerms {
+		t.Errorf("rows by kind: %v, want at most %d terms, each with its rank", byKind, limit)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// After a change of the half-life, a user's strengths and the recent part of terms keep their values, later events add to
+// After a change of the half-life, a user's strengths and the recent part of terms keep their values. Later events add to
 // them, and a trim deletes the weakest.
 func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,8 @@
 //
 // # Terms
 //
-// The terms of a pin are the n-grams of its title and of its board's name (the name in the board's id, unless it is a
-// number). A term has one to three words and is folded (see Fold). It neither begins nor ends with a stop word (a list of
+// The terms of a pin are the n-grams of its title and of its board's name. That is the name in the board's id, unless it is a
+// number. A term has one to three words and is folded (see Fold). It neither begins nor ends with a stop word (a list of
 // common words, and Config.Stop), and is not in Config.Block.
 //
 // A term counts its pins, and its authors up to Config.MaxPeople. The counts are exact as long as the partition has at most
@@ -142,8 +142,8 @@ func dictionaries(partitions int32) []string {
 // interestOf returns the interest of an accepted term, directly or through the terms that it was merged into. A blocked
 // term has none, and neither has a term that was merged into a blocked one.
 func (g *group) interestOf(term string) (schemas.InterestID, bool) {
-	const most = 8 // merges may form a cycle
-	for range most {
+	const limit = 8 // merges may form a cycle
+	for range limit {
 		d, ok := g.decided.Get(term)
 		switch {
 		case !ok || g.words.blockReason(term) != "":

@@ -40,9 +40,9 @@ func (r Reader) scale(ctx context.Context, partition int32) (scale decay.Scale, 
 	return scale, err
 }
 
-// Terms returns up to most candidates of a partition, and the named terms whether or not they are candidates; the highest
+// Terms returns up to limit candidates of a partition, and the named terms whether or not they are candidates; the highest
 // score comes first. It does not return terms that Config blocks.
-func (r Reader) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
+func (r Reader) Terms(ctx context.Context, partition int32, limit int, named []string) ([]schemas.DictionaryTerm, error) {
 	list := []schemas.DictionaryTerm{}
 	wanted := map[string]bool{}
 	for _, name := range named {
@@ -71,7 +71,7 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 	slices.SortFunc(list, func(a, b schemas.DictionaryTerm) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Term, b.Term))
 	})
-	left := most
+	left := limit
 	return slices.DeleteFunc(list, func(t schemas.DictionaryTerm) bool {
 		if wanted[t.Term] {
 			return false
@@ -81,8 +81,8 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 	}), nil
 }
 
-// Interests returns up to most interests of a user, strongest first.
-func (r Reader) Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
+// Interests returns up to limit interests of a user, strongest first.
+func (r Reader) Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error) {
 	list := []schemas.UserInterest{}
 	now := r.now()
 	scale, err := r.scale(ctx, topics.Partition(string(user), r.Partitions))
@@ -99,7 +99,7 @@ func (r Reader) Interests(ctx context.Context, user schemas.UserID, most int) ([
 			total = total.Plus(known[id].Strength)
 		}
 		ids := strongest(known)
-		for _, id := range ids[:min(most, len(ids))] {
+		for _, id := range ids[:min(limit, len(ids))] {
 			l := known[id]
 			list = append(list, schemas.UserInterest{
 				Interest: schemas.InterestID(id), Strength: l.Strength.At(now, scale), Share: l.Strength.Share(total),

@@ -26,7 +26,7 @@ type Service struct {
 
 // AllRows reads the rows of the group in all processes. See Reader.
 type AllRows interface {
-	Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error)
+	Terms(ctx context.Context, partition int32, limit int, named []string) ([]schemas.DictionaryTerm, error)
 	Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error)
 	Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error)
 }
@@ -131,7 +131,7 @@ func (s Service) withDecision(ctx context.Context, state schemas.TermState, limi
 }
 
 // fromAll requests the terms from every partition.
-func (s Service) fromAll(ctx context.Context, most int, named []string) ([]schemas.DictionaryTerm, error) {
+func (s Service) fromAll(ctx context.Context, limit int, named []string) ([]schemas.DictionaryTerm, error) {
 	of := make([][]string, s.Partitions)
 	for _, name := range named {
 		p := topics.Partition(name, s.Partitions)
@@ -141,12 +141,12 @@ func (s Service) fromAll(ctx context.Context, most int, named []string) ([]schem
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxRequests)
 	for p := range s.Partitions {
-		if most == 0 && of[p] == nil {
+		if limit == 0 && of[p] == nil {
 			continue
 		}
 		g.Go(func() error {
 			var err error
-			lists[p], err = s.Rows.Terms(ctx, p, most, of[p])
+			lists[p], err = s.Rows.Terms(ctx, p, limit, of[p])
 			return err
 		})
 	}

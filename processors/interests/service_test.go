@@ -19,8 +19,8 @@ type fakeRows struct {
 	evidence   []schemas.PinID
 }
 
-func (f fakeRows) Terms(_ context.Context, _ int32, most int, named []string) (list []schemas.DictionaryTerm, _ error) {
-	if most > 0 {
+func (f fakeRows) Terms(_ context.Context, _ int32, limit int, named []string) (list []schemas.DictionaryTerm, _ error) {
+	if limit > 0 {
 		named = f.candidates
 	}
 	for _, term := range named {

@@ -121,8 +121,8 @@ type outbox struct {
 }
 
 // maxWaiting is the number of collected marks at which they are sent. The marks of one more pin are at most 64 events or one
-// like. An event takes about 350 bytes and a removed like 530, regardless of the length of ids and sources, so all of these
-// fit a record.
+// like. With the longest ids and sources, an event takes about 350 bytes and a removed like 530, so all of these fit in a
+// record.
 const maxWaiting = 1000
 
 func (g *group) outbox(tx *rows.Tx) *outbox {

@@ -17,14 +17,14 @@ type userInterest struct {
 	Evidence []schemas.Evidence // newest first
 }
 
-// add adds an action to the strength, and keeps up to most of the newest actions as evidence.
-func (l *userInterest) add(m schemas.LikeMark, scale decay.Scale, most int) {
+// add adds an action to the strength, and keeps up to limit of the newest actions as evidence.
+func (l *userInterest) add(m schemas.LikeMark, scale decay.Scale, limit int) {
 	l.Strength = l.Strength.Plus(decay.SumOf(m.Weight, m.Time, scale))
 	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: m.Time})
 	slices.SortFunc(l.Evidence, func(a, b schemas.Evidence) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Verb, b.Verb))
 	})
-	l.Evidence = l.Evidence[:min(len(l.Evidence), most)]
+	l.Evidence = l.Evidence[:min(len(l.Evidence), limit)]
 }
 
 // userRows accesses the rows of a user.
@@ -64,9 +64,9 @@ func all(own rows.RowReader) (map[string]userInterest, error) {
 
 // trim deletes the weakest interests over the bound, once they exceed it by a quarter.
 func (t userRows) trim(tx *rows.Tx) error {
-	most := t.cfg.Keep + t.cfg.Keep/4
-	known, err := rows.Names(t.own, []byte{rowInterest}, most+1)
-	if err != nil || len(known) <= most {
+	limit := t.cfg.Keep + t.cfg.Keep/4
+	known, err := rows.Names(t.own, []byte{rowInterest}, limit+1)
+	if err != nil || len(known) <= limit {
 		return err
 	}
 	list, err := all(t.own)

@@ -52,7 +52,7 @@ func TestCard_DeletionRemovesNeighborsOnBothSides(t *testing.T) {
 		r.send(&schemas.BoardSave{Board: "board:b", Time: base, Weight: 1, Pin: pin(n)})
 	}
 	r.WaitIdle()
-	expect("named again")
+	expect("after later actions")
 	if got := len(r.Rows(topics.Related, "pin:4")); got != 1 {
 		t.Errorf("%d rows of a pin without neighbors, want only its strength", got)
 	}

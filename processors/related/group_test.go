@@ -110,12 +110,12 @@ func newRig(t *testing.T, cfg related.Config) *rig {
 }
 
 // neighbours retries until this process owns the partition.
-func (r *rig) neighbours(of schemas.ID, most int) []schemas.RelatedItem {
+func (r *rig) neighbours(of schemas.ID, limit int) []schemas.RelatedItem {
 	r.t.Helper()
 	var list []schemas.RelatedItem
 	r.Eventually("the neighbors of "+string(of), func() bool {
 		var err error
-		list, err = related.Reader{Rows: r.member.View(topics.Related)}.Neighbours(r.t.Context(), of, most)
+		list, err = related.Reader{Rows: r.member.View(topics.Related)}.Neighbours(r.t.Context(), of, limit)
 		var away *rows.NotOwnerError
 		if err != nil && !errors.As(err, &away) {
 			r.t.Fatal(err)
@@ -253,8 +253,8 @@ func TestTrim_KeepsStrongestNeighbors(t *testing.T) {
 	}
 	r.WaitIdle()
 	got := r.neighbours(pin(100_000).ID, 10*cfg.Keep)
-	if most := cfg.Keep + cfg.Keep/4; len(got) < cfg.Keep || len(got) > most {
-		t.Fatalf("%d of %d neighbors are kept, want %d to %d", len(got), all, cfg.Keep, most)
+	if limit := cfg.Keep + cfg.Keep/4; len(got) < cfg.Keep || len(got) > limit {
+		t.Fatalf("%d of %d neighbors are kept, want %d to %d", len(got), all, cfg.Keep, limit)
 	}
 	for i, item := range got[:cfg.Keep] {
 		if want := pin(all - 1 - i).ID; item.ID != want {

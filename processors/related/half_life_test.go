@@ -33,7 +33,7 @@ func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
 				all += 14
 			}
 			r.wantShares(actedOn, want, all)
-			r.wantShares(beside, want, all)
+			r.wantShares(next, want, all)
 		})
 	}
 }
@@ -41,7 +41,7 @@ func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
 // Two pins. Actions on the first add neighbors by related-requests; the second gets its neighbors by related-pairs.
 const (
 	actedOn = schemas.ID("pin:100")
-	beside  = schemas.ID("pin:101")
+	next    = schemas.ID("pin:101")
 )
 
 // together adds recent occurrences of each of the others with both pins, the given number of times.

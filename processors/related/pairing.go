@@ -67,9 +67,9 @@ func (p *pairing) pair(of schemas.ID, n *schemas.Neighbour, weight float64, at s
 	b.Pairs = append(b.Pairs, schemas.Pair{Of: of, Neighbour: int32(place), Weight: weight, Time: at})
 }
 
-// interests pairs the first most interests of a pin with one another.
-func (p *pairing) interests(ids []schemas.InterestID, most int, weight float64, at schemas.Micros) {
-	ids = ids[:min(len(ids), most)]
+// interests pairs the first limit interests of a pin with one another.
+func (p *pairing) interests(ids []schemas.InterestID, limit int, weight float64, at schemas.Micros) {
+	ids = ids[:min(len(ids), limit)]
 	for _, of := range ids {
 		for _, other := range ids {
 			if of != other {

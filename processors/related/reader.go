@@ -16,12 +16,12 @@ type Rows interface {
 // Reader returns the neighbors of pins and interests whose partitions this process owns.
 type Reader struct{ Rows Rows }
 
-// Neighbours returns up to most neighbors of a pin or an interest, strongest first. The result is empty if there are
+// Neighbours returns up to limit neighbors of a pin or an interest, strongest first. The result is empty if there are
 // none. It returns a *rows.NotOwnerError if this process does not own the partition.
-func (r Reader) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
+func (r Reader) Neighbours(ctx context.Context, of schemas.ID, limit int) ([]schemas.RelatedItem, error) {
 	items := []schemas.RelatedItem{}
 	err := r.Rows.Read(ctx, string(of), func(s rows.Snapshot) error {
-		list, err := best(s, most)
+		list, err := best(s, limit)
 		for i := range list {
 			n := &list[i]
 			items = append(items, schemas.RelatedItem{ID: n.ID, Share: n.share, Facets: n.Facets, Created: n.Created})

@@ -11,8 +11,8 @@
 //
 // # Neighbors
 //
-// Two pins are neighbors if they were saved to the same board, among its last Config.BoardPins, or if the same user acted
-// on both within a short time, which the group actors detects. Two interests are neighbors if a pin with an action has
+// Two pins are neighbors if both are among the last Config.BoardPins saved to a board. They are also neighbors if the same user
+// acted on both within a short time, which the group actors detects. Two interests are neighbors if a pin with an action has
 // both. Each occurrence adds the weight w of the action, at its event time t, to
 //
 //	strength(now) = Σ w · 2^(−(now − t)/half-life)

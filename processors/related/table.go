@@ -68,9 +68,9 @@ func readTotals(t rows.RowReader) (totals, error) {
 	return w, err
 }
 
-// places returns the ids of the strongest neighbors, up to most of them; 0: all.
-func places(t rows.RowReader, most int) ([]schemas.ID, error) {
-	names, err := rows.Names(t, []byte{rowPlace}, most)
+// places returns the ids of the strongest neighbors, up to limit of them; 0: all.
+func places(t rows.RowReader, limit int) ([]schemas.ID, error) {
+	names, err := rows.Names(t, []byte{rowPlace}, limit)
 	ids := make([]schemas.ID, len(names))
 	for i, name := range names {
 		if len(name) <= 1+ranked.ScoreBytes {
@@ -82,11 +82,11 @@ func places(t rows.RowReader, most int) ([]schemas.ID, error) {
 }
 
 // best returns the strongest neighbors, with their share in the total strength.
-func best(t rows.RowReader, most int) ([]neighbour, error) {
-	if most == 0 {
+func best(t rows.RowReader, limit int) ([]neighbour, error) {
+	if limit == 0 {
 		return nil, nil
 	}
-	ids, err := places(t, most)
+	ids, err := places(t, limit)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ type neighbours struct {
 	scale decay.Scale
 }
 
-func (t neighbours) best(most int) ([]neighbour, error) { return best(t.own, most) }
+func (t neighbours) best(limit int) ([]neighbour, error) { return best(t.own, limit) }
 
 // add increases the strength of a neighbor. If the owner is a deleted pin, add changes nothing and returns false.
 func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros) (bool, error) {
@@ -164,8 +164,8 @@ func (t neighbours) trim() (left int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	most := min(t.cfg.Keep, len(ids))
-	for _, id := range ids[most:] {
+	limit := min(t.cfg.Keep, len(ids))
+	for _, id := range ids[limit:] {
 		n, err := find(t.own, id)
 		if err != nil {
 			return 0, err
@@ -177,7 +177,7 @@ func (t neighbours) trim() (left int, err error) {
 			return 0, err
 		}
 	}
-	return most, nil
+	return limit, nil
 }
 
 // remove deletes one neighbor if it exists. Its strength stays in the total.
@@ -211,7 +211,7 @@ func (t neighbours) clear() ([]schemas.ID, error) {
 // board accesses the rows of one board.
 type board struct {
 	own     rows.Owner
-	most    int
+	limit   int
 	streams *topics.Streams
 }
 
@@ -250,10 +250,10 @@ func (b board) saves() ([]*schemas.BoardSave, error) {
 
 // keep stores a save, and deletes saves over the bound. It does not store a save that is older than all saves of a full board.
 func (b board) keep(s *schemas.BoardSave, kept []*schemas.BoardSave) error {
-	if b.most == 0 || len(kept) >= b.most && s.Time < kept[b.most-1].Time {
+	if b.limit == 0 || len(kept) >= b.limit && s.Time < kept[b.limit-1].Time {
 		return nil
 	}
-	for _, old := range kept[min(b.most-1, len(kept)):] {
+	for _, old := range kept[min(b.limit-1, len(kept)):] {
 		if err := b.own.Delete(saveName(old)); err != nil {
 			return err
 		}
