@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkDeliveries delivers pins to a few users at a time, after each user was offered a given number of pins that all
-// entered the pool. The cost of a delivery must not grow with that number. The CPU time is that of the whole process,
+// entered the pool. The cost of a delivery must not grow with that number. The CPU time is that of the entire process,
 // including the embedded broker.
 func BenchmarkDeliveries(b *testing.B) {
 	for _, before := range []int{1_000, 100_000, 1_000_000} {

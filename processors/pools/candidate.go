@@ -140,8 +140,8 @@ type putter struct {
 	sourceHash uint64
 }
 
-func (p *putter) begin(f *thresholds, source schemas.Source, most int) {
-	p.thresholds, p.source, p.cap, p.due, p.done = f, source, most, p.due[:0], 0
+func (p *putter) begin(f *thresholds, source schemas.Source, limit int) {
+	p.thresholds, p.source, p.cap, p.due, p.done = f, source, limit, p.due[:0], 0
 	p.score, p.sourceHash = 1+len(source)+1, ranked.Hash(source)
 }
 

@@ -34,7 +34,7 @@ func TestCarry(t *testing.T) {
 		{"other source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.Following), body, true, 0},
 		{"selected source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.FromInterest), body, false, 0},
 		{"external offer", Carry{HalfLife: day}, rowOfSource("shop"), body, true, 0},
-		{"a neighbour", Carry{HalfLife: day}, neighbour, body, true, 0},
+		{"a neighbor", Carry{HalfLife: day}, neighbour, body, true, 0},
 		{"neighbor with another half-life", Carry{HalfLife: day}, foreign, foreignBody, false, 1},
 		{"neighbor without a half-life", Carry{}, foreign, foreignBody, true, 0},
 	}

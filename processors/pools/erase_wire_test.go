@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	follows = 2500 // more than a step notifies
+	follows = 2500 // more than a step sendsNotifications
 	offered = 3000 // more than a step deletes, if they are within the cap
 )
 
@@ -32,9 +32,9 @@ func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, me
 	must.OK(t, err)
 	defer client.Close()
 	must.OK(t, topics.SetGeneration(t.Context(), client, building()))
-	for i, most := range []int{firstCap, secondCap} {
+	for i, limit := range []int{firstCap, secondCap} {
 		cfg := pools.DefaultConfig()
-		cfg.Cap = most
+		cfg.Cap = limit
 		group := pools.Group(cfg, w.Streams, deleted{})
 		group.Generation = i + 1
 		members[i] = w.Start(fmt.Sprint("member-", i), group)

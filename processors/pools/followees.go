@@ -55,18 +55,18 @@ type follows struct {
 	followTable
 	followCounts
 	stored followCounts
-	most   int // maximum number of admitted follows
+	limit  int // maximum number of admitted follows
 	// moved is called for each admitted follow that becomes refused and for each refused one that is admitted.
 	moved func(other schemas.ID, admitted bool) error
 }
 
 // openFollows reads the counts of a user's follows.
-func openFollows(t followTable, most int, moved func(other schemas.ID, admitted bool) error) (*follows, error) {
+func openFollows(t followTable, limit int, moved func(other schemas.ID, admitted bool) error) (*follows, error) {
 	counts, found, err := rows.Value[followCounts](t, []byte{layout.KindFollowCounts})
 	if !found {
 		counts.newest = math.MinInt64
 	}
-	return &follows{followTable: t, most: most, followCounts: counts, stored: counts, moved: moved}, err
+	return &follows{followTable: t, limit: limit, followCounts: counts, stored: counts, moved: moved}, err
 }
 
 // close writes the counts if they have changed.
@@ -140,9 +140,9 @@ func (f *follows) end(other schemas.ID) (wasRefused bool, err error) {
 // enters reports whether a follow is admitted for now, until balance has considered all follows.
 func (f *follows) enters(is follow) (bool, error) {
 	if f.refused == 0 {
-		return f.admitted < f.most || is.time <= f.newest, nil
+		return f.admitted < f.limit || is.time <= f.newest, nil
 	}
-	if f.admitted >= f.most && is.time > f.newest {
+	if f.admitted >= f.limit && is.time > f.newest {
 		return false, nil
 	}
 	first, err := f.firstRefused()
@@ -188,7 +188,7 @@ const admittedAtOnce = 100
 // balance admits and refuses follows until the earliest ones are admitted or room returns false. more reports whether follows
 // remain, which is common only after a change of the cap.
 func (f *follows) balance(room func() bool) (more bool, err error) {
-	for n := 0; f.admitted < f.most && f.refused > 0; n++ {
+	for n := 0; f.admitted < f.limit && f.refused > 0; n++ {
 		if n == admittedAtOnce || !room() {
 			return true, nil
 		}
@@ -200,7 +200,7 @@ func (f *follows) balance(room func() bool) (more bool, err error) {
 			return false, err
 		}
 	}
-	if f.admitted <= f.most {
+	if f.admitted <= f.limit {
 		return false, nil
 	}
 	return f.refuseLast(room)
@@ -213,7 +213,7 @@ func (f *follows) refuseLast(room func() bool) (more bool, err error) {
 		return false, err
 	}
 	slices.SortFunc(all, follow.compare)
-	for len(all) > f.most {
+	for len(all) > f.limit {
 		last := len(all) - 1
 		if !room() {
 			more = true

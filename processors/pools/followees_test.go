@@ -31,14 +31,14 @@ func (c *counting) Scan(s rows.Scan, visit func(row, value []byte) bool) error {
 type followWorld struct {
 	t        rapid.TB
 	table    *counting
-	most     int
+	limit    int
 	live     map[schemas.ID]follow
 	notified map[schemas.ID]bool // by followee: last notified as admitted
 }
 
-func newFollowWorld(t rapid.TB, most int) *followWorld {
+func newFollowWorld(t rapid.TB, limit int) *followWorld {
 	return &followWorld{
-		t: t, table: &counting{Table: memrows.Table{}}, most: most, live: map[schemas.ID]follow{}, notified: map[schemas.ID]bool{},
+		t: t, table: &counting{Table: memrows.Table{}}, limit: limit, live: map[schemas.ID]follow{}, notified: map[schemas.ID]bool{},
 	}
 }
 
@@ -48,7 +48,7 @@ func always() bool { return true }
 func (w *followWorld) edit(room func() bool, change func(f *follows) error) {
 
 	for more := true; more; change = nil {
-		f, err := openFollows(w.table, w.most, func(other schemas.ID, admitted bool) error {
+		f, err := openFollows(w.table, w.limit, func(other schemas.ID, admitted bool) error {
 			w.notified[other] = admitted
 			return nil
 		})
@@ -106,7 +106,7 @@ func (w *followWorld) check(when string) {
 	slices.SortFunc(all, follow.compare)
 	want, notified := map[schemas.ID]float32{}, map[schemas.ID]bool{}
 	for i, is := range all {
-		if notified[is.other] = i < w.most; i < w.most {
+		if notified[is.other] = i < w.limit; i < w.limit {
 			want[is.other] = is.weight
 		}
 	}
@@ -122,13 +122,13 @@ func (w *followWorld) check(when string) {
 			refused++
 		}
 	}
-	if want := 2 * max(0, len(all)-w.most); refused != want {
+	if want := 2 * max(0, len(all)-w.limit); refused != want {
 		w.t.Fatalf("%s: %d rows of refused follows, want %d", when, refused, want)
 	}
 }
 
 // Follows start, move in time, change their weight and end in any order, and the cap changes. The earliest ones are always
-// admitted, and the last notification of each followee says whether its follow is admitted.
+// admitted, and the last notification of each followee states whether its follow is admitted.
 func TestFollows_AdmitEarliestInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newFollowWorld(t, rapid.IntRange(1, 6).Draw(t, "cap"))
@@ -138,7 +138,7 @@ func TestFollows_AdmitEarliestInAnyOrder(t *testing.T) {
 			case 0, 1, 2:
 				w.end(other)
 			case 3:
-				w.most = rapid.IntRange(1, 6).Draw(t, "cap")
+				w.limit = rapid.IntRange(1, 6).Draw(t, "cap")
 				w.edit(always, nil)
 			case 4:
 				if live {
@@ -161,19 +161,19 @@ func TestFollows_ReachChangedCapInSteps(t *testing.T) {
 	}
 	room := 0
 	steps := func() bool { room++; return room%50 > 0 }
-	w.most = 10
+	w.limit = 10
 	w.edit(steps, nil)
 	w.check("lowered")
-	w.most = 350
+	w.limit = 350
 	w.edit(steps, nil)
 	w.check("raised")
 }
 
 // At the cap, a follow reads a few rows, regardless of the cap, unless it is earlier than an admitted one.
 func TestFollows_ReadFewRowsAtCap(t *testing.T) {
-	const most = 500
-	w := newFollowWorld(t, most)
-	for n := range 2 * most {
+	const limit = 500
+	w := newFollowWorld(t, limit)
+	for n := range 2 * limit {
 		w.put(follow{schemas.ID(fmt.Sprintf("user:%04d", n)), schemas.Micros(n), 1})
 	}
 	w.table.visited = 0
@@ -181,7 +181,7 @@ func TestFollows_ReadFewRowsAtCap(t *testing.T) {
 	for n := range toggles {
 		other := schemas.ID(fmt.Sprintf("user:%04d", n))
 		w.end(other)
-		w.put(follow{other, schemas.Micros(2*most + n), 1})
+		w.put(follow{other, schemas.Micros(2*limit + n), 1})
 	}
 	if w.table.visited > 4*toggles {
 		t.Errorf("read %d rows for %d follows and unfollows", w.table.visited, toggles)

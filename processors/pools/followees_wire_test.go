@@ -50,7 +50,7 @@ func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 	}
 	r.crash()
 	r.followAt("user:d", 9, false)
-	expect("one ends", "user:b", "user:c")
+	expect("after an unfollow", "user:b", "user:c")
 	r.followAt("user:c", 9, true) // followed again, now the latest
 	expect("after another time of a follow", "user:a", "user:b")
 	want := map[string][]bool{"user:a": {true, false}, "user:b": {true, false}, "user:c": {true}, "user:d": nil}

@@ -16,7 +16,7 @@ const timerNotify = "notify"
 // replaces one in progress. The result is the number of expected answers; the rest counts as one.
 func (g *group) notifyFollowees(tx *rows.Tx, a *userActivity, n layout.Notification) (expected int, err error) {
 	a.Notification = layout.Notification{}
-	if !notifies(tx) {
+	if !sendsNotifications(tx) {
 		return 0, nil
 	}
 	m := schemas.EdgeMode{User: a.user, Inactive: a.Inactive, BackfillID: a.BackfillID}
@@ -82,7 +82,7 @@ func (g *group) notifyNewFollowee(tx *rows.Tx, own rows.Owner, e *schemas.Edge, 
 	return g.sendMode(tx, e.Other, a.Inactive)
 }
 
-// sendMode notifies a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
+// sendMode sendsNotifications a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
 func (g *group) sendMode(tx *rows.Tx, followee schemas.ID, inactive bool) error {
 	m := schemas.EdgeMode{
 		Followee: schemas.Followee(followee), User: schemas.UserID(tx.Key()), Inactive: inactive, BackfillID: schemas.NotAwaited,

@@ -67,7 +67,7 @@
 //	edge-modes      pools → fanout         one record per followee: deliver a backfill, and new pins from now on
 //	deliveries      fanout → pools         the backfill; its last record carries the BackfillID of the request
 //
-// No record can be left out: only the feed service sees the visit, only pools has the followees, and only fanout has their
+// Each record is necessary: only the feed service receives the visit, only pools has the followees, and only fanout has their
 // recents. The chunk of the visit waits for the backfills, so its Served comes too late to announce the visit. A Served also
 // counts as a visit: it reactivates a user whose announcement failed. If the followees do not fit in one record, a timer
 // continues after the last notified one. With InactiveAfter 0, no user becomes inactive.
@@ -78,7 +78,7 @@
 // wait for all answers is degraded with the reason "reactivating".
 //
 // The rows of a deleted user are deleted in steps, and every current or former followee receives an erasure request. Later
-// records for the user are dropped and counted. Candidates of a deleted author are hidden at once, like deleted candidates.
+// records for the user are dropped and counted. Candidates of a deleted author are hidden immediately, like deleted candidates.
 // Their rows are deleted when the pool is trimmed: the deletion or the end of the edge sets a timer that fires one to two
 // days later.
 //

@@ -33,13 +33,13 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
-	own, most := tx.Own(), clearedRows(tx)
+	own, limit := tx.Own(), maxClearedRows(tx)
 	for _, source := range rebuilt(r.Source) {
 		if r.Keep {
 			break
 		}
 		for _, kind := range layout.CandidateKinds() {
-			more, err := dropRows(tx, own, layout.SourcePrefix(kind, source), most)
+			more, err := dropRows(tx, own, layout.SourcePrefix(kind, source), limit)
 			if err != nil {
 				return err
 			}
@@ -59,10 +59,10 @@ func rebuilt(source schemas.Source) []schemas.Source {
 	return []schemas.Source{source}
 }
 
-// dropRows deletes the first rows with a prefix, at most most and until the record is full. more reports whether rows
+// dropRows deletes the first rows with a prefix, at most limit and until the record is full. more reports whether rows
 // remain.
-func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, most int) (more bool, err error) {
-	names, more, err := someRows(own, prefix, most, keepNone)
+func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, limit int) (more bool, err error) {
+	names, more, err := someRows(own, prefix, limit, keepNone)
 	if err != nil {
 		return false, err
 	}
@@ -152,13 +152,13 @@ func (c *Carry) Keep(owner, row, value []byte) bool {
 // Excluded returns the number of excluded candidates of related.
 func (c *Carry) Excluded() int { return len(c.excluded) }
 
-// mostWithoutAge bounds the part of a score that does not depend on the age of the pin: the logarithms of quality, strength
+// maxAgelessScore bounds the part of a score that does not depend on the age of the pin: the logarithms of quality, strength
 // and weight. Another half-life changes a score much more: 25 hours instead of 24 change it by 570.
-const mostWithoutAge = 100
+const maxAgelessScore = 100
 
 // ofHalfLife reports whether the score of a candidate of related has the given half-life. It returns true for a malformed
 // row.
 func ofHalfLife(row, value []byte, halfLife time.Duration) bool {
 	r, err := layout.ParseCandidate(len(layout.SourcePrefix(row[0], schemas.Related)), string(row), string(value))
-	return err != nil || math.Abs(float64(r.PoolScore-score.Weighted(score.Base(1, r.Created, halfLife), 1))) <= mostWithoutAge
+	return err != nil || math.Abs(float64(r.PoolScore-score.Weighted(score.Base(1, r.Created, halfLife), 1))) <= maxAgelessScore
 }

@@ -169,12 +169,12 @@ func markSeen(own rows.Owner, added *schemas.FeedEntries) error {
 // trimSeen removes the oldest seen pins beyond the cap. From then on, candidates created before the oldest remaining one was
 // shown are refused, because the removed pins are among them. The creation times of the removed pins also count: because
 // clocks differ, a pin can be created up to five minutes after it was shown.
-func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, most int64) error {
+func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) error {
 	// atOnce bounds the work after the cap was lowered, which then takes several visits. longest is the maximum size of the
 	// two rows of a pin, in bytes.
 	const atOnce, longest = 2000, 2 << 10
 	rows, bytes := tx.Room()
-	over := min(st.Head-st.SeenTrimmed-most, atOnce, int64(min(rows/4, bytes/2/longest)))
+	over := min(st.Head-st.SeenTrimmed-limit, atOnce, int64(min(rows/4, bytes/2/longest)))
 	if over <= 0 {
 		return nil
 	}
@@ -270,8 +270,8 @@ const (
 	effectDeferredShown = "deferred_shown" // shown after a deferral
 )
 
-// applyDeferrals counts the deferred candidates of a Served and drops those that were deferred for too long. before is the memory of
-// the previous Served.
+// applyDeferrals counts the deferred candidates of a Served and drops those that were deferred for too long. before is the
+// memory of the previous Served.
 func (g *group) applyDeferrals(tx *rows.Tx, own rows.Owner, before *schemas.Memory, s *schemas.Served) error {
 	held := make(map[schemas.PinID]bool, len(before.Deferred))
 	for _, d := range before.Deferred {

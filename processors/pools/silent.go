@@ -8,17 +8,17 @@ import (
 // This file has all differences of a generation that is being built, which emits nothing (rows.Tx.Silent). It processes the
 // requests and the answers of the active generation, and its own next steps do not arrive.
 
-// clearedRows returns the maximum number of candidates that one step of a rebuild deletes. A silent generation deletes as many
+// maxClearedRows returns the maximum number of candidates that one step of a rebuild deletes. A silent generation deletes as many
 // as a record may: its next records may be the answers to the active generation.
-func clearedRows(tx *rows.Tx) int {
+func maxClearedRows(tx *rows.Tx) int {
 	if tx.Silent() {
 		return 50_000
 	}
 	return 5000
 }
 
-// notifies reports whether the generation sends notifications. A silent one could wait forever for the answers.
-func notifies(tx *rows.Tx) bool { return !tx.Silent() }
+// sendsNotifications reports whether the generation sends notifications. A silent one could wait forever for the answers.
+func sendsNotifications(tx *rows.Tx) bool { return !tx.Silent() }
 
 // leftByErasure returns a function that selects the rows that a step of an erasure leaves. Until the last step, a silent
 // generation leaves the rows with followees: when it becomes active, it must notify those that the other generation lacks.

@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Sweep. A deleted candidate, or one of a deleted author, is hidden at once. Its row would stay if no other record caused a
+// Sweep. A deleted candidate, or one of a deleted author, is hidden immediately. Its row would stay if no other record caused a
 // trim of the pool. Therefore a record that reports a deletion sets a timer of the user. The timer fires at least a day later,
 // trims all pools and drops the deleted candidates. No record reports deletions of candidates whose follow has ended or whose
 // followee is pulled.

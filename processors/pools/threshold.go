@@ -93,9 +93,9 @@ func slotOf(user, source uint64) int {
 }
 
 // count counts a row and reports whether the pools of the slot must be trimmed.
-func (f *thresholds) count(slot, most int) bool {
+func (f *thresholds) count(slot, limit int) bool {
 	f.counts[slot]++
-	if f.counts[slot] < uint32(most+slack(most)) {
+	if f.counts[slot] < uint32(limit+slack(limit)) {
 		return false
 	}
 	f.counts[slot] = 0
@@ -103,7 +103,7 @@ func (f *thresholds) count(slot, most int) bool {
 }
 
 // slack returns the number of rows over its cap that a pool accepts before it is trimmed, if all rows have different pins.
-func slack(most int) int { return most/8 + 1 }
+func slack(limit int) int { return limit/8 + 1 }
 
 // keep stores a level.
 func (f *thresholds) keep(user schemas.UserID, l level) {
@@ -130,9 +130,9 @@ func (f *thresholds) keep(user schemas.UserID, l level) {
 
 // trimmed records the result of a trim. l is the level of the pool, or nil if the pool is not full. A known level is due
 // again after most rows.
-func (f *thresholds) trimmed(user schemas.UserID, source schemas.Source, l *level, most int) {
+func (f *thresholds) trimmed(user schemas.UserID, source schemas.Source, l *level, limit int) {
 	if was := f.of(user, source); was != nil {
-		was.room = most
+		was.room = limit
 	}
 	if l != nil {
 		f.keep(user, *l)
@@ -187,8 +187,8 @@ func (l *level) refuses(row []byte, c *layout.Candidate, now time.Time, expiry t
 
 // levelOf returns the level of a pool that was just trimmed, or nil if the pool is not full. deletions is the number of
 // deleted users when the trim started.
-func levelOf(v *layout.View, source schemas.Source, list []layout.CandidateRow, t *trimmed, most, deletions int) *level {
-	if len(t.waiting) < most {
+func levelOf(v *layout.View, source schemas.Source, list []layout.CandidateRow, t *trimmed, limit, deletions int) *level {
+	if len(t.waiting) < limit {
 		return nil
 	}
 	f := &threshold{
@@ -201,8 +201,8 @@ func levelOf(v *layout.View, source schemas.Source, list []layout.CandidateRow, 
 			f.oldest = r.Created
 		}
 	}
-	f.place = strings.Clone(list[t.waiting[most-1]].Place())
-	return &level{source: source, room: most, threshold: f}
+	f.place = strings.Clone(list[t.waiting[limit-1]].Place())
+	return &level{source: source, room: limit, threshold: f}
 }
 
 // isFirst reports whether a delivered version is the first of its pin. A version is the time of its event or later, and the

@@ -30,7 +30,7 @@ type flooded struct {
 	deleted    deletedSet
 	now        time.Time
 	expiry     time.Duration
-	most       int
+	limit      int
 	put        putter
 	refused    int
 	shown      int64 // pins
@@ -47,7 +47,7 @@ func (f *flooded) view(m memrows.Table) *layout.View {
 // trim trims a table as the callbacks do.
 func (f *flooded) trim(m memrows.Table) (*layout.View, []layout.CandidateRow, *trimmed) {
 	v := f.view(m)
-	list, t, err := trimRows(v, schemas.Following, f.most, sweepsNone)
+	list, t, err := trimRows(v, schemas.Following, f.limit, sweepsNone)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func (f *flooded) trim(m memrows.Table) (*layout.View, []layout.CandidateRow, *t
 
 // deliver delivers a pin to one user as the deliver callback does.
 func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
-	f.put.begin(f.thresholds, schemas.Following, f.most)
+	f.put.begin(f.thresholds, schemas.Following, f.limit)
 	f.put.delivered(d)
 	row := f.put.rowFor(weight)
 	l := f.thresholds.of(poolstest.Owner, schemas.Following)
@@ -74,7 +74,7 @@ func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
 	if f.put.trimDue(poolstest.Owner, l) {
 		deletions := f.deleted.Len()
 		v, list, t := f.trim(f.table)
-		f.thresholds.trimmed(poolstest.Owner, schemas.Following, levelOf(v, schemas.Following, list, t, f.most, deletions), f.most)
+		f.thresholds.trimmed(poolstest.Owner, schemas.Following, levelOf(v, schemas.Following, list, t, f.limit, deletions), f.limit)
 	}
 }
 
@@ -108,7 +108,7 @@ func (f *flooded) see(pin schemas.PinID) {
 func TestThreshold_RefusesOnlyRowsThatATrimDrops(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedSet{}, most: 4, now: time.UnixMicro(100)}
+		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedSet{}, limit: 4, now: time.UnixMicro(100)}
 		f.expiry = time.Duration(rapid.SampledFrom([]int{0, 60}).Draw(t, "expiry")) * time.Microsecond
 		for _, author := range []schemas.ID{"user:a", "user:b", "user:c"} {
 			f.register(layout.RegisterFollow, author, true)
@@ -174,7 +174,7 @@ func (f *flooded) version(versions map[schemas.PinID]*schemas.DeliveredPin, pin 
 // A full pool accepts pins again when the oldest of its candidates expires.
 func TestThreshold_EndsWhenOldestExpires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedSet{}, most: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
+		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedSet{}, limit: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
 		f.register(layout.RegisterFollow, "user:a", true)
 		pin := func(n int, created schemas.Micros) *schemas.DeliveredPin {
 			return &schemas.DeliveredPin{
@@ -207,7 +207,7 @@ func TestThreshold_EndsWhenOldestExpires(t *testing.T) {
 }
 
 func (f *flooded) pool() []layout.Candidate {
-	return poolstest.Best(f.t, f.view(f.table), schemas.Following, f.most)
+	return poolstest.Best(f.t, f.view(f.table), schemas.Following, f.limit)
 }
 
 // The memory for levels is bounded for any number of users and sources, and its weight is tracked correctly.

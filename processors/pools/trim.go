@@ -92,7 +92,7 @@ func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (
 type trimmed struct {
 	view   *layout.View
 	source schemas.Source
-	most   int
+	limit  int
 	below  schemas.Version
 
 	reasons []string // by row: why it is dropped; "": it is kept
@@ -113,7 +113,7 @@ func (t *trimmed) dropped() (list []int) {
 // trimRows decides which rows of a source a trim drops. It returns the rows, best first. It keeps the best candidates up to
 // the cap, and as many hidden ones. It keeps the rows that determine the content and the place of these. It drops candidates
 // that a version lower than below deleted.
-func trimRows(v *layout.View, source schemas.Source, most int, below schemas.Version) ([]layout.CandidateRow, *trimmed, error) {
+func trimRows(v *layout.View, source schemas.Source, limit int, below schemas.Version) ([]layout.CandidateRow, *trimmed, error) {
 	list, all, err := v.Buffers.Candidates(v, source)
 	if err == nil {
 		err = v.LoadAllSeen(len(all))
@@ -121,7 +121,7 @@ func trimRows(v *layout.View, source schemas.Source, most int, below schemas.Ver
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &trimmed{view: v, source: source, most: most, below: below, reasons: make([]string, len(list)), waiting: make([]int, 0, min(len(all), most))}
+	t := &trimmed{view: v, source: source, limit: limit, below: below, reasons: make([]string, len(list)), waiting: make([]int, 0, min(len(all), limit))}
 	for i := range t.reasons {
 		t.reasons[i] = dropRedundant
 	}
@@ -151,9 +151,9 @@ func (t *trimmed) reason(c *layout.Candidate, version schemas.Version) (string, 
 		return dropErased, nil
 	case c.Deleted && version < t.below:
 		return dropDeleted, nil
-	case reason != "" && t.hidden == t.most:
+	case reason != "" && t.hidden == t.limit:
 		return dropHiddenCap, nil
-	case reason == "" && len(t.waiting) == t.most:
+	case reason == "" && len(t.waiting) == t.limit:
 		return dropCap, nil
 	}
 	seen, err := t.view.HasSeen(c)

@@ -15,8 +15,8 @@ import (
 )
 
 // trimOf trims a pool as the callbacks do.
-func trimOf(t must.T, m memrows.Table, source schemas.Source, most int) map[string]int {
-	list, trimmed, err := trimRows(poolstest.View(t, m), source, most, sweepsNone)
+func trimOf(t must.T, m memrows.Table, source schemas.Source, limit int) map[string]int {
+	list, trimmed, err := trimRows(poolstest.View(t, m), source, limit, sweepsNone)
 	must.OK(t, err)
 	dropped := map[string]int{}
 	for i, reason := range trimmed.reasons {
@@ -51,7 +51,7 @@ func TestPool_EqualsOracleInAnyOrder(t *testing.T) {
 // With additions only, this also holds beyond the caps.
 func TestPool_KeepsBestBeyondCap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		const most = 5
+		const limit = 5
 		w := poolstest.DrawWorld(t)
 		var all []poolstest.Delivered
 		for i := range rapid.IntRange(1, 40).Draw(t, "pins") {
@@ -62,23 +62,23 @@ func TestPool_KeepsBestBeyondCap(t *testing.T) {
 		dropped := 0
 		for _, d := range rapid.Permutation(all).Draw(t, "order") {
 			poolstest.Deliver(w.Table, schemas.Following, d)
-			if rapid.IntRange(0, most).Draw(t, "trim") == 0 {
-				for _, n := range trimOf(t, w.Table, schemas.Following, most) {
+			if rapid.IntRange(0, limit).Draw(t, "trim") == 0 {
+				for _, n := range trimOf(t, w.Table, schemas.Following, limit) {
 					dropped += n
 				}
 			}
 		}
-		want := poolstest.Oracle(all, w.Visible, w.Seen, most)
-		if diff := gocmp.Diff(want, poolstest.PoolOf(t, w.Table, schemas.Following, most)); diff != "" {
+		want := poolstest.Oracle(all, w.Visible, w.Seen, limit)
+		if diff := gocmp.Diff(want, poolstest.PoolOf(t, w.Table, schemas.Following, limit)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		for _, n := range trimOf(t, w.Table, schemas.Following, most) {
+		for _, n := range trimOf(t, w.Table, schemas.Following, limit) {
 			dropped += n
 		}
 		list, err := layout.CandidateRows(w.Table, schemas.Following)
 		must.OK(t, err)
-		if len(list) > 2*most {
-			t.Errorf("%d rows after a trim, want at most %d visible and as many hidden", len(list), most)
+		if len(list) > 2*limit {
+			t.Errorf("%d rows after a trim, want at most %d visible and as many hidden", len(list), limit)
 		}
 		if dropped+len(list) != len(all) {
 			t.Errorf("%d dropped and %d kept, want %d in total", dropped, len(list), len(all))

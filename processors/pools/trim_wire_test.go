@@ -13,9 +13,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// together returns up to most users of one partition who follow only the same author.
-func (r *rig) together(most int) (users []schemas.UserID) {
-	for n := 0; len(users) < most; n++ {
+// together returns up to limit users of one partition who follow only the same author.
+func (r *rig) together(limit int) (users []schemas.UserID) {
+	for n := 0; len(users) < limit; n++ {
 		user := schemas.UserID(fmt.Sprint("user:same-", n))
 		if topics.Partition(string(user), r.Kafka.Partitions) != 0 {
 			continue
@@ -44,8 +44,8 @@ func (r *rig) noDeadLetters() {
 // trims as many as fit in its record, and the next deliveries trim the others.
 func TestTrimPools_DueTogether(t *testing.T) {
 	t.Parallel()
-	const most, slack, many = 10, 2, 120
-	r := newRigWith(t, pools.Config{Cap: most, Sources: 3, SeenCap: 1000, RecentEntries: 100}, narrow)
+	const limit, slack, many = 10, 2, 120
+	r := newRigWith(t, pools.Config{Cap: limit, Sources: 3, SeenCap: 1000, RecentEntries: 100}, narrow)
 	users := r.together(many)
 	last := 0
 	deliver := func(pins int) {
@@ -55,28 +55,28 @@ func TestTrimPools_DueTogether(t *testing.T) {
 		}
 		r.WaitIdle()
 	}
-	deliver(2*most + slack) // the first turn drops two rows of each pool, the second ten
+	deliver(2*limit + slack) // the first turn drops two rows of each pool, the second ten
 	r.noDeadLetters()
 	postponed := 0
 	for _, user := range users {
-		if r.count(user, 'c') == 2*most {
+		if r.count(user, 'c') == 2*limit {
 			postponed++
 		}
 	}
 	if postponed == 0 || postponed == many {
 		t.Fatalf("%d of %d pools are not trimmed: one record trimmed all or none", postponed, many)
 	}
-	deliver(2 * most)
+	deliver(2 * limit)
 	r.noDeadLetters()
 	var want []place
-	for n := last; n > last-most; n-- {
+	for n := last; n > last-limit; n-- {
 		want = append(want, place{pin(n, 0, "").Pin, schemas.PoolScore(n)})
 	}
 	for _, user := range users {
-		if n := r.count(user, 'c'); n > 3*most {
-			t.Errorf("%s has %d rows, want a few times %d", user, n, most)
+		if n := r.count(user, 'c'); n > 3*limit {
+			t.Errorf("%s has %d rows, want a few times %d", user, n, limit)
 		}
-		if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Following))[:most]); diff != "" {
+		if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Following))[:limit]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", user, diff)
 		}
 	}

@@ -304,7 +304,7 @@ func TestPools(t *testing.T) {
 }
 
 func testCap(t *testing.T, r *rig) {
-	const user, pins, most = schemas.UserID("user:cap"), 500, 10
+	const user, pins, limit = schemas.UserID("user:cap"), 500, 10
 	r.edge(user, schemas.FollowEdge, "user:a", true)
 	r.WaitIdle() // a delivery before the edge is hidden, and the cap of hidden candidates drops it
 	var want []place
@@ -319,15 +319,15 @@ func testCap(t *testing.T, r *rig) {
 	for part := range slices.Chunk(batch, 20) {
 		r.deliver(schemas.Following, user, 1, part...)
 	}
-	for n := pins - 1; len(want) < most; n -= 2 {
+	for n := pins - 1; len(want) < limit; n -= 2 {
 		want = append(want, place{pin(n, 0, "").Pin, schemas.PoolScore(n)})
 	}
 	r.WaitIdle()
 	if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Following))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := len(r.Rows(topics.Pools, string(user))); got < 2*most || got > 20*most {
-		t.Errorf("%d rows of %d deliveries, want a few times %d", got, pins, most)
+	if got := len(r.Rows(topics.Pools, string(user))); got < 2*limit || got > 20*limit {
+		t.Errorf("%d rows of %d deliveries, want a few times %d", got, pins, limit)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // chunk. Therefore:
 //
 //   - filterRecent omits recently shown pins.
-//   - arrange looks up only the pins that the rules choose and those that they compare the others with.
+//   - arrange looks up only the pins that the rules choose, and the best pins, which the rules compare the others with.
 //   - If any of these was seen, arrange filters all pools exactly and applies the rules again.
 func (g *Generator) arrange(ctx context.Context, c *composition) error {
 	visit := rules.Visit{User: c.User, Time: c.Time, Limit: c.Limit, Memory: c.memory}
@@ -38,8 +38,8 @@ func (g *Generator) arrange(ctx context.Context, c *composition) error {
 // maxShownBytes bounds the encoded items of a chunk. The items go into a Served and into a FeedEntries, which is also a row:
 //
 //   - A FeedEntries must not exceed rows.Config.MaxValueBytes, which is at least 512 KiB.
-//   - A Served must not exceed schemas.MaxRecordBytes, 1 MiB. In addition to the items it has up to rules.MaxDeferred deferred
-//     and as many expired pins, about 110 KB together, and two numbers for each source.
+//   - A Served must not exceed schemas.MaxRecordBytes, 1 MiB. It also has up to rules.MaxDeferred deferred and as many expired
+//     pins, about 110 KB together, and two numbers for each source.
 //
 // 448 KiB are 26 items with the longest facets of an event, or all 100 items of a visit with facets of 4 KB each.
 const maxShownBytes = 448 << 10

@@ -11,8 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Extensions holds the extensions that the embedding program adds to a generator in Go. The zero value adds nothing. Its functions
-// are called during visits, concurrently.
+// Extensions holds the extensions that the embedding program adds to a generator in Go. The zero value adds nothing. Its
+// functions are called during visits, concurrently.
 //
 // Offer and Score must return before their context ends: after half of the visit's remaining time, and after
 // outside.MaxTimeout at the latest. A later result is ignored. An error means a failure; a result may be empty. After

@@ -6,7 +6,7 @@
 //  1. awaitPrevious waits until the Served of the user's previous visit is applied or has failed (reserve.go).
 //  2. gatherOffers requests the candidates of external sources (external.go).
 //  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads the
-//     signals for the rules, and filterRecent the best candidates of each source that the user may be shown (gather.go).
+//     signals for the rules. Then filterRecent reads the best candidates of each source that the user may be shown (gather.go).
 //  4. score requests the scores of the external model (external.go).
 //  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules).
 //  6. reserve keeps the pins from other chunks until the outcome of the visit is known (reserve.go).
@@ -98,8 +98,8 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 func (g *Generator) Close() { g.external.close() }
 
 // Chunk selects and arranges the items of a visit. If the user has an earlier chunk in flight, Chunk waits until its Served
-// is applied or has failed, or until ctx ends. After the user's partition moved from another process, Chunk waits until each
-// chunk of that process is applied or can no longer be shown as new. See Config.HandoverWait.
+// is applied or has failed, or until ctx ends. After the user's partition moved from another process, Chunk also waits for each
+// chunk of that process: until it is applied or can no longer be shown as new. See Config.HandoverWait.
 //
 // A caller that gets a chunk with items must start to publish its Served within ten seconds, or not publish it at all. It
 // must report the outcome with Settle. Without that, the user's next chunk waits for the delivery timeout of the producer. A

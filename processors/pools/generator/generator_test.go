@@ -354,8 +354,8 @@ func TestHandover_ItemsOfPreviousOwnerAreNotNewAgain(t *testing.T) {
 		d := newFakePools(5)
 		cfg := DefaultConfig()
 		cfg.HandoverWait = 800 * time.Millisecond
-		former := generatorWith(t, cfg, Deps{Rows: d})
-		first := visit(t, former, "v1")
+		previous := generatorWith(t, cfg, Deps{Rows: d})
+		first := visit(t, previous, "v1")
 		d.change(func() { d.session, d.since = 2, time.Now() })
 		reads := d.endReads
 		next := startChunk(t.Context(), generatorWith(t, cfg, Deps{Rows: d}), "v2")

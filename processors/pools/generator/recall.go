@@ -33,8 +33,8 @@ func (g *Generator) recall(ctx context.Context, c *composition) (list []schemas.
 	return list, nil
 }
 
-// materializedFrom returns at most most materialized entries, newest first, starting at the position head.
-func materializedFrom(t layout.Table, s topics.Stream[schemas.FeedEntries], head int64, most int) ([]schemas.FeedEntry, error) {
+// materializedFrom returns at most limit materialized entries, newest first, starting at the position head.
+func materializedFrom(t layout.Table, s topics.Stream[schemas.FeedEntries], head int64, limit int) ([]schemas.FeedEntry, error) {
 	list := []schemas.FeedEntry{}
 	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, head), Reverse: true}
 	err := rows.ForEach(t, scan, func(_, value []byte) (bool, error) {
@@ -42,10 +42,10 @@ func materializedFrom(t layout.Table, s topics.Stream[schemas.FeedEntries], head
 		if err != nil {
 			return false, err
 		}
-		for p := f.Last(); p >= f.First && len(list) < most; p-- {
+		for p := f.Last(); p >= f.First && len(list) < limit; p-- {
 			list = append(list, f.At(p))
 		}
-		return len(list) < most, nil
+		return len(list) < limit, nil
 	})
 	return list, err
 }

@@ -50,14 +50,14 @@ func TestMaterialized_EntriesAreFound(t *testing.T) {
 				t.Fatalf("at %d of %d: got %+v, %v; deleted up to %d", i+1, len(all), got, err, deletedTo)
 			}
 		}
-		most := rapid.IntRange(1, 20).Draw(t, "most")
+		limit := rapid.IntRange(1, 20).Draw(t, "most")
 		head := rapid.SampledFrom(heads).Draw(t, "head")
 		want := slices.Clone(all[min(deletedTo, head):head])
 		slices.Reverse(want)
-		want = want[:min(len(want), most)]
-		got, err := materializedFrom(table, stream, head, most)
+		want = want[:min(len(want), limit)]
+		got, err := materializedFrom(table, stream, head, limit)
 		if diff := cmp.Diff(want, got, same); err != nil || diff != "" {
-			t.Fatalf("%v; newest %d (-want +got):\n%s", err, most, diff)
+			t.Fatalf("%v; newest %d (-want +got):\n%s", err, limit, diff)
 		}
 	})
 }

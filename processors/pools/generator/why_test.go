@@ -270,7 +270,7 @@ func TestWhy_Out(t *testing.T) {
 		card.Pin = "pin:2"
 		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonExpired)
 	})
-	t.Run("forgotten", func(t *testing.T) {
+	t.Run("older than the seen pins", func(t *testing.T) {
 		w := newWhyFixture(t, nil)
 		poolstest.SetState(w.rows, layout.State{Head: 9, SeenTrimmed: 3, Refused: w.now})
 		card := w.deliver(schemas.Following, "pin:1", day, byA)
@@ -365,8 +365,7 @@ func TestWhy_Offered(t *testing.T) {
 	}
 }
 
-// A pin that was shown long ago and is still in a pool defers no other pin, even if it is weak and a cap keeps it out of the
-// chunk.
+// A pin that was shown long ago and is still in a pool defers no other pin. This holds even for a weak pin that a cap skips.
 func TestChunk_SeenPinsTakeNoBudget(t *testing.T) {
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		changeHome(cfg.Feeds, func(home *rules.Feed) {

@@ -32,8 +32,8 @@ func TestAppendExpired_RemovesOldest(t *testing.T) {
 	value = AppendExpired(value, pins(3, maxExpiredPins+1, 0))
 	expect("one pin over the cap", value, slices.Concat(pins(2, 3, 0), pins(1, 2, 0), pins(3, maxExpiredPins+1, 0)))
 	value = AppendExpired(value, pins(5000, 6000, schemas.MaxIDBytes))
-	most := maxExpiredBytes / (schemas.MaxIDBytes + 1)
-	expect("pins with the longest ids", value, pins(6000-most, 6000, schemas.MaxIDBytes))
+	limit := maxExpiredBytes / (schemas.MaxIDBytes + 1)
+	expect("pins with the longest ids", value, pins(6000-limit, 6000, schemas.MaxIDBytes))
 	if len(value) > maxExpiredBytes {
 		t.Errorf("row of %d bytes, want at most %d", len(value), maxExpiredBytes)
 	}

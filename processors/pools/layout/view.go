@@ -28,7 +28,7 @@ type View struct {
 	RecentlySeen map[schemas.PinID]struct{}
 }
 
-// NewView reads the rows that all sources share. now is the time for the expiry. The view uses s during its whole life.
+// NewView reads the rows that all sources share. now is the time for the expiry. The view uses s until its last use.
 func NewView(t Table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration, s *Buffers) (*View, error) {
 	v := &View{Table: t, Deleted: deleted, Buffers: s}
 	g, err := ReadGraph(t, s)
