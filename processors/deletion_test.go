@@ -29,8 +29,8 @@ var (
 	means = regexp.MustCompile(`\b(event|cap|timer|sweep|TTL|erasure)\b|\bnever: \S`)
 )
 
-// The section "Deletion" of the package comment names the cause of the deletion of every kind of row, so no row is kept
-// forever by mistake.
+// The section "Deletion" of each package comment must say what deletes each kind of row. Therefore no row is kept forever by
+// mistake.
 func TestRowKinds_DocumentTheirDeletion(t *testing.T) {
 	for _, dir := range packagesWithRows {
 		kinds, documented := kindsOf(t, dir)
@@ -52,7 +52,7 @@ func TestRowKinds_DocumentTheirDeletion(t *testing.T) {
 	}
 }
 
-// kindsOf returns the kinds of rows in the code of a package and of its folder layout, and the lines of its section Deletion by kind.
+// kindsOf returns the kinds of rows of a package and of its folder layout, and the lines of its section Deletion by kind.
 func kindsOf(t *testing.T, dir string) (kinds []string, documented map[string]string) {
 	t.Helper()
 	documented = map[string]string{}

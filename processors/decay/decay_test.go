@@ -16,7 +16,7 @@ func TestFactor(t *testing.T) {
 		from, to schemas.Micros
 		want     float64
 	}{
-		{"at once", hour, hour, 1},
+		{"the same time", hour, hour, 1},
 		{"a half-life later", 0, hour, 0.5},
 		{"three later", -hour, 2 * hour, 0.125},
 		{"a half-life before", hour, 0, 2},

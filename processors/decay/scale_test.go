@@ -32,7 +32,7 @@ func (b memoryRows) Put(row, value []byte) error {
 	return nil
 }
 
-// However often and by however much the half-life changes, a sum equals its weights decayed through each half-life in turn.
+// After any changes of the half-life, a sum equals its weights decayed through each half-life in turn.
 // Only added weights increase a sum.
 func TestUpdateScale_KeepsSumsWhenHalfLifeChanges(t *testing.T) {
 	lives := []time.Duration{time.Hour, day, 7 * day, month, 2 * month, 365 * day}

@@ -329,11 +329,11 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 // sizedStore records the maximum number of entries in one write.
 type sizedStore struct {
 	*feedstore.Store
-	most int
+	largest int
 }
 
 func (s *sizedStore) Write(ctx context.Context, batch materialize.Batch) error {
-	s.most = max(s.most, len(batch.Entries))
+	s.largest = max(s.largest, len(batch.Entries))
 	return s.Store.Write(ctx, batch)
 }
 
@@ -351,8 +351,8 @@ func TestSink_BoundsEntriesPerWrite(t *testing.T) {
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	must.OK(t, stop())
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 1000)
-	if len(got) != visits*shown || err != nil || store.most != cfg.MaxPoll {
-		t.Errorf("%d entries, %v, %d in one write; want %d, at most %d in one write", len(got), err, store.most, visits*shown, cfg.MaxPoll)
+	if len(got) != visits*shown || err != nil || store.largest != cfg.MaxPoll {
+		t.Errorf("%d entries, %v, %d in one write; want %d, at most %d in one write", len(got), err, store.largest, visits*shown, cfg.MaxPoll)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestSink_SendsBadRecordsToDeadLetters(t *testing.T) {
 	good := schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}}
 	framed, err := w.Streams.FeedEntries.Encode(&good)
 	must.OK(t, err)
-	w.Produce(topics.FeedEntries, "user:1", []byte("poison"))
+	w.Produce(topics.FeedEntries, "user:1", []byte("malformed"))
 	w.Produce(topics.FeedEntries, "user:1", []byte(nil))
 	w.Produce(topics.FeedEntries, "user:1", framed[:len(framed)-1])
 	w.Produce(topics.FeedEntries, "user:2", framed)
@@ -391,7 +391,7 @@ func TestSink_SendsBadRecordsToDeadLetters(t *testing.T) {
 			t.Errorf("dead letter %+v: want group and reason", l)
 		}
 	}
-	if !slices.ContainsFunc(letters, func(l schemas.DeadLetter) bool { return string(l.Value) == "poison" }) {
+	if !slices.ContainsFunc(letters, func(l schemas.DeadLetter) bool { return string(l.Value) == "malformed" }) {
 		t.Error("no dead letter has the bytes of the bad record")
 	}
 }

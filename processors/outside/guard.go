@@ -34,8 +34,8 @@ var errInconclusive = errors.New("inconclusive call")
 // must return when its context ends. Do discards a later result as late.
 //
 // Do returns an error that wraps ErrOpen without calling f, one that wraps context.DeadlineExceeded if f is late, or the error
-// of f. It does not count as a failure if ctx is canceled, if f is late because ctx left it less than Fair, or if f returns
-// ErrBusy.
+// of f. A call does not count as a failure in these cases: ctx is canceled; f is late because ctx left it less than Fair; or f
+// returns ErrBusy.
 func (g *Guard) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	done, err := g.breaker.Allow()
 	if err != nil {

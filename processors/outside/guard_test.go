@@ -81,7 +81,7 @@ func TestCall_OpensForHangingService(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 			err := s.Call(ctx, 1, new(any), 1<<20)
 			if ctx.Err() != nil {
-				t.Errorf("ask %d: no time is left", n)
+				t.Errorf("call %d: no time remains for the caller", n)
 			}
 			cancel()
 			want := context.DeadlineExceeded
@@ -89,7 +89,7 @@ func TestCall_OpensForHangingService(t *testing.T) {
 				want = ErrOpen
 			}
 			if !errors.Is(err, want) {
-				t.Errorf("ask %d: got %v, want %v", n, err, want)
+				t.Errorf("call %d: got %v, want %v", n, err, want)
 			}
 		}
 		if connected != Failures {
@@ -98,7 +98,7 @@ func TestCall_OpensForHangingService(t *testing.T) {
 	})
 }
 
-// While the breaker is half-open, one call at a time tests the function. A test without a result is repeated at once.
+// While the breaker is half-open, one call at a time tests the function. A test without a result is repeated immediately.
 func TestGuard_TestsOneCallAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGuard(time.Minute)

@@ -32,7 +32,7 @@ func serve(t *testing.T, timeout time.Duration, handle http.HandlerFunc) *Servic
 
 const patience = 30 * time.Second
 
-func TestAsk(t *testing.T) {
+func TestCall(t *testing.T) {
 	s := serve(t, patience, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {

@@ -515,10 +515,10 @@ func TestOrder_RetriesParkedAndRemoved(t *testing.T) {
 	if got := r.deadLetters(topics.Edges, schemas.RetryParked); len(got) != 1 {
 		t.Fatalf("parked: %+v, want one", got)
 	}
-	forgotten := *parked
-	forgotten.Offset, forgotten.Key = 2, []byte("user:2")
+	removed := *parked
+	removed.Offset, removed.Key = 2, []byte("user:2")
 	again := func() {
-		r.order(&schemas.RetryOrder{Topic: topics.Edges, DeadLetters: []schemas.DeadLetter{*parked, forgotten}})
+		r.order(&schemas.RetryOrder{Topic: topics.Edges, DeadLetters: []schemas.DeadLetter{*parked, removed}})
 	}
 	again()
 	r.Eventually("both dead letters are done", func() bool { return len(r.deadLetters(topics.Edges, schemas.RetryDone)) == 2 })

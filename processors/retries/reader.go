@@ -60,9 +60,9 @@ func (w *waiting) public(topic string) schemas.RetryKind {
 	return out
 }
 
-// RetriedDeadLetters returns up to most dead letters of a topic, those with the latest state change first. A kind or state that is
+// RetriedDeadLetters returns up to limit dead letters of a topic, those with the latest state change first. A kind or state that is
 // not "" restricts the result to it. The errors are those of RetryKinds.
-func (r Reader) RetriedDeadLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
+func (r Reader) RetriedDeadLetters(ctx context.Context, topic, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedDeadLetter, error) {
 	list := []schemas.RetriedDeadLetter{}
 	err := r.Rows.Read(ctx, topic, func(s rows.Snapshot) error {
 		return rows.Each(s, []byte{rowDeadLetter}, func(_ string, l deadLetter) {
@@ -76,7 +76,7 @@ func (r Reader) RetriedDeadLetters(ctx context.Context, topic, kind string, stat
 		return nil, fmt.Errorf("read retries of %s: %w", topic, err)
 	}
 	slices.SortStableFunc(list, func(a, b schemas.RetriedDeadLetter) int { return cmp.Compare(b.Since, a.Since) })
-	return list[:min(most, len(list))], nil
+	return list[:min(limit, len(list))], nil
 }
 
 func (l *deadLetter) public(topic string) schemas.RetriedDeadLetter {

@@ -293,12 +293,12 @@ const maxRemoved = 10
 // trim removes the oldest dead letters of a state beyond its cap, if it has one.
 func (t table) trim(of schemas.RetryState) error {
 	keep := map[schemas.RetryState]int{schemas.RetryDone: t.cfg.KeepDone, schemas.RetryParked: t.cfg.KeepParked}
-	most, bounded := keep[of]
+	bound, bounded := keep[of]
 	if !bounded {
 		return nil
 	}
 	all, err := readKinds(t.own)
-	over := min(all.count(of)-most, maxRemoved)
+	over := min(all.count(of)-bound, maxRemoved)
 	if err != nil || over <= 0 {
 		return err
 	}

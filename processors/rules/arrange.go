@@ -148,7 +148,7 @@ func newWindow(c Caps) window { return window{caps: c, count: map[schemas.ID]int
 
 // admits returns the name of the cap that an item in the next place would violate, or "".
 func (w window) admits(f *schemas.Facets) (violated string) {
-	full := func(id schemas.ID, most int) bool { return most > 0 && id != "" && w.count[id] >= most }
+	full := func(id schemas.ID, limit int) bool { return limit > 0 && id != "" && w.count[id] >= limit }
 	switch {
 	case w.caps.Window == 0:
 		return ""

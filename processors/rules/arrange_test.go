@@ -153,7 +153,7 @@ func TestMake_ReportsRelaxationLevel(t *testing.T) {
 	}
 }
 
-func TestTargetsAreSharesOfAll(t *testing.T) {
+func TestTargets_AreSharesOfAll(t *testing.T) {
 	home := Default()[Home]
 	for name, c := range map[string]struct {
 		feed    Feed

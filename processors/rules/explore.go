@@ -21,7 +21,7 @@ func (f Feed) explores(k Signals) bool { return f.Shares[schemas.Explore] > 0 &&
 //	pin     ~ Beta(author·w + saves of pin,   (1 − author)·w + passes of pin)
 //
 // Here prior is priorRate and w is priorWeight. A pin with few impressions therefore gets a chance, more often if its author does
-// well. It loses the chance when users who see it do not save it.
+// well. It loses the chance if it is shown and not saved.
 func (f Feed) explore(v *Visit, queues []queue, counts Counts) queue {
 	d := newDrawer(ranked.Hash(v.User)+uint64(v.Memory.Draws)*golden, counts)
 	total := 0

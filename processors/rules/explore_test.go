@@ -11,7 +11,7 @@ import (
 )
 
 // The draws have the mean and the variance of the distribution: a/(a+b) and ab/((a+b)²(a+b+1)).
-func TestBetaDraws(t *testing.T) {
+func TestBeta_MeanAndVariance(t *testing.T) {
 	for _, c := range []struct {
 		believed float64
 		count    Count

@@ -9,8 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// MaxDeferred is the maximum number of a user's deferred candidates. Further held candidates are not shown and not
-// remembered.
+// MaxDeferred is the maximum number of a user's deferred candidates. Further held candidates are not shown and not stored.
 const MaxDeferred = 200
 
 // holding is the result of hold: the items that a session shows and those that it holds back.

@@ -88,7 +88,7 @@ func TestHold_DefersWeakItemsToNextSession(t *testing.T) {
 	s.deferred()
 }
 
-// A deferred pin is not weak when it returns, however much better another pin is by then.
+// A deferred pin is not weak when it returns, even if another pin has a much higher score by then.
 func TestHold_DeferredPinIsNotWeakLater(t *testing.T) {
 	s := newSession(t, 0, 13, 13)
 	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)

@@ -1,5 +1,5 @@
-// Package rules makes a chunk from a user's candidates: it selects and orders the items, and returns the memory for the next visit.
-// All functions are pure. Random numbers depend on a seed.
+// Package rules makes a chunk from a user's candidates: it selects and orders the items, and returns the memory for the next
+// visit. All functions are pure. Random numbers depend on a seed.
 //
 // Make runs five steps. A feed can disable each of them; see Feed.
 //

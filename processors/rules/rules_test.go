@@ -160,16 +160,16 @@ func checkCaps(t *rapid.T, caps Caps, c Chunk) {
 			}
 		}
 		it := c.Items[end]
-		most := func(id schemas.ID, cap int, unless ...Relaxation) {
+		limit := func(id schemas.ID, cap int, unless ...Relaxation) {
 			if caps.Window > 0 && cap > 0 && id != "" && n[id] > cap && !slices.Contains(unless, c.Relaxed) {
 				t.Fatalf("%d of %s up to item %d, want at most %d (relaxed: %q)", n[id], id, end, cap, c.Relaxed)
 			}
 		}
-		most(schemas.ID(it.Author), caps.Author, TwiceAuthor, WithoutCaps)
-		most(schemas.ID(it.Author), 2*caps.Author, WithoutCaps)
-		most(schemas.ID(it.Board), caps.Board, WithoutBoard, TwiceAuthor, WithoutCaps)
+		limit(schemas.ID(it.Author), caps.Author, TwiceAuthor, WithoutCaps)
+		limit(schemas.ID(it.Author), 2*caps.Author, WithoutCaps)
+		limit(schemas.ID(it.Board), caps.Board, WithoutBoard, TwiceAuthor, WithoutCaps)
 		for _, id := range it.Interests {
-			most(schemas.ID(id), caps.Interest, WithoutInterest, WithoutBoard, TwiceAuthor, WithoutCaps)
+			limit(schemas.ID(id), caps.Interest, WithoutInterest, WithoutBoard, TwiceAuthor, WithoutCaps)
 		}
 	}
 }
