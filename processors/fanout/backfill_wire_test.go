@@ -102,17 +102,17 @@ func TestBackfill_BoundedForUnawaitedRequests(t *testing.T) {
 	announce(w, author, pinOf(author, 1, 1))
 	publish(w, follow("1", 1, fan, schemas.Follow, author))
 	w.WaitIdle()
-	ask := func(asked schemas.Micros) {
-		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, BackfillID: asked})
+	publishRequest := func(request schemas.Micros) {
+		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, BackfillID: request})
 	}
 	for range 20 {
-		ask(schemas.NotAwaited)
+		publishRequest(schemas.NotAwaited)
 	}
 	w.WaitIdle()
 	if list, _ := deliveries(t, w, author); len(list) != 1+5 {
 		t.Errorf("%d pins delivered, want one by the follow and 5 for the requests", len(list))
 	}
-	ask(base)
+	publishRequest(base)
 	w.WaitIdle()
 	if list, _ := deliveries(t, w, author); len(list) != 1+5+1 {
 		t.Errorf("%d pins delivered, want one more for the request that a chunk awaits", len(list))

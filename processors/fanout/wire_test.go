@@ -409,8 +409,8 @@ func testLoweredCap(t *testing.T, above int) {
 	if kept < limit || kept > limit+after/2 {
 		t.Errorf("%d of %d recents kept, want %d and those since the last trim", kept, before+after, limit)
 	}
-	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
-		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
+	if deadLetters := proctest.Drain(w, w.Streams.DeadLetters); len(deadLetters) > 0 {
+		t.Errorf("%d dead letters: %s", len(deadLetters), deadLetters[0].Value.Reason)
 	}
 }
 
@@ -460,8 +460,8 @@ func TestSlots_ReusedWhileFreeing(t *testing.T) {
 	if diff := gocmp.Diff(bestOf(published, limit), slots(t, w, author)); diff != "" {
 		t.Errorf("pins in slots, true if withdrawn (-want +got):\n%s", diff)
 	}
-	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
-		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
+	if deadLetters := proctest.Drain(w, w.Streams.DeadLetters); len(deadLetters) > 0 {
+		t.Errorf("%d dead letters: %s", len(deadLetters), deadLetters[0].Value.Reason)
 	}
 	if kinds := continuations(w); kinds["free"] == 0 || kinds["fill"] == 0 {
 		t.Errorf("continuations %v: want some of each kind", kinds)
@@ -538,22 +538,22 @@ func (g *laterDeleted) Note(schemas.UserID, schemas.Micros) {}
 func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	const author, fan, pins, asked = "user:leaver", "user:fan", 100, 7
-	leaver := &laterDeleted{user: author}
+	const author, fan, pins, request = "user:deleted-later", "user:fan", 100, 7
+	deletedLater := &laterDeleted{user: author}
 	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: pins, PullAbove: never}
-	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, leaver))
+	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletedLater))
 	publish(w, follow("f", 1, fan, schemas.Follow, author))
 	for n := range pins {
 		announce(w, author, longPin(author, n))
 	}
 	w.WaitIdle()
 	before, _ := deliveries(t, w, author)
-	leaver.deleted.Store(true) // its rows exist until the erasure arrives
-	proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, BackfillID: asked})
+	deletedLater.deleted.Store(true) // its rows exist until the erasure arrives
+	proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, BackfillID: request})
 	w.WaitIdle()
 	answers := 0
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
-		if r.Value.BackfillID == asked {
+		if r.Value.BackfillID == request {
 			answers++
 		}
 	}
@@ -596,7 +596,7 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 		t.Errorf("slots, true if withdrawn (-want +got):\n%s", diff)
 	}
 	publish(w,
-		follow("less", 1, "user:0", schemas.Unfollow, author), follow("still less", 1, "user:1", schemas.Unfollow, author),
+		follow("unfollow 0", 1, "user:0", schemas.Unfollow, author), follow("unfollow 1", 1, "user:1", schemas.Unfollow, author),
 		follow("a tenth", 1, "user:more", schemas.Unfollow, author))
 	for n := 2; n < 12; n++ {
 		publish(w, follow(fmt.Sprintf("less-%d", n), 1, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Unfollow, author))
@@ -617,8 +617,8 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 			t.Errorf("no continuation %q", kind)
 		}
 	}
-	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
-		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
+	if deadLetters := proctest.Drain(w, w.Streams.DeadLetters); len(deadLetters) > 0 {
+		t.Errorf("%d dead letters: %s", len(deadLetters), deadLetters[0].Value.Reason)
 	}
 }
 
@@ -858,13 +858,13 @@ func testWeights(t *testing.T, w *proctest.Wire) {
 func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	const author, stranger, fan, former, leaver = "user:cared", "user:stranger", "user:fan", "user:former", "user:leaver"
-	leaves := &laterDeleted{user: leaver}
+	const author, stranger, fan, former, deletedLater = "user:author", "user:stranger", "user:fan", "user:former", "user:deleted-later"
+	deletions := &laterDeleted{user: deletedLater}
 	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: 10, PullAbove: never}
-	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, leaves))
+	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletions))
 	weighed := func(when string, weight float32, at schemas.Micros, want ...string) {
 		t.Helper()
-		for _, user := range []schemas.UserID{stranger, fan, former, leaver} {
+		for _, user := range []schemas.UserID{stranger, fan, former, deletedLater} {
 			proctest.Publish(w, w.Streams.EdgeWeights, author,
 				&schemas.EdgeWeight{Followee: author, User: user, Weight: weight, Time: base + at})
 		}
@@ -876,8 +876,8 @@ func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 	publish(w, follow("1", 0, fan, schemas.Follow, author),
 		follow("2", 0, former, schemas.Follow, author), follow("3", 1, former, schemas.Unfollow, author))
 	w.WaitIdle()
-	weighed("a weight", 3, 5, fan, former, leaver, stranger)
-	leaves.deleted.Store(true)
+	weighed("a weight", 3, 5, fan, former, deletedLater, stranger)
+	deletions.deleted.Store(true)
 	weighed("the default weight", 1, 6, fan, former)
 	weighed("a late weight", 2, 4, fan, former, stranger)
 	weighed("the default weight again", 1, 7, fan, former)

@@ -49,8 +49,8 @@ func read[T any](r *rig, f func(interests.Reader) (T, error)) T {
 	r.Eventually("a result", func() bool {
 		var err error
 		result, err = f(interests.Reader{Rows: r.member.View(topics.Interests), Config: r.cfg, Partitions: r.Kafka.Partitions, Now: func() time.Time { return now }})
-		var notHere *rows.NotOwnerError
-		if err != nil && !errors.As(err, &notHere) {
+		var notOwner *rows.NotOwnerError
+		if err != nil && !errors.As(err, &notOwner) {
 			r.t.Fatal(err)
 		}
 		return err == nil
@@ -112,9 +112,9 @@ func TestTerms_CountCurrentPinsAndAuthors(t *testing.T) {
 		if c.Deleted {
 			continue
 		}
-		said := strings.Split(c.Title, ", ")
-		slices.Sort(said)
-		for _, w := range slices.Compact(said) {
+		terms := strings.Split(c.Title, ", ")
+		slices.Sort(terms)
+		for _, w := range slices.Compact(terms) {
 			pins[w]++
 			if people[w] == nil {
 				people[w] = map[schemas.UserID]bool{}
@@ -288,8 +288,8 @@ func TestCard_DeletionOfPinWithManyLikes(t *testing.T) {
 			t.Errorf("interests of %.20s…: %+v, want tea without evidence", user, known)
 		}
 	}
-	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) != 0 {
-		t.Errorf("%d dead letters, the first: %s", len(letters), letters[0].Value.Reason)
+	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(deadLetters) != 0 {
+		t.Errorf("%d dead letters, the first: %s", len(deadLetters), deadLetters[0].Value.Reason)
 	}
 }
 

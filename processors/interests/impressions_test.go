@@ -86,9 +86,9 @@ func TestImpressions_CountForEachInterest(t *testing.T) {
 	if longest < 100_000 || longest > 512<<10 {
 		t.Errorf("largest record of marks: %d bytes, want many marks and at most 512 KiB", longest)
 	}
-	letters := proctest.Drain(r.Wire, r.Streams.DeadLetters)
-	if len(letters) != 1 || !strings.Contains(letters[0].Value.Reason, "the record's 1") {
-		t.Errorf("dead letters %+v, want only the visit with a pin of another partition", letters)
+	deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters)
+	if len(deadLetters) != 1 || !strings.Contains(deadLetters[0].Value.Reason, "the record's 1") {
+		t.Errorf("dead letters %+v, want only the visit with a pin of another partition", deadLetters)
 	}
 	if slices.ContainsFunc(r.Rows(topics.Interests, ""), func(row proctest.Row) bool { return strings.HasSuffix(string(row.Name), "user:2") }) {
 		t.Error("a row of a visit that is a dead letter")

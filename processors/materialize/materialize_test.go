@@ -385,13 +385,13 @@ func TestSink_SendsBadRecordsToDeadLetters(t *testing.T) {
 
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 10)
 	same(t, "the good entry", got, []schemas.FeedEntry{good.At(1)}, err)
-	letters := w.DeadLetters(14)
-	for _, l := range letters {
+	deadLetters := w.DeadLetters(14)
+	for _, l := range deadLetters {
 		if l.Group != "materialize-standby" || l.Reason == "" {
 			t.Errorf("dead letter %+v: want group and reason", l)
 		}
 	}
-	if !slices.ContainsFunc(letters, func(l schemas.DeadLetter) bool { return string(l.Value) == "malformed" }) {
+	if !slices.ContainsFunc(deadLetters, func(l schemas.DeadLetter) bool { return string(l.Value) == "malformed" }) {
 		t.Error("no dead letter has the bytes of the bad record")
 	}
 }

@@ -49,8 +49,8 @@ func (r *rig) requestChunk(id string, returned bool) *schemas.Chunk {
 }
 
 // backfill delivers a backfill for a reactivated user.
-func (r *rig) backfill(asked schemas.Micros, pins ...schemas.DeliveredPin) {
-	d := &schemas.Delivery{Source: schemas.Following, Pins: pins, Users: []schemas.UserID{reader}, BackfillID: asked}
+func (r *rig) backfill(request schemas.Micros, pins ...schemas.DeliveredPin) {
+	d := &schemas.Delivery{Source: schemas.Following, Pins: pins, Users: []schemas.UserID{reader}, BackfillID: request}
 	proctest.PublishTo(r.Wire, r.Streams.Deliveries, topics.Partition(string(reader), r.Kafka.Partitions), "user:x", time.Time{}, d)
 }
 
@@ -93,15 +93,15 @@ func TestActivity_InactivityAndReactivation(t *testing.T) {
 	}
 	proctest.Publish(r.Wire, r.Streams.UserActivity, string(reader), &schemas.UserActivity{User: reader, Time: 5})
 	r.WaitIdle()
-	asked := r.modes("user:a")[1].BackfillID
+	request := r.modes("user:a")[1].BackfillID
 	for _, followee := range []string{"user:a", "board:b", "user:late"} {
-		if got := r.modes(followee); len(got) != 2 || got[1].Inactive || got[1].BackfillID != asked || asked == 0 {
+		if got := r.modes(followee); len(got) != 2 || got[1].Inactive || got[1].BackfillID != request || request == 0 {
 			t.Fatalf("backfill request to %s: %+v", followee, got)
 		}
 	}
-	r.backfill(asked-1, pin(2, 20, "user:a")) // to an earlier request
-	r.backfill(asked, pin(3, 30, "user:a"))
-	r.backfill(asked)
+	r.backfill(request-1, pin(2, 20, "user:a")) // to an earlier request
+	r.backfill(request, pin(3, 30, "user:a"))
+	r.backfill(request)
 	r.WaitIdle()
 	if chunk := r.requestChunk("early", true); !slices.Equal(chunk.Degraded, []string{"reactivating"}) || len(chunk.Served.Items) != 3 {
 		t.Errorf("degraded %v with %d items, want reactivating, 3 items", chunk.Degraded, len(chunk.Served.Items))
@@ -112,7 +112,7 @@ func TestActivity_InactivityAndReactivation(t *testing.T) {
 	go func() { chunk <- r.requestChunk("patient", true) }()
 	p := pin(4, 40, "user:z")
 	p.Board = "board:b"
-	r.backfill(asked, p)
+	r.backfill(request, p)
 	if c := <-chunk; len(c.Degraded) > 0 || len(c.Served.Items) != 4 {
 		t.Errorf("degraded %v with %d items, want 4 items", c.Degraded, len(c.Served.Items))
 	}
@@ -286,9 +286,9 @@ func TestInactiveAfterZero_ReactivatesInactiveUsers(t *testing.T) {
 	if t.Failed() {
 		return // no followee received a request
 	}
-	asked := r.modesOf("user:a", reader)[1].BackfillID
-	r.backfill(asked, pin(1, 10, "user:a"))
-	r.backfill(asked)
+	request := r.modesOf("user:a", reader)[1].BackfillID
+	r.backfill(request, pin(1, 10, "user:a"))
+	r.backfill(request)
 	r.WaitIdle()
 	chunk := r.requestChunk("back", true)
 	if chunk.Inactive || chunk.Announce || len(chunk.Degraded) > 0 || len(chunk.Served.Items) != 1 {

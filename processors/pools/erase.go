@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// An erasure deletes the rows in steps and sendsNotifications the followees in them. After the last row, it requests the last step
+// An erasure deletes the rows in steps and notifies the followees in them. After the last row, it requests the last step
 // (schemas.EraseRest). silent.go has the differences in a generation that is being built.
 
 // eraseRows is the maximum number of a deleted user's rows that one step deletes.
@@ -50,7 +50,7 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	return rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
 }
 
-// eraseSome deletes the next rows, except those that leave selects, and sendsNotifications the followees in them. more reports whether
+// eraseSome deletes the next rows, except those that leave selects, and notifies the followees in them. more reports whether
 // rows remain.
 func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave func(row []byte) bool) (more bool, err error) {
 	names, more, err := someRows(own, nil, eraseRows, leave)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	follows = 2500 // more than a step sendsNotifications
+	follows = 2500 // more than a step notifies
 	offered = 3000 // more than a step deletes, if they are within the cap
 )
 

@@ -66,8 +66,8 @@ func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 		t.Errorf("pins of all visits (-want +got):\n%s", diff)
 	}
 	r.WaitIdle()
-	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) > 0 {
-		t.Errorf("%d dead letters, the first: %s", len(letters), letters[0].Value.Reason)
+	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(deadLetters) > 0 {
+		t.Errorf("%d dead letters, the first: %s", len(deadLetters), deadLetters[0].Value.Reason)
 	}
 	entries := 0
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {

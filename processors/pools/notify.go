@@ -82,7 +82,7 @@ func (g *group) notifyNewFollowee(tx *rows.Tx, own rows.Owner, e *schemas.Edge, 
 	return g.sendMode(tx, e.Other, a.Inactive)
 }
 
-// sendMode sendsNotifications a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
+// sendMode notifies a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
 func (g *group) sendMode(tx *rows.Tx, followee schemas.ID, inactive bool) error {
 	m := schemas.EdgeMode{
 		Followee: schemas.Followee(followee), User: schemas.UserID(tx.Key()), Inactive: inactive, BackfillID: schemas.NotAwaited,

@@ -37,7 +37,7 @@ func TestNotifyFollowees_ContinuesInNextRecord(t *testing.T) {
 	r.tick(2*time.Hour, reader)
 	isInactive := func(m *schemas.EdgeMode) bool { return m.Inactive }
 	if n := r.notified(isInactive); n == 0 || n == many {
-		t.Fatalf("the first record sendsNotifications %d followees, want some of %d", n, many)
+		t.Fatalf("the first record notifies %d followees, want some of %d", n, many)
 	}
 	r.tick(3*time.Hour, reader)
 	if n := r.notified(isInactive); n != many {

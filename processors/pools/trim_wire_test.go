@@ -35,8 +35,8 @@ func (r *rig) deliverAll(users []schemas.UserID, pins ...schemas.DeliveredPin) {
 // noDeadLetters fails if there are dead letters.
 func (r *rig) noDeadLetters() {
 	r.t.Helper()
-	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) > 0 {
-		r.t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
+	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(deadLetters) > 0 {
+		r.t.Errorf("%d dead letters: %s", len(deadLetters), deadLetters[0].Value.Reason)
 	}
 }
 

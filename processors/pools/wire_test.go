@@ -100,8 +100,8 @@ func (r *rig) pool(user schemas.UserID, source schemas.Source) *schemas.Pool {
 	r.Eventually("a pool of "+string(user), func() bool {
 		var err error
 		p, err = r.generator.Pool(r.t.Context(), user, source, 1000)
-		var notHere *rows.NotOwnerError
-		if err != nil && !errors.As(err, &notHere) {
+		var notOwner *rows.NotOwnerError
+		if err != nil && !errors.As(err, &notOwner) {
 			r.t.Fatal(err)
 		}
 		return err == nil
@@ -140,8 +140,8 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 		chunk, err = r.generator.Chunk(ctx, schemas.ChunkRequest{
 			Served: id, User: user, Feed: "home", Limit: 7, Time: schemas.MicrosOf(time.Now()),
 		})
-		var notHere *rows.NotOwnerError
-		if err != nil && !errors.As(err, &notHere) {
+		var notOwner *rows.NotOwnerError
+		if err != nil && !errors.As(err, &notOwner) {
 			r.t.Fatal(err)
 		}
 		return err == nil

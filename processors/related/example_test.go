@@ -22,9 +22,9 @@ func (notOwner) Read(_ context.Context, owner string, _ func(rows.Snapshot) erro
 func ExampleReader() {
 	reader := related.Reader{Rows: notOwner{}}
 	_, err := reader.Neighbours(context.Background(), "pin:42", 10)
-	var notHere *rows.NotOwnerError
-	if errors.As(err, &notHere) {
-		fmt.Println("forward to the owner of partition", notHere.Partition)
+	var notOwner *rows.NotOwnerError
+	if errors.As(err, &notOwner) {
+		fmt.Println("forward to the owner of partition", notOwner.Partition)
 	}
 	// Output: forward to the owner of partition 6
 }

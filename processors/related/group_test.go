@@ -295,8 +295,8 @@ func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
 			pins[p.Pin] = true
 		}
 	}
-	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(pins) != 2*half || len(letters) != 0 {
-		t.Errorf("%d pins and %d dead letters, want %d pins", len(pins), len(letters), 2*half)
+	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(pins) != 2*half || len(deadLetters) != 0 {
+		t.Errorf("%d pins and %d dead letters, want %d pins", len(pins), len(deadLetters), 2*half)
 	}
 }
 

@@ -76,8 +76,8 @@ func (r *rig) kinds(topic string) map[string]schemas.RetryKind {
 
 func here(t *testing.T, err error) bool {
 	t.Helper()
-	var notHere *rows.NotOwnerError
-	if err != nil && !errors.As(err, &notHere) {
+	var notOwner *rows.NotOwnerError
+	if err != nil && !errors.As(err, &notOwner) {
 		t.Fatal(err)
 	}
 	return err == nil

@@ -69,8 +69,8 @@ func TestFeedState_Errors(t *testing.T) {
 		t.Errorf("unreadable affinities: %+v", s)
 	}
 	w.session = 0
-	var notHere *rows.NotOwnerError
-	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, rules.Home); !errors.As(err, &notHere) {
+	var notOwner *rows.NotOwnerError
+	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, rules.Home); !errors.As(err, &notOwner) {
 		t.Errorf("got %v, want a NotOwnerError", err)
 	}
 }

@@ -418,8 +418,8 @@ func TestChunk_Errors(t *testing.T) {
 		t.Errorf("got %v, want the error of the brokers", err)
 	}
 	d.endErr, d.session = nil, 0
-	var notHere *rows.NotOwnerError
-	if _, err := g.Chunk(t.Context(), request("v2")); !errors.As(err, &notHere) {
+	var notOwner *rows.NotOwnerError
+	if _, err := g.Chunk(t.Context(), request("v2")); !errors.As(err, &notOwner) {
 		t.Errorf("got %v, want a NotOwnerError", err)
 	}
 	d.session = 1

@@ -345,8 +345,8 @@ func TestWhy_Errors(t *testing.T) {
 		t.Error("Why accepted a limit of 0")
 	}
 	w.session = 0
-	var notHere *rows.NotOwnerError
-	if err := why(rules.Home, 3); !errors.As(err, &notHere) {
+	var notOwner *rows.NotOwnerError
+	if err := why(rules.Home, 3); !errors.As(err, &notOwner) {
 		t.Errorf("got %v, want a NotOwnerError", err)
 	}
 }
