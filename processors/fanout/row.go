@@ -20,7 +20,7 @@ const (
 	rowLive      = 'l' // follower → weight, see edgeValue. Each live follow register has one such row or one of rowInactive
 	rowOwn       = 'o' // pin → empty: the followee is its author
 	rowIndex     = 'p' // pin → known: version, place among the recents, slot
-	rowQueue     = 'q' // isLive, score, pin → the Continuation of a queued walk; see queue.go
+	rowQueue     = 'q' // class, score, pin → the Continuation of a queued walk; see queue.go
 	rowRecent    = 'r' // score, pin → recent; best first
 	rowStep      = 's' // the step that continues the running walk; see expected
 	rowWeight    = 'w' // follower → weight and the time it was sent; without a register, only weights other than 1
