@@ -21,7 +21,7 @@ type Component struct {
 	Name string
 	Run  func(ctx context.Context) error
 	// Serves marks a component that serves requests with the help of the others. The others are stopped only after it has
-	// returned, so that it can complete the requests in flight.
+	// returned, because it still needs them for the requests in flight.
 	Serves bool
 }
 

@@ -221,7 +221,7 @@ func (t table) rank(s *sent) (*ranking, error) {
 	return r, nil
 }
 
-// maxRanked is the number of facets of a user that a ranking holds: twice those that are sent, so that it need not be read again
+// maxRanked is the number of facets of a user that a ranking holds: twice those that are sent, so it need not be read again
 // until half of them have decreased.
 func (t table) maxRanked() int { return 2 * t.cfg.Top }
 

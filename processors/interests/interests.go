@@ -62,7 +62,7 @@
 //
 // Deletion. What deletes each kind of row, by the first byte of its name:
 //
-//	'p'  pins                 never: a deleted pin keeps its version and the deletion, so that late cards have no effect
+//	'p'  pins                 never: a deleted pin keeps its version and the deletion, because late cards must have no effect
 //	'v'  number of visitors   event: the last visitor expires, or the pin is deleted
 //	's'  visitors of a pin    timer: AttributionWindow after the last impression; cap: MaxSeen; event: the pin is deleted
 //	'i'  interests of a user  cap: Keep; erasure

@@ -162,8 +162,8 @@ func (s *Sink) process(ctx context.Context, publisher *topics.Publisher, records
 	if err != nil {
 		return err
 	}
-	// A visit is one record with many entries. Excess entries are written before the rest, so that an erasure in the batch
-	// applies to them.
+	// A visit is one record with many entries. Excess entries are written before the rest, because an erasure in the batch must
+	// apply to them.
 	for len(batch.Entries) > s.cfg.MaxPoll {
 		if err := s.write(ctx, Batch{Entries: batch.Entries[:s.cfg.MaxPoll]}); err != nil {
 			return err

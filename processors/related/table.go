@@ -144,7 +144,7 @@ func (t neighbours) strengthen(all totals, s *schemas.Neighbour, weight float64,
 	if err := t.put(n); err != nil {
 		return err
 	}
-	// Trim only a quarter above the bound, so that the cost of scanning the places is constant per added neighbor.
+	// The trim waits for a quarter above the bound. Therefore the cost of scanning the places is constant per added neighbor.
 	if all.kept > t.cfg.Keep+t.cfg.Keep/4 {
 		if all.kept, err = t.trim(); err != nil {
 			return err

@@ -204,7 +204,7 @@ func (fs Feeds) For(name string, user schemas.UserID) (rules Feed, arm string, o
 	return feed, "", ok
 }
 
-// placeOf maps users evenly to [0, 1), differently for each feed, so that experiments are independent.
+// placeOf maps users evenly to [0, 1), differently for each feed, because experiments must be independent.
 func placeOf(feed string, user schemas.UserID) float64 {
 	h := ranked.Hash(feed + "\x00" + string(user))
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd // the finalizer of MurmurHash3; FNV alone gives similar high bits

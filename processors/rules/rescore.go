@@ -135,7 +135,7 @@ func (c Count) split() (saves, passes float64) {
 // facetWeights has the addition of each facet to a score.
 type facetWeights map[schemas.ID]float64
 
-// newFacetWeights divides affinities by the largest one, so that users with few actions get weights as large as others.
+// newFacetWeights divides affinities by the largest one. Therefore users with few actions get weights as large as others.
 func newFacetWeights(top []schemas.Affinity, strength float64) facetWeights {
 	largest := 0.0
 	for _, a := range top {

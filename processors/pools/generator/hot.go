@@ -35,18 +35,18 @@ func (r readiness) Ready() bool {
 	}
 }
 
-// Change replaces the counts of a pin. was is nil if there were none, and is is nil if there are none now. It is a callback
+// Change replaces the counts of a pin. before is nil if there were none, and after is nil if they are removed. It is a callback
 // for topics.GlobalTable.OnChange.
-func (h *Hot) Change(_ string, was, is *schemas.HotPin) {
+func (h *Hot) Change(_ string, before, after *schemas.HotPin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if was != nil {
-		delete(h.pins, was.Pin)
-		h.add(was, -1)
+	if before != nil {
+		delete(h.pins, before.Pin)
+		h.add(before, -1)
 	}
-	if is != nil {
-		h.pins[is.Pin] = rules.Count{Impressions: is.Impressions, Saves: is.Saves}
-		h.add(is, 1)
+	if after != nil {
+		h.pins[after.Pin] = rules.Count{Impressions: after.Impressions, Saves: after.Saves}
+		h.add(after, 1)
 	}
 }
 

@@ -24,16 +24,16 @@ type Pulled struct {
 // NewPulled returns an empty Pulled. Change fills it; it is complete when ready is closed.
 func NewPulled(ready <-chan struct{}) *Pulled { return &Pulled{readiness: ready} }
 
-// Change replaces the pin of a slot. was is nil if the slot was empty, and is is nil if it is empty now. It is the callback
-// of topics.GlobalTable.OnChange.
-func (p *Pulled) Change(_ string, was, is *schemas.PulledPin) {
+// Change replaces the pin of a slot. before is nil if the slot was empty, and after is nil if it becomes empty. It is a
+// callback for topics.GlobalTable.OnChange.
+func (p *Pulled) Change(_ string, before, after *schemas.PulledPin) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if was != nil {
-		p.remove(was)
+	if before != nil {
+		p.remove(before)
 	}
-	if is != nil {
-		p.add(is)
+	if after != nil {
+		p.add(after)
 	}
 }
 

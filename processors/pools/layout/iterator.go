@@ -22,7 +22,7 @@ type Buffers struct {
 
 	later []CandidateRow // rows of KindLaterVersion
 	first []CandidateRow // rows of KindFirstVersion that were read so far
-	rows  []CandidateRow // both kinds; sorted as far as first was read
+	rows  []CandidateRow // both kinds; sorted up to the last row of first
 	pins  pinTable
 	found []Candidate
 
