@@ -29,7 +29,7 @@
 // Times are event times, so a late action adds its decayed weight. A row holds the sum as of the newest action's time and
 // needs no updates as time passes. After changes, the Config.Top strongest affinities are sent, at most once per
 // Config.Every of arrival time; a timer sends the changes in between. The strongest affinities of recently active users are
-// in memory, so an action reads and writes only the rows of its own facets, regardless of their number. A user's own pins
+// in memory, so an action reads and writes only the rows of its facets, regardless of the number of others. A user's own pins
 // count for their boards and interests, but not for their author. When a user has a quarter more than Config.MaxFacets rows,
 // the weakest beyond MaxFacets are removed.
 //

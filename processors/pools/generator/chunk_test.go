@@ -271,7 +271,7 @@ func TestHot_SumsAuthors(t *testing.T) {
 	a := &schemas.HotPin{Pin: "pin:a", Author: "user:x", Impressions: 10, Saves: 1}
 	b := &schemas.HotPin{Pin: "pin:b", Author: "user:x", Impressions: 5, Saves: 2}
 	other := &schemas.HotPin{Pin: "pin:b", Author: "user:y", Impressions: 6, Saves: 2}
-	nobodys := &schemas.HotPin{Pin: "pin:c", Impressions: 1}
+	withoutAuthor := &schemas.HotPin{Pin: "pin:c", Impressions: 1}
 	check := func(when string, x, y rules.Count, authors int) {
 		t.Helper()
 		if gotX, gotY := h.Author("user:x"), h.Author("user:y"); gotX != x || gotY != y || len(h.authors) != authors {
@@ -280,7 +280,7 @@ func TestHot_SumsAuthors(t *testing.T) {
 	}
 	h.Change("", nil, a)
 	h.Change("", nil, b)
-	h.Change("", nil, nobodys)
+	h.Change("", nil, withoutAuthor)
 	check("two pins", rules.Count{Impressions: 15, Saves: 3}, rules.Count{}, 1)
 	h.Change("", b, other)
 	check("a pin moved to another author", rules.Count{Impressions: 10, Saves: 1}, rules.Count{Impressions: 6, Saves: 2}, 2)

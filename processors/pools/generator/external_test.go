@@ -111,7 +111,7 @@ func TestExternalSource_FiltersCandidates(t *testing.T) {
 			pin("pin:low", "user:a", -5), pin("pin:seen", "user:a", 9), pin("pin:mine", string(poolstest.Owner), 9),
 			pin("pin:blocked", "user:a", 9, "interests", []string{"interest:no"}), pin("pin:orphan", "user:deleted", 9),
 			pin("pin:top", "user:a", 1), pin("pin:top", "user:a", 7, "created", 1577836800000000, "board", nil),
-			pin("bad", "user:a", 9), pin("pin:soon", "user:a", 9, "created", int64(future)), pin("pin:nobody", "", 9),
+			pin("bad", "user:a", 9), pin("pin:soon", "user:a", 9, "created", int64(future)), pin("pin:no-author", "", 9),
 			pin("pin:mid", "user:a", 3), pin("pin:2", "user:a", 2), pin("pin:over", "user:a", 8),
 		}}
 	}))}
