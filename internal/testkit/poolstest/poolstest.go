@@ -16,14 +16,14 @@ import (
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
-// Nobody is an empty set of deleted users.
-type Nobody struct{}
+// NoneDeleted is an empty set of deleted users.
+type NoneDeleted struct{}
 
-func (Nobody) Has(schemas.UserID) bool { return false }
+func (NoneDeleted) Has(schemas.UserID) bool { return false }
 
-func (Nobody) Len() int { return 0 }
+func (NoneDeleted) Len() int { return 0 }
 
-func (Nobody) Note(schemas.UserID, schemas.Micros) {}
+func (NoneDeleted) Note(schemas.UserID, schemas.Micros) {}
 
 const Owner schemas.UserID = "user:me"
 
@@ -47,7 +47,7 @@ func SetState(m memrows.Table, s layout.State) { m[string(layout.KindState)] = p
 type T interface{ Fatal(args ...any) }
 
 func View(t T, m memrows.Table) *layout.View {
-	v, err := layout.NewView(m, Owner, Nobody{}, schemas.Micros(0).Time(), 0, new(layout.Buffers))
+	v, err := layout.NewView(m, Owner, NoneDeleted{}, schemas.Micros(0).Time(), 0, new(layout.Buffers))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func DrawWorld(t *rapid.T) World {
 func PinID(n int) schemas.PinID { return schemas.PinID(fmt.Sprintf("pin:%d", n)) }
 
 func (w World) Visible(d *Delivered) bool {
-	viewer := visibility.NewViewer(Owner, w.Graph, Nobody{})
+	viewer := visibility.NewViewer(Owner, w.Graph, NoneDeleted{})
 	pin := visibility.Pin{PinContent: schemas.PinContent{Facets: d.Facets, Deleted: d.Deleted}}
 	return viewer.Hides(&pin, visibility.CandidateEdges(schemas.Following)) == ""
 }

@@ -123,7 +123,7 @@ func generatorWith(t *testing.T, cfg Config, deps Deps) *Generator {
 	t.Helper()
 	deps.Streams, deps.End = &topics.Streams{}, deps.Rows.(*fakePools)
 	if deps.Deleted == nil {
-		deps.Deleted = poolstest.Nobody{}
+		deps.Deleted = poolstest.NoneDeleted{}
 	}
 	g, err := New(layout.DefaultConfig(), cfg, deps)
 	must.OK(t, err)

@@ -132,7 +132,7 @@ func BenchmarkMerge(b *testing.B) {
 			}
 		}
 	}
-	v, err := layout.NewView(table, poolstest.Owner, poolstest.Nobody{}, schemas.Micros(0).Time(), 0, new(layout.Buffers))
+	v, err := layout.NewView(table, poolstest.Owner, poolstest.NoneDeleted{}, schemas.Micros(0).Time(), 0, new(layout.Buffers))
 	if err != nil {
 		b.Fatal(err, new(layout.Buffers))
 	}
