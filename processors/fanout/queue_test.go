@@ -51,7 +51,7 @@ func TestQueue_DamagedRowStopsPartition(t *testing.T) {
 		return len(ended) > 0 || len(w.Records(topics.DeadLetters)) > 0
 	})
 	stop()
-	if err, want := <-ended, `read a record of fanout-loop of "user:1": row "q`; err == nil || !strings.Contains(err.Error(), want) {
+	if err, want := <-ended, `read a record of fanout-loop of "user:1": decode row "q`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the group returned %v, want an error with %s", err, want)
 	}
 	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {

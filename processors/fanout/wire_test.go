@@ -538,7 +538,7 @@ func (g *laterDeleted) Note(schemas.UserID, schemas.Micros) {}
 func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	const author, fan, pins, request = "user:deleted-later", "user:fan", 100, 7
+	const author, fan, pins, request = "user:later", "user:fan", 100, 7
 	deletedLater := &laterDeleted{user: author}
 	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: pins, PullAbove: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletedLater))
@@ -858,7 +858,7 @@ func testWeights(t *testing.T, w *proctest.Wire) {
 func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	const author, stranger, fan, former, deletedLater = "user:author", "user:stranger", "user:fan", "user:former", "user:deleted-later"
+	const author, stranger, fan, former, deletedLater = "user:author", "user:stranger", "user:fan", "user:former", "user:later"
 	deletions := &laterDeleted{user: deletedLater}
 	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: 10, PullAbove: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletions))

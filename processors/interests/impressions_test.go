@@ -87,7 +87,7 @@ func TestImpressions_CountForEachInterest(t *testing.T) {
 		t.Errorf("largest record of marks: %d bytes, want many marks and at most 512 KiB", longest)
 	}
 	deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters)
-	if len(deadLetters) != 1 || !strings.Contains(deadLetters[0].Value.Reason, "the record's 1") {
+	if len(deadLetters) != 1 || !strings.Contains(deadLetters[0].Value.Reason, "the record's is 1") {
 		t.Errorf("dead letters %+v, want only the visit with a pin of another partition", deadLetters)
 	}
 	if slices.ContainsFunc(r.Rows(topics.Interests, ""), func(row proctest.Row) bool { return strings.HasSuffix(string(row.Name), "user:2") }) {
