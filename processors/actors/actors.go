@@ -13,7 +13,7 @@
 // The newest update wins, by event time, then id. A delete is final: the group announces it on users-deleted, deletes the
 // user's rows, and sends a record to erasures, after which the other groups delete theirs. Later events for the user are
 // dropped. Another delete with a new event id announces the deletion again. Affinities of other users for a deleted author
-// are no longer sent, and their rows are removed at the first send that is at least a minute after the previous removal.
+// are no longer sent. Their rows are removed at the first send that is at least a minute after the previous removal.
 //
 // # Actions
 //
@@ -29,9 +29,9 @@
 // Times are event times, so a late action adds its decayed weight. A row holds the sum as of the newest action's time and
 // needs no updates as time passes. After changes, the Config.Top strongest affinities are sent, at most once per
 // Config.Every of arrival time; a timer sends the changes in between. The strongest affinities of recently active users are
-// in memory, so an action reads and writes only the rows of its facets, regardless of the number of others. A user's own pins
-// count for their boards and interests, but not for their author. When a user has a quarter more than Config.MaxFacets rows,
-// the weakest beyond MaxFacets are removed.
+// in memory. Therefore an action reads and writes only the rows of its facets. A user's own pins count for their boards and
+// interests, but not for their author. When a user has a quarter more than Config.MaxFacets rows, the weakest beyond
+// MaxFacets are removed.
 //
 // # Edge weights
 //
