@@ -33,7 +33,7 @@ func TestBackup_MirrorOfInputsRestoresEverything(t *testing.T) {
 		mirror(t, lost, found, part...)
 		after.wait()
 	}
-	limit := DefaultConfig().Pools.Cap
+	limit := DefaultConfig().Pools.MaxCandidates
 	after.checkPools(d, limit)
 	after.api().checkFeatures(d)
 	after.checkLists(d)

@@ -73,7 +73,7 @@ func (c *Config) checkFiles(role Role) error {
 	primary, standby := c.FeedStore.Cassandra.Primary, c.FeedStore.Cassandra.Standby
 	add(role != Dev, "kafka", func() error { _, err := c.kafka(); return err })
 	add(role != Dev, "registry_client", checkClient(c.RegistryClient))
-	add(serves, "features", func() error { _, err := feature.Load(c.Features); return err })
+	add(serves, "features_file", func() error { _, err := feature.Load(c.FeaturesFile); return err })
 	add(serves, "feed.cursor_key_file", c.checkCursorKey)
 	add(serves && c.actionsInPinot(), "pinot.client", checkClient(c.Pinot.Client))
 	add(stores && len(primary.Hosts) > 0, "feed_store.cassandra.primary", checkCluster(primary))

@@ -27,7 +27,7 @@ func invalidConfigs(dir string) map[string]struct {
 		roles []Role
 		want  string
 	}{
-		"value out of bounds":        {[]string{"--pools.cap", "1"}, nil, "pools.cap"},
+		"value out of bounds":        {[]string{"--pools.max_candidates", "1"}, nil, "pools.max_candidates"},
 		"open address":               {[]string{"--http", "0.0.0.0:8080"}, nil, "authentication is disabled"},
 		"open admin address":         {[]string{"--admin", "0.0.0.0:6060"}, nil, "admin: "},
 		"peers without a secret":     {[]string{"--auth.jwks", "https://id.example/keys", "--auth.audience", "x"}, []Role{Process}, "peers.secret_file"},
@@ -39,8 +39,8 @@ func invalidConfigs(dir string) map[string]struct {
 		"certificate without key":    {[]string{"--api.tls.cert_file", none}, nil, "api.tls.cert_file, key_file"},
 		"missing CA of peers":        {[]string{"--peers.https", "--peers.tls.ca_file", none}, nil, "peers.tls: "},
 		"missing CA of a collector":  {[]string{"--tracing.endpoint", "https://x.example", "--tracing.tls.ca_file", none}, nil, "tracing: "},
-		"missing definitions":        {[]string{"--features", none}, serves, "features: "},
-		"broken definitions":         {[]string{"--features", short}, serves, "features: "},
+		"missing definitions":        {[]string{"--features_file", none}, serves, "features_file: "},
+		"broken definitions":         {[]string{"--features_file", short}, serves, "features_file: "},
 		"short cursor key":           {[]string{"--feed.cursor_key_file", short}, serves, "feed.cursor_key_file: "},
 		"missing CA of Pinot":        {[]string{"--pinot.brokers", deaf, "--pinot.client.tls.ca_file", none}, serves, "pinot.client: "},
 		"missing CA of Cassandra":    {cassandra, stores, "feed_store.cassandra.primary: "},

@@ -39,23 +39,23 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// Config holds all settings. They come from smartfeed.yaml, from SMARTFEED_… variables or from flags.
-// deploy/smartfeed.example.yaml lists all of them with their defaults.
+// Config holds all settings. Their sources are smartfeed.yaml, SMARTFEED_… variables and flags.
+// deploy/smartfeed.example.yaml lists all settings with their defaults.
 type Config struct {
-	Dir            string              `yaml:"dir" default:"data" help:"state directory; one process at a time uses it"`
-	HTTP           string              `yaml:"http" default:"127.0.0.1:8080" help:"host:port that the HTTP server listens on, and that commands call"`
+	Dir            string              `yaml:"dir" default:"data" help:"state directory; only one process at a time can use it"`
+	HTTP           string              `yaml:"http" default:"127.0.0.1:8080" help:"host:port of the HTTP server, both for the server and for the commands that call it"`
 	Advertise      string              `yaml:"advertise" help:"host:port at which other processes reach this one's HTTP server; empty: the value of http"`
-	Admin          string              `yaml:"admin" help:"host:port of profiles (pprof) and metrics; empty: none"`
-	Kafka          []string            `yaml:"kafka" help:"brokers, host:port[,host:port…]; of dev: where the embedded broker listens"`
-	Registry       string              `yaml:"registry" help:"schema registry, URL or host:port; of dev: where the embedded registry listens"`
+	Admin          string              `yaml:"admin" help:"host:port of the server for profiles (pprof) and metrics; empty: no such server"`
+	Kafka          []string            `yaml:"kafka" help:"addresses of brokers, host:port; in dev, the address of the embedded broker"`
+	Registry       string              `yaml:"registry" help:"schema registry, URL or host:port; in dev, the address of the embedded registry"`
 	KafkaClient    topics.ClientConfig `yaml:"kafka_client"`
 	RegistryClient secure.HTTP         `yaml:"registry_client"`
 
-	Features   string        `yaml:"features" help:"file of feature definitions; empty: the built-in ones"`
-	Partitions int32         `yaml:"partitions" range:"0..1024" help:"partitions of every topic of the groups, a power of two; they cannot change once the topics exist; 0: 4 on the embedded broker; other brokers need a number"`
-	Actions    ActionsConfig `yaml:"actions"`
-	Verbs      schemas.Verbs `yaml:"verbs" help:"verbs of actions with their weights; added to the built-in ones"`
-	Log        LogConfig     `yaml:"log"`
+	FeaturesFile string        `yaml:"features_file" help:"file with feature definitions; empty: the built-in definitions"`
+	Partitions   int32         `yaml:"partitions" range:"0..1024" help:"partitions of each topic of the groups, a power of two; fixed once the topics exist; 0: 4 on the embedded broker, an error on other brokers"`
+	Actions      ActionsConfig `yaml:"actions"`
+	Verbs        schemas.Verbs `yaml:"verbs" help:"weights of the verbs of actions; added to the built-in verbs"`
+	Log          LogConfig     `yaml:"log"`
 
 	Embedded EmbeddedConfig `yaml:"embedded"`
 
@@ -88,33 +88,20 @@ type Config struct {
 type ActionsConfig struct {
 	// Retention is the longest downtime of the groups without lost actions, and how far back another consumer of the topic
 	// can start. It must be the same in every process and in `topics apply`.
-	Retention time.Duration `yaml:"retention" default:"168h" range:"24h.." help:"how long the brokers keep the topic of actions; topics apply sets it"`
+	Retention time.Duration `yaml:"retention" default:"168h" range:"24h.." help:"retention of the topic actions; topics apply sets it"`
 }
 
-// MetricsConfig configures access to the metrics for others than operators.
+// MetricsConfig configures access to the metrics for callers without the scope operate.
 type MetricsConfig struct {
-	// The token gives access to GET /metrics only, where requests need tokens, and at an admin address beyond loopback. The
-	// file is read for each scrape.
+	// The token permits only GET /metrics: on the server if authentication is enabled, and on an admin address beyond
+	// loopback. The file is read for each scrape.
 	TokenFile string `yaml:"token_file" help:"file with a static token of at least 32 bytes for scrapers; empty: none"`
 }
 
 // EmbeddedConfig limits the embedded broker of `smartfeed dev`.
 type EmbeddedConfig struct {
-	MaxBytes   int64 `yaml:"max_bytes" default:"20GiB" range:"1MiB.." help:"maximum size of the embedded broker's files in bytes; the program stops above it"`
-	SyncWrites bool  `yaml:"sync_writes" help:"fsync every batch of records of the embedded broker: survives a power failure, at a third of the throughput"`
-}
-
-// RenamedKeys maps the keys of earlier versions to their present names, so that the error for an old key names the new one.
-func RenamedKeys() map[string]string {
-	return map[string]string{
-		"feed.generator":      "feed.generator_timeout",
-		"feed.store":          "feed.store_timeout",
-		"feed.patience":       "feed.catch_up_timeout",
-		"feed.served":         "feed.served_timeout",
-		"generator.welcome":   "generator.reactivation_timeout",
-		"interests.attribute": "interests.attribution_window",
-		"pools.frozen":        "pools.recent_entries",
-	}
+	MaxBytes   int64 `yaml:"max_bytes" default:"20GiB" range:"1MiB.." help:"maximum size of the embedded broker's files; above it, the program stops"`
+	SyncWrites bool  `yaml:"sync_writes" help:"fsync each batch of the embedded broker: it survives a power failure, at a third of the throughput"`
 }
 
 // DefaultConfig returns the defaults, for one process on one machine.
@@ -123,10 +110,7 @@ func DefaultConfig() Config {
 	c := settings.Defaults[Config]()
 	c.Kafka = []string{broker.Kafka}
 	c.Registry = broker.Registry
-	c.Actions = settings.Defaults[ActionsConfig]()
 	c.Verbs = schemas.DefaultVerbs()
-	c.Log = settings.Defaults[LogConfig]()
-	c.Embedded = settings.Defaults[EmbeddedConfig]()
 	c.Rows = rows.DefaultConfig()
 	c.Objects = objects.DefaultConfig()
 	c.Actors = actors.DefaultConfig()
@@ -149,7 +133,7 @@ func DefaultConfig() Config {
 	return c
 }
 
-// Validate copies shared values to the parts and reports every value that is out of range, with its path.
+// Validate copies shared values to the nested structs and reports every value that is out of range, with its path.
 func (c *Config) Validate() error {
 	c.settle()
 	return errors.Join(c.validateOwn(), settings.Nested(c))
@@ -158,30 +142,30 @@ func (c *Config) Validate() error {
 func (c *Config) validateOwn() error {
 	var problems []error
 	if c.Dir == "" {
-		problems = append(problems, errors.New("dir: is empty: a directory is needed"))
+		problems = append(problems, errors.New("dir: is empty: want a directory"))
 	}
 	if len(c.Kafka) == 0 {
-		problems = append(problems, errors.New("kafka: is empty: at least one host:port is needed"))
+		problems = append(problems, errors.New("kafka: is empty: want at least one host:port"))
 	}
 	for _, addr := range append([]string{c.HTTP, c.peerAddress()}, c.Kafka...) {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
-			problems = append(problems, fmt.Errorf("http, advertise or kafka: %q is not host:port", addr))
+			problems = append(problems, fmt.Errorf("http, advertise or kafka: %q: want host:port", addr))
 		}
 	}
-	if c.Partitions < 0 || c.Partitions > 1024 || c.Partitions&(c.Partitions-1) != 0 {
-		problems = append(problems, fmt.Errorf("partitions: %d is neither 0 nor a power of two from 1 to 1024", c.Partitions))
+	if c.Partitions > 0 && c.Partitions&(c.Partitions-1) != 0 {
+		problems = append(problems, fmt.Errorf("partitions: %d: want a power of two", c.Partitions))
 	}
-	problems = append(problems, settings.Under("actions", settings.Validate(c.Actions)))
+	problems = append(problems, settings.Validate(c), settings.Under("actions", settings.Validate(c.Actions)))
 	problems = append(problems, c.validateAdminAddress())
 	if err := secure.CheckURL(c.registryURL()); err != nil {
 		problems = append(problems, fmt.Errorf("registry: the address %w", err))
 	}
 	if c.Log.Format != "text" && c.Log.Format != "json" {
-		problems = append(problems, fmt.Errorf("log.format: %q is neither text nor json", c.Log.Format))
+		problems = append(problems, fmt.Errorf("log.format: %q: want text or json", c.Log.Format))
 	}
-	if c.Fanout.StepEdges*4 > c.Rows.MaxRecordRows { // a delivery writes a row per edge, and trims pools with the remaining rows
-		problems = append(problems, fmt.Errorf("rows.max_record_rows: %d is less than four times fanout.step_edges, %d",
-			c.Rows.MaxRecordRows, c.Fanout.StepEdges))
+	if c.Fanout.StepFollowers*4 > c.Rows.MaxRecordWrites { // a delivery writes a row per edge, and uses the other rows to trim pools
+		problems = append(problems, fmt.Errorf("rows.max_record_writes: %d: want at least 4 times fanout.step_followers, %d",
+			c.Rows.MaxRecordWrites, c.Fanout.StepFollowers))
 	}
 	return errors.Join(problems...)
 }
@@ -192,24 +176,24 @@ func (c *Config) Write(w io.Writer, o config.Options) error {
 	return config.Write(w, c.shown(), &defaults, o)
 }
 
-// shown returns the configuration with addresses that may be printed. Secrets mask themselves.
+// shown returns the configuration with addresses that contain no secrets. Values of the type secure.Secret are printed masked.
 func (c *Config) shown() *Config {
 	out := *c
 	out.Auth.JWKS = secure.ShownURL(c.Auth.JWKS)
 	out.Generator.Model.URL = secure.ShownURL(c.Generator.Model.URL)
-	out.Generator.Sources = slices.Clone(c.Generator.Sources)
-	for i := range out.Generator.Sources {
-		out.Generator.Sources[i].URL = secure.ShownURL(out.Generator.Sources[i].URL)
+	out.Generator.ExternalSources = slices.Clone(c.Generator.ExternalSources)
+	for i := range out.Generator.ExternalSources {
+		out.Generator.ExternalSources[i].URL = secure.ShownURL(out.Generator.ExternalSources[i].URL)
 	}
 	return &out
 }
 
-// settle copies values that several parts share to each of them.
+// settle copies shared values to each nested struct that uses them.
 func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
-	c.Generator.HalfLife = c.Fanout.HalfLife
+	c.Generator.HalfLife = c.Fanout.ScoreHalfLife
 	c.Generator.HandoverWait = c.Feed.Longest()
-	c.Related.ScoreHalfLife = c.Fanout.HalfLife
+	c.Related.ScoreHalfLife = c.Fanout.ScoreHalfLife
 }
 
 // below resolves a path relative to the state directory.
@@ -255,7 +239,7 @@ func (c *Config) broker() embedded.Config {
 	}
 }
 
-// actionsInPinot reports whether features of users come from Pinot. The embedded store then has no actions.
+// actionsInPinot reports whether features of users are read from Pinot. The embedded store then has no actions.
 func (c *Config) actionsInPinot() bool { return len(c.Pinot.Brokers) > 0 }
 
 // partitions returns the number of partitions of the groups' topics, by default that of the embedded broker.
@@ -275,11 +259,11 @@ func (c *Config) externalConsumers() ([]topics.ExternalConsumer, error) {
 	return []topics.ExternalConsumer{o}, err
 }
 
-// kafka returns how clients reach the brokers.
+// kafka returns the client configuration for the brokers.
 func (c *Config) kafka() (topics.Kafka, error) {
 	k, err := c.KafkaClient.Kafka(c.Kafka, c.partitions())
 	k.Assumed, k.Actions = c.Partitions == 0, c.Actions.Retention
-	if c.KafkaClient.Static {
+	if c.KafkaClient.StaticMembership {
 		k.Member = c.peerAddress()
 	}
 	return k, err

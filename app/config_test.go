@@ -15,8 +15,8 @@ import (
 func TestConfig_Validate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"": func(c *Config) { c.API.ShutdownTimeout = api.MaxShutdownTimeout },
-		"rows.max_record_rows: 3999 is less than four times fanout.step_edges, 1000": func(c *Config) {
-			c.Fanout.StepEdges, c.Rows.MaxRecordRows = 1000, 3999
+		"rows.max_record_writes: 3999 is less than four times fanout.step_followers, 1000": func(c *Config) {
+			c.Fanout.StepFollowers, c.Rows.MaxRecordWrites = 1000, 3999
 		},
 		"actions.retention: 23h: want at least 24h":          func(c *Config) { c.Actions.Retention = 23 * time.Hour },
 		"shutdown_timeout: 20.000000001s: want 100ms to 20s": func(c *Config) { c.API.ShutdownTimeout = api.MaxShutdownTimeout + 1 },
@@ -40,7 +40,7 @@ func TestConfig_PassesActionsRetentionToClients(t *testing.T) {
 // The generator waits until visits of a previous owner have ended. With an embedded broker, there is no other process.
 func TestGeneratorConfig_WaitsForVisitsOfOtherProcesses(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.ServedTimeout = time.Second, 2*time.Second, 4*time.Second
+	cfg.Feed.GeneratorTimeout, cfg.Feed.ReadTimeout, cfg.Feed.AckTimeout = time.Second, 2*time.Second, 4*time.Second
 	cfg.settle()
 	if got := (&App{cfg: cfg}).generatorConfig().HandoverWait; got != 7*time.Second {
 		t.Errorf("external brokers: got %s, want 7s", got)

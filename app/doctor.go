@@ -62,7 +62,7 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 		host = "unknown"
 	}
 	embedded := c.hasEmbeddedBroker()
-	dir := doctor.Directory{Path: c.Dir, MinBytes: c.Rows.MinDiskBytes, Files: doctor.OpenFiles()}
+	dir := doctor.Directory{Path: c.Dir, MinBytes: c.Rows.MinFreeDiskBytes, Files: doctor.OpenFiles()}
 	checks := []doctor.Check{
 		doctor.Program(version, source),
 		dir.Check(),
@@ -135,11 +135,11 @@ func feedStoreChecks(cfg Config, kafka topics.Kafka) []doctor.Check {
 
 // withClusters calls use with both clusters connected.
 func withClusters(ctx context.Context, cfg FeedStoreConfig, use func(primary, standby *cassandra.Store)) error {
-	primary, err := cassandra.New("primary", cfg.Cassandra.Config, cfg.Cassandra.Primary, cfg.MaxFeed, slog.New(slog.DiscardHandler))
+	primary, err := cassandra.New("primary", cfg.Cassandra.Config, cfg.Cassandra.Primary, cfg.MaxItems, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	standby, err := cassandra.New(StandbyStore, cfg.Cassandra.Config, cfg.Cassandra.Standby, cfg.MaxFeed, slog.New(slog.DiscardHandler))
+	standby, err := cassandra.New(StandbyStore, cfg.Cassandra.Config, cfg.Cassandra.Standby, cfg.MaxItems, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

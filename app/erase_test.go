@@ -263,9 +263,9 @@ func TestErase_RemovesEveryTrace(t *testing.T) {
 	t.Parallel()
 	for name, adjust := range map[string]func(*Config){
 		"pushed":                    func(*Config) {},
-		"in small steps":            func(c *Config) { c.Fanout.StepEdges = 3 },
-		"pulled":                    func(c *Config) { c.Fanout.PullAbove = 5 },
-		"more affinities than kept": func(c *Config) { c.Actors.Top, c.Actors.MaxFacets = 1, 8 },
+		"in small steps":            func(c *Config) { c.Fanout.StepFollowers = 3 },
+		"pulled":                    func(c *Config) { c.Fanout.PullThreshold = 5 },
+		"more affinities than kept": func(c *Config) { c.Actors.TopAffinities, c.Actors.MaxAffinities = 1, 8 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -277,7 +277,7 @@ func TestErase_RemovesEveryTrace(t *testing.T) {
 }
 
 func testErase(t *testing.T, cfg Config) {
-	cfg.Retries.FirstDelay = time.Hour
+	cfg.Retries.InitialDelay = time.Hour
 	s := start(t, cfg)
 	s.publish(lifeOfAUser(time.Now())...)
 	s.publishUnreadable()
@@ -336,7 +336,7 @@ func (s *started) eraseAgain() {
 // Sweeps of the embedded store delete whole days. The controller of Pinot checks periodically, and deletes whole segments.
 func TestRemains_ReportDeletionTimeOfActions(t *testing.T) {
 	embedded, withPinot := DefaultConfig(), DefaultConfig()
-	embedded.Feature.SweepEvery = 3 * time.Hour
+	embedded.Feature.SweepInterval = 3 * time.Hour
 	withPinot.Pinot.Brokers = []string{"127.0.0.1:8000"}
 	for _, c := range []struct {
 		cfg                       *Config
@@ -374,7 +374,7 @@ func TestErase_ResumesAfterKills(t *testing.T) {
 func eraseKilled(t *testing.T) bool {
 	t.Helper()
 	c := newChild(t, t.TempDir())
-	c.args = append(c.args, "--fanout.step_edges", "2", "--rows.max_batch_messages", "1")
+	c.args = append(c.args, "--fanout.step_followers", "2", "--rows.max_batch_records", "1")
 	c.start()
 	at := httpAPI{t, c.http}
 	c.publish(lifeOfAUser(time.Now())...)

@@ -25,7 +25,7 @@ func ExampleOpen() {
 	defer os.RemoveAll(dir)
 	cfg := app.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
-	cfg.Feed.GeneratorTimeout, cfg.Feed.ServedTimeout = 10*time.Second, 10*time.Second // for busy machines
+	cfg.Feed.GeneratorTimeout, cfg.Feed.AckTimeout = 10*time.Second, 10*time.Second // for busy machines
 	own := generator.Extensions{Admit: func(_ schemas.UserID, _ string, c rules.Candidate) bool { return c.Author != "user:mallory" }}
 
 	ctx, stop := context.WithCancel(context.Background())

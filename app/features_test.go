@@ -70,13 +70,13 @@ func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.FeatureLog.Rules = []featurelog.Rule{{Entity: feature.User, Share: 1}, {Entity: feature.Pin, Share: 1}, {Entity: feature.Pair, Share: 1}}
 	cfg.FeatureLog.MaxFileAge = time.Second
-	cfg.Features, cfg.Feature.ReloadEvery = filepath.Join(cfg.Dir, "features.yaml"), 100*time.Millisecond
+	cfg.FeaturesFile, cfg.Feature.ReloadInterval = filepath.Join(cfg.Dir, "features.yaml"), 100*time.Millisecond
 	definitions := feature.Builtin + `
   - {name: taste_now, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, lookup: true}
   - {name: pair_taste_now, entity: pair, aggregate: cosine, lookup: true}
   - {name: pair_price, entity: pair, aggregate: count, group_by: objectAttributes.price}
 `
-	define(t, cfg.Features, definitions)
+	define(t, cfg.FeaturesFile, definitions)
 	s := start(t, cfg)
 	at := time.Now().Truncate(time.Millisecond)
 	s.publish(liking(at)...)
@@ -115,10 +115,10 @@ func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 			t.Errorf("%+v: want a late value, and no other difference", d)
 		}
 	}
-	if _, err := s.run("features", "verify", "--features", cfg.Features); err != nil {
+	if _, err := s.run("features", "verify", "--features_file", cfg.FeaturesFile); err != nil {
 		t.Errorf("verify with text output: %v", err)
 	}
-	define(t, cfg.Features, definitions+"  - {name: added, entity: user, aggregate: count}\n")
+	define(t, cfg.FeaturesFile, definitions+"  - {name: added, entity: user, aggregate: count}\n")
 	eventually.True(t, "the added definition is active", func() bool {
 		return slices.ContainsFunc(s.features.Definitions(), func(d feature.Definition) bool { return d.Name == "added" })
 	})
@@ -147,8 +147,8 @@ func TestPinot_ReplacesEmbeddedActions(t *testing.T) {
 	defer pinot.Close()
 	cfg := testConfig(t.TempDir())
 	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{pinot.URL}, pinot.URL
-	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
-	define(t, cfg.Features, `
+	cfg.FeaturesFile = filepath.Join(cfg.Dir, "features.yaml")
+	define(t, cfg.FeaturesFile, `
 features:
 - {name: all, entity: user, aggregate: count}
 - {name: pin_all, entity: pin, aggregate: count}
@@ -161,7 +161,7 @@ features:
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	s.stop()
-	defs, err := feature.Load(cfg.Features)
+	defs, err := feature.Load(cfg.FeaturesFile)
 	must.OK(t, err)
 	store, err := feature.OpenEmbedded(filepath.Join(cfg.Dir, "features"), cfg.Feature, slog.New(slog.DiscardHandler), time.Now)
 	must.OK(t, err)
@@ -205,9 +205,9 @@ func TestFeed_DoesNotDependOnFeatureStore(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	pinot := fakePinot(t, &does)
 	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{pinot}, pinot
-	cfg.Feature.Deadline, cfg.Feature.BreakAfter, cfg.Feature.BreakFor = 50*time.Millisecond, 3, 500*time.Millisecond
-	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
-	define(t, cfg.Features, "features: [{name: all, entity: user, aggregate: count}]")
+	cfg.Feature.Timeout, cfg.Feature.BreakerFailures, cfg.Feature.BreakerOpenTime = 50*time.Millisecond, 3, 500*time.Millisecond
+	cfg.FeaturesFile = filepath.Join(cfg.Dir, "features.yaml")
+	define(t, cfg.FeaturesFile, "features: [{name: all, entity: user, aggregate: count}]")
 	s := start(t, cfg)
 	at := time.Now()
 	s.publish(append(liking(at), event(at, "follow", "follows", "user:0", "follow", "interest:0", nil))...)
@@ -289,7 +289,7 @@ func define(t *testing.T, path, text string) {
 
 func (s *started) verify() []featurelog.Drift {
 	s.t.Helper()
-	out, err := s.run("features", "verify", "-o", "json", "--features", s.cfg.Features)
+	out, err := s.run("features", "verify", "-o", "json", "--features_file", s.cfg.FeaturesFile)
 	if err != nil {
 		s.t.Fatalf("verify: %v\n%s", err, out)
 	}
@@ -351,8 +351,8 @@ func TestWait_IncludesPinot(t *testing.T) {
 	behind := newIngestingPinot(t)
 	cfg := testConfig(t.TempDir())
 	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{behind.url}, behind.url
-	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
-	define(t, cfg.Features, "features: [{name: all, entity: user, aggregate: count}]")
+	cfg.FeaturesFile = filepath.Join(cfg.Dir, "features.yaml")
+	define(t, cfg.FeaturesFile, "features: [{name: all, entity: user, aggregate: count}]")
 	s := launch(t, cfg, slog.New(slog.DiscardHandler), everything())
 	behind.log.Store(s.ends)
 	if !s.awaitReady(t.Context()) {

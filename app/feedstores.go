@@ -128,7 +128,7 @@ func (p *App) openCassandra() error {
 // openCluster opens a store on Cassandra that keeps reconnecting. The cluster may be unavailable at the start.
 func (p *App) openCluster(name string, at cassandra.Cluster) (*cassandra.Store, error) {
 	cfg := p.cfg.FeedStore
-	store, err := cassandra.New(name, cfg.Cassandra.Config, at, cfg.MaxFeed, p.log)
+	store, err := cassandra.New(name, cfg.Cassandra.Config, at, cfg.MaxItems, p.log)
 	if err != nil {
 		return nil, err
 	}

@@ -131,18 +131,18 @@ func TestGeneration_AppliesAnotherCap(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	cfg := testConfig(t.TempDir())
-	cfg.Pools.Cap = 20
-	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // a backfill uses the current weights of edges; brute force has none
+	cfg.Pools.MaxCandidates = 20
+	cfg.Actors.EdgeWeightSteps = actors.Steps{{MinAffinity: math.Inf(-1), Weight: 1}} // a backfill uses the current weights of edges; brute force has none
 	s := start(t, cfg)
 	s.importSet(d)
 	s.stop()
 
-	cfg.Pools.Cap = DefaultConfig().Pools.Cap
+	cfg.Pools.MaxCandidates = DefaultConfig().Pools.MaxCandidates
 	s = start(t, cfg)
 	if done := s.generate(); done.Previous != 1 || done.Generation != 2 || done.Copied == nil || done.Copied.Rows == 0 || done.Rebuilt.Users < len(d.users) {
 		t.Errorf("built %+v", done)
 	}
-	s.checkPools(d, cfg.Pools.Cap)
+	s.checkPools(d, cfg.Pools.MaxCandidates)
 	shown := &reading{started: s, user: d.users[0], limit: 20, shown: map[schemas.PinID]visits.Item{}}
 	if shown.visit(); len(shown.shown) == 0 {
 		t.Fatal("nothing was shown")
@@ -300,7 +300,7 @@ func (l *life) check() {
 func TestGeneration_CutsOverUnderLoad(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
-	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = 5000, 5000, 3
+	cfg.Pools.MaxCandidates, cfg.Fanout.MaxRecentPublications, cfg.Fanout.StepFollowers = 5000, 5000, 3
 	s := start(t, cfg)
 	l := s.startLife(20)
 	l.run()
@@ -321,7 +321,7 @@ func TestGeneration_CutsOverUnderLoad(t *testing.T) {
 func TestGeneration_ResumesAndAborts(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
-	cfg.Pools.Cap, cfg.Fanout.Recents = 5000, 5000
+	cfg.Pools.MaxCandidates, cfg.Fanout.MaxRecentPublications = 5000, 5000
 	s := start(t, cfg)
 	l := s.startLife(300)
 	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "no generation is being built") {
@@ -396,7 +396,7 @@ func TestGeneration_IsSharedByProcesses(t *testing.T) {
 	broker := startBroker(t)
 	config := func() Config {
 		cfg := roleConfig(t, broker)
-		cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = 5000, 5000, 3
+		cfg.Pools.MaxCandidates, cfg.Fanout.MaxRecentPublications, cfg.Fanout.StepFollowers = 5000, 5000, 3
 		return cfg
 	}
 	first := startPieces(t, config(), processing(topics.RowGroups()))

@@ -88,10 +88,10 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	home := cfg.Generator.Feeds[rules.Home]
 	home.Shares = maps.Clone(home.Shares)
 	home.Shares[schemas.Explore] = 0.25
-	home.Explore = rules.Explore{Pin: 1}
+	home.Explore = rules.Explore{PinImpressions: 1}
 	home.Defer.Margin, home.Defer.Budget = 5, 0
 	cfg.Generator.Feeds[rules.Home] = home
-	cfg.Objects.Hot.From = 1
+	cfg.Objects.Hot.MinEngagement = 1
 	s := start(t, cfg)
 	now := time.Now()
 	s.publish(generatorEvents(now)...)

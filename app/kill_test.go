@@ -69,7 +69,7 @@ func newChild(t *testing.T, dir string) *child {
 	kafka, registry, web := freeAddress(t), freeAddress(t), freeAddress(t)
 	c := &child{t: t, http: "http://" + web, flags: []string{"--kafka", kafka, "--registry", registry}}
 	c.args = append([]string{"dev", "--dir", dir, "--http", web}, c.flags...)
-	for _, wait := range []string{"feed.generator_timeout", "feed.store_timeout", "feed.catch_up_timeout", "feed.served_timeout", "feature.deadline"} {
+	for _, wait := range []string{"feed.generator_timeout", "feed.read_timeout", "feed.catch_up_timeout", "feed.ack_timeout", "feature.timeout"} {
 		c.args = append(c.args, "--"+wait, patience.String())
 	}
 	t.Cleanup(c.kill)
@@ -250,7 +250,7 @@ func testKills(t *testing.T, dir string, kills int, most int64) {
 // compare checks the program's responses.
 func (c *child) compare(d *dataset) {
 	c.t.Helper()
-	limit := DefaultConfig().Pools.Cap
+	limit := DefaultConfig().Pools.MaxCandidates
 	server := &visits.HTTP{URL: c.http, Client: &http.Client{Timeout: 2 * patience}}
 	for _, user := range d.users {
 		if err := visits.CheckPools(c.t.Context(), server, d.product, user, limit); err != nil {

@@ -55,8 +55,8 @@ feed_store:
     primary: {hosts: [%q], replicas: 1}
     standby: {hosts: [%q], replicas: 1}
 pinot: {controller: %q, brokers: [%q]}
-feed: {generator_timeout: 10s, store_timeout: 2s, catch_up_timeout: 2s, served_timeout: 2s}
-feature: {deadline: 1m}
+feed: {generator_timeout: 10s, read_timeout: 2s, catch_up_timeout: 2s, ack_timeout: 2s}
+feature: {timeout: 1m}
 `, at[0], at[1], at[2], at[3], at[4], at[5])
 	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	command := func(args ...string) string { return configured(t, file, args...) }

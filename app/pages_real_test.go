@@ -197,9 +197,9 @@ feed_store:
   cassandra:
     primary: {hosts: [%q], replicas: 1}
     standby: {hosts: [%q], replicas: 1}
-  hedge: {recover: 5}
-feed: {generator_timeout: 2s, store_timeout: 1s}
-api: {limits: {least: 1000}}
+  hedge: {failback_reads: 5}
+feed: {generator_timeout: 2s, read_timeout: 1s}
+api: {limits: {min_concurrency: 1000}}
 `, kafka, registry, primary, standby)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)

@@ -143,7 +143,7 @@ func TestProcesses_ShareGroupsThroughJoinKillAndDrain(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
 	cfg := roleConfig(t, broker)
-	flags := []string{"--pools.cap", strconv.Itoa(everyCap), "--fanout.recents", "5000", "--fanout.step_edges", "3"}
+	flags := []string{"--pools.max_candidates", strconv.Itoa(everyCap), "--fanout.max_recent_publications", "5000", "--fanout.step_followers", "3"}
 	first, second := startProcess(t, broker, flags...), startProcess(t, broker, flags...)
 	front := startPieces(t, cfg, serving())
 	hasty := roleConfig(t, broker)

@@ -53,7 +53,7 @@ func (s httpAPI) checkRelated(d *dataset) {
 		}
 		for _, other := range s.related(p.ID) {
 			found++
-			if back := s.related(other); len(back) < DefaultConfig().Related.Keep && !slices.Contains(back, p.ID) {
+			if back := s.related(other); len(back) < DefaultConfig().Related.MaxNeighbors && !slices.Contains(back, p.ID) {
 				s.t.Errorf("%s is a neighbor of %s, but not vice versa", other, p.ID)
 			}
 		}
@@ -85,8 +85,8 @@ var processingTimeout = (max(slowly, 5) * time.Minute).String()
 // testConfig returns a configuration with free ports.
 func testConfig(dir string) Config {
 	cfg := DefaultConfig()
-	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.ServedTimeout = patience, patience, patience, patience
-	cfg.Feature.Deadline = patience
+	cfg.Feed.GeneratorTimeout, cfg.Feed.ReadTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.AckTimeout = patience, patience, patience, patience
+	cfg.Feature.Timeout = patience
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.settle()
 	shortHandover(&cfg)
@@ -160,8 +160,8 @@ func (s *started) runIn(ctx context.Context, args ...string) (string, error) {
 		"--partitions", strconv.Itoa(int(s.cfg.partitions())), "--http", s.server.Addr())...)
 }
 
-// interrupt runs a command until a group has counted an effect a number of times. It fails the test unless the error has the
-// text resume.
+// interrupt runs a command until a group has counted an effect a number of times. It fails the test unless the error
+// has the text resume.
 func (s *started) interrupt(group, effect string, times int64, resume string, args ...string) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -205,7 +205,7 @@ func readDataset(t *testing.T, dir string) *dataset {
 	t.Helper()
 	set, err := lastfm.Read(os.DirFS(dir))
 	must.OK(t, err)
-	d := &dataset{dir: dir, last: lastAction(), product: oracle.New(oracle.Config{HalfLife: DefaultConfig().Fanout.HalfLife})}
+	d := &dataset{dir: dir, last: lastAction(), product: oracle.New(oracle.Config{HalfLife: DefaultConfig().Fanout.ScoreHalfLife})}
 	shift := set.ShiftTo(d.last)
 	for line := range set.Users(shift) {
 		d.product.Apply(line)
@@ -297,12 +297,12 @@ func TestProduct_MatchesBruteForceWhenPulled(t *testing.T) {
 	d := readDataset(t, generated(t, 0.02))
 	d.deliveries = 0
 	cfg := testConfig(t.TempDir())
-	cfg.Pools.Cap, cfg.FeedStore.MaxFeed, cfg.Fanout.PullAbove, cfg.Fanout.Recents = everyCap, everyCap, 0, 10_000
-	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // a pulled pin has the current weight of its edge; brute force has none
+	cfg.Pools.MaxCandidates, cfg.FeedStore.MaxItems, cfg.Fanout.PullThreshold, cfg.Fanout.MaxRecentPublications = everyCap, everyCap, 0, 10_000
+	cfg.Actors.EdgeWeightSteps = actors.Steps{{MinAffinity: math.Inf(-1), Weight: 1}} // a pulled pin has the current weight of its edge; brute force has none
 	s := start(t, cfg)
 	s.importSet(d)
 	s.checkPools(d, everyCap)
-	s.api().checkVisits(d, DefaultConfig().Pools.Cap)
+	s.api().checkVisits(d, DefaultConfig().Pools.MaxCandidates)
 	s.checkNoLoss()
 	for _, g := range s.groups {
 		if status := g.Status(); status.Group == topics.Fanout && status.Effects["pulled"] == 0 {
@@ -321,11 +321,11 @@ func TestProduct_MatchesBruteForceOnLastfm(t *testing.T) {
 // testProduct imports a dataset, with a cap above all pools and with the default one, and compares the responses with brute
 // force. Each case has its own oracle, because visits change it.
 func testProduct(t *testing.T, dir string) {
-	for name, limit := range map[string]int{"cap above all pools": everyCap, "default cap": DefaultConfig().Pools.Cap} {
+	for name, limit := range map[string]int{"cap above all pools": everyCap, "default cap": DefaultConfig().Pools.MaxCandidates} {
 		t.Run(name, func(t *testing.T) {
 			d := readDataset(t, dir)
 			cfg := testConfig(t.TempDir())
-			cfg.Pools.Cap = limit
+			cfg.Pools.MaxCandidates = limit
 			s := start(t, cfg)
 			s.importSet(d)
 			s.checkPools(d, limit)
@@ -333,7 +333,7 @@ func testProduct(t *testing.T, dir string) {
 			s.api().checkItems(d)
 			s.checkLists(d)
 			s.api().checkRelated(d)
-			if limit == DefaultConfig().Pools.Cap {
+			if limit == DefaultConfig().Pools.MaxCandidates {
 				s.checkCapWasMet()
 				s.api().checkVisits(d, limit)
 			}

@@ -61,20 +61,20 @@ func TestRebuild_RestoresPools(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	cfg := testConfig(t.TempDir())
-	cfg.Pools.Cap = 20
+	cfg.Pools.MaxCandidates = 20
 	// A backfill uses the current weights of edges; brute force has none.
-	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}}
+	cfg.Actors.EdgeWeightSteps = actors.Steps{{MinAffinity: math.Inf(-1), Weight: 1}}
 	s := start(t, cfg)
 	s.importSet(d)
 	s.checkPools(d, 20)
 	s.stop()
 
-	cfg.Pools.Cap = DefaultConfig().Pools.Cap
+	cfg.Pools.MaxCandidates = DefaultConfig().Pools.MaxCandidates
 	s = start(t, cfg)
 	if done := s.rebuilt("all"); done.Users < len(d.users) || s.effect(topics.Pools, "rebuilt") != int64(done.Users) {
 		t.Errorf("%+v, %d pools rebuilt", done, s.effect(topics.Pools, "rebuilt"))
 	}
-	s.checkPools(d, cfg.Pools.Cap)
+	s.checkPools(d, cfg.Pools.MaxCandidates)
 
 	shown := d.users[0]
 	r := &reading{started: s, user: shown, limit: 20, shown: map[schemas.PinID]visits.Item{}}

@@ -13,7 +13,7 @@ func (c *Config) Remains(now time.Time) []ops.Remain {
 	return []ops.Remain{
 		c.remainingActions(now),
 		{Where: "features of pins", What: "anonymous shares in counts, sketches and means"},
-		{Where: "insights", What: "the days on which the user acted, which no response counts", Note: fmt.Sprintf("until the next sweep of each running serve process, within %s", c.Insight.SweepEvery)},
+		{Where: "insights", What: "the days on which the user acted, which no response counts", Note: fmt.Sprintf("until the next sweep of each running serve process, within %s", c.Insight.SweepInterval)},
 		{Where: "files of the feature log", What: "served features, and every model trained on them", Note: "until you delete the files of every serve process"},
 		{
 			Where: "backups", What: "all data of the user at the time of the backup",
@@ -25,7 +25,7 @@ func (c *Config) Remains(now time.Time) []ops.Remain {
 		{Where: "rows of interests", What: "the user's id in impressions, and the user's pins, hidden, in the evidence of other users", Note: "until the impression or the evidence expires"},
 		{Where: "rows of retries", What: "unreadable records", Note: "until a retry succeeds or their retries expire"},
 		{Where: "rows of retries", What: "error messages, which may contain the user's id", Note: "until newer ones replace them"},
-		{Where: "materialized feeds of other users", What: "the user's pins, hidden", Note: fmt.Sprintf("until %d newer items are served", c.FeedStore.MaxFeed)},
+		{Where: "materialized feeds of other users", What: "the user's pins, hidden", Note: fmt.Sprintf("until %d newer items are served", c.FeedStore.MaxItems)},
 		{Where: "pools of other users", What: "the user's pins, hidden, from existing follows", Note: "for a day or two"},
 		{
 			Where: "pools of other users", What: "the user's pins, hidden, from ended follows, pulled followees, related pins or offers",

@@ -35,8 +35,8 @@ const (
 // replayConfig keeps few pins per followee: the rules determine which ones.
 func replayConfig(t *testing.T) Config {
 	cfg := testConfig(t.TempDir())
-	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = replayCap, 4*replayCap, 3
-	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // brute force has no weights
+	cfg.Pools.MaxCandidates, cfg.Fanout.MaxRecentPublications, cfg.Fanout.StepFollowers = replayCap, 4*replayCap, 3
+	cfg.Actors.EdgeWeightSteps = actors.Steps{{MinAffinity: math.Inf(-1), Weight: 1}} // brute force has no weights
 	return cfg
 }
 
@@ -104,9 +104,9 @@ func edgesFirst(publish func(...map[string]any), events []map[string]any) {
 // bruteForce computes the expected results of the events with the rules of a configuration.
 func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 	t.Helper()
-	d := &dataset{product: oracle.New(oracle.Config{HalfLife: cfg.Fanout.HalfLife, Quality: func(e *schemas.PinEvent) float64 {
+	d := &dataset{product: oracle.New(oracle.Config{HalfLife: cfg.Fanout.ScoreHalfLife, Quality: func(e *schemas.PinEvent) float64 {
 		q := 1.0
-		for _, r := range cfg.Objects.Quality {
+		for _, r := range cfg.Objects.QualityRules {
 			if e.Attributes["tier"] == r.Equals {
 				q *= r.Factor
 			}
@@ -164,23 +164,23 @@ func (s *started) recordCounts() map[string]int {
 // After a replay, the changed rules rank published pins, like the oracle. Before it, pools keep their contents.
 func TestReplay_AppliesChangedRules(t *testing.T) {
 	t.Parallel()
-	roomy := func(c *Config) { c.Pools.Cap, c.Fanout.Recents = 500, 1000 }
+	roomy := func(c *Config) { c.Pools.MaxCandidates, c.Fanout.MaxRecentPublications = 500, 1000 }
 	for name, c := range map[string]struct {
 		changes       bool
 		before, after func(*Config)
 	}{
-		"a longer half-life, more pins than are kept": {false, func(*Config) {}, func(c *Config) { c.Fanout.HalfLife *= 10 }},
+		"a longer half-life, more pins than are kept": {false, func(*Config) {}, func(c *Config) { c.Fanout.ScoreHalfLife *= 10 }},
 		"a shorter half-life and another quality, pulled": {
 			false,
-			func(c *Config) { c.Fanout.PullAbove, c.Objects.Quality = 2, gold(1.5) },
+			func(c *Config) { c.Fanout.PullThreshold, c.Objects.QualityRules = 2, gold(1.5) },
 			func(c *Config) {
-				c.Fanout.PullAbove, c.Fanout.HalfLife, c.Objects.Quality = 2, c.Fanout.HalfLife/4, gold(20)
+				c.Fanout.PullThreshold, c.Fanout.ScoreHalfLife, c.Objects.QualityRules = 2, c.Fanout.ScoreHalfLife/4, gold(20)
 			},
 		},
 		"another quality, with moved and deleted pins": {
 			true,
-			func(c *Config) { roomy(c); c.Objects.Quality = gold(50) },
-			func(c *Config) { roomy(c); c.Objects.Quality = gold(0.05) },
+			func(c *Config) { roomy(c); c.Objects.QualityRules = gold(50) },
+			func(c *Config) { roomy(c); c.Objects.QualityRules = gold(0.05) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestReplay_AppliesChangedRules(t *testing.T) {
 func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	s := start(t, cfg)
 	edgesFirst(s.publish, events)
-	s.checkPools(bruteForce(t, cfg, events), cfg.Pools.Cap)
+	s.checkPools(bruteForce(t, cfg, events), cfg.Pools.MaxCandidates)
 	s.stop()
 
 	s = start(t, changed)
@@ -212,14 +212,14 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	}
 	r.applied()
 	before := s.recordCounts()
-	done := s.replay("all", "--half-life", changed.Fanout.HalfLife.String())
+	done := s.replay("all", "--half-life", changed.Fanout.ScoreHalfLife.String())
 	if done.Events.Events == 0 || done.Built.Previous != 1 || done.Built.Generation != 2 || done.Built.NotCarried != 0 {
 		t.Errorf("replayed %+v, built %+v", done.Events, done.Built)
 	}
 	if diff := cmp.Diff(before, s.recordCounts()); diff != "" {
 		t.Errorf("duplicate records (-before +after):\n%s", diff)
 	}
-	s.checkPools(bruteForce(t, changed, events), cfg.Pools.Cap)
+	s.checkPools(bruteForce(t, changed, events), cfg.Pools.MaxCandidates)
 	r.visit() // checks that nothing is new again
 	r.applied()
 	s.checkReportedOnce()
@@ -257,7 +257,7 @@ func TestReplay_ResumesAndAborts(t *testing.T) {
 	s := start(t, cfg)
 	edgesFirst(s.publish, events)
 	s.stop()
-	cfg.Fanout.HalfLife *= 5
+	cfg.Fanout.ScoreHalfLife *= 5
 	cfg.settle()
 	s = start(t, cfg)
 	if _, err := s.run("replay", "all", "--resume"); err == nil || !strings.Contains(err.Error(), "no run to resume") {
@@ -296,14 +296,14 @@ func TestReplay_ResumesAfterKills(t *testing.T) {
 	cfg := replayConfig(t)
 	events := randomProduct(11, 200, false)
 	c := newChild(t, t.TempDir())
-	c.args = append(c.args, "--pools.cap", strconv.Itoa(replayCap), "--fanout.recents", strconv.Itoa(4*replayCap))
+	c.args = append(c.args, "--pools.max_candidates", strconv.Itoa(replayCap), "--fanout.max_recent_publications", strconv.Itoa(4*replayCap))
 	c.start()
 	edgesFirst(c.publish, append([]map[string]any{event(time.Now(), "v", "follows", "user:visitor", "follow", "user:author-0", nil)}, events...))
 	at := httpAPI{t, c.http}
 	shown := at.newPins("user:visitor")
 	c.kill()
-	cfg.Fanout.HalfLife = 10 * 24 * time.Hour
-	c.args = append(c.args, "--fanout.half_life", "240h")
+	cfg.Fanout.ScoreHalfLife = 10 * 24 * time.Hour
+	c.args = append(c.args, "--fanout.score_half_life", "240h")
 	c.start()
 	var again []string
 	done := c.retry(func(killed bool) []string {

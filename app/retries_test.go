@@ -34,7 +34,7 @@ func (s httpAPI) becomes(kind string, state schemas.RetryState) {
 func TestDeadLetter_TakesEffectOnceCauseIsFixed(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
-	cfg.Retries.FirstDelay, cfg.Retries.Linear, cfg.Retries.Attempts, cfg.Retries.Settle = 100*time.Millisecond, 1000, 1000, time.Second
+	cfg.Retries.InitialDelay, cfg.Retries.LinearAttempts, cfg.Retries.MaxAttempts, cfg.Retries.DoneAfter = 100*time.Millisecond, 1000, 1000, time.Second
 	const kind = "actions/objects/verb-unknown-verb-known-are-click"
 	s := start(t, cfg)
 	now := time.Now()

@@ -73,7 +73,7 @@ func freeAddress(t *testing.T) string {
 func TestRoles_RunInSeparateProcesses(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
-	limit := DefaultConfig().Pools.Cap
+	limit := DefaultConfig().Pools.MaxCandidates
 	broker := startBroker(t)
 	first := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
 	second := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))

@@ -144,15 +144,15 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 	if n := setSecrets(reflect.ValueOf(&cfg).Elem()); n < 9 {
 		t.Fatalf("found only %d secrets", n)
 	}
-	cfg.Tracing.Endpoint, cfg.Tracing.Sample, cfg.Tracing.Every = collector.URL, 1, 10*time.Millisecond
+	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio, cfg.Tracing.ExportInterval = collector.URL, 1, 10*time.Millisecond
 	cfg.Tracing.Headers = map[string]secure.Secret{"X-Key": canary}
 	cfg.Tracing.Client.Password = "" // or the token
 	cfg.Auth.SecretFile, cfg.Peers.SecretFile, cfg.Feed.CursorKeyFile = file, file, file
-	cfg.Auth.JWKS, cfg.Auth.Audience, cfg.Auth.Refresh = keys.url+"/keys?key="+canary, "smartfeed", time.Second
-	cfg.Outgoing = outgoing.Config{Allow: []string{"127.0.0.0/8"}}
+	cfg.Auth.JWKS, cfg.Auth.Audience, cfg.Auth.RefreshInterval = keys.url+"/keys?key="+canary, "smartfeed", time.Second
+	cfg.Outgoing = outgoing.Config{AllowedNetworks: []string{"127.0.0.0/8"}}
 	cfg.Generator.Model.URL = source.url + "/scores?key=" + canary
-	cfg.Generator.Sources = []generator.ExternalSource{{
-		Name: "trends", Config: outside.Config{URL: source.url + "/trends?key=" + canary, Timeout: time.Second}, Limit: 10, Share: 0.1,
+	cfg.Generator.ExternalSources = []generator.ExternalSource{{
+		Name: "trends", Config: outside.Config{URL: source.url + "/trends?key=" + canary, Timeout: time.Second}, MaxCandidates: 10, Share: 0.1,
 	}}
 	cfg.Admin = freeAddress(t)
 	s := &outputs{t: t}

@@ -184,7 +184,7 @@ func (g *guarded) checkMaterialized() {
 // openStore opens a feed store until the test ends.
 func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Cluster) *cassandra.Store {
 	t.Helper()
-	s, err := cassandra.New(name, cfg, at, DefaultConfig().FeedStore.MaxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	s, err := cassandra.New(name, cfg, at, DefaultConfig().FeedStore.MaxItems, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	must.OK(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -361,7 +361,7 @@ func TestSecrets_AreInNoConfigurationOutput(t *testing.T) {
 		environ = append(environ, "SMARTFEED_"+name+"="+secret, "SMARTFEED_"+strings.TrimSuffix(name, "PASSWORD")+"USER=ada")
 	}
 	mechanism := "SMARTFEED_KAFKA_CLIENT_SASL_MECHANISM="
-	stream := `SMARTFEED_PINOT_STREAM={sasl.jaas.config: ` + secret + `}`
+	stream := `SMARTFEED_PINOT_STREAM_CONFIG={sasl.jaas.config: ` + secret + `}`
 	with := func(more ...string) []string { return slices.Concat(environ, more) }
 	for _, c := range []struct {
 		name    string
@@ -373,7 +373,7 @@ func TestSecrets_AreInNoConfigurationOutput(t *testing.T) {
 		{"in order", with(mechanism+"SCRAM-SHA-256", stream), []string{"config", "check"}, 0, "is valid"},
 		{"shown", with(mechanism+"SCRAM-SHA-256", stream), []string{"config", "show"}, 0, "password: (hidden)"},
 		{"in addresses", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://host/keys?key="+secret, "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?key="+secret,
-			"SMARTFEED_GENERATOR_SOURCES=[{name: trends, url: 'https://host/trends?key="+secret+"', timeout: 40ms, limit: 10, share: 0.1}]"), []string{"config", "show"}, 0, "https://host/trends?(hidden)"},
+			"SMARTFEED_GENERATOR_EXTERNAL_SOURCES=[{name: trends, url: 'https://host/trends?key="+secret+"', timeout: 40ms, max_candidates: 10, share: 0.1}]"), []string{"config", "show"}, 0, "https://host/trends?(hidden)"},
 		{"a redacted address", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_GENERATOR_MODEL_URL=https://host/scores?(hidden)"), []string{"config", "check"}, 2, "is the redacted form of an address"},
 		{"another mistake", with(mechanism + "NONE"), []string{"config", "check"}, 2, "mechanism"},
 		{"in the address of the registry", with(mechanism+"SCRAM-SHA-256", "SMARTFEED_REGISTRY=https://ada:"+secret+"@host"), []string{"config", "check"}, 2, "registry: the address contains a user"},

@@ -30,7 +30,7 @@ func startTraced(t *testing.T, share float64) traced {
 	t.Helper()
 	collector := otlptest.New(t)
 	cfg := testConfig(t.TempDir())
-	cfg.Tracing.Endpoint, cfg.Tracing.Sample, cfg.Tracing.Every = collector.URL, share, 10*time.Millisecond
+	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio, cfg.Tracing.ExportInterval = collector.URL, share, 10*time.Millisecond
 	return traced{start(t, cfg), collector}
 }
 

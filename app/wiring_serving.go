@@ -14,7 +14,7 @@ import (
 )
 
 func (p *App) openFeatures(context.Context) error {
-	definitions, err := feature.Load(p.cfg.Features)
+	definitions, err := feature.Load(p.cfg.FeaturesFile)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (p *App) openFeatures(context.Context) error {
 	}
 	p.onCloseDo(p.features.Close)
 	reloader := feature.Reloader{
-		Path: p.cfg.Features, Every: p.cfg.Feature.ReloadEvery, Service: p.features, Metrics: metrics, Log: p.log,
+		Path: p.cfg.FeaturesFile, Every: p.cfg.Feature.ReloadInterval, Service: p.features, Metrics: metrics, Log: p.log,
 	}
 	p.component("feature-definitions", reloader.Run)
 	return p.openInsights()

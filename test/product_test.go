@@ -37,8 +37,8 @@ func testConfig(t *testing.T) app.Config {
 	t.Helper()
 	const timeout = 2 * time.Second
 	cfg := app.DefaultConfig()
-	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.ServedTimeout = timeout, timeout, timeout, timeout
-	cfg.Feature.Deadline = timeout
+	cfg.Feed.GeneratorTimeout, cfg.Feed.ReadTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.AckTimeout = timeout, timeout, timeout, timeout
+	cfg.Feature.Timeout = timeout
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = t.TempDir(), freeAddress(t), []string{"127.0.0.1:0"}, freeAddress(t)
 	return cfg
 }

@@ -23,9 +23,9 @@ type ClientConfig struct {
 	SASL SASL       `yaml:"sasl"`
 	// The name is that in the brokers' broker.rack. It has an effect only if the brokers have
 	// replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector.
-	Rack string `yaml:"rack" help:"rack of this process, whose replicas it reads from; empty: it reads from the leaders"`
+	Rack string `yaml:"rack" help:"rack of this process, whose replicas it reads; empty: it reads from the leaders"`
 	// Members are named after the address of the process.
-	Static bool `yaml:"static" help:"be a static member of the groups that keep rows: while the process is down, its partitions are reassigned only after rows.session_timeout"`
+	StaticMembership bool `yaml:"static_membership" help:"join the groups that keep rows as a static member: the partitions of a stopped process are reassigned only after rows.session_timeout"`
 }
 
 // SASL configures the authentication to the brokers. The zero value means no authentication.

@@ -257,7 +257,7 @@ func TestClientConfig_Validate(t *testing.T) {
 		want string
 	}{
 		{"nothing", topics.ClientConfig{}, ""},
-		{"scram", topics.ClientConfig{SASL: topics.SASL{Mechanism: "SCRAM-SHA-512", Login: login}, Rack: "a", Static: true}, ""},
+		{"scram", topics.ClientConfig{SASL: topics.SASL{Mechanism: "SCRAM-SHA-512", Login: login}, Rack: "a", StaticMembership: true}, ""},
 		{"plain without TLS", topics.ClientConfig{SASL: topics.SASL{Mechanism: "PLAIN", Login: login}}, "sasl.mechanism: PLAIN sends the password itself"},
 		{"plain over TLS", topics.ClientConfig{TLS: secure.TLS{Enabled: true}, SASL: topics.SASL{Mechanism: "PLAIN", Login: login}}, ""},
 		{"another mechanism", topics.ClientConfig{SASL: topics.SASL{Mechanism: "scram", Login: login}}, `sasl.mechanism: "scram": want one of PLAIN`},

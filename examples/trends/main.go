@@ -4,7 +4,7 @@
 //	go run ./examples/trends 127.0.0.1:9700 pin:tea pin:boat
 //
 // The content generator POSTs {"user","feed","limit"} while a visit waits. It uses the candidates of an answer that
-// arrives within the configured timeout (generator.sources) and within half of the visit's remaining time.
+// arrives within the configured timeout (generator.external_sources) and within half of the visit's remaining time.
 // docs/tutorials/own-source.md shows it in use.
 package main
 

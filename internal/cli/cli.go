@@ -70,7 +70,7 @@ func (p *program) root() *cobra.Command {
 		Long: `Run and operate a home feed and near-real-time features on Kafka.
 
 "smartfeed dev" runs everything in one process on embedded parts. Every value of the configuration can be set in a file
-(--config, SMARTFEED_CONFIG), in the environment (SMARTFEED_POOLS_CAP) and by a flag (--pools.cap). A flag overrides the
+(--config, SMARTFEED_CONFIG), in the environment (SMARTFEED_POOLS_MAX_CANDIDATES) and by a flag (--pools.max_candidates). A flag overrides the
 environment, and the environment overrides the file. "smartfeed config show" prints all values. The flags below are flags of
 every command.`,
 		Version:          app.Version(),
@@ -81,7 +81,6 @@ every command.`,
 	defaults := app.DefaultConfig()
 	flags := root.PersistentFlags()
 	config.AddFlags(&defaults, flags)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return config.FlagError(err, app.RenamedKeys()) })
 	flags.StringVar(&p.file, "config", "", "configuration file (default smartfeed.yaml, if it exists)")
 	flags.VarP(&p.format, "output", "o", "output format: table, json or yaml")
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml") // the flag exists: it was added above

@@ -162,7 +162,7 @@ func lastLines(text string) string {
 // Completion offers groups, topics, sources, feeds and features, but no users.
 func TestCompletions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
-	text := "generator: {feeds: {calm: {like: home}}, sources: [{name: trends, url: 'http://192.0.2.1/', timeout: 40ms, limit: 10}]}\n"
+	text := "generator: {feeds: {calm: {extends: home}}, external_sources: [{name: trends, url: 'http://192.0.2.1/', timeout: 40ms, max_candidates: 10}]}\n"
 	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	configured := "SMARTFEED_CONFIG=" + file
 	for _, c := range []struct {
@@ -246,7 +246,8 @@ printf '%s\n' "${COMPREPLY[@]}"`)
 	}
 }
 
-// The guide names the package that the completion script needs, as long as it needs it: cobra's script calls a function of it.
+// The guide names the package that the completion script needs, as long as it needs it: cobra's script calls a function
+// of it.
 func TestToolsDocument_NamesWhatCompletionNeeds(t *testing.T) {
 	_, script, _ := execute(t, nil, "completion", "bash")
 	text, err := os.ReadFile("../../docs/how-to/tools.md")

@@ -22,7 +22,7 @@ func (p *program) configShowCommand() *cobra.Command {
 	var o config.Options
 	c := &cobra.Command{
 		Use: "show", Short: "Print every value in effect, as a configuration file", Args: noArguments,
-		Example: "  smartfeed config show --docs > smartfeed.yaml\n  SMARTFEED_POOLS_CAP=200 smartfeed config show --changed",
+		Example: "  smartfeed config show --docs > smartfeed.yaml\n  SMARTFEED_POOLS_MAX_CANDIDATES=200 smartfeed config show --changed",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.load(cmd)
 			if err != nil {

@@ -36,7 +36,7 @@ is no longer in its topic.`,
 			if err != nil {
 				return nil, err
 			}
-			definitions, err := feature.Load(cfg.Features)
+			definitions, err := feature.Load(cfg.FeaturesFile)
 			if err != nil {
 				return nil, err
 			}

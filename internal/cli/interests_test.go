@@ -50,8 +50,8 @@ func TestInterests_PrintTables(t *testing.T) {
 func TestInterests_SayWhyTermIsBlocked(t *testing.T) {
 	addr := newServer(t)
 	for want, args := range map[string][]string{
-		`term "sale" is blocked by the configuration (interests.block, interests.stop): advertising`: {"accept", "Sale"},
-		`into "sale" is blocked by the configuration (interests.block, interests.stop): advertising`: {"merge", "tea", "Sale"},
+		`term "sale" is blocked by the configuration (interests.blocked_terms, interests.stop_words): advertising`: {"accept", "Sale"},
+		`into "sale" is blocked by the configuration (interests.blocked_terms, interests.stop_words): advertising`: {"merge", "tea", "Sale"},
 	} {
 		var refused *client.Error
 		_, err := at(t, addr, append([]string{"interests"}, args...)...)

@@ -24,8 +24,8 @@ func (p *program) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay USER|following|interest|all",
 		Short: "Process the log of pins again, with the present rules of scores",
-		Long: `Process the log of pins again, so that publications get the quality (objects.quality) and the time constant
-(fanout.half_life) of the present configuration. Change the configuration, restart the processes, then replay.
+		Long: `Process the log of pins again, so that publications get the quality (objects.quality_rules) and the time constant
+(fanout.score_half_life) of the present configuration. Change the configuration, restart the processes, then replay.
 
 For all users, or for all users in one source, it reads the log twice, --rate events a second, and computes each pin's quality
 and its rank among a followee's recents again. Then it builds a new generation of the pools, --users users a second, as
@@ -37,7 +37,7 @@ For a user it processes the pins of the user's followees, and rebuilds the user'
 --since and --until (RFC 3339) select a span of the log by arrival. Use them if a rule was wrong for some time, but not if the
 time constant changed. --resume continues an interrupted run with the same arguments; --rate and --users may differ. It does
 not continue what another command is building. --abort aborts the generation that is being built, until its cut-over
-starts. Candidates of related pins keep their scores. With --half-life, which is the present fanout.half_life, those that were
+starts. Candidates of related pins keep their scores. With --half-life, which is the present fanout.score_half_life, those that were
 scored with another one are not carried over, and are counted.
 
 --group NAME explains why the rows of another group cannot be computed again. The number of partitions does not change. After
@@ -70,7 +70,7 @@ func (f *replayFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Resume, "resume", false, "continue the last run with the same arguments")
 	cmd.Flags().BoolVar(&f.abort, "abort", false, abortUsage)
 	cmd.Flags().StringVar(&f.group, "group", topics.Pools, "group whose rows are computed again")
-	cmd.Flags().DurationVar(&f.HalfLife, "half-life", 0, "present fanout.half_life, if it has changed: candidates of related pins scored with another one are not carried over")
+	cmd.Flags().DurationVar(&f.HalfLife, "half-life", 0, "present fanout.score_half_life, if it has changed: candidates of related pins scored with another one are not carried over")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, timeoutUsage)
 }
 

@@ -23,7 +23,7 @@ import (
 // load reads the configuration from the command line, the environment and the file.
 func (p *program) load(cmd *cobra.Command) (app.Config, error) {
 	cfg := app.DefaultConfig()
-	src := config.Source{File: p.configFile(), Environ: p.environ, Flags: cmd.Flags(), Renamed: app.RenamedKeys()}
+	src := config.Source{File: p.configFile(), Environ: p.environ, Flags: cmd.Flags()}
 	if err := config.Load(&cfg, src); err != nil {
 		return app.Config{}, usage(err)
 	}
@@ -121,10 +121,10 @@ func (p *program) names(cmd *cobra.Command) names {
 		feeds:   slices.Sorted(maps.Keys(cfg.Generator.Feeds)),
 		sources: []string{string(schemas.Following), string(schemas.FromInterest), string(schemas.Related)},
 	}
-	for _, source := range cfg.Generator.Sources {
+	for _, source := range cfg.Generator.ExternalSources {
 		n.sources = append(n.sources, string(source.Name))
 	}
-	if definitions, err := feature.Load(cfg.Features); err == nil {
+	if definitions, err := feature.Load(cfg.FeaturesFile); err == nil {
 		for _, d := range definitions {
 			n.features = append(n.features, d.Name)
 		}

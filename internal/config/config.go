@@ -1,14 +1,13 @@
-// Package config loads a configuration struct from four places. Each overrides the previous one: the struct itself (the
-// defaults), a YAML file, environment variables, and flags.
+// Package config loads a configuration struct from four sources. Each source overrides the previous one: the struct itself
+// (the defaults), a YAML file, environment variables, and flags.
 //
-// The struct's yaml tags define the names. The field Pools.Cap with the tags pools and cap is pools.cap in errors and
-// as the flag --pools.cap, and SMARTFEED_POOLS_CAP in the environment. Every value is written in YAML, wherever it
-// comes from: 90s, [a, b], true. A list of strings may also be written as a,b. The keys of a map are added to the
-// existing ones.
+// The yaml tags of the struct define the keys. A field with the tag max_candidates in a struct with the tag pools has the
+// key pools.max_candidates, the flag --pools.max_candidates and the variable SMARTFEED_POOLS_MAX_CANDIDATES. Values are
+// YAML in every source: 90s, [a, b], true. A list of strings may also have the form a,b. The keys of a map are added to
+// the existing ones.
 //
-// All mistakes are reported together. Unknown keys and values of the wrong type are reported with the line of the file,
-// or the name of the variable or flag. The errors of the struct's Validate are reported with the line if the file has
-// set the value.
+// Load reports all errors together. Unknown keys and values of the wrong type have the line of the file, or the name of
+// the variable or flag. Errors of the struct's Validate have the line if the file has set the value.
 package config
 
 import (
@@ -33,10 +32,10 @@ import (
 // EnvPrefix is the prefix of every environment variable that sets a value.
 const EnvPrefix = "SMARTFEED_"
 
-// A FieldError is a problem of one value. Validate methods need not return it: a problem whose text starts with the
-// value's path and a space or a colon ("pools.cap: …") is shown with the line that set the value.
+// A FieldError is a problem of one value. Validate methods need not return it: Load adds the line of the file to each
+// problem whose text starts with the value's path and a space or a colon ("pools.max_candidates: …").
 type FieldError struct {
-	Where   string // "smartfeed.yaml:12", "SMARTFEED_POOLS_CAP", "--pools.cap"
+	Where   string // "smartfeed.yaml:12", "SMARTFEED_POOLS_MAX_CANDIDATES", "--pools.max_candidates"
 	Problem string
 }
 
@@ -48,9 +47,6 @@ type Source struct {
 	File    string // path of the YAML file; "" for none
 	Environ []string
 	Flags   *pflag.FlagSet // as filled by AddFlags and parsed; nil for none
-	// Renamed maps paths of earlier versions to the present ones. Setting an old path is a mistake whose text names the
-	// new one.
-	Renamed map[string]string
 }
 
 // leaf is a value that can be set.
@@ -64,13 +60,13 @@ func (l leaf) help() string { return l.field.Tag.Get("help") }
 
 func (l leaf) env() string { return envName(l.path) }
 
-// envName returns the environment variable of a path: SMARTFEED_POOLS_CAP for pools.cap.
+// envName returns the environment variable of a path: SMARTFEED_POOLS_MAX_CANDIDATES for pools.max_candidates.
 func envName(path string) string {
 	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
-// AddFlags adds a flag for every value of the struct that cfg points to. The default is the value in cfg, and the usage
-// text is its help tag. Flags of nested values are hidden, because there are too many for one screen.
+// AddFlags adds a flag for every value of the struct that cfg points to. The value in cfg is the flag's default, and the
+// help tag is its usage text. Flags of nested values are hidden, because there are too many for one screen.
 func AddFlags(cfg any, flags *pflag.FlagSet) {
 	for _, l := range leaves(cfg) {
 		if flags.Lookup(l.path) != nil {
@@ -119,21 +115,10 @@ func loadFile(cfg any, src Source) (map[string]int, []error) {
 		return nil, []error{&FieldError{file, strings.TrimPrefix(err.Error(), "yaml: ")}}
 	}
 	lines := lineNumbers(&root)
-	return lines, decodeErrors(decodeStrict(text, cfg), file, oldNames(src.Renamed, lines))
+	return lines, decodeErrors(decodeStrict(text, cfg), file, lines)
 }
 
-// oldNames maps the lines of a file with a renamed path to the error that replaces "field not found".
-func oldNames(renamed map[string]string, lines map[string]int) map[string]string {
-	out := map[string]string{}
-	for before, now := range renamed {
-		if n, ok := lines[before]; ok {
-			out[strconv.Itoa(n)] = before + " is now " + now
-		}
-	}
-	return out
-}
-
-// maxFileBytes limits a configuration file: a thousand lines are a tenth of it.
+// maxFileBytes limits the size of a configuration file. A file of a thousand lines has a tenth of it.
 const maxFileBytes = 1 << 20
 
 func decodeStrict(text []byte, cfg any) error {
@@ -148,7 +133,11 @@ func decodeStrict(text []byte, cfg any) error {
 
 var lineOf = regexp.MustCompile(`^line (\d+): (.*)$`)
 
-func decodeErrors(err error, file string, old map[string]string) []error {
+// unknownField matches yaml's message for a key that the struct does not have.
+var unknownField = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
+
+// decodeErrors returns one error per problem of the file, with its line: "smartfeed.yaml:4: unknown key pools.colour".
+func decodeErrors(err error, file string, lines map[string]int) []error {
 	var types *yaml.TypeError
 	if !errors.As(err, &types) {
 		if err == nil {
@@ -158,20 +147,27 @@ func decodeErrors(err error, file string, old map[string]string) []error {
 	}
 	var out []error
 	for _, text := range types.Errors {
-		m := lineOf.FindStringSubmatch(text)
-		if m != nil && old[m[1]] != "" && strings.Contains(m[2], "not found") {
-			out = append(out, &FieldError{file + ":" + m[1], old[m[1]]})
-		} else if m != nil {
-			out = append(out, &FieldError{file + ":" + m[1], goNames.ReplaceAllString(m[2], "")})
-		} else {
-			out = append(out, &FieldError{file, text})
+		where := file
+		if m := lineOf.FindStringSubmatch(text); m != nil {
+			where, text = file+":"+m[1], m[2]
+			if field := unknownField.FindStringSubmatch(text); field != nil {
+				text = "unknown key " + pathAt(m[1], field[1], lines)
+			}
 		}
+		out = append(out, &FieldError{where, text})
 	}
 	return out
 }
 
-// goNames matches parts of yaml's messages that mean nothing to users.
-var goNames = regexp.MustCompile(` in type \S+`)
+// pathAt returns the path that ends with a key and starts on a line of the file, or else the key alone.
+func pathAt(line, key string, lines map[string]int) string {
+	for path, n := range lines {
+		if strconv.Itoa(n) == line && (path == key || strings.HasSuffix(path, "."+key)) {
+			return path
+		}
+	}
+	return key
+}
 
 func loadEnv(all []leaf, src Source) []error {
 	known := map[string]leaf{}
@@ -184,7 +180,7 @@ func loadEnv(all []leaf, src Source) []error {
 		l, ok := known[name]
 		if !ok {
 			if strings.HasPrefix(name, EnvPrefix) && !slices.Contains(otherVariables, name) && !isServiceLink(kv) {
-				problems = append(problems, &FieldError{name, unknownVariable(name, src.Renamed)})
+				problems = append(problems, &FieldError{name, "unknown variable: no key of the configuration has this name"})
 			}
 			continue
 		}
@@ -195,26 +191,7 @@ func loadEnv(all []leaf, src Source) []error {
 	return problems
 }
 
-func unknownVariable(name string, renamed map[string]string) string {
-	for before, now := range renamed {
-		if envName(before) == name {
-			return "is now " + envName(now)
-		}
-	}
-	return "no value of this name can be set"
-}
-
-// FlagError makes the error of a command line with a renamed flag name the new flag. It returns any other error
-// unchanged.
-func FlagError(err error, renamed map[string]string) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && renamed[unknown.GetSpecifiedName()] != "" {
-		return &FieldError{"--" + unknown.GetSpecifiedName(), "is now --" + renamed[unknown.GetSpecifiedName()]}
-	}
-	return err
-}
-
-// otherVariables are variables with the prefix that set no value of the configuration.
+// otherVariables have the prefix, but are not keys of the configuration.
 var otherVariables = []string{EnvPrefix + "CONFIG", EnvPrefix + "TOKEN"}
 
 func loadFlags(all []leaf, flags *pflag.FlagSet) []error {
@@ -310,7 +287,7 @@ func set(v reflect.Value, text string) error {
 		}
 	}
 	if err := yaml.Unmarshal([]byte(text), fresh.Interface()); err != nil {
-		return fmt.Errorf("%q is no %s", text, v.Type())
+		return fmt.Errorf("%q: want %s", text, typeName(v.Type()))
 	}
 	v.Set(fresh.Elem())
 	return nil
@@ -333,7 +310,7 @@ func show(v reflect.Value) string {
 	return strings.TrimSpace(string(text))
 }
 
-// textValue is a flag that keeps its text until Load parses it, so that mistakes are reported together.
+// textValue is a flag that keeps its text until Load parses it. So Load reports the errors of all flags together.
 type textValue struct{ text, kind string }
 
 func (t *textValue) String() string     { return t.text }

@@ -10,14 +10,14 @@ import (
 
 // Key describes a value that can be set.
 type Key struct {
-	Path    string // pools.cap
-	Env     string // SMARTFEED_POOLS_CAP
+	Path    string // pools.max_candidates
+	Env     string // SMARTFEED_POOLS_MAX_CANDIDATES
 	Help    string // one line, without a full stop
 	Type    string // duration, int, number, bool, string, list or map
 	Default string // as it is written in YAML
 	Range   string // "10 to 1000000"; "" without bounds
-	// Elements are the values of one element of a list or map of structs: pools.rules[].name, pools.rules.NAME.cap. They have
-	// no variable. Default is "required" if the zero value is out of range.
+	// Elements are the values of one element of a list or map of structs: pools.rules[].name, pools.rules.NAME.cap.
+	// They have no variable. Default is "required" if the zero value is out of range.
 	Elements []Key
 }
 

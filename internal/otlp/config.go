@@ -16,19 +16,19 @@ import (
 // Config configures tracing. See DefaultConfig.
 type Config struct {
 	// Without a path, traces go to /v1/traces.
-	Endpoint string `yaml:"endpoint" help:"OTLP/HTTP collector of traces, such as http://127.0.0.1:4318; empty: nothing is traced"`
+	Endpoint string `yaml:"endpoint" help:"URL of the OTLP/HTTP collector of traces, such as http://127.0.0.1:4318; empty: tracing is off"`
 	// Client configures TLS and authentication.
 	Client  secure.HTTP              `yaml:",inline"`
 	Headers map[string]secure.Secret `yaml:"headers" help:"additional headers of each request to the collector"`
 
-	Sample      float64       `yaml:"sample" default:"0.01" range:"0..1" help:"share of the traces that start here that is sampled"`
-	FromCallers bool          `yaml:"from_callers" default:"true" help:"the traceparent of a request decides whether it is sampled"`
-	Service     string        `yaml:"service" default:"smartfeed" help:"service.name of the spans, 1 to 128 bytes"`
-	Queue       int           `yaml:"queue" default:"8192" range:"1..1000000" help:"queued spans; more are dropped"`
-	Batch       int           `yaml:"batch" default:"512" range:"1..10000" help:"spans per request to the collector"`
-	Every       time.Duration `yaml:"every" default:"1s" range:"10ms..1m" help:"maximum time between two requests while spans are queued"`
+	SampleRatio    float64       `yaml:"sample_ratio" default:"0.01" range:"0..1" help:"share of the traces started by this process that are sampled"`
+	ParentBased    bool          `yaml:"parent_based" default:"true" help:"let the traceparent header of a request decide whether it is sampled"`
+	ServiceName    string        `yaml:"service_name" default:"smartfeed" help:"service.name of the spans, 1 to 128 bytes"`
+	MaxQueuedSpans int           `yaml:"max_queued_spans" default:"8192" range:"1..1000000" help:"maximum number of queued spans; further spans are dropped"`
+	MaxBatchSpans  int           `yaml:"max_batch_spans" default:"512" range:"1..10000" help:"maximum number of spans per request to the collector"`
+	ExportInterval time.Duration `yaml:"export_interval" default:"1s" range:"10ms..1m" help:"maximum time between two requests while spans are queued"`
 	// Timeout includes retries, which the collector requests with status 429, 502, 503 or 504.
-	Timeout time.Duration `yaml:"timeout" default:"5s" range:"100ms..1m" help:"time limit of a request with its retries, and of the last requests when the process stops"`
+	ExportTimeout time.Duration `yaml:"export_timeout" default:"5s" range:"100ms..1m" help:"timeout of a request including its retries, and of the last requests when the process stops"`
 }
 
 // DefaultConfig returns the defaults of the tags.
@@ -51,7 +51,7 @@ func (c Config) Validate() error {
 		problem(httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value.Reveal()), "headers: %q: invalid name or value", name)
 		problems = append(problems, settings.Under("headers", value.Check()))
 	}
-	problem(c.Service != "" && len(c.Service) <= 128, "service: %d bytes: want 1 to 128", len(c.Service))
+	problem(c.ServiceName != "" && len(c.ServiceName) <= 128, "service_name: %d bytes: want 1 to 128", len(c.ServiceName))
 	return errors.Join(append(problems, c.Client.Validate())...)
 }
 

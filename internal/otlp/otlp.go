@@ -79,13 +79,13 @@ func Open(cfg Config, deps Deps) (*Exporter, error) {
 		otlptracehttp.WithEndpointURL(cfg.url()), otlptracehttp.WithHTTPClient(client), otlptracehttp.WithHeaders(cfg.header()),
 		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf), otlptracehttp.WithCompression(otlptracehttp.NoCompression),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
-			Enabled: true, InitialInterval: 100 * time.Millisecond, MaxInterval: cfg.Timeout, MaxElapsedTime: cfg.Timeout,
+			Enabled: true, InitialInterval: 100 * time.Millisecond, MaxInterval: cfg.ExportTimeout, MaxElapsedTime: cfg.ExportTimeout,
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
-	e.batches = sdk.NewBatchSpanProcessor(reporter{e}, sdk.WithMaxQueueSize(cfg.Queue), sdk.WithMaxExportBatchSize(cfg.Batch),
-		sdk.WithBatchTimeout(cfg.Every), sdk.WithExportTimeout(cfg.Timeout))
+	e.batches = sdk.NewBatchSpanProcessor(reporter{e}, sdk.WithMaxQueueSize(cfg.MaxQueuedSpans), sdk.WithMaxExportBatchSize(cfg.MaxBatchSpans),
+		sdk.WithBatchTimeout(cfg.ExportInterval), sdk.WithExportTimeout(cfg.ExportTimeout))
 	e.provider = sdk.NewTracerProvider(
 		sdk.WithSpanProcessor(e), sdk.WithResource(describe(cfg, deps)),
 		sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample()))) // the tracer decides which traces are sampled
@@ -94,7 +94,7 @@ func Open(cfg Config, deps Deps) (*Exporter, error) {
 
 // describe returns the attributes of all spans.
 func describe(cfg Config, deps Deps) *resource.Resource {
-	about := []attribute.KeyValue{attribute.String("service.name", cfg.Service), attribute.String("service.version", deps.Version)}
+	about := []attribute.KeyValue{attribute.String("service.name", cfg.ServiceName), attribute.String("service.version", deps.Version)}
 	if deps.Instance != "" {
 		about = append(about, attribute.String("service.instance.id", deps.Instance))
 	}
@@ -102,14 +102,14 @@ func describe(cfg Config, deps Deps) *resource.Resource {
 }
 
 // Tracer returns a tracer whose spans the exporter sends.
-func (e *Exporter) Tracer() *tracing.Tracer { return tracing.New(e.provider, e.cfg.Sample) }
+func (e *Exporter) Tracer() *tracing.Tracer { return tracing.New(e.provider, e.cfg.SampleRatio) }
 
 // Close sends the queued spans, within the timeout, and stops the exporter. It drops spans that end later.
 func (e *Exporter) Close() {
 	ctx := context.Background()
 	e.closed.Store(true)
-	timer := time.AfterFunc(e.cfg.Timeout, func() { _ = e.sender.Shutdown(ctx) }) // aborts the request in flight and fails later ones
-	_ = e.batches.Shutdown(ctx)                                                   // its only error is that of ctx
+	timer := time.AfterFunc(e.cfg.ExportTimeout, func() { _ = e.sender.Shutdown(ctx) }) // aborts the request in flight and fails later ones
+	_ = e.batches.Shutdown(ctx)                                                         // its only error is that of ctx
 	timer.Stop()
 	e.count(failed, int(e.queued.Swap(0))) // spans that ended during the shutdown
 	e.transport.CloseIdleConnections()
@@ -125,7 +125,7 @@ func (e *Exporter) OnEnd(span sdk.ReadOnlySpan) {
 	case !span.SpanContext().IsSampled():
 	case e.closed.Load():
 		e.count(failed, 1)
-	case e.queued.Add(1) > int64(e.cfg.Queue):
+	case e.queued.Add(1) > int64(e.cfg.MaxQueuedSpans):
 		e.queued.Add(-1)
 		e.count(full, 1)
 	default:

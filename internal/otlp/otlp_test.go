@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // config returns a configuration that samples every trace.
 func config(endpoint string) otlp.Config {
 	cfg := otlp.DefaultConfig()
-	cfg.Endpoint, cfg.Sample, cfg.Every, cfg.Timeout = endpoint, 1, 10*time.Millisecond, 10*time.Second
+	cfg.Endpoint, cfg.SampleRatio, cfg.ExportInterval, cfg.ExportTimeout = endpoint, 1, 10*time.Millisecond, 10*time.Second
 	return cfg
 }
 
@@ -115,15 +115,15 @@ func TestExporter_CountsLostSpans(t *testing.T) {
 			var log bytes.Buffer
 			reg := prometheus.NewRegistry()
 			cfg := config(test.endpoint)
-			cfg.Queue, cfg.Batch, cfg.Timeout = 40, 1, 500*time.Millisecond
+			cfg.MaxQueuedSpans, cfg.MaxBatchSpans, cfg.ExportTimeout = 40, 1, 500*time.Millisecond
 			cfg.Headers, cfg.Client.Token = map[string]secure.Secret{"x-key": "canary"}, "canary"
 			e := open(t, cfg, otlp.Deps{Metrics: reg, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			end(t, e, 100) // must not block
 			eventually.True(t, test.outcome, func() bool { return outcomes(t, reg)[test.outcome] > 0 })
 			closing := time.Now()
 			e.Close()
-			if took := time.Since(closing); took > 10*cfg.Timeout { // one timeout for all 40 batches
-				t.Errorf("Close took %s, with a timeout of %s", took, cfg.Timeout)
+			if took := time.Since(closing); took > 10*cfg.ExportTimeout { // one timeout for all 40 batches
+				t.Errorf("Close took %s, with a timeout of %s", took, cfg.ExportTimeout)
 			}
 			got, sum := outcomes(t, reg), 0.0
 			for _, n := range got {
@@ -156,9 +156,9 @@ func hang(t *testing.T) (url string, release func()) {
 }
 
 func TestConfig_ReportsEveryProblem(t *testing.T) {
-	cfg := otlp.Config{Endpoint: "http://ada:canary@collector:4318", Headers: map[string]secure.Secret{"a b": "canary"}, Sample: 2}
+	cfg := otlp.Config{Endpoint: "http://ada:canary@collector:4318", Headers: map[string]secure.Secret{"a b": "canary"}, SampleRatio: 2}
 	err := cfg.Validate()
-	for _, want := range []string{"endpoint.", "headers:", "sample:", "service:", "queue:", "batch:", "every:", "timeout:"} {
+	for _, want := range []string{"endpoint.", "headers:", "sample_ratio:", "service_name:", "max_queued_spans:", "max_batch_spans:", "export_interval:", "export_timeout:"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want %s in it", err, want)
 		}

@@ -18,7 +18,7 @@ import (
 
 // Config lists the allowed networks.
 type Config struct {
-	Allow []string `yaml:"allow" help:"networks beside public addresses that sources, models and sets of keys may be in: 127.0.0.0/8, fd00::/8"` // default none
+	AllowedNetworks []string `yaml:"allowed_networks" help:"private networks that external sources, models and key sets may use, such as 10.0.0.0/8; public addresses are always permitted"` // default none
 }
 
 // Validate reports every invalid network.
@@ -32,10 +32,10 @@ func (c Config) networks() ([]netip.Prefix, error) {
 		networks []netip.Prefix
 		problems []error
 	)
-	for _, text := range c.Allow {
+	for _, text := range c.AllowedNetworks {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("allow: %q is not a network such as 10.0.0.0/8", text))
+			problems = append(problems, fmt.Errorf("allowed_networks: %q is not a network such as 10.0.0.0/8", text))
 			continue
 		}
 		networks = append(networks, network.Masked())
@@ -44,7 +44,7 @@ func (c Config) networks() ([]netip.Prefix, error) {
 }
 
 // ErrRefused is returned for an address that is neither public nor allowed.
-var ErrRefused = errors.New("neither public nor in outgoing.allow")
+var ErrRefused = errors.New("neither public nor in outgoing.allowed_networks")
 
 // connectTimeout applies to each address.
 const connectTimeout = 2 * time.Second

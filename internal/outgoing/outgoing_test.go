@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func guard(t *testing.T, resolver *net.Resolver, allow ...string) *Guard {
 	t.Helper()
-	g, err := New(Config{Allow: allow}, resolver)
+	g, err := New(Config{AllowedNetworks: allow}, resolver)
 	must.OK(t, err)
 	return g
 }
@@ -167,7 +167,7 @@ func get(g *Guard, url string) error {
 }
 
 func TestValidate(t *testing.T) {
-	err := Config{Allow: []string{"10.0.0.0/8", "10.0.0.1", "x"}}.Validate()
+	err := Config{AllowedNetworks: []string{"10.0.0.0/8", "10.0.0.1", "x"}}.Validate()
 	if err == nil || strings.Count(err.Error(), "is not a network") != 2 {
 		t.Errorf("got %v, want both problems", err)
 	}

@@ -22,7 +22,7 @@ import (
 // configuration has a section for each top-level key.
 func configuration(t *testing.T, p *page) {
 	p.text("A value is set in `smartfeed.yaml` (or the file in `--config` or `SMARTFEED_CONFIG`), by its environment variable, or by a flag: " +
-		"`pools.cap` is `SMARTFEED_POOLS_CAP` and `--pools.cap`. A flag overrides the variable, and the variable overrides the file. " +
+		"`pools.max_candidates` is `SMARTFEED_POOLS_MAX_CANDIDATES` and `--pools.max_candidates`. A flag overrides the variable, and the variable overrides the file. " +
 		"`smartfeed config show --docs` prints all values in effect, and `smartfeed config check` reports mistakes with their lines.")
 	p.text("Durations have a unit: `90s`, `2m`, `24h`. Sizes are whole numbers of bytes. A list of strings is written as `[a, b]`, or as `a,b` in a " +
 		"variable or flag. Other lists and maps are written in YAML. The keys of a map are added to the existing ones. Paths of files are relative " +
@@ -129,7 +129,7 @@ func commands(_ *testing.T, p *page) {
 	p.text("%s", plain(all.Long))
 	p.text("The exit code is 0 for success, 1 for a failure, and 2 for an invalid command line or configuration.")
 	p.text("## Global flags")
-	p.text("Every command accepts these flags, and a flag for each value of the [configuration](configuration.md), such as `--pools.cap`.")
+	p.text("Every command accepts these flags, and a flag for each value of the [configuration](configuration.md), such as `--pools.max_candidates`.")
 	p.table([]string{"Flag", "Description", "Type", "Default"}, flags(all.PersistentFlags()))
 	for _, group := range append(all.Groups(), &cobra.Group{Title: "Other:"}) {
 		p.text("## %s", strings.TrimSuffix(group.Title, ":"))

@@ -50,12 +50,12 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Certificates holds the trusted authorities and the client's own certificate. The zero value trusts the authorities of
 // the system and has no client certificate.
 type Certificates struct {
-	CAFile     string `yaml:"ca_file" help:"PEM file with trusted authorities; empty: those of the system"`
-	CertFile   string `yaml:"cert_file" help:"PEM file with the client's own certificate, for servers that request one"`
-	KeyFile    string `yaml:"key_file" help:"PEM file with its key"`
-	ServerName string `yaml:"server_name" help:"name that the server's certificate must have; empty: the host of the address"`
+	CAFile     string `yaml:"ca_file" help:"PEM file with trusted certificate authorities; empty: those of the system"`
+	CertFile   string `yaml:"cert_file" help:"PEM file with the client certificate, for servers that request one"`
+	KeyFile    string `yaml:"key_file" help:"PEM file with the key of the certificate"`
+	ServerName string `yaml:"server_name" help:"name in the server's certificate; empty: the host of the address"`
 	// Anyone on the path can then read and change everything.
-	InsecureSkipVerify bool `yaml:"insecure_skip_verify" help:"trust every server's certificate; for tests only"`
+	InsecureSkipVerify bool `yaml:"insecure_skip_verify" help:"do not verify the server's certificate; for tests only"`
 }
 
 // Validate reports every inconsistent value.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Within returns an error if a field's value is outside [low, high] or NaN: "pools.cap: 5: want 10 to 1000000".
+// Within returns an error if a field's value is outside [low, high] or NaN: "pools.max_candidates: 5: want 10 to 1000000".
 func Within[T cmp.Ordered](field string, v, low, high T) error {
 	if v >= low && v <= high { // false for NaN
 		return nil

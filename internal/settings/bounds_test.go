@@ -13,7 +13,7 @@ func TestWithin(t *testing.T) {
 	}{
 		"lowest":             {Within("n", 10, 10, 20), ""},
 		"highest":            {Within("n", 20, 10, 20), ""},
-		"below":              {Within("pools.cap", 5, 10, 1_000_000), "pools.cap: 5: want 10 to 1000000"},
+		"below":              {Within("pools.max_candidates", 5, 10, 1_000_000), "pools.max_candidates: 5: want 10 to 1000000"},
 		"above":              {Within("n", int64(21), 10, 20), "n: 21: want 10 to 20"},
 		"no number":          {Within("share", math.NaN(), 0, 0.5), "share: NaN: want 0 to 0.5"},
 		"a duration":         {Within("gap", 90*time.Minute, 0, time.Hour), "gap: 1h30m: want 0s to 1h"},

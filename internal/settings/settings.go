@@ -1,4 +1,4 @@
-// Package settings reads what a configuration struct says of its fields in their tags:
+// Package settings reads the defaults, bounds and help texts in the tags of configuration structs:
 //
 //	type Config struct {
 //		Keep    int           `yaml:"keep" default:"50" range:"1..1000" help:"neighbors that a pin keeps"`
@@ -7,12 +7,12 @@
 //		MaxSize int64         `yaml:"max_size" default:"64MiB" range:"1MiB..4GiB" help:"size of a file"`
 //	}
 //
-// A tag is the only place that states a default, a bound or a help text: Defaults and Validate read it, and so do
-// `smartfeed config show --docs` and the configuration reference. Durations are written as time.ParseDuration reads them.
-// Integers may have the suffix KiB, MiB or GiB. A bound may be the yaml name of another field of the struct. Either bound may
-// be missing. A range that starts with "0|" also accepts zero. A field without a default tag has the zero value.
+// Each default, bound and help text is in a tag only. Defaults, Validate, `smartfeed config show --docs` and the
+// configuration reference read the tags. Durations have the form of time.ParseDuration. Integers may have the suffix KiB,
+// MiB, GiB or TiB. A bound may be the yaml name of another field of the struct. Either bound may be missing. A range that
+// starts with "0|" also accepts zero. A field without a default tag has the zero value.
 //
-// It is a leaf: every layer may import it.
+// This package imports no other package of the module, so every package may import it.
 package settings
 
 import (
@@ -25,13 +25,20 @@ import (
 	"time"
 )
 
-// Defaults returns a T with the defaults of its own fields. It leaves nested structs alone. It panics if a default is not a
+// Defaults returns a T with the defaults of its fields and of the fields of nested structs. It panics if a default is not a
 // value of its field.
 func Defaults[T any]() T {
 	var out T
-	v := reflect.ValueOf(&out).Elem()
+	setDefaults(reflect.ValueOf(&out).Elem())
+	return out
+}
+
+func setDefaults(v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
+		if f.Type.Kind() == reflect.Struct && f.IsExported() {
+			setDefaults(v.Field(i))
+		}
 		text, ok := f.Tag.Lookup("default")
 		if !ok {
 			continue
@@ -42,11 +49,10 @@ func Defaults[T any]() T {
 		}
 		v.Field(i).Set(value)
 	}
-	return out
 }
 
-// Validate returns an error that lists every own field of a struct that is out of its range: "keep: 0: want 1 to 1000". It
-// panics if a range is malformed.
+// Validate returns an error that lists every field of a struct that is out of its range: "keep: 0: want 1 to 1000". It does
+// not check nested structs; see Nested. It panics if a range is malformed.
 func Validate(config any) error {
 	v := reflect.Indirect(reflect.ValueOf(config))
 	var problems []error
@@ -80,7 +86,7 @@ func check(parent reflect.Value, f reflect.StructField, limits string) error {
 	return fmt.Errorf("%s: %s: want %s", Name(f), text(value.Interface()), want)
 }
 
-// RangeText returns the range of a field for people: "1h to 8760h", "at least 1m, or 0", "0 to keep". It is "" without a
+// RangeText returns the range of a field as text: "1h to 8760h", "at least 1m, or 0", "0 to keep". It is "" without a
 // range.
 func RangeText(f reflect.StructField) string {
 	limits, or := strings.CutPrefix(f.Tag.Get("range"), "0|")

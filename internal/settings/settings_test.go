@@ -19,14 +19,18 @@ type example struct {
 	Expiry time.Duration `yaml:"expiry" range:"0|1m.."`
 	Size   int64         `yaml:"size" default:"64MiB" range:"1KiB..1GiB"`
 	Least  int32         `yaml:"least,omitempty" default:"2" range:"..3"`
-	Other  []string      `yaml:"other"`
+	Inner  struct {
+		Wait time.Duration `yaml:"wait" default:"3s"`
+	} `yaml:"inner"`
+	Other []string `yaml:"other"`
 }
 
 func TestDefaults_ReadsEveryKindOfField(t *testing.T) {
 	got := Defaults[example]()
 	want := example{Dir: "rows", Sync: true, Keep: 50, Offer: 10, Band: 0.2, Every: 90 * time.Second, Size: 64 << 20, Least: 2}
 	if got.Other != nil || got.Dir != want.Dir || got.Sync != want.Sync || got.Keep != want.Keep || got.Offer != want.Offer ||
-		got.Band != want.Band || got.Every != want.Every || got.Expiry != 0 || got.Size != want.Size || got.Least != want.Least {
+		got.Band != want.Band || got.Every != want.Every || got.Expiry != 0 || got.Size != want.Size || got.Least != want.Least ||
+		got.Inner.Wait != 3*time.Second {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if err := Validate(got); err != nil {
@@ -63,8 +67,8 @@ func TestValidate_ReportsEveryFieldOutOfRange(t *testing.T) {
 	}
 }
 
-// A malformed tag is a mistake of a programmer, which the tests of each configuration meet at once.
-func TestTags_MalformedOnesPanic(t *testing.T) {
+// A malformed tag is a programming error, which the tests of each configuration find.
+func TestTags_PanicIfMalformed(t *testing.T) {
 	tests := map[string]func(){
 		"default": func() {
 			Defaults[struct {
@@ -104,7 +108,7 @@ func TestTags_MalformedOnesPanic(t *testing.T) {
 	}
 }
 
-func TestUnderPrefixesEachProblem(t *testing.T) {
+func TestUnder_PrefixesEachProblem(t *testing.T) {
 	err := Under("pools", errors.Join(errors.New("cap 0: at least 1"), errors.New("half_life -1s: must be positive")))
 	if got, want := err.Error(), "pools.cap 0: at least 1\npools.half_life -1s: must be positive"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -26,8 +26,8 @@ func Nested(config any) error {
 	return errors.Join(problems...)
 }
 
-// Under prepends the name of a nested struct to each of its problems, so that they start with the whole path of a value:
-// "pools.cap: …".
+// Under prepends the name of a nested struct to each of its problems. They then start with the full path of a value:
+// "pools.max_candidates: …".
 func Under(name string, err error) error {
 	var out []error
 	for _, e := range Split(err) {

@@ -17,8 +17,8 @@
 //
 // # Actions
 //
-// Each action is emitted once, joined with the newest known profile and the attributes that Config.Joins names. It never
-// waits for a profile. For verbs in Config.EmbeddingVerbs, the actor's embedding is sent to the pin.
+// Each action is emitted once, joined with the newest known profile and the attributes that Config.JoinedAttributes
+// names. It never waits for a profile. For verbs in Config.EmbeddingVerbs, the actor's embedding is sent to the pin.
 //
 // # Affinities
 //
@@ -27,24 +27,25 @@
 //	affinity(now) = Σ weight(verb) · 2^(−(now − time)/half-life)
 //
 // Times are event times, so a late action adds its decayed weight. A row holds the sum as of the newest action's time and
-// needs no updates as time passes. After changes, the Config.Top strongest affinities are sent, at most once per
-// Config.Every of arrival time; a timer sends the changes in between. The strongest affinities of recently active users are
-// in memory. Therefore an action reads and writes only the rows of its facets. A user's own pins count for their boards and
-// interests, but not for their author. When a user has a quarter more than Config.MaxFacets rows, the weakest beyond
-// MaxFacets are removed.
+// needs no updates as time passes. After changes, the Config.TopAffinities strongest affinities are sent, at most once per
+// Config.EmitInterval of arrival time; a timer sends the changes in between. The strongest affinities of recently
+// active users are in memory. Therefore an action reads and writes only the rows of its facets. A user's own pins count
+// for their boards and interests, but not for their author. When a user has a quarter more than Config.MaxAffinities
+// rows, the weakest beyond MaxAffinities are removed.
 //
 // # Edge weights
 //
-// The affinity for a followee determines the weight of the edge, in the few steps of Config.Steps. A hysteresis band
-// (Config.Band) prevents flapping between two steps. A weight is sent only when the step changes: after an action or, by
-// timer, through decay.
+// The affinity for a followee determines the weight of the edge, in the few steps of Config.EdgeWeightSteps. A
+// hysteresis band (Config.EdgeWeightHysteresis) prevents flapping between two steps. A weight is sent only when the
+// step changes: after an action or, by timer, through decay.
 //
 // # Related pins
 //
-// A positive action is one of a verb with a weight of at least Config.RelatedFrom. If its pin is known, the group sends:
+// A positive action is one of a verb with a weight of at least Config.RelatedMinWeight. If its pin is known, the group
+// sends:
 //
 //   - to the pin, a request for its neighbors. It contains the pins of the user's other positive actions within
-//     Config.RelatedWithin of event time, before or after, among the last Config.RelatedRecent.
+//     Config.RelatedWindow of event time, before or after, among the last Config.RelatedMaxActions.
 //   - to the board that the pin was saved to, if any, a record of the save.
 //
 // # Row lifetime
@@ -52,13 +53,14 @@
 // Deletion. What deletes each kind of rows, by the first byte of their names:
 //
 //	'u'  profile           never: an update replaces it; a delete replaces it permanently, so later events are dropped
-//	'f'  affinities        cap: MaxFacets; erasure of the user; erasure of an author, see Profiles
-//	'r'  last actions      cap: RelatedRecent; erasure
+//	'f'  affinities        cap: MaxAffinities; erasure of the user; erasure of an author, see Profiles
+//	'r'  last actions      cap: RelatedMaxActions; erasure
 //	's'  when last sent    erasure
 //
 // # Drops
 //
-// Dropped events are counted by reason: deleted_user, duplicate. The reason weak_facet counts affinities removed by the cap.
+// Dropped events are counted by reason: deleted_user, duplicate. The reason weak_facet counts affinities removed by the
+// cap.
 package actors
 
 import (
@@ -148,7 +150,7 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 		return nil
 	}
 	a.ActorAttributes = attributes(profile)
-	joined := g.cfg.Joins.apply(*a)
+	joined := g.cfg.JoinedAttributes.apply(*a)
 	if err := rows.Send(tx, t.streams.ActionsEnriched, string(a.Actor), &joined); err != nil {
 		return err
 	}

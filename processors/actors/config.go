@@ -16,27 +16,27 @@ type Config struct {
 	// group's part of a configuration file does not contain it. Default schemas.DefaultVerbs.
 	Verbs schemas.Verbs `yaml:"-"`
 
-	HalfLife  time.Duration `yaml:"half_life" default:"336h" range:"1h..8760h" help:"age at which an action counts half in an affinity"`
-	Top       int           `yaml:"top" default:"50" range:"1..500" help:"affinities sent per user"`
-	Every     time.Duration `yaml:"every" default:"10s" range:"100ms..1h" help:"minimum time between two times that a user's affinities are sent"`
-	MaxFacets int           `yaml:"max_facets" default:"1000" range:"top..10000" help:"affinities kept per user; temporarily up to a quarter more"`
+	AffinityHalfLife time.Duration `yaml:"affinity_half_life" default:"336h" range:"1h..8760h" help:"half-life of an action's contribution to an affinity"`
+	TopAffinities    int           `yaml:"top_affinities" default:"50" range:"1..500" help:"number of strongest affinities emitted per user"`
+	EmitInterval     time.Duration `yaml:"emit_interval" default:"10s" range:"100ms..1h" help:"minimum time between two emissions of a user's affinities"`
+	MaxAffinities    int           `yaml:"max_affinities" default:"1000" range:"top_affinities..10000" help:"maximum number of affinities stored per user; temporarily up to a quarter more"`
 	// Steps has 1 to 20 steps. The default is 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20.
-	Steps Steps   `yaml:"steps" help:"weights of edges by affinity: each step has the affinity at which it starts, and the weight; 1 to 20 steps"`
-	Band  float64 `yaml:"band" default:"0.2" range:"0..0.9" help:"how far below a step's start an affinity must fall before it leaves the step, as a fraction of the start"`
+	EdgeWeightSteps      Steps   `yaml:"edge_weight_steps" help:"weights of edges by affinity, 1 to 20 steps"`
+	EdgeWeightHysteresis float64 `yaml:"edge_weight_hysteresis" default:"0.2" range:"0..0.9" help:"how far below the start of a step an affinity must fall to leave the step, as a fraction of the start"`
 
-	Joins          Joins          `yaml:"joins" help:"attributes joined to actions, by verb; at most 64 verbs; none: all attributes"`
-	EmbeddingVerbs []schemas.Verb `yaml:"embedding_verbs" help:"verbs whose actions add the actor's embedding to the mean embedding of the pin's recent actors; none: no means are kept"`
+	JoinedAttributes Joins          `yaml:"joined_attributes" help:"names of the attributes joined to actions, by verb, at most 64 verbs; none: all attributes"`
+	EmbeddingVerbs   []schemas.Verb `yaml:"embedding_verbs" help:"verbs whose actions add the actor's embedding to the mean embedding of the pin's recent actors; none: no means"`
 
-	RelatedFrom   float64       `yaml:"related_from" default:"0.5" range:"0.000001..1000" help:"minimum weight of an action that relates its pin to others"`
-	RelatedWithin time.Duration `yaml:"related_within" default:"30m" range:"0s..24h" help:"maximum time between two actions of a user that makes their pins neighbors"`
-	RelatedRecent int           `yaml:"related_recent" default:"4" range:"0..50" help:"such actions remembered per user"`
+	RelatedMinWeight  float64       `yaml:"related_min_weight" default:"0.5" range:"0.000001..1000" help:"minimum weight of an action that makes its pin a neighbor of others"`
+	RelatedWindow     time.Duration `yaml:"related_window" default:"30m" range:"0s..24h" help:"maximum time between two actions of a user that makes their pins neighbors"`
+	RelatedMaxActions int           `yaml:"related_max_actions" default:"4" range:"0..50" help:"number of recent actions stored per user to find neighbors"`
 }
 
 // DefaultConfig returns the defaults of the tags, schemas.DefaultVerbs, and the steps and verbs that the fields name.
 func DefaultConfig() Config {
 	c := settings.Defaults[Config]()
 	c.Verbs = schemas.DefaultVerbs()
-	c.Steps = Steps{{math.Inf(-1), 0.5}, {-2, 1}, {3, 1.5}, {8, 2}, {20, 3}}
+	c.EdgeWeightSteps = Steps{{math.Inf(-1), 0.5}, {-2, 1}, {3, 1.5}, {8, 2}, {20, 3}}
 	c.EmbeddingVerbs = []schemas.Verb{schemas.Closeup, schemas.Click, schemas.Save}
 	return c
 }
@@ -46,8 +46,8 @@ func (c Config) Validate() error {
 	return errors.Join(
 		c.Verbs.Validate(),
 		settings.Validate(c),
-		c.Steps.validate("steps"),
-		c.Joins.validate("joins"),
+		c.EdgeWeightSteps.validate("edge_weight_steps"),
+		c.JoinedAttributes.validate("joined_attributes"),
 		c.validateEmbeddingVerbs(),
 	)
 }

@@ -172,7 +172,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	cfg.Every, cfg.Top = 700*time.Millisecond, 3
+	cfg.EmitInterval, cfg.TopAffinities = 700*time.Millisecond, 3
 	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	const n, bursts = 20, 3
@@ -202,7 +202,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("top (-want +got):\n%s", diff)
 	}
-	checkApart(t, all, cfg.Every)
+	checkApart(t, all, cfg.EmitInterval)
 }
 
 // checkApart checks that the affinities of one user were sent at most once per interval.
@@ -235,24 +235,24 @@ func TestAffinities_SentOnceIfActionPrecedesTick(t *testing.T) {
 		w.WaitIdle()
 	}
 	act(0)
-	act(cfg.Every / 2)                    // sets the timer for Every
-	act(cfg.Every + 5*time.Millisecond)   // before the tick
-	tick(cfg.Every + 50*time.Millisecond) // sends both
-	act(cfg.Every + 60*time.Millisecond)  // sets the timer again
-	tick(2 * cfg.Every)                   // too early for the timer
-	tick(2*cfg.Every + 50*time.Millisecond)
-	tick(4 * cfg.Every) // no change to send
-	act(5 * cfg.Every)
+	act(cfg.EmitInterval / 2)                    // sets the timer for Every
+	act(cfg.EmitInterval + 5*time.Millisecond)   // before the tick
+	tick(cfg.EmitInterval + 50*time.Millisecond) // sends both
+	act(cfg.EmitInterval + 60*time.Millisecond)  // sets the timer again
+	tick(2 * cfg.EmitInterval)                   // too early for the timer
+	tick(2*cfg.EmitInterval + 50*time.Millisecond)
+	tick(4 * cfg.EmitInterval) // no change to send
+	act(5 * cfg.EmitInterval)
 
 	all := values(proctest.Drain(w, w.Streams.Affinities))
-	checkApart(t, all, cfg.Every)
+	checkApart(t, all, cfg.EmitInterval)
 	var sent []time.Duration
 	var sums []float64
 	for _, a := range all {
 		sent = append(sent, a.Time.Time().Sub(begin))
 		sums = append(sums, math.Round(a.Top[0].Value))
 	}
-	want := []time.Duration{0, cfg.Every + 50*time.Millisecond, 2*cfg.Every + 50*time.Millisecond, 5 * cfg.Every}
+	want := []time.Duration{0, cfg.EmitInterval + 50*time.Millisecond, 2*cfg.EmitInterval + 50*time.Millisecond, 5 * cfg.EmitInterval}
 	if diff := gocmp.Diff(want, sent); diff != "" {
 		t.Errorf("times of sending after the first action (-want +got):\n%s", diff)
 	}
@@ -265,7 +265,7 @@ func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	cfg.HalfLife = 2 * time.Second // decays from 6 to below 2.4 in 2.6 s
+	cfg.AffinityHalfLife = 2 * time.Second // decays from 6 to below 2.4 in 2.6 s
 	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	liked := schemas.Facets{Author: "user:ada"}
@@ -288,7 +288,7 @@ func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 	}
 	all := values(proctest.Drain(w, w.Streams.EdgeWeights))
 	faded := all[1].Time.Time().Sub(at)
-	if want := time.Duration(math.Log2(7/2.4) * float64(cfg.HalfLife)); faded < want {
+	if want := time.Duration(math.Log2(7/2.4) * float64(cfg.AffinityHalfLife)); faded < want {
 		t.Errorf("decayed after %s, want at least %s", faded, want)
 	}
 }
@@ -297,8 +297,8 @@ func TestTrim_RemovesWeakFacets(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	cfg.Top, cfg.MaxFacets = 1, 8
-	cfg.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}, {From: 0.05, Weight: 2}}
+	cfg.TopAffinities, cfg.MaxAffinities = 1, 8
+	cfg.EdgeWeightSteps = actors.Steps{{MinAffinity: math.Inf(-1), Weight: 1}, {MinAffinity: 0.05, Weight: 2}}
 	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	for i := range 11 { // ten are kept, the eleventh trims them to eight
@@ -339,7 +339,7 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	cfg.Every = 100 * time.Millisecond
+	cfg.EmitInterval = 100 * time.Millisecond
 	group := actors.Group(cfg, w.Streams, deletedUsers{})
 	a := w.Start("a", group)
 	const users, perUser, rounds = 8, 6, 5
@@ -351,7 +351,7 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 			user := schemas.UserID(fmt.Sprintf("user:%d", u))
 			for i := range perUser {
 				at := base.Add(-time.Duration(random.IntN(1000)) * time.Hour)
-				want[user] += math.Exp2(-base.Sub(at).Hours() / cfg.HalfLife.Hours())
+				want[user] += math.Exp2(-base.Sub(at).Hours() / cfg.AffinityHalfLife.Hours())
 				proctest.Publish(w, w.Streams.ActionsJoined, string(user),
 					action(user, schemas.Click, at, fmt.Sprint(user, round, i), schemas.Facets{Board: "board:a"}))
 			}
@@ -379,7 +379,7 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 	w.Eventually("the affinities include all actions", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
 			since := a.Time.Time().Sub(base).Hours()
-			last[a.User] = a.Top[0].Value * math.Exp2(since/cfg.HalfLife.Hours())
+			last[a.User] = a.Top[0].Value * math.Exp2(since/cfg.AffinityHalfLife.Hours())
 		}
 		for user, sum := range want {
 			if math.Abs(last[user]-sum) > 1e-6 {
@@ -394,7 +394,7 @@ func TestAction_JoinsAndEmbeddings(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	cfg.Joins = actors.Joins{schemas.Click: {Object: []string{"board"}, Actor: []string{"profile"}}}
+	cfg.JoinedAttributes = actors.Joins{schemas.Click: {Object: []string{"board"}, Actor: []string{"profile"}}}
 	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "p"))

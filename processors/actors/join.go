@@ -17,9 +17,9 @@ type Joins map[schemas.Verb]Join
 // interests and embedding of the actor; board and surface of the verb. Any other name is a key of the attributes. A nil
 // list keeps all attributes. An empty list keeps none.
 type Join struct {
-	Object []string `yaml:"object" help:"names of the pin's attributes, at most 256; absent: all"`
-	Actor  []string `yaml:"actor" help:"names of the user's attributes, at most 256; absent: all"`
-	Verb   []string `yaml:"verb" help:"names of the action's attributes, at most 256; absent: all"`
+	Object []string `yaml:"object" help:"names of the pin's attributes, at most 256; missing: all"`
+	Actor  []string `yaml:"actor" help:"names of the user's attributes, at most 256; missing: all"`
+	Verb   []string `yaml:"verb" help:"names of the action's attributes, at most 256; missing: all"`
 }
 
 // Limits of Joins.

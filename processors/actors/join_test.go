@@ -61,10 +61,10 @@ func TestJoins_KeepNamedAttributes(t *testing.T) {
 
 func TestJoins_Validate(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Joins = Joins{"view": {Object: []string{""}}, "save": {Verb: make([]string, maxJoinNames+1)}}
+	cfg.JoinedAttributes = Joins{"view": {Object: []string{""}}, "save": {Verb: make([]string, maxJoinNames+1)}}
 	cfg.EmbeddingVerbs = []schemas.Verb{"nod"}
 	err := cfg.Validate()
-	for _, want := range []string{"joins.view: empty name", "joins.save: 257 names: want at most 256", `embedding_verbs: "nod": want a known verb`} {
+	for _, want := range []string{"joined_attributes.view: empty name", "joined_attributes.save: 257 names: want at most 256", `embedding_verbs: "nod": want a known verb`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}

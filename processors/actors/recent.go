@@ -13,7 +13,7 @@ import (
 func (t table) relate(a *schemas.EnrichedAction) error {
 	weight := t.cfg.Verbs[a.Verb]
 	pin := neighbourOf(a)
-	if weight < t.cfg.RelatedFrom || pin.Version == 0 {
+	if weight < t.cfg.RelatedMinWeight || pin.Version == 0 {
 		return nil
 	}
 	if board := a.VerbAttributes.Board; board != "" {
@@ -29,7 +29,7 @@ func (t table) relate(a *schemas.EnrichedAction) error {
 	}
 	action := schemas.Near{Neighbour: pin, Weight: weight, Time: a.Timestamp}
 	for _, other := range recent {
-		if near, ok := together(action, other, t.cfg.RelatedWithin); ok {
+		if near, ok := together(action, other, t.cfg.RelatedWindow); ok {
 			request.Near = append(request.Near, near)
 		}
 	}
@@ -45,10 +45,10 @@ func neighbourOf(a *schemas.EnrichedAction) schemas.Neighbour {
 	return schemas.Neighbour{ID: a.Object, Version: o.Version, Facets: o.Facets, Created: o.Created, Quality: o.Quality}
 }
 
-// keepRecent stores an action among the newest Config.RelatedRecent. It replaces an action on the same pin at the same
+// keepRecent stores an action among the newest Config.RelatedMaxActions. It replaces an action on the same pin at the same
 // time.
 func (t table) keepRecent(recent recentActions, action schemas.Near) error {
-	limit := t.cfg.RelatedRecent
+	limit := t.cfg.RelatedMaxActions
 	if limit == 0 || len(recent) >= limit && action.Time < recent[limit-1].Time {
 		return nil // older than all stored actions
 	}

@@ -42,7 +42,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	cfg.RelatedRecent, cfg.RelatedWithin = 3, 10*time.Minute
+	cfg.RelatedMaxActions, cfg.RelatedWindow = 3, 10*time.Minute
 	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
 	start := now().Add(-time.Hour)
 	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }

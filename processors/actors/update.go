@@ -30,14 +30,14 @@ func (t table) updateAffinities(a *schemas.EnrichedAction) error {
 			s.facets++
 		}
 		if ranked != nil {
-			ranked.set(id, f.decayed, t.cfg.HalfLife, t.maxRanked())
+			ranked.set(id, f.decayed, t.cfg.AffinityHalfLife, t.maxRanked())
 		}
 	}
-	if s.facets > t.cfg.MaxFacets+t.cfg.MaxFacets/4 {
+	if s.facets > t.cfg.MaxAffinities+t.cfg.MaxAffinities/4 {
 		if err := t.trim(); err != nil {
 			return err
 		}
-		s.facets = t.cfg.MaxFacets
+		s.facets = t.cfg.MaxAffinities
 	}
 	return t.sendOrWait(s)
 }
@@ -48,7 +48,7 @@ func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (f facet,
 	if err != nil {
 		return f, false, err
 	}
-	f.decayed = f.add(weight, at, t.cfg.HalfLife)
+	f.decayed = f.add(weight, at, t.cfg.AffinityHalfLife)
 	return f, !existed, t.putFacet(id, f)
 }
 
@@ -100,14 +100,14 @@ func (t table) sendWeight(id schemas.ID, weight float32, at schemas.Micros) erro
 	return rows.Send(t.tx, t.streams.EdgeWeights, string(id), &rec)
 }
 
-// trim removes the weakest affinities beyond MaxFacets and resets the edge weights that they determined.
+// trim removes the weakest affinities beyond MaxAffinities and resets the edge weights that they determined.
 func (t table) trim() error {
 	t.rankings().drop(t.user())
 	all, err := t.affinities()
 	if err != nil {
 		return err
 	}
-	for _, a := range weakest(all, t.cfg.MaxFacets) {
+	for _, a := range weakest(all, t.cfg.MaxAffinities) {
 		f, _, err := t.facet(a.Facet)
 		if err != nil {
 			return err
@@ -134,13 +134,14 @@ func (t table) dropFacet(id schemas.ID, f facet) error {
 	return t.own.Delete(facetName(id))
 }
 
-// sendOrWait sends the affinities if the last time was at least Config.Every ago. Otherwise it sets a timer. While the
-// timer is set, only the timer sends: an action between its due time and its tick would otherwise send them twice.
+// sendOrWait sends the affinities if the last time was at least Config.EmitInterval ago. Otherwise it sets a timer.
+// While the timer is set, only the timer sends: an action between its due time and its tick would otherwise send them
+// twice.
 func (t table) sendOrWait(s sent) error {
 	if s.due != 0 {
 		return t.putSent(s)
 	}
-	next := s.at + micros(t.cfg.Every)
+	next := s.at + micros(t.cfg.EmitInterval)
 	if t.now() >= next {
 		return t.send(s)
 	}
@@ -178,7 +179,7 @@ func (t table) send(s sent) error {
 // top returns the strongest affinities as of now, from memory if possible.
 func (t table) top(s *sent) ([]schemas.Affinity, error) {
 	if r := t.rankings().of(t.user()); r != nil && !t.outdated(r) {
-		if top, ok := r.top(t.cfg.Top, t.now(), t.cfg.HalfLife, t.deleted); ok {
+		if top, ok := r.top(t.cfg.TopAffinities, t.now(), t.cfg.AffinityHalfLife, t.deleted); ok {
 			return top, nil
 		}
 	}
@@ -186,7 +187,7 @@ func (t table) top(s *sent) ([]schemas.Affinity, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, _ := r.top(t.cfg.Top, t.now(), t.cfg.HalfLife, t.deleted)
+	top, _ := r.top(t.cfg.TopAffinities, t.now(), t.cfg.AffinityHalfLife, t.deleted)
 	return top, nil
 }
 
@@ -205,7 +206,7 @@ func (t table) rank(s *sent) (*ranking, error) {
 		if ofDeletedAuthor(id, t.deleted) {
 			removed[id] = f
 		} else {
-			r.add(id, f.decayed, t.cfg.HalfLife, t.maxRanked())
+			r.add(id, f.decayed, t.cfg.AffinityHalfLife, t.maxRanked())
 		}
 	})
 	for _, id := range slices.Sorted(maps.Keys(removed)) {
@@ -223,7 +224,7 @@ func (t table) rank(s *sent) (*ranking, error) {
 
 // maxRanked is the number of facets of a user that a ranking holds: twice those that are sent, so it need not be read again
 // until half of them have decreased.
-func (t table) maxRanked() int { return 2 * t.cfg.Top }
+func (t table) maxRanked() int { return 2 * t.cfg.TopAffinities }
 
 func (t table) rankings() *rankings { return t.tx.Memory().(*rankings) }
 
@@ -232,7 +233,7 @@ func (t table) affinities() ([]schemas.Affinity, error) {
 	var all []schemas.Affinity
 	now := t.now()
 	err := t.eachFacet(func(id schemas.ID, f facet) {
-		all = append(all, schemas.Affinity{Facet: id, Value: f.at(now, t.cfg.HalfLife)})
+		all = append(all, schemas.Affinity{Facet: id, Value: f.at(now, t.cfg.AffinityHalfLife)})
 	})
 	return all, err
 }

@@ -10,8 +10,8 @@ import (
 
 // Step is an edge weight for affinities from From up to the next step.
 type Step struct {
-	From   float64 `yaml:"from" help:"affinity at which the step starts, above that of the previous step; the first is -.inf"`
-	Weight float32 `yaml:"weight" help:"weight of the edge; 1 in the step that contains the affinity 0"`
+	MinAffinity float64 `yaml:"min_affinity" help:"affinity at which the step starts, above that of the previous step; -.inf in the first step"`
+	Weight      float32 `yaml:"weight" help:"weight of the edge; 1 in the step that contains the affinity 0"`
 }
 
 // Steps are the edge weights by affinity, in ascending order. The first has From −∞ (-.inf in YAML). The step that contains
@@ -24,7 +24,7 @@ const initialWeight float32 = 1
 // at returns the index of the step that contains an affinity.
 func (s Steps) at(value float64) int {
 	i := 0
-	for i+1 < len(s) && value >= s[i+1].From {
+	for i+1 < len(s) && value >= s[i+1].MinAffinity {
 		i++
 	}
 	return i
@@ -45,11 +45,11 @@ func (s Steps) lowerBound(i int, band float64) float64 {
 	if i == 0 {
 		return math.Inf(-1)
 	}
-	return s[i].From - band*math.Abs(s[i].From)
+	return s[i].MinAffinity - band*math.Abs(s[i].MinAffinity)
 }
 
-// next returns the weight for an affinity; sent is the last weight of the edge. The weight rises as soon as the next step is
-// reached, and falls when the affinity is below the lower bound of its step.
+// next returns the weight for an affinity; sent is the last weight of the edge. The weight rises as soon as the next
+// step is reached, and falls when the affinity is below the lower bound of its step.
 func (s Steps) next(sent float32, value, band float64) float32 {
 	here := s.at(value)
 	if i, ok := s.of(sent); ok && here < i && value >= s.lowerBound(i, band) {
@@ -64,21 +64,21 @@ func (s Steps) decaysTo(sent float32, value, band float64) (float64, bool) {
 	switch {
 	case !ok:
 		return 0, false
-	case value > 0 && s[i].From > 0:
+	case value > 0 && s[i].MinAffinity > 0:
 		return s.lowerBound(i, band), true
-	case value < 0 && i+1 < len(s) && s[i+1].From < 0:
-		return s[i+1].From, true
+	case value < 0 && i+1 < len(s) && s[i+1].MinAffinity < 0:
+		return s[i+1].MinAffinity, true
 	}
 	return 0, false
 }
 
 func (s Steps) validate(name string) error {
 	if len(s) == 0 || len(s) > maxSteps {
-		return fmt.Errorf("%s: %d steps: want 1 to %d", name, len(s), maxSteps)
+		return fmt.Errorf("%s: %d edge_weight_steps: want 1 to %d", name, len(s), maxSteps)
 	}
 	var errs []error
-	if !math.IsInf(s[0].From, -1) {
-		errs = append(errs, fmt.Errorf("%s[0].from: %v: want -.inf", name, s[0].From))
+	if !math.IsInf(s[0].MinAffinity, -1) {
+		errs = append(errs, fmt.Errorf("%s[0].min_affinity: %v: want -.inf", name, s[0].MinAffinity))
 	}
 	for i, step := range s {
 		if !(step.Weight >= minWeight && step.Weight <= maxWeight) {
@@ -87,11 +87,11 @@ func (s Steps) validate(name string) error {
 		if i == 0 {
 			continue
 		}
-		if !(step.From > s[i-1].From && step.Weight > s[i-1].Weight) {
+		if !(step.MinAffinity > s[i-1].MinAffinity && step.Weight > s[i-1].Weight) {
 			errs = append(errs, fmt.Errorf("%s[%d]: want from and weight above those of the previous step", name, i))
 		}
-		if step.From == 0 || math.IsInf(step.From, 0) {
-			errs = append(errs, fmt.Errorf("%s[%d].from: %v: want a finite number, not 0", name, i, step.From))
+		if step.MinAffinity == 0 || math.IsInf(step.MinAffinity, 0) {
+			errs = append(errs, fmt.Errorf("%s[%d].min_affinity: %v: want a finite number, not 0", name, i, step.MinAffinity))
 		}
 	}
 	if w := s[s.at(0)].Weight; w != initialWeight {
@@ -116,7 +116,7 @@ type facet struct {
 
 // updateWeight updates the weight as of now. It reports whether the weight has changed and must be sent.
 func (f *facet) updateWeight(cfg Config, now schemas.Micros) bool {
-	w := cfg.Steps.next(f.sentWeight, f.at(now, cfg.HalfLife), cfg.Band)
+	w := cfg.EdgeWeightSteps.next(f.sentWeight, f.at(now, cfg.AffinityHalfLife), cfg.EdgeWeightHysteresis)
 	if w == f.sentWeight {
 		return false
 	}
@@ -124,14 +124,14 @@ func (f *facet) updateWeight(cfg Config, now schemas.Micros) bool {
 	return true
 }
 
-// nextChange returns when decay may next change the weight, or 0 for never. It is at least a second after now, regardless of
-// rounding errors.
+// nextChange returns when decay may next change the weight, or 0 for never. It is at least a second after now,
+// regardless of rounding errors.
 func (f *facet) nextChange(cfg Config, now schemas.Micros) schemas.Micros {
-	target, ok := cfg.Steps.decaysTo(f.sentWeight, f.sum, cfg.Band)
+	target, ok := cfg.EdgeWeightSteps.decaysTo(f.sentWeight, f.sum, cfg.EdgeWeightHysteresis)
 	if !ok {
 		return 0
 	}
 	const second = 1e6
 	// After another millisecond, the affinity is certainly below the bound.
-	return max(f.reaches(target, cfg.HalfLife)+1000, now+second)
+	return max(f.reaches(target, cfg.AffinityHalfLife)+1000, now+second)
 }

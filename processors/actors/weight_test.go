@@ -11,7 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The default steps are 0.5 below -2, 1, 1.5 from 3, 2 from 8 and 3 from 20. The weight leaves a step a fifth below its start.
+// The default steps are 0.5 below -2, 1, 1.5 from 3, 2 from 8 and 3 from 20. The weight leaves a step a fifth below its
+// start.
 func TestSteps_Next(t *testing.T) {
 	cfg := DefaultConfig()
 	tests := []struct {
@@ -35,7 +36,7 @@ func TestSteps_Next(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := cfg.Steps.next(tt.sent, tt.value, cfg.Band); got != tt.want {
+			if got := cfg.EdgeWeightSteps.next(tt.sent, tt.value, cfg.EdgeWeightHysteresis); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
@@ -48,27 +49,27 @@ func TestSteps_KeepBand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := initialWeight
 		for _, value := range rapid.SliceOf(rapid.Float64Range(-30, 30)).Draw(t, "values") {
-			sent = cfg.Steps.next(sent, value, cfg.Band)
-			plain := cfg.Steps[cfg.Steps.at(value)].Weight
-			widened := cfg.Steps[cfg.Steps.at(value+cfg.Band*math.Abs(value)/(1-cfg.Band))].Weight
+			sent = cfg.EdgeWeightSteps.next(sent, value, cfg.EdgeWeightHysteresis)
+			plain := cfg.EdgeWeightSteps[cfg.EdgeWeightSteps.at(value)].Weight
+			widened := cfg.EdgeWeightSteps[cfg.EdgeWeightSteps.at(value+cfg.EdgeWeightHysteresis*math.Abs(value)/(1-cfg.EdgeWeightHysteresis))].Weight
 			if sent < plain || sent > widened {
 				t.Errorf("at %v: weight %v, want %v to %v", value, sent, plain, widened)
 			}
-			if again := cfg.Steps.next(sent, value, cfg.Band); again != sent {
+			if again := cfg.EdgeWeightSteps.next(sent, value, cfg.EdgeWeightHysteresis); again != sent {
 				t.Errorf("at %v: weight %v, then %v", value, sent, again)
 			}
 		}
 	})
 }
 
-// For any initial affinity, the timers reduce the weight when the affinity has decayed below the lower bound: not earlier, and
-// at most a millisecond late, or a second after the last timer. The number of timers is finite.
+// For any initial affinity, the timers reduce the weight when the affinity has decayed below the lower bound: not
+// earlier, and at most a millisecond late, or a second after the last timer. The number of timers is finite.
 func TestFacet_DecaysOnTime(t *testing.T) {
 	cfg := DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {
 		now := schemas.Micros(1.7e15)
 		f := facet{sentWeight: initialWeight}
-		f.decayed = f.add(rapid.Float64Range(-100, 1000).Draw(t, "sum"), now, cfg.HalfLife)
+		f.decayed = f.add(rapid.Float64Range(-100, 1000).Draw(t, "sum"), now, cfg.AffinityHalfLife)
 		f.updateWeight(cfg, now)
 		for range 10 {
 			wake := f.nextChange(cfg, now)
@@ -83,7 +84,7 @@ func TestFacet_DecaysOnTime(t *testing.T) {
 			}
 			before := f
 			if !f.updateWeight(cfg, wake) {
-				t.Errorf("timer at %v without a change: affinity %v, weight %v", wake, f.at(wake, cfg.HalfLife), f.sentWeight)
+				t.Errorf("timer at %v without a change: affinity %v, weight %v", wake, f.at(wake, cfg.AffinityHalfLife), f.sentWeight)
 			}
 			if f.sentAt <= before.sentAt {
 				t.Errorf("sent at %d, previously at %d", f.sentAt, before.sentAt)
@@ -114,16 +115,18 @@ func TestConfig_Validate(t *testing.T) {
 		want   []string
 	}{
 		{"defaults", func(*Config) {}, nil},
-		{"all problems", func(c *Config) { c.HalfLife, c.Top, c.Every, c.Band = time.Minute, 0, 0, math.NaN() },
-			[]string{"half_life: 1m:", "top: 0", "every: 0s", "band: NaN"}},
-		{"fewer kept than sent", func(c *Config) { c.MaxFacets = 49 }, []string{"max_facets: 49: want 50 to 10000"}},
+		{"all problems", func(c *Config) {
+			c.AffinityHalfLife, c.TopAffinities, c.EmitInterval, c.EdgeWeightHysteresis = time.Minute, 0, 0, math.NaN()
+		},
+			[]string{"affinity_half_life: 1m:", "top_affinities: 0", "emit_interval: 0s", "edge_weight_hysteresis: NaN"}},
+		{"fewer kept than sent", func(c *Config) { c.MaxAffinities = 49 }, []string{"max_affinities: 49: want 50 to 10000"}},
 		{"verbs", func(c *Config) { c.Verbs = schemas.Verbs{"x": math.Inf(1)} }, []string{`verb "x"`}},
-		{"no steps", func(c *Config) { c.Steps = nil }, []string{"steps: 0 steps"}},
-		{"first step", func(c *Config) { c.Steps = Steps{{-5, 1}} }, []string{"steps[0].from: -5: want -.inf"}},
-		{"order and weight", func(c *Config) { c.Steps = Steps{{inf, 1}, {3, 2}, {2, 3}, {5, -1}} },
-			[]string{"steps[2]: want from and weight", "steps[3].weight: -1", "steps[3]: want from and weight"}},
-		{"a step at 0", func(c *Config) { c.Steps = Steps{{inf, 0.5}, {0, 1}} }, []string{"steps[1].from: 0"}},
-		{"initial weight not 1", func(c *Config) { c.Steps = Steps{{inf, 2}} }, []string{"steps: weight 2 at affinity 0"}},
+		{"no steps", func(c *Config) { c.EdgeWeightSteps = nil }, []string{"edge_weight_steps: 0 steps"}},
+		{"first step", func(c *Config) { c.EdgeWeightSteps = Steps{{-5, 1}} }, []string{"edge_weight_steps[0].min_affinity: -5: want -.inf"}},
+		{"order and weight", func(c *Config) { c.EdgeWeightSteps = Steps{{inf, 1}, {3, 2}, {2, 3}, {5, -1}} },
+			[]string{"edge_weight_steps[2]: want from and weight", "edge_weight_steps[3].weight: -1", "edge_weight_steps[3]: want from and weight"}},
+		{"a step at 0", func(c *Config) { c.EdgeWeightSteps = Steps{{inf, 0.5}, {0, 1}} }, []string{"edge_weight_steps[1].min_affinity: 0"}},
+		{"initial weight not 1", func(c *Config) { c.EdgeWeightSteps = Steps{{inf, 2}} }, []string{"edge_weight_steps: weight 2 at affinity 0"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,8 +8,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// backfill delivers the recents to one follower, including withdrawn ones: the follower may have received an earlier version,
-// over this edge or another. The last delivery carries id, unless it is 0. The recents of a pulled followee are not delivered.
+// backfill delivers the recents to one follower, including withdrawn ones: the follower may have received an earlier
+// version, over this edge or another. The last delivery carries id, unless it is 0. The recents of a pulled followee
+// are not delivered.
 func (g *group) backfill(tx *rows.Tx, o *ownerState, e edge, id schemas.Micros) error {
 	if o.pulled {
 		return g.deliverTo(tx, nil, e, id)
@@ -22,7 +23,7 @@ func (g *group) resumeBackfill(tx *rows.Tx, o *ownerState, b *schemas.Backfill) 
 	if !(b.Weight > 0) {
 		return schemas.Bad(fmt.Sprintf("backfill: weight %v: want a positive number", b.Weight))
 	}
-	pins, more, err := o.recentsAfter(b, g.cfg.Recents)
+	pins, more, err := o.recentsAfter(b, g.cfg.MaxRecentPublications)
 	if err != nil {
 		return err
 	}
@@ -40,8 +41,9 @@ func (g *group) resumeBackfill(tx *rows.Tx, o *ownerState, b *schemas.Backfill) 
 // rows.Config.
 const backfillBytes = 512 << 10
 
-// recentsAfter returns the next recents of a backfill, among the first limit of each kind, and advances b. The live ones come
-// first, best first. The withdrawn ones follow, for a follower that walks have skipped. more reports whether others remain.
+// recentsAfter returns the next recents of a backfill, among the first limit of each kind, and advances b. The live
+// ones come first, best first. The withdrawn ones follow, for a follower that walks have skipped. more reports whether
+// others remain.
 func (o *ownerState) recentsAfter(b *schemas.Backfill, limit int) (pins []schemas.DeliveredPin, more bool, err error) {
 	size, after := 0, string(recentRow(kindOf(b.Withdrawn), b.BaseScore, b.Pin))
 	resumed, inWithdrawn := b.Pin != "", b.Withdrawn
@@ -68,7 +70,8 @@ func (o *ownerState) recentsAfter(b *schemas.Backfill, limit int) (pins []schema
 	return pins, false, nil
 }
 
-// deliverTo delivers pins to one follower. With a nonzero id it sends at least one delivery, because the last one carries id.
+// deliverTo delivers pins to one follower. With a nonzero id it sends at least one delivery, because the last one
+// carries id.
 func (g *group) deliverTo(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, id schemas.Micros) error {
 	d := schemas.Delivery{Source: schemas.Followee(tx.Key()).Source(), Users: []schemas.UserID{e.user}}
 	if e.weight != 1 {

@@ -18,7 +18,7 @@ func TestBackfill_BoundedForTogglingFollower(t *testing.T) {
 	const author, fan, pins, toggles, immediate = "user:author", "user:fan", 10, 100, 6
 	w := proctest.New(t)
 	cfg := fanout.Config{
-		HalfLife: halfLife, StepEdges: 3, Recents: 100, PullAbove: never, BackfillInterval: time.Hour,
+		ScoreHalfLife: halfLife, StepFollowers: 3, MaxRecentPublications: 100, PullThreshold: never, BackfillInterval: time.Hour,
 	}
 	m := w.Start("a", relay(w), group(w, cfg))
 	for n := range pins {

@@ -51,8 +51,8 @@ func (g *group) isDeleted(f schemas.Followee) bool {
 	return schemas.ID(f).Kind() == schemas.KindUser && g.deleted.Has(schemas.UserID(f))
 }
 
-// updateOwn maintains the list of an author's pins. Unlike the recents, the list is complete: it also has pins that the recents
-// and the index have dropped.
+// updateOwn maintains the list of an author's pins. Unlike the recents, the list is complete: it also has pins that the
+// recents and the index have dropped.
 func (o *ownerState) updateOwn(followee string, r *recent, stored *known) error {
 	if schemas.ID(followee).Kind() != schemas.KindUser {
 		return nil
@@ -140,19 +140,19 @@ func (g *group) eraseFollowee(tx *rows.Tx, o *ownerState, e *schemas.Erasure) er
 	return nil
 }
 
-// eraseSome deletes at most Config.StepEdges rows and reports whether there are more. It keeps the state, which is deleted
-// last.
+// eraseSome deletes at most Config.StepFollowers rows and reports whether there are more. It keeps the state, which is
+// deleted last.
 func (g *group) eraseSome(tx *rows.Tx, o *ownerState, user schemas.UserID) (more bool, err error) {
 	type row struct{ name, value string }
 	var list []row
-	err = o.Scan(rows.Scan{Limit: g.cfg.StepEdges + 2}, func(name, value []byte) bool {
+	err = o.Scan(rows.Scan{Limit: g.cfg.StepFollowers + 2}, func(name, value []byte) bool {
 		if name[0] != rowState {
 			list = append(list, row{string(name), string(value)})
 		}
 		return true
 	})
-	if len(list) > g.cfg.StepEdges {
-		list, more = list[:g.cfg.StepEdges], true
+	if len(list) > g.cfg.StepFollowers {
+		list, more = list[:g.cfg.StepFollowers], true
 	}
 	for _, r := range list {
 		if err == nil {

@@ -11,13 +11,13 @@ import (
 // a day, and a followee is pulled above 5000 followers. Validate reports all values that are out of bounds.
 func ExampleConfig() {
 	cfg := fanout.DefaultConfig()
-	cfg.HalfLife, cfg.PullAbove = 7*24*time.Hour, 5000
+	cfg.ScoreHalfLife, cfg.PullThreshold = 7*24*time.Hour, 5000
 	fmt.Println(cfg.Validate())
 
-	cfg.StepEdges, cfg.Recents = 10_000, 0
+	cfg.StepFollowers, cfg.MaxRecentPublications = 10_000, 0
 	fmt.Println(cfg.Validate())
 	// Output:
 	// <nil>
-	// step_edges: 10000: want 1 to 3000
-	// recents: 0: want 1 to 10000
+	// step_followers: 10000: want 1 to 3000
+	// max_recent_publications: 0: want 1 to 10000
 }

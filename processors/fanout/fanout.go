@@ -12,21 +12,21 @@
 // # Graph
 //
 // Each actor has two registers: follow/unfollow and block/unblock. Each register is last-write-wins by event time. In a
-// tie, unfollow and block win. Registers that are no longer live are kept. Therefore any order and any repetition of the same
-// events leads to the same rows. Every change is forwarded as an Edge to the actor. A change of a block of a user is also
-// forwarded to that user.
+// tie, unfollow and block win. Registers that are no longer live are kept. Therefore any order and any repetition of
+// the same events leads to the same rows. Every change is forwarded as an Edge to the actor. A change of a block of a
+// user is also forwarded to that user.
 //
 // # Publications
 //
-// A version of a pin that is newer than the known one is delivered to every live follower. It can add, change or withdraw the
-// pin. The pools filter and rank it. The followee keeps the Config.Recents publications with the
-// highest write-time score as rows. It also keeps the same number of withdrawn ones: deleted, or no longer the followee's. A new
-// follower receives all of these as a backfill. A replayed publication gets its place by the current rules and is not
-// delivered.
+// A version of a pin that is newer than the known one is delivered to every live follower. It can add, change or
+// withdraw the pin. The pools filter and rank it. The followee keeps the Config.MaxRecentPublications publications with
+// the highest write-time score as rows. It also keeps the same number of withdrawn ones: deleted, or no longer the
+// followee's. A new follower receives all of these as a backfill. A replayed publication gets its place by the current
+// rules and is not delivered.
 //
 // # Walks
 //
-// A walk delivers a publication to all followers in steps. A step takes up to Config.StepEdges edges and writes one
+// A walk delivers a publication to all followers in steps. A step takes up to Config.StepFollowers edges and writes one
 // delivery to each partition that has any of these followers. One of the deliveries carries the next step; the pools group
 // sends it to fanout-loop after it has applied the delivery. Therefore:
 //
@@ -34,15 +34,15 @@
 //   - after a crash, a walk resumes at its last committed step;
 //   - a followee has at most one step in flight.
 //
-// The other walks of a followee wait in a queue. The queue keeps the Config.Recents best publications and the Config.Recents
-// best withdrawals, and drops the walks below these; see queue.go.
+// The other walks of a followee wait in a queue. The queue keeps the Config.MaxRecentPublications best publications and
+// the Config.MaxRecentPublications best withdrawals, and drops the walks below these; see queue.go.
 //
 // If the pools do not apply a step within Config.StepTimeout, a timer continues the walk; see timeout.go. The cause is a
 // partition that makes no progress, or a delivery in the dead-letter topic.
 //
 // # Pull
 //
-// Above Config.PullAbove followers, a publication starts no walk. The recents are written to slots of the topic
+// Above Config.PullThreshold followers, a publication starts no walk. The recents are written to slots of the topic
 // recents-pulled, and readers merge them into their pools. The mode can change in either direction at any time. A change
 // loses nothing, and a pin that is both pushed and pulled meanwhile has one effect. See pull.go.
 //

@@ -19,8 +19,8 @@ func (noneDeleted) Has(schemas.UserID) bool             { return false }
 func (noneDeleted) Note(schemas.UserID, schemas.Micros) {}
 
 // filledSlots replaces the group. For each publication it writes as many index entries as the quality, with ids of the
-// maximum length. Every second entry is withdrawn. They use the slots from the publication's version on, and the followee has
-// finished a switch to push.
+// maximum length. Every second entry is withdrawn. They use the slots from the publication's version on, and the
+// followee has finished a switch to push.
 func filledSlots(s *topics.Streams, slots int) rows.Group {
 	write := func(tx *rows.Tx, p *schemas.Publication) error {
 		for slot := int(p.Version); slot < int(p.Version)+int(p.Quality); slot++ {
@@ -54,7 +54,7 @@ func TestFreeSlots_MaximumWithinRecordBounds(t *testing.T) {
 	}
 	w.WaitIdle()
 	cfg := DefaultConfig()
-	cfg.Recents = slots / 2
+	cfg.MaxRecentPublications = slots / 2
 	m := w.Start("a", Group(cfg, w.Kafka.Partitions, w.Streams, noneDeleted{}))
 	proctest.Publish(w, w.Streams.FanoutLoop, followee,
 		&schemas.Continuation{Followee: schemas.Followee(followee), Slots: &schemas.SlotStep{Free: true}})

@@ -21,7 +21,7 @@ func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 		if err := g.updateMode(tx, o); err != nil {
 			return err
 		}
-		r := recentOf(p, g.cfg.HalfLife)
+		r := recentOf(p, g.cfg.ScoreHalfLife)
 		stored, err := o.known(p.Pin)
 		if err != nil {
 			return err
@@ -103,9 +103,9 @@ func (g *group) keep(tx *rows.Tx, o *ownerState, r *recent, stored *known) error
 	return o.put(r, noSlot)
 }
 
-// trimIfDue trims the recents of a followee that uses no slots, about once in Config.Recents publications.
+// trimIfDue trims the recents of a followee that uses no slots, about once in Config.MaxRecentPublications publications.
 func (g *group) trimIfDue(tx *rows.Tx, o *ownerState, r *recent) error {
-	if o.slotted || !ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(r.Pin)+uint64(r.Version), g.cfg.Recents) {
+	if o.slotted || !ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(r.Pin)+uint64(r.Version), g.cfg.MaxRecentPublications) {
 		return nil
 	}
 	_, err := g.trimRecents(tx, o)

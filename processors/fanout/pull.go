@@ -13,8 +13,9 @@ import (
 )
 
 // Pull. The recents of a pulled followee are in numbered slots. Each slot is a record of recents-pulled, which every
-// process that reads pools holds in memory. There are at most Config.Recents live pins, and as many withdrawn ones, which
-// withdraw the pin from readers that have received it. A new pin takes the slot of the lowest one.
+// process that reads pools holds in memory. There are at most Config.MaxRecentPublications live pins, and as many
+// withdrawn ones, which withdraw the pin from readers that have received it. A new pin takes the slot of the lowest
+// one.
 //
 //	mode      state              publication        when the followers cross the threshold
 //	push      –                  walk               → filling: put the recents into slots, in steps
@@ -23,13 +24,13 @@ import (
 //	pushing   slotted, pushing   slot and walk      → pull immediately, because the slots are complete; or freeing after the last walk
 //	freeing   slots in use       walk               → push when the slots are empty
 //
-// A pin that is both pushed and pulled meanwhile has one effect. The steps visit the recents by pin, so they miss none when a
-// replay changes the order of the recents. A publication that arrives meanwhile takes or frees a slot itself.
+// A pin that is both pushed and pulled meanwhile has one effect. The steps visit the recents by pin, so they miss none
+// when a replay changes the order of the recents. A publication that arrives meanwhile takes or frees a slot itself.
 
 // updateMode switches a followee to the mode for its number of followers. A pulled followee stays pulled until it is 10 %
 // below the threshold, so a single follower who toggles does not switch it repeatedly.
 func (g *group) updateMode(tx *rows.Tx, o *ownerState) error {
-	pull := o.followers > g.cfg.PullAbove || o.pulled && o.followers > g.cfg.PullAbove-g.cfg.PullAbove/10
+	pull := o.followers > g.cfg.PullThreshold || o.pulled && o.followers > g.cfg.PullThreshold-g.cfg.PullThreshold/10
 	switch {
 	case pull == o.pulled, o.filling, o.freeing():
 		return nil // a switch in progress finishes first
@@ -52,8 +53,8 @@ func (g *group) updateMode(tx *rows.Tx, o *ownerState) error {
 // freeing reports whether slots are being emptied after a switch to push.
 func (s *state) freeing() bool { return !s.slotted && s.slotsLive+s.slotsWithdrawn > 0 }
 
-// Bounds of a step that fills slots. A pin takes up to six rows and records, each with the owner's name, and the pin itself is
-// written twice: 600 KiB in total for the longest ids.
+// Bounds of a step that fills slots. A pin takes up to six rows and records, each with the owner's name, and the pin
+// itself is written twice: 600 KiB in total for the longest ids.
 const (
 	fillPins  = 100
 	fillBytes = 128 << 10
@@ -147,7 +148,7 @@ func (g *group) putInSlot(tx *rows.Tx, o *ownerState, r *recent, stored *known) 
 			*o.count(stored.withdrawn)--
 		}
 	}
-	for n := 0; *o.count(r.withdrawn) >= g.cfg.Recents && n < maxEvicted; n++ {
+	for n := 0; *o.count(r.withdrawn) >= g.cfg.MaxRecentPublications && n < maxEvicted; n++ {
 		lowest, err := o.evictLowest(r)
 		if err != nil {
 			return err

@@ -9,10 +9,11 @@ import (
 )
 
 // The queue of a followee holds the waiting walks in this order: withdrawals before publications, and the best score first.
-// A pin has one entry in each class: a newer version replaces an older one. A class keeps the Config.Recents best of its
-// withdrawals and of its publications. A walk below these is dropped and counted as queue_cap. Config.Recents better pins of
-// the followee reach the same followers, and a backfill does not deliver the dropped one either. About one entry in
-// Config.Recents triggers the trim. Therefore the queue holds at most a few times that number.
+// A pin has one entry in each class: a newer version replaces an older one. A class keeps the
+// Config.MaxRecentPublications best of its withdrawals and of its publications. A walk below these is dropped and
+// counted as queue_cap. Config.MaxRecentPublications better pins of the followee reach the same followers, and a
+// backfill does not deliver the dropped one either. About one entry in Config.MaxRecentPublications triggers the trim.
+// Therefore the queue holds at most a few times that number.
 
 // Classes of the queue.
 const (
@@ -44,11 +45,11 @@ func (g *group) enqueue(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
 	if err := rows.PutRecord(o.Owner, row, g.streams.FanoutLoop, &c); err != nil {
 		return err
 	}
-	if !ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(w.Pin.Pin)+uint64(w.Pin.Version), g.cfg.Recents) {
+	if !ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(w.Pin.Pin)+uint64(w.Pin.Version), g.cfg.MaxRecentPublications) {
 		return nil
 	}
 	for _, class := range []byte{queueWithdrawals, queuePublications} {
-		_, err := o.trim(tx, []byte{rowQueue, class}, g.cfg.Recents, func(row string) error {
+		_, err := o.trim(tx, []byte{rowQueue, class}, g.cfg.MaxRecentPublications, func(row string) error {
 			tx.Count(dropQueueCap)
 			return o.Delete([]byte(row))
 		})

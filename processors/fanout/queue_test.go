@@ -39,7 +39,7 @@ func TestQueue_DamagedRowStopsPartition(t *testing.T) {
 	m.Stop()
 
 	cfg := rows.DefaultConfig()
-	cfg.Dir, cfg.MinDiskBytes = t.TempDir(), 0
+	cfg.Dir, cfg.MinFreeDiskBytes = t.TempDir(), 0
 	r, err := rows.New(cfg, rows.Env{Kafka: w.Kafka, Streams: w.Streams}, Group(DefaultConfig(), w.Kafka.Partitions, w.Streams, noneDeleted{}))
 	must.OK(t, err)
 	last := schemas.Continuation{Followee: followee, Walk: &schemas.Walk{Pin: schemas.DeliveredPin{Pin: "pin:1"}}}

@@ -129,11 +129,11 @@ func (o *ownerState) drop(k *known, pin schemas.PinID) error {
 	return o.Delete(rowOf(rowIndex, pin))
 }
 
-// trimRecents drops the recents over the cap until the record is full. more reports whether others remain. Live and withdrawn
-// recents have separate caps of the same size.
+// trimRecents drops the recents over the cap until the record is full. more reports whether others remain. Live and
+// withdrawn recents have separate caps of the same size.
 func (g *group) trimRecents(tx *rows.Tx, o *ownerState) (more bool, err error) {
 	for _, kind := range []byte{rowRecent, rowWithdrawn} {
-		more, err := o.trim(tx, []byte{kind}, g.cfg.Recents, func(row string) error { return g.dropRecent(tx, o, row) })
+		more, err := o.trim(tx, []byte{kind}, g.cfg.MaxRecentPublications, func(row string) error { return g.dropRecent(tx, o, row) })
 		if err != nil || more {
 			return more, err
 		}

@@ -14,7 +14,7 @@ import (
 func TestReplay_ChangesScoreWithoutDelivery(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never}))
+	w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 3, MaxRecentPublications: 1000, PullThreshold: never}))
 	const author = "user:author"
 	replay := func(versions ...schemas.PinVersion) {
 		for _, v := range versions {

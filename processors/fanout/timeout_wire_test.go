@@ -35,7 +35,7 @@ func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
 	held := topics.Partition("user:10", w.Kafka.Partitions)
 	w.Start("pools", relayBut(w, held))
 	m := w.Start("fanout", group(w, fanout.Config{
-		HalfLife: halfLife, StepEdges: 2, Recents: 100, PullAbove: never, StepTimeout: time.Hour,
+		ScoreHalfLife: halfLife, StepFollowers: 2, MaxRecentPublications: 100, PullThreshold: never, StepTimeout: time.Hour,
 	}))
 	var want []delivered
 	for u := range followers {

@@ -52,8 +52,8 @@ func checkWalk(w *schemas.Walk) error {
 	return nil
 }
 
-// startWalk runs the first step of a walk, or queues the walk while another one runs. The walks of one followee run one after
-// the other, so an account with many publications delays only itself.
+// startWalk runs the first step of a walk, or queues the walk while another one runs. The walks of one followee run one
+// after the other, so an account with many publications delays only itself.
 func (g *group) startWalk(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
 	if o.walking {
 		return g.enqueue(tx, o, w)
@@ -104,7 +104,7 @@ func (g *group) step(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
 // fit the bounds of one record of the pools.
 func (g *group) stepEdges(pin *schemas.DeliveredPin) int {
 	const mostBytes, owner = 768 << 10, 300
-	return min(g.cfg.StepEdges, 1+mostBytes/(owner+len(pin.Pin)+pin.MaxEncodedBytes()))
+	return min(g.cfg.StepFollowers, 1+mostBytes/(owner+len(pin.Pin)+pin.MaxEncodedBytes()))
 }
 
 // gather collects the next followers, and reports whether the last one is inactive.
@@ -153,9 +153,9 @@ func (o *ownerState) nextStep(r *recipients, w *schemas.Walk, inactive bool) *sc
 	return &next
 }
 
-// deliver delivers a pin to the followers of a step. One of the deliveries carries the next step, which the pools send after
-// they have applied that delivery. Each step uses the delivery of another partition, so a partition without progress delays
-// few steps.
+// deliver delivers a pin to the followers of a step. One of the deliveries carries the next step, which the pools send
+// after they have applied that delivery. Each step uses the delivery of another partition, so a partition without
+// progress delays few steps.
 func (g *group) deliver(tx *rows.Tx, r *recipients, w *schemas.Walk, next *schemas.Walk) error {
 	followee := schemas.Followee(tx.Key())
 	d := schemas.Delivery{Source: followee.Source(), Pins: []schemas.DeliveredPin{w.Pin}}

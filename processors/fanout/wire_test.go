@@ -136,7 +136,7 @@ func edgesOf(w *proctest.Wire, other schemas.ID) map[string]schemas.Edge {
 func TestFanout_DeliversEachVersionOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never}))
+	m := w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 3, MaxRecentPublications: 1000, PullThreshold: never}))
 	rng := rand.New(rand.NewPCG(1, 2))
 	const author = "user:author"
 
@@ -191,12 +191,12 @@ func TestFanout_DeliversEachVersionOnceThroughKills(t *testing.T) {
 	}
 }
 
-// Followers follow, unfollow, become inactive, are reactivated and change their weights while the process is killed. In the end
-// each live follow has one edge, active or inactive.
+// Followers follow, unfollow, become inactive, are reactivated and change their weights while the process is killed. In
+// the end each live follow has one edge, active or inactive.
 func TestEdges_EitherActiveOrInactive(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 1, Recents: 10, PullAbove: never}))
+	m := w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 1, MaxRecentPublications: 10, PullThreshold: never}))
 	rng := rand.New(rand.NewPCG(7, 8))
 	const author = "user:modes"
 	live := map[schemas.UserID]bool{}
@@ -309,7 +309,7 @@ func TestSlots_HoldBestPins(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const limit, author = 7, "board:exact"
-	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: limit, PullAbove: 0}))
+	w.Start("a", group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 2, MaxRecentPublications: limit, PullThreshold: 0}))
 	var published []schemas.PinVersion
 	order := rand.New(rand.NewPCG(11, 12)).Perm(60)
 	for i, n := range append(order, 60, 61) { // the last two have the lowest scores
@@ -340,7 +340,7 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	t.Parallel()
 	w := proctest.New(t)
 	const author = "user:back"
-	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: 10, PullAbove: 4}))
+	w.Start("a", group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 2, MaxRecentPublications: 10, PullThreshold: 4}))
 	for n := range 5 {
 		publish(w, follow(fmt.Sprint(n), 0, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Follow, author))
 	}
@@ -385,8 +385,8 @@ func testLoweredCap(t *testing.T, above int) {
 	w := proctest.New(t)
 	const before, after, limit, author = 1200, 200, 10, "user:less"
 	member := func(recents int) {
-		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: above}
-		w.StartWith("a", func(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
+		cfg := fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 10, MaxRecentPublications: recents, PullThreshold: above}
+		w.StartWith("a", func(c *rows.Config) { c.MaxRecordWrites, c.MaxRecordWriteBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
 	}
 	member(10_000)
 	publish(w, follow("f", 1, "user:fan", schemas.Follow, author))
@@ -422,8 +422,8 @@ func TestSlots_ReusedWhileFreeing(t *testing.T) {
 	w := proctest.New(t)
 	const limit, author = 400, "user:again"
 	member := func(above int) *proctest.Member {
-		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: limit, PullAbove: above}
-		return w.StartWith("a", func(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
+		cfg := fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 10, MaxRecentPublications: limit, PullThreshold: above}
+		return w.StartWith("a", func(c *rows.Config) { c.MaxRecordWrites, c.MaxRecordWriteBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
 	}
 	var published []schemas.PinVersion
 	say := func(n int, at schemas.Micros) {
@@ -502,7 +502,7 @@ func TestBackfill_PortionsHaveBestRecents(t *testing.T) {
 	w := proctest.New(t)
 	const before, limit, author = 100, 40, "user:much"
 	for _, recents := range []int{before, limit} {
-		w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: never}))
+		w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 10, MaxRecentPublications: recents, PullThreshold: never}))
 		if recents == before {
 			for n := range before {
 				announce(w, author, longPin(author, n))
@@ -540,7 +540,7 @@ func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 	w := proctest.New(t)
 	const author, fan, pins, request = "user:later", "user:fan", 100, 7
 	deletedLater := &laterDeleted{user: author}
-	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: pins, PullAbove: never}
+	cfg := fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 10, MaxRecentPublications: pins, PullThreshold: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletedLater))
 	publish(w, follow("f", 1, fan, schemas.Follow, author))
 	for n := range pins {
@@ -571,7 +571,7 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const author, pins, followers = "user:long", 50, 60
-	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 1000, Recents: 100, PullAbove: followers}))
+	w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 1000, MaxRecentPublications: 100, PullThreshold: followers}))
 	published := map[schemas.PinID]bool{}
 	for n := range pins {
 		p := longPin(author, n)
@@ -627,7 +627,7 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 func TestWalks_OfOneFolloweeRunInSequence(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 4, Recents: 100, PullAbove: never}))
+	w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 4, MaxRecentPublications: 100, PullThreshold: never}))
 	const followers, pins, author = 60, 20, "user:busy"
 	for u := range followers {
 		publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
@@ -659,7 +659,7 @@ func TestWalks_OfOneFolloweeRunInSequence(t *testing.T) {
 
 func TestFanout(t *testing.T) {
 	w := proctest.New(t)
-	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 100, Recents: 5, PullAbove: never}))
+	w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 100, MaxRecentPublications: 5, PullThreshold: never}))
 	for name, run := range map[string]func(*testing.T, *proctest.Wire){
 		"a new follower gets the best recents":             testBackfill,
 		"recents are trimmed":                              testTrim,
@@ -860,7 +860,7 @@ func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 	w := proctest.New(t)
 	const author, stranger, fan, former, deletedLater = "user:author", "user:stranger", "user:fan", "user:former", "user:later"
 	deletions := &laterDeleted{user: deletedLater}
-	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: 10, PullAbove: never}
+	cfg := fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 10, MaxRecentPublications: 10, PullThreshold: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletions))
 	weighed := func(when string, weight float32, at schemas.Micros, want ...string) {
 		t.Helper()

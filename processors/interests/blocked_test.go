@@ -52,13 +52,13 @@ func TestBlock_HidesCountedTerms(t *testing.T) {
 		hidden         []string // in addition to sale
 	}{
 		"blocked": {
-			func(c *interests.Config) { c.Block = map[string]string{"Sale": "advertising"} },
-			func(c *interests.Config) { c.Block = nil },
+			func(c *interests.Config) { c.BlockedTerms = map[string]string{"Sale": "advertising"} },
+			func(c *interests.Config) { c.BlockedTerms = nil },
 			nil,
 		},
 		"stopped": {
-			func(c *interests.Config) { c.Stop = []string{"Sale"} },
-			func(c *interests.Config) { c.Stop = nil },
+			func(c *interests.Config) { c.StopWords = []string{"Sale"} },
+			func(c *interests.Config) { c.StopWords = nil },
 			[]string{"sale today", "big sale"},
 		},
 	} {
@@ -70,7 +70,7 @@ func TestBlock_HidesCountedTerms(t *testing.T) {
 				"oolong": {State: schemas.TermAccepted, Interest: "interest:oolong"},
 			}
 			cfg := interests.DefaultConfig()
-			cfg.MinPins, cfg.MinPeople = 1, 1
+			cfg.MinPins, cfg.MinAuthors = 1, 1
 			r := newRig(t, cfg, d)
 			const pins = 6
 			for n := range pins {
@@ -129,7 +129,7 @@ func TestBlock_HidesCountedTerms(t *testing.T) {
 func TestTerms_BlockedDoNotCountAgainstLimit(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
-	cfg.MinPins, cfg.MinPeople = 1, 1
+	cfg.MinPins, cfg.MinAuthors = 1, 1
 	r := newRig(t, cfg, nil)
 	for n := range 4 {
 		r.write(n, 1, "Sale")
@@ -151,7 +151,7 @@ func TestTerms_BlockedDoNotCountAgainstLimit(t *testing.T) {
 	if got, want := best(math.MaxInt), []string{"sale", oolong}; !slices.Equal(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
-	r.with(nil, func(c *interests.Config) { c.Block = map[string]string{"sale": "advertising"} })
+	r.with(nil, func(c *interests.Config) { c.BlockedTerms = map[string]string{"sale": "advertising"} })
 	if got, want := best(1), []string{oolong}; !slices.Equal(got, want) {
 		t.Errorf("best term %q, want %q", got, want)
 	}

@@ -26,7 +26,7 @@ func (t term) score(name string, recent float64, cfg Config) float64 {
 		return 0
 	}
 	frequency := math.Log1p(float64(pins)) * math.Log2(float64(2+strings.Count(name, " ")))
-	spread := float64(t.People) / float64(min(pins, int64(cfg.MaxPeople)))
+	spread := float64(t.People) / float64(min(pins, int64(cfg.MaxAuthors)))
 	return frequency * min(1, spread) * (1 + recent) / 2
 }
 
@@ -116,7 +116,7 @@ func (d dictionary) admit() (term, error) {
 
 // drop deletes a term whose rank is already deleted.
 func (d dictionary) drop(name string) error {
-	authors, err := rows.Names(d.own, authorPrefix(name), d.cfg.MaxPeople)
+	authors, err := rows.Names(d.own, authorPrefix(name), d.cfg.MaxAuthors)
 	if err != nil {
 		return err
 	}
@@ -135,14 +135,14 @@ func (d dictionary) number(n number) error {
 	return cmp.Or(err, rows.PutValue(d.own, []byte{rowTerms}, &is))
 }
 
-// author adds n to the pins of the author, for at most MaxPeople authors.
+// author adds n to the pins of the author, for at most MaxAuthors authors.
 func (d dictionary) author(m schemas.TermMark, t *term, n number) error {
 	name := append(authorPrefix(m.Term), m.Author...)
 	pins, known, err := rows.Value[number](d.own, name)
 	switch {
 	case err != nil:
 		return err
-	case !known && (n < 0 || t.People >= int64(d.cfg.MaxPeople)):
+	case !known && (n < 0 || t.People >= int64(d.cfg.MaxAuthors)):
 		return nil
 	case !known:
 		t.People++

@@ -88,7 +88,7 @@ func (r *rig) card(c *schemas.Card) {
 func TestTerms_CountCurrentPinsAndAuthors(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
-	cfg.MinPins, cfg.MinPeople, cfg.MaxPeople = 1, 1, 1000
+	cfg.MinPins, cfg.MinAuthors, cfg.MaxAuthors = 1, 1, 1000
 	r := newRig(t, cfg, nil)
 	random := rand.New(rand.NewPCG(5, 6))
 	words := strings.Fields("tea oolong kitchen garden copper")
@@ -135,7 +135,7 @@ func TestTerms_CountCurrentPinsAndAuthors(t *testing.T) {
 func TestTerms_FindsFrequentInBoundedSpace(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
-	cfg.MaxTerms, cfg.MinPins, cfg.MinPeople = 10, 5, 3
+	cfg.MaxTerms, cfg.MinPins, cfg.MinAuthors = 10, 5, 3
 	r := newRig(t, cfg, nil)
 	for i := range 600 {
 		c := &schemas.Card{Title: fmt.Sprintf("rare%c%c%c", 'a'+i%26, 'a'+i/26%26, 'z')}

@@ -24,7 +24,7 @@ func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := interests.DefaultConfig()
-			cfg.HalfLife, cfg.Keep, cfg.MinPins, cfg.MinPeople = lives[0], 4, 1, 1
+			cfg.HalfLife, cfg.MaxInterests, cfg.MinPins, cfg.MinAuthors = lives[0], 4, 1, 1
 			r, now := newRig(t, cfg, nil), schemas.MicrosOf(time.Now())
 			r.mark(4, like("interest:old", now))
 			r.mark(3, hasTerm("oolong", now))
@@ -33,7 +33,7 @@ func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
 			r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, decisions{}))
 			r.mark(10, like("interest:new", now))
 			r.mark(2, hasTerm("sencha", now))
-			for n := range cfg.Keep {
+			for n := range cfg.MaxInterests {
 				r.mark(1, like(schemas.InterestID(fmt.Sprint("interest:once-", n)), now))
 			}
 			r.WaitIdle()

@@ -51,7 +51,7 @@ func TestImpressions_CountForEachInterest(t *testing.T) {
 	r := newRig(t, cfg, nil)
 	const shown = 800 // times cfg.Interests is more than fits two records
 	var all []schemas.InterestID
-	for n := 0; len(all) < cfg.Interests; n++ {
+	for n := 0; len(all) < cfg.MaxPinInterests; n++ {
 		id := schemas.InterestID(fmt.Sprint("interest:", n) + strings.Repeat("x", 100))
 		if topics.Partition(string(id), r.Kafka.Partitions) == 2 { // all marks go to one partition
 			all = append(all, id)

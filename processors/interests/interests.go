@@ -11,27 +11,27 @@
 //
 // # Terms
 //
-// The terms of a pin are the n-grams of its title and of its board's name. That is the name in the board's id, unless it is a
-// number. A term has one to three words and is folded (see Fold). It neither begins nor ends with a stop word (a list of
-// common words, and Config.Stop), and is not in Config.Block.
+// The terms of a pin are the n-grams of its title and of its board's name. That is the name in the board's id, unless
+// it is a number. A term has one to three words and is folded (see Fold). It neither begins nor ends with a stop word
+// (a list of common words, and Config.StopWords), and is not in Config.BlockedTerms.
 //
-// A term counts its pins, and its authors up to Config.MaxPeople. The counts are exact as long as the partition has at most
-// Config.MaxTerms terms. Above that, a new term replaces the one with the fewest pins and starts with that count as its
-// possible error. This is SpaceSaving (Metwally, Agrawal, El Abbadi, ICDT 2005): it finds every term that more than one
-// MaxTerms-th of all pins have. The counts decrease when a pin no longer has the term or is deleted.
+// A term counts its pins, and its authors up to Config.MaxAuthors. The counts are exact as long as the partition has at
+// most Config.MaxTerms terms. Above that, a new term replaces the one with the fewest pins and starts with that count
+// as its possible error. This is SpaceSaving (Metwally, Agrawal, El Abbadi, ICDT 2005): it finds every term that more
+// than one MaxTerms-th of all pins have. The counts decrease when a pin no longer has the term or is deleted.
 //
-// A candidate certainly has Config.MinPins pins and Config.MinPeople authors. Candidates are ranked by frequency × spread ×
-// novelty:
+// A candidate certainly has Config.MinPins pins and Config.MinAuthors authors. Candidates are ranked by frequency ×
+// spread × novelty:
 //
-//	score = ln(1 + pins) · log2(1 + words) × authors/min(pins, MaxPeople) × (1 + recent)/2
+//	score = ln(1 + pins) · log2(1 + words) × authors/min(pins, MaxAuthors) × (1 + recent)/2
 //
 // The first factor damps the frequency as usual (Salton, Buckley 1988) and prefers longer terms as the C-value does
 // (Frantzi, Ananiadou, Mima 2000). The second factor, the spread, is 1 if each pin has another author. recent is the part
 // of the term's pins that remains after decay by Config.HalfLife. Subtracted pins stay in recent until they have decayed.
 //
 // A counted term that Config blocks or stops later is no candidate from the next start on. It and the terms merged into it
-// have no interest, regardless of decisions. Their counts and decisions are kept and apply again when the term is removed from
-// the lists. Pins that arrived or changed meanwhile count again at their next change.
+// have no interest, regardless of decisions. Their counts and decisions are kept and apply again when the term is
+// removed from the lists. Pins that arrived or changed meanwhile count again at their next change.
 //
 // # Decisions by operators
 //
@@ -43,8 +43,9 @@
 // # Users
 //
 // A positive action on a pin, of a verb that requests neighbors (see actors), adds its weight to each interest of the pin.
-// The pin's own interests come first, then those of its accepted terms, Config.Interests at most. Strength decays by
-// Config.HalfLife. A user keeps the Config.Keep strongest interests, each with the newest Config.Evidence actions.
+// The pin's own interests come first, then those of its accepted terms, Config.MaxPinInterests at most. Strength decays by
+// Config.HalfLife. A user keeps the Config.MaxInterests strongest interests, each with the newest Config.MaxEvidence
+// actions.
 //
 // A deleted pin is removed from the evidence; its part of the strength decays. A deleted user has no rows here. The user's
 // visits to pins expire after Config.AttributionWindow.
@@ -56,7 +57,7 @@
 //
 // Impressions of a pin, and positive actions on it, count for its interests on their day (UTC, by event time). They count
 // for the source of the user's last impression of the pin within Config.AttributionWindow, or else for "direct".
-// Config.Days days are kept. Counts are anonymous, and remain when users and pins are deleted.
+// Counts are kept for Config.EngagementRetention. Counts are anonymous, and remain when users and pins are deleted.
 //
 // # Rows
 //
@@ -64,18 +65,18 @@
 //
 //	'p'  pins                 never: a deleted pin keeps its version and the deletion, because late cards must have no effect
 //	'v'  number of visitors   event: the last visitor expires, or the pin is deleted
-//	's'  visitors of a pin    timer: AttributionWindow after the last impression; cap: MaxSeen; event: the pin is deleted
+//	's'  visitors of a pin    timer: AttributionWindow after the last impression; cap: MaxViewers; event: the pin is deleted
 //	'i'  interests of a user  cap: Keep; erasure
-//	'e'  counts of a day      cap: Days before the newest, when the interest gets its next new count
+//	'e'  counts of a day      cap: EngagementRetention before the newest, when the interest gets its next new count
 //	't'  terms                cap: MaxTerms; event: no pin has it
 //	'c'  terms by count       cap and event: with the term
-//	'a'  authors of a term    cap: MaxPeople; event: no pin of the author has it, or with the term
+//	'a'  authors of a term    cap: MaxAuthors; event: no pin of the author has it, or with the term
 //	'n'  number of terms      never: one row for each partition
 //
 // # Drops
 //
-// Dropped records are counted by reason: deleted_user, unknown_pin, seen_limit (a user of a pin over MaxSeen), weak_interest.
-// The effect evicted_terms counts terms that were dropped at the bound.
+// Dropped records are counted by reason: deleted_user, unknown_pin, seen_limit (a user of a pin over MaxViewers),
+// weak_interest. The effect evicted_terms counts terms that were dropped at the bound.
 package interests
 
 import (
@@ -250,10 +251,10 @@ func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, sho
 
 // interests returns the interests of a pin: its own, then those of its accepted terms.
 func (g *group) interests(own []schemas.InterestID, terms []string) []schemas.InterestID {
-	all := make([]schemas.InterestID, 0, g.cfg.Interests)
+	all := make([]schemas.InterestID, 0, g.cfg.MaxPinInterests)
 	known := map[schemas.InterestID]bool{}
 	add := func(i schemas.InterestID) {
-		if i != "" && !known[i] && len(all) < g.cfg.Interests {
+		if i != "" && !known[i] && len(all) < g.cfg.MaxPinInterests {
 			known[i] = true
 			all = append(all, i)
 		}
@@ -278,7 +279,7 @@ func (g *group) recordVisitor(tx *rows.Tx, t pinRows, user schemas.UserID, v vis
 	if err != nil {
 		return err
 	}
-	if n >= g.cfg.MaxSeen {
+	if n >= g.cfg.MaxViewers {
 		tx.Count("seen_limit")
 		return nil
 	}
@@ -336,7 +337,7 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 		}
 	}
 	for _, e := range m.Events {
-		if err := count(tx.Of(string(e.Interest)), e, g.cfg.Days); err != nil {
+		if err := count(tx.Of(string(e.Interest)), e, int(g.cfg.EngagementRetention/(24*time.Hour))); err != nil {
 			return err
 		}
 	}

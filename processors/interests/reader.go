@@ -56,7 +56,7 @@ func (r Reader) Terms(ctx context.Context, partition int32, limit int, named []s
 	err = r.Rows.Read(ctx, dictionaries(r.Partitions)[partition], func(s rows.Snapshot) error {
 		return rows.Each(s, []byte{rowTerm}, func(name string, t term) {
 			pins := t.Pins - t.MaxError
-			if !wanted[name] && (pins < int64(r.Config.MinPins) || t.People < int64(r.Config.MinPeople)) || blocked(name) != "" {
+			if !wanted[name] && (pins < int64(r.Config.MinPins) || t.People < int64(r.Config.MinAuthors)) || blocked(name) != "" {
 				return
 			}
 			recent := t.recent(now, scale)

@@ -66,7 +66,7 @@ func (s Service) Terms(ctx context.Context, state schemas.TermState, limit int) 
 // blocked returns the terms of the configured list, and terms with a decision that are blocked now.
 func (s Service) blocked(limit int) []schemas.DictionaryTerm {
 	why, reasons := s.Config.Blocked(), map[string]string{}
-	for term := range s.Config.Block {
+	for term := range s.Config.BlockedTerms {
 		reasons[Fold(term)] = why(Fold(term))
 	}
 	s.Decisions.Each(func(_ string, decision *schemas.InterestDecision) {

@@ -72,13 +72,15 @@ func TestService_ListsEachTermInOneState(t *testing.T) {
 			"sale": "accepted, 6 pins ", "winter sale": "accepted, 6 pins ", "oolong": "merged, 6 pins ", "winter": "candidate, 6 pins ",
 		}},
 		"blocked terms": {
-			func(c *interests.Config) { c.Block = map[string]string{"Sale": "advertising", "gewgaw": "a brand"} },
+			func(c *interests.Config) {
+				c.BlockedTerms = map[string]string{"Sale": "advertising", "gewgaw": "a brand"}
+			},
 			map[string]string{
 				"sale": "blocked, 0 pins advertising", "gewgaw": "blocked, 0 pins a brand", "winter sale": "accepted, 6 pins ",
 				"oolong": "merged, 6 pins ", "winter": "candidate, 6 pins ",
 			},
 		},
-		"stop words": {func(c *interests.Config) { c.Stop = []string{"sale"} }, map[string]string{
+		"stop words": {func(c *interests.Config) { c.StopWords = []string{"sale"} }, map[string]string{
 			"sale": "blocked, 0 pins sale is a stop word", "winter sale": "blocked, 0 pins sale is a stop word",
 			"oolong": "merged, 6 pins ", "winter": "candidate, 6 pins ",
 		}},

@@ -31,10 +31,10 @@ type vocabulary struct {
 
 func newVocabulary(cfg Config) vocabulary {
 	v := vocabulary{stopped: map[string]bool{}, blocked: map[string]string{}}
-	for _, word := range append(strings.Fields(stopWords), cfg.Stop...) {
+	for _, word := range append(strings.Fields(stopWords), cfg.StopWords...) {
 		v.stopped[Fold(word)] = true
 	}
-	for term, reason := range cfg.Block {
+	for term, reason := range cfg.BlockedTerms {
 		v.blocked[Fold(term)] = reason
 	}
 	return v

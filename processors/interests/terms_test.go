@@ -11,7 +11,7 @@ import (
 
 func TestVocabulary_TermsOfTitles(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Stop, cfg.Block = []string{"Roasted"}, map[string]string{"ACME Tea": "a brand"}
+	cfg.StopWords, cfg.BlockedTerms = []string{"Roasted"}, map[string]string{"ACME Tea": "a brand"}
 	v := newVocabulary(cfg)
 	for _, c := range []struct {
 		text string
@@ -40,7 +40,7 @@ func TestVocabulary_TermsOfTitles(t *testing.T) {
 
 func TestVocabulary_BlockReason(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Stop, cfg.Block = []string{"Sale"}, map[string]string{"ACME-Tea": "a brand", "last sale": "advertising"}
+	cfg.StopWords, cfg.BlockedTerms = []string{"Sale"}, map[string]string{"ACME-Tea": "a brand", "last sale": "advertising"}
 	why := cfg.Blocked()
 	for term, want := range map[string]string{
 		"acme tea": "a brand", "last sale": "advertising", // also if stop words exclude it
@@ -73,11 +73,11 @@ func TestConfig_ListsAllProblems(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	err := Config{Block: map[string]string{"tea": ""}, Evidence: -1, MaxSeen: -1}.Validate()
+	err := Config{BlockedTerms: map[string]string{"tea": ""}, MaxEvidence: -1, MaxViewers: -1}.Validate()
 	if err == nil {
 		t.Fatal("Validate accepted zero values")
 	}
-	for _, name := range []string{"max_terms", "max_people", "min_pins", "min_people", "half_life", "keep", "evidence", "interests", "attribution_window", "max_seen", "days", "block"} {
+	for _, name := range []string{"max_terms", "max_authors", "min_pins", "min_authors", "half_life", "max_interests", "max_evidence", "max_pin_interests", "attribution_window", "max_viewers", "engagement_retention", "blocked_terms"} {
 		if !strings.Contains(err.Error(), name+": ") {
 			t.Errorf("no problem with %s in %v", name, err)
 		}

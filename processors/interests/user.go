@@ -48,7 +48,7 @@ func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error
 	if !known {
 		l.Strength = decay.None()
 	}
-	l.add(m, scale, t.cfg.Evidence)
+	l.add(m, scale, t.cfg.MaxEvidence)
 	if err := rows.PutValue(t.own, name, &l); err != nil || known {
 		return err
 	}
@@ -64,7 +64,7 @@ func all(own rows.RowReader) (map[string]userInterest, error) {
 
 // trim deletes the weakest interests over the bound, once they exceed it by a quarter.
 func (t userRows) trim(tx *rows.Tx) error {
-	limit := t.cfg.Keep + t.cfg.Keep/4
+	limit := t.cfg.MaxInterests + t.cfg.MaxInterests/4
 	known, err := rows.Names(t.own, []byte{rowInterest}, limit+1)
 	if err != nil || len(known) <= limit {
 		return err
@@ -73,7 +73,7 @@ func (t userRows) trim(tx *rows.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range strongest(list)[t.cfg.Keep:] {
+	for _, id := range strongest(list)[t.cfg.MaxInterests:] {
 		tx.Count("weak_interest")
 		if err := t.own.Delete(interestName(id)); err != nil {
 			return err

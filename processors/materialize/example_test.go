@@ -9,10 +9,10 @@ import (
 // Bounds of the batch size.
 func ExampleConfig_Validate() {
 	cfg := materialize.DefaultConfig()
-	fmt.Println(cfg.MaxPoll, cfg.Validate())
-	cfg.MaxPoll = 0
+	fmt.Println(cfg.MaxBatchRecords, cfg.Validate())
+	cfg.MaxBatchRecords = 0
 	fmt.Println(cfg.Validate())
 	// Output:
 	// 5000 <nil>
-	// max_poll: 0: want 1 to 100000
+	// max_batch_records: 0: want 1 to 100000
 }

@@ -38,7 +38,7 @@ import (
 
 // Config configures a Sink. See DefaultConfig.
 type Config struct {
-	MaxPoll int `yaml:"max_poll" default:"5000" range:"1..100000" help:"records, and items of feeds, that are written as one batch"`
+	MaxBatchRecords int `yaml:"max_batch_records" default:"5000" range:"1..100000" help:"maximum number of records, and of items of feeds, in a batch"`
 }
 
 // DefaultConfig returns the default of every field.
@@ -130,7 +130,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	}
 	s.inFlight.runStarted(time.Now())
 	err = topics.Consume(ctx, topics.ConsumerConfig{
-		Kafka: s.env.Kafka, Group: s.group, Topics: names, MaxPoll: s.cfg.MaxPoll,
+		Kafka: s.env.Kafka, Group: s.group, Topics: names, MaxPoll: s.cfg.MaxBatchRecords,
 	}, func(ctx context.Context, records []*kgo.Record) error {
 		return s.handle(ctx, publisher, records)
 	})
@@ -162,13 +162,13 @@ func (s *Sink) process(ctx context.Context, publisher *topics.Publisher, records
 	if err != nil {
 		return err
 	}
-	// A visit is one record with many entries. Excess entries are written before the rest, because an erasure in the batch must
-	// apply to them.
-	for len(batch.Entries) > s.cfg.MaxPoll {
-		if err := s.write(ctx, Batch{Entries: batch.Entries[:s.cfg.MaxPoll]}); err != nil {
+	// A visit is one record with many entries. Excess entries are written before the rest, because an erasure in the
+	// batch must apply to them.
+	for len(batch.Entries) > s.cfg.MaxBatchRecords {
+		if err := s.write(ctx, Batch{Entries: batch.Entries[:s.cfg.MaxBatchRecords]}); err != nil {
 			return err
 		}
-		batch.Entries = batch.Entries[s.cfg.MaxPoll:]
+		batch.Entries = batch.Entries[s.cfg.MaxBatchRecords:]
 	}
 	if err := s.write(ctx, batch); err != nil {
 		return err

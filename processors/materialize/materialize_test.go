@@ -346,13 +346,13 @@ func TestSink_BoundsEntriesPerWrite(t *testing.T) {
 		produce(t, w, w.Streams.FeedEntries, "user:1", visit)
 	}
 	cfg := materialize.DefaultConfig()
-	cfg.MaxPoll = 10
+	cfg.MaxBatchRecords = 10
 	stop := running(t, w.sink(t, cfg, store))
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	must.OK(t, stop())
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 1000)
-	if len(got) != visits*shown || err != nil || store.largest != cfg.MaxPoll {
-		t.Errorf("%d entries, %v, %d in one write; want %d, at most %d in one write", len(got), err, store.largest, visits*shown, cfg.MaxPoll)
+	if len(got) != visits*shown || err != nil || store.largest != cfg.MaxBatchRecords {
+		t.Errorf("%d entries, %v, %d in one write; want %d, at most %d in one write", len(got), err, store.largest, visits*shown, cfg.MaxBatchRecords)
 	}
 }
 

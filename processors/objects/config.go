@@ -18,22 +18,22 @@ type Config struct {
 
 	// Bots are rules that identify bots. An action that matches any rule is dropped. At most 100; default: attribute bot is
 	// true.
-	Bots []BotRule `yaml:"bots" help:"rules that identify bots, at most 100; an action that matches any rule is dropped"`
+	BotRules []BotRule `yaml:"bot_rules" help:"rules that identify bots, at most 100; an action that matches a rule is dropped"`
 
 	// Quality are rules over a pin's earliest create. A pin's quality is the product of the factors of the rules that
 	// match, or 1 if none does. At most 20; default none.
-	Quality []QualityRule `yaml:"quality" help:"rules whose factors multiply to the quality of a pin, at most 20; none: quality 1"`
+	QualityRules []QualityRule `yaml:"quality_rules" help:"rules whose factors multiply to the quality of a pin, at most 20; none: quality 1"`
 
 	Hot Hot `yaml:"hot"` // pins whose counts the content generator has
 
-	Remember       time.Duration `yaml:"remember" default:"96h" range:"1m..720h" help:"how long after an action its repetitions are recognized"`
-	CountFor       time.Duration `yaml:"count_for" default:"96h" range:"1h..720h" help:"how long counts are kept; the longest window of a feature"`
-	ActorsHalfLife time.Duration `yaml:"actors_half_life" default:"24h" range:"1m..720h" help:"half-life of an actor's weight in the mean embedding of a pin's recent actors"`
+	DedupWindow            time.Duration `yaml:"dedup_window" default:"96h" range:"1m..720h" help:"time after an action in which its duplicates are recognized"`
+	CountRetention         time.Duration `yaml:"count_retention" default:"96h" range:"1h..720h" help:"retention of counts; the longest window of a feature"`
+	ActorEmbeddingHalfLife time.Duration `yaml:"actor_embedding_half_life" default:"24h" range:"1m..720h" help:"half-life of an actor's weight in the mean embedding of a pin's recent actors"`
 
-	Hold         time.Duration `yaml:"hold" default:"1m" range:"0s..1h" help:"how long an action waits for its pin"`
-	MaxHeld      int           `yaml:"max_held" default:"100" range:"0..1000" help:"actions that wait for one pin; further ones are forwarded without its attributes"`
-	Versions     int           `yaml:"versions" default:"8" range:"1..64" help:"versions of a pin's attributes that are kept for joins"`
-	MaxFollowees int           `yaml:"max_followees" default:"256" range:"128..500" help:"current and former followees of a pin that are notified of changes"`
+	JoinTimeout       time.Duration `yaml:"join_timeout" default:"1m" range:"0s..1h" help:"maximum time that an action waits for its pin"`
+	MaxWaitingActions int           `yaml:"max_waiting_actions" default:"100" range:"0..1000" help:"maximum number of actions that wait for one pin; further actions are forwarded without its attributes"`
+	MaxVersions       int           `yaml:"max_versions" default:"8" range:"1..64" help:"number of versions of a pin's attributes stored for joins"`
+	MaxFollowees      int           `yaml:"max_followees" default:"256" range:"128..500" help:"maximum number of current and former followees of a pin that are notified of changes"`
 }
 
 // BotRule matches actions of programs. All conditions that are set must match; at least one must be set.
@@ -56,14 +56,13 @@ type QualityRule struct {
 func DefaultConfig() Config {
 	c := settings.Defaults[Config]()
 	c.Verbs = schemas.DefaultVerbs()
-	c.Bots = []BotRule{{Attribute: "bot", Equals: "true"}}
-	c.Hot = settings.Defaults[Hot]()
+	c.BotRules = []BotRule{{Attribute: "bot", Equals: "true"}}
 	return c
 }
 
-// unknownFor returns how long the exposure and the mean of actors of an id without a pin are kept after the last record. It is
-// one hour longer than counts and remembered actions, so the id then has no other rows.
-func (c Config) unknownFor() time.Duration { return max(c.Remember, c.CountFor) + time.Hour }
+// unknownFor returns how long the exposure and the mean of actors of an id without a pin are kept after the last
+// record. It is one hour longer than counts and remembered actions, so the id then has no other rows.
+func (c Config) unknownFor() time.Duration { return max(c.DedupWindow, c.CountRetention) + time.Hour }
 
 const (
 	maxBotRules     = 100
@@ -76,16 +75,16 @@ func (c Config) Validate() error {
 		c.Verbs.Validate(),
 		settings.Under("hot", settings.Validate(c.Hot)),
 		settings.Validate(c),
-		settings.Within("bots: length", len(c.Bots), 0, maxBotRules),
-		settings.Within("quality: length", len(c.Quality), 0, maxQualityRules),
+		settings.Within("bot_rules: length", len(c.BotRules), 0, maxBotRules),
+		settings.Within("quality_rules: length", len(c.QualityRules), 0, maxQualityRules),
 	}
 	if len(c.Verbs) == 0 {
 		errs = append(errs, errors.New("verbs: none: want at least one"))
 	}
-	for i, r := range c.Bots {
+	for i, r := range c.BotRules {
 		errs = append(errs, r.validate(fmt.Sprintf("bots[%d]", i)))
 	}
-	for i, r := range c.Quality {
+	for i, r := range c.QualityRules {
 		errs = append(errs, r.validate(fmt.Sprintf("quality[%d]", i)))
 	}
 	return errors.Join(errs...)

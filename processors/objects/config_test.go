@@ -15,18 +15,20 @@ func TestConfig_Validate(t *testing.T) {
 		want   []string // parts of the error, one per problem
 	}{
 		{"defaults", func(*Config) {}, nil},
-		{"all problems", func(c *Config) { c.Remember, c.CountFor, c.Hold, c.MaxHeld = 0, time.Minute, 2*time.Hour, -1 },
-			[]string{"remember: 0s", "count_for: 1m:", "hold: 2h:", "max_held: -1"}},
-		{"too few", func(c *Config) { c.Versions, c.MaxFollowees, c.Verbs = 0, 127, nil },
-			[]string{"versions: 0", "max_followees: 127", "verbs: none"}},
+		{"all problems", func(c *Config) {
+			c.DedupWindow, c.CountRetention, c.JoinTimeout, c.MaxWaitingActions = 0, time.Minute, 2*time.Hour, -1
+		},
+			[]string{"dedup_window: 0s", "count_retention: 1m:", "join_timeout: 2h:", "max_waiting_actions: -1"}},
+		{"too few", func(c *Config) { c.MaxVersions, c.MaxFollowees, c.Verbs = 0, 127, nil },
+			[]string{"max_versions: 0", "max_followees: 127", "verbs: none"}},
 		{"a verb with a reserved name", func(c *Config) { c.Verbs = schemas.Verbs{schemas.ImpressionCount: 1} },
 			[]string{`verb "impression"`}},
-		{"bots", func(c *Config) { c.Bots = []BotRule{{}, {Contains: "x"}} },
+		{"bots", func(c *Config) { c.BotRules = []BotRule{{}, {Contains: "x"}} },
 			[]string{"bots[0]: no condition", "bots[1]: equals or contains without attribute"}},
-		{"hot pins", func(c *Config) { c.Hot = Hot{} }, []string{"hot.from: 0", "hot.for: 0s"}},
-		{"too many bots", func(c *Config) { c.Bots = make([]BotRule, 101) }, []string{"bots: length: 101"}},
+		{"hot pins", func(c *Config) { c.Hot = Hot{} }, []string{"hot.min_engagement: 0", "hot.expiry: 0s"}},
+		{"too many bots", func(c *Config) { c.BotRules = make([]BotRule, 101) }, []string{"bot_rules: length: 101"}},
 		{"quality", func(c *Config) {
-			c.Quality = []QualityRule{{Field: "price", Factor: 1}, {Field: "title"}, {Field: "interests", Equals: "x", Factor: 1},
+			c.QualityRules = []QualityRule{{Field: "price", Factor: 1}, {Field: "title"}, {Field: "interests", Equals: "x", Factor: 1},
 				{Field: "attributes.", Factor: 1}, {Field: "attributes.a", Factor: 2}}
 		}, []string{`quality[0].field: "price"`, "quality[1].factor: 0", "quality[2].equals", `quality[3].field: "attributes."`}},
 	}

@@ -10,15 +10,15 @@ import (
 // incomplete rule and a rule over an unknown field.
 func ExampleConfig() {
 	cfg := objects.DefaultConfig()
-	cfg.Quality = []objects.QualityRule{
+	cfg.QualityRules = []objects.QualityRule{
 		{Field: "link", Factor: 1.5},
 		{Field: "attributes.kind", Equals: "meme", Factor: 0.5},
 	}
-	cfg.Bots = append(cfg.Bots, objects.BotRule{ActorPrefix: "user:crawler-"})
+	cfg.BotRules = append(cfg.BotRules, objects.BotRule{ActorPrefix: "user:crawler-"})
 	fmt.Println(cfg.Validate())
 
-	cfg.Quality = append(cfg.Quality, objects.QualityRule{Field: "author", Factor: 2})
-	cfg.Bots = append(cfg.Bots, objects.BotRule{Contains: "bot"})
+	cfg.QualityRules = append(cfg.QualityRules, objects.QualityRule{Field: "author", Factor: 2})
+	cfg.BotRules = append(cfg.BotRules, objects.BotRule{Contains: "bot"})
 	fmt.Println(cfg.Validate())
 	// Output:
 	// <nil>

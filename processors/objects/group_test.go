@@ -86,7 +86,7 @@ func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
-	cfg.Quality = []objects.QualityRule{{Field: "title", Factor: 2}}
+	cfg.QualityRules = []objects.QualityRule{{Field: "title", Factor: 2}}
 	w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{"user:deleted": true}))
 	at := now()
 	moved := func(e *schemas.PinEvent) { e.Board, e.Interests = "board:b", nil }
@@ -181,7 +181,7 @@ func TestAction_JoinedOnce(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
-	cfg.Bots = append(cfg.Bots, objects.BotRule{ActorPrefix: "user:crawler-"})
+	cfg.BotRules = append(cfg.BotRules, objects.BotRule{ActorPrefix: "user:crawler-"})
 	m := w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{"user:deleted": true}))
 	at := now()
 	proctest.Publish(w, w.Streams.Pins, "pin:1",
@@ -265,7 +265,7 @@ func TestAction_HeldUntilPinArrives(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
-	cfg.MaxHeld, cfg.Hold = 30, 3*time.Second // more than releaseAtOnce
+	cfg.MaxWaitingActions, cfg.JoinTimeout = 30, 3*time.Second // more than releaseAtOnce
 	m := w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{}))
 	at := now()
 	want := map[string]string{}
@@ -339,7 +339,7 @@ func TestTimer_ExpiresRememberedActionsAndCounts(t *testing.T) {
 	at := now()
 	stepEnd := at.Truncate(5 * time.Minute)
 	cfg := objects.DefaultConfig()
-	cfg.Remember, cfg.CountFor = 2*time.Second, at.Add(2*time.Second).Sub(stepEnd)
+	cfg.DedupWindow, cfg.CountRetention = 2*time.Second, at.Add(2*time.Second).Sub(stepEnd)
 	w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{}))
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
 	click := actionAt(schemas.Click, "pin:1", stepEnd.Add(-time.Second), "again and again")
@@ -552,7 +552,7 @@ func (r *hotRig) cold(pin schemas.PinID) {
 // A later impression makes it hot again, with all earlier counts.
 func TestHot_AddedUpdatedAndRemoved(t *testing.T) {
 	t.Parallel()
-	r := newHotRig(t, objects.Hot{From: 4, For: time.Second}, "pin:1", "pin:2")
+	r := newHotRig(t, objects.Hot{MinEngagement: 4, Expiry: time.Second}, "pin:1", "pin:2")
 	r.show("pin:2", 3)
 	r.show("pin:1", 3)
 	save := actionAt(schemas.Save, "pin:1", r.at, "save")
@@ -571,7 +571,7 @@ func TestHot_AddedUpdatedAndRemoved(t *testing.T) {
 
 func TestHot_RemovesDeletedPin(t *testing.T) {
 	t.Parallel()
-	r := newHotRig(t, objects.Hot{From: 1, For: time.Hour}, "pin:1")
+	r := newHotRig(t, objects.Hot{MinEngagement: 1, Expiry: time.Hour}, "pin:1")
 	r.show("pin:1", 2)
 	r.expect("pin:1", 2, 0)
 	proctest.Publish(r.Wire, r.Streams.Pins, "pin:1", pinAt(schemas.Delete, "pin:1", r.at.Add(1), "d"))

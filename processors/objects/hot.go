@@ -11,8 +11,8 @@ import (
 // Hot defines the pins in the topic hot-pins. Every process that builds chunks keeps them in memory, about 300 bytes
 // each.
 type Hot struct {
-	From int64         `yaml:"from" default:"5" range:"1..1000000" help:"sum of impressions and saves from which a pin is hot"`
-	For  time.Duration `yaml:"for" default:"720h" range:"1m..8760h" help:"how long a pin stays hot without another impression or save"`
+	MinEngagement int64         `yaml:"min_engagement" default:"5" range:"1..1000000" help:"sum of impressions and saves at which a pin becomes hot"`
+	Expiry        time.Duration `yaml:"expiry" default:"720h" range:"1m..8760h" help:"time without an impression or save after which a pin is no longer hot"`
 }
 
 // exposure holds the impressions and saves of a pin, and the counts that were last sent.
@@ -79,7 +79,7 @@ func (t table) countExposure(p *pin, what string) error {
 		}
 	}
 	h.add(what, t.now())
-	if h.due(t.cfg.Hot.From) {
+	if h.due(t.cfg.Hot.MinEngagement) {
 		if err := t.sendHot(p, h); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (t table) countExposure(p *pin, what string) error {
 // timer, which is moved only when it fires: moving it with every impression would cost two writes each.
 func (t table) sendHot(p *pin, h *exposure) error {
 	if !h.sent() {
-		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.Hot.For), []byte{hotRow}); err != nil {
+		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.Hot.Expiry), []byte{hotRow}); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (t table) expireHot(p *pin) error {
 	if err != nil || h.last == 0 || p.known() && !h.sent() {
 		return err
 	}
-	keep := t.cfg.Hot.For
+	keep := t.cfg.Hot.Expiry
 	if !p.known() {
 		keep = t.cfg.unknownFor()
 	}

@@ -25,20 +25,21 @@
 // # Actions
 //
 // Each action is forwarded once, with the attributes that its pin had at the time of the action, or the oldest known ones.
-// A repeat is recognized by its event id for Config.Remember after the arrival of the first. An action that arrives before
-// its pin is held until the pin arrives, for Config.Hold at most.
+// A repeat is recognized by its event id for Config.DedupWindow after the arrival of the first. An action that arrives
+// before its pin is held until the pin arrives, for Config.JoinTimeout at most.
 //
 // # Counts
 //
 // Every action and impression counts once, in the step of schemas.ItemStep that contains its event time. Each change emits
-// the new counts of that step, with a sketch of the actors in it. Steps older than Config.CountFor are deleted. A record
-// that arrives too late for its step is not counted.
+// the new counts of that step, with a sketch of the actors in it. Steps older than Config.CountRetention are deleted. A
+// record that arrives too late for its step is not counted.
 //
 // # Recent actors
 //
 // Another group sends the embeddings of the users who act on a pin over pin-actors. This group keeps their mean, weighted
-// by 2^(−age/Config.ActorsHalfLife) in event time, and emits it with the counts of the step. An embedding whose length
-// differs from the mean's comes from another model: it starts a new mean if it is newer, and is ignored otherwise.
+// by 2^(−age/Config.ActorEmbeddingHalfLife) in event time, and emits it with the counts of the step. An embedding whose
+// length differs from the mean's comes from another model: it starts a new mean if it is newer, and is ignored
+// otherwise.
 //
 // # Hot pins
 //
@@ -51,8 +52,9 @@
 //
 // A replay of the earliest create recomputes its quality by the current rules. If the quality changes, the pin gets a new
 // version, which is sent to pin-cards and to its current and former followees. These followees are notified even without a
-// change, because their own rules may also have changed. For a deleted pin, the followees in the replayed event are notified
-// of the deletion. A replay does not change versions, counts, actions and held actions. The effect replayed counts the pins.
+// change, because their own rules may also have changed. For a deleted pin, the followees in the replayed event are
+// notified of the deletion. A replay does not change versions, counts, actions and held actions. The effect replayed
+// counts the pins.
 //
 // # Rows
 //
@@ -64,7 +66,7 @@
 //	'a'  remembered actions    timer: Remember after their arrival
 //	'h'  held actions          event: the pin arrives; timer: Hold after their arrival
 //	'n'  exposure              event: delete; timer, for an id without a pin: an hour after repeats and counts have expired
-//	's'  counts of a step      timer: CountFor after the step's end
+//	's'  counts of a step      timer: CountRetention after the step's end
 //	'm'  mean of recent actors as exposure: event, or timer
 //
 // The pins of an erased user are deleted by events that the fanout group sends.
@@ -188,7 +190,7 @@ func (g *group) dropReason(e *schemas.ActionEvent, p *pin) string {
 	switch {
 	case e.Anonymous():
 		return dropNoActor
-	case isBot(g.cfg.Bots, e):
+	case isBot(g.cfg.BotRules, e):
 		return dropBot
 	case g.deleted.Has(e.Actor):
 		return dropDeletedUser

@@ -88,12 +88,12 @@ func (p *pin) apply(e *schemas.PinEvent, cfg Config) change {
 	newer := len(p.kept) == 0 || at.compare(p.kept[0]) > 0
 	earlier := e.Verb == schemas.Create && (!existed || at.compare(p.origin.moment) < 0)
 
-	c := p.keep(at, cfg.Versions)
+	c := p.keep(at, cfg.MaxVersions)
 	if newer {
 		p.head = head{e.Board, e.Interests, e.Title, e.Link}
 	}
 	if earlier {
-		p.origin = origin{at, e.Actor, quality(cfg.Quality, e)}
+		p.origin = origin{at, e.Actor, quality(cfg.QualityRules, e)}
 	}
 	c.version = earlier || newer && existed
 	if c.version {

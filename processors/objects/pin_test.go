@@ -35,7 +35,7 @@ func on(board schemas.BoardID, interests ...schemas.InterestID) func(*schemas.Pi
 // rated returns a configuration in which creates differ in quality: 2 with interests, times 3 on board:a.
 func rated() Config {
 	cfg := DefaultConfig()
-	cfg.Quality = []QualityRule{{Field: "interests", Factor: 2}, {Field: "board", Equals: "board:a", Factor: 3}}
+	cfg.QualityRules = []QualityRule{{Field: "interests", Factor: 2}, {Field: "board", Equals: "board:a", Factor: 3}}
 	return cfg
 }
 
@@ -275,10 +275,10 @@ func anyOrder(t *rapid.T, events []*schemas.PinEvent) []*schemas.PinEvent {
 // correctly never notified.
 func TestPin_ConvergesInAnyOrder(t *testing.T) {
 	cfg := rated()
-	cfg.Versions = 3
+	cfg.MaxVersions = 3
 	rapid.Check(t, func(t *rapid.T) {
 		events := drawEvents(t)
-		want := expectedPinOf(events, cfg.Versions)
+		want := expectedPinOf(events, cfg.MaxVersions)
 		p, notified, _ := play(t, cfg, anyOrder(t, events)...)
 		if p.deleted() != want.deleted {
 			t.Fatalf("deleted: got %t, want %t", p.deleted(), want.deleted)

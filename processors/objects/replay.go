@@ -76,7 +76,7 @@ func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
 		return change{}
 	}
 	c := change{notify: p.notified}
-	if q := quality(cfg.Quality, e); q != p.origin.quality {
+	if q := quality(cfg.QualityRules, e); q != p.origin.quality {
 		p.origin.quality, c.version = q, true
 		p.nextVersion(e.Time)
 	}

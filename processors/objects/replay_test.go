@@ -16,7 +16,7 @@ func TestReplay(t *testing.T) {
 	}
 	before := DefaultConfig()
 	now := DefaultConfig()
-	now.Quality = []QualityRule{{Field: "title", Equals: "old", Factor: 3}, {Field: "title", Equals: "new", Factor: 5}}
+	now.QualityRules = []QualityRule{{Field: "title", Equals: "old", Factor: 3}, {Field: "title", Equals: "new", Factor: 5}}
 	create, update := event(schemas.Create, "c", 10, "old"), event(schemas.Update, "u", 20, "new")
 	later, end := event(schemas.Create, "later", 30, "new"), event(schemas.Delete, "d", 40, "")
 	all := []schemas.Followee{"user:a", "board:later", "board:u", "board:c"}

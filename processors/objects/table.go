@@ -114,7 +114,7 @@ func (t table) remember(id string) (bool, error) {
 	if err := t.own.Put(name, appendTime(nil, t.now())); err != nil {
 		return false, err
 	}
-	return false, t.own.SetTimer(t.tx.Time().Add(t.cfg.Remember), name)
+	return false, t.own.SetTimer(t.tx.Time().Add(t.cfg.DedupWindow), name)
 }
 
 // noActor is the actor of an impression.
@@ -155,7 +155,7 @@ func (t table) countInStep(id schemas.PinID, what string, at schemas.Micros, act
 
 // stepEnd returns when the counts of a step expire.
 func (t table) stepEnd(start schemas.Micros) time.Time {
-	return (start + schemas.ItemStep).Time().Add(t.cfg.CountFor)
+	return (start + schemas.ItemStep).Time().Add(t.cfg.CountRetention)
 }
 
 // counts returns the counts of a step, or nil if there are none.
@@ -176,7 +176,7 @@ func (t table) addActor(p *pin, a *schemas.PinActor) error {
 			return err
 		}
 	}
-	if !m.add(a.Embedding, a.Time, t.cfg.ActorsHalfLife) {
+	if !m.add(a.Embedding, a.Time, t.cfg.ActorEmbeddingHalfLife) {
 		return nil
 	}
 	if err := rows.PutValue(t.own, []byte{actorsRow}, m); err != nil {
@@ -222,13 +222,14 @@ func (t table) forward(e *schemas.ActionEvent, a schemas.ObjectAttributes) error
 	return rows.Send(t.tx, t.streams.ActionsJoined, string(e.Actor), enrich(e, a))
 }
 
-// hold stores an action until its pin arrives. If MaxHeld actions wait, hold forwards the action without attributes.
+// hold stores an action until its pin arrives. If MaxWaitingActions actions wait, hold forwards the action without
+// attributes.
 func (t table) hold(p *pin, e *schemas.ActionEvent) error {
-	waiting, err := rows.Names(t.own, []byte{heldRow}, t.cfg.MaxHeld)
+	waiting, err := rows.Names(t.own, []byte{heldRow}, t.cfg.MaxWaitingActions)
 	if err != nil {
 		return err
 	}
-	if len(waiting) >= t.cfg.MaxHeld || t.cfg.Hold == 0 {
+	if len(waiting) >= t.cfg.MaxWaitingActions || t.cfg.JoinTimeout == 0 {
 		t.tx.Count(partHoldLimit)
 		return t.forward(e, schemas.ObjectAttributes{})
 	}
@@ -236,7 +237,7 @@ func (t table) hold(p *pin, e *schemas.ActionEvent) error {
 	if err := rows.PutRecord(t.own, name, t.streams.Actions, e); err != nil {
 		return err
 	}
-	return t.own.SetTimer(t.tx.Time().Add(t.cfg.Hold), name)
+	return t.own.SetTimer(t.tx.Time().Add(t.cfg.JoinTimeout), name)
 }
 
 // releaseAtOnce is the number of held actions that one record releases. At the maximum size they are 5 MB of output, which
@@ -250,7 +251,7 @@ func (t table) release(p *pin) error {
 		return err
 	}
 	for i, name := range names {
-		if err := t.own.DropTimer(heldSince(name).Time().Add(t.cfg.Hold), name); err != nil {
+		if err := t.own.DropTimer(heldSince(name).Time().Add(t.cfg.JoinTimeout), name); err != nil {
 			return err
 		}
 		if i < releaseAtOnce {
@@ -268,7 +269,7 @@ func (t table) release(p *pin) error {
 // releaseAction releases a held action, with or without its pin.
 func (t table) releaseAction(p *pin, name []byte) error {
 	e, err := rows.Record(t.own, name, t.streams.Actions)
-	if err != nil || e == nil { // nil: already released; the timer stays if Config.Hold has changed since it was set
+	if err != nil || e == nil { // nil: already released; the timer stays if Config.JoinTimeout has changed since it was set
 		return err
 	}
 	if err := t.own.Delete(name); err != nil {

@@ -17,7 +17,7 @@ func TestWaitIdle_IgnoresHeldActions(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
-	cfg.Hold = time.Hour
+	cfg.JoinTimeout = time.Hour
 	group := objects.Group(cfg, w.Streams, deletedUsers{})
 	w.Start("a", group)
 	proctest.Publish(w, w.Streams.Actions, "pin:1", actionAt(schemas.Click, "pin:1", now(), "in vain"))

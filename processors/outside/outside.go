@@ -54,11 +54,11 @@ var (
 
 // Config configures one service.
 type Config struct {
-	URL string `yaml:"url" help:"http or https address; empty: none"`
+	URL string `yaml:"url" help:"http or https URL; empty: none"`
 
 	// A call waits for at most half of the caller's remaining time: 75 ms if a feed waits 150 ms for a chunk, which is the
 	// default of feed.generator_timeout.
-	Timeout time.Duration `yaml:"timeout" range:"1ms..10s" help:"how long a call waits for an answer"`
+	Timeout time.Duration `yaml:"timeout" range:"1ms..10s" help:"timeout of a call"`
 }
 
 // Validate reports every value that is out of bounds.

@@ -59,7 +59,7 @@ func (r *rig) backfill(request schemas.Micros, pins ...schemas.DeliveredPin) {
 func TestActivity_InactivityAndReactivation(t *testing.T) {
 	t.Parallel()
 	const inactiveAfter = 5 * time.Second // time that a busy machine may need for the steps after the reactivation
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: inactiveAfter})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: inactiveAfter})
 	began := time.Now()
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.edge(reader, schemas.FollowEdge, "board:b", true)
@@ -118,11 +118,11 @@ func TestActivity_InactivityAndReactivation(t *testing.T) {
 	}
 }
 
-// A live edge that gets another weight, or is followed again, causes no notification, because the answer would be all recents
-// of the followee. This holds for an inactive, reactivated or rebuilt user. A new edge causes one notification.
+// A live edge that gets another weight, or is followed again, causes no notification, because the answer would be all
+// recents of the followee. This holds for an inactive, reactivated or rebuilt user. A new edge causes one notification.
 func TestFollow_ChangedEdgeCausesNoNotification(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour})
 	const rebuilt, returned, inactive schemas.UserID = "user:rebuilt", "user:returned", "user:inactive"
 	users := []schemas.UserID{rebuilt, returned, inactive}
 	follow := func(u schemas.UserID, at schemas.Micros, weight float32) {
@@ -198,7 +198,7 @@ func (r *rig) serve(user schemas.UserID, id string) {
 func TestActivity_VisitsKeepUserActive(t *testing.T) {
 	t.Parallel()
 	const inactiveAfter = 2 * time.Second
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: inactiveAfter})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: inactiveAfter})
 	var user schemas.UserID
 	var followee string
 	for attempt := range 6 { // on a very busy machine a visit takes two seconds to arrive, and users become inactive
@@ -245,7 +245,7 @@ func inHours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Ho
 // followees deliver nothing. The generator requests the announcement of the visit.
 func TestInactiveAfterZero_ReactivatesInactiveUsers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour})
 	rebuild := func(u schemas.UserID, keep bool) {
 		proctest.Publish(r.Wire, r.Streams.Rebuilds, string(u), &schemas.Rebuild{User: u, Source: schemas.FromInterest, Keep: keep})
 	}
@@ -350,11 +350,11 @@ func (r *rig) timersOf(name string) int {
 	return len(set)
 }
 
-// A timer that fires while InactiveAfter is 0 sets no other. A user who visits, follows or is rebuilt afterwards gets a timer
-// with the full InactiveAfter, because visits were not recorded. This includes users whom a rebuild created.
+// A timer that fires while InactiveAfter is 0 sets no other. A user who visits, follows or is rebuilt afterwards gets a
+// timer with the full InactiveAfter, because visits were not recorded. This includes users whom a rebuild created.
 func TestInactiveAfter_ChangedFromZeroStartsTimers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour})
 	all := r.trackedUsers()
 	users := slices.Collect(maps.Keys(all))
 	publish := func(of func(trackedUser) func(schemas.UserID)) {
@@ -397,7 +397,7 @@ func (r *rig) expectInactive(when string, want int, users []schemas.UserID) {
 // A timer that fires late, after a visit has set another, has no effect.
 func TestActivity_LateTimerHasNoEffect(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour})
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.WaitIdle()                                                                  // one after the other
 	for _, after := range []time.Duration{120 * time.Minute, 140 * time.Minute} { // the timer is due after 60 minutes

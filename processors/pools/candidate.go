@@ -21,7 +21,7 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	g.removeDeleted(tx, d)
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
-	p.begin(thresholdsOf(tx), d.Source, g.cfg.Cap)
+	p.begin(thresholdsOf(tx), d.Source, g.cfg.MaxCandidates)
 	defer p.postpone()
 	for i := range d.Pins {
 		p.delivered(&d.Pins[i])
@@ -48,7 +48,7 @@ func (g *group) putForUsers(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 		}
 		own, row := tx.Of(string(user)), p.rowFor(weight)
 		l := p.thresholds.of(user, d.Source)
-		if !p.accepts(row, l, tx.Time(), g.cfg.Expiry) {
+		if !p.accepts(row, l, tx.Time(), g.cfg.MaxPinAge) {
 			tx.Count(dropCap)
 			continue
 		}
@@ -59,8 +59,8 @@ func (g *group) putForUsers(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 	return nil
 }
 
-// completeDelivery completes an applied delivery: it counts the answer to a backfill request and sends the continuation of the
-// walk to fanout-loop.
+// completeDelivery completes an applied delivery: it counts the answer to a backfill request and sends the continuation
+// of the walk to fanout-loop.
 func (g *group) completeDelivery(tx *rows.Tx, d *schemas.Delivery) error {
 	if d.BackfillID != 0 && len(d.Users) > 0 {
 		if err := g.countBackfill(tx.Of(string(d.Users[0])), d.BackfillID); err != nil {
@@ -208,8 +208,8 @@ func (p *putter) postpone() {
 	}
 }
 
-// offer puts the candidates of an external system into the user's pool of its source. The time of the offer is the version of its
-// candidates: a later offer replaces the facets.
+// offer puts the candidates of an external system into the user's pool of its source. The time of the offer is the
+// version of its candidates: a later offer replaces the facets.
 func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	if err := rows.Validate(tx, o, nil); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	}
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
-	p.begin(thresholdsOf(tx), o.Source, g.cfg.Cap)
+	p.begin(thresholdsOf(tx), o.Source, g.cfg.MaxCandidates)
 	defer p.postpone()
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
@@ -244,8 +244,8 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	return g.trimPools(tx, p)
 }
 
-// admits reports whether a user may have candidates of a source: related, a source that the user already has, or a new source
-// while the user has fewer than Config.Sources.
+// admits reports whether a user may have candidates of a source: related, a source that the user already has, or a new
+// source while the user has fewer than Config.MaxSources.
 func (g *group) admits(own rows.Owner, source schemas.Source) (bool, error) {
 	if source == schemas.Related {
 		return true, nil
@@ -259,5 +259,5 @@ func (g *group) admits(own rows.Owner, source schemas.Source) (bool, error) {
 			return true, nil
 		}
 	}
-	return len(list) < g.cfg.Sources, nil
+	return len(list) < g.cfg.MaxSources, nil
 }

@@ -81,7 +81,7 @@ type chunkBench struct {
 func newChunkBench(b *testing.B, users int) *chunkBench {
 	w := proctest.NewOf(b, 4)
 	own := func(c *rows.Config) {
-		c.CacheBytes, c.MemTableBytes = rows.DefaultConfig().CacheBytes, 64<<20
+		c.BlockCacheBytes, c.MemTableBytes = rows.DefaultConfig().BlockCacheBytes, 64<<20
 		c.SessionTimeout = time.Minute // a busy machine does not lose its membership
 	}
 	member := w.StartWith("a", own, pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
@@ -113,8 +113,8 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 	return r
 }
 
-// The pins of the benchmark have 100 authors, 50 boards and 40 interests. A user follows some of them and has affinities for
-// some.
+// The pins of the benchmark have 100 authors, 50 boards and 40 interests. A user follows some of them and has
+// affinities for some.
 func benchPin(source schemas.Source, i int) schemas.DeliveredPin {
 	p := pin(i, schemas.Micros(1e15+i), schemas.UserID(fmt.Sprintf("user:author-%d", i%100)))
 	p.Pin = schemas.PinID(fmt.Sprintf("pin:%s-%d", source, i))

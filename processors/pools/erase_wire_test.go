@@ -34,7 +34,7 @@ func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, me
 	must.OK(t, topics.SetGeneration(t.Context(), client, building()))
 	for i, limit := range []int{firstCap, secondCap} {
 		cfg := pools.DefaultConfig()
-		cfg.Cap = limit
+		cfg.MaxCandidates = limit
 		group := pools.Group(cfg, w.Streams, deleted{})
 		group.Generation = i + 1
 		members[i] = w.Start(fmt.Sprint("member-", i), group)

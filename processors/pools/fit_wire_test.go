@@ -32,7 +32,7 @@ func widePin(n int) schemas.DeliveredPin {
 // MaxValueBytes that the configuration allows, and the rest is shown by the next visits.
 func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 	const user, pins = schemas.UserID("user:wide"), 100
-	cfg := pools.Config{Cap: 200, Sources: 3, SeenCap: 1000, RecentEntries: 100}
+	cfg := pools.Config{MaxCandidates: 200, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}
 	r := newRigWith(t, cfg, func(c *rows.Config) { c.MaxValueBytes = 512 << 10 })
 	var want []schemas.PinID
 	for n := range pins {

@@ -28,7 +28,7 @@ func (r *rig) inactiveOf(followee string) (list []bool) {
 
 func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, MaxFollowees: 2})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, MaxFollowees: 2})
 	expect := func(when string, authors ...schemas.UserID) {
 		t.Helper()
 		r.WaitIdle()
@@ -67,7 +67,7 @@ func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 // that follow revokes it.
 func TestMaxFollowees_AdmissionRevokesEarlierRefusal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, MaxFollowees: 1})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, MaxFollowees: 1})
 	r.followAt("user:a", 1, true)
 	r.followAt("user:b", 2, true)
 	r.followAt("user:b", 3, false)
@@ -86,7 +86,7 @@ func TestMaxFollowees_AdmissionRevokesEarlierRefusal(t *testing.T) {
 
 func TestErase_NotifiesFolloweesOfRefusedFollows(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, MaxFollowees: 1})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, MaxFollowees: 1})
 	r.followAt("user:a", 1, true)
 	r.followAt("user:b", 2, true)
 	r.WaitIdle()

@@ -24,13 +24,13 @@ func (r *rig) notified(is func(m *schemas.EdgeMode) bool) (n int) {
 	return n
 }
 
-// The notifications of all followees of the reader do not fit in one record. A timer continues them. The reader becomes inactive
-// and is reactivated by a visit like any other: shown pins are seen, every followee is notified, and until the last answer
-// chunks are degraded. A rebuild behaves alike.
+// The notifications of all followees of the reader do not fit in one record. A timer continues them. The reader becomes
+// inactive and is reactivated by a visit like any other: shown pins are seen, every followee is notified, and until the
+// last answer chunks are degraded. A rebuild behaves alike.
 func TestNotifyFollowees_ContinuesInNextRecord(t *testing.T) {
 	t.Parallel()
 	const many = 1100
-	r := newRigWith(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour}, narrow)
+	r := newRigWith(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour}, narrow)
 	for n := range many {
 		r.edge(reader, schemas.FollowEdge, schemas.ID(fmt.Sprint("user:a-", n)), true)
 	}
@@ -85,7 +85,7 @@ func (r *rig) backfillAll(cause string, many int) {
 func TestRebuild_ReplacesNotificationInProgress(t *testing.T) {
 	t.Parallel()
 	const many = 1100
-	r := newRigWith(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100}, narrow)
+	r := newRigWith(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}, narrow)
 	for n := range many {
 		r.edge(reader, schemas.FollowEdge, schemas.ID(fmt.Sprint("user:a-", n)), true)
 	}

@@ -1,5 +1,5 @@
-// Package pools keeps the candidates of each user and source, best first. It composes the chunks for visits, and it is the only
-// writer of the shown pins.
+// Package pools keeps the candidates of each user and source, best first. It composes the chunks for visits, and it is
+// the only writer of the shown pins.
 //
 //	owner   user
 //	in      edges, candidates, served, user-activity, affinities, rebuilds, erasures (keyed by the user); deliveries (batched,
@@ -11,15 +11,17 @@
 //
 // # Deliveries
 //
-// A delivery is a blind put of one row (source, score, pin, version) → facets per pin and user. A withdrawal is the same put
-// with the new facets. The put needs no read, so the cost of a delivery does not depend on the pool. If a pin has several
-// rows in one source, the highest version determines the facets and the best score determines the rank. When a pool is read
-// or trimmed, the user's own rows determine whether a pin is deleted, blocked, no longer followed, or seen.
+// A delivery is a blind put of one row (source, score, pin, version) → facets per pin and user. A withdrawal is the
+// same put with the new facets. The put needs no read, so the cost of a delivery does not depend on the pool. If a pin
+// has several rows in one source, the highest version determines the facets and the best score determines the rank.
+// When a pool is read or trimmed, the user's own rows determine whether a pin is deleted, blocked, no longer followed,
+// or seen.
 //
 // A pool is the Cap best visible, unseen candidates. Hidden candidates have a separate cap of the same size. A pool is
 // trimmed to its caps about once in Cap puts. If the record has no room for the trim, the next put trims the pool. Dropped
-// candidates are counted by reason and return only with a new delivery. A candidate that the next trim would certainly drop,
-// because better ones filled the pool at its last trim, does not become a row. It is counted like a trimmed one; see thresholds.
+// candidates are counted by reason and return only with a new delivery. A candidate that the next trim would certainly
+// drop, because better ones filled the pool at its last trim, does not become a row. It is counted like a trimmed one;
+// see thresholds.
 //
 // # Follows
 //
@@ -29,8 +31,8 @@
 // # Visits
 //
 // A Served record marks its new items as seen and gives them the next dense positions of the user's materialized feed. A
-// repeated Served and an item that was seen before change nothing. Seen pins are exact up to SeenCap per user. Beyond that,
-// the oldest are removed, and candidates created before the oldest remaining one was shown are refused.
+// repeated Served and an item that was seen before change nothing. Seen pins are exact up to MaxSeenPins per user.
+// Beyond that, the oldest are removed, and candidates created before the oldest remaining one was shown are refused.
 //
 // A Served also contains the candidates that the rules of the feed defer to a later session; see package rules. A candidate
 // that was deferred for too long loses its rows. A pulled candidate has no rows. Therefore the newest pins that were
@@ -67,10 +69,10 @@
 //	edge-modes      pools → fanout         one record per followee: deliver a backfill, and new pins from now on
 //	deliveries      fanout → pools         the backfill; its last record carries the BackfillID of the request
 //
-// Each record is necessary: only the feed service receives the visit, only pools has the followees, and only fanout has their
-// recents. The chunk of the visit waits for the backfills, so its Served comes too late to announce the visit. A Served also
-// counts as a visit: it reactivates a user whose announcement failed. If the followees do not fit in one record, a timer
-// continues after the last notified one. With InactiveAfter 0, no user becomes inactive.
+// Each record is necessary: only the feed service receives the visit, only pools has the followees, and only fanout has
+// their recents. The chunk of the visit waits for the backfills, so its Served comes too late to announce the visit. A
+// Served also counts as a visit: it reactivates a user whose announcement failed. If the followees do not fit in one
+// record, a timer continues after the last notified one. With InactiveAfter 0, no user becomes inactive.
 //
 // # Rebuild and erasure
 //
@@ -78,9 +80,9 @@
 // wait for all answers is degraded with the reason "reactivating".
 //
 // The rows of a deleted user are deleted in steps, and every current or former followee receives an erasure request. Later
-// records for the user are dropped and counted. Candidates of a deleted author are hidden immediately, like deleted candidates.
-// Their rows are deleted when the pool is trimmed: the deletion or the end of the edge sets a timer that fires one to two
-// days later.
+// records for the user are dropped and counted. Candidates of a deleted author are hidden immediately, like deleted
+// candidates. Their rows are deleted when the pool is trimmed: the deletion or the end of the edge sets a timer that
+// fires one to two days later.
 //
 // # Rows
 //
@@ -88,14 +90,14 @@
 //
 //	'c'  candidates, first versions   cap: Cap, visible and hidden each; event: shown; sweep: deleted, or of an erased author
 //	'd'  candidates, later versions   as first versions: cap, event, sweep
-//	'e'  newest materialized entries  cap: RecentEntries
+//	'e'  newest materialized entries  cap: MaxRecentItems
 //	'g'  live follows and blocks      event: unfollow, unblock, erasure of the other side
 //	'r'  follows over the cap         event: unfollow, erasure of the other side, or they are admitted
 //	'w'  the same by time             event: deleted with its 'r' row
 //	'f'  counts of follows            erasure; one row
 //	'o'  names of former followees    erasure of either side: each of these followees must receive the erasure
-//	's'  seen pins                    cap: SeenCap
-//	'i'  seen pins by position        cap: SeenCap
+//	's'  seen pins                    cap: MaxSeenPins
+//	'i'  seen pins by position        cap: MaxSeenPins
 //	'u'  pins deferred for too long   cap: 1000, in one row
 //	'a'  affinities                   erasure; one row
 //	'v'  activity                     erasure; one row

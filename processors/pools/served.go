@@ -37,7 +37,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := g.applyDeferrals(tx, own, &before.Memory, s); err != nil {
 		return err
 	}
-	if err := trimSeen(tx, own, &st, int64(g.cfg.SeenCap)); err != nil {
+	if err := trimSeen(tx, own, &st, int64(g.cfg.MaxSeenPins)); err != nil {
 		return err
 	}
 	if err := rows.PutValue(own, []byte{layout.KindState}, &st); err != nil {
@@ -46,7 +46,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := g.recordVisit(tx, own); err != nil {
 		return err
 	}
-	if n := int64(max(1, g.cfg.Cap/4)); before.Head/n != st.Head/n { // keeps few rows of seen pins in a pool
+	if n := int64(max(1, g.cfg.MaxCandidates/4)); before.Head/n != st.Head/n { // keeps few rows of seen pins in a pool
 		_, err = g.trimAll(tx, own, s.User, sweepsNone)
 	}
 	return err
@@ -166,9 +166,9 @@ func markSeen(own rows.Owner, added *schemas.FeedEntries) error {
 	return own.Put(layout.PositionRow(layout.KindSeenIndex, added.Last()), visit)
 }
 
-// trimSeen removes the oldest seen pins beyond the cap. From then on, candidates created before the oldest remaining one was
-// shown are refused, because the removed pins are among them. The creation times of the removed pins also count: because
-// clocks differ, a pin can be created up to five minutes after it was shown.
+// trimSeen removes the oldest seen pins beyond the cap. From then on, candidates created before the oldest remaining
+// one was shown are refused, because the removed pins are among them. The creation times of the removed pins also
+// count: because clocks differ, a pin can be created up to five minutes after it was shown.
 func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) error {
 	// atOnce bounds the work after the cap was lowered, which then takes several visits. longest is the maximum size of the
 	// two rows of a pin, in bytes.
@@ -225,9 +225,10 @@ func readSeen(t layout.Table, pin schemas.PinID) (layout.Seen, error) {
 	return at, nil
 }
 
-// Each visit appends one row of entries to the materialized feed: the record that is sent to the stores. The row is named by
-// the last of its positions. Therefore the row of a position is the first row at or above it, and the rows up to a head
-// contain nothing newer. A row is deleted when its last entry is no longer among the newest Config.RecentEntries.
+// Each visit appends one row of entries to the materialized feed: the record that is sent to the stores. The row is
+// named by the last of its positions. Therefore the row of a position is the first row at or above it, and the rows up
+// to a head contain nothing newer. A row is deleted when its last entry is no longer among the newest
+// Config.MaxRecentItems.
 
 // materialize writes and sends the entries of a visit, and deletes the rows that have become too old.
 func (g *group) materialize(tx *rows.Tx, own rows.Owner, st *layout.State, added *schemas.FeedEntries) error {
@@ -235,7 +236,7 @@ func (g *group) materialize(tx *rows.Tx, own rows.Owner, st *layout.State, added
 	if err != nil {
 		return err
 	}
-	return trimMaterialized(own, st, st.Head-int64(g.cfg.RecentEntries))
+	return trimMaterialized(own, st, st.Head-int64(g.cfg.MaxRecentItems))
 }
 
 // trimMaterialized deletes the rows up to a position. It starts at st.Trimmed, because a scan over deleted rows is slow.

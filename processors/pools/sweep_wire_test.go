@@ -31,7 +31,7 @@ func (r *rig) candidatesOf(user schemas.UserID, name string) (n int) {
 // pools. The same holds for candidates that arrive later over other edges.
 func TestSweep_RemovesCandidatesOfErasedAuthor(t *testing.T) {
 	t.Parallel()
-	cfg := pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100}
+	cfg := pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}
 	r := newRig(t, cfg)
 	const former, other schemas.UserID = "user:former", "user:other"
 	for _, user := range []schemas.UserID{reader, former} {
@@ -76,7 +76,7 @@ func TestSweep_RemovesCandidatesOfErasedAuthor(t *testing.T) {
 // edge. The deletions of a day share a timer.
 func TestSweep_RemovesDeletedPins(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	now := schemas.MicrosOf(time.Now())
 	for n := range 6 {
@@ -103,7 +103,7 @@ func TestSweep_RemovesDeletedPins(t *testing.T) {
 // The timers of an erased user are removed with the rows.
 func TestErase_RemovesSweepTimers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	p := pin(1, 1, "user:a")
 	p.Deleted = true
 	r.deliver(schemas.Following, reader, 1, p)
@@ -122,7 +122,7 @@ func TestErase_RemovesSweepTimers(t *testing.T) {
 func TestSweep_SplitsManyRows(t *testing.T) {
 	t.Parallel()
 	const many = 1500
-	r := newRigWith(t, pools.Config{Cap: 5000, Sources: 3, SeenCap: 1000, RecentEntries: 100}, narrow)
+	r := newRigWith(t, pools.Config{MaxCandidates: 5000, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}, narrow)
 	var pins []schemas.DeliveredPin
 	for n := range many {
 		p := pin(n, schemas.Micros(n+1), "user:a")

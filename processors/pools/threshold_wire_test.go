@@ -17,7 +17,7 @@ import (
 // restart, the next pin is put.
 func TestThreshold_DiscardedByEventsThatFreePlaces(t *testing.T) {
 	const cap = 10
-	r := newRig(t, pools.Config{Cap: cap, Sources: 3, SeenCap: 1000, RecentEntries: 100, InactiveAfter: time.Hour})
+	r := newRig(t, pools.Config{MaxCandidates: cap, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour})
 	tests := map[string]func(user schemas.UserID){
 		"a follow":   func(u schemas.UserID) { r.edge(u, schemas.FollowEdge, "user:b", true) },
 		"an unblock": func(u schemas.UserID) { r.edge(u, schemas.BlockEdge, "user:b", false) },

@@ -9,9 +9,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// trimPools trims the due pools of p. It is the last step of a record and uses the remaining room. The pools of users with the
-// same few followees become due together and may have more rows to drop than one record may write. The remaining
-// pools are trimmed with their next row.
+// trimPools trims the due pools of p. It is the last step of a record and uses the remaining room. The pools of users
+// with the same few followees become due together and may have more rows to drop than one record may write. The
+// remaining pools are trimmed with their next row.
 func (g *group) trimPools(tx *rows.Tx, p *putter) error {
 	slices.Sort(p.due)
 	p.due = slices.Compact(p.due)
@@ -46,8 +46,8 @@ func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID, below 
 	return more, nil
 }
 
-// trim drops the candidates over the caps of a user's pool, and those that a version lower than below deleted. It returns the
-// level of the pool afterwards. more reports that the record has no room for all deletions.
+// trim drops the candidates over the caps of a user's pool, and those that a version lower than below deleted. It
+// returns the level of the pool afterwards. more reports that the record has no room for all deletions.
 func (g *group) trim(
 	tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source, below schemas.Version,
 ) (l *level, more bool, err error) {
@@ -57,18 +57,18 @@ func (g *group) trim(
 	deletions := g.deleted.Len()
 	m := g.scratch.Get().(*layout.Buffers)
 	defer g.scratch.Put(m)
-	v, err := layout.NewView(own, user, g.deleted, tx.Time(), g.cfg.Expiry, m)
+	v, err := layout.NewView(own, user, g.deleted, tx.Time(), g.cfg.MaxPinAge, m)
 	if err != nil {
 		return nil, false, err
 	}
-	list, t, err := trimRows(v, source, g.cfg.Cap, below)
+	list, t, err := trimRows(v, source, g.cfg.MaxCandidates, below)
 	if err != nil {
 		return nil, false, err
 	}
 	if more, err = drop(tx, own, list, t); err != nil || more {
 		return nil, more, err
 	}
-	return levelOf(v, source, list, t, g.cfg.Cap, deletions), false, nil
+	return levelOf(v, source, list, t, g.cfg.MaxCandidates, deletions), false, nil
 }
 
 // drop deletes the rows that a trim drops, until the record is full. The highest versions are deleted last, because lower
@@ -111,8 +111,8 @@ func (t *trimmed) dropped() (list []int) {
 }
 
 // trimRows decides which rows of a source a trim drops. It returns the rows, best first. It keeps the best candidates up to
-// the cap, and as many hidden ones. It keeps the rows that determine the content and the place of these. It drops candidates
-// that a version lower than below deleted.
+// the cap, and as many hidden ones. It keeps the rows that determine the content and the place of these. It drops
+// candidates that a version lower than below deleted.
 func trimRows(v *layout.View, source schemas.Source, limit int, below schemas.Version) ([]layout.CandidateRow, *trimmed, error) {
 	list, all, err := v.Buffers.Candidates(v, source)
 	if err == nil {

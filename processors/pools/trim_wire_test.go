@@ -45,7 +45,7 @@ func (r *rig) noDeadLetters() {
 func TestTrimPools_DueTogether(t *testing.T) {
 	t.Parallel()
 	const limit, slack, many = 10, 2, 120
-	r := newRigWith(t, pools.Config{Cap: limit, Sources: 3, SeenCap: 1000, RecentEntries: 100}, narrow)
+	r := newRigWith(t, pools.Config{MaxCandidates: limit, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}, narrow)
 	users := r.together(many)
 	last := 0
 	deliver := func(pins int) {
@@ -86,7 +86,7 @@ func TestTrimPools_DueTogether(t *testing.T) {
 func TestDeletions_SplitManyRows(t *testing.T) {
 	t.Parallel()
 	const many = 1500
-	r := newRigWith(t, pools.Config{Cap: 5000, Sources: 3, SeenCap: 5000, RecentEntries: 100}, narrow)
+	r := newRigWith(t, pools.Config{MaxCandidates: 5000, MaxSources: 3, MaxSeenPins: 5000, MaxRecentItems: 100}, narrow)
 	for _, user := range []schemas.UserID{"user:erased", "user:rebuilt"} {
 		for n := 0; n < many; n += 100 {
 			var pins []schemas.DeliveredPin
@@ -104,7 +104,7 @@ func TestDeletions_SplitManyRows(t *testing.T) {
 	if c, s := r.count("user:erased", 'c'), r.count("user:seen", 's'); c != many || s != many {
 		t.Fatalf("%d candidates and %d seen pins, want %d", c, s, many)
 	}
-	r.cfg.SeenCap = 1000
+	r.cfg.MaxSeenPins = 1000
 	r.member = r.StartWith("a", narrow, pools.Group(r.cfg, r.Streams, deletedUsers))
 	erase := &schemas.Erasure{User: "user:erased", Step: schemas.EraseUser, Time: 5}
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(erase.User), erase)

@@ -52,7 +52,7 @@ func newRigWith(t *testing.T, cfg pools.Config, adjust func(*rows.Config)) *rig 
 }
 
 // narrow sets the smallest bounds that rows accepts for a record.
-func narrow(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }
+func narrow(c *rows.Config) { c.MaxRecordWrites, c.MaxRecordWriteBytes = 1000, 1<<20 }
 
 // attach makes a generator on the member's current rows.
 func (r *rig) attach() { r.attachWith(generator.DefaultConfig()) }
@@ -163,7 +163,7 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 // Visits follow one another immediately, each Served is sent twice, and the process is killed in between. No pin is shown
 // twice, none is missing, and the materialized feed and the impressions contain each shown pin once.
 func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	const user, pins = schemas.UserID("user:me"), 60
 	r.edge(user, schemas.FollowEdge, "user:a", true)
 	r.edge(user, schemas.FollowEdge, "interest:x", true)
@@ -232,7 +232,7 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 // A partition moves from one process to another and back while a user visits. Each process has its own generator. The new
 // owner applies served to its end before it composes a chunk, and so omits the pins that the previous owner showed.
 func TestVisits_ContinueWhenPartitionMoves(t *testing.T) {
-	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, RecentEntries: 100})
+	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	const user, pins = schemas.UserID("user:mover"), 42
 	for n := range pins {
 		r.deliver(schemas.Related, user, 1, pin(n, schemas.Micros(1000+n), "user:a"))
@@ -283,7 +283,7 @@ func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
 }
 
 func TestPools(t *testing.T) {
-	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
+	r := newRig(t, pools.Config{MaxCandidates: 10, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	for name, run := range map[string]func(*testing.T, *rig){
 		"additions beyond the cap keep the best":       testCap,
 		"offers have separate, bounded sources":        testOffers,
@@ -361,11 +361,11 @@ func testOffers(t *testing.T, r *rig) {
 	}
 }
 
-// After RecentEntries was lowered, the next visit deletes the other rows.
+// After MaxRecentItems was lowered, the next visit deletes the other rows.
 func TestRecentEntries_LoweredDeletesOldRows(t *testing.T) {
 	t.Parallel()
 	const user = schemas.UserID("user:1")
-	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
+	r := newRig(t, pools.Config{MaxCandidates: 10, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	for n := 0; n < 90; n += 30 {
 		r.showPins(user, n, n+30)
 	}
@@ -374,7 +374,7 @@ func TestRecentEntries_LoweredDeletesOldRows(t *testing.T) {
 		t.Fatalf("%d materialized rows, want one per visit", n)
 	}
 	r.member.Kill()
-	r.cfg.RecentEntries = 10
+	r.cfg.MaxRecentItems = 10
 	r.member = r.Start("b", pools.Group(r.cfg, r.Streams, deletedUsers))
 	r.showPins(user, 90, 95)
 	r.WaitIdle()
@@ -472,7 +472,7 @@ func testMaterialized(t *testing.T, r *rig) {
 // A generator with a clock that is a day fast shows a pin. The stored times are ahead of the arrival by no more than
 // MaxAhead.
 func TestServe_LimitsTimesOfFastClock(t *testing.T) {
-	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
+	r := newRig(t, pools.Config{MaxCandidates: 10, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	const user = schemas.UserID("user:early")
 	ahead := schemas.MicrosOf(time.Now().Add(24 * time.Hour))
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{
@@ -532,7 +532,7 @@ func testDeferred(t *testing.T, r *rig) {
 // A pulled pin that was deferred for too long is not pulled again, with or without rows, until it is delivered.
 func TestServe_ExpiredPulledPinsAreNotPulledAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, RecentEntries: 100})
+	r := newRig(t, pools.Config{MaxCandidates: 10, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	r.pulled = new(generator.Pulled)
 	r.attach()
 	for n := range 3 {

@@ -139,7 +139,7 @@ func TestRelated_SharesEqualDecayedSums(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.HalfLife = 24 * time.Hour
-	cfg.BoardPins = 100 // no bound is exceeded
+	cfg.PairedBoardPins = 100 // no bound is exceeded
 	o := &oracle{cfg: cfg, weights: map[schemas.ID]map[schemas.ID]float64{}, boards: map[schemas.BoardID][]*schemas.BoardSave{}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := newRig(t, cfg)
@@ -190,7 +190,7 @@ func TestRelated_SharesEqualDecayedSums(t *testing.T) {
 func TestRequest_DeliversNeighbors(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
-	cfg.Offer = 2
+	cfg.DeliveredNeighbors = 2
 	r := newRig(t, cfg)
 	near := func(n int, weight float64) schemas.Near {
 		return schemas.Near{Neighbour: pin(n), Weight: weight, Time: base}
@@ -243,7 +243,7 @@ func TestOffer_OmitsUnderflowingShares(t *testing.T) {
 func TestTrim_KeepsStrongestNeighbors(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
-	cfg.Keep, cfg.Offer = 10, 0
+	cfg.MaxNeighbors, cfg.DeliveredNeighbors = 10, 0
 	r := newRig(t, cfg)
 	const all = 400
 	for i := range all {
@@ -252,11 +252,11 @@ func TestTrim_KeepsStrongestNeighbors(t *testing.T) {
 			Near: []schemas.Near{{Neighbour: pin(n), Weight: float64(n + 1), Time: after(time.Duration(i))}}})
 	}
 	r.WaitIdle()
-	got := r.neighbours(pin(100_000).ID, 10*cfg.Keep)
-	if limit := cfg.Keep + cfg.Keep/4; len(got) < cfg.Keep || len(got) > limit {
-		t.Fatalf("%d of %d neighbors are kept, want %d to %d", len(got), all, cfg.Keep, limit)
+	got := r.neighbours(pin(100_000).ID, 10*cfg.MaxNeighbors)
+	if limit := cfg.MaxNeighbors + cfg.MaxNeighbors/4; len(got) < cfg.MaxNeighbors || len(got) > limit {
+		t.Fatalf("%d of %d neighbors are kept, want %d to %d", len(got), all, cfg.MaxNeighbors, limit)
 	}
-	for i, item := range got[:cfg.Keep] {
+	for i, item := range got[:cfg.MaxNeighbors] {
 		if want := pin(all - 1 - i).ID; item.ID != want {
 			t.Errorf("neighbor %d is %s, want %s", i, item.ID, want)
 		}
@@ -279,7 +279,7 @@ func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
 	t.Parallel()
 	const half = 40
 	cfg := related.DefaultConfig()
-	cfg.Keep, cfg.Offer, cfg.Interests = 2*half, 2*half, 0
+	cfg.MaxNeighbors, cfg.DeliveredNeighbors, cfg.PairedInterests = 2*half, 2*half, 0
 	r := newRig(t, cfg)
 	for _, from := range []int{1, 1 + half} {
 		req := &schemas.RelatedRequest{User: "user:u", Weight: 1, Time: base, Pin: pin(0)}
@@ -304,7 +304,7 @@ func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
 func TestSave_PairsLastPinsOfBoard(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
-	cfg.BoardPins = 3
+	cfg.PairedBoardPins = 3
 	r := newRig(t, cfg)
 	for n := range 10 {
 		r.send(&schemas.BoardSave{Board: "board:b", Time: after(time.Duration(n) * time.Second), Weight: 1, Pin: pin(n)})

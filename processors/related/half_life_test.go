@@ -20,7 +20,7 @@ func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := related.DefaultConfig()
-			cfg.Keep, cfg.Offer, cfg.HalfLife = 4, 0, lives[0]
+			cfg.MaxNeighbors, cfg.DeliveredNeighbors, cfg.HalfLife = 4, 0, lives[0]
 			r := newRig(t, cfg)
 			r.together(4, 1)
 			want, all := map[schemas.ID]float64{"pin:1": 4}, 4.0
@@ -28,7 +28,7 @@ func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
 				cfg.HalfLife = life
 				r.member = r.Start("a", related.Group(cfg, r.Kafka.Partitions, r.Streams))
 				r.together(10, 10+i)
-				r.together(1, 20+i, 30+i, 40+i, 50+i) // more than Config.Keep
+				r.together(1, 20+i, 30+i, 40+i, 50+i) // more than Config.MaxNeighbors
 				want[pin(10+i).ID] = 10
 				all += 14
 			}

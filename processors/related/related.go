@@ -11,34 +11,36 @@
 //
 // # Neighbors
 //
-// Two pins are neighbors if both are among the last Config.BoardPins saved to a board. They are also neighbors if the same user
-// acted on both within a short time, which the group actors detects. Two interests are neighbors if a pin with an action has
-// both. Each occurrence adds the weight w of the action, at its event time t, to
+// Two pins are neighbors if both are among the last Config.PairedBoardPins saved to a board. They are also neighbors if
+// the same user acted on both within a short time, which the group actors detects. Two interests are neighbors if a pin
+// with an action has both. Each occurrence adds the weight w of the action, at its event time t, to
 //
 //	strength(now) = Σ w · 2^(−(now − t)/half-life)
 //
 // The stored value is the logarithm of the strength as of the epoch, ln Σ w·2^(t/half-life). This is forward decay
 // (Cormode, Shkapenyuk, Srivastava, Xu, ICDE 2009): the stored value does not change over time, and the order of two
 // neighbors is the same at any time. The order of arrival does not matter either, except at the bounds. A pin or interest
-// keeps its Config.Keep strongest neighbors, and at most a quarter more.
+// keeps its Config.MaxNeighbors strongest neighbors, and at most a quarter more.
 //
 // If Config.HalfLife changes, current strengths keep their values (decay.Scale). From the first record that a partition
 // processes with the new half-life on, strengths decay with it.
 //
 // # Candidates
 //
-// A positive action on a pin delivers the Config.Offer strongest neighbors of the pin to the pool related of the user. The
-// write-time score of each is
+// A positive action on a pin delivers the Config.DeliveredNeighbors strongest neighbors of the pin to the pool related
+// of the user. The write-time score of each is
 //
 //	ln(quality) + ln(2)·created/half-life + ln(share) + ln(weight of the action)
 //
-// where the half-life is Config.ScoreHalfLife. share is the neighbor's part in the total strength of the pin and replaces an
-// edge weight. The facets are those that the neighbor had at the last occurrence. Its card has the current ones.
+// where the half-life is Config.ScoreHalfLife. share is the neighbor's part in the total strength of the pin and
+// replaces an edge weight. The facets are those that the neighbor had at the last occurrence. Its card has the current
+// ones.
 //
 // # Deleted pins
 //
-// A deleted pin is removed from its neighbors, and its own neighbors are deleted. Later actions can still contain it, because
-// users and boards keep it for a while. It gets no more neighbors, and the group sends a removal to the other pin.
+// A deleted pin is removed from its neighbors, and its own neighbors are deleted. Later actions can still contain it,
+// because users and boards keep it for a while. It gets no more neighbors, and the group sends a removal to the other
+// pin.
 //
 // # Rows
 //
@@ -47,7 +49,7 @@
 //	'n'  neighbors          cap: Keep; event: either pin is deleted
 //	'p'  their places       event: with the neighbor
 //	'a'  total strength     never: for a deleted pin, its 12 bytes record the deletion, which later actions must find
-//	's'  saves of a board   cap: BoardPins
+//	's'  saves of a board   cap: PairedBoardPins
 package related
 
 import (
@@ -105,7 +107,7 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		}
 		p.pair(near.Neighbour.ID, &r.Pin, near.Weight, near.Time)
 	}
-	p.interests(r.Pin.Interests, g.cfg.Interests, r.Weight, r.Time)
+	p.interests(r.Pin.Interests, g.cfg.PairedInterests, r.Weight, r.Time)
 	if err := g.sendPairs(tx, p); err != nil {
 		return err
 	}
@@ -114,7 +116,7 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 
 // offer delivers the strongest neighbors of a pin to the user who acted on it.
 func (g *group) offer(tx *rows.Tx, own neighbours, r *schemas.RelatedRequest) error {
-	list, err := own.best(g.cfg.Offer)
+	list, err := own.best(g.cfg.DeliveredNeighbors)
 	if err != nil || len(list) == 0 {
 		return err
 	}
@@ -138,7 +140,7 @@ func (g *group) save(tx *rows.Tx, s *schemas.BoardSave) error {
 	if err := s.Validate(tx.Key()); err != nil {
 		return err
 	}
-	b := board{tx.Own(), g.cfg.BoardPins, g.streams}
+	b := board{tx.Own(), g.cfg.PairedBoardPins, g.streams}
 	others, err := b.add(s)
 	if err != nil {
 		return err

@@ -144,8 +144,9 @@ func (t neighbours) strengthen(all totals, s *schemas.Neighbour, weight float64,
 	if err := t.put(n); err != nil {
 		return err
 	}
-	// The trim waits for a quarter above the bound. Therefore the cost of scanning the places is constant per added neighbor.
-	if all.kept > t.cfg.Keep+t.cfg.Keep/4 {
+	// The trim waits for a quarter above the bound. Therefore the cost of scanning the places is constant per added
+	// neighbor.
+	if all.kept > t.cfg.MaxNeighbors+t.cfg.MaxNeighbors/4 {
 		if all.kept, err = t.trim(); err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (t neighbours) trim() (left int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	limit := min(t.cfg.Keep, len(ids))
+	limit := min(t.cfg.MaxNeighbors, len(ids))
 	for _, id := range ids[limit:] {
 		n, err := find(t.own, id)
 		if err != nil {
@@ -248,7 +249,8 @@ func (b board) saves() ([]*schemas.BoardSave, error) {
 	return list, errors.Join(err, bad)
 }
 
-// keep stores a save, and deletes saves over the bound. It does not store a save that is older than all saves of a full board.
+// keep stores a save, and deletes saves over the bound. It does not store a save that is older than all saves of a full
+// board.
 func (b board) keep(s *schemas.BoardSave, kept []*schemas.BoardSave) error {
 	if b.limit == 0 || len(kept) >= b.limit && s.Time < kept[b.limit-1].Time {
 		return nil

@@ -22,7 +22,7 @@ func TestConfig_DelayGrowsLinearlyThenDoubles(t *testing.T) {
 			t.Errorf("after failure %d: got %v, want %v", n, got, want)
 		}
 	}
-	cfg.Linear, cfg.FirstDelay = 1000, time.Hour
+	cfg.LinearAttempts, cfg.InitialDelay = 1000, time.Hour
 	if got := cfg.delay(1 << 30); got != cfg.MaxDelay {
 		t.Errorf("after 1000 failures or more: got %v, want %v", got, cfg.MaxDelay)
 	}
@@ -32,7 +32,7 @@ func TestConfig_RecheckInterval(t *testing.T) {
 	for first, want := range map[time.Duration]time.Duration{
 		100 * time.Millisecond: time.Second, 30 * time.Second: 30 * time.Second, 24 * time.Hour: time.Minute,
 	} {
-		if got := (Config{FirstDelay: first}).recheckInterval(); got != want {
+		if got := (Config{InitialDelay: first}).recheckInterval(); got != want {
 			t.Errorf("with a first delay of %v: after %v, want %v", first, got, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // kind. Then they are parked until an order retries them. Validate reports all values that are out of bounds.
 func ExampleConfig() {
 	cfg := retries.DefaultConfig()
-	cfg.Attempts, cfg.FirstDelay, cfg.Rate = 2, 10*time.Second, 1
+	cfg.MaxAttempts, cfg.InitialDelay, cfg.KindRate = 2, 10*time.Second, 1
 	fmt.Println(cfg.Validate())
 
 	cfg.MaxDelay, cfg.TopicRate = time.Second, 0

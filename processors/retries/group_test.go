@@ -27,8 +27,8 @@ import (
 // quick returns a configuration with delays short enough for a test.
 func quick() retries.Config {
 	cfg := retries.DefaultConfig()
-	cfg.FirstDelay, cfg.MaxDelay, cfg.Settle = 100*time.Millisecond, 200*time.Millisecond, time.Second
-	cfg.Attempts, cfg.Rate, cfg.TopicRate = 3, 1000, 1000
+	cfg.InitialDelay, cfg.MaxDelay, cfg.DoneAfter = 100*time.Millisecond, 200*time.Millisecond, time.Second
+	cfg.MaxAttempts, cfg.KindRate, cfg.TopicRate = 3, 1000, 1000
 	return cfg
 }
 
@@ -252,12 +252,12 @@ func TestOrder_RateZeroStopsKind(t *testing.T) {
 	}
 }
 
-// Dead letters that wait at a configured rate of zero are retried when the group is restarted with another rate, without a new
-// record.
+// Dead letters that wait at a configured rate of zero are retried when the group is restarted with another rate,
+// without a new record.
 func TestRetries_ChangedConfiguredRateNeedsNoRecord(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.Rate = 0
+	cfg.KindRate = 0
 	r := newRig(t, cfg)
 	l := r.fail(1, "bad")
 	r.Eventually("the dead letter is due", func() bool {
@@ -276,7 +276,7 @@ func TestRetries_ChangedConfiguredRateNeedsNoRecord(t *testing.T) {
 func TestRetries_ParksWaitingOfRemovedTopic(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.Rate = 0
+	cfg.KindRate = 0
 	r := newRig(t, cfg)
 	const letters = 30
 	for i := range int64(letters) {
@@ -288,7 +288,7 @@ func TestRetries_ParksWaitingOfRemovedTopic(t *testing.T) {
 	}
 	catalogue := slices.DeleteFunc(r.catalogue(), func(t topics.Topic) bool { return t.Name == topics.Edges })
 	cfg = quick()
-	cfg.KeepParked = 20
+	cfg.MaxParked = 20
 	r.restart(smallestLimits, retries.Group(cfg, catalogue, r.Streams))
 	r.Eventually("no dead letter waits", func() bool { return len(r.deadLetters(topics.Edges, schemas.RetryWaiting)) == 0 })
 	r.WaitIdle()
@@ -298,8 +298,8 @@ func TestRetries_ParksWaitingOfRemovedTopic(t *testing.T) {
 			t.Errorf("%+v, want parked", l)
 		}
 	}
-	if n := len(r.published()); len(all) != cfg.KeepParked || n != 0 {
-		t.Errorf("%d kept, %d sent; want the newest %d and 0", len(all), n, cfg.KeepParked)
+	if n := len(r.published()); len(all) != cfg.MaxParked || n != 0 {
+		t.Errorf("%d kept, %d sent; want the newest %d and 0", len(all), n, cfg.MaxParked)
 	}
 	other := &schemas.DeadLetter{Topic: topics.Users, Group: "g", Key: []byte("k")}
 	proctest.Publish(r.Wire, r.Streams.DeadLetters, other.Topic, other)
@@ -322,7 +322,7 @@ func (r *rig) published() map[string]string {
 
 // smallestLimits sets the smallest limits of a record that package rows accepts.
 func smallestLimits(cfg *rows.Config) {
-	cfg.MaxRecordRows, cfg.MaxRecordBytes, cfg.MaxValueBytes = 1000, 1<<20, 512<<10
+	cfg.MaxRecordWrites, cfg.MaxRecordWriteBytes, cfg.MaxValueBytes = 1000, 1<<20, 512<<10
 }
 
 // restart restarts the group with another configuration of package rows.
@@ -390,14 +390,14 @@ func TestDeadLetter_SetsLostTimerAgain(t *testing.T) {
 func TestTrim_AfterLoweredCap(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.Attempts = 0
+	cfg.MaxAttempts = 0
 	r := newRig(t, cfg)
 	const before, after = 400, 20
 	for i := range int64(before) {
 		r.fail(i, "bad")
 	}
 	r.WaitIdle()
-	cfg.KeepParked = 10
+	cfg.MaxParked = 10
 	r.restart(smallestLimits, r.group(cfg))
 	for i := range int64(after) {
 		r.fail(before+i, "bad")
@@ -446,8 +446,8 @@ func TestTimer_HigherPriorityFirst(t *testing.T) {
 func TestRetries_ParksAndBounds(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
-	cfg.KeepWaiting, cfg.KeepParked = 2, 6
+	cfg.InitialDelay, cfg.MaxDelay = time.Hour, time.Hour
+	cfg.MaxWaiting, cfg.MaxParked = 2, 6
 	r := newRig(t, cfg)
 	publish := func(topic string, offset int64, value string) *schemas.DeadLetter {
 		l := &schemas.DeadLetter{Topic: topic, Offset: offset, Group: "g", Reason: "bad", Key: []byte("k"), Value: []byte(value)}
@@ -492,7 +492,7 @@ func TestRetries_ParksAndBounds(t *testing.T) {
 func TestWaitIdle_IgnoresDelayedRetries(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
+	cfg.InitialDelay, cfg.MaxDelay = time.Hour, time.Hour
 	r := newRig(t, cfg)
 	r.fail(1, "bad")
 	reader := topics.Reader{Group: topics.Retries, Topics: r.group(cfg).Reads()}
@@ -508,7 +508,7 @@ func TestWaitIdle_IgnoresDelayedRetries(t *testing.T) {
 func TestOrder_RetriesParkedAndRemoved(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.Attempts = 0
+	cfg.MaxAttempts = 0
 	r := newRig(t, cfg)
 	parked := r.fail(1, "bad")
 	r.WaitIdle()
@@ -538,7 +538,7 @@ func TestOrder_RetriesParkedAndRemoved(t *testing.T) {
 // retried.
 func TestDeadLetter_ForgedRetryHeaderIsSeparate(t *testing.T) {
 	cfg := quick()
-	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
+	cfg.InitialDelay, cfg.MaxDelay = time.Hour, time.Hour
 	r := newRig(t, cfg)
 	forge := func(offset, first int64) {
 		l := &schemas.DeadLetter{Topic: topics.Edges, Partition: 1, Offset: offset, Group: topics.Pools, Reason: "forged",
@@ -552,10 +552,10 @@ func TestDeadLetter_ForgedRetryHeaderIsSeparate(t *testing.T) {
 	r.WaitIdle()
 	var got []string
 	for _, l := range r.deadLetters(topics.Edges, schemas.RetryWaiting) {
-		got = append(got, fmt.Sprintf("%d after %d attempts: %s", l.Offset, l.Attempts, l.Reason))
+		got = append(got, fmt.Sprintf("%d after %d max_attempts: %s", l.Offset, l.Attempts, l.Reason))
 	}
 	slices.Sort(got)
-	want := []string{"1 after 0 attempts: bad", "2 after 0 attempts: bad", "50 after 0 attempts: forged"}
+	want := []string{"1 after 0 max_attempts: bad", "2 after 0 max_attempts: bad", "50 after 0 max_attempts: forged"}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("waiting dead letters (-want +got):\n%s", diff)
 	}

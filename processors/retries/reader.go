@@ -32,7 +32,7 @@ func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKi
 		}
 		kinds, err := readKinds(s)
 		for _, k := range kinds {
-			w := waiting{kind: k, limit: limitOf(set, k.name, r.Config.Rate)}
+			w := waiting{kind: k, limit: limitOf(set, k.name, r.Config.KindRate)}
 			err = cmp.Or(err, w.readHead(s))
 			list = append(list, w.public(topic))
 		}

@@ -6,30 +6,31 @@
 //	rows    each dead letter with its state, and its bytes while it waits; per kind, a queue by due time, counts and the
 //	        rate limiter; an index of done and parked dead letters by time; limits set by operators; the topic's rate limiter
 //	out     every topic of the catalogue that has records of package schemas, with the header of topics.Retry
-//	timers  the next due dead letter that its rate allows; a check of stopped kinds; the end of Config.Settle of a sent dead letter
+//	timers  the next due dead letter that its rate allows; a check of stopped kinds; the end of Config.DoneAfter of a sent dead letter
 //
 // A dead letter is identified by the record that failed first (topic, partition, offset) and the group that failed to
 // process it. When it is due, its bytes are published to its topic again. A header marks the record as a retry for this
 // group, and other groups that read the topic skip it. If the group fails again, the new dead letter names the same first
-// record and the number of attempts. Therefore a record that can never be processed causes Config.Attempts further dead
+// record and the number of attempts. Therefore a record that can never be processed causes Config.MaxAttempts further dead
 // letters and is then parked.
 //
 // # States
 //
 //	waiting   until it is due and its rate allows it         → sent, when its bytes are published
-//	sent      for Config.Settle                              → done, or waiting or parked if it fails again
-//	done      the newest Config.KeepDone of a topic          → removed; one that fails later starts over
-//	parked    the newest Config.KeepParked of a topic        → removed; it is still in dead-letters. An order retries it
+//	sent      for Config.DoneAfter                              → done, or waiting or parked if it fails again
+//	done      the newest Config.MaxDone of a topic          → removed; one that fails later starts over
+//	parked    the newest Config.MaxParked of a topic        → removed; it is still in dead-letters. An order retries it
 //
-// The delay after the n-th failure is n·FirstDelay, up to n = Linear. Each further failure doubles it, up to MaxDelay. A
-// late retry does no harm: event time decides, so an outdated event has no effect.
+// The delay after the n-th failure is n·InitialDelay, up to n = LinearAttempts. Each further failure doubles it, up to
+// MaxDelay. A late retry does no harm: event time decides, so an outdated event has no effect.
 //
 // # Rates and orders
 //
-// A kind is a topic, a group and the first words of a reason (topics.KindOf). Retries of a kind are limited to its rate, with a
-// burst of one second's worth. All retries of a topic together are limited to TopicRate. If more dead letters are due than
-// the rates allow, kinds with a higher priority go first. Within a kind, the dead letter that was due first goes first. At
-// most maxKinds kinds of a topic are distinguished; the dead letters of further kinds share one kind per group.
+// A kind is a topic, a group and the first words of a reason (topics.KindOf). Retries of a kind are limited to its
+// rate, with a burst of one second's worth. All retries of a topic together are limited to TopicRate. If more dead
+// letters are due than the rates allow, kinds with a higher priority go first. Within a kind, the dead letter that was
+// due first goes first. At most maxKinds kinds of a topic are distinguished; the dead letters of further kinds share
+// one kind per group.
 //
 // An order (topic retry-orders) does one of the following:
 //
@@ -37,7 +38,7 @@
 //     the kinds in its scope: their dead letters wait.
 //   - It makes dead letters due now, even parked ones. The rates still apply.
 //
-// Stopped kinds are checked every FirstDelay, with a minimum of 1s and a maximum of 1m. Therefore they resume when the
+// Stopped kinds are checked every InitialDelay, with a minimum of 1s and a maximum of 1m. Therefore they resume when the
 // configured rate changes, without a record.
 //
 // # Dead letters that are not retried
@@ -46,7 +47,7 @@
 //
 //   - key and value together exceed topics.MaxRetriedBytes
 //   - key and value are both empty
-//   - KeepWaiting or KeepBytes is exceeded
+//   - MaxWaiting or MaxWaitingBytes is exceeded
 //   - the topic is no longer in the catalogue, even if it was when the dead letter arrived
 //   - the record is a timer tick, a dead letter or a retry order
 //
@@ -58,10 +59,10 @@
 //
 // Deletion. What deletes each kind of rows, by the first byte of their names:
 //
-//	'l'  dead letters      cap: KeepWaiting, KeepDone and KeepParked of a topic
-//	'b'  bytes             event: the dead letter is sent or parked; cap: KeepBytes
+//	'l'  dead letters      cap: MaxWaiting, MaxDone and MaxParked of a topic
+//	'b'  bytes             event: the dead letter is sent or parked; cap: MaxWaitingBytes
 //	'q'  queue of a kind   event: the dead letter is sent or parked
-//	'e'  done and parked   cap: with the dead letter, KeepDone and KeepParked
+//	'e'  done and parked   cap: with the dead letter, MaxDone and MaxParked
 //	'k'  kinds             cap: maxKinds of a topic, and one for each group
 //	'c'  limits            never: an operator's decision holds until the next one for the same scope
 //	't'  the topic         never: one row for each topic

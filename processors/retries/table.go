@@ -196,9 +196,9 @@ func (t table) parkReason(l *schemas.DeadLetter, all kinds, ordered bool) string
 		return reason
 	}
 	switch {
-	case int(l.Attempts) >= t.cfg.Attempts && !ordered:
+	case int(l.Attempts) >= t.cfg.MaxAttempts && !ordered:
 		return parkedAttempts
-	case all.count(schemas.RetryWaiting) >= t.cfg.KeepWaiting, all.bytes()+len(l.Key)+len(l.Value) > t.cfg.KeepBytes:
+	case all.count(schemas.RetryWaiting) >= t.cfg.MaxWaiting, all.bytes()+len(l.Key)+len(l.Value) > t.cfg.MaxWaitingBytes:
 		return parkedCapacity
 	}
 	return ""
@@ -286,13 +286,13 @@ func (t table) kind(name string) (*kind, error) {
 
 func (t table) putKind(k *kind) error { return rows.PutValue(t.own, named(rowKind, []byte(k.name)), k) }
 
-// maxRemoved is the maximum number of dead letters that are removed when one is added. It bounds the rows of a callback after
-// a cap was lowered: each added dead letter brings the state closer to its cap.
+// maxRemoved is the maximum number of dead letters that are removed when one is added. It bounds the rows of a callback
+// after a cap was lowered: each added dead letter brings the state closer to its cap.
 const maxRemoved = 10
 
 // trim removes the oldest dead letters of a state beyond its cap, if it has one.
 func (t table) trim(of schemas.RetryState) error {
-	keep := map[schemas.RetryState]int{schemas.RetryDone: t.cfg.KeepDone, schemas.RetryParked: t.cfg.KeepParked}
+	keep := map[schemas.RetryState]int{schemas.RetryDone: t.cfg.MaxDone, schemas.RetryParked: t.cfg.MaxParked}
 	bound, bounded := keep[of]
 	if !bounded {
 		return nil

@@ -20,9 +20,9 @@ const (
 )
 
 // Rows and bytes that a timer must have left in its record before it sends another dead letter, besides the bytes of the
-// longest one. A dead letter that is sent or parked takes a dozen rows. Each one that is removed because of it takes four. At
-// the end, each kind takes one row, and the topic a few. With the smallest limits of a record (1000 rows, 1 MiB), 872 rows
-// and 256 KiB remain for the previous dead letters.
+// longest one. A dead letter that is sent or parked takes a dozen rows. Each one that is removed because of it takes
+// four. At the end, each kind takes one row, and the topic a few. With the smallest limits of a record (1000 rows, 1
+// MiB), 872 rows and 256 KiB remain for the previous dead letters.
 const (
 	freeRows  = maxKinds + 24 + 4*maxRemoved
 	freeBytes = topics.MaxRetriedBytes + 256<<10
@@ -54,7 +54,7 @@ func (t table) queues() (list []waiting, stopped bool, err error) {
 		return nil, false, err
 	}
 	for _, k := range kinds {
-		w := waiting{kind: k, limit: limitOf(set, k.name, t.cfg.Rate)}
+		w := waiting{kind: k, limit: limitOf(set, k.name, t.cfg.KindRate)}
 		if k.counts[schemas.RetryWaiting] == 0 {
 			continue
 		}
@@ -177,7 +177,7 @@ func (t table) send(id []byte) (int, error) {
 // awaitOutcome counts the retry and sets a timer that marks the dead letter as done if it does not fail again.
 func (t table) awaitOutcome(l *deadLetter) error {
 	l.Attempts++
-	l.Due = t.now() + micros(t.cfg.Settle)
+	l.Due = t.now() + micros(t.cfg.DoneAfter)
 	name := named(rowDeadLetter, l.id())
 	if err := rows.PutValue(t.own, name, l); err != nil {
 		return err

@@ -37,8 +37,8 @@ func (p *partition) runCommitter() {
 	}
 }
 
-// waitForCommit blocks until there is something to commit and either the gap has passed or the batch is full. It reports whether the
-// partition has anything left to commit.
+// waitForCommit blocks until there is something to commit and either the gap has passed or the batch is full. It
+// reports whether the partition has anything left to commit.
 func (p *partition) waitForCommit(r *commitLimiter) bool {
 	for !p.needsCommit() {
 		select {
@@ -169,7 +169,7 @@ func (p *partition) newTopics(b *batch) (list []string) {
 
 // abortTransaction aborts the transaction. Otherwise, it would block readers until it times out.
 func (p *partition) abortTransaction() {
-	ctx, cancel := context.WithTimeout(context.Background(), p.run.r.cfg.Grace)
+	ctx, cancel := context.WithTimeout(context.Background(), p.run.r.cfg.HandoverTimeout)
 	defer cancel()
 	_ = p.client.AbortBufferedRecords(ctx)
 	_ = p.client.EndTransaction(ctx, kgo.TryAbort)
@@ -291,8 +291,8 @@ func (f *transactionRecords) reset() {
 	f.records = f.records[:0]
 }
 
-// finishCommit marks the input offsets of a committed batch, which sarama commits for external tools, and notifies views, timers and
-// metrics.
+// finishCommit marks the input offsets of a committed batch, which sarama commits for external tools, and notifies
+// views, timers and metrics.
 func (p *partition) finishCommit(b *batch, took time.Duration) {
 	mark := p.offsetMetadata()
 	for i, topic := range p.run.r.topo.reads() {

@@ -18,27 +18,27 @@ type Config struct {
 	Standby bool   `yaml:"standby" help:"keep hot copies of partitions that other processes own"`
 
 	// After an idle period, the first two commits start immediately.
-	Gap              time.Duration `yaml:"gap" default:"10ms" range:"0s..1s" help:"average time between the starts of two commits of a partition"`
-	MaxGap           time.Duration `yaml:"max_gap" default:"50ms" range:"gap..10s" help:"longest such time, used when the process commits more than commits_per_second"`
-	CommitsPerSecond int           `yaml:"commits_per_second" default:"500" range:"1.." help:"commit rate of the process above which the time between commits grows"`
-	MaxBatchBytes    int           `yaml:"max_batch_bytes" default:"1MiB" range:"64KiB..8MiB" help:"size at which a batch accepts no more records; a single record may exceed it"`
-	MaxBatchMessages int           `yaml:"max_batch_messages" default:"5000" range:"1..1000000" help:"input records at which a batch accepts no more"`
+	CommitInterval    time.Duration `yaml:"commit_interval" default:"10ms" range:"0s..1s" help:"average time between the starts of two commits of a partition"`
+	MaxCommitInterval time.Duration `yaml:"max_commit_interval" default:"50ms" range:"commit_interval..10s" help:"maximum such time, when the process commits more often than commit_rate"`
+	CommitRate        int           `yaml:"commit_rate" default:"500" range:"1.." help:"commits per second of the process above which the commit interval grows"`
+	MaxBatchBytes     int           `yaml:"max_batch_bytes" default:"1MiB" range:"64KiB..8MiB" help:"size at which a batch accepts no more records; a single record may exceed it"`
+	MaxBatchRecords   int           `yaml:"max_batch_records" default:"5000" range:"1..1000000" help:"number of input records at which a batch accepts no more"`
 
 	// An input record that exceeds these limits is a bad record.
-	MaxRecordRows  int `yaml:"max_record_rows" default:"100000" range:"1000..1048576" help:"rows and records that one input record may write"`
-	MaxRecordBytes int `yaml:"max_record_bytes" default:"16MiB" range:"1MiB..64MiB" help:"bytes that one input record may write"`
+	MaxRecordWrites     int `yaml:"max_record_writes" default:"100000" range:"1000..1048576" help:"maximum number of rows and records that one input record may write"`
+	MaxRecordWriteBytes int `yaml:"max_record_write_bytes" default:"16MiB" range:"1MiB..64MiB" help:"maximum number of bytes that one input record may write"`
 	// The topics accept at most 1 MiB, schemas.MaxRecordBytes.
-	MaxValueBytes int `yaml:"max_value_bytes" default:"1MiB" range:"512KiB..1MiB" help:"size of a row, and of an emitted record"`
-	TimersPerTick int `yaml:"timers_per_tick" default:"256" range:"1..100000" help:"timers that fire in one transaction"`
+	MaxValueBytes  int `yaml:"max_value_bytes" default:"1MiB" range:"512KiB..1MiB" help:"maximum size of a row, and of an emitted record"`
+	MaxBatchTimers int `yaml:"max_batch_timers" default:"256" range:"1..100000" help:"maximum number of timers that fire in one transaction"`
 
-	CacheBytes int64 `yaml:"cache_bytes" default:"128MiB" range:"8MiB..1TiB" help:"size of the block cache that all stores of the process share"`
+	BlockCacheBytes int64 `yaml:"block_cache_bytes" default:"128MiB" range:"8MiB..1TiB" help:"size of the block cache that all stores of the process share"`
 	// Doubling MemTableBytes reduces the cost of compaction by a fifth or more.
-	MemTableBytes int64 `yaml:"memtable_bytes" default:"384MiB" range:"8MiB..1TiB" help:"memory for the memtables of all stores of the process, split almost evenly"`
-	RecentBytes   int64 `yaml:"recent_bytes" default:"64MiB" range:"0..1TiB" help:"memory for recently read rows, split evenly among the stores of the process; 0: none"`
-	MinDiskBytes  int64 `yaml:"min_disk_bytes" default:"256MiB" range:"0..1TiB" help:"space that must be free in dir; with less, partitions stop instead of committing"`
+	MemTableBytes    int64 `yaml:"memtable_bytes" default:"384MiB" range:"8MiB..1TiB" help:"size of the memtables of all stores of the process"`
+	RowCacheBytes    int64 `yaml:"row_cache_bytes" default:"64MiB" range:"0..1TiB" help:"size of the cache of recently read rows of all stores of the process; 0: no cache"`
+	MinFreeDiskBytes int64 `yaml:"min_free_disk_bytes" default:"256MiB" range:"0..1TiB" help:"minimum free space in dir; with less, partitions stop instead of committing"`
 
-	SessionTimeout time.Duration `yaml:"session_timeout" default:"6s" range:"1s..5m" help:"how long a dead member keeps its partitions"`
-	Grace          time.Duration `yaml:"grace" default:"3s" range:"100ms..30s" help:"time limit of the last commit when a partition is handed over"`
+	SessionTimeout  time.Duration `yaml:"session_timeout" default:"6s" range:"1s..5m" help:"time after which the partitions of a failed member are reassigned"`
+	HandoverTimeout time.Duration `yaml:"handover_timeout" default:"3s" range:"100ms..30s" help:"timeout of the last commit of a partition before another process owns it"`
 }
 
 // DefaultConfig returns the defaults of the tags, for up to sixteen partitions of a few groups in one process.

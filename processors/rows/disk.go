@@ -9,14 +9,14 @@ import (
 )
 
 // DiskError is returned when the disk of the local stores is nearly full, or refuses writes: it is full in spite of
-// Config.MinDiskBytes, read-only or broken. Nothing is committed until the disk accepts writes again. Rows that were not written are
-// read from the changelog.
+// Config.MinFreeDiskBytes, read-only or broken. Nothing is committed until the disk accepts writes again. Rows that
+// were not written are read from the changelog.
 type DiskError struct {
 	Dir string
 	Err error // ErrLowDisk, or the operating system's error
 }
 
-// ErrLowDisk is the cause of a DiskError when less than Config.MinDiskBytes is free.
+// ErrLowDisk is the cause of a DiskError when less than Config.MinFreeDiskBytes is free.
 var ErrLowDisk = errors.New("nearly full")
 
 // Error returns a message that names the directory.
@@ -25,15 +25,15 @@ func (e *DiskError) Error() string { return fmt.Sprintf("disk of %s: %v", e.Dir,
 // Unwrap returns the cause.
 func (e *DiskError) Unwrap() error { return e.Err }
 
-// checkDisk returns an error when less than Config.MinDiskBytes is free or the disk is read-only. Partitions then stop
+// checkDisk returns an error when less than Config.MinFreeDiskBytes is free or the disk is read-only. Partitions then stop
 // before a write fails, after which Pebble could not continue.
 func (r *Runner) checkDisk() error {
 	free, err := r.freeBytes(r.cfg.Dir)
 	if err != nil {
 		return &DiskError{r.cfg.Dir, err}
 	}
-	if free < r.cfg.MinDiskBytes {
-		return &DiskError{r.cfg.Dir, fmt.Errorf("%w: %d bytes are free, less than min_disk_bytes %d: free disk space", ErrLowDisk, free, r.cfg.MinDiskBytes)}
+	if free < r.cfg.MinFreeDiskBytes {
+		return &DiskError{r.cfg.Dir, fmt.Errorf("%w: %d bytes are free, less than min_disk_bytes %d: free disk space", ErrLowDisk, free, r.cfg.MinFreeDiskBytes)}
 	}
 	return nil
 }

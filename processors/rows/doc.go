@@ -14,19 +14,19 @@
 // # Guarantees
 //
 // A callback's rows, its output records and the applied offset of its input record are committed in one Kafka transaction:
-// all of them or none, exactly once. This holds for crashes, stops and rebalances, so callbacks need not be idempotent. Every
-// reader of these topics must use isolation.level=read_committed. The committed offsets of the consumer group are only for
-// external tools. After a restart, a group resumes at the offsets that its rows contain.
+// all of them or none, exactly once. This holds for crashes, stops and rebalances, so callbacks need not be idempotent.
+// Every reader of these topics must use isolation.level=read_committed. The committed offsets of the consumer group are
+// only for external tools. After a restart, a group resumes at the offsets that its rows contain.
 //
 // The embedded broker has a weaker guarantee: if it is killed between two markers of one transaction, it can apply half of
 // the transaction.
 //
 // # Processing
 //
-// A callback changes only memory: rows, records, and the applied offset. It reads the pending batch, the batch in flight and
-// the local store as one. Each partition has a committer, which writes the pending batch in one transaction and then to the
-// local store. After an idle period, two commits can start immediately. Further commits start Config.Gap apart on average.
-// While a batch is in flight, the next one fills.
+// A callback changes only memory: rows, records, and the applied offset. It reads the pending batch, the batch in
+// flight and the local store as one. Each partition has a committer, which writes the pending batch in one transaction
+// and then to the local store. After an idle period, two commits can start immediately. Further commits start
+// Config.CommitInterval apart on average. While a batch is in flight, the next one fills.
 //
 // Each partition has its own transactional id. A new owner initializes it before Goka requests the end of the changelog.
 // This blocks all later writes of the previous owner and aborts its open transaction. The new owner then writes a fence
@@ -35,10 +35,10 @@
 // for the last record before the end.
 //
 // If the outcome of a commit is unknown, the partition and Run stop. After the restart, the initialization of the
-// transactional id commits or aborts the transaction, and recovery reads the result. The local store is written only after Kafka, and
-// without a write-ahead log, because the changelog serves as one. A store is deleted and rebuilt if it is damaged or belongs
-// to another topic, partition or cluster. The same happens if it was offline for so long that the changelog may have dropped
-// deletions.
+// transactional id commits or aborts the transaction, and recovery reads the result. The local store is written only
+// after Kafka, and without a write-ahead log, because the changelog serves as one. A store is deleted and rebuilt if it
+// is damaged or belongs to another topic, partition or cluster. The same happens if it was offline for so long that the
+// changelog may have dropped deletions.
 //
 // # Errors
 //
@@ -58,10 +58,10 @@
 //
 // # Limits
 //
-// A batch closes at Config.MaxBatchBytes or MaxBatchMessages. Each partition has at most two batches. MaxRecordRows,
-// MaxRecordBytes and MaxValueBytes limit what one record may write; a record beyond them is a bad record. The block cache,
-// the memtables, the memory for recently read rows and the commit rate are limits of the process, not of a partition: see
-// Shared. A row name and its owner together have at most 4 KiB.
+// A batch closes at Config.MaxBatchBytes or MaxBatchRecords. Each partition has at most two batches. MaxRecordWrites,
+// MaxRecordWriteBytes and MaxValueBytes limit what one record may write; a record beyond them is a bad record. The
+// block cache, the memtables, the memory for recently read rows and the commit rate are limits of the process, not of a
+// partition: see Shared. A row name and its owner together have at most 4 KiB.
 //
 // # Reserved rows
 //

@@ -15,8 +15,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// partition is a partition that this process owns, from its recovery to its handover. Goka calls handle for one record at a time,
-// which changes only memory. A committer writes the pending batch in one transaction.
+// partition is a partition that this process owns, from its recovery to its handover. Goka calls handle for one record
+// at a time, which changes only memory. A committer writes the pending batch in one transaction.
 type partition struct {
 	*store        // implements Goka's storage
 	run           *groupRun
@@ -57,8 +57,9 @@ var errPanicked = errors.New("a callback panicked")
 
 func (p *partition) newBatch() *batch { return newBatch(len(p.applied)) }
 
-// handle processes one record of an input. It changes only memory: the committer later writes the record's rows, outputs and
-// applied offset in one transaction. A crash before that commit leaves no trace of the record, and it is read again.
+// handle processes one record of an input. It changes only memory: the committer later writes the record's rows,
+// outputs and applied offset in one transaction. A crash before that commit leaves no trace of the record, and it is
+// read again.
 func (p *partition) handle(ctx goka.Context, input int, value []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +106,7 @@ func (p *partition) waitForCapacity() bool {
 
 func (p *partition) isFull() bool {
 	b, cfg := p.state.pending, &p.run.r.cfg
-	return b.bytes() >= cfg.MaxBatchBytes || b.messages >= cfg.MaxBatchMessages
+	return b.bytes() >= cfg.MaxBatchBytes || b.messages >= cfg.MaxBatchRecords
 }
 
 // fail stops the partition: it accepts no more records, commits the pending batch, and makes Run return err. If the
@@ -180,8 +181,8 @@ func (p *partition) retry() (topics.Retry, bool) {
 	return topics.ParseRetry(p.record.Headers()[topics.RetryHeader])
 }
 
-// sendToDeadLetters sends the record being processed to the dead-letter topic if err is a *schemas.BadRecordError. It returns
-// any other error.
+// sendToDeadLetters sends the record being processed to the dead-letter topic if err is a *schemas.BadRecordError. It
+// returns any other error.
 func (p *partition) sendToDeadLetters(err error, key, value []byte) error {
 	var bad *schemas.BadRecordError
 	if !errors.As(err, &bad) {
@@ -216,9 +217,9 @@ func (p *partition) forward(ctx goka.Context, partition int32, value []byte) {
 	}
 }
 
-// forwardedHeaders returns the headers that are forwarded with a record, besides OriginHeader, which every emit has. Headers of
-// an external producer can be of any size and number. A copy of all of them may exceed the limit of the topic, and then no
-// transaction commits. The known headers are short.
+// forwardedHeaders returns the headers that are forwarded with a record, besides OriginHeader, which every emit has.
+// Headers of an external producer can be of any size and number. A copy of all of them may exceed the limit of the
+// topic, and then no transaction commits. The known headers are short.
 func forwardedHeaders(all goka.Headers) map[string][]byte {
 	known := map[string][]byte{}
 	if retry, ok := topics.ParseRetry(all[topics.RetryHeader]); ok {
@@ -302,7 +303,7 @@ func (p *partition) Close() error {
 		p.store.discardUnflushed()
 	}
 	if started {
-		grace := time.AfterFunc(p.run.r.cfg.Grace, p.cancel)
+		grace := time.AfterFunc(p.run.r.cfg.HandoverTimeout, p.cancel)
 		<-p.committerDone
 		grace.Stop()
 	}

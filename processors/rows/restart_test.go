@@ -307,7 +307,8 @@ func TestRun_DoesNotReturnErrorOfLateCommit(t *testing.T) {
 	must.OK(t, stop())
 }
 
-// topics.Wait and operators read a committed offset as proof that a record had its effect. Goka marks it when the callback returns.
+// topics.Wait and operators read a committed offset as proof that a record had its effect. Goka marks it when the
+// callback returns.
 func TestOffsets_AreCommittedAfterTheTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -433,7 +434,7 @@ func TestRun_StopsWhileBrokerHangs(t *testing.T) {
 	<-hung
 	began := time.Now()
 	err := stop()
-	if took := time.Since(began); took > r.cfg.Grace+5*time.Second {
+	if took := time.Since(began); took > r.cfg.HandoverTimeout+5*time.Second {
 		t.Errorf("Run took %v to return", took)
 	}
 	t.Logf("Run: %v", err)

@@ -13,9 +13,9 @@ import (
 )
 
 // session is one consumer-group session, during which the assignment does not change. It is between sarama and Goka for two
-// reasons. First, Goka marks an input offset when a callback returns, but the record is processed only when it is committed.
-// Second, each input starts at the offset that the rows contain. The committed offsets of the group are only for external
-// tools.
+// reasons. First, Goka marks an input offset when a callback returns, but the record is processed only when it is
+// committed. Second, each input starts at the offset that the rows contain. The committed offsets of the group are only
+// for external tools.
 type session struct {
 	sarama.ConsumerGroupSession
 	cluster   string
@@ -147,7 +147,7 @@ func (s *session) startPartitions(g *groupRun) error {
 	g.r.joined.Store(true)
 	context.AfterFunc(s.Context(), func() {
 		g.r.joined.Store(false)
-		s.stopAfterGrace(g.r.cfg.Grace)
+		s.stopAfterGrace(g.r.cfg.HandoverTimeout)
 	})
 	for _, p := range s.partitions {
 		if p.start() {
@@ -157,8 +157,8 @@ func (s *session) startPartitions(g *groupRun) error {
 	return nil
 }
 
-// resumeOffset returns the offset from which to read an input of a partition: after the last applied record, or the start of the log
-// if none was applied.
+// resumeOffset returns the offset from which to read an input of a partition: after the last applied record, or the
+// start of the log if none was applied.
 func (s *session) resumeOffset(p *partition, input int, topic string, start, end int64) (int64, error) {
 	at, found := p.recovered[input]
 	if !found {

@@ -9,8 +9,8 @@ import (
 )
 
 // Shared holds what the groups of a process share: the block cache, the memtable budget, the limit on compactions and the
-// commit rate. It bounds memory and commits of the process, independent of the number of partitions. Close it when every Run
-// has returned.
+// commit rate. It bounds memory and commits of the process, independent of the number of partitions. Close it when
+// every Run has returned.
 type Shared struct {
 	cache     *pebble.Cache
 	memTables int64
@@ -28,10 +28,10 @@ func NewShared(cfg Config) (*Shared, error) {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	return &Shared{
-		cache:       pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble reserves memtables from the cache
+		cache:       pebble.NewCache(cfg.BlockCacheBytes + cfg.MemTableBytes), // Pebble reserves memtables from the cache
 		memTables:   cfg.MemTableBytes,
-		recent:      cfg.RecentBytes,
-		commitGap:   newGapController(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
+		recent:      cfg.RowCacheBytes,
+		commitGap:   newGapController(cfg.CommitInterval, cfg.MaxCommitInterval, cfg.CommitRate),
 		compactions: newCompactions(),
 		recoveries:  recoveries{now: time.Now, open: map[*store]int64{}},
 	}, nil
@@ -40,9 +40,9 @@ func NewShared(cfg Config) (*Shared, error) {
 // Close releases the memory of the cache.
 func (s *Shared) Close() { s.cache.Unref() }
 
-// memTable returns the memtable size of a partition. Each store has at most two memtables. The partitions of a group fill at
-// the same rate. If all were flushed at the same time, they would occupy all CPUs. Therefore the sizes differ by up to a
-// quarter from an even share.
+// memTable returns the memtable size of a partition. Each store has at most two memtables. The partitions of a group
+// fill at the same rate. If all were flushed at the same time, they would occupy all CPUs. Therefore the sizes differ
+// by up to a quarter from an even share.
 func (s *Shared) memTable(partition int32) uint64 {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio: its multiples are evenly spread
 	const least, most = 1 << 20, 64 << 20
@@ -59,8 +59,8 @@ func (s *Shared) recentBytes() int { return int(s.recent / (2 * max(s.stores.Loa
 // millisecond of CPU; its records cost little.
 //
 // Each second, the gap moves a quarter of the way to its target. The commit rate depends strongly on the gap. With full
-// steps, the gap would oscillate between its extremes as long as the load lasts. Records would then wait for the longest gap
-// every other second.
+// steps, the gap would oscillate between its extremes as long as the load lasts. Records would then wait for the
+// longest gap every other second.
 type gapController struct {
 	minGap, maxGap time.Duration
 	perSecond      int64
@@ -100,9 +100,9 @@ func (p *gapController) gapAt(commits int64) time.Duration {
 	return p.minGap + time.Duration(int64(p.maxGap-p.minGap)*over/p.perSecond)
 }
 
-// commitLimiter decides when a partition may commit: once per gap on average, and up to burst commits in a row after an idle
-// period. At low load, a record that arrives soon after another does not wait for the gap. The algorithm is the generic cell
-// rate algorithm (ITU-T I.371). due is when the next commit would be due if all were one gap apart.
+// commitLimiter decides when a partition may commit: once per gap on average, and up to burst commits in a row after an
+// idle period. At low load, a record that arrives soon after another does not wait for the gap. The algorithm is the
+// generic cell rate algorithm (ITU-T I.371). due is when the next commit would be due if all were one gap apart.
 type commitLimiter struct{ due time.Time }
 
 // burst is the number of commits without a gap between them. With random arrivals at two thirds of the rate that the gap

@@ -335,7 +335,7 @@ func TestTx_RejectsOtherOwners(t *testing.T) {
 
 func TestTx_Limits(t *testing.T) {
 	long := func(n int) []byte { return make([]byte, n) }
-	cfg := Config{MaxRecordRows: 3, MaxRecordBytes: 5000, MaxValueBytes: 50}
+	cfg := Config{MaxRecordWrites: 3, MaxRecordWriteBytes: 5000, MaxValueBytes: 50}
 	for _, c := range []struct {
 		name string
 		call func(tx *Tx) error
@@ -382,7 +382,7 @@ func TestTx_Room(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b, done := newBench(t, group())
 			defer done()
-			b.cfg = &Config{MaxRecordRows: 5, MaxRecordBytes: 100, MaxValueBytes: 100}
+			b.cfg = &Config{MaxRecordWrites: 5, MaxRecordWriteBytes: 100, MaxValueBytes: 100}
 			err := b.callAs("k", func(tx *Tx) error {
 				if err := errors.Join(puts(tx, 2), tx.Emit("out", "k", []byte("v"))); err != nil {
 					return err

@@ -16,8 +16,8 @@ import (
 // its scheduler sends a tick, a record on <group>-ticks, to the same partition. The tick is an input like any other. Its
 // timestamp decides which timers are due.
 
-// minTickGap is the minimum time between two ticks of a scheduler. If the broker's clock is behind the scheduler's, a tick may
-// find no due timers, and the scheduler sends another one.
+// minTickGap is the minimum time between two ticks of a scheduler. If the broker's clock is behind the scheduler's, a
+// tick may find no due timers, and the scheduler sends another one.
 const minTickGap = 100 * time.Millisecond
 
 // tickTimeout is the time after which an expected tick counts as lost.
@@ -136,9 +136,9 @@ func (p *partition) tick(now time.Time) error {
 	return nil
 }
 
-// dueTimers returns the first timers that are due at now, and whether more are due than TimersPerTick.
+// dueTimers returns the first timers that are due at now, and whether more are due than MaxBatchTimers.
 func (p *partition) dueTimers(now time.Time) (list []timer, more bool, err error) {
-	limit := p.run.r.cfg.TimersPerTick
+	limit := p.run.r.cfg.MaxBatchTimers
 	scanErr := p.state.scan("", Scan{Prefix: []byte{timerKind}, Limit: limit + 1}, func(row, _ []byte) bool {
 		var t timer
 		if t, err = parseTimer(row); err != nil || t.micros > now.UnixMicro() {

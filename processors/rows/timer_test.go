@@ -107,7 +107,7 @@ func TestTimers_FireInSeveralTicks(t *testing.T) {
 
 func manyTimers(t *testing.T, w *wire) {
 	f, cfg := new(fired), w.config(t.TempDir())
-	cfg.TimersPerTick = 7
+	cfg.MaxBatchTimers = 7
 	r, err := New(cfg, w.env(t), w.timerGroup(f, nil))
 	must.OK(t, err)
 	start(t, r)
@@ -197,7 +197,8 @@ func TestTimers_BadTimerGoesToDeadLetters(t *testing.T) {
 	}
 }
 
-// The timestamp of a tick, which the broker sets on Kafka, decides which timers are due. The clock of this process does not.
+// The timestamp of a tick, which the broker sets on Kafka, decides which timers are due. The clock of this process does
+// not.
 func TestTick_TimestampDecides(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
@@ -234,7 +235,7 @@ func TestRun_StopsWhileTickIsUnanswered(t *testing.T) {
 	select {
 	case err := <-ended:
 		must.OK(t, err)
-	case <-time.After(r.cfg.Grace + patience/4): // a busy machine takes seconds
+	case <-time.After(r.cfg.HandoverTimeout + patience/4): // a busy machine takes seconds
 		t.Error("Run waits for the response to a tick")
 		release()
 		must.OK(t, <-ended)

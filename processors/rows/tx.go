@@ -85,8 +85,8 @@ func (tx *Tx) bad(format string, args ...any) error {
 	return tx.fail(schemas.Bad(fmt.Sprintf(format, args...)))
 }
 
-// Own returns the rows of the record's key, or in a timer callback those of the timer's owner. In a batched input, their use
-// is an error.
+// Own returns the rows of the record's key, or in a timer callback those of the timer's owner. In a batched input,
+// their use is an error.
 func (tx *Tx) Own() Owner {
 	if tx.owner == "" {
 		tx.fail(errNoOwnRows)
@@ -207,15 +207,15 @@ func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte,
 	return nil
 }
 
-// Room returns how many more rows and records the callback may write within Config.MaxRecordRows, and how many more bytes of
-// them, including names, within Config.MaxRecordBytes. After the callback has returned, it returns 0, 0.
+// Room returns how many more rows and records the callback may write within Config.MaxRecordWrites, and how many more
+// bytes of them, including names, within Config.MaxRecordWriteBytes. After the callback has returned, it returns 0, 0.
 func (tx *Tx) Room() (rows, bytes int) {
 	if tx.s == nil {
 		tx.fail(errUsedAfter)
 		return 0, 0
 	}
 	b, cfg := tx.s.pending, tx.s.cfg
-	return cfg.MaxRecordRows - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), cfg.MaxRecordBytes - (len(b.data) - tx.start.data)
+	return cfg.MaxRecordWrites - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), cfg.MaxRecordWriteBytes - (len(b.data) - tx.start.data)
 }
 
 // HasRoom reports whether a callback with an unbounded number of rows may write more. It leaves 100 rows and 64 KiB for the
@@ -232,9 +232,9 @@ func (tx *Tx) HasRoomFor(rows, bytes int) bool {
 func (tx *Tx) checkRoom(bytes int) error {
 	switch rowsLeft, bytesLeft := tx.Room(); {
 	case rowsLeft <= 0:
-		return tx.bad("callback wrote more than %d rows and records", tx.s.cfg.MaxRecordRows)
+		return tx.bad("callback wrote more than %d rows and records", tx.s.cfg.MaxRecordWrites)
 	case bytes > bytesLeft:
-		return tx.bad("callback wrote more than %d bytes of rows and records", tx.s.cfg.MaxRecordBytes)
+		return tx.bad("callback wrote more than %d bytes of rows and records", tx.s.cfg.MaxRecordWriteBytes)
 	}
 	return nil
 }

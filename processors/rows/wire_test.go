@@ -94,13 +94,13 @@ func (w *wire) read(t testing.TB, topic string) []*kgo.Record {
 	return topicstest.On(t, w.kafka, w.streams).Records(topic)
 }
 
-// config returns a small configuration for tests. The session timeout is long enough that a busy machine starts a member and
-// delivers heartbeats in time. Otherwise, members would rightly count as dead, and Run would return an error. Tests that
-// wait for the death of a member set a shorter one.
+// config returns a small configuration for tests. The session timeout is long enough that a busy machine starts a
+// member and delivers heartbeats in time. Otherwise, members would rightly count as dead, and Run would return an
+// error. Tests that wait for the death of a member set a shorter one.
 func (w *wire) config(dir string) Config {
 	cfg := DefaultConfig()
-	cfg.Dir, cfg.SessionTimeout, cfg.Grace = dir, 15*time.Second, time.Second
-	cfg.CacheBytes, cfg.MemTableBytes = 8<<20, 8<<20
+	cfg.Dir, cfg.SessionTimeout, cfg.HandoverTimeout = dir, 15*time.Second, time.Second
+	cfg.BlockCacheBytes, cfg.MemTableBytes = 8<<20, 8<<20
 	return cfg
 }
 

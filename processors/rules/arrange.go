@@ -186,9 +186,9 @@ func (w window) add(f *schemas.Facets, n int) {
 
 // mixer balances the shares of the sources over the impressions of a user. Each impression adds one to the count of its
 // source, after all counts were multiplied by 1 − 1/Memory. The next place is due to the source with the smallest (count +
-// 0.5) / share. This is the Sainte-Laguë (Webster) method for allocating seats. It keeps each source within about one item of
-// its share at any time. A source without candidates leaves its places to the others in proportion to their shares. When it
-// has candidates again, it catches up on the remembered impressions.
+// 0.5) / share. This is the Sainte-Laguë (Webster) method for allocating seats. It keeps each source within about one
+// item of its share at any time. A source without candidates leaves its places to the others in proportion to their
+// shares. When it has candidates again, it catches up on the remembered impressions.
 type mixer struct {
 	feed   Feed
 	counts map[string]float64
@@ -219,7 +219,7 @@ func (m *mixer) due(s schemas.Source) float64 {
 }
 
 func (m *mixer) count(s schemas.Source) {
-	keep := 1 - 1/float64(m.feed.Memory)
+	keep := 1 - 1/float64(m.feed.ShareWindow)
 	for source := range m.counts {
 		m.counts[source] *= keep
 	}

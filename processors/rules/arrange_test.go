@@ -36,9 +36,9 @@ func pinsOf(items []schemas.ServedItem) []schemas.PinID {
 }
 
 func TestArrange(t *testing.T) {
-	even := Feed{Others: 1, Memory: 100}
-	capped := Feed{Others: 1, Memory: 100, Caps: Caps{Window: 3, Author: 1}}
-	onBoards := Feed{Others: 1, Memory: 100, Caps: Caps{Window: 3, Author: 2, Board: 1}}
+	even := Feed{DefaultShare: 1, ShareWindow: 100}
+	capped := Feed{DefaultShare: 1, ShareWindow: 100, Caps: Caps{Window: 3, Author: 1}}
+	onBoards := Feed{DefaultShare: 1, ShareWindow: 100, Caps: Caps{Window: 3, Author: 2, Board: 1}}
 	for name, c := range map[string]struct {
 		feed   Feed
 		limit  int
@@ -63,7 +63,7 @@ func TestArrange(t *testing.T) {
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
 		"the board cap is dropped before the author cap is doubled": {onBoards, 2, []queue{queueOf("s", "a", "a")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-1"}},
-		"another source fills the place while a cap blocks one": {Feed{Others: 1, Memory: 100, Caps: Caps{Window: 2, Author: 1}}, 4,
+		"another source fills the place while a cap blocks one": {Feed{DefaultShare: 1, ShareWindow: 100, Caps: Caps{Window: 2, Author: 1}}, 4,
 			[]queue{queueOf("s", "a", "a"), queueOf("t", "b", "b")}, map[string]float64{"t": 10},
 			[]schemas.PinID{"pin:s-0", "pin:t-0", "pin:s-1", "pin:t-1"}},
 		"a chunk with too few candidates keeps its caps": {capped, 9, []queue{queueOf("s", "a", "b", "c")}, nil,
@@ -80,7 +80,7 @@ func TestArrange(t *testing.T) {
 
 func TestArrange_KeepsSharesWithin3Percent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := Feed{Others: 1, Memory: rapid.IntRange(50, 1000).Draw(t, "memory"), Shares: map[schemas.Source]float64{}}
+		f := Feed{DefaultShare: 1, ShareWindow: rapid.IntRange(50, 1000).Draw(t, "memory"), Shares: map[schemas.Source]float64{}}
 		names, total := []schemas.Source{"a", "b", "c", "d"}[:rapid.IntRange(1, 4).Draw(t, "sources")], 0.0
 		for _, s := range names {
 			f.Shares[s] = rapid.Float64Range(0.02, 1).Draw(t, "share")
@@ -131,7 +131,7 @@ func TestMake_ReportsRelaxationLevel(t *testing.T) {
 		f.Interests = []schemas.InterestID{"interest:one"}
 		return f
 	}
-	f := Feed{Others: 1, Memory: 100, Caps: Caps{Window: 6, Author: 1, Board: 2, Interest: 3}}
+	f := Feed{DefaultShare: 1, ShareWindow: 100, Caps: Caps{Window: 6, Author: 1, Board: 2, Interest: 3}}
 	for name, c := range map[string]struct {
 		pools []Pool
 		want  Relaxation
@@ -160,9 +160,9 @@ func TestTargets_AreSharesOfAll(t *testing.T) {
 		sources []schemas.Source
 		want    map[schemas.Source]float64
 	}{
-		"named": {Feed{Shares: map[schemas.Source]float64{"a": 3, "b": 1}, Others: 1}, []schemas.Source{"a"},
+		"named": {Feed{Shares: map[schemas.Source]float64{"a": 3, "b": 1}, DefaultShare: 1}, []schemas.Source{"a"},
 			map[schemas.Source]float64{"a": 0.75, "b": 0.25}},
-		"with others": {Feed{Shares: map[schemas.Source]float64{"a": 3}, Others: 1}, []schemas.Source{"a", "b"},
+		"with others": {Feed{Shares: map[schemas.Source]float64{"a": 3}, DefaultShare: 1}, []schemas.Source{"a", "b"},
 			map[schemas.Source]float64{"a": 0.75, "b": 0.25}},
 		"zero shares": {Feed{}, []schemas.Source{"a"}, map[schemas.Source]float64{"a": 0}},
 		"home, with exploration": {home, nil, map[schemas.Source]float64{

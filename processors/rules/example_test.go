@@ -7,13 +7,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Two thirds of a visit come from followees and one third from interests, without repeating an author among three consecutive
-// items. Therefore the second pin by bob, which would be next, is skipped, and Explain returns the reason.
+// Two thirds of a visit come from followees and one third from interests, without repeating an author among three
+// consecutive items. Therefore the second pin by bob, which would be next, is skipped, and Explain returns the reason.
 func ExampleFeed_Make() {
 	feed := rules.Feed{
-		Shares: map[schemas.Source]float64{schemas.Following: 2, schemas.FromInterest: 1},
-		Memory: 100,
-		Caps:   rules.Caps{Window: 3, Author: 1},
+		Shares:      map[schemas.Source]float64{schemas.Following: 2, schemas.FromInterest: 1},
+		ShareWindow: 100,
+		Caps:        rules.Caps{Window: 3, Author: 1},
 	}
 	by := func(author schemas.UserID, pin schemas.PinID, score schemas.PoolScore) rules.Candidate {
 		return rules.Candidate{Pin: pin, PoolScore: score, Facets: schemas.Facets{Author: author}}

@@ -12,16 +12,16 @@ import (
 // explores reports whether exploration is enabled and possible.
 func (f Feed) explores(k Signals) bool { return f.Shares[schemas.Explore] > 0 && k.Counts != nil }
 
-// explore draws a score for every candidate that is new or whose author is new. It returns them as a separate source, highest
-// draw first. It implements Thompson sampling for rates (Russo, Van Roy, Kazerouni, Osband, Wen: "A Tutorial on Thompson
-// Sampling", 2018, algorithm 3.2) on two levels. The save rate of the author is drawn from the saves of all the author's
-// pins. The save rate of the pin is drawn from that rate and the saves of the pin:
+// explore draws a score for every candidate that is new or whose author is new. It returns them as a separate source,
+// highest draw first. It implements Thompson sampling for rates (Russo, Van Roy, Kazerouni, Osband, Wen: "A Tutorial on
+// Thompson Sampling", 2018, algorithm 3.2) on two levels. The save rate of the author is drawn from the saves of all
+// the author's pins. The save rate of the pin is drawn from that rate and the saves of the pin:
 //
 //	author  ~ Beta(prior·w + saves of author, (1 − prior)·w + passes of author)
 //	pin     ~ Beta(author·w + saves of pin,   (1 − author)·w + passes of pin)
 //
-// Here prior is priorRate and w is priorWeight. A pin with few impressions therefore gets a chance, more often if its author does
-// well. It loses the chance if it is shown and not saved.
+// Here prior is priorRate and w is priorWeight. A pin with few impressions therefore gets a chance, more often if its
+// author does well. It loses the chance if it is shown and not saved.
 func (f Feed) explore(v *Visit, queues []queue, counts Counts) queue {
 	d := newDrawer(ranked.Hash(v.User)+uint64(v.Memory.Draws)*golden, counts)
 	total := 0
@@ -48,7 +48,7 @@ func firstOfEach(draws []item) []item {
 }
 
 func (e Explore) isNew(pin, author Count) bool {
-	return pin.Impressions < e.Pin || author.Impressions < e.Author
+	return pin.Impressions < e.PinImpressions || author.Impressions < e.AuthorImpressions
 }
 
 // golden is 2^64 divided by the golden ratio. Its multiples are evenly spread.
@@ -103,8 +103,8 @@ func (d drawer) beta(seed uint64, expected float64, c Count) float64 {
 	return x / (x + y)
 }
 
-// gamma draws from the gamma distribution with the given shape and scale 1 (Marsaglia, Tsang: "A simple method for generating
-// gamma variables", 2000). It returns 0 if shape is not positive.
+// gamma draws from the gamma distribution with the given shape and scale 1 (Marsaglia, Tsang: "A simple method for
+// generating gamma variables", 2000). It returns 0 if shape is not positive.
 func gamma(rng *rand.Rand, shape float64) float64 {
 	switch {
 	case !(shape > 0):

@@ -49,7 +49,7 @@ func TestGamma_NonPositiveShapeIsZero(t *testing.T) {
 
 func exploring() Feed {
 	return Feed{
-		Shares: map[schemas.Source]float64{"s": 1, schemas.Explore: 1}, Memory: 100, Explore: Explore{Pin: 10, Author: 50},
+		Shares: map[schemas.Source]float64{"s": 1, schemas.Explore: 1}, ShareWindow: 100, Explore: Explore{PinImpressions: 10, AuthorImpressions: 50},
 	}
 }
 
@@ -85,7 +85,7 @@ func TestExplore_OnlyNewPinsAndAuthors(t *testing.T) {
 func TestExplore_OffWithoutCountsOrShare(t *testing.T) {
 	silent := exploring()
 	delete(silent.Shares, schemas.Explore)
-	silent.Others = 1
+	silent.DefaultShare = 1
 	for name, c := range map[string]Chunk{
 		"no counts": exploring().Make(Visit{User: "user:me", Limit: 3}, []Pool{poolOf("s", 3)}, Signals{}),
 		"no share":  silent.Make(Visit{User: "user:me", Limit: 3}, []Pool{poolOf("s", 3)}, Signals{Counts: countsOf{}}),
@@ -132,7 +132,7 @@ func TestExplore_PrefersHighSaveRates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	counts, shown := countsOf{}, make([]int, 10)
 	f := exploring()
-	f.Explore = Explore{Pin: rounds, Author: rounds}
+	f.Explore = Explore{PinImpressions: rounds, AuthorImpressions: rounds}
 	queues := f.rescore([]Pool{poolOf("s", 10)}, Signals{})
 	for round := range rounds {
 		v := Visit{User: "user:me", Memory: schemas.Memory{Draws: int64(round)}}

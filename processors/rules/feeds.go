@@ -14,14 +14,14 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Feeds are feeds by name. In a file, a feed changes a base: the feed in its key `like`, or else the current feed of the same
-// name, or else the feed plain. Therefore an experiment arm lists only the differences:
+// Feeds are feeds by name. In a file, a feed changes a base: the feed in its key `extends`, or else the current feed of
+// the same name, or else the feed plain. Therefore an experiment arm lists only the differences:
 //
 //	feeds:
 //	  home:
-//	    arms: [{feed: calm, share: 0.1}]
+//	    experiment_arms: [{feed: calm, share: 0.1}]
 //	  calm:
-//	    like: home
+//	    extends: home
 //	    caps: {author: 1}
 type Feeds map[string]Feed
 
@@ -31,8 +31,8 @@ func (Feeds) Element() any {
 	return &base
 }
 
-// likeKey is the key that names the base of a feed.
-const likeKey = "like"
+// extendsKey is the key that names the base of a feed.
+const extendsKey = "extends"
 
 // UnmarshalYAML decodes feeds over the current ones. It returns a *yaml.TypeError that lists all problems.
 func (fs *Feeds) UnmarshalYAML(node *yaml.Node) error {
@@ -96,32 +96,32 @@ func (r *reader) read(name string, path []string) {
 	r.known[name] = feed
 }
 
-// base returns the base of a feed, and the feed's node without the key like.
+// base returns the base of a feed, and the feed's node without the key extends.
 func (r *reader) base(name string, node *yaml.Node, path []string) (Feed, *yaml.Node) {
 	rest := *node
 	rest.Content = nil
 	base, known := r.known[name]
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
-		if key.Value != likeKey {
+		if key.Value != extendsKey {
 			rest.Content = append(rest.Content, key, value)
 			continue
 		}
 		if slices.Contains(path, value.Value) {
-			r.addProblem(value, "feed %s: like: cycle: %s", value.Value, strings.Join(append(path, value.Value), ", "))
+			r.addProblem(value, "feed %s: extends: cycle: %s", value.Value, strings.Join(append(path, value.Value), ", "))
 			continue
 		}
 		r.read(value.Value, path)
 		if base, known = r.known[value.Value]; !known {
-			r.addProblem(value, "feed %s: like: %q: no such feed", name, value.Value)
+			r.addProblem(value, "feed %s: extends: %q: no such feed", name, value.Value)
 		}
-		base.Arms = nil
+		base.ExperimentArms = nil
 	}
 	if !known {
 		base = Default()["plain"]
 	}
 	base.Shares = maps.Clone(base.Shares)
-	base.Arms = slices.Clone(base.Arms)
+	base.ExperimentArms = slices.Clone(base.ExperimentArms)
 	return base, &rest
 }
 
@@ -171,8 +171,8 @@ func (fs Feeds) Validate() error {
 func (fs Feeds) armProblems(name string) []error {
 	var errs []error
 	sum := 0.0
-	for i, arm := range fs[name].Arms {
-		at := fmt.Sprintf("arms[%d]", i)
+	for i, arm := range fs[name].ExperimentArms {
+		at := fmt.Sprintf("experiment_arms[%d]", i)
 		if !(arm.Share > 0) {
 			errs = append(errs, fmt.Errorf("%s.share: %v: want above 0", at, arm.Share))
 		}
@@ -180,12 +180,12 @@ func (fs Feeds) armProblems(name string) []error {
 		switch other, ok := fs[arm.Feed]; {
 		case !ok:
 			errs = append(errs, fmt.Errorf("%s.feed: %q: no such feed", at, arm.Feed))
-		case len(other.Arms) > 0:
+		case len(other.ExperimentArms) > 0:
 			errs = append(errs, fmt.Errorf("%s.feed: %q: want a feed without arms", at, arm.Feed))
 		}
 	}
 	if !(sum <= 1) {
-		errs = append(errs, fmt.Errorf("arms: sum of shares: %v: want at most 1", sum))
+		errs = append(errs, fmt.Errorf("experiment_arms: sum of shares: %v: want at most 1", sum))
 	}
 	return errs
 }
@@ -195,7 +195,7 @@ func (fs Feeds) armProblems(name string) []error {
 func (fs Feeds) For(name string, user schemas.UserID) (rules Feed, arm string, ok bool) {
 	feed, ok := fs[name]
 	place := placeOf(name, user)
-	for _, a := range feed.Arms {
+	for _, a := range feed.ExperimentArms {
 		if place < a.Share {
 			return fs[a.Feed], a.Feed, ok
 		}

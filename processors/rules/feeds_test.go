@@ -37,19 +37,19 @@ func TestFeeds_UnmarshalOverBase(t *testing.T) {
 		want Feeds
 	}{
 		"nothing": {"feeds: {}", Default()},
-		"a change": {"feeds: {home: {memory: 50, caps: {author: 1}}}",
-			Feeds{Home: changed(home, func(f *Feed) { f.Memory, f.Caps.Author = 50, 1 }), "plain": plain}},
-		"a new feed is based on plain": {"feeds: {work: {affinity: 2}}",
-			Feeds{Home: home, "plain": plain, "work": changed(plain, func(f *Feed) { f.Affinity = 2 })}},
+		"a change": {"feeds: {home: {share_window: 50, caps: {author: 1}}}",
+			Feeds{Home: changed(home, func(f *Feed) { f.ShareWindow, f.Caps.Author = 50, 1 }), "plain": plain}},
+		"a new feed is based on plain": {"feeds: {work: {affinity_weight: 2}}",
+			Feeds{Home: home, "plain": plain, "work": changed(plain, func(f *Feed) { f.AffinityWeight = 2 })}},
 		"shares are added": {"feeds: {plain: {shares: {related: 0, editors: 0.5}}}",
 			Feeds{Home: home, "plain": changed(plain, func(f *Feed) {
 				f.Shares = map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0, "editors": 0.5}
 			})}},
-		"like copies the changed home": {"feeds: {calm: {like: home, shares: {related: 0}, defer: {session: 1h}}, home: {memory: 50, arms: [{feed: calm, share: 0.1}]}}",
+		"extends copies the changed home": {"feeds: {calm: {extends: home, shares: {related: 0}, defer: {session_timeout: 1h}}, home: {share_window: 50, experiment_arms: [{feed: calm, share: 0.1}]}}",
 			Feeds{
-				Home: changed(home, func(f *Feed) { f.Memory, f.Arms = 50, arms }),
+				Home: changed(home, func(f *Feed) { f.ShareWindow, f.ExperimentArms = 50, arms }),
 				"calm": changed(home, func(f *Feed) {
-					f.Memory, f.Defer.Session, f.Shares = 50, time.Hour, maps.Clone(f.Shares)
+					f.ShareWindow, f.Defer.SessionTimeout, f.Shares = 50, time.Hour, maps.Clone(f.Shares)
 					f.Shares[schemas.Related] = 0
 				}),
 				"plain": plain,
@@ -72,12 +72,12 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 	_, err := loaded(`feeds:
   home: {memry: 50, caps: {auther: 1}}
   work:
-    memory: many
-    arms:
+    share_window: many
+    experiment_arms:
       - {feed: home, shar: 1}
-  a: {like: b}
-  b: {like: a}
-  c: {like: nowhere}
+  a: {extends: b}
+  b: {extends: a}
+  c: {extends: nowhere}
   d: 7
 `)
 	var types *yaml.TypeError
@@ -85,7 +85,7 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 		t.Fatalf("got %v, want a *yaml.TypeError", err)
 	}
 	want := []string{
-		"line 8: feed a: like: cycle: a, b, a", `line 9: feed c: like: "nowhere": no such feed`, "line 10: feed d: want a mapping",
+		"line 8: feed a: extends: cycle: a, b, a", `line 9: feed c: extends: "nowhere": no such feed`, "line 10: feed d: want a mapping",
 		"line 2: field memry not found", "line 2: field auther not found", "line 6: field shar not found", "line 4: cannot unmarshal !!str `many` into int",
 	}
 	if len(types.Errors) != len(want) {
@@ -119,37 +119,37 @@ func TestFeeds_Validate(t *testing.T) {
 		t.Errorf("no feeds: got %v", err)
 	}
 	bad := Feed{
-		Shares: map[schemas.Source]float64{"s": -1, "t": math.Inf(1)}, Others: math.NaN(), Memory: 9,
-		Affinity: math.NaN(), Popularity: -1, Model: 101,
-		Caps:    Caps{Window: -1, Author: 101, Board: -1, Interest: -1},
-		Defer:   Defer{Margin: -1, Budget: -1, Session: 1},
-		Explore: Explore{Pin: -1, Author: -1},
-		Arms:    []Arm{{Feed: "nowhere", Share: 0}, {Feed: "armed", Share: 2}},
+		Shares: map[schemas.Source]float64{"s": -1, "t": math.Inf(1)}, DefaultShare: math.NaN(), ShareWindow: 9,
+		AffinityWeight: math.NaN(), PopularityWeight: -1, ModelWeight: 101,
+		Caps:           Caps{Window: -1, Author: 101, Board: -1, Interest: -1},
+		Defer:          Defer{Margin: -1, Budget: -1, SessionTimeout: 1},
+		Explore:        Explore{PinImpressions: -1, AuthorImpressions: -1},
+		ExperimentArms: []Arm{{Feed: "nowhere", Share: 0}, {Feed: "armed", Share: 2}},
 	}
-	err := Feeds{"x": bad, "armed": {Shares: map[schemas.Source]float64{schemas.Explore: 1}, Memory: 10, Arms: []Arm{{Feed: "y", Share: 1}},
+	err := Feeds{"x": bad, "armed": {Shares: map[schemas.Source]float64{schemas.Explore: 1}, ShareWindow: 10, ExperimentArms: []Arm{{Feed: "y", Share: 1}},
 		Defer: Defer{Margin: 1}}, "y": Default()["plain"]}.Validate()
 	want := strings.Split(`armed.shares: all are 0, so no pin would ever be shown: want one above 0
-armed.defer.session: 0s: want at least 1s
-x.memory: 9: want 10 to 10000
-x.affinity: NaN: want 0 to 100
-x.popularity: -1: want 0 to 100
-x.model: 101: want 0 to 100
+armed.defer.session_timeout: 0s: want at least 1s
+x.share_window: 9: want 10 to 10000
+x.affinity_weight: NaN: want 0 to 100
+x.popularity_weight: -1: want 0 to 100
+x.model_weight: 101: want 0 to 100
 x.caps.window: -1: want 0 to 100
 x.caps.author: 101: want 0 to 100
 x.caps.board: -1: want 0 to 100
 x.caps.interest: -1: want 0 to 100
-x.explore.pin: -1: want 0 to 1000000000
-x.explore.author: -1: want 0 to 1000000000
-x.others: NaN: want 0 or more
+x.explore.pin_impressions: -1: want 0 to 1000000000
+x.explore.author_impressions: -1: want 0 to 1000000000
+x.default_share: NaN: want 0 or more
 x.shares.s: -1: want 0 or more
 x.shares.t: +Inf: want 0 or more
 x.defer.margin: -1: want 0 to 1000
 x.defer.budget: -1: want 0 to 10000
-x.defer.expiry: 0s: want at least defer.session, 1ns
-x.arms[0].share: 0: want above 0
-x.arms[0].feed: "nowhere": no such feed
-x.arms[1].feed: "armed": want a feed without arms
-x.arms: sum of shares: 2: want at most 1`, "\n")
+x.defer.expiry: 0s: want at least defer.session_timeout, 1ns
+x.experiment_arms[0].share: 0: want above 0
+x.experiment_arms[0].feed: "nowhere": no such feed
+x.experiment_arms[1].feed: "armed": want a feed without arms
+x.experiment_arms: sum of shares: 2: want at most 1`, "\n")
 	got := strings.Split(strings.ReplaceAll(err.Error(), "feeds.", ""), "\n")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -158,17 +158,17 @@ x.arms: sum of shares: 2: want at most 1`, "\n")
 
 // Each arm gets its share of the users and keeps them when arms are added after it. The arms of two feeds are independent.
 func TestFor_SplitsUsersIntoArms(t *testing.T) {
-	home := Feed{Memory: 1, Arms: []Arm{{Feed: "a", Share: 0.2}, {Feed: "b", Share: 0.3}}}
-	fs := Feeds{Home: home, "other": {Memory: 2, Arms: []Arm{{Feed: "a", Share: 0.5}}}, "a": {Memory: 3}, "b": {Memory: 4}, "c": {Memory: 5}}
-	longer := Feeds{Home: {Memory: 1, Arms: append(home.Arms, Arm{Feed: "c", Share: 0.5})}, "a": fs["a"], "b": fs["b"], "c": fs["c"]}
+	home := Feed{ShareWindow: 1, ExperimentArms: []Arm{{Feed: "a", Share: 0.2}, {Feed: "b", Share: 0.3}}}
+	fs := Feeds{Home: home, "other": {ShareWindow: 2, ExperimentArms: []Arm{{Feed: "a", Share: 0.5}}}, "a": {ShareWindow: 3}, "b": {ShareWindow: 4}, "c": {ShareWindow: 5}}
+	longer := Feeds{Home: {ShareWindow: 1, ExperimentArms: append(home.ExperimentArms, Arm{Feed: "c", Share: 0.5})}, "a": fs["a"], "b": fs["b"], "c": fs["c"]}
 	const users = 20000
 	count, both := map[string]float64{}, 0.0
 	for i := range users {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i))
 		rules, arm, ok := fs.For(Home, user)
 		count[arm]++
-		if want := map[string]int{"": 1, "a": 3, "b": 4}[arm]; !ok || rules.Memory != want {
-			t.Fatalf("%s is in %q with the rules %d, want %d", user, arm, rules.Memory, want)
+		if want := map[string]int{"": 1, "a": 3, "b": 4}[arm]; !ok || rules.ShareWindow != want {
+			t.Fatalf("%s is in %q with the rules %d, want %d", user, arm, rules.ShareWindow, want)
 		}
 		if _, later, _ := longer.For(Home, user); arm != "" && later != arm || arm == "" && later != "c" {
 			t.Fatalf("%s moved from arm %q to %q", user, arm, later)

@@ -56,7 +56,7 @@ func (f Feed) hold(v *Visit, queues []queue) *holding {
 func (h *holding) startSession(now schemas.Micros) {
 	m := &h.memory
 	m.Best = maps.Clone(m.Best)
-	if m.Best == nil || now-m.Visited > micros(h.feed.Defer.Session) {
+	if m.Best == nil || now-m.Visited > micros(h.feed.Defer.SessionTimeout) {
 		m.Began, m.Weak, m.Best = now, 0, map[string]schemas.RankScore{}
 	}
 	m.Visited = max(m.Visited, now)

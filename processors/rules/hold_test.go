@@ -14,7 +14,7 @@ import (
 // deferring returns a feed with a margin of 10 below the best score. poolOf gives the scores 0, -1, -2 …, so eleven of its
 // candidates are strong.
 func deferring(budget int) Feed {
-	return Feed{Others: 1, Memory: 100, Defer: Defer{Margin: 10, Budget: budget, Session: time.Minute, Expiry: time.Hour}}
+	return Feed{DefaultShare: 1, ShareWindow: 100, Defer: Defer{Margin: 10, Budget: budget, SessionTimeout: time.Minute, Expiry: time.Hour}}
 }
 
 // session is a user who visits a feed repeatedly, with pools that become empty.

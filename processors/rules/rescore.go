@@ -75,19 +75,19 @@ type term struct {
 }
 
 // UsesAffinities reports whether a rule needs Signals.Affinities.
-func (f Feed) UsesAffinities() bool { return f.Affinity > 0 }
+func (f Feed) UsesAffinities() bool { return f.AffinityWeight > 0 }
 
 // terms returns the terms of a score, in the order of their addition.
 func (f Feed) terms(k Signals) []term {
 	all := []term{{name: "affinity"}, {name: "popularity"}, {name: "model"}}
-	if weights := newFacetWeights(k.Affinities.Top, f.Affinity); weights != nil {
+	if weights := newFacetWeights(k.Affinities.Top, f.AffinityWeight); weights != nil {
 		all[0].of = func(c *Candidate) float64 { return weights.sum(&c.Facets) }
 	}
-	if k.Counts != nil && f.Popularity > 0 {
-		all[1].of = func(c *Candidate) float64 { return f.Popularity * math.Log(k.Counts.Pin(c.Pin).rate()/priorRate) }
+	if k.Counts != nil && f.PopularityWeight > 0 {
+		all[1].of = func(c *Candidate) float64 { return f.PopularityWeight * math.Log(k.Counts.Pin(c.Pin).rate()/priorRate) }
 	}
 	if k.Model != nil {
-		all[2].of = func(c *Candidate) float64 { return f.Model * k.Model[c.Pin] }
+		all[2].of = func(c *Candidate) float64 { return f.ModelWeight * k.Model[c.Pin] }
 	}
 	return all
 }

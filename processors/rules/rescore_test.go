@@ -26,19 +26,19 @@ func TestRescore(t *testing.T) {
 		k    Signals
 		want []scored
 	}{
-		"no signals":           {Feed{Affinity: 1, Popularity: 1, Model: 1}, Signals{}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		"no signals":           {Feed{AffinityWeight: 1, PopularityWeight: 1, ModelWeight: 1}, Signals{}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
 		"zero weights":         {Feed{}, Signals{Affinities: schemas.Affinities{Top: top}, Counts: counts, Model: map[schemas.PinID]float64{"pin:0": 9}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
-		"highest plus lowest":  {Feed{Affinity: 1}, Signals{Affinities: schemas.Affinities{Top: top}}, []scored{{"pin:2", 10.5}, {"pin:1", 9.75}, {"pin:0", 9}}},
-		"ties by pin":          {Feed{Affinity: 4}, Signals{Affinities: schemas.Affinities{Top: top}}, []scored{{"pin:2", 13.5}, {"pin:0", 9}, {"pin:1", 9}}},
-		"only aversions":       {Feed{Affinity: 1}, Signals{Affinities: schemas.Affinities{Top: top[2:]}}, []scored{{"pin:2", 9.5}, {"pin:0", 9}, {"pin:1", 9}}},
-		"zero affinity adds 0": {Feed{Affinity: 1}, Signals{Affinities: schemas.Affinities{Top: []schemas.Affinity{{Facet: "user:a"}}}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		"highest plus lowest":  {Feed{AffinityWeight: 1}, Signals{Affinities: schemas.Affinities{Top: top}}, []scored{{"pin:2", 10.5}, {"pin:1", 9.75}, {"pin:0", 9}}},
+		"ties by pin":          {Feed{AffinityWeight: 4}, Signals{Affinities: schemas.Affinities{Top: top}}, []scored{{"pin:2", 13.5}, {"pin:0", 9}, {"pin:1", 9}}},
+		"only aversions":       {Feed{AffinityWeight: 1}, Signals{Affinities: schemas.Affinities{Top: top[2:]}}, []scored{{"pin:2", 9.5}, {"pin:0", 9}, {"pin:1", 9}}},
+		"zero affinity adds 0": {Feed{AffinityWeight: 1}, Signals{Affinities: schemas.Affinities{Top: []schemas.Affinity{{Facet: "user:a"}}}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
 		// (prior + saves) / (prior + impressions), relative to the prior rate of one in twenty: 30/200, 1/40, 2/21
-		"save rate": {Feed{Popularity: 2}, Signals{Counts: counts},
+		"save rate": {Feed{PopularityWeight: 2}, Signals{Counts: counts},
 			[]scored{{"pin:0", 9 + 2*math.Log(3)}, {"pin:2", 9.5 + 2*math.Log(40.0/21)}, {"pin:1", 10 - 2*math.Log(2)}}},
-		"a model": {Feed{Model: 0.5}, Signals{Model: map[schemas.PinID]float64{"pin:0": 4}}, []scored{{"pin:0", 11}, {"pin:1", 10}, {"pin:2", 9.5}}},
+		"a model": {Feed{ModelWeight: 0.5}, Signals{Model: map[schemas.PinID]float64{"pin:0": 4}}, []scored{{"pin:0", 11}, {"pin:1", 10}, {"pin:2", 9.5}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.feed.Others = 1
+			c.feed.DefaultShare = 1
 			var got []scored
 			for _, it := range c.feed.rescore(pools, c.k)[0].items {
 				got = append(got, scored{it.Pin, math.Round(float64(it.rankScore)*1e9) / 1e9})

@@ -53,18 +53,18 @@ func facetsOf(n int) schemas.Facets {
 // drawFeed draws rules.
 func drawFeed(t *rapid.T) Feed {
 	f := Feed{
-		Shares: map[schemas.Source]float64{}, Others: rapid.Float64Range(0, 1).Draw(t, "others"),
-		Memory:   rapid.IntRange(10, 200).Draw(t, "memory"),
-		Affinity: rapid.Float64Range(0, 3).Draw(t, "affinity"), Popularity: rapid.Float64Range(0, 3).Draw(t, "popularity"),
+		Shares: map[schemas.Source]float64{}, DefaultShare: rapid.Float64Range(0, 1).Draw(t, "others"),
+		ShareWindow:    rapid.IntRange(10, 200).Draw(t, "memory"),
+		AffinityWeight: rapid.Float64Range(0, 3).Draw(t, "affinity"), PopularityWeight: rapid.Float64Range(0, 3).Draw(t, "popularity"),
 		Caps: Caps{
 			Window: rapid.IntRange(0, 12).Draw(t, "window"), Author: rapid.IntRange(0, 4).Draw(t, "author cap"),
 			Board: rapid.IntRange(0, 4).Draw(t, "board cap"), Interest: rapid.IntRange(0, 4).Draw(t, "interest cap"),
 		},
 		Defer: Defer{
 			Margin: rapid.SampledFrom([]float64{0, 1, 5, 20}).Draw(t, "margin"), Budget: rapid.IntRange(0, 20).Draw(t, "budget"),
-			Session: time.Minute, Expiry: time.Hour,
+			SessionTimeout: time.Minute, Expiry: time.Hour,
 		},
-		Explore: Explore{Pin: rapid.Int64Range(0, 50).Draw(t, "new pin"), Author: rapid.Int64Range(0, 50).Draw(t, "new author")},
+		Explore: Explore{PinImpressions: rapid.Int64Range(0, 50).Draw(t, "new pin"), AuthorImpressions: rapid.Int64Range(0, 50).Draw(t, "new author")},
 	}
 	for _, s := range append(slices.Clone(allSources), schemas.Explore) {
 		if rapid.Bool().Draw(t, "named "+string(s)) {

@@ -112,7 +112,7 @@ func TestAccess_PermitsOnlyListedTokens(t *testing.T) {
 	const others = "every scope but feed"
 	k := someTokens()
 	k["a with scopes"] = auth.Caller{Subject: "user:a", User: "user:a", Scopes: auth.Scopes()} // scopes are for services
-	s := listen(t, &fakes{}, func(c *Config, d *Deps) { d.Auth, c.Limits.Rate = k, 0 })
+	s := listen(t, &fakes{}, func(c *Config, d *Deps) { d.Auth, c.Limits.UserRate = k, 0 })
 	for request, permitted := range map[string][]string{
 		"GET /v1/users/user:a/feed":                  {"a", "a with scopes", auth.Feed},
 		"GET /v1/users/user%3Aa/feed":                {"a", "a with scopes", auth.Feed},

@@ -3,8 +3,9 @@
 //
 // The server can be exposed to untrusted clients. Everything that a request can use has a limit: header, body, time,
 // requests in flight, and requests per caller. A request above a limit is rejected at once with the reason. The table of
-// routes states which callers may make each call. Callers authenticate by bearer tokens, see package auth. Without authentication, the
-// server listens only on loopback addresses, unless the configuration says that something else protects it.
+// routes states which callers may make each call. Callers authenticate by bearer tokens, see package auth. Without
+// authentication, the server listens only on loopback addresses, unless the configuration says that something else
+// protects it.
 package api
 
 import (
@@ -89,11 +90,11 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		cfg: cfg, deps: deps, log: deps.Log,
 		gates:          limit.NewGates(cfg.Limits, cfg.MaxRequests, cfg.fixedLimits(), nil, nil),
 		callers:        limit.NewCallers(cfg.Limits, deps.Now),
-		callerStreams:  perCaller(cfg.CallerStreams),
-		serviceStreams: perCaller(cfg.ServiceStreams),
-		userRequests:   perCaller(cfg.CallerRequests),
+		callerStreams:  perCaller(cfg.MaxCallerStreams),
+		serviceStreams: perCaller(cfg.MaxServiceStreams),
+		userRequests:   perCaller(cfg.MaxCallerRequests),
 		lines:          cfg.budget(cfg.MaxEventsBytes),
-		objects:        cfg.budget(cfg.MaxFeatureBytes),
+		objects:        cfg.budget(cfg.MaxFeaturesBytes),
 		auditLines:     rate.NewLimiter(linesPerSecond, linesPerSecond),
 	}
 	if s.log == nil {
@@ -236,8 +237,8 @@ func (s *Server) server(stopping <-chan struct{}) *http.Server {
 	}
 }
 
-// stoppingKey is the context key of the channel that is closed when the server starts to shut down. The context itself stays
-// valid: requests in flight are completed, and only streams end at once.
+// stoppingKey is the context key of the channel that is closed when the server starts to shut down. The context itself
+// stays valid: requests in flight are completed, and only streams end at once.
 type stoppingKey struct{}
 
 func stopping(r *http.Request) <-chan struct{} {

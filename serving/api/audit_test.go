@@ -89,7 +89,7 @@ func TestAudit_LogsReadsAtDebug(t *testing.T) {
 func TestStream_BoundsStreamsOfOneCaller(t *testing.T) {
 	change := func(c *Config, d *Deps) {
 		authenticated(c, d)
-		c.CallerStreams, c.MaxStreams = 2, 100
+		c.MaxCallerStreams, c.MaxStreams = 2, 100
 	}
 	onWire(t, &fakes{count: 1}, change, func(t *testing.T, w *wire) {
 		open := func(user string) (net.Conn, *http.Response) {

@@ -15,37 +15,37 @@ import (
 // Config configures the server. See DefaultConfig.
 type Config struct {
 	// Set Insecure only if something else protects the address, such as a container whose port is published on loopback.
-	Insecure bool `yaml:"insecure" help:"allow the server to listen on addresses beyond loopback without authentication"`
+	Insecure bool `yaml:"insecure" help:"permit the server to listen on addresses beyond loopback without authentication"`
 	// Other host names are rejected while authentication is off, because any site can make its own name resolve to this
 	// address. IP addresses and localhost are always accepted.
-	AllowedHosts []string     `yaml:"allowed_hosts" help:"host names, without port, that requests may use while authentication is off; those in http and advertise always may"`
+	AllowedHosts []string     `yaml:"allowed_hosts" help:"host names, without port, that requests may use while authentication is off, in addition to those in http and advertise"`
 	TLS          TLSConfig    `yaml:"tls"`
 	Limits       limit.Config `yaml:"limits"`
 
-	MaxHeaderBytes int   `yaml:"max_header_bytes" default:"16KiB" range:"1KiB..1MiB" help:"size of the request line and the header"`
-	MaxEventsBytes int64 `yaml:"max_events_bytes" default:"8MiB" range:"64KiB..64MiB" help:"size of the body of POST /v1/events"`
-	MaxEvents      int   `yaml:"max_events" default:"20000" range:"1..1000000" help:"lines of that body"`
-	MaxBodiesBytes int64 `yaml:"max_bodies_bytes" default:"64MiB" range:"max_events_bytes..4GiB" help:"bytes of all bodies of POST /v1/events in flight, and separately of all other requests; further bodies are rejected with 503"`
+	MaxHeaderBytes   int   `yaml:"max_header_bytes" default:"16KiB" range:"1KiB..1MiB" help:"maximum size of the request line and the header"`
+	MaxEventsBytes   int64 `yaml:"max_events_bytes" default:"8MiB" range:"64KiB..64MiB" help:"maximum size of the body of POST /v1/events"`
+	MaxEvents        int   `yaml:"max_events" default:"20000" range:"1..1000000" help:"maximum number of lines of that body"`
+	MaxInflightBytes int64 `yaml:"max_inflight_bytes" default:"64MiB" range:"max_events_bytes..4GiB" help:"maximum size of all bodies of POST /v1/events in flight, and separately of all other requests; further bodies get 503"`
 	// One body of the maximum size is always possible.
-	CallerBytes     int64 `yaml:"caller_bytes" default:"16MiB" range:"64KiB..4GiB" help:"one caller's part of these bytes; further bodies are rejected with 429"`
-	MaxFeatureBytes int64 `yaml:"max_feature_bytes" default:"1MiB" range:"1KiB..16MiB" help:"size of the body of POST /v1/features"`
+	MaxCallerBytes   int64 `yaml:"max_caller_bytes" default:"16MiB" range:"64KiB..4GiB" help:"maximum part of these bytes for one caller; further bodies get 429"`
+	MaxFeaturesBytes int64 `yaml:"max_features_bytes" default:"1MiB" range:"1KiB..16MiB" help:"maximum size of the body of POST /v1/features"`
 
-	HeaderTimeout  time.Duration `yaml:"header_timeout" default:"5s" range:"100ms..5m" help:"time to receive a header"`
-	ReadTimeout    time.Duration `yaml:"read_timeout" default:"30s" range:"100ms..5m" help:"time to receive a whole request"`
-	WriteTimeout   time.Duration `yaml:"write_timeout" default:"1m" range:"100ms..5m" help:"time from the end of the header to the end of the answer, or to send one event of a stream; at least read_timeout + publish_timeout"`
-	IdleTimeout    time.Duration `yaml:"idle_timeout" default:"2m" range:"100ms..1h" help:"how long a connection may be idle between requests"`
-	PublishTimeout time.Duration `yaml:"publish_timeout" default:"15s" range:"100ms..5m" help:"how long the broker may take to acknowledge events"`
+	HeaderTimeout  time.Duration `yaml:"header_timeout" default:"5s" range:"100ms..5m" help:"timeout for reading a header"`
+	ReadTimeout    time.Duration `yaml:"read_timeout" default:"30s" range:"100ms..5m" help:"timeout for reading a whole request"`
+	WriteTimeout   time.Duration `yaml:"write_timeout" default:"1m" range:"100ms..5m" help:"timeout from the end of the header to the end of the answer, and for sending one event of a stream; at least read_timeout + publish_timeout"`
+	IdleTimeout    time.Duration `yaml:"idle_timeout" default:"2m" range:"100ms..1h" help:"maximum time that a connection may be idle between requests"`
+	PublishTimeout time.Duration `yaml:"publish_timeout" default:"15s" range:"100ms..5m" help:"timeout for the broker's acknowledgement of events"`
 
 	// Under load, the limit is lower.
-	MaxRequests    int           `yaml:"max_requests" default:"512" range:"1..1000000" help:"requests in flight per scope; further ones are rejected with 503"`
-	CallerRequests int           `yaml:"caller_requests" default:"64" range:"1..1000000" help:"requests in flight of one user, over all scopes; further ones are rejected with 429"`
-	MaxStreams     int           `yaml:"max_streams" default:"256" range:"1..1000000" help:"open event streams; further ones are rejected with 503"`
-	CallerStreams  int           `yaml:"caller_streams" default:"4" range:"1..1000000" help:"open event streams of one user, or of one address without a token; further ones are rejected with 429"`
-	ServiceStreams int           `yaml:"service_streams" default:"64" range:"1..1000000" help:"open event streams of one service; further ones are rejected with 429"`
-	StreamPoll     time.Duration `yaml:"stream_poll" default:"250ms" range:"10ms..1m" help:"interval at which a stream checks its count"`
+	MaxRequests        int           `yaml:"max_requests" default:"512" range:"1..1000000" help:"maximum number of requests in flight per scope; further requests get 503"`
+	MaxCallerRequests  int           `yaml:"max_caller_requests" default:"64" range:"1..1000000" help:"maximum number of requests in flight per user, over all scopes; further requests get 429"`
+	MaxStreams         int           `yaml:"max_streams" default:"256" range:"1..1000000" help:"maximum number of open event streams; further streams get 503"`
+	MaxCallerStreams   int           `yaml:"max_caller_streams" default:"4" range:"1..1000000" help:"maximum number of open event streams per user, or per address without a token; further streams get 429"`
+	MaxServiceStreams  int           `yaml:"max_service_streams" default:"64" range:"1..1000000" help:"maximum number of open event streams per service; further streams get 429"`
+	StreamPollInterval time.Duration `yaml:"stream_poll_interval" default:"250ms" range:"10ms..1m" help:"interval at which a stream checks for new items"`
 
 	// The bound is MaxShutdownTimeout.
-	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"10s" range:"100ms..20s" help:"how long requests in flight may take when the server stops"`
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"10s" range:"100ms..20s" help:"maximum time for requests in flight when the server stops"`
 }
 
 // MaxShutdownTimeout is the maximum of Config.ShutdownTimeout. Writing the data of completed requests may take as long
@@ -53,11 +53,7 @@ type Config struct {
 const MaxShutdownTimeout = 20 * time.Second
 
 // DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	c := settings.Defaults[Config]()
-	c.Limits = limit.DefaultConfig()
-	return c
-}
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
@@ -79,5 +75,5 @@ func perCaller(most int) *limit.Budget { return limit.NewBudget(math.MaxInt64, i
 
 // budget returns the budget for bodies that have at most largest bytes each.
 func (c Config) budget(largest int64) *limit.Budget {
-	return limit.NewBudget(max(c.MaxBodiesBytes, largest), max(c.CallerBytes, largest))
+	return limit.NewBudget(max(c.MaxInflightBytes, largest), max(c.MaxCallerBytes, largest))
 }

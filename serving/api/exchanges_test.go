@@ -113,8 +113,8 @@ func fill(s *Server) {
 	}
 }
 
-// variants returns the requests that follow from a successful one: with unknown parameters and invalid ids, at capacity, with
-// failing dependencies, and with invalid bodies.
+// variants returns the requests that follow from a successful one: with unknown parameters and invalid ids, at
+// capacity, with failing dependencies, and with invalid bodies.
 func variants(good exchange, r route) []exchange {
 	full, failed := 503, 500
 	if r.kind == probe || r.kind == scraping {
@@ -382,7 +382,7 @@ var interestRows = []exchange{
 	row(decisions, `{"term":"oolong","state":"candidate","time":"2026-11-20T12:05:01Z"}`, 400, "5m0s ahead"),
 	row(decisions, `{"term":"oolong","state":"rejected"}`, 400, "reason is missing"),
 	row(decisions, `{"term":"oolong","state":"merged","into":"oolong"}`, 400, "want another term"),
-	row(decisions, `{"term":"Sale","state":"accepted"}`, 400, `term \"sale\" is blocked by the configuration (interests.block, interests.stop): advertising`),
+	row(decisions, `{"term":"Sale","state":"accepted"}`, 400, `term \"sale\" is blocked by the configuration (interests.blocked_terms, interests.stop_words): advertising`),
 	row(decisions, `{"term":"sale","state":"merged","into":"tea"}`, 400, `term \"sale\" is blocked`),
 	row(decisions, `{"term":"tea","state":"merged","into":"Sale"}`, 400, `into \"sale\" is blocked`),
 	row(decisions, `{"term":"sale","state":"rejected","reason":"advertising"}`, 200, `"state":"rejected"`),
@@ -440,7 +440,7 @@ func specialExchanges() []exchange {
 		events.but("broker unavailable", 503, "send them again", func(a *exchange) { a.fail = fmt.Errorf("x: %w", uncertain) }),
 		events.but("too many bytes of bodies", 503, "bytes of request bodies", func(a *exchange) {
 			a.body = strings.Repeat(" ", 1<<20) + save
-			a.change = func(c *Config, _ *Deps) { c.MaxEventsBytes, c.MaxBodiesBytes = 2<<20, 2<<20 }
+			a.change = func(c *Config, _ *Deps) { c.MaxEventsBytes, c.MaxInflightBytes = 2<<20, 2<<20 }
 			a.prepare = func(s *Server) { _ = s.lines.Share("").Grow(1 << 20) }
 		}),
 	}
@@ -466,7 +466,7 @@ func openExchanges() []exchange {
 			all = append(all, withToken(open, token, 200, open.says))
 		}
 		all = append(all, open.but("too many requests of one address", 429, "", func(a *exchange) {
-			a.change = func(c *Config, d *Deps) { authenticated(c, d); c.Limits.Rate, c.Limits.Burst = 0.5, 1 }
+			a.change = func(c *Config, d *Deps) { authenticated(c, d); c.Limits.UserRate, c.Limits.UserBurst = 0.5, 1 }
 			a.prepare = func(s *Server) { s.callers.Address("192.0.2.1:1234") } // the address of httptest
 		}))
 	}

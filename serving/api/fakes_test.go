@@ -310,7 +310,7 @@ func (f *fakes) Retention(_ context.Context, weeks int) ([]insight.Cohort, error
 }
 
 func (f *fakes) Funnel(_ context.Context, steps []schemas.Verb, _ time.Duration, days int) ([]insight.FunnelStep, error) {
-	if err := within("days", days, insight.DefaultConfig().SequenceDays); err != nil {
+	if err := within("days", days, 35); err != nil {
 		return nil, err
 	}
 	return []insight.FunnelStep{{Verb: steps[0], Users: 9}}, f.fail

@@ -32,9 +32,9 @@ type Features interface {
 	Answer(ctx context.Context, req feature.Request) (feature.Answer, error)
 	Attributes(ctx context.Context, req feature.AttributesRequest) (feature.AttributesAnswer, error)
 	// Try is for services with the scope of features. They can read all defined features of all users, so a trial reveals
-	// nothing that the same actions would not reveal. A user's own token does not permit it, not even for the user, because a
-	// definition may read everything known about an action. The cost of a trial is limited independently of the definition;
-	// see feature.TryRequest.
+	// nothing that the same actions would not reveal. A user's own token does not permit it, not even for the user,
+	// because a definition may read everything known about an action. The cost of a trial is limited independently of
+	// the definition; see feature.TryRequest.
 	Try(ctx context.Context, req feature.TryRequest) (feature.TryAnswer, error)
 	Definitions() []feature.Definition
 }
@@ -48,7 +48,7 @@ func postJSON[Q, A any](s *Server, compute func(context.Context, Q) (A, error)) 
 		if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/json")); err != nil {
 			return err
 		}
-		body, err := s.receive(w, r, s.cfg.MaxFeatureBytes, leastObject, s.objects)
+		body, err := s.receive(w, r, s.cfg.MaxFeaturesBytes, leastObject, s.objects)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 func fuzzed(f *testing.F, withAuth bool) http.Handler {
 	f.Helper()
 	cfg, deps := DefaultConfig(), (&fakes{}).deps()
-	cfg.Limits.Rate = 0
+	cfg.Limits.UserRate = 0
 	if withAuth {
 		deps.Auth = someTokens()
 	}

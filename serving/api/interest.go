@@ -113,7 +113,7 @@ func (s *Server) decision(req DecisionRequest) (d schemas.InterestDecision, prob
 	}
 	fold, blocked := s.deps.Dictionary.Fold, func(field, term string) {
 		reason := s.deps.Dictionary.Blocked(term)
-		wrong(reason == "", fmt.Sprintf("%s %s is blocked by the configuration (interests.block, interests.stop): %s", field, quote(term), reason))
+		wrong(reason == "", fmt.Sprintf("%s %s is blocked by the configuration (interests.blocked_terms, interests.stop_words): %s", field, quote(term), reason))
 	}
 	d = schemas.InterestDecision{Term: fold(req.Term), State: req.State, Reason: req.Reason, Operator: req.Operator, Time: schemas.MicrosOf(s.deps.Now())}
 	if req.Time != nil {

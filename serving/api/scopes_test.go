@@ -122,7 +122,7 @@ func TestAudit_BoundsLinesOfRequestsWithoutToken(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	s := listen(t, &fakes{}, func(cfg *Config, d *Deps) {
 		authenticated(cfg, d)
-		cfg.Limits.Burst = 15 // then 429
+		cfg.Limits.UserBurst = 15 // then 429
 		d.Log, d.Now = log.logger(slog.LevelInfo), func() time.Time { return at }
 	})
 	for range 3 * linesPerSecond {

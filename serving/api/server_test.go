@@ -40,17 +40,17 @@ func TestValidateBounds(t *testing.T) {
 		want   string // "": valid
 	}{
 		"least header":        {func(c *Config) { c.MaxHeaderBytes = 1 << 10 }, ""},
-		"bodies below events": {func(c *Config) { c.MaxBodiesBytes = 1 }, "max_bodies_bytes: 1: want 8388608 to 4294967296"},
+		"bodies below events": {func(c *Config) { c.MaxInflightBytes = 1 }, "max_inflight_bytes: 1: want 8388608 to 4294967296"},
 		"header too large":    {func(c *Config) { c.MaxHeaderBytes = 1<<20 + 1 }, "max_header_bytes: 1048577: want 1024 to 1048576"},
-		"bodies below one":    {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes - 1 }, "max_bodies_bytes: 8388607: want 8388608"},
-		"bodies of one":       {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes }, ""},
-		"caller below one":    {func(c *Config) { c.CallerBytes = 64 << 10 }, ""},
+		"bodies below one":    {func(c *Config) { c.MaxInflightBytes = c.MaxEventsBytes - 1 }, "max_inflight_bytes: 8388607: want 8388608"},
+		"bodies of one":       {func(c *Config) { c.MaxInflightBytes = c.MaxEventsBytes }, ""},
+		"caller below one":    {func(c *Config) { c.MaxCallerBytes = 64 << 10 }, ""},
 		"no time to answer":   {func(c *Config) { c.WriteTimeout = 44 * time.Second }, "write_timeout: 44s: want at least"},
 		"just enough time":    {func(c *Config) { c.WriteTimeout = 45 * time.Second }, ""},
 		"allowed host":        {func(c *Config) { c.AllowedHosts = []string{"feed.example"} }, ""},
 		"host with a port":    {func(c *Config) { c.AllowedHosts = []string{"feed.example:80"} }, `allowed_hosts: "feed.example:80"`},
 		"every host":          {func(c *Config) { c.AllowedHosts = []string{"*.example"} }, `allowed_hosts: "*.example"`},
-		"poll too often":      {func(c *Config) { c.StreamPoll = time.Millisecond }, "stream_poll: 1ms"},
+		"poll too often":      {func(c *Config) { c.StreamPollInterval = time.Millisecond }, "stream_poll_interval: 1ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()

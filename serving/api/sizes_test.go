@@ -40,7 +40,7 @@ func TestLimits_OversizedRequests(t *testing.T) {
 		limit    = 100 << 20   // bytes of all allocations: well above those for a body of the maximum size
 	)
 	cfg := DefaultConfig()
-	body, object, header := 1000*cfg.MaxEventsBytes, 1000*cfg.MaxFeatureBytes, 1000*int64(cfg.MaxHeaderBytes)
+	body, object, header := 1000*cfg.MaxEventsBytes, 1000*cfg.MaxFeaturesBytes, 1000*int64(cfg.MaxHeaderBytes)
 	length := func(n int64) string { return "Content-Length: " + strconv.FormatInt(n, 10) + "\r\n\r\n" }
 	pad := func(text string) string { return chunk + strings.Repeat(text, 64<<10/len(text)) + "\r\n" }
 	lines := strings.Repeat(save+"\n", 64<<10/(len(save)+1))

@@ -78,7 +78,7 @@ func TestSlowBodies_UseNoCommonLimits(t *testing.T) {
 func TestLimits_BoundRequestsOfOneUser(t *testing.T) {
 	change := func(c *Config, d *Deps) {
 		authenticated(c, d)
-		c.CallerRequests, c.MaxRequests, c.Limits.Rate = 3, 5, 0
+		c.MaxCallerRequests, c.MaxRequests, c.Limits.UserRate = 3, 5, 0
 	}
 	onWire(t, &fakes{}, change, func(t *testing.T, w *wire) {
 		request := func(user string) net.Conn {
@@ -118,7 +118,7 @@ func TestLimits_BoundBodiesOfOneCaller(t *testing.T) {
 	const half = 512 << 10
 	change := func(c *Config, d *Deps) {
 		twoOfEach(c, d)
-		c.MaxFeatureBytes, c.MaxEventsBytes, c.CallerBytes, c.MaxBodiesBytes = 2*half, 2*half, 64<<10, 3*half
+		c.MaxFeaturesBytes, c.MaxEventsBytes, c.MaxCallerBytes, c.MaxInflightBytes = 2*half, 2*half, 64<<10, 3*half
 	}
 	line := save + strings.Repeat(" ", half/4-len(save)-1) + "\n"
 	for _, c := range []struct {

@@ -42,7 +42,7 @@ func (s *Server) waitingStream(w http.ResponseWriter, r *http.Request) error {
 // streamCounts sends the count whenever it has changed, until the caller disconnects, the server stops, or the token
 // expires. While the count cannot be read, the last one stays valid.
 func (s *Server) streamCounts(out eventStream, r *http.Request, user schemas.UserID) {
-	tick := time.NewTicker(s.cfg.StreamPoll)
+	tick := time.NewTicker(s.cfg.StreamPollInterval)
 	defer tick.Stop()
 	last, spoke := -1, time.Now()
 	for {
@@ -94,6 +94,6 @@ func (e eventStream) send(text string) error {
 // bound sets the deadline for the next writes: they fail if the caller does not read within the timeout.
 func (e eventStream) bound() error { return e.control.SetWriteDeadline(time.Now().Add(e.timeout)) }
 
-// unbound removes the deadline until the next text. Over HTTP/2, a deadline that passes resets the stream even if nothing is
-// being written.
+// unbound removes the deadline until the next text. Over HTTP/2, a deadline that passes resets the stream even if
+// nothing is being written.
 func (e eventStream) unbound() error { return e.control.SetWriteDeadline(time.Time{}) }

@@ -59,8 +59,8 @@ func TestStream_SendsChangedCounts(t *testing.T) {
 		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":5}\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if took := time.Since(start); took > w.cfg.StreamPoll {
-			t.Errorf("a change took %s, want at most %s", took, w.cfg.StreamPoll)
+		if took := time.Since(start); took > w.cfg.StreamPollInterval {
+			t.Errorf("a change took %s, want at most %s", took, w.cfg.StreamPollInterval)
 		}
 	})
 }
@@ -78,7 +78,7 @@ func TestStream_OutlivesDeadlines(t *testing.T) {
 			if got := nextEvent(t, in); got != ": keep-alive\n" {
 				t.Fatalf("got %q, want a comment", got)
 			}
-			if took := time.Since(before); took < keepAlive || took > keepAlive+w.cfg.StreamPoll {
+			if took := time.Since(before); took < keepAlive || took > keepAlive+w.cfg.StreamPollInterval {
 				t.Fatalf("a comment after %s, want %s", took, keepAlive)
 			}
 		}
@@ -175,7 +175,7 @@ func TestStream_ReleasesItsSlot(t *testing.T) {
 	for name, leave := range map[string]func(w *wire, conn net.Conn) error{
 		"caller disconnects": func(_ *wire, conn net.Conn) error { return conn.Close() },
 		"caller does not read": func(w *wire, _ net.Conn) error {
-			time.Sleep(keepAlive + w.cfg.WriteTimeout + w.cfg.StreamPoll)
+			time.Sleep(keepAlive + w.cfg.WriteTimeout + w.cfg.StreamPollInterval)
 			return nil
 		},
 	} {
@@ -231,7 +231,7 @@ func TestStream_EndsWhenTokenExpires(t *testing.T) {
 func TestStream_ServicesHaveTheirOwnLimit(t *testing.T) {
 	change := func(c *Config, d *Deps) {
 		authenticated(c, d)
-		c.CallerStreams, c.ServiceStreams = 1, 2
+		c.MaxCallerStreams, c.MaxServiceStreams = 1, 2
 	}
 	onWire(t, &fakes{count: 1}, change, func(t *testing.T, w *wire) {
 		for i, want := range []int{200, 200, 429} {
@@ -246,7 +246,7 @@ func TestStream_ServicesHaveTheirOwnLimit(t *testing.T) {
 
 func TestConfig_FewCallersCannotTakeAllStreams(t *testing.T) {
 	cfg := DefaultConfig()
-	if cfg.CallerStreams*32 > cfg.MaxStreams || cfg.ServiceStreams*4 > cfg.MaxStreams {
-		t.Errorf("%d streams of a user and %d of a service are too many of %d", cfg.CallerStreams, cfg.ServiceStreams, cfg.MaxStreams)
+	if cfg.MaxCallerStreams*32 > cfg.MaxStreams || cfg.MaxServiceStreams*4 > cfg.MaxStreams {
+		t.Errorf("%d streams of a user and %d of a service are too many of %d", cfg.MaxCallerStreams, cfg.MaxServiceStreams, cfg.MaxStreams)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // TLSConfig is the server's certificate. The files are reloaded when they change.
 type TLSConfig struct {
 	CertFile string `yaml:"cert_file" help:"PEM file with the certificate chain, the server's own certificate first; empty: plain HTTP"`
-	KeyFile  string `yaml:"key_file" help:"PEM file with its key"`
+	KeyFile  string `yaml:"key_file" help:"PEM file with the key of the certificate"`
 }
 
 // Validate returns an error for a certificate without a key, and for a key without a certificate.

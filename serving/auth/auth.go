@@ -55,23 +55,19 @@ func Scopes() []string {
 
 // Config configures authentication. Without a key set and a secret, authentication is disabled.
 type Config struct {
-	JWKS       string `yaml:"jwks" help:"file or https URL of the key set; http only for loopback addresses; empty: none"`
-	SecretFile string `yaml:"secret_file" help:"file with the secret for HS256, at least 32 bytes; empty: none"`
-	Issuer     string `yaml:"issuer" help:"required issuer of tokens; empty: any"`
-	Audience   string `yaml:"audience" help:"required audience of tokens; needed with jwks"`
-	Identities `yaml:",inline"`
-	Leeway     time.Duration `yaml:"leeway" default:"30s" range:"0s..5m" help:"tolerated clock difference"`
-	Refresh    time.Duration `yaml:"refresh" default:"5m" range:"1s..24h" help:"interval at which the key set is reloaded"`
-	MaxKeyAge  time.Duration `yaml:"max_key_age" default:"24h" range:"refresh..720h" help:"age at which a key set that cannot be reloaded expires"`
-	TokenFile  string        `yaml:"token_file" help:"file with the token that commands send if SMARTFEED_TOKEN is not set; empty: none"`
+	JWKS            string `yaml:"jwks" help:"file or https URL of the JSON Web Key Set; http only for loopback addresses; empty: none"`
+	SecretFile      string `yaml:"secret_file" help:"file with the secret for HS256, at least 32 bytes; empty: none"`
+	Issuer          string `yaml:"issuer" help:"required issuer of tokens; empty: any"`
+	Audience        string `yaml:"audience" help:"required audience of tokens; needed with jwks"`
+	Identities      `yaml:",inline"`
+	Leeway          time.Duration `yaml:"leeway" default:"30s" range:"0s..5m" help:"tolerated clock difference"`
+	RefreshInterval time.Duration `yaml:"refresh_interval" default:"5m" range:"1s..24h" help:"interval at which the key set is reloaded"`
+	MaxKeyAge       time.Duration `yaml:"max_key_age" default:"24h" range:"refresh_interval..720h" help:"age at which a key set that cannot be reloaded expires"`
+	TokenFile       string        `yaml:"token_file" help:"file with the token that commands send if SMARTFEED_TOKEN is not set; empty: none"`
 }
 
 // DefaultConfig returns the default configuration, in which authentication is disabled.
-func DefaultConfig() Config {
-	c := settings.Defaults[Config]()
-	c.Identities = DefaultIdentities()
-	return c
-}
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Enabled reports whether authentication is enabled.
 func (c Config) Enabled() bool { return c.JWKS != "" || c.SecretFile != "" }

@@ -362,8 +362,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.JWKS, c.Audience = "ftp://id/keys?k=horse", "a" }, "jwks: ftp://id/keys: want"},
 		{func(c *Config) { c.JWKS, c.Audience = "https://\x7fhorse", "a" }, "jwks: is not a URL"},
 		{func(c *Config) { c.Leeway = 6 * time.Minute }, "leeway: 6m:"},
-		{func(c *Config) { c.Refresh = 0 }, "refresh: 0s"},
-		{func(c *Config) { c.MaxKeyAge = c.Refresh - 1 }, "max_key_age: "},
+		{func(c *Config) { c.RefreshInterval = 0 }, "refresh_interval: 0s"},
+		{func(c *Config) { c.MaxKeyAge = c.RefreshInterval - 1 }, "max_key_age: "},
 		{func(c *Config) { c.MaxKeyAge = 721 * time.Hour }, "max_key_age: "},
 	} {
 		cfg := DefaultConfig()

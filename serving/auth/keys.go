@@ -82,7 +82,7 @@ type keys struct {
 }
 
 func newKeys(cfg Config, deps Deps) *keys {
-	k := &keys{refresh: cfg.Refresh, maxAge: cfg.MaxKeyAge, client: deps.Client, now: deps.now(), log: deps.Log, reading: make(chan struct{}, 1)}
+	k := &keys{refresh: cfg.RefreshInterval, maxAge: cfg.MaxKeyAge, client: deps.Client, now: deps.now(), log: deps.Log, reading: make(chan struct{}, 1)}
 	k.file, k.at, _ = cfg.source() // validated
 	if k.client == nil {
 		k.client = &http.Client{}
@@ -282,7 +282,8 @@ func parseSet(text []byte) (keySet, error) {
 	return set, nil
 }
 
-// parseKey returns a public key and its algorithm. It ignores certificate chains, so that no key causes an outgoing request.
+// parseKey returns a public key and its algorithm. It ignores certificate chains, so that no key causes an outgoing
+// request.
 func parseKey(k jwkset.JWKMarshal) (any, string, error) {
 	k.X5U, k.X5C, k.X5T, k.X5TS256 = "", nil, "", ""
 	parsed, err := jwkset.NewJWKFromMarshal(k, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{SkipAll: true})

@@ -125,7 +125,7 @@ func TestKeys_ReloadOldSet(t *testing.T) {
 			t.Errorf("an empty set: got %v, want the keys to stay valid", err)
 		}
 		p.put(setOf(t, ecSigner(t, "2")))
-		time.Sleep(v.cfg.Refresh)
+		time.Sleep(v.cfg.RefreshInterval)
 		synctest.Wait()
 		if err := verify(key); !refused(err) {
 			t.Errorf("removed: got %v, want it rejected", err)
@@ -155,7 +155,7 @@ func TestKeys_ExpireAfterMaxKeyAge(t *testing.T) {
 			t.Errorf("above the maximum age: got %v, ready %t, want ErrNoKeys", err, v.Ready())
 		}
 		p.put(setOf(t, key))
-		time.Sleep(v.cfg.Refresh)
+		time.Sleep(v.cfg.RefreshInterval)
 		synctest.Wait()
 		if err := verify(key); err != nil || !v.Ready() {
 			t.Errorf("after the set was read again: got %v, ready %t, want the key accepted", err, v.Ready())

@@ -41,7 +41,7 @@ func TestClient_ReadsServer(t *testing.T) {
 	given := answers{counts: make(chan int, 3)}
 	metrics := prometheus.NewRegistry()
 	cfg := api.DefaultConfig()
-	cfg.StreamPoll = cfg.StreamPoll / 10
+	cfg.StreamPollInterval = cfg.StreamPollInterval / 10
 	server, err := api.Listen("127.0.0.1:0", cfg, api.Deps{Feed: given, Metrics: metrics, Gatherer: metrics})
 	must.OK(t, err)
 	running, stop := context.WithCancel(t.Context())

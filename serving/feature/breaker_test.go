@@ -23,7 +23,7 @@ func TestBreaker_OpensAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics, err := NewMetrics(prometheus.NewRegistry())
 		must.OK(t, err)
-		b := newBreaker(Config{BreakAfter: 3, BreakFor: time.Second}, metrics)
+		b := newBreaker(Config{BreakerFailures: 3, BreakerOpenTime: time.Second}, metrics)
 		for _, s := range []struct {
 			name    string
 			pass    time.Duration
@@ -75,7 +75,7 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 			return nil
 		}}
 		cfg := DefaultConfig()
-		cfg.Concurrency, cfg.BreakAfter = 2, 3
+		cfg.MaxConcurrentScans, cfg.BreakerFailures = 2, 3
 		s, metrics := serviceOf{store: store, cfg: cfg, now: time.Now}.start(t)
 		req := Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1", "user:2", "user:3"}}
 		ask := func() (Answer, time.Duration) {
@@ -86,8 +86,8 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 			return answer, time.Since(start)
 		}
 		down.Store(true)
-		for range cfg.BreakAfter {
-			if answer, took := ask(); took != cfg.Deadline || answer.Degraded[0] != "deadline" {
+		for range cfg.BreakerFailures {
+			if answer, took := ask(); took != cfg.Timeout || answer.Degraded[0] != "deadline" {
 				t.Fatalf("took %v, degraded %v, want the deadline", took, answer.Degraded)
 			}
 		}
@@ -106,7 +106,7 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 		}
 		down.Store(false)
 		close(release)
-		time.Sleep(cfg.BreakFor + 1)
+		time.Sleep(cfg.BreakerOpenTime + 1)
 		if answer, _ := ask(); len(answer.Degraded) > 0 {
 			t.Errorf("when it has recovered: degraded %v", answer.Degraded)
 		}

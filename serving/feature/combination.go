@@ -72,7 +72,7 @@ func (c *combination) ofPin() {
 		c.only(Path{part: actorPart})
 	case MeanEmbedding:
 		c.Window = 0
-		c.none("the mean of a pin's recent actors is kept as one vector, with the half-life of objects.actors_half_life",
+		c.none("the mean of a pin's recent actors is kept as one vector, with the half-life of objects.actor_embedding_half_life",
 			"where", "group_by", "verbs", "window", "half_life")
 		c.only(Path{part: actorEmbedding})
 	default:

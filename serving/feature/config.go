@@ -8,16 +8,16 @@ import (
 
 // Config limits the cost of features. See DefaultConfig.
 type Config struct {
-	Deadline    time.Duration `yaml:"deadline" default:"500ms" range:"1ms..1m" help:"deadline of an answer; later values are listed in missing"`
-	Concurrency int           `yaml:"concurrency" default:"8" range:"1..1024" help:"concurrent scans in this process"`
-	MaxActions  int           `yaml:"max_actions" default:"100000" range:"1..10000000" help:"newest actions of a user that an answer reads"`
-	MaxGroups   int           `yaml:"max_groups" default:"10000" range:"1..1000000" help:"groups of a value, or distinct values of distinct and top"`
-	BreakAfter  int           `yaml:"break_after" default:"20" range:"1..1000000" help:"consecutive incomplete answers that open the circuit breaker"`
-	BreakFor    time.Duration `yaml:"break_for" default:"1s" range:"10ms..10m" help:"how long the circuit breaker stays open before an answer probes the store"`
-	ReloadEvery time.Duration `yaml:"reload_every" default:"2s" range:"100ms..1h" help:"interval at which the definitions file is checked for changes"`
+	Timeout            time.Duration `yaml:"timeout" default:"500ms" range:"1ms..1m" help:"timeout of an answer; later values are listed in missing"`
+	MaxConcurrentScans int           `yaml:"max_concurrent_scans" default:"8" range:"1..1024" help:"maximum number of concurrent scans in the process"`
+	MaxActions         int           `yaml:"max_actions" default:"100000" range:"1..10000000" help:"number of newest actions of a user that an answer reads"`
+	MaxGroups          int           `yaml:"max_groups" default:"10000" range:"1..1000000" help:"maximum number of groups of a value, and of distinct values of distinct and top"`
+	BreakerFailures    int           `yaml:"breaker_failures" default:"20" range:"1..1000000" help:"number of consecutive incomplete answers that opens the circuit breaker"`
+	BreakerOpenTime    time.Duration `yaml:"breaker_open_time" default:"1s" range:"10ms..10m" help:"time that the circuit breaker stays open before an answer probes the store"`
+	ReloadInterval     time.Duration `yaml:"reload_interval" default:"2s" range:"100ms..1h" help:"interval at which the definitions file is checked for changes"`
 	// Reads never return expired actions.
-	SweepEvery time.Duration `yaml:"sweep_every" default:"1h" range:"1s..96h" help:"interval at which expired days are deleted"`
-	CacheMaxMB int           `yaml:"cache_max_mb" default:"64" range:"1..65536" help:"block cache of the embedded store in MiB"`
+	SweepInterval   time.Duration `yaml:"sweep_interval" default:"1h" range:"1s..96h" help:"interval at which expired days are deleted"`
+	BlockCacheBytes int64         `yaml:"block_cache_bytes" default:"64MiB" range:"1MiB..64GiB" help:"size of the embedded store's block cache"`
 }
 
 // DefaultConfig returns the defaults.

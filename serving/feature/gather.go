@@ -32,7 +32,7 @@ func (s *Service) within(ctx context.Context, work func(context.Context, *findin
 // run is within, without the circuit breaker.
 func (s *Service) run(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
 	f := newFindings()
-	limited, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	work(limited, f)
 	f.close()
@@ -214,7 +214,7 @@ func texts(pins []schemas.PinID) []string {
 	return out
 }
 
-// gather runs the tasks and returns when all are done or ctx is done. At most Config.Concurrency tasks run in the
+// gather runs the tasks and returns when all are done or ctx is done. At most Config.MaxConcurrentScans tasks run in the
 // process at the same time. A scan that ignores ctx keeps running after the answer and holds its slot until it returns.
 func (s *Service) gather(ctx context.Context, f *findings, tasks []task) {
 	done := make(chan struct{})

@@ -94,7 +94,7 @@ func (s *Sink) Fresh() (arrived time.Time, known bool) {
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.consume(ctx) })
-	group.Go(func() error { return periodic.Run(ctx, s.cfg.SweepEvery, s.deps.Store.Sweep) })
+	group.Go(func() error { return periodic.Run(ctx, s.cfg.SweepInterval, s.deps.Store.Sweep) })
 	return group.Wait()
 }
 

@@ -46,7 +46,7 @@ func NewService(cfg Config, deps Deps) (*Service, error) {
 		return nil, fmt.Errorf("feature service: %w", err)
 	}
 	s := &Service{
-		cfg: cfg, deps: deps, scans: semaphore.NewWeighted(int64(cfg.Concurrency)), trials: semaphore.NewWeighted(maxTrials),
+		cfg: cfg, deps: deps, scans: semaphore.NewWeighted(int64(cfg.MaxConcurrentScans)), trials: semaphore.NewWeighted(maxTrials),
 		breaker: newBreaker(cfg, deps.Metrics),
 	}
 	if err := s.Replace(deps.Definitions); err != nil {

@@ -476,8 +476,8 @@ func TestAnswer_KeepsDeadline(t *testing.T) {
 				start := time.Now()
 				got, err := s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1", "user:2"}})
 				must.OK(t, err)
-				if took := time.Since(start); took != DefaultConfig().Deadline {
-					t.Errorf("took %v, want %v", took, DefaultConfig().Deadline)
+				if took := time.Since(start); took != DefaultConfig().Timeout {
+					t.Errorf("took %v, want %v", took, DefaultConfig().Timeout)
 				}
 				want := Answer{
 					Values:  map[string]map[string]Value{"user:1": {"saves": Number(0)}, "user:2": {"saves": nil}},
@@ -522,7 +522,7 @@ func TestAnswer_BoundsConcurrentScans(t *testing.T) {
 			return nil
 		}}
 		cfg := DefaultConfig()
-		cfg.Concurrency = 3
+		cfg.MaxConcurrentScans = 3
 		s, _ := serviceOf{store: store, cfg: cfg, now: time.Now}.start(t)
 		req := Request{Features: []string{"saves"}}
 		for i := range 20 {
@@ -630,13 +630,13 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	bad := Config{Deadline: time.Hour, Concurrency: 1025, MaxActions: -1, MaxGroups: 0, BreakFor: time.Hour, SweepEvery: time.Millisecond, CacheMaxMB: 0}
+	bad := Config{Timeout: time.Hour, MaxConcurrentScans: 1025, MaxActions: -1, MaxGroups: 0, BreakerOpenTime: time.Hour, SweepInterval: time.Millisecond, BlockCacheBytes: 0}
 	want := []string{
-		"deadline: 1h: want 1ms to 1m", "concurrency: 1025: want 1 to 1024", "max_actions: -1: want 1 to 10000000",
+		"timeout: 1h: want 1ms to 1m", "max_concurrent_scans: 1025: want 1 to 1024", "max_actions: -1: want 1 to 10000000",
 		"max_groups: 0: want 1 to 1000000",
-		"break_after: 0: want 1 to 1000000", "break_for: 1h: want 10ms to 10m",
-		"reload_every: 0s: want 100ms to 1h",
-		"sweep_every: 1ms: want 1s to 96h", "cache_max_mb: 0: want 1 to 65536",
+		"breaker_failures: 0: want 1 to 1000000", "breaker_open_time: 1h: want 10ms to 10m",
+		"reload_interval: 0s: want 100ms to 1h",
+		"sweep_interval: 1ms: want 1s to 96h", "block_cache_bytes: 0: want 1048576 to 68719476736",
 	}
 	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

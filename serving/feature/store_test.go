@@ -180,8 +180,8 @@ func TestKeptUntil_IsTheLatestSweep(t *testing.T) {
 			must.OK(t, err)
 			until := cfg.KeptUntil(arrived)
 			var last time.Time
-			for _, first := range []time.Duration{0, time.Millisecond, cfg.SweepEvery / 2, cfg.SweepEvery - time.Millisecond} {
-				swept := sweptAt(t, cfg, arrived, arrived.Truncate(time.Hour).Add(cfg.SweepEvery+first))
+			for _, first := range []time.Duration{0, time.Millisecond, cfg.SweepInterval / 2, cfg.SweepInterval - time.Millisecond} {
+				swept := sweptAt(t, cfg, arrived, arrived.Truncate(time.Hour).Add(cfg.SweepInterval+first))
 				if swept.After(until) {
 					t.Errorf("deleted at %s, though kept until %s", swept, until)
 				}
@@ -197,7 +197,7 @@ func TestKeptUntil_IsTheLatestSweep(t *testing.T) {
 }
 
 // sweptAt returns the time of the sweep that deletes the newest action that can have arrived at the given time. Sweeps
-// run every SweepEvery, starting at first.
+// run every SweepInterval, starting at first.
 func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
 	t.Helper()
 	clock := arrived
@@ -205,7 +205,7 @@ func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
 	must.OK(t, err)
 	defer s.Close()
 	mustWrite(t, s, saves("user:1", 1, schemas.MicrosOf(arrived.Add(schemas.MaxAhead))))
-	for clock = first; ; clock = clock.Add(cfg.SweepEvery) {
+	for clock = first; ; clock = clock.Add(cfg.SweepInterval) {
 		must.OK(t, s.Sweep())
 		if rowsOf(t, s, actionTable) == 0 {
 			return clock

@@ -103,7 +103,7 @@ func TestTry_ReportsEveryProblem(t *testing.T) {
 func TestTry_DoesNotAffectBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()
-		cfg.BreakAfter = 2
+		cfg.BreakerFailures = 2
 		store := &faulty{Store: empty{}, actions: func(context.Context, schemas.UserID) error { return errors.New("down") }}
 		s, _ := serviceOf{store: store, cfg: cfg, now: time.Now}.start(t)
 		req := TryRequest{Definition: "{name: tried, entity: user, aggregate: count}", Users: []schemas.UserID{"user:1"}}
@@ -127,7 +127,7 @@ func TestTry_DoesNotAffectBreaker(t *testing.T) {
 		if a, err := s.Try(t.Context(), req); err != nil || !cmp.Equal(failed, a.Missing) || store.hits.Load() != reads {
 			t.Errorf("while it is open: got %+v, %v, and %d reads", a, err, store.hits.Load()-reads)
 		}
-		time.Sleep(cfg.BreakFor + 1)
+		time.Sleep(cfg.BreakerOpenTime + 1)
 		if _, err := s.Try(t.Context(), req); err != nil || store.hits.Load() == reads {
 			t.Errorf("after that: the store was not read, %v", err)
 		}

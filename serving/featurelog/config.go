@@ -12,7 +12,7 @@ import (
 // Config says what is logged and when files are closed. See DefaultConfig.
 type Config struct {
 	// The first rule for an entity's kind applies.
-	Rules []Rule `yaml:"rules" help:"which entities to log, at most 100 rules; none: nothing is logged"`
+	Rules []Rule `yaml:"rules" help:"rules that select the logged entities, at most 100; none: nothing is logged"`
 
 	Dir          string        `yaml:"dir" default:"feature-log" help:"directory of the files, relative to the state directory unless absolute"`
 	MaxFileBytes int64         `yaml:"max_file_bytes" default:"128MiB" range:"64KiB..4GiB" help:"size at which a file is closed"`
@@ -23,10 +23,10 @@ type Config struct {
 type Rule struct {
 	Entity   feature.Entity `yaml:"entity" help:"user, pin or pair"`
 	Features []string       `yaml:"features" help:"features to log, at most 100; none: all requested ones"`
-	Share    float64        `yaml:"share" help:"share of the entities, above 0 to 1"`
+	Share    float64        `yaml:"share" help:"share of the entities, above 0, at most 1"`
 	// Whole samples entities instead of answers: every answer about a sampled entity is logged, and none about the
 	// others.
-	Whole bool `yaml:"whole" help:"sample entities instead of answers: every answer about a sampled entity is logged"`
+	SampleEntities bool `yaml:"sample_entities" help:"sample entities instead of answers: all answers about a sampled entity are logged"`
 }
 
 // DefaultConfig returns the defaults.

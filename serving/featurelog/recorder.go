@@ -103,7 +103,7 @@ func (a *answered) reasons(entity, name string) []string {
 
 // samples decides by a hash, so that the decision is the same in every process.
 func (r Rule) samples(entity string, asOf time.Time) bool {
-	if !r.Whole {
+	if !r.SampleEntities {
 		entity += fmt.Sprint("@", asOf.UnixMilli())
 	}
 	return float64(xxhash.Sum64String(entity)>>11)/(1<<53) < r.Share

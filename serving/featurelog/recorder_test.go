@@ -127,7 +127,7 @@ func TestRule_SamplesItsShare(t *testing.T) {
 		for i := range n {
 			at := time.UnixMilli(int64(i))
 			for _, whole := range []bool{false, true} {
-				if (Rule{Share: share, Whole: whole}).samples(fmt.Sprint("user:", i%1000), at) {
+				if (Rule{Share: share, SampleEntities: whole}).samples(fmt.Sprint("user:", i%1000), at) {
 					counts[whole]++
 				}
 			}

@@ -6,9 +6,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// List answers with the publications of a followee, most recently created first. With cursor "" it starts at the newest, and
-// otherwise at the end of the page that returned the cursor. It omits deleted pins, all pins of deleted authors, and pins
-// that a block hides from viewer. viewer is "" if the list is not for a particular user.
+// List answers with the publications of a followee, most recently created first. With cursor "" it starts at the
+// newest, and otherwise at the end of the page that returned the cursor. It omits deleted pins, all pins of deleted
+// authors, and pins that a block hides from viewer. viewer is "" if the list is not for a particular user.
 //
 // The only errors are ErrBadLimit and ErrBadCursor. If the store is unavailable, the page is empty, Degraded contains
 // "store", and Next is the same place.
@@ -46,7 +46,7 @@ func (s *Service) list(ctx context.Context, at listCursor, viewer schemas.UserID
 	if r.blocks(ctx, at.followee) {
 		return page
 	}
-	for len(page.Items) < limit && r.skipped < s.cfg.MaxSkipped {
+	for len(page.Items) < limit && r.skipped < s.cfg.MaxSkippedItems {
 		part, ok := callStore(ctx, r, func(ctx context.Context) (listed, error) {
 			pins, next, err := s.deps.Store.List(ctx, at.followee, at.place, limit-len(page.Items))
 			return listed{pins, next}, err

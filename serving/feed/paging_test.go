@@ -13,8 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// product simulates the rest of the pipeline for one user: it offers pins, materializes what was served, and makes its store
-// lag. Its data is always correct. Whatever it returns, the pages must join.
+// product simulates the rest of the pipeline for one user: it offers pins, materializes what was served, and makes its
+// store lag. Its data is always correct. Whatever it returns, the pages must join.
 type product struct {
 	rt    *rapid.T
 	store *fakeStore
@@ -75,8 +75,8 @@ func (p *product) materialize(s *schemas.Served) {
 
 func (p *product) visible(position int64) bool { return !p.store.cards[p.feed[position-1].Pin].Deleted }
 
-// disturb hides some of the new materialized items, writes all but the newest lag entries to the store, trims, and draws the
-// next faults.
+// disturb hides some of the new materialized items, writes all but the newest lag entries to the store, trims, and
+// draws the next faults.
 func (p *product) disturb() {
 	for ; p.drawn < len(p.feed); p.drawn++ {
 		if pin := p.feed[p.drawn].Pin; rapid.IntRange(0, 2).Draw(p.rt, "hidden") == 0 {
@@ -144,7 +144,7 @@ func joinPages(rt *rapid.T, met map[string]int) {
 		p.materialize(&schemas.Served{Items: []schemas.ServedItem{item(fmt.Sprint("n", p.offer))}})
 	}
 	cfg := DefaultConfig()
-	cfg.MaxSkipped, cfg.CatchUpTimeout = 4, 0
+	cfg.MaxSkippedItems, cfg.CatchUpTimeout = 4, 0
 	svc, err := New(cfg, Deps{Generator: p, Store: p.store, Served: p, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry()})
 	must.OK(rt, err)
 	var sessions []*session

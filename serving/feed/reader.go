@@ -49,7 +49,7 @@ type reader struct {
 // newReader returns a reader of a user's materialized feed, or of pins for a user ("": no particular user).
 func (s *Service) newReader(user schemas.UserID) *reader {
 	return &reader{
-		svc: s, user: user, next: unknown, left: s.cfg.StoreTimeout, catchUpLeft: s.cfg.CatchUpTimeout,
+		svc: s, user: user, next: unknown, left: s.cfg.ReadTimeout, catchUpLeft: s.cfg.CatchUpTimeout,
 		stored: map[int64]schemas.FeedEntry{},
 		facts:  newFacts(user, s.deps.Deleted),
 	}
@@ -64,7 +64,8 @@ func (r *reader) degrade(reasons ...string) {
 	}
 }
 
-// startBelow starts the reading at the newest position at the time the chunk was built. Entries above it may be the chunk's own.
+// startBelow starts the reading at the newest position at the time the chunk was built. Entries above it may be the
+// chunk's own.
 func (r *reader) startBelow(c *schemas.Chunk) {
 	r.next, r.chunk = c.Head, c
 }
@@ -76,8 +77,8 @@ func (r *reader) prefetch(ctx context.Context, chunk []schemas.ServedItem, limit
 }
 
 // visibleNew returns the chunk's items that nothing hides. It does not check that an edge justifies them: the generator has
-// checked it, and the store may not have the edge yet. For items that no edge delivered, the generator does not know whether
-// the pin is deleted. If the store lags, visibleNew omits them, and they stay in the materialized feed.
+// checked it, and the store may not have the edge yet. For items that no edge delivered, the generator does not know
+// whether the pin is deleted. If the store lags, visibleNew omits them, and they stay in the materialized feed.
 func (r *reader) visibleNew(chunk []schemas.ServedItem) []Item {
 	items := make([]Item, 0, len(chunk))
 	for i := range chunk {
@@ -90,11 +91,11 @@ func (r *reader) visibleNew(chunk []schemas.ServedItem) []Item {
 	return items
 }
 
-// fill appends visible materialized items until there are want, the feed ends, or MaxSkipped items were skipped.
+// fill appends visible materialized items until there are want, the feed ends, or MaxSkippedItems items were skipped.
 func (r *reader) fill(ctx context.Context, items []Item, want int) []Item {
-	for len(items) < want && r.skipped < r.svc.cfg.MaxSkipped && !r.ended() {
+	for len(items) < want && r.skipped < r.svc.cfg.MaxSkippedItems && !r.ended() {
 		// Read as many as are missing, and more at once when many are hidden.
-		n := min(max(want-len(items), r.skipped), maxBatch, r.svc.cfg.MaxSkipped)
+		n := min(max(want-len(items), r.skipped), maxBatch, r.svc.cfg.MaxSkippedItems)
 		batch := r.collect(ctx, n)
 		if len(batch) == 0 {
 			if !r.unavailable && !r.ended() {
@@ -113,8 +114,8 @@ func (r *reader) fill(ctx context.Context, items []Item, want int) []Item {
 	return items
 }
 
-// collect returns up to n entries from next downwards. It stops at a hole, at the trim position, or at the end of the remembered
-// entries if the store is unavailable.
+// collect returns up to n entries from next downwards. It stops at a hole, at the trim position, or at the end of the
+// remembered entries if the store is unavailable.
 func (r *reader) collect(ctx context.Context, n int) (batch []schemas.FeedEntry) {
 	if r.next == unknown {
 		r.fetch(ctx, math.MaxInt64, n)
@@ -129,10 +130,10 @@ func (r *reader) collect(ctx context.Context, n int) (batch []schemas.FeedEntry)
 	return batch
 }
 
-// at returns the entry at a position. If necessary, it reads n more entries from the store. found is false at a hole, at the
-// trim position, and if the store is unavailable. The first expired entry becomes the trim position, and so does the first
-// position read for an erased user. A hole is usually an entry in flight: an entry of a recent visit reaches the store within milliseconds.
-// Therefore at retries for as long as Config.CatchUpTimeout allows.
+// at returns the entry at a position. If necessary, it reads n more entries from the store. found is false at a hole,
+// at the trim position, and if the store is unavailable. The first expired entry becomes the trim position, and so does
+// the first position read for an erased user. A hole is usually an entry in flight: an entry of a recent visit reaches
+// the store within milliseconds. Therefore at retries for as long as Config.CatchUpTimeout allows.
 func (r *reader) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
 	for {
 		if e, found = r.known(ctx, position); found {
@@ -252,8 +253,8 @@ func await[T any](r *reader, c *call[T]) (value T, ok bool) {
 	return value, err == nil
 }
 
-// erased reports whether the user is deleted. The store has then deleted the whole feed with its trim position, and no entry
-// is in flight. It asks the store only if the store has returned no entry of the user.
+// erased reports whether the user is deleted. The store has then deleted the whole feed with its trim position, and no
+// entry is in flight. It asks the store only if the store has returned no entry of the user.
 func (r *reader) erased(ctx context.Context) bool {
 	if len(r.stored) > 0 {
 		return false
@@ -324,7 +325,7 @@ func (r *reader) confirmed(ctx context.Context, batch []schemas.FeedEntry) []sch
 // take appends the visible items of a batch until there are want, and moves next below the last item that it checked.
 func (r *reader) take(items []Item, batch []schemas.FeedEntry, want int) []Item {
 	for i := range batch {
-		if len(items) == want || r.skipped == r.svc.cfg.MaxSkipped {
+		if len(items) == want || r.skipped == r.svc.cfg.MaxSkippedItems {
 			break
 		}
 		r.next = batch[i].Position - 1

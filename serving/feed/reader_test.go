@@ -92,9 +92,9 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// After MaxSkipped hidden items a page is short or even empty, and the next page continues.
+// After MaxSkippedItems hidden items a page is short or even empty, and the next page continues.
 func TestOlder_SkipsAtMostMaxSkipped(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.MaxSkipped = 40 })
+	r := newRig(t, func(c *Config) { c.MaxSkippedItems = 40 })
 	r.store.follow("user:friend", true)
 	r.store.materialize(entriesDown(300, 1)...)
 	for p := int64(20); p <= 290; p++ { // 271 hidden ones in a row
@@ -242,7 +242,7 @@ func pinsOf(author schemas.UserID, n int) (pins []schemas.PinVersion) {
 
 func TestList(t *testing.T) {
 	newList := func(t *testing.T) *rig {
-		r := newRig(t, func(c *Config) { c.MaxSkipped = 6 })
+		r := newRig(t, func(c *Config) { c.MaxSkippedItems = 6 })
 		r.store.lists["board:1"] = pinsOf("user:friend", 12)
 		return r
 	}

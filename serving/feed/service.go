@@ -92,8 +92,8 @@ type Explainer interface {
 
 // Materialized reads materialized feeds.
 type Materialized interface {
-	// Page returns at most n entries at positions below the given one, newest first, and the trim position. It omits entries
-	// that have not reached the store.
+	// Page returns at most n entries at positions below the given one, newest first, and the trim position. It omits
+	// entries that have not reached the store.
 	Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error)
 }
 
@@ -139,14 +139,14 @@ type ActivityLog interface {
 // Config limits the time and the work of an answer. See DefaultConfig.
 type Config struct {
 	// External sources get at most half of GeneratorTimeout, and a model at most half of the rest.
-	GeneratorTimeout time.Duration `yaml:"generator_timeout" default:"150ms" range:"1ms..1m" help:"how long a visit waits for its chunk"`
-	StoreTimeout     time.Duration `yaml:"store_timeout" default:"150ms" range:"1ms..1m" help:"how long an answer waits for the feed store, over all its reads"`
+	GeneratorTimeout time.Duration `yaml:"generator_timeout" default:"150ms" range:"1ms..1m" help:"timeout for the chunk of a visit"`
+	ReadTimeout      time.Duration `yaml:"read_timeout" default:"150ms" range:"1ms..1m" help:"timeout of an answer for all its reads of the feed store"`
 	// After CatchUpTimeout, the answer is stale.
-	CatchUpTimeout time.Duration `yaml:"catch_up_timeout" default:"75ms" range:"0s..1m" help:"how much of store_timeout an answer waits for materialized items that have not reached the store yet"`
-	ServedTimeout  time.Duration `yaml:"served_timeout" default:"500ms" range:"1ms..1m" help:"how long a visit waits for the acknowledgement of the items that it shows"`
-	MaxSkipped     int           `yaml:"max_skipped" default:"500" range:"1..10000" help:"invisible items that an answer skips before it returns a short page"`
+	CatchUpTimeout  time.Duration `yaml:"catch_up_timeout" default:"75ms" range:"0s..1m" help:"part of read_timeout that an answer waits for materialized items that have not reached the store yet"`
+	AckTimeout      time.Duration `yaml:"ack_timeout" default:"500ms" range:"1ms..1m" help:"timeout of a visit for the broker's acknowledgement of the items that it shows"`
+	MaxSkippedItems int           `yaml:"max_skipped_items" default:"500" range:"1..10000" help:"maximum number of invisible items that an answer skips before it returns a short page"`
 	// Further calls wait within their deadlines, so a dependency that hangs does not accumulate goroutines without limit.
-	MaxCalls int `yaml:"max_calls" default:"256" range:"1..100000" help:"calls in flight to each of the generator, the store and the log"`
+	MaxConcurrentCalls int `yaml:"max_concurrent_calls" default:"256" range:"1..100000" help:"maximum number of calls in flight to each of the generator, the store and the log"`
 	// The file is created if it does not exist. All processes that serve the same users need the same key.
 	CursorKeyFile string `yaml:"cursor_key_file" default:"cursor.key" help:"file with the key that signs cursors, relative to the state directory"`
 }
@@ -155,9 +155,9 @@ type Config struct {
 func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Longest returns the maximum time between a visit's request for a chunk and the acknowledgement of its new items. Items
-// that are acknowledged later are not shown as new. It must be the same in all processes. When the pools of a partition move
-// to another process, the partition builds no chunks for this time. Default 800 ms.
-func (c Config) Longest() time.Duration { return c.GeneratorTimeout + c.StoreTimeout + c.ServedTimeout }
+// that are acknowledged later are not shown as new. It must be the same in all processes. When the pools of a partition
+// move to another process, the partition builds no chunks for this time. Default 800 ms.
+func (c Config) Longest() time.Duration { return c.GeneratorTimeout + c.ReadTimeout + c.AckTimeout }
 
 // Validate reports every field that is out of bounds. Durations are 1 ms to 1 minute.
 func (c Config) Validate() error {
@@ -225,9 +225,9 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		deps.NewID = rand.Text
 	}
 	s := &Service{cfg: cfg, deps: deps, cursors: cursors{key: deps.CursorKey}}
-	s.generator = newGate("generator", cfg.MaxCalls, &s.calls)
-	s.store = newGate("store", cfg.MaxCalls, &s.calls)
-	s.served = newGate("served", cfg.MaxCalls, &s.calls)
+	s.generator = newGate("generator", cfg.MaxConcurrentCalls, &s.calls)
+	s.store = newGate("store", cfg.MaxConcurrentCalls, &s.calls)
+	s.served = newGate("served", cfg.MaxConcurrentCalls, &s.calls)
 	var err error
 	s.metrics, err = newMetrics(deps.Metrics, map[string]*gate{"generator": s.generator, "store": s.store, "served": s.served})
 	if err != nil {

@@ -35,8 +35,8 @@ func (acknowledging) Publish(context.Context, *schemas.Served) (schemas.Outcome,
 	return schemas.Acknowledged, nil
 }
 
-// newService returns a service on the embedded store, which has a materialized feed of n items by 50 authors whom the viewer
-// follows.
+// newService returns a service on the embedded store, which has a materialized feed of n items by 50 authors whom the
+// viewer follows.
 func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generator) {
 	t.Helper()
 	store, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
@@ -45,7 +45,7 @@ func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generato
 	must.OK(t, store.Write(t.Context(), materialized(n)))
 	gen := &generator{schemas.Chunk{Head: int64(n)}}
 	cfg := feed.DefaultConfig()
-	cfg.StoreTimeout, cfg.GeneratorTimeout = time.Minute, time.Minute // the test must not fail on a busy machine
+	cfg.ReadTimeout, cfg.GeneratorTimeout = time.Minute, time.Minute // the test must not fail on a busy machine
 	svc, err := feed.New(cfg, feed.Deps{
 		Generator: gen, Store: store, Served: acknowledging{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 	})

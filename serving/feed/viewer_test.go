@@ -60,7 +60,7 @@ func TestList_OfBlockerLooksEmpty(t *testing.T) {
 	r := viewedRig(t)
 	for _, followee := range []schemas.Followee{"user:blocker", "user:blocked", "board:blocked", "interest:blocked"} {
 		r.store.lists[followee] = nil
-		for i := range DefaultConfig().MaxSkipped + 1 { // more than MaxSkipped
+		for i := range DefaultConfig().MaxSkippedItems + 1 { // more than MaxSkippedItems
 			p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:of-", i)), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: schemas.UserID(followee)}}}
 			r.store.lists[followee] = append(r.store.lists[followee], p)
 		}

@@ -98,15 +98,15 @@ func (s *Service) announce(ctx context.Context, req schemas.ChunkRequest) error 
 // announceLater announces a visit that leaves no Served record. No caller waits for it. If it fails, the next visit tries
 // again.
 func (s *Service) announceLater(ctx context.Context, req schemas.ChunkRequest) {
-	call := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (struct{}, error) {
+	call := begin(context.WithoutCancel(ctx), s.served, s.cfg.AckTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.announce(ctx, req)
 	}, nil)
 	s.calls.Go(func() { _, _ = call.wait() })
 }
 
-// answer returns the items of a page: the visible items of the chunk, then materialized items up to limit. New items are shown
-// only if their Served was acknowledged before the given time; otherwise materialized items take their places. The store is
-// read while the acknowledgement is in flight.
+// answer returns the items of a page: the visible items of the chunk, then materialized items up to limit. New items
+// are shown only if their Served was acknowledged before the given time; otherwise materialized items take their
+// places. The store is read while the acknowledgement is in flight.
 func (s *Service) answer(ctx context.Context, r *reader, chunk *schemas.Chunk, limit int, until time.Time) []Item {
 	r.degrade(chunk.Degraded...)
 	if len(chunk.Served.Items) == 0 {
@@ -135,7 +135,7 @@ func (s *Service) publishServed(ctx context.Context, served *schemas.Served, unt
 		return func() bool { return settle(schemas.Failed) }
 	}
 	// If the client disconnects now, the outcome must stay certain: an uncertain one delays the user's next visit.
-	servedCall := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (schemas.Outcome, error) {
+	servedCall := begin(context.WithoutCancel(ctx), s.served, s.cfg.AckTimeout, func(ctx context.Context) (schemas.Outcome, error) {
 		outcome, err := s.deps.Served.Publish(ctx, served)
 		// The clock decides: a process that was paused may see the acknowledgement before its timers fire.
 		if outcome == schemas.Acknowledged && (err != nil || ctx.Err() != nil || s.hasPassed(until)) {
@@ -152,8 +152,8 @@ func (s *Service) publishServed(ctx context.Context, served *schemas.Served, unt
 	}
 }
 
-// hasPassed reports whether a time has passed by the monotonic clock or by the wall clock. The monotonic clock stops while the
-// machine is suspended.
+// hasPassed reports whether a time has passed by the monotonic clock or by the wall clock. The monotonic clock stops
+// while the machine is suspended.
 func (s *Service) hasPassed(at time.Time) bool {
 	now := s.deps.Now()
 	return !now.Before(at) || !now.Round(0).Before(at.Round(0))

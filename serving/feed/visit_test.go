@@ -164,15 +164,15 @@ func TestVisit(t *testing.T) {
 	}
 }
 
-// The log may acknowledge after the deadline while the answer still waits for the store. By then another process may own the
-// pools and offer the same items to another visit.
+// The log may acknowledge after the deadline while the answer still waits for the store. By then another process may
+// own the pools and offer the same items to another visit.
 func TestVisit_LateAcknowledgementShowsNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)
-		r.cfg.StoreTimeout, r.store.facts.delay = 2*time.Second, 700*ms
+		r.cfg.ReadTimeout, r.store.facts.delay = 2*time.Second, 700*ms
 		acknowledged := make(chan struct{})
 		r.log.fault.hang = acknowledged
-		time.AfterFunc(r.cfg.ServedTimeout+100*ms, func() { close(acknowledged) })
+		time.AfterFunc(r.cfg.AckTimeout+100*ms, func() { close(acknowledged) })
 		page, err := r.Visit(t.Context(), viewer, "home", 3)
 		must.OK(t, err)
 		synctest.Wait()
@@ -185,8 +185,8 @@ func TestVisit_LateAcknowledgementShowsNothingNew(t *testing.T) {
 	})
 }
 
-// A process may be paused at any point, for example by SIGSTOP or with its machine, until another owner of the partition has
-// offered the same items to another visit. If it was paused before it published, it publishes nothing.
+// A process may be paused at any point, for example by SIGSTOP or with its machine, until another owner of the
+// partition has offered the same items to another visit. If it was paused before it published, it publishes nothing.
 func TestVisit_ShowsNothingNewAfterPause(t *testing.T) {
 	const stopped = 2 * time.Second
 	for name, c := range map[string]struct {
@@ -397,8 +397,8 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	err := Config{ServedTimeout: time.Hour, CatchUpTimeout: -1}.Validate()
-	for _, field := range []string{"generator_timeout", "store_timeout", "catch_up_timeout", "served_timeout", "max_skipped", "max_calls"} {
+	err := Config{AckTimeout: time.Hour, CatchUpTimeout: -1}.Validate()
+	for _, field := range []string{"generator_timeout", "read_timeout", "catch_up_timeout", "ack_timeout", "max_skipped_items", "max_concurrent_calls"} {
 		if err == nil || !strings.Contains(err.Error(), field+":") {
 			t.Errorf("got %v, want %s in it", err, field)
 		}

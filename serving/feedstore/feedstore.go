@@ -20,7 +20,7 @@
 // Deletion. The following deletes each kind of rows, by the first byte of their keys. An erasure deletes all rows of the
 // user.
 //
-//	'f'  entries    cap: MaxFeed plus a tenth, by ranges; erasure
+//	'f'  entries    cap: MaxItems plus a tenth, by ranges; erasure
 //	't'  floors     erasure; one for each user
 //	'e'  edges      erasure of either side; a dead edge stays, because an older state may be written again
 //	'c'  cards      never: feeds and candidates refer to a deleted pin without a time limit, and its card hides the pin there; the
@@ -52,10 +52,10 @@ const remedy = `stop the process, delete the directory, and run "smartfeed feeds
 
 // Config configures a Store. See DefaultConfig.
 type Config struct {
-	// A feed is trimmed each time it has grown by a tenth of MaxFeed, so it holds up to a tenth more.
-	MaxFeed       int   `yaml:"max_feed" default:"2000" range:"10.." help:"items kept of a materialized feed"`
-	CacheBytes    int64 `yaml:"cache_bytes" default:"64MiB" range:"1MiB.." help:"memory for blocks read from disk"`
-	MemtableBytes int64 `yaml:"memtable_bytes" default:"16MiB" range:"1MiB..1GiB" help:"size of a memtable; up to four are in memory"`
+	// A feed is trimmed each time it has grown by a tenth of MaxItems, so it holds up to a tenth more.
+	MaxItems        int   `yaml:"max_items" default:"2000" range:"10.." help:"maximum number of items of a materialized feed"`
+	BlockCacheBytes int64 `yaml:"block_cache_bytes" default:"64MiB" range:"1MiB.." help:"size of the block cache"`
+	MemtableBytes   int64 `yaml:"memtable_bytes" default:"16MiB" range:"1MiB..1GiB" help:"size of a memtable; up to four are in memory"`
 }
 
 // DefaultConfig returns the default configuration.
@@ -79,13 +79,13 @@ func Open(dir string, cfg Config, log *slog.Logger) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feed store: %w", err)
 	}
-	cache := pebble.NewCache(cfg.CacheBytes)
+	cache := pebble.NewCache(cfg.BlockCacheBytes)
 	defer cache.Unref() // the database holds its own reference
 	db, err := stored.Open(dir, stored.Format{Version: format, Remedy: remedy}, options(cfg, cache, log))
 	if err != nil {
 		return nil, fmt.Errorf("open feed store: %w", err)
 	}
-	return &Store{db: db, trim: NewTrimming(cfg.MaxFeed)}, nil
+	return &Store{db: db, trim: NewTrimming(cfg.MaxItems)}, nil
 }
 
 // Close closes the files. All reads and writes must have returned. Acknowledged writes survive without Close.

@@ -21,8 +21,8 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 	if err := feedstore.DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	err := feedstore.Config{MaxFeed: 9}.Validate()
-	for _, field := range []string{"max_feed", "cache_bytes", "memtable_bytes"} {
+	err := feedstore.Config{MaxItems: 9}.Validate()
+	for _, field := range []string{"max_items", "block_cache_bytes", "memtable_bytes"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("got %v, want %s in it", err, field)
 		}

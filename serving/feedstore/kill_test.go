@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // writeForever appends entries to one feed in the directory args[0], and prints each position after it is acknowledged.
 func writeForever(ctx context.Context, args []string) error {
 	cfg := feedstore.DefaultConfig()
-	cfg.MaxFeed, cfg.MemtableBytes = 1_000_000, 1<<20 // small memtables, so that kills also hit flushes
+	cfg.MaxItems, cfg.MemtableBytes = 1_000_000, 1<<20 // small memtables, so that kills also hit flushes
 	store, err := feedstore.Open(args[0], cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -75,8 +75,8 @@ func TestStore_AcknowledgedEntriesSurviveKill(t *testing.T) {
 	}
 }
 
-// writeAndKill runs a child until it has acknowledged the given number of batches, kills it while it writes, and returns the
-// last position that the child printed before.
+// writeAndKill runs a child until it has acknowledged the given number of batches, kills it while it writes, and
+// returns the last position that the child printed before.
 func writeAndKill(t *testing.T, dir string, batches int) (last int64) {
 	t.Helper()
 	p := child.Start(t, "writer", dir)
@@ -97,7 +97,7 @@ func TestOpen_Rejects(t *testing.T) {
 		t.Error("opened twice")
 	}
 	must.OK(t, first.Close())
-	if _, err := feedstore.Open(dir, feedstore.Config{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "max_feed") {
+	if _, err := feedstore.Open(dir, feedstore.Config{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "max_items") {
 		t.Errorf("zero configuration: got %v", err)
 	}
 	file := dir + "/file"

@@ -15,7 +15,7 @@ func TestWrite_DeletesTrimmedRows(t *testing.T) {
 	for name, together := range map[string]int{"single entries": 1, "one batch": last, "polls": 130} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
-			cfg.MaxFeed = keep
+			cfg.MaxItems = keep
 			s, err := Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler))
 			must.OK(t, err)
 			defer s.Close()

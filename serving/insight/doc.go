@@ -10,13 +10,13 @@
 // disk, and records below that offset are skipped. An action that arrives a day late changes the day on which it
 // happened. Deleted users are removed from all answers at once; the hours of interests keep their anonymous share.
 //
-// The store keeps KeepDays of activity per user, the first day of activity forever, and Config.SequenceDays of
+// The store keeps KeepDays of activity per user, the first day of activity forever, and Config.SequenceRetention of
 // sequences.
 //
 // Deletion. What deletes each kind of rows, by the first byte of their keys:
 //
 //	'u'  days of a user    erasure, by the next sweep; one row of KeepDays bits and the first day
-//	's'  acts of a day     sweep: Config.SequenceDays after the day; erasure, by the next sweep
+//	's'  acts of a day     sweep: Config.SequenceRetention after the day; erasure, by the next sweep
 //	'h'  hours             never: 168 counts for each interest, anonymous
 //	'o'  applied offset    never: one for each partition
 package insight

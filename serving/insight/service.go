@@ -13,13 +13,16 @@ import (
 
 // Config limits the cost of insights. See DefaultConfig.
 type Config struct {
-	SequenceDays int           `yaml:"sequence_days" default:"35" range:"1..400" help:"days for which sequences of actions are kept"`
-	Deadline     time.Duration `yaml:"deadline" default:"10s" range:"10ms..5m" help:"deadline of an answer"`
-	SweepEvery   time.Duration `yaml:"sweep_every" default:"1h" range:"1s..96h" help:"interval at which expired days are deleted"`
+	SequenceRetention time.Duration `yaml:"sequence_retention" default:"840h" range:"24h..9600h" help:"retention of sequences of actions, in whole days"`
+	Timeout           time.Duration `yaml:"timeout" default:"10s" range:"10ms..5m" help:"timeout of an answer"`
+	SweepInterval     time.Duration `yaml:"sweep_interval" default:"1h" range:"1s..96h" help:"interval at which expired days are deleted"`
 }
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config { return settings.Defaults[Config]() }
+
+// sequenceDays returns SequenceRetention in whole days.
+func (c Config) sequenceDays() int { return int(c.SequenceRetention / (24 * time.Hour)) }
 
 // Validate reports every value that is out of range.
 func (c Config) Validate() error { return settings.Validate(c) }
@@ -55,7 +58,7 @@ func NewService(cfg Config, store *Store, deleted interface{ Has(schemas.UserID)
 
 // scan runs f when no other scan runs, within the deadline.
 func (s *Service) scan(ctx context.Context, what string, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	err := s.scans.Acquire(ctx, 1)
 	if err == nil {
@@ -115,14 +118,14 @@ func (s *Service) Retention(ctx context.Context, weeks int) ([]Cohort, error) {
 }
 
 // Funnel returns how many users took the steps in order within the given time, in the last days up to today. There are
-// 1 to MaxSteps steps, days is 1 to Config.SequenceDays, and within is above 0. If a user has more than some thousand
-// actions on a day, only the first ones count.
+// 1 to MaxSteps steps, days is at least 1 and at most Config.SequenceRetention, and within is above 0. If a user has
+// more than some thousand actions on a day, only the first ones count.
 func (s *Service) Funnel(ctx context.Context, steps []schemas.Verb, within time.Duration, days int) ([]FunnelStep, error) {
 	switch {
 	case len(steps) < 1 || len(steps) > MaxSteps:
 		return nil, &RequestError{fmt.Sprintf("steps: %d: want 1 to %d", len(steps), MaxSteps)}
-	case days < 1 || days > s.cfg.SequenceDays:
-		return nil, &RequestError{fmt.Sprintf("days: %d: want 1 to %d", days, s.cfg.SequenceDays)}
+	case days < 1 || days > s.cfg.sequenceDays():
+		return nil, &RequestError{fmt.Sprintf("days: %d: want 1 to %d", days, s.cfg.sequenceDays())}
 	case within <= 0:
 		return nil, &RequestError{fmt.Sprintf("within: %s: want above 0", within)}
 	}

@@ -50,7 +50,7 @@ func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.consume(ctx) })
-	group.Go(func() error { return periodic.Run(ctx, s.cfg.SweepEvery, s.sweep) })
+	group.Go(func() error { return periodic.Run(ctx, s.cfg.SweepInterval, s.sweep) })
 	return group.Wait()
 }
 
@@ -77,13 +77,13 @@ func (s *Sink) checkpoint() (topics.Checkpoint, error) {
 // sweep deletes expired rows and the rows of deleted users.
 func (s *Sink) sweep() error {
 	now := s.deps.Now()
-	err := s.deps.Store.Sweep(now, s.cfg.SequenceDays)
+	err := s.deps.Store.Sweep(now, s.cfg.sequenceDays())
 	if err != nil || s.deps.Deleted == nil {
 		return err
 	}
 	var users []schemas.UserID
 	s.deps.Deleted.Each(func(user string, _ *schemas.DeletedUser) { users = append(users, schemas.UserID(user)) })
-	return s.deps.Store.Erase(users, now, s.cfg.SequenceDays)
+	return s.deps.Store.Erase(users, now, s.cfg.sequenceDays())
 }
 
 // handle writes records durably. It ignores records that cannot be read: the sink of features reads the same topic and

@@ -34,7 +34,7 @@ func NewCallers(cfg Config, now func() time.Time) *Callers {
 
 // User takes a request from a user's rate. If none is available, ok is false, and again is the time until one is.
 func (c *Callers) User(subject string) (again time.Duration, ok bool) {
-	return c.take("u"+subject, c.cfg.Rate, c.cfg.Burst)
+	return c.take("u"+subject, c.cfg.UserRate, c.cfg.UserBurst)
 }
 
 // Service takes a request from a service's rate, as User does for a user.
@@ -42,15 +42,15 @@ func (c *Callers) Service(subject string) (again time.Duration, ok bool) {
 	return c.take("s"+subject, c.cfg.ServiceRate, c.cfg.ServiceBurst)
 }
 
-// Address takes a request from the rate of an address, host:port. Loopback addresses have no limit: they are local programs,
-// and proxies that forward the requests of others. An IPv6 /64 network counts as one caller, because a customer usually gets
-// one.
+// Address takes a request from the rate of an address, host:port. Loopback addresses have no limit: they are local
+// programs, and proxies that forward the requests of others. An IPv6 /64 network counts as one caller, because a
+// customer usually gets one.
 func (c *Callers) Address(remote string) (again time.Duration, ok bool) {
 	who, bounded := AddressOf(remote)
 	if !bounded {
 		return 0, true
 	}
-	return c.take("a"+who, c.cfg.Rate, c.cfg.Burst)
+	return c.take("a"+who, c.cfg.UserRate, c.cfg.UserBurst)
 }
 
 // AddressOf returns the caller for an address, host:port, and reports whether that caller has a limit; see Callers.Address.
@@ -89,7 +89,7 @@ func (c *Callers) bucket(caller string, perSecond float64, burst int) *rate.Limi
 		c.order.MoveToFront(place)
 		return place.Value.(*bucket).Limiter
 	}
-	if len(c.elements) >= c.cfg.Callers {
+	if len(c.elements) >= c.cfg.MaxCallers {
 		last := c.order.Back()
 		c.order.Remove(last)
 		delete(c.elements, last.Value.(*bucket).caller)

@@ -123,7 +123,7 @@ func (g *Gates) class(name string) *class {
 // adapt adjusts the limits to the last measurement.
 func (g *Gates) adapt() {
 	long, of := g.waits()
-	late := of >= enough && long > g.cfg.Wait
+	late := of >= enough && long > g.cfg.MaxSchedulingLatency
 	for _, c := range g.classes {
 		switch {
 		case c.fixed:
@@ -137,7 +137,7 @@ func (g *Gates) adapt() {
 	}
 }
 
-func (g *Gates) least() int { return min(g.cfg.Least, g.most) }
+func (g *Gates) least() int { return min(g.cfg.MinConcurrency, g.most) }
 
 // schedulerWaits returns a Waits that reads the metrics of Go's scheduler.
 func schedulerWaits() Waits {

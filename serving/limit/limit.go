@@ -7,8 +7,8 @@
 // shrink by a fifth at a time. While they do not wait long, limits that were reached grow slowly (additive increase,
 // multiplicative decrease, as in TCP).
 //
-// The latency of answers would be a worse signal: a store that hangs delays answers while processors are idle, and rejecting
-// requests would not help. CockroachDB's admission control uses the same signal for the same reason.
+// The latency of answers would be a worse signal: a store that hangs delays answers while processors are idle, and
+// rejecting requests would not help. CockroachDB's admission control uses the same signal for the same reason.
 package limit
 
 import (
@@ -20,14 +20,14 @@ import (
 // Config configures the limits. See DefaultConfig.
 type Config struct {
 	// Without authentication, Rate does not apply to addresses.
-	Rate         float64 `yaml:"rate" default:"100" range:"0..1000000" help:"requests per second of a user and, with authentication, of an address without a token; 0: no limit"`
-	Burst        int     `yaml:"burst" default:"200" range:"1..1000000" help:"requests of a user that may come at once after a pause"`
+	UserRate     float64 `yaml:"user_rate" default:"100" range:"0..1000000" help:"requests per second of a user and, with authentication, of an address without a token; 0: no limit"`
+	UserBurst    int     `yaml:"user_burst" default:"200" range:"1..1000000" help:"maximum number of requests of a user at once, after a pause"`
 	ServiceRate  float64 `yaml:"service_rate" range:"0..1000000" help:"requests per second of a service; 0: no limit"`
-	ServiceBurst int     `yaml:"service_burst" default:"1000" range:"1..1000000" help:"requests of a service that may come at once after a pause"`
-	Callers      int     `yaml:"callers" default:"100000" range:"100..10000000" help:"callers that are remembered, with about 200 bytes each; the least recently seen is evicted"`
+	ServiceBurst int     `yaml:"service_burst" default:"1000" range:"1..1000000" help:"maximum number of requests of a service at once, after a pause"`
+	MaxCallers   int     `yaml:"max_callers" default:"100000" range:"100..10000000" help:"maximum number of callers tracked, with about 200 bytes each; the least recently seen is evicted"`
 	// A rejection waits for a processor after these requests.
-	Least int           `yaml:"least" default:"12" range:"1..1000000" help:"minimum of the limit of requests in flight per class, whatever the load"`
-	Wait  time.Duration `yaml:"wait" default:"2ms" range:"100us..1s" help:"how long one in twenty goroutines may wait for a processor before the machine counts as overloaded"`
+	MinConcurrency       int           `yaml:"min_concurrency" default:"12" range:"1..1000000" help:"minimum of the limit of requests in flight per class, at any load"`
+	MaxSchedulingLatency time.Duration `yaml:"max_scheduling_latency" default:"2ms" range:"100us..1s" help:"95th percentile of the goroutine scheduling latency above which the machine counts as overloaded"`
 }
 
 // DefaultConfig returns the default configuration.

@@ -21,9 +21,9 @@ func (c *clock) add(d time.Duration) { c.at = c.at.Add(d) }
 func TestCallers_Rate(t *testing.T) {
 	c := &clock{time.Unix(1e9, 0)}
 	cfg := DefaultConfig()
-	cfg.Rate, cfg.Burst = 10, 3
+	cfg.UserRate, cfg.UserBurst = 10, 3
 	callers := NewCallers(cfg, c.now)
-	for range cfg.Burst {
+	for range cfg.UserBurst {
 		if _, ok := callers.User("user:a"); !ok {
 			t.Fatal("a request within the burst is rejected")
 		}
@@ -49,7 +49,7 @@ func TestCallers_Rate(t *testing.T) {
 func TestCallers_RateHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
-		cfg.Rate, cfg.Burst = float64(rapid.IntRange(1, 1000).Draw(t, "rate")), rapid.IntRange(1, 50).Draw(t, "burst")
+		cfg.UserRate, cfg.UserBurst = float64(rapid.IntRange(1, 1000).Draw(t, "rate")), rapid.IntRange(1, 50).Draw(t, "burst")
 		c := &clock{time.Unix(1e9, 0)}
 		callers := NewCallers(cfg, c.now)
 		began, let := c.at, 0
@@ -58,7 +58,7 @@ func TestCallers_RateHolds(t *testing.T) {
 			if _, ok := callers.User("user:a"); ok {
 				let++
 			}
-			if most := float64(cfg.Burst) + cfg.Rate*c.at.Sub(began).Seconds(); float64(let) > most+1e-6 {
+			if most := float64(cfg.UserBurst) + cfg.UserRate*c.at.Sub(began).Seconds(); float64(let) > most+1e-6 {
 				t.Fatalf("admitted %d requests, want at most %v", let, most)
 			}
 		}
@@ -78,7 +78,7 @@ func TestAddressOf(t *testing.T) {
 		{"@", "@", true},
 	} {
 		cfg := DefaultConfig()
-		cfg.Burst = 1
+		cfg.UserBurst = 1
 		callers := NewCallers(cfg, (&clock{time.Unix(1e9, 0)}).now)
 		callers.Address(c.first)
 		if _, ok := callers.Address(c.second); ok == c.same {
@@ -96,7 +96,7 @@ func TestAddressOf(t *testing.T) {
 // The number of remembered callers is bounded, and the most recent ones are kept.
 func TestCallers_EvictsLeastRecent(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Callers, cfg.Burst = 100, 1
+	cfg.MaxCallers, cfg.UserBurst = 100, 1
 	callers := NewCallers(cfg, (&clock{time.Unix(1e9, 0)}).now)
 	callers.User("user:first")
 	for i := range 10_000 {
@@ -143,10 +143,10 @@ func TestGates_FollowLoad(t *testing.T) {
 		c.add(every)
 		bounds = append(bounds, fill())
 	}
-	if bounds[0] != 409 || bounds[1] != 327 || bounds[19] != DefaultConfig().Least {
-		t.Errorf("overloaded: got %v, want a fifth less each time, down to %d", bounds, DefaultConfig().Least)
+	if bounds[0] != 409 || bounds[1] != 327 || bounds[19] != DefaultConfig().MinConcurrency {
+		t.Errorf("overloaded: got %v, want a fifth less each time, down to %d", bounds, DefaultConfig().MinConcurrency)
 	}
-	if n := g.Bounds()["operate"]; n != DefaultConfig().Least {
+	if n := g.Bounds()["operate"]; n != DefaultConfig().MinConcurrency {
 		t.Errorf("a class with few requests in flight: got %d", n)
 	}
 	m.wait = time.Millisecond
@@ -163,7 +163,7 @@ func TestGates_FollowLoad(t *testing.T) {
 func TestGates_Return(t *testing.T) {
 	c, m := &clock{time.Unix(1e9, 0)}, &machine{wait: 10 * time.Millisecond}
 	cfg := DefaultConfig()
-	cfg.Least = 1
+	cfg.MinConcurrency = 1
 	g := NewGates(cfg, 3, map[string]int{"fixed": 2}, m.waits, c.now)
 	g.Enter("x")
 	g.Enter("x")
@@ -200,7 +200,7 @@ func TestGates_HoldLimits(t *testing.T) {
 			if rapid.Bool().Draw(t, "enter") {
 				if g.Enter("x") {
 					under++
-				} else if under < min(most, DefaultConfig().Least) {
+				} else if under < min(most, DefaultConfig().MinConcurrency) {
 					t.Fatalf("rejected with %d in flight", under)
 				}
 			} else if under > 0 {
@@ -272,11 +272,11 @@ func TestValidate(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
 	}
-	err := Config{Rate: -1, ServiceRate: math.NaN()}.Validate()
+	err := Config{UserRate: -1, ServiceRate: math.NaN()}.Validate()
 	if err == nil {
 		t.Fatal("got nil, want every problem")
 	}
-	for _, name := range []string{"rate: -1", "burst: 0", "service_rate: NaN", "service_burst: 0", "callers: 0", "least: 0", "wait: 0s"} {
+	for _, name := range []string{"user_rate: -1", "user_burst: 0", "service_rate: NaN", "service_burst: 0", "max_callers: 0", "min_concurrency: 0", "max_scheduling_latency: 0s"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want %s in it", err, name)
 		}

@@ -5,11 +5,11 @@
 // ClientID), and the brokers report the client id and the partitions of every member. Therefore Kafka is the only registry
 // of processes, and a new owner is found as soon as the group knows it.
 //
-// A call is a POST of JSON below Path. A previous owner answers 421 Misdirected Request. After that answer, or if no process
-// listens at the address, the Client reads the metadata again and retries. It gives up when its context ends, or after two
-// seconds if the context has no deadline. A call carries the time that its caller waits, so that the called process has the
-// same deadline. A request that may have been processed is never sent twice. If a chunk does not reach the caller,
-// the generator settles it itself.
+// A call is a POST of JSON below Path. A previous owner answers 421 Misdirected Request. After that answer, or if no
+// process listens at the address, the Client reads the metadata again and retries. It gives up when its context ends,
+// or after two seconds if the context has no deadline. A call carries the time that its caller waits, so that the
+// called process has the same deadline. A request that may have been processed is never sent twice. If a chunk does not
+// reach the caller, the generator settles it itself.
 //
 // Client.Processes requests the status of every process that a group reports as a member, each once.
 //
@@ -35,12 +35,12 @@ import (
 
 // Config configures the calls between processes. It must be the same for all of them.
 type Config struct {
-	SecretFile string              `yaml:"secret_file" help:"file with the secret that all processes share, at least 32 bytes; empty: no authentication, on loopback"`
+	SecretFile string              `yaml:"secret_file" help:"file with the secret that all processes share, at least 32 bytes; empty: no authentication, only on loopback"`
 	HTTPS      bool                `yaml:"https" help:"call other processes over HTTPS; they serve api.tls"`
 	TLS        secure.Certificates `yaml:"tls"` // the commands that call a server use the same
 	// Another process on the network can then read calls and forge answers.
-	Insecure bool     `yaml:"insecure" help:"allow calls over plain HTTP to addresses beyond loopback"`
-	Allow    []string `yaml:"allow" help:"addresses of other processes that may be called: networks (10.0.0.0/8), host names, suffixes of host names (.pods.example.com); empty: all"`
+	Insecure         bool     `yaml:"insecure" help:"permit calls over plain HTTP to addresses beyond loopback"`
+	AllowedAddresses []string `yaml:"allowed_addresses" help:"permitted addresses of other processes: networks (10.0.0.0/8), host names, suffixes of host names (.pods.example.com); empty: all"`
 }
 
 // Validate reports every value that is out of bounds or contradicts another.
@@ -100,8 +100,8 @@ func (c call[Req, Resp]) handle(mux *http.ServeMux, handle func(context.Context,
 	})
 }
 
-// waitsFor is the header with the time that the caller of a call waits, in the format of time.Duration. It is a duration and
-// not a point in time, because clocks differ.
+// waitsFor is the header with the time that the caller of a call waits, in the format of time.Duration. It is a
+// duration and not a point in time, because clocks differ.
 const waitsFor = "X-Waits-For"
 
 // callerContext returns the context of a call, which ends when its caller stops waiting.

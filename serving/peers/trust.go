@@ -19,8 +19,8 @@ func (c Config) CheckAddress(address string) error {
 	if !c.HTTPS && !c.Insecure && !onLoopback(host) {
 		return fmt.Errorf("peer address %s: calls beyond loopback need TLS: set peers.https, or peers.insecure", address)
 	}
-	if len(c.Allow) > 0 && !c.allows(host) {
-		return fmt.Errorf("peer address %s is not in peers.allow", address)
+	if len(c.AllowedAddresses) > 0 && !c.allows(host) {
+		return fmt.Errorf("peer address %s is not in peers.allowed_addresses", address)
 	}
 	return nil
 }
@@ -34,7 +34,7 @@ func onLoopback(host string) bool {
 // and equal entries.
 func (c Config) allows(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	for _, entry := range c.Allow {
+	for _, entry := range c.AllowedAddresses {
 		suffix := strings.HasPrefix(entry, ".")
 		network, notNetwork := netip.ParsePrefix(entry)
 		switch {
@@ -49,10 +49,10 @@ func (c Config) allows(host string) bool {
 
 func (c Config) validateAllow() error {
 	var problems []error
-	for _, entry := range c.Allow {
+	for _, entry := range c.AllowedAddresses {
 		_, err := netip.ParsePrefix(entry)
 		if strings.Contains(entry, "/") && err != nil || strings.Trim(entry, ".") == "" || strings.ContainsAny(entry, " *@") {
-			problems = append(problems, fmt.Errorf("allow: %q: want a network 10.0.0.0/8, a host name, or a suffix .example.com", entry))
+			problems = append(problems, fmt.Errorf("allowed_addresses: %q: want a network 10.0.0.0/8, a host name, or a suffix .example.com", entry))
 		}
 	}
 	return errors.Join(problems...)

@@ -10,7 +10,7 @@ import (
 
 func TestCheckAddress(t *testing.T) {
 	plain, https, insecure := Config{}, Config{HTTPS: true}, Config{Insecure: true}
-	allow := Config{HTTPS: true, Allow: []string{"10.1.0.0/16", "fd00::/8", "pools-1", ".pods.example.com"}}
+	allow := Config{HTTPS: true, AllowedAddresses: []string{"10.1.0.0/16", "fd00::/8", "pools-1", ".pods.example.com"}}
 	for _, c := range []struct {
 		cfg     Config
 		address string
@@ -30,15 +30,15 @@ func TestCheckAddress(t *testing.T) {
 		{allow, "[fd00::1]:80", ""},
 		{allow, "Pools-1:80", ""},
 		{allow, "a.pods.example.com:80", ""},
-		{allow, "10.2.2.3:80", "not in peers.allow"},
-		{allow, "127.0.0.1:80", "not in peers.allow"},
-		{allow, ".pods.example.com:80", "not in peers.allow"},
-		{allow, "pods.example.com:80", "not in peers.allow"},
-		{allow, "a.pods.example.com.attacker:80", "not in peers.allow"},
-		{allow, "xpools-1:80", "not in peers.allow"},
+		{allow, "10.2.2.3:80", "not in peers.allowed_addresses"},
+		{allow, "127.0.0.1:80", "not in peers.allowed_addresses"},
+		{allow, ".pods.example.com:80", "not in peers.allowed_addresses"},
+		{allow, "pods.example.com:80", "not in peers.allowed_addresses"},
+		{allow, "a.pods.example.com.attacker:80", "not in peers.allowed_addresses"},
+		{allow, "xpools-1:80", "not in peers.allowed_addresses"},
 	} {
 		if err := c.cfg.CheckAddress(c.address); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v, %s: got %v, want %q", c.cfg.Allow, c.address, err, c.want)
+			t.Errorf("%+v, %s: got %v, want %q", c.cfg.AllowedAddresses, c.address, err, c.want)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestConfig_ValidatesAllow(t *testing.T) {
 		"10.0.0.0/8": true, "pools-1": true, ".example.com": true, "::1": true,
 		"10.0.0.0/33": false, "*.example.com": false, "": false, ".": false, "a b": false,
 	} {
-		if err := (Config{Allow: []string{entry}}).Validate(); (err == nil) != good {
+		if err := (Config{AllowedAddresses: []string{entry}}).Validate(); (err == nil) != good {
 			t.Errorf("%q: got %v, want valid %t", entry, err, good)
 		}
 	}
@@ -64,7 +64,7 @@ func TestClient_DoesNotCallRejectedAddresses(t *testing.T) {
 		allow []string
 		calls int
 	}{{[]string{"10.0.0.0/8"}, 0}, {nil, 1}} {
-		client := newClient(t, Deps{Owners: map[string]Directory{topics.Pools: &directory{owner: address}}, Check: Config{Allow: c.allow}.CheckAddress})
+		client := newClient(t, Deps{Owners: map[string]Directory{topics.Pools: &directory{owner: address}}, Check: Config{AllowedAddresses: c.allow}.CheckAddress})
 		_, err := client.Waiting(t.Context(), user)
 		if called != c.calls || (err == nil) != (c.calls > 0) {
 			t.Errorf("allow %v: got %d calls and %v, want %d", c.allow, called, err, c.calls)

@@ -101,7 +101,7 @@ type ReplayOptions struct {
 	Rate         float64       // events per second
 	Users        float64       // users per second whose pools are built, of all users
 	Resume       bool          // continue the last run with the same target, span and HalfLife
-	HalfLife     time.Duration // fanout.half_life, if it has changed; 0: it has not
+	HalfLife     time.Duration // fanout.score_half_life, if it has changed; 0: it has not
 }
 
 // command returns the command line that resumes a replay of all users: it has the options that define the result.

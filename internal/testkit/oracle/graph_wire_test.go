@@ -41,7 +41,7 @@ const never = 1_000_000_000 // a threshold that is never exceeded
 // fanoutConfig returns a fan-out configuration with small steps.
 func fanoutConfig(pullAbove int) fanout.Config {
 	cfg := fanout.DefaultConfig()
-	cfg.HalfLife, cfg.StepEdges, cfg.PullAbove = time.Hour, 2, pullAbove
+	cfg.ScoreHalfLife, cfg.StepFollowers, cfg.PullThreshold = time.Hour, 2, pullAbove
 	cfg.BackfillInterval = 0 // defer no backfill: the test does not wait for deferred ones
 	return cfg
 }
@@ -255,7 +255,8 @@ func TestPools_MatchOracle(t *testing.T) {
 				p.apply(lines)
 				if i%2 == 1 {
 					p.compare(fmt.Sprintf("after part %d", i+1))
-					// All earlier pins may have arrived before the edges. These pins arrive after edges and are delivered to followers.
+					// All earlier pins may have arrived before the edges. These pins arrive after edges and are
+					// delivered to followers.
 					p.apply(changes(fmt.Sprintf("%d-%d", seed, i), p.product))
 					p.compare(fmt.Sprintf("after the changes of part %d", i+1))
 				}

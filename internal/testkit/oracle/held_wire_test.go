@@ -21,10 +21,10 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 	t.Parallel()
 	const followers, pins, most, author = 5, 10_000, 20, "user:author"
 	cfg := pools.DefaultConfig()
-	cfg.InactiveAfter, cfg.Cap = 0, most
+	cfg.InactiveAfter, cfg.MaxCandidates = 0, most
 	p := newPipeline(t, cfg)
 	rules := fanoutConfig(never)
-	rules.Recents = 2 * most
+	rules.MaxRecentPublications = 2 * most
 	member := p.Start("fanout", fanout.Group(rules, p.Kafka.Partitions, p.Streams, p.deleted))
 	var lines []schemas.Line
 	for n := range followers {
@@ -55,8 +55,8 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 			queued++
 		}
 	}
-	if dropped := member.Status(topics.Fanout).Dropped["queue_cap"]; queued > 20*rules.Recents || dropped == 0 {
-		t.Errorf("%d walks are queued and %d were dropped, want at most a few times %d queued, and the others dropped", queued, dropped, rules.Recents)
+	if dropped := member.Status(topics.Fanout).Dropped["queue_cap"]; queued > 20*rules.MaxRecentPublications || dropped == 0 {
+		t.Errorf("%d walks are queued and %d were dropped, want at most a few times %d queued, and the others dropped", queued, dropped, rules.MaxRecentPublications)
 	}
 
 	var want []schemas.PinID

@@ -196,7 +196,7 @@ func (p *pipeline) deliver(pins, people, each int) measured {
 // pushed returns a fan-out without pulled followees.
 func pushed() fanout.Config {
 	cfg := fanout.DefaultConfig()
-	cfg.PullAbove = 1_000_000_000
+	cfg.PullThreshold = 1_000_000_000
 	return cfg
 }
 

@@ -87,7 +87,7 @@ func (d Directory) space(found *Findings) error {
 	free := int64(st.Bavail) * int64(st.Bsize)
 	switch {
 	case free < d.MinBytes:
-		found.Problem("free disk space: below rows.min_disk_bytes no partition commits", "%s has %d MiB free", d.Path, free>>20)
+		found.Problem("free disk space: below rows.min_free_disk_bytes no partition commits", "%s has %d MiB free", d.Path, free>>20)
 	case free < 4*d.MinBytes:
 		found.Warn("free disk space", "%s has %d MiB free; below %d MiB every partition stops", d.Path, free>>20, d.MinBytes>>20)
 	}

@@ -161,7 +161,7 @@ func TestPool_FailsUntilPulledPinsAreLoaded(t *testing.T) {
 func TestChunk_ReportsArm(t *testing.T) {
 	cfg := DefaultConfig()
 	changeHome(cfg.Feeds, func(home *rules.Feed) {
-		home.Arms = []rules.Arm{{Feed: "plain", Share: 1}}
+		home.ExperimentArms = []rules.Arm{{Feed: "plain", Share: 1}}
 	})
 	d := newFakePools(3)
 	r := request("v1")
@@ -204,8 +204,8 @@ func TestWaiting_OmitsHeldBack(t *testing.T) {
 	expect("without feed home", 14)
 }
 
-// A pin that was shown long ago and is in a pool again does not count, and other pins are not compared with it. The same holds
-// for a pin that Extensions.Admit rejects.
+// A pin that was shown long ago and is in a pool again does not count, and other pins are not compared with it. The
+// same holds for a pin that Extensions.Admit rejects.
 func TestWaiting_OmitsRejectedByAdmit(t *testing.T) {
 	d := newFakePools(0)
 	for n := range 20 {
@@ -317,7 +317,7 @@ func TestChunk_RandomHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := DefaultConfig()
 		home := cfg.Feeds[rules.Home]
-		home.Defer = rules.Defer{Margin: 5, Budget: 2, Session: time.Minute, Expiry: time.Hour}
+		home.Defer = rules.Defer{Margin: 5, Budget: 2, SessionTimeout: time.Minute, Expiry: time.Hour}
 		cfg.Feeds = rules.Feeds{rules.Home: home, "plain": cfg.Feeds["plain"]}
 		w := newWhyFixture(t, func(_ *layout.Config, c *Config) { c.Feeds = cfg.Feeds })
 		known := make(chan struct{})

@@ -10,24 +10,25 @@ import (
 
 // Config configures the feeds that a Generator composes. See DefaultConfig.
 type Config struct {
-	Head int `yaml:"head" default:"200" range:"100..1000" help:"best candidates of each source that a chunk considers"`
+	CandidatesPerSource int `yaml:"candidates_per_source" default:"200" range:"100..1000" help:"number of best candidates per source that a chunk considers"`
 	// HalfLife is the half-life of write-time scores; see package score. The application copies it from the
 	// configuration of the fan-out. 0: unknown.
 	HalfLife time.Duration `yaml:"-"`
 	// ReactivationTimeout is limited to three quarters of the time that the visit has left.
-	ReactivationTimeout time.Duration `yaml:"reactivation_timeout" default:"100ms" range:"0s..1m" help:"how long a chunk for a reactivated user waits for backfills"`
+	ReactivationTimeout time.Duration `yaml:"reactivation_timeout" default:"100ms" range:"0s..1m" help:"maximum time that a chunk for a reactivated user waits for backfills"`
 	// Feeds are the rules by feed name, such as "home" and "plain".
-	Feeds rules.Feeds `yaml:"feeds" help:"rules by feed name; a feed changes the one that its key like names, or the default feed of its name, or plain"`
+	Feeds rules.Feeds `yaml:"feeds" help:"rules by feed name; each changes the feed that its key extends names, else the default feed of its name, else plain"`
 
-	// HandoverWait is the maximum time from a visit's request for a chunk to the point where the visit may show the chunk as
-	// new. After a partition moved from another process, the generator makes no chunks for this long. Then the topic served has
-	// all items that visits showed as new from chunks of the previous owner. The generator reads the end of that topic and
-	// makes the first chunk when the partition has applied it. This requires that the previous owner makes no chunks after the
-	// brokers revoked the partition. 0: there is no other process. The application copies it from feed.Config.Longest.
+	// HandoverWait is the maximum time from a visit's request for a chunk to the point where the visit may show the
+	// chunk as new. After a partition moved from another process, the generator makes no chunks for this long. Then the
+	// topic served has all items that visits showed as new from chunks of the previous owner. The generator reads the
+	// end of that topic and makes the first chunk when the partition has applied it. This requires that the previous
+	// owner makes no chunks after the brokers revoked the partition. 0: there is no other process. The application
+	// copies it from feed.Config.Longest.
 	HandoverWait time.Duration `yaml:"-"`
 
 	// Sources are the external sources that each chunk requests candidates from.
-	Sources []ExternalSource `yaml:"sources" help:"external sources that are asked for candidates for each chunk"`
+	ExternalSources []ExternalSource `yaml:"external_sources" help:"external sources of candidates, called for each chunk"`
 	// Model is the external model that each chunk requests scores from.
 	Model ExternalModel `yaml:"model"`
 }
@@ -36,7 +37,6 @@ type Config struct {
 func DefaultConfig() Config {
 	c := settings.Defaults[Config]()
 	c.Feeds = rules.Default()
-	c.Model = settings.Defaults[ExternalModel]()
 	c.Model.Timeout = 40 * time.Millisecond
 	return c
 }

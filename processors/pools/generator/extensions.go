@@ -51,7 +51,7 @@ func inProcess() outside.Config {
 // validate validates the sources together with the configured ones.
 func (e Extensions) validate(c Config) error {
 	for _, s := range e.Sources {
-		c.Sources = append(slices.Clone(c.Sources), ExternalSource{Name: s.Name, Config: inProcess(), Limit: s.Limit, Share: s.Share})
+		c.ExternalSources = append(slices.Clone(c.ExternalSources), ExternalSource{Name: s.Name, Config: inProcess(), MaxCandidates: s.Limit, Share: s.Share})
 	}
 	return errors.Join(c.externalProblems()...)
 }

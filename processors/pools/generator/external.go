@@ -23,29 +23,29 @@ import (
 // "created", "score"}…]}. created is RFC 3339 or a number of microseconds. Each source has its own scale of scores. A
 // response has at most 4 MiB and 128 JSON values per requested candidate.
 type ExternalSource struct {
-	Name           schemas.Source `yaml:"name" help:"name of the source, not a built-in one; 1 to 64 bytes"`
+	Name           schemas.Source `yaml:"name" help:"name of the source, 1 to 64 bytes, not that of a built-in source"`
 	outside.Config `yaml:",inline"`
-	Limit          int     `yaml:"limit" range:"1..1000" help:"candidates requested"`
-	Share          float64 `yaml:"share" help:"share in feeds that do not name the source, 0 to 1e9; 0: the share of others"`
+	MaxCandidates  int     `yaml:"max_candidates" range:"1..1000" help:"maximum number of candidates requested"`
+	Share          float64 `yaml:"share" help:"share in feeds that do not name the source, 0 to 1e9; 0: default_share of the feed"`
 }
 
 // ExternalModel adds to the scores of candidates while a chunk is composed.
 //
 // The request is {"user", "feed", "candidates": [{"pin", "source", "score", "created", "author", "board", "interests"}…]}.
-// The response is {"scores": {pin: number…}}. A pin without a score gets no addition. The bounds of the response are those of
-// ExternalSource.
+// The response is {"scores": {pin: number…}}. A pin without a score gets no addition. The bounds of the response are
+// those of ExternalSource.
 type ExternalModel struct {
 	outside.Config `yaml:",inline"` // without a URL there is no model
-	Candidates     int              `yaml:"candidates" default:"200" range:"1..1000" help:"best candidates of all sources that are sent"`
+	MaxCandidates  int              `yaml:"max_candidates" default:"200" range:"1..1000" help:"number of best candidates of all sources that are sent to the model"`
 }
 
 func (c Config) externalProblems() []error {
 	var errs []error
 	names := map[schemas.Source]bool{}
-	for i, s := range c.Sources {
-		errs = append(errs, under(fmt.Sprintf("sources[%d].", i), s.validate())...)
+	for i, s := range c.ExternalSources {
+		errs = append(errs, under(fmt.Sprintf("external_sources[%d].", i), s.validate())...)
 		if names[s.Name] {
-			errs = append(errs, fmt.Errorf("sources[%d].name: %q: want a unique name", i, s.Name))
+			errs = append(errs, fmt.Errorf("external_sources[%d].name: %q: want a unique name", i, s.Name))
 		}
 		names[s.Name] = true
 	}
@@ -89,7 +89,7 @@ func under(prefix string, err error) []error {
 // withShares adds the shares of external sources and extensions to the feeds that do not name them.
 func (c Config) withShares(extensions Extensions) rules.Feeds {
 	given := map[schemas.Source]float64{}
-	for _, s := range c.Sources {
+	for _, s := range c.ExternalSources {
 		given[s.Name] = s.Share
 	}
 	for _, s := range extensions.Sources {
@@ -138,17 +138,17 @@ func newExternal(cfg Config, deps Deps) *external {
 		x.services = append(x.services, s)
 		return s
 	}
-	for _, s := range cfg.Sources {
-		x.sources = append(x.sources, candidateSource{s.Name, s.Limit, fetchFrom(service(s.Config))})
+	for _, s := range cfg.ExternalSources {
+		x.sources = append(x.sources, candidateSource{s.Name, s.MaxCandidates, fetchFrom(service(s.Config))})
 	}
 	for _, s := range deps.Extensions.Sources {
 		x.sources = append(x.sources, candidateSource{s.Name, s.Limit, s.guarded()})
 	}
 	switch {
 	case deps.Extensions.Score != nil:
-		x.scorer = deps.Extensions.scorer(cfg.Model.Candidates)
+		x.scorer = deps.Extensions.scorer(cfg.Model.MaxCandidates)
 	case cfg.Model.URL != "":
-		x.scorer = scorerOf(service(cfg.Model.Config), cfg.Model.Candidates)
+		x.scorer = scorerOf(service(cfg.Model.Config), cfg.Model.MaxCandidates)
 	}
 	return x
 }
@@ -208,7 +208,7 @@ const maxModelScore = 1e6
 
 // score requests the scores of the best candidates. It does nothing without a model, or if the feed does not use one.
 func (g *Generator) score(ctx context.Context, c *composition) {
-	if g.external.scorer == nil || c.rules.Model == 0 {
+	if g.external.scorer == nil || c.rules.ModelWeight == 0 {
 		return
 	}
 	scores, err := g.external.scorer(ctx, c.User, c.Feed, c.pools)
@@ -225,8 +225,8 @@ func (g *Generator) score(ctx context.Context, c *composition) {
 	}
 }
 
-// scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once for each of
-// its sources. The model's score of a pin applies to all of these.
+// scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once for
+// each of its sources. The model's score of a pin applies to all of these.
 func scored(pools []rules.Pool, n int) []Scored {
 	var list []Scored
 	for rank := 0; ; rank++ {

@@ -68,13 +68,13 @@ func withoutExploration() Config {
 	home := cfg.Feeds[rules.Home]
 	home.Shares = maps.Clone(home.Shares)
 	delete(home.Shares, schemas.Explore)
-	home.Caps, home.Popularity = rules.Caps{}, 0
+	home.Caps, home.PopularityWeight = rules.Caps{}, 0
 	cfg.Feeds = rules.Feeds{rules.Home: home, "plain": cfg.Feeds["plain"]}
 	return cfg
 }
 
 func source(name schemas.Source, service outside.Config) ExternalSource {
-	return ExternalSource{Name: name, Config: service, Limit: 9, Share: 1}
+	return ExternalSource{Name: name, Config: service, MaxCandidates: 9, Share: 1}
 }
 
 func pinsFrom(c *schemas.Chunk, source schemas.Source) []schemas.PinID {
@@ -96,7 +96,7 @@ func TestExternalSource_FiltersCandidates(t *testing.T) {
 	d.rows[string(layout.GraphRow(layout.RegisterBlock, "interest:no"))] = []byte{}
 	cfg := withoutExploration()
 	const future = 1 << 60
-	cfg.Sources = []ExternalSource{source("trends", responding(t, func(q sourceRequest) any {
+	cfg.ExternalSources = []ExternalSource{source("trends", responding(t, func(q sourceRequest) any {
 		if want := (sourceRequest{User: poolstest.Owner, Feed: rules.Home, Limit: 9}); q != want {
 			t.Errorf("request %+v, want %+v", q, want)
 		}
@@ -153,7 +153,7 @@ func counted(t *testing.T, reg prometheus.Gatherer, name string) map[string]floa
 func TestExternalSource_MergesWithPool(t *testing.T) {
 	d := newFakePools(3) // editors: 0, -1, -2
 	cfg := withoutExploration()
-	cfg.Sources = []ExternalSource{source("editors", respondingText(t, `{"candidates":[
+	cfg.ExternalSources = []ExternalSource{source("editors", respondingText(t, `{"candidates":[
 		{"pin":"pin:new","author":"user:a","created":1,"score":-0.5},{"pin":"pin:2","author":"user:a","created":1,"score":5}]}`))}
 	c := externalChunk(t, d, cfg, nil)
 	if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:0", "pin:new", "pin:1"}, pinsFrom(c, "editors")); diff != "" {
@@ -169,12 +169,12 @@ func TestExternal_FailuresDegradeChunk(t *testing.T) {
 	slow := responding(t, func(any) any { <-hang; return nil })
 	slow.Timeout = 10 * time.Millisecond
 	fails := func(any) any { return nil }
-	cfg.Sources = []ExternalSource{
+	cfg.ExternalSources = []ExternalSource{
 		source("slow", slow), source("broken", responding(t, fails)), source("odd", respondingText(t, `{"candidates":7}`)),
 		source("fine", respondingText(t, `{"candidates":[{"pin":"pin:fine","author":"user:a","created":1,"score":1}]}`)),
 		source("late", respondingText(t, `{"candidates":[{"pin":"pin:late","author":"user:a","created":"yesterday","score":1}]}`)),
 	}
-	cfg.Model = ExternalModel{Config: responding(t, fails), Candidates: 10}
+	cfg.Model = ExternalModel{Config: responding(t, fails), MaxCandidates: 10}
 	reg := prometheus.NewRegistry()
 	c := externalChunk(t, newFakePools(2), cfg, reg)
 	if diff := cmp.Diff([]string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded); diff != "" {
@@ -197,7 +197,7 @@ func TestExternalSource_NotCalledWithoutShare(t *testing.T) {
 		home.Shares = maps.Clone(home.Shares)
 		home.Shares["trends"] = 0
 	})
-	cfg.Sources = []ExternalSource{source("trends", responding(t, func(any) any {
+	cfg.ExternalSources = []ExternalSource{source("trends", responding(t, func(any) any {
 		t.Error("the source was called")
 		return nil
 	}))}
@@ -219,7 +219,7 @@ func TestExternalModel_ChangesScores(t *testing.T) {
 		}
 		return modelResponse{map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
 	})
-	cfg.Model.Candidates = 3
+	cfg.Model.MaxCandidates = 3
 	c := externalChunk(t, d, cfg, nil)
 	expectPins(t, c.Served.Items, "pin:2", "pin:0", "pin:3", "pin:1")
 	if score := c.Served.Items[0].RankScore; score != 3 {
@@ -252,29 +252,29 @@ func TestScored_TakesFromAllPools(t *testing.T) {
 
 func TestConfig_Validate(t *testing.T) {
 	good := DefaultConfig()
-	good.Sources = []ExternalSource{source("trends", outside.Config{URL: "http://x/", Timeout: time.Second})}
+	good.ExternalSources = []ExternalSource{source("trends", outside.Config{URL: "http://x/", Timeout: time.Second})}
 	good.Model.URL = "http://y/"
 	if err := errors.Join(DefaultConfig().Validate(), good.Validate()); err != nil {
 		t.Errorf("valid configuration: %v", err)
 	}
-	bad := Config{Head: 1, ReactivationTimeout: -1,
-		Sources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", Limit: 1, Config: outside.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", Limit: 1001}},
-		Model:   ExternalModel{Config: outside.Config{URL: "y"}}}
-	want := strings.Split(`head: 1: want 100 to 1000
+	bad := Config{CandidatesPerSource: 1, ReactivationTimeout: -1,
+		ExternalSources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", MaxCandidates: 1, Config: outside.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", MaxCandidates: 1001}},
+		Model:           ExternalModel{Config: outside.Config{URL: "y"}}}
+	want := strings.Split(`candidates_per_source: 1: want 100 to 1000
 reactivation_timeout: -1ns: want 0s to 1m
 feeds: want at least one
 sources[0].timeout: 0s: want 1ms to 10s
 sources[0].url: "": want an http or https address
-sources[0].limit: 0: want 1 to 1000
+sources[0].max_candidates: 0: want 1 to 1000
 sources[0].name: "following": reserved name: following
 sources[0].share: -1: want 0 to 1e9
 sources[2].timeout: 0s: want 1ms to 10s
 sources[2].url: "": want an http or https address
-sources[2].limit: 1001: want 1 to 1000
+sources[2].max_candidates: 1001: want 1 to 1000
 sources[2].name: "x": want a unique name
 model.timeout: 0s: want 1ms to 10s
 model.url: "y": want an http or https address
-model.candidates: 0: want 1 to 1000`, "\n")
+model.max_candidates: 0: want 1 to 1000`, "\n")
 	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// FeedState returns a user's state of a feed, and the candidates that a visit now would hold back. It changes nothing. It does
-// not call external sources and the model, because it is called often.
+// FeedState returns a user's state of a feed, and the candidates that a visit now would hold back. It changes nothing.
+// It does not call external sources and the model, because it is called often.
 //
 // It returns an error that wraps schemas.ErrUnknownFeed, a *rows.NotOwnerError if this process does not own the user's
 // partition, or a read error.
@@ -59,7 +59,7 @@ func (g *Generator) gatherState(c *composition, v *view, waiting map[schemas.Sou
 		return err
 	}
 	for _, p := range c.pools {
-		all, err := v.best(p.Source, g.pools.Cap)
+		all, err := v.best(p.Source, g.pools.MaxCandidates)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (g *Generator) FeedShares() []schemas.FeedShare {
 	var list []schemas.FeedShare
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Feeds)) {
 		list = append(list, g.sharesOf(name, "", g.cfg.Feeds[name])...)
-		for _, arm := range g.cfg.Feeds[name].Arms {
+		for _, arm := range g.cfg.Feeds[name].ExperimentArms {
 			list = append(list, g.sharesOf(name, arm.Feed, g.cfg.Feeds[arm.Feed])...)
 		}
 	}
@@ -106,7 +106,7 @@ func (g *Generator) sharesOf(name, arm string, feed rules.Feed) []schemas.FeedSh
 	for _, source := range slices.Sorted(maps.Keys(feed.Shares)) {
 		list = append(list, share(source, feed.Shares[source]))
 	}
-	return append(list, share(otherSources, feed.Others))
+	return append(list, share(otherSources, feed.DefaultShare))
 }
 
 // countOf returns the counted items of a source.

@@ -29,7 +29,7 @@ func (w *whyFixture) state() *schemas.FeedState {
 func TestFeedState_AfterVisits(t *testing.T) {
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		changeHome(cfg.Feeds, func(home *rules.Feed) {
-			home.Defer = rules.Defer{Margin: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+			home.Defer = rules.Defer{Margin: 2, SessionTimeout: time.Hour, Expiry: 2 * time.Hour}
 			home.Shares = map[schemas.Source]float64{schemas.Following: 3, schemas.FromInterest: 1}
 		})
 	})
@@ -79,8 +79,8 @@ func TestFeedState_Errors(t *testing.T) {
 func TestFeedShares_CountItems(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Feeds = rules.Feeds{
-		"plain": {Shares: map[schemas.Source]float64{schemas.Following: 1}, Others: 0.5, Memory: 100, Arms: []rules.Arm{{Feed: "calm", Share: 0.1}}},
-		"calm":  {Others: 1, Memory: 100},
+		"plain": {Shares: map[schemas.Source]float64{schemas.Following: 1}, DefaultShare: 0.5, ShareWindow: 100, ExperimentArms: []rules.Arm{{Feed: "calm", Share: 0.1}}},
+		"calm":  {DefaultShare: 1, ShareWindow: 100},
 	}
 	d := newFakePools(5)
 	g := generatorWith(t, cfg, Deps{Rows: d, Metrics: prometheus.NewRegistry()})

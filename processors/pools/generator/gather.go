@@ -58,7 +58,7 @@ func (g *Generator) gather(c *composition, v *view) error {
 			return err
 		}
 	}
-	if c.rules.Popularity > 0 || c.rules.Shares[schemas.Explore] > 0 {
+	if c.rules.PopularityWeight > 0 || c.rules.Shares[schemas.Explore] > 0 {
 		if g.deps.Hot == nil || !g.deps.Hot.Ready() {
 			c.degrade(degradedItems)
 		} else {
@@ -92,9 +92,9 @@ func (g *Generator) filter(c *composition, v *view) error {
 	}
 	c.pools = c.pools[:0:0]
 	for _, source := range list {
-		best, err := v.best(source, g.cfg.Head)
+		best, err := v.best(source, g.cfg.CandidatesPerSource)
 		if err == nil && len(c.offers[source]) > 0 {
-			best, err = v.mergeOffered(source, best, c.offers[source], g.cfg.Head)
+			best, err = v.mergeOffered(source, best, c.offers[source], g.cfg.CandidatesPerSource)
 		}
 		if err != nil {
 			return err
@@ -104,10 +104,10 @@ func (g *Generator) filter(c *composition, v *view) error {
 	return nil
 }
 
-// filterRecent is like filter, but omits only those seen pins that were shown recently. These are nearly all seen pins in the
-// pools, because trims remove the others. The caller must look up the pins that it shows.
+// filterRecent is like filter, but omits only those seen pins that were shown recently. These are nearly all seen pins
+// in the pools, because trims remove the others. The caller must look up the pins that it shows.
 func (g *Generator) filterRecent(c *composition, v *view) error {
-	if err := v.LoadRecentlySeen(g.pools.RecentEntries); err != nil {
+	if err := v.LoadRecentlySeen(g.pools.MaxRecentItems); err != nil {
 		return err
 	}
 	return g.filter(c, v)
@@ -148,7 +148,8 @@ func (v *view) best(source schemas.Source, n int) (best []layout.Candidate, err 
 	return best, errors.Join(err, it.Err)
 }
 
-// mergeOffered merges the best candidates of a source with the offered ones that the user may be shown, and returns the n best.
+// mergeOffered merges the best candidates of a source with the offered ones that the user may be shown, and returns the
+// n best.
 func (v *view) mergeOffered(source schemas.Source, best, offered []layout.Candidate, n int) ([]layout.Candidate, error) {
 	i := 0
 	shown, err := v.Best(source, nil, func() *layout.Candidate {

@@ -31,7 +31,7 @@ func (g *Generator) readComplete(ctx context.Context, user schemas.UserID, f fun
 func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	p := &schemas.Pool{Source: source, Items: []schemas.PoolItem{}}
 	err := g.readComplete(ctx, user, func(v *view) error {
-		all, err := v.best(source, g.pools.Cap)
+		all, err := v.best(source, g.pools.MaxCandidates)
 		if err != nil {
 			return err
 		}
@@ -61,12 +61,13 @@ func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas
 	return list, nil
 }
 
-// Waiting returns the number of pins that a visit of the feed home could show, up to MaxWaiting. It does not count pins that
-// a visit would hold back or may not show now. It does not call external sources and the model, because it is called often.
+// Waiting returns the number of pins that a visit of the feed home could show, up to MaxWaiting. It does not count pins
+// that a visit would hold back or may not show now. It does not call external sources and the model, because it is
+// called often.
 func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
 	feed, arm, ok := g.cfg.Feeds.For(rules.Home, user)
 	if !ok {
-		feed = rules.Feed{Others: 1}
+		feed = rules.Feed{DefaultShare: 1}
 	}
 	c := &composition{ChunkRequest: schemas.ChunkRequest{User: user, Feed: rules.Home}, rules: feed, arm: arm}
 	pins, err := g.waiting(ctx, c)

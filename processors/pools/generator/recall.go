@@ -12,12 +12,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// recall returns the user's newest materialized entries, newest first, as of the time when the rows were read. Each entry that
-// was added since replaces the oldest one. Entries that the user may no longer see are empty, like swept entries in the store.
-// Callers use the recalled entries when no store can report which entries are visible.
+// recall returns the user's newest materialized entries, newest first, as of the time when the rows were read. Each
+// entry that was added since replaces the oldest one. Entries that the user may no longer see are empty, like swept
+// entries in the store. Callers use the recalled entries when no store can report which entries are visible.
 func (g *Generator) recall(ctx context.Context, c *composition) (list []schemas.FeedEntry, err error) {
 	err = g.deps.Rows.Read(ctx, string(c.User), func(s rows.Snapshot) (err error) {
-		list, err = materializedFrom(s, g.deps.Streams.FeedEntries, c.head, g.pools.RecentEntries)
+		list, err = materializedFrom(s, g.deps.Streams.FeedEntries, c.head, g.pools.MaxRecentItems)
 		return err
 	})
 	if err != nil {

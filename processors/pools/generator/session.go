@@ -15,7 +15,8 @@ import (
 type session struct {
 	partition int32
 	number    uint64
-	// exclusiveAt is a time from which each chunk of a previous owner is in the topic served or can no longer be shown as new.
+	// exclusiveAt is a time from which each chunk of a previous owner is in the topic served or can no longer be shown
+	// as new.
 	exclusiveAt time.Time
 	endKnown    bool
 	end         int64 // end offset of the topic served, read after exclusiveAt
@@ -33,7 +34,7 @@ func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view,
 	return g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
 		buffers := g.buffers.Get().(*layout.Buffers)
 		defer g.buffers.Put(buffers)
-		v, err := layout.NewView(s, user, g.deps.Deleted, g.deps.Now(), g.pools.Expiry, buffers)
+		v, err := layout.NewView(s, user, g.deps.Deleted, g.deps.Now(), g.pools.MaxPinAge, buffers)
 		if err != nil {
 			return err
 		}
@@ -51,8 +52,8 @@ func (g *Generator) backfillDeadline(ctx context.Context) time.Time {
 	return g.deps.Now().Add(wait)
 }
 
-// readWhenReady calls f with a view of the user's rows as soon as the partition has applied the chunks of its previous owner.
-// If f is not done, it is called again with the next state of the rows, and at the deadline.
+// readWhenReady calls f with a view of the user's rows as soon as the partition has applied the chunks of its previous
+// owner. If f is not done, it is called again with the next state of the rows, and at the deadline.
 func (g *Generator) readWhenReady(
 	ctx context.Context, user schemas.UserID, deadline time.Time, f func(v *view, deadline time.Time) (done bool, err error),
 ) error {
@@ -80,8 +81,8 @@ func (g *Generator) readWhenReady(
 	}
 }
 
-// session returns the session of the partition of a snapshot. It is ready when the partition has applied all records that were
-// in served at a time after session.exclusiveAt.
+// session returns the session of the partition of a snapshot. It is ready when the partition has applied all records
+// that were in served at a time after session.exclusiveAt.
 func (g *Generator) session(s rows.Snapshot) session {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,8 +125,8 @@ func (g *Generator) endOfServed(ctx context.Context, partition int32) (int64, er
 	return end, nil
 }
 
-// await returns when one of the channels is closed, when ctx ends, or at the given time. It ignores a time that is zero or in
-// the past.
+// await returns when one of the channels is closed, when ctx ends, or at the given time. It ignores a time that is zero
+// or in the past.
 func (g *Generator) await(ctx context.Context, at time.Time, rowsChanged, changed <-chan struct{}) error {
 	var due <-chan time.Time
 	if left := at.Sub(g.deps.Now()); !at.IsZero() && left > 0 {

@@ -76,10 +76,10 @@ func hangs() map[string]struct {
 		place    func(s *hangingService, cfg *Config, extensions *Extensions)
 	}{
 		"a source": {"source:slow", func(_ *hangingService, cfg *Config, _ *Extensions) {
-			cfg.Sources = []ExternalSource{source("slow", patient)}
+			cfg.ExternalSources = []ExternalSource{source("slow", patient)}
 		}},
 		"a model": {degradedModel, func(_ *hangingService, cfg *Config, _ *Extensions) {
-			cfg.Model = ExternalModel{Config: patient, Candidates: 10}
+			cfg.Model = ExternalModel{Config: patient, MaxCandidates: 10}
 		}},
 		"an extension source": {"source:slow", func(s *hangingService, _ *Config, extensions *Extensions) {
 			extensions.Sources = []ExtensionSource{{Name: "slow", Limit: 9, Share: 1, Offer: s.offer}}
@@ -108,8 +108,9 @@ func visitWithin(t *testing.T, g *Generator, wait time.Duration, change func(*sc
 	return c, time.Since(began)
 }
 
-// A visit continues in time without a dependency that hangs, regardless of the timeout of that dependency. After a number of
-// timeouts, the circuit breaker opens, and visits do not wait for the dependency until the breaker is half-open.
+// A visit continues in time without a dependency that hangs, regardless of the timeout of that dependency. After a
+// number of timeouts, the circuit breaker opens, and visits do not wait for the dependency until the breaker is
+// half-open.
 func TestExternal_HangingServiceDoesNotDelayVisit(t *testing.T) {
 	for name, hanging := range hangs() {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestChunk_MadeInTimeIfAllDependenciesHang(t *testing.T) {
 		d, cfg := newFakePools(2), withoutExploration()
 		d.rows[string(layout.KindActivity)] = packed.Encode(&layout.Activity{LastSeen: 1e15, BackfillID: 1e15, Expected: 3})
 		for n := range 3 {
-			cfg.Sources = append(cfg.Sources, source(schemas.Source(fmt.Sprint("slow", n)),
+			cfg.ExternalSources = append(cfg.ExternalSources, source(schemas.Source(fmt.Sprint("slow", n)),
 				outside.Config{URL: "http://slow.example/", Timeout: 5 * time.Second}))
 		}
 		g := generatorWith(t, cfg, Deps{

@@ -156,8 +156,8 @@ func (g *Generator) findServed(w *inquiry, v *view) error {
 	return nil
 }
 
-// find returns a pin's candidate among all candidates of a source, or nil. It also returns the rank among the waiting, unseen
-// candidates, or 0 if the pin is not one of them.
+// find returns a pin's candidate among all candidates of a source, or nil. It also returns the rank among the waiting,
+// unseen candidates, or 0 if the pin is not one of them.
 func (v *view) find(source schemas.Source, pin schemas.PinID, offered []layout.Candidate) (*layout.Candidate, int, error) {
 	all, err := v.candidates(source, slices.Clone(offered))
 	if err != nil {
@@ -210,7 +210,7 @@ func (g *Generator) inspectCandidate(w *inquiry, v *view, source schemas.Source,
 		Source: source, Rank: rank, Edges: v.edges(source, &c.Facets), Reason: v.Hides(source, c),
 	}
 	switch {
-	case rank > g.pools.Cap:
+	case rank > g.pools.MaxCandidates:
 		is.Reason = schemas.ReasonCap
 	case rank == 0 && is.Reason == "" && w.result.Shown == nil: // the view counts pins that were deferred for too long as seen
 		is.Reason = schemas.ReasonDeferralExpired
@@ -218,7 +218,7 @@ func (g *Generator) inspectCandidate(w *inquiry, v *view, source schemas.Source,
 		is.Reason = schemas.ReasonSeen
 	}
 	is.RankScore, is.Parts = schemas.RankScore(c.PoolScore), g.writeTime(source, c, w.Card)
-	if rank > 0 && rank <= g.pools.Cap {
+	if rank > 0 && rank <= g.pools.MaxCandidates {
 		if !w.waits || rank < w.ranked {
 			w.ranked = rank
 		}
@@ -308,8 +308,8 @@ func (g *Generator) isFullAbove(v *view, source schemas.Source, card *schemas.Ca
 	if g.cfg.HalfLife == 0 || card == nil || !(card.Quality > 0) {
 		return false, nil
 	}
-	pool, err := v.best(source, g.pools.Cap)
-	if err != nil || len(pool) < g.pools.Cap {
+	pool, err := v.best(source, g.pools.MaxCandidates)
+	if err != nil || len(pool) < g.pools.MaxCandidates {
 		return false, err
 	}
 	weight := float32(0)
@@ -353,7 +353,7 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 		}
 	case g.deps.Extensions.rejects(c, w.Pin):
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonOwnRule
-	case explained.Fate == rules.NoShare && w.ranked > g.cfg.Head:
+	case explained.Fate == rules.NoShare && w.ranked > g.cfg.CandidatesPerSource:
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonBeyondHead
 	default:
 		a.Fate, a.Reason = fateOf(&explained)

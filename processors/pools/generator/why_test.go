@@ -120,7 +120,7 @@ func TestWhy_Waiting(t *testing.T) {
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		home := cfg.Feeds[rules.Home]
 		home.Caps = rules.Caps{Window: 2, Author: 1}
-		cfg.Feeds[rules.Home], cfg.Head = home, 100
+		cfg.Feeds[rules.Home], cfg.CandidatesPerSource = home, 100
 	})
 	w.graph(layout.RegisterFollow, "user:b")
 	card := w.deliver(schemas.Following, "pin:first", 0, byA)
@@ -252,7 +252,7 @@ func TestWhy_Out(t *testing.T) {
 		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonNever, "interest:x", "user:a")
 	})
 	t.Run("trimmed, and beyond the cap", func(t *testing.T) {
-		w := newWhyFixture(t, func(pools *layout.Config, _ *Config) { pools.Cap = 10 })
+		w := newWhyFixture(t, func(pools *layout.Config, _ *Config) { pools.MaxCandidates = 10 })
 		for n := range 10 {
 			w.deliver(schemas.Following, poolstest.PinID(n), schemas.Micros(n), byA)
 		}
@@ -264,7 +264,7 @@ func TestWhy_Out(t *testing.T) {
 		w.expect(w.why("pin:stands", nil), schemas.FateOut, schemas.ReasonCap)
 	})
 	t.Run("expired", func(t *testing.T) {
-		w := newWhyFixture(t, func(pools *layout.Config, _ *Config) { pools.Expiry = time.Hour })
+		w := newWhyFixture(t, func(pools *layout.Config, _ *Config) { pools.MaxPinAge = time.Hour })
 		card := w.deliver(schemas.Following, "pin:1", day, byA)
 		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonExpired)
 		card.Pin = "pin:2"
@@ -288,7 +288,7 @@ func TestWhy_Out(t *testing.T) {
 func TestWhy_HeldBack(t *testing.T) {
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		changeHome(cfg.Feeds, func(home *rules.Feed) {
-			home.Defer = rules.Defer{Margin: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+			home.Defer = rules.Defer{Margin: 2, SessionTimeout: time.Hour, Expiry: 2 * time.Hour}
 			home.Shares[schemas.Related] = 0
 		})
 	})
@@ -356,7 +356,7 @@ func TestWhy_Offered(t *testing.T) {
 	var service outside.Config
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		service = respondingText(t, `{"candidates":[{"pin":"pin:1","author":"user:z","created":1,"score":1}]}`)
-		cfg.Sources = []ExternalSource{source("trends", service)}
+		cfg.ExternalSources = []ExternalSource{source("trends", service)}
 	})
 	got := w.why("pin:1", nil)
 	w.expect(got, schemas.FateNext, "")
@@ -365,12 +365,13 @@ func TestWhy_Offered(t *testing.T) {
 	}
 }
 
-// A pin that was shown long ago and is still in a pool defers no other pin. This holds even for a weak pin that a cap skips.
+// A pin that was shown long ago and is still in a pool defers no other pin. This holds even for a weak pin that a cap
+// skips.
 func TestChunk_SeenPinsTakeNoBudget(t *testing.T) {
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		changeHome(cfg.Feeds, func(home *rules.Feed) {
 			home.Caps = rules.Caps{Window: 4, Author: 1}
-			home.Defer = rules.Defer{Margin: 3, Budget: 1, Session: time.Hour, Expiry: 2 * time.Hour}
+			home.Defer = rules.Defer{Margin: 3, Budget: 1, SessionTimeout: time.Hour, Expiry: 2 * time.Hour}
 		})
 	})
 	w.graph(layout.RegisterFollow, "user:b")
@@ -386,14 +387,14 @@ func TestChunk_SeenPinsTakeNoBudget(t *testing.T) {
 	}
 }
 
-// For every pin of random pools, Why returns next if and only if a visit shows the pin. It returns hidden if and only if the
-// pin is hidden.
+// For every pin of random pools, Why returns next if and only if a visit shows the pin. It returns hidden if and only
+// if the pin is hidden.
 func TestWhy_AgreesWithVisits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 			changeHome(cfg.Feeds, func(home *rules.Feed) {
 				home.Caps = rules.Caps{Window: 4, Author: 1, Board: 1}
-				home.Defer = rules.Defer{Margin: 3, Budget: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+				home.Defer = rules.Defer{Margin: 3, Budget: 2, SessionTimeout: time.Hour, Expiry: 2 * time.Hour}
 			})
 		})
 		if rapid.Bool().Draw(rt, "block") {
@@ -433,7 +434,8 @@ func TestWhy_AgreesWithVisits(t *testing.T) {
 	})
 }
 
-// For a user, a block by another user has the same result as a pin that no edge delivered. The user's own blocks are reported.
+// For a user, a block by another user has the same result as a pin that no edge delivered. The user's own blocks are
+// reported.
 func TestWhy_MasksBlocksByOthers(t *testing.T) {
 	undelivered := func(f schemas.Facets, followed bool) *schemas.Why {
 		w := newWhyFixture(t, nil)

@@ -9,20 +9,20 @@ import (
 // Config holds the caps of the pools. See DefaultConfig.
 type Config struct {
 	// Hidden candidates have a separate cap of the same size.
-	Cap     int `yaml:"cap" default:"500" range:"10..1000000" help:"visible candidates kept per user and source"`
-	Sources int `yaml:"sources" default:"16" range:"3..100" help:"sources per user, including external ones"`
+	MaxCandidates int `yaml:"max_candidates" default:"500" range:"10..1000000" help:"maximum number of visible candidates per user and source"`
+	MaxSources    int `yaml:"max_sources" default:"16" range:"3..100" help:"maximum number of sources per user, including external sources"`
 	// The follows with the latest event times are over the cap and deliver nothing until others end. A change takes effect
 	// with the user's next follow or unfollow.
-	MaxFollowees int `yaml:"max_followees" default:"10000" range:"0..100000" help:"follows of a user that count; 0: 10000"`
-	SeenCap      int `yaml:"seen_cap" default:"100000" range:"1000..1000000" help:"seen pins remembered per user"`
+	MaxFollowees int `yaml:"max_followees" default:"10000" range:"0..100000" help:"maximum number of effective follows per user; 0: 10000"`
+	MaxSeenPins  int `yaml:"max_seen_pins" default:"100000" range:"1000..1000000" help:"maximum number of seen pins stored per user"`
 	// The entries serve responses without the feed store.
-	RecentEntries int `yaml:"recent_entries" default:"200" range:"100..1000" help:"newest materialized items of a user that the pools keep"`
+	MaxRecentItems int `yaml:"max_recent_items" default:"200" range:"100..1000" help:"number of newest materialized items stored per user"`
 
-	Expiry time.Duration `yaml:"expiry" range:"0|1m.." help:"age at which a pin stops being a candidate; 0: never"`
+	MaxPinAge time.Duration `yaml:"max_pin_age" range:"0|1m.." help:"age at which a pin is no longer a candidate; 0: never"`
 	// The time counts by arrival from the last visit or, without any visit, from the first follow. The followees of an
-	// inactive user deliver nothing new until the next visit. If InactiveAfter changes to 0, an inactive user stays inactive
-	// until the next visit or rebuild. If it changes from 0, the time of an active user counts from the next visit, follow or
-	// rebuild.
+	// inactive user deliver nothing new until the next visit. If InactiveAfter changes to 0, an inactive user stays
+	// inactive until the next visit or rebuild. If it changes from 0, the time of an active user counts from the next
+	// visit, follow or rebuild.
 	InactiveAfter time.Duration `yaml:"inactive_after" default:"720h" range:"0|1s.." help:"time without a visit after which a user is inactive; 0: never"`
 }
 

@@ -18,7 +18,7 @@ const (
 	// source 0x00 score pin 0x00 version → body, see package ranked; best first; first versions only
 	KindFirstVersion = 'c'
 	KindLaterVersion = 'd' // same for later versions, and for offers of external systems
-	KindMaterialized = 'e' // last position → FeedEntries record of a visit; the newest Config.RecentEntries entries
+	KindMaterialized = 'e' // last position → FeedEntries record of a visit; the newest Config.MaxRecentItems entries
 	KindFollowCounts = 'f' // counts of the follows
 	// register, other → for a follow its time and weight; one row per live block and admitted follow
 	KindGraph         = 'g'

@@ -214,7 +214,7 @@ func (w *world) service(t *testing.T, s store, definitions string) *feature.Serv
 	metrics, err := feature.NewMetrics(prometheus.NewRegistry())
 	must.OK(t, err)
 	cfg := feature.DefaultConfig()
-	cfg.Deadline = time.Minute // a remote store may be slow here
+	cfg.Timeout = time.Minute // a remote store may be slow here
 	service, err := feature.NewService(cfg, feature.Deps{
 		Store: s, Definitions: defs, Deleted: noneDeleted{}, Metrics: metrics, Log: slog.New(slog.DiscardHandler), Now: w.now.Time,
 	})

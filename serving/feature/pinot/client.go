@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/jsonbound"
 )
 
-// ErrTooLarge is returned when an answer is larger than Config.MaxBytes.
+// ErrTooLarge is returned when an answer is larger than Config.MaxResponseBytes.
 var ErrTooLarge = errors.New("answer is too large")
 
 // ErrPartial is returned when not all servers responded.
@@ -51,8 +51,8 @@ type Client struct {
 // cannot be read. The caller must call Close.
 func NewClient(cfg Config) (*Client, error) {
 	transport := &http.Transport{
-		MaxConnsPerHost:     cfg.MaxConns,
-		MaxIdleConnsPerHost: cfg.MaxConns, // otherwise all but two are closed after each burst
+		MaxConnsPerHost:     cfg.MaxConnections,
+		MaxIdleConnsPerHost: cfg.MaxConnections, // otherwise all but two are closed after each burst
 		IdleConnTimeout:     time.Minute,
 		DisableCompression:  true, // answers are small, and a limit on bytes is then a limit on memory
 	}
@@ -60,7 +60,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pinot.client: %w", err)
 	}
-	c := &Client{brokers: brokers{now: time.Now}, maxBytes: cfg.MaxBytes, transport: transport, http: over}
+	c := &Client{brokers: brokers{now: time.Now}, maxBytes: cfg.MaxResponseBytes, transport: transport, http: over}
 	for _, b := range cfg.Brokers {
 		url, _ := address(b) // checked by Validate
 		c.brokers.all = append(c.brokers.all, &endpoint{url: url})
@@ -76,7 +76,7 @@ type answer struct {
 	rows     [][]any
 	fresh    time.Time // arrival of the newest action in the queried partitions, of the least fresh one; zero: unknown
 	capped   bool      // Pinot reached its limit of groups
-	complete int       // with ErrTooLarge: complete rows within Config.MaxBytes; -1: there is no table
+	complete int       // with ErrTooLarge: complete rows within Config.MaxResponseBytes; -1: there is no table
 }
 
 // query runs a query. width is the expected number of columns.

@@ -35,7 +35,7 @@ func broker(t *testing.T, answer http.HandlerFunc) *Client {
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	cfg := DefaultConfig()
-	cfg.Brokers, cfg.MaxBytes = []string{strings.TrimPrefix(server.URL, "http://")}, 64<<10
+	cfg.Brokers, cfg.MaxResponseBytes = []string{strings.TrimPrefix(server.URL, "http://")}, 64<<10
 	c, err := NewClient(cfg)
 	must.OK(t, err)
 	t.Cleanup(c.Close)
@@ -270,18 +270,18 @@ func TestClient_LoginOverTLS(t *testing.T) {
 func TestAdmin_HidesStreamSecrets(t *testing.T) {
 	const jaas = "PlainLoginModule required password=correct-horse"
 	s := Setup{Config: DefaultConfig(), Partitions: 4}
-	s.Config.Stream = map[string]secure.Secret{"sasl.jaas.config": jaas}
+	s.Config.StreamConfig = map[string]secure.Secret{"sasl.jaas.config": jaas}
 	for _, r := range []Release{V0, V1} {
 		table, err := Table(r, s.stream())
 		must.OK(t, err)
-		shown, err := masked(table, s.Config.Stream)
+		shown, err := masked(table, s.Config.StreamConfig)
 		must.OK(t, err)
 		if !strings.Contains(string(table), jaas) || strings.Contains(string(shown), "horse") || !strings.Contains(string(shown), `"sasl.jaas.config": "(hidden)"`) {
 			t.Errorf("%s: applied %s\nshown %s", r, table, shown)
 		}
 	}
 	var want, got any = object{"sasl.jaas.config": jaas}, object{"sasl.jaas.config": "another-horse"}
-	differ := differences("table", mask(want, s.Config.Stream), mask(got, s.Config.Stream))
+	differ := differences("table", mask(want, s.Config.StreamConfig), mask(got, s.Config.StreamConfig))
 	if len(differ) != 1 || strings.Contains(differ[0], "horse") {
 		t.Errorf("differences: got %q, want one, without a secret", differ)
 	}

@@ -13,27 +13,27 @@ import (
 
 // Config configures the connection to Pinot. See DefaultConfig.
 type Config struct {
-	Brokers    []string `yaml:"brokers" help:"Pinot brokers, host:port or URL, used in turn and as failover; none: features come from the embedded store"`
+	Brokers    []string `yaml:"brokers" help:"Pinot brokers, host:port or URL, used in turn and for failover; none: features are read from the embedded store"`
 	Controller string   `yaml:"controller" default:"127.0.0.1:9000" help:"Pinot controller, host:port or URL; manages the table and reports Pinot's offsets"`
 	// Of the rows of a user, the newest that fit are read.
-	MaxBytes int64 `yaml:"max_bytes" default:"64MiB" range:"64KiB..1GiB" help:"size of one answer of a broker"`
-	MaxConns int   `yaml:"max_conns" default:"32" range:"1..1024" help:"connections to each broker"`
+	MaxResponseBytes int64 `yaml:"max_response_bytes" default:"64MiB" range:"64KiB..1GiB" help:"maximum size of a response of a broker"`
+	MaxConnections   int   `yaml:"max_connections" default:"32" range:"1..1024" help:"maximum number of connections to each broker"`
 
 	Client secure.HTTP `yaml:"client"` // HTTP settings for brokers and controller; TLS if the URL starts with https
 
-	Kafka    []string `yaml:"kafka" help:"Kafka brokers as Pinot's servers reach them; empty: those of this program"`
-	Registry string   `yaml:"registry" help:"URL of the registry's Confluent-compatible API as Pinot's servers reach it; empty: that of this program"`
-	Replicas int      `yaml:"replicas" default:"1" range:"1..10" help:"replicas of each segment"`
+	KafkaBrokers []string `yaml:"kafka_brokers" help:"Kafka brokers as Pinot's servers reach them; empty: the value of kafka"`
+	RegistryURL  string   `yaml:"registry_url" help:"URL of the registry's Confluent-compatible API as Pinot's servers reach it; empty: the value of registry"`
+	Replicas     int      `yaml:"replicas" default:"1" range:"1..10" help:"replicas of each segment"`
 	// Stream is added to the table's stream configuration, which tells Pinot's servers how to reach Kafka and the
 	// registry: security.protocol, sasl.mechanism, sasl.jaas.config, … The values are secrets. They are never printed,
 	// but Pinot keeps them in its table.
-	Stream map[string]secure.Secret `yaml:"stream" help:"additional stream configuration of the table, such as security.protocol"`
+	StreamConfig map[string]secure.Secret `yaml:"stream_config" help:"additional stream configuration of the table, such as security.protocol"`
 }
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	c := settings.Defaults[Config]()
-	c.Stream = map[string]secure.Secret{}
+	c.StreamConfig = map[string]secure.Secret{}
 	return c
 }
 
@@ -50,9 +50,9 @@ func (c Config) Validate() error {
 	if _, err := address(c.Controller); err != nil {
 		errs = append(errs, fmt.Errorf("controller: %w", err))
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.Stream)) {
-		if err := c.Stream[key].Check(); err != nil {
-			errs = append(errs, fmt.Errorf("stream: %q: %w", key, err))
+	for _, key := range slices.Sorted(maps.Keys(c.StreamConfig)) {
+		if err := c.StreamConfig[key].Check(); err != nil {
+			errs = append(errs, fmt.Errorf("stream_config: %q: %w", key, err))
 		}
 	}
 	return errors.Join(append(errs, settings.Under("client", c.Client.Validate()))...)

@@ -20,7 +20,7 @@
 // A query ends with its context: Pinot receives the remaining time as a timeout. One of several brokers may be
 // unavailable without a failed answer; see Client. Exceptions inside an answer with status 200, servers that did not
 // respond, and an answer without a table are errors. No error contains the SQL. If the rows would exceed
-// Config.MaxBytes, fewer are requested, and features that need more have the reason cap.
+// Config.MaxResponseBytes, fewer are requested, and features that need more have the reason cap.
 //
 // The table is partitioned by actor like the topic, keeps 96 hours, and deduplicates event ids. Pinot's controller
 // reports the offsets up to which Pinot has ingested (Admin.Reached).

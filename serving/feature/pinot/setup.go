@@ -34,7 +34,7 @@ func (s Setup) Verify(ctx context.Context) ([]string, error) {
 
 // stream returns how Pinot's servers reach the topic.
 func (s Setup) stream() Stream {
-	out := Stream{Brokers: s.Config.Kafka, Registry: s.Config.Registry, Partitions: s.Partitions, Replicas: s.Config.Replicas, More: s.Config.Stream}
+	out := Stream{Brokers: s.Config.KafkaBrokers, Registry: s.Config.RegistryURL, Partitions: s.Partitions, Replicas: s.Config.Replicas, More: s.Config.StreamConfig}
 	if len(out.Brokers) == 0 {
 		out.Brokers = s.Kafka
 	}
@@ -62,6 +62,6 @@ func (s Setup) Definitions(release Release) (d Definitions, err error) {
 	if err != nil {
 		return d, err
 	}
-	d.Table, err = masked(table, s.Config.Stream)
+	d.Table, err = masked(table, s.Config.StreamConfig)
 	return d, err
 }

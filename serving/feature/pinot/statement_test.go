@@ -123,7 +123,7 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 	}
 	bad := Config{Brokers: []string{"http://b/path", "x:1"}, Controller: ""}
 	err := bad.Validate()
-	for _, want := range []string{"max_bytes: 0", "max_conns: 0", "replicas: 0", `brokers: "http://b/path"`, `controller: ""`} {
+	for _, want := range []string{"max_response_bytes: 0", "max_connections: 0", "replicas: 0", `brokers: "http://b/path"`, `controller: ""`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}

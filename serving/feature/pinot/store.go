@@ -82,8 +82,8 @@ type page struct {
 }
 
 // newest reads the newest rows, one above the limit to see whether there are more. If the answer would exceed
-// Config.MaxBytes, it requests as many rows as fitted, so that a user with wide rows does not count as a failure of the
-// store.
+// Config.MaxResponseBytes, it requests as many rows as fitted, so that a user with wide rows does not count as a
+// failure of the store.
 func (s *Store) newest(ctx context.Context, user schemas.UserID, defs []feature.Definition, after, upTo int64) (page, error) {
 	for limit := s.cfg.MaxActions + 1; limit > 0; {
 		q := rows(user, defs, after, upTo, limit)

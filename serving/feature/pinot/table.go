@@ -36,7 +36,7 @@ type Stream struct {
 	Registry   string   // URL of the Confluent-compatible API
 	Partitions int32
 	Replicas   int // of each segment
-	// More is added to the stream configuration; see Config.Stream.
+	// More is added to the stream configuration; see Config.StreamConfig.
 	More map[string]secure.Secret
 }
 

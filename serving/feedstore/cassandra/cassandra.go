@@ -11,11 +11,12 @@
 // Every cell is written with the time or the version of its record as the write time, and the write time decides in
 // Cassandra. Therefore a write reads nothing, a repeat changes nothing, and any order of the same writes leads to the same
 // rows, as the conformance suite requires. At the same write time the greater value remains; edges rely on this. A write
-// time in the far future could be neither overwritten nor deleted, so the pipeline rejects such events before they get here.
+// time in the far future could be neither overwritten nor deleted, so the pipeline rejects such events before they get
+// here.
 //
 // An entry, the floor and the range that is trimmed are written to one partition in one mutation, so that a page and its
-// floor are consistent. Trimming and erasure are the only deletes of feeds. Trimming deletes everything below the floor with
-// one range tombstone, which the newest page never reads.
+// floor are consistent. Trimming and erasure are the only deletes of feeds. Trimming deletes everything below the floor
+// with one range tombstone, which the newest page never reads.
 //
 // Deletion. The following deletes the rows of each table. An erasure deletes all rows of the user.
 //
@@ -26,8 +27,8 @@
 //	listings       erasure of the followee; the version of a deleted pin stays
 //	deleted_users  never: a delete is final
 //
-// The store uses no counters, no lightweight transactions and no batches over several partitions. It binds no nulls, because
-// a null writes a tombstone.
+// The store uses no counters, no lightweight transactions and no batches over several partitions. It binds no nulls,
+// because a null writes a tombstone.
 //
 // A quorum of the datacenter acknowledges writes and answers reads, so a read after a Write sees it. The setting
 // commitlog_sync in cassandra.yaml decides whether a killed node keeps its acknowledged writes. With periodic, which is the
@@ -55,8 +56,8 @@ import (
 type Config struct {
 	Keyspace string `yaml:"keyspace" default:"smartfeed" help:"keyspace of the tables: a letter, then at most 47 of a-z, 0-9 and _"`
 	// A read usually ends earlier, with its context.
-	Timeout time.Duration `yaml:"timeout" default:"2s" range:"10ms..1m" help:"time limit of one request to a node"`
-	Writers int           `yaml:"writers" default:"16" range:"1..1024" help:"mutations of one write in flight"`
+	Timeout             time.Duration `yaml:"timeout" default:"2s" range:"10ms..1m" help:"timeout of a request to a node"`
+	MaxConcurrentWrites int           `yaml:"max_concurrent_writes" default:"16" range:"1..1024" help:"maximum number of concurrent mutations of one write"`
 	// Trimming already limits the length of a feed; a TTL also removes the items of users who never return. The feed of a
 	// user who does return ends with the items that have not expired. The TTL applies to items written after apply has set
 	// it.
@@ -125,8 +126,8 @@ func (c Cluster) Validate() error {
 // ErrUnavailable is returned while there is no session with the cluster. Run keeps trying to connect.
 var ErrUnavailable = errors.New("the cluster cannot be reached")
 
-// Store is a feed store on one cluster. Its methods are safe for concurrent use. They return ErrUnavailable at once while there is
-// no session. Run creates the session and maintains it.
+// Store is a feed store on one cluster. Its methods are safe for concurrent use. They return ErrUnavailable at once
+// while there is no session. Run creates the session and maintains it.
 type Store struct {
 	name    string
 	cfg     Config
@@ -147,7 +148,7 @@ func New(name string, cfg Config, cluster Cluster, maxFeed int, log *slog.Logger
 		problems = errors.Join(problems, errors.New("hosts: none"))
 	}
 	if maxFeed < 10 {
-		problems = errors.Join(problems, fmt.Errorf("max_feed: %d: want at least 10", maxFeed))
+		problems = errors.Join(problems, fmt.Errorf("max_items: %d: want at least 10", maxFeed))
 	}
 	if problems != nil {
 		return nil, fmt.Errorf("feed store %s: %w", name, problems)

@@ -69,9 +69,9 @@ func newPair(t *testing.T) *pair {
 	}
 	p.write(t, 1, feedLength)
 	reads := hedged.DefaultConfig()
-	reads.Recover = 20 // a healthy primary is first again after five seconds
+	reads.FailbackReads = 20 // a healthy primary is first again after five seconds
 	// The number of extra reads is then at most 0.05 + 0.02 + 40 / 2000 per read, plus the few in flight during a swap.
-	reads.Burst = 2 * reads.Losses
+	reads.BudgetBurst = 2 * reads.FailoverLosses
 	var err error
 	p.Store, err = hedged.New(reads, hedged.Stores{Primary: p.stores[0], Standby: p.stores[1]}, prometheus.NewRegistry())
 	must.OK(t, err)
@@ -168,9 +168,9 @@ func (p *pair) read(t *testing.T, n int) outcome {
 	return o
 }
 
-// maxExtra is the maximum of extra reads per read. The configuration allows 0.09. Each time that the stores swap places, the
-// reads in flight are added: on a machine so busy that reads take a second, a tenth of all. Without bounds, a store that is
-// slow or hangs costs an extra read for each.
+// maxExtra is the maximum of extra reads per read. The configuration allows 0.09. Each time that the stores swap
+// places, the reads in flight are added: on a machine so busy that reads take a second, a tenth of all. Without bounds,
+// a store that is slow or hangs costs an extra read for each.
 const maxExtra = 0.2
 
 // tries is how often a state is tried until all pages are answered. A machine that stalls for seconds stops both
@@ -178,8 +178,8 @@ const maxExtra = 0.2
 const tries = 3
 
 // TestRealCassandraHedged reads pages while both of two clusters are up, and while one of them is down, hangs, or is slow.
-// It checks that all reads are answered, and the number of extra reads. It prints times but does not check them, because the
-// machine may be busy.
+// It checks that all reads are answered, and the number of extra reads. It prints times but does not check them,
+// because the machine may be busy.
 func TestRealCassandraHedged(t *testing.T) {
 	p := newPair(t)
 	n := cassandratest.Count(t, readsVariable)

@@ -113,7 +113,7 @@ func TestValidate_ReportsEveryProblem(t *testing.T) {
 		t.Errorf("default cluster: %v", err)
 	}
 	err := Config{Keyspace: "drop table", TTL: time.Millisecond}.Validate()
-	for _, field := range []string{"keyspace", "timeout", "writers", "ttl"} {
+	for _, field := range []string{"keyspace", "timeout", "max_concurrent_writes", "ttl"} {
 		if !strings.Contains(err.Error(), field+": ") {
 			t.Errorf("got %[2]v, want %[1]s in it", field, err)
 		}

@@ -63,7 +63,7 @@ func (s *Store) Write(ctx context.Context, b feedstore.Batch) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(s.cfg.Writers)
+	group.SetLimit(s.cfg.MaxConcurrentWrites)
 	for _, l := range lanes(b, s.trim) {
 		group.Go(func() error { return l.write(ctx, session) })
 	}

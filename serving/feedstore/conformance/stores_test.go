@@ -17,7 +17,7 @@ import (
 func TestEmbedded(t *testing.T) {
 	run(t, func(t *testing.T, maxFeed int) store {
 		cfg := feedstore.DefaultConfig()
-		cfg.MaxFeed = maxFeed
+		cfg.MaxItems = maxFeed
 		s, err := feedstore.Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler))
 		must.OK(t, err)
 		t.Cleanup(func() {

@@ -30,26 +30,27 @@ type balance struct {
 	credit  [2]float64 // late reads that may still be sent to each store on credit
 	follows float64    // remaining reads that may follow a swap, beyond budget and credit
 	missed  [2]int     // consecutive calls of each store without an answer in time
-	lost    float64    // reads lost by the first store, less Config.Budget for each read it won
+	lost    float64    // reads lost by the first store, less Config.BudgetRatio for each read it won
 	warm    float64    // reads due to be sent to the second store
 	good    int        // consecutive successful warm reads of the primary while it is second
 }
 
 func newBalance(cfg Config) *balance {
-	full := float64(cfg.Burst)
+	full := float64(cfg.BudgetBurst)
 	return &balance{cfg: cfg, tokens: full, credit: [2]float64{full, full}, follows: followers * full}
 }
 
-// followers times Config.Burst is how many waiting reads may follow a swap: some hundreds are in flight when a store hangs.
-// Each answer in time earns Config.Budget of one. Two overloaded stores swap repeatedly, and earn next to nothing.
+// followers times Config.BudgetBurst is how many waiting reads may follow a swap: some hundreds are in flight when a
+// store hangs. Each answer in time earns Config.BudgetRatio of one. Two overloaded stores swap repeatedly, and earn
+// next to nothing.
 const followers = 10
 
 // begin counts a read. It returns which store is first, and whether this read also warms the second.
 func (b *balance) begin() (first side, warm bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tokens = min(b.tokens+b.cfg.Budget, float64(b.cfg.Burst))
-	b.warm += b.cfg.Warm
+	b.tokens = min(b.tokens+b.cfg.BudgetRatio, float64(b.cfg.BudgetBurst))
+	b.warm += b.cfg.WarmRatio
 	if warm = b.warm >= 1; warm {
 		b.warm--
 	}
@@ -76,20 +77,20 @@ func (b *balance) take(from *float64) bool {
 func (b *balance) returnCredit(to side) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.credit[to] = min(b.credit[to]+1, float64(b.cfg.Burst))
+	b.credit[to] = min(b.credit[to]+1, float64(b.cfg.BudgetBurst))
 }
 
 // inTime counts an answer in time. borrowed is set if the call was on credit.
 func (b *balance) inTime(of side, borrowed bool) {
-	back := b.cfg.Budget
+	back := b.cfg.BudgetRatio
 	if borrowed {
 		back++
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.missed[of] = 0
-	b.follows = min(b.follows+b.cfg.Budget, followers*float64(b.cfg.Burst))
-	b.credit[of] = min(b.credit[of]+back, float64(b.cfg.Burst))
+	b.follows = min(b.follows+b.cfg.BudgetRatio, followers*float64(b.cfg.BudgetBurst))
+	b.credit[of] = min(b.credit[of]+back, float64(b.cfg.BudgetBurst))
 }
 
 // late counts a call that was not answered in time. A call on credit has already paid for it.
@@ -126,7 +127,7 @@ func (b *balance) win(first side) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.first == first {
-		b.lost = max(b.lost-b.cfg.Budget, 0)
+		b.lost = max(b.lost-b.cfg.BudgetRatio, 0)
 	}
 }
 
@@ -138,7 +139,7 @@ func (b *balance) lose(first side) (changed bool) {
 		return false
 	}
 	b.lost++
-	if b.lost < float64(b.cfg.Losses) {
+	if b.lost < float64(b.cfg.FailoverLosses) {
 		return false
 	}
 	b.change()
@@ -157,7 +158,7 @@ func (b *balance) probe(of side, ok bool) (changed bool) {
 		return false
 	}
 	b.good++
-	if b.good < b.cfg.Recover {
+	if b.good < b.cfg.FailbackReads {
 		return false
 	}
 	b.change()

@@ -8,18 +8,19 @@
 //	at once                 if the first fails
 //	at once                 if the first's answer has a hole (see Page), the second currently responds, and there is budget
 //	after the first's p99.9 of the same kind of read, within bounds, if there is budget
-//	after Config.Late       if the second store itself is in time, or there is budget
+//	after Config.LateAfter       if the second store itself is in time, or there is budget
 //
-// The first success wins, and the other call is canceled. An answer with a hole is not a success, but better than no answer.
-// Of two such answers, the one that goes further wins. An answer with a hole waits for the other store only as long as that
-// store usually takes, because a missing entry is usually in flight to both stores. A read returns an error only if both
-// stores fail.
+// The first success wins, and the other call is canceled. An answer with a hole is not a success, but better than no
+// answer. Of two such answers, the one that goes further wins. An answer with a hole waits for the other store only as
+// long as that store usually takes, because a missing entry is usually in flight to both stores. A read returns an
+// error only if both stores fail.
 //
 // # Budget and credit
 //
-// The budget limits the load that a slow first store causes on the second. Each read earns Config.Budget of an extra read,
-// and up to Config.Burst extra reads are saved. Late reads may exceed the budget on credit. Each store has a credit of
-// Config.Burst. A call that is answered within Config.Late returns its credit, with Config.Budget as interest. Therefore:
+// The budget limits the load that a slow first store causes on the second. Each read earns Config.BudgetRatio of an
+// extra read, and up to Config.BudgetBurst extra reads are saved. Late reads may exceed the budget on credit. Each
+// store has a credit of Config.BudgetBurst. A call that is answered within Config.LateAfter returns its credit, with
+// Config.BudgetRatio as interest. Therefore:
 //
 //   - a store that is in time for all but one of twenty calls is queried for every late read;
 //   - if both stores are late because they are overloaded, neither gets twice the load.
@@ -28,12 +29,12 @@
 //
 // # Swapping the order
 //
-// A first store is unhealthy if it loses more reads than the budget would pay for: Config.Losses on balance. The stores then
-// swap, and the reads that still wait for the previous first store query the other one, too. At most ten times
-// Config.Burst reads may do so; answers in time earn this allowance back like the budget.
+// A first store is unhealthy if it loses more reads than the budget would pay for: Config.FailoverLosses on balance.
+// The stores then swap, and the reads that still wait for the previous first store query the other one, too. At most
+// ten times Config.BudgetBurst reads may do so; answers in time earn this allowance back like the budget.
 //
 // Two overloaded stores swap repeatedly. If budget and credit are used up because both stores were late, a swap takes
-// Config.Losses / Config.Budget reads (400 by default). If the first store hangs, most of these reads fail.
+// Config.FailoverLosses / Config.BudgetRatio reads (400 by default). If the first store hangs, most of these reads fail.
 //
 // # Lag
 //
@@ -44,9 +45,9 @@
 //
 // # Warm reads
 //
-// A share of the reads, Config.Warm, is also sent to the second store, and no caller waits for the answer. These reads keep
-// its caches warm, show whether both stores hold the same data, and detect that the primary is healthy again. After
-// Config.Recover successful warm reads in a row, the primary is first again.
+// A share of the reads, Config.WarmRatio, is also sent to the second store, and no caller waits for the answer. These
+// reads keep its caches warm, show whether both stores hold the same data, and detect that the primary is healthy
+// again. After Config.FailbackReads successful warm reads in a row, the primary is first again.
 package hedged
 
 import (
@@ -69,18 +70,18 @@ import (
 // Config configures a Store. See DefaultConfig.
 type Config struct {
 	// Until a store has answered a thousand reads of a kind, the time is Most.
-	Least time.Duration `yaml:"least" default:"5ms" range:"1ns..most" help:"minimum time after which the second store is also queried"`
-	Most  time.Duration `yaml:"most" default:"60ms" range:"..late" help:"maximum time after which the second store is also queried"`
-	Late  time.Duration `yaml:"late" default:"100ms" range:"most..1m" help:"time after which a call is late and the second store is queried on credit"`
+	MinDelay  time.Duration `yaml:"min_delay" default:"5ms" range:"1ns..max_delay" help:"minimum delay of a hedged read of the second store"`
+	MaxDelay  time.Duration `yaml:"max_delay" default:"60ms" range:"..late_after" help:"maximum delay of a hedged read of the second store"`
+	LateAfter time.Duration `yaml:"late_after" default:"100ms" range:"max_delay..1m" help:"time after which a read is late, and the second store is read on credit"`
 
-	Budget float64 `yaml:"budget" default:"0.05" range:"0..1" help:"extra reads that a read earns"`
-	Burst  int     `yaml:"burst" default:"50" range:"1..10000" help:"saved extra reads, and the credit of a store"`
-	Losses int     `yaml:"losses" default:"20" range:"1..10000" help:"lost reads, on balance, that make the first store second"`
+	BudgetRatio    float64 `yaml:"budget_ratio" default:"0.05" range:"0..1" help:"hedged reads earned per read"`
+	BudgetBurst    int     `yaml:"budget_burst" default:"50" range:"1..10000" help:"maximum number of saved hedged reads, and the credit of a store"`
+	FailoverLosses int     `yaml:"failover_losses" default:"20" range:"1..10000" help:"net number of lost reads after which the first store becomes the second"`
 
-	Warm    float64 `yaml:"warm" default:"0.02" range:"0..0.5" help:"share of reads that are also sent to the second store without waiting"`
-	Recover int     `yaml:"recover" default:"50" range:"1..10000" help:"warm reads in a row that must succeed before the primary is first again"`
+	WarmRatio     float64 `yaml:"warm_ratio" default:"0.02" range:"0..0.5" help:"share of the reads that are also sent to the second store, without waiting for the answer"`
+	FailbackReads int     `yaml:"failback_reads" default:"50" range:"1..10000" help:"number of consecutive successful warm reads after which the primary is first again"`
 	// A store that lags longer is detected within twice this time.
-	MaxLag time.Duration `yaml:"max_lag" default:"2s" range:"100ms..1m" help:"how far a store may lag behind the other in edges, cards, lists and deletions before its answers are stale"`
+	MaxLag time.Duration `yaml:"max_lag" default:"2s" range:"100ms..1m" help:"maximum lag behind the other store in edges, cards, lists and deletions; beyond it, answers of the store are stale"`
 }
 
 // DefaultConfig returns the default configuration.
@@ -171,8 +172,8 @@ func (p pageRead) unbroken() int {
 // top is the smallest value of below that requests the newest entries, whose first position is unknown.
 const top = 1<<63 - 2
 
-// complete reports whether the page has no hole: below the requested position, between two entries, and above the floor at its
-// end.
+// complete reports whether the page has no hole: below the requested position, between two entries, and above the floor
+// at its end.
 func (p pageRead) complete() bool {
 	n := p.unbroken()
 	if n < len(p.entries) {

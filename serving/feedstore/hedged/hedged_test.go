@@ -111,7 +111,7 @@ func newStore(t *testing.T, cfg Config, a, b feed.Store) *Store {
 // cold returns the default configuration without warm reads.
 func cold() Config {
 	cfg := DefaultConfig()
-	cfg.Warm = 0
+	cfg.WarmRatio = 0
 	return cfg
 }
 
@@ -426,7 +426,7 @@ func TestStore_Faults(t *testing.T) {
 
 func TestBalance(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Losses, cfg.Recover, cfg.Budget = 3, 2, 0.5
+	cfg.FailoverLosses, cfg.FailbackReads, cfg.BudgetRatio = 3, 2, 0.5
 	b := newBalance(cfg)
 	for i, step := range []struct {
 		name    string
@@ -461,7 +461,7 @@ func TestBalance(t *testing.T) {
 
 func TestBalance_Credit(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Budget, cfg.Burst = 0.25, 2
+	cfg.BudgetRatio, cfg.BudgetBurst = 0.25, 2
 	b := newBalance(cfg)
 	for i, step := range []struct {
 		name string
@@ -486,7 +486,7 @@ func TestBalance_Credit(t *testing.T) {
 
 func TestBalance_EarnsAndSavesExtraReads(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Budget, cfg.Burst, cfg.Warm = 0.25, 2, 0.1
+	cfg.BudgetRatio, cfg.BudgetBurst, cfg.WarmRatio = 0.25, 2, 0.1
 	b := newBalance(cfg)
 	spent, warmed := 0, 0
 	spendAll := func() {
@@ -556,7 +556,7 @@ func TestRead_WaitsWithoutBudget(t *testing.T) {
 		return 5 * ms
 	}
 	cfg := cold()
-	cfg.Budget, cfg.Burst, cfg.Losses = 0, 3, 10_000
+	cfg.BudgetRatio, cfg.BudgetBurst, cfg.FailoverLosses = 0, 3, 10_000
 	for _, c := range []struct {
 		name       string
 		a, b       *fake
@@ -590,7 +590,7 @@ func TestRead_WaitsWithoutBudget(t *testing.T) {
 func TestBalance_CanceledCallsCostNoCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()
-		cfg.Budget, cfg.Burst, cfg.Losses = 0, 3, 10_000
+		cfg.BudgetRatio, cfg.BudgetBurst, cfg.FailoverLosses = 0, 3, 10_000
 		const before = 50
 		first, second := newFake(0), newFake(5*ms)
 		first.takes = func(call int64) time.Duration {
@@ -610,10 +610,10 @@ func TestBalance_CanceledCallsCostNoCredit(t *testing.T) {
 func TestRead_WaitingReadsFollowSwap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()
-		cfg.Budget, cfg.Burst, cfg.Losses = 0, 2, 2
+		cfg.BudgetRatio, cfg.BudgetBurst, cfg.FailoverLosses = 0, 2, 2
 		s := newStore(t, cfg, hung(), newFake(150*ms))
-		// Two reads query the second store after 60 ms, and two after 100 ms. The answers after 210 ms decide. The scheduler
-		// determines which reads check again 5 ms later than others.
+		// Two reads query the second store after 60 ms, and two after 100 ms. The answers after 210 ms decide. The
+		// scheduler determines which reads check again 5 ms later than others.
 		if took := slices.Max(traffic(t, s, 10, 0)); took < 360*ms || took > 365*ms {
 			t.Errorf("the longest read took %s, want 360 to 365 ms", took)
 		}
@@ -691,7 +691,7 @@ func TestWarm_DetectsDifferences(t *testing.T) {
 	}{{30, 10, 0}, {29, 0, 10}} {
 		synctest.Test(t, func(t *testing.T) {
 			cfg := DefaultConfig()
-			cfg.Warm = 0.5
+			cfg.WarmRatio = 0.5
 			b := newFake(5 * ms)
 			b.newest = c.newest
 			s := newStore(t, cfg, newFake(5*ms), b)
@@ -761,7 +761,7 @@ func TestHedge_FollowsLatency(t *testing.T) {
 func TestLatency_CountsCanceledCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()
-		cfg.Budget, cfg.Losses = 1, 10_000
+		cfg.BudgetRatio, cfg.FailoverLosses = 1, 10_000
 		a := newFake(0)
 		a.takes = func(call int64) time.Duration {
 			if call > 2000 && call%10 == 0 {
@@ -814,8 +814,8 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	err := Config{Least: time.Second, Late: -1, Budget: math.NaN(), Warm: 1}.Validate()
-	for _, field := range []string{"least", "late", "budget", "burst", "losses", "warm", "recover"} {
+	err := Config{MinDelay: time.Second, LateAfter: -1, BudgetRatio: math.NaN(), WarmRatio: 1}.Validate()
+	for _, field := range []string{"min_delay", "late_after", "budget_ratio", "budget_burst", "failover_losses", "warm_ratio", "failback_reads"} {
 		if !strings.Contains(err.Error(), field+": ") {
 			t.Errorf("got %[2]v, want %[1]s in it", field, err)
 		}

@@ -184,7 +184,7 @@ func TestAnswers_LaggingStandbyRevealsNothingHidden(t *testing.T) {
 			stores, lag := bothStores(t), lagOf{}
 			primary, outage := &struct{ feed.Store }{stores[0]}, down()
 			cfg := feed.DefaultConfig()
-			cfg.GeneratorTimeout, cfg.StoreTimeout, cfg.CatchUpTimeout = time.Minute, time.Minute, 0 // the test must not fail on a busy machine
+			cfg.GeneratorTimeout, cfg.ReadTimeout, cfg.CatchUpTimeout = time.Minute, time.Minute, 0 // the test must not fail on a busy machine
 			svc, err := feed.New(cfg, feed.Deps{
 				Generator: pools{}, Neighbours: pools{}, Served: pools{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 				Store: newLaggingStore(t, cold(), primary, stores[1], lag),

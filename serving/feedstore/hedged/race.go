@@ -29,9 +29,9 @@ func (k *kind[T]) isComplete(v T) bool { return k.complete == nil || k.complete(
 func (k *kind[T]) after(first side, cfg Config) time.Duration {
 	p := k.took[first].p999()
 	if p == 0 {
-		return cfg.Most
+		return cfg.MaxDelay
 	}
-	return min(max(p, cfg.Least), cfg.Most)
+	return min(max(p, cfg.MinDelay), cfg.MaxDelay)
 }
 
 // readFunc is a read of one store.
@@ -120,14 +120,14 @@ func (r *race[T]) call(ctx context.Context, from side) answer[T] {
 	value, err := r.read(ctx, r.s.stores[from])
 	a := answer[T]{from: from, value: value, err: err, took: time.Since(began)}
 	tracing.End(span, err)
-	if err == nil || ctx.Err() != nil && a.took >= r.s.cfg.Least {
+	if err == nil || ctx.Err() != nil && a.took >= r.s.cfg.MinDelay {
 		r.kind.took[from].record(a.took)
 	}
 	borrowed := from != r.first && r.borrowed // read second: only the second call comes after borrowed is set
 	switch b := r.s.balance; {
-	case err == nil && a.took <= r.s.cfg.Late:
+	case err == nil && a.took <= r.s.cfg.LateAfter:
 		b.inTime(from, borrowed)
-	case a.took > r.s.cfg.Late || ctx.Err() == nil:
+	case a.took > r.s.cfg.LateAfter || ctx.Err() == nil:
 		b.late(from, borrowed)
 	case borrowed: // a call that was canceled earlier says nothing about the store
 		b.returnCredit(from)
@@ -142,7 +142,7 @@ const againAfter = 5 * time.Millisecond
 func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 	hedge := time.NewTimer(r.kind.after(r.first, r.s.cfg))
 	defer hedge.Stop()
-	late := time.NewTimer(r.s.cfg.Late)
+	late := time.NewTimer(r.s.cfg.LateAfter)
 	defer late.Stop()
 	for {
 		select {
@@ -196,8 +196,9 @@ func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) 
 	return false, nil
 }
 
-// fallbackWait returns how long an answer with a hole waits for the other store's: as long as that store usually takes, but at
-// most half of the remaining time. Otherwise a store that hangs would cost the caller the answer that it already has.
+// fallbackWait returns how long an answer with a hole waits for the other store's: as long as that store usually takes,
+// but at most half of the remaining time. Otherwise a store that hangs would cost the caller the answer that it already
+// has.
 func (r *race[T]) fallbackWait(ctx context.Context, other side) time.Duration {
 	usual := r.kind.after(other, r.s.cfg)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -206,9 +207,9 @@ func (r *race[T]) fallbackWait(ctx context.Context, other side) time.Duration {
 	return usual
 }
 
-// querySecond queries the second store at most once, if there is budget. With credit set, it may also use the second store's
-// credit. If the second store has become the first, it may use the allowance for reads after a swap. why is the label of the
-// metric.
+// querySecond queries the second store at most once, if there is budget. With credit set, it may also use the second
+// store's credit. If the second store has become the first, it may use the allowance for reads after a swap. why is the
+// label of the metric.
 func (r *race[T]) querySecond(why string, credit bool) {
 	b, second := r.s.balance, r.first.other()
 	if r.second {
@@ -263,10 +264,10 @@ func (r *race[T]) warm(ctx context.Context, won answer[T]) {
 	r.s.metrics.extra.WithLabelValues("warm").Inc()
 	r.s.calls.Go(func() {
 		defer func() { <-r.s.warming }()
-		ctx, cancel := context.WithTimeout(ctx, r.s.cfg.Late)
+		ctx, cancel := context.WithTimeout(ctx, r.s.cfg.LateAfter)
 		defer cancel()
 		a := r.call(ctx, won.from.other())
-		ok := a.err == nil && a.took <= r.s.cfg.Most && (r.kind.isComplete(a.value) || !r.kind.isComplete(won.value))
+		ok := a.err == nil && a.took <= r.s.cfg.MaxDelay && (r.kind.isComplete(a.value) || !r.kind.isComplete(won.value))
 		if r.s.balance.probe(a.from, ok) {
 			r.s.metrics.failovers.Inc()
 		}
