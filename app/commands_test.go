@@ -43,17 +43,17 @@ func TestCommands_PrintJSON(t *testing.T) {
 	text := `{"stream":"follows","id":"c1","time":1,"actor":"user:ada","verb":"follow","object":"user:bob"}`
 	must.OK(t, os.WriteFile(event, []byte(text), 0o600))
 	for _, args := range [][]string{
-		{"version"}, {"config", "check"}, {"id", "make", "3429", "1", "7075733"}, {"id", "split", "241294492511762325"},
+		{"version"}, {"config", "check"}, {"id", "encode", "3429", "1", "7075733"}, {"id", "decode", "241294492511762325"},
 		{"token", "--auth.secret_file", filepath.Join(t.TempDir(), "secret"), "--user", "user:ada"}, {"pinot", "show"},
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", processingTimeout},
-		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", processingTimeout}, {"deadletters", "list"},
-		{"deadletters", "limit", "pins/objects", "default"}, {"deadletters", "retry"}, {"deadletters", "kinds"}, {"deadletters", "states"}, {"features", "verify"},
+		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", processingTimeout}, {"dead-letters", "list"},
+		{"dead-letters", "limit", "pins/objects", "default"}, {"dead-letters", "retry"}, {"dead-letters", "kinds"}, {"dead-letters", "states"}, {"features", "verify"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"features", "try", saves, "--user", "user:ada"},
-		{"query", "feature"}, {"query", "feature", "last_actions", "--user", "user:ada"}, {"query", "status"},
-		{"interests", "list"}, {"interests", "accept", "gaiwan"}, {"interests", "of", "user:ada"}, {"interests", "engagement", "interest:tea"},
+		{"query", "features"}, {"query", "features", "last_actions", "--user", "user:ada"}, {"query", "status"},
+		{"interests", "list"}, {"interests", "accept", "gaiwan"}, {"interests", "show", "user:ada"}, {"interests", "engagement", "interest:tea"},
 		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor", "--timeout", "1m"},
-		{"feedstore", "refill", "--store", "standby", "--feed_store.cassandra.primary.hosts", deaf, "--feed_store.cassandra.standby.hosts", deaf},
+		{"feed-store", "refill", "--store", "standby", "--feed_store.cassandra.primary.hosts", deaf, "--feed_store.cassandra.standby.hosts", deaf},
 	} {
 		out, err := s.run(append(args, "-o", "json")...)
 		if err != nil || !json.Valid([]byte(out)) {
@@ -70,14 +70,14 @@ func TestRefill_RejectsStoreInUse(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--store", "standby"}, 2, `--store "standby": the configuration has primary`},
+		{[]string{"--store", "standby"}, 2, `--store: "standby": the configuration has primary`},
 		{[]string{"--store", "green"}, 2, `--store "green"`},
 		{nil, 1, "materialize is Stable with 1 member: stop every process that fills its store"},
 	} {
 		var out string
 		var err error
 		eventually.True(t, c.want, func() bool { // until the sink has joined its group
-			out, err = s.run(append([]string{"feedstore", "refill"}, c.args...)...)
+			out, err = s.run(append([]string{"feed-store", "refill"}, c.args...)...)
 			return err != nil && strings.Contains(err.Error(), c.want)
 		})
 		if code := fmt.Sprintf("exit code %d: ", c.code); out != "" || !strings.HasPrefix(err.Error(), code) {

@@ -176,6 +176,12 @@ func (c *Config) Write(w io.Writer, o config.Options) error {
 	return config.Write(w, c.shown(), &defaults, o)
 }
 
+// Values returns the configuration for JSON, without secrets.
+func (c *Config) Values(o config.Options) (any, error) {
+	defaults := DefaultConfig()
+	return config.Values(c.shown(), &defaults, o)
+}
+
 // shown returns the configuration with addresses that contain no secrets. Values of the type secure.Secret are printed masked.
 func (c *Config) shown() *Config {
 	out := *c

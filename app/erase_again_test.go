@@ -22,7 +22,7 @@ func replaceDir(t *testing.T, dir, with string) {
 // eraseUsersAgain runs the command and returns its result.
 func (s *started) eraseUsersAgain(args ...string) (done ops.ErasedAgain) {
 	s.t.Helper()
-	out, err := s.run(append([]string{"erase", "again", "-o", "json", "--timeout", processingTimeout}, args...)...)
+	out, err := s.run(append([]string{"erase", "reapply", "-o", "json", "--timeout", processingTimeout}, args...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
@@ -32,7 +32,7 @@ func (s *started) eraseUsersAgain(args ...string) (done ops.ErasedAgain) {
 	return done
 }
 
-// A copy of the directory from before an erasure restores the user. "erase again" with the separate list of erased users
+// A copy of the directory from before an erasure restores the user. "erase reapply" with the separate list of erased users
 // erases them again.
 func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 	t.Parallel()

@@ -114,7 +114,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	}
 	whyOf(first[0].Pin, "was shown")
 	whyOf("pin:old-1", "is held back")
-	whyOf("pin:nowhere", "there is no such pin")
+	whyOf("pin:nowhere", "the pin is unknown")
 	if n, err := s.feed.Waiting(t.Context(), r.user); err != nil || n != 70 {
 		t.Errorf("%d candidates remain, %v, want 70: old ones are deferred", n, err)
 	}
@@ -139,7 +139,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 		}
 	}
 	s.publish(event(now, "block", "follows", "user:reader", "block", "user:writer-2", nil))
-	whyOf("pin:old-2", "there is a block (user:writer-2)")
+	whyOf("pin:old-2", "the user or the author blocked the other (user:writer-2)")
 }
 
 // After a restart, chunks are as large as before, and no pin is served twice.

@@ -110,7 +110,7 @@ func TestGroups_ContinueAfterInvalidRecords(t *testing.T) {
 		}
 	}
 	s.checkProcesses(2)
-	out, err := s.run("deadletters", "list", "--limit", "1000")
+	out, err := s.run("dead-letters", "list", "--limit", "1000")
 	must.OK(t, err)
 	for _, topic := range []string{topics.Pins, topics.Follows, topics.Actions, topics.Users, topics.Publications, topics.Deliveries,
 		topics.Served, topics.Edges, topics.FeedEntries, topics.ActionsEnriched} {
@@ -152,7 +152,7 @@ func TestStart_ReportsEveryMistake(t *testing.T) {
 		"values out of bounds": {[]string{"config", "check", "--pools.max_candidates", "1", "--partitions", "3"}, 2, []string{"pools.max_candidates", "partitions: 3"}},
 		"unknown command":      {[]string{"feeed"}, 2, []string{"feeed"}},
 		"unknown flag":         {[]string{"dev", "--nosuch"}, 2, []string{"--nosuch"}},
-		"too many arguments":   {[]string{"dev", "here"}, 2, []string{"takes no arguments"}},
+		"too many arguments":   {[]string{"dev", "here"}, 2, []string{"want no arguments"}},
 		"no files to import":   {[]string{"import", "lastfm", t.TempDir()}, 1, []string{"user_artists.dat"}},
 		"no DIR to import":     {[]string{"import", "lastfm"}, 2, []string{"accepts 1 arg"}},
 	} {

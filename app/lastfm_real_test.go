@@ -60,7 +60,7 @@ feature: {timeout: 1m}
 `, at[0], at[1], at[2], at[3], at[4], at[5])
 	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	command := func(args ...string) string { return configured(t, file, args...) }
-	for _, args := range [][]string{{"topics", "apply"}, {"feedstore", "apply"}, {"pinot", "apply"}} {
+	for _, args := range [][]string{{"topics", "apply"}, {"feed-store", "apply"}, {"pinot", "apply"}} {
 		command(args...)
 	}
 	var roles []*child

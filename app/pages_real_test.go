@@ -163,7 +163,7 @@ func startPages(t *testing.T, at []string) *pagesProduct {
 		p.proxies[i] = cassandratest.StartProxy(t, at[2+i])
 	}
 	p.config = p.configure(at[0], at[1], at[2], at[3])
-	for _, args := range [][]string{{"topics", "apply"}, {"feedstore", "apply"}} {
+	for _, args := range [][]string{{"topics", "apply"}, {"feed-store", "apply"}} {
 		p.command(args...)
 	}
 	proxied := p.configure(at[0], at[1], p.proxies[0].Address(), p.proxies[1].Address())

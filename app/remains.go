@@ -17,7 +17,7 @@ func (c *Config) Remains(now time.Time) []ops.Remain {
 		{Where: "files of the feature log", What: "served features, and every model trained on them", Note: "until you delete the files of every serve process"},
 		{
 			Where: "backups", What: "all data of the user at the time of the backup",
-			Note: `until you delete them; after you restore one, run "smartfeed erase again" (see docs/operations/failures.md)`,
+			Note: `until you delete them; after you restore one, run "smartfeed erase reapply" (see docs/operations/failures.md)`,
 		},
 		{Where: "rows of actors", What: "the affinities of other users for the user", Note: "until each of them is next published"},
 		{Where: "rows of actors", What: "the user's pins among the latest actions of other users", Note: "until newer actions replace them"},

@@ -195,7 +195,7 @@ func TestRoles_ReportMistakes(t *testing.T) {
 		"directory in use":    {append([]string{"serve"}, flags("4", "127.0.0.1:1", used.Dir)...), "another process", false},
 		"no broker":           {[]string{"process", "--kafka", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1", false},
 		"no registry":         {[]string{"serve", "--kafka", used.Kafka[0], "--registry", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1: the schema registry is unavailable", false},
-		"arguments for serve": {append([]string{"serve", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "takes no arguments", true},
+		"arguments for serve": {append([]string{"serve", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "want no arguments", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -96,8 +96,8 @@ func TestRealSecured_RolesNeedOnlyPrintedPermissions(t *testing.T) {
 		g.admit(role)
 	}
 	g.as("", "topics", "apply")
-	g.as(topics.RoleOperate, "feedstore", "apply")
-	g.as(topics.RoleOperate, "feedstore", "verify")
+	g.as(topics.RoleOperate, "feed-store", "apply")
+	g.as(topics.RoleOperate, "feed-store", "verify")
 	g.grant(topics.RoleMaterialize, "SELECT", "MODIFY")
 	g.grant(topics.RoleServe, "SELECT")
 	g.start(topics.RoleProcess, processing(topics.RowGroups()))
@@ -113,7 +113,7 @@ func TestRealSecured_RolesNeedOnlyPrintedPermissions(t *testing.T) {
 	g.as(topics.RoleProduce, "publish", events)
 	g.as(topics.RoleOperate, "wait", "--timeout", processingTimeout)
 	g.as(topics.RoleOperate, "topics", "verify")
-	g.as(topics.RoleOperate, "deadletters", "list")
+	g.as(topics.RoleOperate, "dead-letters", "list")
 	front.checkDeadLetters()
 	answer := front.api().get("/v1/users/user:" + g.run + "/feed")
 	if !strings.Contains(answer, `"pin:`+g.run+`"`) || !strings.Contains(answer, `"degraded":[]`) {

@@ -202,7 +202,7 @@ func (v *visitor) clicks() {
 	v.Click(".card[data-pin='" + second + "'] h2 a")
 	v.Wait("a click on the link is an action", "document.querySelector('.card[data-pin=\""+second+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
 	v.s.wait()
-	out := run(v.t, "query", "feature", "last_actions", "--user", "user:reader", "--http", v.s.Addr())
+	out := run(v.t, "query", "features", "last_actions", "--user", "user:reader", "--http", v.s.Addr())
 	if !strings.Contains(out, "click "+first+" ") || !strings.Contains(out, "click "+second+" ") {
 		v.t.Errorf("the last actions are %s, want clicks on %s and %s", out, first, second)
 	}

@@ -35,17 +35,17 @@ func (p *program) benchCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure a running server: publish to pool, visits, features",
-		Long: `Measure the server at --http, on the brokers at --kafka: how long a new pin takes to reach its followers' pools, and the
-latency of visits and feature requests, at a constant rate in a given mix.
+		Short: "Measure the latencies of a running server",
+		Long: `Measure the server at --http with the brokers at --kafka: the time that a new pin takes to reach its followers' pools, and the
+latency of visits and feature requests. The load has a constant rate and a given mix.
 
-Requests are sent at their scheduled times, whether or not earlier ones are answered. Latencies count from the scheduled
-time, so a stall shows in all requests that were due during it. A "publish" is a fan-out to all --users.
+The command sends each request at its scheduled time, whether or not earlier ones are answered. Latencies count from the
+scheduled time, so a stall shows in all requests that were due during it. A "publish" is a fan-out to all --users.
 
-The run creates users and pins of its own, under --prefix, and deletes them at the end as "smartfeed erase" does: no answer
-contains them then; their events stay in the logs as long as others do. --keep keeps them.
+The command creates its own users and pins, with --prefix, and deletes them at the end as "smartfeed erase" does. Their events
+stay in the logs until their retention expires. --keep keeps the users and pins.
 
-This program takes CPU time, too: to measure the server alone, run it on another machine.`,
+To measure the server without the CPU time of this command, run it on another machine.`,
 		Example: "  smartfeed bench --for 30s --rate 200\n  smartfeed bench --mix publish=1 --rate 50 --users 1000 -o json",
 		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
@@ -62,7 +62,7 @@ This program takes CPU time, too: to measure the server alone, run it on another
 				return nil, err
 			}
 			report := bench.NewReport(app.Version(), f.Config, results)
-			return output{report, func(out io.Writer) error { return report.Text(out, f.histogram) }, bench.Failures(results)}, nil
+			return output{value: report, text: func(out io.Writer) error { return report.Text(out, f.histogram) }, failure: bench.Failures(results)}, nil
 		}),
 	}
 	f.add(cmd)
@@ -71,17 +71,17 @@ This program takes CPU time, too: to measure the server alone, run it on another
 
 func (f *benchFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Float64Var(&f.rate, "rate", f.rate, "requests a second, of all kinds")
-	flags.StringSliceVar(&f.mix, "mix", f.mix, "share of each kind: "+strings.Join(workload.Kinds(), ", "))
-	flags.DurationVar(&f.Measure.Lasting, "for", f.Measure.Lasting, "duration, after the warm-up")
-	flags.DurationVar(&f.Measure.WarmUp, "warm-up", f.Measure.WarmUp, "duration before requests count")
-	flags.DurationVar(&f.Measure.Timeout, "timeout", f.Measure.Timeout, "maximum time of one request")
-	flags.IntVar(&f.Workload.Users, "users", f.Workload.Users, "readers; each follows every author")
-	flags.IntVar(&f.Workload.Pins, "pins", f.Workload.Pins, "initial pins of each author")
-	flags.IntVar(&f.Workload.Limit, "limit", f.Workload.Limit, "items of a visit")
-	flags.StringVar(&f.Workload.Prefix, "prefix", f.Workload.Prefix, "prefix of the names of users and pins; never use the same twice")
+	flags.Float64Var(&f.rate, "rate", f.rate, "requests per second, of all kinds")
+	flags.StringSliceVar(&f.mix, "mix", f.mix, "share of each kind of request: "+strings.Join(workload.Kinds(), ", "))
+	flags.DurationVar(&f.Measure.Lasting, "for", f.Measure.Lasting, "duration of the measurement, after the warm-up")
+	flags.DurationVar(&f.Measure.WarmUp, "warm-up", f.Measure.WarmUp, "duration of the warm-up, whose requests do not count")
+	flags.DurationVar(&f.Measure.Timeout, "timeout", f.Measure.Timeout, "timeout of a request")
+	flags.IntVar(&f.Workload.Users, "users", f.Workload.Users, "number of readers; each follows every author")
+	flags.IntVar(&f.Workload.Pins, "pins", f.Workload.Pins, "number of initial pins per author")
+	flags.IntVar(&f.Workload.Limit, "limit", f.Workload.Limit, "items per visit")
+	flags.StringVar(&f.Workload.Prefix, "prefix", f.Workload.Prefix, "prefix of the names of users and pins; use each prefix once")
 	flags.Lookup("prefix").DefValue = "the time of the start" // the help must not change from run to run
-	flags.BoolVar(&f.Keep, "keep", false, "keep users and pins")
+	flags.BoolVar(&f.Keep, "keep", false, "keep the created users and pins")
 	flags.BoolVar(&f.histogram, "histogram", false, "print the distribution of the latencies")
 }
 
@@ -89,15 +89,15 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 func (f *benchFlags) rates() (map[string]float64, error) {
 	var problems []error
 	if f.rate <= 0 || f.rate > 1e6 {
-		problems = append(problems, fmt.Errorf("--rate %g: want more than 0, at most 1000000", f.rate))
+		problems = append(problems, fmt.Errorf("--rate: %g: want above 0, at most 1000000", f.rate))
 	}
 	for name, d := range map[string]time.Duration{"for": f.Measure.Lasting, "timeout": f.Measure.Timeout} {
 		if d <= 0 {
-			problems = append(problems, fmt.Errorf("--%s %s: must be positive", name, d))
+			problems = append(problems, fmt.Errorf("--%s: %s: want above 0", name, d))
 		}
 	}
 	if f.Measure.WarmUp < 0 {
-		problems = append(problems, fmt.Errorf("--warm-up %s: must not be negative", f.Measure.WarmUp))
+		problems = append(problems, fmt.Errorf("--warm-up: %s: want 0 or more", f.Measure.WarmUp))
 	}
 	rates, sum := map[string]float64{}, 0.0
 	for _, part := range f.mix {
@@ -105,9 +105,9 @@ func (f *benchFlags) rates() (map[string]float64, error) {
 		share, err := strconv.ParseFloat(text, 64)
 		switch {
 		case !slices.Contains(workload.Kinds(), kind):
-			problems = append(problems, fmt.Errorf("--mix %s: there is no %q, but %s", part, kind, strings.Join(workload.Kinds(), ", ")))
+			problems = append(problems, fmt.Errorf("--mix: %s: kind %q: want one of %s", part, kind, strings.Join(workload.Kinds(), ", ")))
 		case err != nil || !(share >= 0 && share <= 1e6):
-			problems = append(problems, fmt.Errorf("--mix %s: want KIND=SHARE, a number", part))
+			problems = append(problems, fmt.Errorf("--mix: %s: want KIND=SHARE with a number", part))
 		}
 		rates[kind] += share
 		sum += share

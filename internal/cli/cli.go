@@ -1,5 +1,5 @@
-// Package cli has the commands of the program. It is the only package that imports cobra. Each command is a thin shell: it
-// checks its flags and calls a function of app, internal/ops, internal/tools or the HTTP API of a running server.
+// Package cli has the commands of the program. It is the only package that imports cobra. Each command checks its flags and
+// calls a function of app, internal/ops or internal/tools, or the HTTP API of a running server.
 package cli
 
 import (
@@ -21,7 +21,7 @@ type program struct {
 	file    string // --config
 	format  format // --output
 	started bool   // the command line is valid
-	warned  bool   // about ignored variables
+	warned  bool   // a warning about ignored variables is logged
 }
 
 // Execute runs a command line, without the program's name, and returns its exit code: 0 for success, 1 for a failure, 2
@@ -69,10 +69,10 @@ func (p *program) root() *cobra.Command {
 		Short: "Run and operate a home feed and near-real-time features on Kafka",
 		Long: `Run and operate a home feed and near-real-time features on Kafka.
 
-"smartfeed dev" runs everything in one process on embedded parts. Every value of the configuration can be set in a file
-(--config, SMARTFEED_CONFIG), in the environment (SMARTFEED_POOLS_MAX_CANDIDATES) and by a flag (--pools.max_candidates). A flag overrides the
-environment, and the environment overrides the file. "smartfeed config show" prints all values. The flags below are flags of
-every command.`,
+"smartfeed dev" runs all parts in one process, with an embedded broker, registry and stores. Set a key of the configuration
+in a file (--config, SMARTFEED_CONFIG), in the environment (SMARTFEED_POOLS_MAX_CANDIDATES) or by a flag
+(--pools.max_candidates). A flag overrides the environment, and the environment overrides the file. "smartfeed config show"
+prints all keys. Every command accepts the flags below.`,
 		Version:          app.Version(),
 		SilenceErrors:    true,
 		SilenceUsage:     true,
@@ -93,8 +93,8 @@ every command.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add(runGroup, "Run processes:", p.devCommand(), p.processCommand(), p.serveCommand(), p.materializeCommand())
-	add(dataGroup, "Load and delete data:", p.publishCommand(), p.importCommand(), p.simulateCommand(), p.waitCommand(), p.eraseCommand())
+	add(runGroup, "Run:", p.devCommand(), p.processCommand(), p.serveCommand(), p.materializeCommand())
+	add(dataGroup, "Data:", p.publishCommand(), p.importCommand(), p.simulateCommand(), p.waitCommand(), p.eraseCommand())
 	add(operateGroup, "Operate:", p.topicsCommand(), p.feedStoreCommand(), p.pinotCommand(), p.deadLettersCommand(),
 		p.rebuildCommand(), p.replayCommand(), p.interestsCommand(), p.tokenCommand())
 	add(inspectGroup, "Inspect:", p.queryCommand(), p.featuresCommand(), p.doctorCommand(), p.benchCommand(), p.configCommand(),

@@ -116,7 +116,7 @@ func TestCommands_RejectWrongUsage(t *testing.T) {
 		}
 	}
 	code, _, errOut := execute(t, nil, "query")
-	if want := "smartfeed query needs one of its commands"; code != 2 || !strings.Contains(errOut, want) {
+	if want := "smartfeed query: want one of the commands"; code != 2 || !strings.Contains(errOut, want) {
 		t.Errorf("query: exit code %d, %q; want %q", code, errOut, want)
 	}
 }
@@ -130,16 +130,16 @@ func TestCommands_FailWithoutServers(t *testing.T) {
 		"--feed_store.cassandra.primary.hosts", deaf, "--dir", t.TempDir()}
 	for _, args := range [][]string{
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish"}, {"wait", "--timeout", "200ms"},
-		{"deadletters", "list"}, {"deadletters", "retry"}, {"deadletters", "limit", "pins", "0"},
-		{"deadletters", "kinds"}, {"deadletters", "states", "--state", "parked"},
+		{"dead-letters", "list"}, {"dead-letters", "retry"}, {"dead-letters", "limit", "pins", "0"},
+		{"dead-letters", "kinds"}, {"dead-letters", "states", "--state", "parked"},
 		{"simulate", "--for", "0"}, {"import", "lastfm", dataset(t)}, {"import", "lastfm", t.TempDir()},
 		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"replay", "user:ada"}, {"features", "verify"}, {"doctor", "--timeout", "1s"},
 		{"bench"}, {"process"}, {"serve"}, {"materialize"}, {"pinot", "apply"}, {"pinot", "verify"},
-		{"feedstore", "apply"}, {"feedstore", "verify"}, {"feedstore", "refill"},
+		{"feed-store", "apply"}, {"feed-store", "verify"}, {"feed-store", "refill"},
 		{"features", "try", os.DevNull, "--user", "user:ada"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
-		{"query", "feature"}, {"query", "status"}, {"query", "ready"},
-		{"interests", "list"}, {"interests", "of", "user:ada"}, {"interests", "engagement", "interest:tea"}, {"interests", "reject", "sale", "--reason", "advertising"},
+		{"query", "features"}, {"query", "status"}, {"query", "ready"},
+		{"interests", "list"}, {"interests", "show", "user:ada"}, {"interests", "engagement", "interest:tea"}, {"interests", "reject", "sale", "--reason", "advertising"},
 	} {
 		t.Run(strings.Join(args[:min(2, len(args))], " "), func(t *testing.T) {
 			t.Parallel()
@@ -173,16 +173,16 @@ func TestCompletions(t *testing.T) {
 		{[]string{"rebuild", ""}, []string{"following", "interest", "all"}},
 		{[]string{"replay", ""}, []string{"following", "interest", "all"}},
 		{[]string{"rebuild", "user:ada", "--source", ""}, []string{"following", "interest"}},
-		{[]string{"deadletters", "limit", ""}, []string{"pins/objects", "follows/fanout"}},
-		{[]string{"deadletters", "limit", "pins/objects", ""}, []string{"default"}},
-		{[]string{"deadletters", "states", "--state", ""}, []string{"waiting", "sent", "done", "parked"}},
+		{[]string{"dead-letters", "limit", ""}, []string{"pins/objects", "follows/fanout"}},
+		{[]string{"dead-letters", "limit", "pins/objects", ""}, []string{"default"}},
+		{[]string{"dead-letters", "states", "--state", ""}, []string{"waiting", "sent", "done", "parked"}},
 		{[]string{"query", "feed", "user:ada", "--feed", ""}, []string{"home", "plain", "calm"}},
 		{[]string{"query", "why", "user:ada", "pin:1", "--feed", ""}, []string{"calm"}},
 		{[]string{"query", "pool", "user:ada", ""}, []string{"following", "related", "trends"}},
-		{[]string{"query", "feature", ""}, []string{"interests_24h", "last_actions"}},
+		{[]string{"query", "features", ""}, []string{"interests_24h", "last_actions"}},
 		{[]string{"pinot", "show", "--release", ""}, []string{"0.11", "1.5"}},
 		{[]string{"token", "--scope", ""}, []string{"operate"}},
-		{[]string{"feedstore", "refill", "--store", ""}, []string{"primary", "standby"}},
+		{[]string{"feed-store", "refill", "--store", ""}, []string{"primary", "standby"}},
 		{[]string{"query", "feed", ""}, nil},
 		{[]string{"query", "pool", ""}, nil},
 		{[]string{"interests", "engagement", ""}, nil},

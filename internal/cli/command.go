@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/command"
 )
 
-// group returns a command with subcommands. Without a subcommand it is wrong usage; see missingCommand.
+// group returns a command with subcommands. Without a subcommand it returns a usage error; see missingCommand.
 func group(use, short, example string, children ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: missingCommand}
 	cmd.AddCommand(children...)
@@ -31,13 +31,13 @@ func missingCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		given = fmt.Sprintf(", not %q", args)
 	}
-	return command.Usagef("%s needs one of its commands: %s%s", cmd.CommandPath(), strings.Join(names, ", "), given)
+	return command.Usagef("%s: want one of the commands %s%s", cmd.CommandPath(), strings.Join(names, ", "), given)
 }
 
 // noArguments is cobra.NoArgs with a message that quotes the arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), args)
+		return fmt.Errorf("%s: want no arguments, not %q", cmd.CommandPath(), args)
 	}
 	return nil
 }
@@ -64,16 +64,16 @@ func texts[T ~string](list []T) []string {
 	return out
 }
 
-// completeWith registers a function that completes a flag.
+// completeWith registers a completion function for a flag.
 func completeWith(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
-	// It fails only if the flag does not exist. The test of completions checks each flag.
+	// An error means that the flag does not exist. The test of completions checks each flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, f)
 }
 
-// within returns a context that expires after the value of --timeout, which must be positive.
+// within returns a context that expires after the value of --timeout. A timeout of 0 or less is a usage error.
 func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
 	if timeout <= 0 {
-		return nil, nil, command.Usagef("--timeout %s: must be positive", timeout)
+		return nil, nil, command.Usagef("--timeout: %s: want above 0", timeout)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done within %s", timeout))
 	return ctx, cancel, nil

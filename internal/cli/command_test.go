@@ -25,8 +25,8 @@ func TestGroup_NamesItsCommands(t *testing.T) {
 		want string // "": none
 	}{
 		"one of them": {[]string{"things", "list"}, ""},
-		"none":        {[]string{"things"}, "prog things needs one of its commands: drop, list"},
-		"another":     {[]string{"things", "lits"}, `prog things needs one of its commands: drop, list, not ["lits"]`},
+		"none":        {[]string{"things"}, "prog things: want one of the commands drop, list"},
+		"another":     {[]string{"things", "lits"}, `prog things: want one of the commands drop, list, not ["lits"]`},
 	}
 	for name, tt := range tests {
 		root := tree()

@@ -18,24 +18,24 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-const operatorUsage = "record this name as the operator; default: your login name and host"
+const operatorUsage = "name of the operator to record (default: your login name and host)"
 
 func (p *program) deadLettersCommand() *cobra.Command {
-	return group("deadletters", "List and retry records that could not be processed", "  smartfeed deadletters list --limit 10",
+	return group("dead-letters", "List and retry dead letters: records that could not be processed", "  smartfeed dead-letters list --limit 10",
 		p.listDeadLettersCommand(), p.retryDeadLettersCommand(), p.limitRetriesCommand(), p.retryKindsCommand(), p.retryStatesCommand())
 }
 
-// maxListed bounds the memory of list.
+// maxListed limits the memory of the command list.
 const maxListed = 10_000
 
 func (p *program) listDeadLettersCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use: "list", Short: "Print dead letters, the newest last", Args: noArguments,
-		Example: "  smartfeed deadletters list --limit 10\n  smartfeed deadletters list -o json",
+		Use: "list", Short: "List the newest dead letters, the newest last", Args: noArguments,
+		Example: "  smartfeed dead-letters list --limit 10\n  smartfeed dead-letters list -o json",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if limit < 1 || limit > maxListed {
-				return nil, command.Usagef("--limit %d: must be 1-%d", limit, maxListed)
+				return nil, command.Usagef("--limit: %d is out of range [1, %d]", limit, maxListed)
 			}
 			setup, streams, err := p.streams(cmd)
 			if err != nil {
@@ -45,7 +45,7 @@ func (p *program) listDeadLettersCommand() *cobra.Command {
 			return output{value: append([]ops.ListedDeadLetter{}, found...), text: func(out io.Writer) error { return printDeadLetters(out, found) }}, err
 		}),
 	}
-	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters, 1-10000")
 	return cmd
 }
 
@@ -55,7 +55,7 @@ func printDeadLetters(out io.Writer, list []ops.ListedDeadLetter) error {
 	for _, l := range list {
 		reason := l.Reason
 		if l.Unreadable != "" {
-			reason = "the dead letter cannot be read: " + l.Unreadable
+			reason = "unreadable dead letter: " + l.Unreadable
 		}
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%t\t%s\n", l.Time.Time().Format(time.RFC3339), l.Topic,
 			l.DeadLetter.Partition, l.DeadLetter.Offset, l.Group, l.Retried, strings.ReplaceAll(reason, "\n", "; "))
@@ -66,8 +66,8 @@ func printDeadLetters(out io.Writer, list []ops.ListedDeadLetter) error {
 func (p *program) retryDeadLettersCommand() *cobra.Command {
 	var operator string
 	cmd := &cobra.Command{
-		Use: "retry", Short: "Retry the dead letters since the last retry at once", Args: noArguments,
-		Example: "  smartfeed deadletters retry\n  smartfeed deadletters retry -o json",
+		Use: "retry", Short: "Retry immediately the dead letters since the last retry", Args: noArguments,
+		Example: "  smartfeed dead-letters retry\n  smartfeed dead-letters retry -o json",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, streams, err := p.streams(cmd)
 			if err != nil {
@@ -91,9 +91,9 @@ func (p *program) limitRetriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "limit KIND RATE", Short: "Set the rate at which dead letters of a kind are retried",
 		Long: `Set how many dead letters of a kind are retried per second: a number, 0 to stop the retries, or "default" for the configured
-rate. KIND is topic/group/words as GET /v1/deadletters/kinds lists them, or topic/group, or a topic; the narrowest limit
-applies. Of kinds that are due at the same time, the one with the greater --priority is first.`,
-		Example: "  smartfeed deadletters limit pins/objects 0\n  smartfeed deadletters limit pins/objects default",
+rate. KIND is topic/group/reason as "smartfeed dead-letters kinds" prints it, topic/group, or a topic. The narrowest limit
+applies. If several kinds are due at the same time, the kind with the highest --priority is retried first.`,
+		Example: "  smartfeed dead-letters limit pins/objects 0\n  smartfeed dead-letters limit pins/objects default",
 		Args:    cobra.ExactArgs(2),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return [][]string{retryScopes(), {"0", "default"}, nil}[min(len(args), 2)], cobra.ShellCompDirectiveNoFileComp
@@ -116,7 +116,7 @@ applies. Of kinds that are due at the same time, the one with the greater --prio
 		}),
 	}
 	cmd.Flags().StringVar(&operator, "operator", "", operatorUsage)
-	cmd.Flags().Int32Var(&priority, "priority", 0, "the greatest is first")
+	cmd.Flags().Int32Var(&priority, "priority", 0, "priority of the kind; the highest is retried first")
 	return cmd
 }
 
@@ -127,7 +127,7 @@ func retryRate(text string) (float64, error) {
 	}
 	rate, err := strconv.ParseFloat(text, 64)
 	if err != nil || rate < 0 || rate > schemas.MaxRetryRate || math.IsNaN(rate) {
-		return 0, fmt.Errorf("rate %q: want a number from 0 to %d, or default", text, schemas.MaxRetryRate)
+		return 0, fmt.Errorf("rate: %q: want a number from 0 to %d, or default", text, schemas.MaxRetryRate)
 	}
 	return rate, nil
 }

@@ -17,10 +17,9 @@ func (p *program) devCommand() *cobra.Command {
 	var withDemo bool
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run everything in one process, on embedded parts",
-		Long: `Run broker, registry, groups, stores and HTTP server in this process, with all state in --dir. Started again on the same
-directory, it continues where it stopped, also after a kill. Other programs on this machine reach the broker at --kafka
-and the registry at --registry.`,
+		Short: "Run everything in one process, with embedded parts",
+		Long: `Run broker, registry, groups, stores and HTTP server in this process, with all state in --dir. After a stop or a kill, it
+resumes from this directory. Other programs on this machine reach the broker at --kafka and the registry at --registry.`,
 		Example: "  smartfeed dev --demo\n  smartfeed dev --dir /var/lib/smartfeed --http 127.0.0.1:8090",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,11 +37,11 @@ and the registry at --registry.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&withDemo, "demo", false, "load simulated data, and simulate users")
+	cmd.Flags().BoolVar(&withDemo, "demo", false, "load simulated data and simulate users")
 	return cmd
 }
 
-// demoRate is the number of events per second of the demo: enough to watch, little to run.
+// demoRate is the number of events per second of the demo. It shows changes at little load.
 const demoRate = 5
 
 // demo simulates users until ctx is done.
@@ -73,7 +72,7 @@ func printDemo(out io.Writer, url, dir string) {
   open %[1]s/?user=%[2]s
   curl -s '%[1]s/v1/users/%[2]s/feed?limit=5'
   curl -s '%[1]s/v1/users/%[2]s/pools?source=interest&limit=5'
-  smartfeed query feature interests_24h --user %[2]s
-stop with ctrl-c; the data in %[3]s stays
+  smartfeed query features interests_24h --user %[2]s
+stop with ctrl-c; the data stays in %[3]s
 `, url, user, dir)
 }

@@ -15,19 +15,18 @@ func (p *program) doctorCommand() *cobra.Command {
 	timeout := 10 * time.Second
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check everything that smartfeed needs, and say what to do",
-		Long: `Check brokers, topics, transactions, groups, registry, stores, the state directory, clocks and the process at --http, as
-configured, all at the same time. For each it reports what is wrong and what to do. A process that serves also reports the
-versions of all other processes, why they are not ready, and which do not answer. Nothing is changed: the test transaction
-is aborted.
+		Short: "Check all dependencies and print what to fix",
+		Long: `Check brokers, topics, transactions, groups, registry, stores, the state directory, clocks and the process at --http, in
+parallel. For each problem, print what to do. If the process at --http is a server, the report has the versions of all other
+processes, why they are not ready, and which do not answer. The command changes nothing: it aborts its test transaction.
 
-The exit code is 1 if there is a problem; it is 0 with only warnings and notes. The command works while "smartfeed dev" runs
-and while it does not. Without --dir it checks the directory of the process at --http, if one runs on this machine.`,
+The exit code is 1 if there is a problem, and 0 if there are only warnings and notes. The command works with and without a
+running "smartfeed dev". Without --dir it checks the directory of the process at --http, if it runs on this machine.`,
 		Example: "  smartfeed doctor\n  smartfeed doctor --config production.yaml -o json",
 		Args:    noArguments,
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if timeout <= 0 {
-				return nil, command.Usagef("--timeout %s: must be positive", timeout)
+				return nil, command.Usagef("--timeout: %s: want above 0", timeout)
 			}
 			cfg, err := p.load(cmd)
 			if err != nil {
@@ -44,6 +43,6 @@ and while it does not. Without --dir it checks the directory of the process at -
 			return output{value: report, failure: report.Err()}, nil
 		}),
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "maximum time of each check")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "timeout of each check")
 	return cmd
 }

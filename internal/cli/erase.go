@@ -22,23 +22,23 @@ func (p *program) eraseCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "erase USER",
-		Short: "Erase a user and all their data, and report what remains until when",
+		Short: "Erase a user with all data, and report what remains",
 		Long: `Erase a user permanently: profile, affinities, edges on both sides, pins, pools, materialized feed and lists. The command
-returns when no answer contains any of it, and reports what remains in logs and elsewhere until when. A delete that is
+returns when no answer contains this data. It reports what remains in logs and elsewhere, and until when. A delete that is
 published on the topic users has the same effect; this command also waits for it.
 
-A user without any data is an error, and nothing is done; --unknown erases the id anyway. Run the command again to check
-that nothing is left. After --timeout the exit code is 1; the erasure continues.
+A user without any data is an error; --unknown erases the id anyway. Run the command again to check that nothing is left.
+After --timeout the exit code is 1; the erasure continues.
 
 A backup from before the erasure still contains the user. Keep the output of "smartfeed erase list" apart from the backups,
-and run "smartfeed erase again" with it after you restore one.`,
+and pass it to "smartfeed erase reapply" after you restore a backup.`,
 		Example:           "  smartfeed erase user:ada\n  smartfeed erase user:ada --timeout 10m -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions, // users must not be listed
 		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
-				return nil, command.Usagef("%q is no user: %w", args[0], err)
+				return nil, command.Usagef("user: %q: %w", args[0], err)
 			}
 			ctx, cancel, err := within(cmd.Context(), timeout)
 			if err != nil {
@@ -49,14 +49,14 @@ and run "smartfeed erase again" with it after you restore one.`,
 			return output{value: done, text: func(out io.Writer) error { return printErased(out, done) }}, err
 		}),
 	}
-	cmd.AddCommand(p.eraseListCommand(), p.eraseAgainCommand())
+	cmd.AddCommand(p.eraseListCommand(), p.eraseReapplyCommand())
 	cmd.Flags().BoolVar(&unknown, "unknown", false, "also erase a user without any data")
 	cmd.Flags().StringVar(&operator, "operator", "", operatorUsage)
 	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "maximum time to wait")
 	return cmd
 }
 
-// erase erases a user and reports the progress.
+// erase erases a user and displays the progress.
 func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.UserID, eraser ops.Eraser) (ops.Erased, error) {
 	cfg, err := p.load(cmd)
 	if err != nil {
@@ -84,12 +84,12 @@ func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.Us
 func printErased(out io.Writer, done ops.Erased) error {
 	fmt.Fprintf(out, "%s is erased: no answer contains the user or their pins\n", done.User)
 	if done.Before != nil {
-		fmt.Fprintf(out, "  deleted before, at %s\n", done.Before.UTC().Format(time.RFC3339))
+		fmt.Fprintf(out, "  deleted before, on %s\n", done.Before.UTC().Format(time.RFC3339))
 	}
 	for _, group := range slices.Sorted(maps.Keys(done.Had)) {
-		fmt.Fprintf(out, "  %-8s %6d rows of the user's own, now %d\n", group, done.Had[group], done.Has[group])
+		fmt.Fprintf(out, "  %-8s %6d rows of the user, now %d\n", group, done.Had[group], done.Has[group])
 	}
-	_, err := fmt.Fprintln(out, "what remains, in no answer:")
+	_, err := fmt.Fprintln(out, "remaining data, which no answer contains:")
 	for _, r := range done.Remains {
 		_, err = fmt.Fprintf(out, "  %s\n", r)
 	}
@@ -99,9 +99,9 @@ func printErased(out io.Writer, done ops.Erased) error {
 func (p *program) eraseListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "Print every erased user and the time of the delete, one per line",
-		Long: `Print every user on the topic users-deleted, with the time of the delete, one per line, sorted by id. "smartfeed erase again"
-reads this. Write it to a file that a restore of the brokers does not replace, whenever users were erased.`,
+		Short: "List the erased users and the times of their deletes",
+		Long: `Print every user on the topic users-deleted with the time of the delete, one per line, sorted by id. "smartfeed erase reapply"
+reads this list. After each erasure, save it to a file that a restore of the brokers does not replace.`,
 		Args:    noArguments,
 		Example: "  smartfeed erase list > erased-users.txt",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
@@ -115,19 +115,19 @@ reads this. Write it to a file that a restore of the brokers does not replace, w
 	}
 }
 
-func (p *program) eraseAgainCommand() *cobra.Command {
+func (p *program) eraseReapplyCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "again [FILE]",
-		Short: "Erase everyone in FILE again, after a restore from a backup",
-		Long: `Erase every user in FILE again, after brokers or stores were restored from a backup: data of these users that the backup
-contains is deleted. Each line of FILE starts with a user id, as "smartfeed erase list" prints it; - is standard input. If a
-line is invalid, nothing is erased. Without FILE the list is the topic users-deleted: that is enough if only feed stores or
-directories were restored, and not the brokers.
+		Use:   "reapply [FILE]",
+		Short: "Erase the users in FILE again, after a restore from a backup",
+		Long: `Erase every user in FILE again, after you restored brokers or stores from a backup that contains data of these users. Each
+line of FILE starts with a user id, as "smartfeed erase list" prints it; - is standard input. If a line is invalid, nothing is
+erased. Without FILE, the users are those on the topic users-deleted. This is enough if you restored only feed stores or
+directories, and not the brokers.
 
-You can run it any number of times; for users of whom nothing was restored it changes nothing. It returns when the erasures
-have had their effect. After --timeout the exit code is 1; the erasures continue.`,
-		Example: "  smartfeed erase again erased-users.txt\n  smartfeed erase list --kafka old:9092 | smartfeed erase again -",
+The command is idempotent. It returns when no answer contains the users. After --timeout the exit code is 1; the erasures
+continue.`,
+		Example: "  smartfeed erase reapply erased-users.txt\n  smartfeed erase list --kafka old:9092 | smartfeed erase reapply -",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
 			ctx, cancel, err := within(cmd.Context(), timeout)
@@ -164,7 +164,7 @@ func (p *program) eraseAgain(ctx context.Context, cmd *cobra.Command, args []str
 			users = append(users, d.User)
 		}
 	}
-	task := setup.Start("erase again", -1)
+	task := setup.Start("erase reapply", -1)
 	defer task.Done()
 	eraser := ops.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Operator: command.Operator(""), Say: task.Say}
 	return eraser.Again(ctx, users)

@@ -25,11 +25,11 @@ type evaluation struct {
 func (p *program) featureCommand() *cobra.Command {
 	var e evaluation
 	cmd := &cobra.Command{
-		Use:   "feature [NAME...]",
-		Short: "Evaluate features; without a name, list the features",
-		Example: `  smartfeed query feature
-  smartfeed query feature interests_24h last_actions --user user:ada
-  smartfeed query feature pair_author_96h --pair 'user:ada|pin:42'`,
+		Use:   "features [NAME...]",
+		Short: "Evaluate features, or list all features",
+		Example: `  smartfeed query features
+  smartfeed query features interests_24h last_actions --user user:ada
+  smartfeed query features pair_author_96h --pair 'user:ada|pin:42'`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeNames(0, func(n names) []string { return n.features }),
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -54,9 +54,9 @@ func (p *program) featureCommand() *cobra.Command {
 
 // flags adds the flags for the entities and the time.
 func (e *evaluation) flags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&e.users, "user", nil, "evaluate for this user (repeatable)")
-	cmd.Flags().StringArrayVar(&e.pins, "pin", nil, "evaluate for this pin (repeatable)")
-	cmd.Flags().StringArrayVar(&e.pairs, "pair", nil, "evaluate for this pair, USER|PIN (repeatable)")
+	cmd.Flags().StringArrayVar(&e.users, "user", nil, "user to evaluate for (repeatable)")
+	cmd.Flags().StringArrayVar(&e.pins, "pin", nil, "pin to evaluate for (repeatable)")
+	cmd.Flags().StringArrayVar(&e.pairs, "pair", nil, "pair to evaluate for, USER|PIN (repeatable)")
 	cmd.Flags().StringVar(&e.at, "at", "", "end of the windows, RFC 3339 (default now)")
 }
 
@@ -66,7 +66,7 @@ func (e *evaluation) empty() bool { return len(e.users)+len(e.pins)+len(e.pairs)
 // request returns the request for the flags, or a *command.UsageError.
 func (e *evaluation) request(names []string) (feature.Request, error) {
 	if (len(names) == 0) != e.empty() {
-		return feature.Request{}, command.Usagef("want names of features and a --user, --pin or --pair; or none of them, to list the features")
+		return feature.Request{}, command.Usagef("want names of features and a --user, --pin or --pair; to list the features, want neither")
 	}
 	req, err := e.entities()
 	req.Features = names
@@ -108,7 +108,7 @@ func parsed[T any](texts []string, parse func(string) (T, error)) ([]T, error) {
 func parsePair(text string) (feature.UserPin, error) {
 	user, pin, ok := strings.Cut(text, "|pin:")
 	if !ok {
-		return feature.UserPin{}, fmt.Errorf("pair %.64q: want USER|PIN", text)
+		return feature.UserPin{}, fmt.Errorf("pair: %.64q: want USER|PIN", text)
 	}
 	u, err := schemas.ParseUserID(user)
 	if err != nil {
@@ -125,7 +125,7 @@ func parseTime(flag, text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, fmt.Errorf("--%s %q: want a time like 2026-11-20T10:00:00Z", flag, text)
+		return t, fmt.Errorf("--%s: %q: want a time such as 2026-11-20T10:00:00Z", flag, text)
 	}
 	return t, nil
 }

@@ -23,12 +23,13 @@ func (p *program) verifyFeaturesCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Compute logged features again and report the drift",
-		Long: `Read logged features, from the topic feature-log or with --dir from its files, compute them again from all actions in the
-topic actions-enriched and from impressions, pin-cards and pin-attributes, and compare. Values that differ because a record
-was late are counted separately from values that differ for no reason; if there are any of the latter, the exit code is 1.
-Not compared are the means of pins' recent actors, values that were not evaluated in time, and those of pins whose last change
-is no longer in its topic.`,
+		Short: "Recompute logged features and report the drift",
+		Long: `Read logged features from the topic feature-log, or with --dir from files. Recompute them from all actions in the topic
+actions-enriched and from impressions, pin-cards and pin-attributes, and compare. The report separates values that differ
+because a record was late from values that differ for no known reason. If there are any of the latter, the exit code is 1.
+
+These values are not compared: means of pins' recent actors, values that were not evaluated in time, and values of pins whose
+last change is no longer in its topic.`,
 		Example: "  smartfeed features verify\n  smartfeed features verify --dir data/feature-log -o json",
 		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
@@ -42,10 +43,10 @@ is no longer in its topic.`,
 			}
 			drifts, err := featurelog.Verify(cmd.Context(), featurelog.Setup{Setup: setup, Definitions: definitions}, dir)
 			write := func(out io.Writer) error { return featurelog.WriteDrifts(out, drifts) }
-			return output{drifts, write, featurelog.CheckDrifts(drifts)}, err
+			return output{value: drifts, text: write, failure: featurelog.CheckDrifts(drifts)}, err
 		}),
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "read the log from the files in this directory instead of its topic")
+	cmd.Flags().StringVar(&dir, "dir", "", "directory with the files of the log (default: read the topic)")
 	return cmd
 }
 
@@ -56,10 +57,9 @@ func (p *program) tryFeaturesCommand() *cobra.Command {
 	var e evaluation
 	cmd := &cobra.Command{
 		Use:   "try FILE",
-		Short: "Evaluate features that are not defined yet",
-		Long: `Evaluate features on a running server that its files do not define: FILE, or standard input if that is "-", has one
-definition, a list of at most ten, or the contents of a features.yaml. Nothing is stored. Errors are reported with their
-lines.`,
+		Short: "Evaluate feature definitions without storing them",
+		Long: `Evaluate the features in FILE on a running server, which does not store the definitions. FILE, or standard input for "-", has
+one definition, a list of at most ten, or the contents of a features.yaml. Errors have the line of FILE.`,
 		Example: "  smartfeed features try saves.yaml --user user:ada\n  smartfeed features try - --user user:ada --pair 'user:ada|pin:42' -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: requests(p, (*tables).features, func(cmd *cobra.Command, args []string) (request, error) {

@@ -17,16 +17,16 @@ import (
 )
 
 func (p *program) feedStoreCommand() *cobra.Command {
-	return group("feedstore", "Create, verify and refill feed stores",
-		"  smartfeed feedstore apply --feed_store.cassandra.primary.hosts cassandra-a:9042",
+	return group("feed-store", "Create, verify and refill feed stores",
+		"  smartfeed feed-store apply --feed_store.cassandra.primary.hosts cassandra-a:9042",
 		p.clustersCommand(&cobra.Command{
-			Use: "apply", Short: "Create keyspace and tables, and set options that differ",
-			Long: `Create the keyspace and the tables on the primary and, if there is one, on the standby, and set options that differ. What
-cannot be changed in place is reported, and then nothing is changed on that cluster. You can run it at any time: existing
-tables keep their rows.`,
+			Use: "apply", Short: "Create keyspace and tables, and alter options that differ",
+			Long: `Create the keyspace and the tables on the primary and, if there is one, on the standby, and alter options that differ. If a
+difference cannot be altered in place, the command reports it and does not change this cluster. You can run it at any time:
+existing tables keep their rows.`,
 		}, cassandra.Setup.Apply),
 		p.clustersCommand(&cobra.Command{
-			Use: "verify", Short: "Report how keyspace and tables differ from what apply would create",
+			Use: "verify", Short: "Verify that keyspace and tables match the configuration",
 		}, cassandra.Setup.Verify),
 		p.refillCommand())
 }
@@ -34,7 +34,7 @@ tables keep their rows.`,
 // clustersCommand completes a command that runs do and prints its reports.
 func (p *program) clustersCommand(cmd *cobra.Command, do func(cassandra.Setup, context.Context) ([]cassandra.Report, error)) *cobra.Command {
 	cmd.Args = noArguments
-	cmd.Example = fmt.Sprintf("  smartfeed feedstore %s --feed_store.cassandra.primary.hosts cassandra-a:9042", cmd.Use)
+	cmd.Example = fmt.Sprintf("  smartfeed feed-store %s --feed_store.cassandra.primary.hosts cassandra-a:9042", cmd.Use)
 	cmd.RunE = p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 		cfg, err := p.load(cmd)
 		if err != nil {
@@ -45,7 +45,7 @@ func (p *program) clustersCommand(cmd *cobra.Command, do func(cassandra.Setup, c
 		if reports == nil {
 			return nil, err
 		}
-		return output{reports, func(out io.Writer) error { return printClusters(out, reports) }, err}, nil
+		return output{value: reports, text: func(out io.Writer) error { return printClusters(out, reports) }, failure: err}, nil
 	})
 	return cmd
 }
@@ -67,18 +67,19 @@ func printClusters(out io.Writer, reports []cassandra.Report) error {
 func (p *program) refillCommand() *cobra.Command {
 	var store string
 	cmd := &cobra.Command{
-		Use: "refill", Short: "Refill a feed store that lost rows from the topics", Args: noArguments,
+		Use: "refill", Short: "Refill a feed store from the topics", Args: noArguments,
 		Long: `Refill a feed store that lost rows or was restored from a copy: reset its consumer group (materialize, materialize-standby) to
 the oldest records in its topics. "smartfeed materialize" continues from there, or "smartfeed serve" with an embedded feed
-store. First stop every process that fills the store: while one runs, nothing is reset, and the exit code is 1.
+store. First stop every process that writes the store. If a process still runs, the command resets nothing, and the exit code
+is 1.
 
-The store may keep its rows. Rows that are older than the retention of the topics, 7 days, are not restored: copy them from
-the other store, before or after; see docs/operations/failures.md.`,
-		Example: "  smartfeed feedstore refill --store standby\n  smartfeed feedstore refill -o json",
+The store can keep its rows. The topics have no records older than their retention of 7 days. Copy older rows from the other
+store, before or after; see docs/operations/failures.md.`,
+		Example: "  smartfeed feed-store refill --store standby\n  smartfeed feed-store refill -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			stores := append([]string{app.PrimaryStore}, setup.FeedStores...)
 			if !slices.Contains(stores, store) {
-				return nil, command.Usagef("--store %q: the configuration has %s", store, strings.Join(stores, " and "))
+				return nil, command.Usagef("--store: %q: the configuration has %s", store, strings.Join(stores, " and "))
 			}
 			if store == app.PrimaryStore {
 				store = "" // the group of the first store has no suffix
@@ -86,7 +87,7 @@ the other store, before or after; see docs/operations/failures.md.`,
 			return ops.Refill(cmd.Context(), setup.Kafka, store)
 		}),
 	}
-	cmd.Flags().StringVar(&store, "store", app.PrimaryStore, "primary or standby")
+	cmd.Flags().StringVar(&store, "store", app.PrimaryStore, "store to refill: primary or standby")
 	complete(cmd, "store", app.PrimaryStore, app.StandbyStore)
 	return cmd
 }

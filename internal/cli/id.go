@@ -10,18 +10,18 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// idCommand returns the commands that create and split sharded ids.
+// idCommand returns the commands that encode and decode sharded ids.
 func (p *program) idCommand() *cobra.Command {
-	return group("id", "Make and split sharded ids", "  smartfeed id split 241294492511762325", &cobra.Command{
-		Use: "make SHARD TYPE LOCAL", Short: "Print the id of these parts", Args: cobra.ExactArgs(3),
-		Example: "  smartfeed id make 3429 1 7075733",
+	return group("id", "Encode and decode sharded ids", "  smartfeed id decode 241294492511762325", &cobra.Command{
+		Use: "encode SHARD TYPE LOCAL", Short: "Print the id with this shard, type and local part", Args: cobra.ExactArgs(3),
+		Example: "  smartfeed id encode 3429 1 7075733",
 		RunE: p.prints(func(_ *cobra.Command, args []string) (any, error) {
 			id, err := makeID(args)
 			return line(partsOf(id), "%s", id), usage(err)
 		}),
 	}, &cobra.Command{
-		Use: "split ID", Short: "Print shard, type and local part of an id, with or without its kind", Args: cobra.ExactArgs(1),
-		Example: "  smartfeed id split pin:241294492511762325\n  smartfeed id split 241294492511762325 -o json",
+		Use: "decode ID", Short: "Print shard, type and local part of an id", Args: cobra.ExactArgs(1),
+		Example: "  smartfeed id decode pin:241294492511762325\n  smartfeed id decode 241294492511762325 -o json",
 		RunE: p.prints(func(_ *cobra.Command, args []string) (any, error) {
 			name := args[0]
 			if _, rest, found := strings.Cut(name, ":"); found {

@@ -13,7 +13,7 @@ import (
 )
 
 func (p *program) importCommand() *cobra.Command {
-	return group("import", "Import datasets of other systems", "  smartfeed import lastfm hetrec2011-lastfm-2k", p.lastfmCommand())
+	return group("import", "Import datasets", "  smartfeed import lastfm hetrec2011-lastfm-2k", p.lastfmCommand())
 }
 
 // lastfmFlags are the flags of import lastfm.
@@ -28,11 +28,11 @@ func (p *program) lastfmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lastfm DIR",
 		Short: "Import the HetRec 2011 Last.fm dataset",
-		Long: `Import what 1,892 people listened to, tagged and befriended: the files of hetrec2011-lastfm-2k in DIR.
+		Long: `Import the files of hetrec2011-lastfm-2k in DIR: the listening, tags and friends of 1,892 users.
 
-Users and follows are published first, then the pins, then the actions; each phase is processed before the next starts. All
-times are moved so that the last action happens at --last-action. To resume an interrupted import, run it again with the
---last-action that it printed: existing events change nothing.`,
+The command publishes users and follows first, then pins, then actions. It waits until each phase is processed. It shifts all
+times so that the last action happens at --last-action. To resume an interrupted import, run it again with the --last-action
+that it printed: events that exist change nothing.`,
 		Example: "  smartfeed import lastfm hetrec2011-lastfm-2k\n  smartfeed import lastfm hetrec2011-lastfm-2k --last-action 2026-11-20T10:00:00Z -o json",
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -41,9 +41,9 @@ times are moved so that the last action happens at --last-action. To resume an i
 		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) { return p.importLastfm(cmd, args[0], f) }),
 	}
 	cmd.Flags().StringVar(&f.lastAction, "last-action", "", "time of the last action, RFC 3339 (default now)")
-	cmd.Flags().BoolVar(&f.originalTimes, "original-times", false, "keep the times of 2005 to 2011")
+	cmd.Flags().BoolVar(&f.originalTimes, "original-times", false, "keep the original times, 2005 to 2011")
 	cmd.Flags().BoolVar(&f.Wait, "wait", true, "wait until all events are processed")
-	cmd.Flags().DurationVar(&f.Timeout, "timeout", 15*time.Minute, "maximum time to process a phase")
+	cmd.Flags().DurationVar(&f.Timeout, "timeout", 15*time.Minute, "maximum time for the processing of a phase")
 	return cmd
 }
 
@@ -71,10 +71,10 @@ func (p *program) importLastfm(cmd *cobra.Command, dir string, f lastfmFlags) (a
 // check sets LastAction, and reports an error in the flags.
 func (f *lastfmFlags) check(now time.Time) (err error) {
 	if f.Timeout <= 0 {
-		return command.Usagef("--timeout %s: must be positive", f.Timeout)
+		return command.Usagef("--timeout: %s: want above 0", f.Timeout)
 	}
 	if f.originalTimes && f.lastAction != "" {
-		return command.Usagef("--last-action and --original-times exclude each other")
+		return command.Usagef("--last-action and --original-times: want one of them")
 	}
 	f.LastAction = now.UTC().Truncate(time.Second)
 	if f.lastAction == "" {
@@ -84,7 +84,7 @@ func (f *lastfmFlags) check(now time.Time) (err error) {
 		return err
 	}
 	if f.LastAction.After(now.Add(schemas.MaxAhead)) {
-		return fmt.Errorf("--last-action %s: more than %s ahead: such actions would be rejected", f.lastAction, schemas.MaxAhead)
+		return fmt.Errorf("--last-action: %s is more than %s in the future: the actions would be rejected", f.lastAction, schemas.MaxAhead)
 	}
 	f.LastAction = f.LastAction.UTC()
 	return nil

@@ -15,13 +15,13 @@ import (
 	"github.com/smartfeed/smartfeed/serving/api"
 )
 
-// interestsCommand returns the command interests, which lists the terms that could be interests and decides on them.
+// interestsCommand returns the commands that list terms, decide which are interests, and print the interests of users.
 func (p *program) interestsCommand() *cobra.Command {
-	cmd := group("interests", "List and decide on the terms that could be interests",
+	cmd := group("interests", "Review terms, and print the interests of users",
 		"  smartfeed interests list\n  smartfeed interests accept gaiwan --interest interest:tea",
 		p.termsCommand(), p.acceptCommand(), p.rejectCommand(), p.mergeCommand(), p.reopenCommand(), p.interestsOfCommand(), p.engagementCommand())
-	cmd.Long = `Terms of titles and board names that enough pins and users have are candidates; an operator decides which are interests. A
-decision applies to later records in every process, and can be taken back.`
+	cmd.Long = `List the terms of titles and board names that enough pins and authors use, and decide which of these candidates are interests.
+A decision applies to later records in every process. You can revert it.`
 	return cmd
 }
 
@@ -32,7 +32,7 @@ func (p *program) termsCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:               "list",
-		Short:             "List the terms of a state: candidates by score, others by name",
+		Short:             "List terms in a state: candidates by score, others by name",
 		Example:           "  smartfeed interests list --limit 100\n  smartfeed interests list --state rejected -o json",
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -41,7 +41,7 @@ func (p *program) termsCommand() *cobra.Command {
 			return request{path: []string{"dictionary"}, query: query}, nil
 		}),
 	}
-	cmd.Flags().StringVar(&state, "state", string(schemas.TermCandidate), "candidate, accepted, rejected, merged or blocked")
+	cmd.Flags().StringVar(&state, "state", string(schemas.TermCandidate), "state of the terms: candidate, accepted, rejected, merged or blocked")
 	complete(cmd, "state", texts([]schemas.TermState{
 		schemas.TermCandidate, schemas.TermAccepted, schemas.TermRejected, schemas.TermMerged, schemas.TermBlocked,
 	})...)
@@ -49,7 +49,7 @@ func (p *program) termsCommand() *cobra.Command {
 	return cmd
 }
 
-// decideCommand completes a command that decides on its first argument.
+// decideCommand completes a command that publishes a decision on its first argument.
 func (p *program) decideCommand(cmd *cobra.Command, decision func(args []string) (api.DecisionRequest, error)) *cobra.Command {
 	var operator string
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -58,7 +58,7 @@ func (p *program) decideCommand(cmd *cobra.Command, decision func(args []string)
 		req.Term, req.Operator = args[0], operator
 		return request{path: []string{"dictionary", "decisions"}, body: req}, err
 	})
-	cmd.Flags().StringVar(&operator, "operator", "", "record this name as the operator; with a token, its subject is recorded")
+	cmd.Flags().StringVar(&operator, "operator", "", "name of the operator to record; with a token, the server records its subject")
 	return cmd
 }
 
@@ -72,7 +72,7 @@ func (p *program) acceptCommand() *cobra.Command {
 	}, func([]string) (api.DecisionRequest, error) {
 		return api.DecisionRequest{State: schemas.TermAccepted, Interest: schemas.InterestID(interest)}, nil
 	})
-	cmd.Flags().StringVar(&interest, "interest", "", "the interest (default: the one with the term's name)")
+	cmd.Flags().StringVar(&interest, "interest", "", "interest that the term stands for (default: the interest with the term's name)")
 	return cmd
 }
 
@@ -80,23 +80,23 @@ func (p *program) rejectCommand() *cobra.Command {
 	var reason string
 	cmd := p.decideCommand(&cobra.Command{
 		Use:     "reject TERM",
-		Short:   "Reject a term: it is no interest",
+		Short:   "Reject a term as an interest",
 		Example: "  smartfeed interests reject sale --reason advertising",
 		Args:    cobra.ExactArgs(1),
 	}, func([]string) (api.DecisionRequest, error) {
 		if reason == "" {
-			return api.DecisionRequest{}, command.Usagef("--reason: is missing: say why the term is rejected")
+			return api.DecisionRequest{}, command.Usagef("--reason: is missing: want the reason for the rejection")
 		}
 		return api.DecisionRequest{State: schemas.TermRejected, Reason: reason}, nil
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason for the rejection")
 	return cmd
 }
 
 func (p *program) mergeCommand() *cobra.Command {
 	return p.decideCommand(&cobra.Command{
 		Use:     "merge TERM INTO",
-		Short:   "Merge a term into another one",
+		Short:   "Merge a term into another term",
 		Example: "  smartfeed interests merge kungfu gongfu",
 		Args:    cobra.ExactArgs(2),
 	}, func(args []string) (api.DecisionRequest, error) {
@@ -107,7 +107,7 @@ func (p *program) mergeCommand() *cobra.Command {
 func (p *program) reopenCommand() *cobra.Command {
 	return p.decideCommand(&cobra.Command{
 		Use:     "reopen TERM",
-		Short:   "Take a decision back: the term is a candidate again",
+		Short:   "Revert the decision on a term",
 		Example: "  smartfeed interests reopen sale",
 		Args:    cobra.ExactArgs(1),
 	}, func([]string) (api.DecisionRequest, error) {
@@ -118,9 +118,9 @@ func (p *program) reopenCommand() *cobra.Command {
 func (p *program) interestsOfCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use:               "of USER",
-		Short:             "List the interests of a user, with the actions as evidence",
-		Example:           "  smartfeed interests of user:ada",
+		Use:               "show USER",
+		Short:             "List the interests of a user with the actions as evidence",
+		Example:           "  smartfeed interests show user:ada",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: requests(p, (*tables).interests, func(_ *cobra.Command, args []string) (request, error) {
@@ -137,7 +137,7 @@ func (p *program) engagementCommand() *cobra.Command {
 	var days int
 	cmd := &cobra.Command{
 		Use:               "engagement INTEREST",
-		Short:             "Show the engagement with an interest's pins, by source",
+		Short:             "Print the engagement with an interest's pins by source",
 		Example:           "  smartfeed interests engagement interest:tea --days 7",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -147,7 +147,7 @@ func (p *program) engagementCommand() *cobra.Command {
 			return request{path: []string{"interests", string(interest), "engagement"}, query: query}, usage(err)
 		}),
 	}
-	cmd.Flags().IntVar(&days, "days", api.DefaultDays, fmt.Sprintf("days, today included, 1-%d", api.MaxDays))
+	cmd.Flags().IntVar(&days, "days", api.DefaultDays, fmt.Sprintf("number of days, including today, 1-%d", api.MaxDays))
 	return cmd
 }
 
@@ -162,7 +162,7 @@ func (t *tables) decided(d api.DictionaryTerm) {
 	t.line(printed(d.Term + " is " + string(d.State) + ": " + decisionOn(d)))
 }
 
-// decisionOn describes the decision on a term: what, by whom, when. Without one it says that nothing is decided.
+// decisionOn describes the decision on a term: interest or reason, operator and time.
 func decisionOn(d api.DictionaryTerm) string {
 	var parts []string
 	for _, part := range []string{string(d.Interest), d.Into, d.Reason} {
@@ -177,7 +177,7 @@ func decisionOn(d api.DictionaryTerm) string {
 		parts = append(parts, local(*d.Decided))
 	}
 	if len(parts) == 0 {
-		return "nothing is decided"
+		return "no decision"
 	}
 	return strings.Join(parts, ", ")
 }

@@ -20,7 +20,7 @@ func TestInterests_PrintTables(t *testing.T) {
 	}{
 		"candidates": {[]string{"list"}, table(
 			"TERM        STATE      SCORE  PINS  PEOPLE  RECENT  DECIDED",
-			"oolong tea  candidate  1.50   25    3       50 %    nothing is decided")},
+			"oolong tea  candidate  1.50   25    3       50 %    no decision")},
 		"decided": {[]string{"list", "--state", "rejected", "--limit", "7"}, table(
 			"TERM        STATE     SCORE  PINS  PEOPLE  RECENT  DECIDED",
 			"oolong tea  rejected  1.50   7     3       50 %    a brand, by ann, "+decidedAt)},
@@ -29,7 +29,7 @@ func TestInterests_PrintTables(t *testing.T) {
 		"reject":         {[]string{"reject", "Last Sale", "--reason", "advertising"}, "last sale is rejected: advertising" + decided},
 		"merge":          {[]string{"merge", "kungfu", "Gong Fu"}, "kungfu is merged: gong fu" + decided},
 		"reopen":         {[]string{"reopen", "last sale"}, "last sale is candidate: by anonymous@127.0.0.1, " + decidedAt + "\n"},
-		"of a user": {[]string{"of", "user:a", "--limit", "3"}, table(
+		"of a user": {[]string{"show", "user:a", "--limit", "3"}, table(
 			"INTEREST       STRENGTH  SHARE  EVIDENCE",
 			"interest:tea   2.00      100 %  save pin:1",
 			"interest:none  0.00      0 %")},
@@ -65,7 +65,7 @@ func TestRequests_ReportRefusals(t *testing.T) {
 	addr := newServer(t)
 	for _, line := range []string{
 		"interests engagement interest:tea --days 401", "interests list --state odd", "interests merge tea Tea",
-		"interests accept tea --interest pin:1", "interests accept", "deadletters states --state lost",
+		"interests accept tea --interest pin:1", "interests accept", "dead-letters states --state lost",
 	} {
 		if _, err := at(t, addr, strings.Fields(line)...); err == nil || errors.As(err, new(*command.UsageError)) {
 			t.Errorf("%s: got %v, want an error that is no wrong usage", line, err)

@@ -45,7 +45,7 @@ func TestTopicsCommands(t *testing.T) {
 		t.Errorf("verify = %v, want what is missing", err)
 	}
 	out, _, err := w.smartfeed(t, "", "topics", "plan")
-	if err != nil || !strings.Contains(out, "create pins: 4 partitions, 1 replica, nothing is deleted\n") {
+	if err != nil || !strings.Contains(out, "create pins: 4 partitions, 1 replica, never deleted\n") {
 		t.Errorf("plan printed %q, %v", out, err)
 	}
 	if got := w.Names(); len(got) != 0 {
@@ -84,7 +84,7 @@ func TestTopics_IncludeGenerations(t *testing.T) {
 	says("topic pools.3-ticks: missing", "verify")
 	says("alter pools.2-table: max.message.bytes from 1000", "plan")
 	says("create pools.3-table: 2 partitions, 3 replicas, compacted", "apply")
-	says("pools.2-table has 2 replicas, and there are brokers for 3", "verify")
+	says("pools.2-table has 2 replicas, want 3", "verify")
 
 	w.SetGeneration(3, 0)
 	says("all topics match the catalogue\n<nil>", "verify")
@@ -253,7 +253,7 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	w.SendDeadLetter("gone", 0, "k", "v", 11)
 	w.Send(&kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
 
-	out, _, err := w.smartfeed(t, "", "deadletters", "list", "-o", "json", "--limit", "3")
+	out, _, err := w.smartfeed(t, "", "dead-letters", "list", "-o", "json", "--limit", "3")
 	var listed []ops.ListedDeadLetter
 	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 3 {
 		t.Fatalf("list printed %q, %v, want 3 letters", out, err)
@@ -262,7 +262,7 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 		t.Errorf("the newest letter is %+v, want that of topic gone", l)
 	}
 
-	out, _, err = w.smartfeed(t, "", "deadletters", "retry", "--operator", "ann")
+	out, _, err = w.smartfeed(t, "", "dead-letters", "retry", "--operator", "ann")
 	if err != nil || out != "retried 6 dead letters, skipped 2\n" {
 		t.Errorf("retry printed %q, %v", out, err)
 	}
@@ -279,14 +279,14 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	}
 
 	w.SendDeadLetter(topics.Pins, 0, "pin:9", "v9", 20)
-	if out, _, err = w.smartfeed(t, "", "deadletters", "retry", "-o", "json"); err != nil || !strings.Contains(out, `"published": 1`) {
+	if out, _, err = w.smartfeed(t, "", "dead-letters", "retry", "-o", "json"); err != nil || !strings.Contains(out, `"published": 1`) {
 		t.Errorf("second retry printed %q, %v, want only the new letter", out, err)
 	}
 	if n := w.End(topics.RetryOrders); n != 7 {
 		t.Errorf("%d orders, want 7", n)
 	}
-	out, _, err = w.smartfeed(t, "", "deadletters", "list")
-	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "the dead letter cannot be read") {
+	out, _, err = w.smartfeed(t, "", "dead-letters", "list")
+	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "unreadable dead letter") {
 		t.Errorf("list printed\n%s%v\nwant 9 retried letters, one unreadable", out, err)
 	}
 }
@@ -318,7 +318,7 @@ func TestListDeadLetters_ReadsOnlyTheEnd(t *testing.T) {
 func TestRetryDeadLetters_PublishesLongOnes(t *testing.T) {
 	w := newWire(t)
 	w.SendDeadLetter(topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)
-	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "retried 1 dead letter,") {
+	if out, _, err := w.smartfeed(t, "", "dead-letters", "retry"); err != nil || !strings.HasPrefix(out, "retried 1 dead letter,") {
 		t.Fatalf("retry printed %q, %v", out, err)
 	}
 	rs := w.Records(topics.Deliveries)
@@ -334,15 +334,15 @@ func TestRetryDeadLetters_PublishesLongOnes(t *testing.T) {
 func TestDeadLettersLimit_OrdersLimits(t *testing.T) {
 	w := newWire(t)
 	for _, scope := range []string{"nothing/x", "dead-letters"} {
-		if out, _, err := w.smartfeed(t, "", "deadletters", "limit", scope, "1"); !errors.As(err, new(*command.UsageError)) {
+		if out, _, err := w.smartfeed(t, "", "dead-letters", "limit", scope, "1"); !errors.As(err, new(*command.UsageError)) {
 			t.Errorf("limit %s printed %q, %v, want wrong usage", scope, out, err)
 		}
 	}
-	out, _, err := w.smartfeed(t, "", "deadletters", "limit", "pins/objects", "0", "--operator", "ann", "--priority", "3")
+	out, _, err := w.smartfeed(t, "", "dead-letters", "limit", "pins/objects", "0", "--operator", "ann", "--priority", "3")
 	if err != nil || out != "retries of pins/objects: 0 a second\n" {
 		t.Errorf("limit printed %q, %v", out, err)
 	}
-	if _, _, err := w.smartfeed(t, "", "deadletters", "limit", "pins", "default"); err != nil {
+	if _, _, err := w.smartfeed(t, "", "dead-letters", "limit", "pins", "default"); err != nil {
 		t.Error(err)
 	}
 	var got []schemas.RetryLimit
@@ -361,10 +361,10 @@ func TestDeadLettersLimit_OrdersLimits(t *testing.T) {
 
 func TestDeadLetters_OfEmptyTopic(t *testing.T) {
 	w := newWire(t)
-	if out, _, err := w.smartfeed(t, "", "deadletters", "list", "-o", "json"); err != nil || out != "[]\n" {
+	if out, _, err := w.smartfeed(t, "", "dead-letters", "list", "-o", "json"); err != nil || out != "[]\n" {
 		t.Errorf("list printed %q, %v", out, err)
 	}
-	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "retried 0 dead letters,") {
+	if out, _, err := w.smartfeed(t, "", "dead-letters", "retry"); err != nil || !strings.HasPrefix(out, "retried 0 dead letters,") {
 		t.Errorf("retry printed %q, %v", out, err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // format is the value of --output.
 type format string
 
-// The formats. The default is asTable, text for people.
+// The formats. The default is asTable, which is text for people.
 const (
 	asTable format = "table"
 	asJSON  format = "json"
@@ -53,14 +53,15 @@ func (f *format) forPeople() bool { return f.String() == string(asTable) }
 // commandFunc is the function of a command. It gets the arguments without the flags.
 type commandFunc = func(cmd *cobra.Command, args []string) error
 
-// output is a result that does not print itself, or that is printed although the command fails.
+// output is a result without a method Text, or one that is printed although the command fails.
 type output struct {
 	value   any                   // is printed as JSON or YAML; a json.RawMessage is printed as JSON unchanged
-	text    func(io.Writer) error // prints value for people; nil: its method Text does, or value is one line
+	text    func(io.Writer) error // prints value as a table; nil: its method Text does, or value is one line
 	failure error                 // the error of the command
+	isYAML  bool                  // text prints YAML
 }
 
-// line returns the output of a value that people see as one line.
+// line returns the output of a value whose table is one line.
 func line(value any, format string, args ...any) output {
 	return output{value: value, text: func(out io.Writer) error {
 		_, err := fmt.Fprintf(out, format+"\n", args...)
@@ -68,7 +69,7 @@ func line(value any, format string, args ...any) output {
 	}}
 }
 
-// prints returns a command's function that prints the result of do: an output, or a value that prints itself.
+// prints returns a command's function that prints the result of do: an output, or a value with a method Text.
 func (p *program) prints(do func(cmd *cobra.Command, args []string) (any, error)) commandFunc {
 	return func(cmd *cobra.Command, args []string) error {
 		result, err := do(cmd, args)
@@ -94,7 +95,7 @@ func (p *program) printsOf(do func(cmd *cobra.Command, args []string, setup topi
 	})
 }
 
-// print prints a result as --output says.
+// print prints a result in the format of --output.
 func (p *program) print(out io.Writer, o output) error {
 	answer, unchanged := o.value.(json.RawMessage)
 	itself, ok := o.value.(interface{ Text(io.Writer) error })
@@ -104,7 +105,7 @@ func (p *program) print(out io.Writer, o output) error {
 		return err
 	case p.format == asJSON:
 		return command.PrintJSON(out, o.value)
-	case p.format == asYAML:
+	case p.format == asYAML && !o.isYAML:
 		return printYAML(out, o.value)
 	case o.text != nil:
 		return o.text(out)

@@ -12,9 +12,23 @@ func TestOutput_PrintsEveryFormat(t *testing.T) {
 		"json":  "{\n  \"id\": \"241294492511762325\",\n  \"shard\": 3429,\n  \"type\": 1,\n  \"local\": 7075733\n}\n",
 		"yaml":  "id: \"241294492511762325\"\nshard: 3429\ntype: 1\nlocal: 7075733\n",
 	} {
-		if out, err := run(t, "id", "split", "241294492511762325", "-o", flag); err != nil || out != want {
+		if out, err := run(t, "id", "decode", "241294492511762325", "-o", flag); err != nil || out != want {
 			t.Errorf("-o %s: got %q, %v, want %q", flag, out, err, want)
 		}
+	}
+}
+
+func TestConfigShow_PrintsEveryFormat(t *testing.T) {
+	for flag, want := range map[string]string{
+		"table": "pools:\n  max_candidates: 70\n", "yaml": "pools:\n  max_candidates: 70\n",
+		"json": "{\n  \"pools\": {\n    \"max_candidates\": 70\n  }\n}\n",
+	} {
+		if out, err := run(t, "config", "show", "--changed", "--pools.max_candidates", "70", "-o", flag); err != nil || out != want {
+			t.Errorf("-o %s: got %q, %v, want %q", flag, out, err, want)
+		}
+	}
+	if out, err := run(t, "config", "show", "-o", "json"); err != nil || !strings.Contains(out, `"min_affinity": "-.inf"`) {
+		t.Errorf("got %q, %v, want the default steps", out, err)
 	}
 }
 

@@ -34,7 +34,7 @@ func (p *program) pinotSetup(cmd *cobra.Command) (pinot.Setup, error) {
 
 func (p *program) pinotApplyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "apply", Short: "Create or update schema and table, in the form of the controller's release", Args: noArguments,
+		Use: "apply", Short: "Create or update schema and table for the release of the controller", Args: noArguments,
 		Example: "  smartfeed pinot apply --pinot.controller pinot-1:9000",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, err := p.pinotSetup(cmd)
@@ -51,7 +51,7 @@ func (p *program) pinotApplyCommand() *cobra.Command {
 
 func (p *program) pinotVerifyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "verify", Short: "Report how schema and table differ from what apply would create", Args: noArguments,
+		Use: "verify", Short: "Verify that schema and table match the configuration", Args: noArguments,
 		Example: "  smartfeed pinot verify --pinot.controller pinot-1:9000 -o json",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, err := p.pinotSetup(cmd)
@@ -69,12 +69,12 @@ func (p *program) pinotVerifyCommand() *cobra.Command {
 				Table   string   `json:"table"`
 				Differs []string `json:"differs"`
 			}{pinot.TableName, append([]string{}, differences...)}
-			return output{result, func(out io.Writer) error {
+			return output{value: result, text: func(out io.Writer) error {
 				if err == nil {
 					fmt.Fprintln(out, "table "+pinot.TableName+" matches the configuration")
 				}
 				return nil
-			}, err}, nil
+			}, failure: err}, nil
 		}),
 	}
 }
@@ -82,11 +82,11 @@ func (p *program) pinotVerifyCommand() *cobra.Command {
 func (p *program) pinotShowCommand() *cobra.Command {
 	var release string
 	cmd := &cobra.Command{
-		Use: "show", Short: "Print schema and table as apply sends them, without secrets", Args: noArguments,
+		Use: "show", Short: "Print the schema and table of apply, without secrets", Args: noArguments,
 		Example: "  smartfeed pinot show --release 1.5\n  smartfeed pinot show -o json | jq .table",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if r := pinot.Release(release); r != pinot.V0 && r != pinot.V1 {
-				return nil, command.Usagef("--release %q: want %s or %s", release, pinot.V0, pinot.V1)
+				return nil, command.Usagef("--release: %q: want %s or %s", release, pinot.V0, pinot.V1)
 			}
 			setup, err := p.pinotSetup(cmd)
 			if err != nil {
@@ -96,7 +96,7 @@ func (p *program) pinotShowCommand() *cobra.Command {
 			return line(d, "%s", strings.TrimSuffix(string(d.Schema)+string(d.Table), "\n")), err
 		}),
 	}
-	cmd.Flags().StringVar(&release, "release", string(pinot.V1), "release of Pinot: 0.11 or 1.5")
+	cmd.Flags().StringVar(&release, "release", string(pinot.V1), "release of Pinot, 0.11 or 1.5")
 	complete(cmd, "release", string(pinot.V0), string(pinot.V1))
 	return cmd
 }

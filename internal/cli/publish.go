@@ -11,12 +11,13 @@ func (p *program) publishCommand() *cobra.Command {
 	var o ops.PublishOptions
 	cmd := &cobra.Command{
 		Use:   "publish [FILE...]",
-		Short: "Publish events, one JSON object per line, from files or standard input",
-		Long: `Publish events from files, or from standard input if there are none or one is "-", in the given order.
-Each line is one JSON object: {"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7",...}
+		Short: "Publish events from files or standard input, one JSON object per line",
+		Long: `Publish events from the files in the given order. Without files, and for the file "-", it reads standard input. Each line is
+one JSON object: {"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7",...}
 
-All lines are checked before any is published. Every bad line is reported on standard error. Then nothing is published and
-the exit code is 1, unless --skip-bad skips bad lines. The command returns when the brokers have acknowledged all events.`,
+The command checks all lines before it publishes any, and reports every bad line on standard error. If there is a bad line, it
+publishes nothing and the exit code is 1, unless you set --skip-bad. It returns when the brokers have acknowledged all
+events.`,
 		Example: "  smartfeed publish events.ndjson\n  zcat events.ndjson.gz | smartfeed publish --skip-bad -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, args []string, setup topics.Setup) (any, error) {
 			o.Files, o.Stdin, o.Problems = args, cmd.InOrStdin(), cmd.ErrOrStderr()

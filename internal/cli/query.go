@@ -14,7 +14,7 @@ import (
 )
 
 func (p *program) queryCommand() *cobra.Command {
-	return group("query", "Query feeds, pools, features and the state of a running server",
+	return group("query", "Query feeds, pools, features and the status of a running server",
 		"  smartfeed query feed user:ada --limit 5\n  smartfeed query status --http feeds.local:8080",
 		p.feedCommand(), p.whyCommand(), p.poolCommand(), p.featureCommand(), p.statusCommand(), p.readyCommand())
 }
@@ -38,7 +38,7 @@ func (p *program) feedFlag(cmd *cobra.Command, name *string, help string) {
 
 // limitFlag adds the flag --limit for the number of things in an answer.
 func limitFlag(cmd *cobra.Command, limit *int, things string, most int) {
-	cmd.Flags().IntVar(limit, "limit", api.DefaultLimit, fmt.Sprintf("%s, 1-%d", things, most))
+	cmd.Flags().IntVar(limit, "limit", api.DefaultLimit, fmt.Sprintf("maximum number of %s, 1-%d", things, most))
 }
 
 func (p *program) feedCommand() *cobra.Command {
@@ -49,9 +49,9 @@ func (p *program) feedCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "feed USER",
-		Short: "Visit a user's feed, or read older pages",
-		Long: `Without --cursor this is a visit: the new items on top count as shown from then on. With the cursor of a page, it prints the
-older items that follow. --all reads to the end; with -o json it prints one page per line.`,
+		Short: "Visit a user's feed, or print older pages",
+		Long: `Print a page of a user's feed. Without --cursor this is a visit: the new items at the top count as shown. With the cursor of a
+page, it prints the older items that follow. --all prints all pages; with -o json, one page per line.`,
 		Example:           "  smartfeed query feed user:ada --limit 10\n  smartfeed query feed user:ada --all -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -69,10 +69,10 @@ older items that follow. --all reads to the end; with -o json it prints one page
 			return p.feed(cmd, user, query, all)
 		},
 	}
-	p.feedFlag(cmd, &name, "named feed of the visit")
+	p.feedFlag(cmd, &name, "name of the feed")
 	cmd.Flags().StringVar(&cursor, "cursor", "", "cursor of the previous page")
-	limitFlag(cmd, &limit, "items of a page", feed.MaxLimit)
-	cmd.Flags().BoolVar(&all, "all", false, "read every page, to the end")
+	limitFlag(cmd, &limit, "items per page", feed.MaxLimit)
+	cmd.Flags().BoolVar(&all, "all", false, "print all pages")
 	return cmd
 }
 
@@ -90,7 +90,7 @@ func (p *program) feed(cmd *cobra.Command, user schemas.UserID, query url.Values
 			return err
 		}
 		if *page.Next == query.Get("cursor") {
-			return fmt.Errorf("read all of %s: the next page is the same: without %s", user, strings.Join(page.Degraded, ", "))
+			return fmt.Errorf("read all pages of %s: the next page has the same cursor; degraded: %s", user, strings.Join(page.Degraded, ", "))
 		}
 		shown += len(page.Items)
 		query.Del("feed")

@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// rebuildFlags are the flags of rebuild, and those that replay has, too.
+// rebuildFlags are the flags of rebuild. replay has some of them, too.
 type rebuildFlags struct {
 	generations.RebuildOptions
 	timeout    time.Duration
@@ -27,21 +27,23 @@ func (p *program) rebuildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild USER|following|interest|all",
 		Short: "Rebuild pools from the followees' recent pins",
-		Long: `Rebuild pools in place, of a user, of all users in one source, or of all users in both: the candidates that followees
-delivered are removed, and every followee delivers its recents again, as for a reactivated user. Shown items stay shown.
-Candidates of related pins and of other systems stay. Pins that are no longer among a followee's recents are not restored.
-A visit waits for the followees' answers for up to generator.reactivation_timeout, and then reports "reactivating".
+		Long: `Rebuild the pools of one user, of all users in one source, or of all users in both sources, in place. The pools remove the
+candidates from followees, and every followee delivers its recent publications again, as for a reactivated user. Shown items
+stay shown. Candidates of related pins and of external systems stay. Pins that are no longer among a followee's recent
+publications are not restored. A visit waits for these deliveries for up to generator.reactivation_timeout. Then it reports
+"reactivating".
 
-For all users it processes them ordered by id, --rate users a second. --resume continues the last such run, from any
-machine.
+For all users, the command processes them in the order of their ids, at --rate users per second. --resume continues the last
+such run, from any machine.
 
-With --generation it builds a new generation of the pools while the present one answers. The new generation has its own
-changelog and emits nothing. Rows that followees cannot deliver (shown items, positions, edges, candidates of related pins
-and of other systems) are copied; followees deliver the rest. Then it cuts over: in each partition of each input, at the same
-record, the present generation stops emitting and the new one starts. Processes answer from it within a second. An
-interrupted run continues when you start it again; "replay" continues what "replay" has started. --abort aborts the
-generation that is being built, until its cut-over starts. After --timeout the exit code is 1; published requests still
-take effect.`,
+With --generation it builds a new generation of the pools while the current generation answers. The new generation has its
+own changelog and emits nothing. The command copies the rows that followees cannot deliver (shown items, positions, edges,
+candidates of related pins and of external systems); followees deliver the other rows. Then it cuts over: at the same record
+of each input partition, the current generation stops emitting and the new one starts. Processes answer from the new one
+within a second.
+
+To continue an interrupted run, start it again. "replay" continues the runs of "replay". --abort discards the generation that
+is being built, until its cut-over starts. After --timeout the exit code is 1; published requests still take effect.`,
 		Example:           "  smartfeed rebuild user:ada --source following\n  smartfeed rebuild all --rate 500\n  smartfeed rebuild all --generation -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeTargets,
@@ -61,19 +63,19 @@ take effect.`,
 			return generations.Rebuild(ctx, setup, f.RebuildOptions)
 		}),
 	}
-	cmd.Flags().StringVar((*string)(&f.Source), "source", "", "of a user: following or interest (default both)")
+	cmd.Flags().StringVar((*string)(&f.Source), "source", "", "source to rebuild for a user: following or interest (default both)")
 	complete(cmd, "source", string(schemas.Following), string(schemas.FromInterest))
-	cmd.Flags().Float64Var(&f.Rate, "rate", 200, "users a second, of all users")
-	cmd.Flags().BoolVar(&f.Resume, "resume", false, "continue the last run of all users")
-	cmd.Flags().BoolVar(&f.generation, "generation", false, "of all: build a new generation and cut over to it")
+	cmd.Flags().Float64Var(&f.Rate, "rate", 200, "users per second, for all users")
+	cmd.Flags().BoolVar(&f.Resume, "resume", false, "continue the last run for all users")
+	cmd.Flags().BoolVar(&f.generation, "generation", false, "build a new generation and cut over to it, for the target all")
 	cmd.Flags().BoolVar(&f.abort, "abort", false, abortUsage)
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, timeoutUsage)
 	return cmd
 }
 
 const (
-	abortUsage   = "abort the generation that is being built, until its cut-over starts"
-	timeoutUsage = "maximum time to wait (default 1m of a user, else unlimited)"
+	abortUsage   = "discard the generation that is being built, until its cut-over starts"
+	timeoutUsage = "maximum time to wait (default 1m for a user, else unlimited)"
 )
 
 // completeTargets completes the target of rebuild and replay.
@@ -91,28 +93,28 @@ func (f rebuildFlags) check() error {
 		problems = append(problems, fmt.Errorf("--source: %w", err))
 	}
 	if f.Target.IsAll() && f.Source != "" {
-		problems = append(problems, errors.New("--source: only of a user: name the source instead of all"))
+		problems = append(problems, errors.New("--source: only for a user: for all users, want the source as the argument"))
 	}
 	if !f.Target.IsAll() && f.Resume {
-		problems = append(problems, errors.New("--resume: only of all users"))
+		problems = append(problems, errors.New("--resume: only for all users"))
 	}
 	if (f.generation || f.abort) && f.Target != generations.All {
-		problems = append(problems, errors.New("--generation and --abort: only of all"))
+		problems = append(problems, errors.New("--generation and --abort: only for the target all"))
 	}
 	if f.timeout < 0 {
-		problems = append(problems, fmt.Errorf("--timeout %s: must not be negative", f.timeout))
+		problems = append(problems, fmt.Errorf("--timeout: %s: want 0 or more", f.timeout))
 	}
 	return errors.Join(append(problems, checkRate("rate", f.Rate))...)
 }
 
 func checkRate(flag string, perSecond float64) error {
 	if !(perSecond > 0 && perSecond <= 1e6) {
-		return fmt.Errorf("--%s %v: above 0 to 1000000", flag, perSecond)
+		return fmt.Errorf("--%s: %v: want above 0, at most 1000000", flag, perSecond)
 	}
 	return nil
 }
 
-// context applies --timeout, which is a minute by default for a user.
+// context applies --timeout. The default for a user is one minute.
 func (f rebuildFlags) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := f.timeout
 	if !f.Target.IsAll() {

@@ -15,9 +15,9 @@ func (p *program) retryKindsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kinds",
 		Short: "Count dead letters by kind and state",
-		Long: `Query a running server for the kinds of dead letters (topic/group/words of the reason), the rate at which they are retried,
-and how many are waiting, sent, done, or parked. Parked dead letters are no longer retried automatically.`,
-		Example:           "  smartfeed deadletters kinds\n  smartfeed deadletters kinds -o json",
+		Long: `Print the kinds of dead letters (topic/group/reason), the rate at which they are retried, and how many are waiting, sent, done
+or parked. Parked dead letters are not retried automatically. The command queries a running server.`,
+		Example:           "  smartfeed dead-letters kinds\n  smartfeed dead-letters kinds -o json",
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: requests(p, (*tables).retryKinds, func(*cobra.Command, []string) (request, error) {
@@ -33,10 +33,10 @@ func (p *program) retryStatesCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "states",
-		Short: "List dead letters with their state, attempts and next retry",
-		Long: `Query a running server for the records that could not be processed, one line each, however often they were retried. The
-latest state change is first.`,
-		Example:           "  smartfeed deadletters states --state parked\n  smartfeed deadletters states --kind pins/objects/verb-unknown-verb -o json",
+		Short: "List dead letters with state, attempts and next retry",
+		Long: `Print one line per record that could not be processed, however often it was retried. The latest state change is first. The
+command queries a running server.`,
+		Example:           "  smartfeed dead-letters states --state parked\n  smartfeed dead-letters states --kind pins/objects/verb-unknown-verb -o json",
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: requests(p, (*tables).retryStates, func(*cobra.Command, []string) (request, error) {
@@ -49,8 +49,8 @@ latest state change is first.`,
 			return request{path: []string{"deadletters", "retries"}, query: query}, nil
 		}),
 	}
-	cmd.Flags().StringVar(&kind, "kind", "", "only of this kind, as printed by kinds")
-	cmd.Flags().StringVar(&state, "state", "", "only in this state: waiting, sent, done or parked")
+	cmd.Flags().StringVar(&kind, "kind", "", "list only this kind, as printed by the command kinds")
+	cmd.Flags().StringVar(&state, "state", "", "list only this state: waiting, sent, done or parked")
 	complete(cmd, "state", texts(schemas.RetryStates())...)
 	limitFlag(cmd, &limit, "dead letters", api.MaxDeadLetters)
 	return cmd

@@ -14,11 +14,11 @@ import (
 func (p *program) processCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "process [GROUP…]",
-		Short: "Run groups on the brokers at --kafka",
-		Long: fmt.Sprintf(`Run the named groups, by default all of them (%s), on the brokers at --kafka and the registry at --registry, with
-local copies of their rows in --dir. Any number of processes share the partitions; if one stops or is killed, the others
-take its partitions. "smartfeed serve" sends requests for a user's pools to the process that owns them, at --advertise
-(default: --http).
+		Short: "Run the groups that process events",
+		Long: fmt.Sprintf(`Run the named groups, by default all of them (%s). They use the brokers at --kafka and the registry at --registry,
+and keep local copies of their rows in --dir. Any number of processes share the partitions. If a process stops or fails, the
+others own its partitions. "smartfeed serve" sends requests for a user's pools to the process that owns them, at
+--advertise (default: --http).
 
 The topics must exist: see "smartfeed topics apply".`, strings.Join(topics.RowGroups(), ", ")),
 		Example:   "  smartfeed process --kafka kafka-1:9092 --advertise 10.0.0.7:8080\n  smartfeed process pools fanout --config smartfeed.yaml",
@@ -32,9 +32,9 @@ The topics must exist: see "smartfeed topics apply".`, strings.Join(topics.RowGr
 func (p *program) materializeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "materialize",
-		Short: "Fill the feed stores on Cassandra from the topics",
-		Long: `Fill the feed store on Cassandra, and the standby if there is one, from the topics. Any number of processes share the work.
-The tables must exist: see "smartfeed feedstore apply". An embedded feed store is filled by the process that serves.`,
+		Short: "Write the feed stores on Cassandra from the topics",
+		Long: `Write the feed store on Cassandra, and the standby if there is one, from the topics. Any number of processes share the
+partitions. The tables must exist: see "smartfeed feed-store apply". "smartfeed serve" writes an embedded feed store.`,
 		Example: "  smartfeed materialize --feed_store.cassandra.primary.hosts cassandra-a:9042",
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, app.Materialize) },
@@ -45,16 +45,16 @@ func (p *program) serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "Serve feeds, features and the console over HTTP",
-		Long: `Serve over HTTP: feeds, pools, lists, features, events, the console. Chunks and pools are requested from the processes that
-run the group pools; without them, feeds contain only materialized items. Embedded stores in --dir belong to this process,
-which fills them from the topics. "smartfeed materialize" fills feed stores on Cassandra.`,
+		Long: `Serve feeds, pools, lists, features, events and the console over HTTP. The server requests chunks and pools from the
+processes that run the group pools; without them, feeds contain only materialized items. It writes its embedded stores in
+--dir from the topics. "smartfeed materialize" writes feed stores on Cassandra.`,
 		Example: "  smartfeed serve --kafka kafka-1:9092 --http 127.0.0.1:8080",
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, app.Serve) },
 	}
 }
 
-// runRole runs a role until the process is asked to stop.
+// runRole runs a role until ctx of the command is done.
 func (p *program) runRole(cmd *cobra.Command, role app.Role, groups ...string) error {
 	return p.run(cmd, app.Options{Role: role, Groups: groups}, func(ctx context.Context, a *app.App, dir string) error {
 		if a.Ready(ctx) == nil {
@@ -65,8 +65,8 @@ func (p *program) runRole(cmd *cobra.Command, role app.Role, groups ...string) e
 	})
 }
 
-// run opens and runs an app with the configuration of the command line, until the process is asked to stop. then runs at
-// the same time, with the state directory.
+// run opens and runs an app with the configuration of the command line, until ctx of the command is done. It calls then
+// with the state directory, in parallel.
 func (p *program) run(cmd *cobra.Command, o app.Options, then func(ctx context.Context, a *app.App, dir string) error) error {
 	var err error
 	if o.Config, err = p.load(cmd); err != nil {

@@ -32,7 +32,7 @@ type request struct {
 	body  any        // nil: GET; otherwise POST
 }
 
-// requests returns a command's function that sends a request and prints the answer, a T: unchanged, or as a table.
+// requests returns a command's function that sends a request and prints the answer: the JSON unchanged, or the T as a table.
 func requests[T any](p *program, table func(*tables, T), of func(cmd *cobra.Command, args []string) (request, error)) commandFunc {
 	return func(cmd *cobra.Command, args []string) error {
 		r, err := of(cmd, args)

@@ -108,7 +108,7 @@ func (p *program) server(cmd *cobra.Command) (client.Config, error) {
 	return cfg.ClientConfig(p.environ)
 }
 
-// names are the names in the configuration that a shell can complete. Users are not among them.
+// names are the names in the configuration that a shell can complete. They do not include users.
 type names struct{ feeds, sources, features []string }
 
 // names returns the names that completion can offer, or none if the configuration is invalid.

@@ -13,11 +13,11 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 )
 
-// readyCommand is for health checks on machines without another HTTP client.
+// readyCommand returns the command ready, for health checks in images without another HTTP client.
 func (p *program) readyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ready",
-		Short:   "Report whether a server is ready: exit code 0, otherwise 1",
+		Short:   "Check whether a server is ready: exit code 0 or 1",
 		Example: "  smartfeed query ready --http 127.0.0.1:8080",
 		Args:    noArguments,
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {

@@ -22,7 +22,7 @@ func newTables(out io.Writer) *tables {
 	return &tables{out: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 }
 
-// row writes one line of cells. It replaces control characters, because a title must not control a terminal.
+// row writes one line of cells. It replaces control characters, so that a title cannot control the terminal.
 func (t *tables) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, c := range cells {
@@ -67,8 +67,8 @@ func local(at time.Time) string { return at.Local().Format(time.DateTime) }
 
 func score[T ~float64](s T) string { return strconv.FormatFloat(float64(s), 'f', 3, 64) }
 
-// cell formats a time in the local time zone, an integer in full, any other number with six digits, and decoded JSON that
-// is no text as JSON. A nil time is a dash.
+// cell formats a time in the local time zone, an integer in full, any other number with six digits, and decoded lists and
+// objects as JSON. A nil time is a dash.
 func cell(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -23,9 +23,10 @@ func (p *program) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Print a token for development and tests",
-		Long: `Print a bearer token that is signed with the secret in --auth.secret_file. If the file does not exist, it is created. The
-token of a user grants access to that user's feed. The token of a service grants what its scopes say: ` + strings.Join(auth.Scopes(), ", ") + `.
-Anyone who has the secret can make any token. If several programs must be trusted separately, use keys (--auth.jwks).`,
+		Long: `Print a bearer token that is signed with the secret in --auth.secret_file. If the file does not exist, the command creates it.
+The token of a user grants access to that user's feed. The token of a service has the permissions of its scopes:
+` + strings.Join(auth.Scopes(), ", ") + `.
+Anyone who has the secret can create any token. To trust several issuers separately, use keys (--auth.jwks).`,
 		Example: "  smartfeed token --auth.secret_file token.secret --user user:ada\n  smartfeed token --auth.secret_file token.secret --service dashboard --scope operate,feed --for 8h",
 		Args:    noArguments,
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
@@ -40,7 +41,7 @@ Anyone who has the secret can make any token. If several programs must be truste
 			return mint(cmd, cfg.Auth, grant)
 		}),
 	}
-	cmd.Flags().StringVar(&user, "user", "", "user of the token, user:…")
+	cmd.Flags().StringVar(&user, "user", "", "user of the token, as user:NAME")
 	cmd.Flags().StringVar(&grant.Service, "service", "", "service of the token, with or without auth.service_prefix")
 	cmd.Flags().StringSliceVar(&grant.Scopes, "scope", nil, "scopes of the service: "+strings.Join(auth.Scopes(), ", "))
 	cmd.Flags().DurationVar(&grant.For, "for", time.Hour, "lifetime, 1s to "+maxTokenLifetime.String())
@@ -81,23 +82,23 @@ func checkScopes(g auth.Grant) (problems []error) {
 	}
 	for _, scope := range g.Scopes {
 		if !slices.Contains(auth.Scopes(), scope) {
-			problems = append(problems, fmt.Errorf("--scope: there is no %q, but %s", scope, strings.Join(auth.Scopes(), ", ")))
+			problems = append(problems, fmt.Errorf("--scope: %q: want one of %s", scope, strings.Join(auth.Scopes(), ", ")))
 		}
 	}
 	return problems
 }
 
-// mint returns a token for the grant. It creates the secret if there is none.
+// mint returns a token for the grant. It creates the secret file if it does not exist.
 func mint(cmd *cobra.Command, cfg auth.Config, g auth.Grant) (any, error) {
 	if cfg.SecretFile == "" {
-		return nil, command.Usagef("auth.secret_file: is empty: want the file of the secret that the server verifies tokens with")
+		return nil, command.Usagef("auth.secret_file: is empty: want the file with the secret of the server")
 	}
 	secret, created, err := auth.MakeSecret(cfg.SecretFile)
 	if err != nil {
 		return nil, err
 	}
 	if created {
-		fmt.Fprintf(cmd.ErrOrStderr(), "a new secret is in %s: start the server with --auth.secret_file %[1]s\n", cfg.SecretFile)
+		fmt.Fprintf(cmd.ErrOrStderr(), "created the secret %s: start the server with --auth.secret_file %[1]s\n", cfg.SecretFile)
 	}
 	now := time.Now()
 	token, err := auth.Mint(cfg, secret, g, now)

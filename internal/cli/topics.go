@@ -16,10 +16,10 @@ import (
 )
 
 func (p *program) topicsCommand() *cobra.Command {
-	return group("topics", "Create, alter and verify the topics, and print ACLs", "  smartfeed topics apply --kafka kafka-1:9092",
-		p.catalogueCommand("plan", "Print what apply would change", topics.Differences),
+	return group("topics", "Create, alter, verify and delete topics, and print ACLs", "  smartfeed topics apply --kafka kafka-1:9092",
+		p.catalogueCommand("plan", "Print the changes that apply would make", topics.Differences),
 		p.catalogueCommand("apply", "Create missing topics, and alter settings that differ", topics.Apply),
-		p.catalogueCommand("verify", "Fail if a topic differs, and report every difference", func(ctx context.Context, k topics.Kafka, want []topics.Topic) (topics.Plan, error) {
+		p.catalogueCommand("verify", "Verify that the topics match the catalogue", func(ctx context.Context, k topics.Kafka, want []topics.Topic) (topics.Plan, error) {
 			if err := topics.Verify(ctx, k, want); err != nil {
 				return topics.Plan{}, err
 			}
@@ -39,7 +39,7 @@ func (p *program) catalogueCommand(use, short string, do func(context.Context, t
 				return nil, err
 			}
 			plan, err := do(cmd.Context(), setup.Kafka, want)
-			return output{plan, func(out io.Writer) error { return printPlan(out, plan) }, plan.Err()}, err
+			return output{value: plan, text: func(out io.Writer) error { return printPlan(out, plan) }, failure: plan.Err()}, err
 		}),
 	}
 }
@@ -52,7 +52,7 @@ func printPlan(out io.Writer, p topics.Plan) error {
 		fmt.Fprintf(out, "alter %s: %s from %s to %s\n", s.Topic, s.Key, s.Have, s.Want)
 	}
 	for _, s := range p.FewReplicas {
-		fmt.Fprintf(out, "%s has %s replicas, and there are brokers for %s: reassign it with Kafka's own tools\n", s.Topic, s.Have, s.Want)
+		fmt.Fprintf(out, "%s has %s replicas, want %s: reassign it with kafka-reassign-partitions.sh\n", s.Topic, s.Have, s.Want)
 	}
 	if p.Empty() {
 		fmt.Fprintln(out, "all topics match the catalogue")
@@ -64,7 +64,7 @@ func printPlan(out io.Writer, p topics.Plan) error {
 func retention(t topics.Topic) string {
 	switch {
 	case t.Embedded:
-		return "nothing is deleted"
+		return "never deleted"
 	case t.Compact:
 		return "compacted"
 	case t.Retention == 0:
@@ -78,13 +78,13 @@ func (p *program) aclsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acls ROLE",
 		Short: "Print the permissions that a role needs on the brokers",
-		Long: fmt.Sprintf(`Print the least permissions that a role (%s) needs on the brokers. With --principal print them as
-arguments of Kafka's own kafka-acls.sh, one line each.`, strings.Join(topics.Roles(), ", ")),
+		Long: fmt.Sprintf(`Print the minimal permissions that a role (%s) needs on the brokers. With --principal, print them
+as arguments of Kafka's kafka-acls.sh, one line each.`, strings.Join(topics.Roles(), ", ")),
 		Example:   "  smartfeed topics acls serve --principal User:feed-serve | xargs -L 1 kafka-acls.sh --bootstrap-server localhost:9092",
 		ValidArgs: topics.Roles(),
 		RunE: p.printsOf(func(_ *cobra.Command, args []string, setup topics.Setup) (any, error) {
 			if len(args) != 1 || !slices.Contains(topics.Roles(), args[0]) {
-				return nil, command.Usagef("topics acls needs one of the roles %s, not %q", strings.Join(topics.Roles(), ", "), args)
+				return nil, command.Usagef("topics acls: want one of the roles %s, not %q", strings.Join(topics.Roles(), ", "), args)
 			}
 			grants, err := topics.Grants(args[0], topics.Catalogue(topics.Profile{Partitions: setup.Kafka.Partitions}))
 			return output{value: grants, text: func(out io.Writer) error {
@@ -109,20 +109,20 @@ func (p *program) pruneCommand() *cobra.Command {
 		Use:   "prune",
 		Short: "Delete the topics of retired generations",
 		Long: `Delete the changelog, the ticks and the consumer group of each generation of the pools that is neither active nor being
-built: those before a cut-over of "rebuild all --generation" or "replay", and those whose building was aborted. No process reads
-them, no command can go back to them, and an erasure leaves their rows as they are. Topics of the first generation are created
-again, empty. Processes delete their local directories of such generations themselves.
+built. A generation retires at the cut-over of "rebuild all --generation" or "replay", or when its build is aborted. No process
+reads retired generations, no command reactivates them, and an erasure does not change their rows. The command recreates the
+topics of the first generation, empty. Processes delete their local directories of retired generations.
 
-A generation that still has members is not deleted, and the exit code is 1: processes leave it some seconds after the cut-over.
-With ACLs, the user needs Delete on the topics and groups whose names start with "pools".`,
+If a generation still has members, the command does not delete it, and the exit code is 1. Processes leave a generation some
+seconds after the cut-over. With ACLs, the user needs Delete on the topics and groups whose names start with "pools".`,
 		Args:    noArguments,
 		Example: "  smartfeed topics prune --dry-run\n  smartfeed topics prune -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			list, err := generations.Prune(cmd.Context(), setup.Kafka, dryRun)
-			return output{list, func(out io.Writer) error { return printRetired(out, list, dryRun) }, err}, nil
+			return output{value: list, text: func(out io.Writer) error { return printRetired(out, list, dryRun) }, failure: err}, nil
 		}),
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be deleted")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the topics that would be deleted, and delete nothing")
 	return cmd
 }
 

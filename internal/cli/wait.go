@@ -21,10 +21,10 @@ func (p *program) waitCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait",
-		Short: "Wait until all events published before have had their effect",
-		Long: `Wait until all events whose publication was acknowledged before have had their effect in every group and store. After
---timeout the exit code is 1, and the error names the consumers that lag. Until then, unavailable brokers are tried again, and
-so is the controller of a Pinot that has the actions. A missing topic is an error, because no consumer can have processed it.`,
+		Short: "Wait until all published events are processed",
+		Long: `Wait until every group and store has processed all events that the brokers acknowledged before this command started. After
+--timeout the exit code is 1, and the error names the consumers that lag. Until then, the command retries unavailable
+brokers and an unavailable Pinot controller. A missing topic is an error.`,
 		Example: "  smartfeed publish events.ndjson && smartfeed wait --timeout 30s\n  smartfeed wait -o json",
 		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
@@ -38,7 +38,7 @@ so is the controller of a Pinot that has the actions. A missing topic is an erro
 			var last topics.WaitState
 			err = setup.Wait(ctx, since, func(w topics.WaitState) { last = w; task.Say(w.String()) })
 			done := waited{Done: err == nil, Lags: append([]topics.Lag{}, last.Lags...), Seconds: task.Done().Seconds()}
-			return output{done, func(io.Writer) error { return nil }, err}, nil
+			return output{value: done, text: func(io.Writer) error { return nil }, failure: err}, nil
 		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "maximum time to wait")

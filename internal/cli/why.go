@@ -31,51 +31,51 @@ func (p *program) whyCommand() *cobra.Command {
 			return request{path: []string{"users", string(user), "feed", "why"}, query: query}, usage(errors.Join(problem, err))
 		}),
 	}
-	p.feedFlag(cmd, &name, "named feed whose rules apply")
+	p.feedFlag(cmd, &name, "name of the feed whose rules apply")
 	return cmd
 }
 
-// because describes a reason in words.
+// because returns the description of a reason.
 func because(r schemas.Reason) string {
 	return inWords(r, map[schemas.Reason]string{
-		schemas.ReasonOutranked:       "others are better, or their source is due",
-		schemas.ReasonBeyondHead:      "it is not among the best of its pool",
-		schemas.ReasonCapAuthor:       "too many of its author stand before it",
-		schemas.ReasonCapBoard:        "too many of its board stand before it",
-		schemas.ReasonCapTopic:        "too many of an interest of its stand before it",
+		schemas.ReasonOutranked:       "other candidates rank higher, or another source is due",
+		schemas.ReasonBeyondHead:      "it is not among the best candidates of its pool",
+		schemas.ReasonCapAuthor:       "too many items above it have the same author",
+		schemas.ReasonCapBoard:        "too many items above it have the same board",
+		schemas.ReasonCapTopic:        "too many items above it have the same interest",
 		schemas.ReasonNoShare:         "its sources have no share in this feed",
-		schemas.ReasonWeak:            "it is too far below the best, and the session's budget is spent",
-		schemas.ReasonDeferred:        "it was too far below the best, and is kept for a later session",
+		schemas.ReasonWeak:            "its score is too far below the best, and the session's budget is used up",
+		schemas.ReasonDeferred:        "its score was too far below the best; it is deferred to a later session",
 		schemas.ReasonDeleted:         "the pin is deleted",
 		schemas.ReasonAuthorDeleted:   "its author is deleted",
-		schemas.ReasonOwn:             "it is the user's own",
-		schemas.ReasonBlock:           "there is a block",
-		schemas.ReasonNoEdge:          "the user follows nothing that would bring it",
-		schemas.ReasonFollowCap:       "the follow that would bring it is over the cap of followees",
-		schemas.ReasonForgotten:       "it is as old as what is no longer remembered as seen",
-		schemas.ReasonExpired:         "it is too old",
-		schemas.ReasonDeferralExpired: "it was deferred for too long",
-		schemas.ReasonCap:             "the pool is full of better ones",
-		schemas.ReasonNever:           "no delivery has brought it, or what it brought was dropped",
-		schemas.ReasonUnknown:         "there is no such pin",
+		schemas.ReasonOwn:             "the user created it",
+		schemas.ReasonBlock:           "the user or the author blocked the other",
+		schemas.ReasonNoEdge:          "the user does not follow its author, board or interests",
+		schemas.ReasonFollowCap:       "the follow that would deliver it is above pools.max_followees",
+		schemas.ReasonForgotten:       "it is as old as seen pins that are no longer stored",
+		schemas.ReasonExpired:         "it is older than pools.max_pin_age",
+		schemas.ReasonDeferralExpired: "its deferral expired",
+		schemas.ReasonCap:             "the pool is full of better candidates",
+		schemas.ReasonNever:           "it was not delivered, or its delivery was dropped",
+		schemas.ReasonUnknown:         "the pin is unknown",
 		schemas.ReasonUserDeleted:     "the user is deleted",
 		schemas.ReasonSeen:            "it was shown",
 	})
 }
 
-// fate describes the fate of a pin in words.
+// fate returns the description of a pin's fate.
 func fate(f schemas.Fate) string {
 	return inWords(f, map[schemas.Fate]string{
 		schemas.FatePending: "is about to be shown",
 		schemas.FateNext:    "would be shown by a visit now",
-		schemas.FateWaiting: "waits",
+		schemas.FateWaiting: "is waiting",
 		schemas.FateHeld:    "is held back",
-		schemas.FateHidden:  "may not be seen",
-		schemas.FateOut:     "is no candidate",
+		schemas.FateHidden:  "is hidden from the user",
+		schemas.FateOut:     "is not a candidate",
 	})
 }
 
-// inWords returns the words for a name. It returns the name itself if there are none, because a newer server may use further
+// inWords returns the description of a name. It returns an unknown name unchanged, because a newer server may use further
 // names.
 func inWords[T ~string](name T, words map[T]string) string {
 	if text, ok := words[name]; ok {
@@ -94,7 +94,7 @@ func (t *tables) why(w *schemas.Why) {
 		t.row("SOURCE", "RANK", "SCORE", "PARTS", "BY", "")
 	}
 	for _, c := range w.Candidates {
-		rank, reason := "", "waits"
+		rank, reason := "", "waiting"
 		if c.Rank > 0 {
 			rank = strconv.Itoa(c.Rank)
 		}
@@ -115,7 +115,7 @@ func whyLine(w *schemas.Why) string {
 			text += ", from " + string(s.Source)
 		}
 		if w.Reason != "" {
-			text += "; it may not be seen any more"
+			text += "; it is hidden from the user now"
 		}
 	}
 	if w.Place > 0 {
@@ -128,7 +128,7 @@ func whyLine(w *schemas.Why) string {
 		text += " (" + joined(w.By) + ")"
 	}
 	if w.Arm != "" {
-		text += ", by the rules of " + w.Arm
+		text += ", with the rules of the feed " + w.Arm
 	}
 	return text
 }

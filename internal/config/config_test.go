@@ -1,7 +1,9 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -193,5 +195,17 @@ func TestKeys_DescribeElementsOfLists(t *testing.T) {
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestValues_CanBePrintedAsJSON(t *testing.T) {
+	cfg := defaults()
+	cfg.Dir, cfg.Shares = "state", map[string]float64{"related": math.Inf(-1)}
+	values, err := Values(cfg, defaults(), Options{Changed: true})
+	must.OK(t, err)
+	got, err := json.Marshal(values)
+	must.OK(t, err)
+	if want := `{"dir":"state","shares":{"related":"-.inf"}}`; string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

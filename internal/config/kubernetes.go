@@ -7,8 +7,8 @@ import (
 )
 
 // serviceLink matches the variables that Kubernetes adds to every pod for each Service of the namespace whose name
-// starts with smartfeed, in the form of Docker links. The pattern includes the value, because SMARTFEED_PORT=8080 was
-// set by a person.
+// starts with smartfeed, in the form of Docker links. The pattern includes the value, because Kubernetes does not set
+// SMARTFEED_PORT=8080; a user does.
 var serviceLink = regexp.MustCompile(`^` + EnvPrefix + `([A-Z0-9_]+_)?(` +
 	`SERVICE_HOST=|SERVICE_PORT(_[A-Z0-9_]+)?=\d+$|` +
 	`PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://|PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)=)`)

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -14,23 +16,11 @@ type Options struct {
 	Changed bool // omit the values that are equal to their defaults
 }
 
-// Write writes a configuration as a YAML file. Both arguments point to the same kind of struct, and defaults has the default
-// of every value.
+// Write writes a configuration as a YAML file. Both structs have the same type, and defaults has the default of every value.
 func Write(w io.Writer, cfg, defaults any, o Options) error {
-	root, before := new(yaml.Node), new(yaml.Node)
-	if err := root.Encode(cfg); err != nil {
-		return fmt.Errorf("write configuration: %w", err)
-	}
-	if err := before.Encode(defaults); err != nil {
-		return fmt.Errorf("write configuration: %w", err)
-	}
-	keys := map[string]Key{}
-	for _, k := range Keys(defaults) {
-		keys[k.Path] = k
-	}
-	written(root, before, "", keys, o)
-	if len(root.Content) == 0 {
-		return nil
+	root, err := encode(cfg, defaults, o)
+	if err != nil || len(root.Content) == 0 {
+		return err
 	}
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
@@ -40,8 +30,52 @@ func Write(w io.Writer, cfg, defaults any, o Options) error {
 	return enc.Close()
 }
 
-// written applies the options to a mapping and to those below it.
-func written(n, before *yaml.Node, path string, keys map[string]Key, o Options) {
+// Values returns a configuration as maps, lists and scalars for JSON. JSON has no infinity, so it is the string ".inf".
+func Values(cfg, defaults any, o Options) (any, error) {
+	root, err := encode(cfg, defaults, o)
+	if err != nil {
+		return nil, err
+	}
+	return valuesOf(root), nil
+}
+
+func valuesOf(n *yaml.Node) (v any) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		values := map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			values[n.Content[i].Value] = valuesOf(n.Content[i+1])
+		}
+		return values
+	case yaml.SequenceNode:
+		values := make([]any, len(n.Content))
+		for i, element := range n.Content {
+			values[i] = valuesOf(element)
+		}
+		return values
+	}
+	if err := n.Decode(&v); err != nil || v == math.Inf(1) || v == math.Inf(-1) {
+		return n.Value
+	}
+	return v
+}
+
+// encode returns a configuration as a YAML node, with the options applied.
+func encode(cfg, defaults any, o Options) (*yaml.Node, error) {
+	root, before := new(yaml.Node), new(yaml.Node)
+	if err := errors.Join(root.Encode(cfg), before.Encode(defaults)); err != nil {
+		return nil, fmt.Errorf("write configuration: %w", err)
+	}
+	keys := map[string]Key{}
+	for _, k := range Keys(defaults) {
+		keys[k.Path] = k
+	}
+	applyOptions(root, before, "", keys, o)
+	return root, nil
+}
+
+// applyOptions applies the options to a mapping and to those below it.
+func applyOptions(n, before *yaml.Node, path string, keys map[string]Key, o Options) {
 	var kept []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, value := n.Content[i], n.Content[i+1]
@@ -49,7 +83,7 @@ func written(n, before *yaml.Node, path string, keys map[string]Key, o Options) 
 		key, isLeaf := keys[at]
 		was := valueOf(before, name.Value)
 		if !isLeaf {
-			written(value, was, at, keys, o)
+			applyOptions(value, was, at, keys, o)
 		}
 		if o.Changed && (isLeaf && same(value, was) || !isLeaf && len(value.Content) == 0) {
 			continue

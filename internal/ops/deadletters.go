@@ -248,7 +248,7 @@ type TooLongError struct{ Topic string }
 // Error names the role and the permission that are needed.
 func (e *TooLongError) Error() string {
 	return fmt.Sprintf("retry a dead letter of more than %d bytes: this user has no permission to write its topic %s: "+
-		"run \"smartfeed deadletters retry\" in the role %s, or grant %s on topic %s",
+		"run \"smartfeed dead-letters retry\" in the role %s, or grant %s on topic %s",
 		topics.MaxRetriedBytes, e.Topic, topics.RoleOperate, topics.Write, e.Topic)
 }
 

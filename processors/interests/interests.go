@@ -66,7 +66,7 @@
 //	'p'  pins                 never: a deleted pin keeps its version and the deletion, because late cards must have no effect
 //	'v'  number of visitors   event: the last visitor expires, or the pin is deleted
 //	's'  visitors of a pin    timer: AttributionWindow after the last impression; cap: MaxViewers; event: the pin is deleted
-//	'i'  interests of a user  cap: Keep; erasure
+//	'i'  interests of a user  cap: MaxInterests; erasure
 //	'e'  counts of a day      cap: EngagementRetention before the newest, when the interest gets its next new count
 //	't'  terms                cap: MaxTerms; event: no pin has it
 //	'c'  terms by count       cap and event: with the term

@@ -140,7 +140,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
 		return fmt.Errorf("%w; the %s feed store lacks the lost records: copy it from the other store or a backup, stop every process "+
-			"that fills this one, run \"smartfeed feedstore refill --store %s\", and start them", err, s.storeName(), s.storeName())
+			"that fills this one, run \"smartfeed feed-store refill --store %s\", and start them", err, s.storeName(), s.storeName())
 	}
 	return err
 }

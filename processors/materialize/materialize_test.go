@@ -318,7 +318,7 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 	defer cancel()
 	err = sink.Run(ctx)
 	var changed *topics.ChangedTopicError
-	if !errors.As(err, &changed) || !strings.Contains(err.Error(), `run "smartfeed feedstore refill --store standby"`) {
+	if !errors.As(err, &changed) || !strings.Contains(err.Error(), `run "smartfeed feed-store refill --store standby"`) {
 		t.Errorf("got %v, want a ChangedTopicError that names the command", err)
 	}
 	_, err = ops.Refill(t.Context(), w.Kafka, "standby")

@@ -48,7 +48,7 @@ import (
 const format = 2
 
 // remedy is what an operator does with a store of another format.
-const remedy = `stop the process, delete the directory, and run "smartfeed feedstore refill": the next start fills the store from the topics`
+const remedy = `stop the process, delete the directory, and run "smartfeed feed-store refill": the next start fills the store from the topics`
 
 // Config configures a Store. See DefaultConfig.
 type Config struct {

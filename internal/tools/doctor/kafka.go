@@ -284,7 +284,7 @@ func (k Kafka) deadLetters(ctx context.Context, found *Findings) error {
 	case err != nil:
 		return err
 	case n > 0:
-		found.Warn(`"smartfeed deadletters list" prints them; "smartfeed deadletters retry" retries them`, "%s in the last 24 h", command.Count(n, "record"))
+		found.Warn(`"smartfeed dead-letters list" prints them; "smartfeed dead-letters retry" retries them`, "%s in the last 24 h", command.Count(n, "record"))
 	default:
 		found.OK("none in the last 24 h")
 	}

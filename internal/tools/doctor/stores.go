@@ -31,7 +31,7 @@ func FeedStore(name string, verify func(context.Context) error) Check {
 			return nil
 		}
 		for line := range strings.Lines(reason(ctx, err).Error()) {
-			found.Problem(`if the cluster runs, "smartfeed feedstore apply" creates missing tables; otherwise start it; reads use the other store until then`, "%s", strings.TrimSpace(line))
+			found.Problem(`if the cluster runs, "smartfeed feed-store apply" creates missing tables; otherwise start it; reads use the other store until then`, "%s", strings.TrimSpace(line))
 		}
 		return nil
 	}}
@@ -89,7 +89,7 @@ func compare(ctx context.Context, primary, standby Heads, users []schemas.UserID
 }
 
 func report(behind [2]int, users int, found *Findings) {
-	const advice = `see the lag of its consumer group in the check groups: "smartfeed materialize" fills the store from the topics; if rows were lost, run "smartfeed feedstore refill"`
+	const advice = `see the lag of its consumer group in the check groups: "smartfeed materialize" fills the store from the topics; if rows were lost, run "smartfeed feed-store refill"`
 	for i, name := range []string{"primary", "standby"} {
 		if behind[i] > 0 {
 			found.Warn(advice, "the %s lags in %d of the %d last visited feeds", name, behind[i], users)

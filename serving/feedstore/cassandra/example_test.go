@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
-// If the program must not create tables itself, an operator can review these statements. `smartfeed feedstore apply` runs
+// If the program must not create tables itself, an operator can review these statements. `smartfeed feed-store apply` runs
 // them.
 func ExampleStatements() {
 	cfg, cluster := cassandra.DefaultConfig(), cassandra.DefaultCluster()
