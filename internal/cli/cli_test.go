@@ -151,7 +151,7 @@ func TestCommands_FailWithoutServers(t *testing.T) {
 	}
 }
 
-// lastLines returns the end of a command's output: all from "smartfeed:" on.
+// lastLines returns a command's output from "smartfeed:" to the end.
 func lastLines(text string) string {
 	if i := strings.LastIndex(text, "smartfeed: "); i >= 0 {
 		return text[i:]
@@ -246,8 +246,7 @@ printf '%s\n' "${COMPREPLY[@]}"`)
 	}
 }
 
-// The guide names the package that the completion script needs, as long as it needs it: cobra's script calls a function
-// of it.
+// The guide names the package that provides a function of cobra's completion script, if the script calls it.
 func TestToolsDocument_NamesWhatCompletionNeeds(t *testing.T) {
 	_, script, _ := execute(t, nil, "completion", "bash")
 	text, err := os.ReadFile("../../docs/how-to/tools.md")

@@ -19,8 +19,7 @@ func (p *program) queryCommand() *cobra.Command {
 		p.feedCommand(), p.whyCommand(), p.poolCommand(), p.featureCommand(), p.statusCommand(), p.readyCommand())
 }
 
-// completeNames completes the argument after the first `after` ones, and all that follow it, with some of the configured
-// names.
+// completeNames completes all arguments after the first `after` ones with some of the configured names.
 func (p *program) completeNames(after int, some func(names) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) < after {

@@ -163,11 +163,11 @@ func TestQuery_ExplainsErrors(t *testing.T) {
 		"several problems": {good, "pool user:a " + strings.Repeat("x", 65) + " --limit 0", []string{
 			"400 Bad Request", "\n  source ", "\n  limit \"0\": want a number",
 		}},
-		"forged cursor": {good, "feed user:a --cursor forged", []string{"bad cursor"}},
-		"nobody there":  {closed.URL, "status", []string{"call server", "connection refused"}},
-		"not ready":     {busy.URL, "ready", []string{"503"}},
-		"somebody else": {stranger.URL, "status", []string{"404 Not Found"}},
-		"no JSON":       {talker.URL, "status", []string{"read answer"}},
+		"forged cursor":  {good, "feed user:a --cursor forged", []string{"bad cursor"}},
+		"no server":      {closed.URL, "status", []string{"call server", "connection refused"}},
+		"not ready":      {busy.URL, "ready", []string{"503"}},
+		"another server": {stranger.URL, "status", []string{"404 Not Found"}},
+		"no JSON":        {talker.URL, "status", []string{"read answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := query(t, c.addr, strings.Fields(c.line)...)
@@ -183,7 +183,7 @@ func TestQuery_ExplainsErrors(t *testing.T) {
 	}
 }
 
-// When a feed returns the same cursor again and again, as it does without its store, reading stops.
+// A feed without its store returns the same cursor for every page. Then --all stops.
 func TestQueryFeed_StopsAtRepeatedCursor(t *testing.T) {
 	asked, here := 0, "here"
 	stuck := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

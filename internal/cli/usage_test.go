@@ -116,7 +116,7 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(secret); err == nil {
-		t.Error("a refused command has made a secret")
+		t.Error("a rejected command created a secret")
 	}
 }
 

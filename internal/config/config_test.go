@@ -22,7 +22,7 @@ type pool struct {
 }
 
 type product struct {
-	Dir    string             `yaml:"dir" help:"where state lives"`
+	Dir    string             `yaml:"dir" help:"state directory"`
 	Kafka  []string           `yaml:"kafka"`
 	Loud   bool               `yaml:"loud"`
 	Pools  pool               `yaml:"pools"`
@@ -88,7 +88,7 @@ func TestLoad_ReportsEveryMistakeWithItsPlace(t *testing.T) {
 		`--loud: "perhaps": want bool`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q lacks %q", err, want)
+			t.Errorf("error %q, want %q in it", err, want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func FuzzLoad(f *testing.F) {
 		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		err := Load(&cfg, Source{File: file, Environ: []string{"SMARTFEED_GAP=" + variable, "SMARTFEED_LIST=" + more}})
 		if err == nil && cfg.Gap == 0 && variable == "5s" {
-			t.Errorf("the variable was not taken")
+			t.Errorf("the variable has no effect")
 		}
 	})
 }
