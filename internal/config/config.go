@@ -303,7 +303,12 @@ func show(v reflect.Value) string {
 	if d, ok := v.Interface().(time.Duration); ok {
 		return settings.Short(d)
 	}
-	text, err := yaml.Marshal(v.Interface())
+	var node yaml.Node
+	if err := node.Encode(v.Interface()); err != nil {
+		return ""
+	}
+	shortenDurations(&node)
+	text, err := yaml.Marshal(&node)
 	if err != nil {
 		return ""
 	}

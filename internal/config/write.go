@@ -6,8 +6,11 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // Options of Write.
@@ -71,7 +74,18 @@ func encode(cfg, defaults any, o Options) (*yaml.Node, error) {
 		keys[k.Path] = k
 	}
 	applyOptions(root, before, "", keys, o)
+	shortenDurations(root)
 	return root, nil
+}
+
+// shortenDurations replaces durations such as 24h0m0s by 24h.
+func shortenDurations(n *yaml.Node) {
+	if d, err := time.ParseDuration(n.Value); err == nil && d.String() == n.Value {
+		n.Value = settings.Short(d)
+	}
+	for _, child := range n.Content {
+		shortenDurations(child)
+	}
 }
 
 // applyOptions applies the options to a mapping and to those below it.
