@@ -31,7 +31,7 @@ const maxListed = 10_000
 func (p *program) listDeadLettersCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the newest dead letters, the newest last", Args: noArguments,
+		Use: "list", Short: "List the newest dead letters in the order of their times", Args: noArguments,
 		Example: "  smartfeed dead-letters list --limit 10\n  smartfeed dead-letters list -o json",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if limit < 1 || limit > maxListed {

@@ -75,8 +75,8 @@
 //	's'  expected steps    timer: fires while no walk runs; erasure
 //	'o'  pins of an author event: the pin is deleted or gets another author; erasure
 //	'p'  index of recents  cap: with the recent that it belongs to
-//	'r'  recents           cap: Recents; erasure
-//	'x'  withdrawn recents cap: Recents; erasure
+//	'r'  recents           cap: MaxRecentPublications; erasure
+//	'x'  withdrawn recents cap: MaxRecentPublications; erasure
 //	'q'  queued walks      event: the walk starts; cap: Recents of each class; erasure
 //	'e'  free slots        event: the slot is used; cap: the number of slots that were ever in use; erasure
 //

@@ -33,7 +33,7 @@ func (r *Runner) checkDisk() error {
 		return &DiskError{r.cfg.Dir, err}
 	}
 	if free < r.cfg.MinFreeDiskBytes {
-		return &DiskError{r.cfg.Dir, fmt.Errorf("%w: %d bytes are free, less than min_disk_bytes %d: free disk space", ErrLowDisk, free, r.cfg.MinFreeDiskBytes)}
+		return &DiskError{r.cfg.Dir, fmt.Errorf("%w: %d bytes are free, less than min_free_disk_bytes %d: free disk space", ErrLowDisk, free, r.cfg.MinFreeDiskBytes)}
 	}
 	return nil
 }
