@@ -74,7 +74,7 @@ func (s Steps) decaysTo(sent float32, value, band float64) (float64, bool) {
 
 func (s Steps) validate(name string) error {
 	if len(s) == 0 || len(s) > maxSteps {
-		return fmt.Errorf("%s: %d edge_weight_steps: want 1 to %d", name, len(s), maxSteps)
+		return fmt.Errorf("%s: %d steps: want 1 to %d", name, len(s), maxSteps)
 	}
 	var errs []error
 	if !math.IsInf(s[0].MinAffinity, -1) {

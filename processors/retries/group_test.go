@@ -552,10 +552,10 @@ func TestDeadLetter_ForgedRetryHeaderIsSeparate(t *testing.T) {
 	r.WaitIdle()
 	var got []string
 	for _, l := range r.deadLetters(topics.Edges, schemas.RetryWaiting) {
-		got = append(got, fmt.Sprintf("%d after %d max_attempts: %s", l.Offset, l.Attempts, l.Reason))
+		got = append(got, fmt.Sprintf("%d after %d attempts: %s", l.Offset, l.Attempts, l.Reason))
 	}
 	slices.Sort(got)
-	want := []string{"1 after 0 max_attempts: bad", "2 after 0 max_attempts: bad", "50 after 0 max_attempts: forged"}
+	want := []string{"1 after 0 attempts: bad", "2 after 0 attempts: bad", "50 after 0 attempts: forged"}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("waiting dead letters (-want +got):\n%s", diff)
 	}
