@@ -84,19 +84,6 @@ func TestLogger_LogsTextOfErrors(t *testing.T) {
 	}
 }
 
-func TestRenamed_NamesExistingKeys(t *testing.T) {
-	cfg := DefaultConfig()
-	known := map[string]bool{}
-	for _, key := range config.Keys(&cfg) {
-		known[key.Path] = true
-	}
-	for before, now := range RenamedKeys() {
-		if known[before] || !known[now] {
-			t.Errorf("%s → %s: want a removed key and an existing one", before, now)
-		}
-	}
-}
-
 // The reference of the configuration is generated from the tags. The configuration must not read variables that Kubernetes
 // sets for a Service.
 func TestKeys_HaveHelpAndBounds(t *testing.T) {
