@@ -122,7 +122,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 		Inputs: []rows.Input{
 			rows.Keyed(s.Follows, g.follow),
 			rows.Keyed(s.Publications, g.publish),
-			rows.Keyed(s.EdgeWeights, g.setWeight),
+			rows.Keyed(s.EdgeWeights, g.setWeight).Deferred(),
 			rows.Keyed(s.EdgeModes, g.setEdgeMode),
 			rows.Loop(s.FanoutLoop, g.resume),
 			rows.Keyed(s.Erasures, g.erase),

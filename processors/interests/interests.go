@@ -107,11 +107,11 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 	return rows.Group{
 		Name: topics.Interests,
 		Inputs: []rows.Input{
-			rows.Keyed(s.PinCards, g.card),
-			rows.Keyed(s.RelatedRequests, g.action),
-			rows.Batched(s.Impressions, g.impressions),
-			rows.Keyed(s.UsersDeleted, g.deletion),
-			rows.Batched(s.InterestMarks, g.marks),
+			rows.Keyed(s.PinCards, g.card).Deferred(),
+			rows.Keyed(s.RelatedRequests, g.action).Deferred(),
+			rows.Batched(s.Impressions, g.impressions).Deferred(),
+			rows.Keyed(s.UsersDeleted, g.deletion).Deferred(),
+			rows.Batched(s.InterestMarks, g.marks).Deferred(),
 		},
 		Outputs: []string{topics.InterestMarks},
 		Timer:   g.timer,

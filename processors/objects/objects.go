@@ -99,8 +99,8 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 		Inputs: []rows.Input{
 			rows.Keyed(s.Pins, g.pin),
 			rows.Keyed(s.Actions, g.action),
-			rows.Batched(s.Impressions, g.impressions),
-			rows.Keyed(s.PinActors, g.actor),
+			rows.Batched(s.Impressions, g.impressions).Deferred(),
+			rows.Keyed(s.PinActors, g.actor).Deferred(),
 			rows.Keyed(s.Replays, g.replay),
 		},
 		Outputs: []string{

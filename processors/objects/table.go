@@ -150,7 +150,7 @@ func (t table) countInStep(id schemas.PinID, what string, at schemas.Micros, act
 	if actor != noActor {
 		counts.Actors = counts.Actors.Add(string(actor))
 	}
-	return rows.PutAndSend(t.own, countName(start), t.streams.ItemFeatures, string(id), counts)
+	return rows.PutAndSendLatest(t.own, countName(start), t.streams.ItemFeatures, string(id), counts)
 }
 
 // stepEnd returns when the counts of a step expire.

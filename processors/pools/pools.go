@@ -159,7 +159,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 			rows.Keyed(s.Candidates, invalidating(g.offer)),
 			rows.Keyed(s.Served, invalidating(g.serve)),
 			rows.Keyed(s.UserActivity, g.userActive),
-			rows.Keyed(s.Affinities, g.affinities),
+			rows.Keyed(s.Affinities, g.affinities).Deferred(),
 			rows.Keyed(s.Rebuilds, invalidating(g.rebuild)),
 			rows.Keyed(s.Erasures, invalidating(g.erase)),
 		},

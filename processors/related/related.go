@@ -69,10 +69,10 @@ func Group(cfg Config, partitions int32, s *topics.Streams) rows.Group {
 	return rows.Group{
 		Name: topics.Related,
 		Inputs: []rows.Input{
-			rows.Keyed(s.RelatedRequests, g.request),
-			rows.Keyed(s.BoardSaves, g.save),
-			rows.Batched(s.RelatedPairs, g.pair),
-			rows.Keyed(s.PinCards, g.card),
+			rows.Keyed(s.RelatedRequests, g.request).Deferred(),
+			rows.Keyed(s.BoardSaves, g.save).Deferred(),
+			rows.Batched(s.RelatedPairs, g.pair).Deferred(),
+			rows.Keyed(s.PinCards, g.card).Deferred(),
 		},
 		Outputs: []string{topics.Deliveries, topics.RelatedPairs},
 	}

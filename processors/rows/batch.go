@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"time"
 )
 
 // batch holds the contents of one transaction: everything that the callbacks of consecutive records wrote, in order. The
@@ -24,13 +25,15 @@ type batch struct {
 	deadLetters  []string     // reasons of records sent to the dead-letter topic
 
 	messages     int
-	misplaced    int     // records forwarded to the partition of their key
-	advanced     bool    // applied offsets have advanced over markers or aborted records
-	skipped      []int32 // indexes of the replaced writes, each once
-	timers       bool    // timers were set, dropped or fired
-	ticked       bool    // a tick was processed …
-	nextTickSent bool    // … and emitted the next one
-	sealed       bool    // being committed: its writes must not change
+	prompt       bool      // there is a record whose effects must not wait
+	started      time.Time // when the first record was added, unless it was prompt
+	misplaced    int       // records forwarded to the partition of their key
+	advanced     bool      // applied offsets have advanced over markers or aborted records
+	skipped      []int32   // indexes of the replaced writes, each once
+	timers       bool      // timers were set, dropped or fired
+	ticked       bool      // a tick was processed …
+	nextTickSent bool      // … and emitted the next one
+	sealed       bool      // being committed: its writes must not change
 }
 
 // span is a range of the arena.
@@ -60,6 +63,7 @@ type emit struct {
 	key        span
 	value      span
 	noValue    bool
+	row        int32  // index of the write whose row has the record's state + 1; 0: none
 	traced     uint16 // index of the record's span in traces + 1; 0: not traced
 	envelope   int32  // index into envelopes + 1; 0: none
 	originTime int64
@@ -107,6 +111,7 @@ func (b *batch) reset() {
 	}
 	b.traces.reset()
 	b.firstArrival = arrival{}
+	b.prompt, b.started = false, time.Time{}
 	b.messages, b.misplaced, b.advanced, b.timers, b.ticked, b.nextTickSent, b.sealed = 0, 0, false, false, false, false, false
 }
 
@@ -114,6 +119,25 @@ const writeBytes = 28
 
 // needsCommit reports whether the batch holds anything to commit.
 func (b *batch) needsCommit() bool { return b.messages > 0 || b.advanced }
+
+// add counts a processed record. It reports whether the committer must reconsider when to commit.
+func (b *batch) add(deferred bool, now func() time.Time) bool {
+	before := b.needsCommit() && (b.prompt || deferred)
+	if deferred && !b.needsCommit() {
+		b.started = now()
+	}
+	b.messages++
+	b.prompt = b.prompt || !deferred
+	return !before
+}
+
+// deferredFor returns how much longer a batch may wait if its effects may wait for interval.
+func (b *batch) deferredFor(now time.Time, interval time.Duration) time.Duration {
+	if b.prompt || b.started.IsZero() {
+		return 0
+	}
+	return interval - now.Sub(b.started)
+}
 
 // bytes returns the approximate size of the batch on the wire.
 func (b *batch) bytes() int { return len(b.data) + 16*(len(b.writes)+len(b.emits)) }
@@ -145,6 +169,19 @@ func (b *batch) emit(topic uint16, partition int32, key string, value []byte, or
 func (b *batch) wrap(e *emit, in envelope) {
 	b.envelopes = append(b.envelopes, in)
 	e.envelope = int32(len(b.envelopes))
+}
+
+// isSuperseded reports whether a later record of the batch has the newer state of the same row.
+func (b *batch) isSuperseded(e *emit) bool { return e.row != 0 && b.writes[e.row-1].replaced }
+
+// sentEmits returns the number of output records that are sent.
+func (b *batch) sentEmits() (n int) {
+	for i := range b.emits {
+		if !b.isSuperseded(&b.emits[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // topicOf returns the name of an emit's topic.

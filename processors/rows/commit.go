@@ -48,7 +48,8 @@ func (p *partition) waitForCommit(r *commitLimiter) bool {
 		}
 	}
 	for !p.isUrgent() {
-		wait := r.wait(time.Now(), p.run.r.shared.commitGap.gap())
+		now := time.Now()
+		wait := max(r.wait(now, p.run.r.shared.commitGap.gap()), p.deferredFor(now))
 		if wait <= 0 {
 			break
 		}
@@ -89,6 +90,13 @@ func (p *partition) needsCommit() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.isStopping() || p.state.pending.needsCommit()
+}
+
+// deferredFor returns how much longer the effects of the pending records may wait.
+func (p *partition) deferredFor(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state.pending.deferredFor(now, p.run.r.cfg.DeferredCommitInterval)
 }
 
 // isUrgent reports whether the next commit must not wait for the gap.
@@ -226,7 +234,9 @@ func (f *transactionRecords) fill(b *batch, topo *topology, partition int32) []k
 	f.headers = grown(f.headers, len(b.emits))
 	f.originTimes = grown(f.originTimes, 8*len(b.emits))
 	for i := range b.emits {
-		f.emit(b, &b.emits[i], topo, i)
+		if e := &b.emits[i]; !b.isSuperseded(e) {
+			f.emit(b, e, topo, i)
+		}
 	}
 	return f.records
 }

@@ -85,7 +85,7 @@ func (m *meter) committed(b *batch, took time.Duration, active bool) {
 	}
 	m.rows.count(puts)
 	m.deletes.count(deletes)
-	m.emits.count(len(b.emits))
+	m.emits.count(b.sentEmits())
 	m.commits.count(1)
 	if active {
 		m.commitTime.Observe(took.Seconds())

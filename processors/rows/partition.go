@@ -92,8 +92,9 @@ func (p *partition) handle(ctx goka.Context, input int, value []byte) {
 	if p.state.pending.firstArrival == (arrival{}) {
 		p.state.pending.firstArrival = arrival{arrived: ctx.Timestamp().UnixMicro(), origin: p.originTime()}
 	}
-	p.state.pending.messages++
-	wake(p.wakeup)
+	if p.state.pending.add(p.run.r.topo.defers(input), time.Now) || p.isFull() {
+		wake(p.wakeup)
+	}
 }
 
 // waitForCapacity blocks while the pending batch is full. It reports whether the partition still accepts records.

@@ -131,6 +131,19 @@ func PutAndSend[T any](o Owner, row []byte, s topics.Stream[T], key string, rec 
 	return o.tx.Emit(s.Name, key, value)
 }
 
+// PutAndSendLatest is PutAndSend for a record that is the state of the row: if a transaction contains several for one row, it sends
+// only the last one.
+func PutAndSendLatest[T any](o Owner, row []byte, s topics.Stream[T], key string, rec *T) error {
+	value, err := encoded(s, rec)
+	if err != nil {
+		return err
+	}
+	if err := o.Put(row, value); err != nil {
+		return err
+	}
+	return o.tx.emitLatest(s.Name, key, value)
+}
+
 func encoded[T any](s topics.Stream[T], rec *T) ([]byte, error) {
 	value, err := s.Encode(rec)
 	if err != nil {

@@ -3,6 +3,7 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/topics"
@@ -31,6 +32,7 @@ type Input struct {
 	topic   string
 	batched bool
 	loop    bool
+	defers  bool // see Deferred
 	handle  func(tx *Tx, value []byte) error
 }
 
@@ -51,6 +53,14 @@ func Batched[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 // Callbacks emit to it although it is not in Outputs.
 func Loop[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 	return Input{topic: s.Name, loop: true, handle: decoded(s, f)}
+}
+
+// Deferred returns the input with the property that the effects of its records may wait Config.DeferredCommitInterval for a commit.
+// If records of other inputs arrive in the meantime, all are committed together. The ticks of a group are deferred if all of its
+// inputs are.
+func (in Input) Deferred() Input {
+	in.defers = true
+	return in
 }
 
 func decoded[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) func(*Tx, []byte) error {
@@ -147,6 +157,14 @@ func (g Group) Reads() []string {
 		t.ticks = topics.TicksOf(generation.Name(g.Name, g.Generation))
 	}
 	return t.reads()
+}
+
+// defers reports whether the effects of an input's records may wait. The input after the last one is that of the ticks.
+func (t *topology) defers(input int) bool {
+	if input < len(t.inputs) {
+		return t.inputs[input].defers
+	}
+	return !slices.ContainsFunc(t.inputs, func(in Input) bool { return !in.defers })
 }
 
 // reads returns the topics that the group reads, with the ticks last.

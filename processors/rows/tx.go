@@ -197,6 +197,16 @@ func (tx *Tx) emit(topic string, partition int32, key string, value []byte) (*em
 	return tx.s.emit(index, partition, key, value, tx.originTime()), nil
 }
 
+// emitLatest is Emit for a record that is the state of the row that the callback has just written. If a later callback of the
+// transaction replaces the row, the record is not sent.
+func (tx *Tx) emitLatest(topic, key string, value []byte) error {
+	e, err := tx.emit(topic, topics.Partition(key, tx.s.topo.partitions), key, value)
+	if e != nil {
+		e.row = int32(len(tx.s.pending.writes))
+	}
+	return err
+}
+
 // EmitRetry is EmitTo for the retry of a dead letter, see topics.Retry.
 func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte, retry topics.Retry) error {
 	e, err := tx.emit(topic, partition, key, value)

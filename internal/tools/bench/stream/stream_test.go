@@ -148,8 +148,8 @@ func (r *run) report(format string, args ...any) { fmt.Printf(format+"\n", args.
 func (r *run) perEvent(before, after used, n int) {
 	for _, group := range append(topics.RowGroups(), "") {
 		var counts []float64
-		for _, metric := range []string{"rows_rows_written", "rows_rows_deleted", "rows_records_emitted", "rows_commits"} {
-			counts = append(counts, after.sum("smartfeed_"+metric+"_total", group)-before.sum("smartfeed_"+metric+"_total", group))
+		for _, metric := range []string{"rows_written", "rows_deleted", "records_emitted", "commits"} {
+			counts = append(counts, after.sum("smartfeed_group_"+metric+"_total", group)-before.sum("smartfeed_group_"+metric+"_total", group))
 		}
 		if slices.Max(counts) > 0.0005*float64(n) {
 			r.report("  %-12s rows %7.3f  deleted %7.3f  records %7.3f  transactions %6.3f", cmp.Or(group, "all groups"),
