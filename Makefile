@@ -136,7 +136,8 @@ nightly: test-race test-browser test-lastfm-real test-kafka test-product footpri
 mutants: ## disable the protections in .ci/mutants/mutants.txt one by one; tests must fail. ONLY=rows selects some
 	nice $(GO) run ./.ci/mutants -only '$(ONLY)'
 
-vet: ## check the format, run go vet, and check that the mutants match the code
+vet: ## check the format and the language, run go vet, and check that the mutants match the code
+	.ci/language
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
 	$(GO) vet $(TOOLEXEC) ./...
 	cd test && $(GO) vet $(TOOLEXEC) ./...

@@ -38,12 +38,12 @@ type cursor struct {
 	b           []byte
 	pos         int
 	depth       int
-	emptyValues int // values without bytes of their own that were read
+	emptyValues int // values without bytes that were read
 }
 
 func (c *cursor) left() int { return len(c.b) - c.pos }
 
-// countEmpty counts a null or a record, which have no bytes of their own. A schema of a few hundred bytes can require any
+// countEmpty counts a null or a record, which take no bytes. A schema of a few hundred bytes can require any
 // number of them (records of two records each, and so on), so that the walk would never end.
 func (c *cursor) countEmpty() error {
 	if c.emptyValues++; c.emptyValues > 1<<16+16*len(c.b) {

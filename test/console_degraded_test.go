@@ -61,7 +61,7 @@ func distinguishesUnknownFeatures(t *testing.T, b *Browser) {
 	missing := map[string]string{"saves": "store", "groups": "deadline", "mean": "empty", "capped": "cap", "partly": "window"}
 	featuresOf(d, values, missing, "deadline", "store")
 	p := d.open(t, b, wide, "/?user=user:a#features")
-	p.Wait("what the answer did without", says("#features-degraded", "Unavailable: deadline, store."))
+	p.Wait("the degraded reasons", says("#features-degraded", "Unavailable: deadline, store."))
 	for name, want := range map[string]string{
 		"saves": "unknown|the store could not be read", "groups": "unknown|not evaluated in time", "mean": "nothing yet",
 		"capped": "5|covers only the newest actions", "partly": "nothing yet|covers only the kept part of the window", "none": "nothing yet",
@@ -72,21 +72,21 @@ func distinguishesUnknownFeatures(t *testing.T, b *Browser) {
 	p.CheckAccessible("features without a store")
 	p.Shot("features-away-wide")
 	p.Click("#try button")
-	p.Wait("what is tried is not known, either", "document.querySelector('#try-answer table tbody tr').textContent.includes('unknown')")
+	p.Wait("the tried values are unknown, too", "document.querySelector('#try-answer table tbody tr').textContent.includes('unknown')")
 	cells := "document.querySelector('#try-answer tbody tr').children"
 	p.Wait("empty tried values are not unknown",
 		"[..."+cells+"].filter((c, i) => document.querySelectorAll('#try-answer th')[i].textContent === 'mean')[0].textContent === 'nothing'")
 
 	Eval[string](p, "location.hash = 'feed'")
-	p.Wait("the rail says so, too", says("#rail-features-degraded", "Unavailable: deadline, store."))
-	p.Wait("and does not call it nothing", feature("#rail-features", "capped", "5|covers only the newest actions"))
+	p.Wait("the rail shows the degraded reasons", says("#rail-features-degraded", "Unavailable: deadline, store."))
+	p.Wait("the rail shows the capped value", feature("#rail-features", "capped", "5|covers only the newest actions"))
 	announced(t, p, "#rail-features-degraded")
 	p.CheckAccessible("the rail without a store")
 	d.answers("POST /features", 503, map[string]any{"detail": "too full"})
-	p.Wait("that the rail's could not be read", says("#rail-features-degraded", "Cannot read the features: too full."))
+	p.Wait("the error of the rail", says("#rail-features-degraded", "Cannot read the features: too full."))
 	Eval[string](p, "location.hash = 'features'")
-	p.Wait("that they could not be read", says("#features-degraded", "Cannot read the features: too full."))
-	p.Wait("what there was stays", feature("#features", "capped", "5|covers only the newest actions"))
+	p.Wait("the error", says("#features-degraded", "Cannot read the features: too full."))
+	p.Wait("the previous values stay", feature("#features", "capped", "5|covers only the newest actions"))
 
 	featuresOf(d, map[string]any{"saves": 3, "groups": map[string]any{}, "mean": 1.5, "capped": 5, "partly": 0, "none": []any{}}, nil)
 	p.Wait("no degraded reasons", says("#features-degraded", ""))
@@ -120,9 +120,9 @@ func requestsAllFeatures(t *testing.T, b *Browser) {
 	for _, name := range []string{"f0", "f99", "f100", "f148"} {
 		p.Wait(name+" has its value", feature("#features", name, fmt.Sprint(len(name))))
 	}
-	p.Wait("what one answer lacks is told", feature("#features", "f149", "unknown|not evaluated in time"))
-	p.Wait("and above all", says("#features-degraded", "Unavailable: deadline."))
-	p.Wait("it is as of the oldest", says("#features-as-of", " at 10:00:01"))
+	p.Wait("the reason of a missing value", feature("#features", "f149", "unknown|not evaluated in time"))
+	p.Wait("the degraded reasons above the list", says("#features-degraded", "Unavailable: deadline."))
+	p.Wait("the oldest time of the responses", says("#features-as-of", " at 10:00:01"))
 	var all []string
 	for _, body := range d.bodies("POST /features")[:2] {
 		var q struct{ Features, Users []string }
@@ -175,20 +175,20 @@ func showsFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	lack := map[string]any{"entity": "user:a|pin:7", "feature": "of_pair", "reason": "pin"}
 	d.answers("POST /features", 200, evaluated(nil, lack))
 	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/?user=user:a#features", "400")
-	p.Wait("what the user's is", feature("#features", "of_user", "1"))
-	p.Wait("what else there is", says("#of-pin-status", "2 features of pins or pairs. Choose a pin to see their values."))
+	p.Wait("the feature of the user", feature("#features", "of_user", "1"))
+	p.Wait("the hint for features of pins and pairs", says("#of-pin-status", "2 features of pins or pairs. Choose a pin to see their values."))
 	announced(t, p, "#of-pin-status")
 	p.Fill("#pin", "7")
 	p.Press(kb.Enter)
-	p.Wait("what the pin's is", feature("#of-pin", "of_pin", "22"))
-	p.Wait("what the pair's is", feature("#of-pin", "of_pair", "unknown|the pin is unknown or deleted"))
-	p.Wait("what they are of", "[...document.querySelectorAll('#of-pin h3 span')].map((e) => e.textContent).join('|') === 'of the pin, 24h|of the user and the pin, 24h'")
+	p.Wait("the feature of the pin", feature("#of-pin", "of_pin", "22"))
+	p.Wait("the feature of the pair", feature("#of-pin", "of_pair", "unknown|the pin is unknown or deleted"))
+	p.Wait("the entities of the features", "[...document.querySelectorAll('#of-pin h3 span')].map((e) => e.textContent).join('|') === 'of the pin, 24h|of the user and the pin, 24h'")
 	p.CheckAccessible("features of a pin")
 	p.Shot("features-of-pin-phone")
 	d.answers("POST /features", 400, map[string]any{"detail": "pins: it is none"})
 	p.Fill("#pin", "user:b")
 	p.Press(kb.Enter)
-	p.Wait("why there is nothing", says("#of-pin-status", "Cannot read the features of user:b: pins: it is none.")+" && document.querySelectorAll('#of-pin .feature').length === 0")
+	p.Wait("the error instead of features", says("#of-pin-status", "Cannot read the features of user:b: pins: it is none.")+" && document.querySelectorAll('#of-pin .feature').length === 0")
 	d.answers("POST /features", 200, evaluated(nil))
 	p.Wait("the feature after the error", feature("#of-pin", "of_pin", "22"))
 	p.Fill("#user", "user:c")
@@ -211,7 +211,7 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/?user=user:a#features", "400")
 	p.Wait("the form", "document.querySelector('#try-users').value === 'user:a'")
 	p.Click("#try button")
-	p.Wait("what is lacking for them", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
+	p.Wait("the missing entities", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
 		"'of_pin: features of pins. Enter pins to evaluate them.|of_pair: features of pairs of a user and a pin. Enter pairs of a user and a pin to evaluate them.'")
 	if got := p.Texts("#try-answer table"); len(got) > 0 {
 		t.Errorf("without definitions for users, got %q", got)
@@ -221,7 +221,7 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	p.Click("#try button")
 	p.Wait("the pins' values", "document.querySelectorAll('#try-answer table').length === 2 && "+row("#try-answer", "pin:2")+" === 'pin:2|22'")
 	p.Wait("the pairs' values", row("#try-answer", "user:a|pin:1")+" === 'user:a|pin:1|nothing' && "+row("#try-answer", "user:a|pin:2")+" === 'user:a|pin:2|unknown'")
-	p.Wait("why one is not known", "document.querySelector('#try-answer > ul').textContent === 'of_pair of user:a|pin:2: the pin lacks the attribute'")
+	p.Wait("the reason of an unknown value", "document.querySelector('#try-answer > ul').textContent === 'of_pair of user:a|pin:2: the pin lacks the attribute'")
 	p.CheckAccessible("values of pins and pairs")
 	p.Shot("features-tried-wide")
 	var q asked
@@ -245,24 +245,24 @@ func stateOf(held []any, degraded ...string) map[string]any {
 // The page shows the degraded reasons of a feed's state next to the feed and above the pools, where missing data may hide
 // deferred candidates.
 func showsDegradedPools(t *testing.T, b *Browser) {
-	const lacking, unread = "Unavailable: items, affinities.", "Cannot read the pools: the rows are away."
+	const lacking, unread = "Unavailable: items, affinities.", "Cannot read the pools: the rows are unavailable."
 	d := newDesk()
 	d.answers("GET /feed/state", 200, stateOf(nil, "items", "affinities"))
 	p := d.open(t, b, wide, "/?user=user:a")
 	p.Wait("the rail shows the reason", says("#rail-degraded", lacking))
 	announced(t, p, "#rail-degraded")
 	Eval[string](p, "location.hash = 'pools'")
-	p.Wait("the view says it", says("#pools-degraded", lacking)+" && document.querySelectorAll('#pools li').length === 2")
-	p.Wait("that nothing is held back is not said", says("#held-none", "Held-back pins are unknown."))
+	p.Wait("the view shows the reason", says("#pools-degraded", lacking)+" && document.querySelectorAll('#pools li').length === 2")
+	p.Wait("deferred candidates are unknown", says("#held-none", "Held-back pins are unknown."))
 	announced(t, p, "#pools-degraded")
 	p.CheckAccessible("pools without items")
 	p.Shot("pools-away-wide")
 	d.answers("GET /feed/state", 200, stateOf(nil))
-	p.Wait("nothing is lacking any more", says("#pools-degraded", ""))
+	p.Wait("no degraded reasons", says("#pools-degraded", ""))
 	const none = "No pin is held back: no candidate is too far below the best."
-	p.Wait("nothing is held back", says("#held-none", none))
+	p.Wait("no deferred candidates", says("#held-none", none))
 
-	d.answers("GET /feed/state", 503, map[string]any{"detail": "the rows are away"})
+	d.answers("GET /feed/state", 503, map[string]any{"detail": "the rows are unavailable"})
 	p.Wait("the error", says("#pools-degraded", unread))
 	p.Wait("the previous values stay", says("#held-none", none)+" && document.querySelectorAll('#pools li').length === 2")
 	p.Fill("#user", "user:b")
@@ -270,7 +270,7 @@ func showsDegradedPools(t *testing.T, b *Browser) {
 	p.Wait("the error for another user", "location.search.includes('user%3Ab') && "+says("#pools-degraded", unread))
 	p.Wait("no text about deferred candidates", says("#held-none", "")+" && document.querySelectorAll('#pools li').length === 0")
 	Eval[string](p, "location.hash = 'feed'")
-	p.Wait("the rail says it", says("#rail-degraded", "Cannot read affinities and pools: the rows are away."))
+	p.Wait("the rail shows the reason", says("#rail-degraded", "Cannot read affinities and pools: the rows are unavailable."))
 }
 
 // A feed without items is empty only if all sources were read and there is no next page.
@@ -282,19 +282,19 @@ func distinguishesEmptyFeedFromUnreadable(t *testing.T, b *Browser) {
 	page("c1", nil, "generator", "store")
 	p := d.open(t, b, wide, "/?user=user:a")
 	const lacking = "Unavailable: generator, store."
-	p.Wait("what it did without", says("#degraded", lacking))
-	p.Wait("that not all was asked", says("#empty", "No items for a, but parts of the feed were unavailable. New items are announced here."))
+	p.Wait("the degraded reasons", says("#degraded", lacking))
+	p.Wait("the feed may be incomplete", says("#empty", "No items for a, but parts of the feed were unavailable. New items are announced here."))
 	announced(t, p, "#degraded")
 	page(nil, []any{item(2, "one")})
 	p.Click("#more")
 	p.Wait("an older page below the unchanged reasons", "document.querySelectorAll('.card').length === 1 && "+says("#degraded", lacking))
 	page("c1", nil)
 	p.Click("#feed-form button")
-	p.Wait("that older ones may be there", says("#empty", "The newest items are hidden. Load older items to continue."))
-	p.Wait("nothing is lacking any more", says("#degraded", ""))
+	p.Wait("older items may exist", says("#empty", "The newest items are hidden. Load older items to continue."))
+	p.Wait("no degraded reasons", says("#degraded", ""))
 	page(nil, nil)
 	p.Click("#feed-form button")
-	p.Wait("that there is nothing", says("#empty", "No items for a yet. New items are announced here."))
+	p.Wait("the empty feed", says("#empty", "No items for a yet. New items are announced here."))
 }
 
 // Without a response of the broker, topics are unknown and not empty. Shares exclude processes that did not respond.
@@ -302,31 +302,31 @@ func showsUnknownPipelineValues(t *testing.T, b *Browser) {
 	s := status()
 	delete(s, "flows")
 	s["components"].([]any)[0].(map[string]any)["restarts"] = 0
-	s["unavailable"] = []any{map[string]any{"source": "gone:1", "reason": "nobody answers"}}
+	s["unavailable"] = []any{map[string]any{"source": "gone:1", "reason": "no response"}}
 	s["shares"] = []any{map[string]any{"feed": "home", "source": "following", "target": 1, "items": 0}}
 	d := newDesk()
 	d.answers("GET /status", 200, s)
 	p := d.open(t, b, wide, "/#pipeline", "500")
-	p.Wait("that the broker does not tell",
+	p.Wait("the broker does not respond",
 		says("#topics-unknown", "The brokers did not answer: rates and lags of the topics are unknown."))
-	p.Wait("the topics are not known", says("#topics", "unknown"))
-	p.Wait("the lag is not, either", row("#groups", "pools")+" === 'pools|1|unknown|–|0|1|waiting'")
+	p.Wait("unknown topics", says("#topics", "unknown"))
+	p.Wait("unknown lag", row("#groups", "pools")+" === 'pools|1|unknown|–|0|1|waiting'")
 	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === "
-	p.Wait("nor what producers bring", node+"'producers').querySelector('.node-rate').textContent === '–'")
-	p.Wait("what the group itself says is shown", node+"'pools').querySelector('.node-rate').textContent === '1.0/s'")
-	p.Wait("how far it is behind is not known", node+"'pools').querySelector('.node-lag').textContent === 'lag unknown'")
+	p.Wait("unknown rate of producers", node+"'producers').querySelector('.node-rate').textContent === '–'")
+	p.Wait("the rate of the group", node+"'pools').querySelector('.node-rate').textContent === '1.0/s'")
+	p.Wait("unknown lag of the group", node+"'pools').querySelector('.node-lag').textContent === 'lag unknown'")
 	announced(t, p, "#topics-unknown")
 	p.CheckAccessible("a pipeline without a broker")
 	p.Shot("pipeline-away-wide")
 
 	Eval[string](p, "location.hash = 'insights'")
-	p.Wait("the shares are without a process",
-		"[...document.querySelectorAll('#plot-shares .notice')].map((e) => e.textContent).join() === 'Missing: gone:1: nobody answers.,"+
+	p.Wait("shares without a process",
+		"[...document.querySelectorAll('#plot-shares .notice')].map((e) => e.textContent).join() === 'Missing: gone:1: no response.,"+
 			"No visits on the processes that answered: no shares to compare.'")
 	Eval[string](p, "location.hash = 'pipeline'")
 	d.answers("GET /status", 200, status())
-	p.Wait("the topics are known", says("#topics-unknown", "")+" && "+row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
+	p.Wait("known topics", says("#topics-unknown", "")+" && "+row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
 	d.answers("GET /status", 500, map[string]any{"detail": "it broke"})
-	p.Wait("that there is no status", says("#topics-unknown", "Cannot read the status: it broke."))
-	p.Wait("what there was stays", row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
+	p.Wait("the error of the status", says("#topics-unknown", "Cannot read the status: it broke."))
+	p.Wait("the previous values stay", row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
 }

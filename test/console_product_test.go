@@ -136,7 +136,7 @@ func (v *visitor) readsAll() {
 	v.Wait("the form for a user", "!document.querySelector('#suggest').hidden")
 	v.Fill("#user", "reader")
 	v.Click("#feed-form button")
-	v.Wait("a page is shown", "document.querySelectorAll('.card').length === 24")
+	v.Wait("a page", "document.querySelectorAll('.card').length === 24")
 	for _, page := range []struct{ first, last int }{{25, 48}, {49, 60}} {
 		v.Click("#more")
 		v.Wait(fmt.Sprint(page.last, " items are shown"), fmt.Sprintf("document.querySelectorAll('.card').length === %d", page.last))
@@ -159,13 +159,13 @@ func (v *visitor) opensExplanation() {
 		Shown struct{ Position int }
 	}](v.s, "/v1/users/user:reader/feed/why?pin="+pin)
 	v.Click(".card .why-button")
-	v.Wait("why is answered", "document.querySelector('.card .why .fate')")
+	v.Wait("the explanation", "document.querySelector('.card .why .fate')")
 	if got, want := v.Texts(".card .why .fate")[0], fmt.Sprintf("at position %d", why.Shown.Position); why.Fate != "shown" || !strings.Contains(got, want) {
-		v.t.Errorf("why says %q, want %q in it; the API says %s", got, want, why.Fate)
+		v.t.Errorf("got explanation %q, want %q in it; the API returns %s", got, want, why.Fate)
 	}
-	v.CheckAccessible("why is open")
+	v.CheckAccessible("an open explanation")
 	v.Click(".card .why-button")
-	v.Wait("why is closed", "document.querySelector('.card .why').hidden")
+	v.Wait("the explanation is closed", "document.querySelector('.card .why').hidden")
 }
 
 func (v *visitor) receivesNewPin() {
@@ -236,7 +236,7 @@ func (v *visitor) readsPools() {
 	v.view("pools")
 	v.Fill("#user", "user:keeper")
 	v.Click("#feed-form button")
-	v.Wait("the pool is shown", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
+	v.Wait("the pool", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
 	lines := "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => e.dataset.key)"
 	want := get[pinList](v.s, "/v1/users/user:keeper/pools?source=following").pins()
 	if diff := cmp.Diff(want, Eval[[]string](v.Page, lines)); diff != "" {
@@ -252,8 +252,8 @@ func (v *visitor) readsPools() {
 	}
 	v.Wait("deferred candidates", "document.querySelectorAll('#held li').length === 5 && document.querySelectorAll('.pool li.held').length === 5")
 	v.Click("#held li .plain")
-	v.Wait("and why", "document.querySelector('#held .why .fate').textContent.includes('Held back for a later session')")
-	v.CheckAccessible("pools with what is held back")
+	v.Wait("the reason", "document.querySelector('#held .why .fate').textContent.includes('Held back for a later session')")
+	v.CheckAccessible("pools with deferred candidates")
 }
 
 func (v *visitor) triesDefinition() {
@@ -288,8 +288,8 @@ func (v *visitor) triesDefinition() {
 func (v *visitor) retriesDeadLetter() {
 	v.view("pipeline")
 	names := append(topics.RowGroups(), topics.Materialize, topics.Features, topics.Insights, topics.FeatureFiles, topics.Producers, topics.Serving)
-	v.Wait("every group is in the picture", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
-	v.Wait("there are no dead letters", "document.querySelector('#deadletters-status').textContent.includes('None')")
+	v.Wait("every group is in the diagram", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
+	v.Wait("no dead letters", "document.querySelector('#deadletters-status').textContent.includes('None')")
 	client, err := kgo.NewClient(kgo.SeedBrokers(v.s.Brokers()...))
 	if err != nil {
 		v.t.Fatal(err)
@@ -300,21 +300,21 @@ func (v *visitor) retriesDeadLetter() {
 		v.t.Fatal(err)
 	}
 	fate := "document.querySelector('#deadletters .fate')?.textContent"
-	v.Wait("the dead letter appears, and waits to be retried", "document.querySelectorAll('#deadletters li.open').length === 1 && "+fate+" === 'waiting'")
-	v.Wait("when that is", "document.querySelector('#deadletters .next').textContent.startsWith('next in ')")
+	v.Wait("a waiting dead letter", "document.querySelectorAll('#deadletters li.open').length === 1 && "+fate+" === 'waiting'")
+	v.Wait("the time of the next retry", "document.querySelector('#deadletters .next').textContent.startsWith('next in ')")
 	v.Click("#deadletters summary")
-	v.Wait("its bytes can be read", "document.querySelector('#deadletters pre').textContent.includes('not <b>avro</b>')")
-	v.CheckAccessible("a dead letter is open")
-	v.stopsAKind()
+	v.Wait("its value", "document.querySelector('#deadletters pre').textContent.includes('not <b>avro</b>')")
+	v.CheckAccessible("an open dead letter")
+	v.stopsKind()
 	v.Click("#deadletters-retry")
-	v.Wait("it is retried at once", "document.querySelector('#deadletters-result').textContent === '1 dead letter is retried.'")
-	v.Wait("but not at the rate of its kind, which is zero", fate+" === 'waiting' && !document.querySelector('#deadletters .next').textContent.startsWith('next in ')")
+	v.Wait("the immediate retry", "document.querySelector('#deadletters-result').textContent === '1 dead letter is retried.'")
+	v.Wait("it waits at rate 0 of its kind", fate+" === 'waiting' && !document.querySelector('#deadletters .next').textContent.startsWith('next in ')")
 	if n := v.letters(); n != 1 {
 		v.t.Errorf("%d dead letters of a stopped kind, want 1", n)
 	}
 	v.Click("#kinds button[type=button]")
-	v.Wait("it goes on", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
-	v.Wait("it could not be worked off again, which the same line tells", "document.querySelectorAll('#deadletters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#deadletters .next').textContent.startsWith('1 retry · next in ')")
+	v.Wait("the kind has a rate again", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
+	v.Wait("the line shows the failed retry", "document.querySelectorAll('#deadletters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#deadletters .next').textContent.startsWith('1 retry · next in ')")
 	if n := v.letters(); n != 2 {
 		v.t.Errorf("%d dead letters, want the first and that of its retry", n)
 	}
@@ -326,8 +326,8 @@ func (v *visitor) stopsKind() {
 	v.Wait("its kind", "document.querySelectorAll('#kinds tr').length === 1 && document.querySelector('#kinds [data-of=waiting]').textContent === '1'")
 	v.Fill("#kinds input[name=rate]", "0")
 	v.Click("#kinds button[type=submit]")
-	v.Wait("what was set", "document.querySelector('#kinds-result').textContent.endsWith('no retries, priority 0.')")
-	v.Wait("the kind is stopped, and by whom", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
+	v.Wait("the new limit", "document.querySelector('#kinds-result').textContent.endsWith('no retries, priority 0.')")
+	v.Wait("the kind is stopped, with the operator", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
 	for _, k := range get[struct{ Kinds []schemas.RetryKind }](v.s, "/v1/deadletters/kinds").Kinds {
 		if k.Rate != 0 || k.States[schemas.RetryWaiting] != 1 {
 			v.t.Errorf("kind %+v: want one waiting dead letter and the rate 0", k)
@@ -458,11 +458,11 @@ func TestBrowser_ConsoleSendsTokens(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := chromium.Page(t, View{Width: 1280, Height: 900})
 			p.Go(s.url("/?user=user:reader"))
-			p.Wait("it is asked for a token", "document.querySelector('#token-dialog').open")
+			p.Wait("the token dialog", "document.querySelector('#token-dialog').open")
 			p.Fill("#token", c.token)
 			p.Click("#token-dialog .main")
-			p.Wait("the feed is answered", "!document.querySelector('#empty').hidden")
-			p.Wait("the state is told", c.wants)
+			p.Wait("the feed", "!document.querySelector('#empty').hidden")
+			p.Wait("the state", c.wants)
 			p.Excuse("status of 401", "status of 403")
 			p.Check()
 		})

@@ -113,7 +113,7 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 		p.Wait("the notice has "+text, "document.querySelector('#notice').textContent.includes('"+text+"')")
 	}
 	said := func(text string) {
-		p.Wait("it is said that "+text, "document.querySelector('#announcer').textContent === '"+text+"'")
+		p.Wait("the announcement that "+text, "document.querySelector('#announcer').textContent === '"+text+"'")
 	}
 	taken := func(verb string) {
 		said(verb + " sent")
@@ -133,7 +133,7 @@ func countsAnActionOnce(t *testing.T, b *Browser) {
 	press("save")
 	said("save was sent already")
 	p.Click("#feed-form button")
-	p.Wait("after another visit it is as it was", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
+	p.Wait("the button is unchanged after another visit", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
 	press("save")
 	said("save was sent already")
 	ids := idsOf(t, d.bodies("POST /events"))

@@ -133,7 +133,7 @@ func status() map[string]any {
 	return map[string]any{
 		"version": "v1", "ready": false, "missing": []string{hostile}, "components": []any{map[string]any{"name": "pools", "condition": "waiting", "since": "2026-11-20T10:00:00Z", "restarts": 2, "last_error": hostile}},
 		"groups": []any{map[string]any{"group": "pools", "partitions": nil, "counters": map[string]any{"dead_letters": 1}, "records_per_second": 1}},
-		"flows":  []any{flow("served", "serving", "pools"), flow("gossip", "strangers", hostile[:40]), flow("dead-letters", "pools", "nobody")},
+		"flows":  []any{flow("served", "serving", "pools"), flow("gossip", "strangers", hostile[:40]), flow("dead-letters", "pools", "unknown")},
 	}
 }
 
@@ -183,7 +183,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, known := d.said[call]
 	d.mu.Unlock()
 	if !known {
-		a = answer{503, map[string]any{"detail": "nobody answers " + call}}
+		a = answer{503, map[string]any{"detail": "no response " + call}}
 	}
 	if of, ok := a.body.(func([]byte) any); ok {
 		a.body = of(body)
@@ -297,9 +297,9 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 		t.Error("an address that is no web address is a link")
 	}
 	p.Click(".card .why-button")
-	p.Wait("why is answered", "document.querySelector('.card .why .fate')")
-	p.Wait("affinities are shown", "document.querySelector('#rail-affinities li')")
-	p.Wait("how often a source was shown, and is to be", says("#rail-pools .note", "shown 100 %, target 100 %"))
+	p.Wait("the explanation", "document.querySelector('.card .why .fate')")
+	p.Wait("affinities", "document.querySelector('#rail-affinities li')")
+	p.Wait("share and target of a source", says("#rail-pools .note", "shown 100 %, target 100 %"))
 	if Eval[bool](p, "[...document.querySelectorAll('.card')].some((c) => c.scrollWidth > c.clientWidth)") {
 		t.Error("a card is wider than what is seen of it")
 	}
@@ -325,7 +325,7 @@ func showsErrors(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/?user=user:a#features", "400", "403", "404", "500")
 	p.Wait("features", "document.querySelector('#features .feature li')")
 	p.Click("#try button")
-	p.Wait("that nothing can be tried", "document.querySelector('#try-problems').textContent.includes('does not support trials')")
+	p.Wait("trials are not supported", "document.querySelector('#try-problems').textContent.includes('does not support trials')")
 	d.answers("POST /features/try", 400, map[string]any{"detail": "two", "errors": []string{"line 2: window: want at most 96h", "line 3: no"}})
 	p.Click("#try button")
 	p.Wait("both problems", "document.querySelectorAll('#try-problems li').length === 2")
@@ -336,18 +336,18 @@ func showsErrors(t *testing.T, b *Browser) {
 
 	Eval[string](p, "location.hash = 'feed'")
 	p.Wait("the degraded reasons of the feed", "document.querySelector('#degraded').textContent.includes('store')")
-	d.answers("POST /events", 503, map[string]any{"detail": "the broker is away"})
+	d.answers("POST /events", 503, map[string]any{"detail": "the broker is unavailable"})
 	p.Click(".card [data-verb=save]")
-	p.Wait("the save may have failed", "document.querySelector('#notice').textContent.includes('the broker is away')")
-	d.answers("GET /feed/why", 503, map[string]any{"detail": "the pools are away"})
+	p.Wait("the save may have failed", "document.querySelector('#notice').textContent.includes('the broker is unavailable')")
+	d.answers("GET /feed/why", 503, map[string]any{"detail": "the pools are unavailable"})
 	p.Click(".card .why-button")
-	p.Wait("that it cannot be said why", "document.querySelector('.why .bad').textContent.includes('the pools are away')")
+	p.Wait("the error of the explanation", "document.querySelector('.why .bad').textContent.includes('the pools are unavailable')")
 	d.answers("POST /features", 403, map[string]any{"detail": "not for you"})
 	d.answers("GET /feed/state", 200, map[string]any{"feed": "home", "sources": []any{}, "held": []any{}, "degraded": []any{}, "affinities": []any{map[string]any{"facet": "user:kept", "value": 1}}})
 	p.Wait("permitted data next to the error", "document.querySelector('#rail-affinities').textContent.includes('kept') && document.querySelector('#state-text').textContent === 'not for you'")
 	d.answers("GET /feed", 503, map[string]any{"detail": "too full"})
 	p.Click("#feed-form button")
-	p.Wait("that the feed cannot be read", "document.querySelector('#notice').textContent.includes('too full')")
+	p.Wait("the error of the feed", "document.querySelector('#notice').textContent.includes('too full')")
 }
 
 // The page announces new items when they arrive, and removes the announcement when there are none. It announces items that
@@ -404,14 +404,14 @@ func sendsToken(t *testing.T, b *Browser) {
 	site := serveSite(t, mux)
 	p := b.Page(t, wide)
 	p.Go(site + "/?user=user:a")
-	p.Wait("it is asked for a token", "document.querySelector('#token-dialog').open && document.activeElement.id === 'token'")
-	p.Wait("and told why", "document.querySelector('#token-reason').textContent === 'a token is wanted'")
-	p.CheckAccessible("the question for a token")
+	p.Wait("the token dialog", "document.querySelector('#token-dialog').open && document.activeElement.id === 'token'")
+	p.Wait("the reason of the dialog", "document.querySelector('#token-reason').textContent === 'a token is wanted'")
+	p.CheckAccessible("the token dialog")
 	p.Press(kb.Escape)
-	p.Wait("who has none is told", "document.querySelector('#notice').textContent.includes('a token is wanted')")
-	p.Wait("and not asked again and again", "new Promise((r) => setTimeout(() => r(!document.querySelector('#token-dialog').open), 2500))")
+	p.Wait("the notice without a token", "document.querySelector('#notice').textContent.includes('a token is wanted')")
+	p.Wait("the dialog does not reopen", "new Promise((r) => setTimeout(() => r(!document.querySelector('#token-dialog').open), 2500))")
 	p.Click("#feed-form button")
-	p.Wait("but on another visit", "document.querySelector('#token-dialog').open")
+	p.Wait("the dialog reopens for another visit", "document.querySelector('#token-dialog').open")
 	p.Fill("#token", "open sesame")
 	p.Press(kb.Enter)
 	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
@@ -436,11 +436,11 @@ func sendsToken(t *testing.T, b *Browser) {
 func decidesOnTerms(t *testing.T, b *Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#interests", "400")
-	p.Wait("terms are shown", "document.querySelectorAll('#terms li').length === 2")
-	p.Wait("and what the user is interested in", says("#user-interests-list .value", "100 %")+" && "+says("#user-interests-list .note", "save of "+hostile[:60]+", 2 hr. ago"))
-	p.Wait("where else that comes from can be opened", says("#user-interests-list summary", "2 more actions for "+hostile[:60])+" && document.querySelectorAll('#user-interests-list [title]:not(.label)').length === 0")
+	p.Wait("terms", "document.querySelectorAll('#terms li').length === 2")
+	p.Wait("the user's interests", says("#user-interests-list .value", "100 %")+" && "+says("#user-interests-list .note", "save of "+hostile[:60]+", 2 hr. ago"))
+	p.Wait("more evidence is available", says("#user-interests-list summary", "2 more actions for "+hostile[:60])+" && document.querySelectorAll('#user-interests-list [title]:not(.label)').length === 0")
 	p.Click("#user-interests-list summary")
-	p.Wait("and read", says("#user-interests-list ul", "click of 2, 2 hr. agoview of 3, 2 hr. ago"))
+	p.Wait("the evidence", says("#user-interests-list ul", "click of 2, 2 hr. agoview of 3, 2 hr. ago"))
 	p.CheckAccessible("interests with their evidence")
 	p.Shot("interests-evidence-wide")
 	d.answers("POST /dictionary/decisions", 400, map[string]any{"detail": "it is not taken", "errors": []string{"into is no other term"}})
@@ -455,15 +455,15 @@ func decidesOnTerms(t *testing.T, b *Browser) {
 	d.answers("POST /dictionary/decisions", 200, map[string]any{"term": "oolong", "state": "rejected", "reason": "a brand"})
 	d.answers("GET /dictionary", 200, map[string]any{"terms": []any{}})
 	choose("rejected", "a brand")
-	p.Wait("the term is gone, and the heading has the focus", "document.querySelectorAll('#terms li').length === 0 && document.activeElement.id === 'interests-title'")
-	p.Wait("and it is announced", "document.querySelector('#announcer').textContent === 'oolong is rejected'")
+	p.Wait("the term is removed, and the heading has the focus", "document.querySelectorAll('#terms li').length === 0 && document.activeElement.id === 'interests-title'")
+	p.Wait("the announcement", "document.querySelector('#announcer').textContent === 'oolong is rejected'")
 	want := []string{`{"term":"oolong","state":"merged","into":"tea"}`, `{"term":"oolong","state":"rejected","reason":"a brand"}`}
 	if got := d.bodies("POST /dictionary/decisions"); !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
-	d.answers("GET /dictionary", 503, map[string]any{"detail": "the rows are away"})
+	d.answers("GET /dictionary", 503, map[string]any{"detail": "the rows are unavailable"})
 	Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
-	p.Wait("that it cannot be read", "document.querySelector('#terms-status').textContent.includes('the rows are away')")
+	p.Wait("the error", "document.querySelector('#terms-status').textContent.includes('the rows are unavailable')")
 }
 
 // For a long dictionary, the page shows the first terms, then more, up to the maximum of the API. It says how to reach the
@@ -482,7 +482,7 @@ func showsMoreTerms(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/#interests")
 	said := func(n, text string) {
 		t.Helper()
-		p.Wait("what is said of "+n, says("#terms-status", text)+" && document.querySelectorAll('#terms > li').length === "+n)
+		p.Wait("the status of "+n, says("#terms-status", text)+" && document.querySelectorAll('#terms > li').length === "+n)
 	}
 	said("50", "The first 50 terms, by score; "+others)
 	p.Click("#live") // an automatic update would receive the terms for the next request
@@ -518,7 +518,7 @@ func sendsClicks(t *testing.T, b *Browser) {
 	for i, at := range []string{".card [data-verb=click]", ".card h2 a"} {
 		p.Click(at)
 		p.Wait("the button is pressed", "document.querySelector('.card [data-verb=click]').getAttribute('aria-pressed') === 'true'")
-		p.Wait("it is said", "document.querySelector('#announcer').textContent === 'click sent'")
+		p.Wait("the announcement", "document.querySelector('#announcer').textContent === 'click sent'")
 		Eval[bool](p, "(document.querySelector('#announcer').textContent = '', document.querySelector('.card [data-verb=click]').setAttribute('aria-pressed', 'false'), true)")
 		sent := d.bodies("POST /events")
 		var event struct{ Stream, Verb, Actor, Object, Surface string }
@@ -539,32 +539,32 @@ func showsRetries(t *testing.T, b *Browser) {
 	}})
 	d.answers("GET /deadletters/retries", 200, map[string]any{"dead_letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
 	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
-	p.Wait("the records are shown", "document.querySelectorAll('#deadletters li').length === 4")
+	p.Wait("the records", "document.querySelectorAll('#deadletters li').length === 4")
 	fates := p.Texts("#deadletters .fate")
 	if slices.Sort(fates); !slices.Equal(fates, []string{"done", "parked", "unknown", "waiting"}) {
 		t.Errorf("the records are %q", fates)
 	}
-	p.Wait("what somebody may have to look at is marked", "document.querySelectorAll('#deadletters li.open').length === 3 && !document.querySelector('#deadletters-retry').disabled")
+	p.Wait("open records are marked", "document.querySelectorAll('#deadletters li.open').length === 3 && !document.querySelector('#deadletters-retry').disabled")
 	if got, want := p.Texts("#deadletters-status")[0], "4 records: 1 waiting, 1 done, 1 parked."; got != want {
 		t.Errorf("said is %q, want %q", got, want)
 	}
 	line := "[...document.querySelectorAll('#deadletters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
-	p.Wait("how often it was tried, and when it is next", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
+	p.Wait("the number of retries and the next one", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
 	Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
 	p.Wait("its bytes", line+".querySelector('pre').textContent.includes('<script>')")
 	p.CheckAccessible("dead letters with their states")
 	p.Shot("letters-wide-dark")
-	p.Wait("why one is parked", "[...document.querySelectorAll('#deadletters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
+	p.Wait("the reason of a parked record", "[...document.querySelectorAll('#deadletters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
 
 	d.answers("GET /deadletters/retries", 200, map[string]any{"dead_letters": []any{retried("parked", 8, 8)}})
 	p.Choose("#deadletters-state", "parked")
-	p.Wait("those in a state alone", "document.querySelectorAll('#deadletters li').length === 1 && document.querySelector('#deadletters .fate').textContent === 'parked'")
+	p.Wait("only records in the state", "document.querySelectorAll('#deadletters li').length === 1 && document.querySelector('#deadletters .fate').textContent === 'parked'")
 	d.answers("POST /deadletters/retry", 200, map[string]any{"published": 2, "topics": map[string]any{}, "skipped": 1})
 	p.Click("#deadletters-retry")
-	p.Wait("that they are retried", "document.querySelector('#deadletters-result').textContent === '2 dead letters are retried, 1 skipped.'")
-	d.answers("GET /deadletters/retries", 503, map[string]any{"detail": "the rows are away"})
+	p.Wait("the result of the retry", "document.querySelector('#deadletters-result').textContent === '2 dead letters are retried, 1 skipped.'")
+	d.answers("GET /deadletters/retries", 503, map[string]any{"detail": "the rows are unavailable"})
 	p.Choose("#deadletters-state", "")
-	p.Wait("the letters, and that their states are not known", "document.querySelectorAll('#deadletters li').length === 2 && document.querySelector('#deadletters-status').textContent.includes('the rows are away')")
+	p.Wait("dead letters with unknown states", "document.querySelectorAll('#deadletters li').length === 2 && document.querySelector('#deadletters-status').textContent.includes('the rows are unavailable')")
 }
 
 // The line of a kind has inputs for its rate and priority. Typed text stays while numbers change.
@@ -600,23 +600,23 @@ func setsRetryRates(t *testing.T, b *Browser) {
 	}
 	d.answers("POST /deadletters/limits", 400, map[string]any{"detail": "it is not taken", "errors": []string{"there is no topic"}})
 	p.Click("#kinds button[type=submit]")
-	p.Wait("why it is refused", "document.querySelector('#kinds-result').textContent.includes('it is not taken · there is no topic')")
+	p.Wait("the error of the decision", "document.querySelector('#kinds-result').textContent.includes('it is not taken · there is no topic')")
 	d.answers("POST /deadletters/limits", 200, map[string]any{"kind": kind, "rate": 0, "priority": -3})
 	kinds(7, 0, "ann")
 	p.Wait("the field has the focus", "(document.querySelector('#kinds input[name=rate]').focus(), true)")
 	p.Press(kb.Enter)
-	p.Wait("what was set", "document.querySelector('#kinds-result').textContent === '"+kind+": no retries, priority -3.'")
+	p.Wait("the new limit", "document.querySelector('#kinds-result').textContent === '"+kind+": no retries, priority -3.'")
 	cell("rate", "stopped by ann")
 	kinds(7, 10, "ann")
 	p.Click("#kinds button[type=button]")
-	p.Wait("what was set", "document.querySelector('#kinds-result').textContent.startsWith('"+kind+": the configured rate')")
+	p.Wait("the new limit", "document.querySelector('#kinds-result').textContent.startsWith('"+kind+": the configured rate')")
 	cell("rate", "10/s by ann")
 	const zero = `{"kind":"` + kind + `","priority":-3,"rate":0}`
 	if got, want := d.bodies("POST /deadletters/limits"), []string{zero, zero, `{"kind":"` + kind + `","priority":-3}`}; !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
-	d.answers("GET /deadletters/kinds", 503, map[string]any{"detail": "the rows are away"})
-	p.Wait("that it cannot be read", "document.querySelector('#kinds-status').textContent.includes('the rows are away')")
+	d.answers("GET /deadletters/kinds", 503, map[string]any{"detail": "the rows are unavailable"})
+	p.Wait("the error", "document.querySelector('#kinds-status').textContent.includes('the rows are unavailable')")
 }
 
 // row returns the expression for the row of a table with a given head, as a list of texts.
@@ -630,12 +630,12 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/#pipeline")
 	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === 'pools')"
 	line := "[...document.querySelectorAll('.flow')].find((f) => f.textContent.startsWith('serving → pools: served;'))"
-	p.Wait("how far it is behind, and its part's condition and restarts",
+	p.Wait("lag, condition and restarts",
 		node+".querySelector('.node-lag').textContent === 'lag 5,000' && "+node+".querySelector('.node-health').textContent === 'waiting · 2 restarts'")
-	p.Wait("both are marked", node+".classList.contains('late') && "+node+".classList.contains('unhealthy') && "+line+".classList.contains('late')")
-	p.Wait("nothing goes through", node+".querySelector('.node-rate').textContent === '0.0/s' && "+line+".textContent.endsWith('0.0/s, lag 5,000')")
-	p.Wait("the words", "document.querySelector('.pipeline').getAttribute('aria-label').includes('pools, lag 5000 records, waiting, 2 restarts')")
-	p.CheckAccessible("a part that waits")
+	p.Wait("both marks", node+".classList.contains('late') && "+node+".classList.contains('unhealthy') && "+line+".classList.contains('late')")
+	p.Wait("no throughput", node+".querySelector('.node-rate').textContent === '0.0/s' && "+line+".textContent.endsWith('0.0/s, lag 5,000')")
+	p.Wait("the label for screen readers", "document.querySelector('.pipeline').getAttribute('aria-label').includes('pools, lag 5000 records, waiting, 2 restarts')")
+	p.CheckAccessible("a waiting component")
 	p.Shot("pipeline-waiting-wide")
 	p.Wait("the table", row("#groups", "pools")+" === 'pools|1|5,000|–|2|1|waiting'")
 	width := Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))")
@@ -648,8 +648,8 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	part["condition"], part["since"] = "running", time.Now().Add(-2*time.Minute)
 	d.answers("GET /status", 200, s)
 	rate := node + ".querySelector('.node-rate').textContent"
-	p.Wait("how much goes through", "parseFloat("+rate+".replace(',', '')) > 1000")
-	p.Wait("nothing waits, and nothing is marked for restarts of long ago",
+	p.Wait("the throughput", "parseFloat("+rate+".replace(',', '')) > 1000")
+	p.Wait("no lag, and no mark for old restarts",
 		node+".querySelector('.node-lag').textContent === 'no lag' && !"+node+".matches('.late, .unhealthy') && "+
 			node+".querySelector('.node-health').textContent === '2 restarts'")
 	if now := Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))"); now <= width {
@@ -660,7 +660,7 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	part = s["components"].([]any)[0].(map[string]any)
 	part["condition"], part["since"] = "running", time.Now().Add(time.Hour) // so that its age does not change while the test runs
 	d.answers("GET /status", 200, s)
-	p.Wait("what has just been started again is marked", node+".classList.contains('unhealthy') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
+	p.Wait("the recent restart is marked", node+".classList.contains('unhealthy') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
 }
 
 // The page shows all processes: their parts, the merged groups, and processes that did not respond.
@@ -684,7 +684,7 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 		map[string]any{"address": "a:1", "version": "v1", "ready": true, "missing": []any{}, "components": []any{part("pools", "running", 1)}},
 		map[string]any{"address": "b:1", "version": "v0", "ready": false, "missing": []string{"pools is waiting"}, "components": []any{part("pools", "waiting", 2)}},
 	}
-	s["unavailable"] = []any{map[string]any{"source": "gone:1", "reason": "nobody answers"}}
+	s["unavailable"] = []any{map[string]any{"source": "gone:1", "reason": "no response"}}
 	s["shares"] = []any{map[string]any{"feed": "home", "source": "following", "target": 1, "items": 1200}}
 	d := newDesk()
 	d.answers("GET /status", 200, s)
@@ -692,7 +692,7 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 	p.Wait("the merged group", row("#groups", "pools")+" === 'pools|12|5,000|3, 1 recovering|3|7|running in 1, waiting in 1'")
 	p.Wait("the restarts in the diagram", "[...document.querySelectorAll('.node-health')].some((e) => e.textContent === 'waiting · 3 restarts')")
 	p.Wait("the processes", row("#processes", "b:1")+" === 'b:1|v0|pools is waiting' && "+row("#processes", "a:1")+" === 'a:1|v1|ready'")
-	p.Wait("who could not be asked", row("#processes", "gone:1")+" === 'gone:1|–|unavailable: nobody answers' && document.querySelector('#missing').textContent.includes('Missing: gone:1: nobody answers')")
+	p.Wait("the process that did not respond", row("#processes", "gone:1")+" === 'gone:1|–|unavailable: no response' && document.querySelector('#missing').textContent.includes('Missing: gone:1: no response')")
 	if got := p.Texts("#components tbody td:nth-child(2)"); !slices.Equal(got, []string{"self:1", "a:1", "b:1"}) {
 		t.Errorf("components are of %q", got)
 	}

@@ -196,7 +196,7 @@ func readBy(catalogue []Topic, group string) []string {
 }
 
 // MaterializeGroup returns the consumer group that fills a feed store. The name of the first store is "", and its group is
-// Materialize; each further store has a group of its own.
+// Materialize; each further store has a separate group.
 func MaterializeGroup(store string) string {
 	if store == "" {
 		return Materialize

@@ -167,7 +167,7 @@ func guarded(t *testing.T, users ...string) (admin topics.Kafka, as func(user st
 }
 
 func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
-	admin, as := guarded(t, "nobody", "almost", "whole")
+	admin, as := guarded(t, "stranger", "almost", "whole")
 	adm, err := admin.Admin()
 	must.OK(t, err)
 	t.Cleanup(adm.Close)
@@ -185,8 +185,8 @@ func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
 		{"root", 0, nil},
 		{"whole", 0, nil},
 		{"almost", 3, []string{"Read, Write, DescribeConfigs on topic deliveries", "Read on group fanout*", "Write on transactional-id fanout*"}},
-		{"nobody", len(grants), []string{
-			"Read, Write, DescribeConfigs on topic pins", "Describe, DescribeConfigs on topic pools.*", "nobody has no permission", "topics acls process",
+		{"stranger", len(grants), []string{
+			"Read, Write, DescribeConfigs on topic pins", "Describe, DescribeConfigs on topic pools.*", "stranger has no permission", "topics acls process",
 		}},
 	} {
 		err := topics.VerifyAccess(t.Context(), as(c.user), topics.RoleProcess)
@@ -296,8 +296,8 @@ func TestGrants_SufficeForServe(t *testing.T) {
 
 // A topic that a user has no permission to describe is not reported as missing.
 func TestVerify_DistinguishesHiddenFromMissingTopic(t *testing.T) {
-	_, as := guarded(t, "nobody")
-	err := topics.Verify(t.Context(), as("nobody"), topics.Catalogue(oneBroker()))
+	_, as := guarded(t, "stranger")
+	err := topics.Verify(t.Context(), as("stranger"), topics.Catalogue(oneBroker()))
 	if err == nil || strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "Describe on topic ") {
 		t.Errorf("got %v, want a missing permission to describe it", err)
 	}

@@ -57,7 +57,7 @@ func TestDocuments_HaveValidCommands(t *testing.T) {
 	}
 }
 
-// Events and feature definitions in the documents, each on a line of its own, can be parsed.
+// Events and feature definitions in the documents, each on a separate line, can be parsed.
 func TestDocuments_HaveValidEventsAndFeatures(t *testing.T) {
 	events, features := 0, 0
 	for _, name := range documents(t) {

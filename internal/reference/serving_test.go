@@ -138,7 +138,7 @@ func docOf(o object) string {
 	return doc
 }
 
-// accessOf describes who may make a call.
+// accessOf describes the permissions for a call.
 func accessOf(security []map[string][]string) string {
 	if len(security) == 0 {
 		return "none"

@@ -14,7 +14,7 @@ import (
 
 // tableConsumer is the consumer with which Goka reads tables. Goka's recovery ends when the record just before the high
 // watermark arrives. After a transaction, that record is a marker, which sarama does not deliver, so recovery would never
-// end. This consumer reads committed records and delivers markers as tombstones with a key of their own.
+// end. This consumer reads committed records and delivers markers as tombstones with a separate key.
 type tableConsumer struct {
 	sarama.Consumer // nil: Goka calls only the methods below
 	kafka           topics.Kafka

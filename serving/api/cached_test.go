@@ -95,7 +95,7 @@ func TestCompression(t *testing.T) {
 	must.OK(t, err)
 	res := roundTrip(s, "GET", "/v1/features", "", "Accept-Encoding", "gzip")
 	if res.Header.Get("Content-Encoding") != "gzip" || !strings.Contains(res.Header.Get("Vary"), "Accept-Encoding") || !strings.HasSuffix(res.Header.Get("ETag"), `-gzip"`) {
-		t.Fatalf("got %v, want it compressed, with Vary and a tag of its own", res.Header)
+		t.Fatalf("got %v, want it compressed, with Vary and a separate tag", res.Header)
 	}
 	unpacked, err := gzip.NewReader(res.Body)
 	must.OK(t, err)

@@ -44,7 +44,7 @@ const (
 	stream               // limited by the open streams, not by time
 	probe                // limited only by time, so that monitoring works even when the server is at capacity
 	scraping             // limited by time and by the scrapes in flight
-	trial                // limited by time and by the trials in flight, which have a limit of their own
+	trial                // limited by time and by the trials in flight, which have a separate limit
 )
 
 // class returns the class of the call for the limits of requests in flight; "" has no limit.

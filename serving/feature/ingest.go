@@ -46,7 +46,7 @@ type SinkDeps struct {
 	ActionsElsewhere bool
 }
 
-// Sink fills a feature store from all partitions of the topics. Each process is a consumer group of its own:
+// Sink fills a feature store from all partitions of the topics. Each process is a separate consumer group:
 // topics.InstanceGroup of features.
 type Sink struct {
 	cfg      Config

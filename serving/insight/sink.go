@@ -29,7 +29,7 @@ type Deleted interface {
 	Each(visit func(user string, _ *schemas.DeletedUser))
 }
 
-// Sink fills a store from all partitions of the topic. Each process is a consumer group of its own:
+// Sink fills a store from all partitions of the topic. Each process is a separate consumer group:
 // topics.InstanceGroup of insights.
 type Sink struct {
 	cfg  Config

@@ -305,7 +305,7 @@ func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
 			"offsets.retention.minutes":      "5256000",  // ten years: a group keeps its offsets through any pause
 			"transactional.id.expiration.ms": never,      // an owner that was stopped for long is still fenced
 			"log.segment.bytes":              "16777216", // 16 MiB: a start reads a segment of every partition at once
-			"message.max.bytes":              "4194304",  // topics have no limits of their own here: the largest record, a dead letter, fits
+			"message.max.bytes":              "4194304",  // topics have no separate limits here: the largest record, a dead letter, fits
 			"default.replication.factor":     "1",
 		}),
 	}

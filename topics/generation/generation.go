@@ -1,7 +1,7 @@
 // Package generation is the state machine of a group's generations.
 //
-// A group can be rebuilt while it runs: another generation processes the same inputs under another name (Name), with rows, ticks
-// and transactional ids of its own, and emits nothing. The cut-over writes a Mark to each partition of each input. From the mark
+// A group can be rebuilt while it runs: another generation processes the same inputs under another name (Name), with separate
+// rows, ticks and transactional ids, and emits nothing. The cut-over writes a Mark to each partition of each input. From the mark
 // on, the new generation emits and the previous one does not, so exactly one of them emits for each input record.
 //
 // The Record of a group, on the compacted topic generations, is the whole state. Any process can therefore resume a build.

@@ -84,7 +84,7 @@ func newWorld(now schemas.Micros) *world {
 	return w
 }
 
-// person returns a person who has saved n different pins just now.
+// person returns a person with saves of n different pins just now.
 func (w *world) person(user schemas.UserID, n int) person {
 	p := person{user: user, span: feature.Span{Now: w.now, AsOf: w.now}}
 	for i := range n {

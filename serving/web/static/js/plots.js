@@ -91,21 +91,21 @@ export function steps(title, rows, note) {
   return figure(title, note, [], draw, ['step', 'users', 'of the first step'], rows.map((r) => [r.verb, whole(r.users), part(r)]));
 }
 
-const tall = 220, below = 30, beside = 48; // pixels of plots with a vertical scale
+const tall = 220, below = 30, axisLeft = 48; // pixels of plots with a vertical scale
 
 // upward returns a vertical scale from 0 to most with grid lines and numbers.
 function upward(width, most) {
   const ticks = nice(most, 5, true), span = tall - below - 12;
   const at = (v) => tall - below - (v / ticks.at(-1)) * span;
-  return { at, parts: ticks.flatMap((v) => [line(beside, at(v), width - 8, at(v), 'grid'), label(beside - 8, at(v) + 4, short(v), 'end', 'tick')]) };
+  return { at, parts: ticks.flatMap((v) => [line(axisLeft, at(v), width - 8, at(v), 'grid'), label(axisLeft - 8, at(v) + 4, short(v), 'end', 'tick')]) };
 }
 
 // lines plots numbers by day; series are [name, field, class].
 export function lines(title, days, series, note) {
   const most = Math.max(1, ...days.flatMap((d) => series.map(([, field]) => d[field])));
   const draw = (width) => {
-    const scale = upward(width, most), gap = (width - beside - 24) / Math.max(days.length - 1, 1);
-    const x = (i) => beside + 8 + i * gap, every = Math.ceil(days.length / Math.max(2, Math.floor(width / 90)));
+    const scale = upward(width, most), gap = (width - axisLeft - 24) / Math.max(days.length - 1, 1);
+    const x = (i) => axisLeft + 8 + i * gap, every = Math.ceil(days.length / Math.max(2, Math.floor(width / 90)));
     return canvas(width, tall, `${title}: ${summary(days, series)}`, scale.parts,
       days.map((d, i) => (days.length - 1 - i) % every === 0 && label(x(i), tall - 8, d.day.slice(5), i === days.length - 1 ? 'end' : 'middle', 'tick')),
       series.flatMap(([, field, className]) => [
@@ -122,12 +122,12 @@ const summary = (days, series) => (days.length ? series.map(([text, field]) => `
 export function columns(title, list, note) {
   const most = Math.max(1, ...list.map((c) => c.value));
   const draw = (width) => {
-    const scale = upward(width, most), gap = (width - beside - 12) / list.length;
+    const scale = upward(width, most), gap = (width - axisLeft - 12) / list.length;
     const every = Math.ceil(list.length / Math.max(2, Math.floor(width / 42)));
     return canvas(width, tall, `${title}: ${list.filter((c) => c.value).map((c) => `${c.name}: ${c.value}`).join(', ') || 'nothing'}`, scale.parts,
       list.flatMap((c, i) => [
-        s('rect', { class: 'mark plain', x: beside + 4 + i * gap + gap * 0.12, y: scale.at(c.value), width: Math.max(gap * 0.76, 1), height: Math.max(scale.at(0) - scale.at(c.value), 0), rx: 2 }),
-        i % every === 0 && label(beside + 4 + (i + 0.5) * gap, tall - 8, c.name, 'middle', 'tick')]));
+        s('rect', { class: 'mark plain', x: axisLeft + 4 + i * gap + gap * 0.12, y: scale.at(c.value), width: Math.max(gap * 0.76, 1), height: Math.max(scale.at(0) - scale.at(c.value), 0), rx: 2 }),
+        i % every === 0 && label(axisLeft + 4 + (i + 0.5) * gap, tall - 8, c.name, 'middle', 'tick')]));
   };
   return figure(title, note, [], draw, ['days', 'users'], list.map((c) => [c.name, whole(c.value)]));
 }
