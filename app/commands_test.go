@@ -71,7 +71,7 @@ func TestRefill_RejectsStoreInUse(t *testing.T) {
 		want string
 	}{
 		{[]string{"--store", "standby"}, 2, `--store: "standby": the configuration has primary`},
-		{[]string{"--store", "green"}, 2, `--store "green"`},
+		{[]string{"--store", "green"}, 2, `--store: "green"`},
 		{nil, 1, "materialize is Stable with 1 member: stop every process that fills its store"},
 	} {
 		var out string

@@ -15,7 +15,7 @@ import (
 func TestConfig_Validate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"": func(c *Config) { c.API.ShutdownTimeout = api.MaxShutdownTimeout },
-		"rows.max_record_writes: 3999 is less than four times fanout.step_followers, 1000": func(c *Config) {
+		"rows.max_record_writes: 3999: want at least 4 times fanout.step_followers, 1000": func(c *Config) {
 			c.Fanout.StepFollowers, c.Rows.MaxRecordWrites = 1000, 3999
 		},
 		"actions.retention: 23h: want at least 24h":          func(c *Config) { c.Actions.Retention = 23 * time.Hour },

@@ -109,7 +109,7 @@ func typed(t *testing.T, script string, environ ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = ".."
 	cmd.Env = append(append(os.Environ(), childVariable+"=1", "TMPDIR="+t.TempDir()), environ...)
-	for _, wait := range []string{"FEED_GENERATOR_TIMEOUT", "FEED_STORE_TIMEOUT", "FEED_CATCH_UP_TIMEOUT", "FEED_SERVED_TIMEOUT", "FEATURE_DEADLINE"} {
+	for _, wait := range []string{"FEED_GENERATOR_TIMEOUT", "FEED_READ_TIMEOUT", "FEED_CATCH_UP_TIMEOUT", "FEED_ACK_TIMEOUT", "FEATURE_TIMEOUT"} {
 		cmd.Env = append(cmd.Env, "SMARTFEED_"+wait+"="+patience.String())
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -107,9 +107,9 @@ func TestExporter_CountsLostSpans(t *testing.T) {
 	refusing := otlptest.New(t)
 	refusing.Says(http.StatusUnauthorized)
 	for _, test := range []struct{ name, endpoint, outcome string }{
-		{"no collector", "http://127.0.0.1:1", "not taken"},
-		{"refused", refusing.URL, "not taken"},
-		{"hanging", hanging, "queue full"},
+		{"no collector", "http://127.0.0.1:1", "export_failed"},
+		{"refused", refusing.URL, "export_failed"},
+		{"hanging", hanging, "queue_full"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer

@@ -315,10 +315,9 @@ func TestCounts_PerStep(t *testing.T) {
 		actionAt(schemas.Click, "pin:1", arrival.Add(-97*time.Hour), "too late to be counted"))
 	show(w, shown(step, "pin:1"), shown(step, "pin:1"))
 	w.WaitIdle()
-	last, n := map[schemas.Micros]map[string]int64{}, 0
+	last := map[schemas.Micros]map[string]int64{}
 	for _, r := range proctest.Drain(w, w.Streams.ItemFeatures) {
 		last[r.Value.Start] = r.Value.Counts
-		n++
 	}
 	want := map[schemas.Micros]map[string]int64{
 		schemas.MicrosOf(step):                       {"click": 2, "save": 1, "impression": 2},
@@ -326,9 +325,6 @@ func TestCounts_PerStep(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want, last); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
-	}
-	if n != 6 {
-		t.Errorf("%d records of counts, want one per change: 6", n)
 	}
 	checkDeadLetters(t, w)
 }

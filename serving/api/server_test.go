@@ -23,7 +23,7 @@ func TestValidate_ListsEveryField(t *testing.T) {
 	if err == nil {
 		t.Fatal("got nil, want every field's problem")
 	}
-	const relative = "max_bodies_bytes" // its bound is another field, which is 0 as well
+	const relative = "max_inflight_bytes" // its bound is another field, which is 0 as well
 	fields := reflect.TypeFor[Config]()
 	for i := range fields.NumField() {
 		name := fields.Field(i).Tag.Get("yaml")

@@ -263,15 +263,15 @@ func TestConfig_Validate(t *testing.T) {
 	want := strings.Split(`candidates_per_source: 1: want 100 to 1000
 reactivation_timeout: -1ns: want 0s to 1m
 feeds: want at least one
-sources[0].timeout: 0s: want 1ms to 10s
-sources[0].url: "": want an http or https address
-sources[0].max_candidates: 0: want 1 to 1000
-sources[0].name: "following": reserved name: following
-sources[0].share: -1: want 0 to 1e9
-sources[2].timeout: 0s: want 1ms to 10s
-sources[2].url: "": want an http or https address
-sources[2].max_candidates: 1001: want 1 to 1000
-sources[2].name: "x": want a unique name
+external_sources[0].timeout: 0s: want 1ms to 10s
+external_sources[0].url: "": want an http or https address
+external_sources[0].max_candidates: 0: want 1 to 1000
+external_sources[0].name: "following": reserved name: following
+external_sources[0].share: -1: want 0 to 1e9
+external_sources[2].timeout: 0s: want 1ms to 10s
+external_sources[2].url: "": want an http or https address
+external_sources[2].max_candidates: 1001: want 1 to 1000
+external_sources[2].name: "x": want a unique name
 model.timeout: 0s: want 1ms to 10s
 model.url: "y": want an http or https address
 model.max_candidates: 0: want 1 to 1000`, "\n")
