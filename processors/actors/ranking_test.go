@@ -15,7 +15,6 @@ import (
 // affinities, they must be those of all affinities.
 func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 	const n, halfLife = 3, time.Hour
-	exact, inexact := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		all, deleted := map[schemas.ID]decayed{}, deletedUsers{}
 		read := func() *ranking {
@@ -48,20 +47,41 @@ func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 			}
 			got, ok := r.top(n, now, halfLife, deleted)
 			if !ok {
-				inexact++
 				r = read()
 				if got, ok = r.top(n, now, halfLife, deleted); !ok {
 					t.Fatal("not exact right after all affinities were read")
 				}
 			}
-			exact++
 			if diff := gocmp.Diff(strongest(want, n), got); diff != "" {
 				t.Fatalf("top (-want +got):\n%s", diff)
 			}
 		}
 	})
-	if inexact == 0 || inexact > exact/4 {
-		t.Errorf("all affinities were read %d of %d times: want some, and at most a quarter", inexact, exact)
+}
+
+// A ranking that holds fewer affinities than are sent is complete only if there were no others.
+func TestRanking_TopReportsMissingAffinities(t *testing.T) {
+	const halfLife = time.Hour
+	for name, c := range map[string]struct {
+		facets, decreased int
+		want              bool
+	}{
+		"all are held":          {6, 0, true},
+		"half of them are left": {8, 3, true},
+		"too few are left":      {8, 4, false},
+		"there are no others":   {6, 4, true},
+	} {
+		r := &ranking{}
+		facet := func(n int) schemas.ID { return schemas.ID(fmt.Sprintf("board:%d", n)) }
+		for n := range c.facets {
+			r.add(facet(n), decayed{sum: float64(100 - n)}, halfLife, 6)
+		}
+		for n := range c.decreased {
+			r.set(facet(n), decayed{sum: -1}, halfLife, 6)
+		}
+		if _, ok := r.top(3, 0, halfLife, deletedUsers{}); ok != c.want {
+			t.Errorf("%s: complete %t, want %t", name, ok, c.want)
+		}
 	}
 }
 

@@ -28,7 +28,11 @@ func TestPools_ConvergeAfterDeferredBackfills(t *testing.T) {
 	user := func(n int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%d", n)) }
 	for fan := range 3 {
 		for author := 3; author < 5; author++ {
-			for i := range 30 + rng.IntN(2) { // ends with a follow or an unfollow
+			toggles := 30 + rng.IntN(2) // ends with an unfollow or a follow
+			if fan == 0 {
+				toggles = 31 // one user follows at the end, so that there are candidates to compare
+			}
+			for i := range toggles {
 				verb := []schemas.Verb{schemas.Follow, schemas.Unfollow}[i%2]
 				lines = append(lines, edgeEvent(fan*1000+i, user(fan), verb, schemas.ID(user(author))))
 			}
