@@ -224,7 +224,7 @@ func (v *visitor) saves() {
 		v.Wait("affinity "+name+" is shown", fmt.Sprintf(labels, "affinities", name))
 	}
 	v.Click(".card [data-verb=hide]")
-	v.Wait("the hidden card is dimmed", "document.querySelector('.card').classList.contains('gone')")
+	v.Wait("the hidden card is dimmed", "document.querySelector('.card').classList.contains('hidden-by-user')")
 	v.CheckAccessible("a card is hidden")
 }
 
