@@ -112,20 +112,14 @@ func Record[T any](o Owner, row []byte, s topics.Stream[T]) (*T, error) {
 
 // PutRecord encodes rec and writes it as a row.
 func PutRecord[T any](o Owner, row []byte, s topics.Stream[T], rec *T) error {
-	value, err := encoded(s, rec)
-	if err != nil {
-		return err
-	}
-	return o.Put(row, value)
+	_, err := putEncoded(o, row, s, rec)
+	return err
 }
 
 // PutAndSend writes rec as a row, like PutRecord, and emits the same bytes, like Send.
 func PutAndSend[T any](o Owner, row []byte, s topics.Stream[T], key string, rec *T) error {
-	value, err := encoded(s, rec)
+	value, err := putEncoded(o, row, s, rec)
 	if err != nil {
-		return err
-	}
-	if err := o.Put(row, value); err != nil {
 		return err
 	}
 	return o.tx.Emit(s.Name, key, value)
@@ -134,14 +128,20 @@ func PutAndSend[T any](o Owner, row []byte, s topics.Stream[T], key string, rec 
 // PutAndSendLatest is PutAndSend for a record that is the state of the row: if a transaction contains several for one row, it sends
 // only the last one.
 func PutAndSendLatest[T any](o Owner, row []byte, s topics.Stream[T], key string, rec *T) error {
-	value, err := encoded(s, rec)
+	value, err := putEncoded(o, row, s, rec)
 	if err != nil {
 		return err
 	}
-	if err := o.Put(row, value); err != nil {
-		return err
-	}
 	return o.tx.emitLatest(s.Name, key, value)
+}
+
+// putEncoded writes rec as a row and returns its bytes.
+func putEncoded[T any](o Owner, row []byte, s topics.Stream[T], rec *T) ([]byte, error) {
+	value, err := encoded(s, rec)
+	if err != nil {
+		return nil, err
+	}
+	return value, o.Put(row, value)
 }
 
 func encoded[T any](s topics.Stream[T], rec *T) ([]byte, error) {

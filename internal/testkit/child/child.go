@@ -17,8 +17,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Role is the main function of a child process. SIGTERM cancels ctx.
@@ -77,6 +80,28 @@ func (p *Process) Line() string {
 		p.t.Fatalf("the child exited unexpectedly: %v", p.Wait())
 	}
 	return p.output.Text()
+}
+
+// CPU returns the CPU time that a process has used, which may be this one. It reads /proc/PID/stat (proc_pid_stat(5)), and so
+// fails the test on systems other than Linux.
+func CPU(t testing.TB, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // the name may contain spaces
+	fields := strings.Fields(rest)
+	const user, system, tick = 11, 12, 10 * time.Millisecond // USER_HZ is 100 on Linux
+	var sum time.Duration
+	for _, field := range fields[user : system+1] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += time.Duration(n) * tick
+	}
+	return sum
 }
 
 // Kill kills the child, which simulates a crash, and waits until it has exited. It discards further output. It fails the

@@ -1,12 +1,8 @@
 package bench
 
 import (
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
@@ -34,23 +30,6 @@ func newWire(b *testing.B) *wire {
 	c, p := topicstest.Child(b, filepath.Join(b.TempDir(), "broker"), partitions)
 	c.Apply()
 	return &wire{c, b, p.Process.Pid}
-}
-
-// cpuOf returns the CPU time that a process has used.
-func cpuOf(b *testing.B, pid int) time.Duration {
-	b.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	must.OK(b, err)
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may contain spaces
-	fields := strings.Fields(rest)
-	const user, system, tick = 11, 12, 10 * time.Millisecond // USER_HZ is 100 on Linux
-	var sum time.Duration
-	for _, field := range fields[user : system+1] {
-		n, err := strconv.Atoi(field)
-		must.OK(b, err)
-		sum += time.Duration(n) * tick
-	}
-	return sum
 }
 
 // held returns the memory of this process.

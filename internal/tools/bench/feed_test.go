@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/objects"
@@ -175,10 +176,10 @@ func (m measured) report(b *testing.B, prefix string) {
 
 // measure measures a function that results in a number of deliveries.
 func (w *wire) measure(deliveries int, work func()) measured {
-	cpu, broker, began := cpuOf(w.b, os.Getpid()), cpuOf(w.b, w.broker), time.Now()
+	cpu, broker, began := child.CPU(w.b, os.Getpid()), child.CPU(w.b, w.broker), time.Now()
 	work()
 	return measured{
-		took: time.Since(began), cpu: cpuOf(w.b, os.Getpid()) - cpu, broker: cpuOf(w.b, w.broker) - broker, deliveries: int64(deliveries),
+		took: time.Since(began), cpu: child.CPU(w.b, os.Getpid()) - cpu, broker: child.CPU(w.b, w.broker) - broker, deliveries: int64(deliveries),
 	}
 }
 

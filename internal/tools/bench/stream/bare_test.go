@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"os"
 	"strconv"
 	"time"
@@ -27,8 +26,7 @@ func (r *run) bare(topic string, n int) loop {
 	r.b.Helper()
 	p := child.Start(r.b, "bare", r.setup.Kafka.Brokers[0], topic, strconv.Itoa(n), r.b.TempDir())
 	took := time.Duration(must.Get(strconv.ParseInt(p.Line(), 10, 64))(r.b))
-	cpu := cpuOf(r.b, p.Process.Pid)
-	return loop{float64(n) / took.Seconds(), float64(cpu.Microseconds()) / float64(n)}
+	return loop{float64(n) / took.Seconds(), float64(child.CPU(r.b, p.Process.Pid).Microseconds()) / float64(n)}
 }
 
 // bare is a child.Role: args are a broker, a topic, the number of records, and a directory. For each record it writes one row and
@@ -66,7 +64,7 @@ func bare(ctx context.Context, args []string) error {
 		return err
 	}
 	<-ctx.Done()
-	return fmt.Errorf("%w", ctx.Err())
+	return ctx.Err()
 }
 
 func store(batch *pebble.Batch, rec *kgo.Record) error {

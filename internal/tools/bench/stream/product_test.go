@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -68,7 +69,7 @@ type used struct {
 }
 
 func (p *product) used() used {
-	return used{time.Now(), cpuOf(p.b, p.pid), p.counters()}
+	return used{time.Now(), child.CPU(p.b, p.pid), p.counters()}
 }
 
 // sum returns a counter of one group, or of all groups for "".
@@ -80,17 +81,6 @@ func (u used) sum(metric, group string) (sum float64) {
 		}
 	}
 	return sum
-}
-
-// cpuOf returns the CPU time that a process has used.
-func cpuOf(t testing.TB, pid int) time.Duration {
-	t.Helper()
-	text := must.Get(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")))(t)
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may contain spaces
-	fields := strings.Fields(rest)
-	const user, system, tick = 11, 12, 10 * time.Millisecond // USER_HZ is 100 on Linux
-	ticks := must.Get(strconv.Atoi(fields[user]))(t) + must.Get(strconv.Atoi(fields[system]))(t)
-	return time.Duration(ticks) * tick
 }
 
 // counters returns the product's counters, by metric and group.
@@ -176,7 +166,10 @@ func (p *product) profile(name string) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
+// freeAddress returns an address that no server listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	return must.Get(listenAddress())(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	must.OK(t, l.Close())
+	return l.Addr().String()
 }

@@ -18,7 +18,6 @@ import (
 	"io"
 	"iter"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -39,14 +38,6 @@ import (
 func TestMain(m *testing.M) {
 	child.Run(map[string]child.Role{"smartfeed": serve, "bare": bare})
 	m.Run()
-}
-
-func listenAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // run is one run of the benchmark.
