@@ -76,8 +76,9 @@ test: ## run all tests except the long imports and the browser tests
 	$(GOTEST) -skip '$(LONG)' ./...
 	$(TESTMODULE) -skip '$(BROWSER)' ./...
 
+# Without the tests of oversized batches: they decode hundreds of MB, which takes minutes under the race detector.
 test-racy: ## test packages with shared state under the race detector; needs a C compiler
-	$(GOTEST) -race -short -skip '$(LONG)' $(RACY)
+	$(GOTEST) -race -short -skip '$(LONG)|OversizedBatch' $(RACY)
 
 test-race: ## run all tests except the long imports under the race detector
 	$(GOTEST) -race -skip '$(LONG)' ./...
