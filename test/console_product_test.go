@@ -105,6 +105,7 @@ func TestBrowser_ConsoleMatchesAPI(t *testing.T) {
 	cfg.Generator.Feeds[rules.Home] = home
 	s := start(t, app.Dev, cfg)
 	s.publish(consoleEvents(time.Now())...)
+	s.wait()
 	v := &visitor{Page: chromium.Page(t, View{Width: 1280, Height: 900}), t: t, s: s}
 	v.Go(s.url("/"))
 	for _, step := range []struct {
